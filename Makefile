@@ -1,0 +1,78 @@
+# The commands of attnlab. `make help` lists them; CMakePresets.json says how things are built.
+#
+#   PRESET=release|debug|asan   what `build`, `test` and `install` work on
+#   TESTS=all|fast              what `test` runs; fast leaves out training runs and real builds
+#   JOBS=N                      compiler processes at a time (default: one a core)
+#   PREFIX=DIR                  where `install` puts things (default /usr/local)
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+
+PRESET ?= release
+TESTS ?= all
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+BUILD := build/$(PRESET)
+CMAKE_BUILD := cmake --build --preset $(PRESET) --parallel $(JOBS)
+
+# Files that git tracks or would track; deleted ones are still in its list.
+SOURCES = $(wildcard $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp'))
+LINTED = $(filter framework/core/%.cpp framework/nn/%.cpp plugins/attention/%.cpp,$(SOURCES))
+LINT_FLAGS := -std=c++20 -I. -isystem /usr/include/torch/csrc/api/include \
+  -DATTNLAB_LINT -DATTNLAB_VERSION='"lint"' -DATTNLAB_LIBTORCH_SONAME='"lint"' \
+  -DATTNLAB_CUDA_VERSION='""'
+# The project's format is that of version 14; others differ in details.
+CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14 clang-format))
+
+.PHONY: help demo test setup build debug asan format format-check lint bench install clean
+
+help:  ## List the commands
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
+
+demo: setup build  ## Set up, build, compare two attentions on real images
+	build/$(PRESET)/bin/attnlab suite configs/suites/quickstart.yaml
+
+test: setup  ## Set up, build everything, run the tests (TESTS=fast: under three minutes)
+	cmake --preset $(PRESET) -DATTNLAB_TESTS=ON
+	$(CMAKE_BUILD)
+	ctest --preset $(PRESET) $(if $(filter fast,$(TESTS)),--label-regex '^fast$$')
+
+setup:  ## Install what is missing (Debian; as root or with sudo)
+	scripts/setup.sh
+
+# A first build leaves the tests out; once `make test` has asked for them they stay in.
+build:  ## Build the program and the plugins
+	cmake --preset $(PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DATTNLAB_TESTS=OFF)
+	$(CMAKE_BUILD)
+
+debug:  ## Build without optimisation, with assertions
+	$(MAKE) build PRESET=debug
+
+asan:  ## Build with address and undefined-behaviour checks, run the fast tests
+	cmake --preset asan -DATTNLAB_TESTS=ON
+	cmake --build --preset asan --parallel $(JOBS)
+	ctest --preset asan --label-regex '^fast$$'
+
+format:  ## Format every source file in place
+	$(CLANG_FORMAT) -i $(SOURCES)
+
+format-check:  ## Fail where a source file is not formatted
+	$(CLANG_FORMAT) --version
+	$(CLANG_FORMAT) --dry-run -Werror $(SOURCES)
+
+lint:  ## clang-tidy over the core, the building blocks and the attentions
+	printf '%s\n' $(LINTED) | xargs -P $(JOBS) -I{} \
+	  clang-tidy --quiet --warnings-as-errors='*' {} -- $(LINT_FLAGS)
+
+bench:  ## Time attnlab against PyTorch, and the start of the program
+	scripts/setup.sh --with bench
+	cmake --preset $(PRESET) -DATTNLAB_TESTS=ON
+	$(CMAKE_BUILD)
+	tests/benchmarks/list_latency.py --build $(BUILD)
+	tests/benchmarks/compare_vit_step.py --build $(BUILD)
+
+install: build  ## Install under PREFIX
+	cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:  ## Remove everything that was built (runs/ stays)
+	rm -rf build

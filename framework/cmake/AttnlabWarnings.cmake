@@ -1,0 +1,16 @@
+# Warnings and sanitizers of our own code; plugins of other labs choose their own warnings.
+add_library(attnlab_warnings INTERFACE)
+target_compile_options(attnlab_warnings INTERFACE -Wall -Wextra)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # False alarms on std::string + at -O2 and above (GCC bug 105651, mended in 13).
+  target_compile_options(attnlab_warnings INTERFACE -Wno-restrict)
+endif()
+if(ATTNLAB_WERROR)
+  target_compile_options(attnlab_warnings INTERFACE -Werror)
+endif()
+if(ATTNLAB_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -O1)
+  # vptr checks need every class's typeinfo visible, which LibTorch's hidden ones are not.
+  add_compile_options(-fno-sanitize=vptr)
+  add_link_options(-fsanitize=address,undefined)
+endif()

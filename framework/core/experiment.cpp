@@ -1,0 +1,286 @@
+#include "framework/core/experiment.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "framework/core/compose.h"
+#include "framework/core/files.h"
+#include "framework/core/text.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+using Problems = std::vector<std::string>;
+
+const std::vector<std::string> kTopKeys = {"schema", "name",    "model", "attention",
+                                           "task",   "dataset", "train", "seeds"};
+
+void add(Problems& problems, const Place& place, const std::string& what) {
+  const std::string where = place.str();
+  problems.push_back(where.empty() ? what : where + ": " + what);
+}
+
+bool contains(const std::vector<std::string>& list, const std::string& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+void check_top(const Node& composed, Problems& problems) {
+  for (const auto& [key, value] : composed.entries()) {
+    if (contains(kTopKeys, key)) continue;
+    add(problems, composed.key_place(key),
+        "unknown key '" + key + "' of an experiment" + suggestion(key, kTopKeys));
+  }
+  const Node* schema = composed.find("schema");
+  if (schema == nullptr) {
+    add(problems, composed.place(), "'schema: 1' is missing (the version of the file's format)");
+  } else if (schema->as_int() != 1) {
+    add(problems, schema->place(),
+        "schema: this attnlab reads schema 1, found " + to_flow(*schema));
+  }
+}
+
+/// A part's section as a map with `use`; `attention: quest` is short for `attention: {use: quest}`.
+Node section_of(const Node& composed, const std::string& key, Problems& problems) {
+  const Node* given = composed.find(key);
+  if (given == nullptr || given->is_null()) {
+    add(problems, composed.place(),
+        "the experiment has no '" + key + "'; add " + key + ": {use: NAME} (attnlab list " + key +
+            " shows names)");
+    return {};
+  }
+  Node section = *given;
+  if (given->is_scalar()) {
+    section = Node::map(given->place());
+    section.set("use", *given);
+  }
+  const Node* use = section.find("use");
+  if (!section.is_map() || use == nullptr || !use->is_scalar() || use->text() == "???") {
+    add(problems, given->place(),
+        key + ": expected {use: NAME, options...}, found " + to_flow(*given) + " (attnlab list " +
+            key + " shows names)");
+    return {};
+  }
+  return section;
+}
+
+/// Resolves one part. @returns its manifest, or null when there were problems with the plugin.
+const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& catalogue,
+                             Part& part, Node& resolved, Problems& problems) {
+  const std::string key(name_of(kind));
+  Node section = section_of(composed, key, problems);
+  if (section.is_null()) return nullptr;
+  part.kind = kind;
+  part.name = section.at("use").text();
+  part.place = section.at("use").place();
+  const Node use = section.at("use");
+  section.erase("use");
+  const Node* as = kind == Kind::attention ? section.find("as") : nullptr;
+  part.label = as != nullptr ? as->text() : part.name;
+  if (as != nullptr && (!as->is_scalar() || as->text().empty() ||
+                        as->text().find_first_of("/\\\n") != std::string::npos)) {
+    add(problems, as->place(), "attention.as: expected a word without slashes");
+  }
+  const Candidate* plugin = nullptr;
+  try {
+    plugin = &catalogue.find(kind, part.name);
+  } catch (const PluginError& error) {
+    add(problems, part.place, key + ": " + error.what());
+    return nullptr;
+  }
+  part.path = plugin->path;
+  part.id = plugin->manifest->id;
+  Node whole = Node::map(section.place());
+  whole.set("use", use);
+  if (as != nullptr) {
+    whole.set("as", *as);
+    section.erase("as");
+  }
+  part.options = resolve_options(section, plugin->manifest->options, key,
+                                 key + " '" + part.name + "'", problems);
+  for (const auto& [name, value] : part.options.entries()) whole.set(name, value);
+  resolved.set(key, std::move(whole));
+  return &*plugin->manifest;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  return names.empty() ? "nothing" : join(names, ", ");
+}
+
+/// Every field that `taker` takes must be given by one of `givers`.
+void check_fields(const Part& taker, const Manifest& manifest,
+                  const std::vector<std::pair<const Part*, const Manifest*>>& givers,
+                  Problems& problems) {
+  for (const std::string& field : manifest.takes) {
+    std::string seen;
+    bool given = false;
+    for (const auto& [part, giver] : givers) {
+      given |= contains(giver->gives, field);
+      seen += (seen.empty() ? "" : "; ") + std::string(name_of(part->kind)) + " '" + part->name +
+              "' gives " + listed(giver->gives);
+    }
+    if (given) continue;
+    add(problems, taker.place,
+        std::string(name_of(taker.kind)) + " '" + taker.name + "' takes '" + field +
+            "', which nothing gives: " + seen);
+  }
+}
+
+void check_traits(const Part& model, const Manifest& needs, const Part& attention,
+                  const Manifest& has, Problems& problems) {
+  for (const std::string& trait : needs.needs) {
+    const auto found = has.traits.find(trait);
+    if (found != has.traits.end() && found->second) continue;
+    add(problems, attention.place,
+        "attention '" + attention.name + "' does not honour '" + trait + "', which model '" +
+            model.name + "' needs; choose another attention");
+  }
+}
+
+void resolve_seeds(const Node& composed, Experiment& experiment, Problems& problems) {
+  const Node* seeds = composed.find("seeds");
+  if (seeds == nullptr) {
+    experiment.seeds = {0};
+    return;
+  }
+  if (!seeds->is_list() || seeds->items().empty()) {
+    add(problems, seeds->place(),
+        "seeds: expected a list of integers like [0, 1, 2], found " + to_flow(*seeds));
+    return;
+  }
+  for (const Node& item : seeds->items()) {
+    const auto seed = item.as_int();
+    if (!seed || *seed < 0) {
+      add(problems, item.place(), "seeds: expected an integer >= 0, found " + to_flow(item));
+    } else if (std::count(experiment.seeds.begin(), experiment.seeds.end(), *seed) > 0) {
+      add(problems, item.place(), "seeds: " + item.text() + " stands twice");
+    } else {
+      experiment.seeds.push_back(*seed);
+    }
+  }
+}
+
+Node seed_list(const std::vector<std::int64_t>& seeds) {
+  Node list = Node::list();
+  for (const std::int64_t seed : seeds) list.items().push_back(Node::scalar(std::to_string(seed)));
+  return list;
+}
+
+void write_origins(const Node& node, const std::string& path, std::string& out) {
+  if (node.is_map() && !node.entries().empty()) {
+    for (const auto& [key, value] : node.entries()) {
+      write_origins(value, path.empty() ? key : path + "." + key, out);
+    }
+    return;
+  }
+  const std::string where = node.place().str();
+  out += (where.empty() ? "(built in)" : where) + ": " + path + " = " + to_flow(node) + "\n";
+  for (auto step = node.history().rbegin(); step != node.history().rend(); ++step) {
+    out += "    before, " + step->place.str() + ": " + step->value + "\n";
+  }
+}
+
+}  // namespace
+
+std::string Experiment::hash() const {
+  Node rest = resolved;
+  rest.erase("name");
+  rest.erase("seeds");
+  return hex(fingerprint(to_yaml(rest)));
+}
+
+Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
+                              const std::string& name) {
+  Problems problems;
+  Experiment experiment;
+  check_top(composed, problems);
+  experiment.resolved = Node::map(composed.place());
+  Node& resolved = experiment.resolved;
+  resolved.set("schema", Node::scalar("1", composed.place()));
+  const Node* given_name = composed.find("name");
+  experiment.name = given_name != nullptr ? given_name->text() : name;
+  if (experiment.name.empty() || experiment.name.find('/') != std::string::npos) {
+    add(problems, given_name == nullptr ? composed.place() : given_name->place(),
+        "name: expected a word without slashes");
+  }
+  resolved.set("name", Node::scalar(experiment.name, composed.place()));
+
+  const auto part = [&](Kind kind, Part& out) {
+    return resolve_part(composed, kind, catalogue, out, resolved, problems);
+  };
+  const Manifest* model = part(Kind::model, experiment.model);
+  const Manifest* attention = part(Kind::attention, experiment.attention);
+  const Manifest* task = part(Kind::task, experiment.task);
+  const Manifest* dataset = part(Kind::dataset, experiment.dataset);
+  if (model != nullptr && dataset != nullptr) {
+    check_fields(experiment.model, *model, {{&experiment.dataset, dataset}}, problems);
+  }
+  if (task != nullptr && model != nullptr && dataset != nullptr) {
+    check_fields(experiment.task, *task,
+                 {{&experiment.model, model}, {&experiment.dataset, dataset}}, problems);
+  }
+  if (model != nullptr && attention != nullptr) {
+    check_traits(experiment.model, *model, experiment.attention, *attention, problems);
+  }
+
+  const Node* train = composed.find("train");
+  const Node train_resolved = resolve_options(
+      train == nullptr ? Node() : *train, schema_of<TrainOptions>(), "train", "train", problems);
+  resolve_seeds(composed, experiment, problems);
+  if (!problems.empty()) throw ConfigError(problems);
+  experiment.train = read_options<TrainOptions>(train_resolved);
+  if (experiment.train.batch_size % experiment.train.accumulate != 0) {
+    const Node& place = train_resolved.at("accumulate");
+    throw ConfigError(place.place(), "train.accumulate: " + place.text() +
+                                         " does not divide train.batch_size " +
+                                         train_resolved.at("batch_size").text());
+  }
+  resolved.set("train", train_resolved);
+  const Node* seeds = composed.find("seeds");
+  resolved.set("seeds", seeds != nullptr ? *seeds : seed_list(experiment.seeds));
+  return experiment;
+}
+
+Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides,
+                           const Catalogue& catalogue) {
+  return resolve_experiment(compose_file(path, overrides), catalogue,
+                            fs::path(path).stem().string());
+}
+
+std::string origins_text(const Node& node) {
+  std::string out;
+  write_origins(node, "", out);
+  return out;
+}
+
+std::string find_composition(const std::string& path_or_name, const std::string& folder) {
+  std::error_code error;
+  if (fs::exists(path_or_name, error)) return path_or_name;
+  const bool is_path =
+      path_or_name.find('/') != std::string::npos || fs::path(path_or_name).extension() == ".yaml";
+  if (is_path) throw ConfigError(Place{path_or_name, 0, 0}, "there is no such file");
+  std::vector<std::string> names;
+  std::vector<std::string> found;
+  for (const std::string& root :
+       {std::string("configs"), Installation::of_this_program().configs()}) {
+    for (const auto& entry : fs::recursive_directory_iterator(root + "/" + folder, error)) {
+      if (entry.path().extension() != ".yaml") continue;
+      names.push_back(entry.path().stem().string());
+      if (names.back() == path_or_name) found.push_back(entry.path().string());
+    }
+    if (!found.empty()) break;
+  }
+  std::sort(found.begin(), found.end());
+  if (found.size() > 1) {
+    throw ConfigError(Place{path_or_name, 0, 0}, "the name stands for several files: " +
+                                                     join(found, ", ") + "; give the path");
+  }
+  if (found.empty()) {
+    throw ConfigError(Place{path_or_name, 0, 0},
+                      "there is no such file, and no composition of that name in " +
+                          ("configs/" + folder) + suggestion(path_or_name, names));
+  }
+  return found.front();
+}
+
+}  // namespace attnlab

@@ -1,0 +1,29 @@
+// Small text helpers: suggestions, joining, numbers for people.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attnlab {
+
+/// The candidate nearest to `word` by edit distance (insert, delete, replace, swap), or empty when
+/// none is near enough to be a plausible slip.
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+/// "; did you mean 'x'?", or a list of what there is when nothing is near and the list is short,
+/// or nothing.
+std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+/// The shortest decimal text that reads back as the same double ("0.1", "1e-12", "inf").
+std::string shortest(double value);
+
+/// "1 h 02 min", "3 min 05 s", "12 s", "0.4 s".
+std::string duration(double seconds);
+
+/// A text as JSON string content, with the quotes.
+std::string json_quote(std::string_view text);
+
+}  // namespace attnlab

@@ -1,0 +1,82 @@
+#include "framework/data/dataset.h"
+
+#include <cstring>
+
+#include "framework/core/text.h"
+
+namespace attnlab {
+namespace {
+
+std::vector<std::string> names_of(const NamedTensors& tensors) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors) names.push_back(name);
+  return names;
+}
+
+[[noreturn]] void refuse(const std::string& field, std::size_t index, const Tensor& found,
+                         const Tensor& expected) {
+  throw DataError("field '" + field + "': example " + std::to_string(index) + " of the batch is " +
+                  describe(found) + " where the first is " + describe(expected) +
+                  "; a dataset of uneven shapes must override collate()");
+}
+
+/// The tensors of one field, stacked. Much cheaper than at::stack for many small tensors.
+Tensor stack_field(const std::string& field, const std::vector<NamedTensors>& examples) {
+  const Tensor& first = examples.front().at(field);
+  std::vector<std::int64_t> shape = {static_cast<std::int64_t>(examples.size())};
+  shape.insert(shape.end(), first.sizes().begin(), first.sizes().end());
+  Tensor stacked = at::empty(shape, first.options());
+  auto* out = static_cast<std::byte*>(stacked.data_ptr());
+  for (std::size_t i = 0; i < examples.size(); ++i) {
+    const Tensor* tensor = examples[i].find(field);
+    if (tensor == nullptr || examples[i].size() != examples.front().size()) {
+      throw DataError("field '" + field + "': example " + std::to_string(i) +
+                      " of the batch has the fields " + join(names_of(examples[i]), ", ") +
+                      " where the first has " + join(names_of(examples.front()), ", "));
+    }
+    if (tensor->sizes() != first.sizes() || tensor->dtype() != first.dtype() ||
+        !tensor->device().is_cpu()) {
+      refuse(field, i, *tensor, first);
+    }
+    const Tensor dense = tensor->contiguous();
+    if (dense.nbytes() > 0) std::memcpy(out, dense.data_ptr(), dense.nbytes());
+    out += dense.nbytes();
+  }
+  return stacked;
+}
+
+}  // namespace
+
+std::string_view name_of(Split split) {
+  switch (split) {
+    case Split::train:
+      return "train";
+    case Split::validation:
+      return "validation";
+    case Split::test:
+      return "test";
+  }
+  throw Error("Split has no value " + std::to_string(static_cast<int>(split)));
+}
+
+const FieldInfo& DatasetInfo::field(std::string_view wanted) const {
+  std::vector<std::string> names;
+  for (const FieldInfo& field : fields) {
+    if (field.name == wanted) return field;
+    names.push_back(field.name);
+  }
+  throw DataError("dataset '" + name + "' has no field '" + std::string(wanted) + "'; it has " +
+                  (names.empty() ? "none" : join(names, ", ")));
+}
+
+Batch Dataset::collate(const std::vector<NamedTensors>& examples) const {
+  Batch batch;
+  batch.size = static_cast<std::int64_t>(examples.size());
+  if (examples.empty()) return batch;
+  for (const auto& [name, tensor] : examples.front()) {
+    batch.fields.set(name, stack_field(name, examples));
+  }
+  return batch;
+}
+
+}  // namespace attnlab

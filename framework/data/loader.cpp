@@ -1,0 +1,170 @@
+#include "framework/data/loader.h"
+
+#include <ATen/core/grad_mode.h>
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/info.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <numeric>
+
+namespace attnlab {
+namespace {
+
+void check(const LoaderSettings& settings) {
+  std::vector<std::string> problems;
+  const auto need = [&](const char* name, std::int64_t value, std::int64_t least) {
+    if (value >= least) return;
+    problems.push_back(std::string(name) + ": " + std::to_string(value) + " is below " +
+                       std::to_string(least));
+  };
+  need("batch_size", settings.batch_size, 1);
+  need("first_batch", settings.first_batch, 0);
+  need("workers", settings.workers, 0);
+  need("prefetch", settings.prefetch, 1);
+  if (!problems.empty()) throw ConfigError(problems);
+}
+
+/// Room for one batch that is being made ahead.
+struct Slot {
+  bool ready = false;
+  Batch batch;
+  std::exception_ptr error;
+};
+
+}  // namespace
+
+class Loader::Impl {
+ public:
+  Impl(const Dataset& dataset, const RandomStreams& streams, std::vector<std::int64_t> order,
+       const LoaderSettings& settings)
+      : dataset_(dataset),
+        streams_(streams),
+        order_(std::move(order)),
+        settings_(settings),
+        next_(settings.first_batch) {
+    if (settings_.workers == 0) return;
+    // TBB's own limit is one thread a core; more workers than that wait for disks, not for cores.
+    const auto threads = static_cast<std::size_t>(settings_.workers) + 1;
+    if (threads > static_cast<std::size_t>(tbb::info::default_concurrency())) {
+      limit_.emplace(tbb::global_control::max_allowed_parallelism, threads);
+    }
+    arena_.emplace(static_cast<int>(settings_.workers), /*reserved_for_masters=*/0);
+    slots_.resize(static_cast<std::size_t>(std::max(settings_.prefetch, settings_.workers)));
+    for (std::int64_t i = 0; i < std::int64_t(slots_.size()); ++i) begin_batch(next_ + i);
+  }
+
+  ~Impl() {
+    stop_ = true;
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return running_ == 0; });
+  }
+
+  std::int64_t batches() const {
+    const auto examples = static_cast<std::int64_t>(order_.size());
+    const std::int64_t whole = examples / settings_.batch_size;
+    return whole + (!settings_.drop_last && examples % settings_.batch_size != 0);
+  }
+
+  std::optional<Batch> next() {
+    if (next_ >= batches()) return std::nullopt;
+    if (settings_.workers == 0) {
+      Batch batch = make_batch(next_);
+      ++next_;
+      return batch;
+    }
+    Slot& slot = slot_of(next_);
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return slot.ready; });
+    }
+    if (slot.error) std::rethrow_exception(slot.error);
+    Batch batch = std::move(slot.batch);
+    slot = Slot{};
+    begin_batch(next_ + std::int64_t(slots_.size()));
+    ++next_;
+    return batch;
+  }
+
+ private:
+  Slot& slot_of(std::int64_t number) {
+    return slots_[static_cast<std::size_t>(number) % slots_.size()];
+  }
+
+  /// Hands a batch to the workers; its slot is free.
+  void begin_batch(std::int64_t number) {
+    if (number >= batches()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      ++running_;
+    }
+    arena_->enqueue([this, number] {
+      Slot result;
+      try {
+        result.batch = make_batch(number);
+      } catch (...) {
+        result.error = std::current_exception();
+      }
+      const std::lock_guard lock(mutex_);
+      result.ready = true;
+      slot_of(number) = std::move(result);
+      --running_;
+      changed_.notify_all();  // under the lock: the destructor may run as soon as it is released
+    });
+  }
+
+  /// Stops early, with less than the whole batch, once the loader is being destroyed.
+  Batch make_batch(std::int64_t number) const {
+    const at::NoGradGuard no_gradients;
+    const auto begin = static_cast<std::size_t>(number * settings_.batch_size);
+    const auto end = std::min(order_.size(), begin + std::size_t(settings_.batch_size));
+    std::vector<NamedTensors> examples;
+    examples.reserve(end - begin);
+    for (std::size_t i = begin; i < end; ++i) {
+      if (stop_) return {};
+      const std::int64_t index = order_[i];
+      Random random = streams_.stream("augmentation", settings_.epoch, std::uint64_t(index));
+      examples.push_back(
+          dataset_.example(settings_.split, index, settings_.augment ? &random : nullptr));
+    }
+    return dataset_.collate(examples);
+  }
+
+  const Dataset& dataset_;
+  const RandomStreams streams_;
+  const std::vector<std::int64_t> order_;
+  const LoaderSettings settings_;
+  std::int64_t next_;  ///< the batch that next() yields; the reader's own
+
+  std::optional<tbb::global_control> limit_;
+  std::optional<tbb::task_arena> arena_;
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;  ///< guards what follows
+  std::condition_variable changed_;
+  std::vector<Slot> slots_;
+  std::int64_t running_ = 0;  ///< batches handed to the workers and not finished
+};
+
+std::vector<std::int64_t> in_order(std::int64_t n) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+Loader::Loader(const Dataset& dataset, const RandomStreams& streams,
+               std::vector<std::int64_t> order, const LoaderSettings& settings) {
+  check(settings);
+  impl_ = std::make_unique<Impl>(dataset, streams, std::move(order), settings);
+}
+
+Loader::~Loader() = default;
+
+std::int64_t Loader::batches() const { return impl_->batches(); }
+
+std::optional<Batch> Loader::next() { return impl_->next(); }
+
+}  // namespace attnlab

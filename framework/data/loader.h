@@ -1,0 +1,55 @@
+// Prefetching loader: batches of a dataset in a given order, made ahead by TBB workers.
+//
+// What it yields depends on (dataset, seed, epoch, order) alone, not on the number of workers or
+// on timing: each example is augmented by a random stream of its own, and batches are handed out
+// in order. At most `prefetch` batches exist ahead of the reader. A batch is only begun when there
+// is room for it, so workers never wait inside a task and sleep when there is nothing to do.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "framework/data/dataset.h"
+
+namespace attnlab {
+
+struct LoaderSettings {
+  Split split = Split::train;
+  std::int64_t batch_size = 1;
+  bool drop_last = false;         ///< leave out a last batch that is not full
+  bool augment = false;           ///< give each example its augmentation stream
+  std::uint64_t epoch = 0;        ///< part of the name of those streams
+  std::int64_t first_batch = 0;   ///< begin here; earlier batches are not made
+  std::int64_t workers = 1;       ///< 0: batches are made in the calling thread, when asked for
+  std::int64_t prefetch = 4;      ///< batches ahead, at least `workers` of them
+};
+
+/// 0, 1, ..., n - 1: the order for evaluation.
+std::vector<std::int64_t> in_order(std::int64_t n);
+
+class Loader {
+ public:
+  /// @param dataset  must outlive the loader.
+  /// @param order    indices of the split's examples; the epoch is this list, cut into batches.
+  /// @throws ConfigError for settings without meaning.
+  Loader(const Dataset& dataset, const RandomStreams& streams, std::vector<std::int64_t> order,
+         const LoaderSettings& settings);
+  /// Stops after the examples that are being read now.
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  /// Batches of the whole epoch, those before `first_batch` included.
+  std::int64_t batches() const;
+  /// The next batch; empty at the end of the epoch.
+  /// @throws what the dataset threw for one of the batch's examples, again on every call.
+  std::optional<Batch> next();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace attnlab

@@ -1,0 +1,85 @@
+#include "framework/eval/classification.h"
+
+#include <cmath>
+
+namespace attnlab {
+namespace {
+
+void check_shapes(const Tensor& logits, const Tensor& classes) {
+  if (logits.dim() != 2 || !logits.is_floating_point() || logits.size(1) < 1) {
+    throw ShapeError("logits: expected [B, K] floating point, got " + describe(logits));
+  }
+  if (classes.dim() != 1 || classes.scalar_type() != at::kLong ||
+      classes.size(0) != logits.size(0)) {
+    throw ShapeError("class: expected [" + std::to_string(logits.size(0)) + "] int64, got " +
+                     describe(classes));
+  }
+}
+
+/// @param classes  on the CPU, contiguous.
+void check_classes(const Tensor& classes, std::int64_t count) {
+  const std::int64_t* label = classes.data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < classes.numel(); ++i) {
+    if (label[i] >= 0 && label[i] < count) continue;
+    throw DataError("class: example " + std::to_string(i) + " of the batch is of class " +
+                    std::to_string(label[i]) + ", but the model gives logits for " +
+                    std::to_string(count) + " classes (0 to " + std::to_string(count - 1) + ")");
+  }
+}
+
+struct Outcome {
+  std::int64_t rank = 0;  ///< how many logits come before that of the right class
+  double nll = 0;
+};
+
+/// @param logits  K logits of one example.
+Outcome judge(const double* logits, std::int64_t count, std::int64_t label) {
+  Outcome outcome;
+  double largest = logits[0];
+  for (std::int64_t k = 1; k < count; ++k) largest = std::max(largest, logits[k]);
+  double sum = 0;
+  for (std::int64_t k = 0; k < count; ++k) {
+    sum += std::exp(logits[k] - largest);
+    outcome.rank += logits[k] > logits[label] || (k < label && logits[k] == logits[label]);
+  }
+  outcome.nll = largest + std::log(sum) - logits[label];
+  if (std::isnan(outcome.nll)) outcome.rank = count;
+  return outcome;
+}
+
+}  // namespace
+
+Tensor classification_loss(const Tensor& logits, const Tensor& classes, double label_smoothing) {
+  check_shapes(logits, classes);
+  if (classes.device().is_cpu()) check_classes(classes.contiguous(), logits.size(1));
+  const bool narrow = logits.scalar_type() == at::kHalf || logits.scalar_type() == at::kBFloat16;
+  return at::cross_entropy_loss(narrow ? logits.to(at::kFloat) : logits, classes, /*weight=*/{},
+                                at::Reduction::Mean, /*ignore_index=*/-100, label_smoothing);
+}
+
+void ClassificationMeter::add(const NamedTensors& outputs, const Batch& batch) {
+  const Tensor& given = outputs.at("logits");
+  check_shapes(given, batch.fields.at("class"));
+  const Tensor logits = given.detach().to(at::kCPU, at::kDouble).contiguous();
+  const Tensor classes = batch.fields.at("class").to(at::kCPU).contiguous();
+  classes_ = logits.size(1);
+  check_classes(classes, classes_);
+  for (std::int64_t i = 0; i < logits.size(0); ++i) {
+    const Outcome outcome = judge(logits.data_ptr<double>() + i * classes_, classes_,
+                                  classes.data_ptr<std::int64_t>()[i]);
+    top1_ += outcome.rank < 1;
+    top5_ += outcome.rank < 5;
+    nll_ += outcome.nll;
+    ++count_;
+  }
+}
+
+Metrics ClassificationMeter::result() const {
+  if (count_ == 0) throw Error("evaluation: no examples were given; is the split empty?");
+  const auto count = static_cast<double>(count_);
+  Metrics metrics = {{"accuracy", static_cast<double>(top1_) / count}, {"nll", nll_ / count}};
+  if (classes_ >= 5) metrics["top5"] = static_cast<double>(top5_) / count;
+  return metrics;
+}
+
+}  // namespace attnlab

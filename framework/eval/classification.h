@@ -1,0 +1,36 @@
+// Classification of whole examples (images, series, graphs): loss and metrics.
+//
+//   nll      = - mean log softmax(z)[y]
+//   loss     = - mean sum_k q_k log softmax(z)[k],   q = (1 - eps) onehot(y) + eps / K
+//   accuracy = share of examples whose class has the largest logit; top5 one of the five largest
+#pragma once
+
+#include <cstdint>
+
+#include "framework/eval/task.h"
+
+namespace attnlab {
+
+/// Mean cross entropy with label smoothing; half-precision logits are widened to float32 first.
+/// @param logits   [B, K] floating point
+/// @param classes  [B] int64, 0 <= class < K
+/// @returns a scalar of the logits' dtype, at least float32.
+/// @throws ShapeError, DataError for a class out of range. (Classes on another device than the CPU
+///         are not read, as that would wait for the device; the meter's are.)
+Tensor classification_loss(const Tensor& logits, const Tensor& classes, double label_smoothing);
+
+/// accuracy, nll and, from five classes on, top5; in double precision. Equal logits count in order
+/// of their index, so a model that answers nothing scores as one that always answers class 0. A
+/// logit that is not a number is never right.
+class ClassificationMeter final : public Meter {
+ public:
+  /// Reads the output "logits" [B, K] and the field "class" [B].
+  void add(const NamedTensors& outputs, const Batch& batch) override;
+  Metrics result() const override;
+
+ private:
+  std::int64_t count_ = 0, top1_ = 0, top5_ = 0, classes_ = 0;
+  double nll_ = 0;
+};
+
+}  // namespace attnlab

@@ -1,0 +1,29 @@
+// State of the process that loading a plugin must leave alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/nn/tensor.h"
+
+namespace attnlab {
+
+/// A snapshot of floating-point mode, default dtype, thread count and random numbers.
+class ProcessState {
+ public:
+  /// Takes the snapshot.
+  ProcessState();
+  /// What differs now, in words; empty when nothing does.
+  std::vector<std::string> changes() const;
+  /// Puts everything back.
+  void restore() const;
+
+ private:
+  int rounding_;
+  unsigned float_control_;
+  caffe2::TypeMeta default_dtype_;
+  int threads_;
+  Tensor random_;
+};
+
+}  // namespace attnlab

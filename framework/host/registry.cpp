@@ -1,0 +1,166 @@
+#include "framework/host/registry.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <boost/dll/shared_library.hpp>
+#include <exception>
+
+#include "framework/core/text.h"
+#include "framework/host/process_state.h"
+
+namespace attnlab {
+namespace {
+
+// The host's own stamp, in a section that `list` and `describe` read without loading this library.
+struct HostStamp {
+  static constexpr std::string text() {
+    JsonText out;
+    detail::write_stamp(out);
+    return out.text();
+  }
+};
+#ifndef ATTNLAB_LINT
+[[gnu::section(".attnlab.stamp"), gnu::used]] constexpr auto host_stamp =
+    detail::embed<HostStamp>();
+#endif
+
+using EntryFunction = const PluginEntry*();
+
+/// dlerror()'s own words from Boost.DLL's message.
+std::string loader_reason(const std::string& what) {
+  constexpr std::string_view kBefore = "dlerror system message: ";
+  const std::size_t start = what.find(kBefore);
+  if (start == std::string::npos) return what;
+  const std::size_t end = what.rfind("): ");
+  return what.substr(start + kBefore.size(), end - start - kBefore.size());
+}
+
+boost::dll::shared_library& open_library(const std::string& path) {
+  // Never closed, on purpose: see the header.
+  auto* library = new boost::dll::shared_library();
+  try {
+    library->load(path, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+  } catch (const std::exception& error) {
+    throw PluginError(path + ": cannot be loaded: " + loader_reason(error.what()));
+  }
+  return *library;
+}
+
+const PluginEntry* call_entry(const std::string& path, boost::dll::shared_library& library) {
+  if (!library.has(kEntrySymbol)) {
+    throw PluginError(path + ": has no symbol '" + kEntrySymbol +
+                      "'; end the plugin with ATTNLAB_PLUGIN(...)");
+  }
+  const PluginEntry* entry = nullptr;
+  try {
+    entry = library.get<EntryFunction>(kEntrySymbol)();
+  } catch (const std::exception& error) {
+    throw PluginError(path + ": its entry threw an exception: " + error.what());
+  } catch (...) {
+    throw PluginError(path + ": its entry threw something that is no std::exception");
+  }
+  if (entry == nullptr) {
+    throw PluginError(path + ": its entry returned nothing; end it with ATTNLAB_PLUGIN(...)");
+  }
+  return entry;
+}
+
+const PluginEntry& enter(const Candidate& plugin) {
+  const ProcessState before;
+  const PluginEntry* entry = nullptr;
+  std::exception_ptr failure;
+  try {
+    entry = call_entry(plugin.path, open_library(plugin.path));
+  } catch (const PluginError&) {
+    failure = std::current_exception();
+  }
+  const std::vector<std::string> changes = before.changes();
+  before.restore();
+  if (failure) std::rethrow_exception(failure);
+  if (!changes.empty()) {
+    throw PluginError(plugin.path + ": changes " + join(changes, " and ") +
+                      " of the whole process while it loads, which would change other parts' "
+                      "results; remove that from its start-up code");
+  }
+  if (entry->kind != plugin.manifest->kind || plugin.manifest->id != entry->id) {
+    throw PluginError(plugin.path + ": its code is " + std::string(name_of(entry->kind)) + " '" +
+                      entry->id + "', its manifest says " +
+                      std::string(name_of(plugin.manifest->kind)) + " '" + plugin.manifest->id +
+                      "'; rebuild it with attnlab_add_plugin()");
+  }
+  return *entry;
+}
+
+/// Builds a part; an option that the part finds wrong gets its place.
+template <class Build>
+auto build_part(const Part& part, Build&& build) {
+  const std::string who = std::string(name_of(part.kind)) + " '" + part.name + "': ";
+  try {
+    auto built = build();
+    if (!built) throw PluginError(part.path + ": " + who + "its factory returned nothing");
+    return built;
+  } catch (const OptionError& error) {
+    const Node* value = part.options.find(error.option());
+    throw ConfigError(value == nullptr ? part.place : value->place(), who + error.what());
+  } catch (const ConfigError& error) {
+    throw ConfigError(part.place, who + error.what());
+  } catch (const Error&) {
+    throw;  // names its own place already
+  } catch (const std::exception& error) {
+    throw PluginError(part.path + ": " + who + "cannot be built: " + error.what());
+  }
+}
+
+}  // namespace
+
+const PluginEntry& Registry::load(Kind kind, const std::string& name) {
+  const Candidate& plugin = catalogue_.find(kind, name);
+  const auto known = entries_.find(plugin.path);
+  if (known != entries_.end()) return *known->second;
+  const PluginEntry& entry = enter(plugin);
+  entries_[plugin.path] = &entry;
+  return entry;
+}
+
+std::shared_ptr<Dataset> Registry::dataset(const Part& part, const DatasetSetup& setup) {
+  const PluginEntry& entry = load(Kind::dataset, part.name);
+  return build_part(part, [&] { return entry.dataset(part.options, setup); });
+}
+
+std::shared_ptr<Task> Registry::task(const Part& part, const TaskSetup& setup) {
+  const PluginEntry& entry = load(Kind::task, part.name);
+  return build_part(part, [&] { return entry.task(part.options, setup); });
+}
+
+std::shared_ptr<Model> Registry::model(const Part& part, const ModelSetup& setup) {
+  const PluginEntry& entry = load(Kind::model, part.name);
+  return build_part(part, [&] { return entry.model(part.options, setup); });
+}
+
+std::shared_ptr<Attention> Registry::attention(const Part& part, const AttentionShape& shape) {
+  const PluginEntry& entry = load(Kind::attention, part.name);
+  auto built = build_part(part, [&] { return entry.attention(part.options, shape); });
+  const Manifest& manifest = *catalogue_.find(Kind::attention, part.name).manifest;
+  built->traits().each([&](std::string_view trait, bool honoured) {
+    const auto declared = manifest.traits.find(std::string(trait));
+    if (declared != manifest.traits.end() && declared->second == honoured) return;
+    throw PluginError(part.path + ": attention '" + part.name + "': the trait '" +
+                      std::string(trait) +
+                      "' of its code differs from its kTraits; give both the "
+                      "same");
+  });
+  return built;
+}
+
+AttentionBuilder Registry::attention_builder(const Part& part, const RandomStreams& streams) {
+  return [this, part, streams](const AttentionShape& shape) {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const Tensor before = generator.get_state();
+    generator.set_current_seed(streams.key("attention", static_cast<std::uint64_t>(shape.layer)));
+    auto built = attention(part, shape);
+    generator.set_state(before);
+    return built;
+  };
+}
+
+}  // namespace attnlab

@@ -1,0 +1,29 @@
+// Softmax attention on the CPU, a head at a time, while the head's weights are in cache.
+//
+//   P = softmax(scale * Q K^T),   Y = P V
+//
+// The same mathematics and precision as matmul, softmax, matmul, without their traffic: heads run
+// in parallel (not one after another), strided views of packed projections are read as they lie,
+// the output lies as [B, Lq, H, Dv] so that merging heads moves nothing, and the softmax's two
+// passes find their rows in cache. Weights are kept for the gradient: O(B H Lq Lk) memory when
+// gradients flow, O(Lq Lk) a thread otherwise.
+#pragma once
+
+#include "framework/nn/tensor.h"
+
+namespace attnlab {
+
+/// Whether `cpu_softmax_attention` takes these: CPU, float32 or float64, nothing empty.
+bool cpu_softmax_attention_takes(const Tensor& queries, const Tensor& keys, const Tensor& values);
+
+/// @param queries  [B, H, Lq, D]
+/// @param keys     [B, H, Lk, D]
+/// @param values   [B, H, Lk, Dv]
+/// @param visible  bool, broadcastable to [B, H, Lq, Lk], true = may see; undefined = all may.
+///                 A row that sees nothing gives zeros.
+/// @returns [B, H, Lq, Dv], differentiable any number of times (beyond the first by composed
+/// operations).
+Tensor cpu_softmax_attention(const Tensor& queries, const Tensor& keys, const Tensor& values,
+                             const Tensor& visible, double scale);
+
+}  // namespace attnlab

@@ -1,0 +1,32 @@
+#include "framework/nn/device.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <sched.h>
+
+#include <thread>
+
+namespace attnlab {
+
+std::int64_t available_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  return std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+}
+
+void use_threads(std::int64_t threads) {
+  at::set_num_threads(static_cast<int>(threads == 0 ? available_cores() : threads));
+}
+
+at::Device device_of(const std::string& name) {
+  if (name == "cpu") return at::kCPU;
+  if (name != "cuda") throw ConfigError("unknown device '" + name + "'; there is cpu, cuda");
+  if (!at::globalContext().hasCUDA()) {
+    throw ConfigError(
+        "train.device: cuda: this LibTorch has no CUDA, or there is no GPU; use train.device=cpu");
+  }
+  return at::Device(at::kCUDA, 0);
+}
+
+}  // namespace attnlab

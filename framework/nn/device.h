@@ -1,0 +1,20 @@
+// Devices and threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "framework/nn/tensor.h"
+
+namespace attnlab {
+
+/// Cores that this process may use (its affinity, not the machine's count).
+std::int64_t available_cores();
+
+/// Sets LibTorch's threads; 0 means all available cores. (Some builds of LibTorch start with one.)
+void use_threads(std::int64_t threads);
+
+/// "cpu" or "cuda". @throws ConfigError when there is no such device here.
+at::Device device_of(const std::string& name);
+
+}  // namespace attnlab

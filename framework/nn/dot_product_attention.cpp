@@ -1,0 +1,262 @@
+// Dot-product attention: see the header. This file is the one place where kernels are chosen.
+//
+//   explicit  matmul, normaliser, matmul: every feature of the contract, any dtype, gradients of
+//             any order. Materialises [B, H, Lq, Lk].
+//   fused     softmax without bias on the logits, relative positions, dropout or trace: LibTorch's
+//             scaled_dot_product_attention where it can take a scale (2.1 on), else on the CPU
+//             `cpu_softmax_attention`.
+//
+// The environment variable ATTNLAB_ATTENTION_KERNEL=explicit|fused overrides the choice: "explicit"
+// never fuses; "fused" is an error where the fused kernel cannot serve.
+#include "framework/nn/dot_product_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "framework/nn/cpu_attention.h"
+#include "framework/nn/torch_compat.h"
+
+namespace attnlab {
+namespace {
+
+enum class Kernel { automatic, explicit_only, fused_only };
+
+Kernel kernel_choice() {
+  static const Kernel choice = [] {
+    const char* value = std::getenv("ATTNLAB_ATTENTION_KERNEL");
+    const std::string text = value == nullptr ? "" : value;
+    if (text.empty()) return Kernel::automatic;
+    if (text == "explicit") return Kernel::explicit_only;
+    if (text == "fused") return Kernel::fused_only;
+    throw ConfigError("environment variable ATTNLAB_ATTENTION_KERNEL is '" + text +
+                      "'; it must be explicit or fused, or not be set");
+  }();
+  return choice;
+}
+
+/// The lowest finite number of a dtype: hides a pair, yet a row of them still has a softmax.
+double lowest(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kDouble:
+      return std::numeric_limits<double>::lowest();
+    case at::kHalf:
+      return std::numeric_limits<at::Half>::lowest();
+    case at::kBFloat16:
+      return std::numeric_limits<at::BFloat16>::lowest();
+    default:
+      return std::numeric_limits<float>::lowest();
+  }
+}
+
+/// Whether a query may exist that sees no key.
+bool rows_may_be_empty(const Visibility& visible, std::int64_t queries, std::int64_t keys) {
+  if (visible.key_valid.defined() || visible.pairs.defined()) return true;
+  return (visible.causal || visible.window > 0) && queries > keys;
+}
+
+/// @param logits  written over where pairs are hidden.
+Tensor masked_softmax(Tensor logits, const Tensor& visible, bool may_be_empty) {
+  if (!visible.defined()) return logits.softmax(-1);
+  const Tensor hidden = visible.logical_not();
+  const Tensor weights = logits.masked_fill_(hidden, lowest(logits.scalar_type())).softmax(-1);
+  return may_be_empty ? weights.masked_fill(hidden, 0) : weights;
+}
+
+/// Logits by distance to logits by key: out[i, j] = x[i, Lq - 1 - i + j], a view.
+/// @param x  [B, H, Lq, Lq + Lk - 1] contiguous; column c is distance Lk - 1 - c.
+Tensor shift(const Tensor& x, std::int64_t keys) {
+  const std::int64_t batch = x.size(0), heads = x.size(1), queries = x.size(2), all = x.size(3);
+  if (queries == 1) return x;
+  // Row i starts at Lq - 1 - i: in the flat matrix, one column less than a row further on.
+  return x.reshape({batch, heads, queries * all})
+      .narrow(2, queries - 1, queries * (all - 1))
+      .view({batch, heads, queries, all - 1})
+      .narrow(3, 0, keys);
+}
+
+void record(const AttentionInput& input, AttentionContext& context, const Tensor& logits,
+            const Tensor& visible, const Tensor& weights) {
+  const at::NoGradGuard no_gradients;
+  const AttentionTrace& asked = *context.trace;
+  LayerTrace layer;
+  layer.layer = context.layer;
+  if (asked.weights) layer.weights = weights.detach();
+  if (asked.entropy) layer.entropy = -at::xlogy(weights, weights).sum(-1);
+  if (asked.logits) {
+    layer.logits = logits.detach();
+    if (visible.defined()) {
+      layer.logits = layer.logits.masked_fill(visible.logical_not(), -INFINITY);
+    }
+  }
+  if (asked.norms) {
+    layer.query_norms = input.queries.detach().norm(2, -1);
+    layer.key_norms = input.keys.detach().norm(2, -1);
+  }
+  context.trace->layers.push_back(std::move(layer));
+}
+
+/// Why the fused kernels cannot serve; null when they can.
+const char* fusing_forbidden_by(const AttentionInput& input, const AttentionContext& context,
+                                Normaliser normaliser, bool drops) {
+  if (normaliser != Normaliser::softmax) return "the attention has its own normaliser";
+  if (context.trace != nullptr) return "a trace is recorded";
+  if (input.bias.defined()) return "the logits have a bias";
+  if (input.relative.defined()) return "positions are relative";
+  if (drops) return "weights are dropped out";
+  const Visibility& visible = input.visible;
+  const bool by_libtorch = compat::kHasFusedAttention &&
+                           !rows_may_be_empty(visible, input.query_count(), input.key_count());
+  if (by_libtorch || cpu_softmax_attention_takes(input.queries, input.keys, input.values)) {
+    return nullptr;
+  }
+  return "this LibTorch has no fused kernel for this device, dtype or mask";
+}
+
+bool use_fused(const AttentionInput& input, const AttentionContext& context, Normaliser normaliser,
+               bool drops) {
+  const Kernel choice = kernel_choice();
+  if (choice == Kernel::explicit_only) return false;
+  const char* obstacle = fusing_forbidden_by(input, context, normaliser, drops);
+  if (obstacle != nullptr && choice == Kernel::fused_only) {
+    throw ConfigError(std::string("ATTNLAB_ATTENTION_KERNEL is 'fused', but ") + obstacle +
+                      "; unset it, or set it to explicit");
+  }
+  return obstacle == nullptr;
+}
+
+/// @param queries, keys  mapped.
+Tensor fused(const Tensor& queries, const Tensor& keys, const AttentionInput& input, double scale) {
+  const Visibility& visible = input.visible;
+  const std::int64_t rows = input.query_count(), columns = input.key_count();
+  if (compat::kHasFusedAttention && !rows_may_be_empty(visible, rows, columns)) {
+    // LibTorch aligns the first query with the first key; the contract aligns the last ones.
+    const bool causal = visible.causal && visible.window == 0 && rows == columns;
+    const Tensor mask = causal ? Tensor() : visible_pairs(visible, rows, columns, keys.device());
+    return compat::fused_attention(queries, keys, input.values, mask, 0, causal, scale);
+  }
+  return cpu_softmax_attention(queries, keys, input.values,
+                               visible_pairs(visible, rows, columns, keys.device()), scale);
+}
+
+/// The slice [begin, begin + length) of a dimension (from the end, -1 the last), or all of one that
+/// broadcasts.
+Tensor part(const Tensor& x, std::int64_t dim, std::int64_t begin, std::int64_t length) {
+  if (!x.defined() || x.dim() < -dim || x.size(dim) == 1) return x;
+  return x.narrow(dim, begin, length);
+}
+
+/// The input of one sequence of a ragged batch: queries [q, q + rows), keys [k, k + columns).
+AttentionInput segment(const AttentionInput& all, std::int64_t q, std::int64_t rows, std::int64_t k,
+                       std::int64_t columns) {
+  AttentionInput one = all;
+  one.queries = all.queries.narrow(2, q, rows);
+  one.keys = all.keys.narrow(2, k, columns);
+  one.values = all.values.narrow(2, k, columns);
+  one.visible.query_offsets = one.visible.key_offsets = Tensor();
+  one.visible.key_valid = part(all.visible.key_valid, -1, k, columns);
+  one.visible.pairs = part(part(all.visible.pairs, -2, q, rows), -1, k, columns);
+  one.bias = part(part(all.bias, -2, q, rows), -1, k, columns);
+  one.query_positions = part(all.query_positions, -2, q, rows);
+  one.key_positions = part(all.key_positions, -2, k, columns);
+  if (all.relative.defined() && rows > 0 && columns > 0) {
+    // Distances columns - 1 down to 1 - rows; column c of all is distance Lk - 1 - c.
+    one.relative.keys = all.relative.keys.narrow(1, all.key_count() - columns, rows + columns - 1);
+  }
+  return one;
+}
+
+}  // namespace
+
+DotProductAttention::DotProductAttention(const AttentionShape& shape,
+                                         const DotProductSettings& settings,
+                                         const AttentionTraits& traits)
+    : Attention(shape, traits),
+      scale_(settings.scale.value_or(1 / std::sqrt(static_cast<double>(shape.head_dim)))),
+      normaliser_(settings.normaliser) {}
+
+Tensor DotProductAttention::normalise(const Tensor& logits, const Tensor& visible,
+                                      AttentionContext&) const {
+  return masked_softmax(visible.defined() ? logits.clone() : logits, visible, true);
+}
+
+Tensor DotProductAttention::attend(const AttentionInput& input, AttentionContext& context) {
+  return input.visible.ragged() ? attend_ragged(input, context) : attend_dense(input, context);
+}
+
+Tensor DotProductAttention::attend_dense(const AttentionInput& input,
+                                         AttentionContext& context) const {
+  const std::int64_t rows = input.query_count(), columns = input.key_count();
+  if (rows == 0 || columns == 0) {
+    return at::zeros({input.batch(), input.heads(), rows, shape().values()},
+                     input.values.options());
+  }
+  const RelativePositions& relative = input.relative;
+  const Tensor diagonal = metric(input, context);
+  const auto mapped_queries = [&](const Tensor& bias) {
+    const Tensor queries =
+        map_queries(bias.defined() ? input.queries + bias.unsqueeze(1) : input.queries, context);
+    return diagonal.defined() ? queries * diagonal : queries;
+  };
+  const Tensor queries = mapped_queries(relative.content_bias);
+  const Tensor keys = map_keys(input.keys, context);
+  const bool drops = is_training() && shape().dropout > 0;
+  if (use_fused(input, context, normaliser_, drops)) return fused(queries, keys, input, scale_);
+
+  const auto scaled = [&](const Tensor& q) { return scale_ == 1 ? q : q * scale_; };
+  Tensor logits = at::matmul(scaled(queries), keys.transpose(-2, -1));
+  if (relative.defined()) {
+    const Tensor distances = map_keys(relative.keys.unsqueeze(0), context).transpose(-2, -1);
+    const Tensor asking = scaled(mapped_queries(relative.position_bias));
+    logits = logits.add_(shift(at::matmul(asking, distances), columns));
+  }
+  if (input.bias.defined()) logits = logits.add_(input.bias);
+  const Tensor visible = visible_pairs(input.visible, rows, columns, logits.device());
+  const Tensor weights =
+      normaliser_ == Normaliser::softmax
+          ? masked_softmax(logits, visible, rows_may_be_empty(input.visible, rows, columns))
+          : normalise(logits, visible, context);
+  if (context.trace != nullptr) record(input, context, logits, visible, weights);
+  return at::matmul(drops ? at::dropout(weights, shape().dropout, true) : weights, input.values);
+}
+
+Tensor DotProductAttention::attend_ragged(const AttentionInput& input,
+                                          AttentionContext& context) const {
+  if (context.trace != nullptr) {
+    throw ShapeError(
+        "attention input: a ragged batch has no rectangular weights to trace; trace sequences one "
+        "by one, or padded with visible.key_valid");
+  }
+  const std::int64_t* q = input.visible.query_offsets.data_ptr<std::int64_t>();
+  const std::int64_t* k = input.visible.key_offsets.data_ptr<std::int64_t>();
+  const std::int64_t sequences = input.visible.query_offsets.size(0) - 1;
+  std::vector<Tensor> outputs;
+  outputs.reserve(sequences);
+  for (std::int64_t t = 0; t < sequences; ++t) {
+    outputs.push_back(
+        attend_dense(segment(input, q[t], q[t + 1] - q[t], k[t], k[t + 1] - k[t]), context));
+  }
+  return outputs.empty() ? at::zeros_like(input.values) : at::cat(outputs, 2);
+}
+
+Tensor visible_pairs(const Visibility& visible, std::int64_t query_count, std::int64_t key_count,
+                     const at::Device& device) {
+  Tensor pairs = visible.pairs;
+  const auto restrict_to = [&](const Tensor& more) {
+    pairs = pairs.defined() ? pairs.logical_and(more) : more;
+  };
+  const bool causal = visible.causal && query_count > 1;  // the last query sees every key
+  const bool window = visible.window > 0 && visible.window < std::max(query_count, key_count);
+  if (causal || window) {
+    const at::TensorOptions options = at::TensorOptions().dtype(at::kLong).device(device);
+    const Tensor behind = at::arange(key_count - query_count, key_count, options).unsqueeze(1) -
+                          at::arange(key_count, options);
+    if (causal) restrict_to(behind >= 0);
+    if (window) restrict_to(behind.abs() < visible.window);
+  }
+  if (visible.key_valid.defined()) restrict_to(visible.key_valid.unsqueeze(1).unsqueeze(1));
+  return pairs;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,65 @@
+// Dot-product attention with hooks: most mechanisms are a few lines on top of it.
+//
+//   A = N( scale * map_q(Q) diag(M) map_k(K)^T + bias ),   Y = A V
+//
+// with a map on queries, a map on keys, a diagonal metric M, a scale and a normaliser N of the
+// logits (softmax unless replaced). Standard attention is all maps = identity, scale = 1/sqrt(D)
+// (Vaswani et al. 2017). Cost: O(Lq Lk (D + Dv)) time, O(Lq Lk) memory.
+#pragma once
+
+#include <optional>
+
+#include "framework/nn/attention.h"
+
+namespace attnlab {
+
+/// How the logits become weights.
+enum class Normaliser {
+  softmax,  ///< over the visible keys
+  custom,   ///< `DotProductAttention::normalise`
+};
+
+struct DotProductSettings {
+  /// Factor of the logits; empty means 1/sqrt(D).
+  std::optional<double> scale = {};
+  Normaliser normaliser = Normaliser::softmax;
+};
+
+class DotProductAttention : public Attention {
+ public:
+  static constexpr AttentionTraits kTraits = AttentionTraits::all_quadratic();
+
+  explicit DotProductAttention(const AttentionShape& shape, const DotProductSettings& settings = {},
+                               const AttentionTraits& traits = kTraits);
+
+ protected:
+  /// [..., L, D] to the same shape. Applied to relative positional keys as well.
+  virtual Tensor map_queries(const Tensor& queries, AttentionContext&) const { return queries; }
+  virtual Tensor map_keys(const Tensor& keys, AttentionContext&) const { return keys; }
+  /// The diagonal of M, broadcastable to [B, H, 1, D]; undefined means M = 1.
+  virtual Tensor metric(const AttentionInput&, AttentionContext&) const { return {}; }
+  /// Weights from logits [B, H, Lq, Lk], for Normaliser::custom.
+  /// @param visible  bool, broadcastable to the logits, true = may see; undefined = all may.
+  /// Hidden pairs must get weight 0, a row that sees nothing all zeros.
+  virtual Tensor normalise(const Tensor& logits, const Tensor& visible, AttentionContext&) const;
+
+  Tensor attend(const AttentionInput& input, AttentionContext& context) final;
+
+ private:
+  Tensor attend_dense(const AttentionInput& input, AttentionContext& context) const;
+  Tensor attend_ragged(const AttentionInput& input, AttentionContext& context) const;
+
+  double scale_;
+  Normaliser normaliser_;
+};
+
+/// x / max(|x|_2, eps) along the last dimension, in one pass forward and one backward.
+/// @param x  [..., D] floating point.
+Tensor unit(const Tensor& x, double eps);
+
+/// The pairs that `visible` allows, as one bool tensor broadcastable to [B, H, Lq, Lk] (true = may
+/// see), or an undefined tensor when every query sees every key. Ragged offsets are not included.
+Tensor visible_pairs(const Visibility& visible, std::int64_t query_count, std::int64_t key_count,
+                     const at::Device& device);
+
+}  // namespace attnlab

@@ -1,0 +1,35 @@
+// The model contract: builds layers from an attention factory, turns a batch into named outputs.
+#pragma once
+
+#include <string>
+
+#include "framework/data/dataset.h"
+#include "framework/nn/attention.h"
+
+namespace attnlab {
+
+/// What the host gives a model when it builds it.
+struct ModelSetup {
+  const DatasetInfo& data;     ///< shapes and classes to fit
+  AttentionBuilder attention;  ///< makes each layer's attention
+};
+
+/// The surroundings of one forward pass. Training or evaluation is the module's own mode.
+struct ForwardPass {
+  AttentionTrace* trace = nullptr;  ///< hand it to every layer's context; null: nothing recorded
+};
+
+class Model : public torch::nn::Module {
+ public:
+  /// @returns the outputs that the plugin's manifest lists under `gives`, e.g. logits [B, classes].
+  virtual NamedTensors forward(const Batch& batch, ForwardPass& pass) = 0;
+
+  /// Whether weight decay applies to a parameter. By default, as is usual for transformers: to
+  /// matrices, not to biases, norms and other one-dimensional tensors.
+  virtual bool decays(const std::string& name, const Tensor& parameter) const {
+    (void)name;
+    return parameter.dim() > 1;
+  }
+};
+
+}  // namespace attnlab

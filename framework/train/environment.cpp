@@ -1,0 +1,74 @@
+#include "framework/train/environment.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/files.h"
+#include "framework/nn/device.h"
+
+namespace attnlab {
+namespace {
+
+using nlohmann::json;
+
+/// The value of the first line "key : value" of a file of /proc; empty without one.
+std::string proc_value(const char* file, const std::string& key) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind(key, 0) != 0) continue;
+    const std::size_t colon = line.find(':');
+    const std::size_t start = line.find_first_not_of(" \t", colon + 1);
+    if (colon != std::string::npos && start != std::string::npos) return line.substr(start);
+  }
+  return "";
+}
+
+std::string now_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+json part_json(const Part& part) {
+  return {{"id", part.id}, {"path", part.path}, {"hash", hex(fingerprint(read_text(part.path)))}};
+}
+
+json machine_json() {
+  utsname name{};
+  ::uname(&name);
+  return {{"cpu", proc_value("/proc/cpuinfo", "model name")},
+          {"cores", available_cores()},
+          {"memory", proc_value("/proc/meminfo", "MemTotal")},
+          {"system", std::string(name.sysname) + " " + name.release + " " + name.machine}};
+}
+
+}  // namespace
+
+std::string environment_json(const BuiltRun& run) {
+  const Experiment& experiment = run.experiment;
+  const DatasetInfo& data = run.dataset->info();
+  const json out = {{"attnlab", ATTNLAB_VERSION},
+                    {"started", now_utc()},
+                    {"machine", machine_json()},
+                    {"threads", at::get_num_threads()},
+                    {"device", run.device.str()},
+                    {"libtorch", {{"version", TORCH_VERSION}, {"build", at::show_config()}}},
+                    {"model", part_json(experiment.model)},
+                    {"attention", part_json(experiment.attention)},
+                    {"task", part_json(experiment.task)},
+                    {"dataset", part_json(experiment.dataset)},
+                    {"data", {{"source", data.source}, {"fingerprint", data.fingerprint}}},
+                    {"parameters", run.parameter_count()}};
+  return out.dump(2) + "\n";
+}
+
+}  // namespace attnlab

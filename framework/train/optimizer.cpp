@@ -1,0 +1,255 @@
+#include "framework/train/optimizer.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "framework/core/text.h"
+
+// The inner loops are compiled for several instruction sets; the right one is chosen at load time.
+// (sqrt becomes a vector instruction because the library is built with -fno-math-errno.)
+#if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#define ATTNLAB_VECTOR_CLONES \
+  [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
+#else
+#define ATTNLAB_VECTOR_CLONES
+#endif
+
+namespace attnlab {
+namespace {
+
+/// Elements that one thread takes at a time: its four arrays of floats fit into a cache of 512 KiB.
+constexpr std::int64_t kChunk = 16384;
+
+/// The numbers of one step, in the precision of the update.
+struct StepNumbers {
+  float factor, beta1, beta2, rest1, rest2, epsilon;
+  float step_size;    ///< lr / (1 - b1^t)
+  float square_root;  ///< 1 / sqrt(1 - b2^t)
+};
+
+/// A piece of a float32 parameter.
+struct Chunk {
+  float* parameter;
+  const float* gradient;
+  float* average;
+  float* square;
+  std::int64_t count;
+  float keep;  ///< 1 - lr wd
+};
+
+/// The update of one piece. Numbers by value and pointers that do not overlap: what GCC needs to
+/// know to vectorise the loop.
+ATTNLAB_VECTOR_CLONES
+void update_chunk(float* __restrict__ parameter, const float* __restrict__ gradient,
+                  float* __restrict__ average, float* __restrict__ square, std::int64_t count,
+                  float keep, const StepNumbers n) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float g = gradient[i] * n.factor;
+    const float m = average[i] * n.beta1 + g * n.rest1;
+    const float v = square[i] * n.beta2 + g * g * n.rest2;
+    average[i] = m;
+    square[i] = v;
+    const float scale = __builtin_sqrtf(v) * n.square_root + n.epsilon;
+    parameter[i] = parameter[i] * keep - n.step_size * (m / scale);
+  }
+}
+
+ATTNLAB_VECTOR_CLONES
+double sum_of_squares(const float* values, std::int64_t count) {
+  constexpr std::int64_t kLanes = 16;  // independent sums, so that additions need not wait
+  double sums[kLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      const double value = values[i + lane];
+      sums[lane] += value * value;
+    }
+  }
+  double sum = 0;
+  for (; i < count; ++i) sum += double(values[i]) * double(values[i]);
+  for (const double lane : sums) sum += lane;
+  return sum;
+}
+
+bool is_plain_float(const Tensor& tensor) {
+  return tensor.layout() == at::kStrided && tensor.device().is_cpu() &&
+         tensor.scalar_type() == at::kFloat && tensor.is_contiguous();
+}
+
+/// Calls work(i) for i in [0, count) on all threads.
+template <class Work>
+void in_parallel(std::size_t count, const Work& work) {
+  at::parallel_for(0, static_cast<std::int64_t>(count), 1,
+                   [&](std::int64_t begin, std::int64_t end) {
+                     for (std::int64_t i = begin; i < end; ++i) work(static_cast<std::size_t>(i));
+                   });
+}
+
+void check(const AdamWSettings& s) {
+  std::vector<std::string> problems;
+  const auto need = [&](const char* name, double value, bool good, const char* what) {
+    if (!good) problems.push_back(std::string(name) + ": " + shortest(value) + " is not " + what);
+  };
+  const auto decay_of_mean = [](double beta) { return beta >= 0 && beta < 1; };
+  need("lr", s.learning_rate, s.learning_rate >= 0, "at least 0");
+  need("beta1", s.beta1, decay_of_mean(s.beta1), "in [0, 1)");
+  need("beta2", s.beta2, decay_of_mean(s.beta2), "in [0, 1)");
+  need("eps", s.epsilon, s.epsilon >= 0, "at least 0");
+  need("weight_decay", s.weight_decay, s.weight_decay >= 0, "at least 0");
+  if (!problems.empty()) throw ConfigError(problems);
+}
+
+/// Says what is wrong with an entry of a saved state, or nothing.
+std::string misfit(const std::string& name, const Tensor* found, const Tensor& expected) {
+  if (found == nullptr) return name + ": missing";
+  if (found->defined() && found->sizes() == expected.sizes() &&
+      found->scalar_type() == expected.scalar_type()) {
+    return "";
+  }
+  return name + ": " + describe(*found) + ", expected " + describe(expected);
+}
+
+}  // namespace
+
+AdamW::AdamW(std::vector<OptimizedParameter> parameters, const AdamWSettings& settings)
+    : settings_(settings) {
+  check(settings);
+  std::set<std::string> names;
+  for (OptimizedParameter& given : parameters) {
+    if (!given.parameter.defined() || !given.parameter.is_floating_point()) {
+      throw ShapeError("AdamW: parameter '" + given.name + "' is " + describe(given.parameter) +
+                       ", expected a floating-point tensor");
+    }
+    if (!names.insert(given.name).second) {
+      throw ShapeError("AdamW: two parameters are called '" + given.name + "'");
+    }
+    const Tensor data = given.parameter.detach();
+    items_.push_back({std::move(given.name), given.parameter, at::zeros_like(data),
+                      at::zeros_like(data), given.decays});
+  }
+}
+
+double AdamW::gradient_norm() const {
+  const at::NoGradGuard no_gradients;
+  struct Piece {
+    const float* values;
+    std::int64_t count;
+  };
+  std::vector<Piece> pieces;
+  double sum = 0;
+  for (const Item& item : items_) {
+    const Tensor& gradient = item.parameter.grad();
+    if (!gradient.defined()) continue;
+    if (!is_plain_float(gradient)) {
+      const double norm = gradient.norm().item<double>();
+      sum += norm * norm;
+      continue;
+    }
+    const float* values = gradient.data_ptr<float>();
+    for (std::int64_t at = 0; at < gradient.numel(); at += kChunk) {
+      pieces.push_back({values + at, std::min(kChunk, gradient.numel() - at)});
+    }
+  }
+  // Partial sums are added in order, so the result does not depend on the number of threads.
+  std::vector<double> sums(pieces.size());
+  in_parallel(pieces.size(),
+              [&](std::size_t i) { sums[i] = sum_of_squares(pieces[i].values, pieces[i].count); });
+  for (const double part : sums) sum += part;
+  return std::sqrt(sum);
+}
+
+void AdamW::step(double factor) {
+  const at::NoGradGuard no_gradients;
+  ++steps_;
+  const AdamWSettings& s = settings_;
+  const auto t = static_cast<double>(steps_);
+  const StepNumbers numbers{.factor = float(factor),
+                            .beta1 = float(s.beta1),
+                            .beta2 = float(s.beta2),
+                            .rest1 = float(1 - s.beta1),
+                            .rest2 = float(1 - s.beta2),
+                            .epsilon = float(s.epsilon),
+                            .step_size = float(s.learning_rate / (1 - std::pow(s.beta1, t))),
+                            .square_root = float(1 / std::sqrt(1 - std::pow(s.beta2, t)))};
+  std::vector<Chunk> chunks;
+  for (Item& item : items_) {
+    const Tensor& gradient = item.parameter.grad();
+    if (!gradient.defined()) continue;
+    if (!is_plain_float(item.parameter) || !is_plain_float(gradient)) {
+      update(item, gradient, factor);
+      continue;
+    }
+    float* const parameter = item.parameter.data_ptr<float>();
+    const float* const values = gradient.data_ptr<float>();
+    float* const average = item.average.data_ptr<float>();
+    float* const square = item.square.data_ptr<float>();
+    const auto keep = float(item.decays ? 1 - s.learning_rate * s.weight_decay : 1.0);
+    for (std::int64_t at = 0; at < gradient.numel(); at += kChunk) {
+      chunks.push_back({parameter + at, values + at, average + at, square + at,
+                        std::min(kChunk, gradient.numel() - at), keep});
+    }
+    item.parameter.unsafeGetTensorImpl()->bump_version();  // autograd must notice the change
+  }
+  in_parallel(chunks.size(), [&](std::size_t i) {
+    const Chunk& chunk = chunks[i];
+    update_chunk(chunk.parameter, chunk.gradient, chunk.average, chunk.square, chunk.count,
+                 chunk.keep, numbers);
+  });
+}
+
+void AdamW::update(Item& item, const Tensor& gradient, double factor) {
+  const AdamWSettings& s = settings_;
+  const auto t = static_cast<double>(steps_);
+  const Tensor g = (gradient.is_sparse() ? gradient.to_dense() : gradient) * factor;
+  if (item.decays) item.parameter.mul_(1 - s.learning_rate * s.weight_decay);
+  item.average.mul_(s.beta1).add_(g, 1 - s.beta1);
+  item.square.mul_(s.beta2).addcmul_(g, g, 1 - s.beta2);
+  const Tensor scale = item.square.sqrt().div_(std::sqrt(1 - std::pow(s.beta2, t))).add_(s.epsilon);
+  item.parameter.addcdiv_(item.average, scale, -s.learning_rate / (1 - std::pow(s.beta1, t)));
+}
+
+void AdamW::zero_grad() {
+  for (Item& item : items_) item.parameter.mutable_grad() = Tensor();
+}
+
+NamedTensors AdamW::state() const {
+  NamedTensors state;
+  state.set("step", at::scalar_tensor(steps_, at::kLong));
+  for (const Item& item : items_) {
+    state.set("exp_avg." + item.name, item.average);
+    state.set("exp_avg_sq." + item.name, item.square);
+  }
+  return state;
+}
+
+void AdamW::load_state(const NamedTensors& state) {
+  const at::NoGradGuard no_gradients;
+  const NamedTensors own = this->state();
+  std::vector<std::string> problems;
+  for (const auto& [name, tensor] : own) {
+    const std::string problem = misfit(name, state.find(name), tensor);
+    if (!problem.empty()) problems.push_back(problem);
+  }
+  for (const auto& [name, tensor] : state) {
+    if (own.find(name) == nullptr) problems.push_back(name + ": no parameter of that name");
+  }
+  if (!problems.empty()) {
+    throw DataError("the optimiser's state does not fit this model:\n  " + join(problems, "\n  "));
+  }
+  for (Item& item : items_) {
+    item.average.copy_(state.at("exp_avg." + item.name));
+    item.square.copy_(state.at("exp_avg_sq." + item.name));
+  }
+  steps_ = state.at("step").item<std::int64_t>();
+}
+
+double clip_factor(double norm, double max_norm) {
+  if (max_norm <= 0) return 1.0;
+  return std::min(1.0, max_norm / (norm + 1e-6));
+}
+
+}  // namespace attnlab

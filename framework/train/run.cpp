@@ -1,0 +1,399 @@
+#include "framework/train/run.h"
+
+#include <ATen/Context.h>
+#include <c10/core/GradMode.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/files.h"
+#include "framework/data/loader.h"
+#include "framework/nn/device.h"
+#include "framework/train/checkpoint.h"
+#include "framework/train/environment.h"
+#include "framework/train/schedule.h"
+
+namespace attnlab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+Batch to_device(const Batch& batch, const at::Device& device) {
+  if (device.is_cpu()) return batch;
+  return {batch.fields.to(device), batch.size};
+}
+
+/// Examples [begin, begin + size) of a batch, as views.
+Batch slice(const Batch& batch, std::int64_t begin, std::int64_t size) {
+  Batch part;
+  part.size = size;
+  for (const auto& [name, tensor] : batch.fields) {
+    part.fields.set(name, tensor.narrow(0, begin, size));
+  }
+  return part;
+}
+
+Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop) {
+  const c10::NoGradGuard no_grad;
+  run.model->eval();
+  const TrainOptions& train = run.experiment.train;
+  const BatchSource batches = [&](const std::function<void(const Batch&)>& use) {
+    LoaderSettings settings;
+    settings.split = split;
+    settings.batch_size = train.eval_batch_size;
+    settings.workers = train.workers;
+    settings.prefetch = train.prefetch;
+    Loader loader(*run.dataset, run.streams, in_order(run.dataset->size(split)), settings);
+    while (auto batch = loader.next()) {
+      if (stop) throw Interrupted();
+      use(to_device(*batch, run.device));
+    }
+  };
+  Metrics all;
+  for (const std::string& protocol : run.task->protocols()) {
+    const std::string prefix = protocol == "clean" ? "" : protocol + "/";
+    for (const auto& [name, value] : run.task->evaluate(protocol, *run.model, batches)) {
+      all[prefix + name] = value;
+    }
+  }
+  run.model->train();
+  return all;
+}
+
+AdamW make_optimizer(BuiltRun& run) {
+  const OptimizerOptions& options = run.experiment.train.optimizer;
+  std::vector<OptimizedParameter> parameters;
+  for (const auto& item : run.model->named_parameters()) {
+    if (!item.value().requires_grad()) continue;
+    parameters.push_back({item.key(), item.value(), run.model->decays(item.key(), item.value())});
+  }
+  AdamWSettings settings;
+  settings.learning_rate = options.lr;
+  settings.beta1 = options.beta1;
+  settings.beta2 = options.beta2;
+  settings.epsilon = options.eps;
+  settings.weight_decay = options.weight_decay;
+  return AdamW(std::move(parameters), settings);
+}
+
+Schedule make_schedule(const BuiltRun& run) {
+  const TrainOptions& train = run.experiment.train;
+  Schedule schedule;
+  schedule.shape =
+      train.schedule.shape == "cosine" ? Schedule::Shape::cosine : Schedule::Shape::constant;
+  schedule.warmup_steps = static_cast<std::int64_t>(
+      std::llround(train.schedule.warmup_epochs * static_cast<double>(run.steps_per_epoch)));
+  schedule.total_steps = run.total_steps();
+  schedule.base = train.optimizer.lr;
+  schedule.warmup_start = std::min(train.schedule.warmup_lr, train.optimizer.lr);
+  schedule.minimum = std::min(train.schedule.min_lr, train.optimizer.lr);
+  return schedule;
+}
+
+nlohmann::json json_of(const Metrics& metrics) {
+  nlohmann::json out = nlohmann::json::object();
+  for (const auto& [name, value] : metrics) {
+    out[name] = std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
+  }
+  return out;
+}
+
+/// One sitting of a run.
+class Trainer {
+ public:
+  Trainer(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
+          const std::atomic<bool>& stop)
+      : run_(run),
+        train_(run.experiment.train),
+        folder_(folder),
+        progress_(progress),
+        stop_(stop),
+        hash_(run.experiment.hash()),
+        optimizer_(make_optimizer(run)),
+        schedule_(make_schedule(run)) {}
+
+  RunStatus run() {
+    resume();
+    run_.model->train();
+    write_status(RunState::running);
+    report(ProgressEvent::Kind::start, {});
+    try {
+      if (epochs_done() > position_.evaluated_epochs) finish_epoch();
+      while (!stop_ && position_.step < run_.total_steps()) {
+        if (!train_epoch()) return end(RunState::diverged, {}, reason_);
+        if (position_.step % run_.steps_per_epoch == 0) finish_epoch();
+      }
+      if (position_.evaluated_epochs == train_.epochs) return end(RunState::done, result(), "");
+    } catch (const Interrupted&) {  // left in the middle of an evaluation
+    }
+    save();
+    return end(RunState::interrupted, {}, "at step " + std::to_string(position_.step));
+  }
+
+ private:
+  std::string checkpoint_path() const { return folder_.file("checkpoint.safetensors"); }
+  std::int64_t epochs_done() const { return position_.step / run_.steps_per_epoch; }
+  double epoch_now() const {
+    return static_cast<double>(position_.step) / static_cast<double>(run_.steps_per_epoch);
+  }
+
+  void resume() {
+    if (std::filesystem::exists(checkpoint_path())) {
+      position_ = read_checkpoint(checkpoint_path(), *run_.model, &optimizer_, hash_);
+    }
+    // Lines after the checkpoint belong to steps that will be done again.
+    log_ = std::make_unique<LineWriter>(folder_.file("metrics.jsonl"), position_.metrics_bytes);
+    sitting_ = Clock::now();
+    seconds_before_ = position_.seconds;
+    saved_ = Clock::now();
+  }
+
+  void save() {
+    position_.metrics_bytes = log_->size();
+    position_.seconds = seconds_before_ + seconds_since(sitting_);
+    write_checkpoint(checkpoint_path(), *run_.model, optimizer_, position_, hash_);
+    saved_ = Clock::now();
+  }
+
+  /// From the present step to the end of its epoch, or until stopped.
+  /// @returns false when the loss diverged.
+  bool train_epoch() {
+    const auto epoch = static_cast<std::uint64_t>(epochs_done());
+    LoaderSettings settings;
+    settings.batch_size = train_.batch_size;
+    settings.drop_last = true;
+    settings.augment = true;
+    settings.epoch = epoch;
+    settings.first_batch = position_.step % run_.steps_per_epoch;
+    settings.workers = train_.workers;
+    settings.prefetch = train_.prefetch;
+    if (settings.first_batch == 0) position_.epoch_loss = 0;
+    Loader loader(
+        *run_.dataset, run_.streams,
+        permutation(run_.dataset->size(Split::train), run_.streams.stream("order", epoch)),
+        settings);
+    Clock::time_point mark = Clock::now();
+    while (!stop_) {
+      const auto batch = loader.next();
+      if (!batch) break;
+      const bool sound = step(*batch);
+      position_.train_seconds += seconds_since(mark);
+      mark = Clock::now();
+      if (!sound) return false;
+      if (seconds_since(saved_) >= train_.checkpoint_seconds) {
+        save();
+        mark = Clock::now();  // writing a checkpoint is no training
+      }
+    }
+    return true;
+  }
+
+  /// One optimiser step. @returns false when the loss diverged (nothing is updated then).
+  bool step(const Batch& whole) {
+    const Clock::time_point begin = Clock::now();
+    // Dropout of this step, whatever was drawn before: a resumed run draws the same.
+    at::manual_seed(run_.streams.key("dropout", static_cast<std::uint64_t>(position_.step)));
+    const Batch batch = to_device(whole, run_.device);
+    const double loss = backward(batch);
+    if (!std::isfinite(loss) || (train_.diverged_above > 0 && loss > train_.diverged_above)) {
+      reason_ = "the training loss was " + std::to_string(loss) + " at step " +
+                std::to_string(position_.step + 1);
+      return false;
+    }
+    const bool log = (position_.step + 1) % train_.log_every == 0;
+    const double norm = log || train_.clip_norm > 0 ? optimizer_.gradient_norm() : 0;
+    const double rate = learning_rate(schedule_, position_.step);
+    optimizer_.set_learning_rate(rate);
+    optimizer_.step(clip_factor(norm, train_.clip_norm));
+    optimizer_.zero_grad();
+    position_.step_seconds += seconds_since(begin);
+    ++position_.step;
+    position_.epoch_loss += loss;
+    if (log) {
+      write_line({{"loss", loss}, {"lr", rate}, {"gradient_norm", norm}}, "train");
+    }
+    report(ProgressEvent::Kind::step, {{"loss", loss}});
+    return true;
+  }
+
+  /// Gradients of a batch, in `accumulate` parts. @returns its mean loss.
+  double backward(const Batch& batch) {
+    const std::int64_t size = batch.size / train_.accumulate;
+    double total = 0;
+    for (std::int64_t part = 0; part < train_.accumulate; ++part) {
+      const Batch examples = train_.accumulate == 1 ? batch : slice(batch, part * size, size);
+      ForwardPass pass;
+      Tensor loss = run_.task->loss(run_.model->forward(examples, pass), examples);
+      if (train_.accumulate > 1) loss = loss / static_cast<double>(train_.accumulate);
+      const double value = loss.item<double>();
+      total += value;
+      if (!std::isfinite(value)) break;
+      loss.backward();
+    }
+    return total;
+  }
+
+  /// Evaluation (where it is due), checkpoint.
+  void finish_epoch() {
+    const std::int64_t epoch = epochs_done();
+    position_.last_epoch_loss = position_.epoch_loss / static_cast<double>(run_.steps_per_epoch);
+    const bool last = epoch == train_.epochs;
+    if (last || epoch % train_.evaluate_every == 0) {
+      const bool has_validation = run_.dataset->size(Split::validation) > 0;
+      if (has_validation) record("validation", evaluate_split(run_, Split::validation, stop_));
+      if (last || !has_validation) record("test", evaluate_split(run_, Split::test, stop_));
+    }
+    position_.evaluated_epochs = epoch;
+    save();
+    write_status(RunState::running);
+  }
+
+  void record(const std::string& split, Metrics metrics) {
+    if (split == "test") test_metrics_ = metrics;
+    write_line(metrics, split);
+    metrics["train_loss"] = position_.last_epoch_loss;
+    report(ProgressEvent::Kind::evaluation, metrics);
+  }
+
+  Metrics result() {
+    // A run that was killed between its last checkpoint and its end evaluates again.
+    Metrics metrics =
+        test_metrics_.empty() ? evaluate_split(run_, Split::test, stop_) : test_metrics_;
+    metrics["train_loss"] = position_.last_epoch_loss;
+    metrics["examples_per_second"] =
+        static_cast<double>(position_.step * train_.batch_size) / position_.train_seconds;
+    metrics["host_share"] = 1.0 - position_.step_seconds / position_.train_seconds;
+    return metrics;
+  }
+
+  RunStatus end(RunState state, const Metrics& metrics, const std::string& reason) {
+    const RunStatus status = write_status(state, metrics, reason);
+    ProgressEvent event = make_event(ProgressEvent::Kind::end, metrics);
+    event.text = std::string(name_of(state)) + (reason.empty() ? "" : ": " + reason);
+    progress_.report(event);
+    return status;
+  }
+
+  RunStatus write_status(RunState state, const Metrics& metrics = {},
+                         const std::string& reason = "") {
+    RunStatus status;
+    status.state = state;
+    status.step = position_.step;
+    status.steps = run_.total_steps();
+    status.epoch = epoch_now();
+    status.seconds = seconds_before_ + seconds_since(sitting_);
+    status.metrics = metrics;
+    status.reason = reason;
+    folder_.write_status(status);
+    return status;
+  }
+
+  void write_line(const Metrics& metrics, const std::string& split) {
+    nlohmann::json line = json_of(metrics);
+    line["split"] = split;
+    line["step"] = position_.step;
+    line["epoch"] = epoch_now();
+    log_->line(line.dump());
+  }
+
+  ProgressEvent make_event(ProgressEvent::Kind kind, const Metrics& metrics) const {
+    ProgressEvent event;
+    event.kind = kind;
+    event.run = RunFolder::label(run_.experiment, run_.seed);
+    event.step = position_.step;
+    event.steps = run_.total_steps();
+    event.epoch = epoch_now();
+    event.metrics = metrics;
+    return event;
+  }
+
+  void report(ProgressEvent::Kind kind, const Metrics& metrics) {
+    progress_.report(make_event(kind, metrics));
+  }
+
+  BuiltRun& run_;
+  const TrainOptions& train_;
+  const RunFolder& folder_;
+  ProgressSink& progress_;
+  const std::atomic<bool>& stop_;
+  std::string hash_;
+  AdamW optimizer_;
+  Schedule schedule_;
+  Position position_;
+  Metrics test_metrics_;
+  std::string reason_;
+  std::unique_ptr<LineWriter> log_;
+  Clock::time_point sitting_, saved_;
+  double seconds_before_ = 0;
+};
+
+}  // namespace
+
+std::int64_t BuiltRun::parameter_count() const {
+  std::int64_t count = 0;
+  for (const Tensor& parameter : model->parameters()) count += parameter.numel();
+  return count;
+}
+
+BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& registry) {
+  BuiltRun run;
+  run.experiment = experiment;
+  run.seed = seed;
+  run.streams = RandomStreams(static_cast<std::uint64_t>(seed));
+  run.device = device_of(experiment.train.device);
+  use_threads(experiment.train.threads);
+  run.dataset = registry.dataset(experiment.dataset, {run.streams});
+  run.task = registry.task(experiment.task, {run.dataset->info()});
+  run.steps_per_epoch = run.dataset->size(Split::train) / experiment.train.batch_size;
+  if (run.steps_per_epoch == 0) {
+    const Node& batch = experiment.resolved.at("train").at("batch_size");
+    throw ConfigError(batch.place(), "train.batch_size: " + batch.text() +
+                                         " is more than the training split has (" +
+                                         std::to_string(run.dataset->size(Split::train)) + ")");
+  }
+  at::manual_seed(run.streams.key("initialisation"));
+  run.model = registry.model(
+      experiment.model,
+      {run.dataset->info(), registry.attention_builder(experiment.attention, run.streams)});
+  run.model->to(run.device);
+  return run;
+}
+
+RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
+                    const std::atomic<bool>& stop) {
+  try {
+    write_file(folder.file("environment.json"), environment_json(run));
+    return Trainer(run, folder, progress, stop).run();
+  } catch (const std::exception& error) {
+    RunStatus status;
+    try {
+      status = folder.status();
+      status.state = RunState::failed;
+      status.reason = error.what();
+      folder.write_status(status);
+    } catch (const Error&) {  // a full disk has no room for a status either: the first error counts
+    }
+    throw;
+  }
+}
+
+void load_model(BuiltRun& run, const RunFolder& folder) {
+  const std::string path = folder.file("checkpoint.safetensors");
+  if (!std::filesystem::exists(path)) {
+    throw DataError(path + ": there is no checkpoint yet; attnlab run " + folder.path() +
+                    " --resume makes one");
+  }
+  read_checkpoint(path, *run.model, nullptr, run.experiment.hash());
+}
+
+Metrics evaluate_test(BuiltRun& run, const std::atomic<bool>& stop) {
+  return evaluate_split(run, Split::test, stop);
+}
+
+}  // namespace attnlab

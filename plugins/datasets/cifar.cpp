@@ -1,0 +1,154 @@
+// CIFAR-10 and CIFAR-100: 32 x 32 colour images, from the official binary records.
+//
+//   CIFAR-10   label, 3072 pixels (CHW)                    cifar-10-batches-bin
+//   CIFAR-100  coarse label, fine label, 3072 pixels       cifar-100-binary
+//
+// Source: https://www.cs.toronto.edu/~kriz/cifar.html (Krizhevsky 2009). Classes of CIFAR-100 are
+// the fine ones. Cost: the records are held in memory as they are, 3 KiB an image.
+#include <filesystem>
+#include <sstream>
+
+#include "framework/data/files.h"
+#include "framework/data/image.h"
+#include "framework/plugin.h"
+
+namespace attnlab {
+namespace {
+
+struct CifarOptions : ImageSetOptions {
+  std::int64_t classes = 10;
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("classes", classes, range(10, 100), "10 or 100: which of the two datasets");
+    ImageSetOptions::describe(v);
+  }
+};
+
+/// What differs between the two datasets.
+struct Layout {
+  std::string name, folder;
+  std::vector<std::string> train;  ///< at least one of them must exist
+  std::string test, class_names;   ///< files
+  std::vector<std::int64_t> labels;  ///< how many values each label byte of a record may have
+  std::vector<double> mean, deviation;
+
+  std::size_t record() const { return labels.size() + 3072; }
+};
+
+Layout layout_of(std::int64_t classes) {
+  if (classes == 10) {
+    return {.name = "cifar-10",
+            .folder = "cifar-10-batches-bin",
+            .train = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                      "data_batch_4.bin", "data_batch_5.bin"},
+            .test = "test_batch.bin",
+            .class_names = "batches.meta.txt",
+            .labels = {10},
+            .mean = {0.4914, 0.4822, 0.4465},
+            .deviation = {0.2470, 0.2435, 0.2616}};
+  }
+  if (classes == 100) {
+    return {.name = "cifar-100",
+            .folder = "cifar-100-binary",
+            .train = {"train.bin"},
+            .test = "test.bin",
+            .class_names = "fine_label_names.txt",
+            .labels = {20, 100},
+            .mean = {0.5071, 0.4867, 0.4408},
+            .deviation = {0.2675, 0.2565, 0.2761}};
+  }
+  throw OptionError("classes", "is " + std::to_string(classes) + "; CIFAR has 10 or 100");
+}
+
+/// Appends the records of one file.
+void append_records(const std::string& path, const Layout& layout, LabelledImages& images) {
+  const std::string bytes = read_data_file(path);
+  const std::size_t record = layout.record();
+  if (bytes.empty() || bytes.size() % record != 0) {
+    throw DataError(path + ": holds " + std::to_string(bytes.size()) +
+                    " bytes, not a whole number of records of " + std::to_string(record) +
+                    " bytes (" + std::to_string(bytes.size() / record) + " and " +
+                    std::to_string(bytes.size() % record) + " bytes); fetch the file again");
+  }
+  for (std::size_t i = 0; i < bytes.size() / record; ++i) {
+    std::uint8_t label = 0;
+    for (std::size_t k = 0; k < layout.labels.size(); ++k) {
+      label = static_cast<std::uint8_t>(bytes[i * record + k]);
+      check_label(path, i, i * record + k, label, layout.labels[k]);
+    }
+    images.labels.push_back(label);
+  }
+  images.bytes += bytes;
+}
+
+LabelledImages read_split(const std::string& folder, const Layout& layout,
+                          const std::vector<std::string>& files) {
+  LabelledImages images;
+  images.begin = layout.labels.size();
+  images.stride = layout.record();
+  for (const std::string& file : files) {
+    const std::string path = with_or_without_gz(folder + "/" + file);
+    if (std::filesystem::exists(path)) append_records(path, layout, images);
+  }
+  return images;
+}
+
+/// The lines of the file of names, which ends with an empty one; none when they do not fit.
+std::vector<std::string> read_names(const std::string& path, std::int64_t classes) {
+  std::vector<std::string> names;
+  if (!std::filesystem::exists(path)) return names;
+  std::istringstream lines(read_data_file(path));
+  for (std::string line; std::getline(lines, line);) {
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (!line.empty()) names.push_back(line);
+  }
+  if (static_cast<std::int64_t>(names.size()) != classes) {
+    throw DataError(path + ": names " + std::to_string(names.size()) + " classes, not " +
+                    std::to_string(classes) + "; fetch the file again or remove it");
+  }
+  return names;
+}
+
+ImageSet open_set(const CifarOptions& options) {
+  const Layout layout = layout_of(options.classes);
+  const DataSearch search{layout.folder,
+                          {layout.test},
+                          options.root,
+                          "unpack the binary version of " + layout.name +
+                              " from https://www.cs.toronto.edu/~kriz/cifar.html below "
+                              "$ATTNLAB_DATA"};
+  ImageSet set;
+  set.info.name = layout.name;
+  set.info.classes = options.classes;
+  set.info.source = find_data_folder(search);
+  set.info.class_names = read_names(set.info.source + "/" + layout.class_names, options.classes);
+  set.shape = {3, 32, 32};
+  set.mean = layout.mean;
+  set.deviation = layout.deviation;
+  set.train = read_split(set.info.source, layout, layout.train);
+  set.test = read_split(set.info.source, layout, {layout.test});
+  if (set.train.labels.empty()) {
+    throw DataMissingError(set.info.source + ": holds " + layout.test + " but no " +
+                           layout.train.front() + "; " + search.hint);
+  }
+  return set;
+}
+
+class Cifar final : public ImageDataset {
+ public:
+  Cifar(const CifarOptions& options, const DatasetSetup& setup)
+      : ImageDataset(open_set(options), options, setup) {}
+};
+
+}  // namespace
+
+ATTNLAB_PLUGIN(dataset, Cifar, CifarOptions,
+               {.id = "attnlab/cifar",
+                .version = "1.0.0",
+                .summary = "CIFAR-10 and CIFAR-100 from their binary records",
+                .citation = "Krizhevsky 2009, Learning Multiple Layers of Features from Tiny Images",
+                .licence = "none stated; research use",
+                .gives = {"image", "class"}})
+
+}  // namespace attnlab

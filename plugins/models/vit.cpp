@@ -1,0 +1,219 @@
+// ViT: the vision transformer, as DeiT trains it.
+//
+//   x = [class token; patches] + positions
+//   x = x + DropPath(LayerScale(MultiHeadAttention(LayerNorm(x))))     depth times
+//   x = x + DropPath(LayerScale(Mlp(LayerNorm(x))))
+//   logits = W LayerNorm(x)[class token, or mean over patches]
+//
+// Source: Dosovitskiy et al., ICLR 2021; Touvron et al., DeiT, ICML 2021 (presets Ti, S, B, the
+// initialisation, drop-path); layer scale from Touvron et al., CaiT, 2021.
+// Cost: O(depth N dim (N + dim)) for N patches, with attention of quadratic cost.
+#include <algorithm>
+#include <cmath>
+
+#include "framework/nn/layers.h"
+#include "framework/plugin.h"
+
+namespace attnlab {
+
+struct VitOptions {
+  std::string preset;
+  std::int64_t dim = 0, depth = 0, heads = 0;
+  double mlp_ratio = 0;
+  std::int64_t patch_size = 0;
+  std::string pool = "class_token";
+  bool qkv_bias = true;
+  double layer_scale = 0;
+  double drop_path = 0, dropout = 0, attention_dropout = 0;
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("preset", preset, one_of("", "Ti", "S", "B", "L", "H"),
+      "sizes of a published model; options below that are not 0 win over it");
+    v("dim", dim, at_least(0), "channels of a token; 0: the preset's");
+    v("depth", depth, at_least(0), "number of layers; 0: the preset's");
+    v("heads", heads, at_least(0), "attention heads, a divisor of dim; 0: the preset's");
+    v("mlp_ratio", mlp_ratio, at_least(0), "hidden channels of the MLP over dim; 0: 4");
+    v("patch_size", patch_size, at_least(0), "side of a patch in pixels; 0: the preset's");
+    v("pool", pool, one_of("class_token", "mean"), "what the head reads; mean: no class token");
+    v("qkv_bias", qkv_bias, "biases on queries, keys and values");
+    v("layer_scale", layer_scale, at_least(0), "start of the channel factors; 0: none");
+    v("drop_path", drop_path, range(0, 0.99), "probability of dropping a branch in the last layer");
+    v("dropout", dropout, range(0, 0.99), "after the positions, the attention and the MLP");
+    v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
+  }
+};
+
+struct VitPreset {
+  std::string_view name;
+  std::int64_t dim, depth, heads, patch_size;
+};
+
+constexpr VitPreset kVitPresets[] = {
+    {"Ti", 192, 12, 3, 16},  {"S", 384, 12, 6, 16},   {"B", 768, 12, 12, 16},
+    {"L", 1024, 24, 16, 16}, {"H", 1280, 32, 16, 14},
+};
+
+/// The options with every 0 that stands for "the preset's" replaced.
+VitOptions resolve(VitOptions options) {
+  for (const VitPreset& preset : kVitPresets) {
+    if (preset.name != options.preset) continue;
+    if (options.dim == 0) options.dim = preset.dim;
+    if (options.depth == 0) options.depth = preset.depth;
+    if (options.heads == 0) options.heads = preset.heads;
+    if (options.patch_size == 0) options.patch_size = preset.patch_size;
+  }
+  if (options.mlp_ratio == 0) options.mlp_ratio = 4;
+  const auto need = [](const char* name, std::int64_t value) {
+    if (value > 0) return;
+    throw OptionError(name,
+                      "is 0 and there is no preset to take it from; set it, or set preset to "
+                      "Ti, S, B, L or H");
+  };
+  need("dim", options.dim);
+  need("depth", options.depth);
+  need("heads", options.heads);
+  need("patch_size", options.patch_size);
+  if (options.dim % options.heads != 0) {
+    throw OptionError("heads", std::to_string(options.heads) + " heads do not divide dim " +
+                                   std::to_string(options.dim) + "; change either");
+  }
+  return options;
+}
+
+PatchOptions patches_of(const DatasetInfo& data, const VitOptions& options) {
+  const std::vector<std::int64_t>& image = data.field("image").shape;
+  if (image.size() != 3 || image[0] <= 0 || image[1] <= 0 || image[2] <= 0) {
+    throw ShapeError("vit needs images [C, H, W] of one size; dataset '" + data.name +
+                     "' gives images of varying size or other rank");
+  }
+  const std::int64_t side = options.patch_size;
+  if (image[1] % side != 0 || image[2] % side != 0) {
+    throw OptionError("patch_size", std::to_string(side) + " does not divide images of " +
+                                        std::to_string(image[1]) + " x " +
+                                        std::to_string(image[2]) +
+                                        " pixels; take a common divisor of height and width");
+  }
+  PatchOptions patches;
+  patches.channels = image[0];
+  patches.height = image[1];
+  patches.width = image[2];
+  patches.patch_height = patches.patch_width = side;
+  patches.dim = options.dim;
+  return patches;
+}
+
+class VitLayer : public torch::nn::Module {
+ public:
+  VitLayer(const VitOptions& o, std::int64_t index, const AttentionBuilder& attention) {
+    // From 0 in the first layer to drop_path in the last.
+    const double drop = o.drop_path * static_cast<double>(index) /
+                        static_cast<double>(std::max<std::int64_t>(o.depth - 1, 1));
+    MultiHeadOptions heads;
+    heads.dim = o.dim;
+    heads.heads = o.heads;
+    heads.qkv_bias = o.qkv_bias;
+    heads.attention_dropout = o.attention_dropout;
+    heads.dropout = o.dropout;
+    heads.layer = index;
+    heads.layers = o.depth;
+    attention_norm_ = register_module("attention_norm", std::make_shared<LayerNorm>(o.dim));
+    attention_ =
+        register_module("attention", std::make_shared<MultiHeadAttention>(heads, attention));
+    mlp_norm_ = register_module("mlp_norm", std::make_shared<LayerNorm>(o.dim));
+    const std::int64_t hidden = std::llround(o.mlp_ratio * static_cast<double>(o.dim));
+    mlp_ = register_module("mlp", std::make_shared<Mlp>(o.dim, hidden, o.dropout));
+    drop_ = register_module("drop_path", std::make_shared<DropPath>(drop));
+    if (o.layer_scale > 0) {
+      attention_scale_ =
+          register_module("attention_scale", std::make_shared<LayerScale>(o.dim, o.layer_scale));
+      mlp_scale_ = register_module("mlp_scale", std::make_shared<LayerScale>(o.dim, o.layer_scale));
+    }
+  }
+
+  /// [B, N, dim] to the same.
+  Tensor forward(const Tensor& x, AttentionContext& context) {
+    const Tensor y =
+        x + branch(attention_->forward(attention_norm_->forward(x), context), attention_scale_);
+    return y + branch(mlp_->forward(mlp_norm_->forward(y)), mlp_scale_);
+  }
+
+ private:
+  Tensor branch(const Tensor& x, const std::shared_ptr<LayerScale>& scale) const {
+    return drop_->forward(scale == nullptr ? x : scale->forward(x));
+  }
+
+  std::shared_ptr<LayerNorm> attention_norm_, mlp_norm_;
+  std::shared_ptr<MultiHeadAttention> attention_;
+  std::shared_ptr<Mlp> mlp_;
+  std::shared_ptr<DropPath> drop_;
+  std::shared_ptr<LayerScale> attention_scale_, mlp_scale_;  // null: none
+};
+
+class Vit final : public Model {
+ public:
+  Vit(const VitOptions& given, const ModelSetup& setup) : options_(resolve(given)) {
+    const VitOptions& o = options_;
+    if (setup.data.classes <= 0) {
+      throw ShapeError("vit needs a dataset with classes; '" + setup.data.name + "' has none");
+    }
+    patches_ =
+        register_module("patches", std::make_shared<PatchEmbedding>(patches_of(setup.data, o)));
+    const bool with_class_token = o.pool == "class_token";
+    if (with_class_token) class_token_ = learned("class_token", {1, 1, o.dim});
+    positions_ = learned("positions", {1, patches_->count() + (with_class_token ? 1 : 0), o.dim});
+    for (std::int64_t i = 0; i < o.depth; ++i) {
+      layers_.push_back(register_module("layer" + std::to_string(i),
+                                        std::make_shared<VitLayer>(o, i, setup.attention)));
+    }
+    norm_ = register_module("norm", std::make_shared<LayerNorm>(o.dim));
+    head_ = register_module("head", std::make_shared<Linear>(o.dim, setup.data.classes));
+  }
+
+  NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
+    Tensor x = patches_->forward(batch.fields.at("image").to(positions_.scalar_type()));
+    if (class_token_.defined()) x = at::cat({class_token_.expand({x.size(0), 1, -1}), x}, 1);
+    x = x + positions_;
+    if (is_training() && options_.dropout > 0) x = at::dropout(x, options_.dropout, true);
+    ForwardState state;
+    AttentionContext context{0, &state, pass.trace};
+    for (const auto& layer : layers_) {
+      x = layer->forward(x, context);
+      ++context.layer;
+    }
+    const Tensor tokens = norm_->forward(x);
+    const Tensor pooled = class_token_.defined() ? tokens.select(1, 0) : tokens.mean(1);
+    return {{"logits", head_->forward(pooled)}, {"tokens", tokens}};
+  }
+
+  bool decays(const std::string& name, const Tensor& parameter) const override {
+    return name != "positions" && name != "class_token" && Model::decays(name, parameter);
+  }
+
+ private:
+  Tensor learned(const char* name, at::IntArrayRef sizes) {
+    Tensor values = at::empty(sizes);
+    fill_truncated_normal(values);
+    return register_parameter(name, values);
+  }
+
+  VitOptions options_;
+  std::shared_ptr<PatchEmbedding> patches_;
+  Tensor class_token_;  ///< [1, 1, dim], undefined with pool = mean
+  Tensor positions_;    ///< [1, N or N + 1, dim]
+  std::vector<std::shared_ptr<VitLayer>> layers_;
+  std::shared_ptr<LayerNorm> norm_;
+  std::shared_ptr<Linear> head_;
+};
+
+ATTNLAB_PLUGIN(model, Vit, VitOptions,
+               {.id = "attnlab/vit",
+                .version = "1.0.0",
+                .summary = "vision transformer, pre-norm, DeiT's sizes and initialisation",
+                .citation = "Dosovitskiy et al., ICLR 2021; Touvron et al., DeiT, ICML 2021",
+                .licence = "Apache-2.0",
+                .takes = {"image"},
+                .gives = {"logits", "tokens"},
+                .needs = {}})
+
+}  // namespace attnlab

@@ -1,0 +1,48 @@
+#include "runner/arguments.h"
+
+#include <iostream>
+
+#include "framework/core/error.h"
+
+namespace attnlab {
+
+namespace po = boost::program_options;
+
+std::string Arguments::text(const std::string& option, const std::string& otherwise) const {
+  return has(option) ? options[option].as<std::string>() : otherwise;
+}
+
+Arguments parse_arguments(const Words& words, Usage& usage) {
+  usage.options.add_options()("help,h", "show this help");
+  po::options_description all;
+  all.add(usage.options);
+  all.add_options()("words", po::value<Words>());
+  po::positional_options_description positional;
+  positional.add("words", -1);
+  Arguments parsed;
+  try {
+    po::store(po::command_line_parser(words).options(all).positional(positional).run(),
+              parsed.options);
+    po::notify(parsed.options);
+  } catch (const po::error& error) {
+    throw ConfigError(std::string(error.what()) + "\nusage: " + usage.synopsis);
+  }
+  if (parsed.has("help")) {
+    std::cout << "usage: " << usage.synopsis << "\n\n" << usage.about << "\n\n" << usage.options;
+    parsed.help = true;
+    return parsed;
+  }
+  const Words given = parsed.has("words") ? parsed.options["words"].as<Words>() : Words{};
+  for (const std::string& word : given) {
+    const bool is_override = usage.takes_overrides && word.find('=') != std::string::npos;
+    (is_override ? parsed.overrides : parsed.words).push_back(word);
+  }
+  if (parsed.words.size() < usage.fewest_words || parsed.words.size() > usage.most_words) {
+    const bool few = parsed.words.size() < usage.fewest_words;
+    throw ConfigError(std::string(few ? "something is missing" : "too many words") +
+                      "\nusage: " + usage.synopsis);
+  }
+  return parsed;
+}
+
+}  // namespace attnlab

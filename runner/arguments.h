@@ -1,0 +1,45 @@
+// Command lines of the subcommands.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <string>
+#include <vector>
+
+namespace attnlab {
+
+using Words = std::vector<std::string>;
+
+/// What every subcommand returns to the shell.
+enum ExitCode {
+  kDone = 0,
+  kRunFailed = 1,
+  kUsage = 2,
+  kIncomplete = 3,
+  kDataMissing = 4,  ///< of `run --dry-run` alone: suites fall back to other data then
+  kInterrupted = 130,
+};
+
+/// A parsed command line: options, then words, then key=value overrides.
+struct Arguments {
+  boost::program_options::variables_map options;
+  Words words;      ///< without '='
+  Words overrides;  ///< with '='
+  bool help = false;
+
+  bool has(const std::string& option) const { return options.count(option) > 0; }
+  std::string text(const std::string& option, const std::string& otherwise) const;
+};
+
+struct Usage {
+  std::string synopsis;  ///< "attnlab run EXPERIMENT [key=value ...]"
+  std::string about;
+  boost::program_options::options_description options{"Options"};
+  std::size_t fewest_words = 0, most_words = 0;
+  bool takes_overrides = false;
+};
+
+/// Parses; prints the help itself when asked for (then `help` is set).
+/// @throws ConfigError for unknown options and for too few or too many words.
+Arguments parse_arguments(const Words& words, Usage& usage);
+
+}  // namespace attnlab

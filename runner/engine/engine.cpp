@@ -1,0 +1,28 @@
+// The engine's one exported function, and its signals.
+#include "runner/engine/engine.h"
+
+#include <csignal>
+
+namespace attnlab {
+namespace {
+
+std::atomic<bool> stop{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
+
+void on_signal(int signal) {
+  stop = true;
+  std::signal(signal, SIG_DFL);
+}
+
+}  // namespace
+
+const std::atomic<bool>& stop_requested() { return stop; }
+
+}  // namespace attnlab
+
+extern "C" [[gnu::visibility("default")]] int attnlab_engine(const std::string& command,
+                                                             const attnlab::Words& words) {
+  std::signal(SIGINT, attnlab::on_signal);
+  std::signal(SIGTERM, attnlab::on_signal);
+  return command == "run" ? attnlab::run_command(words) : attnlab::eval_command(words);
+}

@@ -1,0 +1,17 @@
+// The heavy subcommands: those that run plugin code.
+#pragma once
+
+#include <atomic>
+
+#include "framework/train/run.h"
+#include "runner/arguments.h"
+
+namespace attnlab {
+
+int run_command(const Words& words);
+int eval_command(const Words& words);
+
+/// Set by SIGINT and SIGTERM; a second signal ends the process at once.
+const std::atomic<bool>& stop_requested();
+
+}  // namespace attnlab

@@ -1,0 +1,44 @@
+// attnlab eval: evaluates a run's checkpoint on the test split again.
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/files.h"
+#include "runner/engine/engine.h"
+
+namespace attnlab {
+
+int eval_command(const Words& words) {
+  Usage usage;
+  usage.synopsis = "attnlab eval RUN_DIR [--json]";
+  usage.about =
+      "Loads the checkpoint of a run, evaluates it on the test split under every protocol\n"
+      "of its task, prints the metrics and writes them to RUN_DIR/evaluation.json.";
+  usage.options.add_options()("json", "print JSON");
+  usage.fewest_words = usage.most_words = 1;
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  Registry registry(Catalogue::of_this_program());
+  const RunFolder folder(arguments.words[0]);
+  const Experiment experiment = folder.experiment(registry.catalogue());
+  BuiltRun run = build_run(experiment, experiment.seeds.at(0), registry);
+  load_model(run, folder);
+  Metrics metrics;
+  try {
+    metrics = evaluate_test(run, stop_requested());
+  } catch (const Interrupted&) {
+    return kInterrupted;
+  }
+  const std::string json = nlohmann::json(metrics).dump(2) + "\n";
+  write_file(folder.file("evaluation.json"), json);
+  if (arguments.has("json")) {
+    std::cout << json;
+    return kDone;
+  }
+  std::cout << RunFolder::label(experiment, run.seed) << "\n";
+  for (const auto& [name, value] : metrics) {
+    std::cout << "  " << name << "  " << metric_text(name, value) << "\n";
+  }
+  return kDone;
+}
+
+}  // namespace attnlab

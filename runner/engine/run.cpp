@@ -1,0 +1,140 @@
+// attnlab run: trains and evaluates an experiment, seed by seed.
+#include <filesystem>
+#include <iostream>
+
+#include "framework/core/text.h"
+#include "runner/engine/engine.h"
+
+namespace attnlab {
+namespace {
+
+namespace po = boost::program_options;
+namespace fs = std::filesystem;
+
+struct Job {
+  Experiment experiment;
+  std::int64_t seed;
+  RunFolder folder;
+};
+
+/// The runs that a command line names: a run's folder, or an experiment with its seeds.
+std::vector<Job> jobs_of(const Arguments& arguments, const Catalogue& catalogue) {
+  const std::string& what = arguments.words[0];
+  if (fs::exists(what + "/config.yaml")) {
+    if (!arguments.overrides.empty()) {
+      throw ConfigError(what + ": a run's configuration is frozen; it takes no " +
+                        arguments.overrides[0]);
+    }
+    const RunFolder folder(what);
+    const Experiment experiment = folder.experiment(catalogue);
+    return {{experiment, experiment.seeds.at(0), folder}};
+  }
+  if (fs::is_directory(what)) throw ConfigError(what + ": is no run's folder (no config.yaml)");
+  const std::string path = find_composition(what, "experiments");
+  const Experiment experiment = load_experiment(path, arguments.overrides, catalogue);
+  std::vector<Job> jobs;
+  for (const std::int64_t seed : experiment.seeds) {
+    jobs.push_back(
+        {experiment, seed, RunFolder::of(arguments.text("out", "runs"), experiment, seed)});
+  }
+  return jobs;
+}
+
+void check_fresh(const std::vector<Job>& jobs, bool resume) {
+  for (const Job& job : jobs) {
+    const RunStatus status = job.folder.status();
+    if (resume || status.finished() || status.state == RunState::pending) continue;
+    throw ConfigError(job.folder.path() + ": this run was begun and is " +
+                      std::string(name_of(status.state)) + " at step " +
+                      std::to_string(status.step) +
+                      "; add --resume to go on, or remove the folder to start over");
+  }
+}
+
+void show_plan(const Job& job, const BuiltRun& run, ProgressSink& progress) {
+  const TrainOptions& train = job.experiment.train;
+  progress.say(
+      RunFolder::label(job.experiment, job.seed) + ": " + std::to_string(run.parameter_count()) +
+      " parameters, " + std::to_string(run.dataset->size(Split::train)) + " training, " +
+      std::to_string(run.dataset->size(Split::validation)) + " validation and " +
+      std::to_string(run.dataset->size(Split::test)) + " test examples from " +
+      run.dataset->info().source + ", " + std::to_string(run.total_steps()) + " steps of " +
+      std::to_string(train.batch_size) + "; would go to " + job.folder.path());
+}
+
+/// @returns false when the run failed.
+bool run_job(const Job& job, Registry& registry, ProgressSink& progress) {
+  const RunStatus before = job.folder.status();
+  if (before.finished()) {
+    ProgressEvent event;
+    event.kind = ProgressEvent::Kind::end;
+    event.run = RunFolder::label(job.experiment, job.seed);
+    event.text = std::string(name_of(before.state)) + " before";
+    event.metrics = before.metrics;
+    progress.report(event);
+    return true;
+  }
+  BuiltRun run = build_run(job.experiment, job.seed, registry);
+  job.folder.freeze(job.experiment, job.seed);
+  try {
+    train_run(run, job.folder, progress, stop_requested());
+  } catch (const std::exception& error) {
+    progress.say("");  // ends a bar's line
+    std::cerr << "attnlab run: " << job.folder.path() << ": the run failed: " << error.what()
+              << "\n";
+    return false;
+  }
+  progress.say("  " + job.folder.path());
+  return true;
+}
+
+Usage run_usage() {
+  Usage usage;
+  usage.synopsis =
+      "attnlab run EXPERIMENT|RUN_DIR [key=value ...] [--out DIR] [--resume] [--dry-run]";
+  usage.about =
+      "Trains and evaluates an experiment, one run for each of its seeds. EXPERIMENT is a file or\n"
+      "the name of one below configs/experiments; RUN_DIR is a run's folder, whose frozen\n"
+      "configuration is used. Examples: train.epochs=3  attention=quest  seeds=[0,1]";
+  usage.options.add_options()("out", po::value<std::string>()->value_name("DIR"),
+                              "folder under which runs are filed (runs)")(
+      "resume", "go on from the checkpoint of a run that was begun")(
+      "dry-run", "build everything, say what would be done, write nothing")(
+      "progress", po::value<std::string>()->value_name("MODE"),
+      "auto (default), bar, plain, json or none");
+  usage.fewest_words = usage.most_words = 1;
+  usage.takes_overrides = true;
+  return usage;
+}
+
+}  // namespace
+
+int run_command(const Words& words) {
+  Usage usage = run_usage();
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  Registry registry(Catalogue::of_this_program());
+  const std::vector<Job> jobs = jobs_of(arguments, registry.catalogue());
+  const auto progress = make_progress(parse_progress_mode(arguments.text("progress", "auto")),
+                                      static_cast<std::int64_t>(jobs.size()));
+  if (arguments.has("dry-run")) {
+    try {
+      for (const Job& job : jobs) {
+        show_plan(job, build_run(job.experiment, job.seed, registry), *progress);
+      }
+    } catch (const DataMissingError& error) {
+      std::cerr << "attnlab run: " << error.what() << "\n";
+      return kDataMissing;
+    }
+    return kDone;
+  }
+  check_fresh(jobs, arguments.has("resume"));
+  bool all = true;
+  for (const Job& job : jobs) {
+    all &= run_job(job, registry, *progress);
+    if (stop_requested()) return kInterrupted;
+  }
+  return all ? kDone : kRunFailed;
+}
+
+}  // namespace attnlab

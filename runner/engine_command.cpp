@@ -1,0 +1,19 @@
+// Hands a subcommand to the engine library, which brings LibTorch with it.
+#include <dlfcn.h>
+
+#include "framework/core/discovery.h"
+#include "runner/commands.h"
+
+namespace attnlab {
+
+int engine_command(const std::string& command, const Words& words) {
+  const std::string path = Installation::of_this_program().engine();
+  void* engine = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (engine == nullptr) throw PluginError("cannot load the engine: " + std::string(::dlerror()));
+  using Entry = int(const std::string&, const Words&);
+  auto* entry = reinterpret_cast<Entry*>(::dlsym(engine, "attnlab_engine"));
+  if (entry == nullptr) throw PluginError(path + ": is no engine; install attnlab again");
+  return entry(command, words);
+}
+
+}  // namespace attnlab

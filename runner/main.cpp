@@ -1,0 +1,72 @@
+// attnlab: the program. Subcommands one file each; no science here.
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <map>
+
+#include "framework/core/error.h"
+#include "framework/core/text.h"
+#include "runner/commands.h"
+
+namespace attnlab {
+namespace {
+
+constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across domains
+
+  attnlab list [attention|model|task|dataset]   what plugins there are
+  attnlab describe ID                           what a plugin is, takes and gives
+  attnlab validate FILE... [key=value ...]      check compositions without running them
+  attnlab config show FILE [key=value ...]      the composition with everything filled in
+  attnlab run EXPERIMENT [key=value ...]        train and evaluate
+  attnlab suite SUITE [key=value ...]           run a comparison and print its table
+  attnlab eval RUN_DIR                          evaluate a finished run again
+
+`attnlab COMMAND --help` tells more. Exit codes: 0 done, 1 a run failed, 2 usage or configuration,
+3 suite incomplete, 130 interrupted.
+)";
+
+int dispatch(const std::string& command, const Words& rest) {
+  using Command = std::function<int(const Words&)>;
+  const std::map<std::string, Command> commands = {
+      {"list", list_command},
+      {"describe", describe_command},
+      {"validate", validate_command},
+      {"config", config_command},
+      {"suite", suite_command},
+      {"run", [](const Words& words) { return engine_command("run", words); }},
+      {"eval", [](const Words& words) { return engine_command("eval", words); }},
+  };
+  const auto found = commands.find(command);
+  if (found != commands.end()) return found->second(rest);
+  std::vector<std::string> names;
+  for (const auto& [name, unused] : commands) names.push_back(name);
+  throw ConfigError("unknown command '" + command + "'" + suggestion(command, names));
+}
+
+}  // namespace
+
+int run_program(const Words& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    std::cout << kHelp;
+    return words.empty() ? kUsage : kDone;
+  }
+  if (words[0] == "--version") {
+    std::cout << "attnlab " ATTNLAB_VERSION "\n";
+    return kDone;
+  }
+  try {
+    return dispatch(words[0], Words(words.begin() + 1, words.end()));
+  } catch (const Error& error) {
+    std::cerr << "attnlab " << words[0] << ": " << error.what() << "\n";
+    return kUsage;
+  } catch (const std::exception& error) {
+    std::cerr << "attnlab " << words[0] << ": " << error.what() << "\n";
+    return kRunFailed;
+  }
+}
+
+}  // namespace attnlab
+
+int main(int argc, char** argv) {
+  return attnlab::run_program(attnlab::Words(argv + 1, argv + argc));
+}

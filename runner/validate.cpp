@@ -1,0 +1,51 @@
+// attnlab validate FILE...: checks experiments and suites without running anything.
+#include <iostream>
+
+#include "framework/core/compose.h"
+#include "framework/core/experiment.h"
+#include "framework/core/suite.h"
+#include "runner/commands.h"
+
+namespace attnlab {
+namespace {
+
+/// One line about a sound file. @throws Error.
+std::string check(const std::string& path, const Words& overrides, const Catalogue& catalogue) {
+  if (load_file(path).find("experiments") != nullptr) {
+    const Suite suite = load_suite(path, overrides, catalogue, "runs");
+    return "suite of " + std::to_string(suite.cells.size()) + " runs";
+  }
+  const Experiment experiment = load_experiment(path, overrides, catalogue);
+  return "model " + experiment.model.name + ", attention " + experiment.attention.name +
+         ", dataset " + experiment.dataset.name + ", task " + experiment.task.name + ", " +
+         std::to_string(experiment.seeds.size()) +
+         (experiment.seeds.size() == 1 ? " seed" : " seeds");
+}
+
+}  // namespace
+
+int validate_command(const Words& words) {
+  Usage usage;
+  usage.synopsis = "attnlab validate FILE... [key=value ...]";
+  usage.about =
+      "Checks keys, types, ranges and that the parts fit, and prints every problem as\n"
+      "file:line:column. Needs neither LibTorch nor plugin code.";
+  usage.fewest_words = 1;
+  usage.most_words = 100000;
+  usage.takes_overrides = true;
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const Catalogue catalogue = Catalogue::of_this_program();
+  bool sound = true;
+  for (const std::string& path : arguments.words) {
+    try {
+      std::cout << path << ": valid: " << check(path, arguments.overrides, catalogue) << "\n";
+    } catch (const Error& error) {
+      sound = false;
+      std::cerr << error.what() << "\n";
+    }
+  }
+  return sound ? kDone : kUsage;
+}
+
+}  // namespace attnlab

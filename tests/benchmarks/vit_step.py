@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""The rival: one ViT-Ti/16 training step in PyTorch, tuned as well as it can be on a CPU.
+
+Batch 16, 224 x 224 pixels, 1000 classes, float32, cross-entropy, AdamW (lr 1e-3, weight decay 0.05
+on matrices), no clipping, no drop-path, no data loading (one fixed random batch). A step is
+zero_grad, forward, loss, backward, optimiser. The model is DeiT's: class token, learned positions,
+pre-norm blocks (eps 1e-6), packed biased qkv, exact GELU, head on the class token.
+
+Serves a driver on standard input: "steps N" runs N steps and answers with a JSON list of N times
+in seconds, on one line; "quit" (or the end of input) ends. vit_step.cpp speaks the same protocol.
+
+Before it serves, it tries the settings that may matter on this machine with this PyTorch, one after
+the other, and keeps what is faster; --settings JSON skips that (the tuner prints its choice on
+standard error in that form). Settings:
+  env        variables that only a new process can take: instruction set, malloc, huge pages
+  attention  bmm (scale folded into the product), matmul, sdpa (fused, PyTorch 2.x)
+  embed      patches by conv, conv_last (channels-last), or linear (unfold once, then a product)
+  optimiser  loop, foreach, or fused (PyTorch 2.4 and later)
+  grads      none (freed between steps) or zero (kept, and added to)
+  compile    torch.compile (PyTorch 2.x)
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+BATCH, PIXELS, PATCH, CLASSES = 16, 224, 16, 1000
+DIM, DEPTH, HEADS = 192, 12, 3
+
+KEEP_HEAP = {"MALLOC_TRIM_THRESHOLD_": "4294967296", "MALLOC_MMAP_THRESHOLD_": "4294967296"}
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.trim_threshold=4294967296"
+                                ":glibc.malloc.mmap_threshold=4294967296",
+              "THP_MEM_ALLOC_ENABLE": "1"}
+ISA = "ATEN_CPU_CAPABILITY"
+BASE = {"env": {}, "attention": "bmm", "embed": "conv", "optimiser": "foreach", "grads": "none",
+        "compile": False}
+CANDIDATES = [
+    ("env", [KEEP_HEAP, HUGE_PAGES]),
+    ("env", [{ISA: "avx512"}, {ISA: "avx2"}]),  # joined with the winner of the line above
+    ("attention", ["matmul", "sdpa"]),
+    ("embed", ["conv_last", "linear"]),
+    ("optimiser", ["loop", "fused"]),
+    ("grads", ["zero"]),
+    ("compile", [True]),
+]
+
+
+def make_model(torch, settings):
+    """The model as an nn.Module: images [B, 3, 224, 224] to logits [B, 1000]."""
+    nn, functional = torch.nn, torch.nn.functional
+    head_dim = DIM // HEADS
+    scale = head_dim ** -0.5
+
+    def attend_bmm(qkv, batch, tokens):
+        q, k, v = (qkv.view(batch, tokens, 3, HEADS, head_dim).permute(2, 0, 3, 1, 4)
+                   .reshape(3, batch * HEADS, tokens, head_dim).unbind(0))
+        logits = torch.baddbmm(q.new_empty(()), q, k.transpose(1, 2), beta=0, alpha=scale)
+        y = torch.bmm(logits.softmax(-1), v)
+        return y.view(batch, HEADS, tokens, head_dim).transpose(1, 2).reshape(batch, tokens, DIM)
+
+    def attend_matmul(qkv, batch, tokens):
+        q, k, v = (qkv.view(batch, tokens, 3, HEADS, head_dim).permute(2, 0, 3, 1, 4).unbind(0))
+        y = ((q * scale) @ k.transpose(-2, -1)).softmax(-1) @ v
+        return y.transpose(1, 2).reshape(batch, tokens, DIM)
+
+    def attend_sdpa(qkv, batch, tokens):
+        q, k, v = (qkv.view(batch, tokens, 3, HEADS, head_dim).permute(2, 0, 3, 1, 4).unbind(0))
+        y = functional.scaled_dot_product_attention(q, k, v)
+        return y.transpose(1, 2).reshape(batch, tokens, DIM)
+
+    attend = {"bmm": attend_bmm, "matmul": attend_matmul, "sdpa": attend_sdpa}[
+        settings["attention"]]
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm1, self.norm2 = nn.LayerNorm(DIM, eps=1e-6), nn.LayerNorm(DIM, eps=1e-6)
+            self.qkv, self.project = nn.Linear(DIM, 3 * DIM), nn.Linear(DIM, DIM)
+            self.up, self.down = nn.Linear(DIM, 4 * DIM), nn.Linear(4 * DIM, DIM)
+
+        def forward(self, x):
+            x = x + self.project(attend(self.qkv(self.norm1(x)), x.size(0), x.size(1)))
+            return x + self.down(functional.gelu(self.up(self.norm2(x))))
+
+    class ViT(nn.Module):
+        def __init__(self):
+            super().__init__()
+            if settings["embed"] == "linear":
+                self.embed = nn.Linear(3 * PATCH * PATCH, DIM)
+            else:
+                self.embed = nn.Conv2d(3, DIM, PATCH, PATCH)
+            tokens = (PIXELS // PATCH) ** 2 + 1
+            self.token = nn.Parameter(torch.empty(1, 1, DIM))
+            self.positions = nn.Parameter(torch.empty(1, tokens, DIM))
+            self.blocks = nn.Sequential(*[Block() for _ in range(DEPTH)])
+            self.norm, self.head = nn.LayerNorm(DIM, eps=1e-6), nn.Linear(DIM, CLASSES)
+            for module in self.modules():
+                if isinstance(module, nn.Linear):
+                    nn.init.trunc_normal_(module.weight, std=0.02)
+                    nn.init.zeros_(module.bias)
+            nn.init.trunc_normal_(self.token, std=0.02)
+            nn.init.trunc_normal_(self.positions, std=0.02)
+
+        def patches(self, images):
+            if settings["embed"] != "linear":
+                return self.embed(images).flatten(2).transpose(1, 2)
+            side = PIXELS // PATCH
+            blocks = images.view(-1, 3, side, PATCH, side, PATCH).permute(0, 2, 4, 1, 3, 5)
+            return self.embed(blocks.reshape(-1, side * side, 3 * PATCH * PATCH))
+
+        def forward(self, images):
+            x = self.patches(images)
+            x = torch.cat([self.token.expand(x.size(0), -1, -1), x], 1) + self.positions
+            return self.head(self.norm(self.blocks(x)[:, 0]))
+
+    return ViT()
+
+
+def make_optimiser(torch, model, settings):
+    """AdamW; weight decay on matrices only, as DeiT does."""
+    decayed, exempt = [], []
+    for name, parameter in model.named_parameters():
+        plain = parameter.dim() == 1 or name in ("token", "positions")
+        (exempt if plain else decayed).append(parameter)
+    how = {"loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
+    return torch.optim.AdamW([{"params": decayed, "weight_decay": 0.05},
+                              {"params": exempt, "weight_decay": 0.0}],
+                             lr=1e-3, **how[settings["optimiser"]])
+
+
+def make_step(settings, threads):
+    """Builds everything; returns a function that runs one step and returns its seconds."""
+    import torch  # here, because the environment must be set before
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    model = make_model(torch, settings).train()
+    images = torch.randn(BATCH, 3, PIXELS, PIXELS)
+    labels = torch.randint(CLASSES, (BATCH,))
+    if settings["embed"] == "conv_last":
+        model, images = (x.to(memory_format=torch.channels_last) for x in (model, images))
+    optimiser = make_optimiser(torch, model, settings)
+    forward = torch.compile(model) if settings["compile"] else model
+    to_none = settings["grads"] == "none"
+
+    def step():
+        start = time.perf_counter()
+        optimiser.zero_grad(set_to_none=to_none)
+        loss = torch.nn.functional.cross_entropy(forward(images), labels)
+        loss.backward()
+        optimiser.step()
+        seconds = time.perf_counter() - start
+        if not bool(torch.isfinite(loss)):
+            raise RuntimeError("the loss is not finite: this times nothing")
+        return seconds
+
+    return step
+
+
+def serve(step):
+    for line in sys.stdin:
+        words = line.split()
+        if words == ["quit"]:
+            return
+        if len(words) != 2 or words[0] != "steps" or not words[1].isdigit():
+            sys.exit(f"vit_step: expected 'steps N' or 'quit', not {line!r}")
+        print(json.dumps([step() for _ in range(int(words[1]))]), flush=True)
+
+
+class Worker:
+    """A process of this script with given settings, warmed up; None stands for one that failed."""
+
+    def __init__(self, settings, threads):
+        command = [sys.executable, os.path.abspath(__file__), "--threads", str(threads),
+                   "--settings", json.dumps(settings)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True)
+
+    def steps(self, count):
+        """Seconds of each step, or None where these settings do not work here."""
+        try:
+            self.process.stdin.write(f"steps {count}\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return None
+        line = self.process.stdout.readline()
+        return json.loads(line) if line else None
+
+    def close(self):
+        try:
+            self.process.stdin.close()  # ends it
+        except BrokenPipeError:
+            pass
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def compare(best, challenger, threads):
+    """Ratios challenger to best, one a round, timed in turn; none where it does not work here."""
+    workers = [Worker(best, threads), Worker(challenger, threads)]
+    try:
+        if any(worker.steps(2) is None for worker in workers):
+            return []
+        rounds = [[min(worker.steps(2)) for worker in workers] for _ in range(5)]
+        return [new / old for old, new in rounds]
+    finally:
+        for worker in workers:
+            worker.close()
+
+
+def tune(threads):
+    """Keeps a change where it is faster by 1 % and in all rounds but one at most: more than noise."""
+    best = dict(BASE)
+    for key, values in CANDIDATES:
+        start = best
+        for value in values:
+            new = {**start[key], **value} if key == "env" else value
+            challenger = {**start, key: new}
+            ratios = compare(best, challenger, threads)
+            better = bool(ratios) and statistics.median(ratios) < 0.99 and sorted(ratios)[-2] < 1
+            text = f"{statistics.median(ratios):.3f} of the best so far" if ratios else "not here"
+            print(f"vit_step: {key}={json.dumps(value)}: {text}{', kept' if better else ''}",
+                  file=sys.stderr, flush=True)
+            best = challenger if better else best
+    print(f"vit_step: --settings '{json.dumps(best)}'", file=sys.stderr, flush=True)
+    return best
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--settings", help="JSON; skips tuning")
+    parser.add_argument("--tune-only", action="store_true",
+                        help="print the best settings as JSON and end")
+    arguments = parser.parse_args()
+    settings = ({**BASE, **json.loads(arguments.settings)} if arguments.settings
+                else tune(arguments.threads))
+    if arguments.tune_only:
+        print(json.dumps(settings))
+        return
+    wanted = {**settings["env"], "OMP_NUM_THREADS": str(arguments.threads)}
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        command = [sys.executable, os.path.abspath(__file__), "--threads", str(arguments.threads),
+                   "--settings", json.dumps(settings)]
+        os.execve(sys.executable, command, {**os.environ, **wanted})
+    serve(make_step(settings, arguments.threads))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# Builds this source and runs its tests in a throw-away Debian of another release, and with that
+# against another LibTorch: bookworm has 1.13, trixie 2.6, sid the newest.
+#
+#   tests/compat/compat.sh RELEASE [COMMAND...]
+#   tests/compat/compat.sh trixie
+#   tests/compat/compat.sh bookworm make demo
+#
+# COMMAND runs in a copy of the working tree; without one, `make test TESTS=fast`. The tree is made
+# with debootstrap and set up with scripts/setup.sh, so that set-up is proved on a bare system too.
+# Needs root, debootstrap, and 5 GB a release. Kept for the next run; delete the folder when done.
+#
+# Environment:
+#   ROOTS         folder that holds the trees (default ${TMPDIR:-/tmp}/attnlab-compat)
+#   MIRROR        Debian mirror (default: the one that this machine's apt uses)
+#   ATTNLAB_DATA  data for the tests, mounted read-only (default: none, such tests are skipped)
+# Exit status: COMMAND's, or 2 where the tree cannot be made.
+set -euo pipefail
+
+die() {
+  printf 'compat: %s\n' "$@" >&2
+  exit 2
+}
+
+# The first Debian mirror in apt's sources, of the one-line or the deb822 form.
+mirror_of_this_machine() {
+  { cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null || true; } |
+    sed -nE -e 's/^deb +(\[[^]]*\] +)?([^ ]+).*/\2/p' -e 's/^URIs: *([^ ]+).*/\1/p' |
+    grep -m 1 -E '/debian/?$' || true
+}
+
+# A bare system: the base and nothing else.
+make_root() {
+  [[ -e "$root/.attnlab-base" ]] && return 0
+  rm -rf --one-file-system "$root"
+  mkdir -p "$root"
+  echo "compat: making a Debian $release in $root"
+  debootstrap --variant=minbase --include=ca-certificates "$release" "$root" "$mirror" \
+    >"$root.log" 2>&1 || {
+    tail -n 30 "$root.log" >&2
+    die "debootstrap failed (all of it: $root.log). Is $mirror reachable? MIRROR=... names another."
+  }
+  touch "$root/.attnlab-base"
+}
+
+# The network as this machine's apt knows it: proxies, retries, clock checks.
+copy_network_settings() {
+  apt-config dump | grep -E '^Acquire::(http|https|Retries|Check-)' \
+    >"$root/etc/apt/apt.conf.d/90attnlab-compat" || true
+  cp -L /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
+  cp -L /etc/hosts "$root/etc/hosts" 2>/dev/null || true
+}
+
+# What git tracks or would track, as it is now; build/ stays, so that the next build is short.
+copy_source() {
+  local target=$root/src/attnlab
+  mkdir -p "$target"
+  find "$target" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
+  git -C "$source" ls-files -z --cached --others --exclude-standard |
+    (cd "$source" && xargs -0 sh -c 'for f; do [ ! -e "$f" ] || printf "%s\0" "$f"; done' sh) |
+    tar -C "$source" --null --files-from=- --create | tar -C "$target" --extract
+}
+
+# Runs a command inside. The mounts live in a namespace of their own: they vanish with the last
+# process in it, however this script ends, and never show on this machine.
+inside() {
+  unshare --mount --pid --fork --kill-child bash -c '
+    set -e
+    root=$1 data=$2
+    shift 2
+    mount --make-rprivate /
+    mount -t proc proc "$root/proc"
+    mount --rbind /dev "$root/dev"
+    mount --rbind /sys "$root/sys"
+    variables=()
+    if [ -n "$data" ]; then
+      mkdir -p "$root/srv/attnlab-data"
+      mount --bind "$data" "$root/srv/attnlab-data"
+      mount -o remount,bind,ro "$root/srv/attnlab-data"
+      variables=(ATTNLAB_DATA=/srv/attnlab-data)
+    fi
+    exec chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin \
+      HOME=/root LC_ALL=C.UTF-8 TERM="${TERM:-dumb}" "${variables[@]}" \
+      sh -c "cd /src/attnlab && exec \"\$@\"" sh "$@"
+  ' bash "$root" "${ATTNLAB_DATA:-}" "$@"
+}
+
+version_of() {
+  chroot "$root" dpkg-query --show --showformat='${Version}' "$1" 2>/dev/null || echo none
+}
+
+summary() {
+  local status=$?
+  trap - EXIT
+  echo "compat: ---- $release ----"
+  echo "compat: Debian $(cat "$root/etc/debian_version"), LibTorch $(version_of libtorch-dev)," \
+    "g++ $(version_of g++), cmake $(version_of cmake), Boost $(version_of libboost-dev)," \
+    "yaml-cpp $(version_of libyaml-cpp-dev), TBB $(version_of libtbb-dev)"
+  echo "compat: ${command[*]}: exit $status after $((SECONDS - started)) s"
+  exit "$status"
+}
+
+(($# > 0)) || die "usage: tests/compat/compat.sh RELEASE [COMMAND...]  (bookworm, trixie, sid)"
+release=$1
+shift
+command=("$@")
+((${#command[@]} > 0)) || command=(make test TESTS=fast)
+((EUID == 0)) || die "needs root for chroot and mounts: sudo tests/compat/compat.sh $release"
+for tool in debootstrap unshare git; do
+  command -v "$tool" >/dev/null || die "$tool is missing: apt-get install debootstrap util-linux git"
+done
+
+source=$(cd "$(dirname "$0")/../.." && pwd)
+root=${ROOTS:-${TMPDIR:-/tmp}/attnlab-compat}/$release
+mirror=${MIRROR:-$(mirror_of_this_machine)}
+[[ -n "$mirror" ]] || die "no Debian mirror in apt's sources; name one: MIRROR=... $0 $release"
+started=$SECONDS
+
+make_root
+copy_network_settings
+copy_source
+trap summary EXIT
+inside scripts/setup.sh
+inside scripts/setup.sh
+inside "${command[@]}"

@@ -1,0 +1,79 @@
+// Standard attention: softmax(Q K^T / sqrt(D)) V under every rule of the contract.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/gradcheck.h"
+#include "tests/support/naive_attention.h"
+#include "tests/support/plugins.h"
+
+namespace attnlab {
+namespace {
+
+using testing::largest_difference;
+using testing::naive_attention;
+using testing::random_input;
+
+std::shared_ptr<Attention> standard(const AttentionInput& in) {
+  AttentionShape shape;
+  shape.heads = in.heads();
+  shape.head_dim = in.queries.size(3);
+  shape.value_dim = in.values.size(3);
+  return testing::make_attention("standard", shape);
+}
+
+Tensor attended(const AttentionInput& in, AttentionTrace* trace = nullptr) {
+  AttentionContext context;
+  context.trace = trace;
+  return standard(in)->forward(in, context);
+}
+
+TEST(StandardAttention, HonoursEveryInputOfTheContract) {
+  EXPECT_EQ(standard(random_input(1, 2, 3, 3, 4, 4))->traits(), AttentionTraits::all_quadratic());
+}
+
+TEST(StandardAttention, EqualsItsEquationUnderEveryRule) {
+  at::manual_seed(1);
+  for (const auto& [name, in] : testing::one_input_for_each_rule()) {
+    const Tensor expected = naive_attention(in, {.scale = 1 / std::sqrt(4.0)});
+    EXPECT_LT(largest_difference(attended(in), expected), 1e-10) << name;
+    AttentionTrace trace;
+    EXPECT_LT(largest_difference(attended(in, &trace), expected), 1e-10) << name << ", traced";
+  }
+}
+
+TEST(StandardAttention, GradientsAreRight) {
+  at::manual_seed(2);
+  const AttentionInput in = random_input(2, 2, 3, 5, 4, 3);
+  const auto attention = standard(in);
+  const auto f = [&](const std::vector<Tensor>& x) {
+    AttentionInput changed = in;
+    changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
+    AttentionContext context;
+    return attention->forward(changed, context);
+  };
+  EXPECT_LT(testing::gradient_error(f, {in.queries, in.keys, in.values}), 1e-7);
+}
+
+TEST(StandardAttention, IsSharpenedByTheKeysNorm) {
+  at::manual_seed(3);
+  AttentionInput in = random_input(1, 1, 1, 6, 8, 8);
+  AttentionTrace trace;
+  trace.entropy = true;
+  attended(in, &trace);
+  in.keys = in.keys * 3;
+  attended(in, &trace);
+  EXPECT_LT(trace.layers[1].entropy.item<double>(), trace.layers[0].entropy.item<double>());
+}
+
+TEST(StandardAttention, DoesNotDependOnTheOrderOfKeys) {
+  at::manual_seed(4);
+  const AttentionInput in = random_input(2, 2, 3, 5, 4, 3);
+  AttentionInput turned = in;
+  turned.keys = in.keys.flip(2);
+  turned.values = in.values.flip(2);
+  EXPECT_LT(largest_difference(attended(in), attended(turned)), 1e-12);
+}
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,63 @@
+// Small files in the layouts of real datasets, and what tests say about errors.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/error.h"
+
+namespace attnlab::testing {
+
+/// The bytes as one gzip member.
+inline std::string gzipped(std::string_view bytes) {
+  z_stream stream{};
+  deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
+  std::string out(deflateBound(&stream, bytes.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+/// An IDX file: magic 0x00000800 + number of sizes, the sizes, the bytes.
+inline std::string idx_file(const std::vector<std::uint32_t>& sizes, std::string_view bytes) {
+  std::string out;
+  const auto append = [&](std::uint32_t value) {
+    for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift);
+  };
+  append(0x800 + static_cast<std::uint32_t>(sizes.size()));
+  for (const std::uint32_t size : sizes) append(size);
+  return out.append(bytes);
+}
+
+/// Pixel k of image i in these tests: every image differs, every pixel differs from its neighbours.
+inline std::uint8_t test_pixel(std::size_t i, std::size_t k) {
+  return static_cast<std::uint8_t>(17 * i + 5 * k + 3);
+}
+
+/// The message of the `E` that `action` throws; the test fails when it throws none or another.
+template <class E, class Action>
+std::string message_of(const Action& action) {
+  try {
+    action();
+  } catch (const E& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "another exception: " << error.what();
+    return "";
+  }
+  ADD_FAILURE() << "no exception";
+  return "";
+}
+
+}  // namespace attnlab::testing

@@ -1,0 +1,204 @@
+// Dot-product attention by its definition: loops over numbers in double precision, no kernels.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "framework/nn/attention.h"
+
+namespace attnlab::testing {
+
+struct NaiveSettings {
+  double scale = 1;
+  bool unit_keys = false;  ///< QUEST: keys, and relative positional keys, over their norms
+  double eps = 1e-12;
+};
+
+/// The number of `x`, broadcastable to [B, H, Lq, Lk], at a pair.
+inline double at_pair(const Tensor& x, std::int64_t b, std::int64_t h, std::int64_t i,
+                      std::int64_t j) {
+  Tensor full = x.to(at::kDouble);
+  while (full.dim() < 4) full = full.unsqueeze(0);
+  const std::int64_t place[] = {b, h, i, j};
+  for (const std::int64_t p : place) full = full.select(0, full.size(0) == 1 ? 0 : p);
+  return full.item<double>();
+}
+
+inline bool sees(const AttentionInput& in, std::int64_t b, std::int64_t h, std::int64_t i,
+                 std::int64_t j) {
+  const Visibility& rule = in.visible;
+  const std::int64_t place = i + in.key_count() - in.query_count();
+  if (rule.causal && j > place) return false;
+  if (rule.window > 0 && std::abs(place - j) >= rule.window) return false;
+  if (rule.key_valid.defined() && !rule.key_valid[b][j].item<bool>()) return false;
+  return !rule.pairs.defined() || at_pair(rule.pairs, b, h, i, j) != 0;
+}
+
+using Row = std::vector<double>;
+
+inline Row row(const Tensor& x) {
+  const Tensor dense = x.to(at::kDouble).contiguous();
+  return Row(dense.data_ptr<double>(), dense.data_ptr<double>() + dense.numel());
+}
+
+inline double dot(const Row& a, const Row& b) {
+  double sum = 0;
+  for (std::size_t c = 0; c < a.size(); ++c) sum += a[c] * b[c];
+  return sum;
+}
+
+inline Row mapped_key(const Tensor& x, const NaiveSettings& s) {
+  Row key = row(x);
+  if (!s.unit_keys) return key;
+  const double norm = std::max(std::sqrt(dot(key, key)), s.eps);
+  for (double& c : key) c /= norm;
+  return key;
+}
+
+inline Row plus(Row a, const Tensor& bias, std::int64_t h) {
+  if (!bias.defined()) return a;
+  const Row b = row(bias[h]);
+  for (std::size_t c = 0; c < a.size(); ++c) a[c] += b[c];
+  return a;
+}
+
+inline double naive_logit(const AttentionInput& in, const NaiveSettings& s, std::int64_t b,
+                          std::int64_t h, std::int64_t i, std::int64_t j) {
+  const Row query = row(in.queries[b][h][i]);
+  const RelativePositions& r = in.relative;
+  double logit = dot(plus(query, r.content_bias, h), mapped_key(in.keys[b][h][j], s));
+  if (r.defined()) {
+    const std::int64_t distance = i + in.key_count() - in.query_count() - j;
+    const Tensor key = r.keys[h][in.key_count() - 1 - distance];
+    logit += dot(plus(query, r.position_bias, h), mapped_key(key, s));
+  }
+  logit *= s.scale;
+  return in.bias.defined() ? logit + at_pair(in.bias, b, h, i, j) : logit;
+}
+
+/// @returns [B, H, Lq, Dv] float64.
+inline Tensor naive_attention(const AttentionInput& in, const NaiveSettings& settings) {
+  const std::int64_t keys = in.key_count(), channels = in.values.size(3);
+  Tensor out = at::zeros({in.batch(), in.heads(), in.query_count(), channels}, at::kDouble);
+  for (std::int64_t b = 0; b < in.batch(); ++b) {
+    for (std::int64_t h = 0; h < in.heads(); ++h) {
+      for (std::int64_t i = 0; i < in.query_count(); ++i) {
+        Row logits(keys, -std::numeric_limits<double>::infinity());
+        for (std::int64_t j = 0; j < keys; ++j) {
+          if (sees(in, b, h, i, j)) logits[j] = naive_logit(in, settings, b, h, i, j);
+        }
+        const double top = *std::max_element(logits.begin(), logits.end());
+        if (std::isinf(top)) continue;  // sees nothing: zeros
+        double sum = 0;
+        for (double& logit : logits) sum += logit = std::exp(logit - top);
+        for (std::int64_t j = 0; j < keys; ++j) {
+          const Row value = row(in.values[b][h][j]);
+          for (std::int64_t c = 0; c < channels; ++c) {
+            out.data_ptr<double>()[((b * in.heads() + h) * in.query_count() + i) * channels + c] +=
+                logits[j] / sum * value[c];
+          }
+        }
+      }
+    }
+  }
+  return out;
+}
+
+/// Random queries, keys and values, float64.
+inline AttentionInput random_input(std::int64_t batch, std::int64_t heads, std::int64_t queries,
+                                   std::int64_t keys, std::int64_t dim, std::int64_t value_dim) {
+  AttentionInput in;
+  in.queries = at::randn({batch, heads, queries, dim}, at::kDouble);
+  in.keys = at::randn({batch, heads, keys, dim}, at::kDouble);
+  in.values = at::randn({batch, heads, keys, value_dim}, at::kDouble);
+  return in;
+}
+
+inline double largest_difference(const Tensor& a, const Tensor& b) {
+  if (a.sizes() != b.sizes()) return std::numeric_limits<double>::infinity();
+  return a.numel() == 0 ? 0.0 : (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
+}
+
+/// One input for each rule of the contract, with a name for messages.
+struct NamedInput {
+  const char* name;
+  AttentionInput input;
+};
+
+/// Inputs that use each feature alone and several together: B 2, H 2, mostly Lq 4, Lk 5, D 4, Dv 3.
+inline std::vector<NamedInput> one_input_for_each_rule() {
+  std::vector<NamedInput> all;
+  const auto add = [&](const char* name, const auto& change, std::int64_t queries = 4,
+                       std::int64_t keys = 5) {
+    AttentionInput in = random_input(2, 2, queries, keys, 4, 3);
+    change(in);
+    all.push_back({name, in});
+  };
+  const auto valid = [](const AttentionInput& in) {
+    Tensor mask = at::ones({2, in.key_count()}, at::kBool);
+    mask[0].narrow(0, in.key_count() - 2, 2).fill_(false);
+    mask[1].fill_(false);  // the second example sees nothing at all
+    return mask;
+  };
+  const auto relative = [](AttentionInput& in) {
+    in.relative.keys = at::randn({2, in.query_count() + in.key_count() - 1, 4}, at::kDouble);
+    in.relative.content_bias = at::randn({2, 4}, at::kDouble);
+    in.relative.position_bias = at::randn({2, 4}, at::kDouble);
+  };
+  add("nothing", [](AttentionInput&) {});
+  add(
+      "one query", [](AttentionInput&) {}, 1, 5);
+  add(
+      "one key", [](AttentionInput&) {}, 4, 1);
+  add("causal", [](AttentionInput& in) { in.visible.causal = true; });
+  add(
+      "causal square", [](AttentionInput& in) { in.visible.causal = true; }, 5, 5);
+  add(
+      "causal, first queries see nothing", [](AttentionInput& in) { in.visible.causal = true; }, 6,
+      4);
+  add("window", [](AttentionInput& in) { in.visible.window = 2; });
+  add(
+      "window of one", [](AttentionInput& in) { in.visible.window = 1; }, 5, 5);
+  add("window wider than all", [](AttentionInput& in) { in.visible.window = 40; });
+  add(
+      "causal window",
+      [](AttentionInput& in) {
+        in.visible.causal = true;
+        in.visible.window = 3;
+      },
+      5, 5);
+  add("padding", [&](AttentionInput& in) { in.visible.key_valid = valid(in); });
+  add("pairs", [](AttentionInput& in) {
+    in.visible.pairs = at::rand({2, 2, in.query_count(), in.key_count()}) < 0.5;
+  });
+  add("pairs for all heads", [](AttentionInput& in) {
+    in.visible.pairs = at::rand({in.query_count(), in.key_count()}) < 0.5;
+  });
+  add("everything visible", [&](AttentionInput& in) {
+    in.visible.causal = true;
+    in.visible.window = 4;
+    in.visible.key_valid = valid(in);
+    in.visible.pairs = at::rand({2, 1, in.query_count(), in.key_count()}) < 0.7;
+  });
+  add("bias", [](AttentionInput& in) {
+    in.bias = at::randn({2, in.query_count(), in.key_count()}, at::kDouble);
+  });
+  add("relative", relative);
+  add("relative square", relative, 5, 5);
+  add("relative, one query", relative, 1, 5);
+  add("relative, one key", relative, 4, 1);
+  add("relative keys alone", [&](AttentionInput& in) {
+    relative(in);
+    in.relative.content_bias = in.relative.position_bias = Tensor();
+  });
+  add("relative, causal, biased", [&](AttentionInput& in) {
+    relative(in);
+    in.visible.causal = true;
+    in.bias = at::randn({2, 1, 1, in.key_count()}, at::kDouble);
+  });
+  return all;
+}
+
+}  // namespace attnlab::testing

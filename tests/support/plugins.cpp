@@ -1,0 +1,51 @@
+#include "tests/support/plugins.h"
+
+#include "framework/core/compose.h"
+
+namespace attnlab::testing {
+
+Registry& registry() {
+  static Registry all(Catalogue::of_this_program());
+  return all;
+}
+
+Part make_part(Kind kind, const std::string& id, const std::string& options_yaml) {
+  const Candidate& plugin = registry().catalogue().find(kind, id);
+  Part part;
+  part.kind = kind;
+  part.name = part.label = plugin.manifest->name;
+  part.id = plugin.manifest->id;
+  part.path = plugin.path;
+  part.place = {"options", 1, 1};
+  std::vector<std::string> problems;
+  const std::string key(name_of(kind));
+  part.options = resolve_options(parse_yaml(options_yaml, "options"), plugin.manifest->options, key,
+                                 key + " '" + part.name + "'", problems);
+  if (!problems.empty()) throw ConfigError(problems);
+  return part;
+}
+
+std::shared_ptr<Attention> make_attention(const std::string& id, const AttentionShape& shape,
+                                          const std::string& options_yaml) {
+  return registry().attention(make_part(Kind::attention, id, options_yaml), shape);
+}
+
+std::shared_ptr<Model> make_model(const std::string& id, const DatasetInfo& data,
+                                  const std::string& options_yaml,
+                                  const std::string& attention_id) {
+  const Part attention = make_part(Kind::attention, attention_id);
+  return registry().model(make_part(Kind::model, id, options_yaml),
+                          {data, registry().attention_builder(attention, RandomStreams(0))});
+}
+
+std::shared_ptr<Dataset> make_dataset(const std::string& id, const std::string& options_yaml,
+                                      std::uint64_t seed) {
+  return registry().dataset(make_part(Kind::dataset, id, options_yaml), {RandomStreams(seed)});
+}
+
+std::shared_ptr<Task> make_task(const std::string& id, const DatasetInfo& data,
+                                const std::string& options_yaml) {
+  return registry().task(make_part(Kind::task, id, options_yaml), {data});
+}
+
+}  // namespace attnlab::testing

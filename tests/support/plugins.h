@@ -1,0 +1,27 @@
+// Parts by name, for tests: through the catalogue and the registry, as the program gets them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "framework/host/registry.h"
+
+namespace attnlab::testing {
+
+/// The registry of the build tree; one for the whole test program.
+Registry& registry();
+
+/// A part with its options resolved from YAML. @throws ConfigError as the program does.
+Part make_part(Kind kind, const std::string& id, const std::string& options_yaml = "{}");
+
+std::shared_ptr<Attention> make_attention(const std::string& id, const AttentionShape& shape,
+                                          const std::string& options_yaml = "{}");
+std::shared_ptr<Model> make_model(const std::string& id, const DatasetInfo& data,
+                                  const std::string& options_yaml = "{}",
+                                  const std::string& attention_id = "standard");
+std::shared_ptr<Dataset> make_dataset(const std::string& id, const std::string& options_yaml = "{}",
+                                      std::uint64_t seed = 0);
+std::shared_ptr<Task> make_task(const std::string& id, const DatasetInfo& data,
+                                const std::string& options_yaml = "{}");
+
+}  // namespace attnlab::testing
