@@ -18,11 +18,12 @@ CMAKE_BUILD := cmake --build --preset $(PRESET) --parallel $(JOBS)
 # Files that git tracks or would track; deleted ones are still in its list.
 SOURCES = $(wildcard $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp'))
 LINTED = $(filter framework/core/%.cpp framework/nn/%.cpp plugins/attention/%.cpp,$(SOURCES))
-LINT_FLAGS := -std=c++20 -I. -isystem /usr/include/torch/csrc/api/include \
-  -DATTNLAB_LINT -DATTNLAB_VERSION='"lint"' -DATTNLAB_LIBTORCH_SONAME='"lint"' \
-  -DATTNLAB_CUDA_VERSION='""'
+LINT_FLAGS := -std=c++20 -include scripts/lint_prelude.h -I. \
+  -isystem /usr/include/torch/csrc/api/include -DATTNLAB_LINT -DATTNLAB_VERSION=\"lint\" \
+  -DATTNLAB_LIBTORCH_SONAME=\"lint\" -DATTNLAB_CUDA_VERSION=\"\"
 # The project's format is that of version 14; others differ in details.
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14 clang-format))
+CLANG_TIDY ?= clang-tidy-14
 
 .PHONY: help demo test setup build debug asan format format-check lint bench install clean
 
@@ -62,7 +63,7 @@ format-check:  ## Fail where a source file is not formatted
 
 lint:  ## clang-tidy over the core, the building blocks and the attentions
 	printf '%s\n' $(LINTED) | xargs -P $(JOBS) -I{} \
-	  clang-tidy --quiet --warnings-as-errors='*' {} -- $(LINT_FLAGS)
+	  $(CLANG_TIDY) --quiet --warnings-as-errors='*' {} -- $(LINT_FLAGS)
 
 bench:  ## Time attnlab against PyTorch, and the start of the program
 	scripts/setup.sh --with bench

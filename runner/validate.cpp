@@ -39,7 +39,8 @@ int validate_command(const Words& words) {
   bool sound = true;
   for (const std::string& path : arguments.words) {
     try {
-      std::cout << path << ": valid: " << check(path, arguments.overrides, catalogue) << "\n";
+      const std::string summary = check(path, arguments.overrides, catalogue);
+      std::cout << path << ": valid: " << summary << "\n";
     } catch (const Error& error) {
       sound = false;
       std::cerr << error.what() << "\n";

@@ -13,6 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kDeepest = 100;               ///< parts of a key on the command line
+constexpr std::size_t kMostText = 1 << 24;  ///< bytes that references may copy in all
+
 // ---- merging
 
 bool same_value(const Node& a, const Node& b) { return to_flow(a) == to_flow(b); }
@@ -80,29 +83,43 @@ bool names_other_plugin(const Node& base, const Node& over) {
   return before != nullptr && after != nullptr && !same_value(*before, *after);
 }
 
+/// `attention: quest` is short for `attention: {use: quest}`.
+Node used(const Node& name) {
+  Node map = Node::map(name.place());
+  map.set("use", name);
+  return map;
+}
+
+/// A scalar that meets a map can only be the short form of one (unless it refers to something).
+bool names_plugin(const Node& node) {
+  return node.is_scalar() && node.text().find("${") == std::string::npos;
+}
+
+/// Maps are merged even into nothing, so that `key+` inside them is applied.
+Node applied(const Node& value) {
+  if (!value.is_map()) return value;
+  Node fresh = Node::map(value.place());
+  merge(fresh, value);
+  return fresh;
+}
+
 void merge_entry(Node& base, const std::string& key, const Node& value, const Place& key_place) {
-  if (key.size() > 1 && key.back() == '+')
+  if (key.size() > 1 && key.back() == '+') {
     return append(base, key.substr(0, key.size() - 1), value);
+  }
   if (key.size() > 1 && key.back() == '-') {
     return remove(base, key.substr(0, key.size() - 1), value, key_place);
   }
   Node* present = base.find(key);
+  if (present != nullptr && value.is_map() && names_plugin(*present)) *present = used(*present);
   if (present == nullptr) {
-    // Maps are merged even into nothing, so that `key+` inside them is applied.
-    Node fresh = value;
-    if (value.is_map()) {
-      fresh = Node::map(value.place());
-      merge(fresh, value);
-    }
-    base.set(key, std::move(fresh));
+    base.set(key, applied(value));
   } else if (present->is_map() && value.is_map()) {
     merge(*present, value);
   } else if (present->is_map() && value.is_scalar() && present->find("use") != nullptr) {
-    Node use = Node::map(value.place());  // `attention: quest` for `attention: {use: quest}`
-    use.set("use", value);
-    merge(*present, use);
+    merge(*present, used(value));
   } else {
-    base.set(key, succeeding(*present, value));
+    base.set(key, succeeding(*present, applied(value)));
   }
   base.set_key_place(key, key_place);
 }
@@ -188,6 +205,7 @@ class Interpolator {
   using Path = std::vector<std::string>;
 
   void visit(Node& node, const Path& path) {
+    if (replaced(path)) return;
     for (std::size_t i = 0; i < node.items().size(); ++i) {
       Path inner = path;
       inner.push_back(std::to_string(i));
@@ -201,20 +219,39 @@ class Interpolator {
     if (node.is_scalar() && node.text().find("${") != std::string::npos) replace(node, path);
   }
 
+  /// What stands in place of a reference is final: a `${` in it is text, not a reference.
+  bool replaced(const Path& path) const {
+    Path prefix;
+    for (const std::string& key : path) {
+      prefix.push_back(key);
+      if (replaced_.count(prefix) > 0) return true;
+    }
+    return false;
+  }
+
   void replace(Node& node, const Path& path) {
-    const std::string name = join(path, ".");
-    if (!active_.insert(name).second) {
-      throw ConfigError(node.place(), name + ": " + node.text() + " refers to itself");
+    if (!active_.insert(path).second) {
+      throw ConfigError(node.place(), join(path, ".") + ": " + node.text() + " refers to itself");
     }
     try {
       Node value = evaluate(node, path);
+      copied_ += size_of(value);
+      if (copied_ > kMostText) throw ConfigError(node.place(), node.text() + " grows too large");
       value.history().insert(value.history().begin(), {node.place(), node.text()});
       node = std::move(value);
     } catch (const ConfigError& error) {
       problems_.push_back(error.what());
       node = Node::scalar("", node.place());
     }
-    active_.erase(name);
+    active_.erase(path);
+    replaced_.insert(path);
+  }
+
+  static std::size_t size_of(const Node& node) {
+    std::size_t size = sizeof(Node) + node.text().size();
+    for (const Node& item : node.items()) size += size_of(item);
+    for (const auto& [key, value] : node.entries()) size += size_of(value);
+    return size;
   }
 
   Node evaluate(const Node& node, const Path& path) {
@@ -233,7 +270,11 @@ class Interpolator {
       }
       const std::size_t end = text.find('}', start);
       if (end == std::string::npos) throw ConfigError(node.place(), "'${' without '}' in " + text);
-      const Node value = look_up(text.substr(start + 2, end - start - 2), node, path);
+      const std::string reference = text.substr(start + 2, end - start - 2);
+      if (reference.find("${") != std::string::npos) {
+        throw ConfigError(node.place(), "a reference cannot stand inside another, as in " + text);
+      }
+      const Node value = look_up(reference, node, path);
       if (start == 0 && end + 1 == text.size()) return value;
       if (!value.is_scalar()) {
         throw ConfigError(node.place(), text.substr(start, end + 1 - start) +
@@ -269,6 +310,7 @@ class Interpolator {
     Node* at = &root_;
     Path walked;
     for (const std::string& key : target) {
+      if (at->is_scalar()) visit(*at, walked);  // may stand for a map
       Node* next = at->find(key);
       if (next == nullptr) {
         std::vector<std::string> names;
@@ -298,7 +340,8 @@ class Interpolator {
   }
 
   Node& root_;
-  std::set<std::string> active_;
+  std::set<Path> active_, replaced_;
+  std::size_t copied_ = 0;
   std::vector<std::string> problems_;
 };
 
@@ -316,6 +359,7 @@ void set_places(Node& node, const Place& place) {
 void merge(Node& base, const Node& over) {
   if (names_other_plugin(base, over)) {
     Node fresh = succeeding(base, Node::map(over.place()));
+    fresh.set("use", *base.find("use"));  // its history shows the plugin that was there before
     base = std::move(fresh);
   }
   for (const auto& [key, value] : over.entries()) {
@@ -333,7 +377,7 @@ Node parse_override(const std::string& argument) {
   const std::string text = argument.substr(equals + 1);
   Node value;
   try {
-    value = parse_yaml(text, place.file);
+    value = parse_yaml(text, "");
   } catch (const ConfigError& error) {
     throw ConfigError(place, std::string("the value is no YAML: ") + error.what());
   }
@@ -341,6 +385,9 @@ Node parse_override(const std::string& argument) {
     value = Node::scalar(text);  // a lone comment sign and the like
   }
   set_places(value, place);
+  if (std::count(path.begin(), path.end(), '.') >= kDeepest) {
+    throw ConfigError(place, "the key has too many parts");
+  }
   while (true) {
     const std::size_t dot = path.rfind('.');
     const std::string key = dot == std::string::npos ? path : path.substr(dot + 1);

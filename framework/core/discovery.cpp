@@ -95,6 +95,9 @@ Catalogue Catalogue::of_this_program() {
 void Catalogue::look_into(const std::string& folder) {
   for (const std::string& path : sorted_entries(folder)) {
     if (fs::path(path).extension() != ".so") continue;
+    std::error_code error;
+    const fs::path canonical = fs::canonical(path, error);
+    if (!error && !files_.insert(canonical.string()).second) continue;
     Candidate candidate;
     candidate.path = path;
     try {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,7 @@ class Catalogue {
 
   std::vector<SearchPlace> places_;
   std::vector<Candidate> candidates_;
+  std::set<std::string> files_;  ///< canonical: a file that two places lead to is no duplicate
   Stamp host_stamp_;
 };
 

@@ -1,6 +1,7 @@
 #include "framework/core/elf.h"
 
 #include <elf.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
@@ -14,12 +15,14 @@ constexpr std::uint64_t kLargestSection = 1 << 24;  // a manifest is some kiloby
 
 class ElfFile {
  public:
-  explicit ElfFile(const std::string& path) : path_(path), file_(path, std::ios::binary) {
-    if (!file_) fail(std::string("cannot be read: ") + std::strerror(errno));
-    file_.seekg(0, std::ios::end);
-    const auto end = file_.tellg();
-    if (end < 0) fail("cannot be read: it is no regular file");
-    size_ = static_cast<std::uint64_t>(end);
+  explicit ElfFile(const std::string& path) : path_(path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) fail_to_read();
+    // Asked before opening: opening a pipe would wait for a writer.
+    if (!S_ISREG(status.st_mode)) fail("cannot be read: it is no regular file");
+    size_ = static_cast<std::uint64_t>(status.st_size);
+    file_.open(path, std::ios::binary);
+    if (!file_) fail_to_read();
     if (size_ < SELFMAG) fail("is no ELF file");
     read_at(0, std::min<std::uint64_t>(size_, sizeof header_), &header_);
     if (std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0) fail("is no ELF file");
@@ -47,9 +50,15 @@ class ElfFile {
 
  private:
   [[noreturn]] void fail(const std::string& what) { throw PluginError(path_ + ": " + what); }
+  [[noreturn]] void fail_to_read() { fail(std::string("cannot be read: ") + std::strerror(errno)); }
+
+  /// Asked before memory is taken for what a damaged header promises.
+  void require(std::uint64_t offset, std::uint64_t count) {
+    if (offset > size_ || count > size_ - offset) fail("is cut short");
+  }
 
   void read_at(std::uint64_t offset, std::uint64_t count, void* out) {
-    if (offset > size_ || count > size_ - offset) fail("is cut short");
+    require(offset, count);
     file_.seekg(static_cast<std::streamoff>(offset));
     file_.read(static_cast<char*>(out), static_cast<std::streamsize>(count));
     if (!file_) fail("cannot be read");
@@ -69,6 +78,7 @@ class ElfFile {
 
   std::vector<Elf64_Shdr> section_headers() {
     if (header_.e_shentsize != sizeof(Elf64_Shdr)) fail("is damaged: bad section headers");
+    require(header_.e_shoff, header_.e_shnum * sizeof(Elf64_Shdr));
     std::vector<Elf64_Shdr> headers(header_.e_shnum);
     read_at(header_.e_shoff, headers.size() * sizeof(Elf64_Shdr), headers.data());
     return headers;
@@ -78,6 +88,7 @@ class ElfFile {
     if (header.sh_type == SHT_NOBITS || header.sh_size > kLargestSection) {
       fail("is damaged: bad section size");
     }
+    require(header.sh_offset, header.sh_size);
     std::string text(header.sh_size, '\0');
     read_at(header.sh_offset, text.size(), text.data());
     return text;

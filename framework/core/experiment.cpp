@@ -76,7 +76,6 @@ const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& c
   const Node use = section.at("use");
   section.erase("use");
   const Node* as = kind == Kind::attention ? section.find("as") : nullptr;
-  part.label = as != nullptr ? as->text() : part.name;
   if (as != nullptr && (!as->is_scalar() || as->text().empty() ||
                         as->text().find_first_of("/\\\n") != std::string::npos)) {
     add(problems, as->place(), "attention.as: expected a word without slashes");
@@ -90,6 +89,8 @@ const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& c
   }
   part.path = plugin->path;
   part.id = plugin->manifest->id;
+  part.name = plugin->manifest->name;
+  part.label = as != nullptr ? as->text() : part.name;
   Node whole = Node::map(section.place());
   whole.set("use", use);
   if (as != nullptr) {
@@ -255,9 +256,12 @@ std::string origins_text(const Node& node) {
 
 std::string find_composition(const std::string& path_or_name, const std::string& folder) {
   std::error_code error;
-  if (fs::exists(path_or_name, error)) return path_or_name;
   const bool is_path =
       path_or_name.find('/') != std::string::npos || fs::path(path_or_name).extension() == ".yaml";
+  // A folder here may by chance be called like a composition.
+  if (is_path ? fs::exists(path_or_name, error) : fs::is_regular_file(path_or_name, error)) {
+    return path_or_name;
+  }
   if (is_path) throw ConfigError(Place{path_or_name, 0, 0}, "there is no such file");
   std::vector<std::string> names;
   std::vector<std::string> found;
@@ -265,8 +269,9 @@ std::string find_composition(const std::string& path_or_name, const std::string&
        {std::string("configs"), Installation::of_this_program().configs()}) {
     for (const auto& entry : fs::recursive_directory_iterator(root + "/" + folder, error)) {
       if (entry.path().extension() != ".yaml") continue;
-      names.push_back(entry.path().stem().string());
-      if (names.back() == path_or_name) found.push_back(entry.path().string());
+      const std::string name = entry.path().stem().string();
+      if (name == path_or_name) found.push_back(entry.path().string());
+      if (!contains(names, name)) names.push_back(name);
     }
     if (!found.empty()) break;
   }

@@ -67,9 +67,10 @@ void AtomicFile::write(const void* data, std::size_t size) {
 void AtomicFile::commit() {
   if (::fsync(descriptor_) != 0) fail("cannot write");
   if (::close(descriptor_) != 0) {
+    const int error = errno;
     descriptor_ = -1;
     ::unlink(temporary_.c_str());
-    throw FileError(path_ + ": cannot write: " + reason(errno));
+    throw FileError(path_ + ": cannot write: " + reason(error));
   }
   descriptor_ = -1;
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {

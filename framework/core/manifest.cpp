@@ -57,12 +57,17 @@ Manifest parse_manifest(const std::string& text) {
 }  // namespace
 
 Manifest read_manifest(const std::string& path) {
-  const std::string text = read_elf_section(path, kManifestSection);
+  constexpr const char* kRemedy = "; rebuild it with attnlab_add_plugin(), or remove the file";
+  std::string text;
+  try {
+    text = read_elf_section(path, kManifestSection);
+  } catch (const PluginError& error) {
+    throw PluginError(error.what() + std::string(kRemedy));
+  }
   try {
     return parse_manifest(text);
   } catch (const std::exception& error) {
-    throw PluginError(path + ": invalid manifest: " + error.what() +
-                      "; build the plugin with attnlab_add_plugin()");
+    throw PluginError(path + ": invalid manifest: " + error.what() + kRemedy);
   }
 }
 

@@ -20,8 +20,9 @@ bool is_decimal_integer(std::string_view text) {
   return std::all_of(text.begin(), text.end(), is_digit);
 }
 
+/// from_chars knows no plus sign; one before a minus stays, so that "+-5" is no number.
 std::string_view without_plus(std::string_view text) {
-  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   return text;
 }
 
@@ -32,6 +33,7 @@ bool looks_special(const std::string& text) {
   if (text == "~" || text == "null" || text == "Null" || text == "NULL") return true;
   if (is_digit(text[0]) || text[0] == '-' || text[0] == '+' || text[0] == '.') return true;
   if (text.front() == ' ' || text.back() == ' ') return true;
+  if (text.rfind("\xEF\xBB\xBF", 0) == 0) return true;  // would be the file's byte-order mark
   static constexpr std::string_view kIndicators = "{}[],&*#?|<>=!%@`\"'\\";
   if (text.find_first_of(kIndicators) != std::string::npos) return true;
   for (const char c : text) {
@@ -55,6 +57,8 @@ void write_block(const Node& node, int indent, std::string& out);
 
 std::string key_text(const std::string& key) { return looks_special(key) ? json_quote(key) : key; }
 
+bool must_be_given(const Node& node) { return !node.quoted() && node.text() == "???"; }
+
 bool is_flow(const Node& node) {
   if (node.is_map()) return node.entries().empty();
   if (!node.is_list()) return true;
@@ -67,7 +71,9 @@ void write_block(const Node& node, int indent, std::string& out) {
   if (node.is_map()) {
     for (const auto& [key, value] : node.entries()) {
       out += pad + key_text(key) + ":";
-      if (is_flow(value)) {
+      if (must_be_given(value)) {
+        out += " ???\n";  // plain: quoted it would be a text
+      } else if (is_flow(value)) {
         out += " " + to_flow(value) + "\n";
       } else {
         out += "\n";
@@ -210,10 +216,22 @@ std::string to_flow(const Node& node) {
 }
 
 std::string to_yaml(const Node& node) {
-  if (is_flow(node)) return to_flow(node) + "\n";
+  Node escaped = node;
+  escape_references(escaped);
+  if (is_flow(escaped)) return to_flow(escaped) + "\n";
   std::string out;
-  write_block(node, 0, out);
+  write_block(escaped, 0, out);
   return out;
+}
+
+void escape_references(Node& node) {
+  std::string text = node.text();
+  for (std::size_t at = text.find("${"); at != std::string::npos; at = text.find("${", at + 3)) {
+    text.insert(at, 1, '$');
+  }
+  node.set_text(std::move(text));
+  for (Node& item : node.items()) escape_references(item);
+  for (auto& [key, value] : node.entries()) escape_references(value);
 }
 
 namespace {

@@ -39,6 +39,7 @@ class Node {
 
   /// A scalar's text, as written. Quoted scalars are strings whatever they look like.
   const std::string& text() const { return text_; }
+  void set_text(std::string text) { text_ = std::move(text); }
   bool quoted() const { return quoted_; }
 
   std::vector<Node>& items() { return items_; }
@@ -84,7 +85,11 @@ class Node {
 
 /// One line of YAML (flow style) that parses back to the same value.
 std::string to_flow(const Node& node);
-/// A YAML document in block style that parses back to the same value.
+/// A YAML document in block style that composes back to the same value: `${`, which stands for
+/// itself in a composed tree, is written as `$${`.
 std::string to_yaml(const Node& node);
+
+/// Makes every `${` below this node stand for itself when the tree is interpolated (again).
+void escape_references(Node& node);
 
 }  // namespace attnlab

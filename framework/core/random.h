@@ -3,7 +3,8 @@
 // A stream is a pure function of (seed, name, a, b): data order of epoch 7, augmentation of
 // example 12 in epoch 7, dropout of step 400. So nothing needs saving to resume a run, threads
 // cannot disturb each other, and two attentions under comparison see the same data in the same
-// order. The names in use: initialisation, attention, order, augmentation, dropout, split.
+// order. The names in use: initialisation, attention, order, augmentation, dropout, split,
+// synthetic (made-up data).
 #pragma once
 
 #include <cstdint>

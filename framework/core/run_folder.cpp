@@ -89,7 +89,8 @@ void RunFolder::write_status(const RunStatus& status) const {
               {"steps", status.steps},          {"epoch", status.epoch},
               {"seconds", status.seconds},      {"metrics", metrics}};
   if (!status.reason.empty()) out["reason"] = status.reason;
-  write_file(file("status.json"), out.dump(2) + "\n");
+  // A reason may quote a path that is no UTF-8; it must not keep the state from being recorded.
+  write_file(file("status.json"), out.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
 Experiment RunFolder::experiment(const Catalogue& catalogue) const {

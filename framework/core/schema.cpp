@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "framework/core/text.h"
@@ -12,15 +13,23 @@ namespace {
 using nlohmann::json;
 using Problems = std::vector<std::string>;
 
+/// A number as manifests write it: plain, by its bits where it has no short decimal form, or in
+/// YAML's words.
+double number_of(const json& value) {
+  if (value.is_object()) return std::bit_cast<double>(value.at("bits").get<std::int64_t>());
+  if (!value.is_string()) return value.get<double>();
+  const auto special = Node::scalar(value.get<std::string>()).as_double();
+  if (!special) throw Error("'" + value.get<std::string>() + "' is no number");
+  return *special;
+}
+
 Node node_of(const json& value) {
   if (value.is_array()) {
     Node list = Node::list();
     for (const json& item : value) list.items().push_back(node_of(item));
     return list;
   }
-  if (value.is_object()) {  // a double that has no short decimal form
-    return Node::scalar(shortest(std::bit_cast<double>(value.at("bits").get<std::int64_t>())));
-  }
+  if (value.is_object()) return Node::scalar(shortest(number_of(value)));
   if (value.is_string()) return Node::scalar(value.get<std::string>(), {}, true);
   if (value.is_number_float()) return Node::scalar(shortest(value.get<double>()));
   return Node::scalar(value.dump());
@@ -56,8 +65,8 @@ OptionSpec parse_option(const json& entry) {
   spec.list = entry.value("list", false);
   spec.required = entry.value("required", false);
   spec.help = entry.value("help", "");
-  if (entry.contains("low")) spec.low = entry.at("low").get<double>();
-  if (entry.contains("high")) spec.high = entry.at("high").get<double>();
+  if (entry.contains("low")) spec.low = number_of(entry.at("low"));
+  if (entry.contains("high")) spec.high = number_of(entry.at("high"));
   if (entry.contains("choices")) spec.choices = entry.at("choices").get<std::vector<std::string>>();
   if (entry.contains("default")) {
     spec.default_value = node_of(entry.at("default"));
@@ -120,12 +129,22 @@ std::string habit(const OptionSpec& spec, const Node& value) {
            (start == std::string::npos ? "0" : text.substr(start)) + "'?";
   }
   if (spec.type == OptionSpec::Type::integer && value.as_double()) {
+    constexpr double kExact = 9007199254740992.0;  // 2^53
     const double number = *value.as_double();
-    if (number == static_cast<double>(static_cast<std::int64_t>(number))) {
+    if (std::abs(number) <= kExact &&
+        number == static_cast<double>(static_cast<std::int64_t>(number))) {
       return "; did you mean '" + std::to_string(static_cast<std::int64_t>(number)) + "'?";
     }
   }
   return "";
+}
+
+/// The empty choice has to be visible.
+std::string choices_text(std::vector<std::string> choices, std::string_view separator) {
+  for (std::string& choice : choices) {
+    if (choice.empty()) choice = "''";
+  }
+  return join(choices, separator);
 }
 
 bool has_type(const OptionSpec& spec, const Node& value) {
@@ -156,7 +175,7 @@ class Resolver {
       const std::string name = path.empty() ? spec.name : path + "." + spec.name;
       const Node* value = given.find(spec.name);
       if (spec.type == OptionSpec::Type::group) {
-        resolved.set(spec.name, map(value == nullptr ? Node() : *value, spec.options, name));
+        resolved.set(spec.name, map(value == nullptr ? absent(given) : *value, spec.options, name));
       } else if (value == nullptr || value->is_null()) {
         fill(resolved, given, spec, name);
       } else if (valid(*value, spec, name)) {
@@ -170,6 +189,13 @@ class Resolver {
   void add(const Place& place, const std::string& what) {
     const std::string where = place.str();
     problems_.push_back(where.empty() ? what : where + ": " + what);
+  }
+
+  /// Stands for a group that is not given, where it would stand.
+  static Node absent(const Node& parent) {
+    Node node;
+    node.set_place(parent.place());
+    return node;
   }
 
   void report_unknown(const Node& given, const Schema& schema, const std::string& path) {
@@ -221,7 +247,7 @@ class Resolver {
       if (found == spec.choices.end()) {
         add(
             value.place(),
-            name + ": '" + value.text() + "' is none of " + join(spec.choices, ", ") + [&] {
+            name + ": '" + value.text() + "' is none of " + choices_text(spec.choices, ", ") + [&] {
               const std::string near = nearest(value.text(), spec.choices);
               return near.empty() ? "" : "; did you mean '" + near + "'?";
             }());
@@ -248,7 +274,7 @@ class Resolver {
 
 std::string OptionSpec::type_text() const {
   std::string text = list ? "list of " : "";
-  if (!choices.empty()) return text + join(choices, " | ");
+  if (!choices.empty()) return text + choices_text(choices, " | ");
   text += scalar_type_text(*this);
   if (low && high) return text + " in [" + shortest(*low) + ", " + shortest(*high) + "]";
   if (low) return text + " >= " + shortest(*low);

@@ -47,8 +47,9 @@ Node attention_of(const Node& item) {
 }
 
 std::string label_of(const Node& attention) {
-  const Node* as = attention.find("as");
-  return (as == nullptr ? attention.at("use") : *as).text();
+  if (const Node* as = attention.find("as")) return as->text();
+  const std::string& use = attention.at("use").text();  // "quest" or "lab/quest"
+  return use.substr(use.find('/') + 1);
 }
 
 std::string experiment_file(const Node& item, const std::string& suite_file) {
@@ -67,11 +68,17 @@ std::string experiment_file(const Node& item, const std::string& suite_file) {
 Node composed_cell(const std::string& file, const Node& suite, const Node& attention,
                    bool use_fallback) {
   Node composed = load_file(file);
-  if (const Node* set = suite.find("set")) merge(composed, *set);
-  if (use_fallback) merge(composed, suite.at("fallback"));
+  const auto lay_over = [&](Node over) {
+    escape_references(over);  // the suite's own are resolved already
+    merge(composed, over);
+  };
+  if (const Node* set = suite.find("set")) lay_over(*set);
+  if (use_fallback) lay_over(suite.at("fallback"));
   Node chosen = Node::map(attention.place());
   chosen.set("attention", attention);
-  merge(composed, chosen);
+  lay_over(std::move(chosen));
+  // The suite names its attentions; a label of the experiment's own would lose the row its runs.
+  if (attention.find("as") == nullptr) composed.find("attention")->erase("as");
   if (const Node* seeds = suite.find("seeds")) composed.set("seeds", *seeds);
   interpolate(composed);
   return composed;
@@ -86,6 +93,17 @@ void check_keys(const Node& root, Problems& problems) {
   const Node* schema = root.find("schema");
   if (schema == nullptr || schema->as_int() != 1) {
     problems.push_back(root.place().str() + ": a suite starts with 'schema: 1'");
+  }
+  for (const char* key : {"set", "fallback"}) {
+    const Node* value = root.find(key);
+    if (value == nullptr || value->is_map() || value->is_null()) continue;
+    problems.push_back(value->place().str() + ": " + key +
+                       ": expected a map of what to change in every experiment, found " +
+                       to_flow(*value));
+  }
+  const Node* name = root.find("name");
+  if (name != nullptr && (name->text().empty() || name->text().find('/') != std::string::npos)) {
+    problems.push_back(name->place().str() + ": name: expected a word without slashes");
   }
 }
 
@@ -106,6 +124,14 @@ void check_attentions(Suite& suite, const Node& root, const std::vector<Node>& a
                        ": baseline: '" + suite.baseline + "' is none of the suite's attentions" +
                        suggestion(suite.baseline, suite.attentions));
   }
+}
+
+void add_experiment(Suite& suite, const std::string& name, const Place& place, Problems& problems) {
+  if (std::count(suite.experiments.begin(), suite.experiments.end(), name) > 0) {
+    problems.push_back(place.str() + ": the experiment '" + name +
+                       "' stands twice; tell different ones apart with `name:` in their files");
+  }
+  suite.experiments.push_back(name);
 }
 
 Summary summary_of(const std::vector<double>& values) {
@@ -212,13 +238,15 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
   std::set<std::string> seen;  // one mistake in an experiment would else stand there per attention
   for (const Node& item : list_of(root, "experiments").items()) {
     const std::string file = experiment_file(item, path);
+    std::string this_name;
     for (const Node& attention : attentions) {
       try {
         const Experiment experiment =
             resolve_experiment(composed_cell(file, root, attention, use_fallback), catalogue,
                                fs::path(file).stem().string());
-        if (suite.experiments.empty() || suite.experiments.back() != experiment.name) {
-          suite.experiments.push_back(experiment.name);
+        if (this_name.empty()) {
+          this_name = experiment.name;
+          add_experiment(suite, this_name, item.place(), problems);
         }
         for (const std::int64_t seed : experiment.seeds) {
           suite.cells.push_back(
@@ -307,7 +335,7 @@ std::string suite_json(const Suite& suite, const std::vector<SuiteRow>& rows,
     if (!status.reason.empty()) entry["reason"] = status.reason;
     out["runs"].push_back(std::move(entry));
   }
-  return out.dump(2) + "\n";
+  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 bool complete(const Suite& suite) {

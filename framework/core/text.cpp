@@ -53,9 +53,9 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
   std::string text;
-  for (const std::string& part : parts) {
-    if (!text.empty()) text += separator;
-    text += part;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) text += separator;
+    text += parts[i];
   }
   return text;
 }
@@ -71,11 +71,11 @@ std::string shortest(double value) {
 std::string duration(double seconds) {
   char text[48];
   if (!(seconds >= 0) || std::isinf(seconds)) return "?";
-  if (seconds < 10) {
+  if (seconds < 9.95) {  // what "%.1f" does not round up to 10.0
     std::snprintf(text, sizeof text, "%.1f s", seconds);
-  } else if (seconds < 60) {
+  } else if (seconds < 59.5) {
     std::snprintf(text, sizeof text, "%.0f s", seconds);
-  } else if (seconds < 3600) {
+  } else if (seconds < 3599.5) {
     const int whole = static_cast<int>(seconds + 0.5);
     std::snprintf(text, sizeof text, "%d min %02d s", whole / 60, whole % 60);
   } else {

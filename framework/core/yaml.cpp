@@ -110,19 +110,36 @@ class TreeBuilder : public YAML::EventHandler {
   std::size_t nodes_ = 0;
 };
 
+Node parse_document(const std::string& text, const std::string& file) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  TreeBuilder builder(file);
+  parser.HandleNextDocument(builder);
+  TreeBuilder more(file);
+  if (parser.HandleNextDocument(more)) {
+    throw ConfigError({file, 0, 0}, "holds more than one YAML document; keep one");
+  }
+  return builder.take();
+}
+
+/// yaml-cpp takes a newline at the end of a file for a closing quote, so a forgotten quote would
+/// swallow the rest of the file. Without the newline it notices.
+void refuse_open_quote(const std::string& text, const std::string& file) {
+  if (text.find_first_of("'\"") == std::string::npos) return;
+  try {
+    parse_document(text.substr(0, text.find_last_not_of(" \t\r\n") + 1), file);
+  } catch (const YAML::Exception& error) {
+    if (error.msg == YAML::ErrorMsg::EOF_IN_SCALAR) throw;
+  }
+}
+
 }  // namespace
 
 Node parse_yaml(const std::string& text, const std::string& file) {
-  std::istringstream stream(text);
   try {
-    YAML::Parser parser(stream);
-    TreeBuilder builder(file);
-    parser.HandleNextDocument(builder);
-    TreeBuilder more(file);
-    if (parser.HandleNextDocument(more)) {
-      throw ConfigError({file, 0, 0}, "holds more than one YAML document; keep one");
-    }
-    return builder.take();
+    Node root = parse_document(text, file);
+    refuse_open_quote(text, file);
+    return root;
   } catch (const YAML::Exception& error) {
     throw ConfigError({file, error.mark.line + 1, error.mark.column + 1}, error.msg);
   }

@@ -14,7 +14,7 @@ namespace attnlab {
 struct DataSearch {
   std::string name;                ///< of the folder: "fashion-mnist"
   std::vector<std::string> files;  ///< all needed; each counts as found with ".gz" added, too
-  std::string root;  ///< the user's own folder, or the one above it; empty: not given
+  std::string root;                ///< the user's own folder, or the one above it; empty: not given
   std::string hint;  ///< how to get the data: "install the Debian package dataset-fashion-mnist"
 };
 

@@ -45,8 +45,9 @@ Statistics measure(const LabelledImages& images, const ImageShape& shape) {
 void choose(const char* option, const std::vector<double>& wanted, const ImageShape& shape,
             std::vector<double>& value) {
   if (!wanted.empty() && static_cast<std::int64_t>(wanted.size()) != shape.channels) {
-    throw OptionError(option, "has " + std::to_string(wanted.size()) + " numbers; the images have " +
-                                  std::to_string(shape.channels) + " channels");
+    throw OptionError(option, "has " + std::to_string(wanted.size()) +
+                                  " numbers; the images have " + std::to_string(shape.channels) +
+                                  " channels");
   }
   if (!wanted.empty()) value = wanted;
 }
@@ -55,8 +56,8 @@ void choose(const char* option, const std::vector<double>& wanted, const ImageSh
 ImageSet settle(ImageSet set, const ImageSetOptions& options) {
   const auto limit = [&](LabelledImages& images, std::int64_t count, Split split) {
     if (images.labels.empty()) {
-      throw DataError(set.info.source + ": the " + std::string(name_of(split)) +
-                      " split of '" + set.info.name + "' holds no images");
+      throw DataError(set.info.source + ": the " + std::string(name_of(split)) + " split of '" +
+                      set.info.name + "' holds no images");
     }
     const auto most = static_cast<std::size_t>(count);
     if (count > 0 && most < images.labels.size()) images.labels.resize(most);
@@ -107,10 +108,9 @@ const std::uint8_t* LabelledImages::image(std::int64_t index) const {
 void check_label(const std::string& path, std::size_t record, std::size_t offset,
                  std::int64_t label, std::int64_t classes) {
   if (label < classes) return;
-  throw DataError(path + ": record " + std::to_string(record) + " (byte " +
-                  std::to_string(offset) + ") has label " + std::to_string(label) +
-                  ", but there are " + std::to_string(classes) +
-                  " classes (0 to " + std::to_string(classes - 1) +
+  throw DataError(path + ": record " + std::to_string(record) + " (byte " + std::to_string(offset) +
+                  ") has label " + std::to_string(label) + ", but there are " +
+                  std::to_string(classes) + " classes (0 to " + std::to_string(classes - 1) +
                   "); the file is damaged or of another dataset");
 }
 
@@ -164,11 +164,11 @@ ImageDataset::ImageDataset(ImageSet set, const ImageSetOptions& options, const D
 
 void ImageDataset::split_train(double validation, Random random) {
   const auto count = static_cast<std::int64_t>(set_.train.labels.size());
-  const double wanted = validation < 1 ? std::round(validation * static_cast<double>(count))
-                                       : validation;
+  const double wanted =
+      validation < 1 ? std::round(validation * static_cast<double>(count)) : validation;
   if (wanted != std::floor(wanted)) {
-    throw OptionError("validation", shortest(validation) +
-                                        " is neither a fraction below 1 nor a whole number");
+    throw OptionError("validation",
+                      shortest(validation) + " is neither a fraction below 1 nor a whole number");
   }
   if (wanted >= static_cast<double>(count)) {
     throw OptionError("validation", shortest(validation) + " leaves none of the " +

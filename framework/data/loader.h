@@ -18,12 +18,12 @@ namespace attnlab {
 struct LoaderSettings {
   Split split = Split::train;
   std::int64_t batch_size = 1;
-  bool drop_last = false;         ///< leave out a last batch that is not full
-  bool augment = false;           ///< give each example its augmentation stream
-  std::uint64_t epoch = 0;        ///< part of the name of those streams
-  std::int64_t first_batch = 0;   ///< begin here; earlier batches are not made
-  std::int64_t workers = 1;       ///< 0: batches are made in the calling thread, when asked for
-  std::int64_t prefetch = 4;      ///< batches ahead, at least `workers` of them
+  bool drop_last = false;        ///< leave out a last batch that is not full
+  bool augment = false;          ///< give each example its augmentation stream
+  std::uint64_t epoch = 0;       ///< part of the name of those streams
+  std::int64_t first_batch = 0;  ///< begin here; earlier batches are not made
+  std::int64_t workers = 1;      ///< 0: batches are made in the calling thread, when asked for
+  std::int64_t prefetch = 4;     ///< batches ahead, at least `workers` of them
 };
 
 /// 0, 1, ..., n - 1: the order for evaluation.

@@ -1,7 +1,8 @@
 // Tensors in files: the safetensors format (https://github.com/huggingface/safetensors).
 //
 //   u64 N, little-endian | N bytes of JSON | data
-//   JSON: {"__metadata__": {text: text}, name: {"dtype", "shape", "data_offsets": [begin, end]}, ...}
+//   JSON: {"__metadata__": {text: text}, name: {"dtype", "shape", "data_offsets": [begin, end]},
+//   ...}
 //
 // Offsets count from the start of the data, which they cover without gap or overlap. Data lie
 // sorted by size of element, so each tensor is aligned to it; the JSON keeps the caller's order.

@@ -1,9 +1,11 @@
 #include "framework/host/registry.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <unistd.h>
 
 #include <boost/dll/shared_library.hpp>
 #include <exception>
+#include <mutex>
 
 #include "framework/core/text.h"
 #include "framework/host/process_state.h"
@@ -26,22 +28,49 @@ struct HostStamp {
 
 using EntryFunction = const PluginEntry*();
 
-/// dlerror()'s own words from Boost.DLL's message.
-std::string loader_reason(const std::string& what) {
+/// dlerror()'s own words from Boost.DLL's message, without the path that they begin with.
+std::string loader_reason(const std::string& path, const std::string& what) {
   constexpr std::string_view kBefore = "dlerror system message: ";
   const std::size_t start = what.find(kBefore);
   if (start == std::string::npos) return what;
   const std::size_t end = what.rfind("): ");
-  return what.substr(start + kBefore.size(), end - start - kBefore.size());
+  const std::string reason = what.substr(start + kBefore.size(), end - start - kBefore.size());
+  return reason.rfind(path + ": ", 0) == 0 ? reason.substr(path.size() + 2) : reason;
 }
 
+std::string last_words;  // of the process, should the library that is being loaded end it
+
+/// An exception cannot leave a constructor of static objects: the loader's own frames stop it, and
+/// the process ends. All that can be done is to say whose fault it was.
+class BlameForTermination {
+ public:
+  explicit BlameForTermination(const std::string& path) {
+    last_words = path +
+                 ": threw an exception from a static object's constructor while it was loaded, "
+                 "which ends the process; build that object when it is first used\n";
+    before_ = std::set_terminate([] {
+      const ssize_t written = ::write(STDERR_FILENO, last_words.data(), last_words.size());
+      (void)written;
+      std::abort();
+    });
+  }
+  ~BlameForTermination() { std::set_terminate(before_); }
+  BlameForTermination(const BlameForTermination&) = delete;
+  BlameForTermination& operator=(const BlameForTermination&) = delete;
+
+ private:
+  std::terminate_handler before_;
+};
+
 boost::dll::shared_library& open_library(const std::string& path) {
+  const BlameForTermination blame(path);
   // Never closed, on purpose: see the header.
   auto* library = new boost::dll::shared_library();
   try {
     library->load(path, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
   } catch (const std::exception& error) {
-    throw PluginError(path + ": cannot be loaded: " + loader_reason(error.what()));
+    throw PluginError(path + ": cannot be loaded: " + loader_reason(path, error.what()) +
+                      "; build it with attnlab_add_plugin() and link what it uses");
   }
   return *library;
 }
@@ -55,14 +84,34 @@ const PluginEntry* call_entry(const std::string& path, boost::dll::shared_librar
   try {
     entry = library.get<EntryFunction>(kEntrySymbol)();
   } catch (const std::exception& error) {
-    throw PluginError(path + ": its entry threw an exception: " + error.what());
+    throw PluginError(path + ": its entry threw an exception: " + error.what() +
+                      "; use the entry of ATTNLAB_PLUGIN(...), which throws nothing");
   } catch (...) {
-    throw PluginError(path + ": its entry threw something that is no std::exception");
+    throw PluginError(path +
+                      ": its entry threw something that is no std::exception; use the entry of "
+                      "ATTNLAB_PLUGIN(...), which throws nothing");
   }
   if (entry == nullptr) {
     throw PluginError(path + ": its entry returned nothing; end it with ATTNLAB_PLUGIN(...)");
   }
   return entry;
+}
+
+/// What a hand-written entry may lack.
+void check_entry(const Candidate& plugin, const PluginEntry& entry) {
+  const Manifest& manifest = *plugin.manifest;
+  const std::string id = entry.id == nullptr ? "" : entry.id;
+  if (entry.kind != manifest.kind || manifest.id != id) {
+    throw PluginError(plugin.path + ": its code is " + std::string(name_of(entry.kind)) + " '" +
+                      id + "', its manifest says " + std::string(name_of(manifest.kind)) + " '" +
+                      manifest.id + "'; rebuild it with attnlab_add_plugin()");
+  }
+  const bool builds[] = {entry.attention != nullptr, entry.model != nullptr, entry.task != nullptr,
+                         entry.dataset != nullptr};
+  if (!builds[static_cast<std::size_t>(entry.kind)]) {
+    throw PluginError(plugin.path + ": its entry does not say how to build the " +
+                      std::string(name_of(entry.kind)) + "; end it with ATTNLAB_PLUGIN(...)");
+  }
 }
 
 const PluginEntry& enter(const Candidate& plugin) {
@@ -82,13 +131,24 @@ const PluginEntry& enter(const Candidate& plugin) {
                       " of the whole process while it loads, which would change other parts' "
                       "results; remove that from its start-up code");
   }
-  if (entry->kind != plugin.manifest->kind || plugin.manifest->id != entry->id) {
-    throw PluginError(plugin.path + ": its code is " + std::string(name_of(entry->kind)) + " '" +
-                      entry->id + "', its manifest says " +
-                      std::string(name_of(plugin.manifest->kind)) + " '" + plugin.manifest->id +
-                      "'; rebuild it with attnlab_add_plugin()");
-  }
+  check_entry(plugin, *entry);
   return *entry;
+}
+
+/// Enters a library, or refuses it as before: its static objects are built once in the life of the
+/// process, so a second look would find nothing wrong.
+const PluginEntry& enter_once(const Candidate& plugin) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> refused;  // by path
+  const std::lock_guard lock(mutex);
+  const auto known = refused.find(plugin.path);
+  if (known != refused.end()) throw PluginError(known->second);
+  try {
+    return enter(plugin);
+  } catch (const PluginError& error) {
+    refused[plugin.path] = error.what();
+    throw;
+  }
 }
 
 /// Builds a part; an option that the part finds wrong gets its place.
@@ -117,7 +177,7 @@ const PluginEntry& Registry::load(Kind kind, const std::string& name) {
   const Candidate& plugin = catalogue_.find(kind, name);
   const auto known = entries_.find(plugin.path);
   if (known != entries_.end()) return *known->second;
-  const PluginEntry& entry = enter(plugin);
+  const PluginEntry& entry = enter_once(plugin);
   entries_[plugin.path] = &entry;
   return entry;
 }

@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <malloc.h>
 #include <sched.h>
 
 #include <thread>
@@ -17,6 +18,14 @@ std::int64_t available_cores() {
 
 void use_threads(std::int64_t threads) {
   at::set_num_threads(static_cast<int>(threads == 0 ? available_cores() : threads));
+}
+
+void keep_freed_memory() {
+#if defined(__GLIBC__)
+  ::mallopt(M_MMAP_MAX, 0);
+  ::mallopt(M_TRIM_THRESHOLD, -1);
+  ::mallopt(M_TOP_PAD, 64 << 20);
+#endif
 }
 
 at::Device device_of(const std::string& name) {

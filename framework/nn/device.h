@@ -14,6 +14,11 @@ std::int64_t available_cores();
 /// Sets LibTorch's threads; 0 means all available cores. (Some builds of LibTorch start with one.)
 void use_threads(std::int64_t threads);
 
+/// Makes malloc keep what is freed instead of giving it back to the system. A training step frees
+/// and asks for the same large blocks over and over; with glibc's defaults each one is mapped anew
+/// and its pages are cleared again. Call it before anything is allocated; for whole programs.
+void keep_freed_memory();
+
 /// "cpu" or "cuda". @throws ConfigError when there is no such device here.
 at::Device device_of(const std::string& name);
 

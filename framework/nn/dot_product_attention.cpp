@@ -3,8 +3,9 @@
 //   explicit  matmul, normaliser, matmul: every feature of the contract, any dtype, gradients of
 //             any order. Materialises [B, H, Lq, Lk].
 //   fused     softmax without bias on the logits, relative positions, dropout or trace: LibTorch's
-//             scaled_dot_product_attention where it can take a scale (2.1 on), else on the CPU
-//             `cpu_softmax_attention`.
+//             scaled_dot_product_attention where it can take a scale (2.1 on; differentiable once,
+//             and not for rows that may see nothing), else on the CPU `cpu_softmax_attention`
+//             (differentiable any number of times).
 //
 // The environment variable ATTNLAB_ATTENTION_KERNEL=explicit|fused overrides the choice: "explicit"
 // never fuses; "fused" is an error where the fused kernel cannot serve.

@@ -12,8 +12,7 @@
 // The inner loops are compiled for several instruction sets; the right one is chosen at load time.
 // (sqrt becomes a vector instruction because the library is built with -fno-math-errno.)
 #if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
-#define ATTNLAB_VECTOR_CLONES \
-  [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
+#define ATTNLAB_VECTOR_CLONES [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
 #else
 #define ATTNLAB_VECTOR_CLONES
 #endif

@@ -143,7 +143,16 @@ class Trainer {
     return static_cast<double>(position_.step) / static_cast<double>(run_.steps_per_epoch);
   }
 
+  /// What a killed process was writing when it died.
+  void remove_leftovers() const {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+      const std::string name = entry.path().filename().string();
+      if (name.find(".tmp-") != std::string::npos) std::filesystem::remove(entry.path());
+    }
+  }
+
   void resume() {
+    remove_leftovers();
     if (std::filesystem::exists(checkpoint_path())) {
       position_ = read_checkpoint(checkpoint_path(), *run_.model, &optimizer_, hash_);
     }
@@ -246,8 +255,12 @@ class Trainer {
     const bool last = epoch == train_.epochs;
     if (last || epoch % train_.evaluate_every == 0) {
       const bool has_validation = run_.dataset->size(Split::validation) > 0;
-      if (has_validation) record("validation", evaluate_split(run_, Split::validation, stop_));
-      if (last || !has_validation) record("test", evaluate_split(run_, Split::test, stop_));
+      // Both or none are recorded: stopped in between, a resumed run evaluates again.
+      Metrics validation, test;
+      if (has_validation) validation = evaluate_split(run_, Split::validation, stop_);
+      if (last || !has_validation) test = evaluate_split(run_, Split::test, stop_);
+      if (has_validation) record("validation", validation);
+      if (last || !has_validation) record("test", test);
     }
     position_.evaluated_epochs = epoch;
     save();

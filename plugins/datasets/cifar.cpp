@@ -28,8 +28,8 @@ struct CifarOptions : ImageSetOptions {
 /// What differs between the two datasets.
 struct Layout {
   std::string name, folder;
-  std::vector<std::string> train;  ///< at least one of them must exist
-  std::string test, class_names;   ///< files
+  std::vector<std::string> train;    ///< at least one of them must exist
+  std::string test, class_names;     ///< files
   std::vector<std::int64_t> labels;  ///< how many values each label byte of a record may have
   std::vector<double> mean, deviation;
 
@@ -143,12 +143,13 @@ class Cifar final : public ImageDataset {
 
 }  // namespace
 
-ATTNLAB_PLUGIN(dataset, Cifar, CifarOptions,
-               {.id = "attnlab/cifar",
-                .version = "1.0.0",
-                .summary = "CIFAR-10 and CIFAR-100 from their binary records",
-                .citation = "Krizhevsky 2009, Learning Multiple Layers of Features from Tiny Images",
-                .licence = "none stated; research use",
-                .gives = {"image", "class"}})
+ATTNLAB_PLUGIN(
+    dataset, Cifar, CifarOptions,
+    {.id = "attnlab/cifar",
+     .version = "1.0.0",
+     .summary = "CIFAR-10 and CIFAR-100 from their binary records",
+     .citation = "Krizhevsky 2009, Learning Multiple Layers of Features from Tiny Images",
+     .licence = "none stated; research use",
+     .gives = {"image", "class"}})
 
 }  // namespace attnlab

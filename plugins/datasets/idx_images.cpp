@@ -47,8 +47,8 @@ std::vector<std::uint64_t> check_idx(const std::string& path, const std::string&
   const std::uint32_t magic = big_endian(bytes, 0), expected = 0x800 + std::uint32_t(dimensions);
   if (magic != expected) {
     char text[96];
-    std::snprintf(text, sizeof text, "begins with 0x%08x where an IDX file of %s has 0x%08x",
-                  magic, dimensions == 3 ? "images" : "labels", expected);
+    std::snprintf(text, sizeof text, "begins with 0x%08x where an IDX file of %s has 0x%08x", magic,
+                  dimensions == 3 ? "images" : "labels", expected);
     throw DataError(path + ": " + text + "; it is damaged or another file");
   }
   std::vector<std::uint64_t> sizes;
@@ -113,8 +113,8 @@ void describe_known(ImageSet& set) {
 
 ImageSet open_set(const IdxImagesOptions& options) {
   DataSearch search{options.name,
-                    {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
-                     "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
+                    {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+                     "t10k-labels-idx1-ubyte"},
                     options.root,
                     ""};
   if (options.name == "fashion-mnist") {

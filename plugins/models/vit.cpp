@@ -82,7 +82,7 @@ VitOptions resolve(VitOptions options) {
 }
 
 PatchOptions patches_of(const DatasetInfo& data, const VitOptions& options) {
-  const std::vector<std::int64_t>& image = data.field("image").shape;
+  const std::vector<std::int64_t> image = data.field("image").shape;
   if (image.size() != 3 || image[0] <= 0 || image[1] <= 0 || image[2] <= 0) {
     throw ShapeError("vit needs images [C, H, W] of one size; dataset '" + data.name +
                      "' gives images of varying size or other rank");

@@ -3,6 +3,8 @@
 
 #include <csignal>
 
+#include "framework/nn/device.h"
+
 namespace attnlab {
 namespace {
 
@@ -22,6 +24,7 @@ const std::atomic<bool>& stop_requested() { return stop; }
 
 extern "C" [[gnu::visibility("default")]] int attnlab_engine(const std::string& command,
                                                              const attnlab::Words& words) {
+  attnlab::keep_freed_memory();
   std::signal(SIGINT, attnlab::on_signal);
   std::signal(SIGTERM, attnlab::on_signal);
   return command == "run" ? attnlab::run_command(words) : attnlab::eval_command(words);

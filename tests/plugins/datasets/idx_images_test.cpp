@@ -11,8 +11,8 @@ namespace attnlab {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
 using testing::gzipped;
+using ::testing::HasSubstr;
 using testing::idx_file;
 using testing::make_dataset;
 using testing::message_of;
@@ -182,8 +182,7 @@ TEST_F(IdxImages, RefusesSizesThatNoFileCanHave) {
   };
   EXPECT_THAT(image_sizes({0xffffffff, 0xffffffff, 0xffffffff}), HasSubstr("4 follow"));
   EXPECT_THAT(image_sizes({1U << 31, 1U << 31, 1U << 3}), HasSubstr("4 follow"));
-  EXPECT_THAT(refusal("train-images-idx3-ubyte", idx_file({20, 0, 4}, "")),
-              HasSubstr("no pixels"));
+  EXPECT_THAT(refusal("train-images-idx3-ubyte", idx_file({20, 0, 4}, "")), HasSubstr("no pixels"));
 }
 
 TEST_F(IdxImages, RefusesASplitWithoutImages) {
@@ -234,7 +233,8 @@ TEST(FashionMnist, IsReadFromItsDebianPackage) {
   EXPECT_EQ(counts, std::vector<int>(10, 6000));
   EXPECT_NEAR(sum / 60000 / 784, 0, 1e-3);
   EXPECT_NEAR(squares / 60000 / 784, 1, 2e-3);
-  const std::int64_t first = dataset->example(Split::test, 0, nullptr).at("class").item<std::int64_t>();
+  const std::int64_t first =
+      dataset->example(Split::test, 0, nullptr).at("class").item<std::int64_t>();
   EXPECT_EQ(dataset->info().class_names.at(std::size_t(first)), "ankle boot");
 }
 

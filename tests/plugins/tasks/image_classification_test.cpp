@@ -51,8 +51,7 @@ TEST(ImageClassification, LossIsCrossEntropyWithSmoothedTargets) {
     double expected = 0;
     for (std::int64_t i = 0; i < 6; ++i) {
       for (std::int64_t k = 0; k < 4; ++k) {
-        const double target =
-            (k == classes[std::size_t(i)] ? 1 - smoothing : 0) + smoothing / 4;
+        const double target = (k == classes[std::size_t(i)] ? 1 - smoothing : 0) + smoothing / 4;
         expected += target * naive_nll(logits[i], k) / 6;
       }
     }
@@ -80,8 +79,7 @@ TEST(ImageClassification, LossOfHalfPrecisionLogitsIsComputedInFloat) {
   const auto task = make_task(kId, info_of(3));
   const Tensor loss = task->loss({{"logits", logits}}, batch_of({0, 1, 2, 0}));
   EXPECT_EQ(loss.scalar_type(), at::kFloat);
-  const Tensor exact =
-      task->loss({{"logits", logits.to(at::kDouble)}}, batch_of({0, 1, 2, 0}));
+  const Tensor exact = task->loss({{"logits", logits.to(at::kDouble)}}, batch_of({0, 1, 2, 0}));
   EXPECT_NEAR(loss.item<double>(), exact.item<double>(), 1e-6);
 }
 
@@ -152,9 +150,11 @@ TEST(ImageClassification, RefusesClassesOutOfRange) {
   const auto task = make_task(kId, info_of(3));
   for (const std::int64_t label : {3, -1, -100}) {
     const NamedTensors outputs = {{"logits", some_logits(2, 3)}};
-    EXPECT_THAT(message_of<DataError>([&] { task->loss(outputs, batch_of({0, label})); }),
-                AllOf(HasSubstr("example 1"), HasSubstr(std::to_string(label)),
-                      HasSubstr("3 classes")));
+    EXPECT_THAT(
+        message_of<DataError>([&] {
+          task->loss(outputs, batch_of({0, label}));
+        }),
+        AllOf(HasSubstr("example 1"), HasSubstr(std::to_string(label)), HasSubstr("3 classes")));
     EXPECT_THROW(task->meter()->add(outputs, batch_of({0, label})), DataError);
   }
 }
@@ -164,15 +164,14 @@ TEST(ImageClassification, RefusesShapesThatDoNotFit) {
   EXPECT_THROW(task->loss({{"logits", some_logits(2, 4)}}, batch_of({0, 1})), ShapeError);
   EXPECT_THROW(task->loss({{"logits", some_logits(3, 3)}}, batch_of({0, 1})), ShapeError);
   EXPECT_THROW(task->loss({{"logits", at::zeros({2})}}, batch_of({0, 1})), ShapeError);
-  EXPECT_THAT(message_of<ShapeError>([&] { task->loss({{"scores", some_logits(2, 3)}},
-                                                      batch_of({0, 1})); }),
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                task->loss({{"scores", some_logits(2, 3)}}, batch_of({0, 1}));
+              }),
               HasSubstr("logits"));
 }
 
 TEST(ImageClassification, RefusesSmoothingThatLeavesNothingAndDataWithoutClasses) {
-  EXPECT_THAT(message_of<ConfigError>([] {
-                make_task(kId, info_of(3), "{label_smoothing: 1}");
-              }),
+  EXPECT_THAT(message_of<ConfigError>([] { make_task(kId, info_of(3), "{label_smoothing: 1}"); }),
               HasSubstr("label_smoothing"));
   EXPECT_THROW(make_task(kId, info_of(0)), DataError);
 }

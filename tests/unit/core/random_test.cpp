@@ -98,7 +98,8 @@ TEST(Random, BelowCoversEveryValueEvenly) {
   for (const int count : counts) EXPECT_NEAR(count, 10000, 500);
 }
 
-// The remainder of a plain 64-bit draw by 3 * 2^61 falls into the lowest third with probability 3/8.
+// The remainder of a plain 64-bit draw by 3 * 2^61 falls into the lowest third with probability
+// 3/8.
 TEST(Random, BelowIsUnbiasedForHugeRanges) {
   Random random(4);
   constexpr std::int64_t kRange = std::int64_t{3} << 61;

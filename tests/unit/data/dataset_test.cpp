@@ -59,9 +59,9 @@ TEST(Collate, RefusesShapesThatDisagreeAndNamesThem) {
 }
 
 TEST(Collate, RefusesDtypesThatDisagree) {
-  EXPECT_THROW(Pairs().collate({{{"x", at::zeros({2}, at::kFloat)}},
-                                {{"x", at::zeros({2}, at::kInt)}}}),
-               DataError);
+  EXPECT_THROW(
+      Pairs().collate({{{"x", at::zeros({2}, at::kFloat)}}, {{"x", at::zeros({2}, at::kInt)}}}),
+      DataError);
 }
 
 TEST(Collate, RefusesFieldsThatDisagree) {

@@ -12,8 +12,8 @@ namespace attnlab {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
 using testing::gzipped;
+using ::testing::HasSubstr;
 using testing::message_of;
 using testing::TempFolder;
 
@@ -82,9 +82,10 @@ TEST(DataFolder, ListsEveryPlaceThatWasTriedAndTheRemedy) {
 
 TEST(DataFolder, SaysThatTheVariableIsNotSet) {
   const DataVariable variable(nullptr);
-  EXPECT_THAT(
-      message_of<DataMissingError>([] { find_data_folder({"toy-set", {"a.bin"}, "", ""}); }),
-      HasSubstr("$ATTNLAB_DATA/toy-set: ATTNLAB_DATA is not set"));
+  EXPECT_THAT(message_of<DataMissingError>([] {
+                find_data_folder({"toy-set", {"a.bin"}, "", ""});
+              }),
+              HasSubstr("$ATTNLAB_DATA/toy-set: ATTNLAB_DATA is not set"));
 }
 
 TEST(DataFolder, DoesNotLookElsewhereWhenTheRootOptionIsWrong) {

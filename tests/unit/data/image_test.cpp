@@ -222,7 +222,9 @@ TEST(ImageDataset, RefusesOptionsThatDoNotFit) {
   EXPECT_THAT(refusal([](auto& o) { o.validation = 2.5; }), HasSubstr("2.5"));
   EXPECT_THAT(refusal([](auto& o) { o.mean = {0.5}; }),
               AllOf(HasSubstr("mean"), HasSubstr("1 numbers"), HasSubstr("2 channels")));
-  EXPECT_THAT(refusal([](auto& o) { o.deviation = {0.5, 0}; }),
+  EXPECT_THAT(refusal([](auto& o) {
+                o.deviation = {0.5, 0};
+              }),
               AllOf(HasSubstr("std"), HasSubstr("above 0")));
 }
 

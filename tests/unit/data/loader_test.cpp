@@ -161,9 +161,9 @@ TEST(Loader, HoldsNoMoreBatchesThanAskedFor) {
 TEST(Loader, IsDestroyedPromptlyInMidEpoch) {
   Numbers dataset;
   dataset.pause = milliseconds(100);
-  auto loader = std::make_unique<Loader>(
-      dataset, RandomStreams(0), in_order(kExamples),
-      LoaderSettings{.batch_size = 50, .workers = 2, .prefetch = 6});
+  auto loader =
+      std::make_unique<Loader>(dataset, RandomStreams(0), in_order(kExamples),
+                               LoaderSettings{.batch_size = 50, .workers = 2, .prefetch = 6});
   std::this_thread::sleep_for(milliseconds(50));
   const auto start = std::chrono::steady_clock::now();
   loader.reset();

@@ -30,8 +30,8 @@ std::string bytes_of(const std::string& path) {
 TEST(Safetensors, KeepsEveryDtypeShapeNameOrderAndText) {
   const TempFolder folder;
   TensorFile file;
-  const std::vector<at::ScalarType> dtypes = {at::kBool,  at::kByte,     at::kChar, at::kShort,
-                                              at::kHalf,  at::kBFloat16, at::kInt,  at::kFloat,
+  const std::vector<at::ScalarType> dtypes = {at::kBool,   at::kByte,     at::kChar, at::kShort,
+                                              at::kHalf,   at::kBFloat16, at::kInt,  at::kFloat,
                                               at::kDouble, at::kLong};
   for (const at::ScalarType dtype : dtypes) {
     file.tensors.set(at::toString(dtype), (at::arange(15).view({3, 5}) - 4).to(dtype));
@@ -80,10 +80,9 @@ TEST(Safetensors, AlignsEveryTensorToItsElement) {
 TEST(Safetensors, ReadsAFileWrittenByHand) {
   const TempFolder folder;
   const std::string path = folder.write(
-      "x.safetensors",
-      file_of(R"({"__metadata__":{"format":"pt"},"w":{"dtype":"I16","shape":[2],)"
-              R"("data_offsets":[0,4]}}   )",
-              std::string("\x01\x00\xff\xff", 4)));
+      "x.safetensors", file_of(R"({"__metadata__":{"format":"pt"},"w":{"dtype":"I16","shape":[2],)"
+                               R"("data_offsets":[0,4]}}   )",
+                               std::string("\x01\x00\xff\xff", 4)));
   const TensorFile file = read_safetensors(path);
   EXPECT_EQ(file.metadata.at("format"), "pt");
   EXPECT_TRUE(file.tensors.at("w").equal(at::tensor({1, -1}, at::kShort)));
@@ -173,8 +172,8 @@ TEST(Safetensors, RefusesEveryKindOfDamageAndNamesTheFile) {
 TEST(Safetensors, SurvivesEveryCutAndEveryChangedByteOfTheHeader) {
   const TempFolder folder;
   const std::string path = folder / "x.safetensors";
-  write_safetensors(path, {{{"w", at::ones({2, 3})}, {"b", at::ones({3}, at::kLong)}},
-                           {{"step", "3"}}});
+  write_safetensors(path,
+                    {{{"w", at::ones({2, 3})}, {"b", at::ones({3}, at::kLong)}}, {{"step", "3"}}});
   const std::string good = bytes_of(path);
   for (std::size_t size = 0; size < good.size(); ++size) {
     folder.write("x.safetensors", good.substr(0, size));

@@ -16,11 +16,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
 
-const AdamWSettings kSettings{.learning_rate = 0.01,
-                              .beta1 = 0.8,
-                              .beta2 = 0.95,
-                              .epsilon = 1e-6,
-                              .weight_decay = 0.1};
+const AdamWSettings kSettings{
+    .learning_rate = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.1};
 
 /// Numbers without pattern, the same on every machine.
 Tensor noise(const std::vector<std::int64_t>& shape, std::uint64_t seed,

@@ -57,10 +57,9 @@ TEST(Schedule, MayDoWithoutAWarmUpOrConsistOfItAlone) {
 }
 
 TEST(Schedule, RefusesNumbersWithoutMeaning) {
-  EXPECT_THAT(message_of<ConfigError>([] {
-                learning_rate({.warmup_steps = 9, .total_steps = 8}, 0);
-              }),
-              HasSubstr("9 steps of warm-up do not fit into 8"));
+  EXPECT_THAT(
+      message_of<ConfigError>([] { learning_rate({.warmup_steps = 9, .total_steps = 8}, 0); }),
+      HasSubstr("9 steps of warm-up do not fit into 8"));
   EXPECT_THROW(learning_rate({.base = -1}, 0), ConfigError);
   EXPECT_THROW(learning_rate({.warmup_steps = -1}, 0), ConfigError);
 }

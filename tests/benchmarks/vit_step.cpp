@@ -1,0 +1,103 @@
+// Our side of the training-step benchmark: ViT-Ti/16, 224 pixels, AdamW, one fixed random batch.
+//
+// Reads "steps N" and answers with a JSON list of N times in seconds; "quit" ends it. The model,
+// the optimiser and the memory settings are those of `attnlab run`.
+#include <ATen/Context.h>
+
+#include <boost/program_options.hpp>
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "framework/eval/classification.h"
+#include "framework/nn/device.h"
+#include "framework/train/optimizer.h"
+#include "tests/support/plugins.h"
+
+namespace po = boost::program_options;
+
+namespace {
+
+struct Options {
+  std::string attention = "standard";
+  std::int64_t threads = 0, batch = 16, size = 224;
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  po::options_description all("attnlab_bench_vit_step");
+  all.add_options()("help", "this text")("attention", po::value(&options.attention))(
+      "threads", po::value(&options.threads), "0: all cores")("batch", po::value(&options.batch))(
+      "size", po::value(&options.size), "pixels of a side");
+  po::variables_map values;
+  po::store(po::parse_command_line(argc, argv, all), values);
+  po::notify(values);
+  if (values.count("help") > 0) {
+    std::cout << all;
+    std::exit(0);
+  }
+  return options;
+}
+
+class Step {
+ public:
+  explicit Step(const Options& options)
+      : model_(attnlab::testing::make_model("vit", info(options.size),
+                                            "{preset: Ti, patch_size: 16}", options.attention)),
+        optimizer_(parameters(*model_), {1e-3, 0.9, 0.999, 1e-8, 0.05}) {
+    batch_.fields.set("image", at::randn({options.batch, 3, options.size, options.size}));
+    batch_.fields.set("class", at::randint(1000, {options.batch}, at::kLong));
+    batch_.size = options.batch;
+    model_->train();
+  }
+
+  double seconds() {
+    const auto begin = std::chrono::steady_clock::now();
+    attnlab::ForwardPass pass;
+    const attnlab::NamedTensors outputs = model_->forward(batch_, pass);
+    const at::Tensor loss =
+        attnlab::classification_loss(outputs.at("logits"), batch_.fields.at("class"), 0.0);
+    loss.item<double>();
+    loss.backward();
+    optimizer_.step();
+    optimizer_.zero_grad();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+ private:
+  static attnlab::DatasetInfo info(std::int64_t size) {
+    attnlab::DatasetInfo info;
+    info.name = "random";
+    info.fields = {{"image", {3, size, size}, at::kFloat}, {"class", {}, at::kLong}};
+    info.classes = 1000;
+    return info;
+  }
+  static std::vector<attnlab::OptimizedParameter> parameters(attnlab::Model& model) {
+    std::vector<attnlab::OptimizedParameter> all;
+    for (const auto& item : model.named_parameters()) {
+      all.push_back({item.key(), item.value(), model.decays(item.key(), item.value())});
+    }
+    return all;
+  }
+
+  std::shared_ptr<attnlab::Model> model_;
+  attnlab::AdamW optimizer_;
+  attnlab::Batch batch_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  attnlab::use_threads(options.threads);
+  attnlab::keep_freed_memory();
+  at::manual_seed(0);
+  Step step(options);
+  for (std::string word; std::cin >> word && word == "steps";) {
+    std::int64_t count = 0;
+    std::cin >> count;
+    nlohmann::json times = nlohmann::json::array();
+    for (std::int64_t i = 0; i < count; ++i) times.push_back(step.seconds());
+    std::cout << times.dump() << std::endl;
+  }
+}

@@ -1,0 +1,219 @@
+// Bad input: a clear error with its place, the right exit code, nothing half-written.
+#include <csignal>
+#include <filesystem>
+
+#include "tests/integration/workplace.h"
+#include "tests/support/data_files.h"
+
+namespace attnlab::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class BadInput : public Workplace {
+ protected:
+  /// `run` refuses with exit code 2 and exactly this, and leaves nothing behind.
+  void expect_refused(const Words& words, const std::string& message) {
+    const Ended ended = refused(words);
+    EXPECT_EQ(ended.err, "attnlab run: " + message + "\n");
+  }
+  Ended refused(Words words) {
+    words.insert(words.begin(), "run");
+    const Ended ended = attnlab(words, {{"ATTNLAB_DATA", at("nothing")}});
+    EXPECT_EQ(ended.exit_code, 2) << ended.story();
+    EXPECT_FALSE(exists("runs"));
+    return ended;
+  }
+  /// An experiment on IDX files in the folder `data`, sound until a test breaks one.
+  void write_idx_experiment() {
+    std::string pixels;
+    for (std::size_t k = 0; k < 32 * 64; ++k) {
+      pixels += static_cast<char>(test_pixel(k / 64, k % 64));
+    }
+    std::string labels;
+    for (int i = 0; i < 32; ++i) labels += static_cast<char>(i % 10);
+    for (const char* split : {"train", "t10k"}) {
+      folder_.write("data/" + std::string(split) + "-images-idx3-ubyte",
+                    idx_file({32, 8, 8}, pixels));
+      folder_.write("data/" + std::string(split) + "-labels-idx1-ubyte", idx_file({32}, labels));
+    }
+    folder_.write("idx.yaml",
+                  "schema: 1\nextends: tiny.yaml\n"
+                  "model: {patch_size: 4}\ndataset: {use: idx_images, root: data}\n");
+  }
+  void expect_corrupt(const std::string& file, const std::string& bytes,
+                      const std::string& message) {
+    write_idx_experiment();
+    must({"run", "idx.yaml", "--dry-run"});
+    folder_.write("data/" + file, bytes);
+    expect_refused({"idx.yaml"}, "data/" + file + ": " + message);
+  }
+};
+
+TEST_F(BadInput, ReportsEveryProblemAtOnceWithItsPlace) {
+  folder_.write("bad.yaml",
+                "schema: 1\nextends: tiny.yaml\n"
+                "modle: {dim: 3}\n"
+                "model: {dmi: 32, depth: deep}\n"
+                "train:\n  early_stop: true\n  epochs: 010\n  batch_size: 0\n"
+                "  schedule: {shape: cosin}\n"
+                "seeds: 3\n");
+  expect_refused(
+      {"bad.yaml"},
+      "bad.yaml:3:1: unknown key 'modle' of an experiment; did you mean 'model'?\n"
+      "bad.yaml:4:9: model: unknown key 'dmi' of model 'vit'; did you mean 'dim'?\n"
+      "bad.yaml:4:25: model.depth: expected an integer, found deep\n"
+      "bad.yaml:6:3: train: unknown key 'early_stop' of train\n"
+      "bad.yaml:7:11: train.epochs: expected an integer, found 010; leading zeros are not allowed, "
+      "did you mean '10'?\n"
+      "bad.yaml:8:15: train.batch_size: 0 is out of range; expected int >= 1\n"
+      "bad.yaml:9:21: train.schedule.shape: 'cosin' is none of cosine, constant; did you mean "
+      "'cosine'?\n"
+      "bad.yaml:10:8: seeds: expected a list of integers like [0, 1, 2], found 3");
+}
+
+TEST_F(BadInput, NamesTheArgumentThatIsWrong) {
+  expect_refused({"tiny.yaml", "train.optimizer.lr=fast"},
+                 "argument 'train.optimizer.lr=fast': train.optimizer.lr: expected a number, found "
+                 "fast");
+}
+
+TEST_F(BadInput, AsksForMandatoryValues) {
+  folder_.write("open.yaml", "schema: 1\nextends: tiny.yaml\nmodel: {dim: ???}\n");
+  expect_refused({"open.yaml"}, "open.yaml:3:14: model.dim: a value must be given here (int >= 0)");
+  must({"run", "open.yaml", "model.dim=16", "--dry-run"});
+}
+
+TEST_F(BadInput, NamesAnUnknownPluginAndItsNeighbour) {
+  folder_.write("bad.yaml", "schema: 1\nextends: tiny.yaml\nattention: {use: qwest}\n");
+  expect_refused({"bad.yaml"},
+                 "bad.yaml:3:18: attention: there is no attention 'qwest'; did you mean 'quest'? "
+                 "(attnlab list --explain shows where was looked)");
+}
+
+TEST_F(BadInput, NamesAnOptionThatOnlyThePluginKnowsToBeWrong) {
+  folder_.write("bad.yaml", "schema: 1\nextends: tiny.yaml\nmodel: {heads: 3}\n");
+  expect_refused({"bad.yaml"},
+                 "bad.yaml:3:16: model 'vit': heads: 3 heads do not divide dim 16; change either");
+}
+
+TEST_F(BadInput, NamesFilesThatAreNotThere) {
+  expect_refused({"nowhere.yaml"}, "nowhere.yaml: there is no such file");
+  folder_.write("bad.yaml", "schema: 1\nextends: [tiny.yaml, lost.yaml]\n");
+  expect_refused({"bad.yaml"}, "bad.yaml:2:22: lost.yaml: cannot read: No such file or directory");
+  fs::create_directory(at("lost.yaml"));
+  expect_refused({"bad.yaml"}, "bad.yaml:2:22: lost.yaml: cannot read: it is a folder");
+}
+
+TEST_F(BadInput, NamesTheCircleOfExtends) {
+  folder_.write("a.yaml", "schema: 1\nextends: b.yaml\n");
+  folder_.write("b.yaml", "extends: [tiny.yaml, a.yaml]\n");
+  expect_refused({"a.yaml"}, "b.yaml:1:22: extends itself: a.yaml -> b.yaml -> a.yaml");
+}
+
+TEST_F(BadInput, NamesThePlaceWhereYamlEnds) {
+  folder_.write("bad.yaml", "schema: 1\nmodel: {use: vit\n");
+  EXPECT_THAT(refused({"bad.yaml"}).err, HasSubstr("bad.yaml:3:1: "));
+}
+
+TEST_F(BadInput, NamesEveryFolderWhereDataAreMissing) {
+  folder_.write("lost.yaml",
+                "schema: 1\nextends: tiny.yaml\nmodel: {patch_size: 4}\n"
+                "dataset: {use: idx_images, name: no-such-images}\n");
+  const Ended ended = refused({"lost.yaml"});
+  EXPECT_THAT(ended.err,
+              AllOf(HasSubstr("the data of 'no-such-images' are not here; looked in\n"),
+                    HasSubstr("  " + at("nothing/no-such-images") + ": no such folder\n"),
+                    HasSubstr("set the option `root` to the folder with the files")));
+}
+
+TEST_F(BadInput, NamesADataFileOfAnotherKind) {
+  expect_corrupt("train-images-idx3-ubyte", "PK\3\4" + std::string(2060, 'x'),
+                 "begins with 0x504b0304 where an IDX file of images has 0x00000803; it is damaged "
+                 "or another file");
+}
+
+TEST_F(BadInput, NamesADataFileThatIsCutShort) {
+  expect_corrupt("t10k-images-idx3-ubyte", idx_file({32, 8, 8}, std::string(2000, 'x')),
+                 "its header promises 32 x 8 x 8 bytes after the first 16, but 2000 follow; fetch "
+                 "the file again");
+}
+
+TEST_F(BadInput, NamesALabelThatIsOutOfRange) {
+  std::string labels(32, '\1');
+  labels[20] = 10;
+  write_idx_experiment();
+  folder_.write("data/train-labels-idx1-ubyte", idx_file({32}, labels));
+  const Ended ended = refused({"idx.yaml"});
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("data/train-labels-idx1-ubyte: "), HasSubstr("20"),
+                               HasSubstr("28"), HasSubstr("10")));
+}
+
+TEST_F(BadInput, NeedsResumeForARunThatWasBegun) {
+  const Words words = {"run", "tiny.yaml", "train.epochs=1"};
+  must(words);
+  const std::string run = run_folder("tiny/standard");
+  std::string status = file_text(run + "/status.json");
+  status.replace(status.find("\"done\""), 6, "\"running\"");  // as a kill would leave it
+  folder_.write(run.substr(folder_.path().size() + 1) + "/status.json", status);
+  const Ended ended = attnlab(words);
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("this run was begun and is running at step 4; add --resume to "
+                                   "go on, or remove the folder to start over"));
+  const Ended frozen = attnlab({"run", run, "train.epochs=2"});
+  EXPECT_EQ(frozen.exit_code, 2);
+  EXPECT_THAT(frozen.err, HasSubstr("a run's configuration is frozen"));
+}
+
+class FullDisk : public Workplace {};
+
+TEST_F(FullDisk, FailsTheRunAndLeavesTheEarlierCheckpointAsItWas) {
+  const Words words = {"run", "tiny.yaml", "dataset.train=480", "train.epochs=1",
+                       "train.checkpoint_seconds=0"};
+  must(words);
+  const std::string whole = run_folder("tiny/standard");
+  const auto expected = checkpoint_tensors(whole);
+  const auto size = static_cast<std::int64_t>(fs::file_size(whole + "/checkpoint.safetensors"));
+  fs::rename(at("runs"), at("finished"));
+
+  // No room for the first checkpoint.
+  Invocation limited = invocation(words);
+  limited.largest_file = size / 2;
+  const Ended first = run(limited);
+  const std::string folder = run_folder("tiny/standard");
+  const std::string reason = folder.substr(folder_.path().size() + 1) +
+                             "/checkpoint.safetensors: cannot write: File too large";
+  EXPECT_EQ(first.exit_code, 1) << first.story();
+  EXPECT_THAT(first.err, HasSubstr("the run failed: " + reason));
+  EXPECT_EQ(status_of(folder).at("state"), "failed");
+  EXPECT_EQ(status_of(folder).at("reason"), reason);
+  EXPECT_THAT(files_like(".tmp"), IsEmpty());
+  EXPECT_FALSE(fs::exists(folder + "/checkpoint.safetensors"));
+
+  // Some of the steps done, then no room again.
+  {
+    Process some(invocation({"run", folder, "--resume"}));
+    ASSERT_TRUE(wait_for([&] { return fs::exists(folder + "/checkpoint.safetensors"); }));
+    some.send(SIGTERM);
+    EXPECT_EQ(some.wait().exit_code, 130);
+  }
+  const std::string earlier = file_text(folder + "/checkpoint.safetensors");
+  limited.words.push_back("--resume");
+  const Ended second = run(limited);
+  EXPECT_EQ(second.exit_code, 1) << second.story();
+  EXPECT_THAT(second.err, HasSubstr(reason));
+  EXPECT_EQ(file_text(folder + "/checkpoint.safetensors"), earlier);
+  EXPECT_EQ(status_of(folder).at("state"), "failed");
+  EXPECT_THAT(files_like(".tmp"), IsEmpty());
+
+  // With room it goes on to the same end.
+  must({"run", folder, "--resume"});
+  EXPECT_EQ(status_of(folder).at("state"), "done");
+  EXPECT_EQ(checkpoint_tensors(folder), expected);
+}
+
+}  // namespace
+}  // namespace attnlab::testing

@@ -1,0 +1,114 @@
+// list, describe, validate, config show: from manifests alone, without LibTorch.
+#include "tests/integration/workplace.h"
+
+namespace attnlab::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class LightCommands : public Workplace {};
+
+TEST_F(LightCommands, OpenNoLibTorch) {
+  const Environment watch = {{"LD_DEBUG", "files"}};
+  for (const Words& words :
+       {Words{"list"}, Words{"list", "--json"}, Words{"describe", "quest"},
+        Words{"validate", "tiny.yaml"}, Words{"config", "show", "tiny.yaml"}}) {
+    const Ended ended = must(words, watch);
+    EXPECT_THAT(ended.err, HasSubstr("libattnlab_core.so")) << "LD_DEBUG shows no files";
+    EXPECT_THAT(ended.err, Not(HasSubstr("libtorch"))) << words[0];
+    EXPECT_THAT(ended.err, Not(HasSubstr("quest.so"))) << words[0];
+  }
+  const Ended heavy = must({"run", "tiny.yaml", "--dry-run"}, watch);
+  EXPECT_THAT(heavy.err, HasSubstr("libtorch")) << "the check above could not fail";
+}
+
+TEST_F(LightCommands, ListEveryPluginOfTheTree) {
+  const json listed = json::parse(must({"list", "--json"}).out);
+  EXPECT_EQ(listed.at("refused"), json::array());
+  std::map<std::string, json> plugins;
+  for (const json& plugin : listed.at("plugins")) plugins[plugin.at("id")] = plugin;
+  for (const char* id :
+       {"attnlab/standard", "attnlab/quest", "attnlab/vit", "attnlab/image_classification",
+        "attnlab/idx_images", "attnlab/cifar", "attnlab/synthetic_images"}) {
+    EXPECT_EQ(plugins.count(id), 1U) << id;
+  }
+  EXPECT_EQ(plugins["attnlab/quest"].at("kind"), "attention");
+  EXPECT_TRUE(plugins["attnlab/quest"].at("traits").at("causal"));
+}
+
+TEST_F(LightCommands, ListOneKindByItsName) {
+  const Ended ended = must({"list", "attention"});
+  EXPECT_THAT(ended.out, HasSubstr("quest"));
+  EXPECT_THAT(ended.out, Not(HasSubstr("vit")));
+}
+
+TEST_F(LightCommands, DescribeAPluginForProgramsToo) {
+  const json quest = json::parse(must({"describe", "attnlab/quest", "--json"}).out);
+  EXPECT_EQ(quest.at("id"), "attnlab/quest");
+  EXPECT_EQ(quest.at("options").at(0).at("name"), "eps");
+  EXPECT_EQ(quest.at("path"), build_tree() + "/lib/attnlab/plugins/attention/quest.so");
+  EXPECT_THAT(must({"describe", "quest"}).out, HasSubstr("eps (float in [0, 1], default 1e-12)"));
+}
+
+TEST_F(LightCommands, DescribeSuggestsNearNames) {
+  const Ended ended = attnlab({"describe", "qest"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("there is no plugin 'qest'; did you mean 'quest'?"));
+}
+
+/// Where `run` would put an experiment: its hash is the folder's name.
+std::string planned_folder(const Ended& dry_run) {
+  const std::size_t start = dry_run.out.find("would go to ");
+  EXPECT_NE(start, std::string::npos) << dry_run.story();
+  return start == std::string::npos ? "" : dry_run.out.substr(start);
+}
+
+TEST_F(LightCommands, ConfigShowWritesAnExperimentOfTheSameHash) {
+  const Words changes = {"train.epochs=3", "attention=quest", "attention.eps=1e-3", "seeds=[4]"};
+  Words show = {"config", "show", "tiny.yaml"};
+  Words plan = {"run", "tiny.yaml", "--dry-run"};
+  for (Words* words : {&show, &plan}) words->insert(words->end(), changes.begin(), changes.end());
+  const std::string shown = must(show).out;
+  EXPECT_THAT(shown, HasSubstr("eps: 1e-3"));
+  EXPECT_THAT(shown, HasSubstr("weight_decay: 0.05")) << "defaults are filled in";
+  folder_.write("whole.yaml", shown);
+  EXPECT_EQ(must({"config", "show", "whole.yaml"}).out, shown);
+  must({"validate", "whole.yaml"});
+  const std::string planned = planned_folder(must(plan));
+  EXPECT_THAT(planned, HasSubstr("runs/tiny/quest/4-"));
+  EXPECT_EQ(planned_folder(must({"run", "whole.yaml", "--dry-run"})), planned);
+  EXPECT_FALSE(exists("runs")) << "a dry run writes nothing";
+}
+
+TEST_F(LightCommands, ConfigShowTellsWhereValuesCameFrom) {
+  const std::string origins =
+      must({"config", "show", "tiny.yaml", "train.epochs=3", "--origins"}).out;
+  EXPECT_THAT(origins, HasSubstr("argument 'train.epochs=3': train.epochs = 3\n"
+                                 "    before, tiny.yaml:6:17: 2\n"));
+  EXPECT_THAT(origins, HasSubstr("tiny.yaml:2:40: model.dim = 16\n"));
+}
+
+TEST_F(LightCommands, ValidateSaysWhatIsSoundAndWhatIsNot) {
+  folder_.write("bad.yaml", "schema: 1\nextends: tiny.yaml\ntrain: {epohcs: 3}\n");
+  const Ended ended = attnlab({"validate", "bad.yaml", "tiny.yaml"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_EQ(ended.out,
+            "tiny.yaml: valid: model vit, attention standard, dataset synthetic_images, "
+            "task image_classification, 1 seed\n");
+  EXPECT_EQ(ended.err,
+            "bad.yaml:3:9: train: unknown key 'epohcs' of train; did you mean 'epochs'?\n");
+}
+
+TEST_F(LightCommands, KnowTheirOwnNames) {
+  EXPECT_EQ(attnlab({}).exit_code, 2);
+  EXPECT_THAT(must({"--help"}).out, HasSubstr("attnlab suite SUITE"));
+  EXPECT_THAT(must({"run", "--help"}).out, HasSubstr("--resume"));
+  const Ended ended = attnlab({"lsit"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("unknown command 'lsit'; did you mean 'list'?"));
+}
+
+}  // namespace
+}  // namespace attnlab::testing

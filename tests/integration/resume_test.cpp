@@ -1,0 +1,179 @@
+// A run that is killed, stopped and resumed ends with exactly the numbers of one never disturbed.
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+#include <random>
+#include <thread>
+
+#include "framework/core/random.h"
+#include "tests/integration/workplace.h"
+
+namespace attnlab::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// Everything on that draws random numbers or keeps state: dropout of three kinds, crops and flips,
+/// held-out validation images, accumulation, clipping, warm-up, two loader threads.
+class Resume : public Workplace {
+ protected:
+  Resume() {
+    write_records("data/data_batch_1.bin", 120, 1);
+    write_records("data/test_batch.bin", 40, 2);
+    folder_.write("whole.yaml", R"(schema: 1
+name: NAME
+model:
+  {use: vit, patch_size: 8, dim: 24, depth: 2, heads: 2, dropout: 0.1, attention_dropout: 0.1,
+   drop_path: 0.1}
+attention: quest
+task: {use: image_classification, label_smoothing: 0.1}
+dataset:
+  {use: cifar, root: data, validation: 24, augmentation: {crop_padding: 4, flip: true}}
+train:
+  {epochs: 3, batch_size: 8, accumulate: 2, clip_norm: 0.5, log_every: 1, workers: 2, threads: 2,
+   checkpoint_seconds: 0, schedule: {warmup_epochs: 0.5}}
+seeds: [5]
+)");
+  }
+
+  void write_records(const std::string& name, int count, std::uint64_t seed) const {
+    Random random(seed);
+    std::string bytes;
+    for (int i = 0; i < count; ++i) {
+      bytes += static_cast<char>(random.below(10));
+      for (int k = 0; k < 3072; ++k) bytes += static_cast<char>(random.below(256));
+    }
+    folder_.write(name, bytes);
+  }
+
+  /// The command that begins a run called `name`, and goes on with it.
+  static Words command(const std::string& name) {
+    return {"run", "whole.yaml", "name=" + name, "--resume"};
+  }
+  std::string run_of(const std::string& name) const { return run_folder(name + "/quest", 5); }
+  /// What the run has recorded; empty before it begins.
+  std::string metrics_of(const std::string& name) const {
+    std::error_code error;
+    for (const auto& folder : fs::directory_iterator(at("runs/" + name + "/quest"), error)) {
+      return file_text(folder.path().string() + "/metrics.jsonl");
+    }
+    return "";
+  }
+
+  /// The run that nothing disturbs. @returns its folder.
+  std::string undisturbed() {
+    must(command("undisturbed"));
+    return run_of("undisturbed");
+  }
+
+  void expect_same(const std::string& name) {
+    const std::string expected = run_of("undisturbed"), folder = run_of(name);
+    EXPECT_EQ(status_of(folder).at("state"), "done");
+    EXPECT_EQ(status_of(folder).at("step"), 36);
+    EXPECT_EQ(timeless_metrics(folder), timeless_metrics(expected));
+    EXPECT_EQ(metrics_of(name), metrics_of("undisturbed"));
+    EXPECT_EQ(checkpoint_tensors(folder), checkpoint_tensors(expected));
+    EXPECT_THAT(files_like(".tmp"), IsEmpty());
+  }
+
+  /// Sends a signal once the run has recorded a random share of what is still to come, or sooner.
+  Ended disturb(const std::string& name, int signal, std::mt19937_64& random) {
+    const std::size_t all = metrics_of("undisturbed").size();
+    const std::size_t begun = metrics_of(name).size();
+    const std::size_t aim = std::uniform_int_distribution<std::size_t>(begun, all - 1)(random);
+    Process process(invocation(command(name)));
+    EXPECT_TRUE(wait_for([&] { return !process.running() || metrics_of(name).size() > aim; }));
+    // Anywhere in the step, the checkpoint or the evaluation that follows.
+    std::this_thread::sleep_for(
+        std::chrono::microseconds(std::uniform_int_distribution<int>(0, 20'000)(random)));
+    process.send(signal);
+    return process.wait();
+  }
+
+  static std::mt19937_64 random_moments() {
+    const std::uint64_t seed = std::random_device{}();
+    std::cout << "moments of this test come from seed " << seed << "\n";
+    return std::mt19937_64(seed);
+  }
+};
+
+TEST_F(Resume, EndsWithTheSameNumbersAfterKillsAtRandomMoments) {
+  const std::string expected = undisturbed();
+  EXPECT_EQ(metric_lines(expected, "train").size(), 36U);
+  EXPECT_EQ(metric_lines(expected, "validation").size(), 3U);
+  EXPECT_EQ(metric_lines(expected, "test").size(), 1U);
+  std::mt19937_64 random = random_moments();
+  int kills = 0;
+  for (int sitting = 0; sitting < 6; ++sitting) {
+    const Ended ended = disturb("killed", SIGKILL, random);
+    kills += ended.signal == SIGKILL ? 1 : 0;
+    if (ended.signal != SIGKILL) {  // it was at its end already
+      EXPECT_EQ(ended.exit_code, 0) << ended.story();
+    }
+  }
+  EXPECT_GE(kills, 1) << "no kill came in time";
+  must(command("killed"));
+  expect_same("killed");
+}
+
+TEST_F(Resume, EndsWithTheSameNumbersAfterSigtermAndSigint) {
+  undisturbed();
+  std::mt19937_64 random = random_moments();
+  for (const int signal : {SIGTERM, SIGINT}) {
+    const std::string name = signal == SIGTERM ? "terminated" : "interrupted";
+    const Ended ended = disturb(name, signal, random);
+    if (ended.exit_code != 0) {  // it was not at its end already
+      EXPECT_EQ(ended.exit_code, 130) << ended.story();
+      EXPECT_EQ(status_of(run_of(name)).at("state"), "interrupted");
+      EXPECT_EQ(status_of(run_of(name)).at("step"), metric_lines(run_of(name), "train").size());
+      EXPECT_TRUE(fs::exists(run_of(name) + "/checkpoint.safetensors"));
+    }
+    must(command(name));
+    expect_same(name);
+  }
+}
+
+TEST_F(Resume, GoesOnInTheMiddleOfAnEpochWithCheckpointsFarApart) {
+  undisturbed();
+  // Interrupted right after its first steps: the checkpoint that it leaves with is the only one.
+  Words words = command("seldom");
+  words.push_back("train.checkpoint_seconds=3600");
+  {
+    Process process(invocation(words));
+    ASSERT_TRUE(
+        wait_for([&] { return fs::exists(at("runs/seldom")) && !metrics_of("seldom").empty(); }));
+    process.send(SIGINT);
+    EXPECT_EQ(process.wait().exit_code, 130);
+  }
+  EXPECT_THAT(must(words).out, HasSubstr("resumes at step"));
+  expect_same("seldom");
+}
+
+TEST_F(Resume, DoesNothingToARunThatIsDone) {
+  const std::string folder = undisturbed();
+  const std::string status = file_text(folder + "/status.json");
+  const auto written = fs::last_write_time(folder + "/checkpoint.safetensors");
+  EXPECT_THAT(must(command("undisturbed")).out, HasSubstr("done before"));
+  EXPECT_THAT(must({"run", folder}).out, HasSubstr("done before"));
+  EXPECT_EQ(file_text(folder + "/status.json"), status);
+  EXPECT_EQ(fs::last_write_time(folder + "/checkpoint.safetensors"), written);
+}
+
+TEST_F(Resume, RefusesADamagedCheckpoint) {
+  const std::string folder = undisturbed();
+  std::string status = file_text(folder + "/status.json");
+  status.replace(status.find("\"done\""), 6, "\"running\"");
+  const std::string local = folder.substr(folder_.path().size() + 1);
+  folder_.write(local + "/status.json", status);
+  const std::string checkpoint = file_text(folder + "/checkpoint.safetensors");
+  folder_.write(local + "/checkpoint.safetensors", checkpoint.substr(0, checkpoint.size() / 2));
+  const Ended ended = attnlab(command("undisturbed"));
+  EXPECT_EQ(ended.exit_code, 1) << ended.story();
+  EXPECT_THAT(ended.err, HasSubstr(local + "/checkpoint.safetensors: "));
+  EXPECT_EQ(status_of(folder).at("state"), "failed");
+}
+
+}  // namespace
+}  // namespace attnlab::testing

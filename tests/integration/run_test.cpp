@@ -1,0 +1,128 @@
+// Runs: what they record, divergence as a result, the same weights and data under every attention.
+#include <set>
+
+#include "tests/integration/workplace.h"
+
+namespace attnlab::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+class Run : public Workplace {
+ protected:
+  std::vector<double> losses(const std::string& below, int seed = 0) const {
+    std::vector<double> all;
+    for (const json& line : metric_lines(run_folder(below, seed), "train")) {
+      all.push_back(line.at("loss"));
+    }
+    return all;
+  }
+};
+
+TEST_F(Run, RecordsWhatItDidAndWithWhat) {
+  must({"run", "tiny.yaml", "attention=quest", "seeds=[3]"});
+  const std::string folder = run_folder("tiny/quest", 3);
+  const json status = status_of(folder);
+  EXPECT_EQ(status.at("state"), "done");
+  EXPECT_EQ(status.at("step"), 8);
+  EXPECT_EQ(status.at("steps"), 8);
+  EXPECT_GT(status.at("seconds"), 0);
+  for (const char* metric : {"accuracy", "top5", "nll", "train_loss", "examples_per_second"}) {
+    EXPECT_TRUE(status.at("metrics").at(metric).is_number()) << metric;
+  }
+  const json environment = json::parse(file_text(folder + "/environment.json"));
+  EXPECT_EQ(environment.at("attention").at("id"), "attnlab/quest");
+  EXPECT_EQ(environment.at("attention").at("hash").get<std::string>().size(), 16U);
+  EXPECT_THAT(file_text(folder + "/origins.txt"),
+              HasSubstr("argument 'attention=quest': attention.use = quest\n"));
+  EXPECT_THAT(file_text(folder + "/config.yaml"), HasSubstr("seeds: [3]"));
+  const std::vector<json> lines = metric_lines(folder);
+  ASSERT_EQ(lines.size(), 10U);  // eight steps, a test at the end of each epoch
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(lines[i].at("step"), i + 1);
+  EXPECT_EQ(lines[4].at("split"), "test");
+  EXPECT_EQ(lines[9].at("accuracy"), status.at("metrics").at("accuracy"));
+}
+
+TEST_F(Run, IsEvaluatedAgainToTheSameNumbers) {
+  must({"run", "tiny.yaml"});
+  const std::string folder = run_folder("tiny/standard");
+  json recorded = timeless_metrics(folder);
+  recorded.erase("train_loss");
+  EXPECT_EQ(json::parse(must({"eval", folder, "--json"}).out), recorded);
+  EXPECT_EQ(json::parse(file_text(folder + "/evaluation.json")), recorded);
+  EXPECT_THAT(must({"eval", folder}).out, HasSubstr("accuracy"));
+}
+
+TEST_F(Run, CannotBeEvaluatedBeforeItsFirstCheckpoint) {
+  must({"run", "tiny.yaml", "train.diverged_above=0.01"});
+  const Ended ended = attnlab({"eval", run_folder("tiny/standard")});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("there is no checkpoint yet"));
+}
+
+TEST_F(Run, DivergesWhenItsLossIsNotFinite) {
+  // The second step meets weights of 1e30 and more.
+  const Ended ended = must({"run", "tiny.yaml", "train.optimizer.lr=1e30"});
+  EXPECT_THAT(ended.out, HasSubstr("diverged"));
+  const json status = status_of(run_folder("tiny/standard"));
+  EXPECT_EQ(status.at("state"), "diverged");
+  EXPECT_THAT(status.at("reason").get<std::string>(), HasSubstr("nan at step "));
+  EXPECT_EQ(status.at("metrics"), json::object());
+  EXPECT_LT(status.at("step"), 8);
+}
+
+TEST_F(Run, DivergesAboveTheLossThatWasSetAndIsFinishedThen) {
+  const Words words = {"run", "tiny.yaml", "train.diverged_above=0.01"};
+  must(words);
+  const json status = status_of(run_folder("tiny/standard"));
+  EXPECT_EQ(status.at("state"), "diverged");
+  EXPECT_THAT(status.at("reason").get<std::string>(), HasSubstr(" at step 1"));
+  EXPECT_THAT(must(words).out, HasSubstr("diverged before"));
+}
+
+TEST_F(Run, StartsFromTheSameWeightsUnderEveryAttention) {
+  for (const char* attention : {"standard", "quest"}) {
+    must({"run", "tiny.yaml", "train.optimizer.lr=0", "train.epochs=1", "seeds=[0, 1]",
+          std::string("attention=") + attention});
+  }
+  const auto standard = model_tensors(run_folder("tiny/standard"));
+  EXPECT_GT(standard.size(), 10U);
+  EXPECT_EQ(standard, model_tensors(run_folder("tiny/quest")));
+  EXPECT_NE(standard, model_tensors(run_folder("tiny/standard", 1)));
+}
+
+TEST_F(Run, SeesTheSameDataInTheSameOrderUnderEveryAttention) {
+  // Branches scaled by 1e-30 leave the residual stream as it is: the attention cannot matter, and
+  // without learning each step's loss tells which examples it saw.
+  for (const char* attention : {"standard", "quest"}) {
+    must({"run", "tiny.yaml", "train.optimizer.lr=0", "model.layer_scale=1e-30", "seeds=[0, 1]",
+          std::string("attention=") + attention});
+  }
+  const std::vector<double> standard = losses("tiny/standard");
+  ASSERT_EQ(standard.size(), 8U);
+  EXPECT_EQ(standard, losses("tiny/quest"));
+  EXPECT_NE(standard[0], losses("tiny/standard", 1)[0]) << "seeds must differ";
+  EXPECT_EQ(std::set<double>(standard.begin(), standard.end()).size(), 8U)
+      << "every batch, and every epoch's order, must differ";
+}
+
+TEST_F(Run, DoesNotDependOnTheNumberOfLoaderThreads) {
+  for (const char* workers : {"0", "3"}) {
+    must({"run", "tiny.yaml", std::string("train.workers=") + workers,
+          std::string("name=workers") + workers});
+  }
+  EXPECT_EQ(losses("workers0/standard"), losses("workers3/standard"));
+}
+
+TEST_F(Run, StopsBetweenSeedsAndGoesOnThere) {
+  const Words words = {"run", "tiny.yaml", "train.epochs=1", "seeds=[0, 1]", "--resume"};
+  must({"run", "tiny.yaml", "train.epochs=1", "seeds=[0]"});
+  const Ended ended = must(words);
+  EXPECT_THAT(ended.out, HasSubstr("tiny/standard/0: done before"));
+  EXPECT_THAT(ended.out, HasSubstr("tiny/standard/1: starts"));
+  EXPECT_EQ(status_of(run_folder("tiny/standard", 1)).at("state"), "done");
+}
+
+}  // namespace
+}  // namespace attnlab::testing

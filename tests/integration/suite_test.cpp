@@ -1,0 +1,178 @@
+// Suites: the table says what the runs recorded; failures and interruptions leave the rest usable.
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+
+#include "tests/integration/workplace.h"
+
+namespace attnlab::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class SuiteCommand : public Workplace {
+ protected:
+  void write_suite(const std::string& attentions, const std::string& more = "") const {
+    folder_.write("pair.yaml", "schema: 1\nattentions: " + attentions +
+                                   "\nexperiments: [tiny.yaml]\nseeds: [0, 1]\n" + more);
+  }
+  json table() const { return json::parse(file_text(at("runs/pair/table.json"))); }
+  std::string markdown() const { return file_text(at("runs/pair/table.md")); }
+  std::string folder_of(const std::string& attention, int seed) const {
+    return run_folder("pair/tiny/" + attention, seed);
+  }
+};
+
+/// "9.38 ± 2.21" of a metric in percent, from the two runs' own records.
+std::string percent_text(double first, double second) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.2f ± %.2f", 50 * (first + second),
+                100 * std::abs(first - second) / std::sqrt(2.0));
+  return text;
+}
+
+TEST_F(SuiteCommand, ComparesAttentionsOverSeeds) {
+  write_suite("[standard, quest]", "baseline: quest\n");
+  const Ended ended = must({"suite", "pair.yaml"});
+  EXPECT_EQ(ended.err, "");
+  EXPECT_THAT(ended.out, HasSubstr(markdown()));
+  const json table = this->table();
+  EXPECT_EQ(table.at("complete"), true);
+  EXPECT_EQ(table.at("runs").size(), 4U);
+  ASSERT_EQ(table.at("rows").size(), 2U);
+  for (const json& row : table.at("rows")) {
+    const std::string attention = row.at("attention");
+    const json first = status_of(folder_of(attention, 0)).at("metrics");
+    const json second = status_of(folder_of(attention, 1)).at("metrics");
+    for (const auto& [name, summary] : row.at("metrics").items()) {
+      const double a = first.at(name), b = second.at(name);
+      EXPECT_EQ(summary.at("n"), 2) << name;
+      EXPECT_NEAR(summary.at("mean"), (a + b) / 2, 1e-12 * std::abs(a + b)) << name;
+      EXPECT_NEAR(summary.at("sd"), std::abs(a - b) / std::sqrt(2.0), 1e-9 * std::abs(a + b))
+          << name;
+    }
+    EXPECT_EQ(row.at("states"), json({{"done", 2}}));
+    EXPECT_THAT(markdown(), HasSubstr(percent_text(first.at("accuracy"), second.at("accuracy"))));
+  }
+  EXPECT_THAT(markdown(), AllOf(HasSubstr("quest (baseline)"), HasSubstr("2 done"),
+                                HasSubstr("attnlab suite pair.yaml")));
+
+  // Again: nothing is run, the table is the same.
+  const std::string before = file_text(folder_of("quest", 1) + "/status.json");
+  const std::string shown = markdown();
+  const Ended again = must({"suite", "pair.yaml"});
+  EXPECT_THAT(again.out, AllOf(HasSubstr("done before"), Not(HasSubstr("starts"))));
+  EXPECT_EQ(file_text(folder_of("quest", 1) + "/status.json"), before);
+  EXPECT_EQ(markdown(), shown);
+}
+
+TEST_F(SuiteCommand, RunsExactlyWhatARunByHandWouldBe) {
+  write_suite("[quest]");
+  must({"suite", "pair.yaml", "seeds=[1]"});
+  must({"run", "tiny.yaml", "attention=quest", "seeds=[1]"});
+  EXPECT_EQ(checkpoint_tensors(folder_of("quest", 1)),
+            checkpoint_tensors(run_folder("tiny/quest", 1)));
+}
+
+TEST_F(SuiteCommand, GoesOnAfterCellsThatFailAndIsIncomplete) {
+  write_suite("[factory_throws, constructor_throws, standard]");
+  const Ended ended = attnlab({"suite", "pair.yaml", "seeds=[0]", "baseline=standard"},
+                              {{"ATTNLAB_PLUGIN_PATH", broken_plugins()}});
+  EXPECT_EQ(ended.exit_code, 2) << "the first cell shows that the experiment cannot be built\n"
+                                << ended.story();
+  EXPECT_THAT(ended.err, HasSubstr("cannot be built: the kernel table is empty"));
+
+  write_suite("[standard, factory_throws, constructor_throws]");
+  const Ended partial =
+      attnlab({"suite", "pair.yaml", "seeds=[0]"}, {{"ATTNLAB_PLUGIN_PATH", broken_plugins()}});
+  EXPECT_EQ(partial.exit_code, 3) << partial.story();
+  const json table = this->table();
+  EXPECT_EQ(table.at("complete"), false);
+  ASSERT_EQ(table.at("runs").size(), 3U);
+  EXPECT_EQ(table.at("runs").at(0).at("state"), "done");
+  EXPECT_EQ(table.at("runs").at(1).at("state"), "failed");
+  EXPECT_THAT(table.at("runs").at(1).at("reason").get<std::string>(),
+              HasSubstr("the kernel table is empty"));
+  EXPECT_EQ(table.at("runs").at(2).at("reason"), "killed by signal 6 (Aborted)");
+  EXPECT_THAT(partial.out, HasSubstr("threw an exception from a static object's constructor"));
+  EXPECT_THAT(markdown(), AllOf(HasSubstr("1 done"), HasSubstr("1 failed")));
+  EXPECT_FALSE(table.at("rows").at(1).contains("metrics")) << "an absence, not a zero";
+}
+
+TEST_F(SuiteCommand, CountsADivergenceAsAResult) {
+  write_suite("[standard]", "set: {train: {diverged_above: 0.01}}\n");
+  must({"suite", "pair.yaml"});
+  EXPECT_THAT(markdown(), HasSubstr("2 diverged"));
+  EXPECT_EQ(table().at("complete"), true);
+  EXPECT_FALSE(table().at("rows").at(0).contains("metrics"));
+}
+
+TEST_F(SuiteCommand, GoesOnWhereItWasInterrupted) {
+  write_suite("[standard, quest]", "set: {train: {epochs: 40}}\n");
+  const Words words = {"suite", "pair.yaml", "seeds=[0]"};
+  {
+    Process suite(invocation(words));
+    const auto second_run_trains = [&] {
+      if (!suite.running()) return true;
+      const auto logs = files_like("metrics.jsonl");
+      return logs.size() == 2 && !metric_lines(folder_of("quest", 0), "train").empty();
+    };
+    ASSERT_TRUE(wait_for(second_run_trains));
+    suite.send(SIGINT);
+    const Ended ended = suite.wait();
+    ASSERT_EQ(ended.exit_code, 130) << ended.story();
+    EXPECT_THAT(ended.out, HasSubstr("go on with: attnlab suite pair.yaml 'seeds=[0]'"));
+    EXPECT_FALSE(exists("runs/pair/table.md"));
+  }
+  EXPECT_EQ(status_of(folder_of("standard", 0)).at("state"), "done");
+  EXPECT_EQ(status_of(folder_of("quest", 0)).at("state"), "interrupted");
+  const Ended resumed = must(words);
+  EXPECT_THAT(resumed.out, AllOf(HasSubstr("done before"), HasSubstr("resumes at step")));
+  must({"run", "tiny.yaml", "attention=quest", "train.epochs=40"});
+  EXPECT_EQ(checkpoint_tensors(folder_of("quest", 0)),
+            checkpoint_tensors(run_folder("tiny/quest")));
+}
+
+TEST_F(SuiteCommand, FallsBackToOtherDataAndSaysSoLoudly) {
+  folder_.write("real.yaml",
+                "schema: 1\nextends: tiny.yaml\nmodel: {patch_size: 4}\n"
+                "dataset: {use: idx_images, name: no-such-images}\n");
+  folder_.write("pair.yaml", "schema: 1\nattentions: [standard]\nexperiments: [real.yaml]\n");
+  const Ended refused = attnlab({"suite", "pair.yaml"});
+  EXPECT_EQ(refused.exit_code, 2) << refused.story();
+  EXPECT_THAT(refused.err, HasSubstr("the data of 'no-such-images' are not here; looked in\n"));
+  EXPECT_TRUE(files_like("config.yaml").empty());
+
+  const Ended ended = must({"suite", "pair.yaml",
+                            "fallback={dataset: {use: synthetic_images, train: 32, test: 16}, "
+                            "model: {patch_size: 7}, train: {epochs: 1}}"});
+  EXPECT_THAT(ended.err,
+              AllOf(HasSubstr("*** WARNING: the data of this suite are not on this machine ***"),
+                    HasSubstr("the data of 'no-such-images' are not here"),
+                    HasSubstr("say nothing about the real data")));
+  EXPECT_THAT(markdown(), HasSubstr("**WARNING: the real data were missing"));
+  EXPECT_EQ(table().at("notes").size(), 1U);
+  EXPECT_EQ(table().at("rows").at(0).at("states"), json({{"done", 1}}));
+}
+
+TEST_F(SuiteCommand, ReportsEveryProblemOfItsCellsOnce) {
+  write_suite("[standard, qest]", "baselin: standard\nset: {train: {epohcs: 1}}\n");
+  const Ended ended = attnlab({"suite", "pair.yaml"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("pair.yaml:5:1: unknown key 'baselin' of a suite; did you mean "
+                                   "'baseline'?\n"));
+  EXPECT_THAT(ended.err, HasSubstr("pair.yaml:2:24: attention: there is no attention 'qest'; did "
+                                   "you mean 'quest'?"));
+  const std::string epochs = "pair.yaml:6:15: train: unknown key 'epohcs' of train";
+  const std::size_t first = ended.err.find(epochs);
+  ASSERT_NE(first, std::string::npos) << ended.err;
+  EXPECT_FALSE(exists("runs"));
+}
+
+}  // namespace
+}  // namespace attnlab::testing

@@ -1,0 +1,59 @@
+// A folder to work in, and the program with everything that its tests look at.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/program.h"
+#include "tests/support/temp_folder.h"
+
+namespace attnlab::testing {
+
+/// The build tree that the tests belong to.
+const std::string& build_tree();
+std::string broken_plugins();
+
+using Words = std::vector<std::string>;
+using Environment = std::map<std::string, std::string>;
+
+/// What stands in a run's checkpoint: each tensor's dtype, shape and bytes by name
+/// ("model.head.bias", "optimizer...."), without the metadata.
+std::map<std::string, std::string> checkpoint_tensors(const std::string& run_folder);
+/// Those that belong to the model.
+std::map<std::string, std::string> model_tensors(const std::string& run_folder);
+
+/// A run's status.json.
+nlohmann::json status_of(const std::string& run_folder);
+/// Its metrics without those that measure time.
+nlohmann::json timeless_metrics(const std::string& run_folder);
+/// The lines of metrics.jsonl; those of one split where it is given.
+std::vector<nlohmann::json> metric_lines(const std::string& run_folder,
+                                         const std::string& split = "");
+
+/// Tests in a fresh folder that holds `tiny.yaml`: a ViT of 6 000 parameters on made-up images, two
+/// epochs of four steps.
+class Workplace : public ::testing::Test {
+ protected:
+  Workplace();
+
+  /// The program with these words, in this folder.
+  Invocation invocation(Words words, Environment environment = {}) const;
+  Ended attnlab(Words words, Environment environment = {}) const;
+  /// The program must end with 0. @returns its end.
+  Ended must(Words words, Environment environment = {}) const;
+
+  /// The one run below runs/<experiment>/<attention>/ whose name starts with the seed.
+  std::string run_folder(const std::string& below, int seed = 0) const;
+  std::string at(const std::string& name) const { return folder_ / name; }
+  bool exists(const std::string& name) const;
+  /// Every file below a folder whose name holds `part`.
+  std::vector<std::string> files_like(const std::string& part) const;
+
+  TempFolder folder_;
+};
+
+}  // namespace attnlab::testing

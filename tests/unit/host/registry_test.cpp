@@ -1,0 +1,376 @@
+// Loading: sound plugins, and one broken plugin a failure with its exact message. After each
+// failure the process is as it was, asking again gives the same answer, and a good plugin still
+// works.
+#include "framework/host/registry.h"
+
+#include <ATen/Parallel.h>
+#include <c10/core/DefaultDtype.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cfenv>
+#include <filesystem>
+
+#include "framework/core/files.h"
+#include "framework/host/process_state.h"
+#include "tests/support/data_files.h"
+#include "tests/support/temp_folder.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::message_of;
+using ::testing::StartsWith;
+using testing::TempFolder;
+
+const std::string kRebuild = "; rebuild it with attnlab_add_plugin(), or remove the file";
+
+const Installation& tree() {
+  static const Installation installation = Installation::of_this_program();
+  return installation;
+}
+
+std::string broken_folder() { return tree().root + "/broken_plugins"; }
+std::string broken(const std::string& name) { return broken_folder() + "/" + name + ".so"; }
+
+/// The build tree's own plugins, and those in another folder.
+Catalogue catalogue_with(const std::string& folder) {
+  return Catalogue({{folder, "ATTNLAB_PLUGIN_PATH", true}, {tree().plugins(), "system", true}},
+                   read_stamp(tree().library()));
+}
+
+Part part_of(const Catalogue& catalogue, const std::string& name) {
+  const Candidate& plugin = catalogue.find(Kind::attention, name);
+  Part part;
+  part.kind = Kind::attention;
+  part.name = part.label = name;
+  part.options = Node::map();
+  part.place = {"experiment.yaml", 4, 18};
+  part.path = plugin.path;
+  part.id = plugin.manifest->id;
+  return part;
+}
+
+AttentionShape small_shape() {
+  AttentionShape shape;
+  shape.heads = 2;
+  shape.head_dim = 4;
+  return shape;
+}
+
+/// Builds attention 'standard' through the registry and runs it.
+void expect_standard_works(Registry& registry) {
+  const auto attention =
+      registry.attention(part_of(registry.catalogue(), "standard"), small_shape());
+  const Tensor x = at::ones({1, 2, 3, 4}, at::kFloat);
+  AttentionInput input;
+  input.queries = input.keys = input.values = x;
+  AttentionContext context;
+  // All values are equal, so whatever the weights are, their average is the value.
+  EXPECT_TRUE(at::allclose(attention->forward(input, context), x));
+}
+
+/// Floating point, dtype and so on as every program starts with, said without `ProcessState`.
+void expect_process_untouched(int threads) {
+  EXPECT_EQ(std::fegetround(), FE_TONEAREST);
+  volatile double smallest = std::numeric_limits<double>::min();
+  EXPECT_GT(smallest / 4, 0.0) << "denormals are flushed to zero";
+  EXPECT_EQ(c10::get_default_dtype(), caffe2::TypeMeta::Make<float>());
+  EXPECT_EQ(at::get_num_threads(), threads);
+}
+
+/// The whole story of one broken plugin, loaded and refused with `reason` after its path.
+void expect_refused(const std::string& name, const std::string& reason) {
+  Registry registry(catalogue_with(broken_folder()));
+  const int threads = at::get_num_threads();
+  at::manual_seed(7);
+  const Tensor next_numbers = at::rand({4});
+  at::manual_seed(7);
+  const ProcessState before;
+  const auto load = [&] { registry.load(Kind::attention, name); };
+  const std::string message = broken(name) + ": " + reason;
+  EXPECT_EQ(message_of<PluginError>(load), message);
+  EXPECT_THAT(before.changes(), IsEmpty());
+  expect_process_untouched(threads);
+  EXPECT_EQ(message_of<PluginError>(load), message) << "when asked again";
+  Registry another(catalogue_with(broken_folder()));
+  EXPECT_EQ(message_of<PluginError>([&] { another.load(Kind::attention, name); }), message)
+      << "when another registry asks";
+  EXPECT_TRUE(at::equal(at::rand({4}), next_numbers)) << "random numbers were used up";
+  expect_standard_works(registry);
+}
+
+/// A plugin that is refused by its file alone, with `reason` after its path.
+void expect_refused_unloaded(const std::string& path, const std::string& name,
+                             const std::string& reason) {
+  Registry registry(catalogue_with(fs::path(path).parent_path().string()));
+  EXPECT_EQ(message_of<PluginError>([&] { registry.load(Kind::attention, name); }),
+            path + ": " + reason);
+  expect_standard_works(registry);
+}
+
+/// A copy of the build tree's quest.so, renamed inside and out so that it is a plugin of its own.
+std::string twin_of_quest() {
+  std::string bytes = read_text(tree().plugins() + "/attention/quest.so");
+  for (std::size_t at = 0; (at = bytes.find("attnlab/quest", at)) != std::string::npos;) {
+    bytes.replace(at, 13, "attnlab/twins");
+  }
+  return bytes;
+}
+
+std::string replaced(std::string text, const std::string& before, const std::string& after) {
+  const std::size_t at = text.find(before);
+  EXPECT_NE(at, std::string::npos) << before;
+  return text.replace(at, before.size(), after);
+}
+
+TEST(Registry, LoadsAPluginOnce) {
+  Registry registry(catalogue_with(broken_folder()));
+  const PluginEntry& entry = registry.load(Kind::attention, "standard");
+  EXPECT_EQ(entry.kind, Kind::attention);
+  EXPECT_STREQ(entry.id, "attnlab/standard");
+  EXPECT_NE(entry.attention, nullptr);
+  EXPECT_EQ(&registry.load(Kind::attention, "attnlab/standard"), &entry);
+}
+
+TEST(Registry, BuildsEachLayersParametersFromItsOwnStream) {
+  Registry registry(catalogue_with(broken_folder()));
+  const AttentionBuilder build =
+      registry.attention_builder(part_of(registry.catalogue(), "standard"), RandomStreams(3));
+  at::manual_seed(11);
+  const Tensor expected = at::rand({3});
+  at::manual_seed(11);
+  build(small_shape());
+  EXPECT_TRUE(at::equal(at::rand({3}), expected))
+      << "what the model draws next must not depend on its attention";
+}
+
+TEST(Registry, LeavesTheStateOfTheProcessAloneWhenAPluginIsSound) {
+  const ProcessState before;
+  Registry registry(catalogue_with(broken_folder()));
+  for (const Kind kind : {Kind::attention, Kind::model, Kind::task, Kind::dataset}) {
+    for (const Candidate* plugin : registry.catalogue().usable(kind)) {
+      if (plugin->path.rfind(tree().plugins(), 0) == 0) registry.load(kind, plugin->manifest->name);
+    }
+  }
+  EXPECT_THAT(before.changes(), IsEmpty());
+}
+
+TEST(ProcessState, SeesAndUndoesEveryKindOfChange) {
+  const int threads = at::get_num_threads();
+  const ProcessState before;
+  EXPECT_THAT(before.changes(), IsEmpty());
+  std::fesetround(FE_DOWNWARD);
+  c10::set_default_dtype(caffe2::TypeMeta::Make<double>());
+  at::set_num_threads(threads + 2);
+  at::rand({1});
+  EXPECT_THAT(before.changes(),
+              ::testing::ElementsAre("the floating-point mode (is it linked with -ffast-math?)",
+                                     "LibTorch's default dtype", "LibTorch's number of threads",
+                                     "LibTorch's random numbers"));
+  before.restore();
+  EXPECT_THAT(before.changes(), IsEmpty());
+  expect_process_untouched(threads);
+}
+
+TEST(BrokenPlugin, WithoutItsEntryIsRefused) {
+  expect_refused("entry_missing",
+                 "has no symbol 'attnlab_plugin'; end the plugin with ATTNLAB_PLUGIN(...)");
+}
+
+TEST(BrokenPlugin, WhoseEntryThrowsIsRefused) {
+  expect_refused("entry_throws",
+                 "its entry threw an exception: no licence server; use the entry of "
+                 "ATTNLAB_PLUGIN(...), which throws nothing");
+}
+
+TEST(BrokenPlugin, WhoseEntryThrowsANumberIsRefused) {
+  expect_refused("entry_throws_number",
+                 "its entry threw something that is no std::exception; use the entry of "
+                 "ATTNLAB_PLUGIN(...), which throws nothing");
+}
+
+TEST(BrokenPlugin, WhoseEntryReturnsNothingIsRefused) {
+  expect_refused("entry_returns_nothing",
+                 "its entry returned nothing; end it with ATTNLAB_PLUGIN(...)");
+}
+
+TEST(BrokenPlugin, WhoseEntryHasNoFactoryIsRefused) {
+  expect_refused("entry_without_factory",
+                 "its entry does not say how to build the attention; end it with "
+                 "ATTNLAB_PLUGIN(...)");
+}
+
+TEST(BrokenPlugin, WhoseCodeHasAnotherIdIsRefused) {
+  expect_refused("other_id",
+                 "its code is attention 'broken/somebody_else', its manifest says attention "
+                 "'broken/other_id'; rebuild it with attnlab_add_plugin()");
+}
+
+TEST(BrokenPlugin, WhoseCodeIsOfAnotherKindIsRefused) {
+  expect_refused("other_kind",
+                 "its code is model 'broken/other_kind', its manifest says attention "
+                 "'broken/other_kind'; rebuild it with attnlab_add_plugin()");
+}
+
+TEST(BrokenPlugin, WithAnUnresolvedSymbolIsRefusedBeforeItsCodeRuns) {
+  expect_refused("unresolved_symbol",
+                 "cannot be loaded: undefined symbol: attnlab_test_nowhere; build it with "
+                 "attnlab_add_plugin() and link what it uses");
+}
+
+std::string changes(const std::string& what) {
+  return "changes " + what +
+         " of the whole process while it loads, which would change other parts' results; remove "
+         "that from its start-up code";
+}
+
+TEST(BrokenPlugin, ThatFlushesDenormalsIsRefused) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "the floating-point mode is watched on x86-64 alone";
+#endif
+  expect_refused("changes_float_mode",
+                 changes("the floating-point mode (is it linked with -ffast-math?)"));
+}
+
+TEST(BrokenPlugin, ThatChangesTheRoundingIsRefused) {
+  expect_refused("changes_rounding",
+                 changes("the floating-point mode (is it linked with -ffast-math?)"));
+}
+
+TEST(BrokenPlugin, ThatChangesTheDefaultDtypeIsRefused) {
+  expect_refused("changes_default_dtype", changes("LibTorch's default dtype"));
+}
+
+TEST(BrokenPlugin, ThatChangesTheThreadsIsRefused) {
+  expect_refused("changes_threads", changes("LibTorch's number of threads"));
+}
+
+TEST(BrokenPlugin, ThatDrawsRandomNumbersIsRefused) {
+  expect_refused("changes_random_numbers", changes("LibTorch's random numbers"));
+}
+
+TEST(BrokenPlugin, ThatThrowsAfterItChangedEverythingLeavesNoTrace) {
+  expect_refused("changes_everything",
+                 "its entry threw an exception: and then it gave up; use the entry of "
+                 "ATTNLAB_PLUGIN(...), which throws nothing");
+}
+
+TEST(BrokenPluginDeathTest, WhoseStaticObjectThrowsIsBlamedForTheEnd) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_DEATH(
+      {
+        Registry registry(catalogue_with(broken_folder()));
+        registry.load(Kind::attention, "constructor_throws");
+      },
+      "broken_plugins/constructor_throws\\.so: threw an exception from a static object's "
+      "constructor while it was loaded, which ends the process; build that object when it is "
+      "first used");
+}
+
+TEST(BrokenPlugin, WithoutAManifestIsRefusedUnloaded) {
+  expect_refused_unloaded(broken("no_manifest"), "no_manifest",
+                          "has no section .attnlab.manifest" + kRebuild);
+}
+
+TEST(BrokenPlugin, WhoseManifestIsNoJsonIsRefusedUnloaded) {
+  Registry registry(catalogue_with(broken_folder()));
+  const std::string message =
+      message_of<PluginError>([&] { registry.load(Kind::attention, "manifest_is_no_json"); });
+  EXPECT_THAT(message, StartsWith(broken("manifest_is_no_json") + ": invalid manifest: "));
+  EXPECT_THAT(message, HasSubstr("parse error at line 1, column 46"));
+  EXPECT_THAT(message, EndsWith(kRebuild));
+  expect_standard_works(registry);
+}
+
+TEST(BrokenPlugin, WhoseManifestLacksFieldsIsRefusedUnloaded) {
+  expect_refused_unloaded(broken("manifest_lacks_fields"), "manifest_lacks_fields",
+                          "invalid manifest: [json.exception.out_of_range.403] key 'version' not "
+                          "found" +
+                              kRebuild);
+}
+
+TEST(BrokenPlugin, ThatIsNoElfFileIsRefused) {
+  const TempFolder folder;
+  const std::string path = folder.write("textual.so", "INPUT(libnothing.so)\n");
+  expect_refused_unloaded(path, "textual", "is no ELF file" + kRebuild);
+}
+
+TEST(BrokenPlugin, ThatIsEmptyIsRefused) {
+  const TempFolder folder;
+  expect_refused_unloaded(folder.write("empty.so", ""), "empty", "is no ELF file" + kRebuild);
+}
+
+TEST(BrokenPlugin, ThatIsCutShortIsRefused) {
+  const TempFolder folder;
+  const std::string whole = twin_of_quest();
+  const std::string path = folder.write("twins.so", whole.substr(0, whole.size() / 2));
+  expect_refused_unloaded(path, "twins",
+                          "is cut short: its code ends after the end of the file" + kRebuild);
+  folder.write("twins.so", whole.substr(0, whole.size() - 1));
+  expect_refused_unloaded(path, "twins", "is cut short" + kRebuild);
+  folder.write("twins.so", whole.substr(0, 40));
+  expect_refused_unloaded(path, "twins", "is cut short: the ELF header is incomplete" + kRebuild);
+}
+
+TEST(BrokenPlugin, OfAnotherHostIsRefusedWithTheCommandThatRebuildsIt) {
+  const TempFolder folder;
+  const std::string foreign =
+      replaced(replaced(twin_of_quest(), "\"contract\":1", "\"contract\":9"), "\"build\":\"",
+               "\"built\":\"");
+  const std::string path = folder.write("twins.so", foreign);
+  const std::string build = read_stamp(tree().library()).at("build");
+  expect_refused_unloaded(
+      path, "twins",
+      "was built for another host: build: expected " + build +
+          ", found nothing; built: expected nothing, found " + build +
+          "; contract: expected 1, found 9; rebuild it: cmake -S SOURCE -B BUILD "
+          "-DCMAKE_PREFIX_PATH=" +
+          tree().root + " && cmake --build BUILD");
+}
+
+TEST(BrokenPlugin, OfANameThatIsTakenIsRefusedAndSoIsTheOther) {
+  const TempFolder folder;
+  const std::string quest = tree().plugins() + "/attention/quest.so";
+  const std::string copy = folder.write("anything.so", read_text(quest));
+  expect_refused_unloaded(copy, "quest",
+                          "attention 'quest' is provided by more than one file: " + copy + " and " +
+                              quest + "; remove or rename one of them");
+}
+
+TEST(BrokenPlugin, WhoseFactoryThrowsIsBlamed) {
+  Registry registry(catalogue_with(broken_folder()));
+  const Part part = part_of(registry.catalogue(), "factory_throws");
+  EXPECT_EQ(message_of<PluginError>([&] { registry.attention(part, small_shape()); }),
+            broken("factory_throws") +
+                ": attention 'factory_throws': cannot be built: the kernel table is empty");
+  expect_standard_works(registry);
+}
+
+TEST(BrokenPlugin, WhoseCodeHonoursLessThanItsManifestIsBlamed) {
+  Registry registry(catalogue_with(broken_folder()));
+  const Part part = part_of(registry.catalogue(), "other_traits");
+  EXPECT_EQ(message_of<PluginError>([&] { registry.attention(part, small_shape()); }),
+            broken("other_traits") +
+                ": attention 'other_traits': the trait 'bias' of its code differs from its "
+                "kTraits; give both the same");
+  expect_standard_works(registry);
+}
+
+TEST(BrokenPlugin, IsListedWithItsReasonBesideTheGoodOnes) {
+  const Catalogue catalogue = catalogue_with(broken_folder());
+  EXPECT_THAT(catalogue.names(Kind::attention), ::testing::IsSupersetOf({"quest", "standard"}));
+  std::vector<std::string> refused;
+  for (const Candidate& candidate : catalogue.candidates()) {
+    if (!candidate.refused.empty()) refused.push_back(fs::path(candidate.path).stem());
+  }
+  EXPECT_THAT(refused, ::testing::UnorderedElementsAre("manifest_is_no_json",
+                                                       "manifest_lacks_fields", "no_manifest"));
+}
+
+}  // namespace
+}  // namespace attnlab
