@@ -12,7 +12,7 @@ int config_command(const Words& words) {
   usage.synopsis = "attnlab config show FILE [key=value ...] [--origins]";
   usage.about =
       "Prints an experiment with everything filled in. The output is itself a valid\n"
-      "experiment.";
+      "experiment. FILE is a file or the name of one below configs/experiments.";
   usage.options.add_options()("origins",
                               "instead, file:line:column of every value, with its earlier values");
   usage.fewest_words = usage.most_words = 2;

@@ -15,11 +15,11 @@ constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across do
 
   attnlab list [attention|model|task|dataset]   what plugins there are
   attnlab describe ID                           what a plugin is, takes and gives
-  attnlab validate FILE... [key=value ...]      check compositions without running them
-  attnlab config show FILE [key=value ...]      the composition with everything filled in
+  attnlab validate FILE... [key=value ...]      check experiments and suites without running them
+  attnlab config show FILE [key=value ...]      an experiment with everything filled in
   attnlab run EXPERIMENT [key=value ...]        train and evaluate
   attnlab suite SUITE [key=value ...]           run a comparison and print its table
-  attnlab eval RUN_DIR                          evaluate a finished run again
+  attnlab eval RUN_DIR                          evaluate a run's checkpoint again
 
 `attnlab COMMAND --help` tells more. Exit codes: 0 done, 1 a run failed, 2 usage or configuration,
 3 suite incomplete, 130 interrupted.

@@ -130,14 +130,14 @@ void write_table(const Suite& suite, const std::string& folder, const std::strin
 
 int suite_command(const Words& words) {
   Usage usage;
-  usage.synopsis = "attnlab suite SUITE [key=value ...] [--out DIR]";
+  usage.synopsis = "attnlab suite SUITE [key=value ...] [--out DIR] [--progress MODE]";
   usage.about =
       "Runs every experiment of a suite with every attention and seed, each in a process of its\n"
-      "own, and prints a table. Finished runs are not run again; interrupted ones go on. SUITE is "
-      "a\n"
-      "file or the name of one below configs/suites. Examples: seeds=[0]  set.train.epochs=1";
+      "own, and prints a table. Finished runs are not run again; interrupted and failed ones go\n"
+      "on. SUITE is a file or the name of one below configs/suites; key=value changes the\n"
+      "suite's own keys. Examples: seeds=[0]  set.train.epochs=1";
   usage.options.add_options()("out", po::value<std::string>()->value_name("DIR"),
-                              "folder under which the suite is filed (runs)")(
+                              "folder under which the suite is filed; default: runs")(
       "progress", po::value<std::string>()->value_name("MODE"),
       "auto (default), bar, plain, json or none");
   usage.fewest_words = usage.most_words = 1;

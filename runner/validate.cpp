@@ -28,8 +28,9 @@ int validate_command(const Words& words) {
   Usage usage;
   usage.synopsis = "attnlab validate FILE... [key=value ...]";
   usage.about =
-      "Checks keys, types, ranges and that the parts fit, and prints every problem as\n"
-      "file:line:column. Needs neither LibTorch nor plugin code.";
+      "Checks experiments and suites without running them: keys, types, ranges, and that the\n"
+      "parts fit. Prints every problem as file:line:column. Needs neither LibTorch nor plugin\n"
+      "code.";
   usage.fewest_words = 1;
   usage.most_words = 100000;
   usage.takes_overrides = true;

@@ -44,6 +44,7 @@ void append(Node& base, const std::string& key, const Node& extra) {
                                          to_flow(*present) + " (" + present->place().str() + ")");
   }
   Node longer = *present;
+  longer.history().clear();  // `succeeding` adds it
   longer.items().insert(longer.items().end(), extra.items().begin(), extra.items().end());
   longer.set_place(extra.place());
   base.set(key, succeeding(*present, std::move(longer)));
@@ -66,6 +67,7 @@ void remove(Node& base, const std::string& key, const Node& what, const Place& k
                       "'" + key + "-' removes items of a list (or, without a value, the key)");
   }
   Node shorter = *present;
+  shorter.history().clear();
   for (const Node& item : what.items()) {
     const auto equal = [&](const Node& other) { return same_value(item, other); };
     if (std::erase_if(shorter.items(), equal) == 0) {

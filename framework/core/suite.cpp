@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "framework/core/compose.h"
 #include "framework/core/text.h"
@@ -253,7 +254,10 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
               {experiment, seed, RunFolder::of(root_folder + "/" + suite.name, experiment, seed)});
         }
       } catch (const ConfigError& error) {
-        if (seen.insert(error.what()).second) problems.push_back(error.what());
+        std::istringstream lines(error.what());
+        for (std::string line; std::getline(lines, line);) {
+          if (seen.insert(line).second) problems.push_back(line);
+        }
       }
     }
   }

@@ -151,6 +151,12 @@ const PluginEntry& enter_once(const Candidate& plugin) {
   }
 }
 
+/// An error that has its place already: a model passes on what its attention found wrong.
+class PlacedError : public ConfigError {
+ public:
+  using ConfigError::ConfigError;
+};
+
 /// Builds a part; an option that the part finds wrong gets its place.
 template <class Build>
 auto build_part(const Part& part, Build&& build) {
@@ -161,9 +167,11 @@ auto build_part(const Part& part, Build&& build) {
     return built;
   } catch (const OptionError& error) {
     const Node* value = part.options.find(error.option());
-    throw ConfigError(value == nullptr ? part.place : value->place(), who + error.what());
+    throw PlacedError(value == nullptr ? part.place : value->place(), who + error.what());
+  } catch (const PlacedError&) {
+    throw;
   } catch (const ConfigError& error) {
-    throw ConfigError(part.place, who + error.what());
+    throw PlacedError(part.place, who + error.what());
   } catch (const Error&) {
     throw;  // names its own place already
   } catch (const std::exception& error) {

@@ -58,7 +58,7 @@ TEST_F(BadInput, ReportsEveryProblemAtOnceWithItsPlace) {
                 "schema: 1\nextends: tiny.yaml\n"
                 "modle: {dim: 3}\n"
                 "model: {dmi: 32, depth: deep}\n"
-                "train:\n  early_stop: true\n  epochs: 010\n  batch_size: 0\n"
+                "train:\n  bach_size: 8\n  epochs: 010\n  batch_size: 0\n"
                 "  schedule: {shape: cosin}\n"
                 "seeds: 3\n");
   expect_refused(
@@ -66,8 +66,9 @@ TEST_F(BadInput, ReportsEveryProblemAtOnceWithItsPlace) {
       "bad.yaml:3:1: unknown key 'modle' of an experiment; did you mean 'model'?\n"
       "bad.yaml:4:9: model: unknown key 'dmi' of model 'vit'; did you mean 'dim'?\n"
       "bad.yaml:4:25: model.depth: expected an integer, found deep\n"
-      "bad.yaml:6:3: train: unknown key 'early_stop' of train\n"
-      "bad.yaml:7:11: train.epochs: expected an integer, found 010; leading zeros are not allowed, "
+      "bad.yaml:6:3: train: unknown key 'bach_size' of train; did you mean 'batch_size'?\n"
+      "bad.yaml:7:11: train.epochs: expected an integer, found \"010\"; leading zeros are not "
+      "allowed, "
       "did you mean '10'?\n"
       "bad.yaml:8:15: train.batch_size: 0 is out of range; expected int >= 1\n"
       "bad.yaml:9:21: train.schedule.shape: 'cosin' is none of cosine, constant; did you mean "
@@ -82,8 +83,8 @@ TEST_F(BadInput, NamesTheArgumentThatIsWrong) {
 }
 
 TEST_F(BadInput, AsksForMandatoryValues) {
-  folder_.write("open.yaml", "schema: 1\nextends: tiny.yaml\nmodel: {dim: ???}\n");
-  expect_refused({"open.yaml"}, "open.yaml:3:14: model.dim: a value must be given here (int >= 0)");
+  folder_.write("open.yaml", "schema: 1\nextends: tiny.yaml\nmodel:\n  dim: ???\n");
+  expect_refused({"open.yaml"}, "open.yaml:4:8: model.dim: a value must be given here (int >= 0)");
   must({"run", "open.yaml", "model.dim=16", "--dry-run"});
 }
 

@@ -87,7 +87,7 @@ TEST_F(LightCommands, ConfigShowTellsWhereValuesCameFrom) {
       must({"config", "show", "tiny.yaml", "train.epochs=3", "--origins"}).out;
   EXPECT_THAT(origins, HasSubstr("argument 'train.epochs=3': train.epochs = 3\n"
                                  "    before, tiny.yaml:6:17: 2\n"));
-  EXPECT_THAT(origins, HasSubstr("tiny.yaml:2:40: model.dim = 16\n"));
+  EXPECT_THAT(origins, HasSubstr("tiny.yaml:2:39: model.dim = 16\n"));
 }
 
 TEST_F(LightCommands, ValidateSaysWhatIsSoundAndWhatIsNot) {
