@@ -6,7 +6,8 @@
 //   maps merge, lists and scalars replace
 //   key+: [x]                  appends to a list
 //   key-: [x]                  removes items from a list;  key-:  (nothing) removes the key
-//   use: name                  names a plugin; changing it drops the old one's options
+//   use: name                  names a plugin; changing it drops the old one's options;
+//                              where a name meets a map, `attention: quest` means {use: quest}
 //   a.b=value, a.b+=, a.b-=    the same on the command line, values in YAML
 //   ${a.b}, ${.sibling}        another value of the tree;  ${env:NAME,default}  the environment;
 //                              $${ stands for a plain ${

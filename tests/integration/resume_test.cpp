@@ -1,4 +1,5 @@
 // A run that is killed, stopped and resumed ends with exactly the numbers of one never disturbed.
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <iostream>
@@ -55,9 +56,9 @@ seeds: [5]
   }
   std::string run_of(const std::string& name) const { return run_folder(name + "/quest", 5); }
   /// What the run has recorded; empty before it begins.
-  std::string metrics_of(const std::string& name) const {
+  std::string metrics_of(const std::string& name, const std::string& attention = "quest") const {
     std::error_code error;
-    for (const auto& folder : fs::directory_iterator(at("runs/" + name + "/quest"), error)) {
+    for (const auto& folder : fs::directory_iterator(at("runs/" + name + "/" + attention), error)) {
       return file_text(folder.path().string() + "/metrics.jsonl");
     }
     return "";
@@ -120,8 +121,9 @@ TEST_F(Resume, EndsWithTheSameNumbersAfterKillsAtRandomMoments) {
   for (int sitting = 0; sitting < 6; ++sitting) {
     const Ended ended = disturb("killed", SIGKILL, random);
     kills += ended.signal == SIGKILL ? 1 : 0;
+    const std::string metrics = metrics_of("killed");
     std::cout << "sitting " << sitting << " ended after "
-              << metric_lines(run_of("killed"), "train").size() << " steps\n";
+              << std::count(metrics.begin(), metrics.end(), '\n') << " lines\n";
     if (ended.signal != SIGKILL) {  // it was at its end already
       EXPECT_EQ(ended.exit_code, 0) << ended.story();
     }
@@ -162,6 +164,30 @@ TEST_F(Resume, GoesOnInTheMiddleOfAnEpochWithCheckpointsFarApart) {
   }
   EXPECT_THAT(must(words).out, HasSubstr("resumes at step"));
   expect_same("seldom");
+}
+
+TEST_F(Resume, RecordsAnEvaluationThatWasInterruptedOnce) {
+  const Words words = {
+      "run",     "tiny.yaml", "train.epochs=1", "dataset.validation=8", "dataset.test=20000",
+      "--resume"};
+  {
+    Process process(invocation(words));
+    ASSERT_TRUE(wait_for([&] {
+      const std::string metrics = metrics_of("tiny", "standard");
+      return std::count(metrics.begin(), metrics.end(), '\n') == 4;
+    }));
+    // The eight validation images take no time, the test images more than this.
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    process.send(SIGINT);
+    const Ended ended = process.wait();
+    ASSERT_EQ(ended.exit_code, 130) << ended.story();
+  }
+  must(words);
+  const std::string folder = run_folder("tiny/standard");
+  EXPECT_EQ(metric_lines(folder, "train").size(), 4U);
+  EXPECT_EQ(metric_lines(folder, "validation").size(), 1U);
+  EXPECT_EQ(metric_lines(folder, "test").size(), 1U);
+  EXPECT_EQ(status_of(folder).at("state"), "done");
 }
 
 TEST_F(Resume, DoesNothingToARunThatIsDone) {

@@ -121,7 +121,6 @@ TEST_F(SuiteTest, ReportsItsOwnProblemsAndThoseOfItsCellsOnce) {
       "s.yaml:3:6: set: expected a map of what to change in every experiment, found 5\n"
       "s.yaml:4:7: name: expected a word without slashes\n"
       "bad.yaml:2:9: model: unknown key 'dmi' of model 'vit'; did you mean 'dim'?\n"
-
       "s.yaml:5:37: attention: there is no attention 'qest'; did you mean 'quest'? (attnlab "
       "list --explain shows where was looked)");
 }

@@ -337,9 +337,17 @@ TEST(BrokenPlugin, OfANameThatIsTakenIsRefusedAndSoIsTheOther) {
   const TempFolder folder;
   const std::string quest = tree().plugins() + "/attention/quest.so";
   const std::string copy = folder.write("anything.so", read_text(quest));
-  expect_refused_unloaded(copy, "quest",
-                          "attention 'quest' is provided by more than one file: " + copy + " and " +
-                              quest + "; remove or rename one of them");
+  const std::string reason = ": attention 'quest' is provided by more than one file: " + copy +
+                             " and " + quest + "; remove or rename one of them";
+  Registry registry(catalogue_with(folder.path()));
+  std::vector<std::string> refused;
+  for (const Candidate& candidate : registry.catalogue().candidates()) {
+    if (!candidate.refused.empty()) refused.push_back(candidate.refused);
+  }
+  EXPECT_THAT(refused, ::testing::ElementsAre(copy + reason, quest + reason));
+  EXPECT_THAT(message_of<PluginError>([&] { registry.load(Kind::attention, "quest"); }),
+              EndsWith(reason));
+  expect_standard_works(registry);
 }
 
 TEST(BrokenPlugin, WhoseFactoryThrowsIsBlamed) {
