@@ -80,7 +80,7 @@ wrong_alternatives() {
 }
 
 install_packages() {
-  local fetch="no network, or a stale or unreachable mirror? See /etc/apt/sources.list*; then repeat"
+  local fetch="no network, or an unreachable mirror? See /etc/apt/sources.list*; then repeat"
   # Fresh lists before every installation: a mirror no longer has the files of stale ones.
   say "updating apt's package lists"
   as_root "$fetch: apt-get update" apt-get update

@@ -18,6 +18,10 @@ mark_as_advanced(LibTorch_INCLUDE_DIR LibTorch_API_INCLUDE_DIR LibTorch_LIBRARY
 
 if(LibTorch_API_INCLUDE_DIR)
   file(READ ${LibTorch_API_INCLUDE_DIR}/torch/version.h _version)
+  set(_numbers_file ${LibTorch_INCLUDE_DIR}/torch/headeronly/version.h)
+  if(EXISTS ${_numbers_file})  # newer releases keep the numbers there
+    file(READ ${_numbers_file} _version)
+  endif()
   foreach(_part MAJOR MINOR PATCH)
     string(REGEX MATCH "TORCH_VERSION_${_part} +([0-9]+)" _ "${_version}")
     list(APPEND _numbers ${CMAKE_MATCH_1})

@@ -276,7 +276,7 @@ class Interpolator {
       if (reference.find("${") != std::string::npos) {
         throw ConfigError(node.place(), "a reference cannot stand inside another, as in " + text);
       }
-      const Node value = look_up(reference, node, path);
+      Node value = look_up(reference, node, path);
       if (start == 0 && end + 1 == text.size()) return value;
       if (!value.is_scalar()) {
         throw ConfigError(node.place(), text.substr(start, end + 1 - start) +

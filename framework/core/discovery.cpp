@@ -47,7 +47,7 @@ Installation Installation::of_this_program() {
   // Programs stand in bin/ (tests below it too): the nearest ancestor that has the library.
   for (fs::path folder = program.parent_path(); folder.has_relative_path();
        folder = folder.parent_path()) {
-    const Installation candidate{folder.string()};
+    Installation candidate{folder.string()};
     if (fs::exists(candidate.library(), error)) return candidate;
   }
   throw Error(program.string() + ": cannot find lib/libattnlab.so beside this program's folder; " +

@@ -1,6 +1,7 @@
 // Reads one section of an ELF shared library from the file, without loading any code.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "framework/core/error.h"

@@ -24,11 +24,11 @@ const std::vector<std::string> kKeys = {"schema",      "name",  "baseline", "att
 const std::vector<std::string> kColumns = {"accuracy", "top5", "nll", "train_loss",
                                            "examples_per_second"};
 
-const Node& list_of(const Node& root, const std::string& key) {
+const Node& list_of(const Node& root, const char* key) {
   const Node* list = root.find(key);
   if (list == nullptr || !list->is_list() || list->items().empty()) {
     throw ConfigError(list == nullptr ? root.place() : list->place(),
-                      "a suite needs '" + key + ": [...]' with at least one item");
+                      std::string("a suite needs '") + key + ": [...]' with at least one item");
   }
   return *list;
 }

@@ -76,10 +76,10 @@ std::string duration(double seconds) {
   } else if (seconds < 59.5) {
     std::snprintf(text, sizeof text, "%.0f s", seconds);
   } else if (seconds < 3599.5) {
-    const int whole = static_cast<int>(seconds + 0.5);
-    std::snprintf(text, sizeof text, "%d min %02d s", whole / 60, whole % 60);
+    const long whole = std::lround(seconds);
+    std::snprintf(text, sizeof text, "%ld min %02ld s", whole / 60, whole % 60);
   } else {
-    const long minutes = static_cast<long>(seconds / 60 + 0.5);
+    const long minutes = std::lround(seconds / 60);
     std::snprintf(text, sizeof text, "%ld h %02ld min", minutes / 60, minutes % 60);
   }
   return text;

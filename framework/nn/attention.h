@@ -56,12 +56,12 @@ struct AttentionTraits {
 
 /// What a layer knows about itself when it asks for its attention.
 struct AttentionShape {
-  std::int64_t heads = 1;     ///< H
-  std::int64_t head_dim = 0;  ///< D, channels of a query and of a key
-  std::int64_t value_dim = 0; ///< Dv, channels of a value; 0 means D
-  std::int64_t layer = 0;     ///< index of the layer among those that share a ForwardState
-  std::int64_t layers = 1;    ///< how many there are
-  double dropout = 0.0;       ///< probability of dropping a weight in training
+  std::int64_t heads = 1;      ///< H
+  std::int64_t head_dim = 0;   ///< D, channels of a query and of a key
+  std::int64_t value_dim = 0;  ///< Dv, channels of a value; 0 means D
+  std::int64_t layer = 0;      ///< index of the layer among those that share a ForwardState
+  std::int64_t layers = 1;     ///< how many there are
+  double dropout = 0.0;        ///< probability of dropping a weight in training
 
   std::int64_t values() const { return value_dim == 0 ? head_dim : value_dim; }
 };

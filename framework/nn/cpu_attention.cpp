@@ -72,7 +72,7 @@ Tensor group_rows(const Tensor& kept, const Sizes& sizes, std::int64_t first, st
 Tensor attend_heads(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& hidden,
                     double scale, const Tensor& weights) {
   const Sizes sizes(q, k, v);
-  const Tensor out = empty_by_token(q, q.size(2), v.size(3));
+  Tensor out = empty_by_token(q, q.size(2), v.size(3));
   sizes.each_group([&](std::int64_t first, std::int64_t last) {
     Tensor rows = group_rows(weights, sizes, first, last, q);
     for (std::int64_t i = first; i < last; ++i) {

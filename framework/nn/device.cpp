@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <sched.h>
 
+#include <cstdlib>
 #include <thread>
 
 namespace attnlab {
@@ -18,6 +19,15 @@ std::int64_t available_cores() {
 
 void use_threads(std::int64_t threads) {
   at::set_num_threads(static_cast<int>(threads == 0 ? available_cores() : threads));
+}
+
+void use_widest_vectors() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    ::setenv("ATEN_CPU_CAPABILITY", "avx512", 0);
+  }
+#endif
 }
 
 void keep_freed_memory() {

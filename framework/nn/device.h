@@ -14,6 +14,10 @@ std::int64_t available_cores();
 /// Sets LibTorch's threads; 0 means all available cores. (Some builds of LibTorch start with one.)
 void use_threads(std::int64_t threads);
 
+/// Lets LibTorch use AVX-512 where the processor has it (releases before 2.x stop at AVX2 unless
+/// told). Call it before the first tensor operation; ATEN_CPU_CAPABILITY in the environment wins.
+void use_widest_vectors();
+
 /// Makes malloc keep what is freed instead of giving it back to the system. A training step frees
 /// and asks for the same large blocks over and over; with glibc's defaults each one is mapped anew
 /// and its pages are cleared again. Call it before anything is allocated; for whole programs.

@@ -24,6 +24,7 @@ const std::atomic<bool>& stop_requested() { return stop; }
 
 extern "C" [[gnu::visibility("default")]] int attnlab_engine(const std::string& command,
                                                              const attnlab::Words& words) {
+  attnlab::use_widest_vectors();
   attnlab::keep_freed_memory();
   std::signal(SIGINT, attnlab::on_signal);
   std::signal(SIGTERM, attnlab::on_signal);

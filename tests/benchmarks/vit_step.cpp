@@ -89,6 +89,7 @@ class Step {
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
+  attnlab::use_widest_vectors();
   attnlab::use_threads(options.threads);
   attnlab::keep_freed_memory();
   at::manual_seed(0);

@@ -212,7 +212,7 @@ def compare(best, challenger, threads):
 
 
 def tune(threads):
-    """Keeps a change where it is faster by 1 % and in all rounds but one at most: more than noise."""
+    """Keeps a change that is faster by 1 %, and in all rounds but one at most."""
     best = dict(BASE)
     for key, values in CANDIDATES:
         start = best

@@ -79,8 +79,8 @@ inside() {
       mount -o remount,bind,ro "$root/srv/attnlab-data"
       variables=(ATTNLAB_DATA=/srv/attnlab-data)
     fi
-    exec chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin \
-      HOME=/root LC_ALL=C.UTF-8 TERM="${TERM:-dumb}" "${variables[@]}" \
+    exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/sbin:/usr/bin:/bin HOME=/root \
+      LC_ALL=C.UTF-8 TERM="${TERM:-dumb}" "${variables[@]}" \
       sh -c "cd /src/attnlab && exec \"\$@\"" sh "$@"
   ' bash "$root" "${ATTNLAB_DATA:-}" "$@"
 }
@@ -107,7 +107,7 @@ command=("$@")
 ((${#command[@]} > 0)) || command=(make test TESTS=fast)
 ((EUID == 0)) || die "needs root for chroot and mounts: sudo tests/compat/compat.sh $release"
 for tool in debootstrap unshare git; do
-  command -v "$tool" >/dev/null || die "$tool is missing: apt-get install debootstrap util-linux git"
+  command -v "$tool" >/dev/null || die "$tool is missing. As root: apt-get install debootstrap git"
 done
 
 source=$(cd "$(dirname "$0")/../.." && pwd)

@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "framework/core/files.h"
-#include "tests/integration/workplace.h"
+#include "tests/integration/workspace.h"
 
 namespace attnlab::testing {
 namespace {
@@ -13,7 +13,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class BrokenPlugins : public Workplace {
+class BrokenPlugins : public Workspace {
  protected:
   /// Beside those of the build: a file that is no library, one cut short, one of another host.
   void SetUp() override {

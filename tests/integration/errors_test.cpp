@@ -2,7 +2,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "tests/integration/workplace.h"
+#include "tests/integration/workspace.h"
 #include "tests/support/data_files.h"
 
 namespace attnlab::testing {
@@ -13,7 +13,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class BadInput : public Workplace {
+class BadInput : public Workspace {
  protected:
   /// `run` refuses with exit code 2 and exactly this, and leaves nothing behind.
   void expect_refused(const Words& words, const std::string& message) {
@@ -169,7 +169,7 @@ TEST_F(BadInput, NeedsResumeForARunThatWasBegun) {
   EXPECT_THAT(frozen.err, HasSubstr("a run's configuration is frozen"));
 }
 
-class FullDisk : public Workplace {};
+class FullDisk : public Workspace {};
 
 TEST_F(FullDisk, FailsTheRunAndLeavesTheEarlierCheckpointAsItWas) {
   const Words words = {"run", "tiny.yaml", "dataset.train=480", "train.epochs=1",

@@ -1,5 +1,5 @@
 // list, describe, validate, config show: from manifests alone, without LibTorch.
-#include "tests/integration/workplace.h"
+#include "tests/integration/workspace.h"
 
 namespace attnlab::testing {
 namespace {
@@ -8,7 +8,7 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class LightCommands : public Workplace {};
+class LightCommands : public Workspace {};
 
 TEST_F(LightCommands, OpenNoLibTorch) {
   const Environment watch = {{"LD_DEBUG", "files"}};

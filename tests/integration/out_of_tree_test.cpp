@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "tests/integration/workplace.h"
+#include "tests/integration/workspace.h"
 
 namespace attnlab::testing {
 namespace {
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 /// Installs attnlab and builds the sample once for all tests of this file.
-class OutOfTree : public Workplace {
+class OutOfTree : public Workspace {
  protected:
   static void SetUpTestSuite() {
     shared_ = new TempFolder();

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "framework/core/random.h"
-#include "tests/integration/workplace.h"
+#include "tests/integration/workspace.h"
 
 namespace attnlab::testing {
 namespace {
@@ -19,7 +19,7 @@ using ::testing::IsEmpty;
 
 /// Everything on that draws random numbers or keeps state: dropout of three kinds, crops and flips,
 /// held-out validation images, accumulation, clipping, warm-up, two loader threads.
-class Resume : public Workplace {
+class Resume : public Workspace {
  protected:
   Resume() {
     write_records("data/data_batch_1.bin", 120, 1);
@@ -88,11 +88,12 @@ seeds: [5]
     EXPECT_THAT(files_like(".tmp"), IsEmpty());
   }
 
-  /// Sends a signal once the run has recorded a random share of what is still to come, or sooner.
+  /// Sends a signal at a random moment in the next third of what is still to come.
   Ended disturb(const std::string& name, int signal, std::mt19937_64& random) {
     const std::size_t all = metrics_of("undisturbed").size();
     const std::size_t begun = std::min(metrics_of(name).size(), all - 1);
-    const std::size_t aim = std::uniform_int_distribution<std::size_t>(begun, all - 1)(random);
+    const std::size_t aim =
+        std::uniform_int_distribution<std::size_t>(begun, begun + (all - begun) / 3)(random);
     Process process(invocation(command(name)));
     EXPECT_TRUE(wait_for([&] { return !process.running() || metrics_of(name).size() > aim; }));
     // Anywhere in the step, the checkpoint or the evaluation that follows.

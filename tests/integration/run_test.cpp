@@ -1,7 +1,7 @@
 // Runs: what they record, divergence as a result, the same weights and data under every attention.
 #include <set>
 
-#include "tests/integration/workplace.h"
+#include "tests/integration/workspace.h"
 
 namespace attnlab::testing {
 namespace {
@@ -9,7 +9,7 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-class Run : public Workplace {
+class Run : public Workspace {
  protected:
   std::vector<double> losses(const std::string& below, int seed = 0) const {
     std::vector<double> all;

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "tests/integration/workplace.h"
+#include "tests/integration/workspace.h"
 
 namespace attnlab::testing {
 namespace {
@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class SuiteCommand : public Workplace {
+class SuiteCommand : public Workspace {
  protected:
   void write_suite(const std::string& attentions, const std::string& more = "") const {
     folder_.write("pair.yaml", "schema: 1\nattentions: " + attentions +

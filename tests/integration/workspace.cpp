@@ -1,4 +1,4 @@
-#include "tests/integration/workplace.h"
+#include "tests/integration/workspace.h"
 
 #include <cstring>
 #include <filesystem>
@@ -63,7 +63,7 @@ std::vector<json> metric_lines(const std::string& run_folder, const std::string&
   return lines;
 }
 
-Workplace::Workplace() {
+Workspace::Workspace() {
   folder_.write("tiny.yaml", R"(schema: 1
 model: {use: vit, patch_size: 7, dim: 16, depth: 1, heads: 2}
 attention: {use: standard}
@@ -73,23 +73,23 @@ train: {epochs: 2, batch_size: 16, log_every: 1, threads: 1}
 )");
 }
 
-Invocation Workplace::invocation(Words words, Environment environment) const {
+Invocation Workspace::invocation(Words words, Environment environment) const {
   words.insert(words.begin(), build_tree() + "/bin/attnlab");
   return {
       .words = std::move(words), .folder = folder_.path(), .environment = std::move(environment)};
 }
 
-Ended Workplace::attnlab(Words words, Environment environment) const {
+Ended Workspace::attnlab(Words words, Environment environment) const {
   return run(invocation(std::move(words), std::move(environment)));
 }
 
-Ended Workplace::must(Words words, Environment environment) const {
+Ended Workspace::must(Words words, Environment environment) const {
   const Ended ended = attnlab(std::move(words), std::move(environment));
   EXPECT_EQ(ended.exit_code, 0) << ended.story();
   return ended;
 }
 
-std::string Workplace::run_folder(const std::string& below, int seed) const {
+std::string Workspace::run_folder(const std::string& below, int seed) const {
   const std::string prefix = std::to_string(seed) + "-";
   std::vector<std::string> found;
   std::error_code error;
@@ -100,9 +100,9 @@ std::string Workplace::run_folder(const std::string& below, int seed) const {
   return found.empty() ? at("runs/" + below + "/none") : found.front();
 }
 
-bool Workplace::exists(const std::string& name) const { return fs::exists(at(name)); }
+bool Workspace::exists(const std::string& name) const { return fs::exists(at(name)); }
 
-std::vector<std::string> Workplace::files_like(const std::string& part) const {
+std::vector<std::string> Workspace::files_like(const std::string& part) const {
   std::vector<std::string> found;
   for (const auto& entry : fs::recursive_directory_iterator(folder_.path())) {
     const std::string name = entry.path().filename();

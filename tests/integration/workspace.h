@@ -36,9 +36,9 @@ std::vector<nlohmann::json> metric_lines(const std::string& run_folder,
 
 /// Tests in a fresh folder that holds `tiny.yaml`: a ViT of 6 000 parameters on made-up images, two
 /// epochs of four steps.
-class Workplace : public ::testing::Test {
+class Workspace : public ::testing::Test {
  protected:
-  Workplace();
+  Workspace();
 
   /// The program with these words, in this folder.
   Invocation invocation(Words words, Environment environment = {}) const;
