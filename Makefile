@@ -51,7 +51,7 @@ debug:  ## Build without optimisation, with assertions
 
 asan:  ## Build with address and undefined-behaviour checks, run the fast tests
 	cmake --preset asan -DATTNLAB_TESTS=ON
-	cmake --build --preset asan --parallel $(JOBS)
+	cmake --build --preset asan --parallel $(JOBS) --target attnlab_fast_tests
 	ctest --preset asan --label-regex '^fast$$'
 
 format:  ## Format every source file in place
