@@ -13,8 +13,8 @@
 //   model:     Class(const Options&, const ModelSetup&)
 //   dataset:   Class(const Options&, const DatasetSetup&)
 //   task:      Class(const Options&, const TaskSetup&)
-// An attention states its traits as `static constexpr AttentionTraits kTraits`. Models, datasets and
-// tasks list under `.takes` and `.gives` the fields and outputs they need and provide ("image",
+// An attention states its traits as `static constexpr AttentionTraits kTraits`. Models, datasets
+// and tasks list under `.takes` and `.gives` the fields and outputs they need and provide ("image",
 // "class", "logits"), and models under `.needs` the attention traits they rely on, so that a
 // mismatch is found before anything runs.
 #pragma once
