@@ -132,6 +132,13 @@ void check_visibility(const AttentionInput& in) {
            "[B, Lk] = " + shape_text({in.batch(), in.key_count()}) + " bool, true = a real key",
            valid);
   }
+  const Tensor& asking = visible.query_valid;
+  if (asking.defined() &&
+      (asking.scalar_type() != at::kBool || !has_shape(asking, {in.batch(), in.query_count()}))) {
+    refuse("visible.query_valid",
+           "[B, Lq] = " + shape_text({in.batch(), in.query_count()}) + " bool, true = a real query",
+           asking);
+  }
   const std::int64_t logits[] = {in.batch(), in.heads(), in.query_count(), in.key_count()};
   const Tensor& pairs = visible.pairs;
   if (pairs.defined() && (pairs.scalar_type() != at::kBool || !broadcasts(pairs, logits))) {
@@ -171,8 +178,9 @@ void check_traits(const AttentionInput& in, const AttentionTraits& has,
   need(visible.causal, has.causal, "causal", "the input sets visible.causal");
   need(visible.window != 0, has.window, "window", "the input sets visible.window");
   need(visible.pairs.defined(), has.pair_mask, "pair_mask", "the input gives visible.pairs");
-  need(visible.key_valid.defined(), has.key_padding, "key_padding",
-       "the input gives visible.key_valid");
+  need(visible.key_valid.defined(), has.padding, "padding", "the input gives visible.key_valid");
+  need(visible.query_valid.defined(), has.padding, "padding",
+       "the input gives visible.query_valid");
   need(visible.ragged(), has.ragged, "ragged", "the input gives visible.query_offsets");
   need(in.values_from_elsewhere, has.different_source, "different_source",
        "the input's values come from another sequence than its keys");
@@ -191,7 +199,10 @@ Tensor Attention::forward(const AttentionInput& input, AttentionContext& context
   check_visibility(input);
   check_bias_and_positions(input);
   check_traits(input, traits_, *this);
-  return attend(input, context);
+  const Tensor out = attend(input, context);
+  const Tensor& asking = input.visible.query_valid;
+  if (!asking.defined()) return out;
+  return out.masked_fill(asking.logical_not().unsqueeze(1).unsqueeze(-1), 0);
 }
 
 }  // namespace attnlab

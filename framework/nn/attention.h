@@ -26,17 +26,18 @@ struct AttentionTraits {
   bool causal = false;              ///< Visibility::causal
   bool window = false;              ///< Visibility::window
   bool pair_mask = false;           ///< Visibility::pairs
-  bool key_padding = false;         ///< Visibility::key_valid
+  bool padding = false;             ///< Visibility::key_valid and query_valid
   bool ragged = false;              ///< Visibility::query_offsets and key_offsets
   bool different_lengths = false;   ///< Lq != Lk
   bool different_source = false;    ///< AttentionInput::values_from_elsewhere
   bool relative_positions = false;  ///< AttentionInput::relative
+  bool second_order = false;        ///< gradients of gradients are right, for all inputs above
   bool linear_cost = false;         ///< cost grows with Lq + Lk, not with Lq * Lk
 
   bool operator==(const AttentionTraits&) const = default;
   /// Every input that the contract knows, at quadratic cost: what `DotProductAttention` gives.
   static constexpr AttentionTraits all_quadratic() {
-    return {true, true, true, true, true, true, true, true, true, false};
+    return {true, true, true, true, true, true, true, true, true, true, false};
   }
   /// Calls visit(name, value) for each trait; the names are those of manifests and messages.
   template <class Visit>
@@ -45,11 +46,12 @@ struct AttentionTraits {
     visit("causal", causal);
     visit("window", window);
     visit("pair_mask", pair_mask);
-    visit("key_padding", key_padding);
+    visit("padding", padding);
     visit("ragged", ragged);
     visit("different_lengths", different_lengths);
     visit("different_source", different_source);
     visit("relative_positions", relative_positions);
+    visit("second_order", second_order);
     visit("linear_cost", linear_cost);
   }
 };
@@ -75,6 +77,9 @@ struct Visibility {
   std::int64_t window = 0;
   /// [B, Lk] bool, true = a real key, false = padding.
   Tensor key_valid;
+  /// [B, Lq] bool, true = a real query, false = padding. A query of padding gives zeros and has no
+  /// part in what other queries give (it matters where rows are coupled, as in Sinkhorn's).
+  Tensor query_valid;
   /// bool, broadcastable to [B, H, Lq, Lk], true = may see.
   Tensor pairs;
   /// Ragged batches: B is 1, sequences lie end to end, and query s of sequence t sees keys of
@@ -136,6 +141,9 @@ struct AttentionTrace {
   bool norms = false;
   bool entropy = false;
   std::vector<LayerTrace> layers;
+  /// Takes each layer's record as it comes, so that a deep model's logits need not all be held at
+  /// once; empty: records gather in `layers`.
+  std::function<void(const LayerTrace&)> on_layer;
 };
 
 /// State that the layers of one forward pass share, keyed by type: a plugin keeps what it needs
@@ -168,7 +176,7 @@ class Attention : public torch::nn::Module {
       : shape_(shape), traits_(traits) {}
 
   /// Checks the input against the contract and the traits, then attends.
-  /// A query that sees no key gives zeros.
+  /// A query that sees no key, or is padding, gives zeros.
   /// @returns [B, H, Lq, Dv], dtype and device of the values.
   /// @throws ShapeError, TraitError.
   Tensor forward(const AttentionInput& input, AttentionContext& context);

@@ -119,20 +119,6 @@ std::array<Tensor, 3> differentiate_heads(const Tensor& q, const Tensor& k, cons
   return {dq, dk, dv};
 }
 
-/// The same gradients as operations that autograd can follow, for gradients of gradients.
-std::array<Tensor, 3> differentiate_composed(const Tensor& q, const Tensor& k, const Tensor& v,
-                                             const Tensor& hidden, const Tensor& grad,
-                                             double scale) {
-  Tensor logits = at::matmul(q, k.transpose(-2, -1)) * scale;
-  if (hidden.defined()) logits = logits.masked_fill(hidden, kHidden);
-  Tensor p = logits.softmax(-1);
-  if (hidden.defined()) p = p.masked_fill(hidden, 0);
-  const Tensor dp = at::matmul(grad, v.transpose(-2, -1));
-  const Tensor dl = p * (dp - (dp * p).sum(-1, true)) * scale;
-  return {at::matmul(dl, k), at::matmul(dl.transpose(-2, -1), q),
-          at::matmul(p.transpose(-2, -1), grad)};
-}
-
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
@@ -158,7 +144,7 @@ struct HeadwiseSoftmax : public torch::autograd::Function<HeadwiseSoftmax> {
     const double scale = context->saved_data["scale"].toDouble();
     const auto [dq, dk, dv] =
         at::GradMode::is_enabled()  // the caller asked for a graph of this backward pass
-            ? differentiate_composed(q, k, v, saved[4], grad, scale)
+            ? composed_softmax_gradients(q, k, v, saved[4], grad, scale)
             : differentiate_heads(rows_dense(q), rows_dense(k), rows_dense(v), saved[3],
                                   rows_dense(grad), scale);
     return {dq, dk, dv, Tensor(), Tensor()};
@@ -166,6 +152,19 @@ struct HeadwiseSoftmax : public torch::autograd::Function<HeadwiseSoftmax> {
 };
 
 }  // namespace
+
+std::array<Tensor, 3> composed_softmax_gradients(const Tensor& q, const Tensor& k, const Tensor& v,
+                                                 const Tensor& hidden, const Tensor& grad,
+                                                 double scale) {
+  Tensor logits = at::matmul(q, k.transpose(-2, -1)) * scale;
+  if (hidden.defined()) logits = logits.masked_fill(hidden, kHidden);
+  Tensor p = logits.softmax(-1);
+  if (hidden.defined()) p = p.masked_fill(hidden, 0);
+  const Tensor dp = at::matmul(grad, v.transpose(-2, -1));
+  const Tensor dl = p * (dp - (dp * p).sum(-1, true)) * scale;
+  return {at::matmul(dl, k), at::matmul(dl.transpose(-2, -1), q),
+          at::matmul(p.transpose(-2, -1), grad)};
+}
 
 bool cpu_softmax_attention_takes(const Tensor& queries, const Tensor& keys, const Tensor& values) {
   const at::ScalarType dtype = queries.scalar_type();

@@ -9,6 +9,8 @@
 // gradients flow, O(Lq Lk) a thread otherwise.
 #pragma once
 
+#include <array>
+
 #include "framework/nn/tensor.h"
 
 namespace attnlab {
@@ -25,5 +27,13 @@ bool cpu_softmax_attention_takes(const Tensor& queries, const Tensor& keys, cons
 /// operations).
 Tensor cpu_softmax_attention(const Tensor& queries, const Tensor& keys, const Tensor& values,
                              const Tensor& visible, double scale);
+
+/// The gradients of softmax attention's queries, keys and values, as operations that autograd can
+/// follow: what kernels use for gradients of gradients.
+/// @param hidden  bool, broadcastable to [B, H, Lq, Lk], true = may not see; undefined = all may.
+/// @param grad    [B, H, Lq, Dv], of the output.
+std::array<Tensor, 3> composed_softmax_gradients(const Tensor& queries, const Tensor& keys,
+                                                 const Tensor& values, const Tensor& hidden,
+                                                 const Tensor& grad, double scale);
 
 }  // namespace attnlab

@@ -1,41 +1,15 @@
-// Dot-product attention: see the header. This file is the one place where kernels are chosen.
-//
-//   explicit  matmul, normaliser, matmul: every feature of the contract, any dtype, gradients of
-//             any order. Materialises [B, H, Lq, Lk].
-//   fused     softmax without bias on the logits, relative positions, dropout or trace: LibTorch's
-//             scaled_dot_product_attention where it can take a scale (2.1 on; differentiable once,
-//             and not for rows that may see nothing), else on the CPU `cpu_softmax_attention`
-//             (differentiable any number of times).
-//
-// The environment variable ATTNLAB_ATTENTION_KERNEL=explicit|fused overrides the choice: "explicit"
-// never fuses; "fused" is an error where the fused kernel cannot serve.
+// Dot-product attention: see the header. Kernels are chosen here and nowhere else.
 #include "framework/nn/dot_product_attention.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 
+#include "framework/nn/attention_kernel.h"
 #include "framework/nn/cpu_attention.h"
-#include "framework/nn/torch_compat.h"
 
 namespace attnlab {
 namespace {
-
-enum class Kernel { automatic, explicit_only, fused_only };
-
-Kernel kernel_choice() {
-  static const Kernel choice = [] {
-    const char* value = std::getenv("ATTNLAB_ATTENTION_KERNEL");
-    const std::string text = value == nullptr ? "" : value;
-    if (text.empty()) return Kernel::automatic;
-    if (text == "explicit") return Kernel::explicit_only;
-    if (text == "fused") return Kernel::fused_only;
-    throw ConfigError("environment variable ATTNLAB_ATTENTION_KERNEL is '" + text +
-                      "'; it must be explicit or fused, or not be set");
-  }();
-  return choice;
-}
 
 /// The lowest finite number of a dtype: hides a pair, yet a row of them still has a softmax.
 double lowest(at::ScalarType dtype) {
@@ -49,12 +23,6 @@ double lowest(at::ScalarType dtype) {
     default:
       return std::numeric_limits<float>::lowest();
   }
-}
-
-/// Whether a query may exist that sees no key.
-bool rows_may_be_empty(const Visibility& visible, std::int64_t queries, std::int64_t keys) {
-  if (visible.key_valid.defined() || visible.pairs.defined()) return true;
-  return (visible.causal || visible.window > 0) && queries > keys;
 }
 
 /// @param logits  written over where pairs are hidden.
@@ -95,50 +63,53 @@ void record(const AttentionInput& input, AttentionContext& context, const Tensor
     layer.query_norms = input.queries.detach().norm(2, -1);
     layer.key_norms = input.keys.detach().norm(2, -1);
   }
-  context.trace->layers.push_back(std::move(layer));
+  if (asked.on_layer) {
+    asked.on_layer(layer);
+  } else {
+    context.trace->layers.push_back(std::move(layer));
+  }
 }
 
-/// Why the fused kernels cannot serve; null when they can.
-const char* fusing_forbidden_by(const AttentionInput& input, const AttentionContext& context,
-                                Normaliser normaliser, bool drops) {
-  if (normaliser != Normaliser::softmax) return "the attention has its own normaliser";
+/// Why weights are needed one by one; null when they are not.
+const char* weights_needed_by(const AttentionInput& input, const AttentionContext& context,
+                              bool drops) {
   if (context.trace != nullptr) return "a trace is recorded";
   if (input.bias.defined()) return "the logits have a bias";
   if (input.relative.defined()) return "positions are relative";
   if (drops) return "weights are dropped out";
-  const Visibility& visible = input.visible;
-  const bool by_libtorch = compat::kHasFusedAttention &&
-                           !rows_may_be_empty(visible, input.query_count(), input.key_count());
-  if (by_libtorch || cpu_softmax_attention_takes(input.queries, input.keys, input.values)) {
-    return nullptr;
-  }
-  return "this LibTorch has no fused kernel for this device, dtype or mask";
+  return nullptr;
 }
 
-bool use_fused(const AttentionInput& input, const AttentionContext& context, Normaliser normaliser,
-               bool drops) {
-  const Kernel choice = kernel_choice();
-  if (choice == Kernel::explicit_only) return false;
-  const char* obstacle = fusing_forbidden_by(input, context, normaliser, drops);
-  if (obstacle != nullptr && choice == Kernel::fused_only) {
-    throw ConfigError(std::string("ATTNLAB_ATTENTION_KERNEL is 'fused', but ") + obstacle +
-                      "; unset it, or set it to explicit");
+/// Why a kernel that knows softmax alone cannot serve; null when it can.
+const char* obstacle_to(AttentionKernel kernel, const AttentionInput& input) {
+  if (kernel == AttentionKernel::headwise) {
+    return cpu_softmax_attention_takes(input.queries, input.keys, input.values)
+               ? nullptr
+               : "it takes float32 and float64 on the CPU alone";
   }
-  return obstacle == nullptr;
+  return fused_attention_serves(input) ? nullptr
+                                       : "this LibTorch has none, or a query may see no key";
 }
 
-/// @param queries, keys  mapped.
-Tensor fused(const Tensor& queries, const Tensor& keys, const AttentionInput& input, double scale) {
-  const Visibility& visible = input.visible;
-  const std::int64_t rows = input.query_count(), columns = input.key_count();
-  if (compat::kHasFusedAttention && !rows_may_be_empty(visible, rows, columns)) {
-    // LibTorch aligns the first query with the first key; the contract aligns the last ones.
-    const bool causal = visible.causal && visible.window == 0 && rows == columns;
-    const Tensor mask = causal ? Tensor() : visible_pairs(visible, rows, columns, keys.device());
-    return compat::fused_attention(queries, keys, input.values, mask, 0, causal, scale);
+/// The order of preference among the kernels of softmax.
+constexpr AttentionKernel kSoftmaxKernels[] = {AttentionKernel::headwise, AttentionKernel::fused};
+
+[[noreturn]] void refuse_kernel(AttentionKernel kernel, const std::string& obstacle) {
+  throw ConfigError(std::string("the attention kernel '") + name_of(kernel) +
+                    "' was asked for (ATTNLAB_ATTENTION_KERNEL), but " + obstacle +
+                    "; unset it, or set it to explicit");
+}
+
+/// The first kernel of softmax that is wanted and serves; `explicit_form` when there is none.
+AttentionKernel softmax_kernel(const AttentionInput& input) {
+  const AttentionKernel wanted = attention_kernel();
+  for (const AttentionKernel kernel : kSoftmaxKernels) {
+    if (wanted != AttentionKernel::automatic && wanted != kernel) continue;
+    const char* obstacle = obstacle_to(kernel, input);
+    if (obstacle == nullptr) return kernel;
+    if (wanted == kernel) refuse_kernel(kernel, obstacle);
   }
-  return cpu_softmax_attention(queries, keys, input.values,
-                               visible_pairs(visible, rows, columns, keys.device()), scale);
+  return AttentionKernel::explicit_form;
 }
 
 /// The slice [begin, begin + length) of a dimension (from the end, -1 the last), or all of one that
@@ -146,6 +117,13 @@ Tensor fused(const Tensor& queries, const Tensor& keys, const AttentionInput& in
 Tensor part(const Tensor& x, std::int64_t dim, std::int64_t begin, std::int64_t length) {
   if (!x.defined() || x.dim() < -dim || x.size(dim) == 1) return x;
   return x.narrow(dim, begin, length);
+}
+
+/// `visible`, and padding queries see nothing.
+Tensor without_padding_queries(const Tensor& visible, const Tensor& query_valid) {
+  if (!query_valid.defined()) return visible;
+  const Tensor rows = query_valid.unsqueeze(1).unsqueeze(-1);
+  return visible.defined() ? visible.logical_and(rows) : rows;
 }
 
 /// The input of one sequence of a ragged batch: queries [q, q + rows), keys [k, k + columns).
@@ -157,6 +135,7 @@ AttentionInput segment(const AttentionInput& all, std::int64_t q, std::int64_t r
   one.values = all.values.narrow(2, k, columns);
   one.visible.query_offsets = one.visible.key_offsets = Tensor();
   one.visible.key_valid = part(all.visible.key_valid, -1, k, columns);
+  one.visible.query_valid = part(all.visible.query_valid, -1, q, rows);
   one.visible.pairs = part(part(all.visible.pairs, -2, q, rows), -1, k, columns);
   one.bias = part(part(all.bias, -2, q, rows), -1, k, columns);
   one.query_positions = part(all.query_positions, -2, q, rows);
@@ -183,10 +162,47 @@ Tensor DotProductAttention::normalise(const Tensor& logits, const Tensor& visibl
 }
 
 Tensor DotProductAttention::attend(const AttentionInput& input, AttentionContext& context) {
-  return input.visible.ragged() ? attend_ragged(input, context) : attend_dense(input, context);
+  const Tensor diagonal = metric(input, context);
+  return input.visible.ragged() ? attend_ragged(input, diagonal, context)
+                                : attend_dense(input, diagonal, context);
 }
 
-Tensor DotProductAttention::attend_dense(const AttentionInput& input,
+Tensor DotProductAttention::attend_quickly(const Tensor& queries, const Tensor& keys,
+                                           const AttentionInput& input, bool drops,
+                                           AttentionContext& context) const {
+  const AttentionKernel wanted = attention_kernel();
+  if (wanted == AttentionKernel::explicit_form) return {};
+  if (const char* obstacle = weights_needed_by(input, context, drops)) {
+    if (wanted != AttentionKernel::automatic) refuse_kernel(wanted, obstacle);
+    return {};
+  }
+  if (wanted == AttentionKernel::automatic || wanted == AttentionKernel::own) {
+    const Tensor out = own_kernel(scaled(queries), keys, input, context);
+    if (out.defined()) return out;
+    if (wanted == AttentionKernel::own) refuse_kernel(wanted, name() + " has none for this input");
+  }
+  if (normaliser_ != Normaliser::softmax) {
+    if (wanted == AttentionKernel::automatic) return {};
+    refuse_kernel(wanted, name() + " does not normalise by softmax");
+  }
+  const AttentionKernel kernel = softmax_kernel(input);
+  if (kernel == AttentionKernel::fused) {
+    return fused_softmax_attention(queries, keys, input, scale_);
+  }
+  if (kernel == AttentionKernel::headwise) {
+    return cpu_softmax_attention(
+        queries, keys, input.values,
+        visible_pairs(input.visible, input.query_count(), input.key_count(), keys.device()),
+        scale_);
+  }
+  return {};
+}
+
+Tensor DotProductAttention::scaled(const Tensor& queries) const {
+  return scale_ == 1 ? queries : queries * scale_;
+}
+
+Tensor DotProductAttention::attend_dense(const AttentionInput& input, const Tensor& diagonal,
                                          AttentionContext& context) const {
   const std::int64_t rows = input.query_count(), columns = input.key_count();
   if (rows == 0 || columns == 0) {
@@ -194,7 +210,6 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input,
                      input.values.options());
   }
   const RelativePositions& relative = input.relative;
-  const Tensor diagonal = metric(input, context);
   const auto mapped_queries = [&](const Tensor& bias) {
     const Tensor queries =
         map_queries(bias.defined() ? input.queries + bias.unsqueeze(1) : input.queries, context);
@@ -203,9 +218,10 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input,
   const Tensor queries = mapped_queries(relative.content_bias);
   const Tensor keys = map_keys(input.keys, context);
   const bool drops = is_training() && shape().dropout > 0;
-  if (use_fused(input, context, normaliser_, drops)) return fused(queries, keys, input, scale_);
+  if (const Tensor out = attend_quickly(queries, keys, input, drops, context); out.defined()) {
+    return out;
+  }
 
-  const auto scaled = [&](const Tensor& q) { return scale_ == 1 ? q : q * scale_; };
   Tensor logits = at::matmul(scaled(queries), keys.transpose(-2, -1));
   if (relative.defined()) {
     const Tensor distances = map_keys(relative.keys.unsqueeze(0), context).transpose(-2, -1);
@@ -217,12 +233,12 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input,
   const Tensor weights =
       normaliser_ == Normaliser::softmax
           ? masked_softmax(logits, visible, rows_may_be_empty(input.visible, rows, columns))
-          : normalise(logits, visible, context);
+          : normalise(logits, without_padding_queries(visible, input.visible.query_valid), context);
   if (context.trace != nullptr) record(input, context, logits, visible, weights);
   return at::matmul(drops ? at::dropout(weights, shape().dropout, true) : weights, input.values);
 }
 
-Tensor DotProductAttention::attend_ragged(const AttentionInput& input,
+Tensor DotProductAttention::attend_ragged(const AttentionInput& input, const Tensor& diagonal,
                                           AttentionContext& context) const {
   if (context.trace != nullptr) {
     throw ShapeError(
@@ -235,8 +251,9 @@ Tensor DotProductAttention::attend_ragged(const AttentionInput& input,
   std::vector<Tensor> outputs;
   outputs.reserve(sequences);
   for (std::int64_t t = 0; t < sequences; ++t) {
-    outputs.push_back(
-        attend_dense(segment(input, q[t], q[t + 1] - q[t], k[t], k[t + 1] - k[t]), context));
+    const std::int64_t rows = q[t + 1] - q[t];
+    outputs.push_back(attend_dense(segment(input, q[t], rows, k[t], k[t + 1] - k[t]),
+                                   part(diagonal, -2, q[t], rows), context));
   }
   return outputs.empty() ? at::zeros_like(input.values) : at::cat(outputs, 2);
 }

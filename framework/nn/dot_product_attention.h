@@ -36,18 +36,38 @@ class DotProductAttention : public Attention {
   /// [..., L, D] to the same shape. Applied to relative positional keys as well.
   virtual Tensor map_queries(const Tensor& queries, AttentionContext&) const { return queries; }
   virtual Tensor map_keys(const Tensor& keys, AttentionContext&) const { return keys; }
-  /// The diagonal of M, broadcastable to [B, H, 1, D]; undefined means M = 1.
+  /// The diagonal of M, broadcastable to [B, H, Lq, D]: one for all queries, or one for each;
+  /// undefined means M = 1. Called once for a whole ragged batch.
   virtual Tensor metric(const AttentionInput&, AttentionContext&) const { return {}; }
   /// Weights from logits [B, H, Lq, Lk], for Normaliser::custom.
   /// @param visible  bool, broadcastable to the logits, true = may see; undefined = all may.
+  ///                 Queries of padding see nothing.
   /// Hidden pairs must get weight 0, a row that sees nothing all zeros.
   virtual Tensor normalise(const Tensor& logits, const Tensor& visible, AttentionContext&) const;
+  /// The mechanism's own kernel, of linear cost for instance: the output [B, H, Lq, Dv], equal to
+  /// the explicit form up to rounding; undefined where it cannot serve this input (the default).
+  /// Not asked where weights are needed one by one: under a trace, a bias, relative positions or
+  /// dropout. Sequences of a ragged batch come one by one.
+  /// @param queries  mapped, times metric and scale
+  /// @param keys     mapped
+  virtual Tensor own_kernel(const Tensor& /*queries*/, const Tensor& /*keys*/,
+                            const AttentionInput&, AttentionContext&) const {
+    return {};
+  }
 
-  Tensor attend(const AttentionInput& input, AttentionContext& context) final;
+  /// Override to change the input first, or to keep something for the next layer; call this for
+  /// the rest.
+  Tensor attend(const AttentionInput& input, AttentionContext& context) override;
 
  private:
-  Tensor attend_dense(const AttentionInput& input, AttentionContext& context) const;
-  Tensor attend_ragged(const AttentionInput& input, AttentionContext& context) const;
+  Tensor attend_dense(const AttentionInput& input, const Tensor& diagonal,
+                      AttentionContext& context) const;
+  Tensor attend_ragged(const AttentionInput& input, const Tensor& diagonal,
+                       AttentionContext& context) const;
+  /// By a kernel that needs no single weights; undefined where none serves.
+  Tensor attend_quickly(const Tensor& queries, const Tensor& keys, const AttentionInput& input,
+                        bool drops, AttentionContext& context) const;
+  Tensor scaled(const Tensor& queries) const;
 
   double scale_;
   Normaliser normaliser_;
@@ -58,7 +78,8 @@ class DotProductAttention : public Attention {
 Tensor unit(const Tensor& x, double eps);
 
 /// The pairs that `visible` allows, as one bool tensor broadcastable to [B, H, Lq, Lk] (true = may
-/// see), or an undefined tensor when every query sees every key. Ragged offsets are not included.
+/// see), or an undefined tensor when every query sees every key. Ragged offsets and padding queries
+/// are not included.
 Tensor visible_pairs(const Visibility& visible, std::int64_t query_count, std::int64_t key_count,
                      const at::Device& device);
 

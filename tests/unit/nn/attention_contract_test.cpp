@@ -62,7 +62,7 @@ const UseOfTrait kUses[] = {
      [](AttentionInput& in) {
        in.visible.pairs = at::ones({6, 6}, at::kBool);
      }},
-    {"key_padding", &AttentionTraits::key_padding,
+    {"padding", &AttentionTraits::padding,
      [](AttentionInput& in) {
        in.visible.key_valid = at::ones({1, 6}, at::kBool);
      }},

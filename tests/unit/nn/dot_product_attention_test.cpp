@@ -200,7 +200,8 @@ TEST(DotProductAttention, TraceHoldsWhatHappened) {
   AttentionInput in = random_input(2, 2, 3, 4, 5, 5);
   in.visible.pairs = at::ones({3, 4}, at::kBool);
   in.visible.pairs[0][1] = false;
-  AttentionTrace trace{true, true, true, true, {}};
+  AttentionTrace trace;
+  trace.weights = trace.logits = trace.norms = trace.entropy = true;
   AttentionContext context;
   context.layer = 7;
   context.trace = &trace;
