@@ -5,6 +5,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   # False alarms on std::string + at -O2 and above (GCC bug 105651, mended in 13).
   target_compile_options(attnlab_warnings INTERFACE -Wno-restrict)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  # False alarms on std::vector<bool>::reserve, inlined from LibTorch's autograd functions.
+  target_compile_options(attnlab_warnings INTERFACE -Wno-array-bounds -Wno-stringop-overflow)
+endif()
 if(ATTNLAB_WERROR)
   target_compile_options(attnlab_warnings INTERFACE -Werror)
 endif()

@@ -66,6 +66,10 @@ const UseOfTrait kUses[] = {
      [](AttentionInput& in) {
        in.visible.key_valid = at::ones({1, 6}, at::kBool);
      }},
+    {"padding", &AttentionTraits::padding,
+     [](AttentionInput& in) {
+       in.visible.query_valid = at::ones({1, 6}, at::kBool);
+     }},
     {"ragged", &AttentionTraits::ragged,
      [](AttentionInput& in) {
        in.visible.query_offsets = in.visible.key_offsets = at::tensor({0, 2, 6}, at::kLong);

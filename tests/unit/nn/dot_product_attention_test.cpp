@@ -329,6 +329,68 @@ TEST(DotProductAttention, TheDefaultNormaliserIsTheMaskedSoftmax) {
   }
 }
 
+/// A metric of its own for each query: row i weighs channel c by i + c + 1.
+class Metered final : public DotProductAttention {
+ public:
+  using DotProductAttention::DotProductAttention;
+  static Tensor weights(std::int64_t rows, std::int64_t dim) {
+    const at::TensorOptions options(at::kDouble);
+    return at::arange(rows, options).unsqueeze(1) + at::arange(dim, options) + 1;
+  }
+  mutable int calls = 0;
+
+ protected:
+  Tensor metric(const AttentionInput& in, AttentionContext&) const override {
+    ++calls;
+    return weights(in.query_count(), in.queries.size(3));
+  }
+};
+
+TEST(DotProductAttention, AMetricMayDifferBetweenQueriesAndIsAskedOnceForARaggedBatch) {
+  at::manual_seed(19);
+  AttentionInput in = random_input(1, 2, 6, 6, 4, 4);
+  in.visible.query_offsets = in.visible.key_offsets = at::tensor({0, 2, 6}, at::kLong);
+  AttentionShape shape;
+  shape.heads = 2, shape.head_dim = 4;
+  Metered attention(shape, {.scale = 0.3});
+  const Tensor y = attended(attention, in);
+  EXPECT_EQ(attention.calls, 1);
+  AttentionInput metered = in;
+  metered.queries = in.queries * Metered::weights(6, 4);
+  EXPECT_LT(largest_difference(y, attended(*plain(in, {.scale = 0.3}), metered)), kTolerance);
+}
+
+TEST(DotProductAttention, PaddingQueriesGiveZerosAndANormaliserSeesNothingOfThem) {
+  at::manual_seed(20);
+  AttentionInput in = random_input(2, 2, 4, 4, 4, 4);
+  in.visible.query_valid = at::ones({2, 4}, at::kBool);
+  in.visible.query_valid[0][2] = false;
+  AttentionShape shape;
+  shape.heads = 2, shape.head_dim = 4;
+  Sigmoid attention(shape);
+  Tensor weights = at::matmul(in.queries, in.keys.transpose(2, 3)).div(2).sigmoid();
+  weights[0].select(1, 2).zero_();
+  AttentionTrace trace;
+  trace.weights = true;
+  const Tensor y = attended(attention, in, &trace);
+  EXPECT_LT(largest_difference(y, at::matmul(weights, in.values)), kTolerance);
+  EXPECT_LT(largest_difference(trace.layers.at(0).weights, weights), kTolerance);
+  const Tensor softmax = attended(*plain(in), in);
+  EXPECT_EQ(softmax[0].select(1, 2).abs().max().item<double>(), 0);
+  EXPECT_GT(softmax[1].select(1, 2).abs().max().item<double>(), 0);
+}
+
+TEST(DotProductAttention, ATraceMayTakeEachLayerAsItComes) {
+  const AttentionInput in = random_input(1, 1, 2, 2, 3, 3);
+  AttentionTrace trace;
+  trace.norms = true;
+  int layers = 0;
+  trace.on_layer = [&](const LayerTrace& layer) { layers += layer.query_norms.defined(); };
+  attended(*plain(in), in, &trace);
+  EXPECT_EQ(layers, 1);
+  EXPECT_TRUE(trace.layers.empty());
+}
+
 AttentionInput sequence(const AttentionInput& all, std::int64_t t) {
   const auto bounds = [&](const Tensor& offsets) {
     const std::int64_t first = offsets[t].item<std::int64_t>();
