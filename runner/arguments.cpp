@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "framework/core/compose.h"
 #include "framework/core/error.h"
 
 namespace attnlab {
@@ -14,6 +15,7 @@ std::string Arguments::text(const std::string& option, const std::string& otherw
 
 Arguments parse_arguments(const Words& words, Usage& usage) {
   usage.options.add_options()("help,h", "show this help");
+  if (words.size() == 1 && words[0] == kAskUsage) throw UsageAsked{usage};
   po::options_description all;
   all.add(usage.options);
   all.add_options()("words", po::value<Words>());
@@ -43,6 +45,13 @@ Arguments parse_arguments(const Words& words, Usage& usage) {
                       "\nusage: " + usage.synopsis);
   }
   return parsed;
+}
+
+Node options_from(const Words& overrides, const std::string& source) {
+  Node options = Node::map(Place{source, 0, 0});
+  for (const std::string& word : overrides) merge(options, parse_override(word));
+  interpolate(options);
+  return options;
 }
 
 }  // namespace attnlab

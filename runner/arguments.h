@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/core/node.h"
+
 namespace attnlab {
 
 using Words = std::vector<std::string>;
@@ -38,8 +40,20 @@ struct Usage {
   bool takes_overrides = false;
 };
 
+/// Thrown by `parse_arguments` instead of parsing when the only word is `kAskUsage`: so completion
+/// learns the options of every command from the command itself.
+struct UsageAsked {
+  Usage usage;
+};
+inline constexpr const char* kAskUsage = "--ask-usage";
+
 /// Parses; prints the help itself when asked for (then `help` is set).
-/// @throws ConfigError for unknown options and for too few or too many words.
+/// @throws ConfigError for unknown options and for too few or too many words; UsageAsked.
 Arguments parse_arguments(const Words& words, Usage& usage);
+
+/// "eps=0.1", "group.member=2", ... as one map of a part's options.
+/// @param source  what messages call the place they come from
+/// @throws ConfigError.
+Node options_from(const Words& overrides, const std::string& source = "command line");
 
 }  // namespace attnlab

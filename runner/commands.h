@@ -9,9 +9,20 @@ int list_command(const Words& words);
 int describe_command(const Words& words);
 int validate_command(const Words& words);
 int config_command(const Words& words);
+int config_diff_command(const Words& words);
+int completion_command(const Words& words);
 int suite_command(const Words& words);
+int compare_command(const Words& words);
+int attention_command(const Words& words);
+int plugin_command(const Words& words);
 
-/// `run` and `eval`: loads the engine (and with it LibTorch) and hands over.
+/// What `attnlab --help` prints: a line for each command, "  attnlab NAME ARGUMENTS   what it does".
+const char* program_help();
+/// Runs a command. @throws Error; ConfigError for an unknown command.
+int dispatch(const std::string& command, const Words& rest);
+
+/// Commands that run plugin code (`run`, `eval`, `bench`, `attention apply`): loads the engine (and
+/// with it LibTorch) and hands over.
 int engine_command(const std::string& command, const Words& words);
 
 }  // namespace attnlab

@@ -1,13 +1,33 @@
-// attnlab config show FILE: the resolved composition, and where each value came from.
+// attnlab config show|explain|diff|schema: what a composition comes to, and why.
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
 
 #include "framework/core/experiment.h"
+#include "framework/core/explain.h"
+#include "framework/core/files.h"
+#include "framework/core/json_schema.h"
+#include "framework/core/keys.h"
+#include "framework/core/origins.h"
 #include "framework/core/text.h"
 #include "runner/commands.h"
 
 namespace attnlab {
+namespace {
 
-int config_command(const Words& words) {
+namespace po = boost::program_options;
+
+constexpr const char* kHelp = R"(usage: attnlab config COMMAND
+
+  attnlab config show FILE [key=value ...]           everything filled in
+  attnlab config explain FILE [KEY] [key=value ...]  every place that set or changed a value
+  attnlab config diff A B [key=value ...]            what differs between two configurations
+  attnlab config schema [KIND]                       a JSON Schema, for editors
+
+`attnlab config COMMAND --help` tells more.
+)";
+
+int show(const Words& words) {
   Usage usage;
   usage.synopsis = "attnlab config show FILE [key=value ...] [--origins]";
   usage.about =
@@ -15,20 +35,97 @@ int config_command(const Words& words) {
       "experiment. FILE is a file or the name of one below configs/experiments.";
   usage.options.add_options()("origins",
                               "instead, file:line:column of every value, with its earlier values");
-  usage.fewest_words = usage.most_words = 2;
+  usage.fewest_words = usage.most_words = 1;
   usage.takes_overrides = true;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
-  if (arguments.words[0] != "show") {
-    throw ConfigError("unknown command 'config " + arguments.words[0] + "'" +
-                      suggestion(arguments.words[0], {"show"}));
-  }
   const Catalogue catalogue = Catalogue::of_this_program();
-  const std::string path = find_composition(arguments.words[1], "experiments");
+  const std::string path = find_composition(arguments.words[0], "experiments");
   const Experiment experiment = load_experiment(path, arguments.overrides, catalogue);
   std::cout << (arguments.has("origins") ? origins_text(experiment.resolved)
                                          : to_yaml(experiment.resolved));
   return kDone;
+}
+
+/// A run's origins are written down; nothing is composed again.
+void explain_run(const std::string& folder, const std::string& key) {
+  const std::string path = folder + "/origins.txt";
+  const std::vector<RecordedOrigin> origins = read_origins(read_text(path));
+  std::vector<std::string> names;
+  bool found = false;
+  for (const RecordedOrigin& origin : origins) {
+    names.push_back(origin.key);
+    if (origin.key != key && origin.key.rfind(key + ".", 0) != 0 && !key.empty()) continue;
+    found = true;
+    std::cout << origin.key << " = " << origin.value << "\n";
+    for (const std::string& step : origin.steps) std::cout << "  " << step << "\n";
+  }
+  if (!found) throw ConfigError(path + ": there is no key '" + key + "'" + suggestion(key, names));
+}
+
+int explain_key(const Words& words) {
+  Usage usage;
+  usage.synopsis = "attnlab config explain FILE [KEY] [key=value ...] [--json]";
+  usage.about =
+      "Prints the history of a value, oldest step first: each place that set it, changed it,\n"
+      "removed it or refers to another value. KEY is written with dots (train.optimizer.lr); of a\n"
+      "map, or without KEY, everything below is explained. FILE is an experiment, a suite or a\n"
+      "run's folder. Files with errors are explained as far as they go.";
+  usage.options.add_options()("json", "as JSON");
+  usage.fewest_words = 1;
+  usage.most_words = 2;
+  usage.takes_overrides = true;
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const std::string key = arguments.words.size() > 1 ? arguments.words[1] : "";
+  if (std::filesystem::is_directory(arguments.words[0])) {
+    if (arguments.has("json")) throw ConfigError("a run's origins are not kept as JSON");
+    explain_run(arguments.words[0], key);
+    return kDone;
+  }
+  const std::string path = find_composition(arguments.words[0], "experiments");
+  const Composition composition = compose(path, arguments.overrides);
+  const bool suite = composition.root.find("experiments") != nullptr;
+  const Schema keys =
+      suite ? Schema() : experiment_keys(composition.root, Catalogue::of_this_program());
+  const auto explanations = explain(composition, keys, key);
+  std::cout << (arguments.has("json") ? explanation_json(explanations)
+                                      : explanation_text(explanations));
+  for (const std::string& problem : composition.problems) std::cerr << problem << "\n";
+  return composition.problems.empty() ? kDone : kUsage;
+}
+
+int schema(const Words& words) {
+  Usage usage;
+  usage.synopsis = "attnlab config schema [" + join(schema_kinds(), "|") + "]";
+  usage.about =
+      "Prints a JSON Schema (draft 2020-12) of a kind of file, experiment unless another is "
+      "named:\n"
+      "keys, types, ranges, choices, defaults and help, options by plugin. `base` is a part of an\n"
+      "experiment, for others to extend; model, attention, task and dataset are what stands below\n"
+      "that key. Editors complete and check with it; write it anew when plugins come or change.";
+  usage.most_words = 1;
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const std::string kind = arguments.words.empty() ? "experiment" : arguments.words[0];
+  std::cout << json_schema(kind, Catalogue::of_this_program());
+  return kDone;
+}
+
+}  // namespace
+
+int config_command(const Words& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
+    std::cout << kHelp;
+    return words.empty() ? kUsage : kDone;
+  }
+  const Words rest(words.begin() + 1, words.end());
+  if (words[0] == "show") return show(rest);
+  if (words[0] == "explain") return explain_key(rest);
+  if (words[0] == "diff") return config_diff_command(rest);
+  if (words[0] == "schema") return schema(rest);
+  throw ConfigError("unknown command 'config " + words[0] + "'" +
+                    suggestion(words[0], {"show", "explain", "diff", "schema"}));
 }
 
 }  // namespace attnlab

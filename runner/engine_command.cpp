@@ -3,10 +3,23 @@
 
 #include "framework/core/discovery.h"
 #include "runner/commands.h"
+#include "runner/usages.h"
 
 namespace attnlab {
+namespace {
+
+/// Answers completion's question without the engine, where the usage is known here.
+void answer_usage(const std::string& command, const Words& words) {
+  if (words != Words{kAskUsage}) return;
+  if (command != "run" && command != "eval") return;
+  Usage usage = command == "run" ? run_usage() : eval_usage();
+  parse_arguments(words, usage);
+}
+
+}  // namespace
 
 int engine_command(const std::string& command, const Words& words) {
+  answer_usage(command, words);
   const std::string path = Installation::of_this_program().engine();
   void* engine = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (engine == nullptr) throw PluginError("cannot load the engine: " + std::string(::dlerror()));

@@ -17,13 +17,25 @@ constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across do
   attnlab describe ID                           what a plugin is, takes and gives
   attnlab validate FILE... [key=value ...]      check experiments and suites without running them
   attnlab config show FILE [key=value ...]      an experiment with everything filled in
+  attnlab config explain FILE [KEY]             every place that set or changed a value
+  attnlab config diff A B                       what differs between two configurations
+  attnlab config schema [KIND]                  a JSON Schema of experiments, for editors
   attnlab run EXPERIMENT [key=value ...]        train and evaluate
   attnlab suite SUITE [key=value ...]           run a comparison and print its table
+  attnlab compare DIR...                        do attentions differ: means, paired tests, ranks
   attnlab eval RUN_DIR                          evaluate a run's checkpoint again
+  attnlab bench attention [ID ...]              time and memory, as ratios to standard attention
+  attnlab attention apply --use ID ...          compute one attention on the tensors of a file
+  attnlab plugin test ID|PATH [key=value ...]   check an attention against its contract
+  attnlab completion bash|zsh|fish              a script that completes commands in that shell
 
 `attnlab COMMAND --help` tells more. Exit codes: 0 done, 1 a run failed, 2 usage or configuration,
 3 suite incomplete, 130 interrupted.
 )";
+
+}  // namespace
+
+const char* program_help() { return kHelp; }
 
 int dispatch(const std::string& command, const Words& rest) {
   using Command = std::function<int(const Words&)>;
@@ -32,9 +44,14 @@ int dispatch(const std::string& command, const Words& rest) {
       {"describe", describe_command},
       {"validate", validate_command},
       {"config", config_command},
+      {"completion", completion_command},
       {"suite", suite_command},
+      {"compare", compare_command},
+      {"attention", attention_command},
+      {"plugin", plugin_command},
       {"run", [](const Words& words) { return engine_command("run", words); }},
       {"eval", [](const Words& words) { return engine_command("eval", words); }},
+      {"bench", [](const Words& words) { return engine_command("bench", words); }},
   };
   const auto found = commands.find(command);
   if (found != commands.end()) return found->second(rest);
@@ -42,8 +59,6 @@ int dispatch(const std::string& command, const Words& rest) {
   for (const auto& [name, unused] : commands) names.push_back(name);
   throw ConfigError("unknown command '" + command + "'" + suggestion(command, names));
 }
-
-}  // namespace
 
 int run_program(const Words& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {

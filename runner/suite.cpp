@@ -1,11 +1,12 @@
 // attnlab suite: every cell of a comparison as a process of its own, then the table.
 #include "framework/core/suite.h"
 
-#include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <set>
 
+#include "framework/core/comparison.h"
 #include "framework/core/files.h"
 #include "framework/core/text.h"
 #include "runner/commands.h"
@@ -16,19 +17,6 @@ namespace {
 
 namespace po = boost::program_options;
 namespace fs = std::filesystem;
-
-/// The last lines of a log, for the reader of an error.
-std::string tail(const std::string& path, std::size_t lines) {
-  std::error_code error;
-  if (!fs::exists(path, error)) return "";
-  std::string text = read_text(path);
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  std::size_t start = text.size();
-  for (std::size_t i = 0; i < lines && start != std::string::npos && start > 0; ++i) {
-    start = text.rfind('\n', start - 1);
-  }
-  return start == std::string::npos || start == 0 ? text : text.substr(start + 1);
-}
 
 /// Opens each experiment's data once, before anything is trained.
 /// @returns what is missing; empty when all data are there.
@@ -42,7 +30,7 @@ std::string missing_data(const Suite& suite) {
     const ProcessResult result =
         run_self({"run", cell.folder.path(), "--dry-run", "--progress", "none"}, log,
                  [](const std::string&) {});
-    const std::string said = tail(log, 20);
+    const std::string said = log_tail(log, 20);
     fs::remove(log);
     if (result.exit_code == kDataMissing || !result.ok()) {
       if (cell.folder.status().state == RunState::pending) fs::remove_all(cell.folder.path());
@@ -79,17 +67,16 @@ void run_cell(const Cell& cell, ProgressSink& progress) {
   if (interrupted()) return;
   RunStatus status = cell.folder.status();
   if (result.signal != 0) {
-    status.reason = std::string("killed by signal ") + std::to_string(result.signal) + " (" +
-                    ::strsignal(result.signal) + ")";
+    status.reason = signal_text(result.signal);
   } else if (status.state != RunState::failed) {
-    status.reason = tail(log, 1);
+    status.reason = log_tail(log, 1);
   }
   status.state = RunState::failed;
   cell.folder.write_status(status);
   ProgressEvent event;
   event.kind = ProgressEvent::Kind::end;
   event.run = RunFolder::label(cell.experiment, cell.seed);
-  event.text = "failed: " + status.reason + "\n  log: " + log + "\n" + tail(log, 8);
+  event.text = "failed: " + status.reason + "\n  log: " + log + "\n" + log_tail(log, 8);
   progress.report(event);
 }
 
@@ -113,6 +100,31 @@ std::string command_of(const Words& words) {
   std::string command = "attnlab suite";
   for (const std::string& word : words) command += " " + quoted(word);
   return command;
+}
+
+/// What the seeds cannot show, before hours are spent on them; empty without a `compare:` section.
+std::string reach_of(const Suite& suite) {
+  if (!suite.compare || suite.cells.empty()) return "";
+  std::map<std::string, std::set<std::int64_t>> seeds;
+  for (const Cell& cell : suite.cells) seeds[cell.experiment.name].insert(cell.seed);
+  std::size_t most = 0;
+  for (const auto& [experiment, list] : seeds) most = std::max(most, list.size());
+  const std::size_t tests = (suite.attentions.size() - 1) * seeds.size();
+  return tests == 0 ? ""
+                    : reach_note(*suite.compare, static_cast<std::int64_t>(most),
+                                 static_cast<std::int64_t>(tests));
+}
+
+void write_comparison(const Suite& suite, const std::string& folder, const Catalogue& catalogue) {
+  if (!suite.compare) return;
+  const Comparison comparison =
+      compare_runs(find_runs({folder}), *suite.compare, suite.baseline, &catalogue);
+  write_file(folder + "/comparison.md", comparison_text(comparison, TableStyle::markdown));
+  write_file(folder + "/comparison.json", comparison_json(comparison));
+  std::cout << "\n"
+            << comparison_text(comparison, TableStyle::text) << "\nwritten to " << folder
+            << "/comparison.md and comparison.json\n"
+            << std::flush;
 }
 
 void write_table(const Suite& suite, const std::string& folder, const std::string& command) {
@@ -159,6 +171,8 @@ int suite_command(const Words& words) {
   }
   for (const Cell& cell : suite.cells) cell.folder.freeze(cell.experiment, cell.seed);
   const auto progress = make_progress(mode, static_cast<std::int64_t>(suite.cells.size()));
+  const std::string reach = reach_of(suite);
+  if (!reach.empty()) progress->say("compare: " + reach);
   for (const Cell& cell : suite.cells) {
     if (interrupted()) break;
     const RunStatus status = cell.folder.status();
@@ -174,6 +188,7 @@ int suite_command(const Words& words) {
     return kInterrupted;
   }
   write_table(suite, root + "/" + suite.name, command);
+  write_comparison(suite, root + "/" + suite.name, catalogue);
   return complete(suite) ? kDone : kIncomplete;
 }
 

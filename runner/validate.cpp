@@ -11,7 +11,7 @@ namespace {
 
 /// One line about a sound file. @throws Error.
 std::string check(const std::string& path, const Words& overrides, const Catalogue& catalogue) {
-  if (load_file(path).find("experiments") != nullptr) {
+  if (compose(path).root.find("experiments") != nullptr) {
     const Suite suite = load_suite(path, overrides, catalogue, "runs");
     return "suite of " + std::to_string(suite.cells.size()) + " runs";
   }

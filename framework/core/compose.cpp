@@ -1,9 +1,7 @@
 #include "framework/core/compose.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <set>
 
 #include "framework/core/files.h"
 #include "framework/core/text.h"
@@ -12,13 +10,28 @@ namespace attnlab {
 namespace {
 
 namespace fs = std::filesystem;
+using Problems = std::vector<std::string>;
 
-constexpr int kDeepest = 100;               ///< parts of a key on the command line
-constexpr std::size_t kMostText = 1 << 24;  ///< bytes that references may copy in all
+constexpr int kDeepest = 100;  ///< parts of a key on the command line
+
+// ---- the command line
+
+void set_places(Node& node, const Place& place) {
+  node.set_place(place);
+  for (Node& item : node.items()) set_places(item, place);
+  for (auto& [key, value] : node.entries()) {
+    set_places(value, place);
+    node.set_key_place(key, place);
+  }
+}
 
 // ---- merging
 
 bool same_value(const Node& a, const Node& b) { return to_flow(a) == to_flow(b); }
+
+std::string below(const std::string& at, const std::string& key) {
+  return at.empty() ? key : at + "." + key;
+}
 
 /// The new value takes over the old one's history, with the old value as its last step.
 Node succeeding(const Node& old, Node value) {
@@ -27,56 +40,6 @@ Node succeeding(const Node& old, Node value) {
   history.insert(history.end(), value.history().begin(), value.history().end());
   value.history() = std::move(history);
   return value;
-}
-
-void append(Node& base, const std::string& key, const Node& extra) {
-  if (!extra.is_list()) {
-    throw ConfigError(extra.place(),
-                      "'" + key + "+' appends to a list; write [" + to_flow(extra) + "]");
-  }
-  const Node* present = base.find(key);
-  if (present == nullptr || present->is_null()) {
-    base.set(key, extra);
-    return;
-  }
-  if (!present->is_list()) {
-    throw ConfigError(extra.place(), "'" + key + "+' appends to a list, but '" + key + "' is " +
-                                         to_flow(*present) + " (" + present->place().str() + ")");
-  }
-  Node longer = *present;
-  longer.history().clear();  // `succeeding` adds it
-  longer.items().insert(longer.items().end(), extra.items().begin(), extra.items().end());
-  longer.set_place(extra.place());
-  base.set(key, succeeding(*present, std::move(longer)));
-}
-
-void remove(Node& base, const std::string& key, const Node& what, const Place& key_place) {
-  const Node* present = base.find(key);
-  if (present == nullptr) {
-    std::vector<std::string> names;
-    for (const auto& [name, value] : base.entries()) names.push_back(name);
-    throw ConfigError(key_place, "'" + key + "-' removes '" + key + "', which is not there" +
-                                     suggestion(key, names));
-  }
-  if (what.is_null()) {
-    base.erase(key);
-    return;
-  }
-  if (!what.is_list() || !present->is_list()) {
-    throw ConfigError(what.place(),
-                      "'" + key + "-' removes items of a list (or, without a value, the key)");
-  }
-  Node shorter = *present;
-  shorter.history().clear();
-  for (const Node& item : what.items()) {
-    const auto equal = [&](const Node& other) { return same_value(item, other); };
-    if (std::erase_if(shorter.items(), equal) == 0) {
-      throw ConfigError(item.place(), "'" + key + "' has no item " + to_flow(item) +
-                                          " to remove; " + "it is " + to_flow(*present));
-    }
-  }
-  shorter.set_place(what.place());
-  base.set(key, succeeding(*present, std::move(shorter)));
 }
 
 bool names_other_plugin(const Node& base, const Node& over) {
@@ -92,64 +55,214 @@ Node used(const Node& name) {
   return map;
 }
 
-/// A scalar that meets a map can only be the short form of one (unless it refers to something).
+/// A word that meets a map can only be the short form of one (unless it refers to something).
 bool names_plugin(const Node& node) {
-  return node.is_scalar() && node.text().find("${") == std::string::npos;
+  return node.is_scalar() && !node.as_double() && !node.as_bool() &&
+         node.text().find("${") == std::string::npos;
 }
 
-/// Maps are merged even into nothing, so that `key+` inside them is applied.
-Node applied(const Node& value) {
-  if (!value.is_map()) return value;
-  Node fresh = Node::map(value.place());
-  merge(fresh, value);
-  return fresh;
-}
+/// Merges maps, and notes what the result does not show any more.
+class Merger {
+ public:
+  Merger(std::vector<Edit>& edits, Problems& problems) : edits_(edits), problems_(problems) {}
 
-void merge_entry(Node& base, const std::string& key, const Node& value, const Place& key_place) {
-  if (key.size() > 1 && key.back() == '+') {
-    return append(base, key.substr(0, key.size() - 1), value);
+  /// @param at  the key of `base`, from the top
+  void merge(Node& base, const Node& over, const std::string& at) {
+    if (names_other_plugin(base, over)) start_over(base, over, at);
+    for (const auto& [key, value] : over.entries()) {
+      try {
+        merge_entry(base, key, value, over.key_place(key), at);
+      } catch (const ConfigError& error) {
+        problems_.push_back(error.what());
+      }
+    }
   }
-  if (key.size() > 1 && key.back() == '-') {
-    return remove(base, key.substr(0, key.size() - 1), value, key_place);
+
+ private:
+  /// Another plugin has other options.
+  void start_over(Node& base, const Node& over, const std::string& at) {
+    const Place& place = over.find("use")->place();
+    for (const auto& [key, value] : base.entries()) {
+      if (key != "use") edits_.push_back({Edit::Kind::drop, below(at, key), place, value});
+    }
+    Node fresh = succeeding(base, Node::map(over.place()));
+    fresh.set("use", *base.find("use"));  // its history shows the plugin that was there before
+    base = std::move(fresh);
   }
-  Node* present = base.find(key);
-  if (present != nullptr && value.is_map() && names_plugin(*present)) *present = used(*present);
-  if (present == nullptr) {
-    base.set(key, applied(value));
-  } else if (present->is_map() && value.is_map()) {
-    merge(*present, value);
-  } else if (present->is_map() && value.is_scalar() && present->find("use") != nullptr) {
-    merge(*present, used(value));
-  } else {
-    base.set(key, succeeding(*present, applied(value)));
+
+  void merge_entry(Node& base, const std::string& key, const Node& value, const Place& key_place,
+                   const std::string& at) {
+    if (key.size() > 1 && key.back() == '+') {
+      return append(base, key.substr(0, key.size() - 1), value, key_place, at);
+    }
+    if (key.size() > 1 && key.back() == '-') {
+      return remove(base, key.substr(0, key.size() - 1), value, key_place, at);
+    }
+    const std::string path = below(at, key);
+    Node* present = base.find(key);
+    if (present != nullptr && value.is_map() && names_plugin(*present)) *present = used(*present);
+    if (present == nullptr) {
+      base.set(key, applied(value, path));
+    } else if (present->is_map() && value.is_map()) {
+      merge(*present, value, path);
+    } else if (present->is_map() && names_plugin(value) && present->find("use") != nullptr) {
+      merge(*present, used(value), path);
+    } else {
+      if (present->is_map()) {
+        edits_.push_back({Edit::Kind::drop, path, value.place(), *present});
+      }
+      base.set(key, succeeding(*present, applied(value, path)));
+    }
+    base.set_key_place(key, key_place);
   }
-  base.set_key_place(key, key_place);
-}
+
+  /// Maps are merged even into nothing, so that `key+` inside them is applied.
+  Node applied(const Node& value, const std::string& at) {
+    if (!value.is_map()) return value;
+    Node fresh = Node::map(value.place());
+    fresh.history() = value.history();
+    merge(fresh, value, at);
+    return fresh;
+  }
+
+  void append(Node& base, const std::string& key, const Node& extra, const Place& key_place,
+              const std::string& at) {
+    if (!extra.is_list()) {
+      throw ConfigError(extra.place(),
+                        "'" + key + "+' appends to a list; write [" + to_flow(extra) + "]");
+    }
+    const Node* present = base.find(key);
+    if (present == nullptr || present->is_null()) {
+      base.set(key, present == nullptr ? extra : succeeding(*present, extra));
+      base.set_key_place(key, key_place);
+      return;
+    }
+    if (!present->is_list()) {
+      throw ConfigError(extra.place(), "'" + key + "+' appends to a list, but '" + key + "' is " +
+                                           to_flow(*present) + " (" + present->place().str() + ")");
+    }
+    Node longer = *present;
+    longer.history().clear();  // `succeeding` adds it
+    longer.items().insert(longer.items().end(), extra.items().begin(), extra.items().end());
+    longer.set_place(extra.place());
+    edits_.push_back({Edit::Kind::append, below(at, key), extra.place(), *present});
+    base.set(key, succeeding(*present, std::move(longer)));
+  }
+
+  void remove(Node& base, const std::string& key, const Node& what, const Place& key_place,
+              const std::string& at) {
+    const Node* present = base.find(key);
+    if (present == nullptr) {
+      std::vector<std::string> names;
+      for (const auto& [name, value] : base.entries()) names.push_back(name);
+      throw ConfigError(key_place, "'" + key + "-' removes '" + key + "', which is not there" +
+                                       suggestion(key, names));
+    }
+    if (what.is_null()) {
+      edits_.push_back({Edit::Kind::remove, below(at, key), key_place, *present});
+      base.erase(key);
+      return;
+    }
+    if (!what.is_list() || !present->is_list()) {
+      throw ConfigError(what.place(),
+                        "'" + key + "-' removes items of a list (or, without a value, the key)");
+    }
+    Node shorter = *present;
+    shorter.history().clear();
+    for (const Node& item : what.items()) {
+      const auto equal = [&](const Node& other) { return same_value(item, other); };
+      if (std::erase_if(shorter.items(), equal) == 0) {
+        throw ConfigError(item.place(), "'" + key + "' has no item " + to_flow(item) +
+                                            " to remove; it is " + to_flow(*present));
+      }
+    }
+    shorter.set_place(what.place());
+    edits_.push_back({Edit::Kind::remove_items, below(at, key), what.place(), *present});
+    base.set(key, succeeding(*present, std::move(shorter)));
+  }
+
+  std::vector<Edit>& edits_;
+  Problems& problems_;
+};
 
 // ---- files
 
+/// Reads files and follows `extends`. Problems of what is extended are noted, and it goes on.
 class FileLoader {
  public:
-  Node load(const std::string& path, const Place& from) {
+  explicit FileLoader(Composition& out) : out_(out), merger_(out.edits, out.problems) {}
+
+  /// The file's map; `key+` and `key-` outside of maps that extend wait for the map they will meet.
+  /// @param from  where it is extended; no file for the first
+  /// @param at    the key, from the top, of the map that it becomes part of
+  Node load(const std::string& path, const Place& from, const std::string& at) {
     std::error_code error;
     const fs::path canonical = fs::weakly_canonical(path, error);
     const std::string identity = error ? path : canonical.string();
     if (std::find(open_.begin(), open_.end(), identity) != open_.end()) {
       throw ConfigError(from, "extends itself: " + join(shown_, " -> ") + " -> " + path);
     }
-    open_.push_back(identity);
-    shown_.push_back(path);
     Node root = parse_yaml(read(path, from), path);
     if (!root.is_map()) {
       throw ConfigError({path, 1, 1}, "expected a map at the top, found " + to_flow(root));
     }
-    Node expanded = expand(root, fs::path(path).parent_path());
+    open_.push_back(identity);
+    shown_.push_back(path);
+    Node expanded = expand(root, fs::path(path).parent_path(), at);
     open_.pop_back();
     shown_.pop_back();
     return expanded;
   }
 
+  /// Applies `extends` in this map and in what it holds.
+  Node expand(const Node& map, const fs::path& folder, const std::string& at) {
+    Node result = Node::map(map.place());
+    const Node* extends = map.find("extends");
+    if (extends != nullptr) extend(result, *extends, folder, at);
+    Node own = Node::map(map.place());
+    for (const auto& [key, value] : map.entries()) {
+      if (key == "extends") continue;
+      own.set(key, expand_value(value, folder, below(at, key)));
+      own.set_key_place(key, map.key_place(key));
+    }
+    if (extends == nullptr) return own;
+    merger_.merge(result, own, at);
+    return result;
+  }
+
  private:
+  Node expand_value(const Node& value, const fs::path& folder, const std::string& at) {
+    if (value.is_map()) return expand(value, folder, at);
+    if (!value.is_list()) return value;
+    Node list = value;
+    for (std::size_t i = 0; i < list.items().size(); ++i) {
+      list.items()[i] = expand_value(value.items()[i], folder, below(at, std::to_string(i)));
+    }
+    return list;
+  }
+
+  void extend(Node& result, const Node& extends, const fs::path& folder, const std::string& at) {
+    try {
+      for (const Node& file : files_of(extends)) add_file(result, file, folder, at);
+    } catch (const ConfigError& error) {
+      note(error);
+    }
+  }
+
+  void add_file(Node& result, const Node& file, const fs::path& folder, const std::string& at) {
+    try {
+      const fs::path path = (folder / name_of_file(file)).lexically_normal();
+      merger_.merge(result, load(path.string(), file.place(), at), at);
+    } catch (const ConfigError& error) {
+      note(error);
+    }
+  }
+
+  void note(const ConfigError& error) {
+    out_.problems.push_back(error.what());
+    out_.whole = false;
+  }
+
   static std::string read(const std::string& path, const Place& from) {
     try {
       return read_text(path);
@@ -157,25 +270,6 @@ class FileLoader {
       if (from.file.empty()) throw;
       throw ConfigError(from, error.what());
     }
-  }
-
-  /// Applies `extends` in this map and in the maps below it.
-  Node expand(const Node& map, const fs::path& folder) {
-    Node own = Node::map(map.place());
-    for (const auto& [key, value] : map.entries()) {
-      if (key == "extends") continue;
-      own.set(key, value.is_map() ? expand(value, folder) : value);
-      own.set_key_place(key, map.key_place(key));
-    }
-    const Node* extends = map.find("extends");
-    if (extends == nullptr) return own;  // `key+` and `key-` wait for the map they will meet
-    Node result = Node::map(map.place());
-    for (const Node& file : files_of(*extends)) {
-      const fs::path path = (folder / file.text()).lexically_normal();
-      merge(result, load(path.string(), file.place()));
-    }
-    merge(result, own);
-    return result;
   }
 
   static std::vector<Node> files_of(const Node& extends) {
@@ -188,185 +282,61 @@ class FileLoader {
                       "extends: expected a file or a list of files, found " + to_flow(extends));
   }
 
+  /// The environment is known before the tree is.
+  static std::string name_of_file(const Node& file) {
+    const std::string& text = file.text();
+    for (std::size_t at = text.find("${"); at != std::string::npos; at = text.find("${", at + 2)) {
+      if (text.compare(at, 6, "${env:") == 0) continue;
+      throw ConfigError(file.place(), "extends: " + text +
+                                          ": only ${env:NAME} can stand here, since files are read "
+                                          "before references are");
+    }
+    Node name = file;
+    interpolate(name);
+    return name.text();
+  }
+
+  Composition& out_;
+  Merger merger_;
   std::vector<std::string> open_;   // canonical
   std::vector<std::string> shown_;  // as written
 };
 
-// ---- interpolation
-
-class Interpolator {
- public:
-  explicit Interpolator(Node& root) : root_(root) {}
-
-  void run() {
-    visit(root_, {});
-    if (!problems_.empty()) throw ConfigError(problems_);
+/// The file with everything it extends.
+Composition loaded(const std::string& path) {
+  Composition out;
+  out.root = Node::map({path, 1, 1});
+  try {
+    const Node file = FileLoader(out).load(path, {}, "");
+    Merger(out.edits, out.problems).merge(out.root, file, "");
+  } catch (const ConfigError& error) {
+    out.problems.push_back(error.what());
+    out.whole = false;
   }
+  return out;
+}
 
- private:
-  using Path = std::vector<std::string>;
-
-  void visit(Node& node, const Path& path) {
-    if (replaced(path)) return;
-    for (std::size_t i = 0; i < node.items().size(); ++i) {
-      Path inner = path;
-      inner.push_back(std::to_string(i));
-      visit(node.items()[i], inner);
-    }
-    for (auto& [key, value] : node.entries()) {
-      Path inner = path;
-      inner.push_back(key);
-      visit(value, inner);
-    }
-    if (node.is_scalar() && node.text().find("${") != std::string::npos) replace(node, path);
+void apply_override(Composition& out, const std::string& argument) {
+  try {
+    const Node over = FileLoader(out).expand(parse_override(argument), "", "");
+    Merger(out.edits, out.problems).merge(out.root, over, "");
+  } catch (const ConfigError& error) {
+    out.problems.push_back(error.what());
   }
+}
 
-  /// What stands in place of a reference is final: a `${` in it is text, not a reference.
-  bool replaced(const Path& path) const {
-    Path prefix;
-    for (const std::string& key : path) {
-      prefix.push_back(key);
-      if (replaced_.count(prefix) > 0) return true;
-    }
-    return false;
-  }
-
-  void replace(Node& node, const Path& path) {
-    if (!active_.insert(path).second) {
-      throw ConfigError(node.place(), join(path, ".") + ": " + node.text() + " refers to itself");
-    }
-    try {
-      Node value = evaluate(node, path);
-      copied_ += size_of(value);
-      if (copied_ > kMostText) throw ConfigError(node.place(), node.text() + " grows too large");
-      value.history().insert(value.history().begin(), {node.place(), node.text()});
-      node = std::move(value);
-    } catch (const ConfigError& error) {
-      problems_.push_back(error.what());
-      node = Node::scalar("", node.place());
-    }
-    active_.erase(path);
-    replaced_.insert(path);
-  }
-
-  static std::size_t size_of(const Node& node) {
-    std::size_t size = sizeof(Node) + node.text().size();
-    for (const Node& item : node.items()) size += size_of(item);
-    for (const auto& [key, value] : node.entries()) size += size_of(value);
-    return size;
-  }
-
-  Node evaluate(const Node& node, const Path& path) {
-    const std::string& text = node.text();
-    std::string out;
-    std::size_t at = 0;
-    bool literal = false;
-    while (true) {
-      const std::size_t start = text.find("${", at);
-      if (start == std::string::npos) break;
-      if (start > 0 && text[start - 1] == '$') {  // $${ is a plain ${
-        out += text.substr(at, start - 1 - at) + "${";
-        at = start + 2;
-        literal = true;
-        continue;
-      }
-      const std::size_t end = text.find('}', start);
-      if (end == std::string::npos) throw ConfigError(node.place(), "'${' without '}' in " + text);
-      const std::string reference = text.substr(start + 2, end - start - 2);
-      if (reference.find("${") != std::string::npos) {
-        throw ConfigError(node.place(), "a reference cannot stand inside another, as in " + text);
-      }
-      Node value = look_up(reference, node, path);
-      if (start == 0 && end + 1 == text.size()) return value;
-      if (!value.is_scalar()) {
-        throw ConfigError(node.place(), text.substr(start, end + 1 - start) +
-                                            " is no single value and cannot stand inside a text");
-      }
-      out += text.substr(at, start - at) + value.text();
-      at = end + 1;
-    }
-    out += text.substr(at);
-    return Node::scalar(out, node.place(), node.quoted() || literal);
-  }
-
-  Node look_up(const std::string& reference, const Node& node, const Path& path) {
-    if (reference.rfind("env:", 0) == 0) return environment(reference.substr(4), node.place());
-    Path target;
-    std::string rest = reference;
-    if (!rest.empty() && rest[0] == '.') {  // .x is a sibling, ..x one level up
-      std::size_t up = 0;
-      while (up < rest.size() && rest[up] == '.') ++up;
-      if (up > path.size()) throw ConfigError(node.place(), "${" + reference + "} leaves the tree");
-      target.assign(path.begin(), path.end() - static_cast<std::ptrdiff_t>(up));
-      rest = rest.substr(up);
-    }
-    while (!rest.empty()) {
-      const std::size_t dot = rest.find('.');
-      target.push_back(rest.substr(0, dot));
-      rest = dot == std::string::npos ? "" : rest.substr(dot + 1);
-    }
-    return resolved(target, reference, node);
-  }
-
-  Node resolved(const Path& target, const std::string& reference, const Node& node) {
-    Node* at = &root_;
-    Path walked;
-    for (const std::string& key : target) {
-      if (at->is_scalar()) visit(*at, walked);  // may stand for a map
-      Node* next = at->find(key);
-      if (next == nullptr) {
-        std::vector<std::string> names;
-        for (const auto& [name, value] : at->entries()) names.push_back(name);
-        const std::string where = walked.empty() ? "" : " in '" + join(walked, ".") + "'";
-        throw ConfigError(node.place(), "${" + reference + "}: there is no '" + key + "'" + where +
-                                            suggestion(key, names));
-      }
-      at = next;
-      walked.push_back(key);
-    }
-    visit(*at, walked);  // what it holds may refer further
-    Node value = *at;
-    value.set_place(node.place());
-    return value;
-  }
-
-  static Node environment(const std::string& text, const Place& place) {
-    const std::size_t comma = text.find(',');
-    const std::string name = text.substr(0, comma);
-    if (const char* value = std::getenv(name.c_str())) return Node::scalar(value, place);
-    if (comma == std::string::npos) {
-      throw ConfigError(place, "${env:" + name + "}: the environment has no " + name +
-                                   "; set it or give a default: ${env:" + name + ",VALUE}");
-    }
-    return Node::scalar(text.substr(comma + 1), place);
-  }
-
-  Node& root_;
-  std::set<Path> active_, replaced_;
-  std::size_t copied_ = 0;
-  std::vector<std::string> problems_;
-};
-
-void set_places(Node& node, const Place& place) {
-  node.set_place(place);
-  for (Node& item : node.items()) set_places(item, place);
-  for (auto& [key, value] : node.entries()) {
-    set_places(value, place);
-    node.set_key_place(key, place);
-  }
+Node sound(Composition composition) {
+  if (!composition.problems.empty()) throw ConfigError(composition.problems);
+  return std::move(composition.root);
 }
 
 }  // namespace
 
 void merge(Node& base, const Node& over) {
-  if (names_other_plugin(base, over)) {
-    Node fresh = succeeding(base, Node::map(over.place()));
-    fresh.set("use", *base.find("use"));  // its history shows the plugin that was there before
-    base = std::move(fresh);
-  }
-  for (const auto& [key, value] : over.entries()) {
-    merge_entry(base, key, value, over.key_place(key));
-  }
+  std::vector<Edit> edits;
+  Problems problems;
+  Merger(edits, problems).merge(base, over, "");
+  if (!problems.empty()) throw ConfigError(problems);
 }
 
 Node parse_override(const std::string& argument) {
@@ -403,27 +373,20 @@ Node parse_override(const std::string& argument) {
   }
 }
 
-Node load_file(const std::string& path) {
-  Node root = Node::map({path, 1, 1});
-  merge(root, FileLoader().load(path, {}));
-  return root;
+Composition compose(const std::string& path, const std::vector<std::string>& overrides) {
+  Composition out = loaded(path);
+  for (const std::string& argument : overrides) apply_override(out, argument);
+  Problems unresolved;
+  interpolate(out.root, unresolved);
+  // Where a file is missing, what it holds is too: nobody needs to read that.
+  if (out.whole) out.problems.insert(out.problems.end(), unresolved.begin(), unresolved.end());
+  return out;
 }
-
-void interpolate(Node& root) { Interpolator(root).run(); }
 
 Node compose_file(const std::string& path, const std::vector<std::string>& overrides) {
-  Node root = load_file(path);
-  std::vector<std::string> problems;
-  for (const std::string& argument : overrides) {
-    try {
-      merge(root, parse_override(argument));
-    } catch (const ConfigError& error) {
-      problems.push_back(error.what());
-    }
-  }
-  if (!problems.empty()) throw ConfigError(problems);
-  interpolate(root);
-  return root;
+  return sound(compose(path, overrides));
 }
+
+Node load_file(const std::string& path) { return sound(loaded(path)); }
 
 }  // namespace attnlab

@@ -92,27 +92,38 @@ Catalogue Catalogue::of_this_program() {
   return Catalogue(search_places(installation), read_stamp(installation.library()));
 }
 
+Catalogue Catalogue::of_file(const std::string& path) {
+  Catalogue catalogue({}, read_stamp(Installation::of_this_program().library()));
+  catalogue.look_at(fs::absolute(path).string());
+  const Candidate& only = catalogue.candidates_.front();
+  if (!only.refused.empty()) throw PluginError(only.refused);
+  return catalogue;
+}
+
 void Catalogue::look_into(const std::string& folder) {
   for (const std::string& path : sorted_entries(folder)) {
     if (fs::path(path).extension() != ".so") continue;
     std::error_code error;
     const fs::path canonical = fs::canonical(path, error);
     if (!error && !files_.insert(canonical.string()).second) continue;
-    Candidate candidate;
-    candidate.path = path;
-    try {
-      candidate.manifest = read_manifest(path);
-      const auto differences = stamp_differences(host_stamp_, candidate.manifest->stamp);
-      if (!differences.empty()) {
-        candidate.refused =
-            path + ": was built for another host: " + join(differences, "; ") +
-            "; rebuild it: " + rebuild_command(Installation::of_this_program().root);
-      }
-    } catch (const Error& error) {
-      candidate.refused = error.what();
-    }
-    candidates_.push_back(std::move(candidate));
+    look_at(path);
   }
+}
+
+void Catalogue::look_at(const std::string& path) {
+  Candidate candidate;
+  candidate.path = path;
+  try {
+    candidate.manifest = read_manifest(path);
+    const auto differences = stamp_differences(host_stamp_, candidate.manifest->stamp);
+    if (!differences.empty()) {
+      candidate.refused = path + ": was built for another host: " + join(differences, "; ") +
+                          "; rebuild it: " + rebuild_command(Installation::of_this_program().root);
+    }
+  } catch (const Error& error) {
+    candidate.refused = error.what();
+  }
+  candidates_.push_back(std::move(candidate));
 }
 
 void Catalogue::refuse_duplicates() {

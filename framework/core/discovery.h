@@ -51,6 +51,9 @@ class Catalogue {
   Catalogue(const std::vector<SearchPlace>& places, const Stamp& host_stamp);
   /// With the places and the stamp of this program's installation.
   static Catalogue of_this_program();
+  /// One library, wherever it lies, and nothing else; checked as the others are.
+  /// @throws PluginError saying why it cannot be used.
+  static Catalogue of_file(const std::string& path);
 
   const std::vector<SearchPlace>& places() const { return places_; }
   const std::vector<Candidate>& candidates() const { return candidates_; }
@@ -64,6 +67,7 @@ class Catalogue {
 
  private:
   void look_into(const std::string& folder);
+  void look_at(const std::string& path);
   void refuse_duplicates();
 
   std::vector<SearchPlace> places_;

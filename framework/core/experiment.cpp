@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "framework/core/compose.h"
 #include "framework/core/files.h"
+#include "framework/core/keys.h"
 #include "framework/core/text.h"
 
 namespace attnlab {
@@ -13,8 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 using Problems = std::vector<std::string>;
 
-const std::vector<std::string> kTopKeys = {"schema", "name",    "model", "attention",
-                                           "task",   "dataset", "train", "seeds"};
+const std::vector<std::string> kTopKeys = {"schema",  "name",  "model", "attention", "task",
+                                           "dataset", "train", "trace", "seeds"};
 
 void add(Problems& problems, const Place& place, const std::string& what) {
   const std::string where = place.str();
@@ -25,11 +27,18 @@ bool contains(const std::vector<std::string>& list, const std::string& item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
 
-void check_top(const Node& composed, Problems& problems) {
+/// A key's value; null where it is not given or given as nothing, which means the default.
+const Node* value_of(const Node& composed, const char* key) {
+  const Node* value = composed.find(key);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
+void check_top(const Node& composed, const Catalogue& catalogue, Problems& problems) {
   for (const auto& [key, value] : composed.entries()) {
     if (contains(kTopKeys, key)) continue;
     add(problems, composed.key_place(key),
-        "unknown key '" + key + "' of an experiment" + suggestion(key, kTopKeys));
+        "unknown key '" + key + "' of an experiment" +
+            suggest_key(key, experiment_keys(composed, catalogue)));
   }
   const Node* schema = composed.find("schema");
   if (schema == nullptr) {
@@ -64,6 +73,13 @@ Node section_of(const Node& composed, const std::string& key, Problems& problems
   return section;
 }
 
+/// Takes over what the plugin says of itself.
+void name_after(const Candidate& plugin, Part& part) {
+  part.path = plugin.path;
+  part.id = plugin.manifest->id;
+  part.name = part.label = plugin.manifest->name;
+}
+
 /// Resolves one part. @returns its manifest, or null when there were problems with the plugin.
 const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& catalogue,
                              Part& part, Node& resolved, Problems& problems) {
@@ -87,10 +103,8 @@ const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& c
     add(problems, part.place, key + ": " + error.what());
     return nullptr;
   }
-  part.path = plugin->path;
-  part.id = plugin->manifest->id;
-  part.name = plugin->manifest->name;
-  part.label = as != nullptr ? as->text() : part.name;
+  name_after(*plugin, part);
+  if (as != nullptr) part.label = as->text();
   Node whole = Node::map(section.place());
   whole.set("use", use);
   if (as != nullptr) {
@@ -138,8 +152,26 @@ void check_traits(const Part& model, const Manifest& needs, const Part& attentio
   }
 }
 
+/// @returns the resolved options, or null where nothing is to be recorded: without `trace`, and
+/// with `trace.every: 0`, which is the same experiment.
+Node resolve_trace(const Node& composed, TraceOptions& options, Problems& problems) {
+  const Node* given = value_of(composed, "trace");
+  if (given == nullptr) return {};
+  const std::size_t before = problems.size();
+  Node resolved = resolve_options(*given, schema_of<TraceOptions>(), "trace", "trace", problems);
+  if (problems.size() > before) return {};
+  options = read_options<TraceOptions>(resolved);
+  if (options.every == 0) return {};
+  if (options.record.empty()) {
+    add(problems, resolved.at("record").place(),
+        "trace.record: names nothing to record; name some of " + join(TraceOptions{}.record, ", ") +
+            ", or set trace.every to 0");
+  }
+  return resolved;
+}
+
 void resolve_seeds(const Node& composed, Experiment& experiment, Problems& problems) {
-  const Node* seeds = composed.find("seeds");
+  const Node* seeds = value_of(composed, "seeds");
   if (seeds == nullptr) {
     experiment.seeds = {0};
     return;
@@ -165,6 +197,29 @@ Node seed_list(const std::vector<std::int64_t>& seeds) {
   Node list = Node::list();
   for (const std::int64_t seed : seeds) list.items().push_back(Node::scalar(std::to_string(seed)));
   return list;
+}
+
+/// "file:line:column: " of a problem.
+std::string place_of(const std::string& problem) {
+  return problem.substr(0, std::min(problem.find(": "), problem.size()));
+}
+
+/// What composing found wrong, then what else is wrong with the tree: everything at once. Of a
+/// place that composing complained about, nothing else is said.
+Problems all_problems(const Composition& composition, const Catalogue& catalogue,
+                      const std::string& name) {
+  Problems all = composition.problems;
+  std::vector<std::string> places;
+  for (const std::string& problem : all) places.push_back(place_of(problem));
+  try {
+    resolve_experiment(composition.root, catalogue, name);
+  } catch (const ConfigError& error) {
+    std::istringstream lines(error.what());
+    for (std::string line; std::getline(lines, line);) {
+      if (!contains(places, place_of(line))) all.push_back(line);
+    }
+  }
+  return all;
 }
 
 void write_origins(const Node& node, const std::string& path, std::string& out) {
@@ -194,11 +249,11 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
                               const std::string& name) {
   Problems problems;
   Experiment experiment;
-  check_top(composed, problems);
+  check_top(composed, catalogue, problems);
   experiment.resolved = Node::map(composed.place());
   Node& resolved = experiment.resolved;
   resolved.set("schema", Node::scalar("1", composed.place()));
-  const Node* given_name = composed.find("name");
+  const Node* given_name = value_of(composed, "name");
   experiment.name = given_name != nullptr ? given_name->text() : name;
   if (experiment.name.empty() || experiment.name.find('/') != std::string::npos) {
     add(problems, given_name == nullptr ? composed.place() : given_name->place(),
@@ -227,6 +282,7 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
   const Node* train = composed.find("train");
   const Node train_resolved = resolve_options(
       train == nullptr ? Node() : *train, schema_of<TrainOptions>(), "train", "train", problems);
+  const Node trace = resolve_trace(composed, experiment.trace, problems);
   resolve_seeds(composed, experiment, problems);
   if (!problems.empty()) throw ConfigError(problems);
   experiment.train = read_options<TrainOptions>(train_resolved);
@@ -237,15 +293,33 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
                                          train_resolved.at("batch_size").text());
   }
   resolved.set("train", train_resolved);
-  const Node* seeds = composed.find("seeds");
+  if (!trace.is_null()) resolved.set("trace", trace);
+  const Node* seeds = value_of(composed, "seeds");
   resolved.set("seeds", seeds != nullptr ? *seeds : seed_list(experiment.seeds));
   return experiment;
 }
 
+Part part_of(Kind kind, const std::string& name, const Node& options, const Catalogue& catalogue) {
+  const Candidate& plugin = catalogue.find(kind, name);
+  Part part;
+  part.kind = kind;
+  part.place = options.place();
+  name_after(plugin, part);
+  Problems problems;
+  const std::string key(name_of(kind));
+  part.options = resolve_options(options, plugin.manifest->options, key,
+                                 key + " '" + part.name + "'", problems);
+  if (!problems.empty()) throw ConfigError(problems);
+  return part;
+}
+
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides,
                            const Catalogue& catalogue) {
-  return resolve_experiment(compose_file(path, overrides), catalogue,
-                            fs::path(path).stem().string());
+  const Composition composition = compose(path, overrides);
+  const std::string name = fs::path(path).stem().string();
+  if (composition.problems.empty()) return resolve_experiment(composition.root, catalogue, name);
+  throw ConfigError(composition.whole ? all_problems(composition, catalogue, name)
+                                      : composition.problems);
 }
 
 std::string origins_text(const Node& node) {
@@ -263,27 +337,19 @@ std::string find_composition(const std::string& path_or_name, const std::string&
     return path_or_name;
   }
   if (is_path) throw ConfigError(Place{path_or_name, 0, 0}, "there is no such file");
-  std::vector<std::string> names;
-  std::vector<std::string> found;
-  for (const std::string& root :
-       {std::string("configs"), Installation::of_this_program().configs()}) {
-    for (const auto& entry : fs::recursive_directory_iterator(root + "/" + folder, error)) {
-      if (entry.path().extension() != ".yaml") continue;
-      const std::string name = entry.path().stem().string();
-      if (name == path_or_name) found.push_back(entry.path().string());
-      if (!contains(names, name)) names.push_back(name);
-    }
-    if (!found.empty()) break;
-  }
-  std::sort(found.begin(), found.end());
-  if (found.size() > 1) {
-    throw ConfigError(Place{path_or_name, 0, 0}, "the name stands for several files: " +
-                                                     join(found, ", ") + "; give the path");
-  }
-  if (found.empty()) {
+  const auto all = compositions(folder);
+  const auto named = all.find(path_or_name);
+  if (named == all.end()) {
+    std::vector<std::string> names;
+    for (const auto& [name, files] : all) names.push_back(name);
     throw ConfigError(Place{path_or_name, 0, 0},
                       "there is no such file, and no composition of that name in " +
                           ("configs/" + folder) + suggestion(path_or_name, names));
+  }
+  const std::vector<std::string>& found = named->second;
+  if (found.size() > 1) {
+    throw ConfigError(Place{path_or_name, 0, 0}, "the name stands for several files: " +
+                                                     join(found, ", ") + "; give the path");
   }
   return found.front();
 }

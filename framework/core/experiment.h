@@ -81,6 +81,18 @@ struct TrainOptions {
   }
 };
 
+/// What a run records of its attention layers while it trains: framework/train/attention_log.h.
+struct TraceOptions {
+  std::int64_t every = 100;
+  std::vector<std::string> record = {"logit_max", "query_norm", "key_norm", "entropy"};
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("every", every, at_least(0), "steps between records, the first step's aside; 0: none");
+    v("record", record, one_of("logit_max", "query_norm", "key_norm", "entropy"),
+      "what each layer's lines of metrics.jsonl hold");
+  }
+};
+
 /// One part of an experiment: a plugin and its options.
 struct Part {
   Kind kind = Kind::attention;
@@ -96,13 +108,22 @@ struct Experiment {
   std::string name;
   Part model, attention, task, dataset;
   TrainOptions train;
+  TraceOptions trace{.every = 0};  ///< off unless the composition has `trace`
   std::vector<std::int64_t> seeds;
   /// The whole composition with every default filled in; loads again to the same experiment.
   Node resolved;
 
-  /// 16 hexadecimal digits of everything but name and seeds: equal for equal experiments.
+  /// 16 hexadecimal digits of everything but name and seeds: equal for equal experiments. A trace
+  /// changes no number of a run, but it is counted where it is on: a run without it, finished
+  /// before, does not pass for one with it.
   std::string hash() const;
 };
+
+/// One part outside any experiment, its options checked and filled in.
+/// @param name     "quest" or "attnlab/quest"
+/// @param options  a map, or null for "all defaults"
+/// @throws PluginError when there is no such plugin, ConfigError with every problem of the options.
+Part part_of(Kind kind, const std::string& name, const Node& options, const Catalogue& catalogue);
 
 /// Checks a composition against the plugins' manifests: keys, types, ranges, and that the parts fit
 /// (what each takes is given by another; the attention has the traits that the model needs).

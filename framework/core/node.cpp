@@ -42,8 +42,11 @@ bool looks_special(const std::string& text) {
   return text.find(':') != std::string::npos;
 }
 
+bool must_be_given(const Node& node) { return !node.quoted() && node.text() == "???"; }
+
 std::string scalar_text(const Node& node) {
   if (node.is_null()) return "null";
+  if (must_be_given(node)) return node.text();  // quoted it would be a text
   if (!node.quoted() && !node.text().empty()) {
     const bool typed = node.as_bool() || node.as_double();
     if (typed || !looks_special(node.text())) return node.text();
@@ -57,8 +60,6 @@ void write_block(const Node& node, int indent, std::string& out);
 
 std::string key_text(const std::string& key) { return looks_special(key) ? json_quote(key) : key; }
 
-bool must_be_given(const Node& node) { return !node.quoted() && node.text() == "???"; }
-
 bool is_flow(const Node& node) {
   if (node.is_map()) return node.entries().empty();
   if (!node.is_list()) return true;
@@ -71,9 +72,7 @@ void write_block(const Node& node, int indent, std::string& out) {
   if (node.is_map()) {
     for (const auto& [key, value] : node.entries()) {
       out += pad + key_text(key) + ":";
-      if (must_be_given(value)) {
-        out += " ???\n";  // plain: quoted it would be a text
-      } else if (is_flow(value)) {
+      if (is_flow(value)) {
         out += " " + to_flow(value) + "\n";
       } else {
         out += "\n";

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "framework/core/keys.h"
 #include "framework/core/text.h"
 
 namespace attnlab {
@@ -147,6 +148,10 @@ std::string choices_text(std::vector<std::string> choices, std::string_view sepa
   return join(choices, separator);
 }
 
+bool must_be_given(const Node& value) {
+  return value.is_scalar() && !value.quoted() && value.text() == "???";
+}
+
 bool has_type(const OptionSpec& spec, const Node& value) {
   switch (spec.type) {
     case OptionSpec::Type::boolean:
@@ -166,6 +171,10 @@ class Resolver {
 
   Node map(const Node& given, const Schema& schema, const std::string& path) {
     Node resolved = Node::map(given.place());
+    if (must_be_given(given)) {
+      add(given.place(), path + ": a value must be given here (map of options)");
+      return resolved;
+    }
     if (!given.is_map() && !given.is_null()) {
       add(given.place(), path + ": expected a map of options, found " + to_flow(given));
       return resolved;
@@ -199,13 +208,12 @@ class Resolver {
   }
 
   void report_unknown(const Node& given, const Schema& schema, const std::string& path) {
-    std::vector<std::string> names;
-    for (const OptionSpec& spec : schema) names.push_back(spec.name);
     for (const auto& [key, value] : given.entries()) {
-      if (std::find(names.begin(), names.end(), key) != names.end()) continue;
+      const auto named = [&](const OptionSpec& spec) { return spec.name == key; };
+      if (std::any_of(schema.begin(), schema.end(), named)) continue;
       const std::string where = path.empty() ? "" : path + ": ";
       add(given.key_place(key),
-          where + "unknown key '" + key + "' of " + owner_ + suggestion(key, names));
+          where + "unknown key '" + key + "' of " + owner_ + suggest_key(key, schema));
     }
   }
 
@@ -222,6 +230,7 @@ class Resolver {
 
   bool valid(const Node& value, const OptionSpec& spec, const std::string& name) {
     if (!spec.list) return valid_scalar(value, spec, name);
+    if (must_be_given(value)) return valid_scalar(value, spec, name);
     if (!value.is_list()) {
       add(value.place(),
           name + ": expected a list, found " + to_flow(value) + "; write [" + to_flow(value) + "]");
@@ -233,7 +242,7 @@ class Resolver {
   }
 
   bool valid_scalar(const Node& value, const OptionSpec& spec, const std::string& name) {
-    if (value.is_scalar() && !value.quoted() && value.text() == "???") {
+    if (must_be_given(value)) {
       add(value.place(), name + ": a value must be given here (" + spec.type_text() + ")");
       return false;
     }

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "framework/core/compose.h"
+#include "framework/core/table.h"
 #include "framework/core/text.h"
 
 namespace attnlab {
@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using Problems = std::vector<std::string>;
 
-const std::vector<std::string> kKeys = {"schema",      "name",  "baseline", "attentions",
-                                        "experiments", "seeds", "set",      "fallback"};
+const std::vector<std::string> kKeys = {"schema", "name", "baseline", "attentions", "experiments",
+                                        "seeds",  "set",  "fallback", "compare"};
 /// Columns come in this order; others follow by name.
 const std::vector<std::string> kColumns = {"accuracy", "top5", "nll", "train_loss",
                                            "examples_per_second"};
@@ -127,24 +127,22 @@ void check_attentions(Suite& suite, const Node& root, const std::vector<Node>& a
   }
 }
 
+void read_compare(const Node& root, Suite& suite, Problems& problems) {
+  const Node* section = root.find("compare");
+  if (section == nullptr || section->is_null()) return;
+  try {
+    suite.compare = compare_options(*section);
+  } catch (const ConfigError& error) {
+    problems.emplace_back(error.what());
+  }
+}
+
 void add_experiment(Suite& suite, const std::string& name, const Place& place, Problems& problems) {
   if (std::count(suite.experiments.begin(), suite.experiments.end(), name) > 0) {
     problems.push_back(place.str() + ": the experiment '" + name +
                        "' stands twice; tell different ones apart with `name:` in their files");
   }
   suite.experiments.push_back(name);
-}
-
-Summary summary_of(const std::vector<double>& values) {
-  Summary summary;
-  summary.count = static_cast<std::int64_t>(values.size());
-  for (const double value : values) summary.mean += value / static_cast<double>(values.size());
-  if (values.size() > 1) {
-    double squares = 0;
-    for (const double value : values) squares += (value - summary.mean) * (value - summary.mean);
-    summary.deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
-  }
-  return summary;
 }
 
 std::vector<std::string> columns_of(const std::vector<SuiteRow>& rows) {
@@ -160,29 +158,6 @@ std::vector<std::string> columns_of(const std::vector<SuiteRow>& rows) {
   return columns;
 }
 
-int decimals_for(double value) {
-  const double size = std::abs(value);
-  return size >= 100 ? 0 : size >= 10 ? 2 : 3;
-}
-
-std::string summary_text(const std::string& name, const Summary& summary) {
-  if (summary.count == 0) return "-";
-  const double scale = metric_scale(name);
-  const int decimals = scale == 100 ? 2 : decimals_for(summary.mean);
-  char text[96];
-  if (summary.count == 1) {
-    std::snprintf(text, sizeof text, "%.*f", decimals, scale * summary.mean);
-  } else {
-    std::snprintf(text, sizeof text, "%.*f ± %.*f", decimals, scale * summary.mean, decimals,
-                  scale * summary.deviation);
-  }
-  return text;
-}
-
-std::string heading(const std::string& name) {
-  return name + (metric_scale(name) == 100 ? " (%)" : "");
-}
-
 std::string states_text(const SuiteRow& row) {
   std::string text;
   for (const auto& [state, count] : row.states) {
@@ -190,33 +165,6 @@ std::string states_text(const SuiteRow& row) {
     text += std::to_string(count) + " " + std::string(name_of(state));
   }
   return text;
-}
-
-std::size_t shown_width(const std::string& text) {  // code points, for the ± of UTF-8
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
-
-/// A Markdown table whose columns line up in a terminal too.
-std::string table_text(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows.front().size(), 3);
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], shown_width(row[i]));
-    }
-  }
-  std::string out;
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    for (std::size_t i = 0; i < widths.size(); ++i) {
-      out += "| " + rows[r][i] + std::string(widths[i] - shown_width(rows[r][i]) + 1, ' ');
-    }
-    out += "|\n";
-    if (r > 0) continue;
-    for (const std::size_t width : widths) out += "|" + std::string(width + 2, '-');
-    out += "|\n";
-  }
-  return out;
 }
 
 }  // namespace
@@ -231,6 +179,7 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
   const Node* name = root.find("name");
   suite.name = name != nullptr ? name->text() : fs::path(path).stem().string();
   if (const Node* fallback = root.find("fallback")) suite.fallback = *fallback;
+  read_compare(root, suite, problems);
   std::vector<Node> attentions;
   for (const Node& item : list_of(root, "attentions").items()) {
     attentions.push_back(attention_of(item));
@@ -292,7 +241,7 @@ std::string suite_markdown(const Suite& suite, const std::vector<SuiteRow>& rows
   const std::vector<std::string> columns = columns_of(rows);
   std::vector<std::vector<std::string>> table(1);
   table[0] = {"experiment", "attention"};
-  for (const std::string& column : columns) table[0].push_back(heading(column));
+  for (const std::string& column : columns) table[0].push_back(metric_heading(column));
   table[0].push_back("runs");
   for (const SuiteRow& row : rows) {
     std::vector<std::string> line = {row.experiment, row.attention};
@@ -315,6 +264,12 @@ std::string suite_json(const Suite& suite, const std::vector<SuiteRow>& rows,
   json out = {{"suite", suite.name},   {"file", suite.file},   {"baseline", suite.baseline},
               {"command", command},    {"notes", suite.notes}, {"complete", complete(suite)},
               {"rows", json::array()}, {"runs", json::array()}};
+  if (suite.compare) {
+    const CompareOptions& compare = *suite.compare;
+    out["compare"] = {{"test", compare.test},       {"pair", compare.pair},
+                      {"correct", compare.correct}, {"level", compare.level},
+                      {"metric", compare.metric},   {"better", compare.better}};
+  }
   for (const SuiteRow& row : rows) {
     json entry = {{"experiment", row.experiment}, {"attention", row.attention}};
     for (const auto& [name, summary] : row.metrics) {

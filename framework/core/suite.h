@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "framework/core/comparison.h"
 #include "framework/core/experiment.h"
 #include "framework/core/progress.h"
 #include "framework/core/run_folder.h"
+#include "framework/core/statistics.h"
 
 namespace attnlab {
 
@@ -28,6 +30,8 @@ struct Suite {
   std::vector<Cell> cells;
   /// Overrides that are used where an experiment's data cannot be had; null: none.
   Node fallback;
+  /// The `compare:` section: what `attnlab compare` does with the runs; empty without one.
+  std::optional<CompareOptions> compare;
   std::vector<std::string> notes;  ///< what readers of the table must know, e.g. "synthetic data"
 };
 
@@ -37,13 +41,6 @@ struct Suite {
 /// @throws ConfigError with every problem of the suite and of all its cells.
 Suite load_suite(const std::string& path, const std::vector<std::string>& overrides,
                  const Catalogue& catalogue, const std::string& root, bool use_fallback = false);
-
-/// Statistics of one metric over the finished seeds of an experiment and attention.
-struct Summary {
-  std::int64_t count = 0;
-  double mean = 0;
-  double deviation = 0;  ///< with n - 1; 0 for one seed
-};
 
 /// What a suite's table shows: a row for each experiment and attention.
 struct SuiteRow {

@@ -13,12 +13,75 @@ namespace attnlab {
 namespace {
 
 constexpr std::size_t kMostNodes = 1'000'000;  // stops nested aliases from filling the memory
+constexpr std::size_t kMostProblems = 20;      // of one file; more would hide the first
+constexpr std::string_view kMustBeGiven = "???";
+
+void replace_all(std::string& text, std::string_view what, std::string_view with) {
+  for (std::size_t at = text.find(what); at != std::string::npos;
+       at = text.find(what, at + with.size())) {
+    text.replace(at, what.size(), with);
+  }
+}
+
+/// Bytes of the UTF-8 character that starts here; 0 when none does (RFC 3629's table).
+std::size_t character_size(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
+  const auto follows = [&](std::size_t i, unsigned low, unsigned high) {
+    return byte(i) >= low && byte(i) <= high;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first < 0xC2 || first > 0xF4) return 0;
+  if (first < 0xE0) return follows(1, 0x80, 0xBF) ? 2 : 0;
+  const unsigned low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+  const unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+  if (!follows(1, low, high) || !follows(2, 0x80, 0xBF)) return 0;
+  if (first < 0xF0) return 3;
+  return follows(3, 0x80, 0xBF) ? 4 : 0;
+}
+
+/// yaml-cpp would guess at another encoding, or keep what is none; and a zero confuses it.
+void refuse_no_text(std::string_view text, const std::string& file) {
+  Place place{file, 1, 1};
+  while (!text.empty()) {
+    const std::size_t size = character_size(text);
+    if (size == 0) throw ConfigError(place, "this is not UTF-8; save the file in that encoding");
+    const auto first = static_cast<unsigned char>(text[0]);
+    if ((first < 0x20 && first != '\t' && first != '\n' && first != '\r') || first == 0x7F) {
+      throw ConfigError(place, "a control character; YAML has none");
+    }
+    place.column += static_cast<int>(size);
+    if (text[0] == '\n') place = {file, place.line + 1, 1};
+    text.remove_prefix(size);
+  }
+}
+
+/// yaml-cpp takes the `?` of `{x: ???}` for the sign of a key. So it reads one character of
+/// Unicode's private range in its place, as many bytes long that columns stay right.
+/// @returns one that the text does not hold; empty when it holds all that were tried.
+std::string stand_in_for_must_be_given(const std::string& text) {
+  for (int i = 0; i < 64; ++i) {
+    const std::string candidate = {'\xEE', '\x80', static_cast<char>(0x80 + i)};
+    if (text.find(candidate) == std::string::npos) return candidate;
+  }
+  return "";
+}
 
 class TreeBuilder : public YAML::EventHandler {
  public:
-  explicit TreeBuilder(std::string file) : file_(std::move(file)) {}
+  /// @param stand_in  what stands for `???` in the text; empty: nothing does
+  TreeBuilder(std::string file, std::string stand_in)
+      : file_(std::move(file)), stand_in_(std::move(stand_in)) {
+    root_.set_place({file_, 1, 1});  // of an empty document
+  }
 
-  Node take() { return std::move(root_); }
+  /// @throws ConfigError with every problem that did not keep the text from being read.
+  Node take() {
+    if (!problems_.empty()) throw ConfigError(problems_);
+    return std::move(root_);
+  }
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -36,7 +99,10 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
-    add(Node::scalar(value, place(mark), tag == "!" || tag == "tag:yaml.org,2002:str"), anchor);
+    std::string text = value;
+    if (!stand_in_.empty()) replace_all(text, stand_in_, kMustBeGiven);
+    const bool quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
+    add(Node::scalar(std::move(text), place(mark), quoted), anchor);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
@@ -85,15 +151,25 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
-  static void take_key(Open& parent, const Node& key) {
-    if (!key.is_scalar()) throw ConfigError(key.place(), "a key must be a plain word");
-    if (parent.node.find(key.text()) != nullptr) {
-      throw ConfigError(key.place(), "the key '" + key.text() +
-                                         "' stands here twice; the first is " +
-                                         parent.node.key_place(key.text()).str());
-    }
+  void problem(const Place& place, const std::string& what) {
+    if (problems_.size() < kMostProblems) problems_.push_back(place.str() + ": " + what);
+  }
+
+  void take_key(Open& parent, const Node& key) {
     parent.key = key.text();
     parent.has_key = true;
+    if (!key.is_scalar()) {
+      problem(key.place(), "a key must be a plain word");
+      return;
+    }
+    if (parent.node.find(key.text()) != nullptr) {
+      problem(key.place(), "the key '" + key.text() + "' stands here twice; the first is " +
+                               parent.node.key_place(key.text()).str());
+      return;
+    }
+    if (key.text() == "<<" && !key.quoted()) {
+      problem(key.place(), "the merge key '<<' is not of YAML 1.2; use extends: FILE");
+    }
     parent.node.set_key_place(key.text(), key.place());
   }
 
@@ -103,19 +179,23 @@ class TreeBuilder : public YAML::EventHandler {
     add(std::move(done.node), done.anchor);
   }
 
-  std::string file_;
+  std::string file_, stand_in_;
   Node root_;
+  std::vector<std::string> problems_;
   std::vector<Open> open_;
   std::map<YAML::anchor_t, Node> anchors_;
   std::size_t nodes_ = 0;
 };
 
-Node parse_document(const std::string& text, const std::string& file) {
+Node parse_document(std::string text, const std::string& file) {
+  std::string stand_in;
+  if (text.find(kMustBeGiven) != std::string::npos) stand_in = stand_in_for_must_be_given(text);
+  if (!stand_in.empty()) replace_all(text, kMustBeGiven, stand_in);
   std::istringstream stream(text);
   YAML::Parser parser(stream);
-  TreeBuilder builder(file);
+  TreeBuilder builder(file, stand_in);
   parser.HandleNextDocument(builder);
-  TreeBuilder more(file);
+  TreeBuilder more(file, stand_in);
   if (parser.HandleNextDocument(more)) {
     throw ConfigError({file, 0, 0}, "holds more than one YAML document; keep one");
   }
@@ -136,6 +216,7 @@ void refuse_open_quote(const std::string& text, const std::string& file) {
 }  // namespace
 
 Node parse_yaml(const std::string& text, const std::string& file) {
+  refuse_no_text(text, file);
   try {
     Node root = parse_document(text, file);
     refuse_open_quote(text, file);

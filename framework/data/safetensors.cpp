@@ -18,9 +18,11 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;  // sorted: headers of many names stay cheap to look up
 constexpr const char* kMetadata = "__metadata__";
 constexpr std::uint64_t kLargestHeader = 100'000'000;  // as in the reference implementation
+constexpr std::size_t kMostTensors = 32'768;           // NamedTensors is searched from end to end
+constexpr int kDeepest = 3;  // maps and lists around a value: file, tensor, shape
 
 struct DtypeName {
   std::string_view name;
@@ -76,6 +78,49 @@ class Input {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
+/// Looks through a header before anything is built of it. (A parser with a callback would do the
+/// same in a time that grows with the square of the number of tensors.)
+class Outline final : public nlohmann::json_sax<Json> {
+ public:
+  std::vector<std::string> names;  ///< of the outermost map, in their order
+  std::string problem;             ///< why this is no header; empty: none found
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return descend(); }
+  bool end_object() override { return ascend(); }
+  bool start_array(std::size_t) override { return descend(); }
+  bool end_array() override { return ascend(); }
+  bool key(string_t& name) override {
+    if (depth_ != 1) return true;
+    if (!seen_.insert(name).second) return refuse("has the name '" + name + "' twice");
+    names.push_back(name);
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
+    return refuse(std::string("is no JSON (") + error.what() + ")");
+  }
+
+ private:
+  bool descend() { return ++depth_ <= kDeepest || refuse("is nested too deeply"); }
+  bool ascend() {
+    --depth_;
+    return true;
+  }
+  bool refuse(const std::string& why) {
+    problem = why;
+    return false;
+  }
+
+  std::set<std::string> seen_;
+  int depth_ = 0;
+};
+
 /// A safetensors header under examination; every refusal names the file.
 class Header {
  public:
@@ -84,13 +129,16 @@ class Header {
 
   /// Fills `entries`, in the order of the header, and `metadata`.
   void parse(const std::string& text) {
-    const Json json = parse_json(text);
+    std::vector<std::string> names;
+    const Json json = parse_json(text, names);
     if (!json.is_object()) fail("its header is no JSON object");
-    for (const auto& [name, value] : json.items()) {
+    for (const std::string& name : names) {
       if (name == kMetadata) {
-        read_metadata(value);
+        read_metadata(json.at(name));
+      } else if (entries.size() < kMostTensors) {
+        entries.push_back(read_entry(name, json.at(name)));
       } else {
-        entries.push_back(read_entry(name, value));
+        fail("it claims more than " + std::to_string(kMostTensors) + " tensors");
       }
     }
     check_cover();
@@ -104,20 +152,13 @@ class Header {
     throw DataError(path_ + ": " + what + "; the file is damaged or not safetensors");
   }
 
-  Json parse_json(const std::string& text) const {
-    std::set<std::string> names;
-    const auto refuse_repeated = [&](int depth, Json::parse_event_t event, Json& parsed) {
-      if (event == Json::parse_event_t::key && depth == 1 &&
-          !names.insert(parsed.get<std::string>()).second) {
-        fail("its header has the name '" + parsed.get<std::string>() + "' twice");
-      }
-      return true;
-    };
-    try {
-      return Json::parse(text, refuse_repeated);
-    } catch (const Json::exception& error) {
-      fail(std::string("its header is no JSON (") + error.what() + ")");
-    }
+  /// @param names  gets the names of the outermost map, in their order.
+  Json parse_json(const std::string& text, std::vector<std::string>& names) const {
+    Outline outline;
+    Json::sax_parse(text, &outline);
+    if (!outline.problem.empty()) fail("its header " + outline.problem);
+    names = std::move(outline.names);
+    return Json::parse(text);
   }
 
   void read_metadata(const Json& value) {
@@ -223,6 +264,11 @@ std::string name_of_dtype(const std::string& name, const Tensor& tensor) {
 
 /// The tensors in the order of their data: largest elements first, so that all are aligned.
 std::vector<const Tensor*> data_order(const TensorFile& file) {
+  if (file.tensors.size() > kMostTensors) {
+    throw DataError(std::to_string(file.tensors.size()) +
+                    " tensors are more than a file holds here (" + std::to_string(kMostTensors) +
+                    "); write several files");
+  }
   std::vector<const Tensor*> order;
   for (const auto& [name, tensor] : file.tensors) {
     name_of_dtype(name, tensor);  // refuses what cannot be saved
@@ -241,7 +287,7 @@ std::string header_text(const TensorFile& file, const std::vector<const Tensor*>
     begins[tensor] = end;
     end += tensor->nbytes();
   }
-  Json json = Json::object();
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (!file.metadata.empty()) json[kMetadata] = file.metadata;
   for (const auto& [name, tensor] : file.tensors) {
     if (name == kMetadata || json.contains(name)) {
@@ -260,6 +306,12 @@ std::string header_text(const TensorFile& file, const std::vector<const Tensor*>
   } catch (const Json::exception& error) {
     throw DataError(std::string("a name or text of the file is not UTF-8: ") + error.what());
   }
+}
+
+/// A byte of a bool that is neither 0 nor 1 gives wrong answers wherever it is used.
+bool holds_truths(const Tensor& tensor) {
+  const auto* bytes = static_cast<const std::uint8_t*>(tensor.data_ptr());
+  return std::all_of(bytes, bytes + tensor.numel(), [](std::uint8_t byte) { return byte <= 1; });
 }
 
 }  // namespace
@@ -288,6 +340,9 @@ TensorFile read_safetensors(const std::string& path) {
   for (const Entry& entry : header.entries) {
     Tensor tensor = at::empty(entry.shape, entry.dtype);
     input.read(8 + header_size + entry.begin, tensor.data_ptr(), entry.end - entry.begin);
+    if (entry.dtype == at::kBool && !holds_truths(tensor)) {
+      throw damaged("tensor '" + entry.name + "': BOOL data hold a byte that is neither 0 nor 1");
+    }
     file.tensors.set(entry.name, std::move(tensor));
   }
   return file;

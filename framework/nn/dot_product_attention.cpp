@@ -245,17 +245,23 @@ Tensor DotProductAttention::attend_ragged(const AttentionInput& input, const Ten
         "attention input: a ragged batch has no rectangular weights to trace; trace sequences one "
         "by one, or padded with visible.key_valid");
   }
-  const std::int64_t* q = input.visible.query_offsets.data_ptr<std::int64_t>();
-  const std::int64_t* k = input.visible.key_offsets.data_ptr<std::int64_t>();
   const std::int64_t sequences = input.visible.query_offsets.size(0) - 1;
   std::vector<Tensor> outputs;
   outputs.reserve(sequences);
+  std::int64_t first = 0;
   for (std::int64_t t = 0; t < sequences; ++t) {
-    const std::int64_t rows = q[t + 1] - q[t];
-    outputs.push_back(attend_dense(segment(input, q[t], rows, k[t], k[t + 1] - k[t]),
-                                   part(diagonal, -2, q[t], rows), context));
+    const AttentionInput one = sequence_of(input, t);
+    const std::int64_t rows = one.query_count();
+    outputs.push_back(attend_dense(one, part(diagonal, -2, first, rows), context));
+    first += rows;
   }
   return outputs.empty() ? at::zeros_like(input.values) : at::cat(outputs, 2);
+}
+
+AttentionInput sequence_of(const AttentionInput& ragged, std::int64_t t) {
+  const std::int64_t* q = ragged.visible.query_offsets.data_ptr<std::int64_t>();
+  const std::int64_t* k = ragged.visible.key_offsets.data_ptr<std::int64_t>();
+  return segment(ragged, q[t], q[t + 1] - q[t], k[t], k[t + 1] - k[t]);
 }
 
 Tensor visible_pairs(const Visibility& visible, std::int64_t query_count, std::int64_t key_count,

@@ -73,6 +73,10 @@ class DotProductAttention : public Attention {
   Normaliser normaliser_;
 };
 
+/// The input of sequence t of a ragged batch, as if it stood alone: B is 1, no offsets, everything
+/// else cut to the sequence.
+AttentionInput sequence_of(const AttentionInput& ragged, std::int64_t t);
+
 /// x / max(|x|_2, eps) along the last dimension, in one pass forward and one backward.
 /// @param x  [..., D] floating point.
 Tensor unit(const Tensor& x, double eps);

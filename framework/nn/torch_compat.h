@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <c10/core/Allocator.h>
 #include <torch/version.h>
 
 #define ATTNLAB_TORCH_AT_LEAST(major, minor) \
@@ -30,5 +31,15 @@ inline at::Tensor fused_attention(const at::Tensor& queries, const at::Tensor& k
   TORCH_CHECK(false, "this LibTorch has no fused attention");
 #endif
 }
+
+template <class Report>
+struct TotalOf;
+template <class Total>
+struct TotalOf<void (c10::MemoryReportingInfoBase::*)(void*, std::int64_t, Total, Total,
+                                                      c10::Device)> {
+  using type = Total;
+};
+/// How memory reports count whole pools: int64_t in 1.13, size_t later.
+using MemoryTotal = TotalOf<decltype(&c10::MemoryReportingInfoBase::reportMemoryUsage)>::type;
 
 }  // namespace attnlab::compat

@@ -42,23 +42,25 @@ json part_json(const Part& part) {
   return {{"id", part.id}, {"path", part.path}, {"hash", hex(fingerprint(read_text(part.path)))}};
 }
 
-json machine_json() {
+}  // namespace
+
+std::string machine_json() {
   utsname name{};
   ::uname(&name);
-  return {{"cpu", proc_value("/proc/cpuinfo", "model name")},
-          {"cores", available_cores()},
-          {"memory", proc_value("/proc/meminfo", "MemTotal")},
-          {"system", std::string(name.sysname) + " " + name.release + " " + name.machine}};
+  const json out = {
+      {"cpu", proc_value("/proc/cpuinfo", "model name")},
+      {"cores", available_cores()},
+      {"memory", proc_value("/proc/meminfo", "MemTotal")},
+      {"system", std::string(name.sysname) + " " + name.release + " " + name.machine}};
+  return out.dump(2);
 }
-
-}  // namespace
 
 std::string environment_json(const BuiltRun& run) {
   const Experiment& experiment = run.experiment;
   const DatasetInfo& data = run.dataset->info();
   const json out = {{"attnlab", ATTNLAB_VERSION},
                     {"started", now_utc()},
-                    {"machine", machine_json()},
+                    {"machine", json::parse(machine_json())},
                     {"threads", at::get_num_threads()},
                     {"device", run.device.str()},
                     {"libtorch", {{"version", TORCH_VERSION}, {"build", at::show_config()}}},

@@ -7,6 +7,9 @@
 
 namespace attnlab {
 
+/// JSON: processor, cores that this process may use, memory, operating system.
+std::string machine_json();
+
 /// JSON for environment.json.
 std::string environment_json(const BuiltRun& run);
 

@@ -11,6 +11,7 @@
 #include "framework/core/files.h"
 #include "framework/data/loader.h"
 #include "framework/nn/device.h"
+#include "framework/train/attention_log.h"
 #include "framework/train/checkpoint.h"
 #include "framework/train/environment.h"
 #include "framework/train/schedule.h"
@@ -37,6 +38,17 @@ Batch slice(const Batch& batch, std::int64_t begin, std::int64_t size) {
     part.fields.set(name, tensor.narrow(0, begin, size));
   }
   return part;
+}
+
+/// The parts that a step takes one after the other, as views.
+std::vector<Batch> parts_of(const Batch& batch, std::int64_t count) {
+  if (count == 1) return {batch};
+  const std::int64_t size = batch.size / count;
+  std::vector<Batch> parts;
+  for (std::int64_t part = 0; part < count; ++part) {
+    parts.push_back(slice(batch, part * size, size));
+  }
+  return parts;
 }
 
 Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop) {
@@ -139,9 +151,10 @@ class Trainer {
  private:
   std::string checkpoint_path() const { return folder_.file("checkpoint.safetensors"); }
   std::int64_t epochs_done() const { return position_.step / run_.steps_per_epoch; }
-  double epoch_now() const {
-    return static_cast<double>(position_.step) / static_cast<double>(run_.steps_per_epoch);
+  double epoch_at(std::int64_t step) const {
+    return static_cast<double>(step) / static_cast<double>(run_.steps_per_epoch);
   }
+  double epoch_now() const { return epoch_at(position_.step); }
 
   /// What a killed process was writing when it died.
   void remove_leftovers() const {
@@ -191,16 +204,39 @@ class Trainer {
     while (!stop_) {
       const auto batch = loader.next();
       if (!batch) break;
+      const bool traced = trace_due(run_.experiment.trace, position_.step + 1);
+      if (traced) mark += log_attention(*batch);  // looking is no training
       const bool sound = step(*batch);
       position_.train_seconds += seconds_since(mark);
       mark = Clock::now();
-      if (!sound) return false;
+      if (!sound) {
+        // The parameters are those that diverged: nothing was updated.
+        if (run_.experiment.trace.every > 0 && !traced) log_attention(*batch);
+        return false;
+      }
       if (seconds_since(saved_) >= train_.checkpoint_seconds) {
         save();
         mark = Clock::now();  // writing a checkpoint is no training
       }
     }
     return true;
+  }
+
+  /// What the attention layers make of a batch before the next step: a line each.
+  /// @returns the time that it took.
+  Clock::duration log_attention(const Batch& whole) {
+    const Clock::time_point begin = Clock::now();
+    const std::int64_t next = position_.step + 1;
+    at::manual_seed(run_.streams.key("dropout", static_cast<std::uint64_t>(position_.step)));
+    const std::vector<Batch> parts = parts_of(to_device(whole, run_.device), train_.accumulate);
+    for (const LayerSummary& layer :
+         summarise_attention(*run_.model, parts, run_.experiment.trace.record)) {
+      nlohmann::json line = json_of(layer.numbers);
+      line["layer"] = layer.layer;
+      if (layer.call > 0) line["call"] = layer.call;
+      write_line(std::move(line), "trace", next);
+    }
+    return Clock::now() - begin;
   }
 
   /// One optimiser step. @returns false when the loss diverged (nothing is updated then).
@@ -233,10 +269,8 @@ class Trainer {
 
   /// Gradients of a batch, in `accumulate` parts. @returns its mean loss.
   double backward(const Batch& batch) {
-    const std::int64_t size = batch.size / train_.accumulate;
     double total = 0;
-    for (std::int64_t part = 0; part < train_.accumulate; ++part) {
-      const Batch examples = train_.accumulate == 1 ? batch : slice(batch, part * size, size);
+    for (const Batch& examples : parts_of(batch, train_.accumulate)) {
       ForwardPass pass;
       Tensor loss = run_.task->loss(run_.model->forward(examples, pass), examples);
       if (train_.accumulate > 1) loss = loss / static_cast<double>(train_.accumulate);
@@ -308,10 +342,13 @@ class Trainer {
   }
 
   void write_line(const Metrics& metrics, const std::string& split) {
-    nlohmann::json line = json_of(metrics);
+    write_line(json_of(metrics), split, position_.step);
+  }
+
+  void write_line(nlohmann::json line, const std::string& split, std::int64_t step) {
     line["split"] = split;
-    line["step"] = position_.step;
-    line["epoch"] = epoch_now();
+    line["step"] = step;
+    line["epoch"] = epoch_at(step);
     log_->line(line.dump());
   }
 

@@ -2,6 +2,7 @@
 #include "runner/engine/engine.h"
 
 #include <csignal>
+#include <map>
 
 #include "framework/nn/device.h"
 
@@ -28,5 +29,12 @@ extern "C" [[gnu::visibility("default")]] int attnlab_engine(const std::string& 
   attnlab::keep_freed_memory();
   std::signal(SIGINT, attnlab::on_signal);
   std::signal(SIGTERM, attnlab::on_signal);
-  return command == "run" ? attnlab::run_command(words) : attnlab::eval_command(words);
+  static const std::map<std::string, int (*)(const attnlab::Words&)> commands = {
+      {"run", attnlab::run_command},
+      {"eval", attnlab::eval_command},
+      {"attention apply", attnlab::attention_apply_command},
+      {"plugin check", attnlab::plugin_check_command},
+      {"bench", attnlab::bench_command},
+  };
+  return commands.at(command)(words);
 }

@@ -4,17 +4,12 @@
 
 #include "framework/core/files.h"
 #include "runner/engine/engine.h"
+#include "runner/usages.h"
 
 namespace attnlab {
 
 int eval_command(const Words& words) {
-  Usage usage;
-  usage.synopsis = "attnlab eval RUN_DIR [--json]";
-  usage.about =
-      "Loads the checkpoint of a run, evaluates it on the test split under every protocol\n"
-      "of its task, prints the metrics and writes them to RUN_DIR/evaluation.json.";
-  usage.options.add_options()("json", "print JSON");
-  usage.fewest_words = usage.most_words = 1;
+  Usage usage = eval_usage();
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   Registry registry(Catalogue::of_this_program());

@@ -4,11 +4,11 @@
 
 #include "framework/core/text.h"
 #include "runner/engine/engine.h"
+#include "runner/usages.h"
 
 namespace attnlab {
 namespace {
 
-namespace po = boost::program_options;
 namespace fs = std::filesystem;
 
 struct Job {
@@ -86,26 +86,6 @@ bool run_job(const Job& job, Registry& registry, ProgressSink& progress) {
   }
   progress.say("  " + job.folder.path());
   return true;
-}
-
-Usage run_usage() {
-  Usage usage;
-  usage.synopsis =
-      "attnlab run EXPERIMENT|RUN_DIR [key=value ...] [--out DIR] [--resume] [--dry-run]\n"
-      "       [--progress MODE]";
-  usage.about =
-      "Trains and evaluates an experiment, one run for each of its seeds. EXPERIMENT is a file or\n"
-      "the name of one below configs/experiments; RUN_DIR is a run's folder, whose frozen\n"
-      "configuration is used. Examples: train.epochs=3  attention=quest  seeds=[0,1]";
-  usage.options.add_options()("out", po::value<std::string>()->value_name("DIR"),
-                              "folder under which runs are filed; default: runs")(
-      "resume", "go on from the checkpoint of a run that was begun")(
-      "dry-run", "build everything, say what would be done, write nothing; exit code 4: no data")(
-      "progress", po::value<std::string>()->value_name("MODE"),
-      "auto (default), bar, plain, json or none");
-  usage.fewest_words = usage.most_words = 1;
-  usage.takes_overrides = true;
-  return usage;
 }
 
 }  // namespace

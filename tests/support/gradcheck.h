@@ -19,19 +19,16 @@ inline Tensor probe_like(const Tensor& tensor) {
   return at::linspace(0.3, 1.7, tensor.numel(), tensor.options()).cos().view(tensor.sizes());
 }
 
-inline double probed(const Differentiable& f, const std::vector<Tensor>& inputs) {
-  const Tensor y = f(inputs);
-  return (y * probe_like(y)).sum().item<double>();
-}
-
 /// The largest |autograd - central difference| / max(1, |central difference|) over every element of
-/// every input. @param inputs  float64, contiguous.
-inline double gradient_error(const Differentiable& f, const std::vector<Tensor>& inputs,
-                             double step = 1e-5) {
-  std::vector<Tensor> leaves;
-  for (const Tensor& input : inputs) leaves.push_back(input.detach().clone().requires_grad_());
-  const Tensor y = f(leaves);
-  const auto gradients = torch::autograd::grad({(y * probe_like(y)).sum()}, leaves);
+/// every leaf. @param f       reads the leaves, a module's parameters for instance.
+/// @param leaves  float64, contiguous, requiring gradients; unchanged afterwards.
+inline double leaf_gradient_error(const std::function<Tensor()>& f,
+                                  const std::vector<Tensor>& leaves, double step = 1e-5) {
+  const auto probed = [&f] {
+    const Tensor y = f();
+    return (y * probe_like(y)).sum();
+  };
+  const auto gradients = torch::autograd::grad({probed()}, leaves);
   double worst = 0;
   for (std::size_t n = 0; n < leaves.size(); ++n) {
     const Tensor gradient = gradients[n].contiguous();
@@ -39,9 +36,9 @@ inline double gradient_error(const Differentiable& f, const std::vector<Tensor>&
     for (std::int64_t i = 0; i < leaves[n].numel(); ++i) {
       const double value = values[i];
       values[i] = value + step;
-      const double above = probed(f, leaves);
+      const double above = probed().item<double>();
       values[i] = value - step;
-      const double below = probed(f, leaves);
+      const double below = probed().item<double>();
       values[i] = value;
       const double numeric = (above - below) / (2 * step);
       const double error = std::abs(gradient.data_ptr<double>()[i] - numeric);
@@ -51,6 +48,14 @@ inline double gradient_error(const Differentiable& f, const std::vector<Tensor>&
     }
   }
   return worst;
+}
+
+/// `leaf_gradient_error` of a function of its inputs. @param inputs  float64, contiguous.
+inline double gradient_error(const Differentiable& f, const std::vector<Tensor>& inputs,
+                             double step = 1e-5) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& input : inputs) leaves.push_back(input.detach().clone().requires_grad_());
+  return leaf_gradient_error([&] { return f(leaves); }, leaves, step);
 }
 
 /// `gradient_error` of the gradient itself, also with respect to the gradient that comes in.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -10,10 +11,14 @@
 
 namespace attnlab::testing {
 
+using Row = std::vector<double>;
+
 struct NaiveSettings {
   double scale = 1;
   bool unit_keys = false;  ///< QUEST: keys, and relative positional keys, over their norms
   double eps = 1e-12;
+  /// Further maps of one vector of head h: of queries (with their biases), and of keys.
+  std::function<Row(const Row&, std::int64_t h)> map_query = {}, map_key = {};
 };
 
 /// The number of `x`, broadcastable to [B, H, Lq, Lk], at a pair.
@@ -36,8 +41,6 @@ inline bool sees(const AttentionInput& in, std::int64_t b, std::int64_t h, std::
   return !rule.pairs.defined() || at_pair(rule.pairs, b, h, i, j) != 0;
 }
 
-using Row = std::vector<double>;
-
 inline Row row(const Tensor& x) {
   const Tensor dense = x.to(at::kDouble).contiguous();
   return Row(dense.data_ptr<double>(), dense.data_ptr<double>() + dense.numel());
@@ -49,12 +52,16 @@ inline double dot(const Row& a, const Row& b) {
   return sum;
 }
 
-inline Row mapped_key(const Tensor& x, const NaiveSettings& s) {
-  Row key = row(x);
-  if (!s.unit_keys) return key;
-  const double norm = std::max(std::sqrt(dot(key, key)), s.eps);
-  for (double& c : key) c /= norm;
-  return key;
+/// x / max(|x|, eps).
+inline Row over_norm(Row x, double eps) {
+  const double norm = std::max(std::sqrt(dot(x, x)), eps);
+  for (double& c : x) c /= norm;
+  return x;
+}
+
+inline Row mapped_key(const Tensor& x, const NaiveSettings& s, std::int64_t h) {
+  const Row key = s.unit_keys ? over_norm(row(x), s.eps) : row(x);
+  return s.map_key ? s.map_key(key, h) : key;
 }
 
 inline Row plus(Row a, const Tensor& bias, std::int64_t h) {
@@ -67,12 +74,16 @@ inline Row plus(Row a, const Tensor& bias, std::int64_t h) {
 inline double naive_logit(const AttentionInput& in, const NaiveSettings& s, std::int64_t b,
                           std::int64_t h, std::int64_t i, std::int64_t j) {
   const Row query = row(in.queries[b][h][i]);
+  const auto asking = [&](const Tensor& bias) {
+    const Row biased = plus(query, bias, h);
+    return s.map_query ? s.map_query(biased, h) : biased;
+  };
   const RelativePositions& r = in.relative;
-  double logit = dot(plus(query, r.content_bias, h), mapped_key(in.keys[b][h][j], s));
+  double logit = dot(asking(r.content_bias), mapped_key(in.keys[b][h][j], s, h));
   if (r.defined()) {
     const std::int64_t distance = i + in.key_count() - in.query_count() - j;
     const Tensor key = r.keys[h][in.key_count() - 1 - distance];
-    logit += dot(plus(query, r.position_bias, h), mapped_key(key, s));
+    logit += dot(asking(r.position_bias), mapped_key(key, s, h));
   }
   logit *= s.scale;
   return in.bias.defined() ? logit + at_pair(in.bias, b, h, i, j) : logit;

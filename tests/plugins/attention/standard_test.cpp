@@ -14,18 +14,19 @@ using testing::largest_difference;
 using testing::naive_attention;
 using testing::random_input;
 
-std::shared_ptr<Attention> standard(const AttentionInput& in) {
+std::shared_ptr<Attention> standard(const AttentionInput& in, const std::string& options = "{}") {
   AttentionShape shape;
   shape.heads = in.heads();
   shape.head_dim = in.queries.size(3);
   shape.value_dim = in.values.size(3);
-  return testing::make_attention("standard", shape);
+  return testing::make_attention("standard", shape, options);
 }
 
-Tensor attended(const AttentionInput& in, AttentionTrace* trace = nullptr) {
+Tensor attended(const AttentionInput& in, AttentionTrace* trace = nullptr,
+                const std::string& options = "{}") {
   AttentionContext context;
   context.trace = trace;
-  return standard(in)->forward(in, context);
+  return standard(in, options)->forward(in, context);
 }
 
 TEST(StandardAttention, HonoursEveryInputOfTheContract) {
@@ -40,6 +41,15 @@ TEST(StandardAttention, EqualsItsEquationUnderEveryRule) {
     AttentionTrace trace;
     EXPECT_LT(largest_difference(attended(in, &trace), expected), 1e-10) << name << ", traced";
   }
+}
+
+TEST(StandardAttention, DividesByTheRootOfTheHeadsOrOfTheModelsWidth) {
+  at::manual_seed(5);
+  const AttentionInput in = random_input(2, 3, 4, 5, 12, 3);
+  const Tensor by_head = naive_attention(in, {.scale = 1 / std::sqrt(12.0)});
+  const Tensor by_model = naive_attention(in, {.scale = 1 / 6.0});
+  EXPECT_LT(largest_difference(attended(in, nullptr, "{scale_by: head_dim}"), by_head), 1e-10);
+  EXPECT_LT(largest_difference(attended(in, nullptr, "{scale_by: model_dim}"), by_model), 1e-10);
 }
 
 TEST(StandardAttention, GradientsAreRight) {

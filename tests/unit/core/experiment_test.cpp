@@ -133,6 +133,57 @@ TEST_F(ExperimentTest, RefusesANameThatIsNoFoldersName) {
   EXPECT_THAT(refusal(kImages + "name: [a]\n"), EndsWith("name: expected a word without slashes"));
 }
 
+// ---- trace
+
+TEST_F(ExperimentTest, RecordsNothingUnlessItIsAskedTo) {
+  for (const char* off : {"", "trace:\n", "trace: {every: 0, record: []}\n"}) {
+    const Experiment experiment = resolve(kImages + off);
+    EXPECT_EQ(experiment.trace.every, 0) << off;
+    EXPECT_EQ(experiment.resolved.find("trace"), nullptr) << off;
+    EXPECT_EQ(experiment.hash(), hash(kImages)) << off;
+  }
+}
+
+TEST_F(ExperimentTest, RecordsEverythingEveryHundredStepsWhereNoMoreIsSaid) {
+  const Experiment experiment = resolve(kImages + "trace: {}\n");
+  EXPECT_EQ(experiment.trace.every, 100);
+  EXPECT_THAT(experiment.trace.record,
+              ElementsAre("logit_max", "query_norm", "key_norm", "entropy"));
+  const Experiment some = resolve(kImages + "trace: {every: 7, record: [entropy]}\n");
+  EXPECT_EQ(some.trace.every, 7);
+  EXPECT_THAT(some.trace.record, ElementsAre("entropy"));
+  EXPECT_EQ(to_flow(some.resolved.at("trace")), "{every: 7, record: [entropy]}");
+}
+
+TEST_F(ExperimentTest, NamesWhatATraceCannotRecord) {
+  EXPECT_EQ(refusal(kImages + "trace: {evry: 3, every: -1, record: [entropy, logit_maxx]}\n"),
+            "f.yaml:6:9: trace: unknown key 'evry' of trace; did you mean 'every'?\n"
+            "f.yaml:6:25: trace.every: -1 is out of range; expected int >= 0\n"
+            "f.yaml:6:47: trace.record: 'logit_maxx' is none of logit_max, query_norm, key_norm, "
+            "entropy; did you mean 'logit_max'?");
+  EXPECT_EQ(refusal(kImages + "trace: {record: []}\n"),
+            "f.yaml:6:17: trace.record: names nothing to record; name some of logit_max, "
+            "query_norm, key_norm, entropy, or set trace.every to 0");
+}
+
+// ---- one part
+
+TEST_F(ExperimentTest, MakesOnePartByItselfWithEveryDefault) {
+  const Part part =
+      part_of(Kind::model, "lab/vit", parse_yaml("{dim: 8}", "o"), parts().catalogue());
+  EXPECT_EQ(part.name, "vit");
+  EXPECT_EQ(part.id, "lab/vit");
+  EXPECT_EQ(part.path, parts().folder() / "plugins/vit.so");
+  EXPECT_EQ(to_flow(part.options), "{dim: 8, note: \"\", rates: [0.5]}");
+  EXPECT_EQ(part_of(Kind::model, "vit", {}, parts().catalogue()).options.at("dim").text(), "64");
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              part_of(Kind::model, "vit", parse_yaml("{dmi: 8, dim: 0}", "o"), parts().catalogue());
+            }),
+            "o:1:2: model: unknown key 'dmi' of model 'vit'; did you mean 'dim'?\n"
+            "o:1:15: model.dim: 0 is out of range; expected int >= 1");
+  EXPECT_THROW(part_of(Kind::model, "vot", {}, parts().catalogue()), PluginError);
+}
+
 // ---- hashes
 
 TEST_F(ExperimentTest, HashDoesNotDependOnNameAndSeeds) {
@@ -149,7 +200,7 @@ TEST_F(ExperimentTest, HashDoesNotDependOnHowDefaultsAreGiven) {
 
 TEST_F(ExperimentTest, HashDependsOnEveryOption) {
   // Each leaf of the resolved tree in turn gets another value.
-  Experiment experiment = resolve(kImages);
+  Experiment experiment = resolve(kImages + "trace: {}\n");
   std::set<std::string> hashes = {experiment.hash()};
   int leaves = 0;
   const auto change_each = [&](Node& node, const auto& self) -> void {
@@ -162,7 +213,7 @@ TEST_F(ExperimentTest, HashDependsOnEveryOption) {
     EXPECT_TRUE(hashes.insert(experiment.hash()).second) << to_flow(node);
     node = before;
   };
-  for (const char* key : {"model", "attention", "task", "dataset", "train"}) {
+  for (const char* key : {"model", "attention", "task", "dataset", "train", "trace"}) {
     change_each(*experiment.resolved.find(key), change_each);
   }
   EXPECT_GT(leaves, 25);
@@ -176,7 +227,7 @@ TEST_F(ExperimentTest, LoadsAgainFromItsResolvedConfiguration) {
       "x.yaml",
       "schema: 1\nmodel: {use: vit, note: \"a: $${b} #c\\n\\t'é\", rates: [.inf, 1e-3, 0.1]}\n"
       "attention: {use: quest, as: q}\ntask: sorting\ndataset: {use: pictures, root: '010'}\n"
-      "train: {epochs: 3}\nseeds: [5, 7]\n");
+      "train: {epochs: 3}\ntrace: {every: 9}\nseeds: [5, 7]\n");
   const Experiment first = load_experiment(path, {"train.optimizer.lr=0.5"}, parts().catalogue());
   EXPECT_EQ(first.model.options.at("note").text(), "a: ${b} #c\n\t'é");
   const Experiment again =
@@ -188,6 +239,7 @@ TEST_F(ExperimentTest, LoadsAgainFromItsResolvedConfiguration) {
   EXPECT_EQ(again.attention.label, "q");
   EXPECT_EQ(again.model.options.at("note").text(), first.model.options.at("note").text());
   EXPECT_EQ(again.train.optimizer.lr, 0.5);
+  EXPECT_EQ(again.trace.every, 9);
 }
 
 TEST_F(ExperimentTest, TakesOptionsOfAPartThatIsGivenByItsPlainName) {

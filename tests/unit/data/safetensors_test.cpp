@@ -22,6 +22,16 @@ std::string file_of(const std::string& header, const std::string& data) {
   return bytes + header + data;
 }
 
+/// A header of so many tensors without elements.
+std::string many_empty(int count) {
+  std::string header = "{";
+  for (int i = 0; i < count; ++i) {
+    header += (i == 0 ? "\"t" : ",\"t") + std::to_string(i) +
+              R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
+  }
+  return header + "}";
+}
+
 std::string bytes_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
@@ -53,6 +63,24 @@ TEST(Safetensors, KeepsEveryDtypeShapeNameOrderAndText) {
     EXPECT_TRUE(tensor.equal(expected->second)) << name;
     ++expected;
   }
+}
+
+TEST(Safetensors, KeepsTheOrderOfTheHeader) {
+  const TempFolder folder;
+  const std::string path = folder.write(
+      "x.safetensors", file_of(R"({"z":{"dtype":"U8","shape":[1],"data_offsets":[1,2]},)"
+                               R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                               R"("m":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
+                               "abc"));
+  std::string names;
+  for (const auto& [name, tensor] : read_safetensors(path).tensors) names += name;
+  EXPECT_EQ(names, "zam");
+}
+
+TEST(Safetensors, ReadsThousandsOfTensors) {
+  const TempFolder folder;
+  const std::string path = folder.write("x.safetensors", file_of(many_empty(20'000), ""));
+  EXPECT_EQ(read_safetensors(path).tensors.size(), 20'000U);
 }
 
 // Readers that map the file need every tensor aligned to its element.
@@ -153,6 +181,11 @@ std::vector<Damage> damages() {
       {"gap", file_of(two + "[5,9]}}", data + "x"), "after a gap"},
       {"cut off", file_of(two + "[4,8]}}", data.substr(1)), "not within the 7 bytes"},
       {"trailing", file_of(two + "[4,8]}}", data + "yyy"), "3 bytes follow"},
+      {"no truth", file_of(R"({"m":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})", "\1\2"),
+       "'m': BOOL data hold a byte that is neither 0 nor 1"},
+      {"nested", file_of(R"({"w":{"shape":)" + std::string(200'000, '['), data), "too deeply"},
+      {"nested map", file_of(R"({"w":{"a":{"b":{}}}})", ""), "too deeply"},
+      {"too many", file_of(many_empty(32'769), ""), "more than 32768 tensors"},
       {"metadata no map", file_of(R"({"__metadata__":[]})", ""), "__metadata__"},
       {"metadata no text", file_of(R"({"__metadata__":{"a":1}})", ""), "'a' is no text"},
   };
@@ -203,6 +236,9 @@ TEST(Safetensors, RefusesWhatTheFormatCannotHold) {
   EXPECT_THAT(refusal({{{"__metadata__", at::zeros({1})}}, {}}), HasSubstr("reserved"));
   EXPECT_THAT(refusal({{{"w", at::zeros({1})}, {"w", at::ones({1})}}, {}}), HasSubstr("twice"));
   EXPECT_THAT(refusal({{{"\xff", at::zeros({1})}}, {}}), HasSubstr("UTF-8"));
+  TensorFile many;
+  for (int i = 0; i < 32'769; ++i) many.tensors.set(std::to_string(i), at::zeros({0}));
+  EXPECT_THAT(refusal(many), HasSubstr("32769 tensors are more"));
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 

@@ -1,0 +1,289 @@
+// Checks of what every attention is: a module with outputs of the right shape, dtype and device.
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <c10/core/GradMode.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "framework/conformance/checks.h"
+#include "framework/data/safetensors.h"
+
+namespace attnlab::conformance {
+namespace {
+
+std::string text_of(const AttentionShape& shape) {
+  return "H " + std::to_string(shape.heads) + ", D " + std::to_string(shape.head_dim) + ", Dv " +
+         std::to_string(shape.values());
+}
+
+AttentionInput random_input(const AttentionShape& shape, const Lengths& lengths, const Draw& draw) {
+  AttentionInput in;
+  in.queries = draw.normal({lengths.batch, shape.heads, lengths.queries, shape.head_dim});
+  in.keys = draw.normal({lengths.batch, shape.heads, lengths.keys, shape.head_dim});
+  in.values = draw.normal({lengths.batch, shape.heads, lengths.keys, shape.values()});
+  return in;
+}
+
+void expect_like_values(const std::string& what, const Tensor& out, const AttentionInput& in) {
+  const std::vector<std::int64_t> expected = {in.batch(), in.heads(), in.query_count(),
+                                              in.values.size(3)};
+  expect(out.defined() && out.sizes() == at::IntArrayRef(expected),
+         what + " is " + describe(out) +
+             ", expected [B, H, Lq, Dv] = " + describe(at::empty(expected, in.values.options())));
+  expect(out.scalar_type() == in.values.scalar_type() && out.device() == in.values.device(),
+         what + " is " + describe(out) + ", expected the values' dtype and device (" +
+             describe(in.values) + ")");
+}
+
+void try_shape(const Fixture& fixture, const Stack& stack, const AttentionShape& shape,
+               const Lengths& lengths) {
+  const Draw draw(9);
+  StackInput input;
+  for (AttentionInput& layer : input) layer = random_input(shape, lengths, draw);
+  input = to(fixture.with_positions(std::move(input)), at::kFloat);
+  const Outputs out = stack(input);
+  for (int layer = 0; layer < 2; ++layer) {
+    const std::string what =
+        text_of(shape) + ", " + text_of(lengths) + ": output of layer " + std::to_string(layer);
+    expect_like_values(what, out[layer], input[layer]);
+    expect_finite(what, out[layer]);
+  }
+}
+
+/// A file that is gone at the end.
+class TemporaryFile {
+ public:
+  TemporaryFile() : path_((std::filesystem::temp_directory_path() / "attnlab-XXXXXX").string()) {
+    const int descriptor = ::mkstemp(path_.data());
+    if (descriptor < 0) throw FileError(path_ + ": cannot make a temporary file");
+    ::close(descriptor);
+  }
+  ~TemporaryFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// Parameters and buffers of both layers by name.
+std::vector<std::pair<std::string, Tensor>> kept_tensors(const Stack& stack) {
+  std::vector<std::pair<std::string, Tensor>> all;
+  for (int layer = 0; layer < 2; ++layer) {
+    const std::string prefix = std::to_string(layer) + ".";
+    const Attention& module = *stack.layers[layer];
+    for (const auto& item : module.named_parameters())
+      all.emplace_back(prefix + item.key(), item.value());
+    for (const auto& item : module.named_buffers())
+      all.emplace_back(prefix + item.key(), item.value());
+  }
+  return all;
+}
+
+void load(const std::string& path, const Stack& stack) {
+  const at::NoGradGuard no_gradients;
+  const TensorFile file = read_safetensors(path);
+  for (auto& [name, tensor] : kept_tensors(stack)) {
+    const Tensor* saved = file.tensors.find(name);
+    expect(saved != nullptr && saved->sizes() == tensor.sizes(),
+           "a second module of the same shape has '" + name + "' " + describe(tensor) +
+               ", the saved one " + (saved == nullptr ? "has none" : describe(*saved)));
+    tensor.copy_(*saved);
+  }
+}
+
+Tensor as_view(const Tensor& x) {
+  // [B, H, L, D] as models have it: a slice of one projection [B, L, 3, H, D].
+  const Tensor packed = at::zeros({x.size(0), x.size(2), 3, x.size(1), x.size(3)}, x.options());
+  const Tensor view = packed.select(2, 1).permute({0, 2, 1, 3});
+  view.copy_(x);
+  return view;
+}
+
+/// An example's tensor, shared by the whole batch: stride 0.
+Tensor shared(const Tensor& x) { return x.narrow(0, 0, 1).expand(x.sizes()); }
+
+}  // namespace
+
+std::string check_shapes(const Fixture& fixture) {
+  const std::vector<std::pair<std::int64_t, std::int64_t>> dims = {{4, 4}, {8, 8}, {4, 3}, {4, 6}};
+  std::string remark;
+  for (const std::int64_t heads : {1, 3}) {
+    for (const auto& [dim, value_dim] : dims) {
+      AttentionShape shape = Fixture::shape();
+      shape.heads = heads, shape.head_dim = dim, shape.value_dim = value_dim;
+      Stack stack;
+      try {
+        stack = fixture.fresh_stack(shape);
+      } catch (const Error& error) {
+        // A mechanism may insist on values as wide as keys, if it says so when it is built.
+        const bool typed = dynamic_cast<const ConfigError*>(&error) != nullptr ||
+                           dynamic_cast<const ShapeError*>(&error) != nullptr;
+        if (!typed || dim == value_dim) throw;
+        remark = "value_dim other than head_dim is refused when it is built";
+        continue;
+      }
+      stack.train(false);
+      for (const Lengths& lengths : fixture.lengths()) try_shape(fixture, stack, shape, lengths);
+      try_shape(fixture, stack, shape, {1, 7, 7});
+      try_shape(fixture, stack, shape, {3, 2, 2});
+    }
+  }
+  return remark;
+}
+
+std::string check_dtypes(const Fixture& fixture) {
+  // Rounding of logits is a relative error of weights: bfloat16 has 8 bits.
+  const std::pair<at::ScalarType, double> kinds[] = {
+      {at::kDouble, kExact}, {at::kFloat, 1e-3}, {at::kBFloat16, 0.3}};
+  for (const auto& [dtype, tolerance] : kinds) {
+    const Stack exact = fixture.stack(), stack = fixture.stack();
+    for (const Stack* each : {&exact, &stack}) each->to(dtype);
+    exact.to(at::kDouble);  // the same numbers: rounded to the dtype and back
+    for (const NamedStackInput& named : fixture.inputs({2, 4, 4})) {
+      const StackInput input = to(named.input, dtype);
+      const Pass found = run_with_gradients(stack, input);
+      const std::string what = named.name + " in " + describe(at::empty({}, dtype)).substr(3);
+      for (int layer = 0; layer < 2; ++layer) {
+        expect_like_values(what + ": output of layer " + std::to_string(layer),
+                           found.outputs[layer], input[layer]);
+      }
+      expect_finite(what, found);
+      expect_close(what + ", against float64", found.outputs, exact(to(input, at::kDouble)),
+                   tolerance);
+    }
+  }
+  return "";
+}
+
+std::string check_device(const Fixture& fixture) {
+  if (!at::hasCUDA()) {
+    throw Skipped("this machine, or this LibTorch, has no other device than the CPU");
+  }
+  const at::Device gpu(at::kCUDA, 0);
+  const Stack here = fixture.stack(), there = fixture.stack();
+  for (const auto& layer : there.layers) layer->to(gpu);
+  for (const NamedStackInput& named : fixture.inputs({1, 6, 6})) {
+    const StackInput moved = changed(named.input, [&](AttentionInput& in) {
+      for (const NamedField& field : fields(in)) {
+        const bool offsets =
+            field.tensor == &in.visible.query_offsets || field.tensor == &in.visible.key_offsets;
+        if (!offsets) *field.tensor = field.tensor->to(gpu);
+      }
+    });
+    const Pass pass = run_with_gradients(there, moved);
+    expect_like_values(named.name + " on CUDA: output", pass.outputs[0], moved[0]);
+    expect_close(named.name + " on CUDA, against the CPU", pass,
+                 run_with_gradients(here, named.input), 1e-6);
+  }
+  return "";
+}
+
+std::string check_determinism(const Fixture& fixture) {
+  const Stack stack = fixture.stack(), twin = fixture.stack();
+  const auto kept = kept_tensors(stack), kept_by_twin = kept_tensors(twin);
+  expect(kept.size() == kept_by_twin.size(), "two modules of one seed differ in their parameters");
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    expect_identical("a second module of the same seed: " + kept[i].first, kept_by_twin[i].second,
+                     kept[i].second);
+  }
+  for (const NamedStackInput& named : fixture.inputs({1, 6, 6})) {
+    const Pass first = run_with_gradients(stack, named.input);
+    const Pass second = run_with_gradients(stack, named.input);
+    for (int layer = 0; layer < 2; ++layer) {
+      expect_identical(named.name + ", computed twice: output of layer " + std::to_string(layer),
+                       second.outputs[layer], first.outputs[layer]);
+    }
+    for (std::size_t i = 0; i < first.gradients.size(); ++i) {
+      expect_identical(named.name + ", computed twice: gradient of " + first.gradients[i].first,
+                       second.gradients[i].second, first.gradients[i].second);
+    }
+    const at::NoGradGuard no_gradients;
+    expect_close(named.name + ", without gradients", stack(named.input), first.outputs);
+  }
+  return "";
+}
+
+std::string check_dropout(const Fixture& fixture) {
+  AttentionShape shape = Fixture::shape();
+  shape.dropout = 0.5;
+  const Stack dropping = fixture.stack(shape), plain = fixture.stack();
+  const StackInput input = fixture.input({2, 6, 6});
+  expect_close("dropout 0.5 in evaluation, against none", dropping(input), plain(input));
+  dropping.train(true);
+  plain.train(true);
+  const auto seeded = [&](const Stack& stack, std::uint64_t seed) {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    generator.set_current_seed(seed);
+    return stack(input);
+  };
+  const Outputs first = seeded(dropping, 1), again = seeded(dropping, 1);
+  for (int layer = 0; layer < 2; ++layer) {
+    expect_identical(
+        "dropout 0.5 in training, the same seed twice: output of layer " + std::to_string(layer),
+        again[layer], first[layer]);
+  }
+  expect_effect("AttentionShape::dropout = 0.5 in training", first, seeded(plain, 1));
+  expect_effect("with dropout 0.5 in training, another seed", seeded(dropping, 2), first);
+  return "";
+}
+
+std::string check_save_and_load(const Fixture& fixture) {
+  const Stack used = fixture.stack(Fixture::shape(), 1), other = fixture.stack(Fixture::shape(), 2);
+  const StackInput input = fixture.input({2, 4, 4}, 3);
+  used.train(true);
+  for (const std::uint64_t seed : {4, 5}) used(fixture.input({2, 4, 4}, seed));
+  used.train(false);
+  TensorFile file;
+  for (const auto& [name, tensor] : kept_tensors(used)) file.tensors.set(name, tensor.detach());
+  const TemporaryFile saved;
+  write_safetensors(saved.path(), file);
+  load(saved.path(), other);
+  expect_close("a fresh module with the parameters and buffers of a used one", other(input),
+               used(input));
+  return file.tensors.size() == 0 ? "it has no parameters and no buffers" : "";
+}
+
+std::string check_strides(const Fixture& fixture) {
+  const Stack stack = fixture.stack();
+  using Change = Tensor (*)(const Tensor&);
+  for (const auto& [name, change] :
+       {std::pair<const char*, Change>{"views of one projection", as_view},
+        {"one example expanded to a batch", shared}}) {
+    for (const NamedStackInput& named : fixture.inputs({2, 4, 4})) {
+      const StackInput strided = changed(named.input, [&](AttentionInput& in) {
+        for (Tensor* x : {&in.queries, &in.keys, &in.values}) *x = change(*x);
+      });
+      const StackInput dense = changed(strided, [](AttentionInput& in) {
+        for (Tensor* x : {&in.queries, &in.keys, &in.values}) *x = x->contiguous();
+      });
+      expect_close(named.name + " with " + name + ", against contiguous tensors",
+                   run_with_gradients(stack, strided), run_with_gradients(stack, dense));
+    }
+  }
+  return "";
+}
+
+std::string check_batch(const Fixture& fixture) {
+  const Stack stack = fixture.stack();
+  for (const NamedStackInput& named : fixture.inputs({3, 4, 4})) {
+    const Outputs whole = stack(named.input);
+    for (std::int64_t example = 0; example < 3; ++example) {
+      const Outputs alone =
+          stack({example_of(named.input[0], example), example_of(named.input[1], example)});
+      expect_close(named.name + ", example " + std::to_string(example) + " of 3, against it alone",
+                   {whole[0].narrow(0, example, 1), whole[1].narrow(0, example, 1)}, alone,
+                   kRegrouped);
+    }
+  }
+  return "";
+}
+
+}  // namespace attnlab::conformance

@@ -1,0 +1,51 @@
+// The names of the conformance kit's checks, for programs that do not link LibTorch. What each does
+// in detail: docs/conformance.md.
+#pragma once
+
+#include <string_view>
+
+namespace attnlab::conformance {
+
+struct CheckInfo {
+  std::string_view name;
+  std::string_view about;  ///< one line
+};
+
+/// In the order in which they run: what everything else rests on comes first.
+inline constexpr CheckInfo kChecks[] = {
+    {"shapes", "outputs are [B, H, Lq, Dv]; any number of examples, heads and tokens"},
+    {"dtypes",
+     "float32, float64 and bfloat16 in, the same out, the same "
+     "numbers up to rounding"},
+    {"device", "the same numbers on another device, where there is one"},
+    {"determinism", "one seed gives one module, one input one output"},
+    {"dropout", "honoured in training, repeatable from its seed, absent in evaluation"},
+    {"save_and_load", "parameters and buffers hold all that a layer keeps"},
+    {"strides", "views and expanded tensors give what contiguous ones give"},
+    {"batch", "each example gives alone what it gives among others"},
+    {"gradients", "derivatives equal central differences, inputs and parameters"},
+    {"second_gradients", "derivatives of derivatives do (trait second_order)"},
+    {"refusals", "inputs whose trait is not declared are refused with a TraitError"},
+    {"causality", "the future changes nothing, the past does"},
+    {"window", "tokens beyond the window change nothing, those within do"},
+    {"pair_mask", "hidden pairs change nothing, visible ones do"},
+    {"padding", "padded tokens equal absent ones"},
+    {"ragged", "sequences end to end equal separate ones"},
+    {"bias", "a bias is added to the logits"},
+    {"broadcasting", "masks and biases of one row, head or example equal expanded ones"},
+    {"relative_positions", "relative keys act as keys do, each at its own distance"},
+    {"different_lengths", "more queries than keys or fewer, and each of them counts"},
+    {"different_source", "values may come from another sequence than keys"},
+    {"positions", "tokens without given positions stand at 0, 1, 2, ..."},
+    {"permutation", "the order of keys does not matter, the order of queries is kept"},
+    {"empty_rows", "a query that sees no key gives zeros, and finite gradients"},
+    {"state", "one forward pass leaves nothing behind for the next"},
+    {"large_logits", "logits of +-10000 give finite outputs and gradients"},
+    {"single_token", "sequences of one token work"},
+    {"trace", "tracing changes nothing and records what happened"},
+    {"linear_cost", "no tensor of size Lq x Lk is made (trait linear_cost)"},
+    {"inputs_unchanged", "inputs are not written to"},
+    {"process_state", "threads, random numbers, default dtype and rounding stay as they are"},
+};
+
+}  // namespace attnlab::conformance

@@ -1,0 +1,136 @@
+#include "framework/conformance/conformance.h"
+
+#include <c10/core/GradMode.h>
+
+#include <chrono>
+#include <iterator>
+
+#include "framework/conformance/checks.h"
+#include "framework/core/text.h"
+#include "framework/host/process_state.h"
+
+namespace attnlab::conformance {
+namespace {
+
+struct Entry {
+  std::string_view name;
+  std::string (*run)(const Fixture&);
+};
+
+constexpr Entry kEntries[] = {
+    {"shapes", check_shapes},
+    {"dtypes", check_dtypes},
+    {"device", check_device},
+    {"determinism", check_determinism},
+    {"dropout", check_dropout},
+    {"save_and_load", check_save_and_load},
+    {"strides", check_strides},
+    {"batch", check_batch},
+    {"gradients", check_gradients},
+    {"second_gradients", check_second_gradients},
+    {"refusals", check_refusals},
+    {"causality", check_causality},
+    {"window", check_window},
+    {"pair_mask", check_pair_mask},
+    {"padding", check_padding},
+    {"ragged", check_ragged},
+    {"bias", check_bias},
+    {"broadcasting", check_broadcasting},
+    {"relative_positions", check_relative_positions},
+    {"different_lengths", check_different_lengths},
+    {"different_source", check_different_source},
+    {"positions", check_positions},
+    {"permutation", check_permutation},
+    {"empty_rows", check_empty_rows},
+    {"state", check_state},
+    {"large_logits", check_large_logits},
+    {"single_token", check_single_token},
+    {"trace", check_trace},
+    {"linear_cost", check_linear_cost},
+    {"inputs_unchanged", check_inputs_unchanged},
+    {"process_state", check_process_state},
+};
+
+constexpr bool lists_agree() {
+  if (std::size(kEntries) != std::size(kChecks)) return false;
+  for (std::size_t i = 0; i < std::size(kChecks); ++i) {
+    if (kEntries[i].name != kChecks[i].name) return false;
+  }
+  return true;
+}
+static_assert(lists_agree(), "check_list.h and the functions must name the same checks");
+
+const Entry& find(std::string_view check) {
+  std::vector<std::string> names;
+  for (const Entry& entry : kEntries) {
+    if (entry.name == check) return entry;
+    names.emplace_back(entry.name);
+  }
+  throw ConfigError("there is no check '" + std::string(check) + "'" + suggestion(check, names));
+}
+
+/// The first line of a message: LibTorch's exceptions go on with a stack trace.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+void judge(const Entry& entry, const Subject& subject, CheckResult& result) {
+  const auto ends = [&](Outcome outcome, const std::string& message) {
+    result.outcome = outcome;
+    result.message = message;
+  };
+  try {
+    ends(Outcome::passed, entry.run(Fixture(subject)));
+  } catch (const Failure& failure) {
+    ends(Outcome::failed, failure.what());
+  } catch (const NotApplicable& reason) {
+    ends(Outcome::not_applicable, reason.what());
+  } catch (const Skipped& reason) {
+    ends(Outcome::skipped, reason.what());
+  } catch (const TraitError& refusal) {
+    if (subject.may_refuse) {
+      ends(Outcome::not_applicable, std::string("refused with these options: ") + refusal.what());
+    } else {
+      ends(Outcome::failed, std::string("refuses what it declares: ") + refusal.what());
+    }
+  } catch (const std::exception& error) {
+    ends(Outcome::failed, "threw an exception: " + first_line(error.what()));
+  } catch (...) {
+    ends(Outcome::failed, "threw something that is no std::exception");
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::passed:
+      return "passed";
+    case Outcome::failed:
+      return "failed";
+    case Outcome::not_applicable:
+      return "not applicable";
+    default:
+      return "skipped";
+  }
+}
+
+CheckResult run_check(std::string_view check, const Subject& subject) {
+  const Entry& entry = find(check);
+  CheckResult result;
+  result.check = entry.name;
+  const ProcessState before;
+  const bool gradients = at::GradMode::is_enabled();
+  const auto start = std::chrono::steady_clock::now();
+  judge(entry, subject, result);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  at::GradMode::set_enabled(gradients);
+  before.restore();
+  return result;
+}
+
+std::vector<CheckResult> run_checks(const Subject& subject) {
+  std::vector<CheckResult> results;
+  for (const Entry& entry : kEntries) results.push_back(run_check(entry.name, subject));
+  return results;
+}
+
+}  // namespace attnlab::conformance

@@ -1,0 +1,92 @@
+#include "framework/core/table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "framework/core/progress.h"
+
+namespace attnlab {
+namespace {
+
+std::size_t shown_width(const std::string& text) {  // code points, for the ± of UTF-8
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+int decimals_for(const std::string& metric, double like) {
+  if (metric_scale(metric) == 100) return 2;
+  const double size = std::abs(like);
+  return size >= 100 ? 0 : size >= 10 ? 2 : 3;
+}
+
+std::string decimal(const std::string& metric, double value, double like, const char* format) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, decimals_for(metric, like),
+                metric_scale(metric) * value);
+  return text;
+}
+
+}  // namespace
+
+std::string table_text(const std::vector<std::vector<std::string>>& rows, TableStyle style) {
+  if (rows.empty()) return "";
+  const bool markdown = style == TableStyle::markdown;
+  std::vector<std::size_t> widths(rows.front().size(), 3);
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], shown_width(row[i]));
+    }
+  }
+  std::string out;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    std::string line;
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      line += (markdown ? "| " : "") + rows[r][i] +
+              std::string(widths[i] - shown_width(rows[r][i]) + (markdown ? 1 : 2), ' ');
+    }
+    if (!markdown) line.erase(line.find_last_not_of(' ') + 1);
+    out += line + (markdown ? "|\n" : "\n");
+    if (r > 0) continue;
+    for (const std::size_t width : widths) {
+      out += markdown ? "|" + std::string(width + 2, '-') : std::string(width, '-') + "  ";
+    }
+    if (!markdown) out.erase(out.size() - 2);
+    out += markdown ? "|\n" : "\n";
+  }
+  return out;
+}
+
+std::string metric_heading(const std::string& metric) {
+  return metric + (metric_scale(metric) == 100 ? " (%)" : "");
+}
+
+std::string value_text(const std::string& metric, double value) {
+  return decimal(metric, value, value, "%.*f");
+}
+
+std::string summary_text(const std::string& metric, const Summary& summary) {
+  if (summary.count == 0) return "-";
+  std::string mean = value_text(metric, summary.mean);
+  if (summary.count == 1) return mean;
+  return mean + " ± " + decimal(metric, summary.deviation, summary.mean, "%.*f");
+}
+
+std::string interval_text(const std::string& metric, const Interval& interval, double like) {
+  return "[" + decimal(metric, interval.low, like, "%.*f") + ", " +
+         decimal(metric, interval.high, like, "%.*f") + "]";
+}
+
+std::string difference_text(const std::string& metric, double difference, double like) {
+  return decimal(metric, difference, like, "%+.*f");
+}
+
+std::string p_text(double p_value) {
+  if (p_value < 0.0001) return "< 0.0001";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", p_value);
+  return text;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,90 @@
+// attnlab compare DIR...: whether attentions differ, from what finished runs left on disk.
+#include <iostream>
+
+#include "framework/core/comparison.h"
+#include "framework/core/text.h"
+#include "runner/commands.h"
+
+namespace attnlab {
+namespace {
+
+namespace po = boost::program_options;
+
+void declare(Usage& usage) {
+  usage.synopsis =
+      "attnlab compare DIR... [--baseline LABEL] [--metric NAME] [--test NAME] [--json]";
+  usage.about =
+      "Compares the attentions of finished runs. DIR is a run's folder or one with runs below it\n"
+      "(runs/SUITE). First the frozen configurations are compared: where runs differ in more than\n"
+      "the attention, that is shown and the exit code is 2. Then means with intervals, tests\n"
+      "paired by seed, effect sizes, and, of two experiments on, ranks. Defaults are those of the\n"
+      "suite's `compare:` section. Reads files only: needs no LibTorch.";
+  const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
+  usage.options.add_options()("baseline", text("LABEL"),
+                              "attention to compare with; default: the suite's, else standard")(
+      "metric", text("NAME"), "default: accuracy")("test", text("NAME"),
+                                                   "wilcoxon (default), t or permutation")(
+      "correct", text("NAME"), "holm (default) or none")("level", text("P"),
+                                                         "significance level; default: 0.05")(
+      "better", text("WHICH"), "higher or lower; default: by the metric's name")(
+      "format", text("STYLE"), "text (default), md or json")("json", "the same as --format json")(
+      "allow-differences", "compare runs that differ in more than the attention, and say so");
+  usage.fewest_words = 1;
+  usage.most_words = 100000;
+}
+
+/// The suites' `compare:` sections, where they agree, with the command line's options over them.
+Node section_of(const RunCollection& collection, const Arguments& arguments) {
+  Node section = Node::map();
+  for (const SuiteRecord& suite : collection.suites) {
+    if (suite.compare.is_null()) continue;
+    if (!section.entries().empty() && to_flow(section) != to_flow(suite.compare)) {
+      throw ConfigError("the suites " + collection.suites.front().folder + " and " + suite.folder +
+                        " compare in different ways; compare one at a time");
+    }
+    section = suite.compare;
+  }
+  for (const char* key : {"metric", "test", "correct", "level", "better"}) {
+    if (!arguments.has(key)) continue;
+    const Place place{std::string("--") + key, 0, 0};
+    section.set(key, Node::scalar(arguments.text(key, ""), place));
+  }
+  return section;
+}
+
+std::string format_of(const Arguments& arguments) {
+  const std::string format = arguments.text("format", arguments.has("json") ? "json" : "text");
+  for (const char* known : {"text", "md", "json"}) {
+    if (format == known) return format;
+  }
+  throw ConfigError("unknown format '" + format + "'" + suggestion(format, {"text", "md", "json"}));
+}
+
+void refuse_differences(const Comparison& comparison) {
+  if (comparison.differences.empty()) return;
+  std::string text = "these runs differ in more than the attention:\n";
+  for (const ConfigDifference& one : comparison.differences) text += "  " + one.text() + "\n";
+  throw ConfigError(text + "run them alike, or compare them all the same with --allow-differences");
+}
+
+}  // namespace
+
+int compare_command(const Words& words) {
+  Usage usage;
+  declare(usage);
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const std::string format = format_of(arguments);
+  const RunCollection collection = find_runs(arguments.words);
+  const CompareOptions options = compare_options(section_of(collection, arguments));
+  const Catalogue catalogue = Catalogue::of_this_program();
+  const Comparison comparison =
+      compare_runs(collection, options, arguments.text("baseline", ""), &catalogue);
+  if (!arguments.has("allow-differences")) refuse_differences(comparison);
+  std::cout << (format == "json" ? comparison_json(comparison)
+                                 : comparison_text(comparison, format == "md" ? TableStyle::markdown
+                                                                              : TableStyle::text));
+  return kDone;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,160 @@
+// attnlab bench attention: time and memory of mechanisms, as ratios to standard attention.
+#include "runner/engine/bench.h"
+
+#include <charconv>
+#include <iostream>
+#include <sstream>
+
+#include "framework/core/compose.h"
+#include "framework/core/text.h"
+#include "framework/nn/device.h"
+#include "runner/engine/bench_report.h"
+#include "runner/engine/engine.h"
+
+namespace attnlab {
+namespace {
+
+namespace po = boost::program_options;
+
+/// Batches of about 4096 tokens at the lengths of small images, ViTs and texts.
+std::vector<BenchShape> default_shapes() {
+  std::vector<BenchShape> shapes;
+  for (const std::int64_t length : {64, 197, 512, 1024, 4096}) {
+    BenchShape shape;
+    shape.batch = std::max<std::int64_t>(1, 4096 / length);
+    shape.length = length;
+    shapes.push_back(shape);
+  }
+  return shapes;
+}
+
+/// @param text  "4×4×1024×64"; an x may stand for the ×.
+BenchShape shape_of(const std::string& text) {
+  std::string plain = text;
+  for (std::size_t at = plain.find("×"); at != std::string::npos; at = plain.find("×")) {
+    plain.replace(at, std::string("×").size(), "x");
+  }
+  std::istringstream parts(plain);
+  std::vector<std::int64_t> sizes;
+  for (std::string part; std::getline(parts, part, 'x');) {
+    std::int64_t size = 0;
+    const char* end = part.data() + part.size();
+    const auto [stop, error] = std::from_chars(part.data(), end, size);
+    sizes.push_back(error == std::errc() && stop == end ? size : 0);
+  }
+  if (sizes.size() != 4 || *std::min_element(sizes.begin(), sizes.end()) < 1) {
+    throw ConfigError("--shapes: expected batch×heads×length×channels, as 4×4×1024×64, found '" +
+                      text + "'");
+  }
+  return {sizes[0], sizes[1], sizes[2], sizes[3]};
+}
+
+std::vector<BenchShape> shapes_of(const Arguments& arguments) {
+  if (!arguments.has("shapes")) return default_shapes();
+  std::vector<BenchShape> shapes;
+  std::istringstream list(arguments.text("shapes", ""));
+  for (std::string item; std::getline(list, item, ',');) shapes.push_back(shape_of(item));
+  if (shapes.empty()) throw ConfigError("--shapes: names no shape; write 4×4×1024×64, for one");
+  return shapes;
+}
+
+/// @param word  "quest", or "{use: quest, as: LABEL, eps: 1e-3}" as in a suite.
+BenchSubject subject_of(const std::string& word, const Catalogue& catalogue) {
+  Node options = parse_yaml(word, "argument '" + word + "'");
+  std::string name, label;
+  if (options.is_map()) {
+    name = options.at("use").text();
+    if (const Node* as = options.find("as")) label = as->text();
+    options.erase("use");
+    options.erase("as");
+  } else {
+    name = options.text();
+    options = Node();
+  }
+  BenchSubject subject{part_of(Kind::attention, name, options, catalogue), ""};
+  if (!label.empty()) subject.part.label = label;
+  return subject;
+}
+
+/// Every attention there is, the baseline first: its row shows how far equal things differ.
+std::vector<BenchSubject> all_subjects(const Catalogue& catalogue) {
+  std::vector<BenchSubject> subjects = {subject_of("standard", catalogue)};
+  for (const std::string& name : catalogue.names(Kind::attention)) {
+    if (name == "standard") continue;
+    try {
+      subjects.push_back(subject_of(name, catalogue));
+    } catch (const ConfigError& error) {  // an option that must be given
+      BenchSubject subject;
+      subject.part.name = subject.part.label = name;
+      subject.problem = error.what();
+      subjects.push_back(subject);
+    }
+  }
+  return subjects;
+}
+
+BenchPlan plan_of(const Arguments& arguments, const Catalogue& catalogue) {
+  BenchPlan plan;
+  plan.shapes = shapes_of(arguments);
+  plan.seconds = arguments.options["seconds"].as<double>();
+  plan.causal = arguments.has("causal");
+  if (!(plan.seconds >= 0)) throw ConfigError("--seconds: expected a number from 0 on");
+  for (std::size_t i = 1; i < arguments.words.size(); ++i) {
+    plan.subjects.push_back(subject_of(arguments.words[i], catalogue));
+  }
+  if (plan.subjects.empty()) plan.subjects = all_subjects(catalogue);
+  return plan;
+}
+
+Usage bench_usage() {
+  Usage usage;
+  usage.synopsis =
+      "attnlab bench attention [ID ...] [--shapes B×H×n×D,...] [--seconds S] [--threads N]\n"
+      "       [--causal] [--json]";
+  usage.about =
+      "Time and peak memory of one layer of each attention, in turn with standard attention: a\n"
+      "forward pass without gradients, then forward and backward, as ratios with their 95 %\n"
+      "intervals. ID is a name or, as in a suite, '{use: NAME, as: LABEL, options...}'; default:\n"
+      "all. What each mechanism promises (see docs/bench.md) is checked at the end.";
+  usage.options.add_options()("shapes", po::value<std::string>()->value_name("LIST"),
+                              "batch×heads×length×channels, with commas between; default: lengths\n"
+                              "64, 197, 512, 1024, 4096 in batches of about 4096 tokens, 4×64\n"
+                              "channels")(
+      "seconds", po::value<double>()->value_name("S")->default_value(0.5),
+      "of measuring for each attention, shape and pass; three rounds at least")(
+      "threads", po::value<std::int64_t>()->value_name("N")->default_value(0), "0: all cores")(
+      "causal", "queries see no later keys")("json", "print JSON");
+  usage.fewest_words = 1;
+  usage.most_words = 1000;
+  return usage;
+}
+
+}  // namespace
+
+int bench_command(const Words& words) {
+  Usage usage = bench_usage();
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  if (arguments.words[0] != "attention") {
+    throw ConfigError("unknown command 'bench " + arguments.words[0] + "'" +
+                      suggestion(arguments.words[0], {"attention"}));
+  }
+  const auto threads = arguments.options["threads"].as<std::int64_t>();
+  if (threads < 0 || threads > 4096) throw ConfigError("--threads: expected 0 to 4096");
+  use_threads(threads);
+  Registry registry(Catalogue::of_this_program());
+  const BenchPlan plan = plan_of(arguments, registry.catalogue());
+  const bool json = arguments.has("json");
+  if (!json) std::cout << machine_text() << std::flush;
+  std::vector<BenchBlock> blocks;
+  for (const BenchShape& shape : plan.shapes) {
+    if (stop_requested()) break;
+    blocks.push_back(measure_block(registry, plan, shape));
+    if (!json) std::cout << block_text(blocks.back()) << std::flush;
+  }
+  const std::vector<BenchBar> bars = measure_bars(registry, plan, blocks);
+  std::cout << (json ? bench_json(plan, blocks, bars) : bars_text(bars));
+  return stop_requested() ? kInterrupted : kDone;
+}
+
+}  // namespace attnlab

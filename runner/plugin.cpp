@@ -1,0 +1,347 @@
+// attnlab plugin test: the conformance kit, each check in a process of its own, so that a plugin
+// that crashes or hangs is a failed check.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "framework/conformance/check_list.h"
+#include "framework/core/compose.h"
+#include "framework/core/experiment.h"
+#include "framework/core/files.h"
+#include "framework/core/text.h"
+#include "runner/commands.h"
+#include "runner/process.h"
+
+namespace attnlab {
+namespace {
+
+namespace po = boost::program_options;
+namespace fs = std::filesystem;
+
+constexpr const char* kHelp = R"(usage: attnlab plugin COMMAND
+
+  attnlab plugin test ID|PATH [key=value ...]   check an attention against its contract
+
+`attnlab plugin COMMAND --help` tells more.
+)";
+
+/// The first thing that is tried; without it no check has a meaning.
+constexpr const char* kLoad = "load";
+
+/// How one check ended.
+struct Report {
+  std::string check;
+  std::string outcome = "failed";
+  std::string message;
+  double seconds = 0;
+};
+
+/// What is tested, and how.
+struct Job {
+  std::string path;
+  Words options;  ///< key=value
+  double time_limit = 60;
+  std::string logs;  ///< a folder
+};
+
+/// A folder that is gone at the end.
+class LogFolder {
+ public:
+  LogFolder() : path_((fs::temp_directory_path() / "attnlab-XXXXXX").string()) {
+    if (::mkdtemp(path_.data()) == nullptr) throw FileError(path_ + ": cannot make a folder");
+  }
+  ~LogFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  LogFolder(const LogFolder&) = delete;
+  LogFolder& operator=(const LogFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// A file is named by its ending; everything else is a plugin's name.
+std::string path_of(const std::string& word) {
+  if (word.ends_with(".so")) {
+    if (!fs::exists(word)) throw PluginError(word + ": there is no such file");
+    return word;
+  }
+  return Catalogue::of_this_program().find(Kind::attention, word).path;
+}
+
+/// Why a process gave no result.
+std::string cause_of_death(const ProcessResult& result, const Job& job, const std::string& log) {
+  const std::string said = log_tail(log, 3);
+  const std::string last_words = said.empty() ? "" : ": " + said;
+  if (result.timed_out) {
+    return "still running after " + duration(job.time_limit) + " (--time-limit), killed" +
+           last_words;
+  }
+  if (result.signal != 0) return signal_text(result.signal) + last_words;
+  return "ended with exit code " + std::to_string(result.exit_code) + " without a result" +
+         last_words;
+}
+
+Report run_one(const std::string& check, const Job& job) {
+  Words words = {"plugin", "check", job.path, check};
+  words.insert(words.end(), job.options.begin(), job.options.end());
+  const std::string log = job.logs + "/" + check;
+  Report report;
+  report.check = check;
+  bool reported = false;
+  const auto on_line = [&](const std::string& line) {
+    const nlohmann::json json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || json.value("check", nlohmann::json()) != check) return;  // it prints
+    report.outcome = json.at("outcome");
+    report.message = json.at("message");
+    report.seconds = json.at("seconds");
+    reported = true;
+  };
+  const auto start = std::chrono::steady_clock::now();
+  const ProcessResult result = run_self(words, log, on_line, job.time_limit);
+  if (reported && result.ok()) return report;
+  // A result that is followed by a crash is none: something is wrong with how the plugin ends.
+  report.outcome = "failed";
+  report.message = cause_of_death(result, job, log);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+/// Runs the checks, several at a time, and shows each in its turn.
+std::vector<Report> run_all(const std::vector<std::string>& checks, const Job& job,
+                            std::size_t jobs, const std::function<void(const Report&)>& show) {
+  std::vector<Report> reports(checks.size());
+  std::vector<bool> done(checks.size(), false);
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < checks.size() && !interrupted(); i = next++) {
+      Report report;
+      try {
+        report = run_one(checks[i], job);
+      } catch (const std::exception& error) {
+        report.check = checks[i];
+        report.message = error.what();
+      }
+      const std::lock_guard lock(mutex);
+      reports[i] = std::move(report);
+      done[i] = true;
+      changed.notify_all();
+    }
+    const std::lock_guard lock(mutex);
+    changed.notify_all();
+  };
+  std::vector<std::jthread> workers;
+  for (std::size_t i = 0; i < std::min(jobs, checks.size()); ++i) workers.emplace_back(work);
+  for (std::size_t i = 0; i < checks.size(); ++i) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return done[i] || interrupted(); });
+    if (!done[i]) break;
+    show(reports[i]);
+  }
+  return reports;
+}
+
+std::size_t count(const std::vector<Report>& reports, const std::string& outcome) {
+  return static_cast<std::size_t>(
+      std::count_if(reports.begin(), reports.end(),
+                    [&](const Report& report) { return report.outcome == outcome; }));
+}
+
+// ---- what is printed
+
+std::string indented(std::string text, const std::string& indent) {
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos;) {
+    text.insert(++at, indent);
+  }
+  return indent + text;
+}
+
+void print_row(const Report& report) {
+  const bool failed = report.outcome == "failed";
+  char row[96];
+  std::snprintf(row, sizeof row, "  %-14s  %-18s  %7.2f s",
+                failed ? "FAILED" : report.outcome.c_str(), report.check.c_str(), report.seconds);
+  std::cout << row;
+  if (failed) {
+    std::cout << "\n" << indented(report.message, "      ");
+  } else if (!report.message.empty()) {
+    std::cout << "  " << report.message;
+  }
+  std::cout << "\n" << std::flush;
+}
+
+std::string about(const std::string& check) {
+  for (const conformance::CheckInfo& info : conformance::kChecks) {
+    if (info.name == check) return std::string(info.about);
+  }
+  return "the library can be loaded and the attention built";
+}
+
+void print_summary(const std::vector<Report>& reports, const std::string& command, double seconds) {
+  std::vector<std::string> parts;
+  for (const char* outcome : {"passed", "failed", "not applicable", "skipped"}) {
+    const std::size_t number = count(reports, outcome);
+    if (number > 0) parts.push_back(std::to_string(number) + " " + outcome);
+  }
+  std::cout << "\n" << join(parts, ", ") << " in " << duration(seconds) << "\n";
+  for (const Report& report : reports) {
+    if (report.outcome != "failed") continue;
+    std::cout << "\n" << report.check << ": " << about(report.check);
+    if (report.check != kLoad) {
+      std::cout << "\n  again: " << command << " --only " << report.check;
+    }
+    std::cout << "\n";
+  }
+}
+
+void print_json(const std::vector<Report>& reports, const Part& part, const Manifest& manifest,
+                double seconds) {
+  nlohmann::json out = {{"plugin", part.id},  {"version", manifest.version},
+                        {"path", part.path},  {"options", to_flow(part.options)},
+                        {"seconds", seconds}, {"checks", nlohmann::json::array()}};
+  for (const char* outcome : {"passed", "failed", "not applicable", "skipped"}) {
+    out["counts"][outcome] = count(reports, outcome);
+  }
+  for (const Report& report : reports) {
+    out["checks"].push_back({{"check", report.check},
+                             {"about", about(report.check)},
+                             {"outcome", report.outcome},
+                             {"message", report.message},
+                             {"seconds", report.seconds}});
+  }
+  std::cout << out.dump(2) << "\n";
+}
+
+// ---- the command line
+
+Usage test_usage() {
+  Usage usage;
+  usage.synopsis =
+      "attnlab plugin test ID|PATH [key=value ...] [--only CHECK ...] [--time-limit SECONDS]\n"
+      "       [--jobs N] [--json]";
+  usage.about =
+      "Checks an attention against the contract: shapes, gradients, masks, padding, causality,\n"
+      "state, traces and more, each check in a process of its own. ID is a name (quest) or\n"
+      "lab/name, PATH a plugin's .so anywhere; key=value sets its options. The exit code is 1 "
+      "when\n"
+      "a check fails. docs/conformance.md says what each check does.";
+  usage.options.add_options()("only", po::value<Words>()->value_name("CHECK")->composing(),
+                              "this check alone; may be given several times")(
+      "time-limit", po::value<double>()->value_name("SECONDS")->default_value(60, "60"),
+      "a check that runs longer has failed")(
+      "jobs", po::value<std::int64_t>()->value_name("N")->default_value(0, "0"),
+      "checks at a time; 0: one a core, at most 8")("json", "results as JSON");
+  usage.fewest_words = usage.most_words = 1;
+  usage.takes_overrides = true;
+  return usage;
+}
+
+std::vector<std::string> wanted_checks(const Arguments& arguments) {
+  std::vector<std::string> all;
+  for (const conformance::CheckInfo& info : conformance::kChecks) all.emplace_back(info.name);
+  if (!arguments.has("only")) return all;
+  const Words only = arguments.options["only"].as<Words>();
+  for (const std::string& check : only) {
+    if (std::find(all.begin(), all.end(), check) != all.end()) continue;
+    throw ConfigError("--only: there is no check '" + check + "'" + suggestion(check, all));
+  }
+  std::erase_if(all, [&](const std::string& check) {
+    return std::find(only.begin(), only.end(), check) == only.end();
+  });
+  return all;
+}
+
+std::size_t jobs_of(const Arguments& arguments) {
+  const std::int64_t given = arguments.options["jobs"].as<std::int64_t>();
+  if (given < 0 || given > 64) {
+    throw ConfigError("--jobs: expected 0 to 64, found " + std::to_string(given));
+  }
+  if (given > 0) return static_cast<std::size_t>(given);
+  return std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
+}
+
+double time_limit_of(const Arguments& arguments) {
+  const double seconds = arguments.options["time-limit"].as<double>();
+  if (seconds > 0) return seconds;
+  throw ConfigError("--time-limit: expected a number of seconds above 0, found " +
+                    shortest(seconds));
+}
+
+/// The plugin with its options checked, from its file alone.
+Part part_to_test(const std::string& path, const Words& overrides, const Catalogue& catalogue) {
+  const Manifest& manifest = *catalogue.candidates().front().manifest;
+  if (manifest.kind != Kind::attention) {
+    throw ConfigError(path + ": is a " + std::string(name_of(manifest.kind)) +
+                      "; there are checks for attentions alone");
+  }
+  return part_of(Kind::attention, manifest.id, options_from(overrides), catalogue);
+}
+
+int test_command(const Words& words) {
+  Usage usage = test_usage();
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const std::vector<std::string> checks = wanted_checks(arguments);
+  const std::size_t jobs = jobs_of(arguments);
+  const double time_limit = time_limit_of(arguments);
+  const Catalogue catalogue = Catalogue::of_file(path_of(arguments.words[0]));
+  const Manifest& manifest = *catalogue.candidates().front().manifest;
+  const std::string path = catalogue.candidates().front().path;
+  const Part part = part_to_test(path, arguments.overrides, catalogue);
+
+  const LogFolder logs;
+  const Job job{path, arguments.overrides, time_limit, logs.path()};
+  const bool json = arguments.has("json");
+  const auto show = [&](const Report& report) {
+    if (!json) print_row(report);
+  };
+  if (!json) {
+    std::cout << manifest.id << " " << manifest.version << "  " << path << "\n"
+              << "options  " << to_flow(part.options) << "\n\n"
+              << std::flush;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Report> reports = run_all({kLoad}, job, 1, show);
+  if (count(reports, "passed") == 1) {
+    for (Report& report : run_all(checks, job, jobs, show)) reports.push_back(std::move(report));
+  }
+  if (interrupted()) return kInterrupted;
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (json) {
+    print_json(reports, part, manifest, seconds);
+  } else {
+    const Words& overrides = arguments.overrides;
+    print_summary(reports,
+                  "attnlab plugin test " + arguments.words[0] +
+                      (overrides.empty() ? "" : " " + join(overrides, " ")),
+                  seconds);
+  }
+  return count(reports, "failed") == 0 ? kDone : kRunFailed;
+}
+
+}  // namespace
+
+int plugin_command(const Words& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
+    std::cout << kHelp;
+    return words.empty() ? kUsage : kDone;
+  }
+  const Words rest(words.begin() + 1, words.end());
+  if (words[0] == "test") return test_command(rest);
+  if (words[0] == "check") return engine_command("plugin check", rest);  // one check, for `test`
+  throw ConfigError("unknown command 'plugin " + words[0] + "'" + suggestion(words[0], {"test"}));
+}
+
+}  // namespace attnlab

@@ -1,0 +1,12 @@
+// Usages of commands that the engine has: known to the program too, so that completion need not
+// load the engine (and LibTorch) to list their options.
+#pragma once
+
+#include "runner/arguments.h"
+
+namespace attnlab {
+
+Usage run_usage();
+Usage eval_usage();
+
+}  // namespace attnlab

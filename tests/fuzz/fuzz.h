@@ -1,0 +1,36 @@
+// What a fuzz target consists of. The entry is libFuzzer's, so that a target also builds with
+// `clang++ -fsanitize=fuzzer` (leave driver.cpp out then, which `--seeds DIR` makes a corpus for).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+/// Tries one input. @returns 0 when the code under test takes it, -1 when it refuses it as it
+/// should. Anything else that is thrown, and `fail`, ends the process: a finding.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+
+namespace attnlab::fuzz {
+
+/// What the driver makes inputs from.
+struct Target {
+  std::vector<std::string> seeds;  ///< inputs, sound and damaged; one at least is sound
+  std::vector<std::string> words;  ///< what the format is made of
+  /// Makes a changed input pass its first check (a length, a sum), so that changes reach what comes
+  /// after it; null: there is none. Applied to half of the inputs.
+  void (*repair)(std::string& input) = nullptr;
+};
+
+/// Each target defines it.
+Target target();
+
+/// The code under test did what it must not.
+[[noreturn]] inline void fail(const std::string& what) {
+  std::fprintf(stderr, "fuzz: %s\n", what.c_str());
+  std::abort();
+}
+
+}  // namespace attnlab::fuzz

@@ -1,0 +1,414 @@
+// attnlab attention apply: its numbers against plain loops, and what it says of wrong files.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+
+#include "tests/integration/workspace.h"
+
+namespace attnlab::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// A tensor as the files hold it, made without the module under test.
+struct Raw {
+  std::string dtype;
+  std::vector<std::size_t> shape;
+  std::string bytes;
+
+  std::vector<double> values() const {
+    std::vector<double> out;
+    const std::size_t size = dtype == "F64" ? 8 : dtype == "F32" ? 4 : 2;
+    for (std::size_t at = 0; at < bytes.size(); at += size) {
+      double wide = 0;
+      float single = 0;
+      if (size == 8) {
+        std::memcpy(&wide, &bytes[at], 8);
+      } else {  // bfloat16 is the upper half of a float32
+        std::memcpy(reinterpret_cast<char*>(&single) + (4 - size), &bytes[at], size);
+        wide = single;
+      }
+      out.push_back(wide);
+    }
+    return out;
+  }
+};
+using RawFile = std::map<std::string, Raw>;
+
+Raw raw(const std::string& dtype, const std::vector<std::size_t>& shape,
+        const std::vector<double>& values) {
+  Raw out{dtype, shape, ""};
+  for (const double value : values) {
+    const auto single = static_cast<float>(value);
+    char bytes[8];
+    std::memcpy(bytes, &value, 8);
+    if (dtype == "F64") out.bytes.append(bytes, 8);
+    std::memcpy(bytes, &single, 4);
+    if (dtype == "F32") out.bytes.append(bytes, 4);
+    if (dtype == "BF16") out.bytes.append(bytes + 2, 2);
+    if (dtype == "U8" || dtype == "BOOL") out.bytes += static_cast<char>(value);
+  }
+  return out;
+}
+
+std::string text_of(const RawFile& file) {
+  json header = json::object();
+  std::string data;
+  for (const auto& [name, tensor] : file) {
+    header[name] = {{"dtype", tensor.dtype},
+                    {"shape", tensor.shape},
+                    {"data_offsets", {data.size(), data.size() + tensor.bytes.size()}}};
+    data += tensor.bytes;
+  }
+  const std::string text = header.dump();
+  const std::uint64_t size = text.size();
+  return std::string(reinterpret_cast<const char*>(&size), 8) + text + data;
+}
+
+RawFile parsed(const std::string& bytes, json* metadata = nullptr) {
+  std::uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), 8);
+  RawFile file;
+  const json header = json::parse(bytes.substr(8, size));
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") {
+      if (metadata != nullptr) *metadata = entry;
+      continue;
+    }
+    const std::size_t begin = entry.at("data_offsets").at(0), end = entry.at("data_offsets").at(1);
+    file[name] = {entry.at("dtype"), entry.at("shape"),
+                  bytes.substr(8 + size + begin, end - begin)};
+  }
+  return file;
+}
+
+/// Numbers without pattern in (-1, 1) that float32 and bfloat16 hold exactly.
+std::vector<double> numbers(std::size_t count, std::uint64_t seed) {
+  std::vector<double> out;
+  std::uint64_t state = seed;
+  while (out.size() < count) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    out.push_back((static_cast<double>(state >> 57) - 64) / 64 + 1.0 / 128);
+  }
+  return out;
+}
+
+constexpr std::size_t kBatch = 2, kHeads = 3, kQueries = 4, kKeys = 5, kDim = 6, kValueDim = 2;
+
+/// Queries, keys and values [2, 3, 4 or 5, 6 or 2].
+RawFile projections(const std::string& dtype = "F64") {
+  return {
+      {"q",
+       raw(dtype, {kBatch, kHeads, kQueries, kDim}, numbers(kBatch * kHeads * kQueries * kDim, 1))},
+      {"k", raw(dtype, {kBatch, kHeads, kKeys, kDim}, numbers(kBatch * kHeads * kKeys * kDim, 2))},
+      {"v", raw(dtype, {kBatch, kHeads, kKeys, kValueDim},
+                numbers(kBatch * kHeads * kKeys * kValueDim, 3))}};
+}
+
+struct Expected {
+  std::vector<double> out, weights, logits;
+};
+
+/// softmax(scale q k + bias) v over what may be seen, one number at a time.
+template <class Logit>
+Expected expected_of(const RawFile& file, const Logit& logit_of) {
+  const std::vector<double> v = file.at("v").values();
+  Expected expected;
+  for (std::size_t bh = 0; bh < kBatch * kHeads; ++bh) {
+    for (std::size_t i = 0; i < kQueries; ++i) {
+      std::vector<double> row;
+      double sum = 0;
+      for (std::size_t j = 0; j < kKeys; ++j) {
+        row.push_back(logit_of(bh, i, j));
+        sum += std::exp(row.back());
+      }
+      std::vector<double> out(kValueDim, 0.0);
+      for (std::size_t j = 0; j < kKeys; ++j) {
+        const double weight = std::exp(row[j]) / sum;
+        expected.logits.push_back(row[j]);
+        expected.weights.push_back(weight);
+        for (std::size_t c = 0; c < kValueDim; ++c) {
+          out[c] += weight * v[(bh * kKeys + j) * kValueDim + c];
+        }
+      }
+      expected.out.insert(expected.out.end(), out.begin(), out.end());
+    }
+  }
+  return expected;
+}
+
+double product(const RawFile& file, std::size_t bh, std::size_t i, std::size_t j) {
+  const std::vector<double> q = file.at("q").values(), k = file.at("k").values();
+  double sum = 0;
+  for (std::size_t c = 0; c < kDim; ++c) {
+    sum += q[(bh * kQueries + i) * kDim + c] * k[(bh * kKeys + j) * kDim + c];
+  }
+  return sum;
+}
+
+void expect_near(const Raw& found, const std::vector<double>& expected, double error) {
+  const std::vector<double> values = found.values();
+  ASSERT_EQ(values.size(), expected.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isinf(expected[i])) {
+      EXPECT_EQ(values[i], expected[i]) << i;
+    } else {
+      EXPECT_NEAR(values[i], expected[i], error) << i;
+    }
+  }
+}
+
+class AttentionApply : public Workspace {
+ protected:
+  Ended apply(const RawFile& file, Words more) {
+    folder_.write("in.safetensors", text_of(file));
+    Words words = {"attention", "apply", "--in", "in.safetensors", "--out", "out.safetensors"};
+    if (std::find(more.begin(), more.end(), "--use") == more.end()) {
+      words.insert(words.end(), {"--use", "standard"});
+    }
+    words.insert(words.end(), more.begin(), more.end());
+    return attnlab(words);
+  }
+  RawFile applied(const RawFile& file, Words more = {}) {
+    const Ended ended = apply(file, std::move(more));
+    EXPECT_EQ(ended.exit_code, 0) << ended.story();
+    return parsed(file_text(at("out.safetensors")), &metadata_);
+  }
+  void expect_refused(const RawFile& file, Words more, const std::string& message) {
+    const Ended ended = apply(file, std::move(more));
+    EXPECT_EQ(ended.exit_code, 2) << ended.story();
+    EXPECT_THAT(ended.err, HasSubstr("attnlab attention: " + message));
+    EXPECT_FALSE(exists("out.safetensors"));
+  }
+
+  json metadata_;
+};
+
+TEST_F(AttentionApply, EqualsPlainLoops) {
+  RawFile file = projections();
+  file["mask"] = raw("BOOL", {1, 1, kQueries, kKeys},
+                     {1, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1});
+  file["bias"] = raw("F64", {kHeads, 1, kKeys}, numbers(kHeads * kKeys, 4));
+  const std::vector<double> mask(file["mask"].bytes.begin(), file["mask"].bytes.end());
+  const std::vector<double> bias = file["bias"].values();
+  const Expected expected = expected_of(file, [&](std::size_t bh, std::size_t i, std::size_t j) {
+    if (mask[i * kKeys + j] == 0) return -std::numeric_limits<double>::infinity();
+    return product(file, bh, i, j) / std::sqrt(6.0) + bias[bh % kHeads * kKeys + j];
+  });
+  const RawFile found = applied(file);
+  ASSERT_EQ(found.size(), 3U);
+  expect_near(found.at("out"), expected.out, 1e-12);
+  expect_near(found.at("weights"), expected.weights, 1e-12);
+  expect_near(found.at("logits"), expected.logits, 1e-12);
+  EXPECT_THAT(found.at("out").shape, ElementsAre(kBatch, kHeads, kQueries, kValueDim));
+  EXPECT_THAT(found.at("weights").shape, ElementsAre(kBatch, kHeads, kQueries, kKeys));
+}
+
+TEST_F(AttentionApply, TakesOptionsAndCausalRuleAndSaysWithWhat) {
+  const RawFile file = projections();
+  const auto norm = [&](std::size_t bh, std::size_t j) {
+    const std::vector<double> k = file.at("k").values();
+    double sum = 0;
+    for (std::size_t c = 0; c < kDim; ++c) sum += std::pow(k[(bh * kKeys + j) * kDim + c], 2);
+    return std::sqrt(sum);
+  };
+  const Expected expected = expected_of(file, [&](std::size_t bh, std::size_t i, std::size_t j) {
+    // The last query is aligned with the last key.
+    if (j > i + kKeys - kQueries) return -std::numeric_limits<double>::infinity();
+    return product(file, bh, i, j) / std::max(norm(bh, j), 0.99);
+  });
+  const RawFile found =
+      applied(file, {"--use", "attnlab/quest", "--option", "eps=0.99", "--causal", "--seed", "4"});
+  expect_near(found.at("out"), expected.out, 1e-12);
+  expect_near(found.at("logits"), expected.logits, 1e-12);
+  EXPECT_EQ(metadata_.at("attention"), "attnlab/quest");
+  EXPECT_EQ(metadata_.at("options"), "{eps: 0.99}");
+  EXPECT_EQ(metadata_.at("seed"), "4");
+}
+
+TEST_F(AttentionApply, KeepsTheDtypeOfTheFile) {
+  for (const auto& [dtype, error] : {std::pair("F32", 1e-6), std::pair("BF16", 2e-2)}) {
+    const RawFile file = projections(dtype);
+    const Expected expected = expected_of(file, [&](std::size_t bh, std::size_t i, std::size_t j) {
+      return product(file, bh, i, j) / std::sqrt(6.0);
+    });
+    const RawFile found = applied(file);
+    for (const char* name : {"out", "weights", "logits"}) EXPECT_EQ(found.at(name).dtype, dtype);
+    expect_near(found.at("out"), expected.out, error);
+    expect_near(found.at("weights"), expected.weights, error);
+  }
+}
+
+TEST_F(AttentionApply, TakesOneExampleAndOneHead) {
+  const RawFile file = projections();
+  const RawFile whole = applied(file);
+  // The first example, and the first head of it, lie first.
+  for (const std::size_t dims : {3U, 2U}) {
+    RawFile part;
+    for (const auto& [name, tensor] : file) {
+      const std::size_t share = dims == 3 ? kBatch : kBatch * kHeads;
+      Raw first{tensor.dtype,
+                {tensor.shape.end() - static_cast<std::ptrdiff_t>(dims), tensor.shape.end()},
+                tensor.bytes.substr(0, tensor.bytes.size() / share)};
+      part[name] = first;
+    }
+    const RawFile found = applied(part);
+    for (const char* name : {"out", "weights", "logits"}) {
+      EXPECT_EQ(found.at(name).shape.size(), dims) << name;
+      const std::vector<double> all = whole.at(name).values();
+      const std::size_t count = found.at(name).values().size();
+      expect_near(found.at(name), {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count)},
+                  1e-12);
+    }
+  }
+}
+
+TEST_F(AttentionApply, AnyByteOfAMaskButZeroMeansMaySee) {
+  RawFile file = projections();
+  file["mask"] = raw("U8", {kKeys}, {255, 0, 1, 2, 0});
+  const RawFile bytes = applied(file);
+  file["mask"] = raw("BOOL", {kKeys}, {1, 0, 1, 1, 0});
+  EXPECT_EQ(bytes.at("out").bytes, applied(file).at("out").bytes);
+  EXPECT_EQ(bytes.at("logits").values()[1], -std::numeric_limits<double>::infinity());
+}
+
+TEST_F(AttentionApply, ParametersOfTheFileReplaceThoseOfTheMechanism) {
+  RawFile file = projections();
+  const Words use = {"--use", "qknorm_hs"};
+  const auto logits = [&] { return applied(file, use).at("logits").values(); };
+  const std::vector<double> before = logits();
+  const std::vector<double> scales = {0, std::log(2.0), std::log(3.0)};  // of each head
+  file["parameters.scale.log_scale"] = raw("F64", {kHeads}, scales);
+  const std::vector<double> after = logits();
+  ASSERT_EQ(after.size(), before.size());
+  const std::size_t pairs = kQueries * kKeys;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const double scale = std::exp(scales[i / pairs % kHeads]);
+    EXPECT_NEAR(after[i], before[i] * scale / 10, 1e-6) << i;  // 10 is what the paper starts with
+  }
+  file["parameters.scale.log_scale"] = raw("F64", {2}, {0, 0});
+  std::filesystem::remove(at("out.safetensors"));
+  expect_refused(file, use,
+                 "in.safetensors: tensor 'parameters.scale.log_scale' must be floating point of "
+                 "shape [3], found [2] float64");
+  file.erase("parameters.scale.log_scale");
+  file["parameters.scale"] = raw("F64", {kHeads}, {0, 0, 0});
+  expect_refused(file, use,
+                 "in.safetensors: tensor 'parameters.scale': attention 'qknorm_hs' has no such "
+                 "parameter; it has scale.log_scale [3] float64");
+}
+
+TEST_F(AttentionApply, WritesWhatTheMechanismHasAndRefusesWhatItLacks) {
+  RawFile file = projections();
+  file["bias"] = raw("F64", {kKeys}, numbers(kKeys, 5));
+  expect_refused(file, {"--use", "linear"},
+                 "in.safetensors: attention 'linear' does not honour 'bias', which the tensor "
+                 "'bias' asks for; take another attention, or leave that out");
+  file.erase("bias");
+  file["mask"] = raw("BOOL", {kKeys}, {1, 1, 1, 1, 0});
+  expect_refused(file, {"--use", "linear"},
+                 "in.safetensors: attention 'linear' does not honour 'pair_mask', which the tensor "
+                 "'mask' asks for");
+  file.erase("mask");
+  EXPECT_TRUE(applied(file, {"--use", "linear"}).count("out"));
+}
+
+TEST_F(AttentionApply, NamesWhatIsWrongWithAFile) {
+  const auto with = [](const std::string& name, const Raw& tensor) {
+    RawFile file = projections();
+    file[name] = tensor;
+    return file;
+  };
+  const auto zeros = [](const std::string& dtype, const std::vector<std::size_t>& shape) {
+    std::size_t count = 1;
+    for (const std::size_t size : shape) count *= size;
+    return raw(dtype, shape, std::vector<double>(count, 0.0));
+  };
+  RawFile lacks_v = projections();
+  lacks_v.erase("v");
+  const std::string in = "in.safetensors: ";
+  expect_refused(lacks_v, {}, in + "has no tensor 'v'; q, k and v are needed");
+  expect_refused(with("q", zeros("F64", {6})), {},
+                 in + "tensor 'q' must be float32, float64 or bfloat16 of shape [B, H, L, C], "
+                      "[H, L, C] or [L, C], no size of 0, found [6] float64");
+  expect_refused(with("q", zeros("U8", {4, 6})), {}, in + "tensor 'q' must be float32");
+  expect_refused(with("v", zeros("F64", {2, 3, 5, 0})), {}, in + "tensor 'v' must be float32");
+  expect_refused(with("k", zeros("F64", {2, 3, 5, 7})), {},
+                 in + "tensor 'k' must be [B, H, Lk, D] = [2, 3, *, 6] and of the dtype of 'q' "
+                      "([2, 3, 4, 6] float64), found [2, 3, 5, 7] float64");
+  expect_refused(with("k", zeros("F32", {2, 3, 5, 6})), {}, "in.safetensors: tensor 'k' must be");
+  expect_refused(with("v", zeros("F64", {2, 3, 6, 2})), {},
+                 in + "tensor 'v' must be [B, H, Lk, Dv] = [2, 3, 5, *]");
+  expect_refused(with("mask", zeros("BOOL", {2, 4, 5})), {},
+                 in + "tensor 'mask' must be bool or uint8, true = may see, broadcastable to "
+                      "[B, H, Lq, Lk] = [2, 3, 4, 5], found [2, 4, 5] bool");
+  expect_refused(with("mask", zeros("F64", {4, 5})), {}, in + "tensor 'mask' must be bool");
+  expect_refused(with("bias", zeros("F32", {4, 5})), {},
+                 in + "tensor 'bias' must be of the dtype of 'q'");
+  expect_refused(with("bias", zeros("F64", {3, 5})), {}, in + "tensor 'bias' must be");
+  const double hidden = -std::numeric_limits<double>::infinity();
+  expect_refused(with("bias", raw("F64", {1, 1}, {hidden})), {},
+                 in + "tensor 'bias' holds numbers that are not finite; hide keys with 'mask'");
+  expect_refused(with("maks", zeros("BOOL", {4, 5})), {},
+                 in + "tensor 'maks' has no meaning here; did you mean 'mask'?");
+  expect_refused(with("parameters.scale", zeros("F64", {3})), {},
+                 in + "tensor 'parameters.scale': attention 'standard' has no such parameter; it "
+                      "has none");
+}
+
+TEST_F(AttentionApply, NamesWhatIsWrongWithTheCommandLine) {
+  const RawFile file = projections();
+  expect_refused(file, {"--use", "qwest"}, "there is no attention 'qwest'; did you mean 'quest'?");
+  expect_refused(file, {"--use", "quest", "--option", "epps=1"},
+                 "argument 'epps=1': attention: unknown key 'epps' of attention 'quest'; did you "
+                 "mean 'eps'?");
+  expect_refused(file, {"--use", "quest", "--option", "eps=2"},
+                 "argument 'eps=2': attention.eps: 2 is out of range");
+  expect_refused(file, {"--use", "quest", "--option", "eps"}, "argument 'eps': expected key=value");
+  expect_refused(file, {"--seed", "-1"}, "--seed: expected an integer >= 0, found -1");
+  expect_refused(file, {"--cusal"}, "unrecognised option '--cusal'");
+  Ended ended = attnlab({"attention", "apply", "--use", "quest"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err,
+              HasSubstr("attnlab attention: --in is missing\nusage: attnlab attention "));
+  ended = attnlab({"attention", "aply"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("unknown command 'attention aply'; did you mean 'apply'?"));
+  EXPECT_THAT(must({"attention", "apply", "--help"}).out, HasSubstr("--option KEY=VALUE"));
+}
+
+TEST_F(AttentionApply, NeverLeavesHalfAFileNorItsOwnInputOverwritten) {
+  const RawFile file = projections();
+  const std::string bytes = text_of(file);
+  folder_.write("in.safetensors", bytes);
+  const auto apply_to = [&](const std::string& out) {
+    return attnlab(
+        {"attention", "apply", "--use", "quest", "--in", "in.safetensors", "--out", out});
+  };
+  EXPECT_THAT(apply_to("./in.safetensors").err,
+              HasSubstr("is the input file itself; name another"));
+  EXPECT_EQ(file_text(at("in.safetensors")), bytes);
+  const Ended nowhere = apply_to("gone/out.safetensors");
+  EXPECT_EQ(nowhere.exit_code, 2);
+  EXPECT_THAT(nowhere.err, HasSubstr("gone/out.safetensors: "));
+  folder_.write("in.safetensors", bytes.substr(0, bytes.size() - 1));
+  folder_.write("out.safetensors", "old");
+  const Ended cut = apply_to("out.safetensors");
+  EXPECT_EQ(cut.exit_code, 2);
+  EXPECT_THAT(cut.err, HasSubstr("in.safetensors: "));
+  EXPECT_EQ(file_text(at("out.safetensors")), "old");
+  Invocation full = invocation({"attention", "apply", "--use", "quest", "--in", "big.safetensors",
+                                "--out", "out.safetensors"});
+  folder_.write("big.safetensors", bytes);
+  full.largest_file = 512;  // a full disk
+  EXPECT_EQ(run(full).exit_code, 2);
+  EXPECT_EQ(file_text(at("out.safetensors")), "old");
+  EXPECT_THAT(files_like(".tmp"), ::testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace attnlab::testing

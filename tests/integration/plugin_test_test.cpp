@@ -1,0 +1,148 @@
+// attnlab plugin test: every check a process; crashes, hangs and early ends are failed checks.
+#include <filesystem>
+#include <iterator>
+
+#include "framework/conformance/check_list.h"
+#include "tests/integration/workspace.h"
+
+namespace attnlab::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class PluginTest : public Workspace {
+ protected:
+  static std::string quest() { return build_tree() + "/lib/attnlab/plugins/attention/quest.so"; }
+  static std::string broken(const std::string& name) {
+    return broken_plugins() + "/" + name + ".so";
+  }
+
+  /// `attnlab plugin test ... --json`.
+  json report(Words words, int exit_code) {
+    words.insert(words.begin(), {"plugin", "test"});
+    words.push_back("--json");
+    const Ended ended = attnlab(words);
+    EXPECT_EQ(ended.exit_code, exit_code) << ended.story();
+    return json::parse(ended.out);
+  }
+  /// The one check that was asked for, after loading.
+  json only_check(const std::string& plugin, Words words = {}) {
+    words.insert(words.begin(), {plugin, "--only", "shapes"});
+    const json all = report(words, 1);
+    EXPECT_EQ(all.at("checks").size(), 2U);
+    EXPECT_EQ(all.at("checks").at(0).at("check"), "load");
+    EXPECT_EQ(all.at("checks").at(0).at("outcome"), "passed");
+    return all.at("checks").back();
+  }
+};
+
+TEST_F(PluginTest, RunsEveryCheckOfASoundPlugin) {
+  const json all = report({"quest"}, 0);
+  EXPECT_EQ(all.at("plugin"), "attnlab/quest");
+  EXPECT_EQ(all.at("path"), quest());
+  EXPECT_EQ(all.at("counts").at("failed"), 0);
+  ASSERT_EQ(all.at("checks").size(), std::size(conformance::kChecks) + 1);
+  for (std::size_t i = 0; i < std::size(conformance::kChecks); ++i) {
+    const json& check = all.at("checks").at(i + 1);
+    EXPECT_EQ(check.at("check"), conformance::kChecks[i].name);
+    EXPECT_EQ(check.at("about"), conformance::kChecks[i].about);
+    EXPECT_GT(check.at("seconds"), 0);
+  }
+}
+
+TEST_F(PluginTest, TakesAFileAnywhereAndItsOptions) {
+  folder_.write("mine/idea.so", file_text(quest()));
+  const json all = report({"mine/idea.so", "eps=0.5", "--only", "shapes", "--only", "dtypes"}, 0);
+  EXPECT_EQ(all.at("path"), fs::canonical(at("mine/idea.so")).string());
+  EXPECT_EQ(all.at("options"), "{eps: 0.5}");
+  EXPECT_EQ(all.at("checks").size(), 3U);
+}
+
+TEST_F(PluginTest, PrintsATableForPeople) {
+  const Ended ended =
+      must({"plugin", "test", "quest", "--only", "shapes", "--only", "linear_cost"});
+  EXPECT_THAT(ended.out, AllOf(StartsWith("attnlab/quest 1.0.0  " + quest() + "\n"),
+                               HasSubstr("\n  passed          shapes "),
+                               HasSubstr("\n  not applicable  linear_cost "),
+                               HasSubstr("  trait 'linear_cost' is not declared\n"),
+                               HasSubstr("\n2 passed, 1 not applicable in ")));
+}
+
+TEST_F(PluginTest, ReportsACrashWithItsSignalAndLastWords) {
+  const json check = only_check(broken("crashes_in_forward"));
+  EXPECT_EQ(check.at("outcome"), "failed");
+  EXPECT_EQ(check.at("message"), "killed by signal 6 (Aborted): double free in the kernel");
+}
+
+TEST_F(PluginTest, EndsACheckThatHangs) {
+  const json check = only_check(broken("hangs_in_forward"), {"--time-limit", "4"});
+  EXPECT_EQ(check.at("outcome"), "failed");
+  EXPECT_EQ(check.at("message"), "still running after 4.0 s (--time-limit), killed");
+  EXPECT_LT(check.at("seconds"), 30);
+}
+
+TEST_F(PluginTest, IsNotTakenInByAnEarlyEnd) {
+  const json check = only_check(broken("exits_in_forward"));
+  EXPECT_EQ(check.at("outcome"), "failed");
+  EXPECT_EQ(check.at("message"), "ended with exit code 0 without a result");
+}
+
+TEST_F(PluginTest, SaysHowToRunAFailedCheckAgain) {
+  const std::string path = broken("crashes_in_forward");
+  const Ended ended = attnlab({"plugin", "test", path, "--only", "shapes", "--jobs", "2"});
+  EXPECT_EQ(ended.exit_code, 1) << ended.story();
+  EXPECT_THAT(ended.out,
+              AllOf(HasSubstr("\n  FAILED          shapes "),
+                    HasSubstr("\n      killed by signal 6 (Aborted): double free in the kernel\n"),
+                    HasSubstr("\n1 passed, 1 failed in "),
+                    HasSubstr("\n  again: attnlab plugin test " + path + " --only shapes\n")));
+}
+
+TEST_F(PluginTest, StopsWhereThePluginCannotBeBuilt) {
+  const json all = report({broken("factory_throws")}, 1);
+  ASSERT_EQ(all.at("checks").size(), 1U);
+  const json& load = all.at("checks").at(0);
+  EXPECT_EQ(load.at("outcome"), "failed");
+  EXPECT_THAT(load.at("message").get<std::string>(), HasSubstr("the kernel table is empty"));
+}
+
+TEST_F(PluginTest, RefusesWhatCannotBeTestedAsUsage) {
+  std::string foreign = file_text(quest());
+  const std::string contract = "\"contract\":1";
+  foreign.replace(foreign.find(contract), contract.size(), "\"contract\":7");
+  folder_.write("foreign.so", foreign);
+  const std::vector<std::pair<Words, std::string>> wrong = {
+      {{"foreign.so"}, "was built for another host: contract: expected 1, found 7"},
+      {{"nowhere.so"}, "nowhere.so: there is no such file"},
+      {{"qest"}, "did you mean 'quest'?"},
+      {{build_tree() + "/lib/attnlab/plugins/model/vit.so"},
+       "there are checks for attentions alone"},
+      {{"quest", "ep=1"}, "did you mean 'eps'?"},
+      {{"quest", "--only", "shape"}, "there is no check 'shape'; did you mean 'shapes'?"},
+      {{"quest", "--time-limit", "0"}, "--time-limit: expected a number of seconds above 0"},
+      {{"quest", "--jobs", "1000"}, "--jobs: expected 0 to 64, found 1000"},
+      {{}, "usage: attnlab plugin test ID|PATH"},
+  };
+  for (const auto& [given, message] : wrong) {
+    Words words = {"plugin", "test"};
+    words.insert(words.end(), given.begin(), given.end());
+    const Ended ended = attnlab(words);
+    EXPECT_EQ(ended.exit_code, 2) << ended.story();
+    EXPECT_THAT(ended.err, HasSubstr(message));
+    EXPECT_EQ(ended.out, "");
+  }
+}
+
+TEST_F(PluginTest, LeavesNoFilesBehind) {
+  const Environment environment = {{"TMPDIR", folder_.path()}};
+  must({"plugin", "test", "quest", "--only", "save_and_load"}, environment);
+  EXPECT_TRUE(files_like("attnlab-").empty());
+}
+
+}  // namespace
+}  // namespace attnlab::testing

@@ -1,0 +1,46 @@
+// Tables and numbers, letter by letter.
+#include "framework/core/table.h"
+
+#include "tests/unit/core/helpers.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+
+TEST(Tables, LineUpInATerminal) {
+  const std::vector<std::vector<std::string>> rows = {{"who", "value"}, {"quest", "1 ± 2"}};
+  EXPECT_EQ(table_text(rows, TableStyle::text),
+            "who    value\n"
+            "-----  -----\n"
+            "quest  1 ± 2\n");
+  EXPECT_EQ(table_text(rows),
+            "| who   | value |\n"
+            "|-------|-------|\n"
+            "| quest | 1 ± 2 |\n");
+  EXPECT_EQ(table_text({}), "");
+}
+
+TEST(Tables, WriteMetricsAsTheyAreRead) {
+  EXPECT_EQ(metric_heading("accuracy"), "accuracy (%)");
+  EXPECT_EQ(metric_heading("nll"), "nll");
+  EXPECT_EQ(value_text("accuracy", 0.85494), "85.49");
+  EXPECT_EQ(value_text("nll", 0.47253), "0.473");
+  EXPECT_EQ(value_text("examples_per_second", 2260.4), "2260");
+  EXPECT_EQ(summary_text("accuracy", {3, 0.8549, 0.002}), "85.49 ± 0.20");
+  EXPECT_EQ(summary_text("accuracy", {1, 0.8549, 0}), "85.49") << "one seed has no spread";
+  EXPECT_EQ(summary_text("accuracy", {}), "-");
+  EXPECT_EQ(interval_text("nll", {0.1, 0.25}, 0.2), "[0.100, 0.250]");
+  EXPECT_EQ(difference_text("accuracy", 0.0052, 0.8), "+0.52");
+  EXPECT_EQ(difference_text("nll", -0.013, 0.4), "-0.013");
+}
+
+TEST(Tables, WriteProbabilitiesWithoutFalseZeros) {
+  EXPECT_EQ(p_text(0.0625), "0.0625");
+  EXPECT_EQ(p_text(1), "1");
+  EXPECT_EQ(p_text(0.00012), "0.00012");
+  EXPECT_EQ(p_text(1e-9), "< 0.0001");
+}
+
+}  // namespace
+}  // namespace attnlab
