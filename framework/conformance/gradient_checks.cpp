@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 
 #include "framework/conformance/checks.h"
 
@@ -11,8 +12,9 @@ namespace {
 
 constexpr double kStep = 1e-6;
 constexpr double kTolerance = 1e-5;
-/// Elements of one tensor that are looked at: all of a small one, evenly spread ones of a large.
-constexpr std::int64_t kLooked = 32;
+/// Elements of one tensor that are looked at; fewer for second derivatives, each of which costs a
+/// backward pass.
+constexpr std::int64_t kLooked = 16, kLookedTwice = 6;
 
 struct Leaf {
   std::string name;
@@ -49,17 +51,26 @@ std::string numbers(double derivative, double difference) {
   return text;
 }
 
+/// Up to `looked` of the numbers 0 .. count - 1, the first among them, spread over all rows and
+/// columns: multiples of a step that has no factor in common with the count.
+std::vector<std::int64_t> some_of(std::int64_t count, std::int64_t looked) {
+  std::int64_t step = 1 + count * 5 / 8;
+  while (std::gcd(step, count) != 1) ++step;
+  std::vector<std::int64_t> some;
+  for (std::int64_t n = 0; n < std::min(count, looked); ++n) some.push_back(n * step % count);
+  return some;
+}
+
 /// @returns the largest relative error. @throws Failure when it is too large.
 double compare_with_differences(const std::string& what, const Function& function,
-                                const std::vector<Leaf>& leaves) {
+                                const std::vector<Leaf>& leaves, std::int64_t looked) {
   const std::vector<Tensor> gradients = gradients_of(function(), leaves, false);
   double worst = 0;
   for (std::size_t n = 0; n < leaves.size(); ++n) {
     const Tensor gradient = gradients[n].contiguous();
     double* values = leaves[n].tensor.data_ptr<double>();
     const std::int64_t count = leaves[n].tensor.numel();
-    const std::int64_t stride = (count + kLooked - 1) / kLooked;
-    for (std::int64_t i = 0; i < count; i += stride) {
+    for (const std::int64_t i : some_of(count, looked)) {
       const double value = values[i];
       values[i] = value + kStep;
       const double above = function().item<double>();
@@ -112,7 +123,7 @@ double gradient_error(const Stack& stack, const NamedStackInput& named, int laye
   add_parameters(stack, layer, leaves);
   const std::string what = named.name + ": derivative of layer " + std::to_string(layer);
   const Function function = [&] { return probed(stack, input, layer); };
-  double worst = compare_with_differences(what, function, leaves);
+  double worst = compare_with_differences(what, function, leaves, kLooked);
   if (layer == 0) return worst;
   // What the first layer hands on may carry a gradient to its parameters; where it does, it counts.
   std::vector<Leaf> earlier;
@@ -121,13 +132,14 @@ double gradient_error(const Stack& stack, const NamedStackInput& named, int laye
   const Tensor value = function();
   std::vector<Tensor> flows(earlier.size());
   if (value.requires_grad()) {
-    flows = torch::autograd::grad({value}, tensors_of(earlier), {}, c10::nullopt, false, true);
+    flows = torch::autograd::grad({value}, tensors_of(earlier), {}, {}, false, true);
   }
   std::vector<Leaf> reached;
   for (std::size_t i = 0; i < earlier.size(); ++i) {
     if (flows[i].defined()) reached.push_back(earlier[i]);
   }
-  return std::max(worst, compare_with_differences(what, function, reached));
+  if (reached.empty()) return worst;
+  return std::max(worst, compare_with_differences(what, function, reached, kLooked));
 }
 
 double second_gradient_error(const Stack& stack, const NamedStackInput& named, int layer) {
@@ -143,7 +155,8 @@ double second_gradient_error(const Stack& stack, const NamedStackInput& named, i
     return sum;
   };
   return compare_with_differences(
-      named.name + ": second derivative of layer " + std::to_string(layer), function, leaves);
+      named.name + ": second derivative of layer " + std::to_string(layer), function, leaves,
+      kLookedTwice);
 }
 
 using ErrorOf = double (*)(const Stack&, const NamedStackInput&, int);

@@ -257,12 +257,16 @@ std::string check_relative_positions(const Fixture& fixture) {
     const bool content = bias == &RelativePositions::content_bias;
     const std::string name = content ? "relative.content_bias" : "relative.position_bias";
     const auto replaced = [&](const Tensor& by) {
-      return stack(changed(input, [&](AttentionInput& in) { in.relative.*bias = by; }));
+      return changed(input, [&](AttentionInput& in) { in.relative.*bias = by; });
     };
-    const Outputs without = replaced(Tensor());
-    expect_close("without " + name + ", against zeros", without,
-                 replaced(at::zeros({2, 4}, at::kDouble)));
-    expect_effect(name, stack(input), without);
+    const StackInput without = replaced(Tensor());
+    expect_close("without " + name + ", against zeros", stack(without),
+                 stack(replaced(at::zeros({2, 4}, at::kDouble))));
+    // Where columns are normalised too, what is added to a whole column cancels: logits show it.
+    const Tensor logits = traced_logits(stack, input);
+    const bool in_logits =
+        logits.defined() && largest_difference(logits, traced_logits(stack, without)) > 1e-6;
+    if (!in_logits) expect_effect(name, stack(input), stack(without));
   }
   if (fixture.declares().different_lengths) expect_symmetry_of_one_query(stack, fixture);
   return "";
@@ -289,15 +293,16 @@ std::string check_different_lengths(const Fixture& fixture) {
         (in.*field).select(2, token).mul_(-2).add_(1);
       }));
     };
+    // One key alone may win whatever it is, and so may one query where keys share themselves out.
+    const bool contested = lengths.keys > 1 && lengths.queries > 1;
     for (std::int64_t j = 0; j < lengths.keys; ++j) {
       expect_effect(text_of(lengths) + ": value " + std::to_string(j),
                     replaced(&AttentionInput::values, j), expected);
-      // One key alone may win whatever it is.
-      if (lengths.keys == 1) continue;
+      if (!contested) continue;
       expect_effect(text_of(lengths) + ": key " + std::to_string(j),
                     replaced(&AttentionInput::keys, j), expected);
     }
-    for (std::int64_t i = 0; i < lengths.queries && lengths.keys > 1; ++i) {
+    for (std::int64_t i = 0; contested && i < lengths.queries; ++i) {
       expect_effect(text_of(lengths) + ": query " + std::to_string(i),
                     replaced(&AttentionInput::queries, i), expected);
     }

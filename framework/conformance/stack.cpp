@@ -177,7 +177,7 @@ Pass run_with_gradients(const Stack& stack, const StackInput& input, const Outpu
   }
   std::vector<Tensor> gradients(leaves.size());
   if (sum.requires_grad()) {
-    gradients = torch::autograd::grad({sum}, leaves, {}, c10::nullopt,
+    gradients = torch::autograd::grad({sum}, leaves, {}, {},
                                       /*create_graph=*/false,
                                       /*allow_unused=*/true);
   }

@@ -42,6 +42,12 @@ Node succeeding(const Node& old, Node value) {
   return value;
 }
 
+Node map_of(const std::string& key, Node value) {
+  Node map = Node::map(value.place());
+  map.set(key, std::move(value));
+  return map;
+}
+
 bool names_other_plugin(const Node& base, const Node& over) {
   const Node* before = base.find("use");
   const Node* after = over.find("use");
@@ -49,11 +55,7 @@ bool names_other_plugin(const Node& base, const Node& over) {
 }
 
 /// `attention: quest` is short for `attention: {use: quest}`.
-Node used(const Node& name) {
-  Node map = Node::map(name.place());
-  map.set("use", name);
-  return map;
-}
+Node used(const Node& name) { return map_of("use", name); }
 
 /// A word that meets a map can only be the short form of one (unless it refers to something).
 bool names_plugin(const Node& node) {
@@ -98,6 +100,7 @@ class Merger {
     if (key.size() > 1 && key.back() == '-') {
       return remove(base, key.substr(0, key.size() - 1), value, key_place, at);
     }
+    if (at.empty() && (key == "set" || key == "fallback")) return postpone(base, key, value);
     const std::string path = below(at, key);
     Node* present = base.find(key);
     if (present != nullptr && value.is_map() && names_plugin(*present)) *present = used(*present);
@@ -114,6 +117,28 @@ class Merger {
       base.set(key, succeeding(*present, applied(value, path)));
     }
     base.set_key_place(key, key_place);
+  }
+
+  /// Adds to the changes that a suite makes in experiments: what appends and removes there waits
+  /// for the experiment.
+  void postpone(Node& base, const std::string& key, const Node& change) {
+    Node* present = base.find(key);
+    const std::string name = key.substr(0, key.find_last_not_of("+-") + 1);
+    const bool edits = name != key && !name.empty();
+    if (edits && base.find(name) != nullptr) {
+      merge(base, map_of(key, change), "");
+    } else if (present == nullptr) {
+      base.set(key, change);
+    } else if (edits && present->is_list() && change.is_list()) {
+      present->items().insert(present->items().end(), change.items().begin(), change.items().end());
+    } else if (present->is_map() && change.is_map() && !names_other_plugin(*present, change)) {
+      for (const auto& [inner, value] : change.entries()) postpone(*present, inner, value);
+    } else {
+      base.set(key, succeeding(*present, change));
+    }
+    if (edits) return;
+    base.erase(key + "+");
+    base.erase(key + "-");
   }
 
   /// Maps are merged even into nothing, so that `key+` inside them is applied.

@@ -45,7 +45,9 @@ class Explainer {
     }
     const bool group = option != nullptr && option->type == OptionSpec::Type::group;
     const bool has_default = option != nullptr && !group && !option->default_value.is_null();
-    if ((node == nullptr || node->is_null()) && has_default) {
+    if (node != nullptr && node->is_null() && complained_about(node->place())) {
+      out.value.reset();  // a reference to nothing
+    } else if ((node == nullptr || node->is_null()) && has_default) {
       Step step;
       step.kind = Step::Kind::fill_in;
       step.value = to_flow(option->default_value);
@@ -69,6 +71,13 @@ class Explainer {
       const auto kind = edit.kind == Edit::Kind::drop ? Step::Kind::drop : Step::Kind::remove;
       out.steps.push_back({kind, edit.place, ""});
     }
+  }
+
+  bool complained_about(const Place& place) const {
+    const auto& problems = composition_.problems;
+    return std::any_of(problems.begin(), problems.end(), [&](const std::string& problem) {
+      return problem.rfind(place.str() + ": ", 0) == 0;
+    });
   }
 
   /// The key has a value that was set at this place, or that was set later in the same life.

@@ -49,7 +49,7 @@ void refuse_no_text(std::string_view text, const std::string& file) {
     const std::size_t size = character_size(text);
     if (size == 0) throw ConfigError(place, "this is not UTF-8; save the file in that encoding");
     const auto first = static_cast<unsigned char>(text[0]);
-    if ((first < 0x20 && first != '\t' && first != '\n' && first != '\r') || first == 0x7F) {
+    if (first < 0x20 && first != '\t' && first != '\n' && first != '\r') {
       throw ConfigError(place, "a control character; YAML has none");
     }
     place.column += static_cast<int>(size);

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <iostream>
 
-#include "framework/core/compose.h"
 #include "framework/core/text.h"
 #include "framework/data/safetensors.h"
 #include "framework/nn/attention_kernel.h"
@@ -204,14 +203,6 @@ NamedTensors with_dims(const NamedTensors& tensors, std::int64_t dims) {
   return all;
 }
 
-/// "eps=0.1", "group.member=2", ... as one map.
-Node options_of(const Words& words) {
-  Node options = Node::map(Place{"--option", 0, 0});
-  for (const std::string& word : words) merge(options, parse_override(word));
-  interpolate(options);
-  return options;
-}
-
 Usage apply_usage() {
   Usage usage;
   usage.synopsis =
@@ -295,8 +286,8 @@ std::shared_ptr<Attention> attention_for(const Source& source, const AttentionIn
 
 TensorFile apply(const Request& request) {
   Registry registry(Catalogue::of_this_program());
-  const Part part =
-      part_of(Kind::attention, request.use, options_of(request.options), registry.catalogue());
+  const Part part = part_of(Kind::attention, request.use, options_from(request.options, "--option"),
+                            registry.catalogue());
   const Source source{request.in, read_safetensors(request.in).tensors};
   AttentionInput input = read_input(source);
   input.visible.causal = request.causal;

@@ -21,7 +21,7 @@ enum class Pass { forward, training };
 constexpr Pass kPasses[] = {Pass::forward, Pass::training};
 const char* name_of(Pass pass);
 
-/// Times of two pieces of work that took turns.
+/// A median of paired measurements.
 struct Comparison {
   double seconds = 0;            ///< one call of the subject; median over rounds
   double reference_seconds = 0;  ///< of the reference
@@ -31,10 +31,16 @@ struct Comparison {
   std::int64_t rounds = 0;
 };
 
-/// Calls both in turn, in an order that changes each round, for about so many seconds and at least
-/// three rounds, after one call of each that is not counted.
-Comparison compare(const std::function<void()>& subject, const std::function<void()>& reference,
-                   double seconds);
+using Work = std::function<void()>;
+
+/// Seconds of one call of each, round by round: result[work][round]. In a round they take turns,
+/// in one order and the next time in the other, for about so many seconds and at least three
+/// rounds, after one call of each that is not counted.
+std::vector<std::vector<double>> take_turns(const std::vector<Work>& works, double seconds);
+/// Median and interval of a round's values, as `ratio`, `low` and `high`.
+Comparison spread_of(std::vector<double> values);
+/// `take_turns` of two.
+Comparison compare(const Work& subject, const Work& reference, double seconds);
 
 /// One attention layer at work: the second of two, so that mechanisms that read what the layer
 /// before it left behind do their work.

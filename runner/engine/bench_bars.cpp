@@ -65,12 +65,6 @@ BenchBar bar_of(const std::string& what, double limit) {
   return bar;
 }
 
-/// (x - offset) / divisor for the ratio and its interval.
-Comparison beyond(Comparison measured, double offset, double divisor) {
-  for (double* x : {&measured.ratio, &measured.low, &measured.high}) *x = (*x - offset) / divisor;
-  return measured;
-}
-
 /// The cell of a subject in a block; null where it has no times.
 const BenchCell* cell_of(const BenchBlock& block, std::size_t subject) {
   if (subject >= block.cells.size()) return nullptr;  // interrupted
@@ -129,10 +123,14 @@ void add_sinkhorn(Registry& registry, const BenchPlan& plan, const std::vector<B
       BenchLayer layer(registry, part, block.shape, plan.causal);
       const SoftmaxPass softmax(block.shape);
       const Products products(block.shape);
-      const auto one_pass = [&] { softmax.run(pass); };
-      const Comparison whole = compare([&] { layer.run(pass); }, one_pass, plan.seconds);
-      const Comparison bare = compare([&] { products.run(pass); }, one_pass, plan.seconds);
-      bar.add(beyond(whole, bare.ratio, count), shape_text(block.shape));
+      const auto times = take_turns(
+          {[&] { layer.run(pass); }, [&] { products.run(pass); }, [&] { softmax.run(pass); }},
+          plan.seconds);
+      std::vector<double> values;
+      for (std::size_t i = 0; i < times[0].size(); ++i) {
+        values.push_back((times[0][i] - times[1][i]) / (count * times[2][i]));
+      }
+      bar.add(spread_of(values), shape_text(block.shape));
     }
     if (bar.worst.rounds > 0) bars.push_back(bar);
   }

@@ -13,7 +13,6 @@ namespace attnlab {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Work = std::function<void()>;
 
 constexpr double kShortest = 2e-3;                // seconds that one sample takes at least
 constexpr std::size_t kFewest = 3, kMost = 1000;  // rounds
@@ -148,31 +147,40 @@ const char* name_of(Absence absence) {
   }
 }
 
-Comparison compare(const Work& subject, const Work& reference, double seconds) {
+std::vector<std::vector<double>> take_turns(const std::vector<Work>& works, double seconds) {
   // The first calls are not counted: they meet cold caches and memory that is not mapped yet.
-  const std::int64_t subject_calls = calls_for(seconds_of(subject, 1));
-  const std::int64_t reference_calls = calls_for(seconds_of(reference, 1));
-  std::vector<double> subjects, references, ratios;
+  std::vector<std::int64_t> calls;
+  for (const Work& work : works) calls.push_back(calls_for(seconds_of(work, 1)));
+  std::vector<std::vector<double>> times(works.size());
   const Clock::time_point begin = Clock::now();
-  while (ratios.size() < kFewest || (since(begin) < seconds && ratios.size() < kMost)) {
-    double ours = 0, theirs = 0;
-    const bool first = ratios.size() % 2 == 0;
-    if (first) ours = seconds_of(subject, subject_calls);
-    theirs = seconds_of(reference, reference_calls);
-    if (!first) ours = seconds_of(subject, subject_calls);
-    subjects.push_back(ours);
-    references.push_back(theirs);
-    ratios.push_back(ours / theirs);
+  for (std::size_t round = 0; round < kFewest || (since(begin) < seconds && round < kMost);
+       ++round) {
+    for (std::size_t turn = 0; turn < works.size(); ++turn) {
+      const std::size_t i = round % 2 == 0 ? turn : works.size() - 1 - turn;
+      times[i].push_back(seconds_of(works[i], calls[i]));
+    }
   }
-  std::sort(ratios.begin(), ratios.end());
-  const std::size_t below = below_interval(ratios.size());
+  return times;
+}
+
+Comparison spread_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t below = below_interval(values.size());
   Comparison result;
-  result.seconds = median(subjects);
-  result.reference_seconds = median(references);
-  result.ratio = median(ratios);
-  result.low = ratios[below];
-  result.high = ratios[ratios.size() - 1 - below];
-  result.rounds = static_cast<std::int64_t>(ratios.size());
+  result.ratio = median(values);
+  result.low = values[below];
+  result.high = values[values.size() - 1 - below];
+  result.rounds = static_cast<std::int64_t>(values.size());
+  return result;
+}
+
+Comparison compare(const Work& subject, const Work& reference, double seconds) {
+  const auto times = take_turns({subject, reference}, seconds);
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < times[0].size(); ++i) ratios.push_back(times[0][i] / times[1][i]);
+  Comparison result = spread_of(ratios);
+  result.seconds = median(times[0]);
+  result.reference_seconds = median(times[1]);
   return result;
 }
 

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/conformance/conformance.h"
-#include "framework/core/compose.h"
 #include "runner/engine/engine.h"
 
 namespace attnlab {

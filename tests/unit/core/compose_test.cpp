@@ -98,6 +98,32 @@ TEST(Extends, RefusesAnythingButFilesAndFilesWithoutAMap) {
   EXPECT_EQ(refusal({{"main.yaml", ""}}), "main.yaml:1:1: expected a map at the top, found null");
 }
 
+TEST(Extends, WorksInItemsOfLists) {
+  EXPECT_EQ(
+      composed({{"main.yaml", "l: [{extends: a.yaml, y: 2}, 3]\n"}, {"a.yaml", "x: 1\ny: 1\n"}}),
+      "{l: [{x: 1, y: 2}, 3]}");
+}
+
+TEST(Extends, ReadsTheEnvironmentInPathsAndNothingElse) {
+  const Environment set("ATTNLAB_TEST_SET", "sub");
+  EXPECT_EQ(composed({{"main.yaml", "extends: \"${env:ATTNLAB_TEST_SET}/a.yaml\"\n"},
+                      {"sub/a.yaml", "x: 1\n"}}),
+            "{x: 1}");
+  EXPECT_EQ(
+      refusal({{"main.yaml", "extends: ${where}/a.yaml\nwhere: sub\n"}}),
+      "main.yaml:1:10: extends: ${where}/a.yaml: only ${env:NAME} can stand here, since files "
+      "are read before references are");
+}
+
+TEST(Extends, ReportsEveryFileThatIsMissingOrDamaged) {
+  EXPECT_EQ(refusal({{"main.yaml", "extends: [gone.yaml, a.yaml]\nm: {extends: lost.yaml}\n"},
+                     {"a.yaml", "x: 1\nx: 2\ny: 1\ny: 2\n"}}),
+            "main.yaml:1:11: gone.yaml: cannot read: No such file or directory\n"
+            "a.yaml:2:1: the key 'x' stands here twice; the first is a.yaml:1:1\n"
+            "a.yaml:4:1: the key 'y' stands here twice; the first is a.yaml:3:1\n"
+            "main.yaml:2:14: lost.yaml: cannot read: No such file or directory");
+}
+
 TEST(ComposeFile, RefusesAFileThatCannotBeRead) {
   const TempFolder folder;
   EXPECT_EQ(message_of<FileError>([&] { compose_file(folder / "gone.yaml"); }),
@@ -191,6 +217,54 @@ TEST(Merge, TakesAPlainNameForAMapWithUse) {
   EXPECT_EQ(merged("{attention: quest}", "{attention: standard}"), "{attention: standard}");
 }
 
+TEST(Merge, TakesNeitherNumbersNorTruthsForNamesOfPlugins) {
+  EXPECT_EQ(merged("{x: 5}", "{x: {a: 1}}"), "{x: {a: 1}}");
+  EXPECT_EQ(merged("{x: {use: vit}}", "{x: true}"), "{x: true}");
+  EXPECT_EQ(merged("{x: ???}", "{x: {a: 1}}"), "{x: {use: ???, a: 1}}");
+  EXPECT_EQ(merged("{x: {use: vit, a: 1}}", "{x: '${y}'}"), "{x: \"${y}\"}");
+}
+
+TEST(Merge, KeepsEditsInsideASuitesChangesForTheExperiment) {
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"main.yaml", "extends: a.yaml\nset: {t: {l+: [3], m+: [4]}, k: 1, d-: }\n"},
+      {"a.yaml", "set: {t: {l+: [2], m: [0]}, k-: , j: 5, d: 6}\n"}};
+  EXPECT_EQ(composed(files), "{set: {t: {l+: [2, 3], m: [0, 4]}, j: 5, k: 1}}");
+  EXPECT_EQ(composed(files, {"set.t.l+=[7]", "set.t.m=[8]", "set.j-="}),
+            "{set: {t: {l+: [2, 3, 7], m: [8]}, k: 1}}");
+  EXPECT_EQ(composed({{"main.yaml", "set: {model: {use: vit, dim: 3}}\n"}},
+                     {"set.model={use: cnn, width: 1}"}),
+            "{set: {model: {use: cnn, width: 1}}}");
+  Node experiment = parse_yaml("t: {l: [1]}\nk: 9\n", "e.yaml");
+  merge(experiment, parse_yaml("set: {t: {l+: [2]}, k-: }", "s.yaml").at("set"));
+  EXPECT_EQ(to_flow(experiment), "{t: {l: [1, 2]}}");
+}
+
+TEST(Merge, ReportsEveryProblemAndMergesTheRest) {
+  Node tree = parse_yaml("{l: [1], s: 2}", "a.yaml");
+  const std::string message = message_of<ConfigError>(
+      [&] { merge(tree, parse_yaml("{s+: [1], l-: [3], m: {k-: }, s: 4}", "b.yaml")); });
+  EXPECT_EQ(message,
+            "b.yaml:1:6: 's+' appends to a list, but 's' is 2 (a.yaml:1:13)\n"
+            "b.yaml:1:16: 'l' has no item 3 to remove; it is [1]\n"
+            "b.yaml:1:24: 'k-' removes 'k', which is not there");
+  EXPECT_EQ(tree.at("s").text(), "4");
+}
+
+TEST(Compose, RecordsWhatTheTreeDoesNotShowAnyMore) {
+  const TempFolder folder;
+  folder.write("a.yaml", "l: [1]\nm: {use: vit, x: 1}\nk: 5\n");
+  folder.write("main.yaml", "extends: a.yaml\nl+: [2]\nm: {use: cnn}\nk-:\n");
+  const Composition out = compose(folder / "main.yaml", {"l-=[1]", "m=3"});
+  std::string edits;
+  for (const Edit& edit : out.edits) {
+    edits += std::to_string(static_cast<int>(edit.kind)) + " " + edit.key + " " +
+             std::to_string(edit.place.line) + " " + to_flow(edit.before) + "\n";
+  }
+  EXPECT_EQ(edits, "0 l 2 [1]\n3 m.x 3 1\n2 k 4 5\n1 l 0 [1, 2]\n3 m 0 {use: cnn}\n");
+  EXPECT_TRUE(out.whole);
+  EXPECT_THAT(out.problems, IsEmpty());
+}
+
 TEST(Merge, RemembersEveryEarlierValueOldestFirst) {
   Node tree = parse_yaml("lr: 1", "a.yaml");
   merge(tree, parse_yaml("lr: 2", "b.yaml"));
@@ -224,6 +298,21 @@ TEST(Override, AppendsRemovesAndReplacesLikeAFile) {
 
 TEST(Override, WinsOverFilesAndLaterOnesOverEarlier) {
   EXPECT_EQ(composed({{"main.yaml", "a: 1\nb: ${a}\n"}}, {"a=2", "a=3"}), "{a: 3, b: 3}");
+}
+
+TEST(Override, ExtendsFilesRelativeToTheWorkingFolder) {
+  const TempFolder folder;
+  folder.write("main.yaml", "m: {x: 1, y: 1}\n");
+  const std::string other = folder.write("other.yaml", "x: 2\nz+: [3]\n");
+  EXPECT_EQ(to_flow(compose_file(folder / "main.yaml", {"m.extends=" + other, "m.x=4"})),
+            "{m: {x: 4, y: 1, z: [3]}}");
+  EXPECT_EQ(message_of<ConfigError>([&] { compose_file(folder / "main.yaml", {"extends=gone"}); }),
+            "argument 'extends=gone': gone: cannot read: No such file or directory");
+}
+
+TEST(Override, RefersToOtherValuesAndLeavesValuesOpen) {
+  EXPECT_EQ(composed({{"main.yaml", "a: 1\nm: {k: 2}\n"}}, {"b=${a}", "m.j=${.k}", "c=???"}),
+            "{a: 1, m: {k: 2, j: 2}, b: 1, c: ???}");
 }
 
 TEST(Override, NamesTheArgumentThatIsWrong) {
@@ -263,6 +352,26 @@ TEST(Interpolation, FindsSiblingsAndTheirParents) {
       interpolated("{m: {dim: 64, hidden: '${.dim}', mlp: {in: '${..dim}'}}, n: '${m.mlp.in}'}"),
       "{m: {dim: 64, hidden: 64, mlp: {in: 64}}, n: 64}");
   EXPECT_EQ(interpolated("{dim: 3, l: ['${..dim}', '${dim}']}"), "{dim: 3, l: [3, 3]}");
+}
+
+TEST(Interpolation, FindsItemsOfListsByTheirNumber) {
+  EXPECT_EQ(interpolated("{l: [5, {k: 6}], a: '${l.0}', b: '${l.1.k}'}"),
+            "{l: [5, {k: 6}], a: 5, b: 6}");
+  EXPECT_EQ(interpolation_refusal("{l: [5], a: '${l.1}', b: '${l.x}'}"),
+            "f.yaml:1:13: ${l.1}: there is no '1' in 'l', a list of 1; items count from 0\n"
+            "f.yaml:1:26: ${l.x}: there is no 'x' in 'l', a list of 1; items count from 0");
+}
+
+TEST(Interpolation, KeepsTheLifeThatTheValueHadBefore) {
+  Node tree = parse_yaml("a: 1\nb: 2\n", "a.yaml");
+  merge(tree, parse_yaml("a: 3\nb: ${a}\n", "b.yaml"));
+  interpolate(tree);
+  std::string life;
+  for (const Origin& origin : tree.at("b").history()) {
+    life += origin.place.str() + " " + origin.value + "\n";
+  }
+  EXPECT_EQ(life, "a.yaml:2:4 2\nb.yaml:2:4 ${a}\n");
+  EXPECT_EQ(tree.at("b").text(), "3");
 }
 
 TEST(Interpolation, StandsInsideTexts) {
@@ -349,6 +458,13 @@ TEST(Interpolation, LeavesAValueThatMustBeGivenToItsReader) {
   interpolate(tree);
   EXPECT_EQ(tree.at("b").text(), "???");
   EXPECT_FALSE(tree.at("b").quoted());
+}
+
+TEST(ReferredKey, CountsDotsFromWhereTheReferenceStands) {
+  EXPECT_EQ(referred_key("a.b", "x.y"), "a.b");
+  EXPECT_EQ(referred_key(".b", "x.y"), "x.b");
+  EXPECT_EQ(referred_key("..b", "x.y"), "b");
+  EXPECT_EQ(referred_key("...b", "x.y"), "");
 }
 
 }  // namespace

@@ -51,6 +51,39 @@ TEST(ParseYaml, RefusesAKeyThatStandsTwiceAndShowsBothPlaces) {
             "f.yaml:1:8: the key 'x' stands here twice; the first is f.yaml:1:2");
 }
 
+TEST(ParseYaml, ReportsEveryWrongKeyOfAFileAtOnce) {
+  EXPECT_EQ(refusal("a: 1\na: 2\n<<: {b: 1}\n[c]: 3\n"),
+            "f.yaml:2:1: the key 'a' stands here twice; the first is f.yaml:1:1\n"
+            "f.yaml:3:1: the merge key '<<' is not of YAML 1.2; use extends: FILE\n"
+            "f.yaml:4:1: a key must be a plain word");
+}
+
+TEST(ParseYaml, TakesThreeQuestionMarksInsideBracesToo) {
+  const Node root = parse_yaml("a: {x: ???, y: [???, '?\?\?'], z: 1}\nb: ???\n", "f.yaml");
+  EXPECT_EQ(root.at("a").at("x").text(), "???");
+  EXPECT_FALSE(root.at("a").at("x").quoted());
+  EXPECT_EQ(root.at("a").at("x").place().str(), "f.yaml:1:8");
+  EXPECT_TRUE(root.at("a").at("y").items()[1].quoted());
+  EXPECT_EQ(root.at("a").at("z").place().str(), "f.yaml:1:33") << "columns stay right";
+  EXPECT_EQ(to_flow(root), "{a: {x: ???, y: [???, \"?\?\?\"], z: 1}, b: ???}");
+  EXPECT_EQ(to_flow(parse_yaml(to_flow(root), "g.yaml")), to_flow(root));
+  EXPECT_EQ(parse_yaml("a: \"\xee\x80\x80???\"", "f.yaml").at("a").text(), "\xee\x80\x80???");
+  EXPECT_EQ(to_flow(parse_yaml("{???: 1}", "f.yaml")), "{\"???\": 1}");
+}
+
+TEST(ParseYaml, RefusesWhatIsNoText) {
+  EXPECT_EQ(refusal("a: 1\nb: \xff\n"),
+            "f.yaml:2:4: this is not UTF-8; save the file in that encoding");
+  EXPECT_EQ(refusal("\xff\xfe"
+                    "a\n"),
+            "f.yaml:1:1: this is not UTF-8; save the file in that encoding");
+  for (const char* cut : {"a\xc3", "\xe2\x82", "\xf0\x9f\x98", "\xc0\x80", "\xed\xa0\x80"}) {
+    EXPECT_THAT(refusal(cut), EndsWith("save the file in that encoding"));
+  }
+  EXPECT_EQ(refusal(std::string("a: \0", 4)), "f.yaml:1:4: a control character; YAML has none");
+  EXPECT_EQ(parse_yaml("a: é€😀\n", "f.yaml").at("a").text(), "é€😀");
+}
+
 TEST(ParseYaml, RefusesKeysThatAreNoWords) {
   EXPECT_EQ(refusal("? [a, b]\n: 1\n"), "f.yaml:1:3: a key must be a plain word");
 }

@@ -1,0 +1,95 @@
+// Every installed attention keeps the contract, also with other options than the default ones.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/conformance/conformance.h"
+#include "tests/support/plugins.h"
+
+namespace attnlab {
+namespace {
+
+using conformance::CheckResult;
+using conformance::Outcome;
+using conformance::Subject;
+
+struct Configured {
+  std::string name;  ///< of the test
+  std::string id;
+  std::string options = "{}";
+};
+
+void PrintTo(const Configured& attention, std::ostream* out) {
+  *out << attention.id << " " << attention.options;
+}
+
+Subject subject_of(const Configured& attention) {
+  Subject subject;
+  subject.build = [attention](const AttentionShape& shape) {
+    return testing::make_attention(attention.id, shape, attention.options);
+  };
+  subject.declared = subject.build({.heads = 2, .head_dim = 4})->traits();
+  subject.may_refuse = attention.options != "{}";
+  return subject;
+}
+
+class EveryAttention : public ::testing::TestWithParam<Configured> {};
+
+TEST_P(EveryAttention, KeepsTheContract) {
+  int passed = 0;
+  for (const CheckResult& result : conformance::run_checks(subject_of(GetParam()))) {
+    EXPECT_NE(result.outcome, Outcome::failed) << result.check << ": " << result.message;
+    if (result.outcome == Outcome::passed) ++passed;
+  }
+  EXPECT_GE(passed, 15) << "most checks need no trait";
+}
+
+std::vector<Configured> installed() {
+  std::vector<Configured> all;
+  for (const std::string& id : testing::registry().catalogue().names(Kind::attention)) {
+    all.push_back({id, id});
+  }
+  return all;
+}
+
+const Configured kConfigured[] = {
+    {"standard_by_model_dim", "standard", "{scale_by: model_dim}"},
+    {"elliptical_median", "elliptical", "{average: median, scale_with_metric: false}"},
+    {"elliptical_quest_median", "elliptical_quest", "{evaluation_average: median}"},
+    {"indirect_after_scaling", "indirect", "{bias: after_scaling, hidden: 8}"},
+    {"indirect_in_the_plane", "indirect", "{coordinates: 2, hidden: 8}"},
+    {"indirect_unrefined", "indirect", "{refine: false, hidden: 8}"},
+    {"sigmoid_with_a_constant", "sigmoid", "{bias: constant, constant: -1}"},
+    {"doubly_stochastic_long", "doubly_stochastic", "{max_iter: 20, eps: 2, total: inverse_n}"},
+    {"qknorm_hs_plain", "qknorm_hs", "{parameter: plain}"},
+    {"quest_by_sinkhorn", "composed",
+     "{key: {map: sphere}, scale: {value: 1}, normaliser: {kind: sinkhorn}}"},
+    {"elliptical_by_sigmoid", "composed",
+     "{metric: {kind: elliptical}, normaliser: {kind: sigmoid}}"},
+    {"learned_everywhere", "composed",
+     "{query: {map: sphere, scales: channel}, key: {map: layer_norm, scales: head_channel}, scale: "
+     "{kind: learned}, normaliser: {kind: power}}"},
+};
+
+std::string name_of(const ::testing::TestParamInfo<Configured>& attention) {
+  return attention.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Installed, EveryAttention, ::testing::ValuesIn(installed()), name_of);
+INSTANTIATE_TEST_SUITE_P(WithOptions, EveryAttention, ::testing::ValuesIn(kConfigured), name_of);
+
+TEST(ConformanceKit, FindsTheLeakOfThePublishedEllipticalAttention) {
+  const Subject leaking = subject_of({"", "elliptical", "{causal_leak: true}"});
+  const CheckResult result = conformance::run_check("causality", leaking);
+  EXPECT_EQ(result.outcome, Outcome::failed);
+  EXPECT_THAT(result.message, ::testing::HasSubstr("earlier rows of layer 1"));
+}
+
+TEST(ConformanceKit, LetsSinkhornRefuseACausalMask) {
+  const Subject coupled = subject_of({"", "composed", "{normaliser: {kind: sinkhorn}}"});
+  const CheckResult result = conformance::run_check("causality", coupled);
+  EXPECT_EQ(result.outcome, Outcome::not_applicable) << result.message;
+  EXPECT_THAT(result.message, ::testing::StartsWith("refused with these options: "));
+}
+
+}  // namespace
+}  // namespace attnlab
