@@ -6,7 +6,8 @@ Markdown table, a row for each run: how it ended, accuracy, loss, and over all l
 logit, query norm, key norm (at the end, and at any step) and the mean entropy at the end.
 Works as well while the suite is still running.
 
-Writes two files beside the runs, or to --out:
+Writes three files beside the runs, or to --out:
+  stability_steps.csv  a line for each run and recorded step: the largest of all layers, mean entropy
   stability_trace.csv  a line for each run, step and layer: logits, norms, entropy
   stability_loss.csv   a line for each run and logged step: loss, norm of the gradient
 A number that was not finite is an empty field there, and "inf" in the table.
@@ -25,6 +26,7 @@ RUN_FIELDS = ["experiment", "attention", "seed", "lr"]
 TRACE_FIELDS = ["step", "layer", "logit_max", "query_norm_mean", "query_norm_max", "key_norm_mean",
                 "key_norm_max", "entropy"]
 LOSS_FIELDS = ["step", "loss", "gradient_norm"]
+STEP_FIELDS = ["step", "logit_max", "query_norm_max", "key_norm_max", "entropy"]
 LAST_LOSSES = 5  # logged steps that the table's loss is the mean of
 
 
@@ -120,6 +122,17 @@ def print_table(runs, classes):
             print("|" + "|".join("-" * (width + 2) for width in widths) + "|")
 
 
+def by_step(run):
+    """All layers of a recorded step as one line, in four digits."""
+    for step in sorted({line["step"] for line in run.trace}):
+        layers = [line for line in run.trace if line["step"] == step]
+        line = {field: largest(layers, field) for field in STEP_FIELDS[1:-1]}
+        entropies = [number(layer["entropy"]) for layer in layers if "entropy" in layer]
+        line["entropy"] = statistics.fmean(entropies) if entropies else None
+        shown = {field: f"{value:.4g}" for field, value in line.items() if value is not None}
+        yield {"step": step, **shown}
+
+
 def write_csv(path, runs, fields, lines_of):
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -145,6 +158,7 @@ def main():
     out = arguments.out or arguments.runs
     os.makedirs(out, exist_ok=True)
     write_csv(os.path.join(out, "stability_trace.csv"), runs, TRACE_FIELDS, lambda run: run.trace)
+    write_csv(os.path.join(out, "stability_steps.csv"), runs, STEP_FIELDS, by_step)
     write_csv(os.path.join(out, "stability_loss.csv"), runs, LOSS_FIELDS, lambda run: run.losses)
 
 
