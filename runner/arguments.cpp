@@ -15,7 +15,7 @@ std::string Arguments::text(const std::string& option, const std::string& otherw
 
 Arguments parse_arguments(const Words& words, Usage& usage) {
   usage.options.add_options()("help,h", "show this help");
-  if (words.size() == 1 && words[0] == kAskUsage) throw UsageAsked{usage};
+  if (!words.empty() && words.back() == kAskUsage) throw UsageAsked{usage};
   po::options_description all;
   all.add(usage.options);
   all.add_options()("words", po::value<Words>());

@@ -40,7 +40,7 @@ struct Usage {
   bool takes_overrides = false;
 };
 
-/// Thrown by `parse_arguments` instead of parsing when the only word is `kAskUsage`: so completion
+/// Thrown by `parse_arguments` instead of parsing when the last word is `kAskUsage`: so completion
 /// learns the options of every command from the command itself.
 struct UsageAsked {
   Usage usage;

@@ -193,14 +193,6 @@ struct Target {
   Node composed;
 };
 
-OptionSpec group_of(const std::string& name, const Schema& options) {
-  OptionSpec spec;
-  spec.name = name;
-  spec.type = OptionSpec::Type::group;
-  spec.options = options;
-  return spec;
-}
-
 Target target_of(const std::string& file, const std::string& folder, const Words& overrides) {
   Target target;
   const Catalogue catalogue = Catalogue::of_this_program();
@@ -209,17 +201,8 @@ Target target_of(const std::string& file, const std::string& folder, const Words
   } catch (const Error&) {
     // Completion helps with what there is: keys without the file's.
   }
-  target.keys = experiment_keys(target.composed, catalogue);
   const bool suite = folder == "suites" || target.composed.find("experiments") != nullptr;
-  if (!suite) return target;
-  const OptionSpec* seeds = find_option(target.keys, "seeds");
-  target.keys = {*seeds, group_of("set", target.keys), group_of("fallback", target.keys)};
-  for (const auto& [key, value] : target.composed.entries()) {
-    if (find_option(target.keys, key) != nullptr) continue;
-    OptionSpec spec;
-    spec.name = key;
-    target.keys.push_back(std::move(spec));
-  }
+  target.keys = suite ? suite_keys(catalogue) : experiment_keys(target.composed, catalogue);
   return target;
 }
 
@@ -335,6 +318,8 @@ Answer complete(Words words) {
     } catch (const UsageAsked& asked) {
       const Words before(words.begin() + static_cast<std::ptrdiff_t>(size), words.end());
       complete_arguments(asked.usage, size, before, current, answer);
+    } catch (const Error&) {
+      // Nothing is known; nothing is offered.
     }
   }
   std::erase_if(answer.candidates,

@@ -86,8 +86,8 @@ int explain_key(const Words& words) {
   const std::string path = find_composition(arguments.words[0], "experiments");
   const Composition composition = compose(path, arguments.overrides);
   const bool suite = composition.root.find("experiments") != nullptr;
-  const Schema keys =
-      suite ? Schema() : experiment_keys(composition.root, Catalogue::of_this_program());
+  const Catalogue catalogue = Catalogue::of_this_program();
+  const Schema keys = suite ? suite_keys(catalogue) : experiment_keys(composition.root, catalogue);
   const auto explanations = explain(composition, keys, key);
   std::cout << (arguments.has("json") ? explanation_json(explanations)
                                       : explanation_text(explanations));

@@ -144,7 +144,7 @@ std::vector<Report> run_all(const std::vector<std::string>& checks, const Job& j
   for (std::size_t i = 0; i < checks.size(); ++i) {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return done[i] || interrupted(); });
-    if (!done[i]) break;
+    if (!done[i] || interrupted()) break;
     show(reports[i]);
   }
   return reports;

@@ -88,6 +88,17 @@ void Fixture::need(bool AttentionTraits::*trait) const {
   throw NotApplicable("trait '" + name + "' is not declared");
 }
 
+bool Fixture::refuses(const StackInput& input) const {
+  if (!subject_.may_refuse) return false;
+  const at::NoGradGuard no_gradients;
+  try {
+    stack()(input);
+    return false;
+  } catch (const TraitError&) {
+    return true;
+  }
+}
+
 AttentionShape Fixture::shape() {
   AttentionShape shape;
   shape.heads = 2;
@@ -199,7 +210,9 @@ std::vector<NamedStackInput> Fixture::inputs(const Lengths& lengths, std::uint64
   for (const Feature& feature : features()) {
     if (!(declares().*feature.declared)) continue;
     const Draw draw(seed * 13 + all.size());
-    all.push_back({feature.trait, with(feature, input(lengths, seed), draw)});
+    const StackInput one = with(feature, input(lengths, seed), draw);
+    if (refuses(one)) continue;
+    all.push_back({feature.trait, one});
     every.input = with(feature, std::move(every.input), draw);
   }
   if (declares().different_source) {

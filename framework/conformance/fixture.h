@@ -29,6 +29,10 @@ class Fixture {
   /// @throws NotApplicable unless the trait is declared.
   void need(bool AttentionTraits::*trait) const;
 
+  /// Whether the mechanism, with options of its own, refuses an input that its class declares
+  /// (`Subject::may_refuse`): such inputs are left out where others are there.
+  bool refuses(const StackInput& input) const;
+
   /// H 2, D 4, Dv 4, dropout 0, two layers.
   static AttentionShape shape();
   /// Two layers from one seed, in float64 and evaluation mode. Parameters are moved off their

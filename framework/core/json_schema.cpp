@@ -204,35 +204,19 @@ json experiment_map(const Catalogue& catalogue) {
 }
 
 json suite_map(const Catalogue& catalogue) {
-  const Schema experiment = experiment_keys(Node(), catalogue);
-  json map = {{"type", "object"}};
+  const Schema keys = suite_keys(catalogue);
+  json map = map_schema(keys);
+  map["type"] = "object";
+  map.erase("pattern");
   json& properties = map["properties"];
-  const auto list = [&](const char* name, const json& items, const char* help) {
-    properties[name] = {{"type", {"array", "string"}},
-                        {"items", items},
-                        {"pattern", kLater},
-                        {"description", help}};
-    add_list_edits(properties, name, items);
-  };
-  const auto text = [&](const char* name, const char* help) {
-    properties[name] = {{"type", "string"}, {"description", help}};
-  };
-  properties["schema"] = {{"const", 1}, {"description", "version of the file's format"}};
-  text("name", "of the suite's folder; else the file's name");
-  text("baseline", "label of the attention that the others are compared with; else the first");
-  list("attentions", reference_to("attention"),
-       "names, or maps with use, options and as, the label");
-  list("experiments", {{"type", "string"}}, "files relative to this one, or names");
-  const OptionSpec* seeds = find_option(experiment, "seeds");
-  properties["seeds"] = option_schema(*seeds);
-  add_list_edits(properties, "seeds", scalar_schema(*seeds));
-  properties["set"] = reference_to("experiment");
-  properties["set"]["description"] = "what to change in every experiment";
-  properties["fallback"] = reference_to("experiment");
-  properties["fallback"]["description"] = "what else to change where data are missing";
-  properties["compare"] = map_schema(schema_of<CompareOptions>());
-  properties["compare"]["description"] = "what to test, and how, when the runs are done";
-  close_map(map, {"name", "baseline", "set", "fallback", "compare"});
+  properties["schema"] = {{"const", 1}, {"description", find_option(keys, "schema")->help}};
+  for (const char* list : {"attentions", "attentions+", "attentions-"}) {
+    properties[list]["items"] = reference_to("attention");
+  }
+  for (const char* changes : {"set", "fallback"}) {
+    properties[changes] = reference_to("experiment");
+    properties[changes]["description"] = find_option(keys, changes)->help;
+  }
   return map;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "framework/core/comparison.h"
 #include "framework/core/experiment.h"
 #include "framework/core/text.h"
 
@@ -108,6 +109,24 @@ Schema experiment_keys(const Node& composed, const Catalogue& catalogue) {
   keys.push_back(group("trace", schema_of<TraceOptions>(), "what is recorded of attention layers"));
   keys.push_back(seeds_key());
   return keys;
+}
+
+Schema suite_keys(const Catalogue& catalogue) {
+  const Schema experiment = experiment_keys(Node(), catalogue);
+  const auto text = [](const char* name, const char* help, bool list) {
+    OptionSpec spec = option(name, OptionSpec::Type::string, help);
+    spec.list = list;
+    return spec;
+  };
+  return {format_key(),
+          text("name", "of the suite's folder; else the file's name", false),
+          text("baseline", "label of the attention to compare with; else the first", false),
+          text("attentions", "names, or maps with use, options and as, the label", true),
+          text("experiments", "files relative to this one, or names", true),
+          seeds_key(),
+          group("set", experiment, "what to change in every experiment"),
+          group("fallback", experiment, "what else to change where data are missing"),
+          group("compare", schema_of<CompareOptions>(), "how the attentions are compared")};
 }
 
 const OptionSpec* find_option(const Schema& schema, std::string_view key) {

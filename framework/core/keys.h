@@ -20,6 +20,9 @@ Schema part_keys(Kind kind, const Schema* options, const Catalogue& catalogue);
 /// @param composed  as `compose` makes it; may be unsound
 Schema experiment_keys(const Node& composed, const Catalogue& catalogue);
 
+/// A suite's keys; `set` and `fallback` hold an experiment's.
+Schema suite_keys(const Catalogue& catalogue);
+
 /// The option at a key like "train.optimizer.lr"; null when there is none.
 const OptionSpec* find_option(const Schema& schema, std::string_view key);
 

@@ -177,7 +177,7 @@ Tensor DotProductAttention::attend_quickly(const Tensor& queries, const Tensor& 
     return {};
   }
   if (wanted == AttentionKernel::automatic || wanted == AttentionKernel::own) {
-    const Tensor out = own_kernel(scaled(queries), keys, input, context);
+    Tensor out = own_kernel(scaled(queries), keys, input, context);
     if (out.defined()) return out;
     if (wanted == AttentionKernel::own) refuse_kernel(wanted, name() + " has none for this input");
   }
@@ -218,7 +218,7 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input, const Tens
   const Tensor queries = mapped_queries(relative.content_bias);
   const Tensor keys = map_keys(input.keys, context);
   const bool drops = is_training() && shape().dropout > 0;
-  if (const Tensor out = attend_quickly(queries, keys, input, drops, context); out.defined()) {
+  if (Tensor out = attend_quickly(queries, keys, input, drops, context); out.defined()) {
     return out;
   }
 

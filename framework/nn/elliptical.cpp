@@ -33,7 +33,7 @@ Tensor exchange_values(EllipticalState& state, const Tensor& values, std::int64_
                       ", but its metric compares values of consecutive layers; the model must give "
                       "each stack of layers, and each forward pass, a ForwardState of its own");
   }
-  const Tensor previous = state.values;
+  Tensor previous = state.values;
   if (previous.defined() && previous.sizes() != values.sizes()) {
     throw ShapeError("elliptical attention: the values of layer " + std::to_string(layer) +
                      " are " + describe(values) + " and those of the layer before " +

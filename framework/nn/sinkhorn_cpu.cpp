@@ -187,10 +187,10 @@ class Scaling {
     double sum = 0;
     for (std::int64_t n = 0; n < grid_.matrices; ++n) {
       const std::int64_t first = n * grid_.rows, past = first + grid_.rows;
-      const auto count =
-          static_cast<double>(grid_.rows - std::count(rows + first, rows + past, T(0)));
+      const double log_count =
+          std::log(static_cast<double>(grid_.rows - std::count(rows + first, rows + past, T(0))));
       for (std::int64_t i = first; i < past; ++i) {
-        if (rows[i] != 0) sum += std::abs(double(log_sums[i]) + std::log(count));
+        if (rows[i] != 0) sum += std::abs(double(log_sums[i]) + log_count);
       }
     }
     return sum / static_cast<double>(grid_.matrices);
@@ -317,24 +317,27 @@ class Adjoint {
   }
 
   /// P ∘ (G - sum_t x^t y^tᵀ), two terms at a time.
-  void write_row(std::int64_t row, std::int64_t matrix, T* __restrict out) const {
+  void write_row(std::int64_t row, std::int64_t matrix, T* out) const {
     const std::int64_t columns = grid_.columns, place = matrix * columns;
     const T* from = grad_ + row * columns;
+    const T* p = plan_ + row * columns;
     for (std::size_t t = 0; t < terms_.size(); t += 2) {
+      const bool pair = t + 1 < terms_.size();
       const auto& [x, y] = terms_[t];
-      const auto& [x_next, y_next] = terms_[std::min(t + 1, terms_.size() - 1)];
-      const T a = x[row], b = t + 1 < terms_.size() ? x_next[row] : T(0);
-      subtract(out, from, a, y + place, b, y_next + place, columns);
+      const auto& [x_next, y_next] = terms_[pair ? t + 1 : t];
+      const T a = x[row], b = pair ? x_next[row] : T(0);
+      const auto left = [&, y = y + place, y_next = y_next + place](std::int64_t j) {
+        return from[j] - (a * y[j] + b * y_next[j]);
+      };
+      if (t + 2 < terms_.size()) {
+#pragma GCC ivdep
+        for (std::int64_t j = 0; j < columns; ++j) out[j] = left(j);
+      } else {
+#pragma GCC ivdep
+        for (std::int64_t j = 0; j < columns; ++j) out[j] = p[j] * left(j);
+      }
       from = out;
     }
-    const T* p = plan_ + row * columns;
-    for (std::int64_t j = 0; j < columns; ++j) out[j] *= p[j];
-  }
-
-  /// out = from - a x - b y; `out` may be `from`.
-  static void subtract(T* out, const T* from, T a, const T* x, T b, const T* y, std::int64_t n) {
-#pragma GCC ivdep
-    for (std::int64_t j = 0; j < n; ++j) out[j] = from[j] - (a * x[j] + b * y[j]);
   }
 
   Grid grid_;

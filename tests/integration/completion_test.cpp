@@ -60,8 +60,9 @@ TEST_F(Completion, OffersCommandsFromTheProgramsHelp) {
 }
 
 TEST_F(Completion, OffersEveryOptionThatACommandsHelpLists) {
-  for (const Words& command : {Words{"run"}, Words{"suite"}, Words{"list"}, Words{"describe"},
-                               Words{"eval"}, Words{"config", "show"}, Words{"config", "diff"}}) {
+  for (const Words& command :
+       {Words{"run"}, Words{"suite"}, Words{"list"}, Words{"describe"}, Words{"eval"},
+        Words{"compare"}, Words{"config", "show"}, Words{"config", "diff"}}) {
     Words help = command, line = command;
     help.push_back("--help");
     line.push_back("--");
@@ -93,6 +94,9 @@ TEST_F(Completion, OffersKeysOfTheCompositionLevelByLevel) {
   EXPECT_THAT(bash({"run", "tiny.yaml", "model.pat"}), ElementsAre("model.patch_size="));
   EXPECT_THAT(bash({"run", "tiny.yaml", "train.optimizer.l"}), ElementsAre("train.optimizer.lr="));
   EXPECT_THAT(bash({"run", "tiny.yaml", "see"}), ElementsAre("seeds=", "seeds+=", "seeds-="));
+  folder_.write("s.yaml", "schema: 1\nattentions: [quest]\nexperiments: [tiny.yaml]\n");
+  EXPECT_THAT(bash({"suite", "s.yaml", "set.train.ep"}), ElementsAre("set.train.epochs="));
+  EXPECT_THAT(bash({"validate", "s.yaml", "base"}), ElementsAre("baseline="));
   EXPECT_THAT(bash({"config", "explain", "tiny.yaml", "train.ep"}), ElementsAre("train.epochs"));
   EXPECT_THAT(bash({"run", "tiny.yaml", "attention.e"}), IsEmpty());
   EXPECT_THAT(bash({"run", "tiny.yaml", "attention", "=", "quest", "attention.e"}),

@@ -212,6 +212,7 @@ TEST_F(ConfigSchema, RefusesWhatValidateRefuses) {
   EXPECT_THAT(verdict("experiment", "schema: 1\nmodel: vit\n"), HasSubstr("'dataset'"));
   EXPECT_THAT(verdict("suite", "schema: 1\nattentions: [quest]\n"), HasSubstr("'experiments'"));
   EXPECT_THAT(verdict("suite", "extends: s.yaml\nset: {trian: {}}\n"), HasSubstr("'trian'"));
+  EXPECT_THAT(verdict("suite", "extends: s.yaml\ncompare: {tset: t}\n"), HasSubstr("'tset'"));
   EXPECT_EQ(verdict("suite", "extends: s.yaml\nset: {train: {epochs: 1}}\nattentions+: [quest]\n"),
             "valid");
 }

@@ -89,6 +89,9 @@ TEST(ConformanceKit, LetsSinkhornRefuseACausalMask) {
   const CheckResult result = conformance::run_check("causality", coupled);
   EXPECT_EQ(result.outcome, Outcome::not_applicable) << result.message;
   EXPECT_THAT(result.message, ::testing::StartsWith("refused with these options: "));
+  for (const std::string check : {"padding", "gradients", "empty_rows", "single_token", "trace"}) {
+    EXPECT_EQ(conformance::run_check(check, coupled).outcome, Outcome::passed) << check;
+  }
 }
 
 }  // namespace
