@@ -16,7 +16,8 @@ int compare_command(const Words& words);
 int attention_command(const Words& words);
 int plugin_command(const Words& words);
 
-/// What `attnlab --help` prints: a line for each command, "  attnlab NAME ARGUMENTS   what it does".
+/// What `attnlab --help` prints: a line for each command, "  attnlab NAME ARGUMENTS   what it
+/// does".
 const char* program_help();
 /// Runs a command. @throws Error; ConfigError for an unknown command.
 int dispatch(const std::string& command, const Words& rest);
