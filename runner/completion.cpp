@@ -260,7 +260,7 @@ Given given_before(const Words& words, const Usage& usage) {
       given.waiting = nullptr;
       continue;
     }
-    if (word.rfind("-", 0) == 0) {
+    if (word.rfind('-', 0) == 0) {
       const auto* option = option_named(usage, word);
       if (option != nullptr && !value_name(*option).empty()) given.waiting = option;
     } else if (usage.takes_overrides && word.find('=') != std::string::npos) {
@@ -283,7 +283,7 @@ void complete_arguments(const Usage& usage, std::size_t command_words, const Wor
   if (given.waiting != nullptr) {
     return add_values(value_name(*given.waiting), answer);
   }
-  if (current.rfind("-", 0) == 0) return add_options(usage, answer);
+  if (current.rfind('-', 0) == 0) return add_options(usage, answer);
   const Places places = places_of(usage.synopsis, command_words);
   const std::string what = places.at(given.words.size());
   const bool has_target = !given.words.empty() && names_composition(places.at(0));

@@ -38,9 +38,9 @@ std::string chosen_baseline(const RunCollection& collection, const std::string& 
                             const std::set<std::string>& labels) {
   std::set<std::string> named;
   for (const SuiteRecord& suite : collection.suites) named.insert(suite.baseline);
-  const std::string baseline = !given.empty()      ? given
-                               : named.size() == 1 ? *named.begin()
-                                                   : std::string("standard");
+  std::string baseline = !given.empty()      ? given
+                         : named.size() == 1 ? *named.begin()
+                                             : std::string("standard");
   if (labels.count(baseline) > 0) return baseline;
   const std::vector<std::string> names(labels.begin(), labels.end());
   throw ConfigError("no run has the baseline '" + baseline + "'" + suggestion(baseline, names) +

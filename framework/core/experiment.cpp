@@ -341,6 +341,7 @@ std::string find_composition(const std::string& path_or_name, const std::string&
   const auto named = all.find(path_or_name);
   if (named == all.end()) {
     std::vector<std::string> names;
+    names.reserve(all.size());
     for (const auto& [name, files] : all) names.push_back(name);
     throw ConfigError(Place{path_or_name, 0, 0},
                       "there is no such file, and no composition of that name in " +

@@ -69,7 +69,7 @@ class Indirect final : public DotProductAttention {
     IndirectState& state = context.state->of<IndirectState>();
     AttentionInput moved = input;
     if (state.layer >= 0) moved.query_positions = references(state, input, context.layer);
-    const Tensor out = attend_from_references(moved, context);
+    Tensor out = attend_from_references(moved, context);
     state.layer = context.layer;
     state.references = refine_ == nullptr ? Tensor() : refined(moved, out);
     return out;

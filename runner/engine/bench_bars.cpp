@@ -36,7 +36,8 @@ class SoftmaxPass {
   Tensor logits_, gradient_;
 };
 
-/// The matrix products of an attention, and nothing else.
+/// What the explicit form of every attention does beside its normaliser: scaled queries, two matrix
+/// products, inputs that lie by token as the layer's do.
 class Products {
  public:
   explicit Products(const BenchShape& s) : gradient_(drawn(s)) {
@@ -44,7 +45,8 @@ class Products {
   }
   void run(Pass pass) const {
     const at::AutoGradMode gradients(pass == Pass::training);
-    const Tensor out = at::matmul(at::matmul(inputs_[0], inputs_[1].transpose(-2, -1)), inputs_[2]);
+    const Tensor logits = at::matmul(inputs_[0] * 0.125, inputs_[1].transpose(-2, -1));
+    const Tensor out = at::matmul(logits, inputs_[2]);
     if (pass == Pass::forward) return;
     out.backward(gradient_);
     for (const Tensor& x : inputs_) x.mutable_grad().reset();
@@ -52,7 +54,7 @@ class Products {
 
  private:
   static Tensor drawn(const BenchShape& s) {
-    return at::randn({s.batch, s.heads, s.length, s.dim});
+    return at::randn({s.batch, s.length, s.heads, s.dim}).transpose(1, 2);
   }
   Tensor inputs_[3];
   Tensor gradient_;

@@ -14,7 +14,9 @@ TEST_F(LightCommands, OpenNoLibTorch) {
   const Environment watch = {{"LD_DEBUG", "files"}};
   for (const Words& words :
        {Words{"list"}, Words{"list", "--json"}, Words{"describe", "quest"},
-        Words{"validate", "tiny.yaml"}, Words{"config", "show", "tiny.yaml"}}) {
+        Words{"validate", "tiny.yaml"}, Words{"config", "show", "tiny.yaml"},
+        Words{"config", "explain", "tiny.yaml"}, Words{"config", "diff", "tiny.yaml", "tiny.yaml"},
+        Words{"config", "schema"}}) {
     const Ended ended = must(words, watch);
     EXPECT_THAT(ended.err, HasSubstr("libattnlab_core.so")) << "LD_DEBUG shows no files";
     EXPECT_THAT(ended.err, Not(HasSubstr("libtorch"))) << words[0];
