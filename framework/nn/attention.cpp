@@ -199,7 +199,7 @@ Tensor Attention::forward(const AttentionInput& input, AttentionContext& context
   check_visibility(input);
   check_bias_and_positions(input);
   check_traits(input, traits_, *this);
-  const Tensor out = attend(input, context);
+  Tensor out = attend(input, context);
   const Tensor& asking = input.visible.query_valid;
   if (!asking.defined()) return out;
   return out.masked_fill(asking.logical_not().unsqueeze(1).unsqueeze(-1), 0);

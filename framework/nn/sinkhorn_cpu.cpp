@@ -92,7 +92,7 @@ struct Grid {
 /// above / below, and 0 where `above` is 0.
 template <class T>
 Tensor quotient(const Tensor& above, const Tensor& below) {
-  const Tensor result = at::empty(above.sizes(), above.options());
+  Tensor result = at::empty(above.sizes(), above.options());
   const T* x = above.data_ptr<T>();
   const T* y = below.data_ptr<T>();
   T* out = result.data_ptr<T>();
@@ -199,7 +199,7 @@ class Scaling {
   /// a = 1 / (K b) and the column sums of diag(a) K; the last step writes P instead.
   Tensor row_step(const Tensor& b, bool last, Tensor& sums) {
     const std::int64_t columns = grid_.columns;
-    const Tensor a = at::empty(goal_.rows.sizes(), goal_.rows.options());
+    Tensor a = at::empty(goal_.rows.sizes(), goal_.rows.options());
     const T* rows = goal_.rows.data_ptr<T>();
     T* to = a.data_ptr<T>();
     const T* with = b.data_ptr<T>();
@@ -263,7 +263,7 @@ class Adjoint {
   }
 
   Tensor run() {
-    const Tensor out = at::empty({grid_.matrices, grid_.rows, grid_.columns}, goal_.options());
+    Tensor out = at::empty({grid_.matrices, grid_.rows, grid_.columns}, goal_.options());
     Tensor for_rows, for_columns = first_pass(for_rows);
     for (std::int64_t t = last_column_step(); t > 0; t -= 2) {
       y_[t] = y_[t] * quotient<T>(for_columns, goal_);

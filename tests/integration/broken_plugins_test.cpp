@@ -104,7 +104,7 @@ TEST_F(BrokenPlugins, OfOneNameAreBothRefused) {
   EXPECT_THAT(ended.err, HasSubstr("attention 'quest' is provided by more than one file: " + mine +
                                    " and " + quest + "; remove or rename one of them"));
   const Ended listed = must({"list", "attention"});
-  EXPECT_THAT(listed.out, AllOf(HasSubstr("standard"), Not(HasSubstr("quest"))));
+  EXPECT_THAT(listed.out, AllOf(HasSubstr("\n  standard "), Not(HasSubstr("\n  quest "))));
 }
 
 }  // namespace
