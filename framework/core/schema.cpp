@@ -209,7 +209,7 @@ class Resolver {
 
   void report_unknown(const Node& given, const Schema& schema, const std::string& path) {
     for (const auto& [key, value] : given.entries()) {
-      const auto named = [&](const OptionSpec& spec) { return spec.name == key; };
+      const auto named = [&name = key](const OptionSpec& spec) { return spec.name == name; };
       if (std::any_of(schema.begin(), schema.end(), named)) continue;
       const std::string where = path.empty() ? "" : path + ": ";
       add(given.key_place(key),

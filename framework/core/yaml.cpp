@@ -63,7 +63,7 @@ void refuse_no_text(std::string_view text, const std::string& file) {
 /// @returns one that the text does not hold; empty when it holds all that were tried.
 std::string stand_in_for_must_be_given(const std::string& text) {
   for (int i = 0; i < 64; ++i) {
-    const std::string candidate = {'\xEE', '\x80', static_cast<char>(0x80 + i)};
+    std::string candidate = {'\xEE', '\x80', static_cast<char>(0x80 + i)};
     if (text.find(candidate) == std::string::npos) return candidate;
   }
   return "";
