@@ -8,14 +8,7 @@
 #include <set>
 
 #include "framework/core/text.h"
-
-// The inner loops are compiled for several instruction sets; the right one is chosen at load time.
-// (sqrt becomes a vector instruction because the library is built with -fno-math-errno.)
-#if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
-#define ATTNLAB_VECTOR_CLONES [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
-#else
-#define ATTNLAB_VECTOR_CLONES
-#endif
+#include "framework/core/vector_clones.h"
 
 namespace attnlab {
 namespace {
@@ -39,6 +32,8 @@ struct Chunk {
   std::int64_t count;
   float keep;  ///< 1 - lr wd
 };
+
+// (sqrt becomes a vector instruction because the library is built with -fno-math-errno.)
 
 /// The update of one piece. Numbers by value and pointers that do not overlap: what GCC needs to
 /// know to vectorise the loop.
