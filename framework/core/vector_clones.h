@@ -1,0 +1,15 @@
+// Inner loops compiled for several instruction sets; the right one is chosen when the library
+// loads.
+//
+//   ATTNLAB_VECTOR_CLONES
+//   void add(float* __restrict__ y, const float* __restrict__ x, std::int64_t n) { ... }
+//
+// Worth it where a loop computes more than it waits for memory. Functions that such a function
+// calls must be inlined into it to be compiled alike: [[gnu::always_inline]].
+#pragma once
+
+#if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#define ATTNLAB_VECTOR_CLONES [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
+#else
+#define ATTNLAB_VECTOR_CLONES
+#endif
