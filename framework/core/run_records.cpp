@@ -201,7 +201,9 @@ std::vector<Group> groups_of(const std::vector<RunRecord>& runs, Within part) {
 Facts config_facts(const RunRecord& run, bool attention) {
   Facts facts;
   for (const auto& [key, value] : run.config.entries()) {
-    if (key == "name" || key == "seeds" || (key == "attention") != attention) continue;
+    // A trace records and changes no number of a run.
+    if (key == "name" || key == "seeds" || key == "trace") continue;
+    if ((key == "attention") != attention) continue;
     flatten(value, key, facts);
   }
   return facts;

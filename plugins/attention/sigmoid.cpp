@@ -10,8 +10,7 @@
 // count, so that padding equals absence and a causal prefix equals the prefix alone.
 // Source: Ramapuram et al. 2024, "Theory, analysis, and best practices for sigmoid self-attention";
 // "Your attention matters", 2025, equation 5. Cost: as standard attention.
-#include <cmath>
-
+#include "framework/nn/attention_maps.h"
 #include "framework/nn/dot_product_attention.h"
 #include "framework/nn/normalisers.h"
 #include "framework/plugin.h"
@@ -44,8 +43,9 @@ class SigmoidAttention final : public DotProductAttention {
 
  private:
   static double scale_of(const SigmoidAttentionOptions& options, const AttentionShape& shape) {
-    const std::int64_t heads = options.scale_by == "model_dim" ? shape.heads : 1;
-    return 1 / std::sqrt(static_cast<double>(heads * shape.head_dim));
+    ScaleOptions scale;
+    scale.by = options.scale_by;
+    return constant_scale(scale, shape);
   }
 
   SigmoidOptions sigmoid_;

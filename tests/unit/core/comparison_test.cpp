@@ -107,6 +107,12 @@ TEST_F(ComparisonTest, TakesOneNumberWrittenTwoWaysForOne) {
   EXPECT_THAT(compare().differences, IsEmpty());
 }
 
+TEST_F(ComparisonTest, LetsOneRunBeTracedAndAnotherNot) {
+  write_run("small", "standard", 0, done(0.5), "trace: {every: 10}");
+  write_run("small", "quest", 0, done(0.5));
+  EXPECT_THAT(compare().differences, IsEmpty());
+}
+
 TEST_F(ComparisonTest, WantsOneAttentionsOptionsEqualOverSeeds) {
   write_run("small", "standard", 0, done(0.5));
   write_run("small", "quest", 0, done(0.5));
