@@ -8,12 +8,18 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <vector>
+
+#include "framework/nn/flop_counter.h"
 
 namespace attnlab {
 namespace {
 
 // Logits of one group of heads: small enough to stay in a core's second-level cache.
 constexpr std::int64_t kGroupBytes = 256 * 1024;
+// Logits of one block of queries, and the fewest rows for which a matrix product is efficient.
+constexpr std::int64_t kBlockBytes = 1024 * 1024;
+constexpr std::int64_t kFewestRows = 64;
 // Multiply-adds below which a thread is not worth waking.
 constexpr std::int64_t kThreadWork = 64 * 1024;
 // The logit of a hidden pair: below all others, yet finite, so that a row of them has a softmax.
@@ -37,84 +43,153 @@ Tensor empty_by_token(const Tensor& like, std::int64_t length, std::int64_t chan
   return at::empty({like.size(0), length, like.size(1), channels}, like.options()).transpose(1, 2);
 }
 
+/// How the work is cut: short sequences in groups of heads, long ones in blocks of queries, so that
+/// the logits of a piece stay in cache.
 struct Sizes {
-  std::int64_t heads, queries, keys, group, grain;
+  std::int64_t heads, queries, keys, group, block, grain;
 
   Sizes(const Tensor& q, const Tensor& k, const Tensor& v)
       : heads(q.size(0) * q.size(1)), queries(q.size(2)), keys(k.size(2)) {
-    const std::int64_t logits = queries * keys;
-    group = std::clamp<std::int64_t>(
-        kGroupBytes / (logits * static_cast<std::int64_t>(q.element_size())), 1, heads);
+    const std::int64_t logits = queries * keys, width = q.element_size();
+    group = std::clamp<std::int64_t>(kGroupBytes / (logits * width), 1, heads);
+    // One block holds all queries where a head's logits are not much more than a block's.
+    block = logits * width <= 2 * kBlockBytes
+                ? queries
+                : std::clamp<std::int64_t>(kBlockBytes / (keys * width), kFewestRows, queries);
     grain = std::max<std::int64_t>(1, kThreadWork / (logits * (q.size(3) + v.size(3))));
   }
 
-  /// Calls work(first head, past the last head) for groups of heads, in parallel.
+  /// Room for the logits of one piece.
+  Tensor scratch(const Tensor& like) const {
+    return at::empty({group, block, keys}, like.options());
+  }
+
+  /// Calls work(begin, end) on ranges of heads, in parallel.
   template <class Work>
-  void each_group(const Work& work) const {
+  void each_range(const Work& work) const {
     at::parallel_for(0, heads, grain, [&](std::int64_t begin, std::int64_t end) {
       const at::AutoDispatchBelowADInplaceOrView below;  // worker threads would record a graph
-      for (std::int64_t first = begin; first < end; first += group) {
-        work(first, std::min(first + group, end));
-      }
+      work(begin, end);
     });
+  }
+
+  /// Calls work(first head, past the last head) for the groups of a range.
+  template <class Work>
+  void each_group(std::int64_t begin, std::int64_t end, const Work& work) const {
+    for (std::int64_t first = begin; first < end; first += group) {
+      work(first, std::min(first + group, end));
+    }
+  }
+
+  /// Calls work(first query, how many) for the blocks of a group.
+  template <class Work>
+  void each_block(const Work& work) const {
+    for (std::int64_t row = 0; row < queries; row += block) {
+      work(row, std::min(block, queries - row));
+    }
   }
 };
 
-/// Room for a group's logits: part of the kept weights, or scratch where none are kept.
-Tensor group_rows(const Tensor& kept, const Sizes& sizes, std::int64_t first, std::int64_t last,
-                  const Tensor& like) {
-  return kept.defined() ? kept.narrow(0, first, last - first)
-                        : at::empty({last - first, sizes.queries, sizes.keys}, like.options());
+/// A matrix's rows [first, first + count).
+Tensor rows_of(const Tensor& matrix, std::int64_t first, std::int64_t count) {
+  return count == matrix.size(0) ? matrix : matrix.narrow(0, first, count);
 }
 
-/// @param hidden   bool [B, H, Lq, Lk], true = may not see, or undefined.
+/// The logits or weights of heads [first, last) and a block of queries: part of the kept weights
+/// [B * H, Lq, Lk], or of the scratch where none are kept.
+Tensor piece(const Tensor& kept, const Tensor& scratch, std::int64_t first, std::int64_t last,
+             std::int64_t row, std::int64_t rows) {
+  if (!kept.defined()) return scratch.narrow(0, 0, last - first).narrow(1, 0, rows);
+  return kept.narrow(0, first, last - first).narrow(1, row, rows);
+}
+
+/// What one call computes from.
+struct Problem {
+  Tensor q, k, v;
+  Tensor hidden;  ///< bool [B, H, Lq, Lk], true = may not see, or undefined
+  double scale = 1;
+  UnitKeys unit;
+  Tensor inverse;  ///< [B, H, Lk, 1] of unit keys: filled forward, read backward
+};
+
+/// Matrices [L, C] for the heads of a group, where keys are brought to unit length.
+std::vector<Tensor> key_scratch(const Problem& in, const Sizes& sizes) {
+  std::vector<Tensor> matrices(in.unit ? sizes.group : 0);
+  for (Tensor& one : matrices) one = at::empty({in.k.size(2), in.k.size(3)}, in.k.options());
+  return matrices;
+}
+
 /// @param weights  [B * H, Lq, Lk], filled with P; undefined: not wanted.
-Tensor attend_heads(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& hidden,
-                    double scale, const Tensor& weights) {
-  const Sizes sizes(q, k, v);
-  Tensor out = empty_by_token(q, q.size(2), v.size(3));
-  sizes.each_group([&](std::int64_t first, std::int64_t last) {
-    Tensor rows = group_rows(weights, sizes, first, last, q);
-    for (std::int64_t i = first; i < last; ++i) {
-      Tensor logits = rows.select(0, i - first);
-      at::addmm_out(logits, logits, head(q, i), head(k, i).t(), 0, scale);
-      if (hidden.defined()) logits.masked_fill_(head(hidden, i), kHidden);
-    }
-    at::_softmax_out(rows, rows, -1, false);
-    for (std::int64_t i = first; i < last; ++i) {
-      Tensor p = rows.select(0, i - first);
-      // A row that sees nothing came out uniform; elsewhere hidden weights are zero already.
-      if (hidden.defined()) p.masked_fill_(head(hidden, i), 0);
-      Tensor y = head(out, i);
-      at::mm_out(y, p, head(v, i));
-    }
+Tensor attend_heads(const Problem& in, const Tensor& weights) {
+  const Sizes sizes(in.q, in.k, in.v);
+  const OwnKernelFlops flops(sizes.heads * sizes.queries * sizes.keys *
+                             (in.q.size(3) + in.v.size(3)));
+  const Tensor out = empty_by_token(in.q, in.q.size(2), in.v.size(3));
+  sizes.each_range([&](std::int64_t begin, std::int64_t end) {
+    const Tensor scratch = weights.defined() ? Tensor() : sizes.scratch(in.q);
+    const std::vector<Tensor> unit = key_scratch(in, sizes);
+    sizes.each_group(begin, end, [&](std::int64_t first, std::int64_t last) {
+      const auto keys = [&](std::int64_t i) { return in.unit ? unit[i - first] : head(in.k, i); };
+      sizes.each_block([&](std::int64_t row, std::int64_t count) {
+        Tensor rows = piece(weights, scratch, first, last, row, count);
+        for (std::int64_t i = first; i < last; ++i) {
+          if (in.unit && row == 0) unit_rows(head(in.k, i), *in.unit, keys(i), head(in.inverse, i));
+          Tensor logits = rows.select(0, i - first);
+          at::addmm_out(logits, logits, rows_of(head(in.q, i), row, count), keys(i).t(), 0,
+                        in.scale);
+          if (in.hidden.defined()) {
+            logits.masked_fill_(rows_of(head(in.hidden, i), row, count), kHidden);
+          }
+        }
+        at::_softmax_out(rows, rows, -1, false);
+        for (std::int64_t i = first; i < last; ++i) {
+          Tensor p = rows.select(0, i - first);
+          // A row that sees nothing came out uniform; elsewhere hidden weights are zero already.
+          if (in.hidden.defined()) p.masked_fill_(rows_of(head(in.hidden, i), row, count), 0);
+          Tensor y = rows_of(head(out, i), row, count);
+          at::mm_out(y, p, head(in.v, i));
+        }
+      });
+    });
   });
   return out;
 }
 
 /// Gradients of Q, K and V: dV = P^T dY, dL = P (dP - <dP, P>), dQ = s dL K, dK = s dL^T Q.
-std::array<Tensor, 3> differentiate_heads(const Tensor& q, const Tensor& k, const Tensor& v,
-                                          const Tensor& weights, const Tensor& grad, double scale) {
-  const Sizes sizes(q, k, v);
-  const Tensor dq = empty_by_token(q, q.size(2), q.size(3));
-  const Tensor dk = empty_by_token(k, k.size(2), k.size(3));
-  const Tensor dv = empty_by_token(v, v.size(2), v.size(3));
-  sizes.each_group([&](std::int64_t first, std::int64_t last) {
-    const Tensor p = weights.narrow(0, first, last - first);
-    Tensor rows = group_rows({}, sizes, first, last, q);
-    for (std::int64_t i = first; i < last; ++i) {
-      const Tensor dy = head(grad, i);
-      Tensor dp = rows.select(0, i - first), dvi = head(dv, i);
-      at::mm_out(dvi, p.select(0, i - first).t(), dy);
-      at::mm_out(dp, dy, head(v, i).t());
-    }
-    at::_softmax_backward_data_out(rows, rows, p, -1, q.scalar_type());
-    for (std::int64_t i = first; i < last; ++i) {
-      const Tensor dl = rows.select(0, i - first);
-      Tensor dqi = head(dq, i), dki = head(dk, i);
-      at::addmm_out(dqi, dqi, dl, head(k, i), 0, scale);
-      at::addmm_out(dki, dki, dl.t(), head(q, i), 0, scale);
-    }
+/// Where K was brought to unit length, dK is the gradient of what it was before.
+std::array<Tensor, 3> differentiate_heads(const Problem& in, const Tensor& weights,
+                                          const Tensor& grad) {
+  const Sizes sizes(in.q, in.k, in.v);
+  const Tensor dq = empty_by_token(in.q, in.q.size(2), in.q.size(3));
+  const Tensor dk = empty_by_token(in.k, in.k.size(2), in.k.size(3));
+  const Tensor dv = empty_by_token(in.v, in.v.size(2), in.v.size(3));
+  sizes.each_range([&](std::int64_t begin, std::int64_t end) {
+    const Tensor scratch = sizes.scratch(in.q);
+    const std::vector<Tensor> unit = key_scratch(in, sizes);
+    sizes.each_group(begin, end, [&](std::int64_t first, std::int64_t last) {
+      const auto keys = [&](std::int64_t i) { return in.unit ? unit[i - first] : head(in.k, i); };
+      sizes.each_block([&](std::int64_t row, std::int64_t count) {
+        const double before = row == 0 ? 0 : 1;  // what earlier blocks gave stays
+        const Tensor p = piece(weights, {}, first, last, row, count);
+        Tensor rows = piece({}, scratch, first, last, row, count);
+        for (std::int64_t i = first; i < last; ++i) {
+          const Tensor dy = rows_of(head(grad, i), row, count);
+          Tensor dp = rows.select(0, i - first), dvi = head(dv, i);
+          at::addmm_out(dvi, dvi, p.select(0, i - first).t(), dy, before);
+          at::mm_out(dp, dy, head(in.v, i).t());
+        }
+        at::_softmax_backward_data_out(rows, rows, p, -1, in.q.scalar_type());
+        for (std::int64_t i = first; i < last; ++i) {
+          const Tensor dl = rows.select(0, i - first);
+          Tensor dqi = rows_of(head(dq, i), row, count), dki = head(dk, i);
+          if (in.unit && row == 0) unit_rows_again(head(in.k, i), head(in.inverse, i), keys(i));
+          at::addmm_out(dqi, dqi, dl, keys(i), 0, in.scale);
+          at::addmm_out(dki, dki, dl.t(), rows_of(head(in.q, i), row, count), before, in.scale);
+          if (!in.unit || row + count < sizes.queries) continue;
+          differentiate_unit_rows(keys(i), head(in.inverse, i), *in.unit, dki);
+        }
+      });
+    });
   });
   return {dq, dk, dv};
 }
@@ -123,31 +198,57 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 /// Autograd cannot take an undefined tensor as an argument of its own, so it goes in a struct.
-struct Mask {
+struct Settings {
   Tensor hidden;
+  double scale;
+  UnitKeys unit;
 };
+
+Problem problem_of(const Tensor& q, const Tensor& k, const Tensor& v, const Settings& settings,
+                   const Tensor& inverse) {
+  return {rows_dense(q),  rows_dense(k), rows_dense(v), settings.hidden,
+          settings.scale, settings.unit, inverse};
+}
+
+/// Room for 1 / |k| of unit keys; undefined where there are none.
+Tensor room_for_inverse(const Tensor& k, const UnitKeys& unit) {
+  return unit ? at::empty({k.size(0), k.size(1), k.size(2), 1}, k.options()) : Tensor();
+}
+
+/// The gradients as operations that autograd can follow.
+std::array<Tensor, 3> compose_gradients(const Tensor& q, const Tensor& k, const Tensor& v,
+                                        const Settings& settings, const Tensor& grad) {
+  const Tensor keys = settings.unit ? unit(k, *settings.unit) : k;
+  auto [dq, dk, dv] = composed_softmax_gradients(q, keys, v, settings.hidden, grad, settings.scale);
+  if (settings.unit) dk = composed_unit_gradient(k, dk, *settings.unit);
+  return {dq, dk, dv};
+}
 
 struct HeadwiseSoftmax : public torch::autograd::Function<HeadwiseSoftmax> {
   static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
-                        const Mask& mask, double scale) {
+                        const Settings& settings) {
     const Tensor weights = at::empty({q.size(0) * q.size(1), q.size(2), k.size(2)}, q.options());
-    Tensor out =
-        attend_heads(rows_dense(q), rows_dense(k), rows_dense(v), mask.hidden, scale, weights);
-    context->save_for_backward({q, k, v, weights, mask.hidden});
-    context->saved_data["scale"] = scale;
+    const Tensor inverse = room_for_inverse(k, settings.unit);
+    Tensor out = attend_heads(problem_of(q, k, v, settings, inverse), weights);
+    context->save_for_backward({q, k, v, weights, settings.hidden, inverse});
+    context->saved_data["scale"] = settings.scale;
+    context->saved_data["eps"] = settings.unit.value_or(0);
     return out;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
     const Tensor &q = saved[0], &k = saved[1], &v = saved[2], &grad = gradients[0];
-    const double scale = context->saved_data["scale"].toDouble();
+    const Tensor& inverse = saved[5];
+    const double eps = context->saved_data["eps"].toDouble();
+    const Settings settings{saved[4], context->saved_data["scale"].toDouble(),
+                            inverse.defined() ? UnitKeys(eps) : UnitKeys()};
     const auto [dq, dk, dv] =
         at::GradMode::is_enabled()  // the caller asked for a graph of this backward pass
-            ? composed_softmax_gradients(q, k, v, saved[4], grad, scale)
-            : differentiate_heads(rows_dense(q), rows_dense(k), rows_dense(v), saved[3],
-                                  rows_dense(grad), scale);
-    return {dq, dk, dv, Tensor(), Tensor()};
+            ? compose_gradients(q, k, v, settings, grad)
+            : differentiate_heads(problem_of(q, k, v, settings, inverse), saved[3],
+                                  rows_dense(grad));
+    return {dq, dk, dv, Tensor()};
   }
 };
 
@@ -173,18 +274,18 @@ bool cpu_softmax_attention_takes(const Tensor& queries, const Tensor& keys, cons
 }
 
 Tensor cpu_softmax_attention(const Tensor& queries, const Tensor& keys, const Tensor& values,
-                             const Tensor& visible, double scale) {
-  Tensor hidden;
+                             const Tensor& visible, double scale, UnitKeys unit_keys) {
+  Settings settings{{}, scale, unit_keys};
   if (visible.defined()) {
-    hidden = visible.logical_not().expand(
+    settings.hidden = visible.logical_not().expand(
         {queries.size(0), queries.size(1), queries.size(2), keys.size(2)});
   }
   const bool gradients =
       at::GradMode::is_enabled() &&
       (queries.requires_grad() || keys.requires_grad() || values.requires_grad());
-  if (gradients) return HeadwiseSoftmax::apply(queries, keys, values, Mask{hidden}, scale);
-  return attend_heads(rows_dense(queries), rows_dense(keys), rows_dense(values), hidden, scale,
-                      Tensor());
+  if (gradients) return HeadwiseSoftmax::apply(queries, keys, values, settings);
+  const Tensor inverse = room_for_inverse(keys, unit_keys);
+  return attend_heads(problem_of(queries, keys, values, settings, inverse), Tensor());
 }
 
 }  // namespace attnlab

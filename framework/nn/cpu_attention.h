@@ -5,13 +5,16 @@
 // The same mathematics and precision as matmul, softmax, matmul, without their traffic: heads run
 // in parallel (not one after another), strided views of packed projections are read as they lie,
 // the output lies as [B, Lq, H, Dv] so that merging heads moves nothing, and the softmax's two
-// passes find their rows in cache. Weights are kept for the gradient: O(B H Lq Lk) memory when
-// gradients flow, O(Lq Lk) a thread otherwise.
+// passes find their rows in cache: short sequences go in groups of heads, long ones in blocks of
+// queries. Keys are brought to unit length, and
+// that gradient is taken, while a head's keys are in cache. Weights are
+// kept for the gradient: O(B H Lq Lk) memory when gradients flow, a megabyte or two a thread
+// otherwise.
 #pragma once
 
 #include <array>
 
-#include "framework/nn/tensor.h"
+#include "framework/nn/unit.h"
 
 namespace attnlab {
 
@@ -23,10 +26,12 @@ bool cpu_softmax_attention_takes(const Tensor& queries, const Tensor& keys, cons
 /// @param values   [B, H, Lk, Dv]
 /// @param visible  bool, broadcastable to [B, H, Lq, Lk], true = may see; undefined = all may.
 ///                 A row that sees nothing gives zeros.
+/// @param unit_keys  K is to have rows of unit length, with this floor of their norms; empty: K as
+///                   it is.
 /// @returns [B, H, Lq, Dv], differentiable any number of times (beyond the first by composed
 /// operations).
 Tensor cpu_softmax_attention(const Tensor& queries, const Tensor& keys, const Tensor& values,
-                             const Tensor& visible, double scale);
+                             const Tensor& visible, double scale, UnitKeys unit_keys = {});
 
 /// The gradients of softmax attention's queries, keys and values, as operations that autograd can
 /// follow: what kernels use for gradients of gradients.

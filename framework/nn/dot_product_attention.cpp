@@ -7,6 +7,7 @@
 
 #include "framework/nn/attention_kernel.h"
 #include "framework/nn/cpu_attention.h"
+#include "framework/nn/dropout.h"
 
 namespace attnlab {
 namespace {
@@ -154,7 +155,8 @@ DotProductAttention::DotProductAttention(const AttentionShape& shape,
                                          const AttentionTraits& traits)
     : Attention(shape, traits),
       scale_(settings.scale.value_or(1 / std::sqrt(static_cast<double>(shape.head_dim)))),
-      normaliser_(settings.normaliser) {}
+      normaliser_(settings.normaliser),
+      unit_keys_(settings.unit_keys) {}
 
 Tensor DotProductAttention::normalise(const Tensor& logits, const Tensor& visible,
                                       AttentionContext&) const {
@@ -167,35 +169,49 @@ Tensor DotProductAttention::attend(const AttentionInput& input, AttentionContext
                                 : attend_dense(input, diagonal, context);
 }
 
-Tensor DotProductAttention::attend_quickly(const Tensor& queries, const Tensor& keys,
-                                           const AttentionInput& input, bool drops,
-                                           AttentionContext& context) const {
+bool DotProductAttention::wants_weights(const AttentionInput& input,
+                                        const AttentionContext& context, bool drops) const {
   const AttentionKernel wanted = attention_kernel();
-  if (wanted == AttentionKernel::explicit_form) return {};
-  if (const char* obstacle = weights_needed_by(input, context, drops)) {
-    if (wanted != AttentionKernel::automatic) refuse_kernel(wanted, obstacle);
-    return {};
-  }
-  if (wanted == AttentionKernel::automatic || wanted == AttentionKernel::own) {
-    Tensor out = own_kernel(scaled(queries), keys, input, context);
-    if (out.defined()) return out;
-    if (wanted == AttentionKernel::own) refuse_kernel(wanted, name() + " has none for this input");
-  }
-  if (normaliser_ != Normaliser::softmax) {
-    if (wanted == AttentionKernel::automatic) return {};
-    refuse_kernel(wanted, name() + " does not normalise by softmax");
+  if (wanted == AttentionKernel::explicit_form) return true;
+  const char* obstacle = weights_needed_by(input, context, drops);
+  if (obstacle != nullptr && wanted != AttentionKernel::automatic) refuse_kernel(wanted, obstacle);
+  return obstacle != nullptr;
+}
+
+Tensor DotProductAttention::attend_by_softmax_kernel(const Tensor& queries, const Tensor& keys,
+                                                     const AttentionInput& input) const {
+  if (attention_kernel() == AttentionKernel::own) {
+    refuse_kernel(AttentionKernel::own, name() + " has none for this input");
   }
   const AttentionKernel kernel = softmax_kernel(input);
   if (kernel == AttentionKernel::fused) {
-    return fused_softmax_attention(queries, keys, input, scale_);
+    return fused_softmax_attention(queries, to_unit(keys), input, scale_);
   }
   if (kernel == AttentionKernel::headwise) {
     return cpu_softmax_attention(
         queries, keys, input.values,
-        visible_pairs(input.visible, input.query_count(), input.key_count(), keys.device()),
-        scale_);
+        visible_pairs(input.visible, input.query_count(), input.key_count(), keys.device()), scale_,
+        unit_keys_);
   }
   return {};
+}
+
+Tensor DotProductAttention::attend_by_own_kernel(const Tensor& queries, const Tensor& keys,
+                                                 const AttentionInput& input,
+                                                 AttentionContext& context) const {
+  const AttentionKernel wanted = attention_kernel();
+  if (wanted != AttentionKernel::automatic && wanted != AttentionKernel::own) {
+    refuse_kernel(wanted, name() + " does not normalise by softmax");
+  }
+  Tensor out = own_kernel(queries, keys, input, context);
+  if (!out.defined() && wanted == AttentionKernel::own) {
+    refuse_kernel(wanted, name() + " has none for this input");
+  }
+  return out;
+}
+
+Tensor DotProductAttention::to_unit(const Tensor& keys) const {
+  return unit_keys_ ? unit(keys, *unit_keys_) : keys;
 }
 
 Tensor DotProductAttention::scaled(const Tensor& queries) const {
@@ -216,17 +232,25 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input, const Tens
     return diagonal.defined() ? queries * diagonal : queries;
   };
   const Tensor queries = mapped_queries(relative.content_bias);
-  const Tensor keys = map_keys(input.keys, context);
+  const Tensor mapped_keys = map_keys(input.keys, context);
   const bool drops = is_training() && shape().dropout > 0;
-  if (Tensor out = attend_quickly(queries, keys, input, drops, context); out.defined()) {
-    return out;
+  const bool explicitly = wants_weights(input, context, drops);
+  if (!explicitly && normaliser_ == Normaliser::softmax) {
+    Tensor out = attend_by_softmax_kernel(queries, mapped_keys, input);
+    if (out.defined()) return out;
+  }
+  const Tensor asking = scaled(queries), keys = to_unit(mapped_keys);
+  if (!explicitly && normaliser_ != Normaliser::softmax) {
+    Tensor out = attend_by_own_kernel(asking, keys, input, context);
+    if (out.defined()) return out;
   }
 
-  Tensor logits = at::matmul(scaled(queries), keys.transpose(-2, -1));
+  Tensor logits = at::matmul(asking, keys.transpose(-2, -1));
   if (relative.defined()) {
-    const Tensor distances = map_keys(relative.keys.unsqueeze(0), context).transpose(-2, -1);
-    const Tensor asking = scaled(mapped_queries(relative.position_bias));
-    logits = logits.add_(shift(at::matmul(asking, distances), columns));
+    const Tensor distances =
+        to_unit(map_keys(relative.keys.unsqueeze(0), context)).transpose(-2, -1);
+    const Tensor positions = scaled(mapped_queries(relative.position_bias));
+    logits = logits.add_(shift(at::matmul(positions, distances), columns));
   }
   if (input.bias.defined()) logits = logits.add_(input.bias);
   const Tensor visible = visible_pairs(input.visible, rows, columns, logits.device());
@@ -235,7 +259,7 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input, const Tens
           ? masked_softmax(logits, visible, rows_may_be_empty(input.visible, rows, columns))
           : normalise(logits, without_padding_queries(visible, input.visible.query_valid), context);
   if (context.trace != nullptr) record(input, context, logits, visible, weights);
-  return at::matmul(drops ? at::dropout(weights, shape().dropout, true) : weights, input.values);
+  return at::matmul(drops ? dropout(weights, shape().dropout) : weights, input.values);
 }
 
 Tensor DotProductAttention::attend_ragged(const AttentionInput& input, const Tensor& diagonal,

@@ -2,14 +2,16 @@
 //
 //   A = N( scale * map_q(Q) diag(M) map_k(K)^T + bias ),   Y = A V
 //
-// with a map on queries, a map on keys, a diagonal metric M, a scale and a normaliser N of the
-// logits (softmax unless replaced). Standard attention is all maps = identity, scale = 1/sqrt(D)
-// (Vaswani et al. 2017). Cost: O(Lq Lk (D + Dv)) time, O(Lq Lk) memory.
+// with a map on queries, a map on keys (then to unit length, where that is asked), a diagonal
+// metric M, a scale and a normaliser N of the logits (softmax unless replaced). Standard attention
+// is all maps = identity, scale = 1/sqrt(D) (Vaswani et al. 2017). Cost: O(Lq Lk (D + Dv)) time,
+// O(Lq Lk) memory.
 #pragma once
 
 #include <optional>
 
 #include "framework/nn/attention.h"
+#include "framework/nn/unit.h"
 
 namespace attnlab {
 
@@ -23,6 +25,8 @@ struct DotProductSettings {
   /// Factor of the logits; empty means 1/sqrt(D).
   std::optional<double> scale = {};
   Normaliser normaliser = Normaliser::softmax;
+  /// The same as `map_keys` ending with `unit(keys, eps)`; kernels fold it into their own pass.
+  UnitKeys unit_keys = {};
 };
 
 class DotProductAttention : public Attention {
@@ -44,12 +48,13 @@ class DotProductAttention : public Attention {
   ///                 Queries of padding see nothing.
   /// Hidden pairs must get weight 0, a row that sees nothing all zeros.
   virtual Tensor normalise(const Tensor& logits, const Tensor& visible, AttentionContext&) const;
-  /// The mechanism's own kernel, of linear cost for instance: the output [B, H, Lq, Dv], equal to
-  /// the explicit form up to rounding; undefined where it cannot serve this input (the default).
+  /// The kernel of a mechanism with Normaliser::custom, of linear cost for instance: the output
+  /// [B, H, Lq, Dv], equal to the explicit form up to rounding; undefined where it cannot serve
+  /// this input (the default).
   /// Not asked where weights are needed one by one: under a trace, a bias, relative positions or
   /// dropout. Sequences of a ragged batch come one by one.
   /// @param queries  mapped, times metric and scale
-  /// @param keys     mapped
+  /// @param keys     mapped, at unit length where the settings ask for it
   virtual Tensor own_kernel(const Tensor& /*queries*/, const Tensor& /*keys*/,
                             const AttentionInput&, AttentionContext&) const {
     return {};
@@ -64,22 +69,27 @@ class DotProductAttention : public Attention {
                       AttentionContext& context) const;
   Tensor attend_ragged(const AttentionInput& input, const Tensor& diagonal,
                        AttentionContext& context) const;
-  /// By a kernel that needs no single weights; undefined where none serves.
-  Tensor attend_quickly(const Tensor& queries, const Tensor& keys, const AttentionInput& input,
-                        bool drops, AttentionContext& context) const;
+  /// Whether weights are needed one by one. @throws ConfigError where a kernel was asked for by
+  /// name that cannot give them.
+  bool wants_weights(const AttentionInput& input, const AttentionContext& context,
+                     bool drops) const;
+  /// Undefined where no kernel serves. @param keys  after `map_keys`, before unit length
+  Tensor attend_by_softmax_kernel(const Tensor& queries, const Tensor& keys,
+                                  const AttentionInput& input) const;
+  Tensor attend_by_own_kernel(const Tensor& queries, const Tensor& keys,
+                              const AttentionInput& input, AttentionContext& context) const;
   Tensor scaled(const Tensor& queries) const;
+  /// Mapped keys at unit length, where the settings ask for it.
+  Tensor to_unit(const Tensor& keys) const;
 
   double scale_;
   Normaliser normaliser_;
+  UnitKeys unit_keys_;
 };
 
 /// The input of sequence t of a ragged batch, as if it stood alone: B is 1, no offsets, everything
 /// else cut to the sequence.
 AttentionInput sequence_of(const AttentionInput& ragged, std::int64_t t);
-
-/// x / max(|x|_2, eps) along the last dimension, in one pass forward and one backward.
-/// @param x  [..., D] floating point.
-Tensor unit(const Tensor& x, double eps);
 
 /// The pairs that `visible` allows, as one bool tensor broadcastable to [B, H, Lq, Lk] (true = may
 /// see), or an undefined tensor when every query sees every key. Ragged offsets and padding queries

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "framework/nn/flop_counter.h"
 #include "framework/nn/normalisers.h"
 #include "framework/nn/sinkhorn_cpu.h"
 
@@ -71,6 +72,7 @@ Tensor softmax(const Tensor& logits, const Margins& margins) {
 Tensor plan_by_logs(const Tensor& logits, const Margins& margins, const SinkhornOptions& options) {
   const auto step = [&](const Tensor& goal, const Tensor& x, std::int64_t over,
                         const Tensor& empty) {
+    const OwnKernelFlops flops(x.numel());  // as by scalings: a matrix-vector product
     const Tensor potential = goal - x.logsumexp(over, true);
     return empty.defined() ? potential.masked_fill(empty, 0) : potential;
   };
@@ -126,6 +128,10 @@ ScaledPlan plan_by_scalings(const Tensor& logits, const Margins& margins,
   goal.tolerance = options.tolerance / options.eps;
   const auto flat = [](const Tensor& x) { return x.flatten(0, 1); };
   result.steps = scale_rows_and_columns(flat(dense), flat(plan), goal);
+  // Each half-step after the first is a matrix-vector product.
+  const auto products =
+      static_cast<std::int64_t>(std::max<std::size_t>(result.steps.size(), 1)) - 1;
+  const OwnKernelFlops flops(products * plan.numel());
   if (!result.steps.empty()) result.plan = plan;
   return result;
 }

@@ -1,9 +1,6 @@
-// y = x / max(|x|_2, eps) along the last dimension.
-//
-//   dx = (dy - y (y . dy)) / |x|   where |x| > eps,    dx = dy / eps   elsewhere.
-//
-// On the CPU one pass forward and one backward: a row's norm is found again while the row is in
-// cache, so nothing but x is kept. Composed operations elsewhere and for gradients of gradients.
+// Rows of unit length: see the header.
+#include "framework/nn/unit.h"
+
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
@@ -11,9 +8,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "framework/core/vector_clones.h"
-#include "framework/nn/dot_product_attention.h"
 
 namespace attnlab {
 namespace {
@@ -33,15 +30,20 @@ Inverse inverse_norm(const Tensor& x, double eps) {
   return {safe.rsqrt().masked_fill(above.logical_not(), floor), above};
 }
 
-Tensor differentiate_composed(const Tensor& x, const Tensor& grad, double eps) {
-  const Inverse inverse = inverse_norm(x, eps);
-  const Tensor y = x * inverse.value;
-  const Tensor along = (y * grad).sum(-1, true).masked_fill(inverse.above.logical_not(), 0);
-  return (grad - y * along) * inverse.value;
-}
-
 template <class T>
 using Wide = at::opmath_type<T>;
+
+/// The sum of `count` (a power of two) numbers, halves onto halves: from left to right it would
+/// take longer than a short row's products.
+template <int count, class T>
+[[gnu::always_inline]] inline T sum_of(T* numbers) {
+  if constexpr (count == 1) {
+    return numbers[0];
+  } else {
+    for (int j = 0; j < count / 2; ++j) numbers[j] += numbers[j + count / 2];
+    return sum_of<count / 2>(numbers);
+  }
+}
 
 /// <a, b> with independent partial sums, so that the compiler can use vector registers.
 template <class T>
@@ -52,8 +54,7 @@ template <class T>
   for (; i + kLanes <= n; i += kLanes) {
     for (std::int64_t j = 0; j < kLanes; ++j) sums[j] += Wide<T>(a[i + j]) * Wide<T>(b[i + j]);
   }
-  Wide<T> total = 0;
-  for (std::int64_t j = 0; j < kLanes; ++j) total += sums[j];
+  Wide<T> total = sum_of<kLanes>(sums);
   for (; i < n; ++i) total += Wide<T>(a[i]) * Wide<T>(b[i]);
   return total;
 }
@@ -64,64 +65,145 @@ template <class T>
   return eps > 0 ? 1 / eps : 0;
 }
 
+/// @returns the factor that y = x * factor was made with.
 template <class T>
-[[gnu::always_inline]] inline void normalise_row(const T* x, T* y, std::int64_t dim, double eps) {
+[[gnu::always_inline]] inline Wide<T> normalise_row(const T* x, T* y, std::int64_t dim,
+                                                    double eps) {
   const Wide<T> inverse = inverse_of(std::sqrt(dot(x, x, dim)), Wide<T>(eps));
   for (std::int64_t i = 0; i < dim; ++i) y[i] = T(Wide<T>(x[i]) * inverse);
+  return inverse;
 }
 
+/// @param inverse  what `normalise_row` returned. dx may be dy.
 template <class T>
-[[gnu::always_inline]] inline void differentiate_row(const T* x, const T* dy, T* dx,
-                                                     std::int64_t dim, double eps) {
+[[gnu::always_inline]] inline void differentiate_row(const T* y, Wide<T> inverse, const T* dy,
+                                                     T* dx, std::int64_t dim, double eps) {
   using W = Wide<T>;
-  const W norm = std::sqrt(dot(x, x, dim));
-  const W inverse = inverse_of(norm, W(eps));
-  const W along = norm > W(eps) ? dot(x, dy, dim) * inverse * inverse : W(0);
-  for (std::int64_t i = 0; i < dim; ++i) dx[i] = T((W(dy[i]) - W(x[i]) * along) * inverse);
+  // A row below the floor was multiplied by a constant.
+  const bool above = inverse != inverse_of(W(0), W(eps));
+  const W along = above ? dot(y, dy, dim) : W(0);
+  for (std::int64_t i = 0; i < dim; ++i) dx[i] = T((W(dy[i]) - W(y[i]) * along) * inverse);
 }
 
 /// The same for float32, with the widest vectors that the processor has.
 ATTNLAB_VECTOR_CLONES
-void normalise_row(const float* x, float* __restrict__ y, std::int64_t dim, double eps) {
-  normalise_row<float>(x, y, dim, eps);
+float normalise_row(const float* x, float* __restrict__ y, std::int64_t dim, double eps) {
+  return normalise_row<float>(x, y, dim, eps);
 }
 
 ATTNLAB_VECTOR_CLONES
-void differentiate_row(const float* x, const float* dy, float* __restrict__ dx, std::int64_t dim,
+void differentiate_row(const float* y, float inverse, const float* dy, float* dx, std::int64_t dim,
                        double eps) {
-  differentiate_row<float>(x, dy, dx, dim, eps);
+  differentiate_row<float>(y, inverse, dy, dx, dim, eps);
 }
 
-/// [A, B, L, D] in the order in which its rows lie in memory; any other rank as [1, 1, rows, D].
-/// The numbers of a row are neighbours. No copy for projections split into heads.
-Tensor as_rows(const Tensor& x) {
-  if (x.dim() != 4 || x.stride(3) != 1) return x.contiguous().view({1, 1, -1, x.size(-1)});
-  return x.stride(1) < x.stride(2) ? x.transpose(1, 2) : x;
+/// A matrix's rows and the distance between them.
+template <class T>
+struct Rows {
+  T* first;
+  std::int64_t step;
+  T* at(std::int64_t i) const { return first + i * step; }
+};
+
+template <class T>
+Rows<T> rows_of(const Tensor& matrix) {
+  return {matrix.data_ptr<T>(), matrix.stride(0)};
 }
 
-/// A result computed in `as_rows` order, back in the shape of x.
-Tensor as_before(const Tensor& rows, const Tensor& x) {
-  if (x.dim() != 4 || x.stride(3) != 1) return rows.view(x.sizes());
-  return x.stride(1) < x.stride(2) ? rows.transpose(1, 2) : rows;
+/// Asks for row i before it is needed: rows of a head lie apart, so that the processor does not see
+/// them coming.
+template <class T>
+[[gnu::always_inline]] inline void fetch(Rows<T> x, std::int64_t i, std::int64_t dim) {
+  constexpr std::int64_t kLine = 64 / sizeof(T);
+  for (std::int64_t j = 0; j < dim; j += kLine) __builtin_prefetch(x.at(i) + j);
+}
+constexpr std::int64_t kAhead = 8;
+
+template <class T>
+[[gnu::always_inline]] inline void normalise_matrix(Rows<T> x, Rows<T> y, Rows<T> inverse,
+                                                    std::int64_t count, std::int64_t dim,
+                                                    double eps) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (i + kAhead < count) fetch(x, i + kAhead, dim);
+    *inverse.at(i) = normalise_row<T>(x.at(i), y.at(i), dim, eps);
+  }
 }
 
-/// Calls work(row of x, row of other, row of out) for every row, in parallel.
+template <class T>
+[[gnu::always_inline]] inline void scale_matrix(Rows<T> x, Rows<T> inverse, Rows<T> y,
+                                                std::int64_t count, std::int64_t dim) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (i + kAhead < count) fetch(x, i + kAhead, dim);
+    const T* from = x.at(i);
+    T* to = y.at(i);
+    const T factor = *inverse.at(i);
+    for (std::int64_t j = 0; j < dim; ++j) to[j] = from[j] * factor;
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline void differentiate_matrix(Rows<T> y, Rows<T> inverse, Rows<T> grad,
+                                                        std::int64_t count, std::int64_t dim,
+                                                        double eps) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    differentiate_row<T>(y.at(i), *inverse.at(i), grad.at(i), grad.at(i), dim, eps);
+  }
+}
+
+ATTNLAB_VECTOR_CLONES
+void normalise_matrix(Rows<float> x, Rows<float> y, Rows<float> inverse, std::int64_t count,
+                      std::int64_t dim, double eps) {
+  normalise_matrix<float>(x, y, inverse, count, dim, eps);
+}
+
+ATTNLAB_VECTOR_CLONES
+void scale_matrix(Rows<float> x, Rows<float> inverse, Rows<float> y, std::int64_t count,
+                  std::int64_t dim) {
+  scale_matrix<float>(x, inverse, y, count, dim);
+}
+
+ATTNLAB_VECTOR_CLONES
+void differentiate_matrix(Rows<float> y, Rows<float> inverse, Rows<float> grad, std::int64_t count,
+                          std::int64_t dim, double eps) {
+  differentiate_matrix<float>(y, inverse, grad, count, dim, eps);
+}
+
+/// Whether a [B, H, L, D] tensor lies in memory as [B, L, H, D]: projections split into heads.
+bool by_token(const Tensor& x) {
+  return x.dim() == 4 && x.stride(3) == 1 && x.stride(1) < x.stride(2);
+}
+
+/// [A, B, L, D] in the order in which x's rows lie in memory; ranks other than four as
+/// [1, 1, rows, D]. The numbers of a row are neighbours. No copy for projections.
+/// @param like  x, or the tensor whose gradient x is.
+Tensor as_rows(const Tensor& x, const Tensor& like) {
+  if (x.dim() != 4) return x.contiguous().view({1, 1, -1, x.size(-1)});
+  const Tensor dense = x.stride(3) == 1 ? x : x.contiguous();
+  return by_token(like) ? dense.transpose(1, 2) : dense;
+}
+
+/// What was computed in the order of `as_rows`, [A, B, L, C], in the order of `like`.
+Tensor as_before(const Tensor& rows, const Tensor& like) {
+  if (by_token(like)) return rows.transpose(1, 2);
+  std::vector<std::int64_t> sizes = like.sizes().vec();
+  sizes.back() = rows.size(3);
+  return rows.view(sizes);
+}
+
+/// Calls work(row of x, row of other, number of the row) for every row, in parallel.
 /// @param x, other  [A, B, L, D] with neighbouring numbers in a row.
-/// @param out       [A, B, L, D] contiguous.
 template <class T, class Work>
-void each_row(const Tensor& x, const Tensor& other, const Tensor& out, const Work& work) {
+void each_row(const Tensor& x, const Tensor& other, const Work& work) {
   const std::int64_t inner = x.size(1), length = x.size(2), dim = x.size(3);
   const T* from = x.data_ptr<T>();
   const T* with = other.data_ptr<T>();
-  T* to = out.data_ptr<T>();
   const at::IntArrayRef s = x.strides(), t = other.strides();
   const std::int64_t grain = std::max<std::int64_t>(1, 16 * 1024 / dim);
   at::parallel_for(0, x.size(0) * inner * length, grain, [&](std::int64_t begin, std::int64_t end) {
     // Counted, not divided for: three divisions would take as long as a short row itself.
     std::int64_t l = begin % length, b = begin / length % inner, a = begin / length / inner;
     for (std::int64_t row = begin; row < end; ++row) {
-      work(from + a * s[0] + b * s[1] + l * s[2], with + a * t[0] + b * t[1] + l * t[2],
-           to + row * dim, dim);
+      work(from + a * s[0] + b * s[1] + l * s[2], with + a * t[0] + b * t[1] + l * t[2], row);
       if (++l < length) continue;
       l = 0;
       if (++b < inner) continue;
@@ -130,36 +212,44 @@ void each_row(const Tensor& x, const Tensor& other, const Tensor& out, const Wor
   });
 }
 
-Tensor normalise_rows(const Tensor& x, double eps) {
-  const Tensor rows = as_rows(x.detach());
-  const Tensor out = at::empty(rows.sizes(), rows.options());
+/// y without a graph, and what its gradient needs.
+struct UnitForm {
+  Tensor value;    ///< [..., D]
+  Tensor inverse;  ///< 1 / max(|x|_2, eps) [..., 1]; float32 for bfloat16
+};
+
+UnitForm unit_form(const Tensor& x, double eps) {
+  const Tensor rows = as_rows(x.detach(), x);
+  const Tensor y = at::empty(rows.sizes(), rows.options());
+  const std::int64_t dim = rows.size(3);
+  Tensor inverse;
   AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, x.scalar_type(), "unit", [&] {
-    each_row<scalar_t>(rows, rows, out,
-                       [&](const scalar_t* x, const scalar_t*, scalar_t* y, std::int64_t dim) {
-                         normalise_row(x, y, dim, eps);
-                       });
+    using W = Wide<scalar_t>;
+    inverse = at::empty({rows.size(0), rows.size(1), rows.size(2), 1},
+                        rows.options().dtype(c10::CppTypeToScalarType<W>::value));
+    W* factors = inverse.data_ptr<W>();
+    scalar_t* to = y.data_ptr<scalar_t>();
+    each_row<scalar_t>(rows, rows, [&](const scalar_t* x, const scalar_t*, std::int64_t row) {
+      factors[row] = normalise_row(x, to + row * dim, dim, eps);
+    });
   });
-  return as_before(out, x);
+  return {as_before(y, x), as_before(inverse, x)};
 }
 
-Tensor differentiate_rows(const Tensor& x, const Tensor& grad, double eps) {
-  const Tensor rows = as_rows(x.detach());
-  Tensor grads = grad.detach();
-  // The gradient's rows in the order of x's.
-  if (x.dim() == 4 && x.stride(3) == 1) {
-    if (grads.stride(3) != 1) grads = grads.contiguous();
-    if (x.stride(1) < x.stride(2)) grads = grads.transpose(1, 2);
-  } else {
-    grads = grads.contiguous().view(rows.sizes());
-  }
-  const Tensor out = at::empty(rows.sizes(), rows.options());
-  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, x.scalar_type(), "unit_backward", [&] {
-    each_row<scalar_t>(rows, grads, out,
-                       [&](const scalar_t* x, const scalar_t* dy, scalar_t* dx, std::int64_t dim) {
-                         differentiate_row(x, dy, dx, dim, eps);
-                       });
+Tensor differentiate_rows(const UnitForm& unit, const Tensor& grad, double eps) {
+  const Tensor y = as_rows(unit.value, unit.value), dy = as_rows(grad, unit.value);
+  const Tensor inverse =
+      (by_token(unit.value) ? unit.inverse.transpose(1, 2) : unit.inverse).contiguous();
+  const Tensor out = at::empty(y.sizes(), y.options());
+  const std::int64_t dim = y.size(3);
+  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, y.scalar_type(), "unit_backward", [&] {
+    const auto* factors = inverse.data_ptr<Wide<scalar_t>>();
+    scalar_t* to = out.data_ptr<scalar_t>();
+    each_row<scalar_t>(y, dy, [&](const scalar_t* y, const scalar_t* dy, std::int64_t row) {
+      differentiate_row(y, factors[row], dy, to + row * dim, dim, eps);
+    });
   });
-  return as_before(out, x);
+  return as_before(out, unit.value);
 }
 
 using torch::autograd::AutogradContext;
@@ -167,18 +257,20 @@ using torch::autograd::variable_list;
 
 struct UnitRows : public torch::autograd::Function<UnitRows> {
   static Tensor forward(AutogradContext* context, const Tensor& x, double eps) {
-    context->save_for_backward({x});
+    const UnitForm unit = unit_form(x, eps);
+    context->save_for_backward({x, unit.value, unit.inverse});
     context->saved_data["eps"] = eps;
-    return normalise_rows(x, eps);
+    return unit.value;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const Tensor x = context->get_saved_variables()[0];
+    const variable_list saved = context->get_saved_variables();
     const double eps = context->saved_data["eps"].toDouble();
     const Tensor& grad = gradients[0];
     // With gradients on, the caller asked for a graph of this backward pass.
-    return {at::GradMode::is_enabled() ? differentiate_composed(x, grad, eps)
-                                       : differentiate_rows(x, grad, eps),
+    return {at::GradMode::is_enabled()
+                ? composed_unit_gradient(saved[0], grad, eps)
+                : differentiate_rows({saved[1].detach(), saved[2]}, grad.detach(), eps),
             Tensor()};
   }
 };
@@ -191,10 +283,39 @@ bool has_row_kernel(const Tensor& x) {
 
 }  // namespace
 
+Tensor composed_unit_gradient(const Tensor& x, const Tensor& grad, double eps) {
+  const Inverse inverse = inverse_norm(x, eps);
+  const Tensor y = x * inverse.value;
+  const Tensor along = (y * grad).sum(-1, true).masked_fill(inverse.above.logical_not(), 0);
+  return (grad - y * along) * inverse.value;
+}
+
+void unit_rows(const Tensor& x, double eps, const Tensor& y, const Tensor& inverse) {
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "unit_rows", [&] {
+    normalise_matrix(rows_of<scalar_t>(x), rows_of<scalar_t>(y), rows_of<scalar_t>(inverse),
+                     x.size(0), x.size(1), eps);
+  });
+}
+
+void unit_rows_again(const Tensor& x, const Tensor& inverse, const Tensor& y) {
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "unit_rows_again", [&] {
+    scale_matrix(rows_of<scalar_t>(x), rows_of<scalar_t>(inverse), rows_of<scalar_t>(y), x.size(0),
+                 x.size(1));
+  });
+}
+
+void differentiate_unit_rows(const Tensor& y, const Tensor& inverse, double eps,
+                             const Tensor& grad) {
+  AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "unit_rows_backward", [&] {
+    differentiate_matrix(rows_of<scalar_t>(y), rows_of<scalar_t>(inverse), rows_of<scalar_t>(grad),
+                         y.size(0), y.size(1), eps);
+  });
+}
+
 Tensor unit(const Tensor& x, double eps) {
   if (!has_row_kernel(x)) return x * inverse_norm(x, eps).value;
   if (at::GradMode::is_enabled() && x.requires_grad()) return UnitRows::apply(x, eps);
-  return normalise_rows(x, eps);
+  return unit_form(x, eps).value;
 }
 
 }  // namespace attnlab

@@ -4,7 +4,8 @@
 //
 // Against standard attention: keys have unit length and the factor 1/√D is gone. A key cannot win
 // by its norm; each query's norm still sets how sharp its own weights are.
-// Source: QUEST, ICLR 2026, algorithm A1. Cost: as standard attention, and one pass over the keys.
+// Source: QUEST, ICLR 2026, algorithm A1. Cost: as standard attention; the keys' norms are taken
+// while they are in cache.
 #include "framework/nn/dot_product_attention.h"
 #include "framework/plugin.h"
 
@@ -22,13 +23,7 @@ struct QuestOptions {
 class Quest final : public DotProductAttention {
  public:
   Quest(const QuestOptions& options, const AttentionShape& shape)
-      : DotProductAttention(shape, {.scale = 1.0}), eps_(options.eps) {}
-
- protected:
-  Tensor map_keys(const Tensor& keys, AttentionContext&) const override { return unit(keys, eps_); }
-
- private:
-  double eps_;
+      : DotProductAttention(shape, {.scale = 1.0, .unit_keys = options.eps}) {}
 };
 
 ATTNLAB_PLUGIN(attention, Quest, QuestOptions,

@@ -28,11 +28,15 @@ AttentionShape shape_of(const AttentionInput& in) {
   return shape;
 }
 
-/// Softmax attention; its own kernel answers with a constant, so that its use shows.
+/// Softmax attention, as a normaliser of its own where it has a kernel; that one answers with a
+/// constant, so that its use shows.
 class Counting final : public DotProductAttention {
  public:
   Counting(const AttentionInput& in, bool own)
-      : DotProductAttention(shape_of(in), {.scale = 0.5}), own_(own) {}
+      : DotProductAttention(
+            shape_of(in),
+            {.scale = 0.5, .normaliser = own ? Normaliser::custom : Normaliser::softmax}),
+        own_(own) {}
 
  protected:
   Tensor own_kernel(const Tensor& queries, const Tensor&, const AttentionInput& in,
@@ -93,10 +97,70 @@ TEST(AttentionKernel, EachIsDifferentiableTwice) {
   }
 }
 
+/// Softmax attention whose keys come to unit length.
+Tensor attended_by_unit_keys(const AttentionInput& in, double eps) {
+  class UnitKeyed final : public DotProductAttention {
+   public:
+    UnitKeyed(const AttentionInput& in, double eps)
+        : DotProductAttention(shape_of(in), {.scale = 0.5, .unit_keys = eps}) {}
+  } attention(in, eps);
+  AttentionContext context;
+  return attention.forward(in, context);
+}
+
+TEST(AttentionKernel, EachBringsKeysToUnitLength) {
+  at::manual_seed(3);
+  const double eps = 0.5;  // some keys lie below it, one is zero
+  AttentionInput in = random_input(2, 3, 4, 5, 3, 3);
+  in.keys.select(2, 1).mul_(0.1);
+  in.keys.select(2, 2).zero_();
+  in.visible.causal = true;
+  const Tensor expected = naive_attention(in, {.scale = 0.5, .unit_keys = true, .eps = eps});
+  const auto f = [&](const std::vector<Tensor>& x) {
+    AttentionInput changed = in;
+    changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
+    return attended_by_unit_keys(changed, eps);
+  };
+  for (const AttentionKernel kernel :
+       {AttentionKernel::explicit_form, AttentionKernel::fused, AttentionKernel::headwise}) {
+    if (!serves(kernel, in)) continue;
+    const KernelChoice chosen(kernel);
+    EXPECT_LT(largest_difference(attended_by_unit_keys(in, eps), expected), 1e-10);
+    EXPECT_LT(gradient_error(f, {in.queries, in.keys, in.values}), 1e-7) << name_of(kernel);
+    EXPECT_LT(second_gradient_error(f, {in.queries, in.keys, in.values}), 1e-6) << name_of(kernel);
+  }
+}
+
+TEST(AttentionKernel, HeadwiseTakesLongSequencesInBlocks) {
+  at::manual_seed(4);
+  // 4 MB of logits a head: several blocks of queries, and a last one that is shorter.
+  AttentionInput in = random_input(1, 2, 701, 731, 4, 3);
+  in.visible.pairs = at::rand({701, 731}) < 0.7;
+  in.visible.pairs.select(0, 700).zero_();
+  std::vector<Tensor> results[2];
+  for (const AttentionKernel kernel : {AttentionKernel::explicit_form, AttentionKernel::headwise}) {
+    const KernelChoice chosen(kernel);
+    AttentionInput leaves = in;
+    for (Tensor* x : {&leaves.queries, &leaves.keys, &leaves.values}) {
+      *x = x->detach().clone().requires_grad_();
+    }
+    const Tensor y = attended_by_unit_keys(leaves, 1e-12);
+    std::vector<Tensor>& result = results[kernel == AttentionKernel::headwise ? 1 : 0];
+    result = torch::autograd::grad({(y * testing::probe_like(y)).sum()},
+                                   {leaves.queries, leaves.keys, leaves.values});
+    result.push_back(y);
+    result.push_back(attended_by_unit_keys(in, 1e-12));  // without gradients
+  }
+  ASSERT_EQ(results[0].size(), results[1].size());
+  for (std::size_t i = 0; i < results[0].size(); ++i) {
+    EXPECT_LT(largest_difference(results[0][i], results[1][i]), 1e-12) << i;
+  }
+}
+
 TEST(AttentionKernel, AMechanismsOwnComesFirst) {
   const AttentionInput in = random_input(1, 2, 3, 4, 3, 2);
   EXPECT_EQ(largest_difference(attended(in, true), at::full_like(attended(in), 7)), 0);
-  const KernelChoice chosen(AttentionKernel::headwise);
+  const KernelChoice chosen(AttentionKernel::explicit_form);
   EXPECT_LT(largest_difference(attended(in, true), naive_attention(in, {.scale = 0.5})), 1e-10);
 }
 
