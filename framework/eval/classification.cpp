@@ -82,4 +82,24 @@ Metrics ClassificationMeter::result() const {
   return metrics;
 }
 
+ClassificationTask::ClassificationTask(const ClassificationOptions& options, const TaskSetup& setup)
+    : label_smoothing_(options.label_smoothing), classes_(setup.data.classes) {
+  if (label_smoothing_ >= 1) {
+    throw OptionError("label_smoothing", "must be below 1: at 1 the labels no longer matter");
+  }
+  if (classes_ < 1) {
+    throw DataError("dataset '" + setup.data.name +
+                    "' has no classes; a classification task needs some");
+  }
+}
+
+Tensor ClassificationTask::loss(const NamedTensors& outputs, const Batch& batch) const {
+  const Tensor& logits = outputs.at("logits");
+  if (logits.dim() == 2 && logits.size(1) != classes_) {
+    throw ShapeError("logits: the dataset has " + std::to_string(classes_) +
+                     " classes, the model gives " + describe(logits));
+  }
+  return classification_loss(logits, batch.fields.at("class"), label_smoothing_);
+}
+
 }  // namespace attnlab

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "framework/core/options.h"
 #include "framework/eval/task.h"
 
 namespace attnlab {
@@ -31,6 +32,35 @@ class ClassificationMeter final : public Meter {
  private:
   std::int64_t count_ = 0, top1_ = 0, top5_ = 0, classes_ = 0;
   double nll_ = 0;
+};
+
+struct ClassificationOptions {
+  double label_smoothing = 0.0;
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("label_smoothing", label_smoothing, range(0, 1),
+      "share of the target spread over all classes; below 1");
+  }
+};
+
+/// What the classification tasks of all domains are: the loss and the metrics above, judged by
+/// accuracy.
+class ClassificationTask : public Task {
+ public:
+  /// @throws OptionError for a smoothing that leaves nothing of the labels; DataError for a dataset
+  ///         without classes.
+  ClassificationTask(const ClassificationOptions& options, const TaskSetup& setup);
+
+  /// Reads the output "logits" [B, K] and the field "class" [B]. @throws ShapeError where K is not
+  /// the dataset's number of classes.
+  Tensor loss(const NamedTensors& outputs, const Batch& batch) const override;
+  std::unique_ptr<Meter> meter() const override { return std::make_unique<ClassificationMeter>(); }
+  Headline headline() const override { return {"accuracy", true}; }
+
+ private:
+  double label_smoothing_;
+  std::int64_t classes_;
 };
 
 }  // namespace attnlab

@@ -25,4 +25,6 @@ Metrics Task::evaluate(const std::string& protocol, Model& model,
   return meter->result();
 }
 
+Metrics Task::conclude(const std::function<Metrics()>&, const Metrics&) const { return {}; }
+
 }  // namespace attnlab

@@ -55,6 +55,12 @@ class Task {
   /// @throws ConfigError for a protocol that is not among `protocols()`.
   virtual Metrics evaluate(const std::string& protocol, Model& model,
                            const BatchSource& batches) const;
+  /// Metrics of a finished run that follow from others, e.g. which kind of solution it found. They
+  /// are added to those of the test split. By default none.
+  /// @param training  evaluates the training split, "clean" and without augmentation; not called,
+  ///                  it costs nothing
+  /// @param test      the run's metrics on the test split
+  virtual Metrics conclude(const std::function<Metrics()>& training, const Metrics& test) const;
 };
 
 }  // namespace attnlab

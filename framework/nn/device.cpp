@@ -5,16 +5,20 @@
 #include <malloc.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <thread>
 
 namespace attnlab {
 
 std::int64_t available_cores() {
+  std::int64_t cores = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  return std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
+  const char* wanted = std::getenv("OMP_NUM_THREADS");
+  const std::int64_t most = wanted == nullptr ? 0 : std::strtoll(wanted, nullptr, 10);
+  return most > 0 ? std::min(most, cores) : cores;
 }
 
 void use_threads(std::int64_t threads) {

@@ -8,7 +8,7 @@
 
 namespace attnlab {
 
-/// Cores that this process may use (its affinity, not the machine's count).
+/// Cores that this process may use: its affinity, not more than OMP_NUM_THREADS says.
 std::int64_t available_cores();
 
 /// Sets LibTorch's threads; 0 means all available cores. (Some builds of LibTorch start with one.)

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "framework/nn/dropout.h"
+
 namespace attnlab {
 
 void fill_truncated_normal(Tensor& tensor, double std, double low, double high) {
@@ -27,6 +29,19 @@ Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias) {
 }
 
 Tensor Linear::forward(const Tensor& x) const { return at::linear(x, weight, bias); }
+
+void start_uniform(Linear& linear) {
+  const at::NoGradGuard no_gradients;
+  const double bound = 1 / std::sqrt(static_cast<double>(linear.weight.size(1)));
+  linear.weight.uniform_(-bound, bound);
+  if (linear.bias.defined()) linear.bias.uniform_(-bound, bound);
+}
+
+void start_uniform(const torch::nn::Module& block) {
+  for (const auto& child : block.children()) {
+    if (auto* linear = child->as<Linear>()) start_uniform(*linear);
+  }
+}
 
 LayerNorm::LayerNorm(std::int64_t dim, double eps) : eps_(eps) {
   weight = register_parameter("weight", at::ones({dim}));
@@ -122,7 +137,7 @@ Tensor MultiHeadAttention::attend(AttentionInput& input, AttentionContext& conte
   const Tensor heads = attention_->forward(input, context).transpose(1, 2);
   const Tensor merged = heads.reshape({heads.size(0), heads.size(1), heads_ * value_dim_});
   const Tensor y = output_->forward(merged);
-  return is_training() && dropout_ > 0 ? at::dropout(y, dropout_, true) : y;
+  return is_training() && dropout_ > 0 ? dropout(y, dropout_) : y;
 }
 
 Mlp::Mlp(std::int64_t dim, std::int64_t hidden, double dropout)
@@ -132,7 +147,7 @@ Mlp::Mlp(std::int64_t dim, std::int64_t hidden, double dropout)
 
 Tensor Mlp::forward(const Tensor& x) const {
   const auto drop = [this](const Tensor& y) {
-    return is_training() && dropout_ > 0 ? at::dropout(y, dropout_, true) : y;
+    return is_training() && dropout_ > 0 ? dropout(y, dropout_) : y;
   };
   return drop(out_->forward(drop(at::gelu(in_->forward(x)))));
 }

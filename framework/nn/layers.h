@@ -27,6 +27,12 @@ class Linear : public torch::nn::Module {
   Tensor bias;  ///< undefined without bias
 };
 
+/// Starts a map as PyTorch does: uniform in +-1/sqrt(in), weight and bias.
+void start_uniform(Linear& linear);
+/// The same for every Linear among a module's own children: the maps of a block, not those of the
+/// attention in it.
+void start_uniform(const torch::nn::Module& block);
+
 /// Layer normalisation over the last dimension, with weight 1 and bias 0 at the start.
 class LayerNorm : public torch::nn::Module {
  public:

@@ -16,11 +16,11 @@ namespace {
 /// Elements that one thread takes at a time: its four arrays of floats fit into a cache of 512 KiB.
 constexpr std::int64_t kChunk = 16384;
 
-/// The numbers of one step, in the precision of the update.
+/// The numbers of one step: p <- p - step_size m / (square_root sqrt(v) + epsilon).
+template <class T>
 struct StepNumbers {
-  float factor, beta1, beta2, rest1, rest2, epsilon;
-  float step_size;    ///< lr / (1 - b1^t)
-  float square_root;  ///< 1 / sqrt(1 - b2^t)
+  T factor, beta1, beta2, rest1, rest2;
+  T step_size, square_root, epsilon;
 };
 
 /// A piece of a float32 parameter.
@@ -40,7 +40,7 @@ struct Chunk {
 ATTNLAB_VECTOR_CLONES
 void update_chunk(float* __restrict__ parameter, const float* __restrict__ gradient,
                   float* __restrict__ average, float* __restrict__ square, std::int64_t count,
-                  float keep, const StepNumbers n) {
+                  float keep, const StepNumbers<float> n) {
   for (std::int64_t i = 0; i < count; ++i) {
     const float g = gradient[i] * n.factor;
     const float m = average[i] * n.beta1 + g * n.rest1;
@@ -83,7 +83,7 @@ void in_parallel(std::size_t count, const Work& work) {
                    });
 }
 
-void check(const AdamWSettings& s) {
+void check(const OptimizerSettings& s) {
   std::vector<std::string> problems;
   const auto need = [&](const char* name, double value, bool good, const char* what) {
     if (!good) problems.push_back(std::string(name) + ": " + shortest(value) + " is not " + what);
@@ -95,6 +95,41 @@ void check(const AdamWSettings& s) {
   need("eps", s.epsilon, s.epsilon >= 0, "at least 0");
   need("weight_decay", s.weight_decay, s.weight_decay >= 0, "at least 0");
   if (!problems.empty()) throw ConfigError(problems);
+}
+
+/// Whether and how far RAdam trusts the second moment after t steps; 0: not yet.
+double rectification(double beta2, double t) {
+  const double limit = 2 / (1 - beta2) - 1, power = std::pow(beta2, t);
+  const double rho = limit - 2 * t * power / (1 - power);
+  if (rho <= 5) return 0;
+  return std::sqrt((rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho));
+}
+
+StepNumbers<double> numbers_of(const OptimizerSettings& s, double t, double factor) {
+  const double root = std::sqrt(1 - std::pow(s.beta2, t));
+  StepNumbers<double> n{.factor = factor,
+                        .beta1 = s.beta1,
+                        .beta2 = s.beta2,
+                        .rest1 = 1 - s.beta1,
+                        .rest2 = 1 - s.beta2,
+                        .step_size = s.learning_rate / (1 - std::pow(s.beta1, t)),
+                        .square_root = 1 / root,
+                        .epsilon = s.epsilon};
+  if (s.rule == UpdateRule::adamw) return n;
+  const double trust = rectification(s.beta2, t);
+  if (trust > 0) {
+    n.step_size *= trust;
+    n.epsilon /= root;  // torch adds it before it corrects the second moment's bias
+  } else {              // momentum alone: the divisor is 1
+    n.square_root = 0;
+    n.epsilon = 1;
+  }
+  return n;
+}
+
+StepNumbers<float> in_float(const StepNumbers<double>& n) {
+  return {float(n.factor), float(n.beta1),     float(n.beta2),       float(n.rest1),
+          float(n.rest2),  float(n.step_size), float(n.square_root), float(n.epsilon)};
 }
 
 /// Says what is wrong with an entry of a saved state, or nothing.
@@ -109,17 +144,17 @@ std::string misfit(const std::string& name, const Tensor* found, const Tensor& e
 
 }  // namespace
 
-AdamW::AdamW(std::vector<OptimizedParameter> parameters, const AdamWSettings& settings)
+Optimizer::Optimizer(std::vector<OptimizedParameter> parameters, const OptimizerSettings& settings)
     : settings_(settings) {
   check(settings);
   std::set<std::string> names;
   for (OptimizedParameter& given : parameters) {
     if (!given.parameter.defined() || !given.parameter.is_floating_point()) {
-      throw ShapeError("AdamW: parameter '" + given.name + "' is " + describe(given.parameter) +
+      throw ShapeError("optimiser: parameter '" + given.name + "' is " + describe(given.parameter) +
                        ", expected a floating-point tensor");
     }
     if (!names.insert(given.name).second) {
-      throw ShapeError("AdamW: two parameters are called '" + given.name + "'");
+      throw ShapeError("optimiser: two parameters are called '" + given.name + "'");
     }
     const Tensor data = given.parameter.detach();
     items_.push_back({std::move(given.name), given.parameter, at::zeros_like(data),
@@ -127,7 +162,7 @@ AdamW::AdamW(std::vector<OptimizedParameter> parameters, const AdamWSettings& se
   }
 }
 
-double AdamW::gradient_norm() const {
+double Optimizer::gradient_norm() const {
   const at::NoGradGuard no_gradients;
   struct Piece {
     const float* values;
@@ -156,19 +191,11 @@ double AdamW::gradient_norm() const {
   return std::sqrt(sum);
 }
 
-void AdamW::step(double factor) {
+void Optimizer::step(double factor) {
   const at::NoGradGuard no_gradients;
   ++steps_;
-  const AdamWSettings& s = settings_;
-  const auto t = static_cast<double>(steps_);
-  const StepNumbers numbers{.factor = float(factor),
-                            .beta1 = float(s.beta1),
-                            .beta2 = float(s.beta2),
-                            .rest1 = float(1 - s.beta1),
-                            .rest2 = float(1 - s.beta2),
-                            .epsilon = float(s.epsilon),
-                            .step_size = float(s.learning_rate / (1 - std::pow(s.beta1, t))),
-                            .square_root = float(1 / std::sqrt(1 - std::pow(s.beta2, t)))};
+  const OptimizerSettings& s = settings_;
+  const StepNumbers<float> numbers = in_float(numbers_of(s, static_cast<double>(steps_), factor));
   std::vector<Chunk> chunks;
   for (Item& item : items_) {
     const Tensor& gradient = item.parameter.grad();
@@ -195,22 +222,22 @@ void AdamW::step(double factor) {
   });
 }
 
-void AdamW::update(Item& item, const Tensor& gradient, double factor) {
-  const AdamWSettings& s = settings_;
-  const auto t = static_cast<double>(steps_);
+void Optimizer::update(Item& item, const Tensor& gradient, double factor) {
+  const OptimizerSettings& s = settings_;
+  const StepNumbers<double> n = numbers_of(s, static_cast<double>(steps_), factor);
   const Tensor g = (gradient.is_sparse() ? gradient.to_dense() : gradient) * factor;
   if (item.decays) item.parameter.mul_(1 - s.learning_rate * s.weight_decay);
-  item.average.mul_(s.beta1).add_(g, 1 - s.beta1);
-  item.square.mul_(s.beta2).addcmul_(g, g, 1 - s.beta2);
-  const Tensor scale = item.square.sqrt().div_(std::sqrt(1 - std::pow(s.beta2, t))).add_(s.epsilon);
-  item.parameter.addcdiv_(item.average, scale, -s.learning_rate / (1 - std::pow(s.beta1, t)));
+  item.average.mul_(n.beta1).add_(g, n.rest1);
+  item.square.mul_(n.beta2).addcmul_(g, g, n.rest2);
+  const Tensor scale = item.square.sqrt().mul_(n.square_root).add_(n.epsilon);
+  item.parameter.addcdiv_(item.average, scale, -n.step_size);
 }
 
-void AdamW::zero_grad() {
+void Optimizer::zero_grad() {
   for (Item& item : items_) item.parameter.mutable_grad() = Tensor();
 }
 
-NamedTensors AdamW::state() const {
+NamedTensors Optimizer::state() const {
   NamedTensors state;
   state.set("step", at::scalar_tensor(steps_, at::kLong));
   for (const Item& item : items_) {
@@ -220,7 +247,7 @@ NamedTensors AdamW::state() const {
   return state;
 }
 
-void AdamW::load_state(const NamedTensors& state) {
+void Optimizer::load_state(const NamedTensors& state) {
   const at::NoGradGuard no_gradients;
   const NamedTensors own = this->state();
   std::vector<std::string> problems;
@@ -239,6 +266,22 @@ void AdamW::load_state(const NamedTensors& state) {
     item.square.copy_(state.at("exp_avg_sq." + item.name));
   }
   steps_ = state.at("step").item<std::int64_t>();
+}
+
+Optimizer make_optimizer(const Model& model, const OptimizerOptions& options) {
+  std::vector<OptimizedParameter> parameters;
+  for (const auto& item : model.named_parameters()) {
+    if (!item.value().requires_grad()) continue;
+    parameters.push_back({item.key(), item.value(), model.decays(item.key(), item.value())});
+  }
+  OptimizerSettings settings;
+  settings.learning_rate = options.lr;
+  settings.beta1 = options.beta1;
+  settings.beta2 = options.beta2;
+  settings.epsilon = options.eps;
+  settings.weight_decay = options.weight_decay;
+  settings.rule = options.use == "radam" ? UpdateRule::radam : UpdateRule::adamw;
+  return {std::move(parameters), settings};
 }
 
 double clip_factor(double norm, double max_norm) {

@@ -1,10 +1,19 @@
-// AdamW: Adam with decoupled weight decay.
+// The optimisers: AdamW (Adam with decoupled weight decay) and RAdam (rectified Adam).
 //
 //   p <- (1 - lr wd) p                              where weight decay applies
-//   m <- b1 m + (1 - b1) g,   v <- b2 v + (1 - b2) g^2
-//   p <- p - lr / (1 - b1^t) * m / (sqrt(v / (1 - b2^t)) + eps),   g = factor * gradient
+//   m <- b1 m + (1 - b1) g,   v <- b2 v + (1 - b2) g^2,   g = factor * gradient
 //
-// Source: Loshchilov & Hutter, ICLR 2019 (arXiv:1711.05101); the numbers are torch's.
+//   AdamW:  p <- p - lr m' / (sqrt(v / (1 - b2^t)) + eps),                m' = m / (1 - b1^t)
+//
+//   RAdam:  p <- p - lr m' r sqrt(1 - b2^t) / (sqrt(v) + eps)             where rho > 5
+//           p <- p - lr m'                                                before
+//
+//           rho_inf = 2 / (1 - b2) - 1,   rho = rho_inf - 2 t b2^t / (1 - b2^t)
+//           r^2 = (rho - 4)(rho - 2) rho_inf / ((rho_inf - 4)(rho_inf - 2) rho)
+//
+// Source: Loshchilov & Hutter, ICLR 2019 (arXiv:1711.05101); Liu et al., ICLR 2020
+// (arXiv:1908.03265), whose weight decay is decoupled too. The numbers are torch's; torch's RAdam
+// adds its weight decay to the gradient unless told otherwise, which is the same without decay.
 // Cost: float32 parameters on the CPU are updated in one pass over parameter, gradient and both
 // moments, by all threads at once; others take some ten tensor operations each.
 #pragma once
@@ -13,15 +22,19 @@
 #include <string>
 #include <vector>
 
-#include "framework/nn/tensor.h"
+#include "framework/core/experiment.h"
+#include "framework/nn/model.h"
 
 namespace attnlab {
 
-struct AdamWSettings {
+enum class UpdateRule { adamw, radam };
+
+struct OptimizerSettings {
   double learning_rate = 1e-3;
   double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0.01;
+  UpdateRule rule = UpdateRule::adamw;
 };
 
 /// A parameter by its name in the model, and whether weight decay applies to it.
@@ -31,12 +44,12 @@ struct OptimizedParameter {
   bool decays = true;
 };
 
-class AdamW {
+class Optimizer {
  public:
   /// @param parameters  floating-point leaves; they share storage with the model's.
   /// @throws ConfigError for settings without meaning, ShapeError for a parameter that is not a
   ///         floating-point tensor, or a name that stands twice.
-  AdamW(std::vector<OptimizedParameter> parameters, const AdamWSettings& settings);
+  Optimizer(std::vector<OptimizedParameter> parameters, const OptimizerSettings& settings);
 
   /// L2 norm of all gradients together, summed in double; not finite when a gradient is not.
   double gradient_norm() const;
@@ -70,9 +83,12 @@ class AdamW {
   void update(Item& item, const Tensor& gradient, double factor);
 
   std::vector<Item> items_;
-  AdamWSettings settings_;
+  OptimizerSettings settings_;
   std::int64_t steps_ = 0;
 };
+
+/// The optimiser that a composition asks for, over all parameters of a model that take gradients.
+Optimizer make_optimizer(const Model& model, const OptimizerOptions& options);
 
 /// The factor that brings gradients of norm `norm` down to `max_norm`: min(1, max_norm / (norm +
 /// 1e-6)), as torch's clip_grad_norm_. 1 when max_norm is 0 (no clipping).

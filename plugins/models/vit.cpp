@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/nn/dropout.h"
 #include "framework/nn/layers.h"
 #include "framework/plugin.h"
 
@@ -174,7 +175,7 @@ class Vit final : public Model {
     Tensor x = patches_->forward(batch.fields.at("image").to(positions_.scalar_type()));
     if (class_token_.defined()) x = at::cat({class_token_.expand({x.size(0), 1, -1}), x}, 1);
     x = x + positions_;
-    if (is_training() && options_.dropout > 0) x = at::dropout(x, options_.dropout, true);
+    if (is_training() && options_.dropout > 0) x = dropout(x, options_.dropout);
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
     for (const auto& layer : layers_) {

@@ -9,50 +9,15 @@
 namespace attnlab {
 namespace {
 
-struct ImageClassificationOptions {
-  double label_smoothing = 0.0;
-
-  template <class Visitor>
-  constexpr void describe(Visitor& v) {
-    v("label_smoothing", label_smoothing, range(0, 1),
-      "share of the target spread over all classes; below 1");
-  }
-};
-
-class ImageClassification final : public Task {
+class ImageClassification final : public ClassificationTask {
  public:
-  ImageClassification(const ImageClassificationOptions& options, const TaskSetup& setup)
-      : label_smoothing_(options.label_smoothing), classes_(setup.data.classes) {
-    if (label_smoothing_ >= 1) {
-      throw OptionError("label_smoothing", "must be below 1: at 1 the labels no longer matter");
-    }
-    if (classes_ < 1) {
-      throw DataError("dataset '" + setup.data.name +
-                      "' has no classes; image_classification needs some");
-    }
-  }
-
-  Tensor loss(const NamedTensors& outputs, const Batch& batch) const override {
-    const Tensor& logits = outputs.at("logits");
-    if (logits.dim() == 2 && logits.size(1) != classes_) {
-      throw ShapeError("logits: the dataset has " + std::to_string(classes_) +
-                       " classes, the model gives " + describe(logits));
-    }
-    return classification_loss(logits, batch.fields.at("class"), label_smoothing_);
-  }
-
-  std::unique_ptr<Meter> meter() const override { return std::make_unique<ClassificationMeter>(); }
-
-  Headline headline() const override { return {"accuracy", true}; }
-
- private:
-  double label_smoothing_;
-  std::int64_t classes_;
+  ImageClassification(const ClassificationOptions& options, const TaskSetup& setup)
+      : ClassificationTask(options, setup) {}
 };
 
 }  // namespace
 
-ATTNLAB_PLUGIN(task, ImageClassification, ImageClassificationOptions,
+ATTNLAB_PLUGIN(task, ImageClassification, ClassificationOptions,
                {.id = "attnlab/image_classification",
                 .version = "1.0.0",
                 .summary = "one class an image: cross entropy, top-1, top-5, NLL",

@@ -53,7 +53,7 @@ class Program:
 
 
 def fail(message):
-    print(f"compare_vit_step: {message}", file=sys.stderr)
+    print(f"{os.path.basename(sys.argv[0])}: {message}", file=sys.stderr)
     sys.exit(2)
 
 
@@ -112,10 +112,10 @@ def print_table(rows):
         print(line)
 
 
-def too_slow(rows):
+def too_slow(rows, limits):
     """Those whose whole interval lies above the limit: slower by more than this run's noise."""
     return [row for row in rows
-            if row["name"] in LIMITS and row["paired_interval"][0] > LIMITS[row["name"]]]
+            if row["name"] in limits and row["paired_interval"][0] > limits[row["name"]]]
 
 
 def main():
@@ -152,7 +152,7 @@ def main():
                           "limits": LIMITS, "programs": rows}, indent=2))
     else:
         print_table(rows)
-    slow = too_slow(rows) if arguments.check else []
+    slow = too_slow(rows, LIMITS) if arguments.check else []
     for row in slow:
         print(f"{row['name']}: slower than its limit of {LIMITS[row['name']]}", file=sys.stderr)
     sys.exit(1 if slow else 0)

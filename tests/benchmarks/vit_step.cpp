@@ -81,7 +81,7 @@ class Step {
   }
 
   std::shared_ptr<attnlab::Model> model_;
-  attnlab::AdamW optimizer_;
+  attnlab::Optimizer optimizer_;
   attnlab::Batch batch_;
 };
 

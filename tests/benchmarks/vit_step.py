@@ -166,15 +166,15 @@ def serve(step):
         if words == ["quit"]:
             return
         if len(words) != 2 or words[0] != "steps" or not words[1].isdigit():
-            sys.exit(f"vit_step: expected 'steps N' or 'quit', not {line!r}")
+            sys.exit(f"expected 'steps N' or 'quit', not {line!r}")
         print(json.dumps([step() for _ in range(int(words[1]))]), flush=True)
 
 
 class Worker:
     """A process of this script with given settings, warmed up; None stands for one that failed."""
 
-    def __init__(self, settings, threads):
-        command = [sys.executable, os.path.abspath(__file__), "--threads", str(threads),
+    def __init__(self, script, settings, threads):
+        command = [sys.executable, script, "--threads", str(threads),
                    "--settings", json.dumps(settings)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True)
@@ -198,9 +198,9 @@ class Worker:
         self.process.stdout.close()
 
 
-def compare(best, challenger, threads):
+def compare(script, best, challenger, threads):
     """Ratios challenger to best, one a round, timed in turn; none where it does not work here."""
-    workers = [Worker(best, threads), Worker(challenger, threads)]
+    workers = [Worker(script, settings, threads) for settings in (best, challenger)]
     try:
         if any(worker.steps(2) is None for worker in workers):
             return []
@@ -211,22 +211,37 @@ def compare(best, challenger, threads):
             worker.close()
 
 
-def tune(threads):
+def tune(script, base, candidates, threads):
     """Keeps a change that is faster by 1 %, and in all rounds but one at most."""
-    best = dict(BASE)
-    for key, values in CANDIDATES:
+    best, name = dict(base), os.path.splitext(os.path.basename(script))[0]
+    for key, values in candidates:
         start = best
         for value in values:
             new = {**start[key], **value} if key == "env" else value
             challenger = {**start, key: new}
-            ratios = compare(best, challenger, threads)
+            ratios = compare(script, best, challenger, threads)
             better = bool(ratios) and statistics.median(ratios) < 0.99 and sorted(ratios)[-2] < 1
             text = f"{statistics.median(ratios):.3f} of the best so far" if ratios else "not here"
-            print(f"vit_step: {key}={json.dumps(value)}: {text}{', kept' if better else ''}",
+            print(f"{name}: {key}={json.dumps(value)}: {text}{', kept' if better else ''}",
                   file=sys.stderr, flush=True)
             best = challenger if better else best
-    print(f"vit_step: --settings '{json.dumps(best)}'", file=sys.stderr, flush=True)
+    print(f"{name}: --settings '{json.dumps(best)}'", file=sys.stderr, flush=True)
     return best
+
+
+def run(arguments, script, base, candidates, make):
+    """Tunes where no settings are given, and serves in a process with their environment."""
+    settings = ({**base, **json.loads(arguments.settings)} if arguments.settings
+                else tune(script, base, candidates, arguments.threads))
+    if arguments.tune_only:
+        print(json.dumps(settings))
+        return
+    wanted = {**settings["env"], "OMP_NUM_THREADS": str(arguments.threads)}
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        command = [sys.executable, script, "--threads", str(arguments.threads),
+                   "--settings", json.dumps(settings)]
+        os.execve(sys.executable, command, {**os.environ, **wanted})
+    serve(make(settings, arguments.threads))
 
 
 def main():
@@ -235,18 +250,7 @@ def main():
     parser.add_argument("--settings", help="JSON; skips tuning")
     parser.add_argument("--tune-only", action="store_true",
                         help="print the best settings as JSON and end")
-    arguments = parser.parse_args()
-    settings = ({**BASE, **json.loads(arguments.settings)} if arguments.settings
-                else tune(arguments.threads))
-    if arguments.tune_only:
-        print(json.dumps(settings))
-        return
-    wanted = {**settings["env"], "OMP_NUM_THREADS": str(arguments.threads)}
-    if any(os.environ.get(name) != value for name, value in wanted.items()):
-        command = [sys.executable, os.path.abspath(__file__), "--threads", str(arguments.threads),
-                   "--settings", json.dumps(settings)]
-        os.execve(sys.executable, command, {**os.environ, **wanted})
-    serve(make_step(settings, arguments.threads))
+    run(parser.parse_args(), os.path.abspath(__file__), BASE, CANDIDATES, make_step)
 
 
 if __name__ == "__main__":

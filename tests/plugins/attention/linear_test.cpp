@@ -1,6 +1,7 @@
 // Linear attention: φ(Q)(φ(K)ᵀ V) over its row sums, φ = elu + 1.
 #include <gtest/gtest.h>
 
+#include "framework/nn/dropout.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/kernel_choice.h"
 #include "tests/support/naive_weights.h"
@@ -160,7 +161,7 @@ TEST(LinearAttention, DropoutDropsWeightsOfTheQuadraticForm) {
   at::manual_seed(7);
   const Tensor y = attention->forward(in, context);
   at::manual_seed(7);
-  const Tensor kept = at::dropout(trace.layers[0].weights, 0.5, true);
+  const Tensor kept = dropout(trace.layers[0].weights, 0.5);
   EXPECT_LT(largest_difference(y, at::matmul(kept, in.values)), 1e-12);
   attention->eval();
   EXPECT_LT(largest_difference(attention->forward(in, context), naive(in)), 1e-10);

@@ -16,7 +16,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
 
-const AdamWSettings kSettings{
+const OptimizerSettings kSettings{
     .learning_rate = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.1};
 
 /// Numbers without pattern, the same on every machine.
@@ -38,7 +38,7 @@ Tensor leaf(Tensor values) { return values.clone().set_requires_grad(true); }
 struct NaiveAdamW {
   double p, m = 0, v = 0;
 
-  void step(double gradient, double t, bool decays, const AdamWSettings& s) {
+  void step(double gradient, double t, bool decays, const OptimizerSettings& s) {
     if (decays) p -= s.learning_rate * s.weight_decay * p;
     m = s.beta1 * m + (1 - s.beta1) * gradient;
     v = s.beta2 * v + (1 - s.beta2) * gradient * gradient;
@@ -51,7 +51,7 @@ struct NaiveAdamW {
 /// Runs both for some steps. @returns the largest difference between the parameters.
 double difference_from_definition(const Tensor& start, bool decays, double factor) {
   const Tensor parameter = leaf(start);
-  AdamW optimizer({{"w", parameter, decays}}, kSettings);
+  Optimizer optimizer({{"w", parameter, decays}}, kSettings);
   std::vector<NaiveAdamW> naive;
   const Tensor flat = start.to(at::kDouble).reshape({-1}).contiguous();
   for (std::int64_t i = 0; i < flat.numel(); ++i) {
@@ -120,7 +120,7 @@ TEST(AdamW, AgreesWithTorch) {
           {decayed, std::make_unique<torch::optim::AdamWOptions>(options(0.1))},
           {exempt, std::make_unique<torch::optim::AdamWOptions>(options(0.0))}},
       options(0.1));
-  AdamW optimizer(ours, kSettings);
+  Optimizer optimizer(ours, kSettings);
   for (std::uint64_t step = 0; step < 20; ++step) {
     const double rate = 0.01 / double(step + 1);
     for (std::size_t i = 0; i < theirs.size(); ++i) {
@@ -143,7 +143,7 @@ TEST(AdamW, GivesTheSameNumbersForAnyNumberOfThreads) {
   const auto result = [](int threads) {
     at::set_num_threads(threads);
     const Tensor parameter = leaf(noise({100003}, 5));
-    AdamW optimizer({{"w", parameter}}, kSettings);
+    Optimizer optimizer({{"w", parameter}}, kSettings);
     parameter.mutable_grad() = noise({100003}, 6);
     optimizer.step(clip_factor(optimizer.gradient_norm(), 1.0));
     return parameter.detach();
@@ -168,7 +168,7 @@ TEST(AdamW, MeasuresTheNormOfAllGradientsTogether) {
     }
   }
   parameters.push_back({"unused", leaf(at::zeros({3}))});
-  EXPECT_NEAR(AdamW(parameters, kSettings).gradient_norm() / std::sqrt(sum), 1, 1e-6);
+  EXPECT_NEAR(Optimizer(parameters, kSettings).gradient_norm() / std::sqrt(sum), 1, 1e-6);
 }
 
 TEST(AdamW, DoesNotHideGradientsThatAreNotFinite) {
@@ -176,14 +176,14 @@ TEST(AdamW, DoesNotHideGradientsThatAreNotFinite) {
     const Tensor parameter = leaf(noise({1000}, 11));
     parameter.mutable_grad() = noise({1000}, 12);
     parameter.grad()[777] = bad;
-    EXPECT_FALSE(std::isfinite(AdamW({{"w", parameter}}, kSettings).gradient_norm()));
+    EXPECT_FALSE(std::isfinite(Optimizer({{"w", parameter}}, kSettings).gradient_norm()));
   }
 }
 
 TEST(AdamW, LeavesParametersWithoutGradientAlone) {
   const Tensor used = leaf(noise({5}, 13)), unused = leaf(noise({5}, 14));
   const Tensor before = unused.detach().clone(), used_before = used.detach().clone();
-  AdamW optimizer({{"used", used}, {"unused", unused}}, kSettings);
+  Optimizer optimizer({{"used", used}, {"unused", unused}}, kSettings);
   used.mutable_grad() = noise({5}, 15);
   optimizer.step();
   EXPECT_TRUE(unused.equal(before));
@@ -192,7 +192,7 @@ TEST(AdamW, LeavesParametersWithoutGradientAlone) {
 
 TEST(AdamW, ForgetsGradients) {
   const Tensor parameter = leaf(noise({5}, 16));
-  AdamW optimizer({{"w", parameter}}, kSettings);
+  Optimizer optimizer({{"w", parameter}}, kSettings);
   parameter.sum().backward();
   EXPECT_TRUE(parameter.grad().defined());
   optimizer.zero_grad();
@@ -204,12 +204,12 @@ TEST(AdamW, TellsAutogradThatItChangedAParameter) {
   const Tensor parameter = leaf(noise({5}, 17));
   const Tensor loss = (parameter * parameter).sum();
   parameter.mutable_grad() = noise({5}, 18);
-  AdamW({{"w", parameter}}, kSettings).step();
+  Optimizer({{"w", parameter}}, kSettings).step();
   EXPECT_THROW(loss.backward(), c10::Error);
 }
 
 TEST(AdamW, ContinuesExactlyFromASavedState) {
-  const auto train = [](AdamW& optimizer, const Tensor& parameter, std::uint64_t from,
+  const auto train = [](Optimizer& optimizer, const Tensor& parameter, std::uint64_t from,
                         std::uint64_t to) {
     for (std::uint64_t step = from; step < to; ++step) {
       parameter.mutable_grad() = noise({300}, 200 + step);
@@ -217,14 +217,14 @@ TEST(AdamW, ContinuesExactlyFromASavedState) {
     }
   };
   const Tensor through = leaf(noise({300}, 19));
-  AdamW reference({{"w", through}}, kSettings);
+  Optimizer reference({{"w", through}}, kSettings);
   train(reference, through, 0, 5);
   NamedTensors state;
   for (const auto& [name, tensor] : reference.state()) state.set(name, tensor.clone());
   const Tensor resumed = leaf(through.detach());
   train(reference, through, 5, 10);
 
-  AdamW second({{"w", resumed}}, kSettings);
+  Optimizer second({{"w", resumed}}, kSettings);
   second.load_state(state);
   EXPECT_EQ(second.steps(), 5);
   train(second, resumed, 5, 10);
@@ -233,7 +233,7 @@ TEST(AdamW, ContinuesExactlyFromASavedState) {
 
 TEST(AdamW, RefusesAStateThatDoesNotFitAndNamesEveryEntry) {
   const Tensor parameter = leaf(noise({4}, 20));
-  AdamW optimizer({{"w", parameter}}, kSettings);
+  Optimizer optimizer({{"w", parameter}}, kSettings);
   parameter.mutable_grad() = noise({4}, 21);
   optimizer.step();
   const Tensor before = optimizer.state().at("exp_avg.w").clone();
@@ -250,12 +250,12 @@ TEST(AdamW, RefusesAStateThatDoesNotFitAndNamesEveryEntry) {
 }
 
 TEST(AdamW, RefusesWhatItCannotTrain) {
-  EXPECT_THROW(AdamW({{"w", at::zeros({2}, at::kLong)}}, kSettings), ShapeError);
-  EXPECT_THROW(AdamW({{"w", Tensor()}}, kSettings), ShapeError);
-  EXPECT_THROW(AdamW({{"w", leaf(at::zeros({2}))}, {"w", leaf(at::zeros({2}))}}, kSettings),
+  EXPECT_THROW(Optimizer({{"w", at::zeros({2}, at::kLong)}}, kSettings), ShapeError);
+  EXPECT_THROW(Optimizer({{"w", Tensor()}}, kSettings), ShapeError);
+  EXPECT_THROW(Optimizer({{"w", leaf(at::zeros({2}))}, {"w", leaf(at::zeros({2}))}}, kSettings),
                ShapeError);
   EXPECT_THAT(message_of<ConfigError>([] {
-                AdamW({}, {.learning_rate = -1, .beta1 = 1, .beta2 = 2, .weight_decay = NAN});
+                Optimizer({}, {.learning_rate = -1, .beta1 = 1, .beta2 = 2, .weight_decay = NAN});
               }),
               AllOf(HasSubstr("lr: -1"), HasSubstr("beta1: 1"), HasSubstr("beta2: 2"),
                     HasSubstr("weight_decay: .nan")));
