@@ -36,8 +36,8 @@ Arguments parse_arguments(const Words& words, Usage& usage) {
   }
   const Words given = parsed.has("words") ? parsed.options["words"].as<Words>() : Words{};
   for (const std::string& word : given) {
-    const bool is_override = usage.takes_overrides && word.find('=') != std::string::npos;
-    (is_override ? parsed.overrides : parsed.words).push_back(word);
+    const bool changes = usage.takes_overrides && is_override(word);
+    (changes ? parsed.overrides : parsed.words).push_back(word);
   }
   if (parsed.words.size() < usage.fewest_words || parsed.words.size() > usage.most_words) {
     const bool few = parsed.words.size() < usage.fewest_words;
@@ -45,6 +45,11 @@ Arguments parse_arguments(const Words& words, Usage& usage) {
                       "\nusage: " + usage.synopsis);
   }
   return parsed;
+}
+
+bool is_override(const std::string& word) {
+  const std::size_t sign = word.find_first_of("=/");
+  return sign != std::string::npos && word[sign] == '=';
 }
 
 Node options_from(const Words& overrides, const std::string& source) {

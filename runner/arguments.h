@@ -40,6 +40,10 @@ struct Usage {
   bool takes_overrides = false;
 };
 
+/// Whether a word changes a value: "train.epochs=3", "seeds+=[7]". A folder may have '=' in its
+/// name too ("runs/vit,lr=0.001"); a key has no slash.
+bool is_override(const std::string& word);
+
 /// Thrown by `parse_arguments` instead of parsing when the last word is `kAskUsage`: so completion
 /// learns the options of every command from the command itself.
 struct UsageAsked {

@@ -12,9 +12,13 @@ int config_command(const Words& words);
 int config_diff_command(const Words& words);
 int completion_command(const Words& words);
 int suite_command(const Words& words);
+int sweep_command(const Words& words);
+int status_command(const Words& words);
 int compare_command(const Words& words);
+int report_command(const Words& words);
 int attention_command(const Words& words);
 int plugin_command(const Words& words);
+int slurm_task_command(const Words& words);
 
 /// What `attnlab --help` prints: a line for each command, "  attnlab NAME ARGUMENTS   what it
 /// does".

@@ -4,6 +4,7 @@
 #include "framework/core/comparison.h"
 #include "framework/core/text.h"
 #include "runner/commands.h"
+#include "runner/compare_options.h"
 
 namespace attnlab {
 namespace {
@@ -19,37 +20,12 @@ void declare(Usage& usage) {
       "the attention, that is shown and the exit code is 2. Then means with intervals, tests\n"
       "paired by seed, effect sizes, and, of two experiments on, ranks. Defaults are those of the\n"
       "suite's `compare:` section. Reads files only: needs no LibTorch.";
-  const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
-  usage.options.add_options()("baseline", text("LABEL"),
-                              "attention to compare with; default: the suite's, else standard")(
-      "metric", text("NAME"), "default: accuracy")("test", text("NAME"),
-                                                   "wilcoxon (default), t or permutation")(
-      "correct", text("NAME"), "holm (default) or none")("level", text("P"),
-                                                         "significance level; default: 0.05")(
-      "better", text("WHICH"), "higher or lower; default: by the metric's name")(
-      "format", text("STYLE"), "text (default), md or json")("json", "the same as --format json")(
+  add_compare_options(usage);
+  usage.options.add_options()("format", po::value<std::string>()->value_name("text|md|json"),
+                              "text (default), md or json")("json", "the same as --format json")(
       "allow-differences", "compare runs that differ in more than the attention, and say so");
   usage.fewest_words = 1;
   usage.most_words = 100000;
-}
-
-/// The suites' `compare:` sections, where they agree, with the command line's options over them.
-Node section_of(const RunCollection& collection, const Arguments& arguments) {
-  Node section = Node::map();
-  for (const SuiteRecord& suite : collection.suites) {
-    if (suite.compare.is_null()) continue;
-    if (!section.entries().empty() && to_flow(section) != to_flow(suite.compare)) {
-      throw ConfigError("the suites " + collection.suites.front().folder + " and " + suite.folder +
-                        " compare in different ways; compare one at a time");
-    }
-    section = suite.compare;
-  }
-  for (const char* key : {"metric", "test", "correct", "level", "better"}) {
-    if (!arguments.has(key)) continue;
-    const Place place{std::string("--") + key, 0, 0};
-    section.set(key, Node::scalar(arguments.text(key, ""), place));
-  }
-  return section;
 }
 
 std::string format_of(const Arguments& arguments) {
@@ -76,7 +52,7 @@ int compare_command(const Words& words) {
   if (arguments.help) return kDone;
   const std::string format = format_of(arguments);
   const RunCollection collection = find_runs(arguments.words);
-  const CompareOptions options = compare_options(section_of(collection, arguments));
+  const CompareOptions options = compare_options(compare_section(collection, arguments));
   const Catalogue catalogue = Catalogue::of_this_program();
   const Comparison comparison =
       compare_runs(collection, options, arguments.text("baseline", ""), &catalogue);

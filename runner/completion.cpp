@@ -263,7 +263,7 @@ Given given_before(const Words& words, const Usage& usage) {
     if (word.rfind('-', 0) == 0) {
       const auto* option = option_named(usage, word);
       if (option != nullptr && !value_name(*option).empty()) given.waiting = option;
-    } else if (usage.takes_overrides && word.find('=') != std::string::npos) {
+    } else if (usage.takes_overrides && is_override(word)) {
       given.overrides.push_back(word);
     } else {
       given.words.push_back(word);

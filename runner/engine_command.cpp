@@ -1,6 +1,8 @@
 // Hands a subcommand to the engine library, which brings LibTorch with it.
 #include <dlfcn.h>
 
+#include <map>
+
 #include "framework/core/discovery.h"
 #include "runner/commands.h"
 #include "runner/usages.h"
@@ -10,9 +12,11 @@ namespace {
 
 /// Answers completion's question without the engine, where the usage is known here.
 void answer_usage(const std::string& command, const Words& words) {
-  if (words != Words{kAskUsage}) return;
-  if (command != "run" && command != "eval") return;
-  Usage usage = command == "run" ? run_usage() : eval_usage();
+  static const std::map<std::string, Usage (*)()> usages = {
+      {"run", run_usage}, {"eval", eval_usage}, {"probe", probe_usage}, {"match", match_usage}};
+  const auto known = usages.find(command);
+  if (words != Words{kAskUsage} || known == usages.end()) return;
+  Usage usage = known->second();
   parse_arguments(words, usage);
 }
 

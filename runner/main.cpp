@@ -22,7 +22,10 @@ constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across do
   attnlab config schema [KIND]                  a JSON Schema of experiments, for editors
   attnlab run EXPERIMENT [key=value ...]        train and evaluate
   attnlab suite SUITE [key=value ...]           run a comparison and print its table
+  attnlab sweep EXPERIMENT [key=a,b ...]        run an experiment over a grid of values
+  attnlab status DIR                            where the runs of a suite or sweep stand
   attnlab compare DIR...                        do attentions differ: means, paired tests, ranks
+  attnlab report DIR...                         a page, a paper's table or records of runs
   attnlab eval RUN_DIR                          evaluate a run's checkpoint again
   attnlab bench attention [ID ...]              time and memory, as ratios to standard attention
   attnlab attention apply --use ID ...          compute one attention on the tensors of a file
@@ -46,11 +49,17 @@ int dispatch(const std::string& command, const Words& rest) {
       {"config", config_command},
       {"completion", completion_command},
       {"suite", suite_command},
+      {"sweep", sweep_command},
+      {"status", status_command},
       {"compare", compare_command},
+      {"report", report_command},
       {"attention", attention_command},
       {"plugin", plugin_command},
+      {"slurm-task", slurm_task_command},
       {"run", [](const Words& words) { return engine_command("run", words); }},
       {"eval", [](const Words& words) { return engine_command("eval", words); }},
+      {"probe", [](const Words& words) { return engine_command("probe", words); }},
+      {"match", [](const Words& words) { return engine_command("match", words); }},
       {"bench", [](const Words& words) { return engine_command("bench", words); }},
   };
   const auto found = commands.find(command);

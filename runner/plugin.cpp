@@ -105,7 +105,7 @@ Report run_one(const std::string& check, const Job& job) {
     reported = true;
   };
   const auto start = std::chrono::steady_clock::now();
-  const ProcessResult result = run_self(words, log, on_line, job.time_limit);
+  const ProcessResult result = run_self(words, log, on_line, {.time_limit = job.time_limit});
   if (reported && result.ok()) return report;
   // A result that is followed by a crash is none: something is wrong with how the plugin ends.
   report.outcome = "failed";

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,10 +44,10 @@ void hand_on(int signal) {
   }
 }
 
-/// A place among `children` while a process runs.
+/// A place among `children` while a process runs, and among those of its switch.
 class Registered {
  public:
-  explicit Registered(pid_t pid) {
+  Registered(pid_t pid, StopSwitch* stop) : pid_(pid), stop_(stop) {
     for (std::atomic<pid_t>& child : children) {
       pid_t free = 0;
       if (!child.compare_exchange_strong(free, pid)) continue;
@@ -54,24 +55,26 @@ class Registered {
       break;
     }
     if (caught != 0) ::kill(pid, SIGTERM);  // came before it was known
+    if (stop_ != nullptr) stop_->add(pid);
   }
   ~Registered() {
     if (place_ != nullptr) *place_ = 0;
+    if (stop_ != nullptr) stop_->remove(pid_);
   }
   Registered(const Registered&) = delete;
   Registered& operator=(const Registered&) = delete;
 
  private:
+  pid_t pid_;
   std::atomic<pid_t>* place_ = nullptr;
+  StopSwitch* stop_;
 };
 
+/// What happens between fork and exec.
 class SpawnActions {
  public:
-  SpawnActions(int output, const std::string& log) {
+  SpawnActions() {
     ::posix_spawn_file_actions_init(&actions_);
-    ::posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
-    ::posix_spawn_file_actions_addopen(&actions_, STDERR_FILENO, log.c_str(),
-                                       O_WRONLY | O_CREAT | O_APPEND, 0666);
     // A group of its own: the terminal's ^C reaches it once, through us.
     ::posix_spawnattr_init(&attributes_);
     ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP);
@@ -83,14 +86,41 @@ class SpawnActions {
   SpawnActions(const SpawnActions&) = delete;
   SpawnActions& operator=(const SpawnActions&) = delete;
 
-  int spawn(pid_t& pid, std::vector<char*>& argv) {
-    return ::posix_spawn(&pid, "/proc/self/exe", &actions_, &attributes_, argv.data(), environ);
+  void dup(int from, int to) { ::posix_spawn_file_actions_adddup2(&actions_, from, to); }
+  void open(int descriptor, const char* path, int flags) {
+    ::posix_spawn_file_actions_addopen(&actions_, descriptor, path, flags, 0666);
+  }
+  /// @param path  looked up in PATH where it has no slash
+  /// @returns 0, or an errno
+  int spawn(pid_t& pid, const char* path, std::vector<std::string> words,
+            std::vector<std::string> environment) {
+    return ::posix_spawnp(&pid, path, &actions_, &attributes_, pointers(words).data(),
+                          pointers(environment).data());
   }
 
  private:
+  static std::vector<char*> pointers(std::vector<std::string>& texts) {
+    std::vector<char*> all;
+    all.reserve(texts.size() + 1);
+    for (std::string& text : texts) all.push_back(text.data());
+    all.push_back(nullptr);
+    return all;
+  }
+
   posix_spawn_file_actions_t actions_;
   posix_spawnattr_t attributes_;
 };
+
+/// This process's environment with some variables set.
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& set) {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (set.count(text.substr(0, text.find('='))) == 0) all.push_back(text);
+  }
+  for (const auto& [name, value] : set) all.push_back(name + "=" + value);
+  return all;
+}
 
 /// Milliseconds until a moment, for poll(); -1 when there is none.
 int milliseconds_left(const std::optional<Clock::time_point>& deadline) {
@@ -123,32 +153,51 @@ bool read_lines(int descriptor, const std::optional<Clock::time_point>& deadline
   return true;
 }
 
+/// Leaves the ended process where it is, so that its id belongs to nobody else.
 /// @returns false when the moment came before the process's end.
-bool wait_for_end(pid_t pid, const std::optional<Clock::time_point>& deadline, int& status) {
+bool wait_for_end(pid_t pid, const std::optional<Clock::time_point>& deadline) {
+  const int options = WEXITED | WNOWAIT | (deadline ? WNOHANG : 0);
   while (true) {
-    const pid_t ended = ::waitpid(pid, &status, deadline ? WNOHANG : 0);
-    if (ended == pid || (ended < 0 && errno != EINTR)) return true;
-    if (ended != 0) continue;
+    siginfo_t info{};
+    if (::waitid(P_PID, static_cast<id_t>(pid), &info, options) != 0) {
+      if (errno == EINTR) continue;
+      return true;  // nothing to wait for
+    }
+    if (info.si_pid == pid) return true;
     if (milliseconds_left(deadline) == 0) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }
 
-pid_t start(const std::vector<std::string>& words, const std::string& log, int output) {
+/// Takes the ended process away.
+void collect(pid_t pid, ProcessResult& result) {
+  int status = 0;
+  rusage usage{};
+  while (::wait4(pid, &status, 0, &usage) < 0 && errno == EINTR) continue;
+  if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
+  if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
+  result.peak_memory = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+pid_t start(const std::vector<std::string>& words, const std::string& log, int output,
+            const std::map<std::string, std::string>& environment) {
   std::vector<std::string> all = {"attnlab"};
   all.insert(all.end(), words.begin(), words.end());
-  std::vector<char*> argv;
-  for (std::string& word : all) argv.push_back(word.data());
-  argv.push_back(nullptr);
   std::signal(SIGINT, hand_on);
   std::signal(SIGTERM, hand_on);
+  SpawnActions actions;
+  actions.dup(output, STDOUT_FILENO);
+  actions.open(STDERR_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND);
   pid_t pid = 0;
-  const int error = SpawnActions(output, log).spawn(pid, argv);
-  if (error != 0) throw Error(std::string("cannot start a process: ") + std::strerror(error));
+  const int error = actions.spawn(pid, "/proc/self/exe", all, environment_with(environment));
+  if (error != 0) {
+    throw Error(std::string("cannot start a process (its log: ") + log +
+                "): " + std::strerror(error));
+  }
   return pid;
 }
 
-/// The reading end of a pipe is closed when it goes.
+/// A pipe; its ends are closed when it goes.
 struct Pipe {
   Pipe() {
     if (::pipe2(ends, O_CLOEXEC) != 0) {
@@ -168,7 +217,35 @@ struct Pipe {
   int ends[2];
 };
 
+/// Reads two descriptors to their ends, whichever has something first.
+void read_both(int first, std::string& first_text, int second, std::string& second_text) {
+  std::array<pollfd, 2> ready{{{first, POLLIN, 0}, {second, POLLIN, 0}}};
+  const std::array<std::string*, 2> texts = {&first_text, &second_text};
+  char buffer[4096];
+  while (ready[0].fd >= 0 || ready[1].fd >= 0) {
+    if (::poll(ready.data(), ready.size(), -1) < 0) {
+      if (errno == EINTR) continue;
+      return;
+    }
+    for (std::size_t i = 0; i < ready.size(); ++i) {
+      if (ready[i].fd < 0 || ready[i].revents == 0) continue;
+      const ssize_t count = ::read(ready[i].fd, buffer, sizeof buffer);
+      if (count < 0 && errno == EINTR) continue;
+      if (count > 0) texts[i]->append(buffer, static_cast<std::size_t>(count));
+      if (count <= 0) ready[i].fd = -1;  // poll passes over it
+    }
+  }
+}
+
 }  // namespace
+
+std::string last_words(const Captured& captured) {
+  std::string words = captured.err.empty() ? captured.out : captured.err;
+  while (!words.empty() && words.back() == '\n') words.pop_back();
+  if (!words.empty()) return words;
+  return captured.exit_code < 0 ? "it was killed"
+                                : "it ended with exit code " + std::to_string(captured.exit_code);
+}
 
 bool interrupted() { return caught != 0; }
 
@@ -189,27 +266,70 @@ std::string log_tail(const std::string& path, std::size_t lines) {
 }
 
 ProcessResult run_self(const std::vector<std::string>& words, const std::string& log,
-                       const std::function<void(const std::string&)>& on_line, double time_limit) {
+                       const std::function<void(const std::string&)>& on_line,
+                       const ProcessOptions& options) {
   std::optional<Clock::time_point> deadline;
-  if (time_limit > 0) {
+  if (options.time_limit > 0) {
     deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                  std::chrono::duration<double>(time_limit));
+                                  std::chrono::duration<double>(options.time_limit));
   }
   Pipe pipe;
-  const pid_t pid = start(words, log, pipe.ends[1]);
+  const pid_t pid = start(words, log, pipe.ends[1], options.environment);
   pipe.close_writing();
-  const Registered registered(pid);
   ProcessResult result;
-  int status = 0;
-  result.timed_out =
-      !read_lines(pipe.ends[0], deadline, on_line) || !wait_for_end(pid, deadline, status);
-  if (result.timed_out) {
-    ::kill(-pid, SIGKILL);
-    wait_for_end(pid, std::nullopt, status);
+  {
+    const Registered registered(pid, options.stop);
+    result.timed_out = !read_lines(pipe.ends[0], deadline, on_line) || !wait_for_end(pid, deadline);
+    if (result.timed_out) {
+      ::kill(-pid, SIGKILL);
+      wait_for_end(pid, std::nullopt);
+    }
   }
-  if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
-  if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
+  collect(pid, result);
   return result;
+}
+
+Captured capture(const std::vector<std::string>& words) {
+  Pipe out, err;
+  SpawnActions actions;
+  actions.open(STDIN_FILENO, "/dev/null", O_RDONLY);
+  actions.dup(out.ends[1], STDOUT_FILENO);
+  actions.dup(err.ends[1], STDERR_FILENO);
+  pid_t pid = 0;
+  const int error = actions.spawn(pid, words.front().c_str(), words, environment_with({}));
+  Captured captured;
+  captured.found = error != ENOENT;
+  if (!captured.found) return captured;
+  if (error != 0) throw Error(words.front() + ": cannot be started: " + std::strerror(error));
+  out.close_writing();
+  err.close_writing();
+  read_both(out.ends[0], captured.out, err.ends[0], captured.err);
+  ProcessResult result;
+  collect(pid, result);
+  captured.exit_code = result.signal != 0 ? -1 : result.exit_code;
+  return captured;
+}
+
+void StopSwitch::stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  for (const pid_t pid : running_) ::kill(pid, SIGTERM);
+}
+
+bool StopSwitch::stopped() const {
+  const std::lock_guard lock(mutex_);
+  return stopped_;
+}
+
+void StopSwitch::add(pid_t pid) {
+  const std::lock_guard lock(mutex_);
+  running_.insert(pid);
+  if (stopped_) ::kill(pid, SIGTERM);
+}
+
+void StopSwitch::remove(pid_t pid) {
+  const std::lock_guard lock(mutex_);
+  running_.erase(pid);
 }
 
 }  // namespace attnlab

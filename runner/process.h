@@ -1,28 +1,73 @@
 // A child process whose output is read line by line.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace attnlab {
 
 struct ProcessResult {
-  int exit_code = 0;       ///< of a process that ended by itself
-  int signal = 0;          ///< that killed it; 0: none
-  bool timed_out = false;  ///< it was killed, since its time was up
+  int exit_code = 0;             ///< of a process that ended by itself
+  int signal = 0;                ///< that killed it; 0: none
+  bool timed_out = false;        ///< it was killed, since its time was up
+  std::int64_t peak_memory = 0;  ///< bytes that it held in memory at most
   bool ok() const { return exit_code == 0 && signal == 0; }
 };
 
-/// Runs this program with other words and waits for it. May be called from several threads.
-/// @param log         file that its standard error is appended to
-/// @param on_line     called with each line of its standard output, on the calling thread
-/// @param time_limit  seconds after which it and all that it started are killed; 0: none
-/// While it runs, SIGINT and SIGTERM are handed on to it.
+/// Ends processes early: those that run with it, and those that are started with it later.
+class StopSwitch {
+ public:
+  /// Sends SIGTERM, upon which a run ends with a checkpoint.
+  void stop();
+  bool stopped() const;
+
+  void add(pid_t pid);
+  void remove(pid_t pid);
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<pid_t> running_;
+  bool stopped_ = false;
+};
+
+struct ProcessOptions {
+  double time_limit = 0;  ///< seconds after which it and all that it started are killed; 0: none
+  std::map<std::string, std::string> environment = {};  ///< set beside this process's own
+  StopSwitch* stop = nullptr;                           ///< not owned; null: none
+};
+
+/// Runs this program with other words and waits for it. May be called from several threads; the
+/// process inherits the calling thread's cores.
+/// @param log      file that its standard error is appended to
+/// @param on_line  called with each line of its standard output, on the calling thread
+/// While it runs, SIGINT and SIGTERM are handed on to it as SIGTERM.
 /// @throws Error when it cannot be started.
 ProcessResult run_self(const std::vector<std::string>& words, const std::string& log,
                        const std::function<void(const std::string&)>& on_line,
-                       double time_limit = 0);
+                       const ProcessOptions& options = {});
+
+/// How another program ended, and what it wrote.
+struct Captured {
+  bool found = true;  ///< false: there is no such program
+  int exit_code = 0;  ///< -1: a signal ended it
+  std::string out, err;
+  bool ok() const { return found && exit_code == 0; }
+};
+
+/// Runs another program, looked up in PATH, with no input. @throws Error when it cannot be started
+/// although it is there.
+Captured capture(const std::vector<std::string>& words);
+
+/// What a program that failed said, for an error: its standard error, else its output, without the
+/// last newline.
+std::string last_words(const Captured& captured);
 
 /// Whether SIGINT or SIGTERM came while a child ran.
 bool interrupted();

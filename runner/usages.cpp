@@ -35,4 +35,32 @@ Usage eval_usage() {
   return usage;
 }
 
+Usage match_usage() {
+  Usage usage;
+  usage.synopsis = "attnlab match SUITE [key=value ...] [--fallback]";
+  usage.about =
+      "Finds the values that a suite's `match:` asks for, by building its models, and prints them\n"
+      "as JSON. Writes nothing to disk. `attnlab suite` does this by itself.";
+  usage.options.add_options()("fallback", "with what the suite's `fallback:` says");
+  usage.fewest_words = usage.most_words = 1;
+  usage.takes_overrides = true;
+  return usage;
+}
+
+Usage probe_usage() {
+  Usage usage;
+  usage.synopsis = "attnlab probe EXPERIMENT|RUN_DIR [key=value ...] [--steps N]";
+  usage.about =
+      "Builds a run of the first seed, measures a few of its steps on a model that is thrown "
+      "away,\n"
+      "and prints one line of JSON: the data's fingerprint, parameters, FLOPs of one example's\n"
+      "forward pass, the run's steps, seconds of one step and of all evaluations, and the largest\n"
+      "memory in bytes. Writes nothing to disk. Exit code 4: the data are not on this machine.";
+  usage.options.add_options()("steps", po::value<std::string>()->value_name("N"),
+                              "steps to measure, after one of warm-up; default: 3; 0: only build");
+  usage.fewest_words = usage.most_words = 1;
+  usage.takes_overrides = true;
+  return usage;
+}
+
 }  // namespace attnlab

@@ -13,7 +13,9 @@ namespace {
 std::string check(const std::string& path, const Words& overrides, const Catalogue& catalogue) {
   if (compose(path).root.find("experiments") != nullptr) {
     const Suite suite = load_suite(path, overrides, catalogue, "runs");
-    return "suite of " + std::to_string(suite.cells.size()) + " runs";
+    const std::string absent = std::to_string(suite.absent.size());
+    return "suite of " + std::to_string(suite.cells.size()) + " runs" +
+           (suite.absent.empty() ? "" : ", and " + absent + " skipped or incompatible");
   }
   const Experiment experiment = load_experiment(path, overrides, catalogue);
   return "model " + experiment.model.name + ", attention " + experiment.attention.name +

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a Debian machine (12, 13 or sid) ready to build and run attnlab.
 #
-#   scripts/setup.sh [--with lint] [--with bench]
+#   scripts/setup.sh [--with lint] [--with bench] [--with browser] [--with slurm]
 #
 # Installs the packages that are missing and makes the OpenMP build of OpenBLAS the BLAS: the
 # pthread build has threads of its own beside LibTorch's, and makes a training step several times
@@ -13,15 +13,17 @@ required=(
   g++ cmake make ninja-build ccache binutils git ca-certificates
   libtorch-dev libopenblas0-openmp libtbb-dev libyaml-cpp-dev nlohmann-json3-dev zlib1g-dev
   libboost-dev libboost-program-options-dev libboost-filesystem-dev
-  libgtest-dev libgmock-dev
+  libgtest-dev libgmock-dev libjs-chart.js
 )
 # Real images for the demo. A release may lack the package; the demo then says so and makes up data.
 optional=(dataset-fashion-mnist)
 
 usage() {
-  echo "usage: scripts/setup.sh [--with lint] [--with bench]"
+  echo "usage: scripts/setup.sh [--with lint] [--with bench] [--with browser] [--with slurm]"
   echo "  --with lint   also clang-format and clang-tidy"
   echo "  --with bench  also python3-torch, the rival of the benchmarks"
+  echo "  --with browser  also chromium, in which tests look at reports"
+  echo "  --with slurm    also slurm-wlm and munge, for the tests of --launcher slurm"
 }
 
 say() { echo "setup: $*"; }
@@ -119,7 +121,9 @@ while (($# > 0)); do
       case "${2:-}" in
         lint) required+=(clang-format clang-tidy) ;;
         bench) required+=(python3 python3-torch) ;;
-        *) die 2 "--with takes lint or bench, not '${2:-}'." "$(usage)" ;;
+        browser) required+=(chromium) ;;
+        slurm) required+=(slurm-wlm munge) ;;
+        *) die 2 "--with takes lint, bench, browser or slurm, not '${2:-}'." "$(usage)" ;;
       esac
       shift 2
       ;;

@@ -12,10 +12,6 @@
 namespace attnlab {
 namespace {
 
-constexpr std::string_view kAbsences[] = {"",         "pending",     "running",       "interrupted",
-                                          "failed",   "diverged",    "incompatible",  "no run",
-                                          "no value", "no baseline", "too few pairs", "no spread"};
-
 Absence absence_of(RunState state) {
   switch (state) {
     case RunState::pending:
@@ -107,15 +103,24 @@ SeedValue value_of(const RunRecord& run, const std::string& metric) {
 /// What each row is made of: runs by experiment, attention and seed.
 class Records {
  public:
-  explicit Records(const std::vector<RunRecord>& runs) {
-    for (const RunRecord& run : runs) {
+  explicit Records(const RunCollection& collection) {
+    for (const RunRecord& run : collection.runs) {
       runs_[{run.experiment, run.attention, run.seed}] = &run;
       seeds_[run.experiment].insert(run.seed);
       of_experiment_.emplace(run.experiment, &run);
       of_attention_.emplace(run.attention, &run);
     }
+    for (const AbsentCell& cell : collection.absent) {
+      const bool known = seeds_.count(cell.experiment) > 0;
+      if (known) absent_[{cell.experiment, cell.attention, cell.seed}] = cell.gap;
+    }
   }
 
+  /// What a suite says of a cell without a run.
+  Gap gap(const std::string& experiment, const std::string& attention, std::int64_t seed) const {
+    const auto found = absent_.find({experiment, attention, seed});
+    return found == absent_.end() ? Gap{Absence::no_run, ""} : found->second;
+  }
   const RunRecord* find(const std::string& experiment, const std::string& attention,
                         std::int64_t seed) const {
     const auto found = runs_.find({experiment, attention, seed});
@@ -127,12 +132,16 @@ class Records {
   const RunRecord& any_of_experiment(const std::string& name) const {
     return *of_experiment_.at(name);
   }
-  const RunRecord& any_of_attention(const std::string& label) const {
-    return *of_attention_.at(label);
+  /// Null where an attention has no run at all.
+  const RunRecord* any_of_attention(const std::string& label) const {
+    const auto found = of_attention_.find(label);
+    return found == of_attention_.end() ? nullptr : found->second;
   }
 
  private:
-  std::map<std::tuple<std::string, std::string, std::int64_t>, const RunRecord*> runs_;
+  using Key = std::tuple<std::string, std::string, std::int64_t>;
+  std::map<Key, const RunRecord*> runs_;
+  std::map<Key, Gap> absent_;
   std::map<std::string, std::set<std::int64_t>> seeds_;
   std::map<std::string, const RunRecord*> of_experiment_, of_attention_;
 };
@@ -167,18 +176,21 @@ ComparisonRow row_of(const Records& records, const std::string& experiment,
   std::vector<double> values;
   for (const std::int64_t seed : records.seeds(experiment)) {
     const RunRecord* run = records.find(experiment, attention, seed);
-    row.seeds.push_back(run != nullptr ? value_of(*run, comparison.metric)
-                                       : SeedValue{seed, std::nullopt, {Absence::no_run, ""}});
+    row.seeds.push_back(
+        run != nullptr ? value_of(*run, comparison.metric)
+                       : SeedValue{seed, std::nullopt, records.gap(experiment, attention, seed)});
     if (run != nullptr) runs.push_back(run);
     if (row.seeds.back().value) values.push_back(*row.seeds.back().value);
   }
   row.summary = summary_of(values);
   row.interval = confidence_interval(row.summary, 1 - comparison.options.level);
   row.costs = mean_costs(runs);
-  if (runs.empty()) {
-    const Gap gap = gap_without_run(records.any_of_experiment(experiment),
-                                    records.any_of_attention(attention), catalogue);
-    for (SeedValue& seed : row.seeds) seed.gap = gap;
+  const RunRecord* elsewhere = records.any_of_attention(attention);
+  if (runs.empty() && elsewhere != nullptr) {
+    const Gap gap = gap_without_run(records.any_of_experiment(experiment), *elsewhere, catalogue);
+    for (SeedValue& seed : row.seeds) {
+      if (seed.gap.kind == Absence::no_run) seed.gap = gap;
+    }
   }
   if (values.empty()) row.gap = gap_of(row.seeds);
   return row;
@@ -328,17 +340,12 @@ CompareOptions compare_options(const Node& section) {
   return read_options<CompareOptions>(resolved);
 }
 
-std::string_view name_of(Absence absence) { return kAbsences[static_cast<std::size_t>(absence)]; }
-
-std::string Gap::text() const {
-  return std::string(name_of(kind)) + (reason.empty() ? "" : ": " + reason);
-}
-
 std::optional<bool> higher_is_better(const std::string& metric) {
   static const std::set<std::string> kHigher = {
       "accuracy", "precision", "recall", "f1", "map", "iou", "miou", "auc", "auroc", "bleu", "r2"};
-  static const std::set<std::string> kLower = {"loss", "nll",  "perplexity", "ppl", "error", "mse",
-                                               "mae",  "rmse", "ece",        "mce", "brier"};
+  static const std::set<std::string> kLower = {"loss",  "nll", "perplexity", "ppl",
+                                               "error", "mse", "mae",        "rmse",
+                                               "ece",   "mce", "brier",      "memory"};
   // "corrupted/accuracy", "train_loss", "examples_per_second": the words decide.
   std::string words = metric.substr(metric.rfind('/') + 1);
   if (words.size() > 11 && words.compare(words.size() - 11, 11, "_per_second") == 0) return true;
@@ -378,6 +385,9 @@ Comparison compare_runs(const RunCollection& collection, const CompareOptions& o
     experiments.insert(run.experiment);
     labels.insert(run.attention);
   }
+  for (const AbsentCell& cell : collection.absent) {
+    if (experiments.count(cell.experiment) > 0) labels.insert(cell.attention);
+  }
   Comparison out;
   out.options = options;
   out.baseline = chosen_baseline(collection, baseline, labels);
@@ -387,7 +397,7 @@ Comparison compare_runs(const RunCollection& collection, const CompareOptions& o
   out.attentions = {out.baseline};
   labels.erase(out.baseline);
   out.attentions.insert(out.attentions.end(), labels.begin(), labels.end());
-  const Records records(collection.runs);
+  const Records records(collection);
   for (const std::string& experiment : out.experiments) {
     for (const std::string& attention : out.attentions) {
       out.rows.push_back(row_of(records, experiment, attention, out, catalogue));
@@ -400,6 +410,7 @@ Comparison compare_runs(const RunCollection& collection, const CompareOptions& o
     out.values = std::max(out.values, compared_values(run));
   }
   out.differences = differences_of(collection.runs);
+  out.matched = matched_values(collection.runs);
   add_notes(out, collection);
   return out;
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/core/absence.h"
 #include "framework/core/discovery.h"
 #include "framework/core/options.h"
 #include "framework/core/ranks.h"
@@ -42,32 +43,6 @@ struct CompareOptions {
 
 /// Checks a `compare:` section. @throws ConfigError with every problem.
 CompareOptions compare_options(const Node& section);
-
-/// Why a number is not there.
-enum class Absence {
-  none,
-  pending,
-  running,
-  interrupted,
-  failed,
-  diverged,
-  incompatible,   ///< the experiment cannot be composed with this attention
-  no_run,         ///< there is no folder
-  no_value,       ///< the run is done and has no finite value of the metric
-  no_baseline,    ///< the baseline has no value here
-  too_few_pairs,  ///< fewer than two seeds that both have
-  no_spread,      ///< all differences are equal: the t test is not defined
-};
-std::string_view name_of(Absence absence);
-
-struct Gap {
-  Absence kind = Absence::none;
-  std::string reason;  ///< a run's own words; may be empty
-
-  explicit operator bool() const { return kind != Absence::none; }
-  /// "diverged: loss is nan at step 12".
-  std::string text() const;
-};
 
 /// One seed of an experiment and attention.
 struct SeedValue {
@@ -116,6 +91,7 @@ struct Comparison {
   std::vector<std::string> left_out;  ///< experiments and attentions that the ranking leaves out
   std::size_t runs = 0, values = 0;   ///< what the proof of fairness looked at
   std::vector<ConfigDifference> differences;
+  std::vector<ConfigDifference> matched;  ///< what `match:` adjusted: part of the attention
   std::vector<std::string> notes;
 };
 
@@ -133,6 +109,11 @@ std::string reach_note(const CompareOptions& options, std::int64_t pairs, std::i
 Comparison compare_runs(const RunCollection& collection, const CompareOptions& options,
                         const std::string& baseline, const Catalogue* catalogue = nullptr);
 
+/// What a reader may conclude: "better", "worse", "not shown", "out of reach", or the word for why
+/// there is no test.
+std::string verdict_text(const Comparison& comparison, const Contrast& contrast);
+/// Which test, corrected how, at which level; ends with a line break.
+std::string test_sentence(const Comparison& comparison);
 std::string comparison_text(const Comparison& comparison, TableStyle style);
 std::string comparison_json(const Comparison& comparison);
 

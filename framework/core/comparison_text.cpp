@@ -37,11 +37,15 @@ std::set<std::string> recorded_costs(const Comparison& comparison) {
   return names;
 }
 
+std::string cost_text(const std::string& cost, double value) {
+  return metric_unit(cost).empty() ? fixed(value, 0) : value_text(cost, value);
+}
+
 Rows value_rows(const Comparison& comparison) {
   const std::set<std::string> costs = recorded_costs(comparison);
   Rows rows = {{"experiment", "attention", "seeds", metric_heading(comparison.metric),
                 percent_of_confidence(comparison) + " interval"}};
-  rows[0].insert(rows[0].end(), costs.begin(), costs.end());
+  for (const std::string& cost : costs) rows[0].push_back(metric_heading(cost));
   for (const ComparisonRow& row : comparison.rows) {
     std::vector<std::string> line = {
         row.experiment, label_of(comparison, row.attention),
@@ -52,23 +56,11 @@ Rows value_rows(const Comparison& comparison) {
                                 : "-");
     for (const std::string& cost : costs) {
       const auto found = row.costs.find(cost);
-      line.push_back(found == row.costs.end() ? "-" : fixed(found->second, 0));
+      line.push_back(found == row.costs.end() ? "-" : cost_text(cost, found->second));
     }
     rows.push_back(std::move(line));
   }
   return rows;
-}
-
-/// What a reader may conclude.
-std::string verdict(const Comparison& comparison, const Contrast& contrast) {
-  if (contrast.gap) return std::string(name_of(contrast.gap.kind));
-  if (contrast.significant) {
-    return (contrast.difference.mean > 0) == comparison.higher_is_better ? "better" : "worse";
-  }
-  const PairedTest test = parse_paired_test(comparison.options.test);
-  const bool reachable =
-      smallest_p_value(test, contrast.difference.count) <= comparison.options.level;
-  return reachable ? "not shown" : "out of reach";
 }
 
 std::string optional_text(const std::optional<double>& value) {
@@ -98,7 +90,7 @@ Rows contrast_rows(const Comparison& comparison) {
     line.push_back(optional_text(contrast.rank_biserial));
     line.push_back(contrast.test ? p_text(contrast.test->p_value) : "-");
     if (corrected) line.push_back(contrast.test ? p_text(contrast.adjusted_p) : "-");
-    line.push_back(verdict(comparison, contrast));
+    line.push_back(verdict_text(comparison, contrast));
     rows.push_back(std::move(line));
   }
   return rows;
@@ -133,25 +125,6 @@ std::vector<std::string> gap_lines(const Comparison& comparison) {
   return lines;
 }
 
-std::string test_sentence(const Comparison& comparison) {
-  const std::string& test = comparison.options.test;
-  std::string text = test == "t"             ? "Paired t test"
-                     : test == "permutation" ? "Sign-flip permutation test of the mean difference"
-                                             : "Wilcoxon's signed-rank test";
-  text += ", two-sided, pairs by seed";
-  bool exact = true;
-  for (const ComparisonRow& row : comparison.rows) {
-    if (row.contrast && row.contrast->test) exact = exact && row.contrast->test->exact;
-  }
-  if (test != "t" && comparison.tests > 0) text += exact ? ", exact" : ", partly approximate";
-  text += comparison.options.correct == "holm"
-              ? "; Holm's correction over " + std::to_string(comparison.tests) +
-                    (comparison.tests == 1 ? " comparison" : " comparisons")
-              : "; no correction for several comparisons";
-  return text + "; level " + shortest(comparison.options.level) +
-         ". Differences are attention minus baseline.\n";
-}
-
 class Page {
  public:
   explicit Page(TableStyle style) : markdown_(style == TableStyle::markdown), style_(style) {}
@@ -175,7 +148,21 @@ class Page {
   std::string out_;
 };
 
+std::vector<std::string> lines_of(const std::vector<ConfigDifference>& differences) {
+  std::vector<std::string> lines;
+  lines.reserve(differences.size());
+  for (const ConfigDifference& one : differences) lines.push_back(one.text());
+  return lines;
+}
+
+void write_matched(const Comparison& comparison, Page& page) {
+  if (comparison.matched.empty()) return;
+  page.text("The suite's `match:` gave each attention a value of its own, as part of it:\n");
+  page.list(lines_of(comparison.matched));
+}
+
 void write_proof(const Comparison& comparison, Page& page) {
+  write_matched(comparison, page);
   if (comparison.differences.empty()) {
     page.text("The frozen configurations of " + std::to_string(comparison.runs) +
               " runs agree: within each experiment all " + std::to_string(comparison.values) +
@@ -183,9 +170,7 @@ void write_proof(const Comparison& comparison, Page& page) {
     return;
   }
   page.heading("NOT A FAIR COMPARISON: the runs differ in more than the attention");
-  std::vector<std::string> lines;
-  for (const ConfigDifference& one : comparison.differences) lines.push_back(one.text());
-  page.list(lines);
+  page.list(lines_of(comparison.differences));
 }
 
 std::string ranking_sentence(const Ranking& ranking, double level) {
@@ -235,7 +220,8 @@ json gap_json(const Gap& gap) {
 json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 
 json contrast_json(const Comparison& comparison, const Contrast& contrast) {
-  json out = {{"pairs", contrast.difference.count}, {"verdict", verdict(comparison, contrast)}};
+  json out = {{"pairs", contrast.difference.count},
+              {"verdict", verdict_text(comparison, contrast)}};
   if (contrast.gap) out["absent"] = gap_json(contrast.gap);
   if (contrast.difference.count > 0) out["difference"] = contrast.difference.mean;
   out["interval"] = interval_json(contrast.interval);
@@ -297,7 +283,47 @@ json ranking_json(const Comparison& comparison) {
   return out;
 }
 
+json differences_json(const std::vector<ConfigDifference>& differences) {
+  json list = json::array();
+  for (const ConfigDifference& one : differences) {
+    json values = json::array();
+    for (const auto& [value, runs] : one.values) values.push_back({{"value", value}, {"in", runs}});
+    list.push_back({{"experiment", one.experiment}, {"key", one.key}, {"values", values}});
+  }
+  return list;
+}
+
 }  // namespace
+
+std::string verdict_text(const Comparison& comparison, const Contrast& contrast) {
+  if (contrast.gap) return std::string(name_of(contrast.gap.kind));
+  if (contrast.significant) {
+    return (contrast.difference.mean > 0) == comparison.higher_is_better ? "better" : "worse";
+  }
+  const PairedTest test = parse_paired_test(comparison.options.test);
+  const bool reachable =
+      smallest_p_value(test, contrast.difference.count) <= comparison.options.level;
+  return reachable ? "not shown" : "out of reach";
+}
+
+std::string test_sentence(const Comparison& comparison) {
+  const std::string& test = comparison.options.test;
+  std::string text = test == "t"             ? "Paired t test"
+                     : test == "permutation" ? "Sign-flip permutation test of the mean difference"
+                                             : "Wilcoxon's signed-rank test";
+  text += ", two-sided, pairs by seed";
+  bool exact = true;
+  for (const ComparisonRow& row : comparison.rows) {
+    if (row.contrast && row.contrast->test) exact = exact && row.contrast->test->exact;
+  }
+  if (test != "t" && comparison.tests > 0) text += exact ? ", exact" : ", partly approximate";
+  text += comparison.options.correct == "holm"
+              ? "; Holm's correction over " + std::to_string(comparison.tests) +
+                    (comparison.tests == 1 ? " comparison" : " comparisons")
+              : "; no correction for several comparisons";
+  return text + "; level " + shortest(comparison.options.level) +
+         ". Differences are attention minus baseline.\n";
+}
 
 std::string comparison_text(const Comparison& comparison, TableStyle style) {
   Page page(style);
@@ -337,15 +363,10 @@ std::string comparison_json(const Comparison& comparison) {
               {"left_out_of_ranking", comparison.left_out},
               {"fair", comparison.differences.empty()},
               {"runs", comparison.runs},
-              {"differences", json::array()},
+              {"differences", differences_json(comparison.differences)},
+              {"matched", differences_json(comparison.matched)},
               {"notes", comparison.notes}};
   for (const ComparisonRow& row : comparison.rows) out["rows"].push_back(row_json(comparison, row));
-  for (const ConfigDifference& one : comparison.differences) {
-    json values = json::array();
-    for (const auto& [value, runs] : one.values) values.push_back({{"value", value}, {"in", runs}});
-    out["differences"].push_back(
-        {{"experiment", one.experiment}, {"key", one.key}, {"values", values}});
-  }
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

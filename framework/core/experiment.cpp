@@ -6,6 +6,7 @@
 
 #include "framework/core/compose.h"
 #include "framework/core/files.h"
+#include "framework/core/identity.h"
 #include "framework/core/keys.h"
 #include "framework/core/text.h"
 
@@ -199,6 +200,28 @@ Node seed_list(const std::vector<std::int64_t>& seeds) {
   return list;
 }
 
+/// Rules between options of `train`. @param resolved  the same options, with their places
+void check_train(const TrainOptions& train, const Node& resolved, Problems& problems) {
+  if (train.batch_size % train.accumulate != 0) {
+    const Node& accumulate = resolved.at("accumulate");
+    add(problems, accumulate.place(),
+        "train.accumulate: " + accumulate.text() + " does not divide train.batch_size " +
+            resolved.at("batch_size").text());
+  }
+  if (train.protocol != "last") return;
+  const Node& stop = resolved.at("early_stop");
+  if (train.early_stop.patience > 0) {
+    add(problems, stop.at("patience").place(),
+        "train.early_stop.patience: needs a split that epochs are judged by; set train.protocol to "
+        "sound (validation) or published (test)");
+  }
+  if (!train.early_stop.metric.empty()) {
+    add(problems, stop.at("metric").place(),
+        "train.early_stop.metric: with train.protocol: last no epoch is judged; set train.protocol "
+        "to sound or published, or leave the metric out");
+  }
+}
+
 /// "file:line:column: " of a problem.
 std::string place_of(const std::string& problem) {
   return problem.substr(0, std::min(problem.find(": "), problem.size()));
@@ -242,7 +265,22 @@ std::string Experiment::hash() const {
   Node rest = resolved;
   rest.erase("name");
   rest.erase("seeds");
-  return hex(fingerprint(to_yaml(rest)));
+  return hex(fingerprint(canonical_text(rest)));
+}
+
+std::string protocol_note(const Experiment& experiment) {
+  const std::string& protocol = experiment.train.protocol;
+  const std::string& metric = experiment.train.early_stop.metric;
+  const std::string by = metric.empty() ? "the task's metric" : metric;
+  if (protocol == "published") {
+    return "protocol published: the epoch was chosen by " + by +
+           " on the test split itself, as in published code; the numbers are optimistic";
+  }
+  if (protocol == "sound") {
+    return "protocol sound: the epoch was chosen by " + by +
+           " on held-out training examples; the test split was read once";
+  }
+  return "";
 }
 
 Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
@@ -275,8 +313,10 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
     check_fields(experiment.task, *task,
                  {{&experiment.model, model}, {&experiment.dataset, dataset}}, problems);
   }
+  // Kept apart: an attention that does not fit is a finding where nothing else is wrong.
+  Problems unfit;
   if (model != nullptr && attention != nullptr) {
-    check_traits(experiment.model, *model, experiment.attention, *attention, problems);
+    check_traits(experiment.model, *model, experiment.attention, *attention, unfit);
   }
 
   const Node* train = composed.find("train");
@@ -284,14 +324,13 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
       train == nullptr ? Node() : *train, schema_of<TrainOptions>(), "train", "train", problems);
   const Node trace = resolve_trace(composed, experiment.trace, problems);
   resolve_seeds(composed, experiment, problems);
-  if (!problems.empty()) throw ConfigError(problems);
-  experiment.train = read_options<TrainOptions>(train_resolved);
-  if (experiment.train.batch_size % experiment.train.accumulate != 0) {
-    const Node& place = train_resolved.at("accumulate");
-    throw ConfigError(place.place(), "train.accumulate: " + place.text() +
-                                         " does not divide train.batch_size " +
-                                         train_resolved.at("batch_size").text());
+  if (problems.empty()) {
+    experiment.train = read_options<TrainOptions>(train_resolved);
+    check_train(experiment.train, train_resolved, problems);
   }
+  if (problems.empty() && !unfit.empty()) throw IncompatibleError(unfit);
+  problems.insert(problems.end(), unfit.begin(), unfit.end());
+  if (!problems.empty()) throw ConfigError(problems);
   resolved.set("train", train_resolved);
   if (!trace.is_null()) resolved.set("trace", trace);
   const Node* seeds = value_of(composed, "seeds");

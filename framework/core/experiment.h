@@ -19,7 +19,7 @@ struct OptimizerOptions {
   double eps = 1e-8;
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("use", use, one_of("adamw"), "the optimiser");
+    v("use", use, one_of("adamw", "radam"), "the optimiser");
     v("lr", lr, at_least(0), "learning rate after warm-up");
     v("weight_decay", weight_decay, at_least(0), "decoupled decay of matrices (not biases, norms)");
     v("beta1", beta1, range(0, 1), "decay of the first moment");
@@ -42,17 +42,36 @@ struct ScheduleOptions {
   }
 };
 
+/// When training ends before its last epoch.
+struct EarlyStopOptions {
+  std::string metric;
+  std::int64_t patience = 0;
+  std::string mode = "auto";
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("metric", metric, "what evaluations are judged by; empty: the task's own (accuracy)");
+    v("patience", patience, at_least(0),
+      "evaluations without a new best (a tie is one) that end training; 0: all epochs");
+    v("mode", mode, one_of("auto", "max", "min"),
+      "whether a larger or a smaller metric is better; auto: by the metric");
+  }
+};
+
 struct TrainOptions {
   std::int64_t epochs = 10;
   std::int64_t batch_size = 128;
+  bool drop_last = true;
   std::int64_t eval_batch_size = 256;
   std::int64_t accumulate = 1;
   double clip_norm = 0;
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
+  std::string protocol = "last";
+  EarlyStopOptions early_stop;
   double diverged_above = 0;
   std::int64_t evaluate_every = 1;
   std::int64_t log_every = 10;
+  bool tensorboard = true;
   double checkpoint_seconds = 30;
   std::int64_t workers = 1;
   std::int64_t prefetch = 4;
@@ -62,16 +81,22 @@ struct TrainOptions {
   constexpr void describe(Visitor& v) {
     v("epochs", epochs, at_least(1), "passes over the training split");
     v("batch_size", batch_size, at_least(1), "examples of one step");
+    v("drop_last", drop_last, "leave out an epoch's last batch where it is not full");
     v("eval_batch_size", eval_batch_size, at_least(1), "examples of one batch of evaluation");
     v("accumulate", accumulate, at_least(1),
       "parts that a step's batch is split into, to save memory");
     v("clip_norm", clip_norm, at_least(0), "largest L2 norm of the whole gradient; 0: no clipping");
     v("optimizer", optimizer, "how parameters move");
     v("schedule", schedule, "how the learning rate changes");
+    v("protocol", protocol, one_of("last", "sound", "published"),
+      "which epoch's model counts: the last; the best on the validation split (sound); the best on "
+      "the test split itself, which flatters it (published)");
+    v("early_stop", early_stop, "when training ends before its last epoch");
     v("diverged_above", diverged_above, at_least(0),
       "a training loss above this ends the run as diverged; 0: only one that is not finite");
     v("evaluate_every", evaluate_every, at_least(1), "epochs between evaluations");
     v("log_every", log_every, at_least(1), "steps between lines of metrics.jsonl");
+    v("tensorboard", tensorboard, "event files for TensorBoard, with the same scalars");
     v("checkpoint_seconds", checkpoint_seconds, at_least(0),
       "seconds between checkpoints (one more at the end of each epoch); 0: after every step");
     v("workers", workers, range(0, 256), "threads that load data; 0: the training thread does");
@@ -113,11 +138,16 @@ struct Experiment {
   /// The whole composition with every default filled in; loads again to the same experiment.
   Node resolved;
 
-  /// 16 hexadecimal digits of everything but name and seeds: equal for equal experiments. A trace
+  /// 16 hexadecimal digits of everything but name and seeds: equal for equal experiments, however
+  /// their numbers are written (1e-3 or 0.001). A trace
   /// changes no number of a run, but it is counted where it is on: a run without it, finished
   /// before, does not pass for one with it.
   std::string hash() const;
 };
+
+/// What readers of an experiment's numbers must know of how its model was chosen; empty for the
+/// model of the last epoch.
+std::string protocol_note(const Experiment& experiment);
 
 /// One part outside any experiment, its options checked and filled in.
 /// @param name     "quest" or "attnlab/quest"
@@ -125,11 +155,18 @@ struct Experiment {
 /// @throws PluginError when there is no such plugin, ConfigError with every problem of the options.
 Part part_of(Kind kind, const std::string& name, const Node& options, const Catalogue& catalogue);
 
+/// The attention does not honour what the model needs, and nothing else is wrong: a finding about
+/// the attention, not a mistake in a file.
+class IncompatibleError : public ConfigError {
+ public:
+  using ConfigError::ConfigError;
+};
+
 /// Checks a composition against the plugins' manifests: keys, types, ranges, and that the parts fit
 /// (what each takes is given by another; the attention has the traits that the model needs).
 /// @param composed  as `compose_file` makes it
 /// @param name      the experiment's name where the composition gives none
-/// @throws ConfigError with every problem, a line each.
+/// @throws ConfigError with every problem, a line each; IncompatibleError.
 Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
                               const std::string& name);
 

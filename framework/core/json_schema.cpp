@@ -203,6 +203,18 @@ json experiment_map(const Catalogue& catalogue) {
   return map;
 }
 
+/// An entry of a suite's `skip`.
+json skip_entry() {
+  const json name = {{"type", "string"}};
+  const json names = {{"anyOf", {name, {{"type", "array"}, {"items", name}}}}};
+  const json seeds = {{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}};
+  return {{"type", "object"},
+          {"properties",
+           {{"experiment", names}, {"attention", names}, {"seeds", seeds}, {"reason", name}}},
+          {"required", {"reason"}},
+          {"additionalProperties", false}};
+}
+
 json suite_map(const Catalogue& catalogue) {
   const Schema keys = suite_keys(catalogue);
   json map = map_schema(keys);
@@ -213,6 +225,12 @@ json suite_map(const Catalogue& catalogue) {
   for (const char* list : {"attentions", "attentions+", "attentions-"}) {
     properties[list]["items"] = reference_to("attention");
   }
+  for (const char* list : {"skip", "skip+", "skip-"}) properties[list]["items"] = skip_entry();
+  const json numbers = {{"type", "object"}, {"additionalProperties", {{"type", "number"}}}};
+  properties["reference"]["properties"]["values"] = {
+      {"type", "object"},
+      {"description", "by experiment and attention, as the table writes them"},
+      {"additionalProperties", numbers}};
   for (const char* changes : {"set", "fallback"}) {
     properties[changes] = reference_to("experiment");
     properties[changes]["description"] = find_option(keys, changes)->help;

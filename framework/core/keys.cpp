@@ -5,6 +5,7 @@
 
 #include "framework/core/comparison.h"
 #include "framework/core/experiment.h"
+#include "framework/core/match.h"
 #include "framework/core/text.h"
 
 namespace attnlab {
@@ -111,6 +112,12 @@ Schema experiment_keys(const Node& composed, const Catalogue& catalogue) {
   return keys;
 }
 
+/// The keys of `reference` (suite_reference.h); its values are a map of the user's own names.
+Schema reference_keys() {
+  return {option("source", OptionSpec::Type::string, "where the numbers stand"),
+          option("metric", OptionSpec::Type::string, "what they are numbers of; else accuracy")};
+}
+
 Schema suite_keys(const Catalogue& catalogue) {
   const Schema experiment = experiment_keys(Node(), catalogue);
   const auto text = [](const char* name, const char* help, bool list) {
@@ -118,6 +125,9 @@ Schema suite_keys(const Catalogue& catalogue) {
     spec.list = list;
     return spec;
   };
+  OptionSpec missing =
+      text("missing_data", "what to do where an experiment's data are missing", false);
+  missing.choices = {"error", "skip"};
   return {format_key(),
           text("name", "of the suite's folder; else the file's name", false),
           text("baseline", "label of the attention to compare with; else the first", false),
@@ -126,6 +136,10 @@ Schema suite_keys(const Catalogue& catalogue) {
           seeds_key(),
           group("set", experiment, "what to change in every experiment"),
           group("fallback", experiment, "what else to change where data are missing"),
+          text("skip", "cells left out: experiment, attention, seeds, reason", true),
+          missing,
+          group("reference", reference_keys(), "a publication's numbers, shown beside these"),
+          group("match", schema_of<MatchOptions>(), "what every attention has alike"),
           group("compare", schema_of<CompareOptions>(), "how the attentions are compared")};
 }
 

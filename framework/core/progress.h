@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace attnlab {
 
@@ -42,9 +43,13 @@ std::unique_ptr<ProgressSink> make_progress(ProgressMode mode, std::int64_t tota
 std::string to_json(const ProgressEvent& event);
 ProgressEvent progress_event(const std::string& json);
 
-/// "87.34 %" for accuracies, "1.234" for others: how people read a metric.
+/// "87.34 %" for accuracies, "412 MB" or "1.53 GB" for memory, "1.234" for others: how people read
+/// a metric.
 std::string metric_text(const std::string& name, double value);
-/// 100 for a metric that people read in percent, else 1; and its unit.
+/// 100 for a metric that people read in percent, 1e-6 for one that they read in millions (memory,
+/// FLOPs), else 1.
 double metric_scale(const std::string& name);
+/// "%", "MB", "M" or "": of the scaled metric.
+std::string_view metric_unit(const std::string& name);
 
 }  // namespace attnlab

@@ -16,13 +16,6 @@ using nlohmann::json;
 constexpr std::string_view kStates[] = {"pending", "running",  "interrupted",
                                         "done",    "diverged", "failed"};
 
-RunState parse_state(const std::string& name) {
-  for (std::size_t i = 0; i < std::size(kStates); ++i) {
-    if (name == kStates[i]) return static_cast<RunState>(i);
-  }
-  throw DataError("unknown state '" + name + "'");
-}
-
 RunStatus parse_status(const json& in) {
   RunStatus status;
   status.state = parse_state(in.at("state").get<std::string>());
@@ -41,9 +34,21 @@ RunStatus parse_status(const json& in) {
 
 std::string_view name_of(RunState state) { return kStates[static_cast<std::size_t>(state)]; }
 
-RunFolder RunFolder::of(const std::string& root, const Experiment& experiment, std::int64_t seed) {
+RunState parse_state(const std::string& name) {
+  for (std::size_t i = 0; i < std::size(kStates); ++i) {
+    if (name == kStates[i]) return static_cast<RunState>(i);
+  }
+  throw DataError("unknown state '" + name + "'");
+}
+
+RunFolder RunFolder::of(const std::string& root, const Experiment& experiment, std::int64_t seed,
+                        const Identity& identity) {
   return RunFolder(root + "/" + experiment.name + "/" + experiment.attention.label + "/" +
-                   std::to_string(seed) + "-" + experiment.hash().substr(0, 8));
+                   std::to_string(seed) + "-" + identity.hash().substr(0, 8));
+}
+
+RunFolder RunFolder::of(const std::string& root, const Experiment& experiment, std::int64_t seed) {
+  return of(root, experiment, seed, identity_of(experiment, ""));
 }
 
 std::string RunFolder::label(const Experiment& experiment, std::int64_t seed) {
@@ -56,6 +61,11 @@ bool RunFolder::exists() const {
 }
 
 void RunFolder::freeze(const Experiment& experiment, std::int64_t seed) const {
+  if (!exists()) freeze(experiment, seed, identity_of(experiment, ""));
+}
+
+void RunFolder::freeze(const Experiment& experiment, std::int64_t seed,
+                       const Identity& identity) const {
   if (exists()) return;
   std::error_code error;
   fs::create_directories(path_, error);
@@ -65,6 +75,7 @@ void RunFolder::freeze(const Experiment& experiment, std::int64_t seed) const {
   seeds.items().push_back(Node::scalar(std::to_string(seed)));
   config.set("seeds", seeds);
   write_file(file("origins.txt"), origins_text(config));
+  write_file(file("identity.json"), identity_json(identity));
   write_file(file("config.yaml"), to_yaml(config));  // last: it makes the folder a run's
 }
 

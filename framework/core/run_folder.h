@@ -2,23 +2,28 @@
 //
 //   runs/<suite>/<experiment>/<attention>/<seed>-<hash>/
 //     config.yaml             every value, defaults included; `attnlab run` takes the folder again
+//     identity.json           what <hash> was made of: configuration, plugin files, data
 //     origins.txt             where each value came from
 //     environment.json        machine, versions, plugins with their hashes
 //     metrics.jsonl           a line per logged step and evaluation
 //     checkpoint.safetensors  parameters, optimiser, position; replaced atomically
 //     status.json             state and result; replaced atomically
+//     lock                    held while a process runs the folder: run_lock.h
 #pragma once
 
 #include <map>
 #include <string>
 
 #include "framework/core/experiment.h"
+#include "framework/core/identity.h"
 
 namespace attnlab {
 
 enum class RunState { pending, running, interrupted, done, diverged, failed };
 
 std::string_view name_of(RunState state);
+/// @throws DataError for an unknown name.
+RunState parse_state(const std::string& name);
 
 struct RunStatus {
   RunState state = RunState::pending;
@@ -37,6 +42,9 @@ class RunFolder {
   explicit RunFolder(std::string path) : path_(std::move(path)) {}
 
   /// The folder of one seed of an experiment below `root` ("runs" or "runs/<suite>").
+  static RunFolder of(const std::string& root, const Experiment& experiment, std::int64_t seed,
+                      const Identity& identity);
+  /// The same where the data's fingerprint is not known.
   static RunFolder of(const std::string& root, const Experiment& experiment, std::int64_t seed);
 
   const std::string& path() const { return path_; }
@@ -45,8 +53,10 @@ class RunFolder {
   /// "vit_fashion_small/quest/0": how progress and tables call the run.
   static std::string label(const Experiment& experiment, std::int64_t seed);
 
-  /// Creates the folder with the configuration and origins of one seed. An existing folder is left
-  /// as it is (its name carries the configuration's hash, so it holds the same).
+  /// Creates the folder with the configuration, origins and identity of one seed. An existing
+  /// folder is left as it is (its name carries the identity's hash, so it holds the same).
+  void freeze(const Experiment& experiment, std::int64_t seed, const Identity& identity) const;
+  /// The same where the data's fingerprint is not known.
   void freeze(const Experiment& experiment, std::int64_t seed) const;
 
   /// @throws DataError for a damaged status; a missing one is `pending`.

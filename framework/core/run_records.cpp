@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
 #include "framework/core/compose.h"
 #include "framework/core/files.h"
+#include "framework/core/match.h"
+#include "framework/core/origins.h"
 #include "framework/core/text.h"
 
 namespace attnlab {
@@ -88,23 +91,21 @@ Node node_of(const json& map, const std::string& file) {
   return node;
 }
 
-std::optional<SuiteRecord> read_suite(const fs::path& folder) {
-  const std::string path = (folder / "table.json").string();
-  const json in = read_json(path);
-  if (!in.is_object() || !in.contains("suite")) return std::nullopt;
-  try {
-    SuiteRecord suite;
-    suite.folder = folder.string();
-    suite.baseline = in.at("baseline").get<std::string>();
-    for (const json& run : in.at("runs")) {
-      suite.runs.push_back(relative_run(run.at("folder").get<std::string>()));
-    }
-    if (in.contains("notes")) suite.notes = in.at("notes").get<std::vector<std::string>>();
-    if (in.contains("compare")) suite.compare = node_of(in.at("compare"), path);
-    return suite;
-  } catch (const json::exception& damage) {
-    throw DataError(path + ": damaged: " + damage.what() + "; run the suite again to rewrite it");
+/// The suite's record in a folder; empty without one.
+std::string record_file(const fs::path& folder) {
+  std::error_code error;
+  for (const char* name : {"suite.json", "table.json"}) {
+    if (fs::exists(folder / name, error)) return (folder / name).string();
   }
+  return "";
+}
+
+AbsentCell read_absent(const json& entry) {
+  return {entry.at("experiment"),
+          entry.at("attention"),
+          entry.at("seed"),
+          {parse_absence(entry.at("kind")), entry.at("reason")},
+          entry.value("folder", "")};
 }
 
 /// Folders of runs and of suites in or below `folder`.
@@ -114,7 +115,7 @@ void search(const std::string& folder, std::set<std::string>& runs, std::set<std
   if (error) throw ConfigError(Place{folder, 0, 0}, "there is no such folder");
   bool any = false;
   const auto look = [&](const fs::path& path) {
-    if (fs::exists(path / "table.json", error)) suites.insert(path.string());
+    if (!record_file(path).empty()) suites.insert(path.string());
     const bool is_run = fs::exists(path / "config.yaml", error);
     if (is_run) runs.insert(path.string());
     any = any || is_run;
@@ -198,15 +199,43 @@ std::vector<Group> groups_of(const std::vector<RunRecord>& runs, Within part) {
 }
 
 /// The configuration's values that must agree: the attention's, or all others.
-Facts config_facts(const RunRecord& run, bool attention) {
+/// @param matched  further keys that count as the attention's
+Facts config_facts(const RunRecord& run, bool attention, const std::set<std::string>& matched) {
   Facts facts;
   for (const auto& [key, value] : run.config.entries()) {
     // A trace records and changes no number of a run.
-    if (key == "name" || key == "seeds" || key == "trace") continue;
-    if ((key == "attention") != attention) continue;
-    flatten(value, key, facts);
+    if (key != "name" && key != "seeds" && key != "trace") flatten(value, key, facts);
   }
+  facts.erase("train.tensorboard");  // nor do event files
+  std::erase_if(facts, [&](const auto& fact) {
+    const bool of_attention =
+        fact.first.rfind("attention", 0) == 0 || matched.count(fact.first) > 0;
+    return of_attention != attention;
+  });
   return facts;
+}
+
+/// The options that `match:` adjusted in one of an experiment's runs.
+std::set<std::string> matched_keys(const std::vector<RunRecord>& runs,
+                                   const std::string& experiment) {
+  std::set<std::string> keys;
+  for (const RunRecord& run : runs) {
+    if (run.experiment != experiment) continue;
+    for (const auto& [key, origin] : run.matched) keys.insert(key);
+  }
+  return keys;
+}
+
+/// What a run's origins.txt says that `match:` set.
+std::map<std::string, std::string> read_matched(const std::string& path) {
+  std::map<std::string, std::string> matched;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    if (!is_match_origin(line)) continue;
+    const RecordedOrigin origin = read_origins(line).front();
+    matched[origin.key] = origin.place;
+  }
+  return matched;
 }
 
 /// The environment's members among `keys`.
@@ -270,12 +299,36 @@ RunRecord read_run(const std::string& folder) {
   }
   run.seed = *seed;
   run.status = files.status();
+  run.matched = read_matched(files.file("origins.txt"));
   read_environment(files.file("environment.json"), run);
   for (const char* cost : {"examples_per_second", "peak_memory"}) {
     const auto found = run.status.metrics.find(cost);
     if (found != run.status.metrics.end()) run.costs.insert(*found);
   }
   return run;
+}
+
+std::optional<SuiteRecord> read_suite(const std::string& folder) {
+  const std::string path = record_file(folder);
+  if (path.empty()) return std::nullopt;
+  try {
+    const json in = read_json(path);
+    if (!in.is_object() || !in.contains("suite")) return std::nullopt;
+    SuiteRecord suite;
+    suite.folder = folder;
+    suite.baseline = in.at("baseline").get<std::string>();
+    for (const json& run : in.at("runs")) {
+      suite.runs.push_back(relative_run(run.at("folder").get<std::string>()));
+    }
+    if (in.contains("notes")) suite.notes = in.at("notes").get<std::vector<std::string>>();
+    if (in.contains("compare")) suite.compare = node_of(in.at("compare"), path);
+    if (in.contains("absent")) {
+      for (const json& entry : in.at("absent")) suite.absent.push_back(read_absent(entry));
+    }
+    return suite;
+  } catch (const json::exception& damage) {
+    throw DataError(path + ": damaged: " + damage.what() + "; run the suite again to rewrite it");
+  }
 }
 
 RunCollection find_runs(const std::vector<std::string>& folders) {
@@ -286,11 +339,13 @@ RunCollection find_runs(const std::vector<std::string>& folders) {
     auto suite = read_suite(folder);
     if (!suite) continue;
     out.notes.insert(out.notes.end(), suite->notes.begin(), suite->notes.end());
+    out.absent.insert(out.absent.end(), suite->absent.begin(), suite->absent.end());
     out.suites.push_back(std::move(*suite));
   }
   for (const std::string& folder : runs) {
     if (is_stale(folder, out.suites)) {
-      out.notes.push_back("left out, of an earlier configuration of its suite: " + folder);
+      out.notes.push_back(
+          "left out, not of its suite any more (another configuration, plugin or data): " + folder);
     } else {
       out.runs.push_back(read_run(folder));
     }
@@ -313,9 +368,10 @@ std::vector<ConfigDifference> differences_of(const std::vector<RunRecord>& runs)
   std::vector<ConfigDifference> out;
   for (const bool attention : {false, true}) {
     for (const Group& group : groups_of(runs, attention ? Within::attention : Within::experiment)) {
+      const std::set<std::string> matched = matched_keys(runs, group.front()->experiment);
       std::vector<Facts> facts;
       facts.reserve(group.size());
-      for (const RunRecord* run : group) facts.push_back(config_facts(*run, attention));
+      for (const RunRecord* run : group) facts.push_back(config_facts(*run, attention, matched));
       compare_facts(group, facts, "", out);
       const std::vector<std::string> plugins =
           attention ? std::vector<std::string>{"attention.plugin"}
@@ -330,6 +386,21 @@ std::vector<ConfigDifference> differences_of(const std::vector<RunRecord>& runs)
   return out;
 }
 
+std::vector<ConfigDifference> matched_values(const std::vector<RunRecord>& runs) {
+  std::vector<ConfigDifference> out;
+  for (const Group& group : groups_of(runs, Within::experiment)) {
+    const std::set<std::string> matched = matched_keys(runs, group.front()->experiment);
+    std::vector<Facts> facts;
+    facts.reserve(group.size());
+    for (const RunRecord* run : group) {
+      facts.push_back(config_facts(*run, true, matched));
+      std::erase_if(facts.back(), [&](const auto& fact) { return matched.count(fact.first) == 0; });
+    }
+    compare_facts(group, facts, "", out);
+  }
+  return out;
+}
+
 std::vector<ConfigDifference> surroundings_of(const std::vector<RunRecord>& runs) {
   std::vector<ConfigDifference> out;
   for (const Group& group : groups_of(runs, Within::experiment)) {
@@ -338,6 +409,6 @@ std::vector<ConfigDifference> surroundings_of(const std::vector<RunRecord>& runs
   return out;
 }
 
-std::size_t compared_values(const RunRecord& run) { return config_facts(run, false).size(); }
+std::size_t compared_values(const RunRecord& run) { return config_facts(run, false, {}).size(); }
 
 }  // namespace attnlab

@@ -188,7 +188,7 @@ class Resolver {
       } else if (value == nullptr || value->is_null()) {
         fill(resolved, given, spec, name);
       } else if (valid(*value, spec, name)) {
-        resolved.set(spec.name, *value);
+        resolved.set(spec.name, spec.type == OptionSpec::Type::string ? as_text(*value) : *value);
       }
     }
     return resolved;
@@ -215,6 +215,16 @@ class Resolver {
       add(given.key_place(key),
           where + "unknown key '" + key + "' of " + owner_ + suggest_key(key, schema));
     }
+  }
+
+  /// A text that looks like a number or a truth gets quotes, so that `1.0` and `1` stay two texts
+  /// wherever the tree is read without its schema.
+  static Node as_text(Node value) {
+    for (Node& item : value.items()) item = as_text(item);
+    if (!value.as_double() && !value.as_bool()) return value;
+    Node quoted = Node::scalar(value.text(), value.place(), true);
+    quoted.history() = value.history();
+    return quoted;
   }
 
   void fill(Node& resolved, const Node& given, const OptionSpec& spec, const std::string& name) {

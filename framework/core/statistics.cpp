@@ -138,6 +138,23 @@ std::optional<Interval> confidence_interval(const Summary& summary, double confi
   return Interval{summary.mean - half, summary.mean + half};
 }
 
+std::optional<Interval> wilson_interval(double successes, std::int64_t count, double confidence) {
+  check_probability(confidence, "a confidence");
+  const auto n = static_cast<double>(count);
+  if (!(successes >= 0 && successes <= n)) {
+    throw Error("a share must be of 0 to " + std::to_string(count) + " trials, found " +
+                shortest(successes));
+  }
+  if (count == 0) return std::nullopt;
+  const double z = boost::math::quantile(boost::math::normal_distribution<double>(),
+                                         0.5 + confidence / 2);
+  const double share = successes / n, shrink = 1 + z * z / n;
+  const double centre = (share + z * z / (2 * n)) / shrink;
+  const double half = z / shrink * std::sqrt(share * (1 - share) / n + z * z / (4 * n * n));
+  // Exact ends where nothing or everything succeeded, whatever the rounding.
+  return Interval{successes == 0 ? 0 : centre - half, successes == n ? 1 : centre + half};
+}
+
 std::vector<double> merge_near(const std::vector<double>& values, double tolerance) {
   std::vector<double> merged = values;
   double group = 0;

@@ -35,6 +35,12 @@ struct Interval {
 /// @param confidence  e.g. 0.95. @throws Error outside (0, 1).
 std::optional<Interval> confidence_interval(const Summary& summary, double confidence = 0.95);
 
+/// Wilson's score interval of a share: of `successes` among `count` trials. Within [0, 1], and of
+/// some width for 0 and for all of them, where Student's has none. Empty without trials.
+/// Source: Wilson 1927. @throws Error outside 0 <= successes <= count, or confidence in (0, 1).
+std::optional<Interval> wilson_interval(double successes, std::int64_t count,
+                                        double confidence = 0.95);
+
 /// Makes equal what differs by rounding alone: values no further than `tolerance` above the
 /// smallest of their group become that one. Ties must be found as such, and 0.9 - 0.8 is not
 /// 0.4 - 0.3 in binary.

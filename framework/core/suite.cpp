@@ -1,28 +1,23 @@
 #include "framework/core/suite.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "framework/core/compose.h"
-#include "framework/core/table.h"
+#include "framework/core/suite_skip.h"
 #include "framework/core/text.h"
 
 namespace attnlab {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 using Problems = std::vector<std::string>;
 
-const std::vector<std::string> kKeys = {"schema", "name", "baseline", "attentions", "experiments",
-                                        "seeds",  "set",  "fallback", "compare"};
-/// Columns come in this order; others follow by name.
-const std::vector<std::string> kColumns = {"accuracy", "top5", "nll", "train_loss",
-                                           "examples_per_second"};
+const std::vector<std::string> kKeys = {
+    "schema",   "name",    "baseline", "attentions", "experiments",  "seeds",    "set",
+    "fallback", "compare", "skip",     "match",      "missing_data", "reference"};
 
 const Node& list_of(const Node& root, const char* key) {
   const Node* list = root.find(key);
@@ -66,8 +61,9 @@ std::string experiment_file(const Node& item, const std::string& suite_file) {
 }
 
 /// One experiment of the suite under one attention, before it is resolved.
+/// @param matched  what `match:` lays over it; null: nothing
 Node composed_cell(const std::string& file, const Node& suite, const Node& attention,
-                   bool use_fallback) {
+                   bool use_fallback, const Node& matched) {
   Node composed = load_file(file);
   const auto lay_over = [&](Node over) {
     escape_references(over);  // the suite's own are resolved already
@@ -78,6 +74,7 @@ Node composed_cell(const std::string& file, const Node& suite, const Node& atten
   Node chosen = Node::map(attention.place());
   chosen.set("attention", attention);
   lay_over(std::move(chosen));
+  if (!matched.is_null()) lay_over(matched);
   // The suite names its attentions; a label of the experiment's own would lose the row its runs.
   if (attention.find("as") == nullptr) composed.find("attention")->erase("as");
   if (const Node* seeds = suite.find("seeds")) composed.set("seeds", *seeds);
@@ -137,6 +134,33 @@ void read_compare(const Node& root, Suite& suite, Problems& problems) {
   }
 }
 
+void read_match(const Node& root, Suite& suite, Problems& problems) {
+  const Node* section = root.find("match");
+  if (section == nullptr || section->is_null()) return;
+  suite.match_place = section->place();
+  try {
+    suite.match = match_options(*section);
+  } catch (const ConfigError& error) {
+    problems.emplace_back(error.what());
+  }
+}
+
+void read_missing_data(const Node& root, Suite& suite, Problems& problems) {
+  const Node* value = root.find("missing_data");
+  if (value == nullptr || value->is_null()) return;
+  const std::string text = value->is_scalar() ? value->text() : "";
+  suite.skip_missing_data = text == "skip";
+  if (text != "skip" && text != "error") {
+    problems.push_back(value->place().str() + ": missing_data: expected skip or error, found " +
+                       to_flow(*value));
+  }
+  if (suite.skip_missing_data && !suite.fallback.is_null()) {
+    problems.push_back(value->place().str() +
+                       ": missing_data: skip leaves experiments out where 'fallback' would run "
+                       "them on other data; take one of the two out");
+  }
+}
+
 void add_experiment(Suite& suite, const std::string& name, const Place& place, Problems& problems) {
   if (std::count(suite.experiments.begin(), suite.experiments.end(), name) > 0) {
     problems.push_back(place.str() + ": the experiment '" + name +
@@ -145,32 +169,148 @@ void add_experiment(Suite& suite, const std::string& name, const Place& place, P
   suite.experiments.push_back(name);
 }
 
-std::vector<std::string> columns_of(const std::vector<SuiteRow>& rows) {
-  std::set<std::string> names;
-  for (const SuiteRow& row : rows) {
-    for (const auto& [name, summary] : row.metrics) names.insert(name);
+/// The seeds of a composition that cannot be resolved; sound ones only.
+std::vector<std::int64_t> seeds_in(const Node& composed) {
+  std::vector<std::int64_t> seeds;
+  if (const Node* list = composed.find("seeds")) {
+    for (const Node& item : list->items()) {
+      if (const auto seed = item.as_int()) seeds.push_back(*seed);
+    }
   }
-  std::vector<std::string> columns;
-  for (const std::string& name : kColumns) {
-    if (names.erase(name) > 0) columns.push_back(name);
-  }
-  columns.insert(columns.end(), names.begin(), names.end());
-  return columns;
+  return seeds.empty() ? std::vector<std::int64_t>{0} : seeds;
 }
 
-std::string states_text(const SuiteRow& row) {
-  std::string text;
-  for (const auto& [state, count] : row.states) {
-    if (!text.empty()) text += ", ";
-    text += std::to_string(count) + " " + std::string(name_of(state));
+/// "attention 'quest' does not honour 'causal'...", without the place, which is always the suite's.
+std::string reason_of(const IncompatibleError& error) {
+  const std::string text = error.what();
+  const std::size_t start = text.find("attention '");
+  const std::string line = text.substr(start == std::string::npos ? 0 : start);
+  return line.substr(0, line.find('\n'));
+}
+
+/// Fills a suite with the cells of its experiments.
+class CellMaker {
+ public:
+  CellMaker(Suite& suite, const Node& root, const Catalogue& catalogue, bool use_fallback,
+            const Matcher& matcher, Problems& problems)
+      : suite_(suite),
+        root_(root),
+        catalogue_(catalogue),
+        use_fallback_(use_fallback),
+        matcher_(matcher),
+        problems_(problems) {}
+
+  void add(const Node& item, const std::vector<Node>& attentions) {
+    const std::string file = experiment_file(item, suite_.file);
+    const std::string stem = fs::path(file).stem().string();
+    std::string name;
+    for (const Node& attention : attentions) {
+      try {
+        const Node composed = composed_cell(file, root_, attention, use_fallback_, Node());
+        const Node* given = composed.find("name");
+        if (name.empty()) {
+          name = given != nullptr && given->is_scalar() ? given->text() : stem;
+          add_experiment(suite_, name, item.place(), problems_);
+        }
+        const CellWith with = [&, name](const std::string& label, const Node& over) {
+          const Node& other = labelled(attentions, label);
+          return resolve_experiment(composed_cell(file, root_, other, use_fallback_, over),
+                                    catalogue_, name);
+        };
+        add_cells(composed, name, label_of(attention), with);
+      } catch (const ConfigError& error) {
+        note(error.what());
+      }
+    }
   }
-  return text;
+
+  /// Where no attention fits any experiment, that is the suite's problem.
+  void refuse_if_nothing_fits() {
+    if (!suite_.cells.empty() || !problems_.empty()) return;
+    for (const std::string& text : unfit_) note(text);
+  }
+
+ private:
+  static const Node& labelled(const std::vector<Node>& attentions, const std::string& label) {
+    return *std::find_if(attentions.begin(), attentions.end(),
+                         [&](const Node& one) { return label_of(one) == label; });
+  }
+
+  void add_cells(const Node& composed, const std::string& name, const std::string& label,
+                 const CellWith& with) {
+    try {
+      Experiment experiment = resolve_experiment(composed, catalogue_, name);
+      if (suite_.match) check_match(*suite_.match, suite_.match_place, experiment, catalogue_);
+      const Node matched = matcher_ ? matcher_(name, label, with) : Node();
+      if (!matched.is_null()) experiment = with(label, matched);
+      for (const std::int64_t seed : experiment.seeds) {
+        suite_.cells.push_back(make_cell(experiment, seed, suite_.folder));
+      }
+    } catch (const IncompatibleError& error) {
+      const Gap gap{Absence::incompatible, reason_of(error)};
+      for (const std::int64_t seed : seeds_in(composed)) {
+        suite_.absent.push_back({name, label, seed, gap, ""});
+      }
+      unfit_.emplace_back(error.what());
+    }
+  }
+
+  void note(const std::string& text) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (seen_.insert(line).second) problems_.push_back(line);
+    }
+  }
+
+  Suite& suite_;
+  const Node& root_;
+  const Catalogue& catalogue_;
+  bool use_fallback_;
+  const Matcher& matcher_;
+  Problems& problems_;
+  std::set<std::string> seen_;  // one mistake in an experiment would else stand there per attention
+  std::vector<std::string> unfit_;
+};
+
+/// Moves what `skip:` names from the cells to the absent ones.
+void apply_skips(Suite& suite, const std::vector<SkipRule>& rules, const Place& place,
+                 Problems& problems) {
+  std::set<std::int64_t> seeds;
+  for (const Cell& cell : suite.cells) seeds.insert(cell.seed);
+  for (const AbsentCell& cell : suite.absent) seeds.insert(cell.seed);
+  check_skips(rules, suite.experiments, suite.attentions, {seeds.begin(), seeds.end()}, problems);
+  const auto rule_for = [&](const std::string& experiment, const std::string& attention,
+                            std::int64_t seed) {
+    return std::find_if(rules.begin(), rules.end(), [&](const SkipRule& rule) {
+      return rule.matches(experiment, attention, seed);
+    });
+  };
+  for (AbsentCell& cell : suite.absent) {
+    const auto rule = rule_for(cell.experiment, cell.attention, cell.seed);
+    if (rule != rules.end()) cell.gap = {Absence::skipped, rule->reason};
+  }
+  std::vector<Cell> kept;
+  for (Cell& cell : suite.cells) {
+    const std::string name = cell.experiment.name, label = cell.experiment.attention.label;
+    const auto rule = rule_for(name, label, cell.seed);
+    if (rule == rules.end()) {
+      kept.push_back(std::move(cell));
+    } else {
+      const Gap gap{Absence::skipped, rule->reason};
+      suite.absent.push_back({name, label, cell.seed, gap, ""});
+    }
+  }
+  if (kept.empty() && !suite.cells.empty()) {
+    problems.push_back(place.str() + ": skip: leaves no cell to run; take an entry out");
+  }
+  suite.cells = std::move(kept);
 }
 
 }  // namespace
 
 Suite load_suite(const std::string& path, const std::vector<std::string>& overrides,
-                 const Catalogue& catalogue, const std::string& root_folder, bool use_fallback) {
+                 const Catalogue& catalogue, const std::string& root_folder, bool use_fallback,
+                 const Matcher& matcher) {
   const Node root = compose_file(path, overrides);
   Problems problems;
   check_keys(root, problems);
@@ -178,128 +318,28 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
   suite.file = path;
   const Node* name = root.find("name");
   suite.name = name != nullptr ? name->text() : fs::path(path).stem().string();
+  suite.folder = root_folder + "/" + suite.name;
   if (const Node* fallback = root.find("fallback")) suite.fallback = *fallback;
   read_compare(root, suite, problems);
+  read_match(root, suite, problems);
+  read_missing_data(root, suite, problems);
+  if (const Node* section = root.find("reference"); section != nullptr && !section->is_null()) {
+    suite.reference = read_reference(*section, problems);
+  }
   std::vector<Node> attentions;
   for (const Node& item : list_of(root, "attentions").items()) {
     attentions.push_back(attention_of(item));
   }
   check_attentions(suite, root, attentions, problems);
-  std::set<std::string> seen;  // one mistake in an experiment would else stand there per attention
-  for (const Node& item : list_of(root, "experiments").items()) {
-    const std::string file = experiment_file(item, path);
-    std::string this_name;
-    for (const Node& attention : attentions) {
-      try {
-        const Experiment experiment =
-            resolve_experiment(composed_cell(file, root, attention, use_fallback), catalogue,
-                               fs::path(file).stem().string());
-        if (this_name.empty()) {
-          this_name = experiment.name;
-          add_experiment(suite, this_name, item.place(), problems);
-        }
-        for (const std::int64_t seed : experiment.seeds) {
-          suite.cells.push_back(
-              {experiment, seed, RunFolder::of(root_folder + "/" + suite.name, experiment, seed)});
-        }
-      } catch (const ConfigError& error) {
-        std::istringstream lines(error.what());
-        for (std::string line; std::getline(lines, line);) {
-          if (seen.insert(line).second) problems.push_back(line);
-        }
-      }
-    }
-  }
+  const Node* skip = root.find("skip");
+  const std::vector<SkipRule> rules =
+      skip == nullptr ? std::vector<SkipRule>{} : read_skips(*skip, problems);
+  CellMaker maker(suite, root, catalogue, use_fallback, matcher, problems);
+  for (const Node& item : list_of(root, "experiments").items()) maker.add(item, attentions);
+  maker.refuse_if_nothing_fits();
+  if (skip != nullptr && problems.empty()) apply_skips(suite, rules, skip->place(), problems);
   if (!problems.empty()) throw ConfigError(problems);
   return suite;
-}
-
-std::vector<SuiteRow> summarise(const Suite& suite) {
-  std::vector<SuiteRow> rows;
-  for (const std::string& experiment : suite.experiments) {
-    for (const std::string& attention : suite.attentions) {
-      SuiteRow row{experiment, attention, {}, {}};
-      std::map<std::string, std::vector<double>> values;
-      for (const Cell& cell : suite.cells) {
-        if (cell.experiment.name != experiment || cell.experiment.attention.label != attention) {
-          continue;
-        }
-        const RunStatus status = cell.folder.status();
-        ++row.states[status.state];
-        if (status.state != RunState::done) continue;
-        for (const auto& [name, value] : status.metrics) values[name].push_back(value);
-      }
-      for (const auto& [name, list] : values) row.metrics[name] = summary_of(list);
-      rows.push_back(std::move(row));
-    }
-  }
-  return rows;
-}
-
-std::string suite_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
-                           const std::string& command) {
-  const std::vector<std::string> columns = columns_of(rows);
-  std::vector<std::vector<std::string>> table(1);
-  table[0] = {"experiment", "attention"};
-  for (const std::string& column : columns) table[0].push_back(metric_heading(column));
-  table[0].push_back("runs");
-  for (const SuiteRow& row : rows) {
-    std::vector<std::string> line = {row.experiment, row.attention};
-    if (row.attention == suite.baseline) line[1] += " (baseline)";
-    for (const std::string& column : columns) {
-      const auto metric = row.metrics.find(column);
-      line.push_back(metric == row.metrics.end() ? "-" : summary_text(column, metric->second));
-    }
-    line.push_back(states_text(row));
-    table.push_back(std::move(line));
-  }
-  std::string out = "# Suite " + suite.name + "\n\n" + table_text(table) +
-                    "\nmean ± sample standard deviation over the seeds that are done\n";
-  for (const std::string& note : suite.notes) out += "\n**" + note + "**\n";
-  return out + "\nRepeat it with\n\n    " + command + "\n";
-}
-
-std::string suite_json(const Suite& suite, const std::vector<SuiteRow>& rows,
-                       const std::string& command) {
-  json out = {{"suite", suite.name},   {"file", suite.file},   {"baseline", suite.baseline},
-              {"command", command},    {"notes", suite.notes}, {"complete", complete(suite)},
-              {"rows", json::array()}, {"runs", json::array()}};
-  if (suite.compare) {
-    const CompareOptions& compare = *suite.compare;
-    out["compare"] = {{"test", compare.test},       {"pair", compare.pair},
-                      {"correct", compare.correct}, {"level", compare.level},
-                      {"metric", compare.metric},   {"better", compare.better}};
-  }
-  for (const SuiteRow& row : rows) {
-    json entry = {{"experiment", row.experiment}, {"attention", row.attention}};
-    for (const auto& [name, summary] : row.metrics) {
-      entry["metrics"][name] = {
-          {"mean", summary.mean}, {"sd", summary.deviation}, {"n", summary.count}};
-    }
-    for (const auto& [state, count] : row.states)
-      entry["states"][std::string(name_of(state))] = count;
-    out["rows"].push_back(std::move(entry));
-  }
-  for (const Cell& cell : suite.cells) {
-    const RunStatus status = cell.folder.status();
-    json entry = {{"experiment", cell.experiment.name},
-                  {"attention", cell.experiment.attention.label},
-                  {"seed", cell.seed},
-                  {"folder", cell.folder.path()},
-                  {"state", name_of(status.state)},
-                  {"seconds", status.seconds}};
-    for (const auto& [name, value] : status.metrics) {
-      entry["metrics"][name] = std::isfinite(value) ? json(value) : json(nullptr);
-    }
-    if (!status.reason.empty()) entry["reason"] = status.reason;
-    out["runs"].push_back(std::move(entry));
-  }
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
-bool complete(const Suite& suite) {
-  return std::all_of(suite.cells.begin(), suite.cells.end(),
-                     [](const Cell& cell) { return cell.folder.status().finished(); });
 }
 
 }  // namespace attnlab

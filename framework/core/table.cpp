@@ -1,6 +1,7 @@
 #include "framework/core/table.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 
@@ -15,9 +16,29 @@ std::size_t shown_width(const std::string& text) {  // code points, for the ± o
   }));
 }
 
+/// A cell's text that Markdown shows as it is: a bar would end the cell, "<b" begin a tag.
+std::string markdown_cell(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char next = i + 1 < text.size() ? text[i + 1] : ' ';
+    const bool tag = text[i] == '<' && (std::isalpha(static_cast<unsigned char>(next)) != 0 ||
+                                        next == '/' || next == '!' || next == '?');
+    if (tag || text[i] == '|') out += '\\';
+    out += text[i];
+  }
+  return out;
+}
+
+std::vector<std::vector<std::string>> markdown_cells(std::vector<std::vector<std::string>> rows) {
+  for (auto& row : rows) {
+    for (std::string& cell : row) cell = markdown_cell(cell);
+  }
+  return rows;
+}
+
 int decimals_for(const std::string& metric, double like) {
   if (metric_scale(metric) == 100) return 2;
-  const double size = std::abs(like);
+  const double size = std::abs(metric_scale(metric) * like);
   return size >= 100 ? 0 : size >= 10 ? 2 : 3;
 }
 
@@ -30,9 +51,10 @@ std::string decimal(const std::string& metric, double value, double like, const 
 
 }  // namespace
 
-std::string table_text(const std::vector<std::vector<std::string>>& rows, TableStyle style) {
-  if (rows.empty()) return "";
+std::string table_text(const std::vector<std::vector<std::string>>& given, TableStyle style) {
+  if (given.empty()) return "";
   const bool markdown = style == TableStyle::markdown;
+  const auto rows = markdown ? markdown_cells(given) : given;
   std::vector<std::size_t> widths(rows.front().size(), 3);
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -59,7 +81,8 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows, TableS
 }
 
 std::string metric_heading(const std::string& metric) {
-  return metric + (metric_scale(metric) == 100 ? " (%)" : "");
+  const std::string_view unit = metric_unit(metric);
+  return unit.empty() ? metric : metric + " (" + std::string(unit) + ")";
 }
 
 std::string value_text(const std::string& metric, double value) {

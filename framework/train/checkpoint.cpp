@@ -28,6 +28,9 @@ void each_field(AnyPosition& position, Visit&& visit) {
   visit("step", position.step);
   visit("evaluated_epochs", position.evaluated_epochs);
   visit("epoch_loss", position.epoch_loss);
+  visit("best_epoch", position.best.epoch);
+  visit("best_value", position.best.value);
+  visit("best_stale", position.best.stale);
   visit("last_epoch_loss", position.last_epoch_loss);
   visit("metrics_bytes", position.metrics_bytes);
   visit("seconds", position.seconds);
@@ -122,18 +125,29 @@ class Reader {
   TensorFile file_;
 };
 
-}  // namespace
-
-void write_checkpoint(const std::string& path, const Model& model, const AdamW& optimizer,
-                      const Position& position, const std::string& hash) {
+TensorFile model_file(const Model& model, const std::string& hash) {
   TensorFile file;
   for (const auto& [name, tensor] : model_tensors(model)) {
     file.tensors.set(kModel + name, tensor.detach());
   }
+  file.metadata["hash"] = hash;
+  return file;
+}
+
+void copy_into(const Model& model, const std::vector<Tensor>& saved) {
+  const c10::NoGradGuard no_grad;
+  std::size_t index = 0;
+  for (auto& [name, tensor] : model_tensors(model)) tensor.copy_(saved[index++]);
+}
+
+}  // namespace
+
+void write_checkpoint(const std::string& path, const Model& model, const Optimizer& optimizer,
+                      const Position& position, const std::string& hash) {
+  TensorFile file = model_file(model, hash);
   for (const auto& [name, tensor] : optimizer.state()) {
     file.tensors.set(kOptimizer + name, tensor);
   }
-  file.metadata["hash"] = hash;
   each_field(position, [&](const char* name, auto value) {
     if constexpr (std::is_same_v<decltype(value), double>) {
       file.metadata[name] = exact(value);
@@ -144,7 +158,7 @@ void write_checkpoint(const std::string& path, const Model& model, const AdamW& 
   write_safetensors(path, file);
 }
 
-Position read_checkpoint(const std::string& path, Model& model, AdamW* optimizer,
+Position read_checkpoint(const std::string& path, Model& model, Optimizer* optimizer,
                          const std::string& hash) {
   const Reader reader(path, read_safetensors(path));
   reader.check_hash(hash);
@@ -157,10 +171,18 @@ Position read_checkpoint(const std::string& path, Model& model, AdamW* optimizer
       throw DataError(path + ": " + error.what());
     }
   }
-  const c10::NoGradGuard no_grad;
-  std::size_t index = 0;
-  for (auto& [name, tensor] : model_tensors(model)) tensor.copy_(saved[index++]);
+  copy_into(model, saved);
   return position;
+}
+
+void write_model(const std::string& path, const Model& model, const std::string& hash) {
+  write_safetensors(path, model_file(model, hash));
+}
+
+void read_model(const std::string& path, Model& model, const std::string& hash) {
+  const Reader reader(path, read_safetensors(path));
+  reader.check_hash(hash);
+  copy_into(model, reader.model(model));
 }
 
 }  // namespace attnlab

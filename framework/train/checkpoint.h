@@ -9,6 +9,7 @@
 
 #include "framework/nn/model.h"
 #include "framework/train/optimizer.h"
+#include "framework/train/selection.h"
 
 namespace attnlab {
 
@@ -17,6 +18,7 @@ struct Position {
   std::int64_t step = 0;              ///< optimiser steps done
   std::int64_t evaluated_epochs = 0;  ///< epochs whose evaluation is recorded
   double epoch_loss = 0;              ///< sum of the losses of this epoch's steps so far
+  BestEpoch best;                     ///< whose model is kept beside the checkpoint
   double last_epoch_loss = 0;         ///< mean training loss of the last whole epoch
   std::int64_t metrics_bytes = 0;     ///< length of metrics.jsonl
   double seconds = 0;                 ///< spent so far, over all sittings
@@ -25,13 +27,18 @@ struct Position {
 };
 
 /// @param hash  of the configuration; reading checks it.
-void write_checkpoint(const std::string& path, const Model& model, const AdamW& optimizer,
+void write_checkpoint(const std::string& path, const Model& model, const Optimizer& optimizer,
                       const Position& position, const std::string& hash);
 
 /// Reads into the model and, unless it is null, the optimiser. Nothing changes when it does not
 /// fit.
 /// @throws DataError naming the file and every entry that does not fit.
-Position read_checkpoint(const std::string& path, Model& model, AdamW* optimizer,
+Position read_checkpoint(const std::string& path, Model& model, Optimizer* optimizer,
                          const std::string& hash);
+
+/// The model alone, in the same format: the best epoch's.
+void write_model(const std::string& path, const Model& model, const std::string& hash);
+/// @throws DataError naming the file and every entry that does not fit; nothing changes then.
+void read_model(const std::string& path, Model& model, const std::string& hash);
 
 }  // namespace attnlab

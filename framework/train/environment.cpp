@@ -11,6 +11,7 @@
 
 #include "framework/core/files.h"
 #include "framework/nn/device.h"
+#include "framework/train/costs.h"
 
 namespace attnlab {
 namespace {
@@ -69,7 +70,8 @@ std::string environment_json(const BuiltRun& run) {
                     {"task", part_json(experiment.task)},
                     {"dataset", part_json(experiment.dataset)},
                     {"data", {{"source", data.source}, {"fingerprint", data.fingerprint}}},
-                    {"parameters", run.parameter_count()}};
+                    {"parameters", run.parameter_count()},
+                    {"flops", forward_flops(run)}};
   return out.dump(2) + "\n";
 }
 

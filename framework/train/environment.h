@@ -10,7 +10,7 @@ namespace attnlab {
 /// JSON: processor, cores that this process may use, memory, operating system.
 std::string machine_json();
 
-/// JSON for environment.json.
+/// JSON for environment.json. Cost: a forward pass of one example, whose FLOPs it counts.
 std::string environment_json(const BuiltRun& run);
 
 }  // namespace attnlab

@@ -13,8 +13,12 @@
 #include "framework/nn/device.h"
 #include "framework/train/attention_log.h"
 #include "framework/train/checkpoint.h"
+#include "framework/train/costs.h"
 #include "framework/train/environment.h"
 #include "framework/train/schedule.h"
+#include "framework/train/selection.h"
+#include "framework/train/step.h"
+#include "framework/train/tensorboard.h"
 
 namespace attnlab {
 namespace {
@@ -25,37 +29,9 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-Batch to_device(const Batch& batch, const at::Device& device) {
-  if (device.is_cpu()) return batch;
-  return {batch.fields.to(device), batch.size};
-}
-
-/// Examples [begin, begin + size) of a batch, as views.
-Batch slice(const Batch& batch, std::int64_t begin, std::int64_t size) {
-  Batch part;
-  part.size = size;
-  for (const auto& [name, tensor] : batch.fields) {
-    part.fields.set(name, tensor.narrow(0, begin, size));
-  }
-  return part;
-}
-
-/// The parts that a step takes one after the other, as views.
-std::vector<Batch> parts_of(const Batch& batch, std::int64_t count) {
-  if (count == 1) return {batch};
-  const std::int64_t size = batch.size / count;
-  std::vector<Batch> parts;
-  for (std::int64_t part = 0; part < count; ++part) {
-    parts.push_back(slice(batch, part * size, size));
-  }
-  return parts;
-}
-
-Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop) {
-  const c10::NoGradGuard no_grad;
-  run.model->eval();
-  const TrainOptions& train = run.experiment.train;
-  const BatchSource batches = [&](const std::function<void(const Batch&)>& use) {
+BatchSource batches_of(const BuiltRun& run, Split split, const std::atomic<bool>& stop) {
+  return [&run, split, &stop](const std::function<void(const Batch&)>& use) {
+    const TrainOptions& train = run.experiment.train;
     LoaderSettings settings;
     settings.split = split;
     settings.batch_size = train.eval_batch_size;
@@ -67,6 +43,12 @@ Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop
       use(to_device(*batch, run.device));
     }
   };
+}
+
+Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop) {
+  const c10::NoGradGuard no_grad;
+  run.model->eval();
+  const BatchSource batches = batches_of(run, split, stop);
   Metrics all;
   for (const std::string& protocol : run.task->protocols()) {
     const std::string prefix = protocol == "clean" ? "" : protocol + "/";
@@ -78,20 +60,19 @@ Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop
   return all;
 }
 
-AdamW make_optimizer(BuiltRun& run) {
-  const OptimizerOptions& options = run.experiment.train.optimizer;
-  std::vector<OptimizedParameter> parameters;
-  for (const auto& item : run.model->named_parameters()) {
-    if (!item.value().requires_grad()) continue;
-    parameters.push_back({item.key(), item.value(), run.model->decays(item.key(), item.value())});
-  }
-  AdamWSettings settings;
-  settings.learning_rate = options.lr;
-  settings.beta1 = options.beta1;
-  settings.beta2 = options.beta2;
-  settings.epsilon = options.eps;
-  settings.weight_decay = options.weight_decay;
-  return AdamW(std::move(parameters), settings);
+/// Adds what the task concludes from a finished run.
+/// @param test  its metrics on the test split
+Metrics concluded(BuiltRun& run, Metrics test, const std::atomic<bool>& stop) {
+  const auto training = [&run, &stop] {
+    const c10::NoGradGuard no_grad;
+    run.model->eval();
+    Metrics metrics =
+        run.task->evaluate("clean", *run.model, batches_of(run, Split::train, stop));
+    run.model->train();
+    return metrics;
+  };
+  test.merge(run.task->conclude(training, test));
+  return test;
 }
 
 Schedule make_schedule(const BuiltRun& run) {
@@ -127,29 +108,38 @@ class Trainer {
         progress_(progress),
         stop_(stop),
         hash_(run.experiment.hash()),
-        optimizer_(make_optimizer(run)),
-        schedule_(make_schedule(run)) {}
+        optimizer_(make_optimizer(*run.model, run.experiment.train.optimizer)),
+        schedule_(make_schedule(run)),
+        selection_(run.experiment.train, run.task->headline()) {}
 
   RunStatus run() {
     resume();
     run_.model->train();
     write_status(RunState::running);
     report(ProgressEvent::Kind::start, {});
+    // It runs the model, which may hang or die: the status says by now that this run had begun.
+    write_file(folder_.file("environment.json"), environment_json(run_));
     try {
       if (epochs_done() > position_.evaluated_epochs) finish_epoch();
-      while (!stop_ && position_.step < run_.total_steps()) {
+      while (!stop_ && !trained()) {
         if (!train_epoch()) return end(RunState::diverged, {}, reason_);
         if (position_.step % run_.steps_per_epoch == 0) finish_epoch();
       }
-      if (position_.evaluated_epochs == train_.epochs) return end(RunState::done, result(), "");
+      if (trained()) return end(RunState::done, result(), "");
     } catch (const Interrupted&) {  // left in the middle of an evaluation
     }
-    save();
+    // A trained run's checkpoint is written, and its model may be the best epoch's by now.
+    if (!trained()) save();
     return end(RunState::interrupted, {}, "at step " + std::to_string(position_.step));
   }
 
  private:
   std::string checkpoint_path() const { return folder_.file("checkpoint.safetensors"); }
+  std::string best_path() const { return folder_.file("best.safetensors"); }
+  /// Every epoch is done and evaluated, or patience has run out.
+  bool trained() const {
+    return position_.evaluated_epochs == train_.epochs || selection_.exhausted(position_.best);
+  }
   std::int64_t epochs_done() const { return position_.step / run_.steps_per_epoch; }
   double epoch_at(std::int64_t step) const {
     return static_cast<double>(step) / static_cast<double>(run_.steps_per_epoch);
@@ -171,6 +161,10 @@ class Trainer {
     }
     // Lines after the checkpoint belong to steps that will be done again.
     log_ = std::make_unique<LineWriter>(folder_.file("metrics.jsonl"), position_.metrics_bytes);
+    if (train_.tensorboard) {
+      events_ =
+          std::make_unique<EventLog>(folder_.file("tensorboard"), folder_.file("metrics.jsonl"));
+    }
     sitting_ = Clock::now();
     seconds_before_ = position_.seconds;
     saved_ = Clock::now();
@@ -189,7 +183,7 @@ class Trainer {
     const auto epoch = static_cast<std::uint64_t>(epochs_done());
     LoaderSettings settings;
     settings.batch_size = train_.batch_size;
-    settings.drop_last = true;
+    settings.drop_last = train_.drop_last;
     settings.augment = true;
     settings.epoch = epoch;
     settings.first_batch = position_.step % run_.steps_per_epoch;
@@ -245,7 +239,7 @@ class Trainer {
     // Dropout of this step, whatever was drawn before: a resumed run draws the same.
     at::manual_seed(run_.streams.key("dropout", static_cast<std::uint64_t>(position_.step)));
     const Batch batch = to_device(whole, run_.device);
-    const double loss = backward(batch);
+    const double loss = backward(run_, batch);
     if (!std::isfinite(loss) || (train_.diverged_above > 0 && loss > train_.diverged_above)) {
       reason_ = "the training loss was " + std::to_string(loss) + " at step " +
                 std::to_string(position_.step + 1);
@@ -267,38 +261,37 @@ class Trainer {
     return true;
   }
 
-  /// Gradients of a batch, in `accumulate` parts. @returns its mean loss.
-  double backward(const Batch& batch) {
-    double total = 0;
-    for (const Batch& examples : parts_of(batch, train_.accumulate)) {
-      ForwardPass pass;
-      Tensor loss = run_.task->loss(run_.model->forward(examples, pass), examples);
-      if (train_.accumulate > 1) loss = loss / static_cast<double>(train_.accumulate);
-      const double value = loss.item<double>();
-      total += value;
-      if (!std::isfinite(value)) break;
-      loss.backward();
-    }
-    return total;
-  }
-
-  /// Evaluation (where it is due), checkpoint.
+  /// Evaluation (where it is due), the best model, checkpoint.
   void finish_epoch() {
     const std::int64_t epoch = epochs_done();
     position_.last_epoch_loss = position_.epoch_loss / static_cast<double>(run_.steps_per_epoch);
     const bool last = epoch == train_.epochs;
     if (last || epoch % train_.evaluate_every == 0) {
-      const bool has_validation = run_.dataset->size(Split::validation) > 0;
-      // Both or none are recorded: stopped in between, a resumed run evaluates again.
-      Metrics validation, test;
-      if (has_validation) validation = evaluate_split(run_, Split::validation, stop_);
-      if (last || !has_validation) test = evaluate_split(run_, Split::test, stop_);
-      if (has_validation) record("validation", validation);
-      if (last || !has_validation) record("test", test);
+      selection_.active() ? evaluate_and_select(epoch) : evaluate(last);
     }
     position_.evaluated_epochs = epoch;
     save();
     write_status(RunState::running);
+  }
+
+  void evaluate(bool last) {
+    const bool has_validation = run_.dataset->size(Split::validation) > 0;
+    // Both or none are recorded: stopped in between, a resumed run evaluates again.
+    Metrics validation, test;
+    if (has_validation) validation = evaluate_split(run_, Split::validation, stop_);
+    if (last || !has_validation) test = evaluate_split(run_, Split::test, stop_);
+    if (has_validation) record("validation", validation);
+    if (last || !has_validation) record("test", test);
+  }
+
+  /// The best model is on the disk before the checkpoint says so. A kill in between leaves a model
+  /// of the future, which the same epoch, trained again, writes again.
+  void evaluate_and_select(std::int64_t epoch) {
+    const Metrics metrics = evaluate_split(run_, selection_.split(), stop_);
+    if (selection_.judge(metrics, epoch, position_.best)) {
+      write_model(best_path(), *run_.model, hash_);
+    }
+    record(std::string(name_of(selection_.split())), metrics);
   }
 
   void record(const std::string& split, Metrics metrics) {
@@ -309,20 +302,43 @@ class Trainer {
   }
 
   Metrics result() {
-    // A run that was killed between its last checkpoint and its end evaluates again.
     Metrics metrics =
-        test_metrics_.empty() ? evaluate_split(run_, Split::test, stop_) : test_metrics_;
+        concluded(run_, selection_.active() ? best_result() : last_result(), stop_);
     metrics["train_loss"] = position_.last_epoch_loss;
-    metrics["examples_per_second"] =
-        static_cast<double>(position_.step * train_.batch_size) / position_.train_seconds;
+    metrics["examples_per_second"] = static_cast<double>(examples_seen()) / position_.train_seconds;
     metrics["host_share"] = 1.0 - position_.step_seconds / position_.train_seconds;
+    metrics["peak_memory"] = static_cast<double>(memory_.bytes());
     return metrics;
+  }
+
+  /// A run that was killed between its last checkpoint and its end evaluates again.
+  Metrics last_result() {
+    return test_metrics_.empty() ? evaluate_split(run_, Split::test, stop_) : test_metrics_;
+  }
+
+  /// The best epoch's model on the test split. It takes the place of the last one.
+  Metrics best_result() {
+    read_model(best_path(), *run_.model, hash_);
+    Metrics metrics = evaluate_split(run_, Split::test, stop_);
+    metrics["best_epoch"] = static_cast<double>(position_.best.epoch);
+    if (selection_.split() != Split::test) record("test", metrics);  // else it is recorded
+    return metrics;
+  }
+
+  std::int64_t examples_seen() const {
+    const std::int64_t all = run_.dataset->size(Split::train), batch = train_.batch_size;
+    const std::int64_t epoch = train_.drop_last ? run_.steps_per_epoch * batch : all;
+    return epochs_done() * epoch + position_.step % run_.steps_per_epoch * batch;
   }
 
   RunStatus end(RunState state, const Metrics& metrics, const std::string& reason) {
     const RunStatus status = write_status(state, metrics, reason);
     ProgressEvent event = make_event(ProgressEvent::Kind::end, metrics);
     event.text = std::string(name_of(state)) + (reason.empty() ? "" : ": " + reason);
+    if (state == RunState::done && selection_.active()) {
+      event.text += ", epoch " + std::to_string(position_.best.epoch) + " of " +
+                    std::to_string(epochs_done()) + "; " + protocol_note(run_.experiment);
+    }
     progress_.report(event);
     return status;
   }
@@ -332,7 +348,7 @@ class Trainer {
     RunStatus status;
     status.state = state;
     status.step = position_.step;
-    status.steps = run_.total_steps();
+    status.steps = trained() ? position_.step : run_.total_steps();
     status.epoch = epoch_now();
     status.seconds = seconds_before_ + seconds_since(sitting_);
     status.metrics = metrics;
@@ -349,7 +365,9 @@ class Trainer {
     line["split"] = split;
     line["step"] = step;
     line["epoch"] = epoch_at(step);
-    log_->line(line.dump());
+    const std::string text = line.dump();
+    log_->line(text);
+    if (events_ != nullptr) events_->add(text);
   }
 
   ProgressEvent make_event(ProgressEvent::Kind kind, const Metrics& metrics) const {
@@ -373,15 +391,39 @@ class Trainer {
   ProgressSink& progress_;
   const std::atomic<bool>& stop_;
   std::string hash_;
-  AdamW optimizer_;
+  Optimizer optimizer_;
   Schedule schedule_;
+  EpochSelection selection_;
   Position position_;
   Metrics test_metrics_;
   std::string reason_;
   std::unique_ptr<LineWriter> log_;
+  std::unique_ptr<EventLog> events_;  ///< null: not wanted
+  PeakMemory memory_{run_.device};
   Clock::time_point sitting_, saved_;
   double seconds_before_ = 0;
 };
+
+/// The dataset has the splits that the protocol needs.
+void check_protocol(const BuiltRun& run) {
+  const std::string& protocol = run.experiment.train.protocol;
+  const std::int64_t held_out = run.dataset->size(Split::validation);
+  if (protocol == "last" || (protocol == "sound") == (held_out > 0)) return;
+  const Place& place = run.experiment.resolved.at("train").at("protocol").place();
+  const std::string& name = run.experiment.dataset.name;
+  if (protocol == "sound") {
+    throw ConfigError(place,
+                      "train.protocol: sound chooses the epoch by a validation split, and dataset "
+                      "'" +
+                          name +
+                          "' has none; hold training examples out by its options "
+                          "(attnlab describe dataset/" +
+                          name + "), or choose last");
+  }
+  throw ConfigError(place, "train.protocol: published chooses the epoch by the test split, but " +
+                               std::to_string(held_out) + " training examples of dataset '" + name +
+                               "' are held out for validation; hold none out, or choose sound");
+}
 
 }  // namespace
 
@@ -391,16 +433,21 @@ std::int64_t BuiltRun::parameter_count() const {
   return count;
 }
 
-BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& registry) {
+BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& registry,
+                   std::shared_ptr<Dataset> dataset) {
   BuiltRun run;
   run.experiment = experiment;
   run.seed = seed;
   run.streams = RandomStreams(static_cast<std::uint64_t>(seed));
   run.device = device_of(experiment.train.device);
   use_threads(experiment.train.threads);
-  run.dataset = registry.dataset(experiment.dataset, {run.streams});
+  run.dataset =
+      dataset != nullptr ? std::move(dataset) : registry.dataset(experiment.dataset, {run.streams});
   run.task = registry.task(experiment.task, {run.dataset->info()});
-  run.steps_per_epoch = run.dataset->size(Split::train) / experiment.train.batch_size;
+  const std::int64_t batch_size = experiment.train.batch_size;
+  const std::int64_t partial = experiment.train.drop_last ? 0 : batch_size - 1;
+  run.steps_per_epoch = (run.dataset->size(Split::train) + partial) / batch_size;
+  check_protocol(run);
   if (run.steps_per_epoch == 0) {
     const Node& batch = experiment.resolved.at("train").at("batch_size");
     throw ConfigError(batch.place(), "train.batch_size: " + batch.text() +
@@ -418,7 +465,6 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
 RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
                     const std::atomic<bool>& stop) {
   try {
-    write_file(folder.file("environment.json"), environment_json(run));
     return Trainer(run, folder, progress, stop).run();
   } catch (const std::exception& error) {
     RunStatus status;
@@ -435,6 +481,10 @@ RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progre
 
 void load_model(BuiltRun& run, const RunFolder& folder) {
   const std::string path = folder.file("checkpoint.safetensors");
+  const std::string best = folder.file("best.safetensors");
+  if (run.experiment.train.protocol != "last" && std::filesystem::exists(best)) {
+    return read_model(best, *run.model, run.experiment.hash());
+  }
   if (!std::filesystem::exists(path)) {
     throw DataError(path + ": there is no checkpoint yet; attnlab run " + folder.path() +
                     " --resume makes one");
@@ -443,7 +493,7 @@ void load_model(BuiltRun& run, const RunFolder& folder) {
 }
 
 Metrics evaluate_test(BuiltRun& run, const std::atomic<bool>& stop) {
-  return evaluate_split(run, Split::test, stop);
+  return concluded(run, evaluate_split(run, Split::test, stop), stop);
 }
 
 }  // namespace attnlab

@@ -26,24 +26,28 @@ struct BuiltRun {
 };
 
 /// Opens the data and builds task and model, on the configuration's device, with its threads.
+/// @param dataset  of the same `dataset` section and seed, opened before; null: it is opened
 /// @throws ConfigError, DataError (DataMissingError when the data are not on this machine),
 ///         PluginError.
-BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& registry);
+BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& registry,
+                   std::shared_ptr<Dataset> dataset = nullptr);
 
 /// Runs to the end of training, from the checkpoint where there is one. Keeps status.json,
-/// metrics.jsonl and checkpoint.safetensors of the folder.
+/// metrics.jsonl and checkpoint.safetensors of the folder, and best.safetensors where
+/// `train.protocol` chooses an epoch.
 /// @param stop  set from a signal: the run writes a checkpoint and returns as interrupted.
 /// @returns the status that was written: done, diverged or interrupted.
 /// @throws what stops a run otherwise (full disk, damaged data); the status then says failed.
 RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
                     const std::atomic<bool>& stop);
 
-/// Loads the parameters of a folder's checkpoint into the model.
+/// Loads the parameters of a folder's checkpoint into the model: of the best epoch where
+/// `train.protocol` chooses one, else of the last.
 /// @throws DataError when there is none, or it belongs to another configuration.
 void load_model(BuiltRun& run, const RunFolder& folder);
 
-/// Every protocol of the task on the test split; other protocols than "clean" prefix their metrics
-/// ("fog/accuracy"). @throws Interrupted when `stop` is set meanwhile.
+/// Every protocol of the task on the test split, and what the task concludes from it; other
+/// protocols than "clean" prefix their metrics ("fog/accuracy"). @throws Interrupted when `stop` is set meanwhile.
 Metrics evaluate_test(BuiltRun& run, const std::atomic<bool>& stop);
 
 /// Thrown out of an evaluation that was asked to stop.

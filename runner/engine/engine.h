@@ -10,6 +10,8 @@ namespace attnlab {
 
 int run_command(const Words& words);
 int eval_command(const Words& words);
+int probe_command(const Words& words);
+int match_command(const Words& words);
 int attention_apply_command(const Words& words);
 int plugin_check_command(const Words& words);
 int bench_command(const Words& words);

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "framework/core/run_lock.h"
 #include "framework/core/text.h"
 #include "runner/engine/engine.h"
 #include "runner/usages.h"
@@ -15,10 +16,18 @@ struct Job {
   Experiment experiment;
   std::int64_t seed;
   RunFolder folder;
+  Identity identity;  ///< of a run that is filed anew
 };
 
+/// Opens the data as seed 0 has them: by these, runs are filed (Identity::data).
+Identity identity_with_data(const Experiment& experiment, Registry& registry) {
+  const auto dataset = registry.dataset(experiment.dataset, {RandomStreams(0)});
+  return identity_of(experiment, dataset->info().fingerprint);
+}
+
 /// The runs that a command line names: a run's folder, or an experiment with its seeds.
-std::vector<Job> jobs_of(const Arguments& arguments, const Catalogue& catalogue) {
+std::vector<Job> jobs_of(const Arguments& arguments, Registry& registry) {
+  const Catalogue& catalogue = registry.catalogue();
   const std::string& what = arguments.words[0];
   if (fs::exists(what + "/config.yaml")) {
     if (!arguments.overrides.empty()) {
@@ -27,15 +36,16 @@ std::vector<Job> jobs_of(const Arguments& arguments, const Catalogue& catalogue)
     }
     const RunFolder folder(what);
     const Experiment experiment = folder.experiment(catalogue);
-    return {{experiment, experiment.seeds.at(0), folder}};
+    return {{experiment, experiment.seeds.at(0), folder, {}}};
   }
   if (fs::is_directory(what)) throw ConfigError(what + ": is no run's folder (no config.yaml)");
   const std::string path = find_composition(what, "experiments");
   const Experiment experiment = load_experiment(path, arguments.overrides, catalogue);
+  const Identity identity = identity_with_data(experiment, registry);
+  const std::string root = arguments.text("out", "runs");
   std::vector<Job> jobs;
   for (const std::int64_t seed : experiment.seeds) {
-    jobs.push_back(
-        {experiment, seed, RunFolder::of(arguments.text("out", "runs"), experiment, seed)});
+    jobs.push_back({experiment, seed, RunFolder::of(root, experiment, seed, identity), identity});
   }
   return jobs;
 }
@@ -62,6 +72,20 @@ void show_plan(const Job& job, const BuiltRun& run, ProgressSink& progress) {
       std::to_string(train.batch_size) + "; would go to " + job.folder.path());
 }
 
+/// `--dry-run`. @returns an exit code: other data may be taken where these are missing.
+int show_plans(const Arguments& arguments, Registry& registry, ProgressMode mode) {
+  const auto progress = make_progress(mode);
+  try {
+    for (const Job& job : jobs_of(arguments, registry)) {
+      show_plan(job, build_run(job.experiment, job.seed, registry), *progress);
+    }
+  } catch (const DataMissingError& error) {
+    std::cerr << "attnlab run: " << error.what() << "\n";
+    return kDataMissing;
+  }
+  return kDone;
+}
+
 /// @returns false when the run failed.
 bool run_job(const Job& job, Registry& registry, ProgressSink& progress) {
   const RunStatus before = job.folder.status();
@@ -75,7 +99,8 @@ bool run_job(const Job& job, Registry& registry, ProgressSink& progress) {
     return true;
   }
   BuiltRun run = build_run(job.experiment, job.seed, registry);
-  job.folder.freeze(job.experiment, job.seed);
+  job.folder.freeze(job.experiment, job.seed, job.identity);
+  const RunLock lock(job.folder.path());
   try {
     train_run(run, job.folder, progress, stop_requested());
   } catch (const std::exception& error) {
@@ -95,20 +120,10 @@ int run_command(const Words& words) {
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   Registry registry(Catalogue::of_this_program());
-  const std::vector<Job> jobs = jobs_of(arguments, registry.catalogue());
-  const auto progress = make_progress(parse_progress_mode(arguments.text("progress", "auto")),
-                                      static_cast<std::int64_t>(jobs.size()));
-  if (arguments.has("dry-run")) {
-    try {
-      for (const Job& job : jobs) {
-        show_plan(job, build_run(job.experiment, job.seed, registry), *progress);
-      }
-    } catch (const DataMissingError& error) {
-      std::cerr << "attnlab run: " << error.what() << "\n";
-      return kDataMissing;
-    }
-    return kDone;
-  }
+  const ProgressMode mode = parse_progress_mode(arguments.text("progress", "auto"));
+  if (arguments.has("dry-run")) return show_plans(arguments, registry, mode);
+  const std::vector<Job> jobs = jobs_of(arguments, registry);
+  const auto progress = make_progress(mode, static_cast<std::int64_t>(jobs.size()));
   check_fresh(jobs, arguments.has("resume"));
   bool all = true;
   for (const Job& job : jobs) {

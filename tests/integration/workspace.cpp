@@ -50,6 +50,7 @@ json timeless_metrics(const std::string& run_folder) {
   json metrics = status_of(run_folder).at("metrics");
   metrics.erase("examples_per_second");
   metrics.erase("host_share");
+  metrics.erase("peak_memory");
   return metrics;
 }
 

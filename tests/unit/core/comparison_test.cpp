@@ -274,6 +274,7 @@ TEST_F(ComparisonTest, KnowsWhichMetricsAreBetterWhenSmaller) {
   EXPECT_EQ(higher_is_better("train_loss"), false);
   EXPECT_EQ(higher_is_better("clean/perplexity"), false);
   EXPECT_EQ(higher_is_better("host_share"), std::nullopt);
+  EXPECT_EQ(higher_is_better("peak_memory"), false);
   for (std::int64_t seed = 0; seed < 6; ++seed) {
     for (const char* attention : {"standard", "quest"}) {
       RunStatus status = done(0.5);

@@ -31,7 +31,8 @@ TEST_F(ExperimentTest, ResolvesItsPartsAndFillsInEveryDefault) {
   EXPECT_EQ(experiment.attention.place.str(), "f.yaml:3:18");
   EXPECT_EQ(experiment.train.epochs, 3);
   EXPECT_EQ(experiment.train.optimizer.lr, 0.1);
-  EXPECT_EQ(experiment.train.batch_size, TrainOptions{}.batch_size);
+  const TrainOptions defaults;
+  EXPECT_EQ(experiment.train.batch_size, defaults.batch_size);
   EXPECT_THAT(experiment.seeds, ElementsAre(0));
   EXPECT_EQ(experiment.resolved.at("model").at("dim").text(), "64");
   EXPECT_EQ(experiment.resolved.at("train").at("schedule").at("shape").text(), "cosine");

@@ -142,6 +142,8 @@ TEST(MetricText, ShowsAccuraciesInPercent) {
   EXPECT_EQ(metric_text("examples_per_second", 1234.5), "1234");
   EXPECT_EQ(metric_scale("clean_accuracy"), 100.0);
   EXPECT_EQ(metric_scale("nll"), 1.0);
+  EXPECT_EQ(metric_text("peak_memory", 412.3e6), "412 MB");
+  EXPECT_EQ(metric_text("peak_memory", 1.53e9), "1.53 GB");
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ class RunFolderTest : public ::testing::Test {
 TEST_F(RunFolderTest, IsCalledByExperimentAttentionSeedAndHash) {
   const Experiment made = experiment();
   EXPECT_EQ(RunFolder::of("runs/s", made, 3).path(),
-            "runs/s/made/quest/3-" + made.hash().substr(0, 8));
+            "runs/s/made/quest/3-" + identity_of(made, "").hash().substr(0, 8));
   EXPECT_EQ(RunFolder::label(made, 3), "made/quest/3");
 }
 
@@ -40,7 +40,7 @@ TEST_F(RunFolderTest, FreezesOneSeedOfTheExperiment) {
   EXPECT_FALSE(folder.exists());
   folder.freeze(made, 4);
   EXPECT_TRUE(folder.exists());
-  EXPECT_THAT(names_in(folder.path()), ElementsAre("config.yaml", "origins.txt"));
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("config.yaml", "identity.json", "origins.txt"));
   EXPECT_THAT(read_text(folder.file("origins.txt")),
               HasSubstr("f.yaml:3:18: attention.use = quest"));
   const Experiment again = folder.experiment(parts().catalogue());

@@ -24,6 +24,11 @@ TEST(Tables, LineUpInATerminal) {
 TEST(Tables, WriteMetricsAsTheyAreRead) {
   EXPECT_EQ(metric_heading("accuracy"), "accuracy (%)");
   EXPECT_EQ(metric_heading("nll"), "nll");
+  EXPECT_EQ(metric_heading("peak_memory"), "peak_memory (MB)");
+  EXPECT_EQ(value_text("peak_memory", 412.3e6), "412");
+  EXPECT_EQ(value_text("peak_memory", 1.53e9), "1530");
+  EXPECT_EQ(metric_heading("flops"), "flops (M)");
+  EXPECT_EQ(value_text("flops", 681856), "0.682");
   EXPECT_EQ(value_text("accuracy", 0.85494), "85.49");
   EXPECT_EQ(value_text("nll", 0.47253), "0.473");
   EXPECT_EQ(value_text("examples_per_second", 2260.4), "2260");

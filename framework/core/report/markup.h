@@ -1,0 +1,33 @@
+// Text that comes from users, made safe for what it is written into: HTML, LaTeX, BibTeX, CSV, and
+// JSON inside a script element.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attnlab {
+
+/// The text with every byte that is no part of valid UTF-8 replaced by U+FFFD.
+std::string valid_utf8(std::string_view text);
+
+/// For element content and for attributes in double quotes. Control characters but newline and tab
+/// become U+FFFD: HTML has no way to write them.
+std::string html_text(std::string_view text);
+
+/// For running text of LaTeX and for values of BibTeX.
+std::string latex_text(std::string_view text);
+
+/// One field by RFC 4180: quoted where it holds a comma, a quote or a line break.
+std::string csv_field(std::string_view text);
+/// One record with its CRLF.
+std::string csv_record(const std::vector<std::string>& fields);
+
+/// "p = 0.031", "p < 0.0001".
+std::string p_phrase(double p_value);
+
+/// Compact JSON that cannot end the script element that it stands in: no '<' and no "-->".
+std::string script_json(const nlohmann::json& value);
+
+}  // namespace attnlab

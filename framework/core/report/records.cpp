@@ -1,0 +1,185 @@
+// The report for programs (CSV, JSON) and for notes (Markdown).
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "framework/core/report/markup.h"
+#include "framework/core/report/report.h"
+#include "framework/core/table.h"
+#include "framework/core/text.h"
+
+namespace attnlab {
+namespace {
+
+using nlohmann::json;
+
+/// Metrics and costs of one run; a cost that is a metric too is one column.
+std::map<std::string, double> numbers_of(const RunRecord& run) {
+  std::map<std::string, double> numbers = run.costs;
+  for (const auto& [name, value] : run.status.metrics) numbers[name] = value;
+  return numbers;
+}
+
+std::string one_line(std::string text) {
+  for (char& c : text) c = c == '\n' || c == '\r' ? ' ' : c;
+  return text;
+}
+
+/// A text that Markdown shows as it is.
+std::string markdown_text(const std::string& text) {
+  std::string out;
+  for (const char c : one_line(valid_utf8(text))) {
+    if (std::string("\\`*_[]<>|#").find(c) != std::string::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+/// A block of code whose fence is longer than any in the text.
+std::string fenced(const std::string& text) {
+  std::string fence = "```";
+  while (text.find(fence) != std::string::npos) fence += "`";
+  return fence + "\n" + text + (text.empty() || text.back() != '\n' ? "\n" : "") + fence + "\n";
+}
+
+json run_json(const RunRecord& run) {
+  json metrics = json::object();
+  for (const auto& [name, value] : run.status.metrics) {
+    metrics[name] = std::isfinite(value) ? json(value) : json(nullptr);
+  }
+  json out = {{"experiment", run.experiment},
+              {"attention", run.attention},
+              {"seed", run.seed},
+              {"folder", run.folder},
+              {"state", name_of(run.status.state)},
+              {"step", run.status.step},
+              {"steps", run.status.steps},
+              {"epoch", run.status.epoch},
+              {"seconds", run.status.seconds},
+              {"metrics", std::move(metrics)},
+              {"costs", run.costs},
+              {"environment", run.environment},
+              {"config", to_yaml(run.config)}};
+  if (!run.status.reason.empty()) out["reason"] = run.status.reason;
+  return out;
+}
+
+json curve_json(const Curve& curve) {
+  json out = {{"experiment", curve.experiment}, {"attention", curve.attention},
+              {"split", curve.split},           {"metric", curve.metric},
+              {"steps", curve.steps},           {"mean", curve.mean},
+              {"sd", curve.deviation},          {"seeds", curve.seeds}};
+  if (!curve.layer.empty()) out["layer"] = curve.layer;
+  return out;
+}
+
+json environment_json(const Report& report) {
+  json out = json::object();
+  for (const Fact& fact : report.environment) {
+    json values = json::array();
+    for (const auto& [value, runs] : fact.values) {
+      values.push_back({{"value", value}, {"runs", runs}});
+    }
+    out[fact.key] = std::move(values);
+  }
+  return out;
+}
+
+std::string unfinished_markdown(const Report& report) {
+  if (report.unfinished.empty()) return "";
+  std::string out = "\n## Runs without a value\n";
+  for (const UnfinishedRun& one : report.unfinished) {
+    const RunRecord& run = report.run(one);
+    out += "\n- **" + std::string(name_of(run.status.state)) +
+           "**: " + markdown_text(run.experiment + "/" + run.attention) + " seed " +
+           std::to_string(run.seed);
+    if (!run.status.reason.empty()) out += ": " + markdown_text(run.status.reason);
+    out += "\n";
+    if (!one.log.empty()) out += "\n" + fenced(one.log);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string report_markdown(const Report& report) {
+  std::string out = "# " + markdown_text(report.title) + "\n\n";
+  for (const std::string& sentence : finding_of(report)) out += markdown_text(sentence) + "\n";
+  std::string tables = comparison_text(report.comparison, TableStyle::markdown);
+  // The page has its own title: the comparison's becomes a section.
+  out += "\n#" + tables + unfinished_markdown(report);
+  if (!report.citations.empty()) {
+    out += "\n## To cite\n\n";
+    for (const Citation& citation : report.citations) {
+      out += "- " + markdown_text(citation.text) + " (" +
+             markdown_text(join(citation.plugins, ", ")) + ")\n";
+    }
+  }
+  return out + "\n" + markdown_text(report.date) + ", by\n" + fenced(one_line(report.command));
+}
+
+std::string report_csv(const Report& report) {
+  std::set<std::string> names;
+  for (const RunRecord& run : report.collection.runs) {
+    for (const auto& [name, value] : numbers_of(run)) names.insert(name);
+  }
+  std::vector<std::string> header = {"experiment", "attention", "seed",    "state", "reason",
+                                     "step",       "steps",     "seconds", "folder"};
+  header.insert(header.end(), names.begin(), names.end());
+  std::string out = csv_record(header);
+  for (const RunRecord& run : report.collection.runs) {
+    std::vector<std::string> record = {run.experiment,
+                                       run.attention,
+                                       std::to_string(run.seed),
+                                       std::string(name_of(run.status.state)),
+                                       run.status.reason,
+                                       std::to_string(run.status.step),
+                                       std::to_string(run.status.steps),
+                                       shortest(run.status.seconds),
+                                       run.folder};
+    const std::map<std::string, double> numbers = numbers_of(run);
+    for (const std::string& name : names) {
+      const auto found = numbers.find(name);
+      record.push_back(found == numbers.end() ? "" : shortest(found->second));
+    }
+    out += csv_record(record);
+  }
+  return out;
+}
+
+std::string report_json(const Report& report) {
+  json out = {{"schema", 1},
+              {"attnlab", ATTNLAB_VERSION},
+              {"title", report.title},
+              {"date", report.date},
+              {"command", report.command},
+              {"finding", finding_of(report)},
+              {"comparison", json::parse(comparison_json(report.comparison))},
+              {"runs", json::array()},
+              {"curves", json::array()},
+              {"environment", environment_json(report)},
+              {"plugins", json::array()},
+              {"citations", json::array()},
+              {"absent", json::array()},
+              {"notes", report.collection.notes}};
+  for (const RunRecord& run : report.collection.runs) out["runs"].push_back(run_json(run));
+  for (const UnfinishedRun& one : report.unfinished) out["runs"][one.run]["log"] = one.log;
+  for (const Curve& curve : report.curves) out["curves"].push_back(curve_json(curve));
+  for (const PluginUse& plugin : report.plugins) {
+    out["plugins"].push_back(
+        {{"kind", plugin.kind}, {"id", plugin.id}, {"hash", plugin.hash}, {"runs", plugin.runs}});
+  }
+  for (const AbsentCell& cell : report.collection.absent) {
+    out["absent"].push_back({{"experiment", cell.experiment},
+                             {"attention", cell.attention},
+                             {"seed", cell.seed},
+                             {"kind", name_of(cell.gap.kind)},
+                             {"reason", cell.gap.reason}});
+  }
+  for (const Citation& one : report.citations) {
+    out["citations"].push_back({{"key", one.key}, {"text", one.text}, {"plugins", one.plugins}});
+  }
+  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace attnlab

@@ -1,0 +1,237 @@
+// A suite's table as Markdown and JSON, and its record.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "framework/core/suite.h"
+#include "framework/core/table.h"
+#include "framework/core/text.h"
+
+namespace attnlab {
+namespace {
+
+using nlohmann::json;
+
+/// Columns come in this order; others follow by name.
+const std::vector<std::string> kColumns = {"accuracy", "top5", "nll", "train_loss",
+                                           "examples_per_second"};
+
+std::vector<std::string> columns_of(const std::vector<SuiteRow>& rows) {
+  std::set<std::string> names;
+  for (const SuiteRow& row : rows) {
+    for (const auto& [name, summary] : row.metrics) names.insert(name);
+  }
+  std::vector<std::string> columns;
+  for (const std::string& name : kColumns) {
+    if (names.erase(name) > 0) columns.push_back(name);
+  }
+  columns.insert(columns.end(), names.begin(), names.end());
+  return columns;
+}
+
+std::string states_text(const SuiteRow& row) {
+  std::vector<std::string> parts;
+  for (const auto& [state, count] : row.states) {
+    parts.push_back(std::to_string(count) + " " + std::string(name_of(state)));
+  }
+  for (const auto& [absence, count] : row.absences) {
+    parts.push_back(std::to_string(count) + " " + std::string(name_of(absence)));
+  }
+  return join(parts, ", ");
+}
+
+/// One line for all seeds of an experiment and attention that are absent alike.
+std::vector<std::string> absence_lines(const std::vector<AbsentCell>& cells) {
+  std::vector<std::pair<std::string, std::pair<std::string, std::vector<std::string>>>> groups;
+  for (const AbsentCell& cell : cells) {
+    const std::string who = cell.experiment + ", " + cell.attention;
+    const std::string key = who + "\n" + cell.gap.text();
+    auto found = std::find_if(groups.begin(), groups.end(),
+                              [&](const auto& group) { return group.first == key; });
+    if (found == groups.end()) {
+      groups.push_back({key, {who, {}}});
+      found = std::prev(groups.end());
+    }
+    found->second.second.push_back(std::to_string(cell.seed));
+  }
+  std::vector<std::string> lines;
+  for (const auto& group : groups) {
+    const auto& seeds = group.second.second;
+    lines.push_back(group.second.first + (seeds.size() == 1 ? ", seed " : ", seeds ") +
+                    join(seeds, ", ") + ": " + group.first.substr(group.first.find('\n') + 1));
+  }
+  return lines;
+}
+
+bool is_of(const SuiteRow& row, const std::string& experiment, const std::string& attention) {
+  return row.experiment == experiment && row.attention == attention;
+}
+
+SuiteRow row_of(const Suite& suite, const std::string& experiment, const std::string& attention) {
+  SuiteRow row{experiment, attention, {}, {}, {}};
+  std::map<std::string, std::vector<double>> values;
+  for (const Cell& cell : suite.cells) {
+    if (!is_of(row, cell.experiment.name, cell.experiment.attention.label)) continue;
+    if (cell.action == CellAction::stale) continue;  // counted among the absent
+    const RunStatus status = cell.folder.status();
+    ++row.states[status.state];
+    if (status.state != RunState::done) continue;
+    for (const auto& [name, value] : status.metrics) values[name].push_back(value);
+  }
+  for (const auto& [name, list] : values) row.metrics[name] = summary_of(list);
+  return row;
+}
+
+/// What table.json and suite.json have in common.
+json record_of(const Suite& suite, const std::string& command) {
+  json out = {{"suite", suite.name},    {"file", suite.file},   {"baseline", suite.baseline},
+              {"command", command},     {"notes", suite.notes}, {"runs", json::array()},
+              {"absent", json::array()}};
+  if (suite.compare) {
+    const CompareOptions& compare = *suite.compare;
+    out["compare"] = {{"test", compare.test},       {"pair", compare.pair},
+                      {"correct", compare.correct}, {"level", compare.level},
+                      {"metric", compare.metric},   {"better", compare.better}};
+  }
+  if (suite.reference) {
+    out["reference"] = {{"source", suite.reference->source}, {"metric", suite.reference->metric}};
+  }
+  for (const Cell& cell : suite.cells) {
+    if (cell.action == CellAction::stale) continue;
+    out["runs"].push_back({{"experiment", cell.experiment.name},
+                           {"attention", cell.experiment.attention.label},
+                           {"seed", cell.seed},
+                           {"folder", cell.folder.path()}});
+  }
+  for (const AbsentCell& cell : absent_cells(suite)) {
+    json entry = {{"experiment", cell.experiment},
+                  {"attention", cell.attention},
+                  {"seed", cell.seed},
+                  {"kind", name_of(cell.gap.kind)},
+                  {"reason", cell.gap.reason}};
+    if (!cell.folder.empty()) entry["folder"] = cell.folder;
+    out["absent"].push_back(std::move(entry));
+  }
+  return out;
+}
+
+json row_json(const Suite& suite, const SuiteRow& row) {
+  json entry = {{"experiment", row.experiment}, {"attention", row.attention}};
+  if (suite.reference) {
+    const auto value = suite.reference->find(row.experiment, row.attention);
+    if (value) entry["reference"] = *value;
+  }
+  for (const auto& [name, summary] : row.metrics) {
+    entry["metrics"][name] = {
+        {"mean", summary.mean}, {"sd", summary.deviation}, {"n", summary.count}};
+  }
+  for (const auto& [state, count] : row.states)
+    entry["states"][std::string(name_of(state))] = count;
+  for (const auto& [absence, count] : row.absences) {
+    entry["absences"][std::string(name_of(absence))] = count;
+  }
+  return entry;
+}
+
+/// Adds how a run ended to its entry.
+void add_status(const RunStatus& status, json& entry) {
+  entry["state"] = name_of(status.state);
+  entry["seconds"] = status.seconds;
+  for (const auto& [name, value] : status.metrics) {
+    entry["metrics"][name] = std::isfinite(value) ? json(value) : json(nullptr);
+  }
+  if (!status.reason.empty()) entry["reason"] = status.reason;
+}
+
+std::string text_of(const json& value) {
+  return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::vector<AbsentCell> absent_cells(const Suite& suite) {
+  std::vector<AbsentCell> all = suite.absent;
+  for (const Cell& cell : suite.cells) {
+    if (cell.action != CellAction::stale) continue;
+    const Experiment& experiment = cell.experiment;
+    const Gap gap{Absence::stale, cell.reason};
+    all.push_back(
+        {experiment.name, experiment.attention.label, cell.seed, gap, cell.folder.path()});
+  }
+  return all;
+}
+
+std::vector<SuiteRow> summarise(const Suite& suite) {
+  const std::vector<AbsentCell> absent = absent_cells(suite);
+  std::vector<SuiteRow> rows;
+  for (const std::string& experiment : suite.experiments) {
+    for (const std::string& attention : suite.attentions) {
+      SuiteRow row = row_of(suite, experiment, attention);
+      for (const AbsentCell& cell : absent) {
+        if (is_of(row, cell.experiment, cell.attention)) ++row.absences[cell.gap.kind];
+      }
+      // A sweep that zips the attention with something has no cells there.
+      if (!row.states.empty() || !row.absences.empty()) rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
+std::string suite_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
+                           const std::string& command) {
+  const std::vector<std::string> columns = columns_of(rows);
+  std::vector<std::vector<std::string>> table(1);
+  table[0] = {"experiment", "attention"};
+  const auto refers_to = [&](const std::string& column) {
+    return suite.reference && suite.reference->metric == column;
+  };
+  for (const std::string& column : columns) {
+    table[0].push_back(metric_heading(column));
+    if (refers_to(column)) table[0].push_back(suite.reference->source);
+  }
+  table[0].push_back("runs");
+  for (const SuiteRow& row : rows) {
+    std::vector<std::string> line = {row.experiment, row.attention};
+    if (row.attention == suite.baseline) line[1] += " (baseline)";
+    for (const std::string& column : columns) {
+      const auto metric = row.metrics.find(column);
+      line.push_back(metric == row.metrics.end() ? "-" : summary_text(column, metric->second));
+      if (!refers_to(column)) continue;
+      const auto value = suite.reference->find(row.experiment, row.attention);
+      line.push_back(value ? shortest(*value) : "-");
+    }
+    line.push_back(states_text(row));
+    table.push_back(std::move(line));
+  }
+  std::string out = "# Suite " + suite.name + "\n\n" + table_text(table) +
+                    "\nmean ± sample standard deviation over the seeds that are done\n";
+  const std::vector<std::string> absences = absence_lines(absent_cells(suite));
+  if (!absences.empty()) out += "\nNot there:\n\n- " + join(absences, "\n- ") + "\n";
+  for (const std::string& note : suite.notes) out += "\n**" + note + "**\n";
+  return out + "\nRepeat it with\n\n    " + command + "\n";
+}
+
+std::string suite_json(const Suite& suite, const std::vector<SuiteRow>& rows,
+                       const std::string& command) {
+  json out = record_of(suite, command);
+  out["complete"] = complete(suite);
+  out["rows"] = json::array();
+  for (const SuiteRow& row : rows) out["rows"].push_back(row_json(suite, row));
+  for (json& entry : out["runs"]) {
+    add_status(RunFolder(entry.at("folder").get<std::string>()).status(), entry);
+  }
+  return text_of(out);
+}
+
+std::string suite_record(const Suite& suite, const std::string& command) {
+  return text_of(record_of(suite, command));
+}
+
+bool complete(const Suite& suite) {
+  return std::all_of(suite.cells.begin(), suite.cells.end(), [](const Cell& cell) {
+    return cell.action != CellAction::stale && cell.folder.status().finished();
+  });
+}
+
+}  // namespace attnlab

@@ -1,0 +1,164 @@
+#include "framework/train/costs.h"
+
+#include <c10/core/GradMode.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <string>
+
+#include "framework/data/loader.h"
+#include "framework/nn/flop_counter.h"
+#include "framework/nn/torch_compat.h"
+#include "framework/train/optimizer.h"
+#include "framework/train/step.h"
+
+namespace attnlab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// The bytes of "VmHWM:   1234 kB"; 0 without such a line.
+std::int64_t resident_peak() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("VmHWM:", 0) == 0) return std::stoll(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+
+/// The split's first batch of the training's or the evaluation's size.
+Batch first_batch(const BuiltRun& run, Split split, std::int64_t size) {
+  const std::int64_t count = std::min(size, run.dataset->size(split));
+  LoaderSettings settings;
+  settings.split = split;
+  settings.batch_size = count;
+  settings.workers = 0;
+  Loader loader(*run.dataset, run.streams, in_order(count), settings);
+  return to_device(*loader.next(), run.device);
+}
+
+/// Seconds of one training step, after one that is not counted.
+double time_steps(BuiltRun& run, std::int64_t steps) {
+  const TrainOptions& train = run.experiment.train;
+  const std::int64_t examples = run.dataset->size(Split::train);
+  std::vector<std::int64_t> order(static_cast<std::size_t>((steps + 1) * train.batch_size));
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i) % examples;
+  LoaderSettings settings;
+  settings.batch_size = train.batch_size;
+  settings.augment = true;
+  settings.workers = train.workers;
+  settings.prefetch = train.prefetch;
+  Loader loader(*run.dataset, run.streams, std::move(order), settings);
+  Optimizer optimizer = make_optimizer(*run.model, train.optimizer);
+  run.model->train();
+  Clock::time_point begin = Clock::now();
+  for (std::int64_t step = 0; step <= steps; ++step) {
+    backward(run, to_device(*loader.next(), run.device));
+    optimizer.step();
+    optimizer.zero_grad();
+    if (step == 0) begin = Clock::now();
+  }
+  return seconds_since(begin) / static_cast<double>(steps);
+}
+
+std::int64_t batches_of(const BuiltRun& run, Split split) {
+  const std::int64_t size = run.experiment.train.eval_batch_size;
+  return (run.dataset->size(split) + size - 1) / size;
+}
+
+/// Batches that all evaluations of a run read.
+std::int64_t evaluated_batches(const BuiltRun& run) {
+  const TrainOptions& train = run.experiment.train;
+  const std::int64_t times = (train.epochs + train.evaluate_every - 1) / train.evaluate_every;
+  const std::int64_t validation = batches_of(run, Split::validation);
+  const std::int64_t test = batches_of(run, Split::test);
+  const bool always_test = validation == 0 || train.protocol == "published";
+  return times * validation + (always_test ? times : 1) * test;
+}
+
+double time_evaluation(BuiltRun& run) {
+  const c10::NoGradGuard no_gradients;
+  run.model->eval();
+  const Batch batch = first_batch(run, Split::test, run.experiment.train.eval_batch_size);
+  const Clock::time_point begin = Clock::now();
+  for (const std::string& protocol : run.task->protocols()) {
+    run.task->evaluate(protocol, *run.model,
+                       [&](const std::function<void(const Batch&)>& use) { use(batch); });
+  }
+  return seconds_since(begin);
+}
+
+}  // namespace
+
+/// Keeps the most that a device's allocator reports as handed out.
+class PeakMemory::DeviceReports final : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void*, std::int64_t, compat::MemoryTotal allocated, compat::MemoryTotal,
+                         c10::Device device) override {
+    if (device.is_cpu()) return;
+    const auto held = static_cast<std::int64_t>(allocated);
+    for (std::int64_t seen = peak_; seen < held && !peak_.compare_exchange_weak(seen, held);) {
+    }
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  std::int64_t peak() const { return peak_; }
+
+ private:
+  std::atomic<std::int64_t> peak_{0};
+};
+
+struct PeakMemory::Guard {
+  explicit Guard(const std::shared_ptr<DeviceReports>& reports)
+      : set(c10::DebugInfoKind::PROFILER_STATE, reports) {}
+  c10::DebugInfoGuard set;
+};
+
+PeakMemory::PeakMemory(const at::Device& device) {
+  if (device.is_cpu()) {
+    std::ofstream("/proc/self/clear_refs") << "5";  // sets VmHWM back to what is resident now
+    return;
+  }
+  reports_ = std::make_shared<DeviceReports>();
+  guard_ = std::make_unique<Guard>(reports_);
+}
+
+PeakMemory::~PeakMemory() = default;
+
+std::int64_t PeakMemory::bytes() const {
+  return reports_ == nullptr ? resident_peak() : reports_->peak();
+}
+
+std::int64_t forward_flops(const BuiltRun& run) {
+  const c10::NoGradGuard no_gradients;
+  const Batch example = first_batch(run, Split::train, 1);
+  const bool training = run.model->is_training();
+  run.model->eval();
+  ForwardPass pass;
+  const FlopCounter flops;
+  run.model->forward(example, pass);
+  run.model->train(training);
+  return flops.total();
+}
+
+ProbeResult probe_run(BuiltRun& run, std::int64_t steps) {
+  const PeakMemory memory(run.device);
+  ProbeResult result;
+  result.parameters = run.parameter_count();
+  result.steps = run.total_steps();
+  if (steps > 0) {
+    result.flops = forward_flops(run);
+    result.step_seconds = time_steps(run, steps);
+    result.evaluation_seconds = time_evaluation(run) * static_cast<double>(evaluated_batches(run));
+  }
+  result.peak_memory = memory.bytes();
+  return result;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,53 @@
+// What a run costs: operations, memory, time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "framework/train/run.h"
+
+namespace attnlab {
+
+/// FLOPs of one forward pass of the model with its attention, over the first example of the
+/// training split: what is really computed, by the convention of framework/nn/flop_counter.h, with
+/// the kernels that a run takes. In evaluation mode, without gradients; the model's mode is kept.
+/// Cost: that forward pass.
+std::int64_t forward_flops(const BuiltRun& run);
+
+/// The largest memory of this process since the construction (since its beginning where the system
+/// does not let the mark be set back): on the CPU what is resident, data and libraries included; on
+/// a GPU what LibTorch's allocator held for tensors, of this thread and of autograd's.
+class PeakMemory {
+ public:
+  explicit PeakMemory(const at::Device& device);
+  ~PeakMemory();
+  PeakMemory(const PeakMemory&) = delete;
+  PeakMemory& operator=(const PeakMemory&) = delete;
+
+  /// 0 where the system does not say.
+  std::int64_t bytes() const;
+
+ private:
+  class DeviceReports;
+  struct Guard;
+  std::shared_ptr<DeviceReports> reports_;  ///< null on the CPU
+  std::unique_ptr<Guard> guard_;
+};
+
+/// What a few steps say of a whole run.
+struct ProbeResult {
+  std::int64_t parameters = 0;
+  std::int64_t flops = 0;         ///< as `forward_flops`; 0: not counted
+  std::int64_t steps = 0;         ///< optimiser steps of the whole run
+  double step_seconds = 0;        ///< of one of them, loading included; or 0
+  double evaluation_seconds = 0;  ///< of all evaluations of the run, from one batch; or 0
+  std::int64_t peak_memory = 0;   ///< bytes, as `PeakMemory`
+};
+
+/// Trains for a few steps after one of warm-up, and evaluates one batch. The model is of no use
+/// afterwards. Nothing is written.
+/// @param steps  0: nothing is run, so that a part that hangs or crashes when it runs is no matter;
+///               FLOPs and times are 0
+ProbeResult probe_run(BuiltRun& run, std::int64_t steps);
+
+}  // namespace attnlab

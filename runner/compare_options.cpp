@@ -1,0 +1,36 @@
+#include "runner/compare_options.h"
+
+namespace attnlab {
+
+namespace po = boost::program_options;
+
+void add_compare_options(Usage& usage) {
+  const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
+  usage.options.add_options()("baseline", text("LABEL"),
+                              "attention to compare with; default: the suite's, else standard")(
+      "metric", text("NAME"), "default: accuracy")("test", text("NAME"),
+                                                   "wilcoxon (default), t or permutation")(
+      "correct", text("NAME"), "holm (default) or none")("level", text("P"),
+                                                         "significance level; default: 0.05")(
+      "better", text("WHICH"), "higher or lower; default: by the metric's name");
+}
+
+Node compare_section(const RunCollection& collection, const Arguments& arguments) {
+  Node section = Node::map();
+  for (const SuiteRecord& suite : collection.suites) {
+    if (suite.compare.is_null()) continue;
+    if (!section.entries().empty() && to_flow(section) != to_flow(suite.compare)) {
+      throw ConfigError("the suites " + collection.suites.front().folder + " and " + suite.folder +
+                        " compare in different ways; compare one at a time");
+    }
+    section = suite.compare;
+  }
+  for (const char* key : {"metric", "test", "correct", "level", "better"}) {
+    if (!arguments.has(key)) continue;
+    const Place place{std::string("--") + key, 0, 0};
+    section.set(key, Node::scalar(arguments.text(key, ""), place));
+  }
+  return section;
+}
+
+}  // namespace attnlab

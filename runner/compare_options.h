@@ -1,0 +1,16 @@
+// What `attnlab compare` and `attnlab report` ask in the same words: baseline, metric, test.
+#pragma once
+
+#include "framework/core/run_records.h"
+#include "runner/arguments.h"
+
+namespace attnlab {
+
+/// Adds --baseline, --metric, --test, --correct, --level and --better.
+void add_compare_options(Usage& usage);
+
+/// The suites' `compare:` sections with the command line's options over them.
+/// @throws ConfigError where the suites compare in different ways.
+Node compare_section(const RunCollection& collection, const Arguments& arguments);
+
+}  // namespace attnlab

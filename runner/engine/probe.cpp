@@ -1,0 +1,62 @@
+// attnlab probe: what a run would cost, from building it and a few steps; writes nothing.
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "framework/train/costs.h"
+#include "runner/engine/engine.h"
+#include "runner/usages.h"
+
+namespace attnlab {
+namespace {
+
+/// A run's frozen experiment, or a composed one.
+Experiment experiment_of(const Arguments& arguments, const Catalogue& catalogue) {
+  const std::string& what = arguments.words[0];
+  if (!std::filesystem::exists(what + "/config.yaml")) {
+    return load_experiment(find_composition(what, "experiments"), arguments.overrides, catalogue);
+  }
+  if (!arguments.overrides.empty()) {
+    throw ConfigError(what + ": a run's configuration is frozen; it takes no " +
+                      arguments.overrides[0]);
+  }
+  return RunFolder(what).experiment(catalogue);
+}
+
+std::int64_t steps_of(const Arguments& arguments) {
+  const auto steps = Node::scalar(arguments.text("steps", "3")).as_int();
+  if (!steps || *steps < 0 || *steps > 1000) {
+    throw ConfigError("--steps: expected a number of steps from 0 to 1000, found '" +
+                      arguments.text("steps", "") + "'");
+  }
+  return *steps;
+}
+
+}  // namespace
+
+int probe_command(const Words& words) {
+  Usage usage = probe_usage();
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const std::int64_t steps = steps_of(arguments);
+  Registry registry(Catalogue::of_this_program());
+  const Experiment experiment = experiment_of(arguments, registry.catalogue());
+  try {
+    BuiltRun run = build_run(experiment, experiment.seeds.at(0), registry);
+    const ProbeResult result = probe_run(run, steps);
+    const nlohmann::json line = {{"data", run.dataset->info().fingerprint},
+                                 {"parameters", result.parameters},
+                                 {"flops", result.flops},
+                                 {"steps", result.steps},
+                                 {"step_seconds", result.step_seconds},
+                                 {"evaluation_seconds", result.evaluation_seconds},
+                                 {"peak_memory", result.peak_memory}};
+    std::cout << line.dump() << "\n";
+  } catch (const DataMissingError& error) {
+    std::cerr << "attnlab probe: " << error.what() << "\n";
+    return kDataMissing;
+  }
+  return kDone;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,84 @@
+#include "runner/launcher.h"
+
+#include <filesystem>
+
+#include "framework/core/error.h"
+#include "framework/core/text.h"
+#include "runner/local_launcher.h"
+#include "runner/slurm_jobs.h"
+#include "runner/slurm_launcher.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+namespace po = boost::program_options;
+
+constexpr std::int64_t kMostJobs = 256;  // the signal handler's table of processes
+
+}  // namespace
+
+std::unique_ptr<Launcher> make_launcher(const std::string& name) {
+  if (name == "local") return std::make_unique<LocalLauncher>();
+  if (name == "slurm") return std::make_unique<SlurmLauncher>();
+  throw ConfigError("--launcher: there is no launcher '" + name + "'" +
+                    suggestion(name, {"local", "slurm"}));
+}
+
+std::map<std::string, std::string> launcher_states(const std::string& folder) {
+  std::map<std::string, std::string> states = slurm_states(folder);
+  if (!states.empty()) return states;
+  std::error_code error;
+  // A run's folder is three below the suite's: experiment, attention, seed.
+  fs::path above = fs::weakly_canonical(folder, error);
+  for (int levels = 0; levels < 3 && states.empty() && above.has_relative_path(); ++levels) {
+    above = above.parent_path();
+    states = slurm_states(above);
+  }
+  if (!states.empty()) return states;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.is_directory(error)) states.merge(slurm_states(entry.path()));
+  }
+  return states;
+}
+
+void add_launch_options(Usage& usage) {
+  usage.options.add_options()("jobs,j", po::value<std::int64_t>()->value_name("N"),
+                              "runs at once; default: 1 here, no limit in Slurm")(
+      "keep-going", "go on after a run that failed (the default)")(
+      "fail-fast", "start no run after one that failed; those that run end with a checkpoint")(
+      "launcher", po::value<std::string>()->value_name("NAME"),
+      "local (default), or slurm: submit the runs and return")(
+      "slurm", po::value<Words>()->composing()->value_name("KEY=VALUE"),
+      "an option of sbatch, such as partition=gpu or time=4:00:00; may be repeated");
+}
+
+LaunchOptions launch_options(const Arguments& arguments, const std::string& suite_folder) {
+  LaunchOptions options;
+  options.suite_folder = suite_folder;
+  options.fail_fast = arguments.has("fail-fast");
+  if (options.fail_fast && arguments.has("keep-going")) {
+    throw ConfigError("--keep-going and --fail-fast contradict each other; give one of them");
+  }
+  if (arguments.has("jobs")) {
+    options.jobs = arguments.options["jobs"].as<std::int64_t>();
+    if (options.jobs < 1 || options.jobs > kMostJobs) {
+      throw ConfigError("--jobs: expected 1 to " + std::to_string(kMostJobs) +
+                        " runs at once, found " + std::to_string(options.jobs));
+    }
+  }
+  if (!arguments.has("slurm")) return options;
+  options.slurm = arguments.options["slurm"].as<Words>();
+  if (arguments.text("launcher", "local") != "slurm") {
+    throw ConfigError("--slurm " + options.slurm.front() +
+                      ": is for Slurm only; add --launcher slurm, or leave it out");
+  }
+  check_slurm_options(options.slurm);
+  return options;
+}
+
+std::unique_ptr<Launcher> launcher_of(const Arguments& arguments) {
+  return make_launcher(arguments.text("launcher", "local"));
+}
+
+}  // namespace attnlab

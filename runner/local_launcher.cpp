@@ -1,0 +1,202 @@
+#include "runner/local_launcher.h"
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include "framework/core/cores.h"
+#include "framework/core/run_lock.h"
+#include "runner/process.h"
+
+namespace attnlab {
+namespace {
+
+/// Lets several threads report to one sink.
+class SharedProgress final : public ProgressSink {
+ public:
+  explicit SharedProgress(ProgressSink& sink) : sink_(sink) {}
+  void report(const ProgressEvent& event) override {
+    const std::lock_guard lock(mutex_);
+    sink_.report(event);
+  }
+  void say(const std::string& text) override {
+    const std::lock_guard lock(mutex_);
+    sink_.say(text);
+  }
+
+ private:
+  std::mutex mutex_;
+  ProgressSink& sink_;
+};
+
+/// What a run's process said on its way, and how it ended.
+struct Outcome {
+  ProcessResult process;
+  bool reported_end = false;
+};
+
+/// Why a run that came to no result did not, for its record.
+std::string cause_of(const ProcessResult& result, const std::string& log) {
+  if (result.signal != 0) {
+    std::string cause = signal_text(result.signal);
+    if (result.signal == SIGKILL) {
+      cause += "; unless somebody killed it, the machine's memory ran out and the kernel did";
+    }
+    return cause + "; it held up to " +
+           metric_text("peak_memory", static_cast<double>(result.peak_memory)) + " of memory";
+  }
+  const std::string last = log_tail(log, 1);
+  return last.empty()
+             ? "ended with exit code " + std::to_string(result.exit_code) + " and without a result"
+             : last;
+}
+
+/// What a run recorded; nothing where the record is damaged, which is one of the ways to fail.
+RunStatus last_status(const RunFolder& folder) {
+  try {
+    return folder.status();
+  } catch (const DataError&) {
+    return {};
+  }
+}
+
+/// What OMP_NUM_THREADS allows each process; the user, or Slurm's job script, sets it.
+std::int64_t most_threads() {
+  const char* given = std::getenv("OMP_NUM_THREADS");
+  const std::int64_t most = given == nullptr ? 0 : std::strtoll(given, nullptr, 10);
+  return most > 0 ? most : std::numeric_limits<std::int64_t>::max();
+}
+
+/// One call of `launch`.
+class LocalLaunch {
+ public:
+  LocalLaunch(const std::vector<LaunchedCell>& cells, const LaunchOptions& options,
+              ProgressSink& progress)
+      : cells_(cells), options_(options), progress_(progress) {}
+
+  void run() {
+    const auto count = static_cast<std::int64_t>(cells_.size());
+    if (count == 0) return;
+    const std::int64_t places = std::clamp<std::int64_t>(options_.jobs, 1, count);
+    const std::vector<int> cores = usable_cores();
+    std::vector<CoreShare> shares = share_cores(cores, core_quota(), places);
+    for (CoreShare& share : shares) share.threads = std::min(share.threads, most_threads());
+    tell(shares, cores.size());
+    std::vector<std::thread> workers;
+    workers.reserve(shares.size());
+    for (const CoreShare& share : shares) workers.emplace_back([&] { work(share); });
+    for (std::thread& worker : workers) worker.join();
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  void tell(const std::vector<CoreShare>& shares, std::size_t cores) {
+    if (shares.size() < 2) return;
+    const std::string runs = std::to_string(shares.size()) + " runs side by side on " +
+                             std::to_string(cores) + (cores == 1 ? " core" : " cores");
+    if (shares[0].cores.empty()) {
+      progress_.say(runs + ": more runs than cores, each with one thread; they share the time");
+    } else {
+      progress_.say(runs + ": " + std::to_string(shares[0].threads) +
+                    (shares[0].threads == 1 ? " thread each" : " threads each"));
+    }
+  }
+
+  void work(const CoreShare& share) {
+    try {
+      bind_this_thread(share.cores);  // the runs that this thread starts inherit it
+      for (std::size_t i = next_++; i < cells_.size(); i = next_++) {
+        if (interrupted() || stop_.stopped()) return;
+        run_cell(cells_[i], share);
+      }
+    } catch (...) {
+      const std::lock_guard lock(error_mutex_);
+      if (!error_) error_ = std::current_exception();
+      stop_.stop();
+    }
+  }
+
+  void run_cell(const LaunchedCell& cell, const CoreShare& share) {
+    const Outcome outcome = carry_out(cell, share);
+    if (outcome.reported_end && outcome.process.ok()) return;
+    if (ended_on_request(outcome.process)) {
+      if (!outcome.reported_end) report_end(cell, "interrupted before it began");
+      return;
+    }
+    if (const auto holder = holder_of(cell.folder.path())) {  // began elsewhere in the meantime
+      report_end(cell, "is being run by " + holder->text());
+      return;
+    }
+    const std::string log = cell.folder.file("log.txt");
+    RunStatus status = last_status(cell.folder);
+    if (status.state != RunState::failed || outcome.process.signal != 0) {
+      status.reason = cause_of(outcome.process, log);
+    }
+    status.state = RunState::failed;
+    cell.folder.write_status(status);
+    const std::string tail = log_tail(log, 8);
+    report_end(cell,
+               "failed: " + status.reason + "\n  log: " + log + (tail.empty() ? "" : "\n" + tail));
+    if (options_.fail_fast) stop_.stop();
+  }
+
+  Outcome carry_out(const LaunchedCell& cell, const CoreShare& share) {
+    Outcome outcome;
+    const auto on_line = [&](const std::string& line) {
+      ProgressEvent event;
+      try {
+        event = progress_event(line);
+        if (event.kind == ProgressEvent::Kind::note) return;  // for the reader of a single run
+        outcome.reported_end |= event.kind == ProgressEvent::Kind::end;
+      } catch (const Error&) {
+        event = {};
+        event.text = line;  // a plugin that prints
+      }
+      event.run = cell.label;
+      progress_.report(event);
+    };
+    ProcessOptions options;
+    options.stop = &stop_;
+    options.environment["OMP_NUM_THREADS"] = std::to_string(share.threads);
+    outcome.process = run_self({"run", cell.folder.path(), "--resume", "--progress", "json"},
+                               cell.folder.file("log.txt"), on_line, options);
+    return outcome;
+  }
+
+  /// Whether a run ended because it was told to, by us or by somebody else: with a checkpoint, or
+  /// killed before it listened.
+  bool ended_on_request(const ProcessResult& result) const {
+    if (result.exit_code == kInterrupted && result.signal == 0) return true;
+    return result.signal == SIGTERM && (interrupted() || stop_.stopped());
+  }
+
+  void report_end(const LaunchedCell& cell, const std::string& text) {
+    ProgressEvent event;
+    event.kind = ProgressEvent::Kind::end;
+    event.run = cell.label;
+    event.text = text;
+    progress_.report(event);
+  }
+
+  const std::vector<LaunchedCell>& cells_;
+  const LaunchOptions& options_;
+  SharedProgress progress_;
+  StopSwitch stop_;
+  std::atomic<std::size_t> next_{0};
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
+void LocalLauncher::launch(const std::vector<LaunchedCell>& cells, const LaunchOptions& options,
+                           ProgressSink& progress) {
+  LocalLaunch(cells, options, progress).run();
+}
+
+}  // namespace attnlab

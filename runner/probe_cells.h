@@ -1,0 +1,23 @@
+// Asks the engine, in a process of its own, what an experiment's data are and what it costs.
+#pragma once
+
+#include "framework/core/cell_costs.h"
+
+namespace attnlab {
+
+/// @param steps  training steps to measure; 0: only build it
+/// Writes nothing but a file in the system's folder for temporary files, which goes again.
+/// @throws DataMissingError when the data are not on this machine; ConfigError when the experiment
+///         cannot be built, in the engine's words.
+CellCosts probe_experiment(const Experiment& experiment, std::int64_t steps);
+
+/// The fingerprints of the cells' data, asked for once for each different dataset section. Where an
+/// experiment cannot be built with its attention, the next attention is tried.
+/// @returns a function for `identify`.
+DataOf ask_data(const std::vector<Cell>& cells);
+
+/// Measures every experiment with every attention that has something to run. What cannot be built
+/// has a `problem`.
+SuiteCosts measure_costs(const Suite& suite, std::int64_t steps);
+
+}  // namespace attnlab

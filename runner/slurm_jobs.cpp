@@ -1,0 +1,229 @@
+#include "runner/slurm_jobs.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "framework/core/files.h"
+#include "framework/core/text.h"
+#include "runner/process.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// The states of jobs that have ended and do not come back; every other one is active.
+constexpr std::array<std::string_view, 10> kEnded = {
+    "BOOT_FAIL", "CANCELLED",     "COMPLETED", "DEADLINE", "FAILED",
+    "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED",  "TIMEOUT"};
+
+std::string jobs_file(const std::string& suite_folder) {
+  return slurm_folder(suite_folder) + "/jobs.json";
+}
+
+SlurmJob parse_job(const json& in) {
+  SlurmJob job;
+  job.number = in.at("number").get<std::int64_t>();
+  job.name = in.at("name").get<std::string>();
+  job.id = in.at("id").get<std::string>();
+  for (const json& task : in.at("cells")) {
+    job.tasks.push_back(
+        {task.at("folder").get<std::string>(), task.at("label").get<std::string>()});
+  }
+  return job;
+}
+
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields;
+  std::istringstream text(line);
+  for (std::string field; std::getline(text, field, '|');) fields.push_back(field);
+  return fields;
+}
+
+/// "OUT_OF_MEMORY" as "out of memory", "CANCELLED by 1000" as "cancelled by 1000".
+std::string for_people(std::string state) {
+  for (char& c : state) c = c == '_' ? ' ' : static_cast<char>(std::tolower(c));
+  return state;
+}
+
+/// Tasks that have left the queue, by "12_3", from Slurm's accounting; empty where there is none.
+std::map<std::string, std::string> ask_accounting(const std::vector<SlurmJob>& jobs) {
+  std::vector<std::string> ids;
+  for (const SlurmJob& job : jobs) {
+    if (!job.id.empty()) ids.push_back(job.id);
+  }
+  if (ids.empty()) return {};
+  const Captured answer = capture({"sacct", "--noheader", "--parsable2", "--allocations",
+                                   "--format=JobID,State", "--jobs=" + join(ids, ",")});
+  if (!answer.ok()) return {};
+  std::map<std::string, std::string> states;
+  std::istringstream lines(answer.out);
+  for (std::string line; std::getline(lines, line);) {
+    const std::vector<std::string> fields = fields_of(line);
+    if (fields.size() == 2) states[fields[0]] = fields[1];
+  }
+  return states;
+}
+
+std::string active_text(const TaskState& task) {
+  if (task.state == "PENDING") {
+    return "queued as job " + task.id + (task.reason.empty() ? "" : " (" + task.reason + ")");
+  }
+  if (task.state == "RUNNING") return "running as job " + task.id + " on " + task.nodes;
+  return for_people(task.state) + " as job " + task.id;
+}
+
+/// Of a run that has no result although its task has ended.
+std::string ended_text(const std::string& id, const std::string& state) {
+  if (state.empty()) return "job " + id + " is no longer in Slurm's queue";
+  if (state == "COMPLETED") return "job " + id + " ended without a result";
+  return "job " + id + " ended: " + for_people(state);
+}
+
+/// Whether a run's folder says all there is to say, unless its task is active.
+bool has_result(const std::string& folder) {
+  try {
+    const RunStatus status = RunFolder(folder).status();
+    return status.finished() || status.state == RunState::failed;
+  } catch (const DataError&) {
+    return true;  // damaged: for others to report
+  }
+}
+
+/// What Slurm says, asked once for all tasks of a suite.
+class Answers {
+ public:
+  explicit Answers(const std::vector<SlurmJob>& jobs) {
+    try {
+      queue_ = ask_queue(jobs);
+      accounting_ = ask_accounting(jobs);
+    } catch (const Error& error) {
+      problem_ = error.what();
+    }
+  }
+
+  /// @returns empty where the run's folder says it all.
+  std::string text(const TaskPlace& place, const std::string& suite_folder,
+                   const std::string& run_folder) const {
+    const std::string task = std::to_string(place.task);
+    const std::string id = (place.job->id.empty() ? place.job->name : place.job->id) + "_" + task;
+    const auto queued = queue_.find({place.job->name, place.task});
+    if (queued != queue_.end() && queued->second.active()) return active_text(queued->second);
+    if (has_result(run_folder)) return "";
+    if (!problem_.empty()) return "submitted as job " + id + "; " + problem_;
+    std::string state = queued != queue_.end() ? queued->second.state : "";
+    const auto recorded = accounting_.find(id);
+    if (state.empty() && recorded != accounting_.end()) state = recorded->second;
+    return ended_text(id, state) + "; its output: " + output_file(suite_folder, *place.job, task);
+  }
+
+ private:
+  Queue queue_;
+  std::map<std::string, std::string> accounting_;
+  std::string problem_;
+};
+
+}  // namespace
+
+std::string slurm_folder(const std::string& suite_folder) { return suite_folder + "/slurm"; }
+
+std::string job_folder(const std::string& suite_folder, const SlurmJob& job) {
+  return slurm_folder(suite_folder) + "/" + std::to_string(job.number);
+}
+
+std::string output_file(const std::string& suite_folder, const SlurmJob& job,
+                        const std::string& task) {
+  return job_folder(suite_folder, job) + "/task-" + task + ".txt";
+}
+
+std::vector<SlurmJob> read_jobs(const std::string& suite_folder) {
+  const std::string path = jobs_file(suite_folder);
+  std::error_code error;
+  if (!fs::exists(path, error)) return {};
+  try {
+    std::vector<SlurmJob> jobs;
+    const json all = json::parse(read_text(path));
+    for (const json& job : all.at("jobs")) jobs.push_back(parse_job(job));
+    return jobs;
+  } catch (const json::exception& damage) {
+    throw DataError(path + ": damaged: " + damage.what() +
+                    "; look at squeue for jobs of this suite, then delete the file");
+  }
+}
+
+void write_jobs(const std::string& suite_folder, const std::vector<SlurmJob>& jobs) {
+  json all = json::array();
+  for (const SlurmJob& job : jobs) {
+    json cells = json::array();
+    for (const SlurmTask& task : job.tasks) {
+      cells.push_back({{"folder", task.folder}, {"label", task.label}});
+    }
+    all.push_back({{"number", job.number}, {"name", job.name}, {"id", job.id}, {"cells", cells}});
+  }
+  write_file(jobs_file(suite_folder), json({{"jobs", all}}).dump(2) + "\n");
+}
+
+std::map<std::string, TaskPlace> latest_tasks(const std::vector<SlurmJob>& jobs) {
+  std::map<std::string, TaskPlace> latest;
+  for (const SlurmJob& job : jobs) {
+    for (std::size_t i = 0; i < job.tasks.size(); ++i) latest[job.tasks[i].folder] = {&job, i};
+  }
+  return latest;
+}
+
+bool TaskState::active() const {
+  return std::find(kEnded.begin(), kEnded.end(), state) == kEnded.end();
+}
+
+Queue ask_queue(const std::vector<SlurmJob>& jobs) {
+  std::map<std::string, std::string> ids;  // by name
+  std::vector<std::string> names;
+  for (const auto& [folder, place] : latest_tasks(jobs)) {
+    if (ids.emplace(place.job->name, place.job->id).second) names.push_back(place.job->name);
+  }
+  if (names.empty()) return {};
+  const Captured answer = capture({"squeue", "--noheader", "--array", "--states=all",
+                                   "--format=%F|%K|%T|%j|%N|%r", "--name=" + join(names, ",")});
+  if (!answer.found) {
+    throw ConfigError(
+        "Slurm cannot be asked: there is no program 'squeue' in PATH; do this on a "
+        "machine of the cluster");
+  }
+  if (!answer.ok()) throw Error("Slurm cannot be asked: " + last_words(answer));
+  Queue queue;
+  std::istringstream lines(answer.out);
+  for (std::string line; std::getline(lines, line);) {
+    const std::vector<std::string> fields = fields_of(line);
+    if (fields.size() < 5 || fields[1].empty() ||
+        fields[1].find_first_not_of("0123456789") != std::string::npos) {
+      continue;  // no array task
+    }
+    // A folder that was deleted and made again has another job of the same name.
+    const std::string& id = ids[fields[3]];
+    if (!id.empty() && id != fields[0]) continue;
+    queue[{fields[3], std::stoul(fields[1])}] = {fields[0] + "_" + fields[1], fields[2], fields[4],
+                                                 fields.size() > 5 ? fields[5] : ""};
+  }
+  return queue;
+}
+
+std::map<std::string, std::string> slurm_states(const std::string& suite_folder) {
+  const std::vector<SlurmJob> jobs = read_jobs(suite_folder);
+  if (jobs.empty()) return {};
+  const Answers answers(jobs);
+  std::map<std::string, std::string> states;
+  for (const auto& [below, place] : latest_tasks(jobs)) {
+    std::string folder = suite_folder;
+    folder += "/" + below;
+    const std::string text = answers.text(place, suite_folder, folder);
+    if (!text.empty()) states[folder] = text;
+  }
+  return states;
+}
+
+}  // namespace attnlab

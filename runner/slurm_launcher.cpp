@@ -1,0 +1,251 @@
+#include "runner/slurm_launcher.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <sstream>
+
+#include "framework/core/files.h"
+#include "framework/core/text.h"
+#include "runner/process.h"
+#include "runner/slurm_jobs.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What the launcher says to sbatch itself.
+constexpr std::array<std::string_view, 11> kOwnOptions = {
+    "array",  "chdir",    "error",   "job-name",  "no-requeue", "open-mode",
+    "output", "parsable", "requeue", "test-only", "wrap"};
+
+/// Options that get a value from the launcher unless they are given.
+constexpr std::string_view kSignal = "signal";
+
+std::string key_of(const std::string& option) { return option.substr(0, option.find('=')); }
+
+/// Keeps a second attnlab from submitting the same cells at the same time.
+class SubmissionLock {
+ public:
+  explicit SubmissionLock(const std::string& folder) {
+    const std::string path = folder + "/lock";
+    descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) throw FileError(path + ": cannot be opened; may this folder be written?");
+    if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
+    ::close(descriptor_);
+    throw ConfigError(folder + ": another attnlab submits runs of this suite now; try again later");
+  }
+  ~SubmissionLock() { ::close(descriptor_); }
+  SubmissionLock(const SubmissionLock&) = delete;
+  SubmissionLock& operator=(const SubmissionLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// In single quotes, for a shell.
+std::string shell_quoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+/// A job's name: says the suite, and belongs to this folder alone, so that squeue can be asked for
+/// it even where its id was never recorded.
+std::string name_of_job(const std::string& suite_folder, std::int64_t number) {
+  const fs::path path = fs::weakly_canonical(suite_folder);
+  std::string name = path.filename();
+  for (char& c : name) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_';
+    if (!plain) c = '-';
+  }
+  return "attnlab-" + name + "-" + hex(fingerprint(path.string())).substr(0, 8) + "-" +
+         std::to_string(number);
+}
+
+/// How many tasks Slurm takes in one array (its default where it does not say).
+std::size_t largest_array() {
+  constexpr std::size_t kDefault = 1001;
+  const Captured answer = capture({"scontrol", "show", "config"});
+  const std::size_t at = answer.out.find("MaxArraySize");
+  if (!answer.ok() || at == std::string::npos) return kDefault;
+  std::istringstream rest(answer.out.substr(answer.out.find('=', at) + 1));
+  std::size_t size = 0;
+  return rest >> size && size > 0 ? size : kDefault;
+}
+
+/// The batch script. The program takes the shell's place, so that Slurm's SIGTERM reaches it.
+std::string script_text(const std::string& cells_file, bool fail_fast) {
+  return "#!/bin/sh\n"
+         "# Written by attnlab. Each task of the array does one line of cells.txt; stopped before\n"
+         "# its time limit, it writes a checkpoint and goes back into the queue.\n"
+         "export OMP_NUM_THREADS=\"${SLURM_CPUS_ON_NODE:-1}\"\n"
+         "exec " +
+         shell_quoted(fs::read_symlink("/proc/self/exe")) + " slurm-task " +
+         shell_quoted(cells_file) + (fail_fast ? " --fail-fast" : "") + "\n";
+}
+
+/// One call of `launch`.
+class Submission {
+ public:
+  Submission(const LaunchOptions& options, ProgressSink& progress)
+      : folder_(options.suite_folder), options_(options), progress_(progress) {
+    std::error_code error;
+    fs::create_directories(slurm_folder(folder_), error);
+    if (error) throw FileError(slurm_folder(folder_) + ": cannot be created: " + error.message());
+  }
+
+  void run(const std::vector<LaunchedCell>& cells) {
+    const SubmissionLock lock(slurm_folder(folder_));
+    jobs_ = read_jobs(folder_);
+    const std::vector<SlurmTask> tasks = without_queued(cells);
+    if (tasks.empty()) return;
+    const std::size_t most = largest_array();
+    for (std::size_t begin = 0; begin < tasks.size(); begin += most) {
+      const std::size_t end = std::min(tasks.size(), begin + most);
+      submit({tasks.begin() + static_cast<std::ptrdiff_t>(begin),
+              tasks.begin() + static_cast<std::ptrdiff_t>(end)});
+    }
+    progress_.say("follow them with: attnlab status " + folder_);
+  }
+
+ private:
+  /// The cells that Slurm does not have yet; says which it has.
+  std::vector<SlurmTask> without_queued(const std::vector<LaunchedCell>& cells) {
+    const Queue queue = ask_queue(jobs_);
+    const std::map<std::string, TaskPlace> latest = latest_tasks(jobs_);
+    std::vector<SlurmTask> tasks;
+    std::size_t waiting = 0;
+    for (const LaunchedCell& cell : cells) {
+      const std::string folder = fs::path(cell.folder.path()).lexically_relative(folder_);
+      const auto place = latest.find(folder);
+      if (place != latest.end()) {
+        const auto known = queue.find({place->second.job->name, place->second.task});
+        if (known != queue.end() && known->second.active()) {
+          ++waiting;
+          continue;
+        }
+      }
+      tasks.push_back({folder, cell.label});
+    }
+    if (waiting > 0) {
+      progress_.say(std::to_string(waiting) + (waiting == 1 ? " run is" : " runs are") +
+                    " in Slurm's queue already and not submitted again" +
+                    (tasks.empty() ? "; follow with: attnlab status " + folder_ : ""));
+    }
+    return tasks;
+  }
+
+  void submit(const std::vector<SlurmTask>& tasks) {
+    SlurmJob job;
+    job.number = jobs_.empty() ? 1 : jobs_.back().number + 1;
+    job.name = name_of_job(folder_, job.number);
+    job.tasks = tasks;
+    write_job(job);
+    // Recorded before and after: killed in between, the job's name still finds it in the queue.
+    jobs_.push_back(job);
+    write_jobs(folder_, jobs_);
+    const Captured answer = capture(command(job));
+    if (!answer.ok()) {
+      jobs_.pop_back();
+      write_jobs(folder_, jobs_);
+      refuse(answer);
+    }
+    const std::string id = answer.out.substr(0, answer.out.find_first_of(";\n"));
+    jobs_.back().id = id;
+    write_jobs(folder_, jobs_);
+    progress_.say("submitted " + std::to_string(tasks.size()) +
+                  (tasks.size() == 1 ? " run" : " runs") + " as Slurm's job " + id);
+  }
+
+  void write_job(const SlurmJob& job) const {
+    const std::string folder = job_folder(folder_, job);
+    fs::create_directories(folder);
+    std::string cells;
+    for (const SlurmTask& task : job.tasks) {
+      const fs::path run = fs::absolute(fs::path(folder_) / task.folder).lexically_normal();
+      cells += run.string() + "\t" + task.label + "\n";
+    }
+    const std::string cells_file = fs::absolute(folder + "/cells.txt").lexically_normal();
+    write_file(cells_file, cells);
+    write_file(folder + "/job.sh", script_text(cells_file, options_.fail_fast));
+  }
+
+  Words command(const SlurmJob& job) const {
+    // In a file's name % stands for something, unless it is doubled.
+    std::string output = fs::absolute(output_file(folder_, job, "")).lexically_normal();
+    output.resize(output.size() - std::string_view(".txt").size());
+    for (std::size_t at = 0; (at = output.find('%', at)) != std::string::npos; at += 2) {
+      output.insert(at, "%");
+    }
+    Words words = {"sbatch",
+                   "--parsable",
+                   "--requeue",
+                   "--open-mode=append",
+                   "--job-name=" + job.name,
+                   "--chdir=" + fs::current_path().string(),
+                   "--output=" + output + "%a.txt",
+                   "--array=0-" + std::to_string(job.tasks.size() - 1) +
+                       (options_.jobs > 0 ? "%" + std::to_string(options_.jobs) : "")};
+    const auto is_signal = [](const std::string& option) { return key_of(option) == kSignal; };
+    if (std::none_of(options_.slurm.begin(), options_.slurm.end(), is_signal)) {
+      words.emplace_back("--signal=B:TERM@120");
+    }
+    for (const std::string& option : options_.slurm) words.push_back("--" + option);
+    words.push_back(job_folder(folder_, job) + "/job.sh");
+    return words;
+  }
+
+  [[noreturn]] void refuse(const Captured& answer) const {
+    if (!answer.found) {
+      throw ConfigError(
+          "--launcher slurm: there is no program 'sbatch' in PATH; submit from a machine of the "
+          "cluster, or run here with --launcher local");
+    }
+    std::string given;
+    for (const std::string& option : options_.slurm) given += " --slurm " + option;
+    throw ConfigError("--launcher slurm: sbatch refused the job, nothing was submitted" +
+                      (given.empty() ? "; job options are given as --slurm KEY=VALUE"
+                                     : "; mend its options:" + given) +
+                      "\n" + last_words(answer));
+  }
+
+  std::string folder_;
+  const LaunchOptions& options_;
+  ProgressSink& progress_;
+  std::vector<SlurmJob> jobs_;
+};
+
+}  // namespace
+
+void SlurmLauncher::launch(const std::vector<LaunchedCell>& cells, const LaunchOptions& options,
+                           ProgressSink& progress) {
+  check_slurm_options(options.slurm);
+  if (!cells.empty()) Submission(options, progress).run(cells);
+}
+
+void check_slurm_options(const Words& options) {
+  for (const std::string& option : options) {
+    const std::string key = key_of(option);
+    const bool is_name =
+        !key.empty() && key[0] != '-' &&
+        key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
+    if (!is_name) {
+      throw ConfigError("--slurm " + option +
+                        ": expected KEY=VALUE, KEY being a long option of sbatch without its "
+                        "dashes, as in --slurm time=4:00:00");
+    }
+    if (std::find(kOwnOptions.begin(), kOwnOptions.end(), key) != kOwnOptions.end()) {
+      throw ConfigError("--slurm " + option + ": attnlab says --" + key +
+                        " to sbatch itself; leave it out" +
+                        (key == "array" ? " (-j sets how many runs there are at once)" : ""));
+    }
+  }
+}
+
+}  // namespace attnlab

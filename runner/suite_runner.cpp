@@ -1,0 +1,241 @@
+#include "runner/suite_runner.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <memory>
+
+#include "framework/core/cell_costs.h"
+#include "framework/core/comparison.h"
+#include "framework/core/files.h"
+#include "framework/core/identity.h"
+#include "framework/core/text.h"
+#include "runner/launcher.h"
+#include "runner/probe_cells.h"
+#include "runner/process.h"
+
+namespace attnlab {
+namespace {
+
+namespace po = boost::program_options;
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kMeasuredSteps = 5;
+
+void warn_loudly(const std::string& missing, const Node& fallback) {
+  std::cerr << "\n*** WARNING: the data of this suite are not on this machine ***\n"
+            << missing << "\n*** Falling back to: " << to_flow(fallback)
+            << "\n*** The numbers below say nothing about the real data. ***\n\n"
+            << std::flush;
+}
+
+/// How models were chosen is for everybody to know who reads the table.
+void note_protocols(Suite& suite) {
+  for (const Cell& cell : suite.cells) {
+    const std::string note = protocol_note(cell.experiment);
+    if (note.empty()) continue;
+    const std::string line = cell.experiment.name + ": " + note;
+    const auto known = std::find(suite.notes.begin(), suite.notes.end(), line);
+    if (known == suite.notes.end()) suite.notes.push_back(line);
+  }
+}
+
+/// The same answers, each asked for once.
+DataOf remembered(DataOf data_of) {
+  auto known = std::make_shared<std::map<std::string, std::string>>();
+  return [known, data_of = std::move(data_of)](const Experiment& experiment) {
+    const std::string section = canonical_text(experiment.resolved.at("dataset"));
+    const auto found = known->find(section);
+    if (found != known->end()) return found->second;
+    return known->emplace(section, data_of(experiment)).first->second;
+  };
+}
+
+/// `missing_data: skip`: cells whose data are not on this machine become absent ones.
+/// @throws DataMissingError, the first one, where no cell is left.
+void leave_out_missing(Suite& suite, const DataOf& data_of) {
+  std::map<std::string, std::string> missing;  // by experiment
+  std::vector<Cell> kept;
+  for (Cell& cell : suite.cells) {
+    const std::string& name = cell.experiment.name;
+    if (missing.count(name) == 0) {
+      try {
+        data_of(cell.experiment);
+        kept.push_back(std::move(cell));
+        continue;
+      } catch (const DataMissingError& error) {
+        missing[name] = error.what();
+      }
+    }
+    const std::string reason = missing[name].substr(0, missing[name].find_first_of(";\n"));
+    suite.absent.push_back(
+        {name, cell.experiment.attention.label, cell.seed, {Absence::no_data, reason}, ""});
+  }
+  if (kept.empty() && !missing.empty()) throw DataMissingError(missing.begin()->second);
+  suite.cells = std::move(kept);
+}
+
+/// The suite with every cell filed by its identity; with its fallback where data are missing.
+Suite identified(const LoadSuite& load) {
+  Suite suite = load(false);
+  try {
+    const DataOf data_of = remembered(ask_data(suite.cells));
+    if (suite.skip_missing_data) leave_out_missing(suite, data_of);
+    identify(suite.cells, suite.folder, data_of);
+    return suite;
+  } catch (const DataMissingError& missing) {
+    if (suite.fallback.is_null()) throw ConfigError(missing.what());
+    warn_loudly(missing.what(), suite.fallback);
+  }
+  suite = load(true);
+  suite.notes.push_back("WARNING: the real data were missing; this ran on " +
+                        to_flow(suite.fallback));
+  identify(suite.cells, suite.folder, ask_data(suite.cells));
+  return suite;
+}
+
+Rerun rerun_of(const Arguments& arguments) {
+  return arguments.has("rerun") ? parse_rerun(arguments.options["rerun"].as<Words>()) : Rerun{};
+}
+
+/// What is said of a cell that is not launched.
+std::string left_text(const Cell& cell) {
+  switch (cell.action) {
+    case CellAction::failed:
+      return "failed before: " + cell.reason + "\n  --rerun failed runs it again";
+    case CellAction::stale:
+      return "stale: " + cell.reason + "\n  --rerun stale runs it anew; the old run stays";
+    case CellAction::busy:
+      return cell.reason;
+    default:
+      return std::string(name_of(cell.folder.status().state)) + " before";
+  }
+}
+
+void report_left(const Cell& cell, ProgressSink& progress) {
+  ProgressEvent event;
+  event.kind = ProgressEvent::Kind::end;
+  event.run = RunFolder::label(cell.experiment, cell.seed);
+  event.text = left_text(cell);
+  if (cell.action == CellAction::finished) event.metrics = cell.folder.status().metrics;
+  progress.report(event);
+}
+
+/// Freezes what is to be run. From here on the suite can be killed and goes on.
+std::vector<LaunchedCell> prepare(const Suite& suite, const std::string& command) {
+  std::vector<LaunchedCell> launched;
+  for (const Cell& cell : suite.cells) {
+    if (cell.action != CellAction::run) continue;
+    cell.folder.freeze(cell.experiment, cell.seed, cell.identity);
+    clear_failure(cell.folder);
+    launched.push_back({cell.folder, RunFolder::label(cell.experiment, cell.seed)});
+  }
+  fs::create_directories(suite.folder);
+  write_file(suite.folder + "/suite.json", suite_record(suite, command));
+  return launched;
+}
+
+void write_table(const Suite& suite, const std::string& command) {
+  const std::vector<SuiteRow> rows = summarise(suite);
+  const std::string markdown = suite_markdown(suite, rows, command);
+  write_file(suite.folder + "/table.md", markdown);
+  write_file(suite.folder + "/table.json", suite_json(suite, rows, command));
+  std::cout << "\n"
+            << markdown << "\nwritten to " << suite.folder << "/table.md and table.json\n"
+            << std::flush;
+}
+
+void write_comparison(const Suite& suite, const Catalogue& catalogue) {
+  if (!suite.compare) return;
+  const auto counts = [](const Cell& cell) { return cell.action != CellAction::stale; };
+  if (std::none_of(suite.cells.begin(), suite.cells.end(), counts)) return;
+  const Comparison comparison =
+      compare_runs(find_runs({suite.folder}), *suite.compare, suite.baseline, &catalogue);
+  write_file(suite.folder + "/comparison.md", comparison_text(comparison, TableStyle::markdown));
+  write_file(suite.folder + "/comparison.json", comparison_json(comparison));
+  std::cout << "\n"
+            << comparison_text(comparison, TableStyle::text) << "\nwritten to " << suite.folder
+            << "/comparison.md and comparison.json\n"
+            << std::flush;
+}
+
+int show_plan(const Suite& suite, std::int64_t jobs) {
+  const SuiteCosts costs = measure_costs(suite, kMeasuredSteps);
+  if (interrupted()) return kInterrupted;
+  std::cout << dry_run_text(suite, costs, jobs, seeds_text(suite)) << std::flush;
+  const bool sound = std::all_of(costs.begin(), costs.end(),
+                                 [](const auto& one) { return one.second.problem.empty(); });
+  return sound ? kDone : kUsage;
+}
+
+/// Launches, waits where the launcher does, and writes the table.
+int launch_suite(const Suite& suite, const Arguments& arguments, Launcher& launcher,
+                 const LaunchOptions& options, const std::string& command,
+                 const Catalogue& catalogue) {
+  const ProgressMode mode = parse_progress_mode(arguments.text("progress", "auto"));
+  const std::vector<LaunchedCell> launched = prepare(suite, command);
+  const auto progress = make_progress(mode, static_cast<std::int64_t>(suite.cells.size()));
+  const std::string warning = seeds_warning(suite);
+  if (!warning.empty()) progress->say("compare: " + warning);
+  for (const Cell& cell : suite.cells) {
+    if (cell.action != CellAction::run) report_left(cell, *progress);
+  }
+  if (!launched.empty()) launcher.launch(launched, options, *progress);
+  if (interrupted()) {
+    progress->say("interrupted; go on with: " + command);
+    return kInterrupted;
+  }
+  if (!launcher.waits() && !launched.empty()) return kDone;
+  write_table(suite, command);
+  write_comparison(suite, catalogue);
+  return complete(suite) ? kDone : kIncomplete;
+}
+
+}  // namespace
+
+void add_suite_options(Usage& usage) {
+  usage.options.add_options()("out", po::value<std::string>()->value_name("DIR"),
+                              "folder under which the runs are filed; default: runs")(
+      "rerun", po::value<Words>()->composing()->value_name("failed|stale"),
+      "failed: run failed cells again; stale: run cells anew whose plugin or data changed; may be "
+      "repeated")("dry-run",
+                  "check every cell, measure a few steps, say what would be run; write nothing")(
+      "progress", po::value<std::string>()->value_name("MODE"),
+      "auto (default), bar, plain, json or none");
+  add_launch_options(usage);
+}
+
+std::string root_of(const Arguments& arguments) { return arguments.text("out", "runs"); }
+
+std::string command_text(const std::string& command, const Words& words) {
+  std::string text = "attnlab " + command;
+  for (const std::string& word : words) {
+    text += ' ';
+    if (word.find_first_of(" []{}$*?'\"&|;<>()") == std::string::npos) {
+      text += word;
+      continue;
+    }
+    text += '\'';
+    for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    text += '\'';
+  }
+  return text;
+}
+
+int run_suite(const LoadSuite& load, const Arguments& arguments, const std::string& command,
+              const Catalogue& catalogue) {
+  const Rerun rerun = rerun_of(arguments);
+  const auto launcher = launcher_of(arguments);
+  launch_options(arguments, "");  // what is wrong with them is said before anything is opened
+  parse_progress_mode(arguments.text("progress", "auto"));
+  Suite suite = identified(load);
+  if (interrupted()) return kInterrupted;
+  decide(suite.cells, rerun);
+  note_protocols(suite);
+  const LaunchOptions options = launch_options(arguments, suite.folder);
+  if (arguments.has("dry-run")) return show_plan(suite, options.jobs);
+  return launch_suite(suite, arguments, *launcher, options, command, catalogue);
+}
+
+}  // namespace attnlab

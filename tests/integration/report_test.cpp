@@ -1,0 +1,312 @@
+// attnlab report: files in every format from run folders alone, and the page in a real browser.
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "framework/core/run_folder.h"
+#include "tests/integration/workspace.h"
+
+namespace attnlab::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr const char* kHostile = "<img src=x onerror=alert(1)>\"'&é";
+
+class ReportCommand : public Workspace {
+ protected:
+  ReportCommand() : catalogue_(Catalogue::of_this_program()) {}
+
+  /// A run's folder with a status, learning curves and a trace of our own.
+  void made_run(const std::string& attention, int seed, const RunStatus& status,
+                const std::vector<std::string>& changes = {}) const {
+    std::vector<std::string> overrides = {"attention=" + attention};
+    overrides.insert(overrides.end(), changes.begin(), changes.end());
+    const Experiment experiment = load_experiment(at("tiny.yaml"), overrides, catalogue_);
+    const RunFolder folder = RunFolder::of(at("runs"), experiment, seed);
+    folder.freeze(experiment, seed);
+    folder.write_status(status);
+    std::string lines;
+    for (int step = 1; step <= 8; ++step) {
+      const std::string at_step = "\"step\":" + std::to_string(step);
+      lines += R"({"split":"train",)" + at_step + R"(,"loss":)" +
+               std::to_string(2.0 / step + 0.1 * seed) + "}\n";
+      lines += R"({"split":"trace","layer":0,)" + at_step + R"(,"entropy":)" +
+               std::to_string(3.0 - 0.1 * step) + "}\n";
+    }
+    folder_.write(fs::relative(folder.file("metrics.jsonl"), at("")).string(), lines);
+  }
+  static RunStatus done(double accuracy) {
+    return {
+        RunState::done, 8, 8, 2, 1.5, {{"accuracy", accuracy}, {"examples_per_second", 1000}}, ""};
+  }
+  /// Standard, quest and one with a hostile name; quest is best; one run diverged, one failed.
+  void make_suite() const {
+    for (int seed = 0; seed < 7; ++seed) {
+      made_run("standard", seed, done(0.5 + 0.001 * seed));
+      made_run("quest", seed, done(0.6 + 0.01 * seed));
+      const std::vector<std::string> named = {std::string("attention.as=") + json(kHostile).dump()};
+      RunStatus status = done(0.4 + 0.001 * seed);
+      if (seed == 0) status = {RunState::diverged, 3, 8, 1, 1, {}, "the loss is nan at step 3"};
+      if (seed == 1) status = {RunState::failed, 0, 8, 0, 1, {}, "killed by signal 9 (Killed)"};
+      made_run("qknorm", seed, status, named);
+    }
+  }
+
+  Catalogue catalogue_;
+};
+
+TEST_F(ReportCommand, WritesEveryFormatBesideTheRuns) {
+  make_suite();
+  for (const std::vector<std::string>& one :
+       {std::vector<std::string>{"html", "html", "<!DOCTYPE html>"},
+        {"md", "md", "# "},
+        {"latex", "tex", "% Made by attnlab"},
+        {"csv", "csv", "experiment,attention,seed"},
+        {"json", "json", "{"}}) {
+    const Ended ended = must({"report", "runs", "--format", one[0]});
+    EXPECT_EQ(ended.out, "runs/report." + one[1] + "\n");
+    EXPECT_THAT(file_text(at("runs/report." + one[1])), StartsWith(one[2]));
+  }
+  EXPECT_TRUE(files_like(".tmp-").empty());
+  const json all = json::parse(file_text(at("runs/report.json")));
+  EXPECT_EQ(all.at("runs").size(), 21U);
+  EXPECT_EQ(all.at("command"), "attnlab report runs --format json");
+  const Ended again = must({"report", "runs", "-o", "-", "--format", "csv"});
+  EXPECT_EQ(again.out, file_text(at("runs/report.csv")));
+}
+
+TEST_F(ReportCommand, TakesTheFormatFromTheFilesName) {
+  make_suite();
+  EXPECT_EQ(must({"report", "runs", "-o", "table.tex", "--bib", "cited.bib"}).out,
+            "table.tex\ncited.bib\n");
+  EXPECT_THAT(file_text(at("table.tex")),
+              AllOf(HasSubstr("\\begin{tabular}"), Not(HasSubstr("@misc"))));
+  EXPECT_THAT(file_text(at("cited.bib")),
+              AllOf(HasSubstr("title = {{QUEST: "), HasSubstr("attnlab/quest"),
+                    HasSubstr("year = {2026}")));
+}
+
+TEST_F(ReportCommand, NamesWhatItCannotDo) {
+  const Ended gone = attnlab({"report", "nowhere"});
+  EXPECT_EQ(gone.exit_code, 2);
+  EXPECT_THAT(gone.err, HasSubstr("nowhere: there is no such folder"));
+  fs::create_directory(at("empty"));
+  EXPECT_THAT(attnlab({"report", "empty"}).err, HasSubstr("empty: holds no run's folder"));
+  made_run("standard", 0, done(0.5));
+  const Ended format = attnlab({"report", "runs", "--format", "hmtl"});
+  EXPECT_EQ(format.exit_code, 2);
+  EXPECT_THAT(format.err, HasSubstr("unknown format 'hmtl'; did you mean 'html'?"));
+  const Ended folder = attnlab({"report", "runs", "-o", "no/where/page.html"});
+  EXPECT_EQ(folder.exit_code, 2);
+  EXPECT_THAT(folder.err, AllOf(HasSubstr("there is no folder no/where"), HasSubstr("mkdir -p")));
+  EXPECT_THAT(attnlab({"report", "runs", "-o", "runs"}).err, HasSubstr("is a folder"));
+  fs::create_symlink("/dev/null", at("nothing"));
+  EXPECT_THAT(attnlab({"report", "runs", "-o", "nothing"}).err, HasSubstr("no regular file"));
+  EXPECT_THAT(attnlab({"report", "runs", "--bib", "x.bib"}).err, HasSubstr("--format latex"));
+  EXPECT_THAT(attnlab({"report", "runs", "--metric", "acuracy"}).err,
+              HasSubstr("did you mean 'accuracy'?"));
+  EXPECT_FALSE(exists("runs/report.html"));
+}
+
+TEST_F(ReportCommand, LeavesTheOldPageWhereTheDiskIsFull) {
+  make_suite();
+  folder_.write("runs/report.html", "old");
+  Invocation full = invocation({"report", "runs"});
+  full.largest_file = 50000;
+  const Ended ended = run(full);
+  EXPECT_NE(ended.exit_code, 0) << ended.story();
+  EXPECT_EQ(file_text(at("runs/report.html")), "old");
+  EXPECT_TRUE(files_like(".tmp-").empty());
+}
+
+TEST_F(ReportCommand, NeedsNoLibTorch) {
+  made_run("standard", 0, done(0.5));
+  const Ended ended = must({"report", "runs"}, {{"LD_DEBUG", "files"}});
+  EXPECT_THAT(ended.err, HasSubstr("libattnlab_core.so")) << "LD_DEBUG shows no files";
+  EXPECT_THAT(ended.err, Not(HasSubstr("libtorch")));
+}
+
+TEST_F(ReportCommand, DrawsWhatARealRunRecorded) {
+  must({"run", "tiny.yaml", "trace.every=2"});
+  must({"report", "runs", "--format", "json"});
+  const json all = json::parse(file_text(at("runs/report.json")));
+  bool loss = false, entropy = false;
+  for (const json& curve : all.at("curves")) {
+    loss |= curve.at("split") == "train" && curve.at("metric") == "loss" &&
+            curve.at("steps").size() == 8;
+    entropy |= curve.at("split") == "trace" && curve.at("metric") == "entropy" &&
+               curve.at("layer") == "0" && curve.at("steps").size() == 5;  // 1, 2, 4, 6, 8
+  }
+  EXPECT_TRUE(loss) << all.at("curves");
+  EXPECT_TRUE(entropy) << all.at("curves");
+  EXPECT_EQ(all.at("runs").at(0).at("environment").at("device"), "cpu");
+}
+
+// ---- in a browser
+
+/// The first browser of Chromium's family in PATH; empty without one.
+std::string browser() {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
+      if (fs::exists(folder + "/" + name)) return folder + "/" + name;
+    }
+  }
+  return "";
+}
+
+// Runs in the page before anything else: what goes wrong is kept.
+constexpr const char* kTrap = R"(
+window.problems = [];
+addEventListener('error', (event) => problems.push('error: ' + event.message));
+addEventListener('securitypolicyviolation', (event) => problems.push('policy: ' + event.blockedURI));
+const complain = console.error;
+console.error = (...words) => { problems.push('console: ' + words.join(' ')); complain(...words); };
+)";
+
+// A page around it, as wide as a phone: browsers make no window so narrow.
+constexpr const char* kPhone = R"(<!DOCTYPE html><iframe src="look.html" width="360" height="740">
+</iframe><pre id="seen"></pre><script>
+addEventListener('message', (event) => {
+  document.getElementById('seen').textContent = event.data;
+});
+</script>)";
+
+// Runs at the end: looks at the page, sorts a table, and writes what it saw where --dump-dom finds
+// it.
+constexpr const char* kLook = R"(
+const table = document.getElementById('results-table');
+const column = (at) => [...table.tBodies[0].rows].map((row) => row.cells[at].textContent);
+const heads = [...table.tHead.rows[0].cells];
+const painted = (canvas) => {
+  const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+  return pixels.some((value) => value !== 0);
+};
+const seen = {width: innerWidth, page: document.documentElement.scrollWidth};
+seen.dark = getComputedStyle(document.body).backgroundColor;
+seen.charts = [...document.querySelectorAll('canvas')].map(painted);
+seen.titles = [...document.querySelectorAll('h2')].map((title) => title.textContent);
+seen.before = column(1);
+heads[3].querySelector('button').click();
+seen.ascending = [heads[3].getAttribute('aria-sort'), ...column(1)];
+heads[3].querySelector('button').click();
+seen.descending = [heads[3].getAttribute('aria-sort'), ...column(1)];
+seen.said = document.getElementById('said').textContent;
+seen.images = document.images.length;
+seen.requests = performance.getEntriesByType('resource').map((entry) => entry.name);
+const metric = [...document.querySelectorAll('#curves-controls select')];
+seen.choices = metric.map((select) => [...select.options].map((option) => option.textContent));
+document.querySelectorAll('.controls select').forEach((select) => {
+  select.selectedIndex = select.options.length - 1;
+  select.dispatchEvent(new Event('change'));
+});
+seen.after = [...document.querySelectorAll('canvas')].map(painted);
+document.getElementById('theme').click();
+seen.theme = document.documentElement.dataset.theme;
+seen.problems = problems;
+const text = btoa(unescape(encodeURIComponent(JSON.stringify(seen))));
+document.body.appendChild(document.createElement('pre')).id = 'seen';
+document.getElementById('seen').textContent = text;
+parent.postMessage(text, '*');
+)";
+
+std::string from_base64(const std::string& text) {
+  static const std::string kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  std::uint32_t bits = 0;
+  int held = 0;
+  for (const char c : text) {
+    const std::size_t value = kLetters.find(c);
+    if (value == std::string::npos) break;
+    bits = (bits << 6U) | static_cast<std::uint32_t>(value);
+    held += 6;
+    if (held < 8) continue;
+    held -= 8;
+    out += static_cast<char>((bits >> static_cast<unsigned>(held)) & 0xFFU);
+  }
+  return out;
+}
+
+class ReportPage : public ReportCommand {
+ protected:
+  void SetUp() override {
+    if (browser().empty()) {
+      GTEST_SKIP() << "no chromium in PATH; scripts/setup.sh --with browser installs it";
+    }
+    make_suite();
+    must({"report", "runs"});
+  }
+
+  /// What the page shows. @param address  of the page: "look.html#theme=dark", or "phone.html"
+  json look(const std::string& address = "look.html") const {
+    std::string page = file_text(at("runs/report.html"));
+    const std::size_t nonce = page.find("'nonce-") + 7;
+    const std::string open =
+        "<script nonce=\"" + page.substr(nonce, page.find('\'', nonce) - nonce) + "\">";
+    page.replace(page.find("<title>"), 0, open + kTrap + "</script>");
+    page.replace(page.rfind("</body>"), 0, open + kLook + "</script>");
+    folder_.write("look.html", page);
+    folder_.write("phone.html", kPhone);
+    const Ended ended =
+        run({.words = {browser(), "--headless=new", "--no-sandbox", "--disable-gpu",
+                       "--disable-dev-shm-usage", "--no-first-run",
+                       "--user-data-dir=" + at("profile"), "--window-size=1280,900",
+                       "--virtual-time-budget=5000", "--dump-dom", "file://" + at(address)},
+             .folder = folder_.path(),
+             .environment = {{"HOME", folder_.path()}}});
+    const std::string mark = "<pre id=\"seen\">";
+    const std::size_t found = ended.out.find(mark);
+    const std::string seen =
+        found == std::string::npos ? "" : from_base64(ended.out.substr(found + mark.size()));
+    if (seen.empty()) {
+      throw std::runtime_error("the page's scripts did not get to their end\n" + ended.err);
+    }
+    return json::parse(seen);
+  }
+};
+
+TEST_F(ReportPage, WorksInABrowserWithoutAnyError) {
+  const json seen = look();
+  EXPECT_EQ(seen.at("problems"), json::array());
+  EXPECT_EQ(seen.at("requests"), json::array()) << "the page must need no other file";
+  EXPECT_EQ(seen.at("images"), 0) << "a name became markup";
+  // Curves, a trace for each of three attentions, accuracy against cost: all painted.
+  EXPECT_EQ(seen.at("charts"), json(std::vector<bool>(5, true)));
+  EXPECT_EQ(seen.at("after"), json(std::vector<bool>(5, true)));
+  EXPECT_EQ(seen.at("theme"), "light") << "one click from auto";
+  EXPECT_EQ(seen.at("titles").size(), 10U) << seen.at("titles");
+}
+
+TEST_F(ReportPage, SortsItsTableAndSaysSo) {
+  const json seen = look();
+  const std::string standard = "standard (baseline)";
+  EXPECT_EQ(seen.at("before"), json({standard, kHostile, "quest"}));
+  EXPECT_EQ(seen.at("ascending"), json({"ascending", kHostile, standard, "quest"}));
+  EXPECT_EQ(seen.at("descending"), json({"descending", "quest", standard, kHostile}));
+  EXPECT_EQ(seen.at("said"), "Sorted by accuracy (%), largest first");
+}
+
+TEST_F(ReportPage, FitsAPhone) {
+  const json seen = look("phone.html");
+  EXPECT_EQ(seen.at("width"), 360);
+  EXPECT_LE(seen.at("page"), seen.at("width")) << "the page scrolls sideways";
+  EXPECT_EQ(seen.at("charts"), json(std::vector<bool>(5, true)));
+  EXPECT_EQ(seen.at("problems"), json::array());
+}
+
+TEST_F(ReportPage, IsDarkWhereThatIsAsked) {
+  EXPECT_EQ(look("look.html#theme=light").at("dark"), "rgb(251, 251, 250)");
+  EXPECT_EQ(look("look.html#theme=dark").at("dark"), "rgb(20, 22, 26)");
+}
+
+}  // namespace
+}  // namespace attnlab::testing
