@@ -28,6 +28,7 @@ constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across do
   attnlab report DIR...                         a page, a paper's table or records of runs
   attnlab eval RUN_DIR                          evaluate a run's checkpoint again
   attnlab bench attention [ID ...]              time and memory, as ratios to standard attention
+  attnlab study snr [key=value ...]             signal and noise of attention, by closed form too
   attnlab attention apply --use ID ...          compute one attention on the tensors of a file
   attnlab plugin test ID|PATH [key=value ...]   check an attention against its contract
   attnlab completion bash|zsh|fish              a script that completes commands in that shell
@@ -61,6 +62,7 @@ int dispatch(const std::string& command, const Words& rest) {
       {"probe", [](const Words& words) { return engine_command("probe", words); }},
       {"match", [](const Words& words) { return engine_command("match", words); }},
       {"bench", [](const Words& words) { return engine_command("bench", words); }},
+      {"study", [](const Words& words) { return engine_command("study", words); }},
   };
   const auto found = commands.find(command);
   if (found != commands.end()) return found->second(rest);

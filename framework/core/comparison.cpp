@@ -183,7 +183,7 @@ ComparisonRow row_of(const Records& records, const std::string& experiment,
     if (row.seeds.back().value) values.push_back(*row.seeds.back().value);
   }
   row.summary = summary_of(values);
-  row.interval = confidence_interval(row.summary, 1 - comparison.options.level);
+  row.interval = interval_of(comparison.metric, row.summary, 1 - comparison.options.level);
   row.costs = mean_costs(runs);
   const RunRecord* elsewhere = records.any_of_attention(attention);
   if (runs.empty() && elsewhere != nullptr) {
@@ -341,8 +341,9 @@ CompareOptions compare_options(const Node& section) {
 }
 
 std::optional<bool> higher_is_better(const std::string& metric) {
-  static const std::set<std::string> kHigher = {
-      "accuracy", "precision", "recall", "f1", "map", "iou", "miou", "auc", "auroc", "bleu", "r2"};
+  static const std::set<std::string> kHigher = {"accuracy", "correct", "precision", "recall",
+                                                "f1",       "map",     "iou",       "miou",
+                                                "auc",      "auroc",   "bleu",      "r2"};
   static const std::set<std::string> kLower = {"loss",  "nll", "perplexity", "ppl",
                                                "error", "mse", "mae",        "rmse",
                                                "ece",   "mce", "brier",      "memory"};

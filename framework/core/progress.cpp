@@ -99,7 +99,7 @@ class NoProgress : public ProgressSink {
 
 bool in_percent(const std::string& name) {
   return name.find("accuracy") != std::string::npos || name.find("top5") != std::string::npos ||
-         is_outcome(name);
+         is_share(name);
 }
 
 /// Recorded in bytes.
@@ -168,6 +168,8 @@ ProgressEvent progress_event(const std::string& text) {
     throw Error(std::string("not a progress event: ") + error.what());
   }
 }
+
+bool is_share(const std::string& name) { return name.rfind("outcome/", 0) == 0; }
 
 double metric_scale(const std::string& name) {
   return in_percent(name) ? 100.0 : in_millions(name) ? 1e-6 : 1.0;

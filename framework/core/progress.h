@@ -46,6 +46,9 @@ ProgressEvent progress_event(const std::string& json);
 /// "87.34 %" for accuracies, "412 MB" or "1.53 GB" for memory, "1.234" for others: how people read
 /// a metric.
 std::string metric_text(const std::string& name, double value);
+/// Whether a metric is 1 or 0 of each run ("outcome/correct"), so that its mean over runs is a
+/// share.
+bool is_share(const std::string& name);
 /// 100 for a metric that people read in percent, 1e-6 for one that they read in millions (memory,
 /// FLOPs), else 1.
 double metric_scale(const std::string& name);

@@ -146,8 +146,8 @@ std::optional<Interval> wilson_interval(double successes, std::int64_t count, do
                 shortest(successes));
   }
   if (count == 0) return std::nullopt;
-  const double z = boost::math::quantile(boost::math::normal_distribution<double>(),
-                                         0.5 + confidence / 2);
+  const double z =
+      boost::math::quantile(boost::math::normal_distribution<double>(), 0.5 + confidence / 2);
   const double share = successes / n, shrink = 1 + z * z / n;
   const double centre = (share + z * z / (2 * n)) / shrink;
   const double half = z / shrink * std::sqrt(share * (1 - share) / n + z * z / (4 * n * n));

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "framework/core/progress.h"
 #include "framework/core/suite.h"
 #include "framework/core/table.h"
 #include "framework/core/text.h"
@@ -125,6 +126,9 @@ json row_json(const Suite& suite, const SuiteRow& row) {
   for (const auto& [name, summary] : row.metrics) {
     entry["metrics"][name] = {
         {"mean", summary.mean}, {"sd", summary.deviation}, {"n", summary.count}};
+    const auto interval = interval_of(name, summary);
+    if (!is_share(name) || !interval) continue;
+    entry["metrics"][name]["interval"] = {interval->low, interval->high};
   }
   for (const auto& [state, count] : row.states)
     entry["states"][std::string(name_of(state))] = count;

@@ -42,6 +42,11 @@ int decimals_for(const std::string& metric, double like) {
   return size >= 100 ? 0 : size >= 10 ? 2 : 3;
 }
 
+/// A plugin's numbers may be none, whatever it calls them.
+bool summarises_shares(const std::string& metric, const Summary& summary) {
+  return is_share(metric) && summary.mean >= 0 && summary.mean <= 1 + 1e-9;
+}
+
 std::string decimal(const std::string& metric, double value, double like, const char* format) {
   char text[64];
   std::snprintf(text, sizeof text, format, decimals_for(metric, like),
@@ -89,9 +94,20 @@ std::string value_text(const std::string& metric, double value) {
   return decimal(metric, value, value, "%.*f");
 }
 
+std::optional<Interval> interval_of(const std::string& metric, const Summary& summary,
+                                    double confidence) {
+  if (!summarises_shares(metric, summary)) return confidence_interval(summary, confidence);
+  const double runs = static_cast<double>(summary.count);
+  return wilson_interval(std::min(runs, std::round(summary.mean * runs)), summary.count,
+                         confidence);
+}
+
 std::string summary_text(const std::string& metric, const Summary& summary) {
   if (summary.count == 0) return "-";
   std::string mean = value_text(metric, summary.mean);
+  if (summarises_shares(metric, summary)) {
+    return mean + " " + interval_text(metric, *interval_of(metric, summary), summary.mean);
+  }
   if (summary.count == 1) return mean;
   return mean + " ± " + decimal(metric, summary.deviation, summary.mean, "%.*f");
 }

@@ -20,7 +20,12 @@ std::string metric_heading(const std::string& metric);
 
 /// "85.49", "0.473", "2260": a metric's value in its unit.
 std::string value_text(const std::string& metric, double value);
-/// "85.49 ± 0.20": mean ± sample deviation; the mean alone of one value, "-" of none.
+/// Where the mean over all runs lies: Student's interval, or Wilson's for a share of runs
+/// ("outcome/correct"). Empty where there is none.
+std::optional<Interval> interval_of(const std::string& metric, const Summary& summary,
+                                    double confidence = 0.95);
+/// "85.49 ± 0.20": mean ± sample deviation; the mean alone of one value, "-" of none. Of a share
+/// of runs with Wilson's interval of 95 % instead: "25.00 [4.56, 69.94]".
 std::string summary_text(const std::string& metric, const Summary& summary);
 /// "[85.21, 85.77]". @param like  a value whose size says how many decimals to write.
 std::string interval_text(const std::string& metric, const Interval& interval, double like);

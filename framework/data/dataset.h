@@ -31,8 +31,8 @@ struct DatasetInfo {
   std::int64_t classes = 0;  ///< 0: no classes
   std::vector<std::string> class_names;
   std::int64_t vocabulary = 0;  ///< int64 token fields hold 0 to vocabulary - 1; 0: no tokens
-  std::string source;       ///< the folder or rule that it was read from
-  std::string fingerprint;  ///< changes when the data change
+  std::string source;           ///< the folder or rule that it was read from
+  std::string fingerprint;      ///< changes when the data change
 
   /// @throws DataError naming the fields that exist.
   const FieldInfo& field(std::string_view name) const;

@@ -6,6 +6,7 @@
 #include <boost/dll/shared_library.hpp>
 #include <exception>
 #include <mutex>
+#include <sstream>
 
 #include "framework/core/text.h"
 #include "framework/host/process_state.h"
@@ -157,6 +158,16 @@ class PlacedError : public ConfigError {
   using ConfigError::ConfigError;
 };
 
+/// The value of an option ("group.member" for one of a group); null where there is none.
+const Node* option_at(const Node& options, const std::string& path) {
+  const Node* value = &options;
+  std::istringstream names(path);
+  for (std::string name; value != nullptr && std::getline(names, name, '.');) {
+    value = value->is_map() ? value->find(name) : nullptr;
+  }
+  return value;
+}
+
 /// Builds a part; an option that the part finds wrong gets its place.
 template <class Build>
 auto build_part(const Part& part, Build&& build) {
@@ -166,7 +177,7 @@ auto build_part(const Part& part, Build&& build) {
     if (!built) throw PluginError(part.path + ": " + who + "its factory returned nothing");
     return built;
   } catch (const OptionError& error) {
-    const Node* value = part.options.find(error.option());
+    const Node* value = option_at(part.options, error.option());
     throw PlacedError(value == nullptr ? part.place : value->place(), who + error.what());
   } catch (const PlacedError&) {
     throw;

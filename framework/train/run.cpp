@@ -66,8 +66,7 @@ Metrics concluded(BuiltRun& run, Metrics test, const std::atomic<bool>& stop) {
   const auto training = [&run, &stop] {
     const c10::NoGradGuard no_grad;
     run.model->eval();
-    Metrics metrics =
-        run.task->evaluate("clean", *run.model, batches_of(run, Split::train, stop));
+    Metrics metrics = run.task->evaluate("clean", *run.model, batches_of(run, Split::train, stop));
     run.model->train();
     return metrics;
   };
@@ -302,8 +301,7 @@ class Trainer {
   }
 
   Metrics result() {
-    Metrics metrics =
-        concluded(run_, selection_.active() ? best_result() : last_result(), stop_);
+    Metrics metrics = concluded(run_, selection_.active() ? best_result() : last_result(), stop_);
     metrics["train_loss"] = position_.last_epoch_loss;
     metrics["examples_per_second"] = static_cast<double>(examples_seen()) / position_.train_seconds;
     metrics["host_share"] = 1.0 - position_.step_seconds / position_.train_seconds;
@@ -332,7 +330,7 @@ class Trainer {
   }
 
   RunStatus end(RunState state, const Metrics& metrics, const std::string& reason) {
-    const RunStatus status = write_status(state, metrics, reason);
+    RunStatus status = write_status(state, metrics, reason);
     ProgressEvent event = make_event(ProgressEvent::Kind::end, metrics);
     event.text = std::string(name_of(state)) + (reason.empty() ? "" : ": " + reason);
     if (state == RunState::done && selection_.active()) {

@@ -47,7 +47,8 @@ RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progre
 void load_model(BuiltRun& run, const RunFolder& folder);
 
 /// Every protocol of the task on the test split, and what the task concludes from it; other
-/// protocols than "clean" prefix their metrics ("fog/accuracy"). @throws Interrupted when `stop` is set meanwhile.
+/// protocols than "clean" prefix their metrics ("fog/accuracy"). @throws Interrupted when `stop` is
+/// set meanwhile.
 Metrics evaluate_test(BuiltRun& run, const std::atomic<bool>& stop);
 
 /// Thrown out of an evaluation that was asked to stop.

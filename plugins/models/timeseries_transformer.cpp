@@ -164,7 +164,7 @@ class TimeseriesTransformer final : public Model {
 
   /// The shape [L or -1, C] of the dataset's series.
   std::vector<std::int64_t> checked_series(const DatasetInfo& data) const {
-    const std::vector<std::int64_t> series = data.field("series").shape;
+    std::vector<std::int64_t> series = data.field("series").shape;
     if (series.size() != 2 || series[1] <= 0) {
       throw ShapeError("timeseries_transformer needs series [L, C]; dataset '" + data.name +
                        "' gives another shape");

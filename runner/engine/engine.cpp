@@ -51,6 +51,7 @@ extern "C" [[gnu::visibility("default")]] int attnlab_engine(const std::string& 
       {"attention apply", attnlab::attention_apply_command},
       {"plugin check", attnlab::plugin_check_command},
       {"bench", attnlab::bench_command},
+      {"study", attnlab::study_command},
   };
   return commands.at(command)(words);
 }

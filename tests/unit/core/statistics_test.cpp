@@ -59,6 +59,26 @@ TEST(Statistics, IntervalsAreStudents) {
               HasSubstr("must lie between 0 and 1, found 95"));
 }
 
+TEST(Statistics, IntervalsOfSharesAreWilsons) {
+  const auto is = [](double successes, std::int64_t count, double low, double high) {
+    const auto interval = wilson_interval(successes, count);
+    EXPECT_NEAR(interval->low, low, 1e-12);
+    EXPECT_NEAR(interval->high, high, 1e-12);
+    // Its ends are where a share p differs from the one found by z standard errors of p's own.
+    const double n = static_cast<double>(count), share = successes / n;
+    for (const double p : {interval->low, interval->high}) {
+      if (p <= 0 || p >= 1) continue;
+      EXPECT_NEAR(std::abs(share - p) / std::sqrt(p * (1 - p) / n), 1.959963984540054, 1e-9);
+    }
+  };
+  is(1, 4, 0.04558726080970055, 0.6993581574175981);
+  is(188, 750, 0.22097303318445904, 0.2829014279189621);
+  is(0, 10, 0, 0.2775327998628892);
+  is(10, 10, 0.7224672001371107, 1);
+  EXPECT_FALSE(wilson_interval(0, 0).has_value());
+  EXPECT_THAT(message_of<Error>([] { wilson_interval(5, 4); }), HasSubstr("0 to 4 trials"));
+}
+
 TEST(Statistics, DifferencesThatAreEqualButForRoundingAreTies) {
   ASSERT_NE(0.9 - 0.8, 0.4 - 0.3);
   const auto d = paired_differences({0.9, 0.4, 0.7, 0.1 + 0.2}, {0.8, 0.3, 0.8, 0.3});

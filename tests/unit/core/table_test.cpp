@@ -40,6 +40,20 @@ TEST(Tables, WriteMetricsAsTheyAreRead) {
   EXPECT_EQ(difference_text("nll", -0.013, 0.4), "-0.013");
 }
 
+// One in four is anything between 5 and 70 %: a deviation of 0.5 would say nothing.
+TEST(Tables, WriteSharesOfRunsWithWilsonsInterval) {
+  const Summary one_in_four = summary_of({1, 0, 0, 0});
+  EXPECT_EQ(metric_heading("outcome/correct"), "outcome/correct (%)");
+  EXPECT_EQ(summary_text("outcome/correct", one_in_four), "25.00 [4.56, 69.94]");
+  EXPECT_EQ(summary_text("outcome/correct", summary_of({0, 0})), "0.00 [0.00, 65.76]");
+  EXPECT_EQ(summary_text("outcome/correct", {}), "-");
+  EXPECT_NEAR(interval_of("outcome/correct", one_in_four)->high, 0.69935815741760, 1e-12);
+  EXPECT_NEAR(interval_of("nll", summary_of({-1, 1}))->high, 12.7062, 1e-4) << "Student's";
+  EXPECT_EQ(summary_text("outcome/depth", summary_of({3, 5})), "400.00 ± 141.42") << "no share";
+  // A share that rounding moved past one is one.
+  EXPECT_EQ(interval_of("outcome/other", {3, 1.0000000000000002, 0})->high, 1);
+}
+
 TEST(Tables, WriteProbabilitiesWithoutFalseZeros) {
   EXPECT_EQ(p_text(0.0625), "0.0625");
   EXPECT_EQ(p_text(1), "1");
