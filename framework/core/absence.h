@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace attnlab {
 
@@ -44,5 +45,9 @@ struct AbsentCell {
   Gap gap;
   std::string folder;  ///< of the stale run; else empty
 };
+
+/// "EXPERIMENT, ATTENTION, seeds 0, 1: skipped: REASON": one line for all cells of an experiment
+/// that are absent alike.
+std::vector<std::string> absence_lines(const std::vector<AbsentCell>& cells);
 
 }  // namespace attnlab

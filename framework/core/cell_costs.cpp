@@ -64,10 +64,7 @@ std::string left_out_text(const Suite& suite) {
                                                            : "";
     text += "  " + RunFolder::label(cell.experiment, cell.seed) + "  " + kind + cell.reason + "\n";
   }
-  for (const AbsentCell& cell : suite.absent) {
-    text += "  " + cell.experiment + "/" + cell.attention + "/" + std::to_string(cell.seed) + "  " +
-            cell.gap.text() + "\n";
-  }
+  for (const std::string& line : absence_lines(suite.absent)) text += "  " + line + "\n";
   return text;
 }
 

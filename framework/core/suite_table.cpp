@@ -42,29 +42,6 @@ std::string states_text(const SuiteRow& row) {
   return join(parts, ", ");
 }
 
-/// One line for all seeds of an experiment and attention that are absent alike.
-std::vector<std::string> absence_lines(const std::vector<AbsentCell>& cells) {
-  std::vector<std::pair<std::string, std::pair<std::string, std::vector<std::string>>>> groups;
-  for (const AbsentCell& cell : cells) {
-    const std::string who = cell.experiment + ", " + cell.attention;
-    const std::string key = who + "\n" + cell.gap.text();
-    auto found = std::find_if(groups.begin(), groups.end(),
-                              [&](const auto& group) { return group.first == key; });
-    if (found == groups.end()) {
-      groups.push_back({key, {who, {}}});
-      found = std::prev(groups.end());
-    }
-    found->second.second.push_back(std::to_string(cell.seed));
-  }
-  std::vector<std::string> lines;
-  for (const auto& group : groups) {
-    const auto& seeds = group.second.second;
-    lines.push_back(group.second.first + (seeds.size() == 1 ? ", seed " : ", seeds ") +
-                    join(seeds, ", ") + ": " + group.first.substr(group.first.find('\n') + 1));
-  }
-  return lines;
-}
-
 bool is_of(const SuiteRow& row, const std::string& experiment, const std::string& attention) {
   return row.experiment == experiment && row.attention == attention;
 }

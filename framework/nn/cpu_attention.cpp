@@ -124,7 +124,7 @@ Tensor attend_heads(const Problem& in, const Tensor& weights) {
   const Sizes sizes(in.q, in.k, in.v);
   const OwnKernelFlops flops(sizes.heads * sizes.queries * sizes.keys *
                              (in.q.size(3) + in.v.size(3)));
-  const Tensor out = empty_by_token(in.q, in.q.size(2), in.v.size(3));
+  Tensor out = empty_by_token(in.q, in.q.size(2), in.v.size(3));
   sizes.each_range([&](std::int64_t begin, std::int64_t end) {
     const Tensor scratch = weights.defined() ? Tensor() : sizes.scratch(in.q);
     const std::vector<Tensor> unit = key_scratch(in, sizes);

@@ -61,7 +61,7 @@ TEST_F(CellCostsTest, DryRunCountsCellsOfEachKind) {
   const std::string text = dry_run_text(suite, costs(), 2, "");
   EXPECT_THAT(text, StartsWith("dry run of s: 4 runs: 2 to run, 1 stale, 1 skipped\n"));
   EXPECT_THAT(text, HasSubstr("small/standard/1  stale: the file of attention 'standard' changed"));
-  EXPECT_THAT(text, HasSubstr("small/quest/1  skipped: broken node"));
+  EXPECT_THAT(text, HasSubstr("small, quest, seed 1: skipped: broken node"));
   EXPECT_THAT(text, HasSubstr("2 runs to do: about 34 s one after the other, not under 22 s with "
                               "-j 2, up to 3.0 GB of memory at once\n"));
 }
