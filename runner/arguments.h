@@ -32,6 +32,8 @@ struct Arguments {
   std::string text(const std::string& option, const std::string& otherwise) const;
 };
 
+inline constexpr std::size_t kAnyNumber = static_cast<std::size_t>(-1);
+
 struct Usage {
   std::string synopsis;  ///< "attnlab run EXPERIMENT [key=value ...]"
   std::string about;

@@ -25,7 +25,7 @@ void declare(Usage& usage) {
                               "text (default), md or json")("json", "the same as --format json")(
       "allow-differences", "compare runs that differ in more than the attention, and say so");
   usage.fewest_words = 1;
-  usage.most_words = 100000;
+  usage.most_words = kAnyNumber;
 }
 
 std::string format_of(const Arguments& arguments) {

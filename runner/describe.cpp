@@ -71,6 +71,7 @@ void print(const Candidate& plugin) {
     print_names("honours   ", honoured);
     print_names("lacks     ", lacked);
   }
+  if (manifest.ensemble) std::cout << "ensemble  yes: holds several runs that train together\n";
   std::cout << (manifest.options.empty() ? "\nno options\n" : "\noptions\n");
   print_options(manifest.options, "  ");
 }

@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 namespace po = boost::program_options;
 
 constexpr std::int64_t kMostJobs = 256;  // the signal handler's table of processes
+constexpr std::int64_t kMostTogether = 4096;
 
 }  // namespace
 
@@ -45,6 +46,9 @@ std::map<std::string, std::string> launcher_states(const std::string& folder) {
 void add_launch_options(Usage& usage) {
   usage.options.add_options()("jobs,j", po::value<std::int64_t>()->value_name("N"),
                               "runs at once; default: 1 here, no limit in Slurm")(
+      "ensemble", po::value<std::int64_t>()->value_name("N"),
+      "train up to N runs together, as one model that holds them, where the model can and they "
+      "differ in seed, data and the optimiser's numbers alone; default: 32; 1: one by one")(
       "keep-going", "go on after a run that failed (the default)")(
       "fail-fast", "start no run after one that failed; those that run end with a checkpoint")(
       "launcher", po::value<std::string>()->value_name("NAME"),
@@ -65,6 +69,16 @@ LaunchOptions launch_options(const Arguments& arguments, const std::string& suit
     if (options.jobs < 1 || options.jobs > kMostJobs) {
       throw ConfigError("--jobs: expected 1 to " + std::to_string(kMostJobs) +
                         " runs at once, found " + std::to_string(options.jobs));
+    }
+  }
+  if (arguments.has("ensemble")) {
+    options.ensemble = arguments.options["ensemble"].as<std::int64_t>();
+    if (options.ensemble < 1 || options.ensemble > kMostTogether) {
+      throw ConfigError("--ensemble: expected 1 to " + std::to_string(kMostTogether) +
+                        " runs together, found " + std::to_string(options.ensemble));
+    }
+    if (options.ensemble > 1 && arguments.text("launcher", "local") != "local") {
+      throw ConfigError("--ensemble: only the local launcher trains runs together; leave it out");
     }
   }
   if (!arguments.has("slurm")) return options;

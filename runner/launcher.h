@@ -20,6 +20,8 @@ namespace attnlab {
 struct LaunchedCell {
   RunFolder folder;
   std::string label;  ///< what progress calls it
+  /// Cells with equal keys can be trained together (framework/core/ensembles.h); empty: alone.
+  std::string ensemble;
 };
 
 struct LaunchOptions {
@@ -29,8 +31,9 @@ struct LaunchOptions {
   /// No run starts after one has failed; those that run end with a checkpoint, the others stay
   /// pending.
   bool fail_fast = false;
-  std::string suite_folder;  ///< "runs/quickstart"; a launcher files its own below it
-  Words slurm;               ///< "partition=gpu", "time=4:00:00": options of sbatch
+  std::int64_t ensemble = 32;  ///< most runs that are trained together, where they can be; local
+  std::string suite_folder;    ///< "runs/quickstart"; a launcher files its own below it
+  Words slurm;                 ///< "partition=gpu", "time=4:00:00": options of sbatch
 };
 
 class Launcher {
@@ -57,7 +60,8 @@ std::unique_ptr<Launcher> make_launcher(const std::string& name);
 /// @throws DataError for a damaged record of what was submitted.
 std::map<std::string, std::string> launcher_states(const std::string& folder);
 
-/// Adds `--jobs` (`-j`), `--keep-going`, `--fail-fast`, `--launcher` and `--slurm` to a command.
+/// Adds `--jobs` (`-j`), `--ensemble`, `--keep-going`, `--fail-fast`, `--launcher` and `--slurm` to
+/// a command.
 void add_launch_options(Usage& usage);
 
 /// What the command line says. @throws ConfigError for values that cannot be, and for options that

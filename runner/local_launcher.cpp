@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <exception>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -72,15 +73,48 @@ std::int64_t most_threads() {
   return most > 0 ? most : std::numeric_limits<std::int64_t>::max();
 }
 
+/// Cells that one process runs: several are trained together.
+using Unit = std::vector<const LaunchedCell*>;
+
+/// @param most    cells of one unit
+/// @param places  units that run at once; cells that could be one unit are spread over them
+std::vector<Unit> units_of(const std::vector<LaunchedCell>& cells, std::int64_t most,
+                           std::int64_t places) {
+  std::map<std::string, Unit> together;
+  for (const LaunchedCell& cell : cells) {
+    if (!cell.ensemble.empty()) together[cell.ensemble].push_back(&cell);
+  }
+  const auto size_of = [&](const Unit& all) {
+    const auto count = static_cast<std::int64_t>(all.size());
+    return static_cast<std::size_t>(
+        std::clamp<std::int64_t>((count + places - 1) / places, 1, most));
+  };
+  std::vector<Unit> units;
+  std::map<std::string, std::size_t> open;  // the unit that a key's next cell goes to
+  for (const LaunchedCell& cell : cells) {
+    const auto found = open.find(cell.ensemble);
+    if (!cell.ensemble.empty() && found != open.end() &&
+        units[found->second].size() < size_of(together[cell.ensemble])) {
+      units[found->second].push_back(&cell);
+      continue;
+    }
+    open[cell.ensemble] = units.size();
+    units.push_back({&cell});
+  }
+  return units;
+}
+
 /// One call of `launch`.
 class LocalLaunch {
  public:
   LocalLaunch(const std::vector<LaunchedCell>& cells, const LaunchOptions& options,
               ProgressSink& progress)
-      : cells_(cells), options_(options), progress_(progress) {}
+      : units_(units_of(cells, options.ensemble, std::max<std::int64_t>(1, options.jobs))),
+        options_(options),
+        progress_(progress) {}
 
   void run() {
-    const auto count = static_cast<std::int64_t>(cells_.size());
+    const auto count = static_cast<std::int64_t>(units_.size());
     if (count == 0) return;
     const std::int64_t places = std::clamp<std::int64_t>(options_.jobs, 1, count);
     const std::vector<int> cores = usable_cores();
@@ -110,9 +144,13 @@ class LocalLaunch {
   void work(const CoreShare& share) {
     try {
       bind_this_thread(share.cores);  // the runs that this thread starts inherit it
-      for (std::size_t i = next_++; i < cells_.size(); i = next_++) {
+      for (std::size_t i = next_++; i < units_.size(); i = next_++) {
         if (interrupted() || stop_.stopped()) return;
-        run_cell(cells_[i], share);
+        if (units_[i].size() > 1 && run_together(units_[i], share)) continue;
+        for (const LaunchedCell* cell : units_[i]) {
+          if (interrupted() || stop_.stopped()) return;
+          if (!last_status(cell->folder).finished()) run_cell(*cell, share);
+        }
       }
     } catch (...) {
       const std::lock_guard lock(error_mutex_);
@@ -121,8 +159,24 @@ class LocalLaunch {
     }
   }
 
+  /// @returns false where that failed: then each cell is run by itself, so that one that dies does
+  ///          not touch the others.
+  bool run_together(const Unit& unit, const CoreShare& share) {
+    Words words = {"run", "--ensemble", "--resume", "--progress", "json"};
+    for (const LaunchedCell* cell : unit) words.push_back(cell->folder.path());
+    const std::string log = unit.front()->folder.file("log.txt");
+    const Outcome outcome = carry_out(words, log, "", share);
+    if (outcome.process.ok()) return true;
+    if (ended_on_request(outcome.process)) return true;
+    progress_.say(unit.front()->label + " and " + std::to_string(unit.size() - 1) +
+                  " others, trained together: " + cause_of(outcome.process, log) +
+                  "; what is left of them runs one by one");
+    return false;
+  }
+
   void run_cell(const LaunchedCell& cell, const CoreShare& share) {
-    const Outcome outcome = carry_out(cell, share);
+    const Outcome outcome = carry_out({"run", cell.folder.path(), "--resume", "--progress", "json"},
+                                      cell.folder.file("log.txt"), cell.label, share);
     if (outcome.reported_end && outcome.process.ok()) return;
     if (ended_on_request(outcome.process)) {
       if (!outcome.reported_end) report_end(cell, "interrupted before it began");
@@ -145,7 +199,9 @@ class LocalLaunch {
     if (options_.fail_fast) stop_.stop();
   }
 
-  Outcome carry_out(const LaunchedCell& cell, const CoreShare& share) {
+  /// @param label  of the run; empty: of many, whose names are in what they report
+  Outcome carry_out(const Words& words, const std::string& log, const std::string& label,
+                    const CoreShare& share) {
     Outcome outcome;
     const auto on_line = [&](const std::string& line) {
       ProgressEvent event;
@@ -157,14 +213,13 @@ class LocalLaunch {
         event = {};
         event.text = line;  // a plugin that prints
       }
-      event.run = cell.label;
+      if (!label.empty()) event.run = label;
       progress_.report(event);
     };
     ProcessOptions options;
     options.stop = &stop_;
     options.environment["OMP_NUM_THREADS"] = std::to_string(share.threads);
-    outcome.process = run_self({"run", cell.folder.path(), "--resume", "--progress", "json"},
-                               cell.folder.file("log.txt"), on_line, options);
+    outcome.process = run_self(words, log, on_line, options);
     return outcome;
   }
 
@@ -183,7 +238,7 @@ class LocalLaunch {
     progress_.report(event);
   }
 
-  const std::vector<LaunchedCell>& cells_;
+  const std::vector<Unit> units_;
   const LaunchOptions& options_;
   SharedProgress progress_;
   StopSwitch stop_;

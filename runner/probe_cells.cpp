@@ -53,6 +53,16 @@ std::string complaint(const ProcessResult& result, const std::string& log,
   return said.empty() ? "the experiment cannot be built" : said;
 }
 
+CellCosts measured_costs(const Experiment& experiment, std::int64_t steps) {
+  CellCosts costs;
+  try {
+    costs = probe_experiment(experiment, steps);
+  } catch (const ConfigError& error) {
+    costs.problem = error.what();
+  }
+  return costs;
+}
+
 }  // namespace
 
 CellCosts probe_experiment(const Experiment& experiment, std::int64_t steps) {
@@ -102,14 +112,13 @@ DataOf ask_data(const std::vector<Cell>& cells) {
 
 SuiteCosts measure_costs(const Suite& suite, std::int64_t steps) {
   SuiteCosts costs;
+  std::map<std::string, CellCosts> known;  // a grid has many points that cost the same
   for (const Cell& cell : suite.cells) {
     const auto key = std::make_pair(cell.experiment.name, cell.experiment.attention.label);
     if (cell.action != CellAction::run || costs.count(key) > 0 || interrupted()) continue;
-    try {
-      costs[key] = probe_experiment(cell.experiment, steps);
-    } catch (const ConfigError& error) {
-      costs[key].problem = error.what();
-    }
+    const auto [measured, is_new] = known.try_emplace(cost_key(cell.experiment));
+    if (is_new) measured->second = measured_costs(cell.experiment, steps);
+    costs[key] = measured->second;
   }
   return costs;
 }

@@ -16,8 +16,8 @@ CellCosts probe_experiment(const Experiment& experiment, std::int64_t steps);
 /// @returns a function for `identify`.
 DataOf ask_data(const std::vector<Cell>& cells);
 
-/// Measures every experiment with every attention that has something to run. What cannot be built
-/// has a `problem`.
+/// Measures every experiment with every attention that has something to run, once for all that cost
+/// the same (cost_key). What cannot be built has a `problem`.
 SuiteCosts measure_costs(const Suite& suite, std::int64_t steps);
 
 }  // namespace attnlab

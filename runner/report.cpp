@@ -45,7 +45,7 @@ void declare(Usage& usage) {
       "title", text("TEXT"), "of the page");
   add_compare_options(usage);
   usage.fewest_words = 1;
-  usage.most_words = 100000;
+  usage.most_words = kAnyNumber;
 }
 
 const Format& chosen_format(const Arguments& arguments) {

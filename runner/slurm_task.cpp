@@ -36,7 +36,7 @@ LaunchedCell cell_of(const std::string& cells_file, const std::string& task) {
   }
   const std::size_t tab = line.find('\t');
   if (tab == std::string::npos) throw DataError(cells_file + ": no tab in '" + line + "'");
-  return {RunFolder(line.substr(0, tab)), line.substr(tab + 1)};
+  return {RunFolder(line.substr(0, tab)), line.substr(tab + 1), ""};
 }
 
 /// A task that comes to no step between restarts would go round for ever.

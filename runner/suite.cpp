@@ -18,7 +18,7 @@ int suite_command(const Words& words) {
       "on, failed ones are left until --rerun failed, and runs whose plugin files or data have\n"
       "changed are stale: left until --rerun stale. SUITE is a file or the name of one below\n"
       "configs/suites; key=value changes the suite's own keys.\n"
-      "Examples: seeds=[0]  set.train.epochs=1  -j 4  --dry-run";
+      "Examples: seeds=[0]  set.train.epochs=1  'grid.lr=[1e-3]'  -j 4  --dry-run";
   add_suite_options(usage);
   usage.fewest_words = usage.most_words = 1;
   usage.takes_overrides = true;

@@ -8,6 +8,7 @@
 
 #include "framework/core/cell_costs.h"
 #include "framework/core/comparison.h"
+#include "framework/core/ensembles.h"
 #include "framework/core/files.h"
 #include "framework/core/identity.h"
 #include "framework/core/text.h"
@@ -68,9 +69,11 @@ void leave_out_missing(Suite& suite, const DataOf& data_of) {
         missing[name] = error.what();
       }
     }
-    const std::string reason = missing[name].substr(0, missing[name].find_first_of(";\n"));
-    suite.absent.push_back(
-        {name, cell.experiment.attention.label, cell.seed, {Absence::no_data, reason}, ""});
+    AbsentCell& absent = suite.absent.emplace_back();
+    absent.experiment = name;
+    absent.attention = cell.experiment.attention.label;
+    absent.seed = cell.seed;
+    absent.gap = {Absence::no_data, missing[name].substr(0, missing[name].find_first_of(";\n"))};
   }
   if (kept.empty() && !missing.empty()) throw DataMissingError(missing.begin()->second);
   suite.cells = std::move(kept);
@@ -123,13 +126,16 @@ void report_left(const Cell& cell, ProgressSink& progress) {
 }
 
 /// Freezes what is to be run. From here on the suite can be killed and goes on.
-std::vector<LaunchedCell> prepare(const Suite& suite, const std::string& command) {
+std::vector<LaunchedCell> prepare(const Suite& suite, const std::string& command,
+                                  const Catalogue& catalogue) {
   std::vector<LaunchedCell> launched;
   for (const Cell& cell : suite.cells) {
     if (cell.action != CellAction::run) continue;
     cell.folder.freeze(cell.experiment, cell.seed, cell.identity);
     clear_failure(cell.folder);
-    launched.push_back({cell.folder, RunFolder::label(cell.experiment, cell.seed)});
+    const bool alone = !obstacle_to_ensemble(cell.experiment, catalogue).empty();
+    launched.push_back({cell.folder, RunFolder::label(cell.experiment, cell.seed),
+                        alone ? "" : ensemble_key(cell.experiment)});
   }
   fs::create_directories(suite.folder);
   write_file(suite.folder + "/suite.json", suite_record(suite, command));
@@ -174,7 +180,7 @@ int launch_suite(const Suite& suite, const Arguments& arguments, Launcher& launc
                  const LaunchOptions& options, const std::string& command,
                  const Catalogue& catalogue) {
   const ProgressMode mode = parse_progress_mode(arguments.text("progress", "auto"));
-  const std::vector<LaunchedCell> launched = prepare(suite, command);
+  const std::vector<LaunchedCell> launched = prepare(suite, command, catalogue);
   const auto progress = make_progress(mode, static_cast<std::int64_t>(suite.cells.size()));
   const std::string warning = seeds_warning(suite);
   if (!warning.empty()) progress->say("compare: " + warning);

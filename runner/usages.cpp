@@ -7,19 +7,22 @@ namespace po = boost::program_options;
 Usage run_usage() {
   Usage usage;
   usage.synopsis =
-      "attnlab run EXPERIMENT|RUN_DIR [key=value ...] [--out DIR] [--resume] [--dry-run]\n"
-      "       [--progress MODE]";
+      "attnlab run EXPERIMENT|RUN_DIR ... [key=value ...] [--out DIR] [--resume] [--ensemble]\n"
+      "       [--dry-run] [--progress MODE]";
   usage.about =
       "Trains and evaluates an experiment, one run for each of its seeds. EXPERIMENT is a file or\n"
       "the name of one below configs/experiments; RUN_DIR is a run's folder, whose frozen\n"
-      "configuration is used. Examples: train.epochs=3  attention=quest  seeds=[0,1]";
+      "configuration is used. Several are run one after the other, or with --ensemble together.\n"
+      "Examples: train.epochs=3  attention=quest  seeds=[0,1]";
   usage.options.add_options()("out", po::value<std::string>()->value_name("DIR"),
                               "folder under which runs are filed; default: runs")(
       "resume", "go on from the checkpoint of a run that was begun")(
+      "ensemble", "train all runs together, as one model that holds them; for models that can")(
       "dry-run", "build everything, say what would be done, write nothing; exit code 4: no data")(
       "progress", po::value<std::string>()->value_name("MODE"),
       "auto (default), bar, plain, json or none");
-  usage.fewest_words = usage.most_words = 1;
+  usage.fewest_words = 1;
+  usage.most_words = kAnyNumber;
   usage.takes_overrides = true;
   return usage;
 }

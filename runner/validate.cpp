@@ -34,7 +34,7 @@ int validate_command(const Words& words) {
       "parts fit. Prints every problem as file:line:column. Needs neither LibTorch nor plugin\n"
       "code.";
   usage.fewest_words = 1;
-  usage.most_words = 100000;
+  usage.most_words = kAnyNumber;
   usage.takes_overrides = true;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;

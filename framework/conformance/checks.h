@@ -16,6 +16,10 @@ std::string check_save_and_load(const Fixture& fixture);
 std::string check_strides(const Fixture& fixture);
 std::string check_batch(const Fixture& fixture);
 
+// member_checks.cpp
+std::string check_members(const Fixture& fixture);
+std::string check_queries(const Fixture& fixture);
+
 // gradient_checks.cpp
 std::string check_gradients(const Fixture& fixture);
 std::string check_second_gradients(const Fixture& fixture);

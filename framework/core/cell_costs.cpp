@@ -68,28 +68,61 @@ std::string left_out_text(const Suite& suite) {
   return text;
 }
 
+/// Runs that one line of the table stands for.
+struct CostLine {
+  std::string experiment, attention;
+  const CellCosts* costs = nullptr;  ///< null: not measured
+  std::int64_t runs = 0;
+};
+
+bool cost_the_same(const CellCosts* a, const CellCosts* b) {
+  if (a == nullptr || b == nullptr) return a == b;
+  return a->parameters == b->parameters && a->steps == b->steps &&
+         a->step_seconds == b->step_seconds && a->problem == b->problem;
+}
+
+/// A line for each experiment and attention; points of a grid that cost the same share one.
+std::vector<CostLine> cost_lines(const Suite& suite, const SuiteCosts& costs) {
+  std::map<std::string, std::string> bases;
+  for (const SuitePoint& point : suite.points) {
+    bases[point.experiment] = point.base + ", points of the grid";
+  }
+  std::vector<CostLine> lines;
+  for (const Cell& cell : suite.cells) {
+    if (cell.action != CellAction::run) continue;
+    const std::string& experiment = cell.experiment.name;
+    const std::string& attention = cell.experiment.attention.label;
+    const auto found = costs.find({experiment, attention});
+    const CellCosts* const own = found == costs.end() ? nullptr : &found->second;
+    const auto base = bases.find(experiment);
+    const std::string& name = base == bases.end() ? experiment : base->second;
+    const auto line = std::find_if(lines.begin(), lines.end(), [&](const CostLine& one) {
+      return one.experiment == name && one.attention == attention && cost_the_same(one.costs, own);
+    });
+    if (line != lines.end()) {
+      ++line->runs;
+    } else {
+      lines.push_back({name, attention, own, 1});
+    }
+  }
+  return lines;
+}
+
 std::string costs_table(const Suite& suite, const SuiteCosts& costs) {
   std::vector<std::vector<std::string>> table = {
       {"experiment", "attention", "runs", "parameters", "steps", "time of a run", "memory"}};
-  std::vector<std::pair<std::string, std::string>> order;
-  std::map<std::pair<std::string, std::string>, std::int64_t> runs;
-  for (const Cell& cell : suite.cells) {
-    if (cell.action != CellAction::run) continue;
-    if (++runs[key_of(cell)] == 1) order.push_back(key_of(cell));
-  }
-  for (const auto& key : order) {
-    std::vector<std::string> line = {key.first, key.second, std::to_string(runs.at(key))};
-    const auto found = costs.find(key);
-    if (found == costs.end() || !found->second.problem.empty()) {
+  for (const CostLine& one : cost_lines(suite, costs)) {
+    std::vector<std::string> line = {one.experiment, one.attention, std::to_string(one.runs)};
+    if (one.costs == nullptr || !one.costs->problem.empty()) {
       line.insert(line.end(), {"-", "-", "-", "-"});
     } else {
-      const CellCosts& one = found->second;
-      line.insert(line.end(), {std::to_string(one.parameters), std::to_string(one.steps),
-                               duration(one.run_seconds()), memory_text(one.peak_memory)});
+      line.insert(line.end(),
+                  {std::to_string(one.costs->parameters), std::to_string(one.costs->steps),
+                   duration(one.costs->run_seconds()), memory_text(one.costs->peak_memory)});
     }
     table.push_back(std::move(line));
   }
-  return order.empty() ? "" : "\n" + table_text(table, TableStyle::text);
+  return table.size() == 1 ? "" : "\n" + table_text(table, TableStyle::text);
 }
 
 std::string problems_text(const SuiteCosts& costs) {
@@ -100,6 +133,14 @@ std::string problems_text(const SuiteCosts& costs) {
     }
   }
   return text;
+}
+
+/// Removes what only chooses random numbers.
+void without_seeds(Node& node) {
+  std::erase_if(node.entries(), [](const auto& entry) {
+    return entry.first == "seed" || entry.first.ends_with("_seed");
+  });
+  for (auto& [key, value] : node.entries()) without_seeds(value);
 }
 
 /// Most seeds of an experiment, and tests in all.
@@ -113,6 +154,14 @@ std::pair<std::int64_t, std::int64_t> pairs_and_tests(const Suite& suite) {
 }
 
 }  // namespace
+
+std::string cost_key(const Experiment& experiment) {
+  Node rest = experiment.resolved;
+  for (const char* key : {"name", "seeds", "trace"}) rest.erase(key);
+  for (const char* key : {"optimizer", "schedule"}) rest.find("train")->erase(key);
+  without_seeds(rest);
+  return experiment.train.optimizer.use + canonical_text(rest);
+}
 
 CellCosts parse_probe(const std::string& line) {
   try {

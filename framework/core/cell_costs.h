@@ -30,6 +30,10 @@ struct CellCosts {
 /// @param line  JSON as `attnlab probe` prints it. @throws Error where it is something else.
 CellCosts parse_probe(const std::string& line);
 
+/// Equal for experiments whose runs cost the same: they differ in their names, in seeds (options
+/// called `seed` or `..._seed` too), or in numbers of the optimiser and its schedule alone.
+std::string cost_key(const Experiment& experiment);
+
 /// By experiment and attention's label.
 using SuiteCosts = std::map<std::pair<std::string, std::string>, CellCosts>;
 

@@ -157,7 +157,8 @@ std::vector<std::string> lines_of(const std::vector<ConfigDifference>& differenc
 
 void write_matched(const Comparison& comparison, Page& page) {
   if (comparison.matched.empty()) return;
-  page.text("The suite's `match:` gave each attention a value of its own, as part of it:\n");
+  page.text(
+      "The suite gave each attention a value of its own, as part of it (`match:`, `set:`):\n");
   page.list(lines_of(comparison.matched));
 }
 

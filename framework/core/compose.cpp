@@ -364,8 +364,8 @@ void merge(Node& base, const Node& over) {
   if (!problems.empty()) throw ConfigError(problems);
 }
 
-Node parse_override(const std::string& argument) {
-  const Place place{"argument '" + argument + "'", 0, 0};
+Node parse_override(const std::string& argument, const Place& given) {
+  const Place place = given.file.empty() ? Place{"argument '" + argument + "'", 0, 0} : given;
   const std::size_t equals = argument.find('=');
   if (equals == std::string::npos || equals == 0) {
     throw ConfigError(place, "expected key=value");

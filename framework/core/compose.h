@@ -55,8 +55,9 @@ struct Composition {
 Node parse_yaml(const std::string& text, const std::string& file);
 
 /// Parses one command-line override into a tree of maps ("train.lr=0.1" -> {train: {lr: 0.1}}).
+/// @param place  what its values carry; none: the argument itself
 /// @throws ConfigError.
-Node parse_override(const std::string& argument);
+Node parse_override(const std::string& argument, const Place& place = {});
 
 /// Merges `over` into `base` by the rules above; replaced values go into the history.
 /// @throws ConfigError naming every problem; what was no problem is merged then.

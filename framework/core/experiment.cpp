@@ -165,10 +165,20 @@ Node resolve_trace(const Node& composed, TraceOptions& options, Problems& proble
   if (options.every == 0) return {};
   if (options.record.empty()) {
     add(problems, resolved.at("record").place(),
-        "trace.record: names nothing to record; name some of " + join(TraceOptions{}.record, ", ") +
+        "trace.record: names nothing to record; name some of " +
+            join(find_option(schema_of<TraceOptions>(), "record")->choices, ", ") +
             ", or set trace.every to 0");
   }
   return resolved;
+}
+
+/// What kind of token a key is of, only some datasets know.
+void check_trace(const TraceOptions& trace, const Node& resolved, const Part& dataset,
+                 const Manifest& manifest, Problems& problems) {
+  if (!contains(trace.record, "key_norm_by_kind") || contains(manifest.gives, "kind")) return;
+  add(problems, resolved.at("record").place(),
+      "trace.record: 'key_norm_by_kind' takes the field 'kind', which dataset '" + dataset.name +
+          "' does not give (it gives " + listed(manifest.gives) + "); leave it out");
 }
 
 void resolve_seeds(const Node& composed, Experiment& experiment, Problems& problems) {
@@ -323,6 +333,9 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
   const Node train_resolved = resolve_options(
       train == nullptr ? Node() : *train, schema_of<TrainOptions>(), "train", "train", problems);
   const Node trace = resolve_trace(composed, experiment.trace, problems);
+  if (!trace.is_null() && dataset != nullptr) {
+    check_trace(experiment.trace, trace, experiment.dataset, *dataset, problems);
+  }
   resolve_seeds(composed, experiment, problems);
   if (problems.empty()) {
     experiment.train = read_options<TrainOptions>(train_resolved);

@@ -98,7 +98,9 @@ struct TrainOptions {
     v("log_every", log_every, at_least(1), "steps between lines of metrics.jsonl");
     v("tensorboard", tensorboard, "event files for TensorBoard, with the same scalars");
     v("checkpoint_seconds", checkpoint_seconds, at_least(0),
-      "seconds between checkpoints (one more at the end of each epoch); 0: after every step");
+      "seconds between checkpoints (one more at the end of an epoch, unless it was short); 0: "
+      "after "
+      "every step");
     v("workers", workers, range(0, 256), "threads that load data; 0: the training thread does");
     v("prefetch", prefetch, range(1, 1024), "batches that are loaded ahead");
     v("threads", threads, range(0, 4096), "threads of tensor operations; 0: all cores");
@@ -113,7 +115,8 @@ struct TraceOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("every", every, at_least(0), "steps between records, the first step's aside; 0: none");
-    v("record", record, one_of("logit_max", "query_norm", "key_norm", "entropy"),
+    v("record", record,
+      one_of("logit_max", "query_norm", "key_norm", "key_norm_by_kind", "entropy", "bias"),
       "what each layer's lines of metrics.jsonl hold");
   }
 };

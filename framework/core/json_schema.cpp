@@ -215,6 +215,14 @@ json skip_entry() {
           {"additionalProperties", false}};
 }
 
+/// An entry of a suite's `attentions` that brings changes of the experiment with it.
+json attention_with_changes() {
+  return {{"type", "object"},
+          {"properties",
+           {{"use", reference_to("attention.name")}, {"set", reference_to("experiment")}}},
+          {"required", {"use", "set"}}};
+}
+
 json suite_map(const Catalogue& catalogue) {
   const Schema keys = suite_keys(catalogue);
   json map = map_schema(keys);
@@ -223,7 +231,7 @@ json suite_map(const Catalogue& catalogue) {
   json& properties = map["properties"];
   properties["schema"] = {{"const", 1}, {"description", find_option(keys, "schema")->help}};
   for (const char* list : {"attentions", "attentions+", "attentions-"}) {
-    properties[list]["items"] = reference_to("attention");
+    properties[list]["items"] = {{"anyOf", {reference_to("attention"), attention_with_changes()}}};
   }
   for (const char* list : {"skip", "skip+", "skip-"}) properties[list]["items"] = skip_entry();
   const json numbers = {{"type", "object"}, {"additionalProperties", {{"type", "number"}}}};
@@ -231,6 +239,7 @@ json suite_map(const Catalogue& catalogue) {
       {"type", "object"},
       {"description", "by experiment and attention, as the table writes them"},
       {"additionalProperties", numbers}};
+  properties["grid"] = {{"type", "object"}, {"description", find_option(keys, "grid")->help}};
   for (const char* changes : {"set", "fallback"}) {
     properties[changes] = reference_to("experiment");
     properties[changes]["description"] = find_option(keys, changes)->help;

@@ -134,6 +134,8 @@ Schema suite_keys(const Catalogue& catalogue) {
           text("attentions", "names, or maps with use, options and as, the label", true),
           text("experiments", "files relative to this one, or names", true),
           seeds_key(),
+          group("grid", {}, "values of keys: each experiment at every combination of them"),
+          text("pool", "what tables are pooled by; else all that the grid varies", true),
           group("set", experiment, "what to change in every experiment"),
           group("fallback", experiment, "what else to change where data are missing"),
           text("skip", "cells left out: experiment, attention, seeds, reason", true),

@@ -7,6 +7,7 @@
 namespace attnlab {
 namespace {
 
+constexpr std::string_view kSetOrigin = "set of attention ";
 constexpr std::string_view kBefore = "    before, ";
 
 /// "place: key = value". A place may hold ": " and " = " too (an argument); a key holds neither.
@@ -43,5 +44,11 @@ std::vector<RecordedOrigin> read_origins(const std::string& text) {
   }
   return origins;
 }
+
+std::string set_origin(const std::string& attention, const std::string& where) {
+  return std::string(kSetOrigin) + "'" + attention + "' (" + where + ")";
+}
+
+bool is_set_origin(const std::string& place) { return place.rfind(kSetOrigin, 0) == 0; }
 
 }  // namespace attnlab

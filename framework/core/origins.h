@@ -16,4 +16,10 @@ struct RecordedOrigin {
 /// Reads what `origins_text` wrote. @throws DataError for anything else.
 std::vector<RecordedOrigin> read_origins(const std::string& text);
 
+/// The place of a value that the `set` of a suite's attention gave, which readers of runs count as
+/// part of the attention. @param where  "file:line:column"
+std::string set_origin(const std::string& attention, const std::string& where);
+/// Whether an origin's place is such a one.
+bool is_set_origin(const std::string& place);
+
 }  // namespace attnlab

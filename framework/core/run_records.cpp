@@ -226,12 +226,12 @@ std::set<std::string> matched_keys(const std::vector<RunRecord>& runs,
   return keys;
 }
 
-/// What a run's origins.txt says that `match:` set.
+/// What a run's origins.txt says that `match:` or the attention's own `set:` gave.
 std::map<std::string, std::string> read_matched(const std::string& path) {
   std::map<std::string, std::string> matched;
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
-    if (!is_match_origin(line)) continue;
+    if (!is_match_origin(line) && !is_set_origin(line)) continue;
     const RecordedOrigin origin = read_origins(line).front();
     matched[origin.key] = origin.place;
   }

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
-#include <sstream>
 
 #include "framework/core/compose.h"
+#include "framework/core/suite_cells.h"
+#include "framework/core/suite_grid.h"
 #include "framework/core/suite_skip.h"
 #include "framework/core/text.h"
 
@@ -16,8 +17,8 @@ namespace fs = std::filesystem;
 using Problems = std::vector<std::string>;
 
 const std::vector<std::string> kKeys = {
-    "schema",   "name",    "baseline", "attentions", "experiments",  "seeds",    "set",
-    "fallback", "compare", "skip",     "match",      "missing_data", "reference"};
+    "schema",  "name", "baseline", "attentions",   "experiments", "seeds", "set", "fallback",
+    "compare", "skip", "match",    "missing_data", "reference",   "grid",  "pool"};
 
 const Node& list_of(const Node& root, const char* key) {
   const Node* list = root.find(key);
@@ -26,60 +27,6 @@ const Node& list_of(const Node& root, const char* key) {
                       std::string("a suite needs '") + key + ": [...]' with at least one item");
   }
   return *list;
-}
-
-/// `quest` and `{use: quest, as: quest-eps, eps: 1e-3}` alike, as a map.
-Node attention_of(const Node& item) {
-  if (item.is_map() && item.find("use") != nullptr) return item;
-  if (!item.is_scalar()) {
-    throw ConfigError(item.place(),
-                      "attentions: expected a name or {use: NAME, as: LABEL, ...}, "
-                      "found " +
-                          to_flow(item));
-  }
-  Node map = Node::map(item.place());
-  map.set("use", item);
-  return map;
-}
-
-std::string label_of(const Node& attention) {
-  if (const Node* as = attention.find("as")) return as->text();
-  const std::string& use = attention.at("use").text();  // "quest" or "lab/quest"
-  return use.substr(use.find('/') + 1);
-}
-
-std::string experiment_file(const Node& item, const std::string& suite_file) {
-  if (!item.is_scalar()) throw ConfigError(item.place(), "experiments: expected a name or a file");
-  const fs::path beside = fs::path(suite_file).parent_path() / item.text();
-  std::error_code error;
-  if (fs::is_regular_file(beside, error)) return beside.lexically_normal().string();
-  try {
-    return find_composition(item.text(), "experiments");
-  } catch (const ConfigError& problem) {
-    throw ConfigError(item.place(), std::string("experiments: ") + problem.what());
-  }
-}
-
-/// One experiment of the suite under one attention, before it is resolved.
-/// @param matched  what `match:` lays over it; null: nothing
-Node composed_cell(const std::string& file, const Node& suite, const Node& attention,
-                   bool use_fallback, const Node& matched) {
-  Node composed = load_file(file);
-  const auto lay_over = [&](Node over) {
-    escape_references(over);  // the suite's own are resolved already
-    merge(composed, over);
-  };
-  if (const Node* set = suite.find("set")) lay_over(*set);
-  if (use_fallback) lay_over(suite.at("fallback"));
-  Node chosen = Node::map(attention.place());
-  chosen.set("attention", attention);
-  lay_over(std::move(chosen));
-  if (!matched.is_null()) lay_over(matched);
-  // The suite names its attentions; a label of the experiment's own would lose the row its runs.
-  if (attention.find("as") == nullptr) composed.find("attention")->erase("as");
-  if (const Node* seeds = suite.find("seeds")) composed.set("seeds", *seeds);
-  interpolate(composed);
-  return composed;
 }
 
 void check_keys(const Node& root, Problems& problems) {
@@ -105,15 +52,14 @@ void check_keys(const Node& root, Problems& problems) {
   }
 }
 
-void check_attentions(Suite& suite, const Node& root, const std::vector<Node>& attentions,
+void check_attentions(Suite& suite, const Node& root, const std::vector<SuiteAttention>& attentions,
                       Problems& problems) {
-  for (const Node& attention : attentions) {
-    const std::string label = label_of(attention);
-    if (std::count(suite.attentions.begin(), suite.attentions.end(), label) > 0) {
-      problems.push_back(attention.place().str() + ": the attention '" + label +
+  for (const SuiteAttention& attention : attentions) {
+    if (std::count(suite.attentions.begin(), suite.attentions.end(), attention.label) > 0) {
+      problems.push_back(attention.place.str() + ": the attention '" + attention.label +
                          "' stands twice; tell them apart with `as: LABEL`");
     }
-    suite.attentions.push_back(label);
+    suite.attentions.push_back(attention.label);
   }
   const Node* baseline = root.find("baseline");
   suite.baseline = baseline == nullptr ? suite.attentions.front() : baseline->text();
@@ -161,116 +107,22 @@ void read_missing_data(const Node& root, Suite& suite, Problems& problems) {
   }
 }
 
-void add_experiment(Suite& suite, const std::string& name, const Place& place, Problems& problems) {
-  if (std::count(suite.experiments.begin(), suite.experiments.end(), name) > 0) {
-    problems.push_back(place.str() + ": the experiment '" + name +
-                       "' stands twice; tell different ones apart with `name:` in their files");
-  }
-  suite.experiments.push_back(name);
+SuiteGrid given_grid(const Node& root, Problems& problems) {
+  const Node* section = root.find("grid");
+  return section == nullptr || section->is_null() ? SuiteGrid{} : read_grid(*section, problems);
 }
 
-/// The seeds of a composition that cannot be resolved; sound ones only.
-std::vector<std::int64_t> seeds_in(const Node& composed) {
-  std::vector<std::int64_t> seeds;
-  if (const Node* list = composed.find("seeds")) {
-    for (const Node& item : list->items()) {
-      if (const auto seed = item.as_int()) seeds.push_back(*seed);
-    }
+void read_pool(const Node& root, Suite& suite, Problems& problems) {
+  const Node* section = root.find("pool");
+  if (root.find("grid") == nullptr && section != nullptr) {
+    problems.push_back(root.key_place("pool").str() +
+                       ": pool: there is no 'grid' to pool over; add grid: {KEY: [VALUES]}");
   }
-  return seeds.empty() ? std::vector<std::int64_t>{0} : seeds;
+  if (suite.points.empty()) return;  // wrong, or nothing to pool
+  std::vector<std::string> words;
+  for (const auto& [word, value] : suite.points.front().values) words.push_back(word);
+  suite.pool = read_pool(section, words, problems);
 }
-
-/// "attention 'quest' does not honour 'causal'...", without the place, which is always the suite's.
-std::string reason_of(const IncompatibleError& error) {
-  const std::string text = error.what();
-  const std::size_t start = text.find("attention '");
-  const std::string line = text.substr(start == std::string::npos ? 0 : start);
-  return line.substr(0, line.find('\n'));
-}
-
-/// Fills a suite with the cells of its experiments.
-class CellMaker {
- public:
-  CellMaker(Suite& suite, const Node& root, const Catalogue& catalogue, bool use_fallback,
-            const Matcher& matcher, Problems& problems)
-      : suite_(suite),
-        root_(root),
-        catalogue_(catalogue),
-        use_fallback_(use_fallback),
-        matcher_(matcher),
-        problems_(problems) {}
-
-  void add(const Node& item, const std::vector<Node>& attentions) {
-    const std::string file = experiment_file(item, suite_.file);
-    const std::string stem = fs::path(file).stem().string();
-    std::string name;
-    for (const Node& attention : attentions) {
-      try {
-        const Node composed = composed_cell(file, root_, attention, use_fallback_, Node());
-        const Node* given = composed.find("name");
-        if (name.empty()) {
-          name = given != nullptr && given->is_scalar() ? given->text() : stem;
-          add_experiment(suite_, name, item.place(), problems_);
-        }
-        const CellWith with = [&, name](const std::string& label, const Node& over) {
-          const Node& other = labelled(attentions, label);
-          return resolve_experiment(composed_cell(file, root_, other, use_fallback_, over),
-                                    catalogue_, name);
-        };
-        add_cells(composed, name, label_of(attention), with);
-      } catch (const ConfigError& error) {
-        note(error.what());
-      }
-    }
-  }
-
-  /// Where no attention fits any experiment, that is the suite's problem.
-  void refuse_if_nothing_fits() {
-    if (!suite_.cells.empty() || !problems_.empty()) return;
-    for (const std::string& text : unfit_) note(text);
-  }
-
- private:
-  static const Node& labelled(const std::vector<Node>& attentions, const std::string& label) {
-    return *std::find_if(attentions.begin(), attentions.end(),
-                         [&](const Node& one) { return label_of(one) == label; });
-  }
-
-  void add_cells(const Node& composed, const std::string& name, const std::string& label,
-                 const CellWith& with) {
-    try {
-      Experiment experiment = resolve_experiment(composed, catalogue_, name);
-      if (suite_.match) check_match(*suite_.match, suite_.match_place, experiment, catalogue_);
-      const Node matched = matcher_ ? matcher_(name, label, with) : Node();
-      if (!matched.is_null()) experiment = with(label, matched);
-      for (const std::int64_t seed : experiment.seeds) {
-        suite_.cells.push_back(make_cell(experiment, seed, suite_.folder));
-      }
-    } catch (const IncompatibleError& error) {
-      const Gap gap{Absence::incompatible, reason_of(error)};
-      for (const std::int64_t seed : seeds_in(composed)) {
-        suite_.absent.push_back({name, label, seed, gap, ""});
-      }
-      unfit_.emplace_back(error.what());
-    }
-  }
-
-  void note(const std::string& text) {
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-      if (seen_.insert(line).second) problems_.push_back(line);
-    }
-  }
-
-  Suite& suite_;
-  const Node& root_;
-  const Catalogue& catalogue_;
-  bool use_fallback_;
-  const Matcher& matcher_;
-  Problems& problems_;
-  std::set<std::string> seen_;  // one mistake in an experiment would else stand there per attention
-  std::vector<std::string> unfit_;
-};
 
 /// Moves what `skip:` names from the cells to the absent ones.
 void apply_skips(Suite& suite, const std::vector<SkipRule>& rules, const Place& place,
@@ -326,7 +178,7 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
   if (const Node* section = root.find("reference"); section != nullptr && !section->is_null()) {
     suite.reference = read_reference(*section, problems);
   }
-  std::vector<Node> attentions;
+  std::vector<SuiteAttention> attentions;
   for (const Node& item : list_of(root, "attentions").items()) {
     attentions.push_back(attention_of(item));
   }
@@ -335,7 +187,11 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
   const std::vector<SkipRule> rules =
       skip == nullptr ? std::vector<SkipRule>{} : read_skips(*skip, problems);
   CellMaker maker(suite, root, catalogue, use_fallback, matcher, problems);
-  for (const Node& item : list_of(root, "experiments").items()) maker.add(item, attentions);
+  const std::size_t before = problems.size();
+  const SuiteGrid grid = given_grid(root, problems);
+  const bool sound_grid = problems.size() == before;
+  for (const Node& item : list_of(root, "experiments").items()) maker.add(item, attentions, grid);
+  if (sound_grid) read_pool(root, suite, problems);
   maker.refuse_if_nothing_fits();
   if (skip != nullptr && problems.empty()) apply_skips(suite, rules, skip->place(), problems);
   if (!problems.empty()) throw ConfigError(problems);

@@ -16,6 +16,13 @@
 
 namespace attnlab {
 
+/// An experiment of a suite that is a point of its `grid:`.
+struct SuitePoint {
+  std::string experiment;                                   ///< "vit,lr=0.001"
+  std::string base;                                         ///< "vit"
+  std::vector<std::pair<std::string, std::string>> values;  ///< {"lr", "0.001"}
+};
+
 struct Suite {
   std::string name;
   std::string file;
@@ -23,6 +30,8 @@ struct Suite {
   std::string baseline;                 ///< label of an attention
   std::vector<std::string> attentions;  ///< labels, in the order of the file
   std::vector<std::string> experiments;
+  std::vector<SuitePoint> points;  ///< one for each experiment; empty without a `grid:`
+  std::vector<std::string> pool;   ///< axes of the grid that tables are pooled by
   std::vector<Cell> cells;
   std::vector<AbsentCell> absent;  ///< skipped and incompatible cells, and those without data
   /// `missing_data: skip`: experiments whose data are not on this machine are absent, not an error.
@@ -62,6 +71,9 @@ struct SuiteRow {
 };
 
 std::vector<SuiteRow> summarise(const Suite& suite);
+/// Runs of any experiments as one row. Stale cells do not count.
+SuiteRow row_over(const std::vector<const Cell*>& cells, const std::string& experiment,
+                  const std::string& attention);
 std::string suite_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
                            const std::string& command);
 std::string suite_json(const Suite& suite, const std::vector<SuiteRow>& rows,

@@ -6,6 +6,7 @@
 
 #include "framework/core/progress.h"
 #include "framework/core/suite.h"
+#include "framework/core/suite_pool.h"
 #include "framework/core/table.h"
 #include "framework/core/text.h"
 
@@ -17,6 +18,9 @@ using nlohmann::json;
 /// Columns come in this order; others follow by name.
 const std::vector<std::string> kColumns = {"accuracy", "top5", "nll", "train_loss",
                                            "examples_per_second"};
+
+/// A grid of many points has too many rows to read.
+constexpr std::size_t kMostRows = 60;
 
 std::vector<std::string> columns_of(const std::vector<SuiteRow>& rows) {
   std::set<std::string> names;
@@ -47,18 +51,13 @@ bool is_of(const SuiteRow& row, const std::string& experiment, const std::string
 }
 
 SuiteRow row_of(const Suite& suite, const std::string& experiment, const std::string& attention) {
-  SuiteRow row{experiment, attention, {}, {}, {}};
-  std::map<std::string, std::vector<double>> values;
+  std::vector<const Cell*> own;
   for (const Cell& cell : suite.cells) {
-    if (!is_of(row, cell.experiment.name, cell.experiment.attention.label)) continue;
-    if (cell.action == CellAction::stale) continue;  // counted among the absent
-    const RunStatus status = cell.folder.status();
-    ++row.states[status.state];
-    if (status.state != RunState::done) continue;
-    for (const auto& [name, value] : status.metrics) values[name].push_back(value);
+    if (cell.experiment.name != experiment || cell.experiment.attention.label != attention)
+      continue;
+    own.push_back(&cell);
   }
-  for (const auto& [name, list] : values) row.metrics[name] = summary_of(list);
-  return row;
+  return row_over(own, experiment, attention);
 }
 
 /// What table.json and suite.json have in common.
@@ -125,6 +124,70 @@ void add_status(const RunStatus& status, json& entry) {
   if (!status.reason.empty()) entry["reason"] = status.reason;
 }
 
+/// @param values  of a grid's axis, one a row, after its name; empty: no such column
+std::string rows_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
+                          const std::vector<std::string>& values,
+                          const std::vector<std::string>& columns) {
+  std::vector<std::vector<std::string>> table(1);
+  table[0] = {"experiment", "attention"};
+  if (!values.empty()) table[0].insert(table[0].begin() + 1, values.front());
+  const auto refers_to = [&](const std::string& column) {
+    return suite.reference && suite.reference->metric == column;
+  };
+  for (const std::string& column : columns) {
+    table[0].push_back(metric_heading(column));
+    if (refers_to(column)) table[0].push_back(suite.reference->source);
+  }
+  table[0].push_back("runs");
+  for (const SuiteRow& row : rows) {
+    std::vector<std::string> line = {row.experiment};
+    if (!values.empty()) line.push_back(values[table.size()]);
+    line.push_back(row.attention + (row.attention == suite.baseline ? " (baseline)" : ""));
+    for (const std::string& column : columns) {
+      const auto metric = row.metrics.find(column);
+      line.push_back(metric == row.metrics.end() ? "-" : summary_text(column, metric->second));
+      if (!refers_to(column)) continue;
+      const auto value = suite.reference->find(row.experiment, row.attention);
+      line.push_back(value ? shortest(*value) : "-");
+    }
+    line.push_back(states_text(row));
+    table.push_back(std::move(line));
+  }
+  return table_text(table);
+}
+
+/// Shares of runs, where there are any: they are what many runs are pooled for.
+std::string pool_markdown(const Suite& suite, const SuitePool& pool) {
+  std::vector<std::string> columns = columns_of(pool.rows), values;
+  if (std::any_of(columns.begin(), columns.end(), is_share)) {
+    std::erase_if(columns, [](const std::string& name) { return !is_share(name); });
+  }
+  if (!pool.axis.empty()) {
+    values = pool.values;
+    values.insert(values.begin(), pool.axis);
+  }
+  const std::string title =
+      pool.axis.empty() ? "Over all " + points_text(suite) : "By " + pool.axis;
+  return "## " + title + "\n\n" + rows_markdown(suite, pool.rows, values, columns);
+}
+
+json pool_json(const Suite& suite, const SuitePool& pool) {
+  json rows = json::array();
+  for (std::size_t i = 0; i < pool.rows.size(); ++i) {
+    rows.push_back(row_json(suite, pool.rows[i]));
+    if (!pool.axis.empty()) rows.back()["value"] = pool.values[i];
+  }
+  json out = {{"rows", std::move(rows)}};
+  if (!pool.axis.empty()) out["by"] = pool.axis;
+  return out;
+}
+
+json point_json(const SuitePoint& point) {
+  json out = {{"experiment", point.experiment}, {"base", point.base}, {"values", json::object()}};
+  for (const auto& [word, value] : point.values) out["values"][word] = value;
+  return out;
+}
+
 std::string text_of(const json& value) {
   return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
@@ -141,6 +204,21 @@ std::vector<AbsentCell> absent_cells(const Suite& suite) {
         {experiment.name, experiment.attention.label, cell.seed, gap, cell.folder.path()});
   }
   return all;
+}
+
+SuiteRow row_over(const std::vector<const Cell*>& cells, const std::string& experiment,
+                  const std::string& attention) {
+  SuiteRow row{experiment, attention, {}, {}, {}};
+  std::map<std::string, std::vector<double>> values;
+  for (const Cell* cell : cells) {
+    if (cell->action == CellAction::stale) continue;  // counted among the absent
+    const RunStatus status = cell->folder.status();
+    ++row.states[status.state];
+    if (status.state != RunState::done) continue;
+    for (const auto& [name, value] : status.metrics) values[name].push_back(value);
+  }
+  for (const auto& [name, list] : values) row.metrics[name] = summary_of(list);
+  return row;
 }
 
 std::vector<SuiteRow> summarise(const Suite& suite) {
@@ -161,32 +239,19 @@ std::vector<SuiteRow> summarise(const Suite& suite) {
 
 std::string suite_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
                            const std::string& command) {
-  const std::vector<std::string> columns = columns_of(rows);
-  std::vector<std::vector<std::string>> table(1);
-  table[0] = {"experiment", "attention"};
-  const auto refers_to = [&](const std::string& column) {
-    return suite.reference && suite.reference->metric == column;
-  };
-  for (const std::string& column : columns) {
-    table[0].push_back(metric_heading(column));
-    if (refers_to(column)) table[0].push_back(suite.reference->source);
+  std::string out = "# Suite " + suite.name + "\n\n";
+  for (const SuitePool& pool : pools_of(suite)) out += pool_markdown(suite, pool) + "\n";
+  if (suite.points.empty()) {
+    out += rows_markdown(suite, rows, {}, columns_of(rows));
+  } else if (rows.size() <= kMostRows) {
+    out += "## Each point\n\n" + rows_markdown(suite, rows, {}, columns_of(rows));
+  } else {
+    out += "Each point, in " + std::to_string(rows.size()) + " rows, stands in table.json.\n";
   }
-  table[0].push_back("runs");
-  for (const SuiteRow& row : rows) {
-    std::vector<std::string> line = {row.experiment, row.attention};
-    if (row.attention == suite.baseline) line[1] += " (baseline)";
-    for (const std::string& column : columns) {
-      const auto metric = row.metrics.find(column);
-      line.push_back(metric == row.metrics.end() ? "-" : summary_text(column, metric->second));
-      if (!refers_to(column)) continue;
-      const auto value = suite.reference->find(row.experiment, row.attention);
-      line.push_back(value ? shortest(*value) : "-");
-    }
-    line.push_back(states_text(row));
-    table.push_back(std::move(line));
-  }
-  std::string out = "# Suite " + suite.name + "\n\n" + table_text(table) +
-                    "\nmean ± sample standard deviation over the seeds that are done\n";
+  out += suite.points.empty()
+             ? "\nmean ± sample standard deviation over the seeds that are done\n"
+             : "\nmean ± sample standard deviation over the runs that are done; shares with "
+               "Wilson's interval of 95 %\n";
   const std::vector<std::string> absences = absence_lines(absent_cells(suite));
   if (!absences.empty()) out += "\nNot there:\n\n- " + join(absences, "\n- ") + "\n";
   for (const std::string& note : suite.notes) out += "\n**" + note + "**\n";
@@ -199,6 +264,8 @@ std::string suite_json(const Suite& suite, const std::vector<SuiteRow>& rows,
   out["complete"] = complete(suite);
   out["rows"] = json::array();
   for (const SuiteRow& row : rows) out["rows"].push_back(row_json(suite, row));
+  for (const SuitePool& pool : pools_of(suite)) out["pools"].push_back(pool_json(suite, pool));
+  for (const SuitePoint& point : suite.points) out["points"].push_back(point_json(point));
   for (json& entry : out["runs"]) {
     add_status(RunFolder(entry.at("folder").get<std::string>()).status(), entry);
   }

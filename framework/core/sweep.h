@@ -26,12 +26,4 @@ struct SweepRequest {
 /// @throws ConfigError with every problem of the command line, the file and all points.
 Suite make_sweep(const SweepRequest& request, const Catalogue& catalogue, const std::string& root);
 
-/// The full key that a word stands for: itself, or the only key that ends with it
-/// ("lr": "train.optimizer.lr").
-/// @param keys    of the experiment
-/// @param source  for messages
-/// @throws ConfigError with the candidates where there is none or more than one.
-std::string full_key(const std::string& word, const std::vector<std::string>& keys,
-                     const std::string& source);
-
 }  // namespace attnlab

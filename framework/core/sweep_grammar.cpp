@@ -220,14 +220,12 @@ void parse_word(const std::string& word, SweepWords& sweep) {
     sweep.fixed.push_back(word);
     return;
   }
-  const std::vector<std::string> values = sweep_values(value, word);
-  if (values.size() == 1) {
-    sweep.fixed.push_back(word.substr(0, equals + 1) + values[0]);
-    return;
+  SweepAxis axis = sweep_axis(word.substr(0, equals), value, word);
+  if (axis.points.size() > 1) {
+    sweep.axes.push_back(std::move(axis));
+  } else {
+    sweep.fixed.push_back(word.substr(0, equals + 1) + axis.points[0][0]);
   }
-  SweepAxis axis{{word.substr(0, equals)}, {}, word};
-  for (const std::string& one : values) axis.points.push_back({one});
-  sweep.axes.push_back(std::move(axis));
 }
 
 /// "3" or "0-4". @throws ConfigError.
@@ -270,6 +268,13 @@ std::vector<std::string> sweep_values(const std::string& text, const std::string
     values.insert(values.end(), more.begin(), more.end());
   }
   return values;
+}
+
+SweepAxis sweep_axis(const std::string& key, const std::string& values, const std::string& source) {
+  SweepAxis axis{{key}, {}, source};
+  for (const std::string& value : sweep_values(values, source)) axis.points.push_back({value});
+  refuse_doubles(axis);
+  return axis;
 }
 
 SweepWords parse_sweep(const std::vector<std::string>& arguments) {

@@ -30,6 +30,10 @@ struct SweepWords {
 /// @throws ConfigError naming the argument, what is wrong with it and how it is written.
 SweepWords parse_sweep(const std::vector<std::string>& arguments);
 
+/// One key's values, "1e-4,3e-4" or "range(0, 1, 0.25)", as an axis, also where it is one value.
+/// @param source  for messages. @throws ConfigError.
+SweepAxis sweep_axis(const std::string& key, const std::string& values, const std::string& source);
+
 /// "0-4,7" as 0, 1, 2, 3, 4, 7. @throws ConfigError.
 std::vector<std::int64_t> parse_seeds(const std::string& text);
 

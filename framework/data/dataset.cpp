@@ -47,6 +47,33 @@ Tensor stack_field(const std::string& field, const std::vector<NamedTensors>& ex
 
 }  // namespace
 
+Batch slice(const Batch& batch, std::int64_t begin, std::int64_t size) {
+  Batch part;
+  part.size = size;
+  for (const auto& [name, tensor] : batch.fields) {
+    part.fields.set(name, tensor.narrow(0, begin, size));
+  }
+  return part;
+}
+
+Batch joined(const std::vector<Batch>& batches) {
+  Batch all;
+  if (batches.empty()) return all;
+  for (const auto& [name, tensor] : batches.front().fields) {
+    std::vector<Tensor> pieces;
+    pieces.reserve(batches.size());
+    for (const Batch& batch : batches) pieces.push_back(batch.fields.at(name));
+    for (const Tensor& piece : pieces) {
+      if (piece.sizes().slice(1) == tensor.sizes().slice(1)) continue;
+      throw ShapeError("field '" + name + "': " + describe(piece) + " cannot stand after " +
+                       describe(tensor) + " in one batch");
+    }
+    all.fields.set(name, at::cat(pieces));
+  }
+  for (const Batch& batch : batches) all.size += batch.size;
+  return all;
+}
+
 std::string_view name_of(Split split) {
   switch (split) {
     case Split::train:

@@ -21,6 +21,8 @@ struct FieldInfo {
   std::string name;
   std::vector<std::int64_t> shape;
   at::ScalarType dtype = at::kFloat;
+  /// What the values 0, 1, ... of an int64 field stand for, as words of names of metrics; or empty.
+  std::vector<std::string> values{};
 };
 
 /// What a dataset says of itself once it is opened. (Modality, licence and citation stand in its
@@ -46,6 +48,11 @@ struct Batch {
   std::int64_t size = 0;  ///< examples in it
 };
 
+/// Examples [begin, begin + size) of a batch, as views. Not of ragged batches.
+Batch slice(const Batch& batch, std::int64_t begin, std::int64_t size);
+/// Batches one after the other. @throws ShapeError where a field is lacking, or of another shape.
+Batch joined(const std::vector<Batch>& batches);
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -60,6 +67,10 @@ class Dataset {
   virtual NamedTensors example(Split split, std::int64_t index, Random* augmentation) const = 0;
   /// Stacks examples into a batch. Override for ragged data. Thread-safe.
   virtual Batch collate(const std::vector<NamedTensors>& examples) const;
+  /// A whole split as one batch, example i its row i, where that is in memory and the same in every
+  /// epoch: loaders then take rows of it instead of asking for examples. By default null.
+  /// Thread-safe; it lives as long as the dataset.
+  virtual const Batch* resident(Split) const { return nullptr; }
 };
 
 /// What the host gives a dataset when it opens it.

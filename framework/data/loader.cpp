@@ -46,8 +46,9 @@ class Loader::Impl {
         streams_(streams),
         order_(std::move(order)),
         settings_(settings),
+        resident_(dataset.resident(settings.split)),
         next_(settings.first_batch) {
-    if (settings_.workers == 0) return;
+    if (in_calling_thread()) return;
     // TBB's own limit is one thread a core; more workers than that wait for disks, not for cores.
     const auto threads = static_cast<std::size_t>(settings_.workers) + 1;
     if (threads > static_cast<std::size_t>(tbb::info::default_concurrency())) {
@@ -72,7 +73,7 @@ class Loader::Impl {
 
   std::optional<Batch> next() {
     if (next_ >= batches()) return std::nullopt;
-    if (settings_.workers == 0) {
+    if (in_calling_thread()) {
       Batch batch = make_batch(next_);
       ++next_;
       return batch;
@@ -91,6 +92,9 @@ class Loader::Impl {
   }
 
  private:
+  /// Taking rows of what is in memory is not worth a thread.
+  bool in_calling_thread() const { return settings_.workers == 0 || resident_ != nullptr; }
+
   Slot& slot_of(std::int64_t number) {
     return slots_[static_cast<std::size_t>(number) % slots_.size()];
   }
@@ -122,6 +126,7 @@ class Loader::Impl {
     const at::NoGradGuard no_gradients;
     const auto begin = static_cast<std::size_t>(number * settings_.batch_size);
     const auto end = std::min(order_.size(), begin + std::size_t(settings_.batch_size));
+    if (resident_ != nullptr) return rows_of(*resident_, begin, end);
     std::vector<NamedTensors> examples;
     examples.reserve(end - begin);
     for (std::size_t i = begin; i < end; ++i) {
@@ -134,11 +139,25 @@ class Loader::Impl {
     return dataset_.collate(examples);
   }
 
+  /// The rows whose numbers stand in the order from `begin` to `end`.
+  Batch rows_of(const Batch& all, std::size_t begin, std::size_t end) const {
+    const auto count = static_cast<std::int64_t>(end - begin);
+    const Tensor rows = at::empty({count}, at::kLong);
+    std::copy(order_.begin() + std::int64_t(begin), order_.begin() + std::int64_t(end),
+              rows.data_ptr<std::int64_t>());
+    Batch batch;
+    batch.size = count;
+    for (const auto& [name, field] : all.fields)
+      batch.fields.set(name, field.index_select(0, rows));
+    return batch;
+  }
+
   const Dataset& dataset_;
   const RandomStreams streams_;
   const std::vector<std::int64_t> order_;
   const LoaderSettings settings_;
-  std::int64_t next_;  ///< the batch that next() yields; the reader's own
+  const Batch* const resident_;  ///< the whole split, or null
+  std::int64_t next_;            ///< the batch that next() yields; the reader's own
 
   std::optional<tbb::global_control> limit_;
   std::optional<tbb::task_arena> arena_;

@@ -13,6 +13,9 @@ RandomStreams streams_of(const MadeUpOptions& options, const DatasetSetup& setup
 /// Beside the splits' 0, 1, 2: what all examples share.
 constexpr std::uint64_t kShared = 3;
 
+/// Bytes of the largest split that is kept.
+constexpr std::size_t kMostKept = 64 << 20;
+
 }  // namespace
 
 MadeUpDataset::MadeUpDataset(const std::string& name, const std::string& rule,
@@ -38,6 +41,24 @@ NamedTensors MadeUpDataset::example(Split split, std::int64_t index, Random*) co
   Random random = streams_.stream("synthetic", static_cast<std::uint64_t>(split),
                                   static_cast<std::uint64_t>(index));
   return make(split, random);
+}
+
+const Batch* MadeUpDataset::resident(Split split) const {
+  Kept& kept = kept_.at(static_cast<std::size_t>(split));
+  std::call_once(kept.made, [&] { keep(split, kept); });
+  return kept.batch ? &*kept.batch : nullptr;
+}
+
+void MadeUpDataset::keep(Split split, Kept& kept) const {
+  const std::int64_t count = size(split);
+  if (count == 0) return;
+  std::size_t bytes = 0;
+  for (const auto& [name, tensor] : example(split, 0, nullptr)) bytes += tensor.nbytes();
+  if (bytes * static_cast<std::size_t>(count) > kMostKept) return;
+  std::vector<NamedTensors> examples;
+  examples.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) examples.push_back(example(split, i, nullptr));
+  kept.batch = collate(examples);
 }
 
 Random MadeUpDataset::shared_stream() const { return streams_.stream("synthetic", kShared); }

@@ -1,10 +1,13 @@
-// Datasets made up by rule: every example is a function of a seed, its split and its index, drawn
-// when it is asked for; nothing is kept.
+// Datasets made up by rule: every example is a function of a seed, its split and its index. Small
+// splits are kept whole; examples of large ones are drawn when they are asked for.
 //
 // The seed is the run's own, so that other seeds are other data; or `data_seed`, so that the data
 // stay while the run's seed changes the rest (initial weights, order, dropout).
 #pragma once
 
+#include <array>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -66,6 +69,8 @@ class MadeUpDataset : public Dataset {
   std::int64_t size(Split split) const override;
   /// @throws DataError for an index out of range.
   NamedTensors example(Split split, std::int64_t index, Random* augmentation) const final;
+  /// Splits of up to 64 MiB; made when they are first asked for.
+  const Batch* resident(Split split) const override;
 
  protected:
   /// @param rule     what `info().source` says
@@ -81,8 +86,17 @@ class MadeUpDataset : public Dataset {
   DatasetInfo info_;  ///< the constructor leaves fields and classes to the dataset
 
  private:
+  /// A split, once it was asked for; no batch where it is too large.
+  struct Kept {
+    std::once_flag made;
+    std::optional<Batch> batch;
+  };
+
+  void keep(Split split, Kept& kept) const;
+
   MadeUpOptions sizes_;
   RandomStreams streams_;
+  mutable std::array<Kept, 3> kept_;
 };
 
 }  // namespace attnlab

@@ -47,14 +47,33 @@ Outcome judge(const double* logits, std::int64_t count, std::int64_t label) {
   return outcome;
 }
 
-}  // namespace
-
-Tensor classification_loss(const Tensor& logits, const Tensor& classes, double label_smoothing) {
+/// @param reduction  at::Reduction::Mean, or None for one number an example.
+Tensor cross_entropy(const Tensor& logits, const Tensor& classes, double label_smoothing,
+                     std::int64_t reduction) {
   check_shapes(logits, classes);
   if (classes.device().is_cpu()) check_classes(classes.contiguous(), logits.size(1));
   const bool narrow = logits.scalar_type() == at::kHalf || logits.scalar_type() == at::kBFloat16;
   return at::cross_entropy_loss(narrow ? logits.to(at::kFloat) : logits, classes, /*weight=*/{},
-                                at::Reduction::Mean, /*ignore_index=*/-100, label_smoothing);
+                                reduction, /*ignore_index=*/-100, label_smoothing);
+}
+
+}  // namespace
+
+Tensor classification_loss(const Tensor& logits, const Tensor& classes, double label_smoothing) {
+  return cross_entropy(logits, classes, label_smoothing, at::Reduction::Mean);
+}
+
+Tensor classification_losses(const Tensor& logits, const Tensor& classes, double label_smoothing,
+                             std::int64_t members) {
+  if (members < 1 || (logits.dim() > 0 && logits.size(0) % members != 0)) {
+    throw ShapeError("logits: " + std::to_string(members) +
+                     " members must have as many rows each, "
+                     "one member's after the other's, got " +
+                     describe(logits));
+  }
+  return cross_entropy(logits, classes, label_smoothing, at::Reduction::None)
+      .view({members, -1})
+      .mean(1);
 }
 
 void ClassificationMeter::add(const NamedTensors& outputs, const Batch& batch) {
@@ -93,13 +112,21 @@ ClassificationTask::ClassificationTask(const ClassificationOptions& options, con
   }
 }
 
+const Tensor& ClassificationTask::checked(const Tensor& logits) const {
+  if (logits.dim() != 2 || logits.size(1) == classes_) return logits;
+  throw ShapeError("logits: the dataset has " + std::to_string(classes_) +
+                   " classes, the model gives " + describe(logits));
+}
+
 Tensor ClassificationTask::loss(const NamedTensors& outputs, const Batch& batch) const {
-  const Tensor& logits = outputs.at("logits");
-  if (logits.dim() == 2 && logits.size(1) != classes_) {
-    throw ShapeError("logits: the dataset has " + std::to_string(classes_) +
-                     " classes, the model gives " + describe(logits));
-  }
-  return classification_loss(logits, batch.fields.at("class"), label_smoothing_);
+  return classification_loss(checked(outputs.at("logits")), batch.fields.at("class"),
+                             label_smoothing_);
+}
+
+Tensor ClassificationTask::losses(const NamedTensors& outputs, const Batch& batch,
+                                  std::int64_t members) const {
+  return classification_losses(checked(outputs.at("logits")), batch.fields.at("class"),
+                               label_smoothing_, members);
 }
 
 }  // namespace attnlab

@@ -20,6 +20,14 @@ namespace attnlab {
 ///         are not read, as that would wait for the device; the meter's are.)
 Tensor classification_loss(const Tensor& logits, const Tensor& classes, double label_smoothing);
 
+/// The same for models trained together.
+/// @param logits   [members * B, K], one member's after the other's
+/// @param classes  [members * B] int64
+/// @returns [members], the mean of each.
+/// @throws ShapeError, DataError as above, and where the members do not divide the rows.
+Tensor classification_losses(const Tensor& logits, const Tensor& classes, double label_smoothing,
+                             std::int64_t members);
+
 /// accuracy, nll and, from five classes on, top5; in double precision. Equal logits count in order
 /// of their index, so a model that answers nothing scores as one that always answers class 0. A
 /// logit that is not a number is never right.
@@ -55,10 +63,15 @@ class ClassificationTask : public Task {
   /// Reads the output "logits" [B, K] and the field "class" [B]. @throws ShapeError where K is not
   /// the dataset's number of classes.
   Tensor loss(const NamedTensors& outputs, const Batch& batch) const override;
+  Tensor losses(const NamedTensors& outputs, const Batch& batch,
+                std::int64_t members) const override;
   std::unique_ptr<Meter> meter() const override { return std::make_unique<ClassificationMeter>(); }
   Headline headline() const override { return {"accuracy", true}; }
 
  private:
+  /// @throws ShapeError where the model gives another number of classes than the dataset has.
+  const Tensor& checked(const Tensor& logits) const;
+
   double label_smoothing_;
   std::int64_t classes_;
 };

@@ -8,6 +8,21 @@
 
 namespace attnlab {
 
+Tensor Task::losses(const NamedTensors& outputs, const Batch& batch, std::int64_t members) const {
+  std::vector<Tensor> all;
+  all.reserve(static_cast<std::size_t>(members));
+  for (std::int64_t m = 0; m < members; ++m) {
+    NamedTensors own;
+    for (const auto& [name, output] : outputs) {
+      const std::int64_t rows = output.size(0) / members;
+      own.set(name, output.narrow(0, m * rows, rows));
+    }
+    const std::int64_t examples = batch.size / members;
+    all.push_back(loss(own, slice(batch, m * examples, examples)));
+  }
+  return at::stack(all);
+}
+
 Metrics Task::evaluate(const std::string& protocol, Model& model,
                        const BatchSource& batches) const {
   if (protocol != "clean") {

@@ -44,6 +44,11 @@ class Task {
 
   /// The training loss of a batch. @returns a scalar tensor that gradients flow from.
   virtual Tensor loss(const NamedTensors& outputs, const Batch& batch) const = 0;
+  /// The same for models trained together, whose batches and outputs stand one after the other.
+  /// By default `loss` of each; worth overriding where there are many members and little work.
+  /// @returns [members]
+  virtual Tensor losses(const NamedTensors& outputs, const Batch& batch,
+                        std::int64_t members) const;
   virtual std::unique_ptr<Meter> meter() const = 0;
   virtual Headline headline() const = 0;
 

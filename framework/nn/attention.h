@@ -64,6 +64,11 @@ struct AttentionShape {
   std::int64_t layer = 0;      ///< index of the layer among those that share a ForwardState
   std::int64_t layers = 1;     ///< how many there are
   double dropout = 0.0;        ///< probability of dropping a weight in training
+  /// Models that are trained together, their heads side by side: member m has the heads
+  /// [m H / members, (m + 1) H / members). No parameter may serve two members: what heads share in
+  /// a single model, each member has for itself, the members' one after the other along the first
+  /// dimension. More in docs/ensembles.md.
+  std::int64_t members = 1;
 
   std::int64_t values() const { return value_dim == 0 ? head_dim : value_dim; }
 };
@@ -132,6 +137,9 @@ struct LayerTrace {
   Tensor query_norms;  ///< [B, H, Lq] L2 norms of the queries before any map
   Tensor key_norms;    ///< [B, H, Lk] L2 norms of the keys before any map
   Tensor entropy;      ///< [B, H, Lq] of the weights, in nats
+  /// [B or 1, H, Lq, Lk]: what the mechanism itself adds to the scaled logits, without
+  /// AttentionInput::bias; undefined: nothing.
+  Tensor bias;
 };
 
 /// Asks layers to record. A null pointer in the context means "off" and costs nothing.
@@ -140,6 +148,7 @@ struct AttentionTrace {
   bool logits = false;
   bool norms = false;
   bool entropy = false;
+  bool bias = false;
   std::vector<LayerTrace> layers;
   /// Takes each layer's record as it comes, so that a deep model's logits need not all be held at
   /// once; empty: records gather in `layers`.
@@ -183,6 +192,9 @@ class Attention : public torch::nn::Module {
 
   const AttentionShape& shape() const { return shape_; }
   const AttentionTraits& traits() const { return traits_; }
+  /// Whether what a query gives depends on which other queries there are (Sinkhorn's does, whose
+  /// columns sum over queries). Then a model that reads some tokens alone must ask with all.
+  virtual bool couples_queries() const { return false; }
 
  protected:
   /// The mechanism itself; the input is checked.

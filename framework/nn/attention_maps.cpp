@@ -5,30 +5,47 @@
 
 #include "framework/core/text.h"
 #include "framework/nn/dot_product_attention.h"
+#include "framework/nn/head_scale.h"
 
 namespace attnlab {
+
+namespace {
+
+double sphere_floor(const MapOptions& options) { return options.eps == 0 ? 1e-12 : options.eps; }
+
+}  // namespace
+
+UnitKeys folded_sphere(const MapOptions& options) {
+  const bool alone = options.map == "sphere" && options.scales == "none";
+  return alone ? UnitKeys(sphere_floor(options)) : UnitKeys();
+}
 
 VectorMap::VectorMap(const MapOptions& options, const AttentionShape& shape)
     : kind_(options.map == "sphere"       ? Kind::sphere
             : options.map == "layer_norm" ? Kind::layer_norm
                                           : Kind::identity),
-      eps_(options.eps == 0 ? 1e-12 : options.eps),
-      heads_(options.scales == "head_channel" ? shape.heads : 1) {
+      eps_(sphere_floor(options)),
+      heads_(shape.heads),
+      members_(shape.members),
+      groups_(options.scales == "head_channel" ? shape.heads : shape.members) {
   if (kind_ == Kind::layer_norm) {
     const double eps = options.eps == 0 ? 1e-6 : options.eps;
-    norm_ = register_module("norm", std::make_shared<LayerNorm>(shape.head_dim, eps));
+    norm_ =
+        register_module("norm", std::make_shared<LayerNorm>(shape.head_dim, eps, shape.members));
   }
   if (options.scales == "none") return;
   const double start =
       options.init == 0 ? std::pow(static_cast<double>(shape.head_dim), 0.25) : options.init;
-  scale = register_parameter("scale", at::full({heads_ * shape.head_dim}, start));
+  scale = register_parameter("scale", at::full({groups_ * shape.head_dim}, start));
 }
 
 Tensor VectorMap::forward(const Tensor& x) const {
-  const Tensor mapped = kind_ == Kind::sphere       ? unit(x, eps_)
-                        : kind_ == Kind::layer_norm ? norm_->forward(x)
-                                                    : x;
-  return scale.defined() ? mapped * scale.view({heads_, 1, -1}) : mapped;
+  Tensor mapped = kind_ == Kind::sphere       ? unit(x, eps_)
+                  : kind_ == Kind::layer_norm ? norm_->forward_heads(x)
+                                              : x;
+  if (!scale.defined()) return mapped;
+  const Tensor factors = per_head(scale, groups_, heads_);
+  return members_ == 1 ? mapped * factors : scale_heads(mapped, factors);
 }
 
 double constant_scale(const ScaleOptions& options, const AttentionShape& shape) {
@@ -39,7 +56,7 @@ double constant_scale(const ScaleOptions& options, const AttentionShape& shape) 
                       "start as init, or drop value");
   }
   if (options.value != 0) return options.value;
-  const std::int64_t heads = options.by == "model_dim" ? shape.heads : 1;
+  const std::int64_t heads = options.by == "model_dim" ? shape.heads / shape.members : 1;
   return 1 / std::sqrt(static_cast<double>(heads * shape.head_dim));
 }
 

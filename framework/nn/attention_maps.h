@@ -18,6 +18,7 @@
 #include "framework/core/options.h"
 #include "framework/nn/attention.h"
 #include "framework/nn/layers.h"
+#include "framework/nn/unit.h"
 
 namespace attnlab {
 
@@ -38,6 +39,10 @@ struct MapOptions {
   }
 };
 
+/// The floor of the norm where a map of keys is the sphere alone: `DotProductSettings::unit_keys`,
+/// which kernels fold into their own pass. Empty for other maps.
+UnitKeys folded_sphere(const MapOptions& options);
+
 /// A map of queries or of keys, with learned factors.
 class VectorMap : public torch::nn::Module {
  public:
@@ -46,7 +51,8 @@ class VectorMap : public torch::nn::Module {
   /// @returns the same shape.
   Tensor forward(const Tensor& x) const;
 
-  /// The factors C: [D] or [H D], head after head; undefined without.
+  /// The factors C: [D] or [H D], head after head; undefined without. In an ensemble [members D]
+  /// or [H D], where H counts the heads of all members.
   Tensor scale;
 
  private:
@@ -54,8 +60,10 @@ class VectorMap : public torch::nn::Module {
 
   Kind kind_;
   double eps_;                       ///< of the sphere
-  std::int64_t heads_;               ///< of the factors: H, or 1 where heads share them
-  std::shared_ptr<LayerNorm> norm_;  ///< "norm": weight and bias [D], shared by heads
+  std::int64_t heads_;               ///< H
+  std::int64_t members_;             ///< of an ensemble
+  std::int64_t groups_;              ///< of heads that share factors: H, or one for each member
+  std::shared_ptr<LayerNorm> norm_;  ///< "norm": weight and bias [members D], shared by heads
 };
 
 struct ScaleOptions {
@@ -80,7 +88,8 @@ struct ScaleOptions {
 };
 
 /// The constant factor of the logits that `options` mean: value, or 1/sqrt(D) or 1/sqrt(H D) where
-/// it is 0; 1 where the scale is learned (`LearnedScale` then does all of it).
+/// it is 0; 1 where the scale is learned (`LearnedScale` then does all of it). In an ensemble, H
+/// here is the heads of one member.
 /// @throws OptionError where the scale is learned and has a value too.
 double constant_scale(const ScaleOptions& options, const AttentionShape& shape);
 

@@ -71,13 +71,11 @@ void record(const AttentionInput& input, AttentionContext& context, const Tensor
   }
 }
 
-/// Why weights are needed one by one; null when they are not.
-const char* weights_needed_by(const AttentionInput& input, const AttentionContext& context,
-                              bool drops) {
+/// Why weights are needed one by one, whatever the kernel; null when they are not.
+const char* weights_needed_by(const AttentionInput& input, const AttentionContext& context) {
   if (context.trace != nullptr) return "a trace is recorded";
   if (input.bias.defined()) return "the logits have a bias";
   if (input.relative.defined()) return "positions are relative";
-  if (drops) return "weights are dropped out";
   return nullptr;
 }
 
@@ -99,6 +97,14 @@ constexpr AttentionKernel kSoftmaxKernels[] = {AttentionKernel::headwise, Attent
   throw ConfigError(std::string("the attention kernel '") + name_of(kernel) +
                     "' was asked for (ATTNLAB_ATTENTION_KERNEL), but " + obstacle +
                     "; unset it, or set it to explicit");
+}
+
+/// Whether the kernel of softmax that will be taken drops weights by itself.
+bool kernel_drops(const AttentionInput& input) {
+  const AttentionKernel wanted = attention_kernel();
+  if (wanted == AttentionKernel::headwise) return true;  // or it refuses this input
+  return wanted == AttentionKernel::automatic &&
+         obstacle_to(AttentionKernel::headwise, input) == nullptr;
 }
 
 /// The first kernel of softmax that is wanted and serves; `explicit_form` when there is none.
@@ -173,7 +179,11 @@ bool DotProductAttention::wants_weights(const AttentionInput& input,
                                         const AttentionContext& context, bool drops) const {
   const AttentionKernel wanted = attention_kernel();
   if (wanted == AttentionKernel::explicit_form) return true;
-  const char* obstacle = weights_needed_by(input, context, drops);
+  const char* obstacle = weights_needed_by(input, context);
+  if (obstacle == nullptr && drops &&
+      (normaliser_ != Normaliser::softmax || !kernel_drops(input))) {
+    obstacle = "weights are dropped out";
+  }
   if (obstacle != nullptr && wanted != AttentionKernel::automatic) refuse_kernel(wanted, obstacle);
   return obstacle != nullptr;
 }
@@ -191,7 +201,7 @@ Tensor DotProductAttention::attend_by_softmax_kernel(const Tensor& queries, cons
     return cpu_softmax_attention(
         queries, keys, input.values,
         visible_pairs(input.visible, input.query_count(), input.key_count(), keys.device()), scale_,
-        unit_keys_);
+        unit_keys_, is_training() ? shape().dropout : 0);
   }
   return {};
 }

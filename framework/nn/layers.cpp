@@ -22,13 +22,21 @@ void fill_truncated_normal(Tensor& tensor, double std, double low, double high) 
   tensor.copy_(draws.erfinv_().mul_(std * root).clamp_(low, high));
 }
 
-Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias) {
-  weight = register_parameter("weight", at::empty({out, in}));
+Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias, std::int64_t members)
+    : members_(members) {
+  weight = register_parameter("weight", at::empty({members * out, in}));
   fill_truncated_normal(weight);
-  if (with_bias) bias = register_parameter("bias", at::zeros({out}));
+  if (with_bias) bias = register_parameter("bias", at::zeros({members * out}));
 }
 
-Tensor Linear::forward(const Tensor& x) const { return at::linear(x, weight, bias); }
+Tensor Linear::forward(const Tensor& x, MemberRows rows) const {
+  return member_linear(x, weight, bias, members_, rows);
+}
+
+std::vector<Tensor> Linear::forward_parts(const Tensor& x, std::int64_t first,
+                                          const std::vector<std::int64_t>& widths) const {
+  return member_linears(x, weight, bias, members_, first, widths);
+}
 
 void start_uniform(Linear& linear) {
   const at::NoGradGuard no_gradients;
@@ -43,106 +51,30 @@ void start_uniform(const torch::nn::Module& block) {
   }
 }
 
-LayerNorm::LayerNorm(std::int64_t dim, double eps) : eps_(eps) {
-  weight = register_parameter("weight", at::ones({dim}));
-  bias = register_parameter("bias", at::zeros({dim}));
+LayerNorm::LayerNorm(std::int64_t dim, double eps, std::int64_t members)
+    : dim_(dim), eps_(eps), members_(members) {
+  weight = register_parameter("weight", at::ones({members * dim}));
+  bias = register_parameter("bias", at::zeros({members * dim}));
 }
 
 Tensor LayerNorm::forward(const Tensor& x) const {
-  return at::layer_norm(x, weight.sizes(), weight, bias, eps_);
+  if (members_ == 1) return at::layer_norm(x, {dim_}, weight, bias, eps_);
+  batch_of_member(x, members_);
+  const auto of_members = [this](const Tensor& t) { return t.view({members_, -1, dim_}); };
+  const Tensor normal = at::layer_norm(x, {dim_}, {}, {}, eps_);
+  return at::addcmul(of_members(bias), of_members(normal), of_members(weight)).view(x.sizes());
 }
 
-MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options,
-                                       const AttentionBuilder& attention)
-    : heads_(options.heads), dropout_(options.dropout) {
-  const std::int64_t dim = options.dim;
-  if (options.head_dim == 0 && (heads_ <= 0 || dim % heads_ != 0)) {
-    throw ShapeError("MultiHeadAttention: " + std::to_string(heads_) + " heads do not divide " +
-                     std::to_string(dim) + " channels; change either, or give head_dim");
-  }
-  head_dim_ = options.head_dim == 0 ? dim / heads_ : options.head_dim;
-  value_dim_ = options.value_dim == 0 ? head_dim_ : options.value_dim;
-  const std::int64_t key_source = options.key_source == 0 ? dim : options.key_source;
-  const std::int64_t value_source = options.value_source == 0 ? dim : options.value_source;
-
-  const auto linear = [&](const char* name, std::int64_t in, std::int64_t out, bool bias) {
-    return register_module(name, std::make_shared<Linear>(in, out, bias));
-  };
-  const bool bias = options.qkv_bias;
-  if (key_source == dim && value_source == dim) {
-    packed_ = linear("qkv", dim, heads_ * (2 * head_dim_ + value_dim_), bias);
-  } else {
-    query_ = linear("query", dim, heads_ * head_dim_, bias);
-    key_ = linear("key", key_source, heads_ * head_dim_, bias);
-    value_ = linear("value", value_source, heads_ * value_dim_, bias);
-  }
-  AttentionShape shape;
-  shape.heads = heads_;
-  shape.head_dim = head_dim_;
-  shape.value_dim = options.value_dim;
-  shape.layer = options.layer;
-  shape.layers = options.layers;
-  shape.dropout = options.attention_dropout;
-  attention_ = register_module("attention", attention(shape));
-  output_ = linear("output", heads_ * value_dim_, dim, true);
+Tensor LayerNorm::forward_heads(const Tensor& x) const {
+  if (members_ == 1) return forward(x);
+  const std::int64_t heads = x.size(1);
+  return at::addcmul(per_head(bias, members_, heads), at::layer_norm(x, {dim_}, {}, {}, eps_),
+                     per_head(weight, members_, heads));
 }
 
-Tensor MultiHeadAttention::project(const Tensor& x, int which) const {
-  const std::int64_t channels = which == 2 ? value_dim_ : head_dim_;
-  Tensor y;
-  if (packed_ == nullptr) {
-    y = (which == 0 ? query_ : which == 1 ? key_ : value_)->forward(x);
-  } else {
-    const std::int64_t first = which * heads_ * head_dim_, count = heads_ * channels;
-    const Tensor& bias = packed_->bias;
-    y = at::linear(x, packed_->weight.narrow(0, first, count),
-                   bias.defined() ? bias.narrow(0, first, count) : bias);
-  }
-  return y.view({x.size(0), x.size(1), heads_, channels}).transpose(1, 2);
-}
-
-Tensor MultiHeadAttention::forward(const Tensor& x, AttentionContext& context,
-                                   const AttentionExtras& extras) {
-  return forward(x, x, x, context, extras);
-}
-
-Tensor MultiHeadAttention::forward(const Tensor& queries, const Tensor& keys, const Tensor& values,
-                                   AttentionContext& context, const AttentionExtras& extras) {
-  AttentionInput input;
-  input.values_from_elsewhere = !values.is_same(keys);
-  const bool one_source = queries.is_same(keys) && keys.is_same(values);
-  if (packed_ != nullptr && one_source && value_dim_ == head_dim_) {
-    // Views of one product: [B, L, 3, H, D] as three times [B, H, L, D], nothing is moved.
-    const std::int64_t batch = queries.size(0), length = queries.size(1);
-    const std::vector<Tensor> qkv =
-        packed_->forward(queries).view({batch, length, 3, heads_, head_dim_}).unbind(2);
-    input.queries = qkv[0].transpose(1, 2);
-    input.keys = qkv[1].transpose(1, 2);
-    input.values = qkv[2].transpose(1, 2);
-  } else {
-    input.queries = project(queries, 0);
-    input.keys = project(keys, 1);
-    input.values = project(values, 2);
-  }
-  return attend(input, context, extras);
-}
-
-Tensor MultiHeadAttention::attend(AttentionInput& input, AttentionContext& context,
-                                  const AttentionExtras& extras) {
-  input.visible = extras.visible;
-  input.bias = extras.bias;
-  input.relative = extras.relative;
-  input.query_positions = extras.query_positions;
-  input.key_positions = extras.key_positions;
-  const Tensor heads = attention_->forward(input, context).transpose(1, 2);
-  const Tensor merged = heads.reshape({heads.size(0), heads.size(1), heads_ * value_dim_});
-  const Tensor y = output_->forward(merged);
-  return is_training() && dropout_ > 0 ? dropout(y, dropout_) : y;
-}
-
-Mlp::Mlp(std::int64_t dim, std::int64_t hidden, double dropout)
-    : in_(register_module("in", std::make_shared<Linear>(dim, hidden))),
-      out_(register_module("out", std::make_shared<Linear>(hidden, dim))),
+Mlp::Mlp(std::int64_t dim, std::int64_t hidden, double dropout, std::int64_t members)
+    : in_(register_module("in", std::make_shared<Linear>(dim, hidden, true, members))),
+      out_(register_module("out", std::make_shared<Linear>(hidden, dim, true, members))),
       dropout_(dropout) {}
 
 Tensor Mlp::forward(const Tensor& x) const {

@@ -1,12 +1,15 @@
-// The building blocks that models share: linear maps, norms, multi-head attention, the MLP, drop
-// path, layer scale, patch embedding, and the initialisation of vision transformers.
+// The building blocks that models share: linear maps, norms, the MLP, drop path, layer scale, patch
+// embedding, and the initialisation of vision transformers. Multi-head attention has a file of its
+// own: framework/nn/multi_head_attention.h.
 //
-// Sequences are [B, L, C] floating point. Parameters are made as float32 on the CPU; move a module
-// with `to` for other dtypes and devices. Weights are drawn from LibTorch's default generator, in
-// the order of construction, so one seed gives one model.
+// Sequences are [B, L, C] floating point; blocks of an ensemble of E members take [E * B, L, C] and
+// have parameters of E times as many rows (framework/nn/members.h). Parameters are made as float32
+// on the CPU; move a module with `to` for other dtypes and devices. Weights are drawn from
+// LibTorch's default generator, in the order of construction, so one seed gives one model.
 #pragma once
 
-#include "framework/nn/attention.h"
+#include "framework/nn/members.h"
+#include "framework/nn/tensor.h"
 
 namespace attnlab {
 
@@ -19,12 +22,20 @@ void fill_truncated_normal(Tensor& tensor, double std = 0.02, double low = -2, d
 /// y = x W^T + b. W [out, in] starts as truncated normal (std 0.02), b [out] as zeros.
 class Linear : public torch::nn::Module {
  public:
-  Linear(std::int64_t in, std::int64_t out, bool bias = true);
+  Linear(std::int64_t in, std::int64_t out, bool bias = true, std::int64_t members = 1);
   /// [..., in] to [..., out].
-  Tensor forward(const Tensor& x) const;
+  Tensor forward(const Tensor& x) const { return forward(x, {}); }
+  /// The same by some rows of the matrix, of each member's: a part of a packed map.
+  Tensor forward(const Tensor& x, MemberRows rows) const;
+  /// Several parts of a packed map, one after the other from row `first` on.
+  std::vector<Tensor> forward_parts(const Tensor& x, std::int64_t first,
+                                    const std::vector<std::int64_t>& widths) const;
 
-  Tensor weight;
-  Tensor bias;  ///< undefined without bias
+  Tensor weight;  ///< [members * out, in]
+  Tensor bias;    ///< [members * out]; undefined without bias
+
+ private:
+  std::int64_t members_;
 };
 
 /// Starts a map as PyTorch does: uniform in +-1/sqrt(in), weight and bias.
@@ -36,75 +47,24 @@ void start_uniform(const torch::nn::Module& block);
 /// Layer normalisation over the last dimension, with weight 1 and bias 0 at the start.
 class LayerNorm : public torch::nn::Module {
  public:
-  explicit LayerNorm(std::int64_t dim, double eps = 1e-6);
+  explicit LayerNorm(std::int64_t dim, double eps = 1e-6, std::int64_t members = 1);
   Tensor forward(const Tensor& x) const;
+  /// The same where members stand in the heads and not in the batch.
+  /// @param x  [B, H, L, dim], members divide H; see AttentionShape::members.
+  Tensor forward_heads(const Tensor& x) const;
 
-  Tensor weight, bias;  ///< [dim]
+  Tensor weight, bias;  ///< [members * dim]
 
  private:
+  std::int64_t dim_;
   double eps_;
-};
-
-struct MultiHeadOptions {
-  std::int64_t dim = 0;           ///< channels of the query sequence and of the output
-  std::int64_t key_source = 0;    ///< channels of the sequence that keys come from; 0: dim
-  std::int64_t value_source = 0;  ///< channels of the sequence that values come from; 0: dim
-  std::int64_t heads = 1;
-  std::int64_t head_dim = 0;   ///< channels of a query and a key per head; 0: dim / heads
-  std::int64_t value_dim = 0;  ///< channels of a value per head; 0: head_dim
-  bool qkv_bias = true;
-  double attention_dropout = 0;  ///< of the weights
-  double dropout = 0;            ///< of the output
-  std::int64_t layer = 0;        ///< for AttentionShape
-  std::int64_t layers = 1;
-};
-
-/// What goes with the queries, keys and values of one call: see AttentionInput's fields.
-struct AttentionExtras {
-  Visibility visible;
-  Tensor bias;
-  RelativePositions relative;
-  Tensor query_positions, key_positions;
-};
-
-/// Projects sequences to queries, keys and values per head, attends, merges the heads, projects.
-///   Y = concat_h(Attention(X_q W_q^h, X_k W_k^h, X_v W_v^h)) W_o + b_o
-/// Queries, keys and values may come from one sequence, from two or from three. Where the sources
-/// have equally many channels, one matrix holds all three projections (rows: queries, keys,
-/// values), and self-attention takes one product.
-class MultiHeadAttention : public torch::nn::Module {
- public:
-  /// @throws ShapeError when heads do not divide dim and head_dim is not given.
-  MultiHeadAttention(const MultiHeadOptions& options, const AttentionBuilder& attention);
-
-  /// Self-attention. @param x  [B, L, dim]. @returns [B, L, dim].
-  Tensor forward(const Tensor& x, AttentionContext& context, const AttentionExtras& extras = {});
-  /// @param queries  [B, Lq, dim]
-  /// @param keys     [B, Lk, key_source]
-  /// @param values   [B, Lk, value_source]; another tensor than `keys` counts as another sequence.
-  /// @returns [B, Lq, dim].
-  Tensor forward(const Tensor& queries, const Tensor& keys, const Tensor& values,
-                 AttentionContext& context, const AttentionExtras& extras = {});
-
-  Attention& attention() { return *attention_; }
-
- private:
-  Tensor attend(AttentionInput& input, AttentionContext& context, const AttentionExtras& extras);
-  /// The query (0), key (1) or value (2) projection, split into heads: [B, H, L, D or Dv].
-  Tensor project(const Tensor& x, int which) const;
-
-  std::int64_t heads_, head_dim_, value_dim_;
-  double dropout_;
-  std::shared_ptr<Linear> packed_;               ///< "qkv"; null: three of their own
-  std::shared_ptr<Linear> query_, key_, value_;  ///< null where packed
-  std::shared_ptr<Attention> attention_;
-  std::shared_ptr<Linear> output_;
+  std::int64_t members_;
 };
 
 /// Linear, exact GELU, dropout, linear, dropout.
 class Mlp : public torch::nn::Module {
  public:
-  Mlp(std::int64_t dim, std::int64_t hidden, double dropout = 0);
+  Mlp(std::int64_t dim, std::int64_t hidden, double dropout = 0, std::int64_t members = 1);
   Tensor forward(const Tensor& x) const;
 
  private:

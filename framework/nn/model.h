@@ -12,6 +12,10 @@ namespace attnlab {
 struct ModelSetup {
   const DatasetInfo& data;     ///< shapes and classes to fit
   AttentionBuilder attention;  ///< makes each layer's attention
+  /// Models trained together as one (more than 1 only for a model whose plugin says `ensemble`).
+  /// Parameters and batches are the members' one after the other along the first dimension:
+  /// [members * out, in], [members * B, ...]; nothing of one member reaches another.
+  std::int64_t members = 1;
 };
 
 /// The surroundings of one forward pass. Training or evaluation is the module's own mode.

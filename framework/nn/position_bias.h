@@ -18,10 +18,13 @@ namespace attnlab {
 /// hidden layer then lie at different offsets, where zero b₁ would put all of them at 0.
 class PositionBias : public torch::nn::Module {
  public:
-  PositionBias(std::int64_t coordinates, std::int64_t hidden, std::int64_t heads);
+  /// @param heads    H; in an ensemble, of all members together
+  /// @param members  of an ensemble, each with an MLP of its own (AttentionShape::members)
+  PositionBias(std::int64_t coordinates, std::int64_t hidden, std::int64_t heads,
+               std::int64_t members = 1);
 
-  /// @param queries  [B or 1, Lq, P] floating point
-  /// @param keys     [B or 1, Lk, P]
+  /// @param queries  [B or 1, Lq, P] floating point; in an ensemble [members * B or 1, Lq, P]
+  /// @param keys     likewise [.., Lk, P]
   /// @returns [B or 1, H, Lq, Lk] in the parameters' dtype; differentiable twice, positions too.
   Tensor forward(const Tensor& queries, const Tensor& keys) const;
 
@@ -33,9 +36,12 @@ class PositionBias : public torch::nn::Module {
   /// cannot count beyond 256).
   at::TensorOptions position_options() const;
 
-  Tensor in_weight;   ///< W₁, [hidden, P]
-  Tensor in_bias;     ///< b₁, [hidden]
+  Tensor in_weight;   ///< W₁, [members * hidden, P]
+  Tensor in_bias;     ///< b₁, [members * hidden]
   Tensor out_weight;  ///< W₂, [H, hidden]
+
+ private:
+  std::int64_t members_;
 };
 
 }  // namespace attnlab

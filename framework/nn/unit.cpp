@@ -2,7 +2,6 @@
 #include "framework/nn/unit.h"
 
 #include <ATen/Dispatch.h>
-#include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "framework/core/vector_clones.h"
+#include "framework/nn/unit_row.h"
 
 namespace attnlab {
 namespace {
@@ -30,60 +30,9 @@ Inverse inverse_norm(const Tensor& x, double eps) {
   return {safe.rsqrt().masked_fill(above.logical_not(), floor), above};
 }
 
-template <class T>
-using Wide = at::opmath_type<T>;
-
-/// The sum of `count` (a power of two) numbers, halves onto halves: from left to right it would
-/// take longer than a short row's products.
-template <int count, class T>
-[[gnu::always_inline]] inline T sum_of(T* numbers) {
-  if constexpr (count == 1) {
-    return numbers[0];
-  } else {
-    for (int j = 0; j < count / 2; ++j) numbers[j] += numbers[j + count / 2];
-    return sum_of<count / 2>(numbers);
-  }
-}
-
-/// <a, b> with independent partial sums, so that the compiler can use vector registers.
-template <class T>
-[[gnu::always_inline]] inline Wide<T> dot(const T* a, const T* b, std::int64_t n) {
-  constexpr std::int64_t kLanes = 16;
-  Wide<T> sums[kLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (std::int64_t j = 0; j < kLanes; ++j) sums[j] += Wide<T>(a[i + j]) * Wide<T>(b[i + j]);
-  }
-  Wide<T> total = sum_of<kLanes>(sums);
-  for (; i < n; ++i) total += Wide<T>(a[i]) * Wide<T>(b[i]);
-  return total;
-}
-
-template <class T>
-[[gnu::always_inline]] inline T inverse_of(T norm, T eps) {
-  if (norm > eps) return 1 / norm;
-  return eps > 0 ? 1 / eps : 0;
-}
-
-/// @returns the factor that y = x * factor was made with.
-template <class T>
-[[gnu::always_inline]] inline Wide<T> normalise_row(const T* x, T* y, std::int64_t dim,
-                                                    double eps) {
-  const Wide<T> inverse = inverse_of(std::sqrt(dot(x, x, dim)), Wide<T>(eps));
-  for (std::int64_t i = 0; i < dim; ++i) y[i] = T(Wide<T>(x[i]) * inverse);
-  return inverse;
-}
-
-/// @param inverse  what `normalise_row` returned. dx may be dy.
-template <class T>
-[[gnu::always_inline]] inline void differentiate_row(const T* y, Wide<T> inverse, const T* dy,
-                                                     T* dx, std::int64_t dim, double eps) {
-  using W = Wide<T>;
-  // A row below the floor was multiplied by a constant.
-  const bool above = inverse != inverse_of(W(0), W(eps));
-  const W along = above ? dot(y, dy, dim) : W(0);
-  for (std::int64_t i = 0; i < dim; ++i) dx[i] = T((W(dy[i]) - W(y[i]) * along) * inverse);
-}
+using rows::differentiate_row;
+using rows::normalise_row;
+using rows::Wide;
 
 /// The same for float32, with the widest vectors that the processor has.
 ATTNLAB_VECTOR_CLONES
@@ -173,18 +122,29 @@ bool by_token(const Tensor& x) {
   return x.dim() == 4 && x.stride(3) == 1 && x.stride(1) < x.stride(2);
 }
 
+/// Whether it lies as [H, B, L, D]: projections of an ensemble, whose members come first.
+bool by_head(const Tensor& x) {
+  return x.dim() == 4 && x.size(0) > 1 && x.size(1) > 1 && x.stride(3) == 1 &&
+         x.stride(1) > x.stride(0) && x.stride(0) >= x.stride(2);
+}
+
+/// x with the dimensions of `like` in the order of its memory, and back: each exchanges two.
+Tensor in_memory_order(const Tensor& x, const Tensor& like) {
+  return by_token(like) ? x.transpose(1, 2) : by_head(like) ? x.transpose(0, 1) : x;
+}
+
 /// [A, B, L, D] in the order in which x's rows lie in memory; ranks other than four as
 /// [1, 1, rows, D]. The numbers of a row are neighbours. No copy for projections.
 /// @param like  x, or the tensor whose gradient x is.
 Tensor as_rows(const Tensor& x, const Tensor& like) {
   if (x.dim() != 4) return x.contiguous().view({1, 1, -1, x.size(-1)});
   const Tensor dense = x.stride(3) == 1 ? x : x.contiguous();
-  return by_token(like) ? dense.transpose(1, 2) : dense;
+  return in_memory_order(dense, like);
 }
 
 /// What was computed in the order of `as_rows`, [A, B, L, C], in the order of `like`.
 Tensor as_before(const Tensor& rows, const Tensor& like) {
-  if (by_token(like)) return rows.transpose(1, 2);
+  if (like.dim() == 4) return in_memory_order(rows, like);
   std::vector<std::int64_t> sizes = like.sizes().vec();
   sizes.back() = rows.size(3);
   return rows.view(sizes);
@@ -238,8 +198,7 @@ UnitForm unit_form(const Tensor& x, double eps) {
 
 Tensor differentiate_rows(const UnitForm& unit, const Tensor& grad, double eps) {
   const Tensor y = as_rows(unit.value, unit.value), dy = as_rows(grad, unit.value);
-  const Tensor inverse =
-      (by_token(unit.value) ? unit.inverse.transpose(1, 2) : unit.inverse).contiguous();
+  const Tensor inverse = in_memory_order(unit.inverse, unit.value).contiguous();
   const Tensor out = at::empty(y.sizes(), y.options());
   const std::int64_t dim = y.size(3);
   AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, y.scalar_type(), "unit_backward", [&] {
@@ -318,4 +277,30 @@ Tensor unit(const Tensor& x, double eps) {
   return unit_form(x, eps).value;
 }
 
+namespace rows {
+
+void normalise(const float* x, std::int64_t x_step, float* y, std::int64_t y_step, float* inverse,
+               std::int64_t count, std::int64_t dim, double eps) {
+  normalise_matrix({const_cast<float*>(x), x_step}, {y, y_step}, {inverse, 1}, count, dim, eps);
+}
+
+void normalise(const double* x, std::int64_t x_step, double* y, std::int64_t y_step,
+               double* inverse, std::int64_t count, std::int64_t dim, double eps) {
+  normalise_matrix<double>({const_cast<double*>(x), x_step}, {y, y_step}, {inverse, 1}, count, dim,
+                           eps);
+}
+
+void differentiate(const float* y, std::int64_t y_step, const float* inverse, float* grad,
+                   std::int64_t grad_step, std::int64_t count, std::int64_t dim, double eps) {
+  differentiate_matrix({const_cast<float*>(y), y_step}, {const_cast<float*>(inverse), 1},
+                       {grad, grad_step}, count, dim, eps);
+}
+
+void differentiate(const double* y, std::int64_t y_step, const double* inverse, double* grad,
+                   std::int64_t grad_step, std::int64_t count, std::int64_t dim, double eps) {
+  differentiate_matrix<double>({const_cast<double*>(y), y_step}, {const_cast<double*>(inverse), 1},
+                               {grad, grad_step}, count, dim, eps);
+}
+
+}  // namespace rows
 }  // namespace attnlab

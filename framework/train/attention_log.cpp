@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 
 namespace attnlab {
 namespace {
@@ -36,14 +37,56 @@ class Tally {
   std::int64_t count_ = 0;
 };
 
+/// Sums of a bias by offset and head.
+class OffsetTally {
+ public:
+  /// @param bias  [B or 1, H, Lq, Lk]
+  void add(const Tensor& bias) {
+    if (!bias.defined() || bias.numel() == 0) return;
+    for (std::int64_t offset = 1 - bias.size(2); offset < bias.size(3); ++offset) {
+      const Tensor pairs = bias.diagonal(offset, 2, 3);  // [B or 1, H, pairs]
+      const Tensor sums = pairs.sum(at::IntArrayRef({0, 2}), false, at::kDouble).cpu();
+      Sums& own = sums_[offset];
+      own.heads.resize(static_cast<std::size_t>(sums.size(0)), 0.0);
+      for (std::size_t h = 0; h < own.heads.size(); ++h) {
+        own.heads[h] += sums.data_ptr<double>()[h];
+      }
+      own.count += static_cast<double>(pairs.size(0) * pairs.size(2));
+    }
+  }
+  /// Empty where no layer has added any.
+  std::optional<BiasByOffset> mean() const {
+    if (sums_.empty()) return std::nullopt;
+    BiasByOffset out;
+    out.first = sums_.begin()->first;
+    out.heads.resize(sums_.begin()->second.heads.size());
+    for (const auto& [offset, own] : sums_) {  // without a gap: every part has the offset 0
+      for (std::size_t h = 0; h < out.heads.size(); ++h) {
+        out.heads[h].push_back(own.heads[h] / own.count);
+      }
+    }
+    return out;
+  }
+
+ private:
+  struct Sums {
+    std::vector<double> heads;
+    double count = 0;
+  };
+  std::map<std::int64_t, Sums> sums_;  // by offset
+};
+
 struct LayerTally {
   Tally logits, query_norms, key_norms, entropy;
+  std::map<std::int64_t, Tally> by_kind;  ///< norms of keys
+  OffsetTally bias;
 
   void add(const LayerTrace& seen) {
     logits.raise(seen.logits);
     query_norms.add(seen.query_norms);
     key_norms.add(seen.key_norms);
     entropy.add(seen.entropy);
+    bias.add(seen.bias);
   }
 };
 
@@ -71,27 +114,84 @@ bool contains(const std::vector<std::string>& list, const char* item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
 
+/// What the tokens of a batch are, [B, N] int64; undefined where nobody asks.
+Tensor kinds_of(const Batch& batch, const std::vector<std::string>& record) {
+  if (!contains(record, "key_norm_by_kind")) return {};
+  const Tensor* kinds = batch.fields.find("kind");
+  if (kinds == nullptr) {
+    throw ConfigError(
+        "trace.record: 'key_norm_by_kind' takes the field 'kind', which the batch does not have; "
+        "leave it out, or take a dataset that gives it");
+  }
+  if (kinds->dim() != 2 || kinds->scalar_type() != at::kLong) {
+    throw ShapeError(
+        "trace.record: 'key_norm_by_kind' takes the field 'kind' as [B, N] int64, "
+        "found " +
+        describe(*kinds) + "; leave it out, or mend the dataset");
+  }
+  return *kinds;
+}
+
+/// @param norms  [B, H, Lk]; the last N keys are the tokens.
+void add_by_kind(const LayerTrace& seen, const Tensor& kinds, std::map<std::int64_t, Tally>& out) {
+  const Tensor& norms = seen.key_norms;
+  if (!kinds.defined() || !norms.defined()) return;
+  const std::int64_t tokens = kinds.size(1), keys = norms.size(2);
+  if (norms.size(0) != kinds.size(0) || keys < tokens) {
+    throw ShapeError(
+        "trace.record: 'key_norm_by_kind' takes a key for each token, the tokens last: layer " +
+        std::to_string(seen.layer) + " has norms of keys [B, H, Lk] = " + describe(norms) +
+        ", the field 'kind' is [B, N] = " + describe(kinds) +
+        "; leave 'key_norm_by_kind' out for this model");
+  }
+  const Tensor of_tokens = norms.narrow(2, keys - tokens, tokens);
+  const Tensor there = std::get<0>(at::_unique(kinds)).cpu();
+  for (std::int64_t i = 0; i < there.size(0); ++i) {
+    const auto kind = there.data_ptr<std::int64_t>()[i];
+    if (kind >= 0) out[kind].add(of_tokens.masked_select((kinds == kind).unsqueeze(1)));
+  }
+}
+
+/// "other", or "kind_0" where the dataset has no name for it.
+std::string name_of_kind(std::int64_t kind, const DatasetInfo* data) {
+  static const std::vector<std::string> kNone;
+  const auto is_kind = [](const FieldInfo& field) { return field.name == "kind"; };
+  const std::vector<std::string>* names = &kNone;
+  if (data != nullptr) {
+    const auto field = std::find_if(data->fields.begin(), data->fields.end(), is_kind);
+    if (field != data->fields.end()) names = &field->values;
+  }
+  const auto at = static_cast<std::size_t>(kind);
+  return at < names->size() ? (*names)[at] : "kind_" + std::to_string(kind);
+}
+
 AttentionTrace trace_of(const std::vector<std::string>& record) {
   AttentionTrace trace;
   trace.logits = contains(record, "logit_max");
-  trace.norms = contains(record, "query_norm") || contains(record, "key_norm");
+  trace.norms = contains(record, "query_norm") || contains(record, "key_norm") ||
+                contains(record, "key_norm_by_kind");
   trace.entropy = contains(record, "entropy");
+  trace.bias = contains(record, "bias");
   return trace;
 }
 
 void trace_pass(Model& model, const Batch& batch, const std::vector<std::string>& record,
                 ByCall& tallies) {
   std::map<std::int64_t, std::int64_t> calls;  // by layer
+  const Tensor kinds = kinds_of(batch, record);
   AttentionTrace trace = trace_of(record);
   trace.on_layer = [&](const LayerTrace& seen) {
-    tallies[{seen.layer, calls[seen.layer]++}].add(seen);
+    LayerTally& tally = tallies[{seen.layer, calls[seen.layer]++}];
+    tally.add(seen);
+    add_by_kind(seen, kinds, tally.by_kind);
   };
   ForwardPass pass;
   pass.trace = &trace;
   model.forward(batch, pass);
 }
 
-Metrics numbers_of(const LayerTally& tally, const std::vector<std::string>& record) {
+Metrics numbers_of(const LayerTally& tally, const std::vector<std::string>& record,
+                   const DatasetInfo* data) {
   Metrics numbers;
   if (tally.logits.any()) numbers["logit_max"] = tally.logits.largest();
   const auto norms = [&](const std::string& name, const Tally& of) {
@@ -102,7 +202,14 @@ Metrics numbers_of(const LayerTally& tally, const std::vector<std::string>& reco
   norms("query_norm", tally.query_norms);
   norms("key_norm", tally.key_norms);
   if (tally.entropy.any()) numbers["entropy"] = tally.entropy.mean();
+  for (const auto& [kind, of] : tally.by_kind) {
+    numbers["key_norm_mean/" + name_of_kind(kind, data)] = of.mean();
+  }
   return numbers;
+}
+
+nlohmann::json number_json(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
 }
 
 }  // namespace
@@ -112,7 +219,8 @@ bool trace_due(const TraceOptions& options, std::int64_t step) {
 }
 
 std::vector<LayerSummary> summarise_attention(Model& model, const std::vector<Batch>& parts,
-                                              const std::vector<std::string>& record) {
+                                              const std::vector<std::string>& record,
+                                              const DatasetInfo* data) {
   ByCall tallies;
   {
     const c10::NoGradGuard no_gradients;
@@ -126,9 +234,26 @@ std::vector<LayerSummary> summarise_attention(Model& model, const std::vector<Ba
   }
   std::vector<LayerSummary> summaries;
   for (const auto& [call, tally] : tallies) {
-    summaries.push_back({call.first, call.second, numbers_of(tally, record)});
+    summaries.push_back(
+        {call.first, call.second, numbers_of(tally, record, data), tally.bias.mean()});
   }
   return summaries;
+}
+
+nlohmann::json trace_line(const LayerSummary& layer) {
+  nlohmann::json line = nlohmann::json::object();
+  for (const auto& [name, value] : layer.numbers) line[name] = number_json(value);
+  line["layer"] = layer.layer;
+  if (layer.call > 0) line["call"] = layer.call;
+  if (!layer.bias) return line;
+  nlohmann::json heads = nlohmann::json::array();
+  for (const std::vector<double>& head : layer.bias->heads) {
+    nlohmann::json row = nlohmann::json::array();
+    for (const double value : head) row.push_back(number_json(value));
+    heads.push_back(std::move(row));
+  }
+  line["bias"] = {{"first", layer.bias->first}, {"heads", std::move(heads)}};
+  return line;
 }
 
 }  // namespace attnlab

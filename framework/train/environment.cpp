@@ -40,7 +40,7 @@ std::string now_utc() {
 }
 
 json part_json(const Part& part) {
-  return {{"id", part.id}, {"path", part.path}, {"hash", hex(fingerprint(read_text(part.path)))}};
+  return {{"id", part.id}, {"path", part.path}, {"hash", file_hash(part.path)}};
 }
 
 }  // namespace
@@ -59,19 +59,20 @@ std::string machine_json() {
 std::string environment_json(const BuiltRun& run) {
   const Experiment& experiment = run.experiment;
   const DatasetInfo& data = run.dataset->info();
-  const json out = {{"attnlab", ATTNLAB_VERSION},
-                    {"started", now_utc()},
-                    {"machine", json::parse(machine_json())},
-                    {"threads", at::get_num_threads()},
-                    {"device", run.device.str()},
-                    {"libtorch", {{"version", TORCH_VERSION}, {"build", at::show_config()}}},
-                    {"model", part_json(experiment.model)},
-                    {"attention", part_json(experiment.attention)},
-                    {"task", part_json(experiment.task)},
-                    {"dataset", part_json(experiment.dataset)},
-                    {"data", {{"source", data.source}, {"fingerprint", data.fingerprint}}},
-                    {"parameters", run.parameter_count()},
-                    {"flops", forward_flops(run)}};
+  json out = {{"attnlab", ATTNLAB_VERSION},
+              {"started", now_utc()},
+              {"machine", json::parse(machine_json())},
+              {"threads", at::get_num_threads()},
+              {"device", run.device.str()},
+              {"libtorch", {{"version", TORCH_VERSION}, {"build", at::show_config()}}},
+              {"model", part_json(experiment.model)},
+              {"attention", part_json(experiment.attention)},
+              {"task", part_json(experiment.task)},
+              {"dataset", part_json(experiment.dataset)},
+              {"data", {{"source", data.source}, {"fingerprint", data.fingerprint}}},
+              {"parameters", run.parameter_count()},
+              {"flops", forward_flops(run)}};
+  if (run.together > 1) out["together"] = run.together;
   return out.dump(2) + "\n";
 }
 

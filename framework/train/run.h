@@ -20,6 +20,7 @@ struct BuiltRun {
   std::shared_ptr<Task> task;
   std::shared_ptr<Model> model;
   std::int64_t steps_per_epoch = 0;
+  std::int64_t together = 1;  ///< runs that are trained together with this one, itself included
 
   std::int64_t total_steps() const { return steps_per_epoch * experiment.train.epochs; }
   std::int64_t parameter_count() const;

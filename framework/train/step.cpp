@@ -4,19 +4,6 @@
 #include <cmath>
 
 namespace attnlab {
-namespace {
-
-/// Examples [begin, begin + size) of a batch, as views.
-Batch slice(const Batch& batch, std::int64_t begin, std::int64_t size) {
-  Batch part;
-  part.size = size;
-  for (const auto& [name, tensor] : batch.fields) {
-    part.fields.set(name, tensor.narrow(0, begin, size));
-  }
-  return part;
-}
-
-}  // namespace
 
 Batch to_device(const Batch& batch, const at::Device& device) {
   if (device.is_cpu()) return batch;

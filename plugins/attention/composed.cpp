@@ -72,7 +72,7 @@ class Composed final : public DotProductAttention {
   Composed(const ComposedOptions& options, const AttentionShape& shape)
       : DotProductAttention(shape, settings(options, shape)),
         query_(register_module("query", std::make_shared<VectorMap>(options.query, shape))),
-        key_(register_module("key", std::make_shared<VectorMap>(options.key, shape))),
+        key_(register_module("key", std::make_shared<VectorMap>(left_of(options.key), shape))),
         normaliser_(options.normaliser) {
     if (options.metric.kind == "elliptical") metric_.emplace(options.metric.elliptical, shape);
     if (options.scale.kind == "learned") {
@@ -84,6 +84,8 @@ class Composed final : public DotProductAttention {
     }
     sinkhorn_ = normaliser_.kind == "sinkhorn";
   }
+
+  bool couples_queries() const override { return sinkhorn_; }
 
  protected:
   Tensor map_queries(const Tensor& queries, AttentionContext&) const override {
@@ -115,7 +117,13 @@ class Composed final : public DotProductAttention {
   static DotProductSettings settings(const ComposedOptions& options, const AttentionShape& shape) {
     const bool softmax = options.normaliser.kind == "softmax";
     return {.scale = constant_scale(options.scale, shape),
-            .normaliser = softmax ? Normaliser::softmax : Normaliser::custom};
+            .normaliser = softmax ? Normaliser::softmax : Normaliser::custom,
+            .unit_keys = folded_sphere(options.key)};
+  }
+
+  /// What is left of a map of keys to be done before the kernel.
+  static MapOptions left_of(const MapOptions& key) {
+    return folded_sphere(key) ? MapOptions{} : key;
   }
 
   std::shared_ptr<VectorMap> query_, key_;

@@ -29,6 +29,9 @@ class DoublyStochastic final : public DotProductAttention {
       : DotProductAttention(shape, {.normaliser = Normaliser::custom}, kTraits),
         options_(options) {}
 
+  /// The columns' sums run over all queries.
+  bool couples_queries() const override { return true; }
+
  protected:
   Tensor normalise(const Tensor& logits, const Tensor& visible, AttentionContext&) const override {
     return sinkhorn_weights(logits, visible, options_);

@@ -29,19 +29,16 @@ struct EllipticalQuestOptions {
 class EllipticalQuest final : public DotProductAttention {
  public:
   EllipticalQuest(const EllipticalQuestOptions& options, const AttentionShape& shape)
-      : DotProductAttention(shape, {.scale = 1.0}),
-        metric_(options.metric, shape),
-        eps_(options.eps) {}
+      : DotProductAttention(shape, {.scale = 1.0, .unit_keys = options.eps}),
+        metric_(options.metric, shape) {}
 
  protected:
-  Tensor map_keys(const Tensor& keys, AttentionContext&) const override { return unit(keys, eps_); }
   Tensor metric(const AttentionInput& input, AttentionContext& context) const override {
     return metric_(input, context, is_training());
   }
 
  private:
   EllipticalMetric metric_;
-  double eps_;
 };
 
 ATTNLAB_PLUGIN(attention, EllipticalQuest, EllipticalQuestOptions,

@@ -39,7 +39,8 @@ struct IndirectOptions {
   }
 };
 
-/// The references [B, Lq, P] that the layers so far have left for the next; undefined: unrefined.
+/// The references [B, Lq, P] that the layers so far have left for the next, [members * B, Lq, P] in
+/// an ensemble; undefined: unrefined.
 struct IndirectState {
   std::int64_t layer = -1;
   Tensor references;
@@ -54,11 +55,12 @@ class Indirect final : public DotProductAttention {
                     ? 1
                     : 1 / std::sqrt(static_cast<double>(shape.head_dim))),
         position_bias_(register_module(
-            "position_bias",
-            std::make_shared<PositionBias>(options.coordinates, options.hidden, shape.heads))) {
+            "position_bias", std::make_shared<PositionBias>(options.coordinates, options.hidden,
+                                                            shape.heads, shape.members))) {
     if (!options.refine || shape.layer + 1 >= shape.layers) return;
-    const std::int64_t merged = shape.heads * shape.values();
-    refine_ = register_module("refine", std::make_shared<Linear>(merged, options.coordinates));
+    const std::int64_t merged = shape.heads / shape.members * shape.values();
+    refine_ = register_module(
+        "refine", std::make_shared<Linear>(merged, options.coordinates, true, shape.members));
     const at::NoGradGuard no_gradients;
     refine_->weight.zero_();
   }
@@ -87,7 +89,8 @@ class Indirect final : public DotProductAttention {
     }
     const Tensor& places = state.references;
     if (!places.defined()) return input.query_positions;
-    if (places.size(0) != input.batch() || places.size(1) != input.query_count()) {
+    if (places.size(0) != shape().members * input.batch() ||
+        places.size(1) != input.query_count()) {
       throw ShapeError("indirect attention: the layer before left references " + describe(places) +
                        " for the queries " + describe(input.queries) + " of layer " +
                        std::to_string(layer) +
@@ -97,9 +100,16 @@ class Indirect final : public DotProductAttention {
   }
 
   Tensor refined(const AttentionInput& input, const Tensor& out) const {
-    const Tensor merged = out.transpose(1, 2).flatten(2).to(refine_->weight.scalar_type());
-    const Tensor step = refine_->forward(merged);
+    const Tensor step = refine_->forward(merged(out).to(refine_->weight.scalar_type()));
     return starts(input) + step.to(position_bias_->position_options());
+  }
+
+  /// The heads of each member side by side: [members * B, Lq, H / members * Dv].
+  Tensor merged(const Tensor& out) const {
+    const std::int64_t members = shape().members, batch = out.size(0), length = out.size(2);
+    return out.reshape({batch, members, -1, length, out.size(3)})
+        .permute({1, 0, 3, 2, 4})
+        .reshape({members * batch, length, -1});
   }
 
   Tensor starts(const AttentionInput& input) const {
@@ -157,7 +167,27 @@ class Indirect final : public DotProductAttention {
     const Tensor bias = (f * factor_).to(input.queries.scalar_type());
     AttentionInput biased = input;
     biased.bias = input.bias.defined() ? input.bias + bias : bias;
-    return DotProductAttention::attend(biased, context);
+    if (context.trace == nullptr || !context.trace->bias) {
+      return DotProductAttention::attend(biased, context);
+    }
+    return attend_recording(biased, context, bias);
+  }
+
+  /// Adds the bias to what the layer records of itself.
+  Tensor attend_recording(const AttentionInput& input, AttentionContext& context,
+                          const Tensor& bias) {
+    AttentionTrace* const whole = context.trace;
+    AttentionTrace own = *whole;
+    own.layers.clear();
+    own.on_layer = nullptr;
+    AttentionContext inner = context;
+    inner.trace = &own;
+    Tensor out = DotProductAttention::attend(input, inner);
+    for (LayerTrace& seen : own.layers) {
+      seen.bias = bias.detach();
+      whole->on_layer ? whole->on_layer(seen) : whole->layers.push_back(std::move(seen));
+    }
+    return out;
   }
 
   IndirectOptions options_;

@@ -57,11 +57,12 @@ class SpuriousRetrieval final : public MadeUpDataset {
         options_(options) {
     const std::int64_t channels = options.key_dim + options.classes;
     info_.classes = options.classes;
-    info_.fields = {{"series", {options.tokens, channels}, at::kFloat},
-                    {"length", {}, at::kLong},
-                    {"class", {}, at::kLong},
-                    {"location", {}, at::kLong},
-                    {"kind", {options.tokens}, at::kLong}};
+    info_.fields = {
+        {"series", {options.tokens, channels}, at::kFloat},
+        {"length", {}, at::kLong},
+        {"class", {}, at::kLong},
+        {"location", {}, at::kLong},
+        {"kind", {options.tokens}, at::kLong, {"other", "unbiased_answer", "biased_answer"}}};
     Random random = shared_stream();
     spread_.resize(static_cast<std::size_t>(options.key_dim * options.key_dim));
     for (double& entry : spread_) entry = random.normal();

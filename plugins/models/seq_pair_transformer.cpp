@@ -21,6 +21,7 @@
 
 #include "framework/nn/dot_product_attention.h"
 #include "framework/nn/layers.h"
+#include "framework/nn/multi_head_attention.h"
 #include "framework/plugin.h"
 
 namespace attnlab {
@@ -53,8 +54,9 @@ struct SeqPairOptions {
   }
 };
 
-MultiHeadOptions heads_of(const SeqPairOptions& o, std::int64_t layer) {
+MultiHeadOptions heads_of(const SeqPairOptions& o, std::int64_t layer, std::int64_t members) {
   MultiHeadOptions heads;
+  heads.members = members;
   heads.dim = o.dim;
   heads.heads = o.heads;
   heads.attention_dropout = o.attention_dropout;
@@ -73,24 +75,25 @@ struct Sources {
 
 class PairLayer : public torch::nn::Module {
  public:
-  PairLayer(const SeqPairOptions& o, std::int64_t index, const AttentionBuilder& attention) {
+  PairLayer(const SeqPairOptions& o, std::int64_t index, std::int64_t members,
+            const AttentionBuilder& attention) {
     const auto norm = [&](const char* name) {
-      return register_module(name, std::make_shared<LayerNorm>(o.dim, 1e-5));
+      return register_module(name, std::make_shared<LayerNorm>(o.dim, 1e-5, members));
     };
+    const MultiHeadOptions heads = heads_of(o, index, members);
     if (o.self_attention) {
       const AttentionBuilder standard = [](const AttentionShape& shape) {
         return std::make_shared<DotProductAttention>(shape);
       };
       self_norm_ = norm("self_norm");
-      self_ = register_module("self",
-                              std::make_shared<MultiHeadAttention>(heads_of(o, index), standard));
+      self_ = register_module("self", std::make_shared<MultiHeadAttention>(heads, standard));
       start_uniform(*self_);
     }
     norm_ = norm("attention_norm");
-    attention_ = register_module(
-        "attention", std::make_shared<MultiHeadAttention>(heads_of(o, index), attention));
+    attention_ =
+        register_module("attention", std::make_shared<MultiHeadAttention>(heads, attention));
     mlp_norm_ = norm("mlp_norm");
-    mlp_ = register_module("mlp", std::make_shared<Mlp>(o.dim, o.hidden, o.dropout));
+    mlp_ = register_module("mlp", std::make_shared<Mlp>(o.dim, o.hidden, o.dropout, members));
     start_uniform(*attention_);
     start_uniform(*mlp_);
   }
@@ -120,23 +123,26 @@ class PairLayer : public torch::nn::Module {
 
 class SeqPairTransformer final : public Model {
  public:
-  SeqPairTransformer(const SeqPairOptions& options, const ModelSetup& setup) : options_(options) {
+  SeqPairTransformer(const SeqPairOptions& options, const ModelSetup& setup)
+      : options_(options), members_(setup.members), vocabulary_(setup.data.vocabulary) {
     read_shapes(setup.data);
     check_options();
-    tokens_ = started("tokens", setup.data.vocabulary);
+    tokens_ = started("tokens", vocabulary_);
     queries_ = started("queries", length_);
     if (options.positions == "learned") {
       condition_positions_ = started("condition_positions", length_);
       content_positions_ = started("content_positions", length_);
     }
     for (std::int64_t i = 0; i < options.depth; ++i) {
-      layers_.push_back(register_module("layer" + std::to_string(i),
-                                        std::make_shared<PairLayer>(options, i, setup.attention)));
+      layers_.push_back(
+          register_module("layer" + std::to_string(i),
+                          std::make_shared<PairLayer>(options, i, members_, setup.attention)));
     }
     check_traits();
-    norm_ = register_module("norm", std::make_shared<LayerNorm>(options.dim, 1e-5));
+    norm_ = register_module("norm", std::make_shared<LayerNorm>(options.dim, 1e-5, members_));
     head_ = register_module(
-        "head", std::make_shared<Linear>(options.dim, points() ? 1 : setup.data.classes));
+        "head",
+        std::make_shared<Linear>(options.dim, points() ? 1 : setup.data.classes, true, members_));
     start_uniform(*head_);
   }
 
@@ -144,7 +150,7 @@ class SeqPairTransformer final : public Model {
     const Tensor condition = embedded(batch, "condition", condition_positions_);
     const Tensor content = embedded(batch, "content", content_positions_);
     const Sources sources = sources_of(condition, content, batch.fields.at("condition_valid"));
-    Tensor x = queries_ + (asks_with_content() ? content : condition);
+    Tensor x = add_by_member(asks_with_content() ? content : condition, queries_, members_);
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
     for (const auto& layer : layers_) {
@@ -223,19 +229,33 @@ class SeqPairTransformer final : public Model {
   }
 
   Tensor started(const std::string& name, std::int64_t rows) {
-    return register_parameter(name,
-                              at::empty({rows, options_.dim}).normal_(0, options_.embedding_std));
+    return register_parameter(
+        name, at::empty({members_ * rows, options_.dim}).normal_(0, options_.embedding_std));
   }
 
-  /// @returns [B, n, dim]. @param positions  [n, dim] or undefined
+  /// @returns [B, n, dim]. @param positions  [members * n, dim] or undefined
   Tensor embedded(const Batch& batch, const char* field, const Tensor& positions) const {
     const Tensor& ids = batch.fields.at(field);
     if (ids.dim() != 2 || ids.size(1) != length_ || ids.scalar_type() != at::kLong) {
       throw ShapeError(std::string("seq_pair_transformer: ") + field + " must be [B, " +
                        std::to_string(length_) + "] int64, found " + describe(ids));
     }
-    const Tensor x = at::embedding(tokens_, ids);
-    return positions.defined() ? x + positions : x;
+    const Tensor x = at::embedding(tokens_, members_ == 1 ? ids : rows_of_members(ids, field));
+    return positions.defined() ? add_by_member(x, positions, members_) : x;
+  }
+
+  /// Each member's tokens where its part of the embedding begins.
+  Tensor rows_of_members(const Tensor& ids, const char* field) const {
+    // Beyond its part a member would read another's.
+    if (ids.numel() > 0 &&
+        (ids.min().item<std::int64_t>() < 0 || ids.max().item<std::int64_t>() >= vocabulary_)) {
+      throw DataError(std::string("seq_pair_transformer: ") + field +
+                      " has a token outside the vocabulary (0 to " +
+                      std::to_string(vocabulary_ - 1) + "); mend the dataset, or its vocabulary");
+    }
+    const Tensor first = at::arange(members_, ids.options()).mul_(vocabulary_);
+    const std::int64_t batch = batch_of_member(ids, members_);
+    return (ids.view({members_, batch, length_}) + first.view({members_, 1, 1})).view(ids.sizes());
   }
 
   /// @param valid  [B, n] bool, true = a token of the condition, false = padding
@@ -265,7 +285,9 @@ class SeqPairTransformer final : public Model {
   }
 
   SeqPairOptions options_;
+  std::int64_t members_ = 1, vocabulary_ = 0;
   std::int64_t length_ = 0, targets_ = 0, classes_ = 0;
+  // Of each member, one after the other:
   Tensor tokens_;                                   ///< E, [vocabulary, dim]
   Tensor queries_;                                  ///< m, [n, dim]
   Tensor condition_positions_, content_positions_;  ///< [n, dim]; undefined: none
@@ -278,13 +300,14 @@ class SeqPairTransformer final : public Model {
 
 ATTNLAB_PLUGIN(model, SeqPairTransformer, SeqPairOptions,
                {.id = "attnlab/seq_pair_transformer",
-                .version = "1.0.0",
+                .version = "1.1.0",
                 .summary = "layers with keys of one sequence and values of another, or cross",
                 .citation = "Bahaduri et al., Indirect Attention: Turning Context Misalignment "
                             "into a Feature, section 6.1",
                 .licence = "Apache-2.0",
                 .takes = {"condition", "condition_valid", "content"},
                 .gives = {"logits"},
-                .needs = {}})
+                .needs = {},
+                .ensemble = true})
 
 }  // namespace attnlab

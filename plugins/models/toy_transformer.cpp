@@ -10,10 +10,15 @@
 // task, reach the attention. Both residuals go back to X, and nothing is normalised at the end.
 // The paper gives no activation, biases, initial values or depth of the MLP: options, or as usual
 // (biases everywhere, two maps in the MLP). Which parameters decay is an option, too.
-// Source: QUEST, ICLR 2026, algorithm A2 and appendix A.3. Cost: O(N² D + N D²), N tokens of D.
+// Of the layer's output the class token's is read alone, so attention asks with that token only,
+// and what comes after it is computed for that token: the same numbers, at a fraction of the work.
+// A trace therefore has one query a layer. An attention whose queries depend on each other
+// (Attention::couples_queries) is asked with all tokens.
+// Source: QUEST, ICLR 2026, algorithm A2 and appendix A.3. Cost: O(N D²), N tokens of D.
 #include <cmath>
 
 #include "framework/nn/layers.h"
+#include "framework/nn/multi_head_attention.h"
 #include "framework/plugin.h"
 
 namespace attnlab {
@@ -43,20 +48,29 @@ struct ToyTransformerOptions {
 class ToyTransformer final : public Model {
  public:
   ToyTransformer(const ToyTransformerOptions& options, const ModelSetup& setup)
-      : options_(options) {
-    const auto [tokens, dim] = checked_series(setup.data);
-    class_token_ = started("class_token", {1, dim}, options.token_std);
-    positions_ = started("positions", {tokens + 1, dim}, options.position_std);
+      : options_(options), members_(setup.members) {
+    const Shape shape = checked_series(setup.data);
+    tokens_ = shape.tokens;
+    const std::int64_t dim = shape.dim, hidden = options.hidden;
+    class_token_ = started("class_token", {members_, dim}, options.token_std);
+    positions_ = started("positions", {members_ * (tokens_ + 1), dim}, options.position_std);
     MultiHeadOptions heads;
     heads.dim = dim;
+    heads.members = members_;
     attention_ =
         register_module("attention", std::make_shared<MultiHeadAttention>(heads, setup.attention));
-    mlp_in_ = register_module("mlp_in", std::make_shared<Linear>(dim, options.hidden));
-    mlp_out_ = register_module("mlp_out", std::make_shared<Linear>(options.hidden, dim));
-    norm1_ = register_module("norm1", std::make_shared<LayerNorm>(dim, 1e-5));
-    norm2_ = register_module("norm2", std::make_shared<LayerNorm>(dim, 1e-5));
-    if (pre_norm()) norm_ = register_module("norm", std::make_shared<LayerNorm>(dim, 1e-5));
-    head_ = register_module("head", std::make_shared<Linear>(dim, setup.data.classes));
+    const auto linear = [this](const char* name, std::int64_t in, std::int64_t out) {
+      return register_module(name, std::make_shared<Linear>(in, out, true, members_));
+    };
+    const auto norm = [this, dim](const char* name) {
+      return register_module(name, std::make_shared<LayerNorm>(dim, 1e-5, members_));
+    };
+    mlp_in_ = linear("mlp_in", dim, hidden);
+    mlp_out_ = linear("mlp_out", hidden, dim);
+    norm1_ = norm("norm1");
+    norm2_ = norm("norm2");
+    if (pre_norm()) norm_ = norm("norm");
+    head_ = linear("head", dim, setup.data.classes);
     if (options.start == "truncated_normal") return;
     start_uniform(*attention_);
     start_uniform(*this);
@@ -65,14 +79,17 @@ class ToyTransformer final : public Model {
   NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
     const Tensor series = batch.fields.at("series").to(head_->weight.scalar_type());
     check_shape(series);
-    std::vector<std::int64_t> sizes = series.sizes().vec();
-    sizes[sizes.size() - 2] = 1;
-    const Tensor x = at::cat({class_token_.expand(sizes), series}, -2) + positions_;
+    const Tensor start = starts();
+    // The class token is the same for every example, and its row of the series is empty.
+    const Tensor x =
+        add_by_member(at::constant_pad_nd(series, {0, 0, 1, 0}), start.flatten(0, 1), members_);
+    const Tensor first =
+        by_member(start.select(1, 0).contiguous(), members_, batch_of_member(series, members_));
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
-    const Tensor y = pre_norm() ? norm_->forward(pre_norm_block(x, context).select(-2, 0))
-                                : printed_block(x, context).select(-2, 0);
-    return {{"logits", head_->forward(y)}};
+    const Tensor y = pre_norm() ? norm_->forward(pre_norm_block(x, first, context))
+                                : printed_block(x, first, context);
+    return {{"logits", head_->forward(y).squeeze(1)}};
   }
 
   bool decays(const std::string& name, const Tensor& parameter) const override {
@@ -83,8 +100,11 @@ class ToyTransformer final : public Model {
  private:
   bool pre_norm() const { return options_.block == "pre_norm"; }
 
-  /// Tokens and channels of the dataset's series.
-  static std::pair<std::int64_t, std::int64_t> checked_series(const DatasetInfo& data) {
+  /// Of the dataset's series.
+  struct Shape {
+    std::int64_t tokens, dim;
+  };
+  static Shape checked_series(const DatasetInfo& data) {
     const std::vector<std::int64_t>& series = data.field("series").shape;
     if (series.size() != 2 || series[0] <= 0 || series[1] <= 0) {
       throw DataError(
@@ -111,23 +131,40 @@ class ToyTransformer final : public Model {
   }
 
   void check_shape(const Tensor& series) const {
-    if (series.dim() == 3 && series.size(1) + 1 == positions_.size(0) &&
-        series.size(2) == positions_.size(1)) {
-      return;
+    const std::int64_t dim = positions_.size(1);
+    if (series.dim() == 3 && series.size(1) == tokens_ && series.size(2) == dim) return;
+    throw ShapeError("toy_transformer: series must be [B, " + std::to_string(tokens_) + ", " +
+                     std::to_string(dim) + "], found " + describe(series));
+  }
+
+  /// What each token starts from before the data: its position, and the class token before them.
+  /// @returns [members, N + 1, D].
+  Tensor starts() const {
+    const Tensor places = positions_.view({members_, tokens_ + 1, -1});
+    return at::cat(
+        {places.narrow(1, 0, 1) + class_token_.unsqueeze(1), places.narrow(1, 1, tokens_)}, 1);
+  }
+
+  /// Attention's output for the class token, [B, 1, D].
+  /// @param tokens  [B, N + 1, D], keys and values
+  /// @param first   [B, 1, D], the same at the class token
+  Tensor attended(const Tensor& tokens, const Tensor& first, AttentionContext& context) {
+    const Attention& attention = attention_->attention();
+    if (attention.couples_queries() || !attention.traits().different_lengths) {
+      return attention_->forward(tokens, context).narrow(1, 0, 1);
     }
-    throw ShapeError("toy_transformer: series must be [B, " +
-                     std::to_string(positions_.size(0) - 1) + ", " +
-                     std::to_string(positions_.size(1)) + "], found " + describe(series));
+    return attention_->forward(first, tokens, tokens, context);
   }
 
-  Tensor printed_block(const Tensor& x, AttentionContext& context) {
-    Tensor y = norm1_->forward(x) + attention_->forward(x, context);
-    y = x + norm2_->forward(y);
-    return x + mlp(y);
+  /// @returns the class token's row, [B, 1, D].
+  Tensor printed_block(const Tensor& x, const Tensor& first, AttentionContext& context) {
+    Tensor y = norm1_->forward(first) + attended(x, first, context);
+    y = first + norm2_->forward(y);
+    return first + mlp(y);
   }
 
-  Tensor pre_norm_block(const Tensor& x, AttentionContext& context) {
-    const Tensor y = x + attention_->forward(norm1_->forward(x), context);
+  Tensor pre_norm_block(const Tensor& x, const Tensor& first, AttentionContext& context) {
+    const Tensor y = first + attended(norm1_->forward(x), norm1_->forward(first), context);
     return y + mlp(norm2_->forward(y));
   }
 
@@ -137,8 +174,9 @@ class ToyTransformer final : public Model {
   }
 
   ToyTransformerOptions options_;
-  Tensor class_token_;  ///< [1, D]
-  Tensor positions_;    ///< P, [N + 1, D]
+  std::int64_t members_ = 1, tokens_ = 0;
+  Tensor class_token_;  ///< [members, D]
+  Tensor positions_;    ///< P, [members * (N + 1), D]
   std::shared_ptr<MultiHeadAttention> attention_;
   std::shared_ptr<Linear> mlp_in_, mlp_out_, head_;
   std::shared_ptr<LayerNorm> norm1_, norm2_;
@@ -149,12 +187,13 @@ class ToyTransformer final : public Model {
 
 ATTNLAB_PLUGIN(model, ToyTransformer, ToyTransformerOptions,
                {.id = "attnlab/toy_transformer",
-                .version = "1.0.0",
+                .version = "1.1.0",
                 .summary = "QUEST's toy model: one layer, one head, a class token",
                 .citation = "QUEST: query-modulated spherical attention, ICLR 2026, algorithm A2",
                 .licence = "Apache-2.0",
                 .takes = {"series"},
                 .gives = {"logits"},
-                .needs = {}})
+                .needs = {},
+                .ensemble = true})
 
 }  // namespace attnlab

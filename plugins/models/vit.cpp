@@ -13,6 +13,7 @@
 
 #include "framework/nn/dropout.h"
 #include "framework/nn/layers.h"
+#include "framework/nn/multi_head_attention.h"
 #include "framework/plugin.h"
 
 namespace attnlab {

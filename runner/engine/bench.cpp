@@ -125,7 +125,7 @@ Usage bench_usage() {
       "threads", po::value<std::int64_t>()->value_name("N")->default_value(0), "0: all cores")(
       "causal", "queries see no later keys")("json", "print JSON");
   usage.fewest_words = 1;
-  usage.most_words = 1000;
+  usage.most_words = kAnyNumber;
   return usage;
 }
 

@@ -1,9 +1,13 @@
 // attnlab run: trains and evaluates an experiment, seed by seed.
 #include <filesystem>
 #include <iostream>
+#include <map>
+#include <memory>
 
+#include "framework/core/ensembles.h"
 #include "framework/core/run_lock.h"
 #include "framework/core/text.h"
+#include "framework/train/ensemble.h"
 #include "runner/engine/engine.h"
 #include "runner/usages.h"
 
@@ -25,10 +29,9 @@ Identity identity_with_data(const Experiment& experiment, Registry& registry) {
   return identity_of(experiment, dataset->info().fingerprint);
 }
 
-/// The runs that a command line names: a run's folder, or an experiment with its seeds.
-std::vector<Job> jobs_of(const Arguments& arguments, Registry& registry) {
+/// The runs that a word names: a run's folder, or an experiment with its seeds.
+std::vector<Job> jobs_of(const std::string& what, const Arguments& arguments, Registry& registry) {
   const Catalogue& catalogue = registry.catalogue();
-  const std::string& what = arguments.words[0];
   if (fs::exists(what + "/config.yaml")) {
     if (!arguments.overrides.empty()) {
       throw ConfigError(what + ": a run's configuration is frozen; it takes no " +
@@ -46,6 +49,14 @@ std::vector<Job> jobs_of(const Arguments& arguments, Registry& registry) {
   std::vector<Job> jobs;
   for (const std::int64_t seed : experiment.seeds) {
     jobs.push_back({experiment, seed, RunFolder::of(root, experiment, seed, identity), identity});
+  }
+  return jobs;
+}
+
+std::vector<Job> jobs_of(const Arguments& arguments, Registry& registry) {
+  std::vector<Job> jobs;
+  for (const std::string& word : arguments.words) {
+    for (Job& job : jobs_of(word, arguments, registry)) jobs.push_back(std::move(job));
   }
   return jobs;
 }
@@ -86,18 +97,22 @@ int show_plans(const Arguments& arguments, Registry& registry, ProgressMode mode
   return kDone;
 }
 
+/// Whether a run was finished before; then that is told.
+bool finished_before(const Job& job, ProgressSink& progress) {
+  const RunStatus before = job.folder.status();
+  if (!before.finished()) return false;
+  ProgressEvent event;
+  event.kind = ProgressEvent::Kind::end;
+  event.run = RunFolder::label(job.experiment, job.seed);
+  event.text = std::string(name_of(before.state)) + " before";
+  event.metrics = before.metrics;
+  progress.report(event);
+  return true;
+}
+
 /// @returns false when the run failed.
 bool run_job(const Job& job, Registry& registry, ProgressSink& progress) {
-  const RunStatus before = job.folder.status();
-  if (before.finished()) {
-    ProgressEvent event;
-    event.kind = ProgressEvent::Kind::end;
-    event.run = RunFolder::label(job.experiment, job.seed);
-    event.text = std::string(name_of(before.state)) + " before";
-    event.metrics = before.metrics;
-    progress.report(event);
-    return true;
-  }
+  if (finished_before(job, progress)) return true;
   BuiltRun run = build_run(job.experiment, job.seed, registry);
   job.folder.freeze(job.experiment, job.seed, job.identity);
   const RunLock lock(job.folder.path());
@@ -110,6 +125,61 @@ bool run_job(const Job& job, Registry& registry, ProgressSink& progress) {
     return false;
   }
   progress.say("  " + job.folder.path());
+  return true;
+}
+
+/// Opens data once where several runs have the same.
+class SharedData {
+ public:
+  std::shared_ptr<Dataset> of(const Job& job, Registry& registry) {
+    const RandomStreams streams(static_cast<std::uint64_t>(job.seed));
+    const auto opened = registry.dataset(job.experiment.dataset, {streams});
+    const DatasetInfo& info = opened->info();
+    return known_.emplace(info.name + info.fingerprint, opened).first->second;
+  }
+
+ private:
+  std::map<std::string, std::shared_ptr<Dataset>> known_;
+};
+
+/// Runs that can be trained together, and have not been finished before.
+using Together = std::vector<const Job*>;
+
+/// @throws ConfigError where there is a run that cannot be trained together with any.
+std::vector<Together> ensembles_of(const std::vector<Job>& jobs, Registry& registry,
+                                   ProgressSink& progress) {
+  std::map<std::string, Together> by_key;
+  for (const Job& job : jobs) {
+    const std::string obstacle = obstacle_to_ensemble(job.experiment, registry.catalogue());
+    if (!obstacle.empty()) throw ConfigError("--ensemble: " + obstacle + "; leave it out");
+    if (!finished_before(job, progress)) by_key[ensemble_key(job.experiment)].push_back(&job);
+  }
+  std::vector<Together> all;
+  for (auto& [key, together] : by_key) all.push_back(std::move(together));
+  return all;
+}
+
+/// @returns false when the runs failed.
+bool run_together(const Together& jobs, Registry& registry, ProgressSink& progress) {
+  SharedData data;
+  std::vector<Member> members;
+  std::vector<std::unique_ptr<RunLock>> locks;
+  for (const Job* job : jobs) {
+    BuiltRun run = build_run(job->experiment, job->seed, registry, data.of(*job, registry));
+    run.together = static_cast<std::int64_t>(jobs.size());
+    job->folder.freeze(job->experiment, job->seed, job->identity);
+    locks.push_back(std::make_unique<RunLock>(job->folder.path()));
+    members.push_back({std::move(run), job->folder});
+  }
+  try {
+    train_ensemble(members, registry, progress, stop_requested());
+  } catch (const std::exception& error) {
+    progress.say("");  // ends a bar's line
+    std::cerr << "attnlab run: " << jobs.size()
+              << " runs that were trained together failed: " << error.what() << "\n";
+    return false;
+  }
+  for (const Member& member : members) progress.say("  " + member.folder.path());
   return true;
 }
 
@@ -126,6 +196,13 @@ int run_command(const Words& words) {
   const auto progress = make_progress(mode, static_cast<std::int64_t>(jobs.size()));
   check_fresh(jobs, arguments.has("resume"));
   bool all = true;
+  if (arguments.has("ensemble")) {
+    for (const Together& together : ensembles_of(jobs, registry, *progress)) {
+      all &= run_together(together, registry, *progress);
+      if (stop_requested()) return kInterrupted;
+    }
+    return all ? kDone : kRunFailed;
+  }
   for (const Job& job : jobs) {
     all &= run_job(job, registry, *progress);
     if (stop_requested()) return kInterrupted;

@@ -31,11 +31,12 @@ std::shared_ptr<Attention> make_attention(const std::string& id, const Attention
 }
 
 std::shared_ptr<Model> make_model(const std::string& id, const DatasetInfo& data,
-                                  const std::string& options_yaml,
-                                  const std::string& attention_id) {
-  const Part attention = make_part(Kind::attention, attention_id);
-  return registry().model(make_part(Kind::model, id, options_yaml),
-                          {data, registry().attention_builder(attention, RandomStreams(0))});
+                                  const std::string& options_yaml, const std::string& attention_id,
+                                  std::int64_t members, const std::string& attention_options_yaml) {
+  const Part attention = make_part(Kind::attention, attention_id, attention_options_yaml);
+  return registry().model(
+      make_part(Kind::model, id, options_yaml),
+      {data, registry().attention_builder(attention, RandomStreams(0)), members});
 }
 
 std::shared_ptr<Dataset> make_dataset(const std::string& id, const std::string& options_yaml,

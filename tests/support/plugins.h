@@ -18,7 +18,9 @@ std::shared_ptr<Attention> make_attention(const std::string& id, const Attention
                                           const std::string& options_yaml = "{}");
 std::shared_ptr<Model> make_model(const std::string& id, const DatasetInfo& data,
                                   const std::string& options_yaml = "{}",
-                                  const std::string& attention_id = "standard");
+                                  const std::string& attention_id = "standard",
+                                  std::int64_t members = 1,
+                                  const std::string& attention_options_yaml = "{}");
 std::shared_ptr<Dataset> make_dataset(const std::string& id, const std::string& options_yaml = "{}",
                                       std::uint64_t seed = 0);
 std::shared_ptr<Task> make_task(const std::string& id, const DatasetInfo& data,

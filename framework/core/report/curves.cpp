@@ -97,11 +97,6 @@ void append(const Buckets& buckets, Curve& curve) {
   }
 }
 
-std::string layer_name(std::int64_t layer, std::int64_t call) {
-  if (layer < 0) return "";
-  return std::to_string(layer) + (call > 0 ? " call " + std::to_string(call) : "");
-}
-
 /// Runs that differ in their seeds alone, and what they wrote.
 struct Group {
   const RunRecord* first = nullptr;
@@ -143,6 +138,11 @@ std::size_t points_within(const CurveBudget& budget, const std::vector<Group>& g
 }
 
 }  // namespace
+
+std::string layer_name(std::int64_t layer, std::int64_t call) {
+  if (layer < 0) return "";
+  return std::to_string(layer) + (call > 0 ? " call " + std::to_string(call) : "");
+}
 
 std::vector<Curve> curves_of(const std::vector<RunRecord>& runs, const CurveBudget& budget) {
   const std::vector<Group> groups = read_groups(runs);

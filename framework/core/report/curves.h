@@ -26,6 +26,9 @@ struct Curve {
   std::vector<std::int64_t> seeds;  ///< how many have a finite value there
 };
 
+/// What a layer's second call is called: "0 call 1"; "0" for the first; empty below 0.
+std::string layer_name(std::int64_t layer, std::int64_t call);
+
 /// How many points curves have at most.
 struct CurveBudget {
   std::size_t most_points = 300;    ///< of one curve

@@ -1,5 +1,6 @@
 // The page: sections that stand without scripts, the data of its charts, and the page's own style
 // and script beside the plotting library, all in one file.
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -49,9 +50,11 @@ class ChartData {
                 {"experiments", report_.comparison.experiments},
                 {"attentions", report_.comparison.attentions},
                 {"curves", json::array()},
+                {"biases", json::array()},
                 {"costs", json::array()},
                 {"points", points()}};
     for (const Curve& curve : report_.curves) out["curves"].push_back(curve_json(curve));
+    for (const BiasFigure& bias : report_.biases) out["biases"].push_back(bias_json(bias));
     for (const std::string& cost : costs_) {
       out["costs"].push_back(
           {{"name", cost}, {"heading", metric_heading(cost)}, {"scale", metric_scale(cost)}});
@@ -83,8 +86,25 @@ class ChartData {
     std::int64_t most = 0;
     for (const std::int64_t seeds : curve.seeds) most = std::max(most, seeds);
     out["n"] = most;
-    if (most > 1 && curve.layer.empty()) out["sd"] = rounded(curve.deviation, "%.3g");
+    if (most > 1) out["sd"] = rounded(curve.deviation, "%.3g");
     return out;
+  }
+
+  json bias_json(const BiasFigure& bias) const {
+    json heads = json::array();
+    for (const std::vector<double>& head : bias.heads) {
+      json& row = heads.emplace_back(json::array());
+      for (const double value : head) {
+        row.push_back(std::isfinite(value) ? json(rounded(value)) : json());
+      }
+    }
+    return {{"e", experiments_.at(bias.experiment)},
+            {"a", attentions_.at(bias.attention)},
+            {"seed", bias.seed},
+            {"step", bias.step},
+            {"layer", bias.layer},
+            {"first", bias.first},
+            {"heads", std::move(heads)}};
   }
 
   void add_metric(const std::string& name) {
@@ -207,6 +227,24 @@ bool has_curves(const Report& report, bool traces) {
   return false;
 }
 
+std::string traces_html(const Report& report) {
+  std::string out;
+  if (has_curves(report, true)) {
+    out = chart("traces",
+                "One chart an attention; mean over seeds, the band is ± one sample standard "
+                "deviation, on one scale.");
+  }
+  if (!report.biases.empty()) {
+    out += "<h3>Bias on the logits, by relative position</h3>\n" +
+           chart("bias",
+                 "One chart a layer, one line a head, as the last trace of the run has it: the "
+                 "mean of what the attention adds to the scaled logit of a key so many places "
+                 "after the query. Seeds stand apart, because their heads need not match.");
+  }
+  if (!out.empty()) return out;
+  return "<p>No run has a trace. <code>trace.every=100</code> records one.</p>\n";
+}
+
 std::string charts_sections(const Report& report) {
   const std::string none = "<p>No run has recorded any.</p>\n";
   return section("curves", "Learning curves",
@@ -215,12 +253,7 @@ std::string charts_sections(const Report& report) {
                              "Mean over seeds; the band is ± one sample standard "
                              "deviation. Select a name in the legend to hide its curve.")
                      : none) +
-         section("traces", "Inside the layers",
-                 has_curves(report, true)
-                     ? chart("traces",
-                             "One chart an attention, one line a layer; mean over "
-                             "seeds, on one scale.")
-                     : "<p>No run has a trace. <code>trace.every=100</code> records one.</p>\n") +
+         section("traces", "Inside the layers", traces_html(report)) +
          section("cost", "Against cost",
                  chart("cost",
                        "Mean over seeds, with one sample standard deviation. Costs are "

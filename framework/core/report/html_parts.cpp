@@ -184,7 +184,7 @@ std::string settings_html(const Report& report) {
            differences_table("What differs beside the attention", comparison.differences);
   }
   if (!comparison.matched.empty()) {
-    out += differences_table("What the suite's match: adjusted, as part of the attention",
+    out += differences_table("What the suite's match: or set: gave, as part of the attention",
                              comparison.matched);
   }
   return out + options_table(report) + experiments_table(report) + configurations(report);

@@ -71,9 +71,9 @@
   const dashOf = (at) => dashes[at % dashes.length];
   const variable = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   // Layers have an order, and so have their colours: from blue, the first, over purple to orange, the last.
-  function layerColour(at, count) {
+  function layerColour(at, count, alpha = 1) {
     const part = count < 2 ? 0 : at / (count - 1);
-    return `hsl(${Math.round(220 + 165 * part) % 360} ${isDark() ? '80% 70%' : '72% 42%'})`;
+    return `hsl(${Math.round(220 + 165 * part) % 360} ${isDark() ? '80% 70%' : '72% 42%'} / ${alpha})`;
   }
   function faded(colour, alpha) {
     const value = parseInt(colour.slice(1), 16);
@@ -227,12 +227,13 @@
     return metric.startsWith(split) ? heading(metric) : split + ' ' + heading(metric);
   }
 
-  function bandOf(curve, x, scale, colour) {
-    const common = {group: curve.a, borderWidth: 0, pointRadius: 0, label: '', fill: false, pointHitRadius: 0};
+  const bandAlpha = () => (isDark() ? .2 : .13);
+  function bandOf(curve, group, scale, log, background) {
+    const common = {group, borderWidth: 0, pointRadius: 0, label: '', fill: false, pointHitRadius: 0};
     // A logarithmic axis has no place for a lower edge at or below zero.
-    const floor = state.log ? .5 * curve.y.reduce((a, b) => Math.min(a, b), Infinity) : -Infinity;
-    const edge = (sign) => x.map((step, at) => ({x: step, y: scale * Math.max(floor, curve.y[at] + sign * curve.sd[at])}));
-    return [{...common, data: edge(-1)}, {...common, data: edge(1), fill: '-1', backgroundColor: faded(colour, isDark() ? .2 : .13)}];
+    const floor = log ? .5 * curve.y.reduce((a, b) => Math.min(a, b), Infinity) : -Infinity;
+    const edge = (sign) => data.steps[curve.x].map((step, at) => ({x: step, y: scale * Math.max(floor, curve.y[at] + sign * curve.sd[at])}));
+    return [{...common, data: edge(-1)}, {...common, data: edge(1), fill: '-1', backgroundColor: background}];
   }
   function curveSets(list) {
     const sets = [];
@@ -250,7 +251,7 @@
     // Bands after the curves in the list are drawn below them.
     for (const curve of list) {
       if (curve.sd && data.steps[curve.x].length > 1) {
-        sets.push(...bandOf(curve, data.steps[curve.x], unit(curve.metric), colourOf(curve.a)));
+        sets.push(...bandOf(curve, curve.a, unit(curve.metric), state.log, faded(colourOf(curve.a), bandAlpha())));
       }
     }
     return sets;
@@ -284,18 +285,35 @@
 
   // ---- traces
 
-  function traceSets(list) {
-    const layers = [...new Set(list.map((trace) => trace.layer))];
-    return list.map((trace) => {
-      const at = layers.indexOf(trace.layer), colour = layerColour(at, layers.length);
-      const x = data.steps[trace.x];
+  // "key_norm_mean/other" is one line of the quantity "key_norm_mean/": kinds of tokens side by side.
+  const quantityOf = (metric) => metric.slice(0, metric.indexOf('/') + 1) || metric;
+  const quantityName = (quantity) => quantity.replace(/\/$/, ' by kind').replaceAll('_', ' ');
+  const kindOf = (trace) => trace.metric.slice(quantityOf(trace.metric).length).replaceAll('_', ' ');
+
+  function traceSets(list, name, nameOf) {
+    const names = [...new Set(list.map(nameOf))];
+    const sets = list.map((trace) => {
+      const at = names.indexOf(nameOf(trace)), colour = layerColour(at, names.length);
+      const x = data.steps[trace.x], label = name + nameOf(trace);
       return {
-        group: trace.layer, label: 'layer ' + trace.layer, borderColor: colour, backgroundColor: colour,
-        borderWidth: 1.8, borderDash: dashOf(at), pointStyle: 'line', pointRadius: x.length > 1 ? 0 : 3,
-        pointHitRadius: 6, fill: false, data: x.map((step, i) => ({x: step, y: trace.y[i]})),
-        told: (point) => `layer ${trace.layer}: ${numberText(point.y)}`,
+        group: label, label, borderColor: colour, backgroundColor: colour,
+        borderWidth: 1.8, borderDash: dashOf(at), pointStyle: 'line', pointRadius: x.length > 1 ? 0 : 3, pointHitRadius: 6,
+        fill: false, data: x.map((step, i) => ({x: step, y: trace.y[i], sd: trace.sd ? trace.sd[i] : null})),
+        told: (point) => `${label}: ${numberText(point.y)}` + (point.sd === null ? '' : ` ± ${numberText(point.sd)}`),
       };
     });
+    list.forEach((trace, i) => {
+      if (!trace.sd || trace.y.length < 2) return;
+      sets.push(...bandOf(trace, sets[i].group, 1, false, layerColour(names.indexOf(nameOf(trace)), names.length, bandAlpha())));
+    });
+    return sets;
+  }
+  // From the lowest to the highest of what a chart shows, so that charts side by side have one scale.
+  function reachOf(values) {
+    return values.length === 0 ? {} : {
+      suggestedMin: values.reduce((a, b) => Math.min(a, b), Infinity),
+      suggestedMax: values.reduce((a, b) => Math.max(a, b), -Infinity),
+    };
   }
   function drawTraces() {
     const box = byId('traces-charts'), controls = byId('traces-controls');
@@ -305,17 +323,60 @@
     box.classList.add('many');
     const experiment = experimentChoice(controls, experimentsOf(traces));
     const here = traces.filter((trace) => trace.e === experiment);
-    const metrics = [...new Set(here.map((trace) => trace.metric))];
-    if (!metrics.includes(state.trace)) state.trace = metrics.includes('logit_max') ? 'logit_max' : metrics[0];
-    choice(controls, 'Quantity', metrics.map((name) => [name, name.replaceAll('_', ' ')]), state.trace, (value) => { state.trace = value; drawTraces(); });
-    const shown = here.filter((trace) => trace.metric === state.trace);
-    const values = shown.flatMap((trace) => trace.y);
-    const low = values.reduce((a, b) => Math.min(a, b), Infinity), high = values.reduce((a, b) => Math.max(a, b), -Infinity);
+    const quantities = [...new Set(here.map((trace) => quantityOf(trace.metric)))];
+    if (!quantities.includes(state.trace)) state.trace = quantities.includes('logit_max') ? 'logit_max' : quantities[0];
+    choice(controls, 'Quantity', quantities.map((name) => [name, quantityName(name)]), state.trace, (value) => { state.trace = value; drawTraces(); });
+    let shown = here.filter((trace) => quantityOf(trace.metric) === state.trace);
+    const byKind = state.trace.endsWith('/'), layers = [...new Set(shown.map((trace) => trace.layer))];
+    if (byKind) {
+      if (!layers.includes(state.layer)) state.layer = layers[0];
+      choice(controls, 'Layer', layers.map((layer) => [layer, layer]), state.layer, (value) => { state.layer = value; drawTraces(); });
+      shown = shown.filter((trace) => trace.layer === state.layer);
+    }
+    const reach = reachOf(shown.flatMap((trace) => trace.y.flatMap((y, i) => (trace.sd ? [y - trace.sd[i], y + trace.sd[i]] : [y]))));
+    const what = quantityName(state.trace) + (byKind && layers.length > 1 ? `, layer ${state.layer}` : '');
     for (const at of [...new Set(shown.map((trace) => trace.a))].sort((a, b) => a - b)) {
       const own = shown.filter((trace) => trace.a === at), name = data.attentions[at];
-      const canvas = canvasIn(box, name, `${state.trace} of each layer over steps, ${name} on ${data.experiments[experiment]}`);
-      const y = {...axis(state.trace.replaceAll('_', ' '), 'linear'), suggestedMin: low, suggestedMax: high};
-      draw(canvas, 'line', traceSets(own), {x: axis('step', 'linear'), y}, stepTitle);
+      const canvas = canvasIn(box, name, `${what}${byKind ? '' : ' of each layer'} over steps, ${name} on ${data.experiments[experiment]}`);
+      const sets = byKind ? traceSets(own, '', kindOf) : traceSets(own, 'layer ', (trace) => trace.layer);
+      draw(canvas, 'line', sets, {x: axis('step', 'linear'), y: {...axis(what, 'linear'), ...reach}}, stepTitle);
+    }
+  }
+
+  // ---- the bias on the logits, by relative position
+
+  function biasSets(bias) {
+    return bias.heads.map((head, at) => {
+      const colour = layerColour(at, bias.heads.length), label = `head ${at}`;
+      return {
+        group: label, label, borderColor: colour, backgroundColor: colour, borderWidth: 1.8, borderDash: dashOf(at),
+        pointStyle: 'line', pointRadius: head.length > 1 ? 0 : 3, pointHitRadius: 6, fill: false,
+        data: head.map((y, column) => ({x: bias.first + column, y})),
+        told: (point) => `${label}: ${numberText(point.y)}`,
+      };
+    });
+  }
+  function drawBias() {
+    const box = byId('bias-charts'), controls = byId('bias-controls');
+    if (!box) return;
+    clear(box);
+    controls.replaceChildren();
+    box.classList.add('many');
+    const experiment = experimentChoice(controls, experimentsOf(data.biases));
+    const here = data.biases.filter((bias) => bias.e === experiment);
+    const attentions = [...new Set(here.map((bias) => bias.a))].sort((a, b) => a - b);
+    if (!attentions.includes(state.biasOf)) state.biasOf = attentions[0];
+    choice(controls, 'Attention', attentions.map((at) => [String(at), data.attentions[at]]), state.biasOf, (value) => { state.biasOf = Number(value); drawBias(); });
+    const own = here.filter((bias) => bias.a === state.biasOf), seeds = [...new Set(own.map((bias) => bias.seed))];
+    if (!seeds.includes(state.seed)) state.seed = seeds[0];
+    choice(controls, 'Seed', seeds.map((seed) => [String(seed), String(seed)]), state.seed, (value) => { state.seed = Number(value); drawBias(); });
+    const shown = own.filter((bias) => bias.seed === state.seed), name = data.attentions[state.biasOf];
+    const reach = reachOf(shown.flatMap((bias) => bias.heads.flat()).filter((value) => value !== null));
+    for (const bias of shown) {
+      const where = `layer ${bias.layer}, step ${numberText(bias.step)}`;
+      const canvas = canvasIn(box, where, `mean bias of each head by relative position, ${where}, ${name} with seed ${bias.seed} on ${data.experiments[experiment]}`);
+      const title = (items) => (items.length ? 'key − query: ' + numberText(items[0].raw.x) : '');
+      draw(canvas, 'line', biasSets(bias), {x: axis('place of the key − place of the query', 'linear'), y: {...axis('bias', 'linear'), ...reach}}, title);
     }
   }
 
@@ -352,6 +413,7 @@
     Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
     drawCurves();
     drawTraces();
+    drawBias();
     drawCost();
   }
 

@@ -73,6 +73,21 @@ json curve_json(const Curve& curve) {
   return out;
 }
 
+json bias_json(const BiasFigure& bias) {
+  json heads = json::array();
+  for (const std::vector<double>& head : bias.heads) {
+    json& row = heads.emplace_back(json::array());
+    for (const double value : head) row.push_back(std::isfinite(value) ? json(value) : json());
+  }
+  return {{"experiment", bias.experiment},
+          {"attention", bias.attention},
+          {"seed", bias.seed},
+          {"step", bias.step},
+          {"layer", bias.layer},
+          {"first", bias.first},
+          {"heads", std::move(heads)}};
+}
+
 json environment_json(const Report& report) {
   json out = json::object();
   for (const Fact& fact : report.environment) {
@@ -157,6 +172,7 @@ std::string report_json(const Report& report) {
               {"comparison", json::parse(comparison_json(report.comparison))},
               {"runs", json::array()},
               {"curves", json::array()},
+              {"biases", json::array()},
               {"environment", environment_json(report)},
               {"plugins", json::array()},
               {"citations", json::array()},
@@ -165,6 +181,7 @@ std::string report_json(const Report& report) {
   for (const RunRecord& run : report.collection.runs) out["runs"].push_back(run_json(run));
   for (const UnfinishedRun& one : report.unfinished) out["runs"][one.run]["log"] = one.log;
   for (const Curve& curve : report.curves) out["curves"].push_back(curve_json(curve));
+  for (const BiasFigure& bias : report.biases) out["biases"].push_back(bias_json(bias));
   for (const PluginUse& plugin : report.plugins) {
     out["plugins"].push_back(
         {{"kind", plugin.kind}, {"id", plugin.id}, {"hash", plugin.hash}, {"runs", plugin.runs}});

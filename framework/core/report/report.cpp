@@ -186,6 +186,7 @@ Report build_report(RunCollection collection, Comparison comparison, const Catal
   report.comparison = std::move(comparison);
   report.title = title_of(report.comparison);
   report.curves = curves_of(report.collection.runs);
+  report.biases = biases_of(report.collection.runs);
   Surroundings surroundings;
   for (std::size_t i = 0; i < report.collection.runs.size(); ++i) {
     const RunRecord& run = report.collection.runs[i];

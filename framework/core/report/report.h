@@ -13,6 +13,7 @@
 
 #include "framework/core/comparison.h"
 #include "framework/core/discovery.h"
+#include "framework/core/report/bias.h"
 #include "framework/core/report/citations.h"
 #include "framework/core/report/curves.h"
 #include "framework/core/run_records.h"
@@ -50,6 +51,7 @@ struct Report {
   RunCollection collection;
   Comparison comparison;
   std::vector<Curve> curves;
+  std::vector<BiasFigure> biases;  ///< what attentions added to their logits, where it was traced
   std::vector<UnfinishedRun> unfinished;
   std::vector<Fact> environment;
   std::vector<PluginUse> plugins;

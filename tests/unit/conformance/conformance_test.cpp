@@ -60,6 +60,7 @@ TEST(ConformanceKit, DoesNotApplyTraitsThatAreNotDeclared) {
                                           "linear_cost",
                                           "padding",
                                           "pair_mask",
+                                          "queries",
                                           "ragged",
                                           "relative_positions",
                                           "second_gradients",
@@ -89,6 +90,42 @@ TEST(ConformanceKit, NamesTheChecksThatThereAre) {
   } catch (const ConfigError& error) {
     EXPECT_STREQ(error.what(), "there is no check 'casuality'; did you mean 'causality'?");
   }
+}
+
+TEST(ConformanceKit, FindsQueriesThatDependOnEachOther) {
+  const auto attend = [](Wrong& self, const In& in, Context& context) {
+    const Tensor out = self.sound(in, context);
+    return out + out.mean(2, true);
+  };
+  EXPECT_THAT(failure("queries", attend), HasSubstr("query 0 asked alone, against it among 4"));
+}
+
+/// With one number that all heads share.
+class OneScale final : public DotProductAttention {
+ public:
+  OneScale(const AttentionShape& shape, bool of_each_member)
+      : DotProductAttention(shape),
+        scale_(register_parameter("scale", at::ones({of_each_member ? shape.members : 1}))) {}
+
+ protected:
+  Tensor map_queries(const Tensor& q, AttentionContext&) const override { return q * scale_[0]; }
+
+ private:
+  Tensor scale_;
+};
+
+TEST(ConformanceKit, FindsWhatMembersShare) {
+  const auto build = [](bool of_each_member) {
+    return Subject{.build =
+                       [=](const AttentionShape& shape) {
+                         return std::make_shared<OneScale>(shape, of_each_member);
+                       },
+                   .declared = AttentionTraits::all_quadratic()};
+  };
+  EXPECT_EQ(failure("members", build(false)),
+            "with heads of 2 members, layer 0: parameter scale is [1] float64, expected as many "
+            "times the rows of [1] float64, which one model has (AttentionShape::members)");
+  EXPECT_THAT(failure("members", build(true)), HasSubstr("member 1 of 2, against it alone"));
 }
 
 TEST(ConformanceKit, FindsOutputsAsWideAsQueries) {

@@ -161,10 +161,17 @@ TEST_F(ExperimentTest, NamesWhatATraceCannotRecord) {
             "f.yaml:6:9: trace: unknown key 'evry' of trace; did you mean 'every'?\n"
             "f.yaml:6:25: trace.every: -1 is out of range; expected int >= 0\n"
             "f.yaml:6:47: trace.record: 'logit_maxx' is none of logit_max, query_norm, key_norm, "
-            "entropy; did you mean 'logit_max'?");
+            "key_norm_by_kind, entropy, bias; did you mean 'logit_max'?");
   EXPECT_EQ(refusal(kImages + "trace: {record: []}\n"),
             "f.yaml:6:17: trace.record: names nothing to record; name some of logit_max, "
-            "query_norm, key_norm, entropy, or set trace.every to 0");
+            "query_norm, key_norm, key_norm_by_kind, entropy, bias, or set trace.every to 0");
+}
+
+TEST_F(ExperimentTest, RefusesToRecordKindsOfTokensThatTheDatasetDoesNotKnow) {
+  EXPECT_EQ(refusal(kImages + "trace: {record: [entropy, key_norm_by_kind]}\n"),
+            "f.yaml:6:17: trace.record: 'key_norm_by_kind' takes the field 'kind', which dataset "
+            "'pictures' does not give (it gives image, class); leave it out");
+  EXPECT_EQ(resolve(kImages + "trace: {every: 0, record: [key_norm_by_kind]}\n").trace.every, 0);
 }
 
 // ---- one part

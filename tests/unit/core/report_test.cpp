@@ -144,6 +144,36 @@ TEST_F(ReportTest, ShowsEveryRunWithoutAValueAndItsLogsEnd) {
   EXPECT_THAT(finding_of(made).back(), "1 of 2 runs gave no value: 1 diverged.");
 }
 
+// ---- traces
+
+TEST_F(ReportTest, ShowsTheLastBiasAndTheSpreadOfTracesOverSeeds) {
+  for (int seed = 0; seed < 2; ++seed) {
+    const RunFolder folder = write_run("small", "standard", seed, done(0.5));
+    const std::string norm = std::to_string(1 + 2 * seed);
+    write_file(folder.file("metrics.jsonl"),
+               R"({"split":"trace","step":1,"layer":0,"key_norm_mean/other":)" + norm +
+                   R"(,"bias":{"first":-1,"heads":[[0.5,0.25,null]]}})" + "\n");
+  }
+  const Report made = report();
+  ASSERT_EQ(made.biases.size(), 2U);
+  const std::string page = report_html(made, "n");
+  const std::size_t begin = page.find("id=\"data\">") + 10;
+  const json data = json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+  EXPECT_EQ(data.at("biases").at(1),
+            json::parse(R"({"e": 0, "a": 0, "seed": 1, "step": 1, "layer": "0", "first": -1,
+                            "heads": [[0.5, 0.25, null]]})"));
+  EXPECT_EQ(data.at("curves").at(0).at("sd"), json::parse("[1.41]"));
+  EXPECT_THAT(page, HasSubstr("id=\"bias-charts\""));
+  const json all = json::parse(report_json(made));
+  EXPECT_EQ(all.at("biases").at(0).at("heads"), json::parse("[[0.5, 0.25, null]]"));
+  EXPECT_EQ(all.at("biases").at(0).at("attention"), "standard");
+}
+
+TEST_F(ReportTest, HasNoPlaceForABiasWhereNoneWasRecorded) {
+  write_run("small", "standard", 0, done(0.5));
+  EXPECT_THAT(report_html(report(), "n"), Not(HasSubstr("id=\"bias-charts\"")));
+}
+
 // ---- what users write
 
 TEST_F(ReportTest, ShowsUsersNamesAsTheyAre) {

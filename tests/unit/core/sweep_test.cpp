@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "framework/core/grid.h"
 #include "tests/unit/core/made_parts.h"
 
 namespace attnlab {

@@ -2,10 +2,13 @@
 #include "framework/nn/dropout.h"
 
 #include <ATen/Context.h>
+#include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "tests/support/data_files.h"
 
@@ -102,11 +105,44 @@ TEST(Dropout, LeavesStridedInputsAndTheirShapeAlone) {
   EXPECT_TRUE((y == 0).logical_or((y - 2 * x).abs() < 1e-6).all().item<bool>());
 }
 
+// What kernels that fold dropout in rely on: pieces of any place and length, over chunks of 16384.
+TEST(Dropout, DropsAPieceAsItDropsTheWhole) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    const Tensor x = at::randn({50'000}, dtype);
+    at::manual_seed(8);
+    const Tensor whole = dropout(x, 0.3);
+    at::manual_seed(8);
+    const DropoutMask mask = draw_dropout(0.3);
+    AT_DISPATCH_FLOATING_TYPES(dtype, "pieces", [&] {
+      for (const auto& [first, count] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+               {0, 50'000}, {0, 1}, {16'383, 2}, {16'384, 16'384}, {12'345, 37'000}, {7, 0}}) {
+        Tensor piece = at::full({count + 1}, 9, dtype), factors = piece.clone();
+        drop_piece(x.data_ptr<scalar_t>() + first, piece.data_ptr<scalar_t>(), first, count, mask);
+        dropout_factors(factors.data_ptr<scalar_t>(), first, count, mask);
+        const Tensor expected = whole.narrow(0, first, count);
+        EXPECT_TRUE(piece.narrow(0, 0, count).equal(expected)) << first << ", " << count;
+        EXPECT_TRUE((x.narrow(0, first, count) * factors.narrow(0, 0, count)).equal(expected));
+        EXPECT_EQ(piece[count].item<double>(), 9) << "beyond the piece";
+        EXPECT_EQ(factors[count].item<double>(), 9) << "beyond the piece";
+      }
+    });
+  }
+}
+
+TEST(Dropout, DrawsNothingForProbabilityZero) {
+  at::manual_seed(9);
+  const Tensor expected = at::rand({3});
+  at::manual_seed(9);
+  EXPECT_EQ(draw_dropout(0).p, 0);
+  EXPECT_TRUE(at::rand({3}).equal(expected));
+}
+
 TEST(Dropout, DoesNothingWithProbabilityZeroAndRefusesWhatIsNone) {
   const Tensor x = at::randn({5});
   EXPECT_TRUE(dropout(x, 0).is_same(x));
   for (const double p : {-0.1, 1.0, std::nan("")}) {
     EXPECT_THAT(message_of<ShapeError>([&] { dropout(x, p); }), HasSubstr("[0, 1)"));
+    EXPECT_THAT(message_of<ShapeError>([&] { draw_dropout(p); }), HasSubstr("[0, 1)"));
   }
 }
 

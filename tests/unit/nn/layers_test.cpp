@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "framework/nn/dot_product_attention.h"
 #include "tests/support/naive_attention.h"
 
 namespace attnlab {
@@ -14,36 +13,6 @@ namespace {
 using testing::largest_difference;
 
 constexpr double kTolerance = 1e-10;
-
-class Plain final : public DotProductAttention {
- public:
-  using DotProductAttention::DotProductAttention;
-};
-
-/// Keeps the last input that it was given.
-class Spying final : public Attention {
- public:
-  explicit Spying(const AttentionShape& shape)
-      : Attention(shape, AttentionTraits::all_quadratic()) {}
-  AttentionInput seen;
-  AttentionContext* context = nullptr;
-
- protected:
-  Tensor attend(const AttentionInput& in, AttentionContext& with) override {
-    seen = in;
-    context = &with;
-    return at::zeros({in.batch(), in.heads(), in.query_count(), in.values.size(3)},
-                     in.values.options());
-  }
-};
-
-template <class T>
-AttentionBuilder building() {
-  return [](const AttentionShape& shape) { return std::make_shared<T>(shape); };
-}
-
-/// [B, L, H * D] to [B, H, L, D] by its definition.
-Tensor by_head(const Tensor& x, std::int64_t heads) { return at::stack(x.chunk(heads, 2), 1); }
 
 TEST(TruncatedNormal, HasMeanZeroAndTheGivenDeviation) {
   at::manual_seed(1);
@@ -93,101 +62,6 @@ TEST(LayerNorm, NormalisesTheLastDimension) {
   EXPECT_LT(largest_difference(y, centred / (variance + 1e-6).sqrt()), 1e-5);
 }
 
-TEST(MultiHeadAttention, SelfAttentionEqualsItsDefinition) {
-  at::manual_seed(4);
-  MultiHeadOptions options;
-  options.dim = 12, options.heads = 3;
-  MultiHeadAttention layer(options, building<Plain>());
-  layer.to(at::kDouble);
-  const at::NoGradGuard no_gradients;
-  for (const auto& parameter : layer.parameters()) parameter.normal_();
-  const auto weights = layer.named_parameters();
-  const Tensor x = at::randn({2, 5, 12}, at::kDouble);
-  const auto projected = [&](std::int64_t i) {
-    const Tensor w = weights["qkv.weight"].narrow(0, 12 * i, 12);
-    return by_head(at::matmul(x, w.t()) + weights["qkv.bias"].narrow(0, 12 * i, 12), 3);
-  };
-  AttentionInput in;
-  in.queries = projected(0), in.keys = projected(1), in.values = projected(2);
-  const Tensor heads = testing::naive_attention(in, {.scale = 0.5});
-  const Tensor merged = at::cat(heads.unbind(1), 2);
-  const Tensor expected = at::matmul(merged, weights["output.weight"].t()) + weights["output.bias"];
-  AttentionContext context;
-  EXPECT_LT(largest_difference(layer.forward(x, context), expected), kTolerance);
-  // The same weights serve where the three sources are three tensors.
-  EXPECT_LT(largest_difference(layer.forward(x.clone(), x.clone(), x.clone(), context), expected),
-            kTolerance);
-}
-
-TEST(MultiHeadAttention, TakesQueriesKeysAndValuesFromThreeSequences) {
-  at::manual_seed(5);
-  MultiHeadOptions options;
-  options.dim = 8, options.heads = 2, options.key_source = 6, options.value_source = 10;
-  options.head_dim = 3, options.value_dim = 5, options.qkv_bias = false;
-  MultiHeadAttention layer(options, building<Spying>());
-  const Tensor q = at::randn({2, 4, 8}), k = at::randn({2, 7, 6}), v = at::randn({2, 7, 10});
-  AttentionContext context;
-  const Tensor y = layer.forward(q, k, v, context);
-  EXPECT_EQ(y.sizes(), at::IntArrayRef({2, 4, 8}));
-  const auto weights = layer.named_parameters();
-  EXPECT_FALSE(weights.contains("query.bias"));
-  const AttentionInput& seen = static_cast<Spying&>(layer.attention()).seen;
-  EXPECT_TRUE(seen.values_from_elsewhere);
-  const auto projected = [&](const Tensor& x, const char* name) {
-    return by_head(at::matmul(x, weights[name].t()), 2);
-  };
-  EXPECT_LT(largest_difference(seen.queries, projected(q, "query.weight")), 1e-6);
-  EXPECT_LT(largest_difference(seen.keys, projected(k, "key.weight")), 1e-6);
-  EXPECT_LT(largest_difference(seen.values, projected(v, "value.weight")), 1e-6);
-}
-
-TEST(MultiHeadAttention, PacksProjectionsOfDifferentWidths) {
-  at::manual_seed(6);
-  MultiHeadOptions options;
-  options.dim = 8, options.heads = 2, options.head_dim = 3, options.value_dim = 5;
-  MultiHeadAttention layer(options, building<Spying>());
-  const auto weights = layer.named_parameters();
-  ASSERT_EQ(weights["qkv.weight"].sizes(), at::IntArrayRef({2 * (3 + 3 + 5), 8}));
-  const Tensor x = at::randn({1, 4, 8});
-  AttentionContext context;
-  layer.forward(x, context);
-  const AttentionInput& seen = static_cast<Spying&>(layer.attention()).seen;
-  EXPECT_FALSE(seen.values_from_elsewhere);
-  const Tensor values = at::matmul(x, weights["qkv.weight"].narrow(0, 12, 10).t());
-  EXPECT_LT(largest_difference(seen.values, by_head(values, 2)), 1e-6);
-}
-
-TEST(MultiHeadAttention, PassesOnWhatGoesWithTheInput) {
-  MultiHeadOptions options;
-  options.dim = 4, options.heads = 2, options.attention_dropout = 0.3;
-  options.layer = 2, options.layers = 6;
-  MultiHeadAttention layer(options, building<Spying>());
-  AttentionExtras extras;
-  extras.visible.causal = true;
-  extras.bias = at::zeros({3, 3});
-  extras.relative.keys = at::zeros({2, 5, 2});
-  extras.query_positions = at::zeros({1, 3, 2});
-  extras.key_positions = at::ones({1, 3, 2});
-  AttentionContext context;
-  layer.forward(at::randn({1, 3, 4}), context, extras);
-  const auto& spy = static_cast<Spying&>(layer.attention());
-  EXPECT_EQ(spy.context, &context);
-  EXPECT_TRUE(spy.seen.visible.causal);
-  EXPECT_TRUE(spy.seen.bias.is_same(extras.bias));
-  EXPECT_TRUE(spy.seen.relative.keys.is_same(extras.relative.keys));
-  EXPECT_TRUE(spy.seen.query_positions.is_same(extras.query_positions));
-  EXPECT_TRUE(spy.seen.key_positions.is_same(extras.key_positions));
-  EXPECT_EQ(spy.shape().layer, 2);
-  EXPECT_EQ(spy.shape().layers, 6);
-  EXPECT_EQ(spy.shape().dropout, 0.3);
-}
-
-TEST(MultiHeadAttention, RefusesHeadsThatDoNotDivideTheChannels) {
-  MultiHeadOptions options;
-  options.dim = 10, options.heads = 3;
-  EXPECT_THROW(MultiHeadAttention(options, building<Plain>()), ShapeError);
-}
-
 TEST(Mlp, EqualsItsDefinition) {
   at::manual_seed(7);
   Mlp mlp(4, 9);
@@ -209,6 +83,75 @@ TEST(Mlp, DropoutActsInTrainingAlone) {
   EXPECT_FALSE(mlp.forward(x).equal(mlp.forward(x)));
   mlp.eval();
   EXPECT_TRUE(mlp.forward(x).equal(mlp.forward(x)));
+}
+
+/// A module of three members, and each member's part of its parameters as a module of its own.
+template <class Module>
+void expect_members_apart(Module& together, const std::vector<std::shared_ptr<Module>>& singles,
+                          std::int64_t width) {
+  const at::NoGradGuard no_gradients;
+  const auto members = static_cast<std::int64_t>(singles.size());
+  for (const auto& item : together.named_parameters()) {
+    const auto rows = item.value().normal_().chunk(members);
+    for (std::size_t m = 0; m < singles.size(); ++m) {
+      singles[m]->named_parameters()[item.key()].copy_(rows[m]);
+    }
+  }
+  const Tensor x = at::randn({members * 2, 5, width}, at::kDouble);
+  std::vector<Tensor> expected;
+  for (std::size_t m = 0; m < singles.size(); ++m) {
+    expected.push_back(singles[m]->forward(x.chunk(members)[m]));
+  }
+  EXPECT_LT(largest_difference(together.forward(x), at::cat(expected)), kTolerance);
+}
+
+template <class Module, class... Arguments>
+std::vector<std::shared_ptr<Module>> three(Arguments... arguments) {
+  std::vector<std::shared_ptr<Module>> modules;
+  for (int m = 0; m < 3; ++m) {
+    modules.push_back(std::make_shared<Module>(arguments...));
+    modules.back()->to(at::kDouble);
+  }
+  return modules;
+}
+
+TEST(Ensemble, OfLayersIsItsMembersAlone) {
+  at::manual_seed(12);
+  Linear linear(4, 7, true, 3);
+  linear.to(at::kDouble);
+  ASSERT_EQ(linear.weight.sizes(), at::IntArrayRef({21, 4}));
+  expect_members_apart(linear, three<Linear>(4, 7), 4);
+  LayerNorm norm(4, 1e-5, 3);
+  norm.to(at::kDouble);
+  expect_members_apart(norm, three<LayerNorm>(4, 1e-5), 4);
+  Mlp mlp(4, 9, 0, 3);
+  mlp.to(at::kDouble);
+  expect_members_apart(mlp, three<Mlp>(4, 9), 4);
+}
+
+TEST(LayerNorm, TakesMembersSideBySideInTheHeadsToo) {
+  at::manual_seed(13);
+  LayerNorm norm(4, 1e-5, 3);
+  const at::NoGradGuard no_gradients;
+  norm.weight.normal_();
+  norm.bias.normal_();
+  const Tensor x = at::randn({2, 6, 5, 4});  // two heads a member
+  const Tensor y = norm.forward_heads(x);
+  for (std::int64_t h = 0; h < 6; ++h) {
+    const Tensor expected = at::layer_norm(x.select(1, h), {4}, norm.weight.narrow(0, h / 2 * 4, 4),
+                                           norm.bias.narrow(0, h / 2 * 4, 4), 1e-5);
+    EXPECT_LT(largest_difference(y.select(1, h), expected), 1e-6) << h;
+  }
+  EXPECT_THROW(norm.forward(at::zeros({4, 5, 4})), ShapeError);
+}
+
+TEST(Linear, StartsEveryMemberUniformWithinItsOwnFanIn) {
+  Linear linear(16, 30, true, 4);
+  start_uniform(linear);
+  for (const Tensor& member : linear.weight.chunk(4)) {
+    EXPECT_LE(member.abs().max().item<double>(), 0.25);
+    EXPECT_GT(member.abs().max().item<double>(), 0.24);
+  }
 }
 
 TEST(DropPath, DropsWholeExamplesAndRescalesTheOthers) {

@@ -1,0 +1,95 @@
+// Checks of what lets a model ask with one token alone, and many models be trained as one.
+#include <c10/core/GradMode.h>
+
+#include "framework/conformance/checks.h"
+
+namespace attnlab::conformance {
+namespace {
+
+constexpr std::int64_t kMembers = 2;
+
+/// The stack whose heads are those of all members side by side, with their parameters.
+/// @throws Failure where a parameter is not each member's own.
+Stack side_by_side(const Fixture& fixture, const std::vector<Stack>& singles) {
+  AttentionShape shape = Fixture::shape();
+  shape.heads *= kMembers;
+  shape.members = kMembers;
+  Stack together = fixture.stack(shape);
+  const at::NoGradGuard no_gradients;
+  for (const Stack::Parameter& all : together.parameters()) {
+    std::vector<Tensor> rows;
+    for (const Stack& single : singles) {
+      for (const Stack::Parameter& one : single.parameters()) {
+        if (one.name == all.name) rows.push_back(one.tensor);
+      }
+    }
+    const std::string what = "with heads of " + std::to_string(kMembers) + " members, " + all.name;
+    expect(rows.size() == singles.size() && rows[0].dim() > 0,
+           what + " is " + describe(all.tensor) + ", and one model has none such with rows");
+    std::vector<std::int64_t> expected = rows[0].sizes().vec();
+    expected[0] *= kMembers;
+    expect(all.tensor.sizes() == at::IntArrayRef(expected),
+           what + " is " + describe(all.tensor) + ", expected as many times the rows of " +
+               describe(rows[0]) + ", which one model has (AttentionShape::members)");
+    Tensor(all.tensor).copy_(at::cat(rows));
+  }
+  return together;
+}
+
+/// One member's heads of an input of all. Positions are the same for all examples and members.
+AttentionInput member_of(const AttentionInput& all, std::int64_t member) {
+  AttentionInput one = all;
+  for (Tensor* x : {&one.queries, &one.keys, &one.values}) *x = x->chunk(kMembers, 1)[member];
+  return one;
+}
+
+}  // namespace
+
+std::string check_queries(const Fixture& fixture) {
+  fixture.need(&AttentionTraits::different_lengths);
+  const Stack stack = fixture.stack();
+  if (stack.layers[0]->couples_queries()) {
+    throw NotApplicable("it says that queries depend on each other (couples_queries)");
+  }
+  const StackInput input = fixture.with_positions(fixture.input({2, 4, 5}));
+  const Outputs all = stack(input);
+  for (std::int64_t i = 0; i < 4; ++i) {
+    const Outputs alone = stack(changed(input, [&](AttentionInput& in) {
+      in = select(in, at::full({1}, i, at::kLong), at::arange(5));
+    }));
+    expect_close("query " + std::to_string(i) + " asked alone, against it among 4", alone,
+                 {all[0].narrow(2, i, 1), all[1].narrow(2, i, 1)});
+  }
+  return "";
+}
+
+std::string check_members(const Fixture& fixture) {
+  std::vector<Stack> singles;
+  for (std::uint64_t m = 0; m < kMembers; ++m) {
+    singles.push_back(fixture.stack(Fixture::shape(), m + 1));
+  }
+  const Stack together = side_by_side(fixture, singles);
+  std::vector<StackInput> inputs;
+  for (std::uint64_t m = 0; m < kMembers; ++m) inputs.push_back(fixture.input({2, 4, 4}, m + 1));
+  StackInput input = inputs[0];
+  for (std::size_t layer = 0; layer < input.size(); ++layer) {
+    AttentionInput& in = input[layer];
+    in.queries = at::cat({inputs[0][layer].queries, inputs[1][layer].queries}, 1);
+    in.keys = at::cat({inputs[0][layer].keys, inputs[1][layer].keys}, 1);
+    in.values = at::cat({inputs[0][layer].values, inputs[1][layer].values}, 1);
+    for (Tensor* places : {&in.query_positions, &in.key_positions}) {
+      if (places->defined()) *places = places->narrow(0, 0, 1);
+    }
+  }
+  const Outputs all = together(input);
+  const std::int64_t heads = Fixture::shape().heads;
+  for (std::int64_t m = 0; m < kMembers; ++m) {
+    const Outputs alone = singles[m]({member_of(input[0], m), member_of(input[1], m)});
+    expect_close("member " + std::to_string(m) + " of 2, against it alone",
+                 {all[0].narrow(1, m * heads, heads), all[1].narrow(1, m * heads, heads)}, alone,
+                 kRegrouped);
+  }
+  return together.parameters().empty() ? "it has no parameters" : "";
+}
+
+}  // namespace attnlab::conformance

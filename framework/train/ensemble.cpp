@@ -1,0 +1,233 @@
+#include "framework/train/ensemble.h"
+
+#include <c10/core/GradMode.h>
+
+#include <map>
+
+#include "framework/core/text.h"
+#include "framework/data/loader.h"
+#include "framework/train/step.h"
+
+namespace attnlab {
+namespace {
+
+using NamedList = std::vector<std::pair<std::string, Tensor>>;
+
+NamedList parameters_of(const Model& model) {
+  NamedList list;
+  for (const auto& item : model.named_parameters()) list.emplace_back(item.key(), item.value());
+  return list;
+}
+
+NamedList buffers_of(const Model& model) {
+  NamedList list;
+  for (const auto& item : model.named_buffers()) list.emplace_back(item.key(), item.value());
+  return list;
+}
+
+/// What is wrong with the model, or with the attention in it, and what to do.
+[[noreturn]] void refuse(const BuiltRun& run, const std::string& problem) {
+  throw ConfigError("model '" + run.experiment.model.name + "' with attention '" +
+                    run.experiment.attention.name + "' cannot train runs together: " + problem +
+                    "; train them one by one (--ensemble 1)");
+}
+
+/// Member m's rows of a parameter or gradient of the ensemble.
+Tensor rows_of_member(const Tensor& whole, std::size_t m, const Tensor& own) {
+  return whole.narrow(0, static_cast<std::int64_t>(m) * own.size(0), own.size(0));
+}
+
+void check_fit(const BuiltRun& run, const NamedList& whole, const NamedList& own,
+               std::int64_t members) {
+  if (whole.size() != own.size()) refuse(run, "the ensemble has other parameters than one model");
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    std::vector<std::int64_t> expected = own[i].second.sizes().vec();
+    if (!expected.empty()) expected[0] *= members;
+    if (!expected.empty() && whole[i].first == own[i].first &&
+        whole[i].second.sizes() == at::IntArrayRef(expected)) {
+      continue;
+    }
+    refuse(run, "parameter " + own[i].first + " is " + describe(own[i].second) +
+                    " in one model and " + describe(whole[i].second) + " in one of " +
+                    std::to_string(members) + ", where its first dimension should be " +
+                    std::to_string(members) + " times as long");
+  }
+}
+
+void check_buffers(const BuiltRun& run, const Model& whole) {
+  const NamedList own = buffers_of(*run.model), common = buffers_of(whole);
+  bool same = own.size() == common.size();
+  for (std::size_t i = 0; same && i < own.size(); ++i) {
+    same = own[i].second.equal(common[i].second);
+  }
+  if (!same) refuse(run, "its buffers are not the same constants in every member");
+}
+
+/// The first examples of the training split, as they are.
+Batch first_batch(const BuiltRun& run) {
+  LoaderSettings settings;
+  settings.workers = 0;
+  settings.batch_size = std::min<std::int64_t>(4, run.dataset->size(Split::train));
+  Loader loader(*run.dataset, run.streams, in_order(settings.batch_size), settings);
+  return *loader.next();
+}
+
+}  // namespace
+
+Ensemble::Ensemble(const std::vector<BuiltRun*>& runs, Registry& registry) : runs_(runs) {
+  const BuiltRun& first = *runs.front();
+  const Experiment& experiment = first.experiment;
+  if (!registry.catalogue().find(Kind::model, experiment.model.name).manifest->ensemble) {
+    refuse(first, "the model does not hold several members");
+  }
+  if (experiment.train.accumulate > 1) refuse(first, "train.accumulate is above 1");
+  model_ = registry.model(
+      experiment.model,
+      {first.dataset->info(), registry.attention_builder(experiment.attention, first.streams),
+       static_cast<std::int64_t>(runs.size())});
+  model_->to(first.device);
+  model_->train();
+  share_parameters();
+  check_outputs();
+}
+
+void Ensemble::share_parameters() {
+  const c10::NoGradGuard no_gradients;
+  const NamedList whole = parameters_of(*model_);
+  for (std::size_t m = 0; m < runs_.size(); ++m) {
+    const BuiltRun& run = *runs_[m];
+    NamedList own = parameters_of(*run.model);
+    check_fit(run, whole, own, static_cast<std::int64_t>(runs_.size()));
+    check_buffers(run, *model_);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      Tensor& parameter = own[i].second;
+      const Tensor rows = rows_of_member(whole[i].second.detach(), m, parameter);
+      rows.copy_(parameter);
+      parameter.set_data(rows);
+    }
+  }
+}
+
+void Ensemble::check_outputs() {
+  const c10::NoGradGuard no_gradients;
+  std::vector<Batch> batches;
+  batches.reserve(runs_.size());
+  for (const BuiltRun* run : runs_) batches.push_back(first_batch(*run));
+  ForwardPass pass;
+  const NamedTensors together =
+      model_->forward(to_device(joined(batches), runs_.front()->device), pass);
+  for (std::size_t m = 0; m < runs_.size(); ++m) {
+    BuiltRun& run = *runs_[m];
+    run.model->train();
+    const NamedTensors alone = run.model->forward(to_device(batches[m], run.device), pass);
+    for (const auto& [name, expected] : alone) {
+      const Tensor* all = together.find(name);
+      const bool fits = all != nullptr && all->dim() > 0 &&
+                        all->size(0) == expected.size(0) * std::int64_t(runs_.size());
+      const double tolerance = expected.scalar_type() == at::kDouble ? 1e-9 : 1e-4;
+      if (fits && at::allclose(rows_of_member(*all, m, expected), expected, tolerance,
+                               tolerance * (1 + expected.abs().max().item<double>()),
+                               /*equal_nan=*/true)) {
+        continue;
+      }
+      refuse(run, "output '" + name + "' of member " + std::to_string(m) +
+                      " differs from what it computes alone (does it use dropout, or statistics of "
+                      "the batch?)");
+    }
+  }
+}
+
+std::vector<double> Ensemble::backward(const std::vector<Batch>& batches) {
+  const BuiltRun& first = *runs_.front();
+  const auto members = static_cast<std::int64_t>(runs_.size());
+  const Batch batch = to_device(joined(batches), first.device);
+  ForwardPass pass;
+  const Tensor losses = first.task->losses(model_->forward(batch, pass), batch, members);
+  // Each loss reaches its own member's parameters alone, so the gradient of the sum is each one's.
+  losses.sum().backward();
+  if (!gradients_shared_) share_gradients();
+  const Tensor values = losses.detach().to(at::kCPU, at::kDouble).contiguous();
+  return {values.data_ptr<double>(), values.data_ptr<double>() + members};
+}
+
+/// From the first backward pass on, the members' gradients are rows of the ensemble's. What has no
+/// gradient then has none in a member either.
+void Ensemble::share_gradients() {
+  gradients_shared_ = true;
+  const NamedList whole = parameters_of(*model_);
+  for (const auto& [name, parameter] : whole) {
+    if (parameter.grad().defined())
+      parameter.mutable_grad() = parameter.grad().clone().contiguous();
+  }
+  for (std::size_t m = 0; m < runs_.size(); ++m) {
+    const NamedList own = parameters_of(*runs_[m]->model);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const Tensor& gradient = whole[i].second.grad();
+      if (!gradient.defined()) continue;
+      own[i].second.mutable_grad() = rows_of_member(gradient, m, own[i].second);
+    }
+  }
+}
+
+void Ensemble::forget() {
+  for (const auto& [name, parameter] : parameters_of(*model_)) {
+    if (parameter.grad().defined()) parameter.mutable_grad().zero_();
+  }
+}
+
+namespace {
+
+/// Members with equal texts can be in step.
+std::string shape_of(const BuiltRun& run, std::int64_t step) {
+  std::vector<std::string> words = {std::to_string(step)};
+  for (const Split split : {Split::train, Split::validation, Split::test}) {
+    words.push_back(std::to_string(run.dataset->size(split)));
+  }
+  words.push_back(std::to_string(run.dataset->info().classes));
+  for (const FieldInfo& field : run.dataset->info().fields) {
+    words.push_back(field.name);
+    for (const std::int64_t size : field.shape) words.push_back(std::to_string(size));
+  }
+  return join(words, " ");
+}
+
+struct Group {
+  std::vector<Sitting*> sittings;
+  std::vector<BuiltRun*> runs;
+};
+
+void train_group(const Group& group, Registry& registry, const std::atomic<bool>& stop) {
+  if (group.runs.size() == 1) {
+    RunGradients gradients(*group.runs.front());
+    train_in_step(group.sittings, gradients, stop);
+  } else {
+    Ensemble gradients(group.runs, registry);
+    train_in_step(group.sittings, gradients, stop);
+  }
+}
+
+}  // namespace
+
+void train_ensemble(std::vector<Member>& members, Registry& registry, ProgressSink& progress,
+                    const std::atomic<bool>& stop) {
+  std::vector<std::unique_ptr<Sitting>> sittings;
+  try {
+    std::map<std::string, Group> groups;
+    for (Member& member : members) {
+      sittings.push_back(std::make_unique<Sitting>(member.run, member.folder, progress, stop));
+      Sitting& sitting = *sittings.back();
+      sitting.begin();
+      Group& group = groups[shape_of(member.run, sitting.step())];
+      group.sittings.push_back(&sitting);
+      group.runs.push_back(&member.run);
+    }
+    for (const auto& [shape, group] : groups) train_group(group, registry, stop);
+  } catch (const std::exception& error) {
+    for (const auto& sitting : sittings) {
+      if (!sitting->ended()) sitting->abandon(error.what());
+    }
+    throw;
+  }
+}
+
+}  // namespace attnlab

@@ -1,0 +1,116 @@
+#include "framework/train/lockstep.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "framework/train/step.h"
+
+namespace attnlab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+/// One call of `train_in_step`.
+class Lockstep {
+ public:
+  Lockstep(const std::vector<Sitting*>& sittings, GradientSource& gradients,
+           const std::atomic<bool>& stop)
+      : sittings_(sittings), gradients_(gradients), stop_(stop) {}
+
+  void run() {
+    try {
+      for (each_active([](Sitting& one) { one.turn_epoch(); }); active() > 0 && !stop_;
+           each_active([](Sitting& one) { one.turn_epoch(); })) {
+        tell_of_one();
+        while (!stop_ && step()) each_active([](Sitting& one) { one.save_when_due(); });
+        if (stop_) break;
+      }
+    } catch (const Interrupted&) {  // left in the middle of an evaluation
+    }
+    each_active([](Sitting& one) { one.interrupt(); });
+  }
+
+ private:
+  template <class Work>
+  void each_active(const Work& work) {
+    for (Sitting* one : sittings_) {
+      if (!one->ended()) work(*one);
+    }
+  }
+
+  std::int64_t active() const {
+    return std::count_if(sittings_.begin(), sittings_.end(),
+                         [](const Sitting* one) { return !one->ended(); });
+  }
+
+  void tell_of_one() {
+    bool told = false;
+    each_active([&](Sitting& one) {
+      one.tell_steps(!told);
+      told = true;
+    });
+  }
+
+  /// @returns false at the end of an epoch, or where all have ended.
+  bool step() {
+    const Clock::time_point begin = Clock::now();
+    const std::vector<Batch> batches = next_batches();
+    if (batches.empty()) return false;
+    const Clock::duration loading = Clock::now() - begin;
+    for (std::size_t i = 0; i < sittings_.size(); ++i) {
+      if (!sittings_[i]->ended()) sittings_[i]->look(batches[i]);
+    }
+    const auto sharing = static_cast<double>(active());
+    const Clock::time_point stepping = Clock::now();
+    each_active([](Sitting& one) { one.seed_step(); });
+    const std::vector<double> losses = gradients_.backward(batches);
+    for (std::size_t i = 0; i < sittings_.size(); ++i) {
+      if (!sittings_[i]->ended()) sittings_[i]->update(losses[i], batches[i]);
+    }
+    gradients_.forget();
+    const double time = seconds(Clock::now() - stepping) / sharing;
+    each_active([&](Sitting& one) { one.count_time(time + seconds(loading) / sharing, time); });
+    return active() > 0;
+  }
+
+  /// A batch for each; none at the end of the epoch.
+  std::vector<Batch> next_batches() {
+    std::vector<Batch> batches(sittings_.size());
+    const Batch* some = nullptr;
+    for (std::size_t i = 0; i < sittings_.size(); ++i) {
+      if (sittings_[i]->ended()) continue;
+      std::optional<Batch> batch = sittings_[i]->next_batch();
+      if (!batch) continue;
+      batches[i] = std::move(*batch);
+      some = &batches[i];
+    }
+    if (some == nullptr) return {};
+    for (std::size_t i = 0; i < sittings_.size(); ++i) {
+      if (sittings_[i]->ended()) batches[i] = *some;
+    }
+    return batches;
+  }
+
+  const std::vector<Sitting*>& sittings_;
+  GradientSource& gradients_;
+  const std::atomic<bool>& stop_;
+};
+
+}  // namespace
+
+std::vector<double> RunGradients::backward(const std::vector<Batch>& batches) {
+  return {attnlab::backward(run_, to_device(batches.front(), run_.device))};
+}
+
+void RunGradients::forget() {
+  for (const Tensor& parameter : run_.model->parameters()) parameter.mutable_grad() = Tensor();
+}
+
+void train_in_step(const std::vector<Sitting*>& sittings, GradientSource& gradients,
+                   const std::atomic<bool>& stop) {
+  Lockstep(sittings, gradients, stop).run();
+}
+
+}  // namespace attnlab

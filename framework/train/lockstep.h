@@ -1,0 +1,38 @@
+// Runs that are trained step by step side by side: one alone, or the members of an ensemble.
+#pragma once
+
+#include <vector>
+
+#include "framework/train/sitting.h"
+
+namespace attnlab {
+
+/// Where gradients come from.
+class GradientSource {
+ public:
+  virtual ~GradientSource() = default;
+  /// Leaves the gradients of each run's batch in the parameters of its model.
+  /// @returns the batches' mean losses.
+  virtual std::vector<double> backward(const std::vector<Batch>& batches) = 0;
+  /// Forgets the gradients.
+  virtual void forget() = 0;
+};
+
+/// The gradients of one run, by itself.
+class RunGradients final : public GradientSource {
+ public:
+  explicit RunGradients(BuiltRun& run) : run_(run) {}
+  std::vector<double> backward(const std::vector<Batch>& batches) override;
+  void forget() override;
+
+ private:
+  BuiltRun& run_;
+};
+
+/// Trains until all have ended or `stop` is set; then those that have not end with a checkpoint.
+/// @param sittings  at the same step, of runs with equally many steps an epoch; begun
+/// @param gradients  takes a batch for each of them; one that has ended is given another's
+void train_in_step(const std::vector<Sitting*>& sittings, GradientSource& gradients,
+                   const std::atomic<bool>& stop);
+
+}  // namespace attnlab

@@ -1,0 +1,325 @@
+#include "framework/train/sitting.h"
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "framework/train/attention_log.h"
+#include "framework/train/environment.h"
+#include "framework/train/evaluation.h"
+#include "framework/train/step.h"
+
+namespace attnlab {
+namespace {
+
+/// Training takes at least so many times as long as the checkpoints at the ends of epochs.
+constexpr double kSavingShare = 30;
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+Schedule make_schedule(const BuiltRun& run) {
+  const TrainOptions& train = run.experiment.train;
+  Schedule schedule;
+  schedule.shape =
+      train.schedule.shape == "cosine" ? Schedule::Shape::cosine : Schedule::Shape::constant;
+  schedule.warmup_steps = static_cast<std::int64_t>(
+      std::llround(train.schedule.warmup_epochs * static_cast<double>(run.steps_per_epoch)));
+  schedule.total_steps = run.total_steps();
+  schedule.base = train.optimizer.lr;
+  schedule.warmup_start = std::min(train.schedule.warmup_lr, train.optimizer.lr);
+  schedule.minimum = std::min(train.schedule.min_lr, train.optimizer.lr);
+  return schedule;
+}
+
+nlohmann::json json_of(const Metrics& metrics) {
+  nlohmann::json out = nlohmann::json::object();
+  for (const auto& [name, value] : metrics) {
+    out[name] = std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
+  }
+  return out;
+}
+
+}  // namespace
+
+Sitting::Sitting(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
+                 const std::atomic<bool>& stop)
+    : run_(run),
+      train_(run.experiment.train),
+      folder_(folder),
+      progress_(progress),
+      stop_(stop),
+      hash_(run.experiment.hash()),
+      optimizer_(make_optimizer(*run.model, run.experiment.train.optimizer)),
+      schedule_(make_schedule(run)),
+      selection_(run.experiment.train, run.task->headline()),
+      memory_(run.device) {}
+
+void Sitting::begin() {
+  remove_leftovers();
+  if (std::filesystem::exists(checkpoint_path())) {
+    position_ = read_checkpoint(checkpoint_path(), *run_.model, &optimizer_, hash_);
+  }
+  // Lines after the checkpoint belong to steps that will be done again.
+  log_ = std::make_unique<LineWriter>(folder_.file("metrics.jsonl"), position_.metrics_bytes);
+  if (train_.tensorboard) {
+    events_ =
+        std::make_unique<EventLog>(folder_.file("tensorboard"), folder_.file("metrics.jsonl"));
+  }
+  sitting_ = saved_ = Clock::now();
+  seconds_before_ = position_.seconds;
+  run_.model->train();
+  write_status(RunState::running);
+  report(ProgressEvent::Kind::start, {});
+  // It runs the model, which may hang or die: the status says by now that this run had begun.
+  write_file(folder_.file("environment.json"), environment_json(run_));
+}
+
+void Sitting::turn_epoch() {
+  if (epochs_done() > position_.evaluated_epochs) finish_epoch();
+  if (trained()) end(RunState::done, result(), "");
+}
+
+/// Every epoch is done and evaluated, or patience has run out.
+bool Sitting::trained() const {
+  return position_.evaluated_epochs == train_.epochs || selection_.exhausted(position_.best);
+}
+
+double Sitting::epoch_at(std::int64_t step) const {
+  return static_cast<double>(step) / static_cast<double>(run_.steps_per_epoch);
+}
+
+/// What a killed process was writing when it died.
+void Sitting::remove_leftovers() const {
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    const std::string name = entry.path().filename().string();
+    if (name.find(".tmp-") != std::string::npos) std::filesystem::remove(entry.path());
+  }
+}
+
+void Sitting::save() {
+  const Clock::time_point begin = Clock::now();
+  position_.metrics_bytes = log_->size();
+  position_.seconds = seconds_before_ + seconds_since(sitting_);
+  write_checkpoint(checkpoint_path(), *run_.model, optimizer_, position_, hash_);
+  saved_ = Clock::now();
+  saving_seconds_ = std::chrono::duration<double>(saved_ - begin).count();
+}
+
+/// Whether a checkpoint between two epochs would be a large part of the time that training takes:
+/// of runs trained together, all write theirs.
+bool Sitting::just_saved() const {
+  const double all = saving_seconds_ * static_cast<double>(run_.together);
+  return seconds_since(saved_) < std::min(kSavingShare * all, train_.checkpoint_seconds);
+}
+
+void Sitting::save_when_due() {
+  if (!ended_ && seconds_since(saved_) >= train_.checkpoint_seconds) save();
+}
+
+/// From the present step on.
+void Sitting::open_epoch() {
+  const auto epoch = static_cast<std::uint64_t>(epochs_done());
+  LoaderSettings settings;
+  settings.batch_size = train_.batch_size;
+  settings.drop_last = train_.drop_last;
+  settings.augment = true;
+  settings.epoch = epoch;
+  settings.first_batch = position_.step % run_.steps_per_epoch;
+  settings.workers = train_.workers;
+  settings.prefetch = train_.prefetch;
+  if (settings.first_batch == 0) position_.epoch_loss = 0;
+  loader_ = std::make_unique<Loader>(
+      *run_.dataset, run_.streams,
+      permutation(run_.dataset->size(Split::train), run_.streams.stream("order", epoch)), settings);
+}
+
+std::optional<Batch> Sitting::next_batch() {
+  if (loader_ == nullptr) open_epoch();
+  std::optional<Batch> batch = loader_->next();
+  if (!batch) loader_.reset();
+  return batch;
+}
+
+void Sitting::look(const Batch& batch) {
+  traced_ = trace_due(run_.experiment.trace, position_.step + 1);
+  if (traced_) log_attention(batch);
+}
+
+/// What the attention layers make of a batch before the next step: a line each.
+void Sitting::log_attention(const Batch& whole) {
+  seed_step();
+  const std::vector<Batch> parts = parts_of(to_device(whole, run_.device), train_.accumulate);
+  for (const LayerSummary& layer : summarise_attention(
+           *run_.model, parts, run_.experiment.trace.record, &run_.dataset->info())) {
+    write_line(trace_line(layer), "trace", position_.step + 1);
+  }
+}
+
+void Sitting::seed_step() const {
+  at::manual_seed(run_.streams.key("dropout", static_cast<std::uint64_t>(position_.step)));
+}
+
+void Sitting::update(double loss, const Batch& batch) {
+  if (!std::isfinite(loss) || (train_.diverged_above > 0 && loss > train_.diverged_above)) {
+    // The parameters are those that diverged: nothing was updated.
+    if (run_.experiment.trace.every > 0 && !traced_) log_attention(batch);
+    return end(RunState::diverged, {},
+               "the training loss was " + std::to_string(loss) + " at step " +
+                   std::to_string(position_.step + 1));
+  }
+  const bool log = (position_.step + 1) % train_.log_every == 0;
+  const double norm = log || train_.clip_norm > 0 ? optimizer_.gradient_norm() : 0;
+  const double rate = learning_rate(schedule_, position_.step);
+  optimizer_.set_learning_rate(rate);
+  optimizer_.step(clip_factor(norm, train_.clip_norm));
+  ++position_.step;
+  position_.epoch_loss += loss;
+  if (log) write_line({{"loss", loss}, {"lr", rate}, {"gradient_norm", norm}}, "train");
+  if (tell_steps_) report(ProgressEvent::Kind::step, {{"loss", loss}});
+}
+
+void Sitting::count_time(double training, double stepping) {
+  position_.train_seconds += training;
+  position_.step_seconds += stepping;
+}
+
+/// Evaluation (where it is due), the best model, checkpoint.
+void Sitting::finish_epoch() {
+  const std::int64_t epoch = epochs_done();
+  position_.last_epoch_loss = position_.epoch_loss / static_cast<double>(run_.steps_per_epoch);
+  const bool last = epoch == train_.epochs;
+  if (last || epoch % train_.evaluate_every == 0) {
+    selection_.active() ? evaluate_and_select(epoch) : evaluate(last);
+  }
+  position_.evaluated_epochs = epoch;
+  if (!last && just_saved()) return;
+  save();
+  write_status(RunState::running);
+}
+
+void Sitting::evaluate(bool last) {
+  const bool has_validation = run_.dataset->size(Split::validation) > 0;
+  // Both or none are recorded: stopped in between, a resumed run evaluates again.
+  Metrics validation, test;
+  if (has_validation) validation = evaluate_split(run_, Split::validation, stop_);
+  if (last || !has_validation) test = evaluate_split(run_, Split::test, stop_);
+  if (has_validation) record("validation", validation);
+  if (last || !has_validation) record("test", test);
+}
+
+/// The best model is on the disk before the checkpoint says so. A kill in between leaves a model
+/// of the future, which the same epoch, trained again, writes again.
+void Sitting::evaluate_and_select(std::int64_t epoch) {
+  const Metrics metrics = evaluate_split(run_, selection_.split(), stop_);
+  if (selection_.judge(metrics, epoch, position_.best)) {
+    write_model(best_path(), *run_.model, hash_);
+  }
+  record(std::string(name_of(selection_.split())), metrics);
+}
+
+void Sitting::record(const std::string& split, Metrics metrics) {
+  if (split == "test") test_metrics_ = metrics;
+  write_line(metrics, split);
+  metrics["train_loss"] = position_.last_epoch_loss;
+  report(ProgressEvent::Kind::evaluation, metrics);
+}
+
+Metrics Sitting::result() {
+  Metrics metrics = concluded(run_, selection_.active() ? best_result() : last_result(), stop_);
+  metrics["train_loss"] = position_.last_epoch_loss;
+  metrics["examples_per_second"] = static_cast<double>(examples_seen()) / position_.train_seconds;
+  metrics["host_share"] = 1.0 - position_.step_seconds / position_.train_seconds;
+  metrics["peak_memory"] = static_cast<double>(memory_.bytes());
+  return metrics;
+}
+
+/// A run that was killed between its last checkpoint and its end evaluates again.
+Metrics Sitting::last_result() {
+  return test_metrics_.empty() ? evaluate_split(run_, Split::test, stop_) : test_metrics_;
+}
+
+/// The best epoch's model on the test split. It takes the place of the last one.
+Metrics Sitting::best_result() {
+  read_model(best_path(), *run_.model, hash_);
+  Metrics metrics = evaluate_split(run_, Split::test, stop_);
+  metrics["best_epoch"] = static_cast<double>(position_.best.epoch);
+  if (selection_.split() != Split::test) record("test", metrics);  // else it is recorded
+  return metrics;
+}
+
+std::int64_t Sitting::examples_seen() const {
+  const std::int64_t all = run_.dataset->size(Split::train), batch = train_.batch_size;
+  const std::int64_t epoch = train_.drop_last ? run_.steps_per_epoch * batch : all;
+  return epochs_done() * epoch + position_.step % run_.steps_per_epoch * batch;
+}
+
+void Sitting::interrupt() {
+  // A trained run's checkpoint is written, and its model may be the best epoch's by now.
+  if (!trained()) save();
+  end(RunState::interrupted, {}, "at step " + std::to_string(position_.step));
+}
+
+void Sitting::abandon(const std::string& reason) {
+  ended_ = true;
+  try {
+    write_status(RunState::interrupted, {}, reason);
+  } catch (const Error&) {  // a full disk has no room for a status either: the first error counts
+  }
+}
+
+void Sitting::end(RunState state, const Metrics& metrics, const std::string& reason) {
+  ended_ = true;
+  loader_.reset();
+  write_status(state, metrics, reason);
+  ProgressEvent event = make_event(ProgressEvent::Kind::end, metrics);
+  event.text = std::string(name_of(state)) + (reason.empty() ? "" : ": " + reason);
+  if (state == RunState::done && selection_.active()) {
+    event.text += ", epoch " + std::to_string(position_.best.epoch) + " of " +
+                  std::to_string(epochs_done()) + "; " + protocol_note(run_.experiment);
+  }
+  progress_.report(event);
+}
+
+void Sitting::write_status(RunState state, const Metrics& metrics, const std::string& reason) {
+  status_ = {};
+  status_.state = state;
+  status_.step = position_.step;
+  status_.steps = trained() ? position_.step : run_.total_steps();
+  status_.epoch = epoch_at(position_.step);
+  status_.seconds = seconds_before_ + seconds_since(sitting_);
+  status_.metrics = metrics;
+  status_.reason = reason;
+  folder_.write_status(status_);
+}
+
+void Sitting::write_line(const Metrics& metrics, const std::string& split) {
+  write_line(json_of(metrics), split, position_.step);
+}
+
+void Sitting::write_line(nlohmann::json line, const std::string& split, std::int64_t step) {
+  line["split"] = split;
+  line["step"] = step;
+  line["epoch"] = epoch_at(step);
+  const std::string text = line.dump();
+  log_->line(text);
+  if (events_ != nullptr) events_->add(text);
+}
+
+ProgressEvent Sitting::make_event(ProgressEvent::Kind kind, const Metrics& metrics) const {
+  ProgressEvent event;
+  event.kind = kind;
+  event.run = RunFolder::label(run_.experiment, run_.seed);
+  event.step = position_.step;
+  event.steps = run_.total_steps();
+  event.epoch = epoch_at(position_.step);
+  event.metrics = metrics;
+  return event;
+}
+
+void Sitting::report(ProgressEvent::Kind kind, const Metrics& metrics) {
+  progress_.report(make_event(kind, metrics));
+}
+
+}  // namespace attnlab

@@ -1,0 +1,108 @@
+// One sitting of a run: all of its training but the gradients. Batches, updates, evaluation, the
+// choice of the best epoch, checkpoints, logs and status; `train_in_step` gives it gradients.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "framework/core/files.h"
+#include "framework/data/loader.h"
+#include "framework/train/checkpoint.h"
+#include "framework/train/costs.h"
+#include "framework/train/run.h"
+#include "framework/train/schedule.h"
+#include "framework/train/tensorboard.h"
+
+namespace attnlab {
+
+class Sitting {
+ public:
+  /// All arguments must outlive it.
+  Sitting(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
+          const std::atomic<bool>& stop);
+
+  /// Goes to the checkpoint, where there is one, and opens the logs.
+  void begin();
+  /// Optimiser steps done.
+  std::int64_t step() const { return position_.step; }
+
+  /// Between two epochs: evaluates the one that is done, ends the run after the last.
+  /// @throws Interrupted when asked to stop meanwhile.
+  void turn_epoch();
+  /// The next step's batch; empty at the end of an epoch.
+  std::optional<Batch> next_batch();
+  /// Records what the attention layers make of the batch, where that is due before the next step.
+  void look(const Batch& batch);
+  /// Every step begins with random numbers of its own, so that a resumed run draws the same.
+  void seed_step() const;
+  /// Updates the parameters by their gradients, or ends the run where the loss diverged.
+  void update(double loss, const Batch& batch);
+  /// Adds to the time spent in training, and within it in model and optimiser. [s]
+  void count_time(double training, double stepping);
+  /// Writes a checkpoint where the last one is `train.checkpoint_seconds` old.
+  void save_when_due();
+  /// Ends the sitting where it is: with a checkpoint.
+  void interrupt();
+  /// Ends the sitting without a checkpoint, because of something that went wrong elsewhere.
+  void abandon(const std::string& reason);
+  /// Whether the run came to an end or was interrupted.
+  bool ended() const { return ended_; }
+  /// What was recorded last.
+  const RunStatus& status() const { return status_; }
+  /// Whether steps are told to the progress; of many runs in step, one is enough.
+  void tell_steps(bool tell) { tell_steps_ = tell; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::string checkpoint_path() const { return folder_.file("checkpoint.safetensors"); }
+  std::string best_path() const { return folder_.file("best.safetensors"); }
+  bool trained() const;
+  std::int64_t epochs_done() const { return position_.step / run_.steps_per_epoch; }
+  double epoch_at(std::int64_t step) const;
+  void remove_leftovers() const;
+  void save();
+  bool just_saved() const;
+  void open_epoch();
+  void log_attention(const Batch& batch);
+  void finish_epoch();
+  void evaluate(bool last);
+  void evaluate_and_select(std::int64_t epoch);
+  void record(const std::string& split, Metrics metrics);
+  Metrics result();
+  Metrics last_result();
+  Metrics best_result();
+  std::int64_t examples_seen() const;
+  void end(RunState state, const Metrics& metrics, const std::string& reason);
+  void write_status(RunState state, const Metrics& metrics = {}, const std::string& reason = "");
+  void write_line(const Metrics& metrics, const std::string& split);
+  void write_line(nlohmann::json line, const std::string& split, std::int64_t step);
+  ProgressEvent make_event(ProgressEvent::Kind kind, const Metrics& metrics) const;
+  void report(ProgressEvent::Kind kind, const Metrics& metrics);
+
+  BuiltRun& run_;
+  const TrainOptions& train_;
+  const RunFolder& folder_;
+  ProgressSink& progress_;
+  const std::atomic<bool>& stop_;
+  std::string hash_;
+  Optimizer optimizer_;
+  Schedule schedule_;
+  EpochSelection selection_;
+  Position position_;
+  RunStatus status_;
+  Metrics test_metrics_;
+  std::unique_ptr<Loader> loader_;  ///< of the epoch that is being trained; else null
+  std::unique_ptr<LineWriter> log_;
+  std::unique_ptr<EventLog> events_;  ///< null: not wanted
+  PeakMemory memory_;
+  Clock::time_point sitting_, saved_;
+  double seconds_before_ = 0, saving_seconds_ = 0;
+  bool ended_ = false, traced_ = false, tell_steps_ = true;
+};
+
+}  // namespace attnlab
