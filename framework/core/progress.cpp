@@ -19,17 +19,9 @@ using nlohmann::json;
 
 constexpr const char* kKinds[] = {"start", "step", "evaluation", "note", "end"};
 
-/// Steps are told no faster than anybody can read.
 class JsonProgress : public ProgressSink {
  public:
-  void report(const ProgressEvent& event) override {
-    if (event.kind == ProgressEvent::Kind::step) {
-      const Clock::time_point now = Clock::now();
-      if (now - told_ < std::chrono::milliseconds(50)) return;
-      told_ = now;
-    }
-    line(to_json(event));
-  }
+  void report(const ProgressEvent& event) override { line(to_json(event)); }
   void say(const std::string& text) override {
     ProgressEvent event;
     event.text = text;
@@ -41,8 +33,6 @@ class JsonProgress : public ProgressSink {
     std::printf("%s\n", text.c_str());
     std::fflush(stdout);
   }
-
-  Clock::time_point told_;
 };
 
 class PlainProgress : public ProgressSink {

@@ -42,6 +42,16 @@ std::size_t character_size(std::string_view text) {
   return follows(3, 0x80, 0xBF) ? 4 : 0;
 }
 
+/// yaml-cpp makes bytes of `\N` and `\_` that are no UTF-8.
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t size = character_size(text);
+    if (size == 0) return false;
+    text.remove_prefix(size);
+  }
+  return true;
+}
+
 /// yaml-cpp would guess at another encoding, or keep what is none; and a zero confuses it.
 void refuse_no_text(std::string_view text, const std::string& file) {
   Place place{file, 1, 1};
@@ -100,6 +110,10 @@ class TreeBuilder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     std::string text = value;
+    if (!is_utf8(text)) {
+      problem(place(mark), "the escapes \\N and \\_ cannot be read; write \\u0085 and \\u00a0");
+      text.clear();
+    }
     if (!stand_in_.empty()) replace_all(text, stand_in_, kMustBeGiven);
     const bool quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
     add(Node::scalar(std::move(text), place(mark), quoted), anchor);

@@ -207,8 +207,8 @@ std::string mutated(const Material& material, Random& random) {
   std::string x = pick(material.corpus, random);
   for (std::int64_t changes = 1 + random.below(4); changes > 0; --changes) {
     kMutations[up_to(std::size(kMutations) - 1, random)](x, material, random);
+    if (x.size() > kLargestInput) x.resize(kLargestInput);  // repeating what repeats grows fast
   }
-  if (x.size() > kLargestInput) x.resize(kLargestInput);
   return x;
 }
 

@@ -74,6 +74,7 @@ Target target() {
       "a0: xxxxxxxx\na1: ${a0}${a0}\na2: ${a1}${a1}\n",
       "- 1\n- {a: b}\n- - 2\n  - 3\n",
       "\"quoted key\": 'it''s'\n'k': \"\\u00e9\\x41\\0\"\n",
+      "\"\\N\": \"\\_\"\n",
       "!!str 8: !!int 9\n%TAG ! tag:x,2000:\n",
       "\xef\xbb\xbf"
       "a: 1\r\nb: 2\r\n",

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "framework/core/files.h"
+#include "framework/core/manifest_writer.h"
 #include "tests/integration/workspace.h"
 
 namespace attnlab::testing {
@@ -21,7 +22,7 @@ class BrokenPlugins : public Workspace {
     folder_.write("strange/text.so", "hello\n");
     folder_.write("strange/half.so", sound.substr(0, sound.size() / 2));
     std::string foreign = sound;
-    const std::string contract = "\"contract\":1";
+    const std::string contract = "\"contract\":" + std::to_string(kContractVersion);
     foreign.replace(foreign.find(contract), contract.size(), "\"contract\":7");
     folder_.write("strange/attention/quest.so", foreign);
   }
@@ -47,8 +48,10 @@ TEST_F(BrokenPlugins, AreExplainedByList) {
                     refused(strange("text.so"), "is no ELF file" + remedy),
                     refused(strange("half.so"), "is cut short: "),
                     refused(strange("attention/quest.so"),
-                            "was built for another host: contract: expected 1, found 7; "
-                            "rebuild it: cmake -S SOURCE -B BUILD -DCMAKE_PREFIX_PATH=" +
+                            "was built for another host: contract: expected " +
+                                std::to_string(kContractVersion) +
+                                ", found 7; "
+                                "rebuild it: cmake -S SOURCE -B BUILD -DCMAKE_PREFIX_PATH=" +
                                 build_tree() + " && cmake --build BUILD\n")));
   EXPECT_THAT(ended.out, HasSubstr("  " + broken_plugins() + " (ATTNLAB_PLUGIN_PATH)\n"));
   EXPECT_THAT(ended.out, HasSubstr("/plugins (project): no such folder\n"));

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "framework/conformance/check_list.h"
+#include "framework/core/manifest_writer.h"
 #include "tests/integration/workspace.h"
 
 namespace attnlab::testing {
@@ -113,11 +114,13 @@ TEST_F(PluginTest, StopsWhereThePluginCannotBeBuilt) {
 
 TEST_F(PluginTest, RefusesWhatCannotBeTestedAsUsage) {
   std::string foreign = file_text(quest());
-  const std::string contract = "\"contract\":1";
+  const std::string contract = "\"contract\":" + std::to_string(kContractVersion);
   foreign.replace(foreign.find(contract), contract.size(), "\"contract\":7");
   folder_.write("foreign.so", foreign);
   const std::vector<std::pair<Words, std::string>> wrong = {
-      {{"foreign.so"}, "was built for another host: contract: expected 1, found 7"},
+      {{"foreign.so"},
+       "was built for another host: contract: expected " + std::to_string(kContractVersion) +
+           ", found 7"},
       {{"nowhere.so"}, "nowhere.so: there is no such file"},
       {{"qest"}, "did you mean 'quest'?"},
       {{build_tree() + "/lib/attnlab/plugins/model/vit.so"},

@@ -84,6 +84,14 @@ TEST(ParseYaml, RefusesWhatIsNoText) {
   EXPECT_EQ(parse_yaml("a: é€😀\n", "f.yaml").at("a").text(), "é€😀");
 }
 
+TEST(ParseYaml, RefusesEscapesThatItWouldReadAsNoText) {
+  for (const char* text : {"a: \"x\\N\"\n", "a: \"\\_\"\n", "a: 1\n\"\\N\": 2\n"}) {
+    EXPECT_THAT(refusal(text), HasSubstr("cannot be read; write \\u0085 and \\u00a0")) << text;
+  }
+  EXPECT_THAT(refusal("b: 1\na: \"\\N\"\n"), StartsWith("f.yaml:2:4: "));
+  EXPECT_EQ(parse_yaml("a: \"\\u0085\\u00a0\"\n", "f.yaml").at("a").text(), "\xc2\x85\xc2\xa0");
+}
+
 TEST(ParseYaml, RefusesKeysThatAreNoWords) {
   EXPECT_EQ(refusal("? [a, b]\n: 1\n"), "f.yaml:1:3: a key must be a plain word");
 }

@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "framework/core/files.h"
+#include "framework/core/manifest_writer.h"
 #include "framework/host/process_state.h"
 #include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
@@ -320,17 +321,18 @@ TEST(BrokenPlugin, ThatIsCutShortIsRefused) {
 TEST(BrokenPlugin, OfAnotherHostIsRefusedWithTheCommandThatRebuildsIt) {
   const TempFolder folder;
   const std::string foreign =
-      replaced(replaced(twin_of_quest(), "\"contract\":1", "\"contract\":9"), "\"build\":\"",
-               "\"built\":\"");
+      replaced(replaced(twin_of_quest(), "\"contract\":" + std::to_string(kContractVersion),
+                        "\"contract\":9"),
+               "\"build\":\"", "\"built\":\"");
   const std::string path = folder.write("twins.so", foreign);
   const std::string build = read_stamp(tree().library()).at("build");
-  expect_refused_unloaded(
-      path, "twins",
-      "was built for another host: build: expected " + build +
-          ", found nothing; built: expected nothing, found " + build +
-          "; contract: expected 1, found 9; rebuild it: cmake -S SOURCE -B BUILD "
-          "-DCMAKE_PREFIX_PATH=" +
-          tree().root + " && cmake --build BUILD");
+  expect_refused_unloaded(path, "twins",
+                          "was built for another host: build: expected " + build +
+                              ", found nothing; built: expected nothing, found " + build +
+                              "; contract: expected " + std::to_string(kContractVersion) +
+                              ", found 9; rebuild it: cmake -S SOURCE -B BUILD "
+                              "-DCMAKE_PREFIX_PATH=" +
+                              tree().root + " && cmake --build BUILD");
 }
 
 TEST(BrokenPlugin, OfANameThatIsTakenIsRefusedAndSoIsTheOther) {
