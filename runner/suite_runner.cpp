@@ -166,10 +166,27 @@ void write_comparison(const Suite& suite, const Catalogue& catalogue) {
             << std::flush;
 }
 
-int show_plan(const Suite& suite, std::int64_t jobs) {
+/// What the estimates of a dry run leave out: each is of a run by itself.
+std::string together_text(const Suite& suite, const Catalogue& catalogue) {
+  std::map<std::string, std::int64_t> by_key;
+  for (const Cell& cell : suite.cells) {
+    if (cell.action != CellAction::run) continue;
+    if (!obstacle_to_ensemble(cell.experiment, catalogue).empty()) continue;
+    ++by_key[ensemble_key(cell.experiment)];
+  }
+  std::int64_t runs = 0;
+  for (const auto& [key, count] : by_key) runs += count > 1 ? count : 0;
+  if (runs == 0) return "";
+  return std::to_string(runs) +
+         " of them are trained together where they run on this machine (--ensemble), which takes "
+         "less than that\n";
+}
+
+int show_plan(const Suite& suite, std::int64_t jobs, const Catalogue& catalogue) {
   const SuiteCosts costs = measure_costs(suite, kMeasuredSteps);
   if (interrupted()) return kInterrupted;
-  std::cout << dry_run_text(suite, costs, jobs, seeds_text(suite)) << std::flush;
+  std::cout << dry_run_text(suite, costs, jobs, seeds_text(suite))
+            << together_text(suite, catalogue) << std::flush;
   const bool sound = std::all_of(costs.begin(), costs.end(),
                                  [](const auto& one) { return one.second.problem.empty(); });
   return sound ? kDone : kUsage;
@@ -240,7 +257,7 @@ int run_suite(const LoadSuite& load, const Arguments& arguments, const std::stri
   decide(suite.cells, rerun);
   note_protocols(suite);
   const LaunchOptions options = launch_options(arguments, suite.folder);
-  if (arguments.has("dry-run")) return show_plan(suite, options.jobs);
+  if (arguments.has("dry-run")) return show_plan(suite, options.jobs, catalogue);
   return launch_suite(suite, arguments, *launcher, options, command, catalogue);
 }
 
