@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "framework/core/ensembles.h"
 #include "framework/core/text.h"
 #include "framework/data/loader.h"
 #include "framework/train/step.h"
@@ -77,10 +78,8 @@ Batch first_batch(const BuiltRun& run) {
 Ensemble::Ensemble(const std::vector<BuiltRun*>& runs, Registry& registry) : runs_(runs) {
   const BuiltRun& first = *runs.front();
   const Experiment& experiment = first.experiment;
-  if (!registry.catalogue().find(Kind::model, experiment.model.name).manifest->ensemble) {
-    refuse(first, "the model does not hold several members");
-  }
-  if (experiment.train.accumulate > 1) refuse(first, "train.accumulate is above 1");
+  const std::string obstacle = obstacle_to_ensemble(experiment, registry.catalogue());
+  if (!obstacle.empty()) refuse(first, obstacle);
   model_ = registry.model(
       experiment.model,
       {first.dataset->info(), registry.attention_builder(experiment.attention, first.streams),
