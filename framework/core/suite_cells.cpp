@@ -37,17 +37,6 @@ std::string name_in(const Node& composed, const std::string& file, const GridVar
   return (named ? given->text() : fs::path(file).stem().string()) + variant.suffix;
 }
 
-/// The seeds of a composition that cannot be resolved; sound ones only.
-std::vector<std::int64_t> seeds_in(const Node& composed) {
-  std::vector<std::int64_t> seeds;
-  if (const Node* list = composed.find("seeds")) {
-    for (const Node& item : list->items()) {
-      if (const auto seed = item.as_int()) seeds.push_back(*seed);
-    }
-  }
-  return seeds.empty() ? std::vector<std::int64_t>{0} : seeds;
-}
-
 /// "attention 'quest' does not honour 'causal'...", without the place, which is always the suite's.
 std::string reason_of(const IncompatibleError& error) {
   const std::string text = error.what();
@@ -85,6 +74,16 @@ void check_set(const Node& set) {
 }
 
 }  // namespace
+
+std::vector<std::int64_t> seeds_in(const Node& composed) {
+  std::vector<std::int64_t> seeds;
+  if (const Node* list = composed.find("seeds")) {
+    for (const Node& item : list->items()) {
+      if (const auto seed = item.as_int()) seeds.push_back(*seed);
+    }
+  }
+  return seeds.empty() ? std::vector<std::int64_t>{0} : seeds;
+}
 
 SuiteAttention attention_of(const Node& item) {
   SuiteAttention attention{"", item, Node(), item.place()};

@@ -64,4 +64,7 @@ class CellMaker {
   std::vector<std::string> unfit_;
 };
 
+/// The seeds of a composition that cannot be resolved; sound ones only, 0 where there are none.
+std::vector<std::int64_t> seeds_in(const Node& composed);
+
 }  // namespace attnlab

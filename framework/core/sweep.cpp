@@ -6,6 +6,7 @@
 
 #include "framework/core/compose.h"
 #include "framework/core/grid.h"
+#include "framework/core/suite_cells.h"
 #include "framework/core/text.h"
 
 namespace attnlab {
@@ -21,16 +22,6 @@ void set_seeds(const std::vector<std::int64_t>& seeds, Node& composed) {
     list.items().push_back(Node::scalar(std::to_string(seed), {"--seeds", 0, 0}));
   }
   composed.set("seeds", std::move(list));
-}
-
-std::vector<std::int64_t> seeds_in(const Node& composed) {
-  std::vector<std::int64_t> seeds;
-  if (const Node* list = composed.find("seeds")) {
-    for (const Node& item : list->items()) {
-      if (const auto seed = item.as_int()) seeds.push_back(*seed);
-    }
-  }
-  return seeds.empty() ? std::vector<std::int64_t>{0} : seeds;
 }
 
 std::string label_in(const Node& composed) {
