@@ -84,10 +84,11 @@ std::vector<Unit> units_of(const std::vector<LaunchedCell>& cells, std::int64_t 
   for (const LaunchedCell& cell : cells) {
     if (!cell.ensemble.empty()) together[cell.ensemble].push_back(&cell);
   }
+  // As many units as the places can run in whole rounds, so that none waits for another.
   const auto size_of = [&](const Unit& all) {
     const auto count = static_cast<std::int64_t>(all.size());
-    return static_cast<std::size_t>(
-        std::clamp<std::int64_t>((count + places - 1) / places, 1, most));
+    const std::int64_t rounds = (count + most * places - 1) / (most * places);
+    return static_cast<std::size_t>((count + rounds * places - 1) / (rounds * places));
   };
   std::vector<Unit> units;
   std::map<std::string, std::size_t> open;  // the unit that a key's next cell goes to

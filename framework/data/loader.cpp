@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <numeric>
@@ -29,6 +30,27 @@ void check(const LoaderSettings& settings) {
   if (!problems.empty()) throw ConfigError(problems);
 }
 
+/// Rows can be copied as bytes; otherwise null.
+const Batch* dense(const Batch* resident) {
+  if (resident == nullptr) return nullptr;
+  for (const auto& [name, field] : resident->fields) {
+    if (!field.is_contiguous() || !field.device().is_cpu() || field.size(0) == 0) return nullptr;
+  }
+  return resident;
+}
+
+/// Uninitialised, for so many rows of what is in memory.
+Batch room_for(const Batch& resident, std::int64_t rows) {
+  Batch batch;
+  batch.size = rows;
+  for (const auto& [name, field] : resident.fields) {
+    std::vector<std::int64_t> sizes = field.sizes().vec();
+    sizes[0] = rows;
+    batch.fields.set(name, at::empty(sizes, field.options()));
+  }
+  return batch;
+}
+
 /// Room for one batch that is being made ahead.
 struct Slot {
   bool ready = false;
@@ -46,7 +68,7 @@ class Loader::Impl {
         streams_(streams),
         order_(std::move(order)),
         settings_(settings),
-        resident_(dataset.resident(settings.split)),
+        resident_(dense(dataset.resident(settings.split))),
         next_(settings.first_batch) {
     if (in_calling_thread()) return;
     // TBB's own limit is one thread a core; more workers than that wait for disks, not for cores.
@@ -69,6 +91,39 @@ class Loader::Impl {
     const auto examples = static_cast<std::int64_t>(order_.size());
     const std::int64_t whole = examples / settings_.batch_size;
     return whole + (!settings_.drop_last && examples % settings_.batch_size != 0);
+  }
+
+  /// Examples of the next batch; 0 at the end of the epoch.
+  std::int64_t next_size() const {
+    const auto left = static_cast<std::int64_t>(order_.size()) - next_ * settings_.batch_size;
+    return next_ < batches() ? std::min(left, settings_.batch_size) : 0;
+  }
+
+  /// Whether batches can be rows of the same room as another's.
+  bool fits(const Impl& other) const {
+    if (resident_ == nullptr || other.resident_ == nullptr) return false;
+    if (next_size() != other.next_size() ||
+        resident_->fields.size() != other.resident_->fields.size()) {
+      return false;
+    }
+    for (const auto& [name, field] : resident_->fields) {
+      const Tensor* theirs = other.resident_->fields.find(name);
+      if (theirs == nullptr || theirs->dtype() != field.dtype() ||
+          theirs->sizes().slice(1) != field.sizes().slice(1)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  Batch room(std::int64_t loaders) const { return room_for(*resident_, loaders * next_size()); }
+
+  /// As `next`, into rows of a larger batch; not at the end of the epoch.
+  /// @param stays  whether the same batch is the next one again
+  void next_into(Batch& batch, std::int64_t at, bool stays) {
+    const auto begin = static_cast<std::size_t>(next_ * settings_.batch_size);
+    copy_rows(begin, begin + std::size_t(next_size()), batch, at);
+    if (!stays) ++next_;
   }
 
   std::optional<Batch> next() {
@@ -126,7 +181,11 @@ class Loader::Impl {
     const at::NoGradGuard no_gradients;
     const auto begin = static_cast<std::size_t>(number * settings_.batch_size);
     const auto end = std::min(order_.size(), begin + std::size_t(settings_.batch_size));
-    if (resident_ != nullptr) return rows_of(*resident_, begin, end);
+    if (resident_ != nullptr) {
+      Batch batch = room_for(*resident_, std::int64_t(end - begin));
+      copy_rows(begin, end, batch, 0);
+      return batch;
+    }
     std::vector<NamedTensors> examples;
     examples.reserve(end - begin);
     for (std::size_t i = begin; i < end; ++i) {
@@ -139,17 +198,18 @@ class Loader::Impl {
     return dataset_.collate(examples);
   }
 
-  /// The rows whose numbers stand in the order from `begin` to `end`.
-  Batch rows_of(const Batch& all, std::size_t begin, std::size_t end) const {
-    const auto count = static_cast<std::int64_t>(end - begin);
-    const Tensor rows = at::empty({count}, at::kLong);
-    std::copy(order_.begin() + std::int64_t(begin), order_.begin() + std::int64_t(end),
-              rows.data_ptr<std::int64_t>());
-    Batch batch;
-    batch.size = count;
-    for (const auto& [name, field] : all.fields)
-      batch.fields.set(name, field.index_select(0, rows));
-    return batch;
+  /// Copies the rows whose numbers stand in the order from `begin` to `end`.
+  /// @param at  the first one's row in `batch`, which has room for them
+  void copy_rows(std::size_t begin, std::size_t end, Batch& batch, std::int64_t at) const {
+    for (auto& [name, to] : batch.fields) {
+      const Tensor& from = resident_->fields.at(name);
+      const auto bytes = static_cast<std::size_t>(from.nbytes()) / std::size_t(from.size(0));
+      auto* out = static_cast<std::byte*>(to.data_ptr()) + std::size_t(at) * bytes;
+      const auto* in = static_cast<const std::byte*>(from.data_ptr());
+      for (std::size_t i = begin; i < end; ++i, out += bytes) {
+        std::memcpy(out, in + std::size_t(order_[i]) * bytes, bytes);
+      }
+    }
   }
 
   const Dataset& dataset_;
@@ -185,5 +245,51 @@ Loader::~Loader() = default;
 std::int64_t Loader::batches() const { return impl_->batches(); }
 
 std::optional<Batch> Loader::next() { return impl_->next(); }
+
+namespace {
+
+/// The slow way of `next_of`.
+std::optional<Batch> next_joined(const std::vector<Loader*>& loaders) {
+  std::vector<Batch> batches(loaders.size());
+  const Batch* some = nullptr;
+  for (std::size_t i = 0; i < loaders.size(); ++i) {
+    if (loaders[i] == nullptr) continue;
+    std::optional<Batch> batch = loaders[i]->next();
+    if (!batch) continue;
+    batches[i] = std::move(*batch);
+    some = &batches[i];
+  }
+  if (some == nullptr) return std::nullopt;
+  if (loaders.size() == 1) return *some;
+  for (std::size_t i = 0; i < loaders.size(); ++i) {
+    if (loaders[i] == nullptr) batches[i] = *some;
+  }
+  return joined(batches);
+}
+
+}  // namespace
+
+std::optional<Batch> next_of(const std::vector<Loader*>& loaders) {
+  const auto present = [](const Loader* loader) { return loader != nullptr; };
+  const auto found = std::find_if(loaders.begin(), loaders.end(), present);
+  if (found == loaders.end()) return std::nullopt;
+  Loader::Impl& some = *(*found)->impl_;
+  if (some.next_size() == 0) return std::nullopt;
+  const bool fit = std::all_of(loaders.begin(), loaders.end(), [&](const Loader* loader) {
+    return loader == nullptr || some.fits(*loader->impl_);
+  });
+  if (!fit) return next_joined(loaders);
+  const std::int64_t size = some.next_size();
+  Batch batch = some.room(std::int64_t(loaders.size()));
+  // Those that stand in for others go first: `some` moves on with its own.
+  for (const bool stands_in : {true, false}) {
+    for (std::size_t i = 0; i < loaders.size(); ++i) {
+      if ((loaders[i] == nullptr) != stands_in) continue;
+      Loader::Impl& from = stands_in ? some : *loaders[i]->impl_;
+      from.next_into(batch, std::int64_t(i) * size, stands_in);
+    }
+  }
+  return batch;
+}
 
 }  // namespace attnlab

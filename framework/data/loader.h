@@ -48,8 +48,16 @@ class Loader {
   std::optional<Batch> next();
 
  private:
+  friend std::optional<Batch> next_of(const std::vector<Loader*>& loaders);
+
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// The next batches of several loaders, one after the other in one batch; empty at the end of their
+/// epochs. Where data is in memory each row is copied once, to where it belongs.
+/// @param loaders  of equally many batches; null: another's batch stands in its place
+/// @throws ShapeError where their fields differ in shape; what `next` throws.
+std::optional<Batch> next_of(const std::vector<Loader*>& loaders);
 
 }  // namespace attnlab

@@ -38,6 +38,11 @@ std::vector<Tensor> Linear::forward_parts(const Tensor& x, std::int64_t first,
   return member_linears(x, weight, bias, members_, first, widths);
 }
 
+std::vector<Tensor> Linear::forward_parts(const Tensor& x, const Tensor& places, std::int64_t first,
+                                          const std::vector<std::int64_t>& widths) const {
+  return placed_linears(x, places, weight, bias, members_, first, widths);
+}
+
 void start_uniform(Linear& linear) {
   const at::NoGradGuard no_gradients;
   const double bound = 1 / std::sqrt(static_cast<double>(linear.weight.size(1)));

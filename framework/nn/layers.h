@@ -30,6 +30,9 @@ class Linear : public torch::nn::Module {
   /// Several parts of a packed map, one after the other from row `first` on.
   std::vector<Tensor> forward_parts(const Tensor& x, std::int64_t first,
                                     const std::vector<std::int64_t>& widths) const;
+  /// The same of tokens at places: `placed_linears`.
+  std::vector<Tensor> forward_parts(const Tensor& x, const Tensor& places, std::int64_t first,
+                                    const std::vector<std::int64_t>& widths) const;
 
   Tensor weight;  ///< [members * out, in]
   Tensor bias;    ///< [members * out]; undefined without bias

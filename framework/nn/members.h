@@ -37,6 +37,17 @@ std::vector<Tensor> member_linears(const Tensor& x, const Tensor& weight, const 
                                    std::int64_t members, std::int64_t first,
                                    const std::vector<std::int64_t>& widths);
 
+/// The maps of x + by_member(places, E, B), without forming that sum: W x + (W p + b). Places are
+/// mapped once for all examples of a member, and where x takes no gradient none is computed.
+/// @param x       [E * B, N, in]
+/// @param places  [E * N, in], one for each of the N tokens: positions
+/// @param bias    [E * out]; undefined: none
+/// @returns [E * B, N, width] for each part, as `member_linears`.
+/// @throws ShapeError where places are no [E * N, in].
+std::vector<Tensor> placed_linears(const Tensor& x, const Tensor& places, const Tensor& weight,
+                                   const Tensor& bias, std::int64_t members, std::int64_t first,
+                                   const std::vector<std::int64_t>& widths);
+
 /// A parameter beside every example of its member.
 /// @param parameter  [E * n, ...]
 /// @param batch      B, examples of one member

@@ -165,6 +165,27 @@ Tensor MultiHeadAttention::forward(const Tensor& queries, const Tensor& keys, co
   input.values_from_elsewhere = !values.is_same(keys);
   project_all(queries, keys, values, input);
   add_extras(extras, input);
+  return finished(input, context);
+}
+
+Tensor MultiHeadAttention::forward_placed(const Tensor& queries, const Tensor& tokens,
+                                          const Tensor& places, AttentionContext& context) {
+  if (packed_ == nullptr) {
+    throw ShapeError(
+        "MultiHeadAttention: tokens at places need sources as wide as the queries; "
+        "add the places to the tokens and call forward");
+  }
+  const std::int64_t width = heads_ * head_dim_;
+  const std::vector<Tensor> parts =
+      packed_->forward_parts(tokens, places, width, {width, heads_ * value_dim_});
+  AttentionInput input;
+  input.queries = split(by_head(packed_->forward(queries, {0, width}), head_dim_));
+  input.keys = split(by_head(parts[0], head_dim_));
+  input.values = split(by_head(parts[1], value_dim_));
+  return finished(input, context);
+}
+
+Tensor MultiHeadAttention::finished(const AttentionInput& input, AttentionContext& context) {
   const Tensor y = output_->forward(merge(attention_->forward(input, context)));
   return is_training() && dropout_ > 0 ? dropout(y, dropout_) : y;
 }

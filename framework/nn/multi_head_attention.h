@@ -60,6 +60,15 @@ class MultiHeadAttention : public torch::nn::Module {
   Tensor forward(const Tensor& queries, const Tensor& keys, const Tensor& values,
                  AttentionContext& context, const AttentionExtras& extras = {});
 
+  /// Attention to tokens that stand at learned places, of tokens + by_member(places, E, B) without
+  /// forming that sum: cheaper, most of all where the tokens are data and need no gradient.
+  /// @param queries  [E * B, Lq, dim]
+  /// @param tokens   [E * B, Lk, dim], for keys and values
+  /// @param places   [E * Lk, dim]
+  /// @throws ShapeError where keys and values have sources of other widths than dim.
+  Tensor forward_placed(const Tensor& queries, const Tensor& tokens, const Tensor& places,
+                        AttentionContext& context);
+
   Attention& attention() { return *attention_; }
 
  private:
@@ -74,6 +83,8 @@ class MultiHeadAttention : public torch::nn::Module {
   /// [B, E * H, L, Dv] or [E * B, H, L, Dv] to [E * B, L, H * Dv].
   Tensor merge(const Tensor& heads) const;
   void add_extras(const AttentionExtras& extras, AttentionInput& input) const;
+  /// The attention, its heads merged and mapped.
+  Tensor finished(const AttentionInput& input, AttentionContext& context);
   /// What broadcasts to [E * B, H, Lq, Lk] so that it broadcasts to [B, E * H, Lq, Lk].
   Tensor beside_heads(const Tensor& x) const;
 

@@ -17,9 +17,11 @@ struct SmallProduct {
   std::int64_t rows, depth, columns;
   MatrixView a;                  ///< [rows, depth]
   const float* b;                ///< [depth, columns], dense
-  const float* start = nullptr;  ///< [columns], added to every row; null: nothing is
-  float* c;                      ///< [rows, columns], dense; neither a nor b
-  bool add = false;              ///< to what stands in C; `start` is not read then
+  const float* start = nullptr;  ///< [places, columns], row i % places added to row i; null: none
+  std::int64_t places = 1;
+  std::int64_t start_step = 0;  ///< from one row of `start` to the next
+  float* c;                     ///< [rows, columns], dense; neither a nor b
+  bool add = false;             ///< to what stands in C; `start` is not read then
 };
 
 /// C = A B + start, or C += A B. Sums run over the depth from the first to the last, in one order

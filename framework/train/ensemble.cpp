@@ -136,10 +136,10 @@ void Ensemble::check_outputs() {
   }
 }
 
-std::vector<double> Ensemble::backward(const std::vector<Batch>& batches) {
+std::vector<double> Ensemble::backward(const Batch& examples) {
   const BuiltRun& first = *runs_.front();
   const auto members = static_cast<std::int64_t>(runs_.size());
-  const Batch batch = to_device(joined(batches), first.device);
+  const Batch batch = to_device(examples, first.device);
   ForwardPass pass;
   const Tensor losses = first.task->losses(model_->forward(batch, pass), batch, members);
   // Each loss reaches its own member's parameters alone, so the gradient of the sum is each one's.

@@ -56,18 +56,22 @@ class Lockstep {
   /// @returns false at the end of an epoch, or where all have ended.
   bool step() {
     const Clock::time_point begin = Clock::now();
-    const std::vector<Batch> batches = next_batches();
-    if (batches.empty()) return false;
+    const std::optional<Batch> batch = next_batch();
+    if (!batch) return false;
     const Clock::duration loading = Clock::now() - begin;
+    const std::int64_t size = batch->size / std::int64_t(sittings_.size());
+    const auto part = [&](std::size_t i) {
+      return BatchPart{*batch, std::int64_t(i) * size, size};
+    };
     for (std::size_t i = 0; i < sittings_.size(); ++i) {
-      if (!sittings_[i]->ended()) sittings_[i]->look(batches[i]);
+      if (!sittings_[i]->ended()) sittings_[i]->look(part(i));
     }
     const auto sharing = static_cast<double>(active());
     const Clock::time_point stepping = Clock::now();
     each_active([](Sitting& one) { one.seed_step(); });
-    const std::vector<double> losses = gradients_.backward(batches);
+    const std::vector<double> losses = gradients_.backward(*batch);
     for (std::size_t i = 0; i < sittings_.size(); ++i) {
-      if (!sittings_[i]->ended()) sittings_[i]->update(losses[i], batches[i]);
+      if (!sittings_[i]->ended()) sittings_[i]->update(losses[i], part(i));
     }
     gradients_.forget();
     const double time = seconds(Clock::now() - stepping) / sharing;
@@ -75,22 +79,12 @@ class Lockstep {
     return active() > 0;
   }
 
-  /// A batch for each; none at the end of the epoch.
-  std::vector<Batch> next_batches() {
-    std::vector<Batch> batches(sittings_.size());
-    const Batch* some = nullptr;
-    for (std::size_t i = 0; i < sittings_.size(); ++i) {
-      if (sittings_[i]->ended()) continue;
-      std::optional<Batch> batch = sittings_[i]->next_batch();
-      if (!batch) continue;
-      batches[i] = std::move(*batch);
-      some = &batches[i];
-    }
-    if (some == nullptr) return {};
-    for (std::size_t i = 0; i < sittings_.size(); ++i) {
-      if (sittings_[i]->ended()) batches[i] = *some;
-    }
-    return batches;
+  /// Everyone's; empty at the end of the epoch.
+  std::optional<Batch> next_batch() {
+    std::vector<Loader*> loaders;
+    loaders.reserve(sittings_.size());
+    for (Sitting* one : sittings_) loaders.push_back(one->ended() ? nullptr : &one->batches());
+    return next_of(loaders);
   }
 
   const std::vector<Sitting*>& sittings_;
@@ -100,8 +94,8 @@ class Lockstep {
 
 }  // namespace
 
-std::vector<double> RunGradients::backward(const std::vector<Batch>& batches) {
-  return {attnlab::backward(run_, to_device(batches.front(), run_.device))};
+std::vector<double> RunGradients::backward(const Batch& batch) {
+  return {attnlab::backward(run_, to_device(batch, run_.device))};
 }
 
 void RunGradients::forget() {

@@ -11,9 +11,10 @@ namespace attnlab {
 class GradientSource {
  public:
   virtual ~GradientSource() = default;
-  /// Leaves the gradients of each run's batch in the parameters of its model.
-  /// @returns the batches' mean losses.
-  virtual std::vector<double> backward(const std::vector<Batch>& batches) = 0;
+  /// Leaves the gradients of each run's examples in the parameters of its model.
+  /// @param batch  as many examples of each run, one run's after the other's
+  /// @returns each run's mean loss.
+  virtual std::vector<double> backward(const Batch& batch) = 0;
   /// Forgets the gradients.
   virtual void forget() = 0;
 };
@@ -22,7 +23,7 @@ class GradientSource {
 class RunGradients final : public GradientSource {
  public:
   explicit RunGradients(BuiltRun& run) : run_(run) {}
-  std::vector<double> backward(const std::vector<Batch>& batches) override;
+  std::vector<double> backward(const Batch& batch) override;
   void forget() override;
 
  private:
@@ -31,7 +32,7 @@ class RunGradients final : public GradientSource {
 
 /// Trains until all have ended or `stop` is set; then those that have not end with a checkpoint.
 /// @param sittings  at the same step, of runs with equally many steps an epoch; begun
-/// @param gradients  takes a batch for each of them; one that has ended is given another's
+/// @param gradients  takes examples of each of them; one that has ended is given another's
 void train_in_step(const std::vector<Sitting*>& sittings, GradientSource& gradients,
                    const std::atomic<bool>& stop);
 

@@ -77,6 +77,7 @@ void Sitting::begin() {
 }
 
 void Sitting::turn_epoch() {
+  loader_.reset();
   if (epochs_done() > position_.evaluated_epochs) finish_epoch();
   if (trained()) end(RunState::done, result(), "");
 }
@@ -135,16 +136,14 @@ void Sitting::open_epoch() {
       permutation(run_.dataset->size(Split::train), run_.streams.stream("order", epoch)), settings);
 }
 
-std::optional<Batch> Sitting::next_batch() {
+Loader& Sitting::batches() {
   if (loader_ == nullptr) open_epoch();
-  std::optional<Batch> batch = loader_->next();
-  if (!batch) loader_.reset();
-  return batch;
+  return *loader_;
 }
 
-void Sitting::look(const Batch& batch) {
+void Sitting::look(const BatchPart& batch) {
   traced_ = trace_due(run_.experiment.trace, position_.step + 1);
-  if (traced_) log_attention(batch);
+  if (traced_) log_attention(batch.get());
 }
 
 /// What the attention layers make of a batch before the next step: a line each.
@@ -161,10 +160,10 @@ void Sitting::seed_step() const {
   at::manual_seed(run_.streams.key("dropout", static_cast<std::uint64_t>(position_.step)));
 }
 
-void Sitting::update(double loss, const Batch& batch) {
+void Sitting::update(double loss, const BatchPart& batch) {
   if (!std::isfinite(loss) || (train_.diverged_above > 0 && loss > train_.diverged_above)) {
     // The parameters are those that diverged: nothing was updated.
-    if (run_.experiment.trace.every > 0 && !traced_) log_attention(batch);
+    if (run_.experiment.trace.every > 0 && !traced_) log_attention(batch.get());
     return end(RunState::diverged, {},
                "the training loss was " + std::to_string(loss) + " at step " +
                    std::to_string(position_.step + 1));

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 
 #include "framework/core/files.h"
@@ -18,6 +17,14 @@
 #include "framework/train/tensorboard.h"
 
 namespace attnlab {
+
+/// Rows of a batch, taken when they are asked for.
+struct BatchPart {
+  const Batch& whole;
+  std::int64_t begin = 0, size = 0;
+
+  Batch get() const { return size == whole.size ? whole : slice(whole, begin, size); }
+};
 
 class Sitting {
  public:
@@ -33,14 +40,14 @@ class Sitting {
   /// Between two epochs: evaluates the one that is done, ends the run after the last.
   /// @throws Interrupted when asked to stop meanwhile.
   void turn_epoch();
-  /// The next step's batch; empty at the end of an epoch.
-  std::optional<Batch> next_batch();
+  /// The batches of the epoch, from the present step on.
+  Loader& batches();
   /// Records what the attention layers make of the batch, where that is due before the next step.
-  void look(const Batch& batch);
+  void look(const BatchPart& batch);
   /// Every step begins with random numbers of its own, so that a resumed run draws the same.
   void seed_step() const;
   /// Updates the parameters by their gradients, or ends the run where the loss diverged.
-  void update(double loss, const Batch& batch);
+  void update(double loss, const BatchPart& batch);
   /// Adds to the time spent in training, and within it in model and optimiser. [s]
   void count_time(double training, double stepping);
   /// Writes a checkpoint where the last one is `train.checkpoint_seconds` old.

@@ -9,7 +9,8 @@
 // printed, keys come from tokens that were not normalised: their norms, the easiest true cue of the
 // task, reach the attention. Both residuals go back to X, and nothing is normalised at the end.
 // The paper gives no activation, biases, initial values or depth of the MLP: options, or as usual
-// (biases everywhere, two maps in the MLP). Which parameters decay is an option, too.
+// (biases, two maps in the MLP). Algorithm A2 writes Q, K and V without biases: `qkv_bias`. Which
+// parameters decay is an option, too.
 // Of the layer's output the class token's is read alone, so attention asks with that token only,
 // and what comes after it is computed for that token: the same numbers, at a fraction of the work.
 // A trace therefore has one query a layer. An attention whose queries depend on each other
@@ -29,12 +30,16 @@ struct ToyTransformerOptions {
   std::int64_t hidden = 20;
   std::string activation = "gelu", start = "uniform", decay = "all";
   double token_std = 0.02, position_std = 0.02;
+  bool qkv_bias = true;
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("block", block, one_of("as_printed", "pre_norm"),
       "algorithm A2 to the letter, or the usual pre-norm layer");
     v("hidden", hidden, at_least(1), "hidden channels of the MLP");
+    v("qkv_bias", qkv_bias,
+      "biases of queries, keys and values; with a bias, even the direction of a key tells its "
+      "token's norm");
     v("activation", activation, one_of("gelu", "relu"), "of the MLP");
     v("start", start, one_of("uniform", "truncated_normal"),
       "maps start as PyTorch's (uniform in 1/sqrt of the inputs), or normal (std 0.02), biases 0");
@@ -57,6 +62,7 @@ class ToyTransformer final : public Model {
     MultiHeadOptions heads;
     heads.dim = dim;
     heads.members = members_;
+    heads.qkv_bias = options.qkv_bias;
     attention_ =
         register_module("attention", std::make_shared<MultiHeadAttention>(heads, setup.attention));
     const auto linear = [this](const char* name, std::int64_t in, std::int64_t out) {
@@ -81,14 +87,13 @@ class ToyTransformer final : public Model {
     check_shape(series);
     const Tensor start = starts();
     // The class token is the same for every example, and its row of the series is empty.
-    const Tensor x =
-        add_by_member(at::constant_pad_nd(series, {0, 0, 1, 0}), start.flatten(0, 1), members_);
+    const Tokens tokens{at::constant_pad_nd(series, {0, 0, 1, 0}), start.flatten(0, 1)};
     const Tensor first =
         by_member(start.select(1, 0).contiguous(), members_, batch_of_member(series, members_));
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
-    const Tensor y = pre_norm() ? norm_->forward(pre_norm_block(x, first, context))
-                                : printed_block(x, first, context);
+    const Tensor y = pre_norm() ? norm_->forward(pre_norm_block(tokens, first, context))
+                                : printed_block(tokens, first, context);
     return {{"logits", head_->forward(y).squeeze(1)}};
   }
 
@@ -145,26 +150,36 @@ class ToyTransformer final : public Model {
         {places.narrow(1, 0, 1) + class_token_.unsqueeze(1), places.narrow(1, 1, tokens_)}, 1);
   }
 
-  /// Attention's output for the class token, [B, 1, D].
-  /// @param tokens  [B, N + 1, D], keys and values
-  /// @param first   [B, 1, D], the same at the class token
-  Tensor attended(const Tensor& tokens, const Tensor& first, AttentionContext& context) {
+  /// What the layer starts from: data and what is learned of each token, to be added.
+  struct Tokens {
+    Tensor data;    ///< [B, N + 1, D]
+    Tensor places;  ///< [members * (N + 1), D]
+  };
+  Tensor sum(const Tokens& tokens) const {
+    return add_by_member(tokens.data, tokens.places, members_);
+  }
+
+  /// Whether the class token can ask alone.
+  bool asks_alone() const {
     const Attention& attention = attention_->attention();
-    if (attention.couples_queries() || !attention.traits().different_lengths) {
-      return attention_->forward(tokens, context).narrow(1, 0, 1);
-    }
-    return attention_->forward(first, tokens, tokens, context);
+    return !attention.couples_queries() && attention.traits().different_lengths;
   }
 
   /// @returns the class token's row, [B, 1, D].
-  Tensor printed_block(const Tensor& x, const Tensor& first, AttentionContext& context) {
-    Tensor y = norm1_->forward(first) + attended(x, first, context);
-    y = first + norm2_->forward(y);
+  Tensor printed_block(const Tokens& tokens, const Tensor& first, AttentionContext& context) {
+    const Tensor attended =
+        asks_alone() ? attention_->forward_placed(first, tokens.data, tokens.places, context)
+                     : attention_->forward(sum(tokens), context).narrow(1, 0, 1);
+    const Tensor y = first + norm2_->forward(norm1_->forward(first) + attended);
     return first + mlp(y);
   }
 
-  Tensor pre_norm_block(const Tensor& x, const Tensor& first, AttentionContext& context) {
-    const Tensor y = first + attended(norm1_->forward(x), norm1_->forward(first), context);
+  Tensor pre_norm_block(const Tokens& tokens, const Tensor& first, AttentionContext& context) {
+    const Tensor x = norm1_->forward(sum(tokens));
+    const Tensor attended = asks_alone()
+                                ? attention_->forward(norm1_->forward(first), x, x, context)
+                                : attention_->forward(x, context).narrow(1, 0, 1);
+    const Tensor y = first + attended;
     return y + mlp(norm2_->forward(y));
   }
 

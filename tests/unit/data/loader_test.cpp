@@ -40,6 +40,50 @@ class Numbers final : public Dataset {
   DatasetInfo info_;
 };
 
+/// The same numbers in memory, plus `offset`, and a place for each.
+class Resident final : public Dataset {
+ public:
+  explicit Resident(std::int64_t offset) {
+    all_.size = kExamples;
+    const Tensor places = at::arange(kExamples, at::kLong);
+    all_.fields.set("x", (places + offset).to(at::kDouble).unsqueeze(1).expand({-1, 3}).clone());
+    all_.fields.set("place", places);
+  }
+  const DatasetInfo& info() const override { return info_; }
+  std::int64_t size(Split) const override { return kExamples; }
+  NamedTensors example(Split, std::int64_t i, Random*) const override {
+    return {{"x", all_.fields.at("x")[i]}, {"place", all_.fields.at("place")[i]}};
+  }
+  const Batch* resident(Split) const override { return hidden ? nullptr : &all_; }
+
+  bool hidden = false;
+
+ private:
+  DatasetInfo info_;
+  Batch all_;
+};
+
+/// Loaders of three datasets in orders of their own, the second of which has ended where asked.
+struct Three {
+  explicit Three(bool hidden) {
+    for (std::int64_t i = 0; i < 3; ++i) {
+      data.push_back(std::make_unique<Resident>(1000 * i));
+      data.back()->hidden = hidden && i > 0;
+      const RandomStreams streams(std::uint64_t(i) + 5);
+      loaders.push_back(std::make_unique<Loader>(*data.back(), streams,
+                                                 permutation(kExamples, streams.stream("order")),
+                                                 LoaderSettings{.batch_size = 10}));
+    }
+  }
+
+  std::vector<Loader*> all(bool ended) const {
+    return {loaders[0].get(), ended ? nullptr : loaders[1].get(), loaders[2].get()};
+  }
+
+  std::vector<std::unique_ptr<Resident>> data;
+  std::vector<std::unique_ptr<Loader>> loaders;
+};
+
 std::vector<Tensor> all_batches(const Dataset& dataset, const LoaderSettings& settings,
                                 std::uint64_t seed = 1) {
   const RandomStreams streams(seed);
@@ -86,6 +130,44 @@ TEST(Loader, YieldsTheSameWhateverTheNumberOfWorkers) {
       expect_equal(all_batches(dataset, settings), expected);
     }
   }
+}
+
+TEST(Loader, YieldsRowsOfWhatIsInMemory) {
+  Three in_memory(false), asked(true);
+  for (std::size_t i = 0; i < 3; ++i) {
+    while (const std::optional<Batch> batch = in_memory.loaders[i]->next()) {
+      const Batch expected = *asked.loaders[i]->next();
+      EXPECT_EQ(batch->size, expected.size);
+      for (const char* name : {"x", "place"}) {
+        EXPECT_TRUE(batch->fields.at(name).equal(expected.fields.at(name)));
+      }
+    }
+    EXPECT_FALSE(asked.loaders[i]->next());
+  }
+}
+
+TEST(NextOf, IsTheNextOfEachOneAfterTheOther) {
+  for (const bool hidden : {false, true}) {
+    for (const bool ended : {false, true}) {
+      Three together(hidden), alone(false);
+      int batches = 0;
+      while (const std::optional<Batch> batch = next_of(together.all(ended))) {
+        ++batches;
+        std::vector<Batch> each;
+        for (const auto& loader : alone.loaders) each.push_back(*loader->next());
+        EXPECT_EQ(batch->size, 3 * each[0].size);
+        for (const char* name : {"x", "place"}) {
+          const auto parts = batch->fields.at(name).chunk(3);
+          EXPECT_TRUE(parts[0].equal(each[0].fields.at(name)));
+          EXPECT_TRUE(parts[2].equal(each[2].fields.at(name)));
+          EXPECT_EQ(parts[1].equal(each[1].fields.at(name)), !ended);
+        }
+      }
+      EXPECT_EQ(batches, 11);
+      EXPECT_FALSE(next_of({together.loaders[0].get()}));
+    }
+  }
+  EXPECT_FALSE(next_of({nullptr, nullptr}));
 }
 
 TEST(Loader, AugmentsByEpochAndExampleNotByPosition) {

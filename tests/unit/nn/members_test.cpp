@@ -124,6 +124,64 @@ TEST(MemberLinear, GivesPartsOfAPackedMatrixAtOnce) {
   EXPECT_TRUE(at::cat(alone, -1).equal(at::linear(x, weight)));
 }
 
+/// The gradients of x, places, weight and bias, then the outputs, for a sum over all of them.
+std::vector<Tensor> everything(const std::vector<Tensor>& parts, const Leaves& of,
+                               const Tensor& places) {
+  Tensor sum = at::zeros({}, at::kDouble);
+  for (const Tensor& part : parts) {
+    sum = sum + (part.to(at::kDouble) * testing::probe_like(part.to(at::kDouble))).sum();
+  }
+  std::vector<Tensor> leaves = of.all();
+  leaves.push_back(places);
+  std::vector<Tensor> all = torch::autograd::grad({sum}, leaves);
+  all.insert(all.end(), parts.begin(), parts.end());
+  return all;
+}
+
+TEST(PlacedLinears, AreTheMapsOfTheSum) {
+  at::manual_seed(6);
+  for (const std::int64_t members : {kMembers, std::int64_t{1}}) {
+    for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+      for (const bool biased : {true, false}) {
+        Leaves of({4, 5, 8, 24}, dtype, biased);
+        if (members == 1) of.weight = of.weight.detach().narrow(0, 0, 24).requires_grad_();
+        if (members == 1 && biased) of.bias = of.bias.detach().narrow(0, 0, 24).requires_grad_();
+        const Tensor places = at::randn({members * 5, 8}, of.x.options()).requires_grad_();
+        const std::vector<std::int64_t> widths = {8, 2, 6};
+        const auto found = everything(
+            placed_linears(of.x, places, of.weight, of.bias, members, 3, widths), of, places);
+        const auto expected = everything(member_linears(add_by_member(of.x, places, members),
+                                                        of.weight, of.bias, members, 3, widths),
+                                         of, places);
+        ASSERT_EQ(found.size(), expected.size());
+        for (std::size_t n = 0; n < found.size(); ++n) {
+          EXPECT_LT(largest_difference(found[n], expected[n]), dtype == at::kFloat ? 1e-4 : 1e-11)
+              << n << ", " << members << " members";
+        }
+      }
+    }
+  }
+}
+
+TEST(PlacedLinears, AreDifferentiableTwice) {
+  at::manual_seed(7);
+  const Leaves of({2, 3, 4, 6}, at::kDouble);
+  const Tensor places = at::randn({kMembers * 3, 4}, at::kDouble).requires_grad_();
+  const auto f = [](const std::vector<Tensor>& x) {
+    return placed_linears(x[0], x[3], x[1], x[2], kMembers, 1, {5})[0].tanh();
+  };
+  EXPECT_LT(testing::gradient_error(f, {of.x, of.weight, of.bias, places}), 1e-7);
+  EXPECT_LT(testing::second_gradient_error(f, {of.x, of.weight, of.bias, places}), 1e-6);
+}
+
+TEST(PlacedLinears, RefusePlacesThatDoNotFit) {
+  const Tensor x = at::randn({6, 5, 8}), weight = at::randn({30, 8});
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                placed_linears(x, at::randn({14, 8}), weight, {}, kMembers, 0, {10});
+              }),
+              HasSubstr("places: expected [members * N, in] for 3 members"));
+}
+
 TEST(MemberLinear, ReadsInputsThatLieInAnyOrder) {
   at::manual_seed(3);
   Leaves of({4, 5, 6, 7}, at::kFloat);

@@ -16,7 +16,8 @@ struct Case {
 
 /// Every kind of tile and what is left over, and depths of less and more than a block.
 const std::vector<Case> kCases = {{1, 1, 1},   {4, 20, 20}, {5, 20, 10}, {7, 3, 33}, {32, 20, 40},
-                                  {3, 64, 16}, {8, 65, 31}, {2, 200, 7}, {6, 0, 5},  {0, 4, 4}};
+                                  {3, 64, 16}, {8, 65, 31}, {2, 200, 7}, {6, 0, 5},  {0, 4, 4},
+                                  {9, 70, 20}, {6, 5, 23},  {5, 4, 36},  {4, 6, 24}};
 
 Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& start) {
   Tensor c = at::full({a.size(0), b.size(1)}, 1e30F);
@@ -44,6 +45,28 @@ TEST(SmallProduct, IsTheProductAndWhatItStartsFrom) {
     const Tensor start = at::randn({c.columns});
     EXPECT_LT(error(product_of(a, b, {}), a, b, {}), 1e-4) << c.rows << ' ' << c.depth;
     EXPECT_LT(error(product_of(a, b, start), a, b, start), 1e-4) << c.rows << ' ' << c.depth;
+  }
+}
+
+TEST(SmallProduct, StartsEachRowFromThatOfItsPlace) {
+  at::manual_seed(5);
+  for (const Case& c : kCases) {
+    for (const std::int64_t places : {1, 2, 3, 7}) {
+      const Tensor a = at::randn({c.rows, c.depth}), b = at::randn({c.depth, c.columns});
+      const Tensor start = at::randn({places, c.columns + 3});
+      Tensor found = at::full({c.rows, c.columns}, 1e30F);
+      small_product({.rows = c.rows,
+                     .depth = c.depth,
+                     .columns = c.columns,
+                     .a = {a.data_ptr<float>(), c.depth},
+                     .b = b.data_ptr<float>(),
+                     .start = start.data_ptr<float>() + 2,
+                     .places = places,
+                     .start_step = c.columns + 3,
+                     .c = found.data_ptr<float>()});
+      const Tensor rows = start.narrow(1, 2, c.columns).repeat({c.rows / places + 1, 1});
+      EXPECT_LT(error(found, a, b, rows.narrow(0, 0, c.rows)), 1e-4) << c.rows << ' ' << places;
+    }
   }
 }
 
