@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "framework/nn/dropout.h"
+#include "framework/nn/member_norm.h"
 
 namespace attnlab {
 
@@ -63,11 +64,7 @@ LayerNorm::LayerNorm(std::int64_t dim, double eps, std::int64_t members)
 }
 
 Tensor LayerNorm::forward(const Tensor& x) const {
-  if (members_ == 1) return at::layer_norm(x, {dim_}, weight, bias, eps_);
-  batch_of_member(x, members_);
-  const auto of_members = [this](const Tensor& t) { return t.view({members_, -1, dim_}); };
-  const Tensor normal = at::layer_norm(x, {dim_}, {}, {}, eps_);
-  return at::addcmul(of_members(bias), of_members(normal), of_members(weight)).view(x.sizes());
+  return member_layer_norm(x, weight, bias, eps_, members_);
 }
 
 Tensor LayerNorm::forward_heads(const Tensor& x) const {
