@@ -31,12 +31,11 @@ void declare(Usage& usage) {
   usage.about =
       "Writes a report of runs, whatever state they are in. DIR is a run's folder or one with "
       "runs\n"
-      "below it (runs/SUITE). html is one page that works offline: finding, curves, layers, "
-      "costs,\n"
-      "tests, ranks, settings, failed runs. latex is a table for a paper; csv has a line a run;\n"
-      "json has everything. Without --output: DIR/report.html, .md, .tex, .csv or .json, below "
-      "the\n"
-      "first DIR; - is standard output. Without --format: by the ending of --output, else html.\n"
+      "below it (runs/SUITE). html is one page that works offline: finding, grid, distributions,\n"
+      "curves, layers, costs, tests, ranks, settings, failed runs. latex is a table for a paper;\n"
+      "csv has a line a run; json has everything. Without --output: DIR/report.html, .md, .tex,\n"
+      ".csv or .json, below the first DIR; - is standard output. Without --format: by the ending\n"
+      "of --output, else html.\n"
       "Reads files only: needs no LibTorch.";
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
   usage.options.add_options()("format", text("html|md|latex|csv|json"), "default: html")(

@@ -108,6 +108,14 @@ AbsentCell read_absent(const json& entry) {
           entry.value("folder", "")};
 }
 
+SuitePoint read_point(const json& entry) {
+  SuitePoint point{entry.at("experiment"), entry.at("base"), {}};
+  for (const json& value : entry.at("values")) {
+    point.values.emplace_back(value.at(0).get<std::string>(), value.at(1).get<std::string>());
+  }
+  return point;
+}
+
 /// Folders of runs and of suites in or below `folder`.
 void search(const std::string& folder, std::set<std::string>& runs, std::set<std::string>& suites) {
   std::error_code error;
@@ -136,11 +144,21 @@ bool is_below(const std::string& path, const std::string& folder) {
   return path.rfind(folder + "/", 0) == 0;
 }
 
+/// Suites' folders with the runs that each names: a suite may have thousands.
+using NamedRuns = std::map<std::string, std::set<std::string>>;
+
+NamedRuns named_runs(const std::vector<SuiteRecord>& suites) {
+  NamedRuns named;
+  for (const SuiteRecord& suite : suites) {
+    named[suite.folder].insert(suite.runs.begin(), suite.runs.end());
+  }
+  return named;
+}
+
 /// Whether a suite that the run lies below does not know it (any more).
-bool is_stale(const std::string& run, const std::vector<SuiteRecord>& suites) {
-  return std::any_of(suites.begin(), suites.end(), [&](const SuiteRecord& suite) {
-    return is_below(run, suite.folder) &&
-           std::count(suite.runs.begin(), suite.runs.end(), relative_run(run)) == 0;
+bool is_stale(const std::string& run, const NamedRuns& named) {
+  return std::any_of(named.begin(), named.end(), [&](const auto& suite) {
+    return is_below(run, suite.first) && suite.second.count(relative_run(run)) == 0;
   });
 }
 
@@ -325,6 +343,11 @@ std::optional<SuiteRecord> read_suite(const std::string& folder) {
     if (in.contains("absent")) {
       for (const json& entry : in.at("absent")) suite.absent.push_back(read_absent(entry));
     }
+    if (in.contains("grid")) {
+      for (const json& entry : in.at("grid").at("points"))
+        suite.points.push_back(read_point(entry));
+      suite.pool = in.at("grid").at("pool").get<std::vector<std::string>>();
+    }
     return suite;
   } catch (const json::exception& damage) {
     throw DataError(path + ": damaged: " + damage.what() + "; run the suite again to rewrite it");
@@ -342,8 +365,9 @@ RunCollection find_runs(const std::vector<std::string>& folders) {
     out.absent.insert(out.absent.end(), suite->absent.begin(), suite->absent.end());
     out.suites.push_back(std::move(*suite));
   }
+  const NamedRuns named = named_runs(out.suites);
   for (const std::string& folder : runs) {
-    if (is_stale(folder, out.suites)) {
+    if (is_stale(folder, named)) {
       out.notes.push_back(
           "left out, not of its suite any more (another configuration, plugin or data): " + folder);
     } else {

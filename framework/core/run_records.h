@@ -11,6 +11,7 @@
 #include "framework/core/absence.h"
 #include "framework/core/node.h"
 #include "framework/core/run_folder.h"
+#include "framework/core/suite_point.h"
 
 namespace attnlab {
 
@@ -36,6 +37,8 @@ struct SuiteRecord {
   std::vector<std::string> runs;   ///< "experiment/attention/seed-hash" of its present cells
   std::vector<AbsentCell> absent;  ///< its skipped, incompatible and stale cells
   std::vector<std::string> notes;  ///< what readers of its table must know, e.g. "synthetic data"
+  std::vector<SuitePoint> points;  ///< of its `grid:`, in its order; empty without one
+  std::vector<std::string> pool;   ///< axes of the grid that tables are pooled by
 };
 
 struct RunCollection {

@@ -12,16 +12,10 @@
 #include "framework/core/experiment.h"
 #include "framework/core/match.h"
 #include "framework/core/statistics.h"
+#include "framework/core/suite_point.h"
 #include "framework/core/suite_reference.h"
 
 namespace attnlab {
-
-/// An experiment of a suite that is a point of its `grid:`.
-struct SuitePoint {
-  std::string experiment;                                   ///< "vit,lr=0.001"
-  std::string base;                                         ///< "vit"
-  std::vector<std::pair<std::string, std::string>> values;  ///< {"lr", "0.001"}
-};
 
 struct Suite {
   std::string name;

@@ -60,6 +60,16 @@ SuiteRow row_of(const Suite& suite, const std::string& experiment, const std::st
   return row_over(own, experiment, attention);
 }
 
+/// The points of a suite's grid, with their values in the order of its axes, for reports.
+json grid_json(const Suite& suite) {
+  json points = json::array();
+  for (const SuitePoint& point : suite.points) {
+    points.push_back(
+        {{"experiment", point.experiment}, {"base", point.base}, {"values", point.values}});
+  }
+  return {{"points", std::move(points)}, {"pool", suite.pool}};
+}
+
 /// What table.json and suite.json have in common.
 json record_of(const Suite& suite, const std::string& command) {
   json out = {{"suite", suite.name},    {"file", suite.file},   {"baseline", suite.baseline},
@@ -74,6 +84,7 @@ json record_of(const Suite& suite, const std::string& command) {
   if (suite.reference) {
     out["reference"] = {{"source", suite.reference->source}, {"metric", suite.reference->metric}};
   }
+  if (!suite.points.empty()) out["grid"] = grid_json(suite);
   for (const Cell& cell : suite.cells) {
     if (cell.action == CellAction::stale) continue;
     out["runs"].push_back({{"experiment", cell.experiment.name},

@@ -24,8 +24,8 @@ class ReportCommand : public Workspace {
   ReportCommand() : catalogue_(Catalogue::of_this_program()) {}
 
   /// A run's folder with a status, learning curves and a trace of our own.
-  void made_run(const std::string& attention, int seed, const RunStatus& status,
-                const std::vector<std::string>& changes = {}) const {
+  std::string made_run(const std::string& attention, int seed, const RunStatus& status,
+                       const std::vector<std::string>& changes = {}) const {
     std::vector<std::string> overrides = {"attention=" + attention};
     overrides.insert(overrides.end(), changes.begin(), changes.end());
     const Experiment experiment = load_experiment(at("tiny.yaml"), overrides, catalogue_);
@@ -41,6 +41,7 @@ class ReportCommand : public Workspace {
                std::to_string(3.0 - 0.1 * step) + "}\n";
     }
     folder_.write(fs::relative(folder.file("metrics.jsonl"), at("")).string(), lines);
+    return folder.path();
   }
   static RunStatus done(double accuracy) {
     return {
@@ -57,6 +58,30 @@ class ReportCommand : public Workspace {
       if (seed == 1) status = {RunState::failed, 0, 8, 0, 1, {}, "killed by signal 9 (Killed)"};
       made_run("qknorm", seed, status, named);
     }
+  }
+
+  /// Two attentions at two learning rates with six seeds each, as a suite with a grid files them.
+  void make_grid() const {
+    json runs = json::array(), points = json::array();
+    for (const std::string lr : {"0.001", "0.01"}) {
+      const std::string name = "tiny,lr=" + lr;
+      points.push_back({{"experiment", name},
+                        {"base", "tiny"},
+                        {"values", json::array({json::array({"lr", lr})})}});
+      for (int run = 0; run < 12; ++run) {
+        const std::string attention = run % 2 == 0 ? "standard" : "quest";
+        RunStatus status = done(0.3 + 0.05 * run);
+        status.metrics["outcome/correct"] = run > 6 ? 1 : 0;
+        const std::vector<std::string> point = {"name=\"" + name + "\"",
+                                                "train.optimizer.lr=" + lr};
+        runs.push_back({{"folder", made_run(attention, run / 2, status, point)}});
+      }
+    }
+    const json record = {{"suite", "runs"},
+                         {"baseline", "standard"},
+                         {"runs", runs},
+                         {"grid", {{"points", points}, {"pool", {"lr"}}}}};
+    folder_.write("runs/suite.json", record.dump());
   }
 
   Catalogue catalogue_;
@@ -190,9 +215,11 @@ const painted = (canvas) => {
   const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
   return pixels.some((value) => value !== 0);
 };
+const visible = () => [...document.querySelectorAll('canvas')].filter((canvas) => canvas.offsetWidth > 0);
 const seen = {width: innerWidth, page: document.documentElement.scrollWidth};
 seen.dark = getComputedStyle(document.body).backgroundColor;
-seen.charts = [...document.querySelectorAll('canvas')].map(painted);
+seen.charts = visible().map(painted);
+seen.headers = document.querySelector('header').offsetHeight;
 seen.titles = [...document.querySelectorAll('h2')].map((title) => title.textContent);
 seen.before = column(1);
 heads[3].querySelector('button').click();
@@ -208,7 +235,7 @@ document.querySelectorAll('.controls select').forEach((select) => {
   select.selectedIndex = select.options.length - 1;
   select.dispatchEvent(new Event('change'));
 });
-seen.after = [...document.querySelectorAll('canvas')].map(painted);
+seen.after = visible().map(painted);
 document.getElementById('theme').click();
 seen.theme = document.documentElement.dataset.theme;
 seen.problems = problems;
@@ -284,6 +311,33 @@ TEST_F(ReportPage, WorksInABrowserWithoutAnyError) {
   EXPECT_EQ(seen.at("after"), json(std::vector<bool>(5, true)));
   EXPECT_EQ(seen.at("theme"), "light") << "one click from auto";
   EXPECT_EQ(seen.at("titles").size(), 10U) << seen.at("titles");
+}
+
+TEST_F(ReportPage, DrawsTheGridAndTheDistributions) {
+  fs::remove_all(at("runs"));
+  make_grid();
+  must({"report", "runs"});
+  const json seen = look();
+  EXPECT_EQ(seen.at("problems"), json::array());
+  // The grid, a distribution for each attention, curves, two traces, accuracy against cost.
+  EXPECT_EQ(seen.at("charts"), json(std::vector<bool>(7, true)));
+  EXPECT_EQ(seen.at("after"), json(std::vector<bool>(7, true)));
+  EXPECT_EQ(seen.at("titles").size(), 12U) << seen.at("titles");
+  EXPECT_EQ(seen.at("choices").at(0).at(0), "tiny, all 2 points");
+  const json phone = look("phone.html");
+  EXPECT_LE(phone.at("page"), 360) << "the page scrolls sideways on a phone";
+  EXPECT_EQ(phone.at("problems"), json::array());
+}
+
+TEST_F(ReportPage, ShowsOneSectionAloneForAPicture) {
+  fs::remove_all(at("runs"));
+  make_grid();
+  must({"report", "runs"});
+  const json alone = look("look.html#only=distributions&distribution=accuracy&theme=dark");
+  EXPECT_EQ(alone.at("problems"), json::array());
+  EXPECT_EQ(alone.at("charts"), json(std::vector<bool>(2, true))) << "one for each attention";
+  EXPECT_EQ(alone.at("headers"), 0);
+  EXPECT_EQ(look("look.html#only=nothing").at("charts").size(), 7U) << "no such section: the page";
 }
 
 TEST_F(ReportPage, SortsItsTableAndSaysSo) {

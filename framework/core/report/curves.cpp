@@ -97,27 +97,33 @@ void append(const Buckets& buckets, Curve& curve) {
   }
 }
 
-/// Runs that differ in their seeds alone, and what they wrote.
+/// Runs of one slice and attention, and what they wrote.
 struct Group {
-  const RunRecord* first = nullptr;
-  std::map<Key, std::vector<Points>> series;
+  const Slice* slice = nullptr;
+  std::string attention;
+  std::map<Key, std::vector<const Points*>> series;
   double last_step = 1;
 };
 
-std::vector<Group> read_groups(const std::vector<RunRecord>& runs) {
+void add_run(const Series& series, Group& group) {
+  for (const auto& [key, points] : series) {
+    for (const auto& point : points) group.last_step = std::max(group.last_step, point.first);
+    group.series[key].push_back(&points);
+  }
+}
+
+/// @param series  of each run
+std::vector<Group> groups_of(const std::vector<RunRecord>& runs, const std::vector<Slice>& slices,
+                             const std::vector<Series>& series) {
   std::vector<Group> groups;
-  for (const RunRecord& run : runs) {
-    const bool same = !groups.empty() && groups.back().first->experiment == run.experiment &&
-                      groups.back().first->attention == run.attention;
-    if (!same) {
-      groups.emplace_back();
-      groups.back().first = &run;
-    }
-    for (auto& [key, points] : read_series(run.folder)) {
-      for (const auto& point : points) {
-        groups.back().last_step = std::max(groups.back().last_step, point.first);
-      }
-      groups.back().series[key].push_back(std::move(points));
+  for (const Slice& slice : slices) {
+    std::map<std::string, Group> by_attention;
+    for (const std::size_t run : slice.runs)
+      add_run(series[run], by_attention[runs[run].attention]);
+    for (auto& [attention, group] : by_attention) {
+      group.slice = &slice;
+      group.attention = attention;
+      groups.push_back(std::move(group));
     }
   }
   return groups;
@@ -144,21 +150,25 @@ std::string layer_name(std::int64_t layer, std::int64_t call) {
   return std::to_string(layer) + (call > 0 ? " call " + std::to_string(call) : "");
 }
 
-std::vector<Curve> curves_of(const std::vector<RunRecord>& runs, const CurveBudget& budget) {
-  const std::vector<Group> groups = read_groups(runs);
+std::vector<Curve> curves_of(const std::vector<RunRecord>& runs, const std::vector<Slice>& slices,
+                             const CurveBudget& budget) {
+  std::vector<Series> series;
+  series.reserve(runs.size());
+  for (const RunRecord& run : runs) series.push_back(read_series(run.folder));
+  const std::vector<Group> groups = groups_of(runs, slices, series);
   const std::size_t most[] = {points_within(budget, groups, false),
                               points_within(budget, groups, true)};
   std::vector<Curve> curves;
   for (const Group& group : groups) {
-    for (const auto& [key, seeds] : group.series) {
+    for (const auto& [key, all] : group.series) {
       // Few steps need no buckets wider than one.
       const std::size_t buckets = std::min(most[is_trace(key) ? 1 : 0],
                                            static_cast<std::size_t>(std::ceil(group.last_step)));
       const auto& [split, metric, layer, call] = key;
       Buckets filled;
-      for (const Points& points : seeds) fill(points, group.last_step, buckets, filled);
-      Curve curve{group.first->experiment,
-                  group.first->attention,
+      for (const Points* points : all) fill(*points, group.last_step, buckets, filled);
+      Curve curve{group.slice->name,
+                  group.attention,
                   split,
                   metric,
                   layer_name(layer, call),

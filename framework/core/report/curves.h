@@ -1,4 +1,4 @@
-// What runs wrote while they trained, over their seeds: curves thin enough to draw.
+// What runs wrote while they trained, over the runs of a slice: curves thin enough to draw.
 //
 // Steps are put into buckets of equal width; within a bucket each seed's values are averaged first,
 // then the seeds. With as many buckets as steps that is mean and deviation at each logged step.
@@ -10,13 +10,15 @@
 #include <utility>
 #include <vector>
 
+#include "framework/core/report/slices.h"
 #include "framework/core/run_records.h"
 
 namespace attnlab {
 
-/// One number of metrics.jsonl over steps, of one experiment and attention.
+/// One number of metrics.jsonl over steps, of one slice and attention.
 struct Curve {
-  std::string experiment, attention;
+  std::string experiment;  ///< the name of the slice: an experiment, or points of a grid
+  std::string attention;
   std::string split;   ///< "train", "validation", "test", "trace"
   std::string metric;  ///< "loss", "accuracy", "logit_max"
   std::string layer;   ///< of a trace: "0", or "0 call 1" of a layer's second call; else empty
@@ -36,9 +38,11 @@ struct CurveBudget {
   std::size_t fewest_points = 24;   ///< of one curve, whatever the number of curves
 };
 
-/// @param runs  by experiment, attention and seed, as `find_runs` sorts them.
+/// Means and deviations are over all runs of a slice and attention: the seeds of an experiment, and
+/// of a grid the points, too.
 /// Lines that are cut off or not finite are left out: a run may have been killed while it wrote.
 /// @throws FileError where metrics.jsonl is there and cannot be read.
-std::vector<Curve> curves_of(const std::vector<RunRecord>& runs, const CurveBudget& budget = {});
+std::vector<Curve> curves_of(const std::vector<RunRecord>& runs, const std::vector<Slice>& slices,
+                             const CurveBudget& budget = {});
 
 }  // namespace attnlab

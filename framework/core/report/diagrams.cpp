@@ -34,15 +34,16 @@ std::string label(double x, double y, const std::string& anchor, const std::stri
          style + "\">" + html_text(text) + "</text>\n";
 }
 
-/// The first characters of a long name.
+/// A long name without its middle: points of a grid begin alike.
 std::string shortened(const std::string& name) {
   std::string text = valid_utf8(name);
-  std::size_t characters = 0, at = 0;
-  for (; at < text.size(); ++at) {
-    const bool starts = (static_cast<unsigned char>(text[at]) & 0xC0) != 0x80;
-    if (starts && ++characters > kLongestLabel) return text.substr(0, at) + "…";
+  std::vector<std::size_t> begins;  // of characters
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if ((static_cast<unsigned char>(text[at]) & 0xC0) != 0x80) begins.push_back(at);
   }
-  return text;
+  if (begins.size() <= kLongestLabel) return text;
+  const std::size_t half = kLongestLabel / 2;
+  return text.substr(0, begins[half]) + "…" + text.substr(begins[begins.size() - half]);
 }
 
 std::string svg(double height, const std::string& title, const std::string& body) {

@@ -5,6 +5,7 @@
 
 #include "framework/core/progress.h"
 #include "framework/core/report/markup.h"
+#include "framework/core/report/pool_tables.h"
 #include "framework/core/report/report.h"
 #include "framework/core/table.h"
 #include "framework/core/text.h"
@@ -69,7 +70,7 @@ std::vector<std::string> significant_sentences(const Comparison& comparison,
   return out;
 }
 
-/// The largest difference that is not significant, where nothing is.
+/// The largest difference that is not significant, where nothing is; begins with "No attention".
 std::string open_sentence(const Comparison& comparison, const std::vector<Tally>& tallies) {
   const ComparisonRow* largest = nullptr;
   for (const Tally& tally : tallies) {
@@ -143,6 +144,32 @@ std::string unfinished_sentence(const Report& report) {
          " gave no value: " + join(parts, ", ") + ".";
 }
 
+/// "Over the 150 points of quest_toy, outcome/correct is 58.13 [54.57, 61.62] % of the runs of
+/// quest,
+/// ...", the best first.
+std::string grid_sentence(const Report& report, const Grid& grid) {
+  const PoolTable table = pool_tables(report, grid).front();
+  const PoolColumn& column = table.columns.front();
+  std::vector<std::pair<double, std::string>> parts;
+  for (const std::string& attention : report.comparison.attentions) {
+    const Summary* summary = find_summary(report, column, attention);
+    if (summary == nullptr) continue;
+    const std::string unit(metric_unit(column.metric));
+    parts.emplace_back(summary->mean, summary_text(column.metric, *summary) +
+                                          (unit.empty() ? "" : " " + unit) + " for " + attention);
+  }
+  if (parts.empty()) return "";
+  const bool lower = higher_is_better(column.metric) == std::optional<bool>(false);
+  std::stable_sort(parts.begin(), parts.end(), [&](const auto& a, const auto& b) {
+    return lower ? a.first < b.first : a.first > b.first;
+  });
+  std::vector<std::string> texts;
+  texts.reserve(parts.size());
+  for (const auto& [mean, text] : parts) texts.push_back(text);
+  return "Over the " + std::to_string(grid.points) + " points of " + grid.base + ", " +
+         column.metric + " is " + join(texts, ", ") + ".";
+}
+
 }  // namespace
 
 std::vector<std::string> finding_of(const Report& report) {
@@ -151,6 +178,10 @@ std::vector<std::string> finding_of(const Report& report) {
   if (!comparison.differences.empty()) {
     out.push_back("This is not a fair comparison: the runs differ in more than the attention.");
   }
+  for (const Grid& grid : report.slices.grids) {
+    const std::string sentence = grid_sentence(report, grid);
+    if (!sentence.empty()) out.push_back(sentence);
+  }
   const std::vector<Tally> tallies = tallies_of(comparison);
   std::vector<std::string> shown = significant_sentences(comparison, tallies);
   const bool any_open = std::any_of(tallies.begin(), tallies.end(),
@@ -158,11 +189,15 @@ std::vector<std::string> finding_of(const Report& report) {
   if (!shown.empty()) {
     out.insert(out.end(), shown.begin(), shown.end());
   } else if (any_open) {
-    out.push_back(open_sentence(comparison, tallies));
+    const std::string text = open_sentence(comparison, tallies);
+    const bool points = report.slices.only_points();
+    out.push_back(points ? "Point by point, n" + text.substr(1) : text);
   } else {
     out.push_back(alone_sentence(comparison));
   }
-  if (comparison.ranking) out.push_back(ranking_sentence(comparison));
+  // Points of a grid are not independent experiments.
+  if (comparison.ranking && !report.slices.only_points())
+    out.push_back(ranking_sentence(comparison));
   if (!report.unfinished.empty()) out.push_back(unfinished_sentence(report));
   return out;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <set>
 
 #include "framework/core/progress.h"
 #include "framework/core/report/markup.h"
@@ -59,6 +60,12 @@ std::string html_table(const std::string& caption, const std::vector<HtmlColumn>
   return out + "</tbody>\n</table>\n</div>\n";
 }
 
+std::string chart_box(const std::string& id, const std::string& note) {
+  return "<div class=\"controls\" id=\"" + id + "-controls\"></div>\n<div class=\"charts\" id=\"" +
+         id + "-charts\"><noscript>This chart needs scripts, which are off.</noscript></div>\n" +
+         "<p class=\"note\">" + note + "</p>\n";
+}
+
 namespace {
 
 // ---- settings
@@ -77,18 +84,34 @@ std::string options_table(const Report& report) {
 std::string experiments_table(const Report& report) {
   if (report.settings.empty()) return "";
   std::vector<HtmlColumn> columns = {{"setting", "", false}};
-  for (const std::string& experiment : report.comparison.experiments) {
+  for (const auto& [experiment, value] : report.settings.front().values) {
     columns.push_back({experiment, "", false});
   }
   std::vector<std::vector<HtmlCell>> rows;
   for (const ExperimentSetting& setting : report.settings) {
     std::vector<HtmlCell> row = {{"<code>" + html_text(setting.key) + "</code>", "", ""}};
-    for (const std::string& value : setting.values) {
+    for (const auto& [experiment, value] : setting.values) {
       row.push_back({"<code>" + html_text(value) + "</code>", "", ""});
     }
     rows.push_back(std::move(row));
   }
   return html_table("In what the experiments differ", columns, rows);
+}
+
+/// The axes of each grid.
+std::string grids_table(const Report& report) {
+  std::vector<std::vector<HtmlCell>> rows;
+  for (const Grid& grid : report.slices.grids) {
+    for (const auto& [axis, values] : grid.axes) {
+      rows.push_back({text_cell(grid.base),
+                      {"<code>" + html_text(axis) + "</code>", "", ""},
+                      {"<code>" + html_text(join(values, ", ")) + "</code>", "", ""}});
+    }
+  }
+  if (rows.empty()) return "";
+  return html_table("What the grids vary",
+                    {{"experiment", "", false}, {"setting", "", false}, {"values", "", false}},
+                    rows);
 }
 
 std::string differences_table(const std::string& caption,
@@ -108,11 +131,16 @@ std::string differences_table(const std::string& caption,
       rows);
 }
 
-/// One run of each experiment, of the baseline where it has one.
+/// One run of each experiment, of the baseline where it has one; of the points of a grid only the
+/// first, where they do not stand by themselves.
 std::vector<const RunRecord*> typical_runs(const Report& report) {
   std::vector<const RunRecord*> out;
+  std::set<std::string> grids;
   for (const RunRecord& run : report.collection.runs) {
-    if (out.empty() || out.back()->experiment != run.experiment) out.push_back(&run);
+    const bool same = !out.empty() && out.back()->experiment == run.experiment;
+    const std::string& base = report.slices.base_of(run.experiment);
+    if (!same && !report.shows(run.experiment) && !grids.insert(base).second) continue;
+    if (!same) out.push_back(&run);
     const std::string& baseline = report.comparison.baseline;
     if (run.attention == baseline && out.back()->attention != baseline) out.back() = &run;
   }
@@ -187,7 +215,8 @@ std::string settings_html(const Report& report) {
     out += differences_table("What the suite's match: or set: gave, as part of the attention",
                              comparison.matched);
   }
-  return out + options_table(report) + experiments_table(report) + configurations(report);
+  return out + options_table(report) + grids_table(report) + experiments_table(report) +
+         configurations(report);
 }
 
 std::string environment_html(const Report& report) {
@@ -251,8 +280,15 @@ std::string unfinished_html(const Report& report) {
     out = paragraph("All " + std::to_string(report.collection.runs.size()) + " runs are done.");
   } else {
     out = "<ul class=\"runs\">\n";
-    for (const UnfinishedRun& one : report.unfinished) out += unfinished_item(report, one);
+    const std::size_t shown = std::min(report.unfinished.size(), kMostUnfinished);
+    for (std::size_t i = 0; i < shown; ++i) out += unfinished_item(report, report.unfinished[i]);
     out += "</ul>\n";
+    const std::size_t more = report.unfinished.size() - shown;
+    if (more > 0) {
+      out += paragraph("And " + std::to_string(more) +
+                       " more: <code>attnlab status</code> and the report's format "
+                       "<code>csv</code> have them all.");
+    }
   }
   return out + absent_table(report.collection.absent);
 }

@@ -142,24 +142,6 @@ Row result_row(const Comparison& comparison, const ComparisonRow& row, bool best
   return out;
 }
 
-/// Final metrics of the runs that are done, by experiment and attention.
-using MetricsByCell =
-    std::map<std::pair<std::string, std::string>, std::map<std::string, std::vector<double>>>;
-
-MetricsByCell metrics_by_cell(const Report& report, std::set<std::string>& names) {
-  MetricsByCell cells;
-  for (const RunRecord& run : report.collection.runs) {
-    auto& metrics = cells[{run.experiment, run.attention}];
-    if (run.status.state != RunState::done) continue;
-    for (const auto& [name, value] : run.status.metrics) {
-      if (!std::isfinite(value)) continue;
-      names.insert(name);
-      metrics[name].push_back(value);
-    }
-  }
-  return cells;
-}
-
 }  // namespace
 
 std::string cost_text(const std::string& name, double value) {
@@ -175,38 +157,41 @@ std::string results_html(const Report& report) {
   const std::map<std::string, double> best = best_means(comparison);
   std::vector<Row> rows;
   for (const ComparisonRow& row : comparison.rows) {
+    if (!report.shows(row.experiment)) continue;
     const auto found = best.find(row.experiment);
     const bool is_best = found != best.end() && !row.gap && found->second == row.summary.mean;
     rows.push_back(result_row(comparison, row, is_best, costs));
   }
+  if (rows.empty()) return "";
   return html_table(comparison.metric + " by experiment and attention",
                     result_columns(comparison, costs), rows, "results-table");
 }
 
 std::string metrics_html(const Report& report) {
   std::set<std::string> names;
-  const MetricsByCell cells = metrics_by_cell(report, names);
+  for (const PooledCell& cell : report.cells) {
+    for (const auto& [name, summary] : cell.metrics) names.insert(name);
+  }
   if (names.empty()) return "";
   std::vector<HtmlColumn> columns = {{"experiment", "", false}, {"attention", "", false}};
   for (const std::string& name : names) columns.push_back({metric_heading(name), "", true});
   std::vector<Row> rows;
-  for (const auto& [key, metrics] : cells) {
-    Row row = {{html_text(key.first), key.first, ""}, {html_text(key.second), key.second, "name"}};
+  for (const PooledCell& one : report.cells) {
+    const std::string& slice = report.slices.all[one.slice].name;
+    Row row = {{html_text(slice), slice, ""}, {html_text(one.attention), one.attention, "name"}};
     for (const std::string& name : names) {
-      const auto found = metrics.find(name);
-      if (found == metrics.end()) {
+      const auto found = one.metrics.find(name);
+      if (found == one.metrics.end()) {
         row.push_back(no_cell());
-        continue;
+      } else {
+        row.push_back(cell(summary_text(name, found->second), found->second.mean));
       }
-      const Summary summary = summary_of(found->second);
-      row.push_back(cell(summary_text(name, summary), summary.mean));
     }
     rows.push_back(std::move(row));
   }
   return html_table(
-      "All final metrics, mean ± sample standard deviation over the seeds that are "
-      "done",
-      columns, rows, "metrics-table");
+      "All final metrics, mean ± sample standard deviation over the runs that are done", columns,
+      rows, "metrics-table");
 }
 
 }  // namespace attnlab

@@ -4,6 +4,7 @@
 
 #include "framework/core/progress.h"
 #include "framework/core/report/markup.h"
+#include "framework/core/report/pool_tables.h"
 #include "framework/core/report/report.h"
 #include "framework/core/table.h"
 #include "framework/core/text.h"
@@ -130,9 +131,10 @@ std::string commented(const std::string& text) {
   return out + "\n";
 }
 
-std::string table_rows(const Comparison& comparison, Footnotes& notes) {
+std::string table_rows(const Comparison& comparison, const std::vector<std::string>& experiments,
+                       Footnotes& notes) {
   std::map<std::string, Podium> podiums;
-  for (const std::string& experiment : comparison.experiments) {
+  for (const std::string& experiment : experiments) {
     podiums[experiment] = podium_of(comparison, experiment);
   }
   std::map<std::pair<std::string, std::string>, const ComparisonRow*> rows;
@@ -140,7 +142,7 @@ std::string table_rows(const Comparison& comparison, Footnotes& notes) {
   std::string out;
   for (const std::string& attention : comparison.attentions) {
     out += "    " + latex_text(attention);
-    for (const std::string& experiment : comparison.experiments) {
+    for (const std::string& experiment : experiments) {
       out += " & " + value_cell(comparison, *rows.at({attention, experiment}),
                                 podiums.at(experiment), notes);
     }
@@ -152,31 +154,100 @@ std::string table_rows(const Comparison& comparison, Footnotes& notes) {
   return out;
 }
 
-}  // namespace
+/// @param label  of the table: "attnlab"
+/// @param columns  each column's heading, as LaTeX
+std::string table_head(const std::string& caption, const std::string& label,
+                       const std::vector<std::string>& columns) {
+  std::string out = "\\begin{table}[t]\n  \\centering\n  \\caption{" + caption +
+                    "}\n  \\label{tab:" + label + "}\n  \\begin{tabular}{l" +
+                    std::string(columns.size(), 'c') + "}\n    \\toprule\n    attention";
+  for (const std::string& column : columns) out += " & " + column;
+  return out + " \\\\\n    \\midrule\n";
+}
 
-std::string report_latex(const Report& report, bool with_bibtex) {
+constexpr const char* kTableEnd = "    \\bottomrule\n  \\end{tabular}\n";
+
+/// The experiments that stand by themselves; empty without one.
+std::string comparison_table(const Report& report) {
   const Comparison& comparison = report.comparison;
-  Footnotes notes;
-  std::string out =
-      commented("Made by attnlab " ATTNLAB_VERSION ", " + valid_utf8(report.date) + ":\n" +
-                valid_utf8(report.command) + "\nNeeds \\usepackage{booktabs}.");
-  if (!comparison.differences.empty()) {
-    out += commented("NOT A FAIR COMPARISON: the runs differ in more than the attention.");
-  }
-  out += "\\begin{table}[t]\n  \\centering\n  \\caption{" + caption(comparison) +
-         "}\n  \\label{tab:attnlab}\n  \\begin{tabular}{l" +
-         std::string(comparison.experiments.size(), 'c') + "}\n    \\toprule\n    attention";
+  std::vector<std::string> experiments, columns;
   for (const std::string& experiment : comparison.experiments) {
-    out += " & " + latex_text(experiment);
+    if (!report.shows(experiment)) continue;
+    experiments.push_back(experiment);
+    columns.push_back(latex_text(experiment));
   }
-  out += " \\\\\n    \\midrule\n" + table_rows(comparison, notes) +
-         "    \\bottomrule\n  \\end{tabular}\n";
+  if (experiments.empty()) return "";
+  Footnotes notes;
+  std::string out = table_head(caption(comparison), "attnlab", columns) +
+                    table_rows(comparison, experiments, notes) + kTableEnd;
   const std::string lines = notes.lines();
   if (!lines.empty()) {
     out += "\n  \\smallskip\n  \\begin{minipage}{\\linewidth}\\footnotesize\\raggedright\n" +
            lines + "  \\end{minipage}\n";
   }
-  out += "\\end{table}\n";
+  return out + "\\end{table}\n";
+}
+
+/// "$58.13$ {\footnotesize [54.57, 61.62]}", "$46.1 \pm 28.7$", "--".
+std::string pooled_cell(const PoolColumn& column, const Summary* summary) {
+  if (summary == nullptr) return "--";
+  const std::string text = summary_text(column.metric, *summary), sign = " ± ";
+  const std::size_t spread = text.find(sign), bracket = text.find(" [");
+  if (spread != std::string::npos) {
+    return "$" + text.substr(0, spread) + " \\pm " + text.substr(spread + sign.size()) + "$";
+  }
+  if (bracket == std::string::npos) return "$" + text + "$";
+  return "$" + text.substr(0, bracket) + "$ {\\footnotesize " + text.substr(bracket + 1) + "}";
+}
+
+std::string pooled_caption(const Report& report, const PoolTable& table) {
+  std::string text = latex_text(table.caption + ". " + pool_note(report));
+  const std::string sign = "±";
+  const std::size_t at = text.find(sign);
+  return at == std::string::npos ? text : text.replace(at, sign.size(), "$\\pm$");
+}
+
+std::string pooled_table(const Report& report, const PoolTable& table, std::size_t number) {
+  std::vector<std::string> columns;
+  columns.reserve(table.columns.size());
+  for (const PoolColumn& column : table.columns) columns.push_back(latex_text(column.heading));
+  std::string out = "\n" + table_head(pooled_caption(report, table),
+                                      "attnlab-grid-" + std::to_string(number), columns);
+  for (const std::string& attention : report.comparison.attentions) {
+    out += "    " + latex_text(attention);
+    for (const PoolColumn& column : table.columns) {
+      out += " & " + pooled_cell(column, find_summary(report, column, attention));
+    }
+    out += " \\\\\n";
+  }
+  return out + kTableEnd + "\\end{table}\n";
+}
+
+/// Over all points, and the first metric by each axis.
+std::string grid_tables(const Report& report) {
+  std::string out;
+  std::size_t number = 0;
+  for (const Grid& grid : report.slices.grids) {
+    const std::vector<PoolTable> tables = pool_tables(report, grid);
+    const std::string& first = tables.front().columns.front().metric;
+    for (const PoolTable& table : tables) {
+      if (!table.axis.empty() && table.columns.front().metric != first) continue;
+      out += pooled_table(report, table, ++number);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string report_latex(const Report& report, bool with_bibtex) {
+  std::string out =
+      commented("Made by attnlab " ATTNLAB_VERSION ", " + valid_utf8(report.date) + ":\n" +
+                valid_utf8(report.command) + "\nNeeds \\usepackage{booktabs}.");
+  if (!report.comparison.differences.empty()) {
+    out += commented("NOT A FAIR COMPARISON: the runs differ in more than the attention.");
+  }
+  out += comparison_table(report) + grid_tables(report);
   if (with_bibtex && !report.citations.empty()) {
     out += "\n" + commented("BibTeX of what was compared (--bib FILE writes it by itself):\n\n" +
                             bibtex_of(report.citations));

@@ -1,433 +1,224 @@
-'use strict';
-// What the page does: sorts tables, draws charts, switches themes. Names from the data reach the
-// page as text alone (textContent, canvas), never as markup.
-(() => {
-  const data = JSON.parse(document.getElementById('data').textContent);
-  const root = document.documentElement;
-  const byId = (id) => document.getElementById(id);
-  const say = (text) => { byId('said').textContent = text; };
+// What all of the page's scripts share: data, themes, tables that sort, colours, charts, controls.
+// Names from the data reach the page as text alone (textContent, canvas), never as markup. The page
+// holds page.js, page_curves.js, page_grid.js and page_start.js one after the other in one function.
+const data = JSON.parse(document.getElementById('data').textContent);
+const root = document.documentElement;
+const byId = (id) => document.getElementById(id);
+const say = (text) => { byId('said').textContent = text; };
 
-  // ---- themes
+// ---- themes
 
-  const darkSystem = matchMedia('(prefers-color-scheme: dark)');
-  const themes = ['auto', 'light', 'dark'];
-  let theme = 'auto';
-  const stored = (value) => {
-    try {  // pages from files may have no storage
-      if (value !== undefined) localStorage.setItem('attnlab-theme', value);
-      return localStorage.getItem('attnlab-theme');
-    } catch (refused) {
-      return null;
-    }
+const darkSystem = matchMedia('(prefers-color-scheme: dark)');
+const themes = ['auto', 'light', 'dark'];
+let theme = 'auto';
+const stored = (value) => {
+  try {  // pages from files may have no storage
+    if (value !== undefined) localStorage.setItem('attnlab-theme', value);
+    return localStorage.getItem('attnlab-theme');
+  } catch (refused) {
+    return null;
+  }
+};
+// Behind the address: #theme=dark, #only=grid&by=lr&metric=accuracy, for pictures made by a program.
+const asked = new URLSearchParams(location.hash.slice(1));
+let printing = false;
+const isDark = () => !printing && (theme === 'dark' || (theme === 'auto' && darkSystem.matches));
+function setTheme(value) {
+  theme = themes.includes(value) ? value : 'auto';
+  if (theme === 'auto') delete root.dataset.theme;
+  else root.dataset.theme = theme;
+  byId('theme').textContent = 'Theme: ' + theme;
+}
+
+// ---- sorting
+
+function compareCells(a, b) {
+  const x = Number(a), y = Number(b);
+  return Number.isNaN(x) || Number.isNaN(y) ? a.localeCompare(b, undefined, {numeric: true}) : x - y;
+}
+// What is missing stands last whichever the direction; equal rows keep their order.
+function sortTable(table, column, descending) {
+  const body = table.tBodies[0];
+  const order = (row) => row.cells[column].dataset.order;
+  const rows = [...body.rows].sort((a, b) => {
+    const x = order(a), y = order(b);
+    if (x === '' || y === '') return (x === '') - (y === '');
+    return (descending ? -1 : 1) * compareCells(x, y);
+  });
+  body.append(...rows);
+  [...table.tHead.rows[0].cells].forEach((head, at) => {
+    if (at === column) head.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
+    else head.removeAttribute('aria-sort');
+  });
+}
+for (const table of document.querySelectorAll('table.sortable')) {
+  [...table.tHead.rows[0].cells].forEach((head, column) => {
+    head.querySelector('button').addEventListener('click', () => {
+      const descending = head.getAttribute('aria-sort') === 'ascending';
+      sortTable(table, column, descending);
+      say('Sorted by ' + head.textContent + (descending ? ', largest first' : ', smallest first'));
+    });
+  });
+}
+
+// ---- colours: Okabe and Ito's, made darker or lighter until they stand out; dashes differ too
+
+const lightColours = ['#3d4249', '#0072b2', '#d55e00', '#00805c', '#b4508a', '#9a6a00', '#2a86bd', '#7a5c99'];
+const darkColours = ['#d5d9e0', '#5fb4ee', '#ff9350', '#3ecf9f', '#ec9dcb', '#ecbb45', '#9ad4f5', '#c3a9e6'];
+const dashes = [[], [7, 3], [2, 3], [10, 3, 2, 3], [14, 4]];
+const shapes = ['circle', 'triangle', 'rect', 'rectRot', 'star', 'crossRot', 'cross'];
+const colourOf = (at) => (isDark() ? darkColours : lightColours)[at % lightColours.length];
+const dashOf = (at) => dashes[at % dashes.length];
+const variable = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+// Layers have an order, and so have their colours: from blue, the first, over purple to orange, the last.
+function layerColour(at, count, alpha = 1) {
+  const part = count < 2 ? 0 : at / (count - 1);
+  return `hsl(${Math.round(220 + 165 * part) % 360} ${isDark() ? '80% 70%' : '72% 42%'} / ${alpha})`;
+}
+function faded(colour, alpha) {
+  const value = parseInt(colour.slice(1), 16);
+  return `rgba(${value >> 16}, ${(value >> 8) & 255}, ${value & 255}, ${alpha})`;
+}
+function numberText(value) {
+  const size = Math.abs(value);
+  if (size >= 100000 || (size > 0 && size < 0.001)) return value.toExponential(2);
+  return value.toLocaleString('en', {maximumSignificantDigits: 5, useGrouping: size >= 10000});
+}
+
+// ---- charts
+
+const charts = [];
+// What is shown; what is not there is replaced where it is drawn.
+const state = {
+  experiment: Math.max(0, data.experiments.indexOf(asked.get('experiment'))), log: asked.get('scale') === 'log',
+  curve: (asked.get('curve') || '').replace('/', '\u0000'), trace: asked.get('trace'), layer: asked.get('layer'),
+  cost: asked.get('cost'), metric: asked.get('metric'), by: asked.get('by'), distribution: asked.get('distribution'), grid: 0,
+};
+const unit = (metric) => (data.metrics[metric] || {scale: 1}).scale;
+const heading = (metric) => (data.metrics[metric] || {heading: metric}).heading;
+
+function axis(title, type) {
+  return {
+    type,
+    title: {display: true, text: title, color: variable('--soft')},
+    grid: {color: variable('--grid')},
+    ticks: {color: variable('--soft'), maxRotation: 0, autoSkipPadding: 16},
   };
-  const asked = /(?:^|[#&])theme=(light|dark)\b/.exec(location.hash);
-  let printing = false;
-  const isDark = () => !printing && (theme === 'dark' || (theme === 'auto' && darkSystem.matches));
-  function setTheme(value) {
-    theme = themes.includes(value) ? value : 'auto';
-    if (theme === 'auto') delete root.dataset.theme;
-    else root.dataset.theme = theme;
-    byId('theme').textContent = 'Theme: ' + theme;
+}
+function canvasIn(box, title, label) {
+  const outer = document.createElement('div');
+  outer.className = 'chart';
+  if (title) outer.appendChild(document.createElement('h3')).textContent = title;
+  const holder = outer.appendChild(document.createElement('div'));
+  holder.className = 'canvas';
+  const canvas = holder.appendChild(document.createElement('canvas'));
+  canvas.setAttribute('role', 'img');
+  canvas.setAttribute('aria-label', label);
+  box.appendChild(outer);
+  return canvas;
+}
+function clear(box) {
+  for (let at = charts.length - 1; at >= 0; --at) {
+    if (box.contains(charts[at].canvas)) charts.splice(at, 1)[0].destroy();
   }
-
-  // ---- sorting
-
-  function compareCells(a, b) {
-    const x = Number(a), y = Number(b);
-    return Number.isNaN(x) || Number.isNaN(y) ? a.localeCompare(b, undefined, {numeric: true}) : x - y;
-  }
-  // What is missing stands last whichever the direction; equal rows keep their order.
-  function sortTable(table, column, descending) {
-    const body = table.tBodies[0];
-    const order = (row) => row.cells[column].dataset.order;
-    const rows = [...body.rows].sort((a, b) => {
-      const x = order(a), y = order(b);
-      if (x === '' || y === '') return (x === '') - (y === '');
-      return (descending ? -1 : 1) * compareCells(x, y);
-    });
-    body.append(...rows);
-    [...table.tHead.rows[0].cells].forEach((head, at) => {
-      if (at === column) head.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
-      else head.removeAttribute('aria-sort');
-    });
-  }
-  for (const table of document.querySelectorAll('table.sortable')) {
-    [...table.tHead.rows[0].cells].forEach((head, column) => {
-      head.querySelector('button').addEventListener('click', () => {
-        const descending = head.getAttribute('aria-sort') === 'ascending';
-        sortTable(table, column, descending);
-        say('Sorted by ' + head.textContent + (descending ? ', largest first' : ', smallest first'));
-      });
-    });
-  }
-
-  // ---- colours: Okabe and Ito's, made darker or lighter until they stand out; dashes differ too
-
-  const lightColours = ['#3d4249', '#0072b2', '#d55e00', '#00805c', '#b4508a', '#9a6a00', '#2a86bd', '#7a5c99'];
-  const darkColours = ['#d5d9e0', '#5fb4ee', '#ff9350', '#3ecf9f', '#ec9dcb', '#ecbb45', '#9ad4f5', '#c3a9e6'];
-  const dashes = [[], [7, 3], [2, 3], [10, 3, 2, 3], [14, 4]];
-  const shapes = ['circle', 'triangle', 'rect', 'rectRot', 'star', 'crossRot', 'cross'];
-  const colourOf = (at) => (isDark() ? darkColours : lightColours)[at % lightColours.length];
-  const dashOf = (at) => dashes[at % dashes.length];
-  const variable = (name) => getComputedStyle(root).getPropertyValue(name).trim();
-  // Layers have an order, and so have their colours: from blue, the first, over purple to orange, the last.
-  function layerColour(at, count, alpha = 1) {
-    const part = count < 2 ? 0 : at / (count - 1);
-    return `hsl(${Math.round(220 + 165 * part) % 360} ${isDark() ? '80% 70%' : '72% 42%'} / ${alpha})`;
-  }
-  function faded(colour, alpha) {
-    const value = parseInt(colour.slice(1), 16);
-    return `rgba(${value >> 16}, ${(value >> 8) & 255}, ${value & 255}, ${alpha})`;
-  }
-  function numberText(value) {
-    const size = Math.abs(value);
-    if (size >= 100000 || (size > 0 && size < 0.001)) return value.toExponential(2);
-    return value.toLocaleString('en', {maximumSignificantDigits: 5, useGrouping: size >= 10000});
-  }
-
-  // ---- charts
-
-  const charts = [];
-  const state = {experiment: 0, log: false};
-  const unit = (metric) => (data.metrics[metric] || {scale: 1}).scale;
-  const heading = (metric) => (data.metrics[metric] || {heading: metric}).heading;
-
-  function axis(title, type) {
-    return {
-      type,
-      title: {display: true, text: title, color: variable('--soft')},
-      grid: {color: variable('--grid')},
-      ticks: {color: variable('--soft'), maxRotation: 0, autoSkipPadding: 16},
-    };
-  }
-  function canvasIn(box, title, label) {
-    const outer = document.createElement('div');
-    outer.className = 'chart';
-    if (title) outer.appendChild(document.createElement('h3')).textContent = title;
-    const holder = outer.appendChild(document.createElement('div'));
-    holder.className = 'canvas';
-    const canvas = holder.appendChild(document.createElement('canvas'));
-    canvas.setAttribute('role', 'img');
-    canvas.setAttribute('aria-label', label);
-    box.appendChild(outer);
-    return canvas;
-  }
-  function clear(box) {
-    for (let at = charts.length - 1; at >= 0; --at) {
-      if (box.contains(charts[at].canvas)) charts.splice(at, 1)[0].destroy();
-    }
-    box.replaceChildren();
-  }
-  function nothing(box, text) {
-    const line = box.appendChild(document.createElement('p'));
-    line.className = 'empty';
-    line.textContent = text;
-  }
-  // A curve and its band hide together.
-  function toggle(event, item, legend) {
-    const chart = legend.chart, visible = chart.isDatasetVisible(item.datasetIndex);
-    const group = chart.data.datasets[item.datasetIndex].group;
-    chart.data.datasets.forEach((set, at) => {
-      if (set.group === group) chart.setDatasetVisibility(at, !visible);
-    });
-    chart.update();
-  }
-  // Lines in the legend, dashed as the curves are, whatever marks their points.
-  function lineLabels(chart) {
-    const labels = Chart.defaults.plugins.legend.labels.generateLabels(chart);
-    const dash = (label) => chart.data.datasets[label.datasetIndex].borderDash;
-    return labels.map((label) => ({...label, pointStyle: 'line', lineWidth: 2, lineDash: dash(label)}));
-  }
-  function draw(canvas, type, datasets, scales, title) {
-    const chart = new Chart(canvas, {
-      type,
-      data: {datasets},
-      options: {
-        animation: false,
-        maintainAspectRatio: false,
-        interaction: type === 'line' ? {mode: 'nearest', axis: 'x', intersect: false} : {mode: 'nearest', intersect: true},
-        scales,
-        plugins: {
-          legend: {
-            display: datasets.filter((set) => set.label).length > 1,
-            position: 'bottom',
-            onClick: toggle,
-            labels: {
-              color: variable('--ink'), usePointStyle: true, filter: (item) => Boolean(item.text),
-              ...(type === 'line' ? {pointStyleWidth: 34, generateLabels: lineLabels} : {}),
-            },
-          },
-          tooltip: {
-            filter: (item) => Boolean(item.dataset.label),
-            callbacks: {title, label: (item) => item.dataset.told(item.raw)},
+  box.replaceChildren();
+}
+function nothing(box, text) {
+  const line = box.appendChild(document.createElement('p'));
+  line.className = 'empty';
+  line.textContent = text;
+}
+// A curve and its band hide together.
+function toggle(event, item, legend) {
+  const chart = legend.chart, visible = chart.isDatasetVisible(item.datasetIndex);
+  const group = chart.data.datasets[item.datasetIndex].group;
+  chart.data.datasets.forEach((set, at) => {
+    if (set.group === group) chart.setDatasetVisibility(at, !visible);
+  });
+  chart.update();
+}
+// Lines in the legend, dashed as the curves are, whatever marks their points.
+function lineLabels(chart) {
+  const labels = Chart.defaults.plugins.legend.labels.generateLabels(chart);
+  const dash = (label) => chart.data.datasets[label.datasetIndex].borderDash;
+  return labels.map((label) => ({...label, pointStyle: 'line', lineWidth: 2, lineDash: dash(label)}));
+}
+function draw(canvas, type, datasets, scales, title) {
+  const chart = new Chart(canvas, {
+    type,
+    data: {datasets},
+    options: {
+      animation: false,
+      maintainAspectRatio: false,
+      interaction: type === 'line' ? {mode: 'nearest', axis: 'x', intersect: false} : {mode: 'nearest', intersect: true},
+      scales,
+      plugins: {
+        legend: {
+          display: datasets.filter((set) => set.label).length > 1,
+          position: 'bottom',
+          onClick: toggle,
+          labels: {
+            color: variable('--ink'), usePointStyle: true, filter: (item) => Boolean(item.text),
+            ...(type === 'line' ? {pointStyleWidth: 34, generateLabels: lineLabels} : {}),
           },
         },
+        tooltip: {
+          filter: (item) => Boolean(item.dataset.label),
+          callbacks: {title, label: (item) => item.dataset.told(item.raw)},
+        },
       },
-      plugins: type === 'scatter' ? [errorBars] : [],
-    });
-    charts.push(chart);
-  }
-  const errorBars = {
-    id: 'errorBars',
-    afterDatasetsDraw(chart) {
-      const context = chart.ctx, scale = chart.scales.y;
-      chart.data.datasets.forEach((set, at) => {
-        if (!chart.isDatasetVisible(at)) return;
-        set.data.forEach((point) => {
-          if (!(point.sd > 0)) return;
-          const x = chart.scales.x.getPixelForValue(point.x);
-          context.save();
-          context.strokeStyle = set.borderColor;
-          context.lineWidth = 1.5;
-          context.beginPath();
-          context.moveTo(x, scale.getPixelForValue(point.y - point.sd));
-          context.lineTo(x, scale.getPixelForValue(point.y + point.sd));
-          context.stroke();
-          context.restore();
-        });
-      });
     },
-  };
-
-  // ---- controls
-
-  function choice(box, name, options, chosen, onChange) {
-    if (options.length < 2) return;
-    const label = box.appendChild(document.createElement('label'));
-    label.append(name + ' ');
-    const select = label.appendChild(document.createElement('select'));
-    options.forEach(([value, text]) => {
-      const option = select.appendChild(document.createElement('option'));
-      option.value = value;
-      option.textContent = text;
-    });
-    select.value = String(chosen);
-    select.addEventListener('change', () => onChange(select.value));
-  }
-  // Experiments that have something to show; the chosen one stays where it can.
-  function experimentChoice(box, having) {
-    const list = data.experiments.map((name, at) => [String(at), name]).filter(([at]) => having.has(Number(at)));
-    if (list.length === 0) return -1;
-    const chosen = having.has(state.experiment) ? state.experiment : Number(list[0][0]);
-    choice(box, 'Experiment', list, chosen, (value) => {
-      state.experiment = Number(value);
-      drawAll();
-    });
-    return chosen;
-  }
-  const experimentsOf = (list) => new Set(list.map((one) => one.e));
-
-  // ---- learning curves
-
-  const curves = data.curves.filter((curve) => curve.layer === undefined);
-  const traces = data.curves.filter((curve) => curve.layer !== undefined);
-  const curveKey = (curve) => curve.split + '\u0000' + curve.metric;
-  function curveName(key) {
-    const [split, metric] = key.split('\u0000');
-    return metric.startsWith(split) ? heading(metric) : split + ' ' + heading(metric);
-  }
-
-  const bandAlpha = () => (isDark() ? .2 : .13);
-  function bandOf(curve, group, scale, log, background) {
-    const common = {group, borderWidth: 0, pointRadius: 0, label: '', fill: false, pointHitRadius: 0};
-    // A logarithmic axis has no place for a lower edge at or below zero.
-    const floor = log ? .5 * curve.y.reduce((a, b) => Math.min(a, b), Infinity) : -Infinity;
-    const edge = (sign) => data.steps[curve.x].map((step, at) => ({x: step, y: scale * Math.max(floor, curve.y[at] + sign * curve.sd[at])}));
-    return [{...common, data: edge(-1)}, {...common, data: edge(1), fill: '-1', backgroundColor: background}];
-  }
-  function curveSets(list) {
-    const sets = [];
-    for (const curve of list) {
-      const scale = unit(curve.metric), x = data.steps[curve.x], colour = colourOf(curve.a);
-      const name = data.attentions[curve.a];
-      sets.push({
-        group: curve.a, label: name, borderColor: colour, backgroundColor: colour, borderWidth: 2,
-        borderDash: dashOf(curve.a), pointStyle: shapes[curve.a % shapes.length],
-        pointRadius: x.length > 12 ? 0 : 3.5, pointHitRadius: 6, fill: false,
-        data: x.map((step, at) => ({x: step, y: scale * curve.y[at], sd: curve.sd ? scale * curve.sd[at] : null})),
-        told: (point) => `${name}: ${numberText(point.y)}` + (point.sd === null ? '' : ` ± ${numberText(point.sd)}`),
+    plugins: type === 'scatter' ? [errorBars] : [],
+  });
+  charts.push(chart);
+}
+const errorBars = {
+  id: 'errorBars',
+  afterDatasetsDraw(chart) {
+    const context = chart.ctx, scale = chart.scales.y;
+    chart.data.datasets.forEach((set, at) => {
+      if (!chart.isDatasetVisible(at)) return;
+      set.data.forEach((point) => {
+        const [low, high] = 'low' in point ? [point.low, point.high] : [point.y - point.sd, point.y + point.sd];
+        if (!(high > low)) return;
+        const x = chart.scales.x.getPixelForValue(point.x);
+        context.save();
+        context.strokeStyle = set.borderColor;
+        context.lineWidth = 1.5;
+        context.beginPath();
+        context.moveTo(x, scale.getPixelForValue(low));
+        context.lineTo(x, scale.getPixelForValue(high));
+        context.stroke();
+        context.restore();
       });
-    }
-    // Bands after the curves in the list are drawn below them.
-    for (const curve of list) {
-      if (curve.sd && data.steps[curve.x].length > 1) {
-        sets.push(...bandOf(curve, curve.a, unit(curve.metric), state.log, faded(colourOf(curve.a), bandAlpha())));
-      }
-    }
-    return sets;
-  }
-  const stepTitle = (items) => (items.length ? 'step ' + numberText(items[0].raw.x) : '');
-
-  // The metric of the comparison where it was followed, else the loss.
-  function firstCurve(keys) {
-    const wanted = ['validation\u0000' + data.metric, 'test\u0000' + data.metric, 'train\u0000loss'];
-    const many = (key) => curves.some((curve) => curveKey(curve) === key && curve.y.length > 1);
-    return wanted.find((key) => keys.includes(key) && many(key)) || keys.find(many) || keys[0];
-  }
-  function drawCurves() {
-    const box = byId('curves-charts'), controls = byId('curves-controls');
-    if (!box) return;
-    clear(box);
-    controls.replaceChildren();
-    const experiment = experimentChoice(controls, experimentsOf(curves));
-    const here = curves.filter((curve) => curve.e === experiment);
-    const keys = [...new Set(here.map(curveKey))];
-    if (!keys.includes(state.curve)) state.curve = firstCurve(keys);
-    choice(controls, 'Metric', keys.map((key) => [key, curveName(key)]), state.curve, (value) => { state.curve = value; drawCurves(); });
-    const shown = here.filter((curve) => curveKey(curve) === state.curve).sort((a, b) => a.a - b.a);
-    const positive = shown.every((curve) => curve.y.every((value) => value > 0));
-    if (!positive) state.log = false;
-    if (positive) choice(controls, 'Scale', [['linear', 'linear'], ['log', 'logarithmic']], state.log ? 'log' : 'linear', (value) => { state.log = value === 'log'; drawCurves(); });
-    const name = curveName(state.curve);
-    const canvas = canvasIn(box, '', `${name} over steps on ${data.experiments[experiment]}, a curve for each of: ` + shown.map((curve) => data.attentions[curve.a]).join(', '));
-    draw(canvas, 'line', curveSets(shown), {x: axis('step', 'linear'), y: axis(name, state.log ? 'logarithmic' : 'linear')}, stepTitle);
-  }
-
-  // ---- traces
-
-  // "key_norm_mean/other" is one line of the quantity "key_norm_mean/": kinds of tokens side by side.
-  const quantityOf = (metric) => metric.slice(0, metric.indexOf('/') + 1) || metric;
-  const quantityName = (quantity) => quantity.replace(/\/$/, ' by kind').replaceAll('_', ' ');
-  const kindOf = (trace) => trace.metric.slice(quantityOf(trace.metric).length).replaceAll('_', ' ');
-
-  function traceSets(list, name, nameOf) {
-    const names = [...new Set(list.map(nameOf))];
-    const sets = list.map((trace) => {
-      const at = names.indexOf(nameOf(trace)), colour = layerColour(at, names.length);
-      const x = data.steps[trace.x], label = name + nameOf(trace);
-      return {
-        group: label, label, borderColor: colour, backgroundColor: colour,
-        borderWidth: 1.8, borderDash: dashOf(at), pointStyle: 'line', pointRadius: x.length > 1 ? 0 : 3, pointHitRadius: 6,
-        fill: false, data: x.map((step, i) => ({x: step, y: trace.y[i], sd: trace.sd ? trace.sd[i] : null})),
-        told: (point) => `${label}: ${numberText(point.y)}` + (point.sd === null ? '' : ` ± ${numberText(point.sd)}`),
-      };
     });
-    list.forEach((trace, i) => {
-      if (!trace.sd || trace.y.length < 2) return;
-      sets.push(...bandOf(trace, sets[i].group, 1, false, layerColour(names.indexOf(nameOf(trace)), names.length, bandAlpha())));
-    });
-    return sets;
-  }
-  // From the lowest to the highest of what a chart shows, so that charts side by side have one scale.
-  function reachOf(values) {
-    return values.length === 0 ? {} : {
-      suggestedMin: values.reduce((a, b) => Math.min(a, b), Infinity),
-      suggestedMax: values.reduce((a, b) => Math.max(a, b), -Infinity),
-    };
-  }
-  function drawTraces() {
-    const box = byId('traces-charts'), controls = byId('traces-controls');
-    if (!box) return;
-    clear(box);
-    controls.replaceChildren();
-    box.classList.add('many');
-    const experiment = experimentChoice(controls, experimentsOf(traces));
-    const here = traces.filter((trace) => trace.e === experiment);
-    const quantities = [...new Set(here.map((trace) => quantityOf(trace.metric)))];
-    if (!quantities.includes(state.trace)) state.trace = quantities.includes('logit_max') ? 'logit_max' : quantities[0];
-    choice(controls, 'Quantity', quantities.map((name) => [name, quantityName(name)]), state.trace, (value) => { state.trace = value; drawTraces(); });
-    let shown = here.filter((trace) => quantityOf(trace.metric) === state.trace);
-    const byKind = state.trace.endsWith('/'), layers = [...new Set(shown.map((trace) => trace.layer))];
-    if (byKind) {
-      if (!layers.includes(state.layer)) state.layer = layers[0];
-      choice(controls, 'Layer', layers.map((layer) => [layer, layer]), state.layer, (value) => { state.layer = value; drawTraces(); });
-      shown = shown.filter((trace) => trace.layer === state.layer);
-    }
-    const reach = reachOf(shown.flatMap((trace) => trace.y.flatMap((y, i) => (trace.sd ? [y - trace.sd[i], y + trace.sd[i]] : [y]))));
-    const what = quantityName(state.trace) + (byKind && layers.length > 1 ? `, layer ${state.layer}` : '');
-    for (const at of [...new Set(shown.map((trace) => trace.a))].sort((a, b) => a - b)) {
-      const own = shown.filter((trace) => trace.a === at), name = data.attentions[at];
-      const canvas = canvasIn(box, name, `${what}${byKind ? '' : ' of each layer'} over steps, ${name} on ${data.experiments[experiment]}`);
-      const sets = byKind ? traceSets(own, '', kindOf) : traceSets(own, 'layer ', (trace) => trace.layer);
-      draw(canvas, 'line', sets, {x: axis('step', 'linear'), y: {...axis(what, 'linear'), ...reach}}, stepTitle);
-    }
-  }
+  },
+};
 
-  // ---- the bias on the logits, by relative position
+// ---- controls
 
-  function biasSets(bias) {
-    return bias.heads.map((head, at) => {
-      const colour = layerColour(at, bias.heads.length), label = `head ${at}`;
-      return {
-        group: label, label, borderColor: colour, backgroundColor: colour, borderWidth: 1.8, borderDash: dashOf(at),
-        pointStyle: 'line', pointRadius: head.length > 1 ? 0 : 3, pointHitRadius: 6, fill: false,
-        data: head.map((y, column) => ({x: bias.first + column, y})),
-        told: (point) => `${label}: ${numberText(point.y)}`,
-      };
-    });
-  }
-  function drawBias() {
-    const box = byId('bias-charts'), controls = byId('bias-controls');
-    if (!box) return;
-    clear(box);
-    controls.replaceChildren();
-    box.classList.add('many');
-    const experiment = experimentChoice(controls, experimentsOf(data.biases));
-    const here = data.biases.filter((bias) => bias.e === experiment);
-    const attentions = [...new Set(here.map((bias) => bias.a))].sort((a, b) => a - b);
-    if (!attentions.includes(state.biasOf)) state.biasOf = attentions[0];
-    choice(controls, 'Attention', attentions.map((at) => [String(at), data.attentions[at]]), state.biasOf, (value) => { state.biasOf = Number(value); drawBias(); });
-    const own = here.filter((bias) => bias.a === state.biasOf), seeds = [...new Set(own.map((bias) => bias.seed))];
-    if (!seeds.includes(state.seed)) state.seed = seeds[0];
-    choice(controls, 'Seed', seeds.map((seed) => [String(seed), String(seed)]), state.seed, (value) => { state.seed = Number(value); drawBias(); });
-    const shown = own.filter((bias) => bias.seed === state.seed), name = data.attentions[state.biasOf];
-    const reach = reachOf(shown.flatMap((bias) => bias.heads.flat()).filter((value) => value !== null));
-    for (const bias of shown) {
-      const where = `layer ${bias.layer}, step ${numberText(bias.step)}`;
-      const canvas = canvasIn(box, where, `mean bias of each head by relative position, ${where}, ${name} with seed ${bias.seed} on ${data.experiments[experiment]}`);
-      const title = (items) => (items.length ? 'key − query: ' + numberText(items[0].raw.x) : '');
-      draw(canvas, 'line', biasSets(bias), {x: axis('place of the key − place of the query', 'linear'), y: {...axis('bias', 'linear'), ...reach}}, title);
-    }
-  }
-
-  // ---- accuracy against cost
-
-  function drawCost() {
-    const box = byId('cost-charts'), controls = byId('cost-controls');
-    clear(box);
-    controls.replaceChildren();
-    if (data.points.length === 0) return nothing(box, 'No run that is done has recorded a cost.');
-    const experiment = experimentChoice(controls, experimentsOf(data.points));
-    const here = data.points.filter((point) => point.e === experiment);
-    const costs = data.costs.filter((cost) => here.some((point) => cost.name in point.costs));
-    if (!costs.some((cost) => cost.name === state.cost)) state.cost = (costs.find((cost) => cost.name === 'examples_per_second') || costs[0]).name;
-    choice(controls, 'Cost', costs.map((cost) => [cost.name, cost.heading]), state.cost, (value) => { state.cost = value; drawCost(); });
-    const cost = costs.find((one) => one.name === state.cost), scale = unit(data.metric);
-    const sets = here.filter((point) => cost.name in point.costs).map((point) => {
-      const colour = colourOf(point.a), name = data.attentions[point.a];
-      return {
-        group: point.a, label: name, borderColor: colour, backgroundColor: faded(colour, .35), borderWidth: 2,
-        pointStyle: shapes[point.a % shapes.length], pointRadius: 8, pointHoverRadius: 9,
-        data: [{x: point.costs[cost.name] * cost.scale, y: scale * point.y, sd: scale * point.sd}],
-        told: (at) => `${name}: ${numberText(at.y)} at ${numberText(at.x)}`,
-      };
-    });
-    const reach = sets.flatMap((set) => set.data.flatMap((at) => [at.y - at.sd, at.y + at.sd]));
-    const low = Math.min(...reach), high = Math.max(...reach), margin = .08 * (high - low) || Math.abs(high) * .02 || 1;
-    const y = {...axis(heading(data.metric), 'linear'), suggestedMin: low - margin, suggestedMax: high + margin};
-    const canvas = canvasIn(box, '', `${heading(data.metric)} against ${cost.heading} on ${data.experiments[experiment]}`);
-    draw(canvas, 'scatter', sets, {x: {...axis(cost.heading, 'linear'), grace: '8%'}, y}, () => cost.heading);
-  }
-
-  function drawAll() {
-    Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
-    drawCurves();
-    drawTraces();
-    drawBias();
-    drawCost();
-  }
-
-  setTheme(asked ? asked[1] : stored() || 'auto');
-  byId('theme').hidden = false;
-  byId('theme').addEventListener('click', () => {
-    setTheme(themes[(themes.indexOf(theme) + 1) % themes.length]);
-    stored(theme);
+function choice(box, name, options, chosen, onChange) {
+  if (options.length < 2) return;
+  const label = box.appendChild(document.createElement('label'));
+  label.append(name + ' ');
+  const select = label.appendChild(document.createElement('select'));
+  options.forEach(([value, text]) => {
+    const option = select.appendChild(document.createElement('option'));
+    option.value = value;
+    option.textContent = text;
+  });
+  select.value = String(chosen);
+  select.addEventListener('change', () => onChange(select.value));
+}
+// Experiments that have something to show; the chosen one stays where it can.
+function experimentChoice(box, having) {
+  const list = data.experiments.map((name, at) => [String(at), name]).filter(([at]) => having.has(Number(at)));
+  if (list.length === 0) return -1;
+  const chosen = having.has(state.experiment) ? state.experiment : Number(list[0][0]);
+  choice(box, 'Experiment', list, chosen, (value) => {
+    state.experiment = Number(value);
     drawAll();
   });
-  darkSystem.addEventListener('change', drawAll);
-  const print = (now) => () => { printing = now; drawAll(); };
-  addEventListener('beforeprint', print(true));
-  addEventListener('afterprint', print(false));
-  drawAll();
-  root.dataset.ready = 'true';
-})();
+  return chosen;
+}
+const experimentsOf = (list) => new Set(list.map((one) => one.e));

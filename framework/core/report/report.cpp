@@ -64,7 +64,8 @@ bool is_part(const std::string& name) {
 /// environment.json of every run that has one, as what is the same for how many.
 class Surroundings {
  public:
-  void add(const RunRecord& run) {
+  /// @param experiment  what the run's data are called by; of a grid what it varies
+  void add(const RunRecord& run, const std::string& experiment) {
     const std::string path = run.folder + "/environment.json";
     std::error_code error;
     if (!std::filesystem::exists(path, error)) return;
@@ -74,7 +75,7 @@ class Surroundings {
       if (is_part(name)) {
         add_plugin(name, value);
       } else if (name == "data") {
-        add_values("data of " + run.experiment, value);
+        add_values("data of " + experiment, value);
       } else if (name != "started" && !is_cost(name)) {
         add_values(name, value);
       }
@@ -126,11 +127,13 @@ const Node* find_key(const Node& config, const std::string& key) {
   return node;
 }
 
-/// The configuration of one run of each experiment, without what says which run it is.
+/// The configuration of one run of each experiment that stands by itself, without what says which
+/// run it is.
 std::map<std::string, Node> configs_by_experiment(const Report& report) {
   std::map<std::string, Node> configs;
   for (const RunRecord& run : report.collection.runs) {
     const bool baseline = run.attention == report.comparison.baseline;
+    if (!report.shows(run.experiment)) continue;
     if (configs.count(run.experiment) > 0 && !baseline) continue;
     Node config = run.config;
     for (const char* key : {"name", "seeds", "attention"}) config.erase(key);
@@ -141,6 +144,7 @@ std::map<std::string, Node> configs_by_experiment(const Report& report) {
 
 void add_settings(Report& report) {
   const std::map<std::string, Node> configs = configs_by_experiment(report);
+  if (configs.empty()) return;
   std::vector<std::string> keys;
   std::set<std::string> known;
   for (const auto& [name, config] : configs) {
@@ -152,7 +156,7 @@ void add_settings(Report& report) {
     ExperimentSetting setting{key, {}};
     for (const auto& [name, config] : configs) {
       const Node* value = find_key(config, key);
-      setting.values.push_back(value == nullptr ? "-" : to_flow(*value));
+      setting.values.emplace_back(name, value == nullptr ? "-" : to_flow(*value));
     }
     report.settings.push_back(std::move(setting));
   }
@@ -185,12 +189,18 @@ Report build_report(RunCollection collection, Comparison comparison, const Catal
   report.collection = std::move(collection);
   report.comparison = std::move(comparison);
   report.title = title_of(report.comparison);
-  report.curves = curves_of(report.collection.runs);
+  report.slices = slices_of(report.collection);
+  report.cells = pooled_cells(report.collection.runs, report.slices);
+  report.histograms = histograms_of(report.collection.runs, report.slices);
+  report.curves = curves_of(report.collection.runs, report.slices.all);
   report.biases = biases_of(report.collection.runs);
+  // Heads of single runs; there are too many at the points of a large grid.
+  std::erase_if(report.biases,
+                [&](const BiasFigure& bias) { return !report.shows(bias.experiment); });
   Surroundings surroundings;
   for (std::size_t i = 0; i < report.collection.runs.size(); ++i) {
     const RunRecord& run = report.collection.runs[i];
-    surroundings.add(run);
+    surroundings.add(run, report.slices.base_of(run.experiment));
     report.seconds += run.status.seconds;
     if (run.status.state == RunState::done) continue;
     report.unfinished.push_back({i, tail_of(run.folder + "/log.txt")});

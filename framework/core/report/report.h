@@ -16,6 +16,8 @@
 #include "framework/core/report/bias.h"
 #include "framework/core/report/citations.h"
 #include "framework/core/report/curves.h"
+#include "framework/core/report/pooling.h"
+#include "framework/core/report/slices.h"
 #include "framework/core/run_records.h"
 
 namespace attnlab {
@@ -38,11 +40,15 @@ struct PluginUse {
   std::int64_t runs = 0;
 };
 
-/// A setting in which experiments differ, with one value an experiment ("-": it has none).
+/// A setting in which experiments differ, with one value an experiment ("-": it has none). Points
+/// of a grid that do not stand by themselves are left out.
 struct ExperimentSetting {
   std::string key;
-  std::vector<std::string> values;
+  std::vector<std::pair<std::string, std::string>> values;  ///< experiment, value
 };
+
+/// How many runs without a value the page and Markdown show with their reasons and logs.
+constexpr std::size_t kMostUnfinished = 60;
 
 struct Report {
   std::string title;
@@ -50,6 +56,9 @@ struct Report {
   std::string date;     ///< in UTC, "2026-11-21 20:15 UTC"
   RunCollection collection;
   Comparison comparison;
+  Slices slices;
+  std::vector<PooledCell> cells;
+  std::vector<Histogram> histograms;
   std::vector<Curve> curves;
   std::vector<BiasFigure> biases;  ///< what attentions added to their logits, where it was traced
   std::vector<UnfinishedRun> unfinished;
@@ -62,6 +71,8 @@ struct Report {
   double seconds = 0;                       ///< spent by all runs
 
   const RunRecord& run(const UnfinishedRun& one) const { return collection.runs[one.run]; }
+  /// Whether an experiment stands by itself: not a point of a grid of many.
+  bool shows(const std::string& experiment) const { return slices.find(experiment) != nullptr; }
 };
 
 /// Reads what the runs left in their folders.

@@ -38,6 +38,12 @@ class CurvesTest : public ::testing::Test {
     return *found;
   }
 
+  std::vector<Curve> curves(const CurveBudget& budget = {}) const {
+    RunCollection collection;
+    collection.runs = runs_;
+    return curves_of(runs_, slices_of(collection).all, budget);
+  }
+
   TempFolder temp_;
   std::vector<RunRecord> runs_;
 };
@@ -45,21 +51,21 @@ class CurvesTest : public ::testing::Test {
 TEST_F(CurvesTest, AreMeansAndDeviationsOverSeedsAtEachStep) {
   add_run("quest", 0, loss(1, 4) + loss(2, 2));
   add_run("quest", 1, loss(1, 8) + loss(2, 3));
-  const std::vector<Curve> curves = curves_of(runs_);
-  ASSERT_EQ(curves.size(), 1U) << "step, split and epoch are no curves";
-  EXPECT_THAT(curves[0].steps, ElementsAre(1, 2));
-  EXPECT_THAT(curves[0].mean, ElementsAre(DoubleNear(6, 1e-12), DoubleNear(2.5, 1e-12)));
-  EXPECT_THAT(curves[0].deviation,
+  const std::vector<Curve> found = curves();
+  ASSERT_EQ(found.size(), 1U) << "step, split and epoch are no curves";
+  EXPECT_THAT(found[0].steps, ElementsAre(1, 2));
+  EXPECT_THAT(found[0].mean, ElementsAre(DoubleNear(6, 1e-12), DoubleNear(2.5, 1e-12)));
+  EXPECT_THAT(found[0].deviation,
               ElementsAre(DoubleNear(std::sqrt(8.0), 1e-12), DoubleNear(std::sqrt(0.5), 1e-12)));
-  EXPECT_THAT(curves[0].seeds, ElementsAre(2, 2));
-  EXPECT_EQ(curves[0].split, "train");
+  EXPECT_THAT(found[0].seeds, ElementsAre(2, 2));
+  EXPECT_EQ(found[0].split, "train");
 }
 
 TEST_F(CurvesTest, CountTheSeedsThatAreThere) {
   add_run("quest", 0, loss(1, 4) + loss(2, 2));
   add_run("quest", 1, loss(1, 8));
-  EXPECT_THAT(curves_of(runs_)[0].seeds, ElementsAre(2, 1));
-  EXPECT_THAT(curves_of(runs_)[0].mean, ElementsAre(6, 2));
+  EXPECT_THAT(curves()[0].seeds, ElementsAre(2, 1));
+  EXPECT_THAT(curves()[0].mean, ElementsAre(6, 2));
 }
 
 TEST_F(CurvesTest, KeepAttentionsAndLayersApart) {
@@ -72,7 +78,7 @@ TEST_F(CurvesTest, KeepAttentionsAndLayersApart) {
           "\n");
   add_run("standard", 0, R"({"split":"trace","step":1,"layer":9,"entropy":7})");
   std::vector<std::string> seen;
-  for (const Curve& curve : curves_of(runs_)) {
+  for (const Curve& curve : curves()) {
     seen.push_back(curve.attention + " " + curve.layer + " " +
                    std::to_string(static_cast<int>(curve.mean.at(0))));
   }
@@ -83,10 +89,10 @@ TEST_F(CurvesTest, LeaveOutWhatIsCutOffOrNoNumber) {
   add_run("quest", 0,
           loss(1, 4) + R"({"split":"train","step":2,"loss":null})" + "\n[1]\n\n" + loss(3, 2) +
               R"({"split":"train","step":4,"lo)");
-  EXPECT_THAT(curves_of(runs_)[0].steps, ElementsAre(1, 3));
+  EXPECT_THAT(curves()[0].steps, ElementsAre(1, 3));
   add_run("standard", 0, "");
   runs_.back().folder += "-gone";
-  EXPECT_EQ(curves_of(runs_).size(), 1U);
+  EXPECT_EQ(curves().size(), 1U);
 }
 
 TEST_F(CurvesTest, ThinLongRunsWithoutChangingTheirMean) {
@@ -98,7 +104,7 @@ TEST_F(CurvesTest, ThinLongRunsWithoutChangingTheirMean) {
     lines += loss(step, value);
   }
   add_run("quest", 0, lines);
-  const Curve curve = only(curves_of(runs_, {.most_points = 50, .most_values = 100000}), "loss");
+  const Curve curve = only(curves({.most_points = 50, .most_values = 100000}), "loss");
   ASSERT_EQ(curve.steps.size(), 50U);
   double mean = 0;
   for (std::size_t i = 0; i < curve.mean.size(); ++i) {
@@ -113,9 +119,9 @@ TEST_F(CurvesTest, ShareOneBudget) {
   for (int step = 1; step <= 200; ++step) lines += loss(step, 1);
   for (int i = 0; i < 10; ++i) add_run("attention" + std::to_string(i), 0, lines);
   const CurveBudget budget{.most_points = 100, .most_values = 400, .fewest_points = 5};
-  const std::vector<Curve> curves = curves_of(runs_, budget);
-  ASSERT_EQ(curves.size(), 10U);
-  for (const Curve& curve : curves) EXPECT_EQ(curve.steps.size(), 40U);
+  const std::vector<Curve> found = curves(budget);
+  ASSERT_EQ(found.size(), 10U);
+  for (const Curve& curve : found) EXPECT_EQ(curve.steps.size(), 40U);
 }
 
 }  // namespace

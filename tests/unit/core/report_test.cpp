@@ -224,6 +224,13 @@ TEST_F(ReportTest, MarksTheBestCellAndTheVerdict) {
   EXPECT_THAT(table, HasSubstr("▲ better"));
 }
 
+TEST_F(ReportTest, TellsLongNamesApartInItsDrawings) {
+  write_seven("a_long_experiment_that_goes_on_and_on,lr=0.1", 1);
+  write_seven("a_long_experiment_that_goes_on_and_on,lr=0.2", 1);
+  EXPECT_THAT(report_html(report(), "n"), AllOf(HasSubstr(">a_long_experime…n_and_on,lr=0.1<"),
+                                                HasSubstr(">a_long_experime…n_and_on,lr=0.2<")));
+}
+
 TEST_F(ReportTest, WritesALatexTableWithMarks) {
   write_seven("small_b", 1);
   write_run("tiny", "standard", 0, done(0.5));
@@ -273,7 +280,8 @@ TEST_F(ReportTest, TellsInWhatExperimentsDiffer) {
   const Report made = report();
   ASSERT_EQ(made.settings.size(), 1U);
   EXPECT_EQ(made.settings[0].key, "model.dim");
-  EXPECT_THAT(made.settings[0].values, ElementsAre("128", "64")) << "experiments by name";
+  EXPECT_THAT(made.settings[0].values,
+              ElementsAre(::testing::Pair("large", "128"), ::testing::Pair("small", "64")));
 }
 
 // ---- ranks
