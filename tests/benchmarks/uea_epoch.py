@@ -14,10 +14,11 @@ is tuned in the same way. Settings:
   qkv        packed (one product) or three (products of their own, as the library)
   attention  bmm (scale folded into the product), matmul, sdpa (fused, PyTorch 2.x)
   ffn        linear, or conv (convolutions of width 1, as the library)
-  dropout    torch's own, or from uniform numbers
-  optimiser  loop or foreach (PyTorch 1.13's divides 0 by 0 where a gradient is 0, and drops out)
-  grads      none (freed between steps) or zero (kept, and added to)
-  compile    torch.compile (PyTorch 2.x)
+  dropout    torch's own, rand (from uniform numbers) or bits (from 16 random bits an entry)
+  optimiser  loop: torch.optim.RAdam. foreach: the same by operations on lists of tensors, see
+             RAdam below. flat: by operations on one tensor that holds all parameters
+  grads      none (freed between steps) or zero (kept, and added to; flat does always)
+  compile    false, trace (torch.jit.trace) or true (torch.compile, PyTorch 2.x)
 """
 import argparse
 import json
@@ -40,15 +41,23 @@ CANDIDATES = [
     ("qkv", ["three"]),
     ("attention", ["matmul", "sdpa"]),
     ("ffn", ["conv"]),
-    ("dropout", ["rand"]),
-    ("optimiser", ["foreach"]),
+    ("dropout", ["rand", "bits"]),
+    ("optimiser", ["foreach", "flat"]),
     ("grads", ["zero"]),
-    ("compile", [True]),
+    ("compile", ["trace", True]),
 ]
 
 
 def make_dropout(torch, kind):
     """x to x with each number dropped with probability DROP."""
+    def by_bits(x):
+        words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-2**63, None)
+        bits = words.view(torch.int16)[:x.numel()].view(x.shape)
+        kept = bits.ge(round(DROP * 2**16) - 2**15)
+        return x * kept.to(x.dtype).mul_(1 / (1 - DROP))
+
+    if kind == "bits":
+        return by_bits
     if kind == "rand":
         return lambda x: x * torch.empty_like(x).uniform_().ge_(DROP).mul_(1 / (1 - DROP))
     return lambda x: torch.nn.functional.dropout(x, DROP)
@@ -127,6 +136,85 @@ def make_model(torch, settings):
     return Transformer()
 
 
+class RAdam:
+    """torch.optim.RAdam without weight decay, by operations on lists of tensors, gradients clipped.
+
+    What foreach=True does from PyTorch 2 on. That of 1.13 leaves eps out: it divides 0 by 0 where a
+    gradient is exactly 0, as some of a key's bias are (a softmax does not see it), and ends in NaN.
+    """
+    RATE, BETA1, BETA2, EPS, CLIP = 1e-3, 0.9, 0.999, 1e-8, 4.0
+
+    def __init__(self, torch, parameters):
+        self.torch, self.parameters, self.steps = torch, [p.detach() for p in parameters], 0
+        self.means, self.squares = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
+
+    def clip(self, grads):
+        torch = self.torch
+        norm = torch.stack(torch._foreach_norm(grads)).norm().item()
+        if norm > self.CLIP:
+            torch._foreach_mul_(grads, self.CLIP / (norm + 1e-6))
+
+    def step(self, grads):
+        torch, means, squares = self.torch, self.means, self.squares
+        self.clip(grads)
+        self.steps += 1
+        torch._foreach_mul_(means, self.BETA1)
+        torch._foreach_add_(means, grads, alpha=1 - self.BETA1)
+        torch._foreach_mul_(squares, self.BETA2)
+        torch._foreach_addcmul_(squares, grads, grads, 1 - self.BETA2)
+        power = self.BETA2 ** self.steps
+        rate = self.RATE / (1 - self.BETA1 ** self.steps)
+        longest = 2 / (1 - self.BETA2) - 1
+        length = longest - 2 * self.steps * power / (1 - power)  # of the moving average
+        if length <= 5:
+            torch._foreach_add_(self.parameters, means, alpha=-rate)
+            return
+        rate *= math.sqrt((length - 4) * (length - 2) * longest * (1 - power)
+                          / ((longest - 4) * (longest - 2) * length))
+        roots = torch._foreach_sqrt(squares)
+        torch._foreach_add_(roots, self.EPS)
+        torch._foreach_addcdiv_(self.parameters, means, roots, -rate)
+
+
+def flattened(torch, parameters):
+    """One tensor in which all parameters lie, with a gradient in which theirs lie."""
+    flat = torch.cat([p.detach().flatten() for p in parameters])
+    flat.grad = torch.zeros_like(flat)
+    begin = 0
+    for p in parameters:
+        end = begin + p.numel()
+        p.data, p.grad = flat[begin:end].view(p.shape), flat.grad[begin:end].view(p.shape)
+        begin = end
+    return flat
+
+
+def make_update(torch, model, settings):
+    """Returns two functions: one clears the gradients, one clips them and updates the model."""
+    parameters = list(model.parameters())
+    to_none = settings["grads"] == "none"
+    if settings["optimiser"] == "flat":
+        flat = flattened(torch, parameters)
+        radam = RAdam(torch, [flat])
+        return flat.grad.zero_, lambda: radam.step([flat.grad])
+    if settings["optimiser"] == "foreach":
+        radam = RAdam(torch, parameters)
+        return (lambda: model.zero_grad(set_to_none=to_none),
+                lambda: radam.step([p.grad for p in parameters]))
+    optimiser = torch.optim.RAdam(parameters, lr=RAdam.RATE, foreach=False)
+
+    def update():
+        torch.nn.utils.clip_grad_norm_(parameters, RAdam.CLIP)
+        optimiser.step()
+
+    return lambda: optimiser.zero_grad(set_to_none=to_none), update
+
+
+def compiled(torch, model, series, how):
+    if how == "trace":
+        return torch.jit.trace(model, series[:BATCH], check_trace=False)
+    return torch.compile(model) if how else model
+
+
 def make_epoch(settings, threads):
     """Builds everything; returns a function that trains one epoch and returns its seconds."""
     import torch  # here, because the environment must be set before
@@ -134,20 +222,16 @@ def make_epoch(settings, threads):
     torch.manual_seed(0)
     model = make_model(torch, settings).train()
     series, labels = torch.randn(TRAIN, LENGTH, CHANNELS), torch.arange(TRAIN) % CLASSES
-    parameters = list(model.parameters())
-    optimiser = torch.optim.RAdam(parameters, lr=1e-3,
-                                  foreach=settings["optimiser"] == "foreach")
-    forward = torch.compile(model) if settings["compile"] else model
-    to_none = settings["grads"] == "none"
+    clear, update = make_update(torch, model, settings)
+    forward = compiled(torch, model, series, settings["compile"])
 
     def step(chosen):
-        optimiser.zero_grad(set_to_none=to_none)
+        clear()
         loss = torch.nn.functional.cross_entropy(forward(series[chosen]), labels[chosen])
         if not math.isfinite(loss.item()):
             raise RuntimeError("the loss is not finite: this times nothing")
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(parameters, 4.0)
-        optimiser.step()
+        update()
 
     def epoch():
         start = time.perf_counter()
