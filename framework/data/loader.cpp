@@ -70,6 +70,7 @@ class Loader::Impl {
         settings_(settings),
         resident_(dense(dataset.resident(settings.split))),
         next_(settings.first_batch) {
+    if (resident_ != nullptr) check_order();
     if (in_calling_thread()) return;
     // TBB's own limit is one thread a core; more workers than that wait for disks, not for cores.
     const auto threads = static_cast<std::size_t>(settings_.workers) + 1;
@@ -196,6 +197,15 @@ class Loader::Impl {
           dataset_.example(settings_.split, index, settings_.augment ? &random : nullptr));
     }
     return dataset_.collate(examples);
+  }
+
+  /// Rows are copied without asking the dataset, which would refuse an index that it lacks.
+  void check_order() const {
+    for (const std::int64_t index : order_) {
+      if (index >= 0 && index < resident_->size) continue;
+      throw DataError("the order names example " + std::to_string(index) + " of a split of " +
+                      std::to_string(resident_->size));
+    }
   }
 
   /// Copies the rows whose numbers stand in the order from `begin` to `end`.

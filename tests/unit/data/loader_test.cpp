@@ -146,6 +146,16 @@ TEST(Loader, YieldsRowsOfWhatIsInMemory) {
   }
 }
 
+TEST(Loader, RefusesAnOrderBeyondWhatIsInMemory) {
+  const Resident dataset(0);
+  for (const std::int64_t wrong : {std::int64_t{-1}, kExamples}) {
+    EXPECT_THAT(message_of<DataError>([&] {
+                  Loader(dataset, RandomStreams(1), {0, wrong}, LoaderSettings{});
+                }),
+                HasSubstr("of a split of 103"));
+  }
+}
+
 TEST(NextOf, IsTheNextOfEachOneAfterTheOther) {
   for (const bool hidden : {false, true}) {
     for (const bool ended : {false, true}) {
