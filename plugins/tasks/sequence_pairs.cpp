@@ -26,14 +26,21 @@ std::pair<const Tensor&, const Tensor&> judged(const NamedTensors& outputs, cons
                    describe(logits) + " and " + describe(targets));
 }
 
+/// Every target as an example of its own: logits [B * T, K] and the field "class" [B * T].
+std::pair<NamedTensors, Batch> one_by_one(const NamedTensors& outputs, const Batch& batch) {
+  const auto& [logits, targets] = judged(outputs, batch);
+  Batch flat;
+  flat.size = targets.numel();
+  flat.fields.set("class", targets.flatten());
+  return {{{"logits", logits.flatten(0, 1)}}, std::move(flat)};
+}
+
 class PairsMeter final : public Meter {
  public:
   void add(const NamedTensors& outputs, const Batch& batch) override {
     const auto& [logits, targets] = judged(outputs, batch);
-    Batch flat;
-    flat.size = targets.numel();
-    flat.fields.set("class", targets.flatten());
-    single_.add({{"logits", logits.flatten(0, 1)}}, flat);
+    const auto& [flat_outputs, flat] = one_by_one(outputs, batch);
+    single_.add(flat_outputs, flat);
     const Tensor right = logits.detach().argmax(-1).eq(targets).all(1);
     examples_ += right.numel();
     right_ += right.sum().item<std::int64_t>();
@@ -56,11 +63,14 @@ class SequencePairs final : public ClassificationTask {
       : ClassificationTask(options, setup) {}
 
   Tensor loss(const NamedTensors& outputs, const Batch& batch) const override {
-    const auto& [logits, targets] = judged(outputs, batch);
-    Batch flat;
-    flat.size = targets.numel();
-    flat.fields.set("class", targets.flatten());
-    return ClassificationTask::loss({{"logits", logits.flatten(0, 1)}}, flat);
+    const auto& [flat_outputs, flat] = one_by_one(outputs, batch);
+    return ClassificationTask::loss(flat_outputs, flat);
+  }
+
+  Tensor losses(const NamedTensors& outputs, const Batch& batch,
+                std::int64_t members) const override {
+    const auto& [flat_outputs, flat] = one_by_one(outputs, batch);
+    return ClassificationTask::losses(flat_outputs, flat, members);
   }
 
   std::unique_ptr<Meter> meter() const override { return std::make_unique<PairsMeter>(); }

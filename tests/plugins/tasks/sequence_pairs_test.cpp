@@ -54,6 +54,20 @@ TEST(SequencePairs, CountTokensAndWholeExamples) {
   EXPECT_NEAR(meter->result().at("example_accuracy"), 2.0 / 3, 1e-12);
 }
 
+TEST(SequencePairs, GiveEachMemberItsOwnLoss) {
+  at::manual_seed(2);
+  const auto task = make_task("sequence_pairs", data(3));
+  const Tensor logits = at::randn({6, 4, 3}, at::kDouble);
+  const Tensor targets = at::randint(3, {6, 4}, at::kLong);
+  const Tensor losses = task->losses({{"logits", logits}}, batch_of(targets), 3);
+  ASSERT_EQ(losses.sizes(), (std::vector<std::int64_t>{3}));
+  for (std::int64_t m = 0; m < 3; ++m) {
+    const Tensor alone =
+        task->loss({{"logits", logits.narrow(0, 2 * m, 2)}}, batch_of(targets.narrow(0, 2 * m, 2)));
+    EXPECT_NEAR(losses[m].item<double>(), alone.item<double>(), 1e-12);
+  }
+}
+
 TEST(SequencePairs, RefuseWhatDoesNotFit) {
   const auto task = make_task("sequence_pairs", data(3));
   EXPECT_THAT(message_of<ShapeError>([&] {
