@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "framework/eval/member_losses.h"
+
 namespace attnlab {
 namespace {
 
@@ -47,20 +49,20 @@ Outcome judge(const double* logits, std::int64_t count, std::int64_t label) {
   return outcome;
 }
 
-/// @param reduction  at::Reduction::Mean, or None for one number an example.
-Tensor cross_entropy(const Tensor& logits, const Tensor& classes, double label_smoothing,
-                     std::int64_t reduction) {
+/// Logits that a loss can be computed of: in single precision at least.
+/// @throws what is wrong with them or with the classes
+Tensor checked_logits(const Tensor& logits, const Tensor& classes) {
   check_shapes(logits, classes);
   if (classes.device().is_cpu()) check_classes(classes.contiguous(), logits.size(1));
   const bool narrow = logits.scalar_type() == at::kHalf || logits.scalar_type() == at::kBFloat16;
-  return at::cross_entropy_loss(narrow ? logits.to(at::kFloat) : logits, classes, /*weight=*/{},
-                                reduction, /*ignore_index=*/-100, label_smoothing);
+  return narrow ? logits.to(at::kFloat) : logits;
 }
 
 }  // namespace
 
 Tensor classification_loss(const Tensor& logits, const Tensor& classes, double label_smoothing) {
-  return cross_entropy(logits, classes, label_smoothing, at::Reduction::Mean);
+  return at::cross_entropy_loss(checked_logits(logits, classes), classes, /*weight=*/{},
+                                at::Reduction::Mean, /*ignore_index=*/-100, label_smoothing);
 }
 
 Tensor classification_losses(const Tensor& logits, const Tensor& classes, double label_smoothing,
@@ -71,9 +73,7 @@ Tensor classification_losses(const Tensor& logits, const Tensor& classes, double
                      "one member's after the other's, got " +
                      describe(logits));
   }
-  return cross_entropy(logits, classes, label_smoothing, at::Reduction::None)
-      .view({members, -1})
-      .mean(1);
+  return member_cross_entropy(checked_logits(logits, classes), classes, label_smoothing, members);
 }
 
 void ClassificationMeter::add(const NamedTensors& outputs, const Batch& batch) {

@@ -197,6 +197,7 @@ void Optimizer::step(double factor) {
   const OptimizerSettings& s = settings_;
   const StepNumbers<float> numbers = in_float(numbers_of(s, static_cast<double>(steps_), factor));
   std::vector<Chunk> chunks;
+  chunks.reserve(items_.size());
   for (Item& item : items_) {
     const Tensor& gradient = item.parameter.grad();
     if (!gradient.defined()) continue;
