@@ -6,7 +6,7 @@
 // a head, takes the place of 1/√D. The paper gives neither form nor initial value: the default is
 // Swin Transformer V2's public code, which learns log C from log 10 on and bounds C by 100.
 // Source: QUEST, ICLR 2026, table 1; Liu et al., Swin Transformer V2, CVPR 2022.
-// Cost: as standard attention, and a pass over queries and keys.
+// Cost: as QUEST, and a pass over queries.
 #include "framework/nn/attention_maps.h"
 #include "framework/nn/dot_product_attention.h"
 #include "framework/plugin.h"
@@ -31,7 +31,7 @@ struct QKNormHsOptions {
 class QKNormHs final : public DotProductAttention {
  public:
   QKNormHs(const QKNormHsOptions& options, const AttentionShape& shape)
-      : DotProductAttention(shape, {.scale = 1.0}),
+      : DotProductAttention(shape, {.scale = 1.0, .unit_keys = options.eps}),
         eps_(options.eps),
         scale_(register_module("scale", scale_of(options, shape))) {}
 
@@ -39,7 +39,6 @@ class QKNormHs final : public DotProductAttention {
   Tensor map_queries(const Tensor& queries, AttentionContext&) const override {
     return scale_->forward(unit(queries, eps_));
   }
-  Tensor map_keys(const Tensor& keys, AttentionContext&) const override { return unit(keys, eps_); }
 
  private:
   static std::shared_ptr<LearnedScale> scale_of(const QKNormHsOptions& options,
