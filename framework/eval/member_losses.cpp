@@ -30,7 +30,7 @@ struct MemberCrossEntropy : public torch::autograd::Function<MemberCrossEntropy>
                         double smoothing, std::int64_t members) {
     const Tensor logits = given.contiguous(), classes = labels.contiguous();
     const std::int64_t count = logits.size(1), rows = logits.size(0) / members;
-    const Tensor losses = at::empty({members}, logits.options());
+    Tensor losses = at::empty({members}, logits.options());
     const Tensor p = at::empty(logits.sizes(), logits.options());
     const auto s = static_cast<float>(smoothing);
     const float* row = logits.data_ptr<float>();

@@ -110,7 +110,8 @@ void each_member(const Tensor& x, const Tensor& weight, const Tensor& moments, s
 struct MemberNorm : public torch::autograd::Function<MemberNorm> {
   static Tensor forward(AutogradContext* context, const Tensor& given, const Tensor& weight,
                         const Tensor& bias, double eps, std::int64_t members) {
-    const Tensor x = given.contiguous(), y = at::empty(x.sizes(), x.options());
+    const Tensor x = given.contiguous();
+    Tensor y = at::empty(x.sizes(), x.options());
     const Tensor moments = at::empty({x.numel() / x.size(-1), 2}, x.options());
     each_member(x, weight, moments, members, [&](std::int64_t e, const Rows& rows) {
       normalise(rows, bias.data_ptr<float>() + e * rows.dim, static_cast<float>(eps),
