@@ -86,7 +86,6 @@ struct Starts {
   std::int64_t step = 0;    ///< from one place to the next
   std::int64_t member = 0;  ///< from one member to the next
 
-  Starts() = default;
   /// @param starts  [E * all], or [E * places, out] where sizes have places; contiguous
   Starts(const Tensor& starts, const Sizes& s)
       : first(start_of(starts)),
