@@ -88,6 +88,16 @@ TEST_F(EnsembleCommand, GivesEachRunTheNumbersThatItHasAlone) {
   }
 }
 
+TEST_F(EnsembleCommand, FillsWholeRoundsOfThePlaces) {
+  must({"sweep", "toy.yaml", "train.epochs=1", "dataset.data_seed=0,1,2,3,4,5,6,7", "--ensemble",
+        "6", "-j", "2", "--out", "grid"});
+  const std::vector<std::string> runs = runs_below("grid");
+  ASSERT_EQ(runs.size(), 16);
+  for (const std::string& run : runs) {
+    EXPECT_EQ(trained_together("grid/" + run), 4) << "two rounds of two groups, not 6, 6 and 4";
+  }
+}
+
 TEST_F(EnsembleCommand, TrainsTheSeedsOfOneExperimentToo) {
   must({"run", "toy.yaml", "--ensemble"});
   EXPECT_EQ(trained_together(fs::relative(run_folder("toy/qknorm", 1), at("."))), 2);
