@@ -57,9 +57,10 @@ asan:  ## Build with address and undefined-behaviour checks, run the fast tests
 format:  ## Format every source file in place
 	$(CLANG_FORMAT) -i $(SOURCES)
 
-format-check:  ## Fail where a source file is not formatted
+format-check:  ## Fail where a source file is not formatted, or includes what it must not know
 	$(CLANG_FORMAT) --version
 	$(CLANG_FORMAT) --dry-run -Werror $(SOURCES)
+	scripts/check_includes.sh
 
 lint:  ## clang-tidy over the core, the building blocks and the attentions
 	printf '%s\n' $(LINTED) | xargs -P $(JOBS) -I{} \

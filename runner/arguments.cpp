@@ -2,7 +2,7 @@
 
 #include <iostream>
 
-#include "framework/core/compose.h"
+#include "framework/core/config/compose.h"
 #include "framework/core/error.h"
 
 namespace attnlab {

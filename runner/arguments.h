@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/node.h"
+#include "framework/core/config/node.h"
 
 namespace attnlab {
 

@@ -1,7 +1,7 @@
 // attnlab compare DIR...: whether attentions differ, from what finished runs left on disk.
 #include <iostream>
 
-#include "framework/core/comparison.h"
+#include "framework/core/comparison/comparison.h"
 #include "framework/core/text.h"
 #include "runner/commands.h"
 #include "runner/compare_options.h"

@@ -11,10 +11,12 @@
 #include <optional>
 #include <sstream>
 
-#include "framework/core/compose.h"
-#include "framework/core/experiment.h"
-#include "framework/core/keys.h"
+#include "framework/core/config/compose.h"
+#include "framework/core/experiment/experiment.h"
+#include "framework/core/experiment/keys.h"
+#include "framework/core/manifest/option_lookup.h"
 #include "framework/core/progress.h"
+#include "framework/core/suites/suite_keys.h"
 #include "framework/core/text.h"
 #include "runner/commands.h"
 

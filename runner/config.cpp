@@ -3,12 +3,13 @@
 #include <filesystem>
 #include <iostream>
 
-#include "framework/core/experiment.h"
-#include "framework/core/explain.h"
+#include "framework/core/config/origins.h"
+#include "framework/core/experiment/experiment.h"
+#include "framework/core/experiment/explain.h"
+#include "framework/core/experiment/keys.h"
 #include "framework/core/files.h"
-#include "framework/core/json_schema.h"
-#include "framework/core/keys.h"
-#include "framework/core/origins.h"
+#include "framework/core/suites/json_schema.h"
+#include "framework/core/suites/suite_keys.h"
 #include "framework/core/text.h"
 #include "runner/commands.h"
 

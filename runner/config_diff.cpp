@@ -4,12 +4,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/compose.h"
-#include "framework/core/difference.h"
-#include "framework/core/experiment.h"
+#include "framework/core/config/compose.h"
+#include "framework/core/config/difference.h"
+#include "framework/core/config/origins.h"
+#include "framework/core/experiment/experiment.h"
 #include "framework/core/files.h"
-#include "framework/core/origins.h"
-#include "framework/core/run_folder.h"
+#include "framework/core/runs/run_folder.h"
 #include "runner/commands.h"
 
 namespace attnlab {

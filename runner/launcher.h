@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "framework/core/progress.h"
-#include "framework/core/run_folder.h"
+#include "framework/core/runs/run_folder.h"
 #include "runner/arguments.h"
 
 namespace attnlab {
@@ -20,7 +20,8 @@ namespace attnlab {
 struct LaunchedCell {
   RunFolder folder;
   std::string label;  ///< what progress calls it
-  /// Cells with equal keys can be trained together (framework/core/ensembles.h); empty: alone.
+  /// Cells with equal keys can be trained together (framework/core/suites/ensembles.h); empty:
+  /// alone.
   std::string ensemble;
 };
 

@@ -3,7 +3,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/discovery.h"
+#include "framework/core/manifest/discovery.h"
 #include "framework/core/text.h"
 #include "runner/commands.h"
 

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "framework/core/cores.h"
-#include "framework/core/run_lock.h"
+#include "framework/core/runs/run_lock.h"
 #include "runner/process.h"
 
 namespace attnlab {

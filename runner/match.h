@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "framework/core/suite.h"
+#include "framework/core/suites/suite.h"
 #include "runner/arguments.h"
 
 namespace attnlab {

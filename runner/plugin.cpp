@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "framework/conformance/check_list.h"
-#include "framework/core/experiment.h"
+#include "framework/core/experiment/experiment.h"
 #include "framework/core/text.h"
 #include "runner/commands.h"
 #include "runner/process.h"

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "framework/core/files.h"
-#include "framework/core/run_lock.h"
+#include "framework/core/runs/run_lock.h"
 #include "runner/commands.h"
 #include "runner/local_launcher.h"
 #include "runner/process.h"

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "framework/core/run_status.h"
+#include "framework/core/runs/run_status.h"
 #include "runner/commands.h"
 #include "runner/launcher.h"
 

@@ -6,11 +6,11 @@
 #include <map>
 #include <memory>
 
-#include "framework/core/cell_costs.h"
-#include "framework/core/comparison.h"
-#include "framework/core/ensembles.h"
+#include "framework/core/comparison/comparison.h"
+#include "framework/core/experiment/identity.h"
 #include "framework/core/files.h"
-#include "framework/core/identity.h"
+#include "framework/core/suites/cell_costs.h"
+#include "framework/core/suites/ensembles.h"
 #include "framework/core/text.h"
 #include "runner/launcher.h"
 #include "runner/probe_cells.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/options.h"
+#include "framework/core/config/options.h"
 #include "framework/data/dataset.h"
 
 namespace attnlab {

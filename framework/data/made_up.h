@@ -11,7 +11,7 @@
 #include <string>
 #include <type_traits>
 
-#include "framework/core/options.h"
+#include "framework/core/config/options.h"
 #include "framework/core/text.h"
 #include "framework/data/dataset.h"
 

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "framework/core/options.h"
+#include "framework/core/config/options.h"
 #include "framework/eval/task.h"
 
 namespace attnlab {

@@ -6,8 +6,8 @@
 #include <bit>
 #include <cmath>
 
+#include "framework/core/manifest/schema.h"
 #include "framework/core/random.h"
-#include "framework/core/schema.h"
 #include "framework/nn/tensor.h"
 
 namespace attnlab {

@@ -21,8 +21,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/node.h"
-#include "framework/core/options.h"
+#include "framework/core/config/node.h"
+#include "framework/core/config/options.h"
 
 namespace attnlab {
 

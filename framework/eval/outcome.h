@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/core/options.h"
+#include "framework/core/config/options.h"
 #include "framework/eval/task.h"
 
 namespace attnlab {

@@ -5,7 +5,7 @@
 #include <string>
 #include <type_traits>
 
-#include "framework/core/manifest_writer.h"
+#include "framework/core/manifest/manifest_writer.h"
 #include "framework/data/dataset.h"
 #include "framework/eval/task.h"
 #include "framework/host/stamp.h"

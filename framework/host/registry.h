@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "framework/core/experiment.h"
+#include "framework/core/experiment/experiment.h"
 #include "framework/core/random.h"
 #include "framework/host/declare.h"
 

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "framework/core/manifest_writer.h"
-#include "framework/core/node.h"
+#include "framework/core/config/node.h"
+#include "framework/core/manifest/manifest_writer.h"
 #include "framework/data/dataset.h"
 #include "framework/eval/task.h"
 #include "framework/nn/attention.h"

@@ -15,7 +15,7 @@
 #include <memory>
 #include <string>
 
-#include "framework/core/options.h"
+#include "framework/core/config/options.h"
 #include "framework/nn/attention.h"
 #include "framework/nn/layers.h"
 #include "framework/nn/unit.h"

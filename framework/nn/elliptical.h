@@ -16,7 +16,7 @@
 
 #include <string>
 
-#include "framework/core/options.h"
+#include "framework/core/config/options.h"
 #include "framework/nn/attention.h"
 
 namespace attnlab {

@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "framework/core/options.h"
+#include "framework/core/config/options.h"
 #include "framework/nn/tensor.h"
 
 namespace attnlab {

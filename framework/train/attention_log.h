@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/experiment.h"
+#include "framework/core/experiment/experiment.h"
 #include "framework/eval/task.h"
 
 namespace attnlab {

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "framework/core/ensembles.h"
+#include "framework/core/suites/ensembles.h"
 #include "framework/core/text.h"
 #include "framework/data/loader.h"
 #include "framework/train/step.h"

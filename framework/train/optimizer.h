@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/experiment.h"
+#include "framework/core/experiment/experiment.h"
 #include "framework/nn/model.h"
 
 namespace attnlab {

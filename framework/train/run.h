@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "framework/core/progress.h"
-#include "framework/core/run_folder.h"
+#include "framework/core/runs/run_folder.h"
 #include "framework/host/registry.h"
 
 namespace attnlab {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "framework/core/comparison.h"
+#include "framework/core/comparison/comparison.h"
 #include "framework/core/text.h"
 
 namespace attnlab {

@@ -9,7 +9,7 @@
 // A tie counts as a new best, as in the Time-Series-Library (thuml, commit 4e938a17).
 #pragma once
 
-#include "framework/core/experiment.h"
+#include "framework/core/experiment/experiment.h"
 #include "framework/eval/task.h"
 
 namespace attnlab {

@@ -5,7 +5,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "framework/core/compose.h"
+#include "framework/core/config/compose.h"
 #include "framework/core/text.h"
 #include "framework/nn/device.h"
 #include "runner/engine/bench_report.h"

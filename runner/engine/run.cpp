@@ -4,8 +4,8 @@
 #include <map>
 #include <memory>
 
-#include "framework/core/ensembles.h"
-#include "framework/core/run_lock.h"
+#include "framework/core/runs/run_lock.h"
+#include "framework/core/suites/ensembles.h"
 #include "framework/core/text.h"
 #include "framework/train/ensemble.h"
 #include "runner/engine/engine.h"

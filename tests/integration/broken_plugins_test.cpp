@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "framework/core/files.h"
-#include "framework/core/manifest_writer.h"
+#include "framework/core/manifest/manifest_writer.h"
 #include "tests/integration/workspace.h"
 
 namespace attnlab::testing {

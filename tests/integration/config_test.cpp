@@ -1,7 +1,7 @@
 // config explain, diff and schema, from outside.
 #include <filesystem>
 
-#include "framework/core/compose.h"
+#include "framework/core/config/compose.h"
 #include "framework/core/files.h"
 #include "tests/integration/workspace.h"
 

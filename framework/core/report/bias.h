@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/run_records.h"
+#include "framework/core/runs/run_records.h"
 
 namespace attnlab {
 

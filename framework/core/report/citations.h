@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/discovery.h"
-#include "framework/core/run_records.h"
+#include "framework/core/manifest/discovery.h"
+#include "framework/core/runs/run_records.h"
 
 namespace attnlab {
 

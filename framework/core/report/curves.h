@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "framework/core/report/slices.h"
-#include "framework/core/run_records.h"
+#include "framework/core/runs/run_records.h"
 
 namespace attnlab {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "framework/core/comparison.h"
+#include "framework/core/comparison/comparison.h"
 
 namespace attnlab {
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "framework/core/difference.h"
+#include "framework/core/config/difference.h"
 #include "framework/core/files.h"
 #include "framework/core/report/markup.h"
 #include "framework/core/text.h"

@@ -11,14 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "framework/core/comparison.h"
-#include "framework/core/discovery.h"
+#include "framework/core/comparison/comparison.h"
+#include "framework/core/manifest/discovery.h"
 #include "framework/core/report/bias.h"
 #include "framework/core/report/citations.h"
 #include "framework/core/report/curves.h"
 #include "framework/core/report/pooling.h"
 #include "framework/core/report/slices.h"
-#include "framework/core/run_records.h"
+#include "framework/core/runs/run_records.h"
 
 namespace attnlab {
 

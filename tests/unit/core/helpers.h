@@ -16,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/core/compose.h"
-#include "framework/core/discovery.h"
+#include "framework/core/config/compose.h"
 #include "framework/core/files.h"
+#include "framework/core/manifest/discovery.h"
 #include "tests/support/temp_folder.h"
 
 namespace attnlab::testing {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/experiment.h"
+#include "framework/core/experiment/experiment.h"
 #include "tests/unit/core/helpers.h"
 
 namespace attnlab::testing {

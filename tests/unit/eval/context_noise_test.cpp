@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "framework/core/compose.h"
+#include "framework/core/config/compose.h"
 #include "tests/support/data_files.h"
 
 namespace attnlab {

@@ -12,7 +12,7 @@
 #include <filesystem>
 
 #include "framework/core/files.h"
-#include "framework/core/manifest_writer.h"
+#include "framework/core/manifest/manifest_writer.h"
 #include "framework/host/process_state.h"
 #include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"

@@ -9,7 +9,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/compose.h"
+#include "framework/core/config/compose.h"
 #include "framework/core/text.h"
 #include "framework/data/safetensors.h"
 #include "framework/train/run.h"

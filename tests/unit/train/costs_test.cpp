@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "framework/core/compose.h"
+#include "framework/core/config/compose.h"
 #include "framework/nn/flop_counter.h"
 #include "framework/nn/normalisers.h"
 #include "framework/nn/torch_compat.h"

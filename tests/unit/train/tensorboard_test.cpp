@@ -10,7 +10,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/compose.h"
+#include "framework/core/config/compose.h"
 #include "framework/core/error.h"
 #include "framework/core/files.h"
 #include "framework/train/run.h"

@@ -1,0 +1,52 @@
+// A publication's numbers beside a suite's own.
+#include "framework/core/suites/suite_reference.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/core/config/compose.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<std::string> problems_of(const std::string& yaml) {
+  std::vector<std::string> problems;
+  read_reference(parse_yaml(yaml, "s.yaml"), problems);
+  return problems;
+}
+
+TEST(SuiteReference, HoldsNumbersByExperimentAndAttention) {
+  std::vector<std::string> problems;
+  const SuiteReference reference = read_reference(
+      parse_yaml("{source: A paper, values: {a: {standard: 98.38, quest: 1e2}}}", "s.yaml"),
+      problems);
+  EXPECT_THAT(problems, IsEmpty());
+  EXPECT_EQ(reference.source, "A paper");
+  EXPECT_EQ(reference.metric, "accuracy");
+  EXPECT_EQ(reference.find("a", "standard"), 98.38);
+  EXPECT_EQ(reference.find("a", "quest"), 100);
+  EXPECT_EQ(reference.find("a", "linear"), std::nullopt);
+  EXPECT_EQ(reference.find("b", "standard"), std::nullopt);
+}
+
+TEST(SuiteReference, NamesEveryProblemWithItsPlace) {
+  EXPECT_THAT(
+      problems_of("{source: x, sauce: y, values: {a: {b: high, c: .nan}, d: 3}}"),
+      ElementsAre(HasSubstr("s.yaml:1:13: unknown key 'sauce' of reference; did you mean 'source'"),
+                  HasSubstr("s.yaml:1:39: reference.values.a.b: expected a number"),
+                  HasSubstr("reference.values.a.c: expected a number"),
+                  HasSubstr("reference.values.d: expected {ATTENTION: NUMBER, ...}, found 3")));
+  EXPECT_THAT(problems_of("[1]"), ElementsAre(HasSubstr("expected {source: TEXT")));
+  EXPECT_THAT(problems_of("{values: {a: {b: 1}}}"), ElementsAre(HasSubstr("'source' is missing")));
+  EXPECT_THAT(problems_of("{source: x}"), ElementsAre(HasSubstr("reference.values: expected")));
+  EXPECT_THAT(problems_of("{source: [x], values: {a: {b: 1}}}"),
+              ElementsAre(HasSubstr("reference.source: expected a text"),
+                          HasSubstr("'source' is missing")));
+}
+
+}  // namespace
+}  // namespace attnlab
