@@ -144,11 +144,11 @@ set: {train: {epochs: 1}}
 missing_data: skip
 reference:
   source: A paper
-  values: {series: {quest: 98.4}, absent: {standard: 12}}
+  values: {series: {standard: 97.00, quest: 98.4}, absent: {standard: 12}}
 )");
   must({"suite", "both.yaml"});
   const std::string text = file_text(at("runs/both/table.md"));
-  EXPECT_THAT(text, AllOf(HasSubstr("| A paper "), HasSubstr("98.4"), HasSubstr("no data")));
+  EXPECT_THAT(text, AllOf(HasSubstr("| A paper "), HasSubstr("| 97.00 "), HasSubstr("no data")));
   EXPECT_THAT(text, HasSubstr("series: protocol sound"));
   const json table = json::parse(file_text(at("runs/both/table.json")));
   EXPECT_EQ(table.at("reference").at("source"), "A paper");
@@ -161,8 +161,9 @@ reference:
   for (const json& row : table.at("rows")) {
     const bool quest = row.at("attention") == "quest", series = row.at("experiment") == "series";
     EXPECT_EQ(row.contains("metrics"), series);
-    EXPECT_EQ(row.contains("reference"), series == quest);
+    EXPECT_EQ(row.contains("reference"), series || !quest);
   }
+  EXPECT_THAT(must({"compare", "runs/both"}).out, AllOf(HasSubstr("A paper"), HasSubstr("+1.40")));
   // Without the key, missing data are an error.
   const Ended ended = attnlab({"suite", "both.yaml", "missing_data=error"});
   EXPECT_EQ(ended.exit_code, 2) << ended.story();

@@ -316,6 +316,28 @@ void add_ranking(Comparison& comparison) {
   comparison.ranking = std::move(ranking);
 }
 
+/// What the suites' publications say of the compared metric, experiments and attentions.
+void add_published(Comparison& comparison, const RunCollection& collection) {
+  std::map<std::string, PublishedNumbers> by_source;
+  for (const SuiteRecord& suite : collection.suites) {
+    if (!suite.published || suite.published->metric != comparison.metric) continue;
+    PublishedNumbers& all =
+        by_source.try_emplace(suite.published->source, *suite.published).first->second;
+    for (const auto& [experiment, row] : suite.published->values) {
+      for (const auto& [attention, value] : row) all.values[experiment][attention] = value;
+    }
+  }
+  const auto concerns = [&](const PublishedNumbers& published) {
+    return std::any_of(comparison.rows.begin(), comparison.rows.end(),
+                       [&](const ComparisonRow& row) {
+                         return published.find(row.experiment, row.attention) != nullptr;
+                       });
+  };
+  for (const auto& [source, published] : by_source) {
+    if (concerns(published)) comparison.published.push_back(published);
+  }
+}
+
 void add_notes(Comparison& comparison, const RunCollection& collection) {
   std::int64_t pairs = 0;
   for (const ComparisonRow& row : comparison.rows) {
@@ -412,6 +434,7 @@ Comparison compare_runs(const RunCollection& collection, const CompareOptions& o
   }
   out.differences = differences_of(collection.runs);
   out.matched = matched_values(collection.runs);
+  add_published(out, collection);
   add_notes(out, collection);
   return out;
 }

@@ -91,6 +91,8 @@ struct Comparison {
   std::vector<std::string> left_out;  ///< experiments and attentions that the ranking leaves out
   std::size_t runs = 0, values = 0;   ///< what the proof of fairness looked at
   std::vector<ConfigDifference> differences;
+  /// The suites' `reference:` numbers of this metric; those of one source are one entry.
+  std::vector<PublishedNumbers> published;
   std::vector<ConfigDifference> matched;  ///< what `match:` adjusted: part of the attention
   std::vector<std::string> notes;
 };

@@ -45,6 +45,9 @@ Rows value_rows(const Comparison& comparison) {
   const std::set<std::string> costs = recorded_costs(comparison);
   Rows rows = {{"experiment", "attention", "seeds", metric_heading(comparison.metric),
                 percent_of_confidence(comparison) + " interval"}};
+  for (const PublishedNumbers& published : comparison.published) {
+    rows[0].push_back(published.source);
+  }
   for (const std::string& cost : costs) rows[0].push_back(metric_heading(cost));
   for (const ComparisonRow& row : comparison.rows) {
     std::vector<std::string> line = {
@@ -54,6 +57,10 @@ Rows value_rows(const Comparison& comparison) {
                            : summary_text(comparison.metric, row.summary));
     line.push_back(row.interval ? interval_text(comparison.metric, *row.interval, row.summary.mean)
                                 : "-");
+    for (const PublishedNumbers& published : comparison.published) {
+      const std::string* value = published.find(row.experiment, row.attention);
+      line.push_back(value == nullptr ? "-" : *value);
+    }
     for (const std::string& cost : costs) {
       const auto found = row.costs.find(cost);
       line.push_back(found == row.costs.end() ? "-" : cost_text(cost, found->second));
@@ -72,7 +79,11 @@ Rows contrast_rows(const Comparison& comparison) {
   Rows rows = {
       {"experiment", "attention", "pairs",
        "difference" + std::string(metric_scale(comparison.metric) == 100 ? " (points)" : ""),
-       percent_of_confidence(comparison) + " interval", "d_z", "rank-biserial", "p"}};
+       percent_of_confidence(comparison) + " interval"}};
+  for (const PublishedNumbers& published : comparison.published) {
+    rows[0].push_back(published.source);
+  }
+  rows[0].insert(rows[0].end(), {"d_z", "rank-biserial", "p"});
   if (corrected) rows[0].push_back("p (Holm)");
   rows[0].push_back("verdict");
   for (const ComparisonRow& row : comparison.rows) {
@@ -86,6 +97,11 @@ Rows contrast_rows(const Comparison& comparison) {
                        : difference_text(comparison.metric, contrast.difference.mean, like));
     line.push_back(contrast.interval ? interval_text(comparison.metric, *contrast.interval, like)
                                      : "-");
+    for (const PublishedNumbers& published : comparison.published) {
+      const std::string value =
+          published.difference(row.experiment, row.attention, comparison.baseline);
+      line.push_back(value.empty() ? "-" : value);
+    }
     line.push_back(optional_text(contrast.dz));
     line.push_back(optional_text(contrast.rank_biserial));
     line.push_back(contrast.test ? p_text(contrast.test->p_value) : "-");
@@ -254,6 +270,11 @@ json row_json(const Comparison& comparison, const ComparisonRow& row) {
     if (seed.value) entry["value"] = *seed.value;
     if (seed.gap) entry["absent"] = gap_json(seed.gap);
     out["seeds"].push_back(std::move(entry));
+  }
+  for (const PublishedNumbers& published : comparison.published) {
+    const std::string* text = published.find(row.experiment, row.attention);
+    const auto value = text == nullptr ? std::nullopt : Node::scalar(*text).as_double();
+    if (value) out["published"][published.source] = *value;
   }
   if (row.contrast) out["against_baseline"] = contrast_json(comparison, *row.contrast);
   return out;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 #include "framework/core/progress.h"
 #include "framework/core/report/markup.h"
@@ -144,10 +145,23 @@ std::vector<const ComparisonRow*> contrasts_of(const Comparison& comparison) {
   return rows;
 }
 
-DifferenceScale scale_of(const std::vector<const ComparisonRow*>& rows, double unit) {
+/// The differences that publications give for a row, in the units of their tables.
+std::vector<double> published_differences(const Comparison& comparison, const ComparisonRow& row) {
+  std::vector<double> out;
+  for (const PublishedNumbers& published : comparison.published) {
+    const std::string text =
+        published.difference(row.experiment, row.attention, comparison.baseline);
+    if (!text.empty()) out.push_back(std::strtod(text.c_str(), nullptr));
+  }
+  return out;
+}
+
+DifferenceScale scale_of(const Comparison& comparison,
+                         const std::vector<const ComparisonRow*>& rows, double unit) {
   DifferenceScale scale;
   for (const ComparisonRow* row : rows) {
     scale.include(unit * row->contrast->difference.mean);
+    for (const double value : published_differences(comparison, *row)) scale.include(value);
     if (!row->contrast->interval) continue;
     scale.include(unit * row->contrast->interval->low);
     scale.include(unit * row->contrast->interval->high);
@@ -186,13 +200,18 @@ std::string difference_mark(const ComparisonRow& row, const DifferenceScale& sca
          px(scale.x(unit * contrast.difference.mean)) + "\" cy=\"" + px(y) + "\" r=\"5\"/>\n";
 }
 
+std::string cross(double x, double y) {
+  return line(x - 4, y - 4, x + 4, y + 4, "published") +
+         line(x - 4, y + 4, x + 4, y - 4, "published");
+}
+
 }  // namespace
 
 std::string difference_svg(const Comparison& comparison) {
   const std::vector<const ComparisonRow*> rows = contrasts_of(comparison);
   if (rows.empty() || rows.size() > kMostDifferences) return "";
   const double unit = metric_scale(comparison.metric);
-  const DifferenceScale scale = scale_of(rows, unit);
+  const DifferenceScale scale = scale_of(comparison, rows, unit);
   std::string marks, experiment;
   double y = 24;
   for (const ComparisonRow* row : rows) {
@@ -205,6 +224,9 @@ std::string difference_svg(const Comparison& comparison) {
     const bool better = (row->contrast->difference.mean > 0) == comparison.higher_is_better;
     marks += label(kLabelWidth - 14, y + 4, "end", shortened(row->attention)) +
              difference_mark(*row, scale, unit, y, better);
+    for (const double value : published_differences(comparison, *row)) {
+      marks += cross(scale.x(value), y);
+    }
   }
   const std::string heading = std::string("difference in ") + comparison.metric +
                               (unit == 100 ? " (points)" : "") + " to " + comparison.baseline;

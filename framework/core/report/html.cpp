@@ -81,10 +81,14 @@ std::string results_section(const Report& report) {
   if (rows.empty()) return out + metrics_fold(report);
   const std::string diagram = difference_svg(report.comparison);
   if (!diagram.empty()) {
+    std::vector<std::string> sources;
+    for (const PublishedNumbers& one : report.comparison.published) sources.push_back(one.source);
     out += "<figure class=\"scroll\" tabindex=\"0\">" + diagram +
            "<figcaption>Mean differences over seeds, with " +
            shortest(100 - 100 * report.comparison.options.level) +
-           " % intervals. Filled: significant. Open: not.</figcaption></figure>\n";
+           " % intervals. Filled: significant. Open: not." +
+           (sources.empty() ? "" : " Crosses: " + html_text(join(sources, "; ")) + ".") +
+           "</figcaption></figure>\n";
   }
   out += rows +
          "<p class=\"note\">Select a heading to sort. Bold: the best mean of "

@@ -80,25 +80,39 @@ HtmlCell verdict_cell(const Comparison& comparison, const Contrast& contrast) {
           style};
 }
 
+/// A publication's number, with its own difference to the baseline.
+HtmlCell published_cell(const Comparison& comparison, const PublishedNumbers& published,
+                        const ComparisonRow& row) {
+  const std::string* value = published.find(row.experiment, row.attention);
+  if (value == nullptr) return no_cell();
+  const std::string difference =
+      row.contrast ? published.difference(row.experiment, row.attention, comparison.baseline) : "";
+  return cell(difference.empty() ? *value : *value + " (" + difference + ")",
+              Node::scalar(*value).as_double().value_or(NAN));
+}
+
+/// The difference to the baseline, what publications say, p and verdict.
 void add_contrast(const Comparison& comparison, const ComparisonRow& row, Row& out) {
-  if (!row.contrast || row.contrast->difference.count == 0) {
-    out.insert(out.end(), {no_cell(), no_cell()});
-    if (row.contrast) {
-      out.push_back(verdict_cell(comparison, *row.contrast));
-    } else {
-      out.push_back({"baseline", "baseline", "absent"});
+  const bool any = row.contrast && row.contrast->difference.count > 0;
+  if (any) {
+    const Contrast& contrast = *row.contrast;
+    const double mean = contrast.difference.mean;
+    std::string text = difference_text(comparison.metric, mean, row.summary.mean);
+    if (contrast.interval) {
+      text += " " + interval_text(comparison.metric, *contrast.interval, row.summary.mean);
     }
-    return;
+    out.push_back(cell(text, mean));
+  } else {
+    out.push_back(no_cell());
   }
-  const Contrast& contrast = *row.contrast;
-  const double mean = contrast.difference.mean;
-  std::string text = difference_text(comparison.metric, mean, row.summary.mean);
-  if (contrast.interval) {
-    text += " " + interval_text(comparison.metric, *contrast.interval, row.summary.mean);
+  for (const PublishedNumbers& published : comparison.published) {
+    out.push_back(published_cell(comparison, published, row));
   }
-  out.push_back(cell(text, mean));
-  out.push_back(contrast.test ? cell(p_text(contrast.adjusted_p), contrast.adjusted_p) : no_cell());
-  out.push_back(verdict_cell(comparison, contrast));
+  out.push_back(any && row.contrast->test
+                    ? cell(p_text(row.contrast->adjusted_p), row.contrast->adjusted_p)
+                    : no_cell());
+  out.push_back(row.contrast ? verdict_cell(comparison, *row.contrast)
+                             : HtmlCell{"baseline", "baseline", "absent"});
 }
 
 std::vector<HtmlColumn> result_columns(const Comparison& comparison,
@@ -111,9 +125,12 @@ std::vector<HtmlColumn> result_columns(const Comparison& comparison,
       {metric_heading(comparison.metric), "mean ± sample standard deviation over seeds", true},
       {"interval", "of the mean, by Student's distribution", true},
       {std::string("difference") + (points ? " (points)" : ""),
-       "to the baseline, over pairs of one seed, with its interval", true},
-      {comparison.options.correct == "holm" ? "p (Holm)" : "p", "two-sided", true},
-      {"verdict", "at the level " + shortest(comparison.options.level), false}};
+       "to the baseline, over pairs of one seed, with its interval", true}};
+  for (const PublishedNumbers& published : comparison.published) {
+    columns.push_back({published.source, "published, with the difference to the baseline", true});
+  }
+  columns.push_back({comparison.options.correct == "holm" ? "p (Holm)" : "p", "two-sided", true});
+  columns.push_back({"verdict", "at the level " + shortest(comparison.options.level), false});
   for (const std::string& cost : costs) {
     columns.push_back({metric_heading(cost), "mean over the runs that are done", true});
   }

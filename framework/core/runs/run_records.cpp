@@ -116,6 +116,12 @@ SuitePoint read_point(const json& entry) {
   return point;
 }
 
+/// Empty for the record of an earlier attnlab, which has no values.
+std::optional<PublishedNumbers> read_published(const json& entry) {
+  if (!entry.contains("values")) return std::nullopt;
+  return PublishedNumbers{entry.at("source"), entry.at("metric"), entry.at("values")};
+}
+
 /// Folders of runs and of suites in or below `folder`.
 void search(const std::string& folder, std::set<std::string>& runs, std::set<std::string>& suites) {
   std::error_code error;
@@ -348,6 +354,7 @@ std::optional<SuiteRecord> read_suite(const std::string& folder) {
         suite.points.push_back(read_point(entry));
       suite.pool = in.at("grid").at("pool").get<std::vector<std::string>>();
     }
+    if (in.contains("reference")) suite.published = read_published(in.at("reference"));
     return suite;
   } catch (const json::exception& damage) {
     throw DataError(path + ": damaged: " + damage.what() + "; run the suite again to rewrite it");

@@ -31,7 +31,7 @@ struct Suite {
   /// `missing_data: skip`: experiments whose data are not on this machine are absent, not an error.
   bool skip_missing_data = false;
   /// A publication's numbers, shown beside the suite's own; empty without any.
-  std::optional<SuiteReference> reference;
+  std::optional<PublishedNumbers> reference;
   /// Overrides that are used where an experiment's data cannot be had; null: none.
   Node fallback;
   /// The `compare:` section: what `attnlab compare` does with the runs; empty without one.

@@ -23,7 +23,7 @@ std::string text_of(const Node& section, const std::string& key, const std::stri
   return otherwise;
 }
 
-void read_row(const std::string& experiment, const Node& row, SuiteReference& reference,
+void read_row(const std::string& experiment, const Node& row, PublishedNumbers& reference,
               std::vector<std::string>& problems) {
   if (!row.is_map()) {
     note(row,
@@ -34,7 +34,7 @@ void read_row(const std::string& experiment, const Node& row, SuiteReference& re
   for (const auto& [attention, value] : row.entries()) {
     const auto number = value.as_double();
     if (number && std::isfinite(*number)) {
-      reference.values[experiment][attention] = *number;
+      reference.values[experiment][attention] = value.text();
     } else {
       note(value,
            ".values." + experiment + "." + attention +
@@ -47,16 +47,8 @@ void read_row(const std::string& experiment, const Node& row, SuiteReference& re
 
 }  // namespace
 
-std::optional<double> SuiteReference::find(const std::string& experiment,
-                                           const std::string& attention) const {
-  const auto row = values.find(experiment);
-  if (row == values.end()) return std::nullopt;
-  const auto value = row->second.find(attention);
-  return value == row->second.end() ? std::nullopt : std::optional<double>(value->second);
-}
-
-SuiteReference read_reference(const Node& section, std::vector<std::string>& problems) {
-  SuiteReference reference;
+PublishedNumbers read_reference(const Node& section, std::vector<std::string>& problems) {
+  PublishedNumbers reference;
   if (!section.is_map()) {
     note(section,
          ": expected {source: TEXT, values: {EXPERIMENT: {ATTENTION: NUMBER}}}, found " +

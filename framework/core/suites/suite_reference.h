@@ -9,26 +9,16 @@
 // Values of experiments and attentions that the suite does not run are not shown.
 #pragma once
 
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/core/config/node.h"
+#include "framework/core/runs/published.h"
 
 namespace attnlab {
 
-struct SuiteReference {
-  std::string source;
-  std::string metric = "accuracy";
-  std::map<std::string, std::map<std::string, double>> values;  ///< by experiment and attention
-
-  /// Empty where the publication has none.
-  std::optional<double> find(const std::string& experiment, const std::string& attention) const;
-};
-
 /// @param section   the value of `reference`
 /// @param problems  every problem is appended: unknown keys, no source, values that are no numbers
-SuiteReference read_reference(const Node& section, std::vector<std::string>& problems);
+PublishedNumbers read_reference(const Node& section, std::vector<std::string>& problems);
 
 }  // namespace attnlab

@@ -82,7 +82,9 @@ json record_of(const Suite& suite, const std::string& command) {
                       {"metric", compare.metric},   {"better", compare.better}};
   }
   if (suite.reference) {
-    out["reference"] = {{"source", suite.reference->source}, {"metric", suite.reference->metric}};
+    out["reference"] = {{"source", suite.reference->source},
+                        {"metric", suite.reference->metric},
+                        {"values", suite.reference->values}};
   }
   if (!suite.points.empty()) out["grid"] = grid_json(suite);
   for (const Cell& cell : suite.cells) {
@@ -107,8 +109,8 @@ json record_of(const Suite& suite, const std::string& command) {
 json row_json(const Suite& suite, const SuiteRow& row) {
   json entry = {{"experiment", row.experiment}, {"attention", row.attention}};
   if (suite.reference) {
-    const auto value = suite.reference->find(row.experiment, row.attention);
-    if (value) entry["reference"] = *value;
+    const std::string* value = suite.reference->find(row.experiment, row.attention);
+    if (value != nullptr) entry["reference"] = *Node::scalar(*value).as_double();
   }
   for (const auto& [name, summary] : row.metrics) {
     entry["metrics"][name] = {
@@ -158,8 +160,8 @@ std::string rows_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
       const auto metric = row.metrics.find(column);
       line.push_back(metric == row.metrics.end() ? "-" : summary_text(column, metric->second));
       if (!refers_to(column)) continue;
-      const auto value = suite.reference->find(row.experiment, row.attention);
-      line.push_back(value ? shortest(*value) : "-");
+      const std::string* value = suite.reference->find(row.experiment, row.attention);
+      line.push_back(value == nullptr ? "-" : *value);
     }
     line.push_back(states_text(row));
     table.push_back(std::move(line));

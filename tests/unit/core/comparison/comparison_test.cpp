@@ -423,6 +423,51 @@ TEST_F(ComparisonTest, WritesTablesForPeople) {
   EXPECT_THAT(markdown, HasSubstr("| small      | quest     "));
 }
 
+/// A suite's record that gives published numbers, beside the runs that it names.
+void write_published(const TempFolder& folder, const std::string& suite,
+                     const std::vector<RunFolder>& runs, const json& reference) {
+  json named = json::array();
+  for (const RunFolder& run : runs) named.push_back({{"folder", run.path()}});
+  folder.write(
+      "runs/" + suite + "/suite.json",
+      json({{"suite", suite}, {"baseline", "standard"}, {"reference", reference}, {"runs", named}})
+          .dump());
+}
+
+TEST_F(ComparisonTest, PutsPublishedNumbersAndTheirDifferencesBesideItsOwn) {
+  write_pair("small", {0.40, 0.42}, {0.48, 0.49});
+  write_run("small", "{use: quest, as: other}", 0, done(0.4));
+  write_published(
+      temp_, "a", {},
+      {{"source", "A paper"},
+       {"metric", "accuracy"},
+       {"values",
+        {{"small", {{"standard", "42.00"}, {"quest", "49.18"}}}, {"other", {{"quest", "1"}}}}}});
+  const Comparison comparison = compare();
+  const std::string text = comparison_text(comparison, TableStyle::text);
+  EXPECT_THAT(text, ::testing::ContainsRegex("95 % interval +A paper +examples_per_second"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("standard \\(baseline\\).*\\] +42.00 +1000"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("quest +2 +\\+7.50 .*\\] +\\+7.18 +"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("other +1 of 2 +40.00 +- +- +1000"));
+  const json read = json::parse(comparison_json(comparison));
+  ASSERT_EQ(read.at("rows").size(), 3U);
+  EXPECT_FALSE(read.at("rows").at(1).contains("published")) << "other";
+  EXPECT_EQ(read.at("rows").at(2).at("published"), json({{"A paper", 49.18}})) << "quest";
+}
+
+TEST_F(ComparisonTest, ShowsNoPublicationOfOtherMetricsOrExperiments) {
+  write_pair("small", {0.40, 0.42}, {0.48, 0.49});
+  const auto paper = [](const std::string& source, const std::string& metric,
+                        const std::string& experiment) {
+    return json(
+        {{"source", source}, {"metric", metric}, {"values", {{experiment, {{"quest", "1.5"}}}}}});
+  };
+  write_published(temp_, "a", {}, paper("Paper A", "nll", "small"));
+  write_published(temp_, "b", {}, paper("Paper B", "accuracy", "large"));
+  write_published(temp_, "c", {}, {{"source", "Paper C"}, {"metric", "accuracy"}});
+  EXPECT_THAT(compare().published, IsEmpty()) << "C is the record of an earlier version";
+}
+
 TEST_F(ComparisonTest, WritesEverythingForPrograms) {
   write_pair("a", {0.5, 0.6, 0.7}, {0.6, 0.8, 0.75});
   write_pair("b", {0.5, 0.6, 0.7}, {0.6, 0.8, 0.75});

@@ -224,6 +224,20 @@ TEST_F(ReportTest, MarksTheBestCellAndTheVerdict) {
   EXPECT_THAT(table, HasSubstr("▲ better"));
 }
 
+TEST_F(ReportTest, PutsPublishedNumbersBesideItsOwn) {
+  write_seven("small", 1);
+  Report made = report();
+  made.comparison.published = {
+      {"<i>Paper", "accuracy", {{"small", {{"standard", "42.00"}, {"quest", "49.18"}}}}}};
+  const std::string table = results_html(made);
+  EXPECT_THAT(table, AllOf(HasSubstr("&lt;i&gt;Paper"), Not(HasSubstr("<i>Paper"))));
+  EXPECT_THAT(table, HasSubstr("data-order=\"49.18\">49.18 (+7.18)<"));
+  EXPECT_THAT(table, HasSubstr(">42.00<"));
+  const std::string page = report_html(made, "n");
+  EXPECT_EQ(count(page, "<line class=\"published\""), 2U) << "one cross, of quest";
+  EXPECT_THAT(page, HasSubstr("Crosses: &lt;i&gt;Paper."));
+}
+
 TEST_F(ReportTest, TellsLongNamesApartInItsDrawings) {
   write_seven("a_long_experiment_that_goes_on_and_on,lr=0.1", 1);
   write_seven("a_long_experiment_that_goes_on_and_on,lr=0.2", 1);
