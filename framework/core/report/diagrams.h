@@ -12,7 +12,8 @@ namespace attnlab {
 std::string rank_svg(const Ranking& ranking);
 
 /// Mean differences to the baseline with their intervals, a line for each experiment and attention.
-/// A filled mark is a significant one; a cross is a publication's difference. Empty where there is none, or more than are readable.
+/// A filled mark is a significant one; a cross is a publication's difference. Empty where there is
+/// none, or more than are readable.
 std::string difference_svg(const Comparison& comparison);
 
 }  // namespace attnlab
