@@ -64,12 +64,12 @@ class ComparisonTest : public ::testing::Test {
   Comparison compare(const CompareOptions& options = {}, const std::string& baseline = "") const {
     return compare_runs(find_runs({root()}), options, baseline, &parts().catalogue());
   }
-  static const ComparisonRow& row(const Comparison& comparison, const std::string& experiment,
-                                  const std::string& attention) {
+  static const ComparisonRow& row(const Comparison& comparison, std::string_view experiment,
+                                  std::string_view attention) {
     for (const ComparisonRow& row : comparison.rows) {
       if (row.experiment == experiment && row.attention == attention) return row;
     }
-    throw std::runtime_error("no row " + experiment + "/" + attention);
+    throw std::runtime_error("no row " + std::string(experiment) + "/" + std::string(attention));
   }
 
   const TempFolder temp_;
