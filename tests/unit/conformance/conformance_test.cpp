@@ -654,7 +654,8 @@ TEST(ConformanceKit, FindsATraceThatChangesTheOutput) {
 }
 
 /// Standard attention with its records changed.
-Wrong::Attend with_record(const std::function<void(LayerTrace&)>& change) {
+template <class Change>
+Wrong::Attend with_record(Change change) {
   return [change](Wrong& self, const In& in, Context& context) {
     const Tensor out = self.sound(in, context);
     if (context.trace != nullptr && !context.trace->layers.empty()) {

@@ -63,12 +63,12 @@ class ReportGridTest : public ::testing::Test {
     Comparison comparison = compare_runs(collection, {}, "", &parts().catalogue());
     return build_report(std::move(collection), std::move(comparison), parts().catalogue());
   }
-  static const PooledCell& cell(const Report& report, const std::string& slice,
-                                const std::string& attention) {
+  static const PooledCell& cell(const Report& report, std::string_view slice,
+                                std::string_view attention) {
     for (const PooledCell& one : report.cells) {
       if (report.slices.all[one.slice].name == slice && one.attention == attention) return one;
     }
-    throw std::runtime_error("no cell of " + slice + " and " + attention);
+    throw std::runtime_error("no cell of " + std::string(slice) + " and " + std::string(attention));
   }
   static std::vector<std::string> names(const Report& report) {
     std::vector<std::string> out;

@@ -40,12 +40,12 @@ class RunStatusTest : public ::testing::Test {
   StatusReport status(const std::map<std::string, std::string>& launcher = {}) const {
     return status_of(temp_ / "runs", parts_.catalogue(), launcher);
   }
-  static const CellReport& find(const StatusReport& report, const std::string& attention,
+  static const CellReport& find(const StatusReport& report, std::string_view attention,
                                 std::int64_t seed) {
     for (const CellReport& cell : report.cells) {
       if (cell.attention == attention && cell.seed == seed) return cell;
     }
-    throw std::runtime_error("no report of " + attention);
+    throw std::runtime_error("no report of " + std::string(attention));
   }
 
   const MadeParts parts_;
