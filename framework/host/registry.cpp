@@ -41,14 +41,18 @@ std::string loader_reason(const std::string& path, const std::string& what) {
 
 std::string last_words;  // of the process, should the library that is being loaded end it
 
-/// An exception cannot leave a constructor of static objects: the loader's own frames stop it, and
-/// the process ends. All that can be done is to say whose fault it was.
+constexpr const char* kStaticObjectThrew =
+    ": threw an exception from a static object's constructor while it was loaded";
+constexpr const char* kStaticObjectRemedy = "; build that object when it is first used";
+
+/// In some C libraries (glibc 2.36; not 2.43) an exception cannot leave a constructor of static
+/// objects: the loader's own frames stop it, and the process ends. All that can be done is to say
+/// whose fault it was.
 class BlameForTermination {
  public:
   explicit BlameForTermination(const std::string& path) {
-    last_words = path +
-                 ": threw an exception from a static object's constructor while it was loaded, "
-                 "which ends the process; build that object when it is first used\n";
+    last_words =
+        path + kStaticObjectThrew + ", which ends the process" + kStaticObjectRemedy + "\n";
     before_ = std::set_terminate([] {
       const ssize_t written = ::write(STDERR_FILENO, last_words.data(), last_words.size());
       (void)written;
@@ -69,9 +73,13 @@ boost::dll::shared_library& open_library(const std::string& path) {
   auto* library = new boost::dll::shared_library();
   try {
     library->load(path, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
-  } catch (const std::exception& error) {
+  } catch (const boost::dll::fs::system_error& error) {
     throw PluginError(path + ": cannot be loaded: " + loader_reason(path, error.what()) +
                       "; build it with attnlab_add_plugin() and link what it uses");
+  } catch (const std::exception& error) {
+    throw PluginError(path + kStaticObjectThrew + ": " + error.what() + kStaticObjectRemedy);
+  } catch (...) {
+    throw PluginError(path + kStaticObjectThrew + kStaticObjectRemedy);
   }
   return *library;
 }
