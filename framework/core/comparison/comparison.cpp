@@ -321,8 +321,9 @@ void add_published(Comparison& comparison, const RunCollection& collection) {
   std::map<std::string, PublishedNumbers> by_source;
   for (const SuiteRecord& suite : collection.suites) {
     if (!suite.published || suite.published->metric != comparison.metric) continue;
-    PublishedNumbers& all =
-        by_source.try_emplace(suite.published->source, *suite.published).first->second;
+    PublishedNumbers& all = by_source[suite.published->source];
+    all.source = suite.published->source;
+    all.metric = suite.published->metric;
     for (const auto& [experiment, row] : suite.published->values) {
       for (const auto& [attention, value] : row) all.values[experiment][attention] = value;
     }

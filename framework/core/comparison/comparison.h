@@ -8,6 +8,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -110,6 +111,9 @@ std::string reach_note(const CompareOptions& options, std::int64_t pairs, std::i
 /// @throws ConfigError for an unknown baseline or metric, with candidates.
 Comparison compare_runs(const RunCollection& collection, const CompareOptions& options,
                         const std::string& baseline, const Catalogue* catalogue = nullptr);
+
+/// Names of the costs that any run recorded, without the compared metric.
+std::set<std::string> recorded_costs(const Comparison& comparison);
 
 /// What a reader may conclude: "better", "worse", "not shown", "out of reach", or the word for why
 /// there is no test.

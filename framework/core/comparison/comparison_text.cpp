@@ -28,15 +28,6 @@ std::string label_of(const Comparison& comparison, const std::string& attention)
   return attention + (attention == comparison.baseline ? " (baseline)" : "");
 }
 
-std::set<std::string> recorded_costs(const Comparison& comparison) {
-  std::set<std::string> names;
-  for (const ComparisonRow& row : comparison.rows) {
-    for (const auto& [name, value] : row.costs) names.insert(name);
-  }
-  names.erase(comparison.metric);
-  return names;
-}
-
 std::string cost_text(const std::string& cost, double value) {
   return metric_unit(cost).empty() ? fixed(value, 0) : value_text(cost, value);
 }
@@ -316,6 +307,15 @@ json differences_json(const std::vector<ConfigDifference>& differences) {
 }
 
 }  // namespace
+
+std::set<std::string> recorded_costs(const Comparison& comparison) {
+  std::set<std::string> names;
+  for (const ComparisonRow& row : comparison.rows) {
+    for (const auto& [name, value] : row.costs) names.insert(name);
+  }
+  names.erase(comparison.metric);
+  return names;
+}
 
 std::string verdict_text(const Comparison& comparison, const Contrast& contrast) {
   if (contrast.gap) return std::string(name_of(contrast.gap.kind));

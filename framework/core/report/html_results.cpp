@@ -32,15 +32,6 @@ std::string grouped(double value) {
   return text;
 }
 
-std::set<std::string> recorded_costs(const Comparison& comparison) {
-  std::set<std::string> names;
-  for (const ComparisonRow& row : comparison.rows) {
-    for (const auto& [name, value] : row.costs) names.insert(name);
-  }
-  names.erase(comparison.metric);
-  return names;
-}
-
 /// The best mean of each experiment.
 std::map<std::string, double> best_means(const Comparison& comparison) {
   std::map<std::string, double> best;
