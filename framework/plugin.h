@@ -19,8 +19,8 @@
 // mismatch is found before anything runs.
 #pragma once
 
-#include "framework/data/dataset.h"
-#include "framework/eval/task.h"
+#include "framework/contracts/attention.h"
+#include "framework/contracts/dataset.h"
+#include "framework/contracts/model.h"
+#include "framework/contracts/task.h"
 #include "framework/host/declare.h"
-#include "framework/nn/attention.h"
-#include "framework/nn/model.h"

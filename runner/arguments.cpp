@@ -2,8 +2,8 @@
 
 #include <iostream>
 
-#include "framework/core/config/compose.h"
-#include "framework/core/error.h"
+#include "framework/base/error.h"
+#include "framework/config/compose.h"
 
 namespace attnlab {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/config/node.h"
+#include "framework/config/node.h"
 
 namespace attnlab {
 

@@ -1,8 +1,8 @@
 // attnlab attention: one mechanism by itself. Its commands run plugin code, so the engine has them.
 #include <iostream>
 
-#include "framework/core/error.h"
-#include "framework/core/text.h"
+#include "framework/base/error.h"
+#include "framework/base/text.h"
 #include "runner/commands.h"
 
 namespace attnlab {

@@ -1,8 +1,8 @@
 // attnlab compare DIR...: whether attentions differ, from what finished runs left on disk.
 #include <iostream>
 
-#include "framework/core/comparison/comparison.h"
-#include "framework/core/text.h"
+#include "framework/base/text.h"
+#include "framework/comparison/comparison.h"
 #include "runner/commands.h"
 #include "runner/compare_options.h"
 

@@ -1,7 +1,7 @@
 // What `attnlab compare` and `attnlab report` ask in the same words: baseline, metric, test.
 #pragma once
 
-#include "framework/core/runs/run_records.h"
+#include "framework/runs/run_records.h"
 #include "runner/arguments.h"
 
 namespace attnlab {

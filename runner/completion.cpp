@@ -11,13 +11,13 @@
 #include <optional>
 #include <sstream>
 
-#include "framework/core/config/compose.h"
-#include "framework/core/experiment/experiment.h"
-#include "framework/core/experiment/keys.h"
-#include "framework/core/manifest/option_lookup.h"
-#include "framework/core/progress.h"
-#include "framework/core/suites/suite_keys.h"
-#include "framework/core/text.h"
+#include "framework/base/text.h"
+#include "framework/config/compose.h"
+#include "framework/experiment/experiment.h"
+#include "framework/experiment/keys.h"
+#include "framework/manifest/option_lookup.h"
+#include "framework/runs/progress.h"
+#include "framework/suites/suite_keys.h"
 #include "runner/commands.h"
 
 namespace attnlab {

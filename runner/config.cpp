@@ -3,14 +3,14 @@
 #include <filesystem>
 #include <iostream>
 
-#include "framework/core/config/origins.h"
-#include "framework/core/experiment/experiment.h"
-#include "framework/core/experiment/explain.h"
-#include "framework/core/experiment/keys.h"
-#include "framework/core/files.h"
-#include "framework/core/suites/json_schema.h"
-#include "framework/core/suites/suite_keys.h"
-#include "framework/core/text.h"
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/config/origins.h"
+#include "framework/experiment/experiment.h"
+#include "framework/experiment/explain.h"
+#include "framework/experiment/keys.h"
+#include "framework/suites/json_schema.h"
+#include "framework/suites/suite_keys.h"
 #include "runner/commands.h"
 
 namespace attnlab {

@@ -4,12 +4,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/config/compose.h"
-#include "framework/core/config/difference.h"
-#include "framework/core/config/origins.h"
-#include "framework/core/experiment/experiment.h"
-#include "framework/core/files.h"
-#include "framework/core/runs/run_folder.h"
+#include "framework/base/files.h"
+#include "framework/config/compose.h"
+#include "framework/config/difference.h"
+#include "framework/config/origins.h"
+#include "framework/experiment/experiment.h"
+#include "framework/runs/run_folder.h"
 #include "runner/commands.h"
 
 namespace attnlab {

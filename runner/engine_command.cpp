@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "framework/core/manifest/discovery.h"
+#include "framework/manifest/discovery.h"
 #include "runner/commands.h"
 #include "runner/usages.h"
 

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "framework/core/error.h"
-#include "framework/core/text.h"
+#include "framework/base/error.h"
+#include "framework/base/text.h"
 #include "runner/local_launcher.h"
 #include "runner/slurm_jobs.h"
 #include "runner/slurm_launcher.h"

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/progress.h"
-#include "framework/core/runs/run_folder.h"
+#include "framework/runs/progress.h"
+#include "framework/runs/run_folder.h"
 #include "runner/arguments.h"
 
 namespace attnlab {
@@ -20,7 +20,7 @@ namespace attnlab {
 struct LaunchedCell {
   RunFolder folder;
   std::string label;  ///< what progress calls it
-  /// Cells with equal keys can be trained together (framework/core/suites/ensembles.h); empty:
+  /// Cells with equal keys can be trained together (framework/suites/ensembles.h); empty:
   /// alone.
   std::string ensemble;
 };

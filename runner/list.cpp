@@ -3,8 +3,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/manifest/discovery.h"
-#include "framework/core/text.h"
+#include "framework/base/text.h"
+#include "framework/manifest/discovery.h"
 #include "runner/commands.h"
 
 namespace attnlab {

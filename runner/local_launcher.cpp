@@ -10,8 +10,8 @@
 #include <mutex>
 #include <thread>
 
-#include "framework/core/cores.h"
-#include "framework/core/runs/run_lock.h"
+#include "framework/base/cores.h"
+#include "framework/runs/run_lock.h"
 #include "runner/process.h"
 
 namespace attnlab {

@@ -4,8 +4,8 @@
 #include <iostream>
 #include <map>
 
-#include "framework/core/error.h"
-#include "framework/core/text.h"
+#include "framework/base/error.h"
+#include "framework/base/text.h"
 #include "runner/commands.h"
 
 namespace attnlab {

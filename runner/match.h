@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "framework/core/suites/suite.h"
+#include "framework/suites/suite.h"
 #include "runner/arguments.h"
 
 namespace attnlab {

@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "framework/base/text.h"
 #include "framework/conformance/check_list.h"
-#include "framework/core/experiment/experiment.h"
-#include "framework/core/text.h"
+#include "framework/experiment/experiment.h"
 #include "runner/commands.h"
 #include "runner/process.h"
 

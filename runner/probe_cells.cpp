@@ -7,7 +7,7 @@
 #include <memory>
 #include <set>
 
-#include "framework/core/files.h"
+#include "framework/base/files.h"
 #include "runner/arguments.h"
 #include "runner/process.h"
 

@@ -1,7 +1,7 @@
 // Asks the engine, in a process of its own, what an experiment's data are and what it costs.
 #pragma once
 
-#include "framework/core/suites/cell_costs.h"
+#include "framework/suites/cell_costs.h"
 
 namespace attnlab {
 

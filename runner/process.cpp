@@ -20,8 +20,8 @@
 #include <optional>
 #include <thread>
 
-#include "framework/core/error.h"
-#include "framework/core/files.h"
+#include "framework/base/error.h"
+#include "framework/base/files.h"
 
 extern char** environ;
 

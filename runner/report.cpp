@@ -1,13 +1,13 @@
 // attnlab report DIR...: a page, a paper's table, or records of runs.
-#include "framework/core/report/report.h"
+#include "framework/report/report.h"
 
 #include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <random>
 
-#include "framework/core/files.h"
-#include "framework/core/text.h"
+#include "framework/base/files.h"
+#include "framework/base/text.h"
 #include "runner/commands.h"
 #include "runner/compare_options.h"
 

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "framework/core/files.h"
-#include "framework/core/text.h"
+#include "framework/base/files.h"
+#include "framework/base/text.h"
 #include "runner/process.h"
 
 namespace attnlab {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/runs/run_folder.h"
+#include "framework/runs/run_folder.h"
 
 namespace attnlab {
 

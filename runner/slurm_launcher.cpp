@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <sstream>
 
-#include "framework/core/files.h"
-#include "framework/core/text.h"
+#include "framework/base/files.h"
+#include "framework/base/text.h"
 #include "runner/process.h"
 #include "runner/slurm_jobs.h"
 

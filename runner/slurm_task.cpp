@@ -4,8 +4,8 @@
 #include <iostream>
 #include <sstream>
 
-#include "framework/core/files.h"
-#include "framework/core/runs/run_lock.h"
+#include "framework/base/files.h"
+#include "framework/runs/run_lock.h"
 #include "runner/commands.h"
 #include "runner/local_launcher.h"
 #include "runner/process.h"

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "framework/core/runs/run_status.h"
+#include "framework/runs/run_status.h"
 #include "runner/commands.h"
 #include "runner/launcher.h"
 

@@ -1,5 +1,5 @@
 // attnlab suite: every cell of a comparison as a process of its own, then the table.
-#include "framework/core/suites/suite.h"
+#include "framework/suites/suite.h"
 
 #include "runner/commands.h"
 #include "runner/match.h"

@@ -6,12 +6,12 @@
 #include <map>
 #include <memory>
 
-#include "framework/core/comparison/comparison.h"
-#include "framework/core/experiment/identity.h"
-#include "framework/core/files.h"
-#include "framework/core/suites/cell_costs.h"
-#include "framework/core/suites/ensembles.h"
-#include "framework/core/text.h"
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/comparison/comparison.h"
+#include "framework/experiment/identity.h"
+#include "framework/suites/cell_costs.h"
+#include "framework/suites/ensembles.h"
 #include "runner/launcher.h"
 #include "runner/probe_cells.h"
 #include "runner/process.h"

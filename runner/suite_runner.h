@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "framework/core/suites/suite.h"
+#include "framework/suites/suite.h"
 #include "runner/arguments.h"
 
 namespace attnlab {

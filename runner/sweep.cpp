@@ -1,7 +1,7 @@
 // attnlab sweep: one experiment at every point of a grid of values.
-#include "framework/core/suites/sweep.h"
+#include "framework/suites/sweep.h"
 
-#include "framework/core/suites/sweep_grammar.h"
+#include "framework/suites/sweep_grammar.h"
 #include "runner/commands.h"
 #include "runner/suite_runner.h"
 

@@ -1,9 +1,9 @@
 // attnlab validate FILE...: checks experiments and suites without running anything.
 #include <iostream>
 
-#include "framework/core/config/compose.h"
-#include "framework/core/experiment/experiment.h"
-#include "framework/core/suites/suite.h"
+#include "framework/config/compose.h"
+#include "framework/experiment/experiment.h"
+#include "framework/suites/suite.h"
 #include "runner/commands.h"
 
 namespace attnlab {

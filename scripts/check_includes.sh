@@ -1,41 +1,82 @@
 #!/usr/bin/env bash
-# Fails where a file includes what must not know of it (CONTRIBUTING.md, "Arrows").
+# Fails where a file includes what must not know of it (docs/architecture.md, "Arrows").
 set -euo pipefail
 cd "$(dirname "$0")/.."
 failed=0
 
-# never WHY PATTERN PATH...: no file below the paths includes what begins with the pattern.
-never() {
-  local why=$1 pattern=$2
-  shift 2
-  if grep -rnE --include='*.h' --include='*.cpp' "^#include \"($pattern)" "$@"; then
-    echo "  ^ $why" >&2
-    failed=1
-  fi
+# The rooms of framework/, each with those that it may know beside itself. Arrows run down only: a
+# room stands after all that it names. A new room is a line here.
+rooms='
+base:
+config:           base
+manifest:         base config
+experiment:       base config manifest
+runs:             base config manifest experiment
+comparison:       base config manifest experiment runs
+suites:           base config manifest experiment runs comparison
+report:           base config manifest experiment runs comparison
+tensor:           base
+contracts:        base config tensor
+nn/kernels:       base tensor
+nn/modules:       base tensor contracts nn/kernels
+nn/attention:     base config tensor contracts nn/kernels nn/modules
+data/formats:     base tensor
+data/image: base config tensor contracts data/formats
+data/series: base config tensor contracts data/formats
+data:             base config tensor contracts data/formats
+eval:             base config tensor contracts
+studies:          base config manifest tensor
+host:             base config manifest experiment tensor contracts
+train:            base config manifest experiment runs comparison suites tensor contracts nn/kernels data data/formats eval host
+conformance:      base config manifest experiment tensor contracts nn/kernels nn/modules nn/attention data data/formats eval host
+'
+
+# "file:line:include" of every include of ours below the folders.
+includes() {
+  { grep -rnE --include='*.h' --include='*.cpp' '^#include "(framework|plugins|runner|tests)/' "$@" ||
+    true; } | sed -E 's/#include "([^"]*)".*/\1/'
 }
 
-never "framework knows neither program nor plugins" 'runner/|plugins/|tests/' framework
-never "the program knows plugins by their contracts" 'plugins/|tests/' runner
-never "core knows nothing of tensors" 'framework/[^c]|framework/conformance/' framework/core
+complain() {
+  echo "$1"
+  echo "  ^ $2" >&2
+  failed=1
+}
 
-# Each folder of core knows those before it, and what stands in core itself.
-above='report/|suites/|comparison/|runs/|experiment/|manifest/|config/'
-never "core's own files know none of its folders" "framework/core/($above)" framework/core/*.h \
-  framework/core/*.cpp
-for folder in config manifest experiment runs comparison suites; do
-  above=${above%"|$folder/"}
-  never "core/$folder knows nothing of what comes after it" "framework/core/($above)" \
-    "framework/core/$folder"
-done
-never "core/report reads what runs and comparisons left" 'framework/core/suites/' framework/core/report
+# Everything in framework/ stands in a room (plugin.h, the one header of plugins, aside), and knows
+# only what its room may know.
+while IFS= read -r line; do
+  complain "$line" "$(cut -d: -f1 <<<"$line" | sed -E 's#/[^/]*$##') must not know that room"
+done < <(includes framework | awk -F: -v rooms="$rooms" '
+  function room_of(path,   folder) {  # the longest room that the path lies in; "" for none
+    folder = path
+    sub("^framework/", "", folder)
+    while (sub("/[^/]*$", "", folder)) if (folder in may) return folder
+    return ""
+  }
+  BEGIN {
+    count = split(rooms, lines, "\n")
+    for (i = 1; i <= count; ++i) {
+      if (split(lines[i], sides, ":") < 1 || sides[1] == "") continue
+      may[sides[1]] = " " sides[1] " " sides[2] " "
+    }
+  }
+  {
+    if ($1 == "framework/plugin.h") next
+    own = room_of($1)
+    other = room_of($3)
+    if (own == "" || other == "" || index(may[own], " " other " ") == 0) print
+  }')
+
+while IFS= read -r line; do
+  complain "$line" "the program knows plugins by their contracts"
+done < <(includes runner | awk -F: '$3 !~ "^(framework|runner)/"')
 
 # A plugin that is more than one file has a folder of its own, and includes that and framework/.
-if ! { grep -rnE --include='*.h' --include='*.cpp' '^#include "(plugins|runner|tests)/' plugins ||
-  true; } |
-  awk -F: '{ own = $1; sub("[^/]*$", "", own); file = $3; sub(".*#include \"", "", file) }
-           split(own, parts, "/") < 4 || index(file, own) != 1 { print; bad = 1 }
-           END { exit bad }'; then
-  echo "  ^ a plugin includes framework/ and its own folder" >&2
-  failed=1
-fi
+while IFS= read -r line; do
+  complain "$line" "a plugin includes framework/ and its own folder"
+done < <(includes plugins | awk -F: '$3 !~ "^framework/" {
+  own = $1; sub("[^/]*$", "", own)
+  name = own; sub("/$", "", name); sub(".*/", "", name)
+  if (index($3, own) != 1 || system("test -e " own name ".cpp") != 0) print }')
 exit "$failed"

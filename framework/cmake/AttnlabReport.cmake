@@ -1,7 +1,7 @@
 # The report's page carries its style, its script and Chart.js; the build makes one source of them.
 # Chart.js is Debian's libjs-chart.js: its classic script, which defines `Chart`; 3 and 4 are known.
 #   ATTNLAB_CHART_JS   the file; -DATTNLAB_CHART_JS=PATH takes another than Debian's
-set(_report ${CMAKE_CURRENT_LIST_DIR}/../core/report)
+set(_report ${CMAKE_CURRENT_LIST_DIR}/../report)
 
 find_file(ATTNLAB_CHART_JS
   NAMES chart.umd.min.js chart.umd.js chart.min.js Chart.min.js

@@ -2,7 +2,7 @@
 # Writes a source that defines, for each name, attnlab::name(): the file's bytes as a string_view.
 string(REPLACE "," ";" FILES "${FILES}")
 set(source "// Made by framework/cmake/embed.cmake; do not edit.\n")
-string(APPEND source "#include \"framework/core/report/assets.h\"\n\nnamespace attnlab {\n")
+string(APPEND source "#include \"framework/report/assets.h\"\n\nnamespace attnlab {\n")
 foreach(entry IN LISTS FILES)
   string(FIND "${entry}" "=" at)
   string(SUBSTRING "${entry}" 0 ${at} name)

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "framework/conformance/checks.h"
-#include "framework/data/safetensors.h"
+#include "framework/data/formats/safetensors.h"
 
 namespace attnlab::conformance {
 namespace {

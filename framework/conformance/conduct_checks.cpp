@@ -5,10 +5,10 @@
 
 #include <cmath>
 
+#include "framework/base/text.h"
 #include "framework/conformance/checks.h"
-#include "framework/core/text.h"
 #include "framework/host/process_state.h"
-#include "framework/nn/dot_product_attention.h"
+#include "framework/nn/attention/dot_product_attention.h"
 
 namespace attnlab::conformance {
 namespace {

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <iterator>
 
+#include "framework/base/text.h"
 #include "framework/conformance/checks.h"
-#include "framework/core/text.h"
 #include "framework/host/process_state.h"
 
 namespace attnlab::conformance {

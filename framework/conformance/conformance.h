@@ -1,4 +1,4 @@
-// The conformance kit: does an attention keep the contract of framework/nn/attention.h?
+// The conformance kit: does an attention keep the contract of framework/contracts/attention.h?
 //
 // Each check feeds tiny inputs to a stack of two layers that share a ForwardState, since mechanisms
 // that read the previous layer may be wrong in the second layer alone. A check says what was fed
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "framework/conformance/check_list.h"
-#include "framework/nn/attention.h"
+#include "framework/contracts/attention.h"
 
 namespace attnlab::conformance {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "framework/nn/tensor.h"
+#include "framework/tensor/tensor.h"
 
 namespace attnlab::conformance {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/conformance/judge.h"
-#include "framework/nn/attention.h"
+#include "framework/contracts/attention.h"
 
 namespace attnlab::conformance {
 

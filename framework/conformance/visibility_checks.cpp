@@ -3,7 +3,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "framework/conformance/checks.h"
-#include "framework/nn/dot_product_attention.h"
+#include "framework/nn/attention/dot_product_attention.h"
 
 namespace attnlab::conformance {
 namespace {

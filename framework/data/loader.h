@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "framework/data/dataset.h"
+#include "framework/contracts/dataset.h"
 
 namespace attnlab {
 

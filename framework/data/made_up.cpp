@@ -1,6 +1,6 @@
 #include "framework/data/made_up.h"
 
-#include "framework/core/files.h"
+#include "framework/base/files.h"
 
 namespace attnlab {
 namespace {

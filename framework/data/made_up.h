@@ -11,9 +11,9 @@
 #include <string>
 #include <type_traits>
 
-#include "framework/core/config/options.h"
-#include "framework/core/text.h"
-#include "framework/data/dataset.h"
+#include "framework/base/text.h"
+#include "framework/config/options.h"
+#include "framework/contracts/dataset.h"
 
 namespace attnlab {
 

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "framework/core/config/options.h"
-#include "framework/eval/task.h"
+#include "framework/config/options.h"
+#include "framework/contracts/task.h"
 
 namespace attnlab {
 

@@ -1,7 +1,7 @@
 // Cross-entropy of the members of an ensemble: one mean loss for each.
 #pragma once
 
-#include "framework/nn/tensor.h"
+#include "framework/tensor/tensor.h"
 
 namespace attnlab {
 

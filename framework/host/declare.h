@@ -5,12 +5,12 @@
 #include <string>
 #include <type_traits>
 
-#include "framework/core/manifest/manifest_writer.h"
-#include "framework/data/dataset.h"
-#include "framework/eval/task.h"
+#include "framework/contracts/attention.h"
+#include "framework/contracts/dataset.h"
+#include "framework/contracts/model.h"
+#include "framework/contracts/task.h"
 #include "framework/host/stamp.h"
-#include "framework/nn/attention.h"
-#include "framework/nn/model.h"
+#include "framework/manifest/manifest_writer.h"
 
 namespace attnlab {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/nn/tensor.h"
+#include "framework/tensor/tensor.h"
 
 namespace attnlab {
 

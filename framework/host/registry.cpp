@@ -8,7 +8,7 @@
 #include <mutex>
 #include <sstream>
 
-#include "framework/core/text.h"
+#include "framework/base/text.h"
 #include "framework/host/process_state.h"
 
 namespace attnlab {

@@ -11,8 +11,8 @@
 #include <memory>
 #include <string>
 
-#include "framework/core/experiment/experiment.h"
-#include "framework/core/random.h"
+#include "framework/base/random.h"
+#include "framework/experiment/experiment.h"
 #include "framework/host/declare.h"
 
 namespace attnlab {

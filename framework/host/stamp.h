@@ -5,12 +5,12 @@
 
 #include <string>
 
-#include "framework/core/config/node.h"
-#include "framework/core/manifest/manifest_writer.h"
-#include "framework/data/dataset.h"
-#include "framework/eval/task.h"
-#include "framework/nn/attention.h"
-#include "framework/nn/model.h"
+#include "framework/config/node.h"
+#include "framework/contracts/attention.h"
+#include "framework/contracts/dataset.h"
+#include "framework/contracts/model.h"
+#include "framework/contracts/task.h"
+#include "framework/manifest/manifest_writer.h"
 
 #ifndef ATTNLAB_LIBTORCH_SONAME
 #error "build plugins with attnlab_add_plugin(): it passes what the stamp needs"

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/experiment/experiment.h"
-#include "framework/eval/task.h"
+#include "framework/contracts/task.h"
+#include "framework/experiment/experiment.h"
 
 namespace attnlab {
 

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <set>
 
-#include "framework/core/text.h"
-#include "framework/data/safetensors.h"
+#include "framework/base/text.h"
+#include "framework/data/formats/safetensors.h"
 
 namespace attnlab {
 namespace {

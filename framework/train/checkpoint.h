@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "framework/nn/model.h"
+#include "framework/contracts/model.h"
 #include "framework/train/optimizer.h"
 #include "framework/train/selection.h"
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "framework/data/loader.h"
-#include "framework/nn/flop_counter.h"
-#include "framework/nn/torch_compat.h"
+#include "framework/tensor/flop_counter.h"
+#include "framework/tensor/torch_compat.h"
 #include "framework/train/optimizer.h"
 #include "framework/train/step.h"
 

@@ -9,9 +9,9 @@
 namespace attnlab {
 
 /// FLOPs of one forward pass of the model with its attention, over the first example of the
-/// training split: what is really computed, by the convention of framework/nn/flop_counter.h, with
-/// the kernels that a run takes. In evaluation mode, without gradients; the model's mode is kept.
-/// Cost: that forward pass.
+/// training split: what is really computed, by the convention of framework/tensor/flop_counter.h,
+/// with the kernels that a run takes. In evaluation mode, without gradients; the model's mode is
+/// kept. Cost: that forward pass.
 std::int64_t forward_flops(const BuiltRun& run);
 
 /// The largest memory of this process since the construction (since its beginning where the system

@@ -4,9 +4,9 @@
 
 #include <map>
 
-#include "framework/core/suites/ensembles.h"
-#include "framework/core/text.h"
+#include "framework/base/text.h"
 #include "framework/data/loader.h"
+#include "framework/suites/ensembles.h"
 #include "framework/train/step.h"
 
 namespace attnlab {

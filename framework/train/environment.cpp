@@ -9,8 +9,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/files.h"
-#include "framework/nn/device.h"
+#include "framework/base/files.h"
+#include "framework/tensor/device.h"
 #include "framework/train/costs.h"
 
 namespace attnlab {

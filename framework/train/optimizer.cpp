@@ -7,8 +7,8 @@
 #include <cmath>
 #include <set>
 
-#include "framework/core/text.h"
-#include "framework/core/vector_clones.h"
+#include "framework/base/text.h"
+#include "framework/base/vector_clones.h"
 
 namespace attnlab {
 namespace {

@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/experiment/experiment.h"
-#include "framework/nn/model.h"
+#include "framework/contracts/model.h"
+#include "framework/experiment/experiment.h"
 
 namespace attnlab {
 

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "framework/nn/device.h"
+#include "framework/tensor/device.h"
 #include "framework/train/checkpoint.h"
 #include "framework/train/evaluation.h"
 #include "framework/train/lockstep.h"

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <memory>
 
-#include "framework/core/progress.h"
-#include "framework/core/runs/run_folder.h"
 #include "framework/host/registry.h"
+#include "framework/runs/progress.h"
+#include "framework/runs/run_folder.h"
 
 namespace attnlab {
 

@@ -4,7 +4,7 @@
 #include <numbers>
 #include <string>
 
-#include "framework/core/error.h"
+#include "framework/base/error.h"
 
 namespace attnlab {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "framework/core/comparison/comparison.h"
-#include "framework/core/text.h"
+#include "framework/base/text.h"
+#include "framework/comparison/comparison.h"
 
 namespace attnlab {
 namespace {

@@ -9,8 +9,8 @@
 // A tie counts as a new best, as in the Time-Series-Library (thuml, commit 4e938a17).
 #pragma once
 
-#include "framework/core/experiment/experiment.h"
-#include "framework/eval/task.h"
+#include "framework/contracts/task.h"
+#include "framework/experiment/experiment.h"
 
 namespace attnlab {
 

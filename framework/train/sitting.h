@@ -8,7 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "framework/core/files.h"
+#include "framework/base/files.h"
 #include "framework/data/loader.h"
 #include "framework/train/checkpoint.h"
 #include "framework/train/costs.h"

@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "framework/core/files.h"
+#include "framework/base/files.h"
 
 namespace attnlab {
 namespace {

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <sstream>
 
-#include "framework/data/files.h"
-#include "framework/data/image.h"
+#include "framework/data/formats/files.h"
+#include "framework/data/image/image.h"
 #include "framework/plugin.h"
 
 namespace attnlab {

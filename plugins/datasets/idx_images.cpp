@@ -8,8 +8,8 @@
 // Cost: the pixels are held in memory as bytes.
 #include <cstdio>
 
-#include "framework/data/files.h"
-#include "framework/data/image.h"
+#include "framework/data/formats/files.h"
+#include "framework/data/image/image.h"
 #include "framework/plugin.h"
 
 namespace attnlab {

@@ -10,8 +10,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "framework/core/files.h"
-#include "framework/core/text.h"
+#include "framework/base/files.h"
+#include "framework/base/text.h"
 #include "framework/plugin.h"
 
 namespace attnlab {

@@ -8,9 +8,9 @@
 #include <cmath>
 #include <numbers>
 
-#include "framework/core/files.h"
-#include "framework/core/text.h"
-#include "framework/data/series.h"
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/data/series/series.h"
 #include "framework/plugin.h"
 
 namespace attnlab {

@@ -19,9 +19,9 @@
 // Cost: O(depth n dim (n + dim)), and what the attention adds.
 #include <algorithm>
 
-#include "framework/nn/dot_product_attention.h"
-#include "framework/nn/layers.h"
-#include "framework/nn/multi_head_attention.h"
+#include "framework/nn/attention/dot_product_attention.h"
+#include "framework/nn/modules/layers.h"
+#include "framework/nn/modules/multi_head_attention.h"
 #include "framework/plugin.h"
 
 namespace attnlab {

@@ -18,8 +18,8 @@
 // Source: QUEST, ICLR 2026, algorithm A2 and appendix A.3. Cost: O(N D²), N tokens of D.
 #include <cmath>
 
-#include "framework/nn/layers.h"
-#include "framework/nn/multi_head_attention.h"
+#include "framework/nn/modules/layers.h"
+#include "framework/nn/modules/multi_head_attention.h"
 #include "framework/plugin.h"
 
 namespace attnlab {

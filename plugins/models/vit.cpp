@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/nn/dropout.h"
-#include "framework/nn/layers.h"
-#include "framework/nn/multi_head_attention.h"
+#include "framework/nn/kernels/dropout.h"
+#include "framework/nn/modules/layers.h"
+#include "framework/nn/modules/multi_head_attention.h"
 #include "framework/plugin.h"
 
 namespace attnlab {

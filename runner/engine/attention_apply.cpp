@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <iostream>
 
-#include "framework/core/text.h"
-#include "framework/data/safetensors.h"
-#include "framework/nn/attention_kernel.h"
+#include "framework/base/text.h"
+#include "framework/data/formats/safetensors.h"
+#include "framework/nn/attention/attention_kernel.h"
 #include "runner/engine/engine.h"
 
 namespace attnlab {

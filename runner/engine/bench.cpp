@@ -5,9 +5,9 @@
 #include <iostream>
 #include <sstream>
 
-#include "framework/core/config/compose.h"
-#include "framework/core/text.h"
-#include "framework/nn/device.h"
+#include "framework/base/text.h"
+#include "framework/config/compose.h"
+#include "framework/tensor/device.h"
 #include "runner/engine/bench_report.h"
 #include "runner/engine/engine.h"
 

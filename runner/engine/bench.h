@@ -50,7 +50,7 @@ class BenchLayer {
   BenchLayer(Registry& registry, const Part& part, const BenchShape& shape, bool causal);
 
   void run(Pass pass);
-  /// The kernel that is taken: framework/nn/attention_kernel.h.
+  /// The kernel that is taken: framework/nn/attention/attention_kernel.h.
   std::string kernel();
   /// Bytes of one forward and backward pass at their peak, beyond the inputs: intermediate results,
   /// output, gradients; with one thread, since each further thread has scratch of its own.

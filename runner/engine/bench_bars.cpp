@@ -6,7 +6,7 @@
 //                      products that every attention has: two, six with gradients
 #include <string>
 
-#include "framework/core/text.h"
+#include "framework/base/text.h"
 #include "runner/engine/bench.h"
 #include "runner/engine/bench_report.h"
 #include "runner/engine/engine.h"

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <optional>
 
-#include "framework/nn/attention_kernel.h"
-#include "framework/nn/memory_meter.h"
+#include "framework/nn/attention/attention_kernel.h"
+#include "framework/tensor/memory_meter.h"
 #include "runner/engine/bench.h"
 
 namespace attnlab {

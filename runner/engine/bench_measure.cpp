@@ -4,7 +4,7 @@
 #include <cmath>
 #include <new>
 
-#include "framework/core/text.h"
+#include "framework/base/text.h"
 #include "runner/engine/bench.h"
 #include "runner/engine/bench_report.h"
 #include "runner/engine/engine.h"

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/text.h"
-#include "framework/nn/attention_kernel.h"
+#include "framework/base/text.h"
+#include "framework/nn/attention/attention_kernel.h"
 #include "framework/train/environment.h"
 
 namespace attnlab {

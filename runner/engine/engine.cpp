@@ -5,7 +5,7 @@
 #include <ctime>
 #include <map>
 
-#include "framework/nn/device.h"
+#include "framework/tensor/device.h"
 
 namespace attnlab {
 namespace {

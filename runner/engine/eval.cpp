@@ -2,7 +2,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/files.h"
+#include "framework/base/files.h"
 #include "runner/engine/engine.h"
 #include "runner/usages.h"
 

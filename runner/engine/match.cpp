@@ -1,11 +1,11 @@
 // attnlab match: the values that a suite's `match:` asks for, found by building models.
-#include "framework/core/experiment/match.h"
+#include "framework/experiment/match.h"
 
 #include <iostream>
 #include <map>
 
-#include "framework/core/experiment/identity.h"
-#include "framework/core/suites/suite.h"
+#include "framework/experiment/identity.h"
+#include "framework/suites/suite.h"
 #include "framework/train/costs.h"
 #include "runner/engine/engine.h"
 #include "runner/usages.h"

@@ -4,9 +4,9 @@
 #include <map>
 #include <memory>
 
-#include "framework/core/runs/run_lock.h"
-#include "framework/core/suites/ensembles.h"
-#include "framework/core/text.h"
+#include "framework/base/text.h"
+#include "framework/runs/run_lock.h"
+#include "framework/suites/ensembles.h"
 #include "framework/train/ensemble.h"
 #include "runner/engine/engine.h"
 #include "runner/usages.h"

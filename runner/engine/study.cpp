@@ -3,9 +3,9 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/table.h"
-#include "framework/core/text.h"
-#include "framework/eval/context_noise.h"
+#include "framework/base/text.h"
+#include "framework/comparison/table.h"
+#include "framework/studies/context_noise.h"
 #include "runner/engine/engine.h"
 
 namespace attnlab {

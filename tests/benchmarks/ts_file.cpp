@@ -7,8 +7,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/random.h"
-#include "framework/data/ts_file.h"
+#include "framework/base/random.h"
+#include "framework/data/formats/ts_file.h"
 
 namespace po = boost::program_options;
 

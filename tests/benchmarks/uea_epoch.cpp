@@ -11,7 +11,7 @@
 
 #include "framework/data/loader.h"
 #include "framework/eval/classification.h"
-#include "framework/nn/device.h"
+#include "framework/tensor/device.h"
 #include "framework/train/optimizer.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/eval/classification.h"
-#include "framework/nn/device.h"
+#include "framework/tensor/device.h"
 #include "framework/train/optimizer.h"
 #include "tests/support/plugins.h"
 

@@ -2,7 +2,7 @@
 // apart, for files in which one of them must be missing or wrong.
 #pragma once
 
-#include "framework/nn/dot_product_attention.h"
+#include "framework/nn/attention/dot_product_attention.h"
 #include "framework/plugin.h"
 
 namespace attnlab::broken {

@@ -20,7 +20,7 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "framework/core/random.h"
+#include "framework/base/random.h"
 #include "tests/fuzz/fuzz.h"
 
 #if defined(__SANITIZE_ADDRESS__)

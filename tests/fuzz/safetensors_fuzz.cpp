@@ -6,7 +6,7 @@
 #include <cstring>
 #include <set>
 
-#include "framework/data/safetensors.h"
+#include "framework/data/formats/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/temp_folder.h"
 

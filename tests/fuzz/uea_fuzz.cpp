@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "framework/core/error.h"
-#include "framework/data/ts_file.h"
+#include "framework/base/error.h"
+#include "framework/data/formats/ts_file.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace attnlab::fuzz {

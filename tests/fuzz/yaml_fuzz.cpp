@@ -1,7 +1,7 @@
 // Fuzzes reading and composing of YAML: whatever the bytes, the answer is a tree or a ConfigError
 // that names the place; a tree that was read is written and read again to the same; merging and
 // references end, with a tree or a ConfigError.
-#include "framework/core/config/compose.h"
+#include "framework/config/compose.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace attnlab::fuzz {

@@ -1,8 +1,8 @@
 // Broken plugins through the program: each is shown with its reason, the good ones work on.
 #include <filesystem>
 
-#include "framework/core/files.h"
-#include "framework/core/manifest/manifest_writer.h"
+#include "framework/base/files.h"
+#include "framework/manifest/manifest_writer.h"
 #include "tests/integration/workspace.h"
 
 namespace attnlab::testing {

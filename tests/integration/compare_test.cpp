@@ -2,7 +2,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "framework/core/runs/run_folder.h"
+#include "framework/runs/run_folder.h"
 #include "tests/integration/workspace.h"
 
 namespace attnlab::testing {

@@ -1,8 +1,8 @@
 // config explain, diff and schema, from outside.
 #include <filesystem>
 
-#include "framework/core/config/compose.h"
-#include "framework/core/files.h"
+#include "framework/base/files.h"
+#include "framework/config/compose.h"
 #include "tests/integration/workspace.h"
 
 namespace attnlab::testing {

@@ -1,7 +1,7 @@
 // What runs cost, as the program tells: probe, match, event files.
 #include <filesystem>
 
-#include "framework/core/files.h"
+#include "framework/base/files.h"
 #include "tests/integration/workspace.h"
 
 namespace attnlab::testing {

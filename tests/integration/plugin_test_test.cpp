@@ -3,7 +3,7 @@
 #include <iterator>
 
 #include "framework/conformance/check_list.h"
-#include "framework/core/manifest/manifest_writer.h"
+#include "framework/manifest/manifest_writer.h"
 #include "tests/integration/workspace.h"
 
 namespace attnlab::testing {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "framework/core/runs/run_folder.h"
+#include "framework/runs/run_folder.h"
 #include "tests/integration/workspace.h"
 
 namespace attnlab::testing {

@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "framework/core/random.h"
+#include "framework/base/random.h"
 #include "tests/integration/workspace.h"
 
 namespace attnlab::testing {

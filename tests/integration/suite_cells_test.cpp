@@ -2,7 +2,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "framework/core/files.h"
+#include "framework/base/files.h"
 #include "tests/integration/workspace.h"
 
 namespace attnlab::testing {

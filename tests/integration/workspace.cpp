@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "framework/core/manifest/discovery.h"
+#include "framework/manifest/discovery.h"
 
 namespace attnlab::testing {
 

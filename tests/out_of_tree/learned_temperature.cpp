@@ -6,7 +6,7 @@
 // keeps in a repository of its own. Cost: as standard attention, and one pass over the queries.
 #include <cmath>
 
-#include "framework/nn/dot_product_attention.h"
+#include "framework/nn/attention/dot_product_attention.h"
 #include "framework/plugin.h"
 
 namespace acme {

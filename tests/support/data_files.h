@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/core/error.h"
+#include "framework/base/error.h"
 
 namespace attnlab::testing {
 

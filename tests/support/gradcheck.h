@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "framework/nn/tensor.h"
+#include "framework/tensor/tensor.h"
 
 namespace attnlab::testing {
 

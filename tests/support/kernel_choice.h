@@ -1,7 +1,7 @@
 // One attention kernel for the length of a scope.
 #pragma once
 
-#include "framework/nn/attention_kernel.h"
+#include "framework/nn/attention/attention_kernel.h"
 
 namespace attnlab::testing {
 

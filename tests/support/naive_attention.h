@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "framework/nn/attention.h"
+#include "framework/contracts/attention.h"
 
 namespace attnlab::testing {
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "framework/nn/normalisers.h"
+#include "framework/nn/attention/normalisers.h"
 #include "tests/support/naive_attention.h"
 
 namespace attnlab::testing {

@@ -1,6 +1,6 @@
 #include "tests/support/plugins.h"
 
-#include "framework/core/config/compose.h"
+#include "framework/config/compose.h"
 
 namespace attnlab::testing {
 

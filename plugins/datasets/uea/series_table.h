@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "framework/data/ts_file.h"
-#include "framework/nn/tensor.h"
+#include "framework/data/formats/ts_file.h"
+#include "framework/tensor/tensor.h"
 
 namespace attnlab {
 

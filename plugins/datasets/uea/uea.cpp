@@ -1,7 +1,8 @@
 // UEA: multivariate (and univariate) time series of the UEA, UCR and TSER archives.
 //
-//   NAME_TRAIN.ts, NAME_TEST.ts        (framework/data/ts_file.h has the format), gzipped or not
-//   series = (x - mean_c) / (deviation_c + 2.2e-16)      deviation with n - 1, over all time steps
+//   NAME_TRAIN.ts, NAME_TEST.ts        (framework/data/formats/ts_file.h has the format), gzipped
+//   or not series = (x - mean_c) / (deviation_c + 2.2e-16)      deviation with n - 1, over all time
+//   steps
 //
 // `normalise: train` takes mean and deviation of the training examples for every split;
 // `published` takes each split's own, as the Time-Series-Library does, so that the test split is
@@ -11,10 +12,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/core/files.h"
-#include "framework/core/text.h"
-#include "framework/data/files.h"
-#include "framework/data/series.h"
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/data/formats/files.h"
+#include "framework/data/series/series.h"
 #include "framework/plugin.h"
 #include "plugins/datasets/uea/series_table.h"
 

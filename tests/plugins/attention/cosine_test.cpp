@@ -1,7 +1,7 @@
 // Cosine attention: cos(Q, K) / n^σ(m) V.
 #include <gtest/gtest.h>
 
-#include "framework/nn/dropout.h"
+#include "framework/nn/kernels/dropout.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/kernel_choice.h"
 #include "tests/support/naive_weights.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "framework/nn/position_bias.h"
+#include "framework/nn/attention/position_bias.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"

@@ -1,7 +1,7 @@
 // Linear attention: φ(Q)(φ(K)ᵀ V) over its row sums, φ = elu + 1.
 #include <gtest/gtest.h>
 
-#include "framework/nn/dropout.h"
+#include "framework/nn/kernels/dropout.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/kernel_choice.h"
 #include "tests/support/naive_weights.h"

@@ -1,7 +1,7 @@
 // QUEST: softmax(Q K̄ᵀ) V with keys of unit length and no 1/√D.
 #include <gtest/gtest.h>
 
-#include "framework/nn/torch_compat.h"
+#include "framework/tensor/torch_compat.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"

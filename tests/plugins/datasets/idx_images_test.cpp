@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <set>
 
-#include "framework/core/random.h"
+#include "framework/base/random.h"
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"

@@ -1,7 +1,7 @@
 // The time-series transformer against its equations, and what padding must not change.
 #include <cmath>
 
-#include "framework/nn/layers.h"
+#include "framework/nn/modules/layers.h"
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "framework/nn/layers.h"
+#include "framework/nn/modules/layers.h"
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"
 

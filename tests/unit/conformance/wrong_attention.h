@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "framework/conformance/conformance.h"
-#include "framework/nn/dot_product_attention.h"
+#include "framework/nn/attention/dot_product_attention.h"
 
 namespace attnlab::conformance::testing {
 

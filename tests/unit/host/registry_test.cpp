@@ -13,9 +13,9 @@
 #include <filesystem>
 #include <iostream>
 
-#include "framework/core/files.h"
-#include "framework/core/manifest/manifest_writer.h"
+#include "framework/base/files.h"
 #include "framework/host/process_state.h"
+#include "framework/manifest/manifest_writer.h"
 #include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
 

@@ -9,9 +9,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/config/compose.h"
-#include "framework/core/text.h"
-#include "framework/data/safetensors.h"
+#include "framework/base/text.h"
+#include "framework/config/compose.h"
+#include "framework/data/formats/safetensors.h"
 #include "framework/train/run.h"
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"

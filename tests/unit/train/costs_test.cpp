@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "framework/core/config/compose.h"
-#include "framework/nn/flop_counter.h"
-#include "framework/nn/normalisers.h"
-#include "framework/nn/torch_compat.h"
+#include "framework/config/compose.h"
+#include "framework/nn/attention/normalisers.h"
+#include "framework/tensor/flop_counter.h"
+#include "framework/tensor/torch_compat.h"
 #include "framework/train/environment.h"
 #include "tests/support/kernel_choice.h"
 #include "tests/support/plugins.h"

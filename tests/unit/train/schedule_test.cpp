@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "framework/core/error.h"
+#include "framework/base/error.h"
 #include "tests/support/data_files.h"
 
 namespace attnlab {

@@ -10,9 +10,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/config/compose.h"
-#include "framework/core/error.h"
-#include "framework/core/files.h"
+#include "framework/base/error.h"
+#include "framework/base/files.h"
+#include "framework/config/compose.h"
 #include "framework/train/run.h"
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"

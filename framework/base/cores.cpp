@@ -1,0 +1,153 @@
+#include "framework/base/cores.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <thread>
+#include <tuple>
+
+namespace attnlab {
+namespace {
+
+constexpr double kNoQuota = std::numeric_limits<double>::infinity();
+
+/// A CPU set of a size known only when the program runs.
+class CpuSet {
+ public:
+  explicit CpuSet(int count) : count_(count), set_(CPU_ALLOC(count)) { CPU_ZERO_S(size(), set_); }
+  ~CpuSet() { CPU_FREE(set_); }
+  CpuSet(const CpuSet&) = delete;
+  CpuSet& operator=(const CpuSet&) = delete;
+
+  std::size_t size() const { return CPU_ALLOC_SIZE(count_); }
+  cpu_set_t* get() { return set_; }
+  void add(int core) { CPU_SET_S(core, size(), set_); }
+  bool has(int core) const { return CPU_ISSET_S(core, size(), set_); }
+
+ private:
+  int count_;
+  cpu_set_t* set_;
+};
+
+/// The number in a file of the kernel's; `otherwise` where there is none.
+double number_in(const std::string& path, double otherwise) {
+  std::ifstream in(path);
+  double number = 0;
+  return in >> number ? number : otherwise;
+}
+
+/// The affinity of this thread, by number.
+std::vector<int> affinity() {
+  // The kernel refuses a set that is smaller than its own.
+  for (int count = 1024; count <= 1 << 20; count *= 2) {
+    CpuSet set(count);
+    if (::sched_getaffinity(0, set.size(), set.get()) != 0) continue;
+    std::vector<int> cores;
+    for (int core = 0; core < count; ++core) {
+      if (set.has(core)) cores.push_back(core);
+    }
+    return cores;
+  }
+  std::vector<int> cores(std::max(1U, std::thread::hardware_concurrency()));
+  for (std::size_t i = 0; i < cores.size(); ++i) cores[i] = static_cast<int>(i);
+  return cores;
+}
+
+/// "max 100000" or "150000 100000" of cgroup v2.
+double quota_of_v2(const std::string& folder) {
+  std::ifstream in(folder + "/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (!(in >> quota >> period) || quota == "max" || period <= 0) return kNoQuota;
+  return std::strtod(quota.c_str(), nullptr) / period;
+}
+
+double quota_of_v1(const std::string& folder) {
+  const double quota = number_in(folder + "/cpu.cfs_quota_us", -1);
+  const double period = number_in(folder + "/cpu.cfs_period_us", 0);
+  return quota > 0 && period > 0 ? quota / period : kNoQuota;
+}
+
+/// The strictest limit of a group and those above it. In a container the
+/// group's path may be one of the host's and not exist here; the container's
+/// own limit then stands at the root.
+double strictest(const std::string& root, std::string group,
+                 double (*quota_of)(const std::string&)) {
+  double quota = quota_of(root);
+  while (group.size() > 1) {
+    quota = std::min(quota, quota_of(root + group));
+    group.erase(std::max<std::size_t>(group.rfind('/'), 1));
+  }
+  return quota;
+}
+
+}  // namespace
+
+std::vector<int> usable_cores(const std::string& sysfs) {
+  std::vector<std::tuple<double, double, int>> placed;
+  for (const int core : affinity()) {
+    const std::string topology =
+        sysfs + "/devices/system/cpu/cpu" + std::to_string(core) + "/topology/";
+    placed.emplace_back(number_in(topology + "physical_package_id", 0),
+                        number_in(topology + "core_id", core), core);
+  }
+  std::sort(placed.begin(), placed.end());
+  std::vector<int> cores;
+  cores.reserve(placed.size());
+  for (const auto& place : placed) cores.push_back(std::get<2>(place));
+  return cores;
+}
+
+double core_quota(const std::string& cgroup_root, const std::string& membership) {
+  double quota = kNoQuota;
+  std::ifstream in(membership);
+  for (std::string line; std::getline(in, line);) {  // "4:cpu,cpuacct:/group", "0::/group"
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string group = line.substr(second + 1);
+    if (controllers.empty()) {
+      quota = std::min(quota, strictest(cgroup_root, group, quota_of_v2));
+      continue;
+    }
+    std::istringstream names(controllers);
+    for (std::string name; std::getline(names, name, ',');) {
+      if (name != "cpu") continue;
+      quota = std::min({quota, strictest(cgroup_root + "/" + controllers, group, quota_of_v1),
+                        strictest(cgroup_root + "/cpu", group, quota_of_v1)});
+    }
+  }
+  return quota;
+}
+
+std::vector<CoreShare> share_cores(const std::vector<int>& cores, double quota,
+                                   std::int64_t places) {
+  const auto count = static_cast<std::int64_t>(cores.size());
+  // Less than one more core's time helps no further thread.
+  const std::int64_t paid =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(std::min(quota, 1e6)), 1, count);
+  std::vector<CoreShare> shares(static_cast<std::size_t>(places));
+  const std::int64_t each = count / places;
+  for (std::int64_t i = 0; i < places; ++i) {
+    CoreShare& share = shares[static_cast<std::size_t>(i)];
+    share.threads = std::max<std::int64_t>(1, std::min(each, paid / places));
+    if (places > 1 && each > 0) {
+      share.cores.assign(cores.begin() + i * each, cores.begin() + (i + 1) * each);
+    }
+  }
+  return shares;
+}
+
+void bind_this_thread(const std::vector<int>& cores) {
+  if (cores.empty()) return;
+  CpuSet set(*std::max_element(cores.begin(), cores.end()) + 1);
+  for (const int core : cores) set.add(core);
+  ::sched_setaffinity(0, set.size(), set.get());
+}
+
+}  // namespace attnlab

@@ -1,0 +1,150 @@
+#include "framework/base/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+namespace attnlab {
+namespace {
+
+std::string reason(int error) {
+  std::string text = std::strerror(error);
+  if (error == ENOSPC || error == EDQUOT) text += "; free some space and resume";
+  if (error == EACCES || error == EPERM) text += "; check the permissions";
+  return text;
+}
+
+/// Writes everything, going on after signals and short writes. Returns 0 or an errno.
+int write_all(int descriptor, const char* data, std::size_t size) {
+  while (size > 0) {
+    const ssize_t written = ::write(descriptor, data, size);
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    data += written;
+    size -= static_cast<std::size_t>(written);
+  }
+  return 0;
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::string path)
+    : path_(std::move(path)), temporary_(path_ + ".tmp-" + std::to_string(::getpid())) {
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail("cannot create");
+}
+
+AtomicFile::~AtomicFile() { discard(); }
+
+void AtomicFile::discard() noexcept {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  descriptor_ = -1;
+  ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::fail(const char* action) {
+  const int error = errno;
+  discard();
+  throw FileError(path_ + ": " + action + ": " + reason(error));
+}
+
+void AtomicFile::write(const void* data, std::size_t size) {
+  const int error = write_all(descriptor_, static_cast<const char*>(data), size);
+  if (error != 0) {
+    errno = error;
+    fail("cannot write");
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(descriptor_) != 0) fail("cannot write");
+  if (::close(descriptor_) != 0) {
+    const int error = errno;
+    descriptor_ = -1;
+    ::unlink(temporary_.c_str());
+    throw FileError(path_ + ": cannot write: " + reason(error));
+  }
+  descriptor_ = -1;
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary_.c_str());
+    throw FileError(path_ + ": cannot replace: " + reason(error));
+  }
+}
+
+void write_file(const std::string& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+std::string read_text(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw FileError(path + ": cannot read: it is a folder");
+  }
+  std::FILE* file = std::fopen(path.c_str(), "rbe");
+  if (file == nullptr) throw FileError(path + ": cannot read: " + reason(errno));
+  std::string text;
+  char buffer[1 << 16];
+  std::size_t count = 0;
+  while ((count = std::fread(buffer, 1, sizeof buffer, file)) > 0) text.append(buffer, count);
+  const bool failed = std::ferror(file) != 0;
+  const int error = errno;
+  std::fclose(file);
+  if (failed) throw FileError(path + ": cannot read: " + reason(error));
+  return text;
+}
+
+LineWriter::LineWriter(std::string path, std::int64_t keep_bytes) : path_(std::move(path)) {
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw FileError(path_ + ": cannot write: " + reason(errno));
+  struct stat status {};
+  const bool known = ::fstat(descriptor_, &status) == 0;
+  size_ = known ? static_cast<std::int64_t>(status.st_size) : 0;
+  if (keep_bytes >= 0 && keep_bytes < size_) size_ = keep_bytes;
+  if (!known || ::ftruncate(descriptor_, size_) != 0 ||
+      ::lseek(descriptor_, size_, SEEK_SET) != size_) {
+    const int error = errno;
+    ::close(descriptor_);
+    throw FileError(path_ + ": cannot write: " + reason(error));
+  }
+}
+
+LineWriter::~LineWriter() { ::close(descriptor_); }
+
+void LineWriter::line(std::string_view text) {
+  std::string line(text);
+  line += '\n';
+  const int error = write_all(descriptor_, line.data(), line.size());
+  if (error != 0) {
+    // A full disk must not leave half a line behind.
+    if (::ftruncate(descriptor_, size_) == 0) ::lseek(descriptor_, size_, SEEK_SET);
+    throw FileError(path_ + ": cannot write: " + reason(error));
+  }
+  size_ += static_cast<std::int64_t>(line.size());
+}
+
+std::uint64_t fingerprint(std::string_view bytes, std::uint64_t seed) {
+  std::uint64_t hash = seed;
+  for (const char byte : bytes) {
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3ULL;
+  }
+  return hash;
+}
+
+std::string hex(std::uint64_t value) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,70 @@
+// Files written whole or not at all, and read with errors that name them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "framework/base/error.h"
+
+namespace attnlab {
+
+/// A file that appears under its name only when it is complete: written beside it under a
+/// temporary name, flushed to the disk and renamed. Killing the process at any moment leaves the
+/// old file or the new one.
+class AtomicFile {
+ public:
+  /// @throws FileError when the folder does not exist or cannot be written.
+  explicit AtomicFile(std::string path);
+  /// Without `commit`, removes what was written.
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// @throws FileError with path and reason (a full disk); the temporary file is gone then.
+  void write(const void* data, std::size_t size);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  /// Makes the file durable and visible. @throws FileError.
+  void commit();
+
+ private:
+  [[noreturn]] void fail(const char* action);
+  void discard() noexcept;
+
+  std::string path_;
+  std::string temporary_;
+  int descriptor_ = -1;
+};
+
+/// Writes a whole file through `AtomicFile`.
+void write_file(const std::string& path, std::string_view text);
+
+/// A whole file as text. @throws FileError with path and reason.
+std::string read_text(const std::string& path);
+
+/// Lines appended to a file, each in one write, so that a kill leaves at most one cut-off line.
+class LineWriter {
+ public:
+  /// @param keep_bytes  length to which an existing file is cut first; negative keeps all of it.
+  explicit LineWriter(std::string path, std::int64_t keep_bytes = -1);
+  ~LineWriter();
+  LineWriter(const LineWriter&) = delete;
+  LineWriter& operator=(const LineWriter&) = delete;
+
+  void line(std::string_view text);
+  /// Bytes in the file.
+  std::int64_t size() const { return size_; }
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+  std::int64_t size_ = 0;
+};
+
+/// FNV-1a over bytes: fingerprints of configurations and files (not for secrets).
+std::uint64_t fingerprint(std::string_view bytes, std::uint64_t seed = 0xcbf29ce484222325ULL);
+/// 16 lower-case hexadecimal digits.
+std::string hex(std::uint64_t value);
+
+}  // namespace attnlab

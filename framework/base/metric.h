@@ -1,0 +1,21 @@
+// What a metric says of itself: its name, which way is better, and its unit. Tasks state it, runs
+// record it, and tables, comparisons, reports and early stopping read it: nothing is guessed from
+// the name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace attnlab {
+
+enum class Better { higher, lower, neither };
+
+struct MetricInfo {
+  std::string name;  ///< "accuracy"; within an evaluation named "fog" its value is "fog/accuracy"
+  Better better = Better::higher;
+  /// "share": a part of one, shown in percent. "bytes": shown in MB. Else shown as it is, behind
+  /// the name where it is not empty: "percent", "nats", "nats/token", "bits/character", "s".
+  std::string unit{};
+};
+
+}  // namespace attnlab

@@ -1,0 +1,443 @@
+#include "framework/comparison/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <set>
+#include <sstream>
+
+#include "framework/base/text.h"
+#include "framework/manifest/schema.h"
+
+namespace attnlab {
+namespace {
+
+Absence absence_of(RunState state) {
+  switch (state) {
+    case RunState::pending:
+      return Absence::pending;
+    case RunState::running:
+      return Absence::running;
+    case RunState::interrupted:
+      return Absence::interrupted;
+    case RunState::failed:
+      return Absence::failed;
+    case RunState::diverged:
+      return Absence::diverged;
+    case RunState::done:
+      break;
+  }
+  return Absence::no_value;
+}
+
+std::string chosen_baseline(const RunCollection& collection, const std::string& given,
+                            const std::set<std::string>& labels) {
+  std::set<std::string> named;
+  for (const SuiteRecord& suite : collection.suites) named.insert(suite.baseline);
+  std::string baseline = !given.empty()      ? given
+                         : named.size() == 1 ? *named.begin()
+                                             : std::string("standard");
+  if (labels.count(baseline) > 0) return baseline;
+  const std::vector<std::string> names(labels.begin(), labels.end());
+  throw ConfigError("no run has the baseline '" + baseline + "'" + suggestion(baseline, names) +
+                    " (choose with --baseline)");
+}
+
+std::string chosen_metric(const std::vector<RunRecord>& runs, const std::string& given) {
+  std::string metric = given.empty() ? "accuracy" : given;
+  std::set<std::string> recorded;
+  for (const RunRecord& run : runs) {
+    if (run.status.state != RunState::done) continue;
+    for (const auto& [name, value] : run.status.metrics) recorded.insert(name);
+  }
+  if (recorded.empty() || recorded.count(metric) > 0) return metric;
+  throw ConfigError("no run recorded the metric '" + metric + "'" +
+                    suggestion(metric, {recorded.begin(), recorded.end()}) +
+                    " (choose with --metric)");
+}
+
+bool chosen_direction(const CompareOptions& options, const std::string& metric) {
+  if (options.better != "auto") return options.better == "higher";
+  if (const auto known = higher_is_better(metric)) return *known;
+  throw ConfigError("whether more of '" + metric +
+                    "' is better does not follow from its name; say --better higher or lower");
+}
+
+/// The message of a composition that was refused, without the place in a run's folder.
+std::string without_place(const std::string& message) {
+  const std::string line = message.substr(0, message.find('\n'));
+  const std::size_t colon = line.find(": ");
+  return colon == std::string::npos ? line : line.substr(colon + 2);
+}
+
+/// Why there is no run: the experiment cannot be composed with the attention, or none was made.
+Gap gap_without_run(const RunRecord& experiment, const RunRecord& attention,
+                    const Catalogue* catalogue) {
+  Node config = experiment.config;
+  config.set("attention", attention.config.at("attention"));
+  try {
+    if (catalogue == nullptr) return {Absence::no_run, ""};
+    for (const Kind kind : {Kind::model, Kind::attention, Kind::task, Kind::dataset}) {
+      catalogue->find(kind, config.at(name_of(kind)).at("use").text());
+    }
+    resolve_experiment(config, *catalogue, experiment.experiment);
+  } catch (const ConfigError& refusal) {
+    return {Absence::incompatible, without_place(refusal.what())};
+  } catch (const PluginError&) {  // not on this machine: nothing is known
+  }
+  return {Absence::no_run, ""};
+}
+
+SeedValue value_of(const RunRecord& run, const std::string& metric) {
+  SeedValue out{run.seed, std::nullopt, {}};
+  const auto found = run.status.metrics.find(metric);
+  const bool has = found != run.status.metrics.end() && std::isfinite(found->second);
+  if (run.status.state == RunState::done && has) {
+    out.value = found->second;
+  } else {
+    out.gap = {absence_of(run.status.state), run.status.reason};
+  }
+  return out;
+}
+
+/// What each row is made of: runs by experiment, attention and seed.
+class Records {
+ public:
+  explicit Records(const RunCollection& collection) {
+    for (const RunRecord& run : collection.runs) {
+      runs_[{run.experiment, run.attention, run.seed}] = &run;
+      seeds_[run.experiment].insert(run.seed);
+      of_experiment_.emplace(run.experiment, &run);
+      of_attention_.emplace(run.attention, &run);
+    }
+    for (const AbsentCell& cell : collection.absent) {
+      const bool known = seeds_.count(cell.experiment) > 0;
+      if (known) absent_[{cell.experiment, cell.attention, cell.seed}] = cell.gap;
+    }
+  }
+
+  /// What a suite says of a cell without a run.
+  Gap gap(const std::string& experiment, const std::string& attention, std::int64_t seed) const {
+    const auto found = absent_.find({experiment, attention, seed});
+    return found == absent_.end() ? Gap{Absence::no_run, ""} : found->second;
+  }
+  const RunRecord* find(const std::string& experiment, const std::string& attention,
+                        std::int64_t seed) const {
+    const auto found = runs_.find({experiment, attention, seed});
+    return found == runs_.end() ? nullptr : found->second;
+  }
+  const std::set<std::int64_t>& seeds(const std::string& experiment) const {
+    return seeds_.at(experiment);
+  }
+  const RunRecord& any_of_experiment(const std::string& name) const {
+    return *of_experiment_.at(name);
+  }
+  /// Null where an attention has no run at all.
+  const RunRecord* any_of_attention(const std::string& label) const {
+    const auto found = of_attention_.find(label);
+    return found == of_attention_.end() ? nullptr : found->second;
+  }
+
+ private:
+  using Key = std::tuple<std::string, std::string, std::int64_t>;
+  std::map<Key, const RunRecord*> runs_;
+  std::map<Key, Gap> absent_;
+  std::map<std::string, std::set<std::int64_t>> seeds_;
+  std::map<std::string, const RunRecord*> of_experiment_, of_attention_;
+};
+
+/// Means of what was recorded by the runs that are done.
+std::map<std::string, double> mean_costs(const std::vector<const RunRecord*>& runs) {
+  std::map<std::string, std::vector<double>> values;
+  for (const RunRecord* run : runs) {
+    if (run->status.state != RunState::done) continue;
+    for (const auto& [name, value] : run->costs) values[name].push_back(value);
+  }
+  std::map<std::string, double> means;
+  for (const auto& [name, list] : values) means[name] = summary_of(list).mean;
+  return means;
+}
+
+/// The reason that says most where a row has no value at all: the first run's that has one.
+Gap gap_of(const std::vector<SeedValue>& seeds) {
+  for (const SeedValue& seed : seeds) {
+    if (seed.gap.kind != Absence::no_run) return seed.gap;
+  }
+  return seeds.front().gap;
+}
+
+ComparisonRow row_of(const Records& records, const std::string& experiment,
+                     const std::string& attention, const Comparison& comparison,
+                     const Catalogue* catalogue) {
+  ComparisonRow row;
+  row.experiment = experiment;
+  row.attention = attention;
+  std::vector<const RunRecord*> runs;
+  std::vector<double> values;
+  for (const std::int64_t seed : records.seeds(experiment)) {
+    const RunRecord* run = records.find(experiment, attention, seed);
+    row.seeds.push_back(
+        run != nullptr ? value_of(*run, comparison.metric)
+                       : SeedValue{seed, std::nullopt, records.gap(experiment, attention, seed)});
+    if (run != nullptr) runs.push_back(run);
+    if (row.seeds.back().value) values.push_back(*row.seeds.back().value);
+  }
+  row.summary = summary_of(values);
+  row.interval = interval_of(comparison.metric, row.summary, 1 - comparison.options.level);
+  row.costs = mean_costs(runs);
+  const RunRecord* elsewhere = records.any_of_attention(attention);
+  if (runs.empty() && elsewhere != nullptr) {
+    const Gap gap = gap_without_run(records.any_of_experiment(experiment), *elsewhere, catalogue);
+    for (SeedValue& seed : row.seeds) {
+      if (seed.gap.kind == Absence::no_run) seed.gap = gap;
+    }
+  }
+  if (values.empty()) row.gap = gap_of(row.seeds);
+  return row;
+}
+
+Contrast contrast_of(const ComparisonRow& row, const ComparisonRow& baseline,
+                     const CompareOptions& options) {
+  Contrast out;
+  std::vector<double> ours, theirs;
+  for (std::size_t i = 0; i < row.seeds.size(); ++i) {  // both rows have the experiment's seeds
+    if (!row.seeds[i].value || !baseline.seeds[i].value) continue;
+    ours.push_back(*row.seeds[i].value);
+    theirs.push_back(*baseline.seeds[i].value);
+  }
+  const std::vector<double> differences = paired_differences(ours, theirs);
+  out.difference = summary_of(differences);
+  out.interval = confidence_interval(out.difference, 1 - options.level);
+  out.dz = cohen_dz(differences);
+  out.rank_biserial = rank_biserial(differences);
+  out.test = paired_test(parse_paired_test(options.test), differences);
+  if (out.test) return out;
+  if (row.gap) {
+    out.gap = row.gap;
+  } else if (baseline.gap) {
+    out.gap = {Absence::no_baseline, baseline.gap.text()};
+  } else if (differences.size() < 2) {
+    const std::string reason = std::to_string(differences.size()) + " of the two that a test needs";
+    out.gap = {Absence::too_few_pairs, reason};
+  } else {
+    out.gap = {Absence::no_spread, "every pair differs by the same"};
+  }
+  return out;
+}
+
+void add_contrasts(Comparison& comparison) {
+  std::map<std::string, const ComparisonRow*> baselines;
+  for (const ComparisonRow& row : comparison.rows) {
+    if (row.attention == comparison.baseline) baselines[row.experiment] = &row;
+  }
+  std::vector<Contrast*> tested;
+  std::vector<double> p_values;
+  for (ComparisonRow& row : comparison.rows) {
+    if (row.attention == comparison.baseline) continue;
+    row.contrast = contrast_of(row, *baselines.at(row.experiment), comparison.options);
+    if (!row.contrast->test) continue;
+    tested.push_back(&*row.contrast);
+    p_values.push_back(row.contrast->test->p_value);
+  }
+  comparison.tests = static_cast<std::int64_t>(tested.size());
+  if (comparison.options.correct == "holm") p_values = holm(p_values);
+  for (std::size_t i = 0; i < tested.size(); ++i) {
+    tested[i]->adjusted_p = p_values[i];
+    tested[i]->significant = p_values[i] <= comparison.options.level;
+  }
+}
+
+/// One experiment's values for ranking, means over the seeds that all the rows have; empty without
+/// such a seed. Smaller is better.
+std::vector<double> block_of(const std::vector<const ComparisonRow*>& rows, bool higher) {
+  std::vector<std::vector<double>> values(rows.size());
+  for (std::size_t s = 0; s < rows.front()->seeds.size(); ++s) {
+    const auto has = [&](const ComparisonRow* row) { return row->seeds[s].value.has_value(); };
+    if (!std::all_of(rows.begin(), rows.end(), has)) continue;
+    for (std::size_t j = 0; j < rows.size(); ++j) values[j].push_back(*rows[j]->seeds[s].value);
+  }
+  if (values.front().empty()) return {};
+  std::vector<double> block;
+  double largest = 0;
+  for (const std::vector<double>& list : values) {
+    block.push_back((higher ? -1 : 1) * summary_of(list).mean);
+    largest = std::max(largest, std::abs(block.back()));
+  }
+  return merge_near(block, std::ldexp(largest, -40));
+}
+
+/// Attentions that have a value somewhere; the others cannot be ranked.
+std::vector<std::string> ranked_attentions(Comparison& comparison) {
+  std::vector<std::string> ranked;
+  for (const std::string& attention : comparison.attentions) {
+    const bool any = std::any_of(comparison.rows.begin(), comparison.rows.end(), [&](auto& row) {
+      return row.attention == attention && row.summary.count > 0;
+    });
+    if (any) {
+      ranked.push_back(attention);
+    } else {
+      comparison.left_out.push_back(attention + ": has no value in any experiment");
+    }
+  }
+  return ranked;
+}
+
+void add_ranking(Comparison& comparison) {
+  Ranking ranking;
+  ranking.attentions = ranked_attentions(comparison);
+  std::vector<std::vector<double>> blocks;
+  for (const std::string& experiment : comparison.experiments) {
+    std::vector<const ComparisonRow*> rows;
+    for (const std::string& attention : ranking.attentions) {
+      for (const ComparisonRow& row : comparison.rows) {
+        if (row.experiment == experiment && row.attention == attention) rows.push_back(&row);
+      }
+    }
+    std::vector<double> block;
+    if (!rows.empty()) block = block_of(rows, comparison.higher_is_better);
+    if (block.empty()) {
+      comparison.left_out.push_back(experiment + ": no seed has a value of every attention");
+      continue;
+    }
+    ranking.experiments.push_back(experiment);
+    blocks.push_back(std::move(block));
+  }
+  if (ranking.attentions.size() < 2 || blocks.size() < 2) {
+    comparison.no_ranking =
+        "ranks need two attentions and two experiments with values of all; "
+        "there are " +
+        std::to_string(ranking.attentions.size()) + " and " + std::to_string(blocks.size());
+    return;
+  }
+  ranking.test = friedman(blocks);
+  ranking.critical_difference =
+      nemenyi_difference(static_cast<std::int64_t>(ranking.attentions.size()),
+                         static_cast<std::int64_t>(blocks.size()), comparison.options.level);
+  comparison.ranking = std::move(ranking);
+}
+
+/// What the suites' publications say of the compared metric, experiments and attentions.
+void add_published(Comparison& comparison, const RunCollection& collection) {
+  std::map<std::string, PublishedNumbers> by_source;
+  for (const SuiteRecord& suite : collection.suites) {
+    if (!suite.published || suite.published->metric != comparison.metric) continue;
+    PublishedNumbers& all = by_source[suite.published->source];
+    all.source = suite.published->source;
+    all.metric = suite.published->metric;
+    for (const auto& [experiment, row] : suite.published->values) {
+      for (const auto& [attention, value] : row) all.values[experiment][attention] = value;
+    }
+  }
+  const auto concerns = [&](const PublishedNumbers& published) {
+    return std::any_of(comparison.rows.begin(), comparison.rows.end(),
+                       [&](const ComparisonRow& row) {
+                         return published.find(row.experiment, row.attention) != nullptr;
+                       });
+  };
+  for (const auto& [source, published] : by_source) {
+    if (concerns(published)) comparison.published.push_back(published);
+  }
+}
+
+void add_notes(Comparison& comparison, const RunCollection& collection) {
+  std::int64_t pairs = 0;
+  for (const ComparisonRow& row : comparison.rows) {
+    if (row.contrast) pairs = std::max(pairs, row.contrast->difference.count);
+  }
+  const std::string reach = reach_note(comparison.options, pairs, comparison.tests);
+  if (!reach.empty()) comparison.notes.push_back(reach);
+  for (const ConfigDifference& one : surroundings_of(collection.runs)) {
+    comparison.notes.push_back(one.text() +
+                               ": speeds do not compare, and last digits may depend on it");
+  }
+  comparison.notes.insert(comparison.notes.end(), collection.notes.begin(), collection.notes.end());
+}
+
+}  // namespace
+
+CompareOptions compare_options(const Node& section) {
+  std::vector<std::string> problems;
+  const Node resolved =
+      resolve_options(section, schema_of<CompareOptions>(), "compare", "compare", problems);
+  if (!problems.empty()) throw ConfigError(problems);
+  return read_options<CompareOptions>(resolved);
+}
+
+std::optional<bool> higher_is_better(const std::string& metric) {
+  static const std::set<std::string> kHigher = {"accuracy", "correct", "precision", "recall",
+                                                "f1",       "map",     "iou",       "miou",
+                                                "auc",      "auroc",   "bleu",      "r2"};
+  static const std::set<std::string> kLower = {"loss",  "nll", "perplexity", "ppl",
+                                               "error", "mse", "mae",        "rmse",
+                                               "ece",   "mce", "brier",      "memory"};
+  // "corrupted/accuracy", "train_loss", "examples_per_second": the words decide.
+  std::string words = metric.substr(metric.rfind('/') + 1);
+  if (words.size() > 11 && words.compare(words.size() - 11, 11, "_per_second") == 0) return true;
+  if (words.rfind("top", 0) == 0) return true;  // top1, top5
+  std::replace(words.begin(), words.end(), '_', ' ');
+  std::istringstream list(words);
+  std::optional<bool> higher;
+  for (std::string word; list >> word;) {
+    if (kLower.count(word) > 0) return false;  // "accuracy_error" is an error
+    if (kHigher.count(word) > 0) higher = true;
+  }
+  return higher;
+}
+
+std::string reach_note(const CompareOptions& options, std::int64_t pairs,
+                       std::int64_t comparisons) {
+  const PairedTest test = parse_paired_test(options.test);
+  const std::int64_t times = options.correct == "holm" ? std::max<std::int64_t>(1, comparisons) : 1;
+  const double least = smallest_p_value(test, pairs);
+  const double adjusted = std::min(1.0, static_cast<double>(times) * least);
+  if (pairs < 1 || adjusted <= options.level) return "";
+  std::string text = std::to_string(pairs) + (pairs == 1 ? " paired seed" : " paired seeds") +
+                     " cannot go below p = " + p_text(least) + " with the test '" + options.test +
+                     "'";
+  if (times > 1) {
+    text += ", " + p_text(adjusted) + " after Holm's correction of " + std::to_string(times) +
+            " comparisons";
+  }
+  return text + ": nothing can be significant at the level " + shortest(options.level) +
+         "; it takes " + std::to_string(fewest_pairs(test, options.level, times)) + " seeds";
+}
+
+Comparison compare_runs(const RunCollection& collection, const CompareOptions& options,
+                        const std::string& baseline, const Catalogue* catalogue) {
+  std::set<std::string> experiments, labels;
+  for (const RunRecord& run : collection.runs) {
+    experiments.insert(run.experiment);
+    labels.insert(run.attention);
+  }
+  for (const AbsentCell& cell : collection.absent) {
+    if (experiments.count(cell.experiment) > 0) labels.insert(cell.attention);
+  }
+  Comparison out;
+  out.options = options;
+  out.baseline = chosen_baseline(collection, baseline, labels);
+  out.metric = chosen_metric(collection.runs, options.metric);
+  out.higher_is_better = chosen_direction(options, out.metric);
+  out.experiments.assign(experiments.begin(), experiments.end());
+  out.attentions = {out.baseline};
+  labels.erase(out.baseline);
+  out.attentions.insert(out.attentions.end(), labels.begin(), labels.end());
+  const Records records(collection);
+  for (const std::string& experiment : out.experiments) {
+    for (const std::string& attention : out.attentions) {
+      out.rows.push_back(row_of(records, experiment, attention, out, catalogue));
+    }
+  }
+  add_contrasts(out);
+  add_ranking(out);
+  out.runs = collection.runs.size();
+  for (const RunRecord& run : collection.runs) {
+    out.values = std::max(out.values, compared_values(run));
+  }
+  out.differences = differences_of(collection.runs);
+  out.matched = matched_values(collection.runs);
+  add_published(out, collection);
+  add_notes(out, collection);
+  return out;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,126 @@
+// A comparison of attentions: the same experiments and seeds, paired, tested, corrected, ranked.
+//
+//   each experiment and attention   mean, sample deviation, Student's interval, costs
+//   each against the baseline       paired by seed: difference, interval, test, effect sizes
+//   all experiments together        Friedman's test, Nemenyi's critical difference
+//
+// What is not there has a typed reason. docs/comparison.md says how to read it.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "framework/comparison/ranks.h"
+#include "framework/comparison/statistics.h"
+#include "framework/comparison/table.h"
+#include "framework/config/options.h"
+#include "framework/manifest/discovery.h"
+#include "framework/runs/absence.h"
+#include "framework/runs/run_records.h"
+
+namespace attnlab {
+
+/// The `compare:` section of a suite, and the options of `attnlab compare`.
+struct CompareOptions {
+  std::string test = "wilcoxon";
+  std::string pair = "seed";
+  std::string correct = "holm";
+  double level = 0.05;
+  std::string metric;
+  std::string better = "auto";
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("test", test, one_of("wilcoxon", "t", "permutation"), "the paired test, two-sided");
+    v("pair", pair, one_of("seed"), "what makes two runs a pair");
+    v("correct", correct, one_of("holm", "none"), "correction for several comparisons");
+    v("level", level, range(1e-6, 0.5), "significance level; intervals have one minus it");
+    v("metric", metric, "what is compared; empty: accuracy");
+    v("better", better, one_of("auto", "higher", "lower"),
+      "which values of the metric are better; auto: by its name");
+  }
+};
+
+/// Checks a `compare:` section. @throws ConfigError with every problem.
+CompareOptions compare_options(const Node& section);
+
+/// One seed of an experiment and attention.
+struct SeedValue {
+  std::int64_t seed = 0;
+  std::optional<double> value;
+  Gap gap;  ///< where there is no value
+};
+
+/// An attention against the baseline on one experiment.
+struct Contrast {
+  Summary difference;                ///< attention minus baseline, over pairs
+  std::optional<Interval> interval;  ///< of the mean difference
+  std::optional<double> dz, rank_biserial;
+  std::optional<PairedResult> test;
+  double adjusted_p = 1;     ///< after correction; where there is a test
+  bool significant = false;  ///< adjusted_p is not above the level
+  Gap gap;                   ///< why there is no test
+};
+
+struct ComparisonRow {
+  std::string experiment, attention;
+  std::vector<SeedValue> seeds;
+  Summary summary;
+  std::optional<Interval> interval;
+  std::map<std::string, double> costs;  ///< means over the runs that are done
+  Gap gap;                              ///< why no seed has a value
+  std::optional<Contrast> contrast;     ///< empty for the baseline itself
+};
+
+/// Ranks over the experiments in which every ranked attention has a value.
+struct Ranking {
+  std::vector<std::string> attentions, experiments;
+  FriedmanResult test;
+  double critical_difference = 0;
+};
+
+struct Comparison {
+  CompareOptions options;
+  std::string baseline, metric;
+  bool higher_is_better = true;
+  std::vector<std::string> experiments, attentions;  ///< the baseline first
+  std::vector<ComparisonRow> rows;
+  std::int64_t tests = 0;  ///< how many the correction counts
+  std::optional<Ranking> ranking;
+  std::string no_ranking;             ///< why there is none
+  std::vector<std::string> left_out;  ///< experiments and attentions that the ranking leaves out
+  std::size_t runs = 0, values = 0;   ///< what the proof of fairness looked at
+  std::vector<ConfigDifference> differences;
+  /// The suites' `reference:` numbers of this metric; those of one source are one entry.
+  std::vector<PublishedNumbers> published;
+  std::vector<ConfigDifference> matched;  ///< what `match:` adjusted: part of the attention
+  std::vector<std::string> notes;
+};
+
+/// Whether more of a metric is better, by its name; empty where the name does not say.
+std::optional<bool> higher_is_better(const std::string& metric);
+
+/// What so few pairs cannot show ("5 paired seeds cannot go below p = 0.0625..."); empty where the
+/// level can be reached. @param comparisons  how many tests there will be in all.
+std::string reach_note(const CompareOptions& options, std::int64_t pairs, std::int64_t comparisons);
+
+/// @param baseline   a label; empty: what the suites say, else "standard".
+/// @param catalogue  where it is given, cells without a run are composed to see whether the
+///                   attention fits; else they are `no_run`.
+/// @throws ConfigError for an unknown baseline or metric, with candidates.
+Comparison compare_runs(const RunCollection& collection, const CompareOptions& options,
+                        const std::string& baseline, const Catalogue* catalogue = nullptr);
+
+/// Names of the costs that any run recorded, without the compared metric.
+std::set<std::string> recorded_costs(const Comparison& comparison);
+
+/// What a reader may conclude: "better", "worse", "not shown", "out of reach", or the word for why
+/// there is no test.
+std::string verdict_text(const Comparison& comparison, const Contrast& contrast);
+/// Which test, corrected how, at which level; ends with a line break.
+std::string test_sentence(const Comparison& comparison);
+std::string comparison_text(const Comparison& comparison, TableStyle style);
+std::string comparison_json(const Comparison& comparison);
+
+}  // namespace attnlab

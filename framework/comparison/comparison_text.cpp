@@ -1,0 +1,395 @@
+// How people and programs read a comparison.
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "framework/base/text.h"
+#include "framework/comparison/comparison.h"
+#include "framework/runs/progress.h"
+
+namespace attnlab {
+namespace {
+
+using nlohmann::json;
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string fixed(double value, int decimals) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  return text;
+}
+
+std::string percent_of_confidence(const Comparison& comparison) {
+  return shortest(std::round(1e6 * (1 - comparison.options.level)) / 1e4) + " %";
+}
+
+std::string label_of(const Comparison& comparison, const std::string& attention) {
+  return attention + (attention == comparison.baseline ? " (baseline)" : "");
+}
+
+std::string cost_text(const std::string& cost, double value) {
+  return metric_unit(cost).empty() ? fixed(value, 0) : value_text(cost, value);
+}
+
+Rows value_rows(const Comparison& comparison) {
+  const std::set<std::string> costs = recorded_costs(comparison);
+  Rows rows = {{"experiment", "attention", "seeds", metric_heading(comparison.metric),
+                percent_of_confidence(comparison) + " interval"}};
+  for (const PublishedNumbers& published : comparison.published) {
+    rows[0].push_back(published.source);
+  }
+  for (const std::string& cost : costs) rows[0].push_back(metric_heading(cost));
+  for (const ComparisonRow& row : comparison.rows) {
+    std::vector<std::string> line = {
+        row.experiment, label_of(comparison, row.attention),
+        std::to_string(row.summary.count) + " of " + std::to_string(row.seeds.size())};
+    line.push_back(row.gap ? std::string(name_of(row.gap.kind))
+                           : summary_text(comparison.metric, row.summary));
+    line.push_back(row.interval ? interval_text(comparison.metric, *row.interval, row.summary.mean)
+                                : "-");
+    for (const PublishedNumbers& published : comparison.published) {
+      const std::string* value = published.find(row.experiment, row.attention);
+      line.push_back(value == nullptr ? "-" : *value);
+    }
+    for (const std::string& cost : costs) {
+      const auto found = row.costs.find(cost);
+      line.push_back(found == row.costs.end() ? "-" : cost_text(cost, found->second));
+    }
+    rows.push_back(std::move(line));
+  }
+  return rows;
+}
+
+std::string optional_text(const std::optional<double>& value) {
+  return value ? fixed(*value, 2) : "-";
+}
+
+Rows contrast_rows(const Comparison& comparison) {
+  const bool corrected = comparison.options.correct == "holm";
+  Rows rows = {
+      {"experiment", "attention", "pairs",
+       "difference" + std::string(metric_scale(comparison.metric) == 100 ? " (points)" : ""),
+       percent_of_confidence(comparison) + " interval"}};
+  for (const PublishedNumbers& published : comparison.published) {
+    rows[0].push_back(published.source);
+  }
+  rows[0].insert(rows[0].end(), {"d_z", "rank-biserial", "p"});
+  if (corrected) rows[0].push_back("p (Holm)");
+  rows[0].push_back("verdict");
+  for (const ComparisonRow& row : comparison.rows) {
+    if (!row.contrast) continue;
+    const Contrast& contrast = *row.contrast;
+    const double like = row.summary.mean;
+    std::vector<std::string> line = {row.experiment, row.attention,
+                                     std::to_string(contrast.difference.count)};
+    line.push_back(contrast.difference.count == 0
+                       ? "-"
+                       : difference_text(comparison.metric, contrast.difference.mean, like));
+    line.push_back(contrast.interval ? interval_text(comparison.metric, *contrast.interval, like)
+                                     : "-");
+    for (const PublishedNumbers& published : comparison.published) {
+      const std::string value =
+          published.difference(row.experiment, row.attention, comparison.baseline);
+      line.push_back(value.empty() ? "-" : value);
+    }
+    line.push_back(optional_text(contrast.dz));
+    line.push_back(optional_text(contrast.rank_biserial));
+    line.push_back(contrast.test ? p_text(contrast.test->p_value) : "-");
+    if (corrected) line.push_back(contrast.test ? p_text(contrast.adjusted_p) : "-");
+    line.push_back(verdict_text(comparison, contrast));
+    rows.push_back(std::move(line));
+  }
+  return rows;
+}
+
+std::string seeds_text(const std::vector<std::int64_t>& seeds) {
+  std::vector<std::string> names;
+  names.reserve(seeds.size());
+  for (const std::int64_t seed : seeds) names.push_back(std::to_string(seed));
+  return (seeds.size() == 1 ? "seed " : "seeds ") + join(names, ", ");
+}
+
+/// "vit/quest seeds 1, 2: diverged: loss is nan": every value and every test that is not there.
+std::vector<std::string> gap_lines(const Comparison& comparison) {
+  std::vector<std::string> lines;
+  for (const ComparisonRow& row : comparison.rows) {
+    const std::string name = row.experiment + "/" + row.attention;
+    std::vector<std::pair<std::string, std::vector<std::int64_t>>> gaps;
+    for (const SeedValue& seed : row.seeds) {
+      if (!seed.gap) continue;
+      const std::string text = seed.gap.text();
+      if (gaps.empty() || gaps.back().first != text) gaps.push_back({text, {}});
+      gaps.back().second.push_back(seed.seed);
+    }
+    for (const auto& [text, seeds] : gaps) {
+      lines.push_back(name + " " + seeds_text(seeds) + ": " + text);
+    }
+    if (row.contrast && row.contrast->gap && !row.gap) {
+      lines.push_back(name + " against " + comparison.baseline + ": " + row.contrast->gap.text());
+    }
+  }
+  return lines;
+}
+
+class Page {
+ public:
+  explicit Page(TableStyle style) : markdown_(style == TableStyle::markdown), style_(style) {}
+
+  void heading(const std::string& text, bool top = false) {
+    if (!out_.empty()) out_ += "\n";
+    out_ += markdown_ ? (top ? "# " : "## ") + text + "\n\n" : text + "\n\n";
+  }
+  void text(const std::string& text) { out_ += text; }
+  void table(const Rows& rows) { out_ += table_text(rows, style_) + "\n"; }
+  void list(const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) out_ += "- " + line + "\n";
+  }
+  /// Lines whose columns matter.
+  void figure(const std::string& text) { out_ += markdown_ ? "```\n" + text + "```\n" : text; }
+  std::string take() { return std::move(out_); }
+
+ private:
+  bool markdown_;
+  TableStyle style_;
+  std::string out_;
+};
+
+std::vector<std::string> lines_of(const std::vector<ConfigDifference>& differences) {
+  std::vector<std::string> lines;
+  lines.reserve(differences.size());
+  for (const ConfigDifference& one : differences) lines.push_back(one.text());
+  return lines;
+}
+
+void write_matched(const Comparison& comparison, Page& page) {
+  if (comparison.matched.empty()) return;
+  page.text(
+      "The suite gave each attention a value of its own, as part of it (`match:`, `set:`):\n");
+  page.list(lines_of(comparison.matched));
+}
+
+void write_proof(const Comparison& comparison, Page& page) {
+  write_matched(comparison, page);
+  if (comparison.differences.empty()) {
+    page.text("The frozen configurations of " + std::to_string(comparison.runs) +
+              " runs agree: within each experiment all " + std::to_string(comparison.values) +
+              " values outside `attention`, the data and the other plugins' files are the same.\n");
+    return;
+  }
+  page.heading("NOT A FAIR COMPARISON: the runs differ in more than the attention");
+  page.list(lines_of(comparison.differences));
+}
+
+std::string ranking_sentence(const Ranking& ranking, double level) {
+  const FriedmanResult& test = ranking.test;
+  const std::string k = std::to_string(ranking.attentions.size()),
+                    n = std::to_string(ranking.experiments.size());
+  std::string text = k + " attentions over " + n + " experiments. Friedman's chi-squared " +
+                     fixed(test.chi_squared, 3) + ", p = " + p_text(test.p_value()) +
+                     (test.exact_p ? " (exact)" : " (Iman and Davenport's F)") + ".\n";
+  if (test.p_value() > level) {
+    text += "No difference among the attentions is shown at the level " + shortest(level) +
+            ": read nothing into the order below.\n";
+  }
+  return text + "\n";
+}
+
+void write_ranking(const Comparison& comparison, Page& page) {
+  if (comparison.experiments.size() < 2) return;
+  page.heading("Ranks across experiments");
+  if (comparison.ranking) {
+    const Ranking& ranking = *comparison.ranking;
+    page.text(ranking_sentence(ranking, comparison.options.level));
+    page.figure(
+        rank_diagram(ranking.attentions, ranking.test.mean_ranks, ranking.critical_difference));
+  } else {
+    page.text("None: " + comparison.no_ranking + ".\n");
+  }
+  if (comparison.left_out.empty()) return;
+  page.text("\nLeft out:\n");
+  page.list(comparison.left_out);
+}
+
+json interval_json(const std::optional<Interval>& interval) {
+  return interval ? json::array({interval->low, interval->high}) : json(nullptr);
+}
+
+json optional_json(const std::optional<double>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+json gap_json(const Gap& gap) {
+  json out = {{"kind", name_of(gap.kind)}};
+  if (!gap.reason.empty()) out["reason"] = gap.reason;
+  return out;
+}
+
+json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+json contrast_json(const Comparison& comparison, const Contrast& contrast) {
+  json out = {{"pairs", contrast.difference.count},
+              {"verdict", verdict_text(comparison, contrast)}};
+  if (contrast.gap) out["absent"] = gap_json(contrast.gap);
+  if (contrast.difference.count > 0) out["difference"] = contrast.difference.mean;
+  out["interval"] = interval_json(contrast.interval);
+  out["cohen_dz"] = optional_json(contrast.dz);
+  out["rank_biserial"] = optional_json(contrast.rank_biserial);
+  if (!contrast.test) return out;
+  out["statistic"] = contrast.test->statistic;
+  out["p"] = contrast.test->p_value;
+  out["exact"] = contrast.test->exact;
+  out["adjusted_p"] = contrast.adjusted_p;
+  out["significant"] = contrast.significant;
+  return out;
+}
+
+json row_json(const Comparison& comparison, const ComparisonRow& row) {
+  json out = {{"experiment", row.experiment},
+              {"attention", row.attention},
+              {"n", row.summary.count},
+              {"costs", row.costs}};
+  if (row.gap) {
+    out["absent"] = gap_json(row.gap);
+  } else {
+    out["mean"] = row.summary.mean;
+    out["sd"] = row.summary.count > 1 ? json(row.summary.deviation) : json(nullptr);
+    out["interval"] = interval_json(row.interval);
+  }
+  for (const SeedValue& seed : row.seeds) {
+    json entry = {{"seed", seed.seed}};
+    if (seed.value) entry["value"] = *seed.value;
+    if (seed.gap) entry["absent"] = gap_json(seed.gap);
+    out["seeds"].push_back(std::move(entry));
+  }
+  for (const PublishedNumbers& published : comparison.published) {
+    const std::string* text = published.find(row.experiment, row.attention);
+    const auto value = text == nullptr ? std::nullopt : Node::scalar(*text).as_double();
+    if (value) out["published"][published.source] = *value;
+  }
+  if (row.contrast) out["against_baseline"] = contrast_json(comparison, *row.contrast);
+  return out;
+}
+
+json ranking_json(const Comparison& comparison) {
+  if (!comparison.ranking) return {{"absent", comparison.no_ranking}};
+  const Ranking& ranking = *comparison.ranking;
+  const FriedmanResult& test = ranking.test;
+  json out = {{"attentions", ranking.attentions},
+              {"experiments", ranking.experiments},
+              {"mean_ranks", test.mean_ranks},
+              {"chi_squared", test.chi_squared},
+              {"chi_squared_p", test.chi_squared_p},
+              {"f", finite(test.f)},
+              {"f_p", test.f_p},
+              {"exact_p", optional_json(test.exact_p)},
+              {"critical_difference", ranking.critical_difference}};
+  const RankGroups groups = rank_groups(test.mean_ranks, ranking.critical_difference);
+  out["not_told_apart"] = json::array();
+  for (const auto& [first, last] : groups.groups) {
+    json members = json::array();
+    for (std::size_t i = first; i <= last; ++i) {
+      members.push_back(ranking.attentions[groups.order[i]]);
+    }
+    out["not_told_apart"].push_back(std::move(members));
+  }
+  return out;
+}
+
+json differences_json(const std::vector<ConfigDifference>& differences) {
+  json list = json::array();
+  for (const ConfigDifference& one : differences) {
+    json values = json::array();
+    for (const auto& [value, runs] : one.values) values.push_back({{"value", value}, {"in", runs}});
+    list.push_back({{"experiment", one.experiment}, {"key", one.key}, {"values", values}});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::set<std::string> recorded_costs(const Comparison& comparison) {
+  std::set<std::string> names;
+  for (const ComparisonRow& row : comparison.rows) {
+    for (const auto& [name, value] : row.costs) names.insert(name);
+  }
+  names.erase(comparison.metric);
+  return names;
+}
+
+std::string verdict_text(const Comparison& comparison, const Contrast& contrast) {
+  if (contrast.gap) return std::string(name_of(contrast.gap.kind));
+  if (contrast.significant) {
+    return (contrast.difference.mean > 0) == comparison.higher_is_better ? "better" : "worse";
+  }
+  const PairedTest test = parse_paired_test(comparison.options.test);
+  const bool reachable =
+      smallest_p_value(test, contrast.difference.count) <= comparison.options.level;
+  return reachable ? "not shown" : "out of reach";
+}
+
+std::string test_sentence(const Comparison& comparison) {
+  const std::string& test = comparison.options.test;
+  std::string text = test == "t"             ? "Paired t test"
+                     : test == "permutation" ? "Sign-flip permutation test of the mean difference"
+                                             : "Wilcoxon's signed-rank test";
+  text += ", two-sided, pairs by seed";
+  bool exact = true;
+  for (const ComparisonRow& row : comparison.rows) {
+    if (row.contrast && row.contrast->test) exact = exact && row.contrast->test->exact;
+  }
+  if (test != "t" && comparison.tests > 0) text += exact ? ", exact" : ", partly approximate";
+  text += comparison.options.correct == "holm"
+              ? "; Holm's correction over " + std::to_string(comparison.tests) +
+                    (comparison.tests == 1 ? " comparison" : " comparisons")
+              : "; no correction for several comparisons";
+  return text + "; level " + shortest(comparison.options.level) +
+         ". Differences are attention minus baseline.\n";
+}
+
+std::string comparison_text(const Comparison& comparison, TableStyle style) {
+  Page page(style);
+  page.heading("Comparison of " + comparison.metric + " (" +
+                   (comparison.higher_is_better ? "higher" : "lower") + " is better) with " +
+                   comparison.baseline,
+               true);
+  page.table(value_rows(comparison));
+  page.text("mean ± sample standard deviation over the seeds that are done\n\n");
+  const Rows contrasts = contrast_rows(comparison);
+  if (contrasts.size() > 1) {
+    page.table(contrasts);
+    page.text(test_sentence(comparison));
+  }
+  write_proof(comparison, page);
+  write_ranking(comparison, page);
+  const std::vector<std::string> gaps = gap_lines(comparison);
+  if (!gaps.empty()) page.heading("What is missing");
+  page.list(gaps);
+  if (!comparison.notes.empty()) page.heading("Notes");
+  page.list(comparison.notes);
+  return page.take();
+}
+
+std::string comparison_json(const Comparison& comparison) {
+  const CompareOptions& options = comparison.options;
+  json out = {{"metric", comparison.metric},
+              {"better", comparison.higher_is_better ? "higher" : "lower"},
+              {"baseline", comparison.baseline},
+              {"test", options.test},
+              {"pair", options.pair},
+              {"correct", options.correct},
+              {"level", options.level},
+              {"tests", comparison.tests},
+              {"rows", json::array()},
+              {"ranking", ranking_json(comparison)},
+              {"left_out_of_ranking", comparison.left_out},
+              {"fair", comparison.differences.empty()},
+              {"runs", comparison.runs},
+              {"differences", differences_json(comparison.differences)},
+              {"matched", differences_json(comparison.matched)},
+              {"notes", comparison.notes}};
+  for (const ComparisonRow& row : comparison.rows) out["rows"].push_back(row_json(comparison, row));
+  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace attnlab

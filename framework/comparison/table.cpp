@@ -1,0 +1,131 @@
+#include "framework/comparison/table.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdio>
+
+#include "framework/runs/progress.h"
+
+namespace attnlab {
+namespace {
+
+std::size_t shown_width(const std::string& text) {  // code points, for the ± of UTF-8
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+/// A cell's text that Markdown shows as it is: a bar would end the cell, "<b" begin a tag.
+std::string markdown_cell(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char next = i + 1 < text.size() ? text[i + 1] : ' ';
+    const bool tag = text[i] == '<' && (std::isalpha(static_cast<unsigned char>(next)) != 0 ||
+                                        next == '/' || next == '!' || next == '?');
+    if (tag || text[i] == '|') out += '\\';
+    out += text[i];
+  }
+  return out;
+}
+
+std::vector<std::vector<std::string>> markdown_cells(std::vector<std::vector<std::string>> rows) {
+  for (auto& row : rows) {
+    for (std::string& cell : row) cell = markdown_cell(cell);
+  }
+  return rows;
+}
+
+int decimals_for(const std::string& metric, double like) {
+  if (metric_scale(metric) == 100) return 2;
+  const double size = std::abs(metric_scale(metric) * like);
+  return size >= 100 ? 0 : size >= 10 ? 2 : 3;
+}
+
+/// A plugin's numbers may be none, whatever it calls them.
+bool summarises_shares(const std::string& metric, const Summary& summary) {
+  return is_share(metric) && summary.mean >= 0 && summary.mean <= 1 + 1e-9;
+}
+
+std::string decimal(const std::string& metric, double value, double like, const char* format) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, decimals_for(metric, like),
+                metric_scale(metric) * value);
+  return text;
+}
+
+}  // namespace
+
+std::string table_text(const std::vector<std::vector<std::string>>& given, TableStyle style) {
+  if (given.empty()) return "";
+  const bool markdown = style == TableStyle::markdown;
+  const auto rows = markdown ? markdown_cells(given) : given;
+  std::vector<std::size_t> widths(rows.front().size(), 3);
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], shown_width(row[i]));
+    }
+  }
+  std::string out;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    std::string line;
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      line += (markdown ? "| " : "") + rows[r][i] +
+              std::string(widths[i] - shown_width(rows[r][i]) + (markdown ? 1 : 2), ' ');
+    }
+    if (!markdown) line.erase(line.find_last_not_of(' ') + 1);
+    out += line + (markdown ? "|\n" : "\n");
+    if (r > 0) continue;
+    for (const std::size_t width : widths) {
+      out += markdown ? "|" + std::string(width + 2, '-') : std::string(width, '-') + "  ";
+    }
+    if (!markdown) out.erase(out.size() - 2);
+    out += markdown ? "|\n" : "\n";
+  }
+  return out;
+}
+
+std::string metric_heading(const std::string& metric) {
+  const std::string_view unit = metric_unit(metric);
+  return unit.empty() ? metric : metric + " (" + std::string(unit) + ")";
+}
+
+std::string value_text(const std::string& metric, double value) {
+  return decimal(metric, value, value, "%.*f");
+}
+
+std::optional<Interval> interval_of(const std::string& metric, const Summary& summary,
+                                    double confidence) {
+  if (!summarises_shares(metric, summary)) return confidence_interval(summary, confidence);
+  const double runs = static_cast<double>(summary.count);
+  return wilson_interval(std::min(runs, std::round(summary.mean * runs)), summary.count,
+                         confidence);
+}
+
+std::string summary_text(const std::string& metric, const Summary& summary) {
+  if (summary.count == 0) return "-";
+  std::string mean = value_text(metric, summary.mean);
+  if (summarises_shares(metric, summary)) {
+    return mean + " " + interval_text(metric, *interval_of(metric, summary), summary.mean);
+  }
+  if (summary.count == 1) return mean;
+  return mean + " ± " + decimal(metric, summary.deviation, summary.mean, "%.*f");
+}
+
+std::string interval_text(const std::string& metric, const Interval& interval, double like) {
+  return "[" + decimal(metric, interval.low, like, "%.*f") + ", " +
+         decimal(metric, interval.high, like, "%.*f") + "]";
+}
+
+std::string difference_text(const std::string& metric, double difference, double like) {
+  return decimal(metric, difference, like, "%+.*f");
+}
+
+std::string p_text(double p_value) {
+  if (p_value < 0.0001) return "< 0.0001";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", p_value);
+  return text;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,37 @@
+// Tables and numbers as people read them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/comparison/statistics.h"
+
+namespace attnlab {
+
+enum class TableStyle { text, markdown };
+
+/// Columns that line up in a terminal, whichever the style.
+/// @param rows  the heading first; all of one length. Empty without rows.
+std::string table_text(const std::vector<std::vector<std::string>>& rows,
+                       TableStyle style = TableStyle::markdown);
+
+/// "accuracy (%)": a metric's name with the unit that `value_text` writes it in.
+std::string metric_heading(const std::string& metric);
+
+/// "85.49", "0.473", "2260": a metric's value in its unit.
+std::string value_text(const std::string& metric, double value);
+/// Where the mean over all runs lies: Student's interval, or Wilson's for a share of runs
+/// ("outcome/correct"). Empty where there is none.
+std::optional<Interval> interval_of(const std::string& metric, const Summary& summary,
+                                    double confidence = 0.95);
+/// "85.49 ± 0.20": mean ± sample deviation; the mean alone of one value, "-" of none. Of a share
+/// of runs with Wilson's interval of 95 % instead: "25.00 [4.56, 69.94]".
+std::string summary_text(const std::string& metric, const Summary& summary);
+/// "[85.21, 85.77]". @param like  a value whose size says how many decimals to write.
+std::string interval_text(const std::string& metric, const Interval& interval, double like);
+/// "+0.52", "-0.013": a difference of two values of a metric; the sign is always written.
+std::string difference_text(const std::string& metric, double difference, double like);
+/// "0.0625", "< 0.0001".
+std::string p_text(double p_value);
+
+}  // namespace attnlab

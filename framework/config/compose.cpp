@@ -1,0 +1,417 @@
+#include "framework/config/compose.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+using Problems = std::vector<std::string>;
+
+constexpr int kDeepest = 100;  ///< parts of a key on the command line
+
+// ---- the command line
+
+void set_places(Node& node, const Place& place) {
+  node.set_place(place);
+  for (Node& item : node.items()) set_places(item, place);
+  for (auto& [key, value] : node.entries()) {
+    set_places(value, place);
+    node.set_key_place(key, place);
+  }
+}
+
+// ---- merging
+
+bool same_value(const Node& a, const Node& b) { return to_flow(a) == to_flow(b); }
+
+std::string below(const std::string& at, const std::string& key) {
+  return at.empty() ? key : at + "." + key;
+}
+
+/// The new value takes over the old one's history, with the old value as its last step.
+Node succeeding(const Node& old, Node value) {
+  std::vector<Origin> history = old.history();
+  history.push_back({old.place(), to_flow(old)});
+  history.insert(history.end(), value.history().begin(), value.history().end());
+  value.history() = std::move(history);
+  return value;
+}
+
+Node map_of(const std::string& key, Node value) {
+  Node map = Node::map(value.place());
+  map.set(key, std::move(value));
+  return map;
+}
+
+bool names_other_plugin(const Node& base, const Node& over) {
+  const Node* before = base.find("use");
+  const Node* after = over.find("use");
+  return before != nullptr && after != nullptr && !same_value(*before, *after);
+}
+
+/// `attention: quest` is short for `attention: {use: quest}`.
+Node used(const Node& name) { return map_of("use", name); }
+
+/// A word that meets a map can only be the short form of one (unless it refers to something).
+bool names_plugin(const Node& node) {
+  return node.is_scalar() && !node.as_double() && !node.as_bool() &&
+         node.text().find("${") == std::string::npos;
+}
+
+/// Merges maps, and notes what the result does not show any more.
+class Merger {
+ public:
+  Merger(std::vector<Edit>& edits, Problems& problems) : edits_(edits), problems_(problems) {}
+
+  /// @param at  the key of `base`, from the top
+  void merge(Node& base, const Node& over, const std::string& at) {
+    if (names_other_plugin(base, over)) start_over(base, over, at);
+    for (const auto& [key, value] : over.entries()) {
+      try {
+        merge_entry(base, key, value, over.key_place(key), at);
+      } catch (const ConfigError& error) {
+        problems_.push_back(error.what());
+      }
+    }
+  }
+
+ private:
+  /// Another plugin has other options.
+  void start_over(Node& base, const Node& over, const std::string& at) {
+    const Place& place = over.find("use")->place();
+    for (const auto& [key, value] : base.entries()) {
+      if (key != "use") edits_.push_back({Edit::Kind::drop, below(at, key), place, value});
+    }
+    Node fresh = succeeding(base, Node::map(over.place()));
+    fresh.set("use", *base.find("use"));  // its history shows the plugin that was there before
+    base = std::move(fresh);
+  }
+
+  void merge_entry(Node& base, const std::string& key, const Node& value, const Place& key_place,
+                   const std::string& at) {
+    if (key.size() > 1 && key.back() == '+') {
+      return append(base, key.substr(0, key.size() - 1), value, key_place, at);
+    }
+    if (key.size() > 1 && key.back() == '-') {
+      return remove(base, key.substr(0, key.size() - 1), value, key_place, at);
+    }
+    if (at.empty() && (key == "set" || key == "fallback")) return postpone(base, key, value);
+    const std::string path = below(at, key);
+    Node* present = base.find(key);
+    if (present != nullptr && value.is_map() && names_plugin(*present)) *present = used(*present);
+    if (present == nullptr) {
+      base.set(key, applied(value, path));
+    } else if (present->is_map() && value.is_map()) {
+      merge(*present, value, path);
+    } else if (present->is_map() && names_plugin(value) && present->find("use") != nullptr) {
+      merge(*present, used(value), path);
+    } else {
+      if (present->is_map()) {
+        edits_.push_back({Edit::Kind::drop, path, value.place(), *present});
+      }
+      base.set(key, succeeding(*present, applied(value, path)));
+    }
+    base.set_key_place(key, key_place);
+  }
+
+  /// Adds to the changes that a suite makes in experiments: what appends and removes there waits
+  /// for the experiment.
+  void postpone(Node& base, const std::string& key, const Node& change) {
+    Node* present = base.find(key);
+    const std::string name = key.substr(0, key.find_last_not_of("+-") + 1);
+    const bool edits = name != key && !name.empty();
+    if (edits && base.find(name) != nullptr) {
+      merge(base, map_of(key, change), "");
+    } else if (present == nullptr) {
+      base.set(key, change);
+    } else if (edits && present->is_list() && change.is_list()) {
+      present->items().insert(present->items().end(), change.items().begin(), change.items().end());
+    } else if (present->is_map() && change.is_map() && !names_other_plugin(*present, change)) {
+      for (const auto& [inner, value] : change.entries()) postpone(*present, inner, value);
+    } else {
+      base.set(key, succeeding(*present, change));
+    }
+    if (edits) return;
+    base.erase(key + "+");
+    base.erase(key + "-");
+  }
+
+  /// Maps are merged even into nothing, so that `key+` inside them is applied.
+  Node applied(const Node& value, const std::string& at) {
+    if (!value.is_map()) return value;
+    Node fresh = Node::map(value.place());
+    fresh.history() = value.history();
+    merge(fresh, value, at);
+    return fresh;
+  }
+
+  void append(Node& base, const std::string& key, const Node& extra, const Place& key_place,
+              const std::string& at) {
+    if (!extra.is_list()) {
+      throw ConfigError(extra.place(),
+                        "'" + key + "+' appends to a list; write [" + to_flow(extra) + "]");
+    }
+    const Node* present = base.find(key);
+    if (present == nullptr || present->is_null()) {
+      base.set(key, present == nullptr ? extra : succeeding(*present, extra));
+      base.set_key_place(key, key_place);
+      return;
+    }
+    if (!present->is_list()) {
+      throw ConfigError(extra.place(), "'" + key + "+' appends to a list, but '" + key + "' is " +
+                                           to_flow(*present) + " (" + present->place().str() + ")");
+    }
+    Node longer = *present;
+    longer.history().clear();  // `succeeding` adds it
+    longer.items().insert(longer.items().end(), extra.items().begin(), extra.items().end());
+    longer.set_place(extra.place());
+    edits_.push_back({Edit::Kind::append, below(at, key), extra.place(), *present});
+    base.set(key, succeeding(*present, std::move(longer)));
+  }
+
+  void remove(Node& base, const std::string& key, const Node& what, const Place& key_place,
+              const std::string& at) {
+    const Node* present = base.find(key);
+    if (present == nullptr) {
+      std::vector<std::string> names;
+      for (const auto& [name, value] : base.entries()) names.push_back(name);
+      throw ConfigError(key_place, "'" + key + "-' removes '" + key + "', which is not there" +
+                                       suggestion(key, names));
+    }
+    if (what.is_null()) {
+      edits_.push_back({Edit::Kind::remove, below(at, key), key_place, *present});
+      base.erase(key);
+      return;
+    }
+    if (!what.is_list() || !present->is_list()) {
+      throw ConfigError(what.place(),
+                        "'" + key + "-' removes items of a list (or, without a value, the key)");
+    }
+    Node shorter = *present;
+    shorter.history().clear();
+    for (const Node& item : what.items()) {
+      const auto equal = [&](const Node& other) { return same_value(item, other); };
+      if (std::erase_if(shorter.items(), equal) == 0) {
+        throw ConfigError(item.place(), "'" + key + "' has no item " + to_flow(item) +
+                                            " to remove; it is " + to_flow(*present));
+      }
+    }
+    shorter.set_place(what.place());
+    edits_.push_back({Edit::Kind::remove_items, below(at, key), what.place(), *present});
+    base.set(key, succeeding(*present, std::move(shorter)));
+  }
+
+  std::vector<Edit>& edits_;
+  Problems& problems_;
+};
+
+// ---- files
+
+/// Reads files and follows `extends`. Problems of what is extended are noted, and it goes on.
+class FileLoader {
+ public:
+  explicit FileLoader(Composition& out) : out_(out), merger_(out.edits, out.problems) {}
+
+  /// The file's map; `key+` and `key-` outside of maps that extend wait for the map they will meet.
+  /// @param from  where it is extended; no file for the first
+  /// @param at    the key, from the top, of the map that it becomes part of
+  Node load(const std::string& path, const Place& from, const std::string& at) {
+    std::error_code error;
+    const fs::path canonical = fs::weakly_canonical(path, error);
+    const std::string identity = error ? path : canonical.string();
+    if (std::find(open_.begin(), open_.end(), identity) != open_.end()) {
+      throw ConfigError(from, "extends itself: " + join(shown_, " -> ") + " -> " + path);
+    }
+    Node root = parse_yaml(read(path, from), path);
+    if (!root.is_map()) {
+      throw ConfigError({path, 1, 1}, "expected a map at the top, found " + to_flow(root));
+    }
+    open_.push_back(identity);
+    shown_.push_back(path);
+    Node expanded = expand(root, fs::path(path).parent_path(), at);
+    open_.pop_back();
+    shown_.pop_back();
+    return expanded;
+  }
+
+  /// Applies `extends` in this map and in what it holds.
+  Node expand(const Node& map, const fs::path& folder, const std::string& at) {
+    Node result = Node::map(map.place());
+    const Node* extends = map.find("extends");
+    if (extends != nullptr) extend(result, *extends, folder, at);
+    Node own = Node::map(map.place());
+    for (const auto& [key, value] : map.entries()) {
+      if (key == "extends") continue;
+      own.set(key, expand_value(value, folder, below(at, key)));
+      own.set_key_place(key, map.key_place(key));
+    }
+    if (extends == nullptr) return own;
+    merger_.merge(result, own, at);
+    return result;
+  }
+
+ private:
+  Node expand_value(const Node& value, const fs::path& folder, const std::string& at) {
+    if (value.is_map()) return expand(value, folder, at);
+    if (!value.is_list()) return value;
+    Node list = value;
+    for (std::size_t i = 0; i < list.items().size(); ++i) {
+      list.items()[i] = expand_value(value.items()[i], folder, below(at, std::to_string(i)));
+    }
+    return list;
+  }
+
+  void extend(Node& result, const Node& extends, const fs::path& folder, const std::string& at) {
+    try {
+      for (const Node& file : files_of(extends)) add_file(result, file, folder, at);
+    } catch (const ConfigError& error) {
+      note(error);
+    }
+  }
+
+  void add_file(Node& result, const Node& file, const fs::path& folder, const std::string& at) {
+    try {
+      const fs::path path = (folder / name_of_file(file)).lexically_normal();
+      merger_.merge(result, load(path.string(), file.place(), at), at);
+    } catch (const ConfigError& error) {
+      note(error);
+    }
+  }
+
+  void note(const ConfigError& error) {
+    out_.problems.push_back(error.what());
+    out_.whole = false;
+  }
+
+  static std::string read(const std::string& path, const Place& from) {
+    try {
+      return read_text(path);
+    } catch (const FileError& error) {
+      if (from.file.empty()) throw;
+      throw ConfigError(from, error.what());
+    }
+  }
+
+  static std::vector<Node> files_of(const Node& extends) {
+    if (extends.is_scalar()) return {extends};
+    if (extends.is_list() && std::all_of(extends.items().begin(), extends.items().end(),
+                                         [](const Node& item) { return item.is_scalar(); })) {
+      return extends.items();
+    }
+    throw ConfigError(extends.place(),
+                      "extends: expected a file or a list of files, found " + to_flow(extends));
+  }
+
+  /// The environment is known before the tree is.
+  static std::string name_of_file(const Node& file) {
+    const std::string& text = file.text();
+    for (std::size_t at = text.find("${"); at != std::string::npos; at = text.find("${", at + 2)) {
+      if (text.compare(at, 6, "${env:") == 0) continue;
+      throw ConfigError(file.place(), "extends: " + text +
+                                          ": only ${env:NAME} can stand here, since files are read "
+                                          "before references are");
+    }
+    Node name = file;
+    interpolate(name);
+    return name.text();
+  }
+
+  Composition& out_;
+  Merger merger_;
+  std::vector<std::string> open_;   // canonical
+  std::vector<std::string> shown_;  // as written
+};
+
+/// The file with everything it extends.
+Composition loaded(const std::string& path) {
+  Composition out;
+  out.root = Node::map({path, 1, 1});
+  try {
+    const Node file = FileLoader(out).load(path, {}, "");
+    Merger(out.edits, out.problems).merge(out.root, file, "");
+  } catch (const ConfigError& error) {
+    out.problems.push_back(error.what());
+    out.whole = false;
+  }
+  return out;
+}
+
+void apply_override(Composition& out, const std::string& argument) {
+  try {
+    const Node over = FileLoader(out).expand(parse_override(argument), "", "");
+    Merger(out.edits, out.problems).merge(out.root, over, "");
+  } catch (const ConfigError& error) {
+    out.problems.push_back(error.what());
+  }
+}
+
+Node sound(Composition composition) {
+  if (!composition.problems.empty()) throw ConfigError(composition.problems);
+  return std::move(composition.root);
+}
+
+}  // namespace
+
+void merge(Node& base, const Node& over) {
+  std::vector<Edit> edits;
+  Problems problems;
+  Merger(edits, problems).merge(base, over, "");
+  if (!problems.empty()) throw ConfigError(problems);
+}
+
+Node parse_override(const std::string& argument, const Place& given) {
+  const Place place = given.file.empty() ? Place{"argument '" + argument + "'", 0, 0} : given;
+  const std::size_t equals = argument.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw ConfigError(place, "expected key=value");
+  }
+  std::string path = argument.substr(0, equals);
+  const std::string text = argument.substr(equals + 1);
+  Node value;
+  try {
+    value = parse_yaml(text, "");
+  } catch (const ConfigError& error) {
+    throw ConfigError(place, std::string("the value is no YAML: ") + error.what());
+  }
+  if (value.is_null() && !text.empty() && text != "null" && text != "~") {
+    value = Node::scalar(text);  // a lone comment sign and the like
+  }
+  set_places(value, place);
+  if (std::count(path.begin(), path.end(), '.') >= kDeepest) {
+    throw ConfigError(place, "the key has too many parts");
+  }
+  while (true) {
+    const std::size_t dot = path.rfind('.');
+    const std::string key = dot == std::string::npos ? path : path.substr(dot + 1);
+    if (key.empty()) throw ConfigError(place, "the key has an empty part");
+    Node map = Node::map(place);
+    map.set(key, std::move(value));
+    map.set_key_place(key, place);
+    value = std::move(map);
+    if (dot == std::string::npos) return value;
+    path.resize(dot);
+  }
+}
+
+Composition compose(const std::string& path, const std::vector<std::string>& overrides) {
+  Composition out = loaded(path);
+  for (const std::string& argument : overrides) apply_override(out, argument);
+  Problems unresolved;
+  interpolate(out.root, unresolved);
+  // Where a file is missing, what it holds is too: nobody needs to read that.
+  if (out.whole) out.problems.insert(out.problems.end(), unresolved.begin(), unresolved.end());
+  return out;
+}
+
+Node compose_file(const std::string& path, const std::vector<std::string>& overrides) {
+  return sound(compose(path, overrides));
+}
+
+Node load_file(const std::string& path) { return sound(loaded(path)); }
+
+}  // namespace attnlab

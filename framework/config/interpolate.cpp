@@ -1,0 +1,224 @@
+// References: ${key}, ${.relative}, ${env:NAME,default} in a composed tree.
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <set>
+
+#include "framework/base/text.h"
+#include "framework/config/compose.h"
+
+namespace attnlab {
+namespace {
+
+constexpr std::size_t kMostText = 1 << 24;  ///< bytes that references may copy in all
+
+using Path = std::vector<std::string>;
+
+Path split(std::string_view key) {
+  Path path;
+  while (!key.empty()) {
+    const std::size_t dot = key.find('.');
+    path.emplace_back(key.substr(0, dot));
+    key = dot == std::string_view::npos ? "" : key.substr(dot + 1);
+  }
+  return path;
+}
+
+/// What a reference names that stands at `path`: `.x` is a sibling, `..x` one level up.
+/// @returns false when it leaves the tree.
+bool target_of(const std::string& reference, const Path& path, Path& target) {
+  const std::size_t up = std::min(reference.find_first_not_of('.'), reference.size());
+  if (up > path.size()) return false;
+  if (up > 0) target.assign(path.begin(), path.end() - static_cast<std::ptrdiff_t>(up));
+  const Path rest = split(std::string_view(reference).substr(up));
+  target.insert(target.end(), rest.begin(), rest.end());
+  return true;
+}
+
+/// An entry of a map or, by its number, an item of a list.
+const Node* child(const Node& node, const std::string& key) {
+  if (!node.is_list()) return node.find(key);
+  std::size_t index = 0;
+  const char* end = key.data() + key.size();
+  const auto read = std::from_chars(key.data(), end, index);
+  if (read.ec != std::errc() || read.ptr != end || index >= node.items().size()) return nullptr;
+  return &node.items()[index];
+}
+
+std::size_t size_of(const Node& node) {
+  std::size_t size = sizeof(Node) + node.text().size();
+  for (const Node& item : node.items()) size += size_of(item);
+  for (const auto& [key, value] : node.entries()) size += size_of(value);
+  return size;
+}
+
+Node environment(const std::string& text, const Place& place) {
+  const std::size_t comma = text.find(',');
+  const std::string name = text.substr(0, comma);
+  if (const char* value = std::getenv(name.c_str())) return Node::scalar(value, place);
+  if (comma == std::string::npos) {
+    throw ConfigError(place, "${env:" + name + "}: the environment has no " + name +
+                                 "; set it or give a default: ${env:" + name + ",VALUE}");
+  }
+  return Node::scalar(text.substr(comma + 1), place);
+}
+
+class Interpolator {
+ public:
+  Interpolator(Node& root, std::vector<std::string>& problems) : root_(root), problems_(problems) {}
+
+  void run() { visit(root_, {}); }
+
+ private:
+  void visit(Node& node, const Path& path) {
+    if (replaced(path)) return;
+    for (std::size_t i = 0; i < node.items().size(); ++i) {
+      Path inner = path;
+      inner.push_back(std::to_string(i));
+      visit(node.items()[i], inner);
+    }
+    for (auto& [key, value] : node.entries()) {
+      Path inner = path;
+      inner.push_back(key);
+      visit(value, inner);
+    }
+    if (node.is_scalar() && node.text().find("${") != std::string::npos) replace(node, path);
+  }
+
+  /// What stands in place of a reference is final: a `${` in it is text, not a reference.
+  bool replaced(const Path& path) const {
+    if (replaced_.empty()) return false;
+    Path prefix;
+    for (const std::string& key : path) {
+      prefix.push_back(key);
+      if (replaced_.count(prefix) > 0) return true;
+    }
+    return false;
+  }
+
+  void replace(Node& node, const Path& path) {
+    if (!active_.insert(path).second) {
+      throw ConfigError(node.place(), join(path, ".") + ": " + node.text() + " refers to itself");
+    }
+    std::vector<Origin> history = node.history();
+    history.push_back({node.place(), node.text()});
+    Node value;
+    try {
+      value = evaluate(node, path);
+      copied_ += size_of(value);
+      if (copied_ > kMostText) throw ConfigError(node.place(), node.text() + " grows too large");
+    } catch (const ConfigError& error) {
+      problems_.push_back(error.what());
+      value = Node();
+      value.set_place(node.place());
+    }
+    value.history() = std::move(history);  // its own life; that of the value is told where that is
+    node = std::move(value);
+    active_.erase(path);
+    replaced_.insert(path);
+  }
+
+  Node evaluate(const Node& node, const Path& path) {
+    const std::string& text = node.text();
+    std::string out;
+    std::size_t at = 0;
+    bool literal = false;
+    while (true) {
+      const std::size_t start = text.find("${", at);
+      if (start == std::string::npos) break;
+      if (start > 0 && text[start - 1] == '$') {  // $${ is a plain ${
+        out += text.substr(at, start - 1 - at) + "${";
+        at = start + 2;
+        literal = true;
+        continue;
+      }
+      const std::size_t end = text.find('}', start);
+      if (end == std::string::npos) throw ConfigError(node.place(), "'${' without '}' in " + text);
+      const std::string reference = text.substr(start + 2, end - start - 2);
+      if (reference.find("${") != std::string::npos) {
+        throw ConfigError(node.place(), "a reference cannot stand inside another, as in " + text);
+      }
+      Node value = look_up(reference, node, path);
+      if (start == 0 && end + 1 == text.size()) return value;
+      if (!value.is_scalar()) {
+        throw ConfigError(node.place(), text.substr(start, end + 1 - start) +
+                                            " is no single value and cannot stand inside a text");
+      }
+      out += text.substr(at, start - at) + value.text();
+      at = end + 1;
+    }
+    out += text.substr(at);
+    return Node::scalar(out, node.place(), node.quoted() || literal);
+  }
+
+  Node look_up(const std::string& reference, const Node& node, const Path& path) {
+    if (reference.rfind("env:", 0) == 0) return environment(reference.substr(4), node.place());
+    Path target;
+    if (!target_of(reference, path, target)) {
+      throw ConfigError(node.place(), "${" + reference + "} leaves the tree");
+    }
+    return resolved(target, reference, node);
+  }
+
+  Node resolved(const Path& target, const std::string& reference, const Node& node) {
+    Node* at = &root_;
+    Path walked;
+    for (const std::string& key : target) {
+      if (at->is_scalar()) visit(*at, walked);  // may stand for a map
+      Node* next = const_cast<Node*>(child(*at, key));
+      if (next == nullptr) {
+        throw ConfigError(node.place(), "${" + reference + "}: " + absence(*at, key, walked));
+      }
+      at = next;
+      walked.push_back(key);
+    }
+    visit(*at, walked);  // what it holds may refer further
+    Node value = *at;
+    value.set_place(node.place());
+    return value;
+  }
+
+  static std::string absence(const Node& node, const std::string& key, const Path& walked) {
+    const std::string where = walked.empty() ? "" : " in '" + join(walked, ".") + "'";
+    const std::string what = "there is no '" + key + "'" + where;
+    if (node.is_list()) {
+      return what + ", a list of " + std::to_string(node.items().size()) + "; items count from 0";
+    }
+    std::vector<std::string> names;
+    for (const auto& [name, value] : node.entries()) names.push_back(name);
+    return what + suggestion(key, names);
+  }
+
+  Node& root_;
+  std::vector<std::string>& problems_;
+  std::set<Path> active_, replaced_;
+  std::size_t copied_ = 0;
+};
+
+}  // namespace
+
+void interpolate(Node& root, std::vector<std::string>& problems) {
+  Interpolator(root, problems).run();
+}
+
+void interpolate(Node& root) {
+  std::vector<std::string> problems;
+  interpolate(root, problems);
+  if (!problems.empty()) throw ConfigError(problems);
+}
+
+std::string referred_key(const std::string& reference, const std::string& key) {
+  Path target;
+  return target_of(reference, split(key), target) ? join(target, ".") : "";
+}
+
+const Node* find_key(const Node& root, std::string_view key) {
+  const Node* node = &root;
+  for (const std::string& part : split(key)) {
+    node = child(*node, part);
+    if (node == nullptr) return nullptr;
+  }
+  return node;
+}
+
+}  // namespace attnlab

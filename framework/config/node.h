@@ -1,0 +1,95 @@
+// A configuration value that remembers where it came from.
+//
+// A file is parsed once into a tree of nodes; composing copies nodes and never loses their places.
+// (yaml-cpp's own nodes lose marks on copy, accept duplicate keys and read `010` as eight.)
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+
+namespace attnlab {
+
+/// One step in the life of a value: where it was set, and to what.
+struct Origin {
+  Place place;
+  std::string value;
+};
+
+/// A null, a scalar, a list or a map (keys in the order of the file).
+class Node {
+ public:
+  enum class Kind { null, scalar, list, map };
+
+  Node() = default;
+  static Node scalar(std::string text, Place place = {}, bool quoted = false);
+  static Node list(Place place = {});
+  static Node map(Place place = {});
+
+  Kind kind() const { return kind_; }
+  bool is_null() const { return kind_ == Kind::null; }
+  bool is_scalar() const { return kind_ == Kind::scalar; }
+  bool is_list() const { return kind_ == Kind::list; }
+  bool is_map() const { return kind_ == Kind::map; }
+
+  /// A scalar's text, as written. Quoted scalars are strings whatever they look like.
+  const std::string& text() const { return text_; }
+  void set_text(std::string text) { text_ = std::move(text); }
+  bool quoted() const { return quoted_; }
+
+  std::vector<Node>& items() { return items_; }
+  const std::vector<Node>& items() const { return items_; }
+  std::vector<std::pair<std::string, Node>>& entries() { return entries_; }
+  const std::vector<std::pair<std::string, Node>>& entries() const { return entries_; }
+
+  /// The entry of a map, or null when there is none (or this is no map).
+  const Node* find(std::string_view key) const;
+  Node* find(std::string_view key);
+  /// The entry of a map. @throws ConfigError naming this node's place when it is missing.
+  const Node& at(std::string_view key) const;
+  /// Sets or adds an entry; this must be a map.
+  Node& set(std::string_view key, Node value);
+  bool erase(std::string_view key);
+  /// Where the entry's key stands (the value's place where the key's is not known).
+  Place key_place(std::string_view key) const;
+  void set_key_place(std::string_view key, Place place);
+
+  const Place& place() const { return place_; }
+  void set_place(Place place) { place_ = std::move(place); }
+  /// Earlier values of this node, oldest first; the present one is not among them.
+  std::vector<Origin>& history() { return history_; }
+  const std::vector<Origin>& history() const { return history_; }
+
+  // Typed readings of a scalar by YAML 1.2's core schema, stricter: no leading zeros, no `yes`.
+  // Empty when the text is not of that type.
+  std::optional<bool> as_bool() const;
+  std::optional<std::int64_t> as_int() const;
+  std::optional<double> as_double() const;
+  std::optional<std::string> as_string() const;
+
+ private:
+  Kind kind_ = Kind::null;
+  bool quoted_ = false;
+  std::string text_;
+  std::vector<Node> items_;
+  std::vector<std::pair<std::string, Node>> entries_;
+  std::vector<std::pair<std::string, Place>> key_places_;
+  Place place_;
+  std::vector<Origin> history_;
+};
+
+/// One line of YAML (flow style) that parses back to the same value.
+std::string to_flow(const Node& node);
+/// A YAML document in block style that composes back to the same value: `${`, which stands for
+/// itself in a composed tree, is written as `$${`.
+std::string to_yaml(const Node& node);
+
+/// Makes every `${` below this node stand for itself when the tree is interpolated (again).
+void escape_references(Node& node);
+
+}  // namespace attnlab

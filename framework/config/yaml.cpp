@@ -1,0 +1,243 @@
+// Reading YAML into nodes through yaml-cpp's events: its own nodes lose places.
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "framework/config/compose.h"
+
+namespace attnlab {
+namespace {
+
+constexpr std::size_t kMostNodes = 1'000'000;  // stops nested aliases from filling the memory
+constexpr std::size_t kMostProblems = 20;      // of one file; more would hide the first
+constexpr std::string_view kMustBeGiven = "???";
+
+void replace_all(std::string& text, std::string_view what, std::string_view with) {
+  for (std::size_t at = text.find(what); at != std::string::npos;
+       at = text.find(what, at + with.size())) {
+    text.replace(at, what.size(), with);
+  }
+}
+
+/// Bytes of the UTF-8 character that starts here; 0 when none does (RFC 3629's table).
+std::size_t character_size(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
+  const auto follows = [&](std::size_t i, unsigned low, unsigned high) {
+    return byte(i) >= low && byte(i) <= high;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first < 0xC2 || first > 0xF4) return 0;
+  if (first < 0xE0) return follows(1, 0x80, 0xBF) ? 2 : 0;
+  const unsigned low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+  const unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+  if (!follows(1, low, high) || !follows(2, 0x80, 0xBF)) return 0;
+  if (first < 0xF0) return 3;
+  return follows(3, 0x80, 0xBF) ? 4 : 0;
+}
+
+/// yaml-cpp makes bytes of `\N` and `\_` that are no UTF-8.
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t size = character_size(text);
+    if (size == 0) return false;
+    text.remove_prefix(size);
+  }
+  return true;
+}
+
+/// yaml-cpp would guess at another encoding, or keep what is none; and a zero confuses it.
+void refuse_no_text(std::string_view text, const std::string& file) {
+  Place place{file, 1, 1};
+  while (!text.empty()) {
+    const std::size_t size = character_size(text);
+    if (size == 0) throw ConfigError(place, "this is not UTF-8; save the file in that encoding");
+    const auto first = static_cast<unsigned char>(text[0]);
+    if (first < 0x20 && first != '\t' && first != '\n' && first != '\r') {
+      throw ConfigError(place, "a control character; YAML has none");
+    }
+    place.column += static_cast<int>(size);
+    if (text[0] == '\n') place = {file, place.line + 1, 1};
+    text.remove_prefix(size);
+  }
+}
+
+/// yaml-cpp takes the `?` of `{x: ???}` for the sign of a key. So it reads one character of
+/// Unicode's private range in its place, as many bytes long that columns stay right.
+/// @returns one that the text does not hold; empty when it holds all that were tried.
+std::string stand_in_for_must_be_given(const std::string& text) {
+  for (int i = 0; i < 64; ++i) {
+    std::string candidate = {'\xEE', '\x80', static_cast<char>(0x80 + i)};
+    if (text.find(candidate) == std::string::npos) return candidate;
+  }
+  return "";
+}
+
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  /// @param stand_in  what stands for `???` in the text; empty: nothing does
+  TreeBuilder(std::string file, std::string stand_in)
+      : file_(std::move(file)), stand_in_(std::move(stand_in)) {
+    root_.set_place({file_, 1, 1});  // of an empty document
+  }
+
+  /// @throws ConfigError with every problem that did not keep the text from being read.
+  Node take() {
+    if (!problems_.empty()) throw ConfigError(problems_);
+    return std::move(root_);
+  }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Node node;
+    node.set_place(place(mark));
+    add(std::move(node), anchor);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto target = anchors_.find(anchor);
+    if (target == anchors_.end()) {
+      throw ConfigError(place(mark), "an alias cannot stand inside what it names");
+    }
+    add(target->second, 0);
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    std::string text = value;
+    if (!is_utf8(text)) {
+      problem(place(mark), "the escapes \\N and \\_ cannot be read; write \\u0085 and \\u00a0");
+      text.clear();
+    }
+    if (!stand_in_.empty()) replace_all(text, stand_in_, kMustBeGiven);
+    const bool quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
+    add(Node::scalar(std::move(text), place(mark), quoted), anchor);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open_.push_back({Node::list(place(mark)), anchor, {}, {}});
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open_.push_back({Node::map(place(mark)), anchor, {}, {}});
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Open {
+    Node node;
+    YAML::anchor_t anchor;
+    std::string key;
+    bool has_key = false;
+  };
+
+  Place place(const YAML::Mark& mark) const { return {file_, mark.line + 1, mark.column + 1}; }
+
+  static std::size_t count(const Node& node) {
+    std::size_t nodes = 1;
+    for (const Node& item : node.items()) nodes += count(item);
+    for (const auto& [key, value] : node.entries()) nodes += count(value);
+    return nodes;
+  }
+
+  void add(Node node, YAML::anchor_t anchor) {
+    nodes_ += anchors_.empty() ? 1 : count(node);
+    if (nodes_ > kMostNodes) throw ConfigError(node.place(), "too many values (nested aliases?)");
+    if (anchor != 0) anchors_[anchor] = node;
+    if (open_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Open& parent = open_.back();
+    if (parent.node.is_list()) {
+      parent.node.items().push_back(std::move(node));
+    } else if (!parent.has_key) {
+      take_key(parent, node);
+    } else {
+      parent.node.set(parent.key, std::move(node));
+      parent.has_key = false;
+    }
+  }
+
+  void problem(const Place& place, const std::string& what) {
+    if (problems_.size() < kMostProblems) problems_.push_back(place.str() + ": " + what);
+  }
+
+  void take_key(Open& parent, const Node& key) {
+    parent.key = key.text();
+    parent.has_key = true;
+    if (!key.is_scalar()) {
+      problem(key.place(), "a key must be a plain word");
+      return;
+    }
+    if (parent.node.find(key.text()) != nullptr) {
+      problem(key.place(), "the key '" + key.text() + "' stands here twice; the first is " +
+                               parent.node.key_place(key.text()).str());
+      return;
+    }
+    if (key.text() == "<<" && !key.quoted()) {
+      problem(key.place(), "the merge key '<<' is not of YAML 1.2; use extends: FILE");
+    }
+    parent.node.set_key_place(key.text(), key.place());
+  }
+
+  void close() {
+    Open done = std::move(open_.back());
+    open_.pop_back();
+    add(std::move(done.node), done.anchor);
+  }
+
+  std::string file_, stand_in_;
+  Node root_;
+  std::vector<std::string> problems_;
+  std::vector<Open> open_;
+  std::map<YAML::anchor_t, Node> anchors_;
+  std::size_t nodes_ = 0;
+};
+
+Node parse_document(std::string text, const std::string& file) {
+  std::string stand_in;
+  if (text.find(kMustBeGiven) != std::string::npos) stand_in = stand_in_for_must_be_given(text);
+  if (!stand_in.empty()) replace_all(text, kMustBeGiven, stand_in);
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  TreeBuilder builder(file, stand_in);
+  parser.HandleNextDocument(builder);
+  TreeBuilder more(file, stand_in);
+  if (parser.HandleNextDocument(more)) {
+    throw ConfigError({file, 0, 0}, "holds more than one YAML document; keep one");
+  }
+  return builder.take();
+}
+
+/// yaml-cpp takes a newline at the end of a file for a closing quote, so a forgotten quote would
+/// swallow the rest of the file. Without the newline it notices.
+void refuse_open_quote(const std::string& text, const std::string& file) {
+  if (text.find_first_of("'\"") == std::string::npos) return;
+  try {
+    parse_document(text.substr(0, text.find_last_not_of(" \t\r\n") + 1), file);
+  } catch (const YAML::Exception& error) {
+    if (error.msg == YAML::ErrorMsg::EOF_IN_SCALAR) throw;
+  }
+}
+
+}  // namespace
+
+Node parse_yaml(const std::string& text, const std::string& file) {
+  refuse_no_text(text, file);
+  try {
+    Node root = parse_document(text, file);
+    refuse_open_quote(text, file);
+    return root;
+  } catch (const YAML::Exception& error) {
+    throw ConfigError({file, error.mark.line + 1, error.mark.column + 1}, error.msg);
+  }
+}
+
+}  // namespace attnlab

@@ -1,0 +1,208 @@
+// The gate of every attention: an input is checked against the contract and against the traits
+// before the mechanism sees it. Only integers are compared, so it costs no tensor operation.
+#include "framework/contracts/attention.h"
+
+#include <algorithm>
+
+namespace attnlab {
+namespace {
+
+constexpr std::int64_t kAny = -1;
+
+std::string shape_text(at::IntArrayRef sizes) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += sizes[i] == kAny ? "*" : std::to_string(sizes[i]);
+  }
+  return text + "]";
+}
+
+[[noreturn]] void refuse(const char* field, const std::string& expected, const Tensor& found) {
+  throw ShapeError(std::string("attention input: ") + field + " must be " + expected + ", found " +
+                   describe(found));
+}
+
+bool has_shape(const Tensor& tensor, at::IntArrayRef sizes) {
+  if (!tensor.defined() || tensor.dim() != static_cast<std::int64_t>(sizes.size())) return false;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] != kAny && tensor.size(i) != sizes[i]) return false;
+  }
+  return true;
+}
+
+/// As the queries: shape, dtype and device.
+void check_like(const AttentionInput& in, const char* field, const char* letters,
+                const Tensor& tensor, at::IntArrayRef sizes) {
+  if (!has_shape(tensor, sizes)) refuse(field, letters + (" = " + shape_text(sizes)), tensor);
+  if (tensor.scalar_type() != in.queries.scalar_type() || tensor.device() != in.queries.device()) {
+    refuse(field, "of the queries' dtype and device (" + describe(in.queries) + ")", tensor);
+  }
+}
+
+bool broadcasts(const Tensor& tensor, at::IntArrayRef sizes) {
+  const auto rank = static_cast<std::int64_t>(sizes.size());
+  if (tensor.dim() > rank) return false;
+  for (std::int64_t i = 0; i < tensor.dim(); ++i) {
+    const std::int64_t size = tensor.size(i);
+    if (size != 1 && size != sizes[rank - tensor.dim() + i]) return false;
+  }
+  return true;
+}
+
+void check_projections(const AttentionInput& in, const AttentionShape& shape) {
+  const std::int64_t heads = shape.heads, dim = shape.head_dim;
+  if (!has_shape(in.queries, {kAny, heads, kAny, dim}) || !in.queries.is_floating_point()) {
+    refuse("queries", "[B, H, Lq, D] = " + shape_text({kAny, heads, kAny, dim}) + " floating point",
+           in.queries);
+  }
+  const std::int64_t batch = in.batch();
+  check_like(in, "keys", "[B, H, Lk, D]", in.keys, {batch, heads, kAny, dim});
+  check_like(in, "values", "[B, H, Lk, Dv]", in.values,
+             {batch, heads, in.key_count(), shape.values()});
+}
+
+void check_bias_and_positions(const AttentionInput& in) {
+  const std::int64_t batch = in.batch(), heads = in.heads();
+  const std::int64_t queries = in.query_count(), keys = in.key_count();
+  if (in.bias.defined()) {
+    const std::int64_t logits[] = {batch, heads, queries, keys};
+    if (!broadcasts(in.bias, logits) || in.bias.scalar_type() != in.queries.scalar_type()) {
+      refuse("bias",
+             "of the queries' dtype and broadcastable to [B, H, Lq, Lk] = " + shape_text(logits),
+             in.bias);
+    }
+  }
+  if (in.relative.defined()) {
+    const std::int64_t dim = in.queries.size(3);
+    check_like(in, "relative.keys", "[H, Lq + Lk - 1, D]", in.relative.keys,
+               {heads, queries + keys - 1, dim});
+    const Tensor& content = in.relative.content_bias;
+    if (content.defined()) check_like(in, "relative.content_bias", "[H, D]", content, {heads, dim});
+    const Tensor& place = in.relative.position_bias;
+    if (place.defined()) check_like(in, "relative.position_bias", "[H, D]", place, {heads, dim});
+  }
+  const auto check_places = [&](const char* field, const Tensor& places, std::int64_t length) {
+    if (!places.defined()) return;
+    const bool fits =
+        has_shape(places, {batch, length, kAny}) || has_shape(places, {1, length, kAny});
+    if (!fits) {
+      refuse(field,
+             "[B or 1, L, P] with B = " + std::to_string(batch) + ", L = " + std::to_string(length),
+             places);
+    }
+  };
+  check_places("query_positions", in.query_positions, queries);
+  check_places("key_positions", in.key_positions, keys);
+}
+
+void check_offsets(const char* field, const Tensor& offsets, std::int64_t total) {
+  const std::string expected =
+      "[T + 1] int64 on the CPU, rising from 0 to " + std::to_string(total);
+  if (!offsets.defined() || offsets.dim() != 1 || offsets.size(0) < 1 ||
+      offsets.scalar_type() != at::kLong || !offsets.device().is_cpu() ||
+      !offsets.is_contiguous()) {
+    refuse(field, expected, offsets);
+  }
+  const std::int64_t* at = offsets.data_ptr<std::int64_t>();
+  const std::int64_t last = offsets.size(0) - 1;
+  if (at[0] != 0 || at[last] != total) {
+    refuse(field,
+           expected + " (it goes from " + std::to_string(at[0]) + " to " +
+               std::to_string(at[last]) + ")",
+           offsets);
+  }
+  for (std::int64_t t = 0; t < last; ++t) {
+    if (at[t] > at[t + 1]) {
+      refuse(field, expected + " (entry " + std::to_string(t + 1) + " falls)", offsets);
+    }
+  }
+}
+
+void check_visibility(const AttentionInput& in) {
+  const Visibility& visible = in.visible;
+  if (visible.window < 0) {
+    throw ShapeError("attention input: visible.window must be 0 (no limit) or more, found " +
+                     std::to_string(visible.window));
+  }
+  const Tensor& valid = visible.key_valid;
+  if (valid.defined() &&
+      (valid.scalar_type() != at::kBool || !has_shape(valid, {in.batch(), in.key_count()}))) {
+    refuse("visible.key_valid",
+           "[B, Lk] = " + shape_text({in.batch(), in.key_count()}) + " bool, true = a real key",
+           valid);
+  }
+  const Tensor& asking = visible.query_valid;
+  if (asking.defined() &&
+      (asking.scalar_type() != at::kBool || !has_shape(asking, {in.batch(), in.query_count()}))) {
+    refuse("visible.query_valid",
+           "[B, Lq] = " + shape_text({in.batch(), in.query_count()}) + " bool, true = a real query",
+           asking);
+  }
+  const std::int64_t logits[] = {in.batch(), in.heads(), in.query_count(), in.key_count()};
+  const Tensor& pairs = visible.pairs;
+  if (pairs.defined() && (pairs.scalar_type() != at::kBool || !broadcasts(pairs, logits))) {
+    refuse("visible.pairs",
+           "bool, true = may see, broadcastable to [B, H, Lq, Lk] = " + shape_text(logits), pairs);
+  }
+  if (!visible.query_offsets.defined() && !visible.key_offsets.defined()) return;
+  check_offsets("visible.query_offsets", visible.query_offsets, in.query_count());
+  check_offsets("visible.key_offsets", visible.key_offsets, in.key_count());
+  if (visible.query_offsets.size(0) != visible.key_offsets.size(0)) {
+    refuse("visible.key_offsets", "as long as query_offsets " + describe(visible.query_offsets),
+           visible.key_offsets);
+  }
+  if (in.batch() != 1) {
+    throw ShapeError("attention input: a ragged batch lies end to end, so B must be 1, found " +
+                     std::to_string(in.batch()));
+  }
+}
+
+bool lengths_differ(const AttentionInput& in) {
+  if (in.query_count() != in.key_count()) return true;
+  if (!in.visible.ragged()) return false;
+  const std::int64_t* queries = in.visible.query_offsets.data_ptr<std::int64_t>();
+  const std::int64_t* keys = in.visible.key_offsets.data_ptr<std::int64_t>();
+  return !std::equal(queries, queries + in.visible.query_offsets.size(0), keys);
+}
+
+void check_traits(const AttentionInput& in, const AttentionTraits& has,
+                  const torch::nn::Module& attention) {
+  const auto need = [&](bool used, bool present, const char* trait, const char* by) {
+    if (!used || present) return;
+    throw TraitError(attention.name() + " has no trait '" + trait + "', but " + by +
+                     "; take an attention that declares it, or leave that input out");
+  };
+  const Visibility& visible = in.visible;
+  need(in.bias.defined(), has.bias, "bias", "the input gives a bias on the logits");
+  need(visible.causal, has.causal, "causal", "the input sets visible.causal");
+  need(visible.window != 0, has.window, "window", "the input sets visible.window");
+  need(visible.pairs.defined(), has.pair_mask, "pair_mask", "the input gives visible.pairs");
+  need(visible.key_valid.defined(), has.padding, "padding", "the input gives visible.key_valid");
+  need(visible.query_valid.defined(), has.padding, "padding",
+       "the input gives visible.query_valid");
+  need(visible.ragged(), has.ragged, "ragged", "the input gives visible.query_offsets");
+  need(in.values_from_elsewhere, has.different_source, "different_source",
+       "the input's values come from another sequence than its keys");
+  need(in.relative.defined(), has.relative_positions, "relative_positions",
+       "the input gives relative positions");
+  if (!has.different_lengths) {
+    need(lengths_differ(in), false, "different_lengths",
+         "queries and keys of the input differ in length");
+  }
+}
+
+}  // namespace
+
+Tensor Attention::forward(const AttentionInput& input, AttentionContext& context) {
+  check_projections(input, shape_);
+  check_visibility(input);
+  check_bias_and_positions(input);
+  check_traits(input, traits_, *this);
+  Tensor out = attend(input, context);
+  const Tensor& asking = input.visible.query_valid;
+  if (!asking.defined()) return out;
+  return out.masked_fill(asking.logical_not().unsqueeze(1).unsqueeze(-1), 0);
+}
+
+}  // namespace attnlab

@@ -1,0 +1,211 @@
+// The attention contract: projected queries, keys and values of one layer to an output, per head.
+//
+// Shapes: B batch, H heads, Lq queries, Lk keys, D query and key channels, Dv value channels.
+// Masks are boolean and positive: true means "may be seen". An undefined tensor means "not given".
+#pragma once
+
+#include <any>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <typeinfo>
+#include <unordered_map>
+#include <vector>
+
+#include "framework/tensor/tensor.h"
+
+namespace attnlab {
+
+/// What an attention honours. The host refuses a composition that needs more than is declared, and
+/// `Attention::forward` refuses an input that uses more: nothing is ever ignored silently.
+struct AttentionTraits {
+  bool bias = false;                ///< AttentionInput::bias
+  bool causal = false;              ///< Visibility::causal
+  bool window = false;              ///< Visibility::window
+  bool pair_mask = false;           ///< Visibility::pairs
+  bool padding = false;             ///< Visibility::key_valid and query_valid
+  bool ragged = false;              ///< Visibility::query_offsets and key_offsets
+  bool different_lengths = false;   ///< Lq != Lk
+  bool different_source = false;    ///< AttentionInput::values_from_elsewhere
+  bool relative_positions = false;  ///< AttentionInput::relative
+  bool second_order = false;        ///< gradients of gradients are right, for all inputs above
+  bool linear_cost = false;         ///< cost grows with Lq + Lk, not with Lq * Lk
+
+  bool operator==(const AttentionTraits&) const = default;
+  /// Every input that the contract knows, at quadratic cost: what `DotProductAttention` gives.
+  static constexpr AttentionTraits all_quadratic() {
+    return {true, true, true, true, true, true, true, true, true, true, false};
+  }
+  /// Calls visit(name, value) for each trait; the names are those of manifests and messages.
+  template <class Visit>
+  constexpr void each(Visit&& visit) const {
+    visit("bias", bias);
+    visit("causal", causal);
+    visit("window", window);
+    visit("pair_mask", pair_mask);
+    visit("padding", padding);
+    visit("ragged", ragged);
+    visit("different_lengths", different_lengths);
+    visit("different_source", different_source);
+    visit("relative_positions", relative_positions);
+    visit("second_order", second_order);
+    visit("linear_cost", linear_cost);
+  }
+};
+
+/// What a layer knows about itself when it asks for its attention.
+struct AttentionShape {
+  std::int64_t heads = 1;      ///< H
+  std::int64_t head_dim = 0;   ///< D, channels of a query and of a key
+  std::int64_t value_dim = 0;  ///< Dv, channels of a value; 0 means D
+  std::int64_t layer = 0;      ///< index of the layer among those that share a ForwardState
+  std::int64_t layers = 1;     ///< how many there are
+  double dropout = 0.0;        ///< probability of dropping a weight in training
+  /// Models that are trained together, their heads side by side: member m has the heads
+  /// [m H / members, (m + 1) H / members). No parameter may serve two members: what heads share in
+  /// a single model, each member has for itself, the members' one after the other along the first
+  /// dimension. More in docs/ensembles.md.
+  std::int64_t members = 1;
+
+  std::int64_t values() const { return value_dim == 0 ? head_dim : value_dim; }
+};
+
+/// Who may see whom. All rules hold together (logical and).
+struct Visibility {
+  /// Query i sees keys j <= i + Lk - Lq: the last query is aligned with the last key, so that
+  /// cached keys of earlier tokens come first.
+  bool causal = false;
+  /// 0: no limit. w: query i sees keys with |i + Lk - Lq - j| < w.
+  std::int64_t window = 0;
+  /// [B, Lk] bool, true = a real key, false = padding.
+  Tensor key_valid;
+  /// [B, Lq] bool, true = a real query, false = padding. A query of padding gives zeros and has no
+  /// part in what other queries give (it matters where rows are coupled, as in Sinkhorn's).
+  Tensor query_valid;
+  /// bool, broadcastable to [B, H, Lq, Lk], true = may see.
+  Tensor pairs;
+  /// Ragged batches: B is 1, sequences lie end to end, and query s of sequence t sees keys of
+  /// sequence t alone. [T + 1] int64 on the CPU, rising from 0 to Lq (to Lk). Both or neither.
+  Tensor query_offsets, key_offsets;
+
+  bool ragged() const { return query_offsets.defined(); }
+};
+
+/// Relative positions as in Transformer-XL: the logits are
+///   ((q_i + u) . k_j + (q_i + w) . r_{i-j}) * scale,
+/// with the attention's maps applied to q + u, q + w, k and r alike.
+struct RelativePositions {
+  /// [H, Lq + Lk - 1, D]: r for distance i + Lk - Lq - j, from Lk - 1 down to 1 - Lq.
+  Tensor keys;
+  Tensor content_bias;   ///< u, [H, D]; undefined = 0
+  Tensor position_bias;  ///< w, [H, D]; undefined = 0
+
+  bool defined() const { return keys.defined(); }
+};
+
+/// The input of one attention layer.
+struct AttentionInput {
+  Tensor queries;  ///< [B, H, Lq, D] floating point
+  Tensor keys;     ///< [B, H, Lk, D]
+  Tensor values;   ///< [B, H, Lk, Dv]
+  /// True where values come from another sequence than keys (indirect attention): slot j of the
+  /// keys and slot j of the values then belong to different tokens.
+  bool values_from_elsewhere = false;
+  Visibility visible;
+  /// Added to the scaled logits: broadcastable to [B, H, Lq, Lk], finite (hide keys with
+  /// `visible`, not with -inf).
+  Tensor bias;
+  RelativePositions relative;
+  /// [B or 1, Lq, P] and [B or 1, Lk, P], P coordinates a token, in the model's own units;
+  /// undefined: tokens stand at 0, 1, 2, ... Only attentions that reason about places read them.
+  Tensor query_positions, key_positions;
+
+  std::int64_t batch() const { return queries.size(0); }
+  std::int64_t heads() const { return queries.size(1); }
+  std::int64_t query_count() const { return queries.size(2); }
+  std::int64_t key_count() const { return keys.size(2); }
+};
+
+/// What one layer's attention looked like. Detached; recorded only where asked for.
+struct LayerTrace {
+  std::int64_t layer = 0;
+  Tensor weights;      ///< [B, H, Lq, Lk] after the normaliser, before dropout
+  Tensor logits;       ///< [B, H, Lq, Lk] scaled and biased; hidden pairs are -inf
+  Tensor query_norms;  ///< [B, H, Lq] L2 norms of the queries before any map
+  Tensor key_norms;    ///< [B, H, Lk] L2 norms of the keys before any map
+  Tensor entropy;      ///< [B, H, Lq] of the weights, in nats
+  /// [B or 1, H, Lq, Lk]: what the mechanism itself adds to the scaled logits, without
+  /// AttentionInput::bias; undefined: nothing.
+  Tensor bias;
+};
+
+/// Asks layers to record. A null pointer in the context means "off" and costs nothing.
+struct AttentionTrace {
+  bool weights = false;
+  bool logits = false;
+  bool norms = false;
+  bool entropy = false;
+  bool bias = false;
+  std::vector<LayerTrace> layers;
+  /// Takes each layer's record as it comes, so that a deep model's logits need not all be held at
+  /// once; empty: records gather in `layers`.
+  std::function<void(const LayerTrace&)> on_layer;
+};
+
+/// State that the layers of one forward pass share, keyed by type: a plugin keeps what it needs
+/// under a struct of its own (Elliptical attention: the previous layer's values). A model makes one
+/// for each stack of layers and each forward pass, so nothing outlives the pass.
+class ForwardState {
+ public:
+  template <class T>
+  T& of() {
+    std::any& slot = slots_[typeid(T).name()];
+    if (!slot.has_value()) slot = T{};
+    return *std::any_cast<T>(&slot);
+  }
+
+ private:
+  std::unordered_map<std::string, std::any> slots_;
+};
+
+/// The surroundings of one call of one layer.
+struct AttentionContext {
+  std::int64_t layer = 0;
+  ForwardState* state = nullptr;    ///< null: the layer stands alone
+  AttentionTrace* trace = nullptr;  ///< null: nothing is recorded
+};
+
+/// An attention mechanism of one layer. Learnable parts are registered as in any torch module.
+class Attention : public torch::nn::Module {
+ public:
+  Attention(const AttentionShape& shape, const AttentionTraits& traits)
+      : shape_(shape), traits_(traits) {}
+
+  /// Checks the input against the contract and the traits, then attends.
+  /// A query that sees no key, or is padding, gives zeros.
+  /// @returns [B, H, Lq, Dv], dtype and device of the values.
+  /// @throws ShapeError, TraitError.
+  Tensor forward(const AttentionInput& input, AttentionContext& context);
+
+  const AttentionShape& shape() const { return shape_; }
+  const AttentionTraits& traits() const { return traits_; }
+  /// Whether what a query gives depends on which other queries there are (Sinkhorn's does, whose
+  /// columns sum over queries). Then a model that reads some tokens alone must ask with all.
+  virtual bool couples_queries() const { return false; }
+
+ protected:
+  /// The mechanism itself; the input is checked.
+  virtual Tensor attend(const AttentionInput& input, AttentionContext& context) = 0;
+
+ private:
+  AttentionShape shape_;
+  AttentionTraits traits_;
+};
+
+/// Makes the attention of one layer: what a model is given to build its layers with.
+using AttentionBuilder = std::function<std::shared_ptr<Attention>(const AttentionShape&)>;
+
+}  // namespace attnlab

@@ -1,0 +1,152 @@
+#include "framework/data/formats/files.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What keeps a folder from being the one, or nothing.
+std::string what_is_missing(const std::string& folder, const std::vector<std::string>& files) {
+  std::error_code error;
+  if (!fs::exists(folder, error)) return error ? error.message() : "no such folder";
+  if (!fs::is_directory(folder, error)) return "is not a folder";
+  std::vector<std::string> missing;
+  for (const std::string& file : files) {
+    const std::string path = folder + "/" + file;
+    if (!fs::exists(path, error) && !fs::exists(path + ".gz", error)) missing.push_back(file);
+  }
+  return missing.empty() ? "" : "lacks " + join(missing, ", ");
+}
+
+/// A gzip stream that is open for the lifetime of this.
+class Inflater {
+ public:
+  Inflater() {
+    if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) throw Error("zlib: out of memory");
+  }
+  ~Inflater() { inflateEnd(&stream); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  z_stream stream{};
+};
+
+bool is_gzip(std::string_view bytes) {
+  return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b';
+}
+
+/// Decompresses the gzip member that begins at `offset`, appends it and moves `offset` to its end.
+void inflate_member(const std::string& path, std::string_view bytes, std::size_t& offset,
+                    std::string& out) {
+  Inflater inflater;
+  z_stream& stream = inflater.stream;
+  // zlib counts input in 32 bits; larger files are handed over in pieces.
+  constexpr std::size_t kPiece = std::size_t{1} << 30;
+  std::size_t used = out.size();
+  int status = Z_OK;
+  while (status != Z_STREAM_END) {
+    // Grown by what has come out so far: no size that the file claims is believed.
+    if (used == out.size()) out.resize(std::max<std::size_t>(used + used / 2, 1 << 16));
+    const std::size_t input = std::min(bytes.size() - offset, kPiece);
+    const std::size_t room = std::min(out.size() - used, kPiece);
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + offset));
+    stream.avail_in = static_cast<uInt>(input);
+    stream.next_out = reinterpret_cast<Bytef*>(out.data() + used);
+    stream.avail_out = static_cast<uInt>(room);
+    status = inflate(&stream, Z_NO_FLUSH);
+    offset += input - stream.avail_in;
+    used += room - stream.avail_out;
+    if (status == Z_OK || status == Z_STREAM_END) continue;
+    if (status == Z_MEM_ERROR) throw Error(path + ": out of memory while decompressing");
+    if (status == Z_BUF_ERROR && offset == bytes.size()) {
+      throw DataError(path + ": the gzip stream is cut off at byte " + std::to_string(offset) +
+                      " (the file's end); fetch the file again");
+    }
+    throw DataError(path + ": the gzip stream is damaged near byte " + std::to_string(offset) +
+                    " (" + (stream.msg != nullptr ? stream.msg : "zlib error") +
+                    "); fetch the file again");
+  }
+  out.resize(used);
+}
+
+}  // namespace
+
+std::string find_data_folder(const DataSearch& search) {
+  std::vector<std::string> tried;
+  std::vector<std::string> places;
+  const char* home = std::getenv("ATTNLAB_DATA");
+  if (!search.root.empty()) {
+    places = {search.root, search.root + "/" + search.name};
+  } else {
+    if (home != nullptr && *home != '\0') {
+      places.push_back(std::string(home) + "/" + search.name);
+    } else {
+      tried.push_back("  $ATTNLAB_DATA/" + search.name + ": ATTNLAB_DATA is not set");
+    }
+    places.push_back("/usr/share/datasets/" + search.name);
+    places.push_back("/usr/local/share/datasets/" + search.name);
+  }
+  for (const std::string& place : places) {
+    const std::string missing = what_is_missing(place, search.files);
+    if (missing.empty()) return place;
+    tried.push_back("  " + place + ": " + missing);
+  }
+  std::string remedy = search.hint.empty() ? "" : search.hint + ", or ";
+  remedy += search.root.empty() ? "set the option `root` to the folder with the files"
+                                : "correct the option `root`";
+  throw DataMissingError("the data of '" + search.name + "' are not here; looked in\n" +
+                         join(tried, "\n") + "\n" + remedy);
+}
+
+std::string with_or_without_gz(const std::string& path) {
+  std::error_code error;
+  return !fs::exists(path, error) && fs::exists(path + ".gz", error) ? path + ".gz" : path;
+}
+
+std::string read_data_file(const std::string& path) {
+  std::string bytes = read_text(path);
+  if (!is_gzip(bytes)) return bytes;
+  std::string out;
+  std::size_t offset = 0;
+  while (offset < bytes.size()) {  // gzip files may hold several members, one after another
+    if (!is_gzip(std::string_view(bytes).substr(offset))) {
+      throw DataError(path + ": " + std::to_string(bytes.size() - offset) +
+                      " bytes that are not gzip follow the compressed stream at byte " +
+                      std::to_string(offset) + "; fetch the file again");
+    }
+    inflate_member(path, bytes, offset, out);
+  }
+  return out;
+}
+
+std::uint64_t content_fingerprint(std::string_view bytes, std::uint64_t seed) {
+  // FNV-1a's step on 64-bit words, in four lanes that do not wait for each other. Every step is a
+  // bijection of its lane, so a change of one word always changes the result of the lane.
+  constexpr std::uint64_t kPrime = 0x9e3779b97f4a7c15ULL;
+  const auto step = [](std::uint64_t hash, std::uint64_t word) {
+    hash = (hash ^ word) * kPrime;
+    return hash ^ (hash >> 32);
+  };
+  std::uint64_t lanes[4] = {seed + 1, seed + 2, seed + 3, seed + 4};
+  std::size_t at = 0;
+  for (; at + 32 <= bytes.size(); at += 32) {
+    std::uint64_t words[4];
+    std::memcpy(words, bytes.data() + at, 32);
+    for (int i = 0; i < 4; ++i) lanes[i] = step(lanes[i], words[i]);
+  }
+  std::uint64_t hash = fingerprint(bytes.substr(at), seed + bytes.size());
+  for (const std::uint64_t lane : lanes) hash = step(hash, lane);
+  return hash;
+}
+
+}  // namespace attnlab

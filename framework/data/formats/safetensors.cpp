@@ -1,0 +1,365 @@
+#include "framework/data/formats/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "framework/base/files.h"
+
+namespace attnlab {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the format is little-endian");
+
+using Json = nlohmann::json;  // sorted: headers of many names stay cheap to look up
+constexpr const char* kMetadata = "__metadata__";
+constexpr std::uint64_t kLargestHeader = 100'000'000;  // as in the reference implementation
+constexpr std::size_t kMostTensors = 32'768;           // NamedTensors is searched from end to end
+constexpr int kDeepest = 3;  // maps and lists around a value: file, tensor, shape
+
+struct DtypeName {
+  std::string_view name;
+  at::ScalarType dtype;
+};
+constexpr std::array<DtypeName, 10> kDtypes = {{{"F64", at::kDouble},
+                                                {"F32", at::kFloat},
+                                                {"F16", at::kHalf},
+                                                {"BF16", at::kBFloat16},
+                                                {"I64", at::kLong},
+                                                {"I32", at::kInt},
+                                                {"I16", at::kShort},
+                                                {"I8", at::kChar},
+                                                {"U8", at::kByte},
+                                                {"BOOL", at::kBool}}};
+
+/// What the header says of one tensor.
+struct Entry {
+  std::string name;
+  at::ScalarType dtype = at::kFloat;
+  std::vector<std::int64_t> shape;
+  std::uint64_t begin = 0, end = 0;
+};
+
+/// A file open for reading, with its size.
+class Input {
+ public:
+  explicit Input(const std::string& path) : path_(path) {
+    std::error_code error;
+    size_ = std::filesystem::file_size(path, error);
+    if (error) throw FileError(path + ": cannot read: " + error.message());
+    file_.reset(std::fopen(path.c_str(), "rbe"));
+    if (!file_) throw FileError(path + ": cannot read: " + std::strerror(errno));
+  }
+  std::uint64_t size() const { return size_; }
+  void read(std::uint64_t offset, void* out, std::uint64_t count) {
+    if (count == 0) return;
+    if (::fseeko(file_.get(), static_cast<off_t>(offset), SEEK_SET) == 0 &&
+        std::fread(out, 1, count, file_.get()) == count) {
+      return;
+    }
+    throw FileError(path_ + ": cannot read " + std::to_string(count) + " bytes at byte " +
+                    std::to_string(offset) + ": " +
+                    (std::ferror(file_.get()) ? std::strerror(errno) : "the file has shrunk"));
+  }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string path_;
+  std::uint64_t size_ = 0;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+/// Looks through a header before anything is built of it. (A parser with a callback would do the
+/// same in a time that grows with the square of the number of tensors.)
+class Outline final : public nlohmann::json_sax<Json> {
+ public:
+  std::vector<std::string> names;  ///< of the outermost map, in their order
+  std::string problem;             ///< why this is no header; empty: none found
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return descend(); }
+  bool end_object() override { return ascend(); }
+  bool start_array(std::size_t) override { return descend(); }
+  bool end_array() override { return ascend(); }
+  bool key(string_t& name) override {
+    if (depth_ != 1) return true;
+    if (!seen_.insert(name).second) return refuse("has the name '" + name + "' twice");
+    names.push_back(name);
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
+    return refuse(std::string("is no JSON (") + error.what() + ")");
+  }
+
+ private:
+  bool descend() { return ++depth_ <= kDeepest || refuse("is nested too deeply"); }
+  bool ascend() {
+    --depth_;
+    return true;
+  }
+  bool refuse(const std::string& why) {
+    problem = why;
+    return false;
+  }
+
+  std::set<std::string> seen_;
+  int depth_ = 0;
+};
+
+/// A safetensors header under examination; every refusal names the file.
+class Header {
+ public:
+  Header(std::string path, std::uint64_t data_size)
+      : path_(std::move(path)), data_size_(data_size) {}
+
+  /// Fills `entries`, in the order of the header, and `metadata`.
+  void parse(const std::string& text) {
+    std::vector<std::string> names;
+    const Json json = parse_json(text, names);
+    if (!json.is_object()) fail("its header is no JSON object");
+    for (const std::string& name : names) {
+      if (name == kMetadata) {
+        read_metadata(json.at(name));
+      } else if (entries.size() < kMostTensors) {
+        entries.push_back(read_entry(name, json.at(name)));
+      } else {
+        fail("it claims more than " + std::to_string(kMostTensors) + " tensors");
+      }
+    }
+    check_cover();
+  }
+
+  std::vector<Entry> entries;
+  std::map<std::string, std::string> metadata;
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw DataError(path_ + ": " + what + "; the file is damaged or not safetensors");
+  }
+
+  /// @param names  gets the names of the outermost map, in their order.
+  Json parse_json(const std::string& text, std::vector<std::string>& names) const {
+    Outline outline;
+    Json::sax_parse(text, &outline);
+    if (!outline.problem.empty()) fail("its header " + outline.problem);
+    names = std::move(outline.names);
+    return Json::parse(text);
+  }
+
+  void read_metadata(const Json& value) {
+    if (!value.is_object()) fail("its __metadata__ is no map");
+    for (const auto& [key, text] : value.items()) {
+      if (!text.is_string()) fail("the __metadata__ of '" + key + "' is no text");
+      metadata[key] = text.get<std::string>();
+    }
+  }
+
+  Entry read_entry(const std::string& name, const Json& value) const {
+    const std::string where = "tensor '" + name + "': ";
+    if (!value.is_object()) fail(where + "its description is no map");
+    Entry entry;
+    entry.name = name;
+    entry.dtype = read_dtype(where, value);
+    for (const std::uint64_t size : read_counts(where, value, "shape")) {
+      entry.shape.push_back(static_cast<std::int64_t>(size));
+    }
+    const std::vector<std::uint64_t> offsets = read_counts(where, value, "data_offsets");
+    if (offsets.size() != 2) fail(where + "'data_offsets' are not two numbers");
+    entry.begin = offsets[0];
+    entry.end = offsets[1];
+    check_size(where, entry);
+    return entry;
+  }
+
+  at::ScalarType read_dtype(const std::string& where, const Json& value) const {
+    const auto found = value.find("dtype");
+    if (found == value.end() || !found->is_string()) fail(where + "it has no 'dtype'");
+    for (const auto& [name, dtype] : kDtypes) {
+      if (*found == name) return dtype;
+    }
+    throw DataError(path_ + ": " + where + "its dtype " + found->get<std::string>() +
+                    " is not supported; convert it to F32 or another common one");
+  }
+
+  std::vector<std::uint64_t> read_counts(const std::string& where, const Json& value,
+                                         const char* key) const {
+    const auto found = value.find(key);
+    if (found == value.end() || !found->is_array()) fail(where + "it has no list '" + key + "'");
+    std::vector<std::uint64_t> counts;
+    for (const Json& item : *found) {
+      const bool fits = item.is_number_unsigned() && item.get<std::uint64_t>() < 1ULL << 62;
+      if (!fits) fail(where + "'" + key + "' holds " + item.dump() + ", which is no size");
+      counts.push_back(item.get<std::uint64_t>());
+    }
+    return counts;
+  }
+
+  void check_size(const std::string& where, const Entry& entry) const {
+    if (entry.begin > entry.end || entry.end > data_size_) {
+      fail(where + "bytes " + std::to_string(entry.begin) + " to " + std::to_string(entry.end) +
+           " are not within the " + std::to_string(data_size_) + " bytes of data");
+    }
+    // A zero among the sizes must not hide others that no tensor can have.
+    std::int64_t span = static_cast<std::int64_t>(c10::elementSize(entry.dtype));
+    bool overflow = false, empty = false;
+    for (const std::int64_t size : entry.shape) {
+      overflow |= __builtin_mul_overflow(span, std::max<std::int64_t>(size, 1), &span);
+      empty |= size == 0;
+    }
+    const std::uint64_t bytes = empty ? 0 : static_cast<std::uint64_t>(span);
+    if (overflow || bytes != entry.end - entry.begin) {
+      fail(where + "its shape needs " + (overflow ? "too many" : std::to_string(bytes)) +
+           " bytes, its offsets give " + std::to_string(entry.end - entry.begin));
+    }
+  }
+
+  /// The tensors must cover the data exactly.
+  void check_cover() const {
+    std::vector<const Entry*> sorted;
+    for (const Entry& entry : entries) sorted.push_back(&entry);
+    std::stable_sort(sorted.begin(), sorted.end(), [](const Entry* a, const Entry* b) {
+      return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);
+    });
+    std::uint64_t reached = 0;
+    for (const Entry* entry : sorted) {
+      if (entry->begin != reached) {
+        fail("tensor '" + entry->name + "' begins at byte " + std::to_string(entry->begin) +
+             " of the data, " + (entry->begin < reached ? "inside" : "after a gap behind") +
+             " another that ends at " + std::to_string(reached));
+      }
+      reached = entry->end;
+    }
+    if (reached != data_size_) {
+      fail(std::to_string(data_size_ - reached) + " bytes follow the last tensor");
+    }
+  }
+
+  std::string path_;
+  std::uint64_t data_size_;
+};
+
+std::string name_of_dtype(const std::string& name, const Tensor& tensor) {
+  if (!tensor.defined()) throw DataError("tensor '" + name + "' is undefined and cannot be saved");
+  for (const auto& [text, dtype] : kDtypes) {
+    if (tensor.scalar_type() == dtype) return std::string(text);
+  }
+  throw DataError("tensor '" + name + "' is " + describe(tensor) +
+                  ", a dtype that safetensors files cannot hold here");
+}
+
+/// The tensors in the order of their data: largest elements first, so that all are aligned.
+std::vector<const Tensor*> data_order(const TensorFile& file) {
+  if (file.tensors.size() > kMostTensors) {
+    throw DataError(std::to_string(file.tensors.size()) +
+                    " tensors are more than a file holds here (" + std::to_string(kMostTensors) +
+                    "); write several files");
+  }
+  std::vector<const Tensor*> order;
+  for (const auto& [name, tensor] : file.tensors) {
+    name_of_dtype(name, tensor);  // refuses what cannot be saved
+    order.push_back(&tensor);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const Tensor* a, const Tensor* b) {
+    return a->element_size() > b->element_size();
+  });
+  return order;
+}
+
+std::string header_text(const TensorFile& file, const std::vector<const Tensor*>& order) {
+  std::map<const Tensor*, std::uint64_t> begins;
+  std::uint64_t end = 0;
+  for (const Tensor* tensor : order) {
+    begins[tensor] = end;
+    end += tensor->nbytes();
+  }
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  if (!file.metadata.empty()) json[kMetadata] = file.metadata;
+  for (const auto& [name, tensor] : file.tensors) {
+    if (name == kMetadata || json.contains(name)) {
+      throw DataError("tensor '" + name + "': the name is " +
+                      (name == kMetadata ? "reserved" : "used twice"));
+    }
+    const std::uint64_t begin = begins.at(&tensor);
+    json[name] = {{"dtype", name_of_dtype(name, tensor)},
+                  {"shape", tensor.sizes().vec()},
+                  {"data_offsets", {begin, begin + tensor.nbytes()}}};
+  }
+  try {
+    std::string text = json.dump();
+    text.resize((text.size() + 7) / 8 * 8, ' ');  // the data begin aligned
+    return text;
+  } catch (const Json::exception& error) {
+    throw DataError(std::string("a name or text of the file is not UTF-8: ") + error.what());
+  }
+}
+
+/// A byte of a bool that is neither 0 nor 1 gives wrong answers wherever it is used.
+bool holds_truths(const Tensor& tensor) {
+  const auto* bytes = static_cast<const std::uint8_t*>(tensor.data_ptr());
+  return std::all_of(bytes, bytes + tensor.numel(), [](std::uint8_t byte) { return byte <= 1; });
+}
+
+}  // namespace
+
+TensorFile read_safetensors(const std::string& path) {
+  Input input(path);
+  std::uint64_t header_size = 0;
+  const auto damaged = [&](const std::string& what) {
+    return DataError(path + ": " + what + "; the file is damaged or not safetensors");
+  };
+  if (input.size() < 8) {
+    throw damaged("holds " + std::to_string(input.size()) + " bytes, less than a header's length");
+  }
+  input.read(0, &header_size, 8);
+  if (header_size > kLargestHeader || header_size > input.size() - 8) {
+    throw damaged("its header claims " + std::to_string(header_size) + " bytes of a file of " +
+                  std::to_string(input.size()));
+  }
+  std::string text(header_size, '\0');
+  input.read(8, text.data(), header_size);
+  Header header(path, input.size() - 8 - header_size);
+  header.parse(text);
+
+  TensorFile file;
+  file.metadata = std::move(header.metadata);
+  for (const Entry& entry : header.entries) {
+    Tensor tensor = at::empty(entry.shape, entry.dtype);
+    input.read(8 + header_size + entry.begin, tensor.data_ptr(), entry.end - entry.begin);
+    if (entry.dtype == at::kBool && !holds_truths(tensor)) {
+      throw damaged("tensor '" + entry.name + "': BOOL data hold a byte that is neither 0 nor 1");
+    }
+    file.tensors.set(entry.name, std::move(tensor));
+  }
+  return file;
+}
+
+void write_safetensors(const std::string& path, const TensorFile& file) {
+  const std::vector<const Tensor*> order = data_order(file);
+  const std::string header = header_text(file, order);
+  const std::uint64_t size = header.size();
+  AtomicFile out(path);
+  out.write(&size, 8);
+  out.write(header);
+  for (const Tensor* tensor : order) {
+    const Tensor dense = tensor->detach().to(at::kCPU).contiguous();
+    out.write(dense.data_ptr(), dense.nbytes());
+  }
+  out.commit();
+}
+
+}  // namespace attnlab

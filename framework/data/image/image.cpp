@@ -1,0 +1,208 @@
+#include "framework/data/image/image.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/data/formats/files.h"
+
+namespace attnlab {
+namespace {
+
+struct Statistics {
+  std::vector<double> mean, deviation;
+};
+
+/// Mean and standard deviation of each channel, of pixels in [0, 1].
+Statistics measure(const LabelledImages& images, const ImageShape& shape) {
+  Statistics statistics;
+  const std::int64_t plane = shape.height * shape.width;
+  const auto count = static_cast<std::int64_t>(images.labels.size());
+  for (std::int64_t channel = 0; channel < shape.channels; ++channel) {
+    std::array<std::int64_t, 256> histogram{};
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::uint8_t* pixels = images.image(i) + channel * plane;
+      for (std::int64_t k = 0; k < plane; ++k) ++histogram[pixels[k]];
+    }
+    double sum = 0, squares = 0;
+    for (std::size_t value = 0; value < 256; ++value) {
+      const double level = static_cast<double>(value) / 255.0;
+      sum += level * static_cast<double>(histogram[value]);
+      squares += level * level * static_cast<double>(histogram[value]);
+    }
+    const auto total = static_cast<double>(count * plane);
+    const double mean = sum / total;
+    const double variance = std::max(0.0, squares / total - mean * mean);
+    statistics.mean.push_back(mean);
+    statistics.deviation.push_back(variance > 0 ? std::sqrt(variance) : 1.0);
+  }
+  return statistics;
+}
+
+/// The user's value of each channel, or the set's own.
+void choose(const char* option, const std::vector<double>& wanted, const ImageShape& shape,
+            std::vector<double>& value) {
+  if (!wanted.empty() && static_cast<std::int64_t>(wanted.size()) != shape.channels) {
+    throw OptionError(option, "has " + std::to_string(wanted.size()) +
+                                  " numbers; the images have " + std::to_string(shape.channels) +
+                                  " channels");
+  }
+  if (!wanted.empty()) value = wanted;
+}
+
+/// The set with limits, normalisation and fingerprint settled.
+ImageSet settle(ImageSet set, const ImageSetOptions& options) {
+  const auto limit = [&](LabelledImages& images, std::int64_t count, Split split) {
+    if (images.labels.empty()) {
+      throw DataError(set.info.source + ": the " + std::string(name_of(split)) + " split of '" +
+                      set.info.name + "' holds no images");
+    }
+    const auto most = static_cast<std::size_t>(count);
+    if (count > 0 && most < images.labels.size()) images.labels.resize(most);
+  };
+  limit(set.train, options.train_limit, Split::train);
+  limit(set.test, options.test_limit, Split::test);
+  if (set.mean.empty()) {
+    const Statistics measured = measure(set.train, set.shape);
+    set.mean = measured.mean;
+    set.deviation = measured.deviation;
+  }
+  choose("mean", options.mean, set.shape, set.mean);
+  choose("std", options.deviation, set.shape, set.deviation);
+  for (const double deviation : set.deviation) {
+    if (!(deviation > 0)) throw OptionError("std", shortest(deviation) + " is not above 0");
+  }
+  std::uint64_t hash = 0;
+  for (const LabelledImages* images : {&set.train, &set.test}) {
+    hash = content_fingerprint(images->bytes, hash);
+    const auto* labels = reinterpret_cast<const char*>(images->labels.data());
+    hash = content_fingerprint({labels, images->labels.size()}, hash);
+  }
+  set.info.fingerprint = hex(hash);
+  set.info.fields = {{"image", {set.shape.channels, set.shape.height, set.shape.width}, at::kFloat},
+                     {"class", {}, at::kLong}};
+  return set;
+}
+
+/// One row of `width` pixels that begins `right` pixels into the source row.
+void write_row(const std::uint8_t* row, std::int64_t width, std::int64_t right, float scale,
+               float shift, float* out) {
+  const std::int64_t first = std::clamp<std::int64_t>(-right, 0, width);
+  const std::int64_t last = std::clamp<std::int64_t>(width - right, first, width);
+  std::fill(out, out + first, shift);
+  for (std::int64_t x = first; x < last; ++x) {
+    out[x] = static_cast<float>(row[x + right]) * scale + shift;
+  }
+  std::fill(out + last, out + width, shift);
+}
+
+}  // namespace
+
+const std::uint8_t* LabelledImages::image(std::int64_t index) const {
+  const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  return first + begin + static_cast<std::size_t>(index) * stride;
+}
+
+void check_label(const std::string& path, std::size_t record, std::size_t offset,
+                 std::int64_t label, std::int64_t classes) {
+  if (label < classes) return;
+  throw DataError(path + ": record " + std::to_string(record) + " (byte " + std::to_string(offset) +
+                  ") has label " + std::to_string(label) + ", but there are " +
+                  std::to_string(classes) + " classes (0 to " + std::to_string(classes - 1) +
+                  "); the file is damaged or of another dataset");
+}
+
+PixelMap::PixelMap(const std::vector<double>& mean, const std::vector<double>& deviation) {
+  for (std::size_t c = 0; c < mean.size(); ++c) {
+    scale.push_back(static_cast<float>(1.0 / (255.0 * deviation[c])));
+    shift.push_back(static_cast<float>(-mean[c] / deviation[c]));
+  }
+}
+
+ImageMove draw_move(const ImageAugmentation& augmentation, Random& random) {
+  ImageMove move;
+  if (augmentation.crop_padding > 0) {
+    move.down = random.below(2 * augmentation.crop_padding + 1) - augmentation.crop_padding;
+    move.right = random.below(2 * augmentation.crop_padding + 1) - augmentation.crop_padding;
+  }
+  if (augmentation.flip) move.flip = random.below(2) == 1;
+  return move;
+}
+
+void write_image(const std::uint8_t* pixels, const ImageShape& shape, const PixelMap& map,
+                 const ImageMove& move, float* out) {
+  const std::int64_t height = shape.height, width = shape.width;
+  for (std::int64_t c = 0; c < shape.channels; ++c) {
+    const float scale = map.scale[static_cast<std::size_t>(c)];
+    const float shift = map.shift[static_cast<std::size_t>(c)];
+    if (move.down == 0 && move.right == 0 && !move.flip) {  // the plane as one long row
+      write_row(pixels + c * height * width, height * width, 0, scale, shift,
+                out + c * height * width);
+      continue;
+    }
+    for (std::int64_t y = 0; y < height; ++y) {
+      float* row = out + (c * height + y) * width;
+      const std::int64_t source = y + move.down;
+      if (source < 0 || source >= height) {
+        std::fill(row, row + width, shift);
+        continue;
+      }
+      write_row(pixels + (c * height + source) * width, width, move.right, scale, shift, row);
+      if (move.flip) std::reverse(row, row + width);
+    }
+  }
+}
+
+ImageDataset::ImageDataset(ImageSet set, const ImageSetOptions& options, const DatasetSetup& setup)
+    : set_(settle(std::move(set), options)),
+      augmentation_(options.augmentation),
+      map_(set_.mean, set_.deviation) {
+  split_train(options.validation, setup.streams.stream("split"));
+}
+
+void ImageDataset::split_train(double validation, Random random) {
+  const auto count = static_cast<std::int64_t>(set_.train.labels.size());
+  const double wanted =
+      validation < 1 ? std::round(validation * static_cast<double>(count)) : validation;
+  if (wanted != std::floor(wanted)) {
+    throw OptionError("validation",
+                      shortest(validation) + " is neither a fraction below 1 nor a whole number");
+  }
+  if (wanted >= static_cast<double>(count)) {
+    throw OptionError("validation", shortest(validation) + " leaves none of the " +
+                                        std::to_string(count) + " training images to train on");
+  }
+  train_ = permutation(count, random);
+  const auto middle = train_.begin() + static_cast<std::int64_t>(wanted);
+  validation_.assign(train_.begin(), middle);
+  train_.erase(train_.begin(), middle);
+  std::sort(train_.begin(), train_.end());
+  std::sort(validation_.begin(), validation_.end());
+}
+
+std::int64_t ImageDataset::size(Split split) const {
+  if (split == Split::test) return static_cast<std::int64_t>(set_.test.labels.size());
+  return static_cast<std::int64_t>((split == Split::train ? train_ : validation_).size());
+}
+
+NamedTensors ImageDataset::example(Split split, std::int64_t index, Random* augmentation) const {
+  if (index < 0 || index >= size(split)) {
+    throw DataError("dataset '" + set_.info.name + "': the " + std::string(name_of(split)) +
+                    " split has " + std::to_string(size(split)) + " examples; there is no number " +
+                    std::to_string(index));
+  }
+  const LabelledImages& images = split == Split::test ? set_.test : set_.train;
+  if (split == Split::train) index = train_[static_cast<std::size_t>(index)];
+  if (split == Split::validation) index = validation_[static_cast<std::size_t>(index)];
+  const ImageMove move = augmentation ? draw_move(augmentation_, *augmentation) : ImageMove{};
+  const ImageShape& shape = set_.shape;
+  Tensor image = at::empty({shape.channels, shape.height, shape.width}, at::kFloat);
+  write_image(images.image(index), shape, map_, move, image.data_ptr<float>());
+  Tensor label = at::empty({}, at::kLong);
+  *label.data_ptr<std::int64_t>() = images.labels[static_cast<std::size_t>(index)];
+  return {{"image", std::move(image)}, {"class", std::move(label)}};
+}
+
+}  // namespace attnlab

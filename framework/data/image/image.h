@@ -1,0 +1,125 @@
+// Labelled images in memory: options, normalisation and augmentation that image datasets share.
+//
+//   image[c, y, x] = (byte / 255 - mean_c) / std_c
+//
+// A random crop pads the bytes with zeros (black) before they are normalised, as torchvision's
+// RandomCrop followed by RandomHorizontalFlip and Normalize does. Cost: one pass over the pixels.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/config/options.h"
+#include "framework/contracts/dataset.h"
+
+namespace attnlab {
+
+struct ImageShape {
+  std::int64_t channels = 1, height = 0, width = 0;
+
+  std::int64_t pixels() const { return channels * height * width; }
+};
+
+/// Random changes to a training image.
+struct ImageAugmentation {
+  std::int64_t crop_padding = 0;
+  bool flip = false;
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("crop_padding", crop_padding, range(0, 4096),
+      "black pixels added on every side before a random crop of the image's own size");
+    v("flip", flip, "mirror left and right with probability 1/2");
+  }
+};
+
+/// The options that all image datasets have. A dataset with more derives its struct from this one
+/// and calls this `describe` from its own.
+struct ImageSetOptions {
+  std::string root;
+  std::int64_t train_limit = 0;
+  std::int64_t test_limit = 0;
+  double validation = 0;
+  std::vector<double> mean;
+  std::vector<double> deviation;
+  ImageAugmentation augmentation;
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("root", root, "folder with the files, or the one above it (empty: search the usual places)");
+    v("train_limit", train_limit, at_least(0), "use the first N training images (0: all)");
+    v("test_limit", test_limit, at_least(0), "use the first N test images (0: all)");
+    v("validation", validation, at_least(0),
+      "training images held out at random: below 1 a fraction, from 1 on a number");
+    v("mean", mean, "mean of each channel, of pixels in [0, 1] (empty: known or measured)");
+    v("std", deviation, "standard deviation of each channel (empty: known or measured)");
+    v("augmentation", augmentation, "random changes to training images");
+  }
+};
+
+/// The images and labels of one split, as they stand in their files.
+struct LabelledImages {
+  std::string bytes;                 ///< holds the uint8 images, each in CHW order
+  std::size_t begin = 0;             ///< where in `bytes` the first image starts
+  std::size_t stride = 0;            ///< bytes from one image to the next
+  std::vector<std::uint8_t> labels;  ///< one an image
+
+  const std::uint8_t* image(std::int64_t index) const;
+};
+
+/// What a plugin reads from its files.
+struct ImageSet {
+  DatasetInfo info;  ///< name, classes, class_names and source; the rest is filled in
+  ImageShape shape;
+  LabelledImages train, test;
+  std::vector<double> mean, deviation;  ///< of each channel; empty: measured on `train`
+};
+
+/// @throws DataError naming file, record and byte offset unless label < classes.
+void check_label(const std::string& path, std::size_t record, std::size_t offset,
+                 std::int64_t label, std::int64_t classes);
+
+/// byte -> byte * scale + shift, for each channel.
+struct PixelMap {
+  std::vector<float> scale, shift;
+
+  /// The map that normalises by mean and standard deviation of pixels in [0, 1].
+  PixelMap(const std::vector<double>& mean, const std::vector<double>& deviation);
+};
+
+/// Where a crop begins relative to the image, and whether it is mirrored afterwards.
+struct ImageMove {
+  std::int64_t down = 0, right = 0;
+  bool flip = false;
+};
+ImageMove draw_move(const ImageAugmentation& augmentation, Random& random);
+
+/// out[c, y, x] = map_c(pixels[c, y + down, x' + right]), where x' is x, or its mirror image when
+/// flipped, and pixels outside the image are 0.
+/// @param pixels  [C, H, W] bytes   @param out  [C, H, W] floats
+void write_image(const std::uint8_t* pixels, const ImageShape& shape, const PixelMap& map,
+                 const ImageMove& move, float* out);
+
+/// A dataset over an `ImageSet`: fields image [C, H, W] float32 and class [] int64. Validation
+/// images are drawn by the stream `split`; the rest of train keeps the order of the files.
+class ImageDataset : public Dataset {
+ public:
+  /// @throws OptionError for options that do not fit the set, DataError for a split without images.
+  ImageDataset(ImageSet set, const ImageSetOptions& options, const DatasetSetup& setup);
+
+  const DatasetInfo& info() const override { return set_.info; }
+  std::int64_t size(Split split) const override;
+  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override;
+
+ private:
+  void split_train(double validation, Random random);
+
+  ImageSet set_;
+  ImageAugmentation augmentation_;
+  PixelMap map_;
+  std::vector<std::int64_t> train_, validation_;  ///< positions in `set_.train`
+};
+
+}  // namespace attnlab

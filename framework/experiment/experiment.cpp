@@ -1,0 +1,411 @@
+#include "framework/experiment/experiment.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/config/compose.h"
+#include "framework/experiment/identity.h"
+#include "framework/experiment/keys.h"
+#include "framework/manifest/option_lookup.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+using Problems = std::vector<std::string>;
+
+const std::vector<std::string> kTopKeys = {"schema",  "name",  "model", "attention", "task",
+                                           "dataset", "train", "trace", "seeds"};
+
+void add(Problems& problems, const Place& place, const std::string& what) {
+  const std::string where = place.str();
+  problems.push_back(where.empty() ? what : where + ": " + what);
+}
+
+bool contains(const std::vector<std::string>& list, const std::string& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+/// A key's value; null where it is not given or given as nothing, which means the default.
+const Node* value_of(const Node& composed, const char* key) {
+  const Node* value = composed.find(key);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
+void check_top(const Node& composed, const Catalogue& catalogue, Problems& problems) {
+  for (const auto& [key, value] : composed.entries()) {
+    if (contains(kTopKeys, key)) continue;
+    add(problems, composed.key_place(key),
+        "unknown key '" + key + "' of an experiment" +
+            suggest_key(key, experiment_keys(composed, catalogue)));
+  }
+  const Node* schema = composed.find("schema");
+  if (schema == nullptr) {
+    add(problems, composed.place(), "'schema: 1' is missing (the version of the file's format)");
+  } else if (schema->as_int() != 1) {
+    add(problems, schema->place(),
+        "schema: this attnlab reads schema 1, found " + to_flow(*schema));
+  }
+}
+
+/// A part's section as a map with `use`; `attention: quest` is short for `attention: {use: quest}`.
+Node section_of(const Node& composed, const std::string& key, Problems& problems) {
+  const Node* given = composed.find(key);
+  if (given == nullptr || given->is_null()) {
+    add(problems, composed.place(),
+        "the experiment has no '" + key + "'; add " + key + ": {use: NAME} (attnlab list " + key +
+            " shows names)");
+    return {};
+  }
+  Node section = *given;
+  if (given->is_scalar()) {
+    section = Node::map(given->place());
+    section.set("use", *given);
+  }
+  const Node* use = section.find("use");
+  if (!section.is_map() || use == nullptr || !use->is_scalar() || use->text() == "???") {
+    add(problems, given->place(),
+        key + ": expected {use: NAME, options...}, found " + to_flow(*given) + " (attnlab list " +
+            key + " shows names)");
+    return {};
+  }
+  return section;
+}
+
+/// Takes over what the plugin says of itself.
+void name_after(const Candidate& plugin, Part& part) {
+  part.path = plugin.path;
+  part.id = plugin.manifest->id;
+  part.name = part.label = plugin.manifest->name;
+}
+
+/// Resolves one part. @returns its manifest, or null when there were problems with the plugin.
+const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& catalogue,
+                             Part& part, Node& resolved, Problems& problems) {
+  const std::string key(name_of(kind));
+  Node section = section_of(composed, key, problems);
+  if (section.is_null()) return nullptr;
+  part.kind = kind;
+  part.name = section.at("use").text();
+  part.place = section.at("use").place();
+  const Node use = section.at("use");
+  section.erase("use");
+  const Node* as = kind == Kind::attention ? section.find("as") : nullptr;
+  if (as != nullptr && (!as->is_scalar() || as->text().empty() ||
+                        as->text().find_first_of("/\\\n") != std::string::npos)) {
+    add(problems, as->place(), "attention.as: expected a word without slashes");
+  }
+  const Candidate* plugin = nullptr;
+  try {
+    plugin = &catalogue.find(kind, part.name);
+  } catch (const PluginError& error) {
+    add(problems, part.place, key + ": " + error.what());
+    return nullptr;
+  }
+  name_after(*plugin, part);
+  if (as != nullptr) part.label = as->text();
+  Node whole = Node::map(section.place());
+  whole.set("use", use);
+  if (as != nullptr) {
+    whole.set("as", *as);
+    section.erase("as");
+  }
+  part.options = resolve_options(section, plugin->manifest->options, key,
+                                 key + " '" + part.name + "'", problems);
+  for (const auto& [name, value] : part.options.entries()) whole.set(name, value);
+  resolved.set(key, std::move(whole));
+  return &*plugin->manifest;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  return names.empty() ? "nothing" : join(names, ", ");
+}
+
+/// Every field that `taker` takes must be given by one of `givers`.
+void check_fields(const Part& taker, const Manifest& manifest,
+                  const std::vector<std::pair<const Part*, const Manifest*>>& givers,
+                  Problems& problems) {
+  for (const std::string& field : manifest.takes) {
+    std::string seen;
+    bool given = false;
+    for (const auto& [part, giver] : givers) {
+      given |= contains(giver->gives, field);
+      seen += (seen.empty() ? "" : "; ") + std::string(name_of(part->kind)) + " '" + part->name +
+              "' gives " + listed(giver->gives);
+    }
+    if (given) continue;
+    add(problems, taker.place,
+        std::string(name_of(taker.kind)) + " '" + taker.name + "' takes '" + field +
+            "', which nothing gives: " + seen);
+  }
+}
+
+void check_traits(const Part& model, const Manifest& needs, const Part& attention,
+                  const Manifest& has, Problems& problems) {
+  for (const std::string& trait : needs.needs) {
+    const auto found = has.traits.find(trait);
+    if (found != has.traits.end() && found->second) continue;
+    add(problems, attention.place,
+        "attention '" + attention.name + "' does not honour '" + trait + "', which model '" +
+            model.name + "' needs; choose another attention");
+  }
+}
+
+/// @returns the resolved options, or null where nothing is to be recorded: without `trace`, and
+/// with `trace.every: 0`, which is the same experiment.
+Node resolve_trace(const Node& composed, TraceOptions& options, Problems& problems) {
+  const Node* given = value_of(composed, "trace");
+  if (given == nullptr) return {};
+  const std::size_t before = problems.size();
+  Node resolved = resolve_options(*given, schema_of<TraceOptions>(), "trace", "trace", problems);
+  if (problems.size() > before) return {};
+  options = read_options<TraceOptions>(resolved);
+  if (options.every == 0) return {};
+  if (options.record.empty()) {
+    add(problems, resolved.at("record").place(),
+        "trace.record: names nothing to record; name some of " +
+            join(find_option(schema_of<TraceOptions>(), "record")->choices, ", ") +
+            ", or set trace.every to 0");
+  }
+  return resolved;
+}
+
+/// What kind of token a key is of, only some datasets know.
+void check_trace(const TraceOptions& trace, const Node& resolved, const Part& dataset,
+                 const Manifest& manifest, Problems& problems) {
+  if (!contains(trace.record, "key_norm_by_kind") || contains(manifest.gives, "kind")) return;
+  add(problems, resolved.at("record").place(),
+      "trace.record: 'key_norm_by_kind' takes the field 'kind', which dataset '" + dataset.name +
+          "' does not give (it gives " + listed(manifest.gives) + "); leave it out");
+}
+
+void resolve_seeds(const Node& composed, Experiment& experiment, Problems& problems) {
+  const Node* seeds = value_of(composed, "seeds");
+  if (seeds == nullptr) {
+    experiment.seeds = {0};
+    return;
+  }
+  if (!seeds->is_list() || seeds->items().empty()) {
+    add(problems, seeds->place(),
+        "seeds: expected a list of integers like [0, 1, 2], found " + to_flow(*seeds));
+    return;
+  }
+  for (const Node& item : seeds->items()) {
+    const auto seed = item.as_int();
+    if (!seed || *seed < 0) {
+      add(problems, item.place(), "seeds: expected an integer >= 0, found " + to_flow(item));
+    } else if (std::count(experiment.seeds.begin(), experiment.seeds.end(), *seed) > 0) {
+      add(problems, item.place(), "seeds: " + item.text() + " stands twice");
+    } else {
+      experiment.seeds.push_back(*seed);
+    }
+  }
+}
+
+Node seed_list(const std::vector<std::int64_t>& seeds) {
+  Node list = Node::list();
+  for (const std::int64_t seed : seeds) list.items().push_back(Node::scalar(std::to_string(seed)));
+  return list;
+}
+
+/// Rules between options of `train`. @param resolved  the same options, with their places
+void check_train(const TrainOptions& train, const Node& resolved, Problems& problems) {
+  if (train.batch_size % train.accumulate != 0) {
+    const Node& accumulate = resolved.at("accumulate");
+    add(problems, accumulate.place(),
+        "train.accumulate: " + accumulate.text() + " does not divide train.batch_size " +
+            resolved.at("batch_size").text());
+  }
+  if (train.protocol != "last") return;
+  const Node& stop = resolved.at("early_stop");
+  if (train.early_stop.patience > 0) {
+    add(problems, stop.at("patience").place(),
+        "train.early_stop.patience: needs a split that epochs are judged by; set train.protocol to "
+        "sound (validation) or published (test)");
+  }
+  if (!train.early_stop.metric.empty()) {
+    add(problems, stop.at("metric").place(),
+        "train.early_stop.metric: with train.protocol: last no epoch is judged; set train.protocol "
+        "to sound or published, or leave the metric out");
+  }
+}
+
+/// "file:line:column: " of a problem.
+std::string place_of(const std::string& problem) {
+  return problem.substr(0, std::min(problem.find(": "), problem.size()));
+}
+
+/// What composing found wrong, then what else is wrong with the tree: everything at once. Of a
+/// place that composing complained about, nothing else is said.
+Problems all_problems(const Composition& composition, const Catalogue& catalogue,
+                      const std::string& name) {
+  Problems all = composition.problems;
+  std::vector<std::string> places;
+  for (const std::string& problem : all) places.push_back(place_of(problem));
+  try {
+    resolve_experiment(composition.root, catalogue, name);
+  } catch (const ConfigError& error) {
+    std::istringstream lines(error.what());
+    for (std::string line; std::getline(lines, line);) {
+      if (!contains(places, place_of(line))) all.push_back(line);
+    }
+  }
+  return all;
+}
+
+void write_origins(const Node& node, const std::string& path, std::string& out) {
+  if (node.is_map() && !node.entries().empty()) {
+    for (const auto& [key, value] : node.entries()) {
+      write_origins(value, path.empty() ? key : path + "." + key, out);
+    }
+    return;
+  }
+  const std::string where = node.place().str();
+  out += (where.empty() ? "(built in)" : where) + ": " + path + " = " + to_flow(node) + "\n";
+  for (auto step = node.history().rbegin(); step != node.history().rend(); ++step) {
+    out += "    before, " + step->place.str() + ": " + step->value + "\n";
+  }
+}
+
+}  // namespace
+
+std::string Experiment::hash() const {
+  Node rest = resolved;
+  rest.erase("name");
+  rest.erase("seeds");
+  return hex(fingerprint(canonical_text(rest)));
+}
+
+std::string protocol_note(const Experiment& experiment) {
+  const std::string& protocol = experiment.train.protocol;
+  const std::string& metric = experiment.train.early_stop.metric;
+  const std::string by = metric.empty() ? "the task's metric" : metric;
+  if (protocol == "published") {
+    return "protocol published: the epoch was chosen by " + by +
+           " on the test split itself, as in published code; the numbers are optimistic";
+  }
+  if (protocol == "sound") {
+    return "protocol sound: the epoch was chosen by " + by +
+           " on held-out training examples; the test split was read once";
+  }
+  return "";
+}
+
+Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
+                              const std::string& name) {
+  Problems problems;
+  Experiment experiment;
+  check_top(composed, catalogue, problems);
+  experiment.resolved = Node::map(composed.place());
+  Node& resolved = experiment.resolved;
+  resolved.set("schema", Node::scalar("1", composed.place()));
+  const Node* given_name = value_of(composed, "name");
+  experiment.name = given_name != nullptr ? given_name->text() : name;
+  if (experiment.name.empty() || experiment.name.find('/') != std::string::npos) {
+    add(problems, given_name == nullptr ? composed.place() : given_name->place(),
+        "name: expected a word without slashes");
+  }
+  resolved.set("name", Node::scalar(experiment.name, composed.place()));
+
+  const auto part = [&](Kind kind, Part& out) {
+    return resolve_part(composed, kind, catalogue, out, resolved, problems);
+  };
+  const Manifest* model = part(Kind::model, experiment.model);
+  const Manifest* attention = part(Kind::attention, experiment.attention);
+  const Manifest* task = part(Kind::task, experiment.task);
+  const Manifest* dataset = part(Kind::dataset, experiment.dataset);
+  if (model != nullptr && dataset != nullptr) {
+    check_fields(experiment.model, *model, {{&experiment.dataset, dataset}}, problems);
+  }
+  if (task != nullptr && model != nullptr && dataset != nullptr) {
+    check_fields(experiment.task, *task,
+                 {{&experiment.model, model}, {&experiment.dataset, dataset}}, problems);
+  }
+  // Kept apart: an attention that does not fit is a finding where nothing else is wrong.
+  Problems unfit;
+  if (model != nullptr && attention != nullptr) {
+    check_traits(experiment.model, *model, experiment.attention, *attention, unfit);
+  }
+
+  const Node* train = composed.find("train");
+  const Node train_resolved = resolve_options(
+      train == nullptr ? Node() : *train, schema_of<TrainOptions>(), "train", "train", problems);
+  const Node trace = resolve_trace(composed, experiment.trace, problems);
+  if (!trace.is_null() && dataset != nullptr) {
+    check_trace(experiment.trace, trace, experiment.dataset, *dataset, problems);
+  }
+  resolve_seeds(composed, experiment, problems);
+  if (problems.empty()) {
+    experiment.train = read_options<TrainOptions>(train_resolved);
+    check_train(experiment.train, train_resolved, problems);
+  }
+  if (problems.empty() && !unfit.empty()) throw IncompatibleError(unfit);
+  problems.insert(problems.end(), unfit.begin(), unfit.end());
+  if (!problems.empty()) throw ConfigError(problems);
+  resolved.set("train", train_resolved);
+  if (!trace.is_null()) resolved.set("trace", trace);
+  const Node* seeds = value_of(composed, "seeds");
+  resolved.set("seeds", seeds != nullptr ? *seeds : seed_list(experiment.seeds));
+  return experiment;
+}
+
+Part part_of(Kind kind, const std::string& name, const Node& options, const Catalogue& catalogue) {
+  const Candidate& plugin = catalogue.find(kind, name);
+  Part part;
+  part.kind = kind;
+  part.place = options.place();
+  name_after(plugin, part);
+  Problems problems;
+  const std::string key(name_of(kind));
+  part.options = resolve_options(options, plugin.manifest->options, key,
+                                 key + " '" + part.name + "'", problems);
+  if (!problems.empty()) throw ConfigError(problems);
+  return part;
+}
+
+Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides,
+                           const Catalogue& catalogue) {
+  const Composition composition = compose(path, overrides);
+  const std::string name = fs::path(path).stem().string();
+  if (composition.problems.empty()) return resolve_experiment(composition.root, catalogue, name);
+  throw ConfigError(composition.whole ? all_problems(composition, catalogue, name)
+                                      : composition.problems);
+}
+
+std::string origins_text(const Node& node) {
+  std::string out;
+  write_origins(node, "", out);
+  return out;
+}
+
+std::string find_composition(const std::string& path_or_name, const std::string& folder) {
+  std::error_code error;
+  const bool is_path =
+      path_or_name.find('/') != std::string::npos || fs::path(path_or_name).extension() == ".yaml";
+  // A folder here may by chance be called like a composition.
+  if (is_path ? fs::exists(path_or_name, error) : fs::is_regular_file(path_or_name, error)) {
+    return path_or_name;
+  }
+  if (is_path) throw ConfigError(Place{path_or_name, 0, 0}, "there is no such file");
+  const auto all = compositions(folder);
+  const auto named = all.find(path_or_name);
+  if (named == all.end()) {
+    std::vector<std::string> names;
+    names.reserve(all.size());
+    for (const auto& [name, files] : all) names.push_back(name);
+    throw ConfigError(Place{path_or_name, 0, 0},
+                      "there is no such file, and no composition of that name in " +
+                          ("configs/" + folder) + suggestion(path_or_name, names));
+  }
+  const std::vector<std::string>& found = named->second;
+  if (found.size() > 1) {
+    throw ConfigError(Place{path_or_name, 0, 0}, "the name stands for several files: " +
+                                                     join(found, ", ") + "; give the path");
+  }
+  return found.front();
+}
+
+}  // namespace attnlab

@@ -1,0 +1,119 @@
+#include "framework/experiment/identity.h"
+
+#include <cmath>
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+struct KnownFile {
+  fs::file_time_type time;
+  std::uintmax_t size = 0;
+  std::string hash;
+};
+
+std::string canonical_scalar(const Node& node) {
+  if (const auto truth = node.as_bool()) return *truth ? "true" : "false";
+  const auto whole = node.as_int();
+  constexpr std::int64_t kExact = std::int64_t{1} << 53;  // a double holds integers up to here
+  if (whole && (*whole > kExact || *whole < -kExact)) return std::to_string(*whole);
+  if (const auto number = node.as_double()) return *number == 0 ? "0" : shortest(*number);
+  return json_quote(node.text());
+}
+
+}  // namespace
+
+std::string canonical_text(const Node& node) {
+  if (node.is_null()) return "null";
+  if (node.is_scalar()) return canonical_scalar(node);
+  std::vector<std::string> parts;
+  for (const Node& item : node.items()) parts.push_back(canonical_text(item));
+  for (const auto& [key, value] : node.entries()) {
+    parts.push_back(json_quote(key) + ":" + canonical_text(value));
+  }
+  return (node.is_list() ? "[" : "{") + join(parts, ",") + (node.is_list() ? "]" : "}");
+}
+
+std::string file_hash(const std::string& path) {
+  static std::mutex guard;
+  static std::map<std::string, KnownFile> known;
+  std::error_code error;
+  KnownFile now{fs::last_write_time(path, error), 0, ""};
+  if (!error) now.size = fs::file_size(path, error);
+  const std::lock_guard<std::mutex> lock(guard);
+  const auto found = known.find(path);
+  if (!error && found != known.end() && found->second.time == now.time &&
+      found->second.size == now.size) {
+    return found->second.hash;
+  }
+  now.hash = hex(fingerprint(read_text(path)));
+  return (known[path] = now).hash;
+}
+
+std::string Identity::hash() const {
+  std::string all = configuration;
+  for (const auto& [kind, file] : plugins) all += ";" + kind + "=" + file.hash;
+  return hex(fingerprint(all + ";data=" + data));
+}
+
+Identity identity_of(const Experiment& experiment, const std::string& data) {
+  Identity identity{experiment.hash(), {}, data};
+  for (const Part* part :
+       {&experiment.model, &experiment.attention, &experiment.task, &experiment.dataset}) {
+    identity.plugins[std::string(name_of(part->kind))] = {part->name, file_hash(part->path)};
+  }
+  return identity;
+}
+
+std::vector<std::string> changes_between(const Identity& before, const Identity& now) {
+  std::vector<std::string> changes;
+  if (before.configuration != now.configuration) changes.emplace_back("the configuration changed");
+  for (const auto& [kind, file] : now.plugins) {
+    const auto found = before.plugins.find(kind);
+    if (found == before.plugins.end() || found->second.hash == file.hash) continue;
+    changes.push_back("the file of " + kind + " '" + file.name + "' changed");
+  }
+  const auto dataset = now.plugins.find("dataset");
+  if (!before.data.empty() && !now.data.empty() && before.data != now.data) {
+    changes.push_back("the data of dataset '" +
+                      (dataset == now.plugins.end() ? "" : dataset->second.name) + "' changed");
+  }
+  return changes;
+}
+
+std::string identity_json(const Identity& identity) {
+  json plugins = json::object();
+  for (const auto& [kind, file] : identity.plugins) {
+    plugins[kind] = {{"name", file.name}, {"hash", file.hash}};
+  }
+  const json out = {
+      {"configuration", identity.configuration}, {"plugins", plugins}, {"data", identity.data}};
+  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::optional<Identity> read_identity(const std::string& run_folder) {
+  const std::string path = run_folder + "/identity.json";
+  std::error_code error;
+  if (!fs::exists(path, error)) return std::nullopt;
+  try {
+    const json in = json::parse(read_text(path));
+    Identity identity{in.at("configuration").get<std::string>(), {}, in.at("data")};
+    for (const auto& [kind, file] : in.at("plugins").items()) {
+      identity.plugins[kind] = {file.at("name"), file.at("hash")};
+    }
+    return identity;
+  } catch (const json::exception& damage) {
+    throw DataError(path + ": damaged: " + damage.what() +
+                    "; remove the run's folder to run it again");
+  }
+}
+
+}  // namespace attnlab

@@ -1,0 +1,55 @@
+// What makes a run the run that it is: its configuration, its plugins' files, its data.
+//
+// A run's folder carries a hash of the three, so that a finished run is never run twice, and
+// identity.json in it keeps them apart, so that it can be said which of them has changed since.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/experiment/experiment.h"
+
+namespace attnlab {
+
+/// A plugin's file.
+struct PluginFile {
+  std::string name;  ///< the plugin's: "quest"
+  std::string hash;  ///< of the file's contents
+};
+
+struct Identity {
+  std::string configuration;                  ///< Experiment::hash()
+  std::map<std::string, PluginFile> plugins;  ///< by kind: "model", "attention", "task", "dataset"
+  /// The dataset's fingerprint with seed 0 (data made by rule have one for each seed, and a run's
+  /// seed stands in its folder's name anyway); empty where it is not known.
+  std::string data;
+
+  /// 16 hexadecimal digits of everything.
+  std::string hash() const;
+};
+
+/// @param data  the dataset's fingerprint with seed 0, or empty
+/// @throws FileError when a plugin's file cannot be read.
+Identity identity_of(const Experiment& experiment, const std::string& data);
+
+/// What differs between two identities of one configuration, for people: "the file of attention
+/// 'quest' changed", "the data of dataset 'cifar' changed". Data are compared where both are known.
+std::vector<std::string> changes_between(const Identity& before, const Identity& now);
+
+std::string identity_json(const Identity& identity);
+/// Reads a run's identity.json. Empty where there is none (of a run by an earlier attnlab).
+/// @throws DataError naming a damaged file.
+std::optional<Identity> read_identity(const std::string& run_folder);
+
+/// A hash of a file's contents, read again only when its time or size has changed.
+/// @throws FileError.
+std::string file_hash(const std::string& path);
+
+/// One text for all ways to write a value: `1e-3`, `0.001` and `1.0e-3` are alike, and so are `a`
+/// and `"a"`; `"1.0"` and `1.0` are not. Options of type string that look like numbers are quoted
+/// in resolved configurations.
+std::string canonical_text(const Node& node);
+
+}  // namespace attnlab

@@ -1,0 +1,95 @@
+#include "framework/experiment/keys.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "framework/experiment/experiment.h"
+
+namespace attnlab {
+namespace {
+
+OptionSpec format_key() {
+  OptionSpec spec =
+      make_option("schema", OptionSpec::Type::integer, "version of the file's format");
+  spec.low = spec.high = 1;
+  spec.required = true;
+  return spec;
+}
+
+OptionSpec seeds_key() {
+  OptionSpec spec = make_option("seeds", OptionSpec::Type::integer, "one run for each");
+  spec.list = true;
+  spec.low = 0;
+  spec.default_value = Node::list();
+  spec.default_value.items().push_back(Node::scalar("0"));
+  return spec;
+}
+
+/// The options of the plugin that a composition names for a part; null when it names none.
+const Schema* options_of(const Node& composed, Kind kind, const Catalogue& catalogue) {
+  const Node* part = composed.find(name_of(kind));
+  if (part == nullptr) return nullptr;
+  const Node* use = part->is_map() ? part->find("use") : part;
+  if (use == nullptr) return nullptr;
+  for (const Candidate* plugin : catalogue.usable(kind)) {
+    const Manifest& manifest = *plugin->manifest;
+    if (use->text() == manifest.name || use->text() == manifest.id) return &manifest.options;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Schema part_keys(Kind kind, const Schema* options, const Catalogue& catalogue) {
+  const std::string kind_name(name_of(kind));
+  OptionSpec use =
+      make_option("use", OptionSpec::Type::string, "name of the " + kind_name + "'s plugin");
+  use.choices = catalogue.names(kind);
+  use.required = true;
+  Schema keys = {use};
+  if (kind == Kind::attention) {
+    keys.push_back(make_option("as", OptionSpec::Type::string,
+                               "what folders and tables call it; else the plugin's name"));
+  }
+  if (options != nullptr) keys.insert(keys.end(), options->begin(), options->end());
+  return keys;
+}
+
+Schema experiment_keys(const Node& composed, const Catalogue& catalogue) {
+  Schema keys = {format_key(),
+                 make_option("name", OptionSpec::Type::string,
+                             "what folders and tables call it; else the file's name")};
+  const auto part = [&](Kind kind, const char* help) {
+    const Schema* options = options_of(composed, kind, catalogue);
+    keys.push_back(
+        make_group(std::string(name_of(kind)), part_keys(kind, options, catalogue), help));
+  };
+  part(Kind::model, "what is trained");
+  part(Kind::attention, "the mechanism of the model's attention layers");
+  part(Kind::task, "loss, metrics and evaluation");
+  part(Kind::dataset, "what is learned from");
+  keys.push_back(make_group("train", schema_of<TrainOptions>(), "how the model is trained"));
+  keys.push_back(
+      make_group("trace", schema_of<TraceOptions>(), "what is recorded of attention layers"));
+  keys.push_back(seeds_key());
+  return keys;
+}
+
+std::map<std::string, std::vector<std::string>> compositions(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::map<std::string, std::vector<std::string>> all;
+  for (const std::string& root :
+       {std::string("configs"), Installation::of_this_program().configs()}) {
+    std::map<std::string, std::vector<std::string>> here;
+    std::error_code error;
+    for (const auto& entry : fs::recursive_directory_iterator(root + "/" + folder, error)) {
+      if (entry.path().extension() != ".yaml") continue;
+      here[entry.path().stem().string()].push_back(entry.path().string());
+    }
+    all.merge(here);  // what stands in ./configs stays
+  }
+  for (auto& [name, files] : all) std::sort(files.begin(), files.end());
+  return all;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,194 @@
+#include "framework/manifest/discovery.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "framework/base/text.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> split_path(const char* list) {
+  std::vector<std::string> parts;
+  std::string rest = list == nullptr ? "" : list;
+  while (!rest.empty()) {
+    const std::size_t colon = rest.find(':');
+    if (colon != 0) parts.push_back(rest.substr(0, colon));
+    rest = colon == std::string::npos ? "" : rest.substr(colon + 1);
+  }
+  return parts;
+}
+
+std::vector<std::string> sorted_entries(const std::string& folder) {
+  std::vector<std::string> entries;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    entries.push_back(entry.path().string());
+  }
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+std::string key_of(const Manifest& manifest) {
+  return std::string(name_of(manifest.kind)) + " '" + manifest.name + "'";
+}
+
+}  // namespace
+
+Installation Installation::of_this_program() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (error) throw Error("cannot find this program's own path: " + error.message());
+  // Programs stand in bin/ (tests below it too): the nearest ancestor that has the library.
+  for (fs::path folder = program.parent_path(); folder.has_relative_path();
+       folder = folder.parent_path()) {
+    Installation candidate{folder.string()};
+    if (fs::exists(candidate.library(), error)) return candidate;
+  }
+  throw Error(program.string() + ": cannot find lib/libattnlab.so beside this program's folder; " +
+              "install attnlab again");
+}
+
+std::vector<SearchPlace> search_places(const Installation& installation) {
+  std::vector<SearchPlace> places;
+  const auto add = [&](const std::string& folder, const std::string& why) {
+    std::error_code error;
+    const fs::path whole = fs::weakly_canonical(fs::absolute(folder, error), error);
+    const std::string path = error ? folder : whole.string();
+    const auto same = [&](const SearchPlace& place) { return place.folder == path; };
+    if (std::any_of(places.begin(), places.end(), same)) return;
+    places.push_back({path, why, fs::is_directory(path, error)});
+  };
+  for (const std::string& folder : split_path(std::getenv("ATTNLAB_PLUGIN_PATH"))) {
+    add(folder, "ATTNLAB_PLUGIN_PATH");
+  }
+  add("plugins", "project");
+  if (const char* home = std::getenv("HOME")) {
+    add(std::string(home) + "/.local/share/attnlab/plugins", "user");
+  }
+  add(installation.plugins(), "system");
+  return places;
+}
+
+Catalogue::Catalogue(const std::vector<SearchPlace>& places, const Stamp& host_stamp)
+    : places_(places), host_stamp_(host_stamp) {
+  for (const SearchPlace& place : places_) {
+    if (!place.exists) continue;
+    look_into(place.folder);
+    for (const Kind kind : {Kind::attention, Kind::model, Kind::task, Kind::dataset}) {
+      look_into(place.folder + "/" + std::string(name_of(kind)));
+    }
+  }
+  refuse_duplicates();
+}
+
+Catalogue Catalogue::of_this_program() {
+  const Installation installation = Installation::of_this_program();
+  return Catalogue(search_places(installation), read_stamp(installation.library()));
+}
+
+Catalogue Catalogue::of_file(const std::string& path) {
+  Catalogue catalogue({}, read_stamp(Installation::of_this_program().library()));
+  catalogue.look_at(fs::absolute(path).string());
+  const Candidate& only = catalogue.candidates_.front();
+  if (!only.refused.empty()) throw PluginError(only.refused);
+  return catalogue;
+}
+
+void Catalogue::look_into(const std::string& folder) {
+  for (const std::string& path : sorted_entries(folder)) {
+    if (fs::path(path).extension() != ".so") continue;
+    std::error_code error;
+    const fs::path canonical = fs::canonical(path, error);
+    if (!error && !files_.insert(canonical.string()).second) continue;
+    look_at(path);
+  }
+}
+
+void Catalogue::look_at(const std::string& path) {
+  Candidate candidate;
+  candidate.path = path;
+  try {
+    candidate.manifest = read_manifest(path);
+    const auto differences = stamp_differences(host_stamp_, candidate.manifest->stamp);
+    if (!differences.empty()) {
+      candidate.refused = path + ": was built for another host: " + join(differences, "; ") +
+                          "; rebuild it: " + rebuild_command(Installation::of_this_program().root);
+    }
+  } catch (const Error& error) {
+    candidate.refused = error.what();
+  }
+  candidates_.push_back(std::move(candidate));
+}
+
+void Catalogue::refuse_duplicates() {
+  std::map<std::string, std::vector<Candidate*>> by_name;
+  for (Candidate& candidate : candidates_) {
+    if (candidate.refused.empty()) by_name[key_of(*candidate.manifest)].push_back(&candidate);
+  }
+  for (const auto& [name, files] : by_name) {
+    if (files.size() < 2) continue;
+    std::vector<std::string> paths;
+    for (const Candidate* file : files) paths.push_back(file->path);
+    for (Candidate* file : files) {
+      file->duplicate = true;
+      file->refused = file->path + ": " + name +
+                      " is provided by more than one file: " + join(paths, " and ") +
+                      "; remove or rename one of them";
+    }
+  }
+}
+
+std::vector<const Candidate*> Catalogue::usable(Kind kind) const {
+  std::vector<const Candidate*> found;
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.refused.empty() && candidate.manifest->kind == kind) found.push_back(&candidate);
+  }
+  std::sort(found.begin(), found.end(), [](const Candidate* a, const Candidate* b) {
+    return a->manifest->name < b->manifest->name;
+  });
+  return found;
+}
+
+std::vector<std::string> Catalogue::names(Kind kind) const {
+  std::vector<std::string> names;
+  for (const Candidate* candidate : usable(kind)) names.push_back(candidate->manifest->name);
+  return names;
+}
+
+const Candidate& Catalogue::find(Kind kind, const std::string& name) const {
+  const auto called = [&](const Candidate& candidate) {
+    return candidate.manifest && candidate.manifest->kind == kind &&
+           (candidate.manifest->name == name || candidate.manifest->id == name);
+  };
+  const Candidate* refused = nullptr;
+  for (const Candidate& candidate : candidates_) {
+    if (!called(candidate)) continue;
+    if (candidate.refused.empty()) return candidate;
+    refused = &candidate;
+  }
+  if (refused != nullptr) throw PluginError(refused->refused);
+  // A file of that name without a readable manifest is the likely culprit.
+  for (const Candidate& candidate : candidates_) {
+    if (!candidate.manifest && fs::path(candidate.path).stem() == name) {
+      throw PluginError(candidate.refused);
+    }
+  }
+  const std::vector<std::string> known = names(kind);
+  std::string message =
+      "there is no " + std::string(name_of(kind)) + " '" + name + "'" + suggestion(name, known);
+  if (known.empty()) message += "; no plugin of this kind was found";
+  throw PluginError(message + " (attnlab list --explain shows where was looked)");
+}
+
+std::string rebuild_command(const std::string& installation_root) {
+  return "cmake -S SOURCE -B BUILD -DCMAKE_PREFIX_PATH=" + installation_root +
+         " && cmake --build BUILD";
+}
+
+}  // namespace attnlab

@@ -1,0 +1,82 @@
+// Finds plugins on disk. Reads manifests only; loads no code.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "framework/manifest/manifest.h"
+
+namespace attnlab {
+
+/// A folder that is searched, and why.
+struct SearchPlace {
+  std::string folder;
+  std::string why;  ///< "ATTNLAB_PLUGIN_PATH", "project", "user", "system"
+  bool exists = false;
+};
+
+/// A file that was looked at.
+struct Candidate {
+  std::string path;
+  std::optional<Manifest> manifest;  ///< empty when it could not be read
+  std::string refused;               ///< why it cannot be used; empty when it can
+  bool duplicate = false;            ///< refused because another file has the same name
+};
+
+/// The installation that this program belongs to, found from the program's own path: bin/, lib/,
+/// lib/attnlab/plugins/, share/attnlab/configs/ under one root.
+struct Installation {
+  std::string root;
+  std::string library() const { return root + "/lib/libattnlab.so"; }
+  std::string engine() const { return root + "/lib/attnlab/attnlab_engine.so"; }
+  std::string plugins() const { return root + "/lib/attnlab/plugins"; }
+  std::string configs() const { return root + "/share/attnlab/configs"; }
+
+  /// @throws Error when the running program's path cannot be found.
+  static Installation of_this_program();
+};
+
+/// Where plugins are looked for, in order: each entry of $ATTNLAB_PLUGIN_PATH, ./plugins (project),
+/// ~/.local/share/attnlab/plugins (user), the build or install tree (system).
+std::vector<SearchPlace> search_places(const Installation& installation);
+
+/// All plugins that can be found.
+class Catalogue {
+ public:
+  /// Looks at every *.so in the places and, one level deep, in their folders attention/, model/,
+  /// task/ and dataset/. Two files of one kind and name are both refused.
+  Catalogue(const std::vector<SearchPlace>& places, const Stamp& host_stamp);
+  /// With the places and the stamp of this program's installation.
+  static Catalogue of_this_program();
+  /// One library, wherever it lies, and nothing else; checked as the others are.
+  /// @throws PluginError saying why it cannot be used.
+  static Catalogue of_file(const std::string& path);
+
+  const std::vector<SearchPlace>& places() const { return places_; }
+  const std::vector<Candidate>& candidates() const { return candidates_; }
+  /// Usable plugins of a kind, by name.
+  std::vector<const Candidate*> usable(Kind kind) const;
+  std::vector<std::string> names(Kind kind) const;
+
+  /// @param name  "quest" or "attnlab/quest".
+  /// @throws PluginError saying why it was refused, or what there is and where was looked.
+  const Candidate& find(Kind kind, const std::string& name) const;
+
+ private:
+  void look_into(const std::string& folder);
+  void look_at(const std::string& path);
+  void refuse_duplicates();
+
+  std::vector<SearchPlace> places_;
+  std::vector<Candidate> candidates_;
+  std::set<std::string> files_;  ///< canonical: a file that two places lead to is no duplicate
+  Stamp host_stamp_;
+};
+
+/// What rebuilds a plugin: the remedy of every stamp mismatch.
+std::string rebuild_command(const std::string& installation_root);
+
+}  // namespace attnlab

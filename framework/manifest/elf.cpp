@@ -1,0 +1,109 @@
+#include "framework/manifest/elf.h"
+
+#include <elf.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+namespace attnlab {
+namespace {
+
+constexpr std::uint64_t kLargestSection = 1 << 24;  // a manifest is some kilobytes
+
+class ElfFile {
+ public:
+  explicit ElfFile(const std::string& path) : path_(path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) fail_to_read();
+    // Asked before opening: opening a pipe would wait for a writer.
+    if (!S_ISREG(status.st_mode)) fail("cannot be read: it is no regular file");
+    size_ = static_cast<std::uint64_t>(status.st_size);
+    file_.open(path, std::ios::binary);
+    if (!file_) fail_to_read();
+    if (size_ < SELFMAG) fail("is no ELF file");
+    read_at(0, std::min<std::uint64_t>(size_, sizeof header_), &header_);
+    if (std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0) fail("is no ELF file");
+    if (size_ < sizeof header_) fail("is cut short: the ELF header is incomplete");
+    if (header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_ident[EI_DATA] != ELFDATA2LSB) {
+      fail("is an ELF file of another machine (not 64-bit little-endian)");
+    }
+    if (header_.e_type != ET_DYN) fail("is an ELF file but no shared library");
+    check_segments();
+  }
+
+  std::string section(const std::string& wanted) {
+    const std::vector<Elf64_Shdr> headers = section_headers();
+    if (header_.e_shstrndx >= headers.size()) fail("is damaged: it has no section names");
+    const std::string names = content(headers[header_.e_shstrndx]);
+    for (const Elf64_Shdr& header : headers) {
+      if (header.sh_name < names.size() && wanted == names.c_str() + header.sh_name) {
+        std::string text = content(header);
+        while (!text.empty() && text.back() == '\0') text.pop_back();
+        return text;
+      }
+    }
+    fail("has no section " + wanted);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) { throw PluginError(path_ + ": " + what); }
+  [[noreturn]] void fail_to_read() { fail(std::string("cannot be read: ") + std::strerror(errno)); }
+
+  /// Asked before memory is taken for what a damaged header promises.
+  void require(std::uint64_t offset, std::uint64_t count) {
+    if (offset > size_ || count > size_ - offset) fail("is cut short");
+  }
+
+  void read_at(std::uint64_t offset, std::uint64_t count, void* out) {
+    require(offset, count);
+    file_.seekg(static_cast<std::streamoff>(offset));
+    file_.read(static_cast<char*>(out), static_cast<std::streamsize>(count));
+    if (!file_) fail("cannot be read");
+  }
+
+  /// A library whose segments reach past its end would crash the loader with SIGBUS.
+  void check_segments() {
+    for (unsigned i = 0; i < header_.e_phnum; ++i) {
+      Elf64_Phdr segment;
+      read_at(header_.e_phoff + i * sizeof segment, sizeof segment, &segment);
+      if (segment.p_type != PT_LOAD) continue;
+      if (segment.p_offset > size_ || segment.p_filesz > size_ - segment.p_offset) {
+        fail("is cut short: its code ends after the end of the file");
+      }
+    }
+  }
+
+  std::vector<Elf64_Shdr> section_headers() {
+    if (header_.e_shentsize != sizeof(Elf64_Shdr)) fail("is damaged: bad section headers");
+    require(header_.e_shoff, header_.e_shnum * sizeof(Elf64_Shdr));
+    std::vector<Elf64_Shdr> headers(header_.e_shnum);
+    read_at(header_.e_shoff, headers.size() * sizeof(Elf64_Shdr), headers.data());
+    return headers;
+  }
+
+  std::string content(const Elf64_Shdr& header) {
+    if (header.sh_type == SHT_NOBITS || header.sh_size > kLargestSection) {
+      fail("is damaged: bad section size");
+    }
+    require(header.sh_offset, header.sh_size);
+    std::string text(header.sh_size, '\0');
+    read_at(header.sh_offset, text.size(), text.data());
+    return text;
+  }
+
+  std::string path_;
+  std::ifstream file_;
+  std::uint64_t size_ = 0;
+  Elf64_Ehdr header_{};
+};
+
+}  // namespace
+
+std::string read_elf_section(const std::string& path, const std::string& section) {
+  return ElfFile(path).section(section);
+}
+
+}  // namespace attnlab

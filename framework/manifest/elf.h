@@ -1,0 +1,16 @@
+// Reads one section of an ELF shared library from the file, without loading any code.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "framework/base/error.h"
+
+namespace attnlab {
+
+/// The bytes of a section, trailing zeros removed.
+/// @throws PluginError "PATH: REASON" when the file cannot be read, is no 64-bit little-endian ELF
+///         shared library, is cut short, or has no such section.
+std::string read_elf_section(const std::string& path, const std::string& section);
+
+}  // namespace attnlab

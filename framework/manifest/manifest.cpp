@@ -1,0 +1,100 @@
+#include "framework/manifest/manifest.h"
+
+#include <nlohmann/json.hpp>
+
+#include "framework/base/text.h"
+#include "framework/manifest/elf.h"
+
+namespace attnlab {
+namespace {
+
+using nlohmann::json;
+
+Kind parse_kind(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Kind kind : {Kind::attention, Kind::model, Kind::task, Kind::dataset}) {
+    if (name == name_of(kind)) return kind;
+    names.emplace_back(name_of(kind));
+  }
+  throw Error("unknown kind '" + name + "'" + suggestion(name, names));
+}
+
+Stamp parse_stamp(const json& object) {
+  Stamp stamp;
+  for (const auto& [field, value] : object.items()) {
+    stamp[field] = value.is_string() ? value.get<std::string>() : value.dump();
+  }
+  return stamp;
+}
+
+Manifest parse_manifest(const std::string& text) {
+  const json root = json::parse(text);
+  Manifest manifest;
+  manifest.json = text;
+  manifest.id = root.at("id").get<std::string>();
+  const std::size_t slash = manifest.id.find('/');
+  if (slash == 0 || slash == std::string::npos || slash + 1 == manifest.id.size() ||
+      manifest.id.find('/', slash + 1) != std::string::npos) {
+    throw Error("id '" + manifest.id + "' is not of the form lab/name");
+  }
+  manifest.name = manifest.id.substr(slash + 1);
+  manifest.kind = parse_kind(root.at("kind").get<std::string>());
+  manifest.version = root.at("version").get<std::string>();
+  manifest.summary = root.at("summary").get<std::string>();
+  manifest.citation = root.at("citation").get<std::string>();
+  manifest.licence = root.at("licence").get<std::string>();
+  manifest.takes = root.at("takes").get<std::vector<std::string>>();
+  manifest.gives = root.at("gives").get<std::vector<std::string>>();
+  manifest.needs = root.at("needs").get<std::vector<std::string>>();
+  if (manifest.kind == Kind::attention) {
+    manifest.traits = root.at("traits").get<std::map<std::string, bool>>();
+  }
+  if (manifest.kind == Kind::model) manifest.ensemble = root.at("ensemble").get<bool>();
+  manifest.options = parse_schema(root.at("options").dump());
+  manifest.stamp = parse_stamp(root.at("stamp"));
+  return manifest;
+}
+
+}  // namespace
+
+Manifest read_manifest(const std::string& path) {
+  constexpr const char* kRemedy = "; rebuild it with attnlab_add_plugin(), or remove the file";
+  std::string text;
+  try {
+    text = read_elf_section(path, kManifestSection);
+  } catch (const PluginError& error) {
+    throw PluginError(error.what() + std::string(kRemedy));
+  }
+  try {
+    return parse_manifest(text);
+  } catch (const std::exception& error) {
+    throw PluginError(path + ": invalid manifest: " + error.what() + kRemedy);
+  }
+}
+
+Stamp read_stamp(const std::string& path) {
+  try {
+    return parse_stamp(json::parse(read_elf_section(path, kStampSection)));
+  } catch (const json::exception& error) {
+    throw PluginError(path + ": invalid build stamp: " + error.what());
+  }
+}
+
+std::vector<std::string> stamp_differences(const Stamp& expected, const Stamp& found) {
+  const auto shown = [](const Stamp& stamp, const std::string& field) -> std::string {
+    const auto entry = stamp.find(field);
+    if (entry == stamp.end()) return "nothing";
+    return entry->second.empty() ? "none" : entry->second;
+  };
+  Stamp all = expected;
+  all.insert(found.begin(), found.end());
+  std::vector<std::string> differences;
+  for (const auto& [field, unused] : all) {
+    const std::string want = shown(expected, field);
+    const std::string have = shown(found, field);
+    if (want != have) differences.push_back(field + ": expected " + want + ", found " + have);
+  }
+  return differences;
+}
+
+}  // namespace attnlab

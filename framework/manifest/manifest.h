@@ -1,0 +1,38 @@
+// A plugin's manifest, read from its file.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/manifest/schema.h"
+
+namespace attnlab {
+
+/// What a build must agree on with the host, by field (see host/stamp.h).
+using Stamp = std::map<std::string, std::string>;
+
+struct Manifest {
+  std::string id;    ///< "lab/name"
+  std::string name;  ///< what `use:` says: the id's part after the slash
+  Kind kind = Kind::attention;
+  std::string version, summary, citation, licence;
+  std::vector<std::string> takes, gives, needs;
+  std::map<std::string, bool> traits;  ///< of an attention
+  bool ensemble = false;               ///< of a model: it can hold many members at once
+  Schema options;
+  Stamp stamp;
+  std::string json;  ///< as written in the file
+};
+
+/// @throws PluginError "PATH: invalid manifest: ..." for anything but a complete manifest.
+Manifest read_manifest(const std::string& path);
+
+/// @throws PluginError when the library carries no stamp.
+Stamp read_stamp(const std::string& path);
+
+/// The fields in which a plugin's stamp differs: "compiler: expected GNU 12, found GNU 9".
+std::vector<std::string> stamp_differences(const Stamp& expected, const Stamp& found);
+
+}  // namespace attnlab

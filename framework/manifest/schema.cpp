@@ -1,0 +1,331 @@
+#include "framework/manifest/schema.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "framework/base/text.h"
+#include "framework/manifest/option_lookup.h"
+
+namespace attnlab {
+namespace {
+
+using nlohmann::json;
+using Problems = std::vector<std::string>;
+
+/// A number as manifests write it: plain, by its bits where it has no short decimal form, or in
+/// YAML's words.
+double number_of(const json& value) {
+  if (value.is_object()) return std::bit_cast<double>(value.at("bits").get<std::int64_t>());
+  if (!value.is_string()) return value.get<double>();
+  const auto special = Node::scalar(value.get<std::string>()).as_double();
+  if (!special) throw Error("'" + value.get<std::string>() + "' is no number");
+  return *special;
+}
+
+Node node_of(const json& value) {
+  if (value.is_array()) {
+    Node list = Node::list();
+    for (const json& item : value) list.items().push_back(node_of(item));
+    return list;
+  }
+  if (value.is_object()) return Node::scalar(shortest(number_of(value)));
+  if (value.is_string()) return Node::scalar(value.get<std::string>(), {}, true);
+  if (value.is_number_float()) return Node::scalar(shortest(value.get<double>()));
+  return Node::scalar(value.dump());
+}
+
+/// Floats that JSON cannot write stand in manifests as YAML's words.
+void unquote_special_floats(Node& value) {
+  if (value.is_list()) {
+    for (Node& item : value.items()) unquote_special_floats(item);
+  } else if (value.quoted()) {
+    value = Node::scalar(value.text());
+  }
+}
+
+Schema parse(const json& list);
+
+OptionSpec parse_option(const json& entry) {
+  OptionSpec spec;
+  spec.name = entry.at("name").get<std::string>();
+  const std::string type = entry.at("type").get<std::string>();
+  if (type == "group") {
+    spec.type = OptionSpec::Type::group;
+    spec.options = parse(entry.at("options"));
+  } else if (type == "bool") {
+    spec.type = OptionSpec::Type::boolean;
+  } else if (type == "int") {
+    spec.type = OptionSpec::Type::integer;
+  } else if (type == "float") {
+    spec.type = OptionSpec::Type::real;
+  } else if (type != "string") {
+    throw Error("option '" + spec.name + "' has the unknown type '" + type + "'");
+  }
+  spec.list = entry.value("list", false);
+  spec.required = entry.value("required", false);
+  spec.help = entry.value("help", "");
+  if (entry.contains("low")) spec.low = number_of(entry.at("low"));
+  if (entry.contains("high")) spec.high = number_of(entry.at("high"));
+  if (entry.contains("choices")) spec.choices = entry.at("choices").get<std::vector<std::string>>();
+  if (entry.contains("default")) {
+    spec.default_value = node_of(entry.at("default"));
+    if (spec.type == OptionSpec::Type::real) unquote_special_floats(spec.default_value);
+  }
+  return spec;
+}
+
+Schema parse(const json& list) {
+  Schema schema;
+  for (const json& entry : list) schema.push_back(parse_option(entry));
+  return schema;
+}
+
+std::string scalar_type_text(const OptionSpec& spec) {
+  switch (spec.type) {
+    case OptionSpec::Type::boolean:
+      return "bool";
+    case OptionSpec::Type::integer:
+      return "int";
+    case OptionSpec::Type::real:
+      return "float";
+    case OptionSpec::Type::group:
+      return "map";
+    case OptionSpec::Type::string:
+      break;
+  }
+  return "string";
+}
+
+std::string expected_text(const OptionSpec& spec) {
+  switch (spec.type) {
+    case OptionSpec::Type::boolean:
+      return "true or false";
+    case OptionSpec::Type::integer:
+      return "an integer";
+    case OptionSpec::Type::real:
+      return "a number";
+    default:
+      return "a string";
+  }
+}
+
+/// Why a text that looks like the type is not of it: YAML 1.1 habits.
+std::string habit(const OptionSpec& spec, const Node& value) {
+  const std::string& text = value.text();
+  if (value.quoted()) return spec.type == OptionSpec::Type::string ? "" : " (remove the quotes)";
+  if (spec.type == OptionSpec::Type::boolean) {
+    for (const char* yes : {"yes", "Yes", "on", "On", "y"}) {
+      if (text == yes) return "; did you mean 'true'?";
+    }
+    for (const char* no : {"no", "No", "off", "Off", "n"}) {
+      if (text == no) return "; did you mean 'false'?";
+    }
+  }
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  if (digits && text.size() > 1 && text[0] == '0') {
+    const std::size_t start = text.find_first_not_of('0');
+    return "; leading zeros are not allowed, did you mean '" +
+           (start == std::string::npos ? "0" : text.substr(start)) + "'?";
+  }
+  if (spec.type == OptionSpec::Type::integer && value.as_double()) {
+    constexpr double kExact = 9007199254740992.0;  // 2^53
+    const double number = *value.as_double();
+    if (std::abs(number) <= kExact &&
+        number == static_cast<double>(static_cast<std::int64_t>(number))) {
+      return "; did you mean '" + std::to_string(static_cast<std::int64_t>(number)) + "'?";
+    }
+  }
+  return "";
+}
+
+/// The empty choice has to be visible.
+std::string choices_text(std::vector<std::string> choices, std::string_view separator) {
+  for (std::string& choice : choices) {
+    if (choice.empty()) choice = "''";
+  }
+  return join(choices, separator);
+}
+
+bool must_be_given(const Node& value) {
+  return value.is_scalar() && !value.quoted() && value.text() == "???";
+}
+
+bool has_type(const OptionSpec& spec, const Node& value) {
+  switch (spec.type) {
+    case OptionSpec::Type::boolean:
+      return value.as_bool().has_value();
+    case OptionSpec::Type::integer:
+      return value.as_int().has_value();
+    case OptionSpec::Type::real:
+      return value.as_double().has_value();
+    default:
+      return value.as_string().has_value();
+  }
+}
+
+class Resolver {
+ public:
+  Resolver(const std::string& owner, Problems& problems) : owner_(owner), problems_(problems) {}
+
+  Node map(const Node& given, const Schema& schema, const std::string& path) {
+    Node resolved = Node::map(given.place());
+    if (must_be_given(given)) {
+      add(given.place(), path + ": a value must be given here (map of options)");
+      return resolved;
+    }
+    if (!given.is_map() && !given.is_null()) {
+      add(given.place(), path + ": expected a map of options, found " + to_flow(given));
+      return resolved;
+    }
+    report_unknown(given, schema, path);
+    for (const OptionSpec& spec : schema) {
+      const std::string name = path.empty() ? spec.name : path + "." + spec.name;
+      const Node* value = given.find(spec.name);
+      if (spec.type == OptionSpec::Type::group) {
+        resolved.set(spec.name, map(value == nullptr ? absent(given) : *value, spec.options, name));
+      } else if (value == nullptr || value->is_null()) {
+        fill(resolved, given, spec, name);
+      } else if (valid(*value, spec, name)) {
+        resolved.set(spec.name, spec.type == OptionSpec::Type::string ? as_text(*value) : *value);
+      }
+    }
+    return resolved;
+  }
+
+ private:
+  void add(const Place& place, const std::string& what) {
+    const std::string where = place.str();
+    problems_.push_back(where.empty() ? what : where + ": " + what);
+  }
+
+  /// Stands for a group that is not given, where it would stand.
+  static Node absent(const Node& parent) {
+    Node node;
+    node.set_place(parent.place());
+    return node;
+  }
+
+  void report_unknown(const Node& given, const Schema& schema, const std::string& path) {
+    for (const auto& [key, value] : given.entries()) {
+      const auto named = [&name = key](const OptionSpec& spec) { return spec.name == name; };
+      if (std::any_of(schema.begin(), schema.end(), named)) continue;
+      const std::string where = path.empty() ? "" : path + ": ";
+      add(given.key_place(key),
+          where + "unknown key '" + key + "' of " + owner_ + suggest_key(key, schema));
+    }
+  }
+
+  /// A text that looks like a number or a truth gets quotes, so that `1.0` and `1` stay two texts
+  /// wherever the tree is read without its schema.
+  static Node as_text(Node value) {
+    for (Node& item : value.items()) item = as_text(item);
+    if (!value.as_double() && !value.as_bool()) return value;
+    Node quoted = Node::scalar(value.text(), value.place(), true);
+    quoted.history() = value.history();
+    return quoted;
+  }
+
+  void fill(Node& resolved, const Node& given, const OptionSpec& spec, const std::string& name) {
+    if (spec.required) {
+      add(given.place(),
+          name + ": " + owner_ + " needs a value (" + spec.type_text() + "): " + spec.help);
+      return;
+    }
+    Node value = spec.default_value;
+    value.set_place({"default of " + owner_, 0, 0});
+    resolved.set(spec.name, std::move(value));
+  }
+
+  bool valid(const Node& value, const OptionSpec& spec, const std::string& name) {
+    if (!spec.list) return valid_scalar(value, spec, name);
+    if (must_be_given(value)) return valid_scalar(value, spec, name);
+    if (!value.is_list()) {
+      add(value.place(),
+          name + ": expected a list, found " + to_flow(value) + "; write [" + to_flow(value) + "]");
+      return false;
+    }
+    bool all = true;
+    for (const Node& item : value.items()) all &= valid_scalar(item, spec, name);
+    return all;
+  }
+
+  bool valid_scalar(const Node& value, const OptionSpec& spec, const std::string& name) {
+    if (must_be_given(value)) {
+      add(value.place(), name + ": a value must be given here (" + spec.type_text() + ")");
+      return false;
+    }
+    if (!has_type(spec, value)) {
+      add(value.place(), name + ": expected " + expected_text(spec) + ", found " + to_flow(value) +
+                             (value.is_scalar() ? habit(spec, value) : ""));
+      return false;
+    }
+    if (!spec.choices.empty()) {
+      const auto found = std::find(spec.choices.begin(), spec.choices.end(), value.text());
+      if (found == spec.choices.end()) {
+        add(
+            value.place(),
+            name + ": '" + value.text() + "' is none of " + choices_text(spec.choices, ", ") + [&] {
+              const std::string near = nearest(value.text(), spec.choices);
+              return near.empty() ? "" : "; did you mean '" + near + "'?";
+            }());
+        return false;
+      }
+    }
+    const auto number = value.as_double();
+    const bool numeric =
+        spec.type == OptionSpec::Type::integer || spec.type == OptionSpec::Type::real;
+    if (numeric && number &&
+        !((!spec.low || *number >= *spec.low) && (!spec.high || *number <= *spec.high))) {
+      add(value.place(),
+          name + ": " + value.text() + " is out of range; expected " + spec.type_text());
+      return false;
+    }
+    return true;
+  }
+
+  const std::string& owner_;
+  Problems& problems_;
+};
+
+}  // namespace
+
+std::string OptionSpec::type_text() const {
+  std::string text = list ? "list of " : "";
+  if (!choices.empty()) return text + choices_text(choices, " | ");
+  text += scalar_type_text(*this);
+  if (low && high) return text + " in [" + shortest(*low) + ", " + shortest(*high) + "]";
+  if (low) return text + " >= " + shortest(*low);
+  if (high) return text + " <= " + shortest(*high);
+  return text;
+}
+
+OptionSpec make_option(std::string name, OptionSpec::Type type, std::string help) {
+  OptionSpec spec;
+  spec.name = std::move(name);
+  spec.type = type;
+  spec.help = std::move(help);
+  return spec;
+}
+
+OptionSpec make_group(std::string name, Schema options, std::string help) {
+  OptionSpec spec = make_option(std::move(name), OptionSpec::Type::group, std::move(help));
+  spec.options = std::move(options);
+  return spec;
+}
+
+Schema parse_schema(const std::string& text) {
+  try {
+    return parse(json::parse(text));
+  } catch (const json::exception& error) {
+    throw Error(std::string("not a schema of options: ") + error.what());
+  }
+}
+
+Node resolve_options(const Node& given, const Schema& schema, const std::string& path,
+                     const std::string& owner, Problems& problems) {
+  return Resolver(owner, problems).map(given, schema, path);
+}
+
+}  // namespace attnlab

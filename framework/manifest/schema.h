@@ -1,0 +1,60 @@
+// Option schemas at run time, and checking compositions against them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/config/node.h"
+#include "framework/manifest/manifest_writer.h"
+
+namespace attnlab {
+
+/// One option of a part, as its manifest declares it.
+struct OptionSpec {
+  enum class Type { boolean, integer, real, string, group };
+
+  std::string name;
+  Type type = Type::string;
+  bool list = false;
+  bool required = false;
+  Node default_value;  ///< null where there is none
+  std::optional<double> low, high;
+  std::vector<std::string> choices;
+  std::string help;
+  std::vector<OptionSpec> options;  ///< of a group
+
+  /// "float in [0, 1]", "list of int >= 1", "pre | post": for help and messages.
+  std::string type_text() const;
+};
+
+using Schema = std::vector<OptionSpec>;
+
+/// An option without a default, of any value.
+OptionSpec make_option(std::string name, OptionSpec::Type type, std::string help);
+
+/// An option that holds others.
+OptionSpec make_group(std::string name, Schema options, std::string help);
+
+/// @param json  a JSON list as `write_schema` makes it. @throws Error when it is none.
+Schema parse_schema(const std::string& json);
+
+/// The schema of an options struct of the host itself.
+template <OptionsStruct Options>
+Schema schema_of() {
+  JsonText out;
+  write_schema<Options>(out);
+  return parse_schema(out.text());
+}
+
+/// Checks `given` against a schema and fills in the defaults.
+///
+/// @param given     a map, or null for "all defaults"
+/// @param path      what the map is called in messages, e.g. "model"
+/// @param owner     whose schema it is, e.g. "model 'vit'"; defaults are recorded as its
+/// @param problems  every problem is appended as "file:line:col: what; did you mean 'x'?"
+/// @returns a map with every option of the schema, in its order; options with problems are left out
+Node resolve_options(const Node& given, const Schema& schema, const std::string& path,
+                     const std::string& owner, std::vector<std::string>& problems);
+
+}  // namespace attnlab

@@ -1,0 +1,129 @@
+#include "framework/nn/attention/attention_kernel.h"
+
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include "framework/nn/attention/dot_product_attention.h"
+#include "framework/nn/kernels/cpu_attention.h"
+#include "framework/tensor/torch_compat.h"
+
+namespace attnlab {
+namespace {
+
+constexpr std::pair<AttentionKernel, const char*> kNames[] = {
+    {AttentionKernel::explicit_form, "explicit"},
+    {AttentionKernel::fused, "fused"},
+    {AttentionKernel::headwise, "headwise"},
+    {AttentionKernel::own, "own"},
+};
+
+AttentionKernel from_environment() {
+  const char* value = std::getenv("ATTNLAB_ATTENTION_KERNEL");
+  const std::string text = value == nullptr ? "" : value;
+  if (text.empty()) return AttentionKernel::automatic;
+  for (const auto& [kernel, name] : kNames) {
+    if (text == name) return kernel;
+  }
+  throw ConfigError("environment variable ATTNLAB_ATTENTION_KERNEL is '" + text +
+                    "'; it must be explicit, fused, headwise or own, or not be set");
+}
+
+std::atomic<AttentionKernel>& chosen() {
+  static std::atomic<AttentionKernel> kernel = from_environment();
+  return kernel;
+}
+
+/// What LibTorch's kernel is told: a mask, or the causal rule where it means what the contract's
+/// does (LibTorch aligns the first query with the first key; the contract aligns the last ones).
+struct FusedMask {
+  Tensor visible;
+  bool causal = false;
+
+  FusedMask(const Visibility& rules, std::int64_t rows, std::int64_t columns,
+            const at::Device& device)
+      : causal(rules.causal && rules.window == 0 && rows == columns) {
+    if (!causal) visible = visible_pairs(rules, rows, columns, device);
+  }
+};
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// LibTorch's fused kernels are differentiable once. Here the graph of their own backward pass is
+/// kept beside the result, and a second derivative is taken through composed operations.
+struct FusedSoftmax : public torch::autograd::Function<FusedSoftmax> {
+  static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
+                        const FusedMask& mask, double scale) {
+    variable_list inner;
+    for (const Tensor* x : {&q, &k, &v}) inner.push_back(x->detach().requires_grad_());
+    Tensor out;
+    {
+      const at::AutoGradMode record(true);
+      out = compat::fused_attention(inner[0], inner[1], inner[2], mask.visible, 0, mask.causal,
+                                    scale);
+    }
+    context->save_for_backward({q, k, v, mask.visible});
+    context->saved_data["inner"] = inner;
+    context->saved_data["out"] = out;
+    context->saved_data["causal"] = mask.causal;
+    context->saved_data["scale"] = scale;
+    return out.detach();
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    if (!at::GradMode::is_enabled()) {
+      variable_list result = torch::autograd::grad({context->saved_data["out"].toTensor()},
+                                                   context->saved_data["inner"].toTensorVector(),
+                                                   {gradients[0]}, /*retain_graph=*/true);
+      result.resize(5);
+      return result;
+    }
+    const variable_list saved = context->get_saved_variables();
+    Tensor hidden = saved[3].defined() ? saved[3].logical_not() : Tensor();
+    if (context->saved_data["causal"].toBool()) {
+      const std::int64_t length = saved[0].size(2);
+      hidden = at::ones({length, length}, saved[0].options().dtype(at::kBool)).triu(1);
+    }
+    const auto [dq, dk, dv] =
+        composed_softmax_gradients(saved[0], saved[1], saved[2], hidden, gradients[0],
+                                   context->saved_data["scale"].toDouble());
+    return {dq, dk, dv, Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+AttentionKernel attention_kernel() { return chosen(); }
+void set_attention_kernel(AttentionKernel kernel) { chosen() = kernel; }
+
+const char* name_of(AttentionKernel kernel) {
+  for (const auto& [named, name] : kNames) {
+    if (named == kernel) return name;
+  }
+  return "automatic";
+}
+
+bool rows_may_be_empty(const Visibility& visible, std::int64_t queries, std::int64_t keys) {
+  if (visible.key_valid.defined() || visible.pairs.defined()) return true;
+  return (visible.causal || visible.window > 0) && queries > keys;
+}
+
+bool fused_attention_serves(const AttentionInput& input) {
+  return compat::kHasFusedAttention &&
+         !rows_may_be_empty(input.visible, input.query_count(), input.key_count());
+}
+
+Tensor fused_softmax_attention(const Tensor& queries, const Tensor& keys,
+                               const AttentionInput& input, double scale) {
+  const FusedMask mask(input.visible, input.query_count(), input.key_count(), keys.device());
+  const bool gradients =
+      at::GradMode::is_enabled() &&
+      (queries.requires_grad() || keys.requires_grad() || input.values.requires_grad());
+  if (gradients) return FusedSoftmax::apply(queries, keys, input.values, mask, scale);
+  return compat::fused_attention(queries, keys, input.values, mask.visible, 0, mask.causal, scale);
+}
+
+}  // namespace attnlab

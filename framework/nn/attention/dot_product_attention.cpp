@@ -1,0 +1,320 @@
+// Dot-product attention: see the header. Kernels are chosen here and nowhere else.
+#include "framework/nn/attention/dot_product_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "framework/nn/attention/attention_kernel.h"
+#include "framework/nn/kernels/cpu_attention.h"
+#include "framework/nn/kernels/dropout.h"
+
+namespace attnlab {
+namespace {
+
+/// The lowest finite number of a dtype: hides a pair, yet a row of them still has a softmax.
+double lowest(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kDouble:
+      return std::numeric_limits<double>::lowest();
+    case at::kHalf:
+      return std::numeric_limits<at::Half>::lowest();
+    case at::kBFloat16:
+      return std::numeric_limits<at::BFloat16>::lowest();
+    default:
+      return std::numeric_limits<float>::lowest();
+  }
+}
+
+/// @param logits  written over where pairs are hidden.
+Tensor masked_softmax(Tensor logits, const Tensor& visible, bool may_be_empty) {
+  if (!visible.defined()) return logits.softmax(-1);
+  const Tensor hidden = visible.logical_not();
+  const Tensor weights = logits.masked_fill_(hidden, lowest(logits.scalar_type())).softmax(-1);
+  return may_be_empty ? weights.masked_fill(hidden, 0) : weights;
+}
+
+/// Logits by distance to logits by key: out[i, j] = x[i, Lq - 1 - i + j], a view.
+/// @param x  [B, H, Lq, Lq + Lk - 1] contiguous; column c is distance Lk - 1 - c.
+Tensor shift(const Tensor& x, std::int64_t keys) {
+  const std::int64_t batch = x.size(0), heads = x.size(1), queries = x.size(2), all = x.size(3);
+  if (queries == 1) return x;
+  // Row i starts at Lq - 1 - i: in the flat matrix, one column less than a row further on.
+  return x.reshape({batch, heads, queries * all})
+      .narrow(2, queries - 1, queries * (all - 1))
+      .view({batch, heads, queries, all - 1})
+      .narrow(3, 0, keys);
+}
+
+void record(const AttentionInput& input, AttentionContext& context, const Tensor& logits,
+            const Tensor& visible, const Tensor& weights) {
+  const at::NoGradGuard no_gradients;
+  const AttentionTrace& asked = *context.trace;
+  LayerTrace layer;
+  layer.layer = context.layer;
+  if (asked.weights) layer.weights = weights.detach();
+  if (asked.entropy) layer.entropy = -at::xlogy(weights, weights).sum(-1);
+  if (asked.logits) {
+    layer.logits = logits.detach();
+    if (visible.defined()) {
+      layer.logits = layer.logits.masked_fill(visible.logical_not(), -INFINITY);
+    }
+  }
+  if (asked.norms) {
+    layer.query_norms = input.queries.detach().norm(2, -1);
+    layer.key_norms = input.keys.detach().norm(2, -1);
+  }
+  if (asked.on_layer) {
+    asked.on_layer(layer);
+  } else {
+    context.trace->layers.push_back(std::move(layer));
+  }
+}
+
+/// Why weights are needed one by one, whatever the kernel; null when they are not.
+const char* weights_needed_by(const AttentionInput& input, const AttentionContext& context) {
+  if (context.trace != nullptr) return "a trace is recorded";
+  if (input.bias.defined()) return "the logits have a bias";
+  if (input.relative.defined()) return "positions are relative";
+  return nullptr;
+}
+
+/// Why a kernel that knows softmax alone cannot serve; null when it can.
+const char* obstacle_to(AttentionKernel kernel, const AttentionInput& input) {
+  if (kernel == AttentionKernel::headwise) {
+    return cpu_softmax_attention_takes(input.queries, input.keys, input.values)
+               ? nullptr
+               : "it takes float32 and float64 on the CPU alone";
+  }
+  return fused_attention_serves(input) ? nullptr
+                                       : "this LibTorch has none, or a query may see no key";
+}
+
+/// The order of preference among the kernels of softmax.
+constexpr AttentionKernel kSoftmaxKernels[] = {AttentionKernel::headwise, AttentionKernel::fused};
+
+[[noreturn]] void refuse_kernel(AttentionKernel kernel, const std::string& obstacle) {
+  throw ConfigError(std::string("the attention kernel '") + name_of(kernel) +
+                    "' was asked for (ATTNLAB_ATTENTION_KERNEL), but " + obstacle +
+                    "; unset it, or set it to explicit");
+}
+
+/// Whether the kernel of softmax that will be taken drops weights by itself.
+bool kernel_drops(const AttentionInput& input) {
+  const AttentionKernel wanted = attention_kernel();
+  if (wanted == AttentionKernel::headwise) return true;  // or it refuses this input
+  return wanted == AttentionKernel::automatic &&
+         obstacle_to(AttentionKernel::headwise, input) == nullptr;
+}
+
+/// The first kernel of softmax that is wanted and serves; `explicit_form` when there is none.
+AttentionKernel softmax_kernel(const AttentionInput& input) {
+  const AttentionKernel wanted = attention_kernel();
+  for (const AttentionKernel kernel : kSoftmaxKernels) {
+    if (wanted != AttentionKernel::automatic && wanted != kernel) continue;
+    const char* obstacle = obstacle_to(kernel, input);
+    if (obstacle == nullptr) return kernel;
+    if (wanted == kernel) refuse_kernel(kernel, obstacle);
+  }
+  return AttentionKernel::explicit_form;
+}
+
+/// The slice [begin, begin + length) of a dimension (from the end, -1 the last), or all of one that
+/// broadcasts.
+Tensor part(const Tensor& x, std::int64_t dim, std::int64_t begin, std::int64_t length) {
+  if (!x.defined() || x.dim() < -dim || x.size(dim) == 1) return x;
+  return x.narrow(dim, begin, length);
+}
+
+/// `visible`, and padding queries see nothing.
+Tensor without_padding_queries(const Tensor& visible, const Tensor& query_valid) {
+  if (!query_valid.defined()) return visible;
+  const Tensor rows = query_valid.unsqueeze(1).unsqueeze(-1);
+  return visible.defined() ? visible.logical_and(rows) : rows;
+}
+
+/// The input of one sequence of a ragged batch: queries [q, q + rows), keys [k, k + columns).
+AttentionInput segment(const AttentionInput& all, std::int64_t q, std::int64_t rows, std::int64_t k,
+                       std::int64_t columns) {
+  AttentionInput one = all;
+  one.queries = all.queries.narrow(2, q, rows);
+  one.keys = all.keys.narrow(2, k, columns);
+  one.values = all.values.narrow(2, k, columns);
+  one.visible.query_offsets = one.visible.key_offsets = Tensor();
+  one.visible.key_valid = part(all.visible.key_valid, -1, k, columns);
+  one.visible.query_valid = part(all.visible.query_valid, -1, q, rows);
+  one.visible.pairs = part(part(all.visible.pairs, -2, q, rows), -1, k, columns);
+  one.bias = part(part(all.bias, -2, q, rows), -1, k, columns);
+  one.query_positions = part(all.query_positions, -2, q, rows);
+  one.key_positions = part(all.key_positions, -2, k, columns);
+  if (all.relative.defined() && rows > 0 && columns > 0) {
+    // Distances columns - 1 down to 1 - rows; column c of all is distance Lk - 1 - c.
+    one.relative.keys = all.relative.keys.narrow(1, all.key_count() - columns, rows + columns - 1);
+  }
+  return one;
+}
+
+}  // namespace
+
+DotProductAttention::DotProductAttention(const AttentionShape& shape,
+                                         const DotProductSettings& settings,
+                                         const AttentionTraits& traits)
+    : Attention(shape, traits),
+      scale_(settings.scale.value_or(1 / std::sqrt(static_cast<double>(shape.head_dim)))),
+      normaliser_(settings.normaliser),
+      unit_keys_(settings.unit_keys) {}
+
+Tensor DotProductAttention::normalise(const Tensor& logits, const Tensor& visible,
+                                      AttentionContext&) const {
+  return masked_softmax(visible.defined() ? logits.clone() : logits, visible, true);
+}
+
+Tensor DotProductAttention::attend(const AttentionInput& input, AttentionContext& context) {
+  const Tensor diagonal = metric(input, context);
+  return input.visible.ragged() ? attend_ragged(input, diagonal, context)
+                                : attend_dense(input, diagonal, context);
+}
+
+bool DotProductAttention::wants_weights(const AttentionInput& input,
+                                        const AttentionContext& context, bool drops) const {
+  const AttentionKernel wanted = attention_kernel();
+  if (wanted == AttentionKernel::explicit_form) return true;
+  const char* obstacle = weights_needed_by(input, context);
+  if (obstacle == nullptr && drops &&
+      (normaliser_ != Normaliser::softmax || !kernel_drops(input))) {
+    obstacle = "weights are dropped out";
+  }
+  if (obstacle != nullptr && wanted != AttentionKernel::automatic) refuse_kernel(wanted, obstacle);
+  return obstacle != nullptr;
+}
+
+Tensor DotProductAttention::attend_by_softmax_kernel(const Tensor& queries, const Tensor& keys,
+                                                     const AttentionInput& input) const {
+  if (attention_kernel() == AttentionKernel::own) {
+    refuse_kernel(AttentionKernel::own, name() + " has none for this input");
+  }
+  const AttentionKernel kernel = softmax_kernel(input);
+  if (kernel == AttentionKernel::fused) {
+    return fused_softmax_attention(queries, to_unit(keys), input, scale_);
+  }
+  if (kernel == AttentionKernel::headwise) {
+    return cpu_softmax_attention(
+        queries, keys, input.values,
+        visible_pairs(input.visible, input.query_count(), input.key_count(), keys.device()), scale_,
+        unit_keys_, is_training() ? shape().dropout : 0);
+  }
+  return {};
+}
+
+Tensor DotProductAttention::attend_by_own_kernel(const Tensor& queries, const Tensor& keys,
+                                                 const AttentionInput& input,
+                                                 AttentionContext& context) const {
+  const AttentionKernel wanted = attention_kernel();
+  if (wanted != AttentionKernel::automatic && wanted != AttentionKernel::own) {
+    refuse_kernel(wanted, name() + " does not normalise by softmax");
+  }
+  Tensor out = own_kernel(queries, keys, input, context);
+  if (!out.defined() && wanted == AttentionKernel::own) {
+    refuse_kernel(wanted, name() + " has none for this input");
+  }
+  return out;
+}
+
+Tensor DotProductAttention::to_unit(const Tensor& keys) const {
+  return unit_keys_ ? unit(keys, *unit_keys_) : keys;
+}
+
+Tensor DotProductAttention::scaled(const Tensor& queries) const {
+  return scale_ == 1 ? queries : queries * scale_;
+}
+
+Tensor DotProductAttention::attend_dense(const AttentionInput& input, const Tensor& diagonal,
+                                         AttentionContext& context) const {
+  const std::int64_t rows = input.query_count(), columns = input.key_count();
+  if (rows == 0 || columns == 0) {
+    return at::zeros({input.batch(), input.heads(), rows, shape().values()},
+                     input.values.options());
+  }
+  const RelativePositions& relative = input.relative;
+  const auto mapped_queries = [&](const Tensor& bias) {
+    const Tensor queries =
+        map_queries(bias.defined() ? input.queries + bias.unsqueeze(1) : input.queries, context);
+    return diagonal.defined() ? queries * diagonal : queries;
+  };
+  const Tensor queries = mapped_queries(relative.content_bias);
+  const Tensor mapped_keys = map_keys(input.keys, context);
+  const bool drops = is_training() && shape().dropout > 0;
+  const bool explicitly = wants_weights(input, context, drops);
+  if (!explicitly && normaliser_ == Normaliser::softmax) {
+    Tensor out = attend_by_softmax_kernel(queries, mapped_keys, input);
+    if (out.defined()) return out;
+  }
+  const Tensor asking = scaled(queries), keys = to_unit(mapped_keys);
+  if (!explicitly && normaliser_ != Normaliser::softmax) {
+    Tensor out = attend_by_own_kernel(asking, keys, input, context);
+    if (out.defined()) return out;
+  }
+
+  Tensor logits = at::matmul(asking, keys.transpose(-2, -1));
+  if (relative.defined()) {
+    const Tensor distances =
+        to_unit(map_keys(relative.keys.unsqueeze(0), context)).transpose(-2, -1);
+    const Tensor positions = scaled(mapped_queries(relative.position_bias));
+    logits = logits.add_(shift(at::matmul(positions, distances), columns));
+  }
+  if (input.bias.defined()) logits = logits.add_(input.bias);
+  const Tensor visible = visible_pairs(input.visible, rows, columns, logits.device());
+  const Tensor weights =
+      normaliser_ == Normaliser::softmax
+          ? masked_softmax(logits, visible, rows_may_be_empty(input.visible, rows, columns))
+          : normalise(logits, without_padding_queries(visible, input.visible.query_valid), context);
+  if (context.trace != nullptr) record(input, context, logits, visible, weights);
+  return at::matmul(drops ? dropout(weights, shape().dropout) : weights, input.values);
+}
+
+Tensor DotProductAttention::attend_ragged(const AttentionInput& input, const Tensor& diagonal,
+                                          AttentionContext& context) const {
+  if (context.trace != nullptr) {
+    throw ShapeError(
+        "attention input: a ragged batch has no rectangular weights to trace; trace sequences one "
+        "by one, or padded with visible.key_valid");
+  }
+  const std::int64_t sequences = input.visible.query_offsets.size(0) - 1;
+  std::vector<Tensor> outputs;
+  outputs.reserve(sequences);
+  std::int64_t first = 0;
+  for (std::int64_t t = 0; t < sequences; ++t) {
+    const AttentionInput one = sequence_of(input, t);
+    const std::int64_t rows = one.query_count();
+    outputs.push_back(attend_dense(one, part(diagonal, -2, first, rows), context));
+    first += rows;
+  }
+  return outputs.empty() ? at::zeros_like(input.values) : at::cat(outputs, 2);
+}
+
+AttentionInput sequence_of(const AttentionInput& ragged, std::int64_t t) {
+  const std::int64_t* q = ragged.visible.query_offsets.data_ptr<std::int64_t>();
+  const std::int64_t* k = ragged.visible.key_offsets.data_ptr<std::int64_t>();
+  return segment(ragged, q[t], q[t + 1] - q[t], k[t], k[t + 1] - k[t]);
+}
+
+Tensor visible_pairs(const Visibility& visible, std::int64_t query_count, std::int64_t key_count,
+                     const at::Device& device) {
+  Tensor pairs = visible.pairs;
+  const auto restrict_to = [&](const Tensor& more) {
+    pairs = pairs.defined() ? pairs.logical_and(more) : more;
+  };
+  const bool causal = visible.causal && query_count > 1;  // the last query sees every key
+  const bool window = visible.window > 0 && visible.window < std::max(query_count, key_count);
+  if (causal || window) {
+    const at::TensorOptions options = at::TensorOptions().dtype(at::kLong).device(device);
+    const Tensor behind = at::arange(key_count - query_count, key_count, options).unsqueeze(1) -
+                          at::arange(key_count, options);
+    if (causal) restrict_to(behind >= 0);
+    if (window) restrict_to(behind.abs() < visible.window);
+  }
+  if (visible.key_valid.defined()) restrict_to(visible.key_valid.unsqueeze(1).unsqueeze(1));
+  return pairs;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,44 @@
+// Softmax attention of small heads on the CPU: loops instead of matrix products of a library.
+//
+//   P = softmax(scale * Q K̄^T),   Y = drop(P) V,   K̄ = K, or K with rows of unit length
+//
+// What a library's product does before it begins costs more than the product of a head of ten
+// tokens, and still a fifth of one of a hundred. Here a head costs nothing but its numbers: no
+// tensor, no allocation; everything of a head lies in one piece of scratch, in a core's cache.
+// Cost: O(B H Lq Lk (D + Dv)) time; P is kept for the gradient.
+#pragma once
+
+#include "framework/nn/kernels/dropout.h"
+#include "framework/nn/kernels/unit.h"
+
+namespace attnlab {
+
+/// What attention, a head at a time, computes from; float32 or float64 on the CPU.
+struct HeadwiseProblem {
+  Tensor q, k, v;  ///< [B, H, Lq, D], [B, H, Lk, D] (of unit keys, the numbers of a row are
+                   ///< neighbours), [B, H, Lk, Dv]
+  Tensor hidden;   ///< bool [B, H, Lq, Lk], true = may not see, or undefined
+  double scale = 1;
+  UnitKeys unit;
+  DropoutMask drops;  ///< of the weights, as numbers of [B, H, Lq, Lk]
+  Tensor inverse;     ///< [B, H, Lk, 1] of unit keys: filled forward, read backward
+};
+
+/// Whether heads of these sizes are faster here. By measurement; the same for any layout.
+bool heads_are_small(const HeadwiseProblem& in);
+
+/// Uninitialised weights [B * H, Lq, Lk, padded] of small heads.
+Tensor room_for_small_weights(const HeadwiseProblem& in);
+
+/// @param weights  of `room_for_small_weights`, filled with P; undefined: not wanted
+/// @param out      [B, H, Lq, Dv], filled; the numbers of a row are neighbours, here and below
+void attend_small_heads(const HeadwiseProblem& in, const Tensor& weights, const Tensor& out);
+
+/// Where K was brought to unit length, dk is the gradient of what it was before.
+/// @param weights     what `attend_small_heads` left there
+/// @param grad        [B, H, Lq, Dv], of any layout
+/// @param dq, dk, dv  [B, H, L, C], filled
+void differentiate_small_heads(const HeadwiseProblem& in, const Tensor& weights, const Tensor& grad,
+                               const Tensor& dq, const Tensor& dk, const Tensor& dv);
+
+}  // namespace attnlab

@@ -1,0 +1,141 @@
+// The building blocks that models share: see the header.
+#include "framework/nn/modules/layers.h"
+
+#include <cmath>
+
+#include "framework/nn/kernels/dropout.h"
+#include "framework/nn/modules/member_norm.h"
+
+namespace attnlab {
+
+void fill_truncated_normal(Tensor& tensor, double std, double low, double high) {
+  if (!(std > 0) || !(low < high)) {
+    throw ShapeError("fill_truncated_normal: std must be positive and low below high, found std " +
+                     std::to_string(std) + ", low " + std::to_string(low) + ", high " +
+                     std::to_string(high));
+  }
+  const at::NoGradGuard no_gradients;
+  // erf(z / sqrt(2)) = 2 Phi(z) - 1, so a uniform number between the bounds' values of it comes
+  // back as a normal one. In double: a float's uniform draws hit -1 itself, whose inverse is -inf.
+  const double root = std::sqrt(2.0);
+  const Tensor draws = at::empty(tensor.sizes(), at::TensorOptions().dtype(at::kDouble));
+  draws.uniform_(std::erf(low / (std * root)), std::erf(high / (std * root)));
+  tensor.copy_(draws.erfinv_().mul_(std * root).clamp_(low, high));
+}
+
+Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias, std::int64_t members)
+    : members_(members) {
+  weight = register_parameter("weight", at::empty({members * out, in}));
+  fill_truncated_normal(weight);
+  if (with_bias) bias = register_parameter("bias", at::zeros({members * out}));
+}
+
+Tensor Linear::forward(const Tensor& x, MemberRows rows) const {
+  return member_linear(x, weight, bias, members_, rows);
+}
+
+std::vector<Tensor> Linear::forward_parts(const Tensor& x, std::int64_t first,
+                                          const std::vector<std::int64_t>& widths) const {
+  return member_linears(x, weight, bias, members_, first, widths);
+}
+
+std::vector<Tensor> Linear::forward_parts(const Tensor& x, const Tensor& places, std::int64_t first,
+                                          const std::vector<std::int64_t>& widths) const {
+  return placed_linears(x, places, weight, bias, members_, first, widths);
+}
+
+void start_uniform(Linear& linear) {
+  const at::NoGradGuard no_gradients;
+  const double bound = 1 / std::sqrt(static_cast<double>(linear.weight.size(1)));
+  linear.weight.uniform_(-bound, bound);
+  if (linear.bias.defined()) linear.bias.uniform_(-bound, bound);
+}
+
+void start_uniform(const torch::nn::Module& block) {
+  for (const auto& child : block.children()) {
+    if (auto* linear = child->as<Linear>()) start_uniform(*linear);
+  }
+}
+
+LayerNorm::LayerNorm(std::int64_t dim, double eps, std::int64_t members)
+    : dim_(dim), eps_(eps), members_(members) {
+  weight = register_parameter("weight", at::ones({members * dim}));
+  bias = register_parameter("bias", at::zeros({members * dim}));
+}
+
+Tensor LayerNorm::forward(const Tensor& x) const {
+  return member_layer_norm(x, weight, bias, eps_, members_);
+}
+
+Tensor LayerNorm::forward_heads(const Tensor& x) const {
+  if (members_ == 1) return forward(x);
+  const std::int64_t heads = x.size(1);
+  return at::addcmul(per_head(bias, members_, heads), at::layer_norm(x, {dim_}, {}, {}, eps_),
+                     per_head(weight, members_, heads));
+}
+
+Mlp::Mlp(std::int64_t dim, std::int64_t hidden, double dropout, std::int64_t members)
+    : in_(register_module("in", std::make_shared<Linear>(dim, hidden, true, members))),
+      out_(register_module("out", std::make_shared<Linear>(hidden, dim, true, members))),
+      dropout_(dropout) {}
+
+Tensor Mlp::forward(const Tensor& x) const {
+  const auto drop = [this](const Tensor& y) {
+    return is_training() && dropout_ > 0 ? dropout(y, dropout_) : y;
+  };
+  return drop(out_->forward(drop(at::gelu(in_->forward(x)))));
+}
+
+DropPath::DropPath(double p) : p_(p) {
+  if (!(p >= 0 && p < 1)) {
+    throw ShapeError("DropPath: the probability must lie in [0, 1), found " + std::to_string(p));
+  }
+}
+
+Tensor DropPath::forward(const Tensor& x) const {
+  if (!is_training() || p_ == 0) return x;
+  std::vector<std::int64_t> sizes(x.dim(), 1);
+  sizes[0] = x.size(0);
+  return x * at::empty(sizes, x.options()).bernoulli_(1 - p_).div_(1 - p_);
+}
+
+LayerScale::LayerScale(std::int64_t dim, double start)
+    : scale(register_parameter("scale", at::full({dim}, start))) {}
+
+PatchEmbedding::PatchEmbedding(const PatchOptions& options) : options_(options) {
+  const auto& o = options_;
+  if (o.patch_height <= 0 || o.patch_width <= 0 || o.height % o.patch_height != 0 ||
+      o.width % o.patch_width != 0) {
+    throw ShapeError("PatchEmbedding: patches of " + std::to_string(o.patch_height) + " x " +
+                     std::to_string(o.patch_width) + " pixels do not divide images of " +
+                     std::to_string(o.height) + " x " + std::to_string(o.width));
+  }
+  rows_ = o.height / o.patch_height;
+  columns_ = o.width / o.patch_width;
+  const double bound =
+      1 / std::sqrt(static_cast<double>(o.channels * o.patch_height * o.patch_width));
+  const auto uniform = [&](at::IntArrayRef sizes) {
+    return at::empty(sizes).uniform_(-bound, bound);
+  };
+  weight =
+      register_parameter("weight", uniform({o.dim, o.channels, o.patch_height, o.patch_width}));
+  bias = register_parameter("bias", uniform({o.dim}));
+}
+
+Tensor PatchEmbedding::forward(const Tensor& images) const {
+  const auto& o = options_;
+  if (images.dim() != 4 || images.size(1) != o.channels || images.size(2) != o.height ||
+      images.size(3) != o.width) {
+    throw ShapeError("PatchEmbedding: images must be [B, " + std::to_string(o.channels) + ", " +
+                     std::to_string(o.height) + ", " + std::to_string(o.width) + "], found " +
+                     describe(images));
+  }
+  const std::int64_t batch = images.size(0);
+  const Tensor patches =
+      images.reshape({batch, o.channels, rows_, o.patch_height, columns_, o.patch_width})
+          .permute({0, 2, 4, 1, 3, 5})
+          .reshape({batch, count(), -1});
+  return at::linear(patches, weight.flatten(1), bias);
+}
+
+}  // namespace attnlab

@@ -1,0 +1,99 @@
+// Multi-head attention: projections, the attention of one layer, and the map of the merged heads.
+//
+//   Y = concat_h(Attention(X_q W_q^h, X_k W_k^h, X_v W_v^h)) W_o + b_o
+//
+// Queries, keys and values may come from one sequence, from two or from three. Where the sources
+// have equally many channels, one matrix holds all three projections (rows: queries, keys, values);
+// self-attention takes one product, and keys and values of one sequence take one.
+//
+// An ensemble of E members (framework/nn/modules/members.h) projects each member's examples by its
+// own matrices. An attention with parameters then sees the members' heads side by side, [B, E H, L,
+// D], so that a parameter of each head is each member's own; one without sees them as examples, [E
+// B, H, L, D], which moves nothing. Cost: O(L dim (heads head_dim)), and the attention.
+#pragma once
+
+#include "framework/contracts/attention.h"
+#include "framework/nn/modules/layers.h"
+
+namespace attnlab {
+
+struct MultiHeadOptions {
+  std::int64_t dim = 0;           ///< channels of the query sequence and of the output
+  std::int64_t key_source = 0;    ///< channels of the sequence that keys come from; 0: dim
+  std::int64_t value_source = 0;  ///< channels of the sequence that values come from; 0: dim
+  std::int64_t heads = 1;
+  std::int64_t head_dim = 0;   ///< channels of a query and a key per head; 0: dim / heads
+  std::int64_t value_dim = 0;  ///< channels of a value per head; 0: head_dim
+  bool qkv_bias = true;
+  double attention_dropout = 0;  ///< of the weights
+  double dropout = 0;            ///< of the output
+  std::int64_t layer = 0;        ///< for AttentionShape
+  std::int64_t layers = 1;
+  std::int64_t members = 1;  ///< E, of an ensemble
+};
+
+/// What goes with the queries, keys and values of one call: see AttentionInput's fields. In an
+/// ensemble, B there is E * B, and heads are those of one member.
+struct AttentionExtras {
+  Visibility visible;
+  Tensor bias;
+  RelativePositions relative;
+  Tensor query_positions, key_positions;
+};
+
+class MultiHeadAttention : public torch::nn::Module {
+ public:
+  /// @throws ShapeError when heads do not divide dim and head_dim is not given; in an ensemble,
+  /// when a parameter of the attention is not each member's own.
+  MultiHeadAttention(const MultiHeadOptions& options, const AttentionBuilder& attention);
+
+  /// Self-attention. @param x  [E * B, L, dim]. @returns [E * B, L, dim].
+  Tensor forward(const Tensor& x, AttentionContext& context, const AttentionExtras& extras = {});
+  /// @param queries  [E * B, Lq, dim]
+  /// @param keys     [E * B, Lk, key_source]
+  /// @param values   [E * B, Lk, value_source]; another tensor than `keys` counts as another
+  ///                 sequence.
+  /// @returns [E * B, Lq, dim].
+  /// @throws ShapeError for what an ensemble cannot take: ragged batches, relative positions, and,
+  /// beside an attention with parameters, positions that differ between examples.
+  Tensor forward(const Tensor& queries, const Tensor& keys, const Tensor& values,
+                 AttentionContext& context, const AttentionExtras& extras = {});
+
+  /// Attention to tokens that stand at learned places, of tokens + by_member(places, E, B) without
+  /// forming that sum: cheaper, most of all where the tokens are data and need no gradient.
+  /// @param queries  [E * B, Lq, dim]
+  /// @param tokens   [E * B, Lk, dim], for keys and values
+  /// @param places   [E * Lk, dim]
+  /// @throws ShapeError where keys and values have sources of other widths than dim.
+  Tensor forward_placed(const Tensor& queries, const Tensor& tokens, const Tensor& places,
+                        AttentionContext& context);
+
+  Attention& attention() { return *attention_; }
+
+ private:
+  /// The query (0), key (1) or value (2) projection, split into heads.
+  Tensor project(const Tensor& x, int which) const;
+  void project_all(const Tensor& queries, const Tensor& keys, const Tensor& values,
+                   AttentionInput& input) const;
+  /// [E * B, L, H * C] to [E * B, L, H, C].
+  Tensor by_head(const Tensor& y, std::int64_t channels) const;
+  /// [E * B, L, H, C] to [B, E * H, L, C] where heads stand side by side, else [E * B, H, L, C].
+  Tensor split(const Tensor& y) const;
+  /// [B, E * H, L, Dv] or [E * B, H, L, Dv] to [E * B, L, H * Dv].
+  Tensor merge(const Tensor& heads) const;
+  void add_extras(const AttentionExtras& extras, AttentionInput& input) const;
+  /// The attention, its heads merged and mapped.
+  Tensor finished(const AttentionInput& input, AttentionContext& context);
+  /// What broadcasts to [E * B, H, Lq, Lk] so that it broadcasts to [B, E * H, Lq, Lk].
+  Tensor beside_heads(const Tensor& x) const;
+
+  std::int64_t heads_, members_, head_dim_, value_dim_;
+  double dropout_;
+  std::shared_ptr<Linear> packed_;               ///< "qkv"; null: three of their own
+  std::shared_ptr<Linear> query_, key_, value_;  ///< null where packed
+  std::shared_ptr<Attention> attention_;
+  bool side_by_side_ = false;  ///< the heads of all members
+  std::shared_ptr<Linear> output_;
+};
+
+}  // namespace attnlab

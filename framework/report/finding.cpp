@@ -1,0 +1,205 @@
+// The main finding in plain words.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "framework/base/text.h"
+#include "framework/comparison/table.h"
+#include "framework/report/markup.h"
+#include "framework/report/pool_tables.h"
+#include "framework/report/report.h"
+#include "framework/runs/progress.h"
+
+namespace attnlab {
+namespace {
+
+std::string counted(std::size_t count, const std::string& one, const std::string& many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+/// What one attention shows against the baseline, experiment by experiment.
+struct Tally {
+  std::string attention;
+  std::vector<const ComparisonRow*> better, worse, open;  ///< open: tested, not significant
+};
+
+std::vector<Tally> tallies_of(const Comparison& comparison) {
+  std::map<std::string, Tally> tallies;
+  for (const ComparisonRow& row : comparison.rows) {
+    if (!row.contrast || row.contrast->difference.count == 0) continue;
+    Tally& tally = tallies[row.attention];
+    tally.attention = row.attention;
+    const bool up = (row.contrast->difference.mean > 0) == comparison.higher_is_better;
+    (!row.contrast->significant ? tally.open : up ? tally.better : tally.worse).push_back(&row);
+  }
+  std::vector<Tally> out;
+  for (const std::string& attention : comparison.attentions) {
+    if (tallies.count(attention) > 0) out.push_back(tallies.at(attention));
+  }
+  return out;
+}
+
+/// "on vit, by 0.86 points of accuracy (p = 0.031)", or on how many experiments.
+std::string shown_where(const Comparison& comparison,
+                        const std::vector<const ComparisonRow*>& rows) {
+  if (rows.size() > 1) return "on " + std::to_string(rows.size()) + " experiments";
+  const ComparisonRow& row = *rows.front();
+  const double difference = std::abs(row.contrast->difference.mean);
+  std::string size = difference_text(comparison.metric, difference, row.summary.mean).substr(1);
+  size += metric_scale(comparison.metric) == 100 ? " points of " : " of ";
+  return "on " + row.experiment + ", by " + size + comparison.metric + " (" +
+         p_phrase(row.contrast->adjusted_p) + ")";
+}
+
+std::vector<std::string> significant_sentences(const Comparison& comparison,
+                                               const std::vector<Tally>& tallies) {
+  std::vector<std::string> out;
+  for (const Tally& tally : tallies) {
+    if (tally.better.empty() && tally.worse.empty()) continue;
+    std::string text = tally.attention + " is significantly ";
+    const std::string than = " than " + comparison.baseline + " ";
+    if (!tally.better.empty()) text += "better" + than + shown_where(comparison, tally.better);
+    if (!tally.better.empty() && !tally.worse.empty()) text += ", and ";
+    if (!tally.worse.empty()) text += "worse" + than + shown_where(comparison, tally.worse);
+    if (!tally.open.empty()) {
+      text += "; on " + counted(tally.open.size(), "other experiment", "other experiments") +
+              " no difference is shown";
+    }
+    out.push_back(text + ".");
+  }
+  return out;
+}
+
+/// The largest difference that is not significant, where nothing is; begins with "No attention".
+std::string open_sentence(const Comparison& comparison, const std::vector<Tally>& tallies) {
+  const ComparisonRow* largest = nullptr;
+  for (const Tally& tally : tallies) {
+    for (const ComparisonRow* row : tally.open) {
+      const auto size = [](const ComparisonRow& one) {
+        return std::abs(one.contrast->difference.mean);
+      };
+      if (largest == nullptr || size(*row) > size(*largest)) largest = row;
+    }
+  }
+  std::int64_t pairs = 0;
+  for (const ComparisonRow& row : comparison.rows) {
+    if (row.contrast) pairs = std::max(pairs, row.contrast->difference.count);
+  }
+  const bool reachable = reach_note(comparison.options, pairs, comparison.tests).empty();
+  std::string text = "No attention is shown to differ from " + comparison.baseline + " in " +
+                     comparison.metric +
+                     (reachable ? ". " : ", and with so few seeds none could be. ");
+  const Contrast& contrast = *largest->contrast;
+  text += "The largest mean difference is that of " + largest->attention + " on " +
+          largest->experiment + ": " +
+          difference_text(comparison.metric, contrast.difference.mean, largest->summary.mean) +
+          (metric_scale(comparison.metric) == 100 ? " points" : "") + " over " +
+          counted(static_cast<std::size_t>(contrast.difference.count), "seed", "seeds");
+  if (contrast.test) text += " (" + p_phrase(contrast.adjusted_p) + ")";
+  return text + ".";
+}
+
+std::string alone_sentence(const Comparison& comparison) {
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> parts;
+  for (const ComparisonRow& row : comparison.rows) {
+    if (row.gap || row.attention != comparison.baseline || parts.size() == kMost) continue;
+    parts.push_back(summary_text(comparison.metric, row.summary) +
+                    (metric_scale(comparison.metric) == 100 ? " %" : "") + " on " + row.experiment);
+  }
+  if (parts.empty()) {
+    return "No run of " + comparison.baseline + " is done with a value of " + comparison.metric +
+           ", so that nothing can be compared.";
+  }
+  return "The " + comparison.metric + " of " + comparison.baseline + " is " + join(parts, ", ") +
+         "; no other attention has values to compare with it.";
+}
+
+std::string ranking_sentence(const Comparison& comparison) {
+  const Ranking& ranking = *comparison.ranking;
+  const auto best =
+      std::min_element(ranking.test.mean_ranks.begin(), ranking.test.mean_ranks.end()) -
+      ranking.test.mean_ranks.begin();
+  const double p = ranking.test.p_value();
+  const std::string across =
+      "Across " + std::to_string(ranking.experiments.size()) + " experiments ";
+  if (p > comparison.options.level) {
+    return across + "the ranks show no difference among the attentions (Friedman, " + p_phrase(p) +
+           ").";
+  }
+  return across + "the attentions differ in rank (Friedman, " + p_phrase(p) + "); " +
+         ranking.attentions[static_cast<std::size_t>(best)] + " ranks best.";
+}
+
+std::string unfinished_sentence(const Report& report) {
+  std::map<std::string, std::size_t> states;
+  for (const UnfinishedRun& one : report.unfinished) {
+    ++states[std::string(name_of(report.run(one).status.state))];
+  }
+  std::vector<std::string> parts;
+  parts.reserve(states.size());
+  for (const auto& [state, count] : states) parts.push_back(std::to_string(count) + " " + state);
+  return std::to_string(report.unfinished.size()) + " of " +
+         counted(report.collection.runs.size(), "run", "runs") +
+         " gave no value: " + join(parts, ", ") + ".";
+}
+
+/// "Over the 150 points of quest_toy, outcome/correct is 58.13 [54.57, 61.62] % of the runs of
+/// quest,
+/// ...", the best first.
+std::string grid_sentence(const Report& report, const Grid& grid) {
+  const PoolTable table = pool_tables(report, grid).front();
+  const PoolColumn& column = table.columns.front();
+  std::vector<std::pair<double, std::string>> parts;
+  for (const std::string& attention : report.comparison.attentions) {
+    const Summary* summary = find_summary(report, column, attention);
+    if (summary == nullptr) continue;
+    const std::string unit(metric_unit(column.metric));
+    parts.emplace_back(summary->mean, summary_text(column.metric, *summary) +
+                                          (unit.empty() ? "" : " " + unit) + " for " + attention);
+  }
+  if (parts.empty()) return "";
+  const bool lower = higher_is_better(column.metric) == std::optional<bool>(false);
+  std::stable_sort(parts.begin(), parts.end(), [&](const auto& a, const auto& b) {
+    return lower ? a.first < b.first : a.first > b.first;
+  });
+  std::vector<std::string> texts;
+  texts.reserve(parts.size());
+  for (const auto& [mean, text] : parts) texts.push_back(text);
+  return "Over the " + std::to_string(grid.points) + " points of " + grid.base + ", " +
+         column.metric + " is " + join(texts, ", ") + ".";
+}
+
+}  // namespace
+
+std::vector<std::string> finding_of(const Report& report) {
+  const Comparison& comparison = report.comparison;
+  std::vector<std::string> out;
+  if (!comparison.differences.empty()) {
+    out.push_back("This is not a fair comparison: the runs differ in more than the attention.");
+  }
+  for (const Grid& grid : report.slices.grids) {
+    const std::string sentence = grid_sentence(report, grid);
+    if (!sentence.empty()) out.push_back(sentence);
+  }
+  const std::vector<Tally> tallies = tallies_of(comparison);
+  std::vector<std::string> shown = significant_sentences(comparison, tallies);
+  const bool any_open = std::any_of(tallies.begin(), tallies.end(),
+                                    [](const Tally& tally) { return !tally.open.empty(); });
+  if (!shown.empty()) {
+    out.insert(out.end(), shown.begin(), shown.end());
+  } else if (any_open) {
+    const std::string text = open_sentence(comparison, tallies);
+    const bool points = report.slices.only_points();
+    out.push_back(points ? "Point by point, n" + text.substr(1) : text);
+  } else {
+    out.push_back(alone_sentence(comparison));
+  }
+  // Points of a grid are not independent experiments.
+  if (comparison.ranking && !report.slices.only_points())
+    out.push_back(ranking_sentence(comparison));
+  if (!report.unfinished.empty()) out.push_back(unfinished_sentence(report));
+  return out;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,257 @@
+// The page: sections that stand without scripts, the data of its charts
+// (html_data.cpp), and the page's own style and script beside the plotting
+// library, all in one file.
+#include <map>
+
+#include "framework/base/text.h"
+#include "framework/comparison/table.h"
+#include "framework/report/assets.h"
+#include "framework/report/diagrams.h"
+#include "framework/report/html_parts.h"
+#include "framework/report/markup.h"
+#include "framework/report/report.h"
+#include "framework/runs/progress.h"
+
+namespace attnlab {
+namespace {
+
+struct Section {
+  std::string id;
+  std::string link;   ///< what the navigation calls it
+  std::string title;  ///< over it
+  std::string html;
+};
+
+std::string section_html(const Section& one) {
+  return "<section id=\"" + one.id + "\" aria-labelledby=\"" + one.id + "-title\">\n<h2 id=\"" +
+         one.id + "-title\">" + html_text(one.title) + "</h2>\n" + one.html + "</section>\n";
+}
+
+std::string tile(const std::string& number, const std::string& what) {
+  return "<div class=\"tile\"><dt>" + html_text(what) + "</dt><dd>" + html_text(number) +
+         "</dd></div>\n";
+}
+
+std::string finding_html(const Report& report) {
+  const std::vector<std::string> sentences = finding_of(report);
+  std::string out = "<p class=\"lead\">" + html_text(sentences.front()) + "</p>\n";
+  for (std::size_t i = 1; i < sentences.size(); ++i) {
+    out += "<p>" + html_text(sentences[i]) + "</p>\n";
+  }
+  const std::size_t runs = report.collection.runs.size();
+  out += "<dl class=\"tiles\">\n" +
+         tile(std::to_string(runs - report.unfinished.size()) + " of " + std::to_string(runs),
+              "runs done") +
+         tile(std::to_string(report.comparison.attentions.size()), "attentions") +
+         tile(std::to_string(report.comparison.experiments.size()),
+              report.slices.only_points() ? "points" : "experiments") +
+         tile(duration(report.seconds), "of training") + "</dl>\n";
+  if (report.comparison.notes.empty()) return out;
+  out += "<ul class=\"notes\">\n";
+  for (const std::string& note : report.comparison.notes) {
+    out += "<li>" + html_text(note) + "</li>\n";
+  }
+  return out + "</ul>\n";
+}
+
+std::string metrics_fold(const Report& report) {
+  const std::string metrics = metrics_html(report);
+  if (metrics.empty()) return "";
+  return "<details><summary>All final metrics</summary>\n" + metrics + "</details>\n";
+}
+
+/// Where points of a grid are too many for a row each.
+std::string left_out_html(const Report& report) {
+  std::string out;
+  for (const Grid& grid : report.slices.grids) {
+    if (grid.apart) continue;
+    out += "<p>The " + std::to_string(grid.points) + " points of <strong>" + html_text(grid.base) +
+           "</strong> have no rows of their own here: <a "
+           "href=\"#grid\">pooled, they stand "
+           "below</a>, and one by one in <code>attnlab compare</code> and in "
+           "the report's formats "
+           "<code>csv</code> and <code>json</code>.</p>\n";
+  }
+  return out;
+}
+
+std::string results_section(const Report& report) {
+  const std::string rows = results_html(report);
+  std::string out = left_out_html(report);
+  if (rows.empty()) return out + metrics_fold(report);
+  const std::string diagram = difference_svg(report.comparison);
+  if (!diagram.empty()) {
+    std::vector<std::string> sources;
+    for (const PublishedNumbers& one : report.comparison.published) sources.push_back(one.source);
+    out += "<figure class=\"scroll\" tabindex=\"0\">" + diagram +
+           "<figcaption>Mean differences over seeds, with " +
+           shortest(100 - 100 * report.comparison.options.level) +
+           " % intervals. Filled: significant. Open: not." +
+           (sources.empty() ? "" : " Crosses: " + html_text(join(sources, "; ")) + ".") +
+           "</figcaption></figure>\n";
+  }
+  out += rows +
+         "<p class=\"note\">Select a heading to sort. Bold: the best mean of "
+         "its experiment. ▲ "
+         "better, ▼ worse than the baseline, significantly. " +
+         html_text(test_sentence(report.comparison)) + "</p>\n";
+  return out + metrics_fold(report);
+}
+
+std::string ranks_section(const Report& report) {
+  const Comparison& comparison = report.comparison;
+  std::string out;
+  if (comparison.ranking) {
+    const Ranking& ranking = *comparison.ranking;
+    out += "<figure class=\"scroll\" tabindex=\"0\">" + rank_svg(ranking) +
+           "<figcaption>Mean ranks over " + std::to_string(ranking.experiments.size()) +
+           " experiments; 1 is best. A bar joins attentions whose ranks differ "
+           "by less than "
+           "Nemenyi's critical difference (CD): they are not told apart. "
+           "Friedman's test: " +
+           html_text(p_phrase(ranking.test.p_value())) + ".</figcaption></figure>\n";
+    if (ranking.test.p_value() > comparison.options.level) {
+      out +=
+          "<p>Friedman's test shows no difference: read nothing into this "
+          "order.</p>\n";
+    }
+    if (!report.slices.grids.empty()) {
+      out +=
+          "<p>Points of a grid count as experiments here. They are not "
+          "independent of each other, "
+          "which the test takes for granted: its p-value is too small.</p>\n";
+    }
+  } else {
+    out += "<p>There is no diagram: " + html_text(comparison.no_ranking) + ".</p>\n";
+  }
+  if (!comparison.left_out.empty()) {
+    out += "<p>Left out: " + html_text(join(comparison.left_out, "; ")) + ".</p>\n";
+  }
+  return out;
+}
+
+bool has_curves(const Report& report, bool traces) {
+  for (const Curve& curve : report.curves) {
+    if ((curve.split == "trace") == traces) return true;
+  }
+  return false;
+}
+
+std::string traces_html(const Report& report) {
+  std::string out;
+  if (has_curves(report, true)) {
+    out = chart_box("traces",
+                    "One chart an attention; mean over seeds, the "
+                    "band is ± one sample standard "
+                    "deviation, on one scale.");
+  }
+  if (!report.biases.empty()) {
+    out += "<h3>Bias on the logits, by relative position</h3>\n" +
+           chart_box("bias",
+                     "One chart a layer, one line a head, as the last "
+                     "trace of the run has it: the "
+                     "mean of what the attention adds to the scaled "
+                     "logit of a key so many places "
+                     "after the query. Seeds stand apart, because "
+                     "their heads need not match.");
+  }
+  if (!out.empty()) return out;
+  return "<p>No run has a trace. <code>trace.every=100</code> records "
+         "one.</p>\n";
+}
+
+std::string curves_section(const Report& report) {
+  if (!has_curves(report, false)) return "<p>No run has recorded any.</p>\n";
+  return chart_box("curves", report.slices.grids.empty()
+                                 ? "Mean over seeds; the band is ± one sample "
+                                   "standard deviation. Select a "
+                                   "name in the legend to hide its curve."
+                                 : "Mean over runs: seeds, and points of a "
+                                   "grid where they are pooled. The "
+                                   "band is ± one sample standard deviation. "
+                                   "Select a name in the legend to "
+                                   "hide its curve.");
+}
+
+std::vector<Section> sections_of(const Report& report) {
+  std::vector<Section> all = {
+      {"finding", "Finding", "Finding", finding_html(report)},
+      {"results", "Results", "Results", results_section(report)},
+      {"grid", "Grid", "Over the grid", grid_html(report)},
+      {"distributions", "Distributions", "Distributions over runs", distributions_html(report)},
+      {"curves", "Learning curves", "Learning curves", curves_section(report)},
+      {"traces", "Layers", "Inside the layers", traces_html(report)},
+      {"cost", "Cost", "Against cost",
+       chart_box("cost",
+                 "Mean over runs, with one sample standard deviation. "
+                 "Costs are means over the "
+                 "runs that are done.")},
+      {"ranks", "Ranks", "Ranks across experiments", ranks_section(report)},
+      {"settings", "Settings", "What was compared", settings_html(report)},
+      {"unfinished", "Without a value", "Runs without a value", unfinished_html(report)},
+      {"environment", "Environment", "Environment", environment_html(report)},
+      {"citations", "To cite", "To cite", citations_html(report)}};
+  std::erase_if(all, [](const Section& one) { return one.html.empty(); });
+  return all;
+}
+
+std::string joined(const std::vector<Section>& sections) {
+  std::string out;
+  for (const Section& one : sections) out += section_html(one);
+  return out;
+}
+
+std::string navigation(const std::vector<Section>& sections) {
+  std::string out;
+  for (const Section& one : sections) {
+    out += "<a href=\"#" + one.id + "\">" + html_text(one.link) + "</a>\n";
+  }
+  return out;
+}
+
+/// Replaces each {{name}} of the template; values are not looked into again.
+std::string filled(std::string_view text, const std::map<std::string, std::string>& values) {
+  std::string out;
+  while (true) {
+    const std::size_t open = text.find("{{"), close = text.find("}}", open);
+    if (open == std::string_view::npos || close == std::string_view::npos) break;
+    out += text.substr(0, open);
+    out += values.at(std::string(text.substr(open + 2, close - open - 2)));
+    text.remove_prefix(close + 2);
+  }
+  out += text;
+  return out;
+}
+
+std::string page_script() {
+  std::string out;
+  for (const std::string_view part :
+       {report_page_js(), report_curves_js(), report_grid_js(), report_start_js()}) {
+    out += part;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string report_html(const Report& report, const std::string& nonce) {
+  const Comparison& comparison = report.comparison;
+  const std::vector<Section> sections = sections_of(report);
+  return filled(
+      report_page_html(),
+      {{"nonce", nonce},
+       {"title", html_text(report.title)},
+       {"subtitle", html_text(comparison.metric + ", " +
+                              (comparison.higher_is_better ? "higher" : "lower") + " is better")},
+       {"date", html_text(report.date)},
+       {"command", html_text(report.command)},
+       {"version", ATTNLAB_VERSION},
+       {"style", std::string(report_page_css())},
+       {"navigation", navigation(sections)},
+       {"sections", joined(sections)},
+       {"data", chart_data(report)},
+       {"library", std::string(report_chart_js())},
+       {"script", page_script()}});
+}
+
+}  // namespace attnlab

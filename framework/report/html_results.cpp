@@ -1,0 +1,205 @@
+// The page's tables of results.
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "framework/base/text.h"
+#include "framework/comparison/table.h"
+#include "framework/report/html_parts.h"
+#include "framework/report/markup.h"
+#include "framework/runs/progress.h"
+
+namespace attnlab {
+namespace {
+
+using Row = std::vector<HtmlCell>;
+
+std::string decimal(double value, int decimals) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  return text;
+}
+
+/// "1,234,567".
+std::string grouped(double value) {
+  std::string text = decimal(value, 0);
+  const std::size_t first = text[0] == '-' ? 1 : 0;
+  for (std::size_t at = text.size(); at > first + 3;) {
+    at -= 3;
+    text.insert(at, ",");
+  }
+  return text;
+}
+
+/// The best mean of each experiment.
+std::map<std::string, double> best_means(const Comparison& comparison) {
+  std::map<std::string, double> best;
+  for (const ComparisonRow& row : comparison.rows) {
+    if (row.gap) continue;
+    const auto [found, is_new] = best.emplace(row.experiment, row.summary.mean);
+    if (is_new) continue;
+    const double mean = row.summary.mean;
+    found->second =
+        comparison.higher_is_better ? std::max(found->second, mean) : std::min(found->second, mean);
+  }
+  return best;
+}
+
+HtmlCell gap_cell(const Gap& gap) {
+  return {"<span class=\"absent\" title=\"" + html_text(gap.text()) + "\">" +
+              html_text(std::string(name_of(gap.kind))) + "</span>",
+          "", "number"};
+}
+HtmlCell no_cell() { return {"<span class=\"absent\">–</span>", "", "number"}; }
+HtmlCell cell(const std::string& text, double order, const std::string& style = "number") {
+  return {html_text(text), std::isfinite(order) ? shortest(order) : "", style};
+}
+
+HtmlCell mean_cell(const Comparison& comparison, const ComparisonRow& row, bool best) {
+  if (row.gap) return gap_cell(row.gap);
+  return cell(summary_text(comparison.metric, row.summary), row.summary.mean,
+              best ? "number best" : "number");
+}
+
+HtmlCell verdict_cell(const Comparison& comparison, const Contrast& contrast) {
+  const std::string word = verdict_text(comparison, contrast);
+  const std::string mark = word == "better" ? "▲ " : word == "worse" ? "▼ " : "";
+  const std::string style = word == "better" ? "good" : word == "worse" ? "bad" : "";
+  const std::string title = contrast.gap ? contrast.gap.text() : "";
+  return {"<span title=\"" + html_text(title) + "\">" + mark + html_text(word) + "</span>", word,
+          style};
+}
+
+/// A publication's number, with its own difference to the baseline.
+HtmlCell published_cell(const Comparison& comparison, const PublishedNumbers& published,
+                        const ComparisonRow& row) {
+  const std::string* value = published.find(row.experiment, row.attention);
+  if (value == nullptr) return no_cell();
+  const std::string difference =
+      row.contrast ? published.difference(row.experiment, row.attention, comparison.baseline) : "";
+  return cell(difference.empty() ? *value : *value + " (" + difference + ")",
+              Node::scalar(*value).as_double().value_or(NAN));
+}
+
+/// The difference to the baseline, what publications say, p and verdict.
+void add_contrast(const Comparison& comparison, const ComparisonRow& row, Row& out) {
+  const bool any = row.contrast && row.contrast->difference.count > 0;
+  if (any) {
+    const Contrast& contrast = *row.contrast;
+    const double mean = contrast.difference.mean;
+    std::string text = difference_text(comparison.metric, mean, row.summary.mean);
+    if (contrast.interval) {
+      text += " " + interval_text(comparison.metric, *contrast.interval, row.summary.mean);
+    }
+    out.push_back(cell(text, mean));
+  } else {
+    out.push_back(no_cell());
+  }
+  for (const PublishedNumbers& published : comparison.published) {
+    out.push_back(published_cell(comparison, published, row));
+  }
+  out.push_back(any && row.contrast->test
+                    ? cell(p_text(row.contrast->adjusted_p), row.contrast->adjusted_p)
+                    : no_cell());
+  out.push_back(row.contrast ? verdict_cell(comparison, *row.contrast)
+                             : HtmlCell{"baseline", "baseline", "absent"});
+}
+
+std::vector<HtmlColumn> result_columns(const Comparison& comparison,
+                                       const std::set<std::string>& costs) {
+  const bool points = metric_scale(comparison.metric) == 100;
+  std::vector<HtmlColumn> columns = {
+      {"experiment", "", false},
+      {"attention", "", false},
+      {"seeds", "seeds that are done, of all", true},
+      {metric_heading(comparison.metric), "mean ± sample standard deviation over seeds", true},
+      {"interval", "of the mean, by Student's distribution", true},
+      {std::string("difference") + (points ? " (points)" : ""),
+       "to the baseline, over pairs of one seed, with its interval", true}};
+  for (const PublishedNumbers& published : comparison.published) {
+    columns.push_back({published.source, "published, with the difference to the baseline", true});
+  }
+  columns.push_back({comparison.options.correct == "holm" ? "p (Holm)" : "p", "two-sided", true});
+  columns.push_back({"verdict", "at the level " + shortest(comparison.options.level), false});
+  for (const std::string& cost : costs) {
+    columns.push_back({metric_heading(cost), "mean over the runs that are done", true});
+  }
+  return columns;
+}
+
+Row result_row(const Comparison& comparison, const ComparisonRow& row, bool best,
+               const std::set<std::string>& costs) {
+  const std::string seeds =
+      std::to_string(row.summary.count) + " of " + std::to_string(row.seeds.size());
+  const bool baseline = row.attention == comparison.baseline;
+  Row out = {{html_text(row.experiment), row.experiment, ""},
+             {html_text(row.attention) + (baseline ? " <small>(baseline)</small>" : ""),
+              row.attention, "name"},
+             cell(seeds, static_cast<double>(row.summary.count)),
+             mean_cell(comparison, row, best),
+             row.interval ? cell(interval_text(comparison.metric, *row.interval, row.summary.mean),
+                                 row.interval->low)
+                          : no_cell()};
+  add_contrast(comparison, row, out);
+  for (const std::string& cost : costs) {
+    const auto found = row.costs.find(cost);
+    out.push_back(found == row.costs.end() ? no_cell()
+                                           : cell(cost_text(cost, found->second), found->second));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string cost_text(const std::string& name, double value) {
+  const double shown = metric_scale(name) * value;
+  const double size = std::abs(shown);
+  if (size >= 100 || shown == std::floor(shown)) return grouped(shown);
+  return decimal(shown, size < 1 ? 4 : 2);
+}
+
+std::string results_html(const Report& report) {
+  const Comparison& comparison = report.comparison;
+  const std::set<std::string> costs = recorded_costs(comparison);
+  const std::map<std::string, double> best = best_means(comparison);
+  std::vector<Row> rows;
+  for (const ComparisonRow& row : comparison.rows) {
+    if (!report.shows(row.experiment)) continue;
+    const auto found = best.find(row.experiment);
+    const bool is_best = found != best.end() && !row.gap && found->second == row.summary.mean;
+    rows.push_back(result_row(comparison, row, is_best, costs));
+  }
+  if (rows.empty()) return "";
+  return html_table(comparison.metric + " by experiment and attention",
+                    result_columns(comparison, costs), rows, "results-table");
+}
+
+std::string metrics_html(const Report& report) {
+  std::set<std::string> names;
+  for (const PooledCell& cell : report.cells) {
+    for (const auto& [name, summary] : cell.metrics) names.insert(name);
+  }
+  if (names.empty()) return "";
+  std::vector<HtmlColumn> columns = {{"experiment", "", false}, {"attention", "", false}};
+  for (const std::string& name : names) columns.push_back({metric_heading(name), "", true});
+  std::vector<Row> rows;
+  for (const PooledCell& one : report.cells) {
+    const std::string& slice = report.slices.all[one.slice].name;
+    Row row = {{html_text(slice), slice, ""}, {html_text(one.attention), one.attention, "name"}};
+    for (const std::string& name : names) {
+      const auto found = one.metrics.find(name);
+      if (found == one.metrics.end()) {
+        row.push_back(no_cell());
+      } else {
+        row.push_back(cell(summary_text(name, found->second), found->second.mean));
+      }
+    }
+    rows.push_back(std::move(row));
+  }
+  return html_table(
+      "All final metrics, mean ± sample standard deviation over the runs that are done", columns,
+      rows, "metrics-table");
+}
+
+}  // namespace attnlab

@@ -1,0 +1,258 @@
+// A table for a paper: attentions in rows, experiments in columns.
+#include <algorithm>
+#include <map>
+
+#include "framework/base/text.h"
+#include "framework/comparison/table.h"
+#include "framework/report/markup.h"
+#include "framework/report/pool_tables.h"
+#include "framework/report/report.h"
+#include "framework/runs/progress.h"
+
+namespace attnlab {
+namespace {
+
+/// Footnotes, each once, by letters: a, b, ... z, aa.
+class Footnotes {
+ public:
+  std::string mark(const std::string& text) {
+    const auto [found, is_new] = numbers_.emplace(text, texts_.size());
+    if (is_new) texts_.push_back(text);
+    return "\\textsuperscript{" + letters(found->second) + "}";
+  }
+  std::string lines() const {
+    std::string out;
+    for (std::size_t i = 0; i < texts_.size(); ++i) {
+      out += "  \\textsuperscript{" + letters(i) + "}~" + latex_text(texts_[i]) + ".\\\\\n";
+    }
+    return out;
+  }
+
+ private:
+  static std::string letters(std::size_t number) {
+    std::string out;
+    for (++number; number > 0; number = (number - 1) / 26) {
+      out.insert(out.begin(), static_cast<char>('a' + (number - 1) % 26));
+    }
+    return out;
+  }
+
+  std::map<std::string, std::size_t> numbers_;
+  std::vector<std::string> texts_;
+};
+
+/// The best and the second of an experiment's means as they are printed: what looks equal is equal.
+struct Podium {
+  std::string first, second;
+};
+
+Podium podium_of(const Comparison& comparison, const std::string& experiment) {
+  std::vector<double> means;
+  for (const ComparisonRow& row : comparison.rows) {
+    if (row.experiment == experiment && !row.gap) means.push_back(row.summary.mean);
+  }
+  std::sort(means.begin(), means.end());
+  if (comparison.higher_is_better) std::reverse(means.begin(), means.end());
+  Podium podium;
+  if (means.size() < 2) return podium;  // the only one is not the best of anything
+  podium.first = value_text(comparison.metric, means.front());
+  for (const double mean : means) {
+    podium.second = value_text(comparison.metric, mean);
+    if (podium.second != podium.first) return podium;
+  }
+  podium.second.clear();
+  return podium;
+}
+
+/// "2 of 3 seeds: seed 1 diverged: loss is nan"; empty where every seed has a value.
+std::string missing_seeds(const ComparisonRow& row) {
+  std::vector<std::string> parts;
+  for (const SeedValue& seed : row.seeds) {
+    if (seed.gap) parts.push_back("seed " + std::to_string(seed.seed) + " " + seed.gap.text());
+  }
+  if (parts.empty()) return "";
+  return std::to_string(row.summary.count) + " of " + std::to_string(row.seeds.size()) +
+         " seeds: " + join(parts, "; ");
+}
+
+std::string value_cell(const Comparison& comparison, const ComparisonRow& row, const Podium& podium,
+                       Footnotes& notes) {
+  if (row.gap) return "--" + notes.mark(row.gap.text());
+  const std::string text = summary_text(comparison.metric, row.summary);
+  const std::size_t sign = text.find(" ± ");
+  std::string mean = text.substr(0, sign);
+  if (mean == podium.first) {
+    mean = "\\mathbf{" + mean + "}";
+  } else if (mean == podium.second) {
+    mean = "\\underline{" + mean + "}";
+  }
+  std::string cell = "$" + mean;
+  if (row.contrast && row.contrast->significant) {
+    const bool better = (row.contrast->difference.mean > 0) == comparison.higher_is_better;
+    cell += better ? "^{\\dagger}" : "^{\\ddagger}";
+  }
+  if (sign != std::string::npos) {
+    cell += " \\pm " + text.substr(sign + std::string(" ± ").size());
+  }
+  cell += "$";
+  const std::string missing = missing_seeds(row);
+  return missing.empty() ? cell : cell + notes.mark(missing);
+}
+
+/// Every seed count that occurs: "3 seeds", "3 to 5 seeds".
+std::string seeds_text(const Comparison& comparison) {
+  std::size_t least = comparison.rows.front().seeds.size(), most = least;
+  for (const ComparisonRow& row : comparison.rows) {
+    least = std::min(least, row.seeds.size());
+    most = std::max(most, row.seeds.size());
+  }
+  const std::string count =
+      least == most ? std::to_string(most) : std::to_string(least) + " to " + std::to_string(most);
+  return count + (most == 1 ? " seed" : " seeds");
+}
+
+std::string caption(const Comparison& comparison) {
+  const bool percent = metric_scale(comparison.metric) == 100;
+  std::string text = latex_text(comparison.metric) + (percent ? " in \\%" : "") + " (" +
+                     (comparison.higher_is_better ? "higher" : "lower") +
+                     " is better), mean $\\pm$ sample standard deviation over " +
+                     seeds_text(comparison) + ". Best in bold, second underlined. ";
+  if (comparison.attentions.size() > 1) {
+    text += "$\\dagger$ ($\\ddagger$): significantly better (worse) than " +
+            latex_text(comparison.baseline) + ". " + latex_text(test_sentence(comparison));
+  }
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.pop_back();
+  return text;
+}
+
+std::string commented(const std::string& text) {
+  std::string out = "% ";
+  for (const char c : text) out += c == '\n' ? std::string("\n% ") : std::string(1, c);
+  return out + "\n";
+}
+
+std::string table_rows(const Comparison& comparison, const std::vector<std::string>& experiments,
+                       Footnotes& notes) {
+  std::map<std::string, Podium> podiums;
+  for (const std::string& experiment : experiments) {
+    podiums[experiment] = podium_of(comparison, experiment);
+  }
+  std::map<std::pair<std::string, std::string>, const ComparisonRow*> rows;
+  for (const ComparisonRow& row : comparison.rows) rows[{row.attention, row.experiment}] = &row;
+  std::string out;
+  for (const std::string& attention : comparison.attentions) {
+    out += "    " + latex_text(attention);
+    for (const std::string& experiment : experiments) {
+      out += " & " + value_cell(comparison, *rows.at({attention, experiment}),
+                                podiums.at(experiment), notes);
+    }
+    out += " \\\\\n";
+    if (attention == comparison.baseline && comparison.attentions.size() > 1) {
+      out += "    \\midrule\n";
+    }
+  }
+  return out;
+}
+
+/// @param label  of the table: "attnlab"
+/// @param columns  each column's heading, as LaTeX
+std::string table_head(const std::string& caption, const std::string& label,
+                       const std::vector<std::string>& columns) {
+  std::string out = "\\begin{table}[t]\n  \\centering\n  \\caption{" + caption +
+                    "}\n  \\label{tab:" + label + "}\n  \\begin{tabular}{l" +
+                    std::string(columns.size(), 'c') + "}\n    \\toprule\n    attention";
+  for (const std::string& column : columns) out += " & " + column;
+  return out + " \\\\\n    \\midrule\n";
+}
+
+constexpr const char* kTableEnd = "    \\bottomrule\n  \\end{tabular}\n";
+
+/// The experiments that stand by themselves; empty without one.
+std::string comparison_table(const Report& report) {
+  const Comparison& comparison = report.comparison;
+  std::vector<std::string> experiments, columns;
+  for (const std::string& experiment : comparison.experiments) {
+    if (!report.shows(experiment)) continue;
+    experiments.push_back(experiment);
+    columns.push_back(latex_text(experiment));
+  }
+  if (experiments.empty()) return "";
+  Footnotes notes;
+  std::string out = table_head(caption(comparison), "attnlab", columns) +
+                    table_rows(comparison, experiments, notes) + kTableEnd;
+  const std::string lines = notes.lines();
+  if (!lines.empty()) {
+    out += "\n  \\smallskip\n  \\begin{minipage}{\\linewidth}\\footnotesize\\raggedright\n" +
+           lines + "  \\end{minipage}\n";
+  }
+  return out + "\\end{table}\n";
+}
+
+/// "$58.13$ {\footnotesize [54.57, 61.62]}", "$46.1 \pm 28.7$", "--".
+std::string pooled_cell(const PoolColumn& column, const Summary* summary) {
+  if (summary == nullptr) return "--";
+  const std::string text = summary_text(column.metric, *summary), sign = " ± ";
+  const std::size_t spread = text.find(sign), bracket = text.find(" [");
+  if (spread != std::string::npos) {
+    return "$" + text.substr(0, spread) + " \\pm " + text.substr(spread + sign.size()) + "$";
+  }
+  if (bracket == std::string::npos) return "$" + text + "$";
+  return "$" + text.substr(0, bracket) + "$ {\\footnotesize " + text.substr(bracket + 1) + "}";
+}
+
+std::string pooled_caption(const Report& report, const PoolTable& table) {
+  std::string text = latex_text(table.caption + ". " + pool_note(report));
+  const std::string sign = "±";
+  const std::size_t at = text.find(sign);
+  return at == std::string::npos ? text : text.replace(at, sign.size(), "$\\pm$");
+}
+
+std::string pooled_table(const Report& report, const PoolTable& table, std::size_t number) {
+  std::vector<std::string> columns;
+  columns.reserve(table.columns.size());
+  for (const PoolColumn& column : table.columns) columns.push_back(latex_text(column.heading));
+  std::string out = "\n" + table_head(pooled_caption(report, table),
+                                      "attnlab-grid-" + std::to_string(number), columns);
+  for (const std::string& attention : report.comparison.attentions) {
+    out += "    " + latex_text(attention);
+    for (const PoolColumn& column : table.columns) {
+      out += " & " + pooled_cell(column, find_summary(report, column, attention));
+    }
+    out += " \\\\\n";
+  }
+  return out + kTableEnd + "\\end{table}\n";
+}
+
+/// Over all points, and the first metric by each axis.
+std::string grid_tables(const Report& report) {
+  std::string out;
+  std::size_t number = 0;
+  for (const Grid& grid : report.slices.grids) {
+    const std::vector<PoolTable> tables = pool_tables(report, grid);
+    const std::string& first = tables.front().columns.front().metric;
+    for (const PoolTable& table : tables) {
+      if (!table.axis.empty() && table.columns.front().metric != first) continue;
+      out += pooled_table(report, table, ++number);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string report_latex(const Report& report, bool with_bibtex) {
+  std::string out =
+      commented("Made by attnlab " ATTNLAB_VERSION ", " + valid_utf8(report.date) + ":\n" +
+                valid_utf8(report.command) + "\nNeeds \\usepackage{booktabs}.");
+  if (!report.comparison.differences.empty()) {
+    out += commented("NOT A FAIR COMPARISON: the runs differ in more than the attention.");
+  }
+  out += comparison_table(report) + grid_tables(report);
+  if (with_bibtex && !report.citations.empty()) {
+    out += "\n" + commented("BibTeX of what was compared (--bib FILE writes it by itself):\n\n" +
+                            bibtex_of(report.citations));
+  }
+  return out;
+}
+
+}  // namespace attnlab

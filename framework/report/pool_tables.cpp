@@ -1,0 +1,91 @@
+#include "framework/report/pool_tables.h"
+
+#include <algorithm>
+
+#include "framework/comparison/table.h"
+#include "framework/runs/progress.h"
+
+namespace attnlab {
+namespace {
+
+std::size_t place_of(const Slices& slices, const Slice& slice) {
+  return static_cast<std::size_t>(&slice - slices.all.data());
+}
+
+PoolTable whole_table(const Report& report, const Grid& grid,
+                      const std::vector<std::string>& metrics) {
+  const Slice& all = *report.slices.of_grid(grid.base);
+  PoolTable table{all.name, "", {}};
+  std::vector<std::string> columns = metrics;
+  if (std::count(columns.begin(), columns.end(), report.comparison.metric) == 0) {
+    columns.push_back(report.comparison.metric);
+  }
+  for (const std::string& metric : columns) {
+    // "correct (%)": several columns of "outcome/..." side by side say it too often.
+    const std::string heading = metric_heading(metric);
+    const std::size_t begin = is_share(metric) ? heading.find('/') + 1 : 0;
+    table.columns.push_back({heading.substr(begin), metric, place_of(report.slices, all)});
+  }
+  return table;
+}
+
+PoolTable axis_table(const Report& report, const Grid& grid, const std::string& axis,
+                     const std::string& metric) {
+  PoolTable table{grid.base + ": " + metric_heading(metric) + " by " + axis, axis, {}};
+  for (const auto& [name, values] : grid.axes) {
+    if (name != axis) continue;
+    for (const std::string& value : values) {
+      const Slice& slice = *report.slices.of_grid(grid.base, axis, value);
+      table.columns.push_back({value, metric, place_of(report.slices, slice)});
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<PoolTable> pool_tables(const Report& report, const Grid& grid) {
+  const std::vector<std::string> metrics = pool_metrics(report.cells, report.comparison.metric);
+  std::vector<PoolTable> tables = {whole_table(report, grid, metrics)};
+  for (const std::string& axis : grid.pool) {
+    for (const std::string& metric : metrics) {
+      tables.push_back(axis_table(report, grid, axis, metric));
+    }
+  }
+  return tables;
+}
+
+const PooledCell* find_cell(const Report& report, std::size_t slice, const std::string& attention) {
+  for (const PooledCell& cell : report.cells) {
+    if (cell.slice == slice && cell.attention == attention) return &cell;
+  }
+  return nullptr;
+}
+
+const Summary* find_summary(const Report& report, const PoolColumn& column,
+                            const std::string& attention) {
+  const PooledCell* cell = find_cell(report, column.slice, attention);
+  if (cell == nullptr) return nullptr;
+  const auto found = cell->metrics.find(column.metric);
+  return found == cell->metrics.end() ? nullptr : &found->second;
+}
+
+std::string runs_text(const PooledCell* cell) {
+  if (cell == nullptr) return "-";
+  return std::to_string(cell->done) + " of " + std::to_string(cell->runs);
+}
+
+std::string pool_note(const Report& report) {
+  const bool shares = is_share(pool_metrics(report.cells, report.comparison.metric).front());
+  const std::string numbers = shares
+                                  ? "Shares are of the runs that are done, with Wilson's interval "
+                                    "of 95 %; other "
+                                    "numbers are mean ± sample standard deviation over those runs."
+                                  : "Mean ± sample standard deviation over the runs that are done.";
+  return numbers +
+         " Runs at different points may share data and initial "
+         "weights: an interval takes them "
+         "for independent.";
+}
+
+}  // namespace attnlab

@@ -1,0 +1,298 @@
+// The report for programs (CSV, JSON) and for notes (Markdown).
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "framework/base/text.h"
+#include "framework/comparison/table.h"
+#include "framework/report/markup.h"
+#include "framework/report/pool_tables.h"
+#include "framework/report/report.h"
+
+namespace attnlab {
+namespace {
+
+using nlohmann::json;
+
+/// Metrics and costs of one run; a cost that is a metric too is one column.
+std::map<std::string, double> numbers_of(const RunRecord& run) {
+  std::map<std::string, double> numbers = run.costs;
+  for (const auto& [name, value] : run.status.metrics) numbers[name] = value;
+  return numbers;
+}
+
+std::string one_line(std::string text) {
+  for (char& c : text) c = c == '\n' || c == '\r' ? ' ' : c;
+  return text;
+}
+
+/// A text that Markdown shows as it is.
+std::string markdown_text(const std::string& text) {
+  std::string out;
+  for (const char c : one_line(valid_utf8(text))) {
+    if (std::string("\\`*_[]<>|#").find(c) != std::string::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+/// A block of code whose fence is longer than any in the text.
+std::string fenced(const std::string& text) {
+  std::string fence = "```";
+  while (text.find(fence) != std::string::npos) fence += "`";
+  return fence + "\n" + text + (text.empty() || text.back() != '\n' ? "\n" : "") + fence + "\n";
+}
+
+/// What the grids vary, each axis once.
+std::vector<std::string> axes_of(const Slices& slices) {
+  std::set<std::string> axes;
+  for (const Grid& grid : slices.grids) {
+    for (const auto& [axis, values] : grid.axes) axes.insert(axis);
+  }
+  return {axes.begin(), axes.end()};
+}
+
+/// A run's value of an axis; empty where it has none.
+std::string value_at(const Slices& slices, const RunRecord& run, const std::string& axis) {
+  const auto point = slices.points.find(run.experiment);
+  if (point == slices.points.end()) return "";
+  for (const auto& [word, value] : point->second.values) {
+    if (word == axis) return value;
+  }
+  return "";
+}
+
+json slice_json(const Slice& slice) {
+  json out = {{"name", slice.name}, {"experiment", slice.base}, {"runs", slice.runs.size()}};
+  if (slice.points > 0) out["points"] = slice.points;
+  if (!slice.axis.empty()) {
+    out["axis"] = slice.axis;
+    out["value"] = slice.value;
+  }
+  return out;
+}
+
+json cell_json(const Report& report, const PooledCell& cell) {
+  json metrics = json::object();
+  for (const auto& [name, summary] : cell.metrics) {
+    metrics[name] = {{"mean", summary.mean}, {"sd", summary.deviation}, {"n", summary.count}};
+    const auto interval = interval_of(name, summary);
+    if (interval) metrics[name]["interval"] = {interval->low, interval->high};
+  }
+  return {{"experiment", report.slices.all[cell.slice].name},
+          {"attention", cell.attention},
+          {"runs", cell.runs},
+          {"done", cell.done},
+          {"metrics", std::move(metrics)}};
+}
+
+json histogram_json(const Report& report, const Histogram& one) {
+  return {{"experiment", report.slices.all[one.slice].name},
+          {"attention", one.attention},
+          {"metric", one.metric},
+          {"low", one.low},
+          {"high", one.high},
+          {"counts", one.counts}};
+}
+
+json run_json(const RunRecord& run) {
+  json metrics = json::object();
+  for (const auto& [name, value] : run.status.metrics) {
+    metrics[name] = std::isfinite(value) ? json(value) : json(nullptr);
+  }
+  json out = {{"experiment", run.experiment},
+              {"attention", run.attention},
+              {"seed", run.seed},
+              {"folder", run.folder},
+              {"state", name_of(run.status.state)},
+              {"step", run.status.step},
+              {"steps", run.status.steps},
+              {"epoch", run.status.epoch},
+              {"seconds", run.status.seconds},
+              {"metrics", std::move(metrics)},
+              {"costs", run.costs},
+              {"environment", run.environment},
+              {"config", to_yaml(run.config)}};
+  if (!run.status.reason.empty()) out["reason"] = run.status.reason;
+  return out;
+}
+
+json curve_json(const Curve& curve) {
+  json out = {{"experiment", curve.experiment}, {"attention", curve.attention},
+              {"split", curve.split},           {"metric", curve.metric},
+              {"steps", curve.steps},           {"mean", curve.mean},
+              {"sd", curve.deviation},          {"seeds", curve.seeds}};
+  if (!curve.layer.empty()) out["layer"] = curve.layer;
+  return out;
+}
+
+json bias_json(const BiasFigure& bias) {
+  json heads = json::array();
+  for (const std::vector<double>& head : bias.heads) {
+    json& row = heads.emplace_back(json::array());
+    for (const double value : head) row.push_back(std::isfinite(value) ? json(value) : json());
+  }
+  return {{"experiment", bias.experiment},
+          {"attention", bias.attention},
+          {"seed", bias.seed},
+          {"step", bias.step},
+          {"layer", bias.layer},
+          {"first", bias.first},
+          {"heads", std::move(heads)}};
+}
+
+/// The tables of pooled runs.
+std::string grids_markdown(const Report& report) {
+  std::string out;
+  for (const Grid& grid : report.slices.grids) {
+    for (const PoolTable& table : pool_tables(report, grid)) {
+      std::vector<std::vector<std::string>> rows(1, {"attention"});
+      for (const PoolColumn& column : table.columns) rows[0].push_back(column.heading);
+      if (table.axis.empty()) rows[0].emplace_back("runs");
+      for (const std::string& attention : report.comparison.attentions) {
+        std::vector<std::string>& row = rows.emplace_back(1, attention);
+        for (const PoolColumn& column : table.columns) {
+          const Summary* summary = find_summary(report, column, attention);
+          row.push_back(summary == nullptr ? "-" : summary_text(column.metric, *summary));
+        }
+        if (!table.axis.empty()) continue;
+        row.push_back(runs_text(find_cell(report, table.columns.front().slice, attention)));
+      }
+      out += "\n## " + markdown_text(table.caption) + "\n\n" + table_text(rows);
+    }
+  }
+  return out.empty() ? "" : out + "\n" + pool_note(report) + "\n";
+}
+
+json environment_json(const Report& report) {
+  json out = json::object();
+  for (const Fact& fact : report.environment) {
+    json values = json::array();
+    for (const auto& [value, runs] : fact.values) {
+      values.push_back({{"value", value}, {"runs", runs}});
+    }
+    out[fact.key] = std::move(values);
+  }
+  return out;
+}
+
+std::string unfinished_markdown(const Report& report) {
+  if (report.unfinished.empty()) return "";
+  std::string out = "\n## Runs without a value\n";
+  std::size_t shown = 0;
+  for (const UnfinishedRun& one : report.unfinished) {
+    if (shown++ == kMostUnfinished) {
+      const std::size_t more = report.unfinished.size() - kMostUnfinished;
+      return out + "\nAnd " + std::to_string(more) + " more: attnlab status has them all.\n";
+    }
+    const RunRecord& run = report.run(one);
+    out += "\n- **" + std::string(name_of(run.status.state)) +
+           "**: " + markdown_text(run.experiment + "/" + run.attention) + " seed " +
+           std::to_string(run.seed);
+    if (!run.status.reason.empty()) out += ": " + markdown_text(run.status.reason);
+    out += "\n";
+    if (!one.log.empty()) out += "\n" + fenced(one.log);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string report_markdown(const Report& report) {
+  std::string out = "# " + markdown_text(report.title) + "\n\n";
+  for (const std::string& sentence : finding_of(report)) out += markdown_text(sentence) + "\n";
+  out += grids_markdown(report);
+  const bool any = std::any_of(report.comparison.rows.begin(), report.comparison.rows.end(),
+                               [&](const auto& row) { return report.shows(row.experiment); });
+  // The page has its own title: the comparison's becomes a section.
+  if (any) out += "\n#" + comparison_text(report.comparison, TableStyle::markdown);
+  out += unfinished_markdown(report);
+  if (!report.citations.empty()) {
+    out += "\n## To cite\n\n";
+    for (const Citation& citation : report.citations) {
+      out += "- " + markdown_text(citation.text) + " (" +
+             markdown_text(join(citation.plugins, ", ")) + ")\n";
+    }
+  }
+  return out + "\n" + markdown_text(report.date) + ", by\n" + fenced(one_line(report.command));
+}
+
+std::string report_csv(const Report& report) {
+  std::set<std::string> names;
+  for (const RunRecord& run : report.collection.runs) {
+    for (const auto& [name, value] : numbers_of(run)) names.insert(name);
+  }
+  std::vector<std::string> header = {"experiment", "attention", "seed",    "state", "reason",
+                                     "step",       "steps",     "seconds", "folder"};
+  const std::vector<std::string> axes = axes_of(report.slices);
+  for (const std::string& axis : axes) header.push_back("grid." + axis);
+  header.insert(header.end(), names.begin(), names.end());
+  std::string out = csv_record(header);
+  for (const RunRecord& run : report.collection.runs) {
+    std::vector<std::string> record = {run.experiment,
+                                       run.attention,
+                                       std::to_string(run.seed),
+                                       std::string(name_of(run.status.state)),
+                                       run.status.reason,
+                                       std::to_string(run.status.step),
+                                       std::to_string(run.status.steps),
+                                       shortest(run.status.seconds),
+                                       run.folder};
+    for (const std::string& axis : axes) record.push_back(value_at(report.slices, run, axis));
+    const std::map<std::string, double> numbers = numbers_of(run);
+    for (const std::string& name : names) {
+      const auto found = numbers.find(name);
+      record.push_back(found == numbers.end() ? "" : shortest(found->second));
+    }
+    out += csv_record(record);
+  }
+  return out;
+}
+
+std::string report_json(const Report& report) {
+  json out = {{"schema", 1},
+              {"attnlab", ATTNLAB_VERSION},
+              {"title", report.title},
+              {"date", report.date},
+              {"command", report.command},
+              {"finding", finding_of(report)},
+              {"comparison", json::parse(comparison_json(report.comparison))},
+              {"slices", json::array()},
+              {"pooled", json::array()},
+              {"histograms", json::array()},
+              {"runs", json::array()},
+              {"curves", json::array()},
+              {"biases", json::array()},
+              {"environment", environment_json(report)},
+              {"plugins", json::array()},
+              {"citations", json::array()},
+              {"absent", json::array()},
+              {"notes", report.collection.notes}};
+  for (const Slice& one : report.slices.all) out["slices"].push_back(slice_json(one));
+  for (const PooledCell& one : report.cells) out["pooled"].push_back(cell_json(report, one));
+  for (const Histogram& one : report.histograms) {
+    out["histograms"].push_back(histogram_json(report, one));
+  }
+  for (const RunRecord& run : report.collection.runs) out["runs"].push_back(run_json(run));
+  for (const UnfinishedRun& one : report.unfinished) out["runs"][one.run]["log"] = one.log;
+  for (const Curve& curve : report.curves) out["curves"].push_back(curve_json(curve));
+  for (const BiasFigure& bias : report.biases) out["biases"].push_back(bias_json(bias));
+  for (const PluginUse& plugin : report.plugins) {
+    out["plugins"].push_back(
+        {{"kind", plugin.kind}, {"id", plugin.id}, {"hash", plugin.hash}, {"runs", plugin.runs}});
+  }
+  for (const AbsentCell& cell : report.collection.absent) {
+    out["absent"].push_back({{"experiment", cell.experiment},
+                             {"attention", cell.attention},
+                             {"seed", cell.seed},
+                             {"kind", name_of(cell.gap.kind)},
+                             {"reason", cell.gap.reason}});
+  }
+  for (const Citation& one : report.citations) {
+    out["citations"].push_back({{"key", one.key}, {"text", one.text}, {"plugins", one.plugins}});
+  }
+  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace attnlab

@@ -1,0 +1,216 @@
+#include "framework/report/report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/config/difference.h"
+#include "framework/report/markup.h"
+
+namespace attnlab {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kLogLines = 12, kLogBytes = 2000;
+
+/// Without the escape sequences that colour a terminal.
+std::string without_colours(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\x1b') {
+      out += text[i];
+    } else if (i + 1 < text.size() && text[i + 1] == '[') {
+      i = std::min(text.find_first_of("ABCDEFGHJKSTfmnsulh", i + 2), text.size());
+    }
+  }
+  return out;
+}
+
+/// The last lines of a file, which may be large; empty without one.
+std::string tail_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  if (!in) return "";
+  const auto size = static_cast<std::size_t>(std::max<std::streamoff>(0, in.tellg()));
+  const std::size_t taken = std::min(size, kLogBytes);
+  in.seekg(static_cast<std::streamoff>(size - taken));
+  std::string text(taken, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(taken));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  const std::size_t first_end = text.find('\n');  // of a line that was cut in the middle
+  if (taken < size && first_end != std::string::npos) text.erase(0, first_end + 1);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  std::size_t begin = text.size();
+  for (std::size_t lines = 0; lines < kLogLines && begin != std::string::npos && begin > 0; ++lines)
+    begin = text.rfind('\n', begin - 1);
+  if (begin != std::string::npos && begin > 0) text.erase(0, begin + 1);
+  return valid_utf8(without_colours(text));
+}
+
+std::string text_of(const json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+bool is_part(const std::string& name) {
+  return name == "model" || name == "attention" || name == "task" || name == "dataset";
+}
+
+/// environment.json of every run that has one, as what is the same for how many.
+class Surroundings {
+ public:
+  /// @param experiment  what the run's data are called by; of a grid what it varies
+  void add(const RunRecord& run, const std::string& experiment) {
+    const std::string path = run.folder + "/environment.json";
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) return;
+    const json in = json::parse(read_text(path), nullptr, false);
+    if (!in.is_object()) throw DataError(path + ": damaged: no JSON object; run it again");
+    for (const auto& [name, value] : in.items()) {
+      if (is_part(name)) {
+        add_plugin(name, value);
+      } else if (name == "data") {
+        add_values("data of " + experiment, value);
+      } else if (name != "started" && !is_cost(name)) {
+        add_values(name, value);
+      }
+    }
+  }
+
+  std::vector<Fact> facts() const {
+    std::vector<Fact> out;
+    for (const auto& [key, values] : counts_) {
+      out.push_back({key, {values.begin(), values.end()}});
+    }
+    return out;
+  }
+  std::vector<PluginUse> plugins() const {
+    std::vector<PluginUse> out;
+    for (const auto& [key, runs] : plugins_) out.push_back({key[0], key[1], key[2], runs});
+    return out;
+  }
+
+ private:
+  static bool is_cost(const std::string& name) { return name == "parameters" || name == "flops"; }
+
+  void add_plugin(const std::string& kind, const json& part) {
+    if (!part.is_object()) return;
+    const auto member = [&](const char* name) {
+      return part.contains(name) ? text_of(part.at(name)) : std::string();
+    };
+    plugins_[{kind, member("id"), member("hash")}] += 1;
+  }
+  void add_values(const std::string& key, const json& value) {
+    if (value.is_object()) {
+      for (const auto& [name, member] : value.items()) add_values(key + "." + name, member);
+    } else {
+      counts_[key][text_of(value)] += 1;
+    }
+  }
+
+  std::map<std::string, std::map<std::string, std::int64_t>> counts_;
+  std::map<std::vector<std::string>, std::int64_t> plugins_;
+};
+
+const Node* find_key(const Node& config, const std::string& key) {
+  const Node* node = &config;
+  for (std::size_t begin = 0; node != nullptr && begin <= key.size();) {
+    const std::size_t end = std::min(key.find('.', begin), key.size());
+    node = node->find(key.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return node;
+}
+
+/// The configuration of one run of each experiment that stands by itself, without what says which
+/// run it is.
+std::map<std::string, Node> configs_by_experiment(const Report& report) {
+  std::map<std::string, Node> configs;
+  for (const RunRecord& run : report.collection.runs) {
+    const bool baseline = run.attention == report.comparison.baseline;
+    if (!report.shows(run.experiment)) continue;
+    if (configs.count(run.experiment) > 0 && !baseline) continue;
+    Node config = run.config;
+    for (const char* key : {"name", "seeds", "attention"}) config.erase(key);
+    configs[run.experiment] = std::move(config);
+  }
+  return configs;
+}
+
+void add_settings(Report& report) {
+  const std::map<std::string, Node> configs = configs_by_experiment(report);
+  if (configs.empty()) return;
+  std::vector<std::string> keys;
+  std::set<std::string> known;
+  for (const auto& [name, config] : configs) {
+    for (const Difference& one : differences(configs.begin()->second, config)) {
+      if (known.insert(one.key).second) keys.push_back(one.key);
+    }
+  }
+  for (const std::string& key : keys) {
+    ExperimentSetting setting{key, {}};
+    for (const auto& [name, config] : configs) {
+      const Node* value = find_key(config, key);
+      setting.values.emplace_back(name, value == nullptr ? "-" : to_flow(*value));
+    }
+    report.settings.push_back(std::move(setting));
+  }
+}
+
+void add_attentions(Report& report) {
+  for (const std::string& label : report.comparison.attentions) {
+    for (const RunRecord& run : report.collection.runs) {
+      if (run.attention != label) continue;
+      Node options = run.config.at("attention");
+      options.erase("as");
+      report.attentions.emplace_back(label, to_flow(options));
+      break;
+    }
+  }
+}
+
+std::string title_of(const Comparison& comparison) {
+  if (comparison.attentions.size() == 1) return comparison.baseline + ": " + comparison.metric;
+  const std::size_t others = comparison.attentions.size() - 1;
+  const std::string against =
+      others == 1 ? comparison.attentions[1] : std::to_string(others) + " attentions";
+  return against + " against " + comparison.baseline;
+}
+
+}  // namespace
+
+Report build_report(RunCollection collection, Comparison comparison, const Catalogue& catalogue) {
+  Report report;
+  report.collection = std::move(collection);
+  report.comparison = std::move(comparison);
+  report.title = title_of(report.comparison);
+  report.slices = slices_of(report.collection);
+  report.cells = pooled_cells(report.collection.runs, report.slices);
+  report.histograms = histograms_of(report.collection.runs, report.slices);
+  report.curves = curves_of(report.collection.runs, report.slices.all);
+  report.biases = biases_of(report.collection.runs);
+  // Heads of single runs; there are too many at the points of a large grid.
+  std::erase_if(report.biases,
+                [&](const BiasFigure& bias) { return !report.shows(bias.experiment); });
+  Surroundings surroundings;
+  for (std::size_t i = 0; i < report.collection.runs.size(); ++i) {
+    const RunRecord& run = report.collection.runs[i];
+    surroundings.add(run, report.slices.base_of(run.experiment));
+    report.seconds += run.status.seconds;
+    if (run.status.state == RunState::done) continue;
+    report.unfinished.push_back({i, tail_of(run.folder + "/log.txt")});
+  }
+  report.environment = surroundings.facts();
+  report.plugins = surroundings.plugins();
+  add_settings(report);
+  add_attentions(report);
+  report.citations = citations_of(report.collection.runs, catalogue, report.absent_plugins);
+  return report;
+}
+
+}  // namespace attnlab

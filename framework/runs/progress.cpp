@@ -1,0 +1,197 @@
+#include "framework/runs/progress.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "framework/base/error.h"
+#include "framework/base/text.h"
+#include "framework/runs/progress_bars.h"
+
+namespace attnlab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using nlohmann::json;
+
+constexpr const char* kKinds[] = {"start", "step", "evaluation", "note", "end"};
+
+class JsonProgress : public ProgressSink {
+ public:
+  void report(const ProgressEvent& event) override { line(to_json(event)); }
+  void say(const std::string& text) override {
+    ProgressEvent event;
+    event.text = text;
+    line(to_json(event));
+  }
+
+ private:
+  static void line(const std::string& text) {
+    std::printf("%s\n", text.c_str());
+    std::fflush(stdout);
+  }
+};
+
+class PlainProgress : public ProgressSink {
+ public:
+  explicit PlainProgress(std::int64_t total_runs) : numbers_(total_runs) {}
+
+  void report(const ProgressEvent& event) override {
+    const std::string head = numbers_.head(event.run) + (event.run.empty() ? "" : event.run + ": ");
+    switch (event.kind) {
+      case ProgressEvent::Kind::start:
+        runs_[event.run].estimate.start(event.step);
+        runs_[event.run].last = Clock::now();
+        say(head + (event.step > 0 ? "resumes at step " + std::to_string(event.step)
+                                   : "starts, " + std::to_string(event.steps) + " steps"));
+        break;
+      case ProgressEvent::Kind::step:
+        step(head, event);
+        break;
+      case ProgressEvent::Kind::evaluation: {
+        char epoch[32];
+        std::snprintf(epoch, sizeof epoch, "epoch %g: ", event.epoch);
+        say(head + epoch + metrics_text(event.metrics));
+        break;
+      }
+      case ProgressEvent::Kind::note:
+        say(head + event.text);
+        break;
+      case ProgressEvent::Kind::end:
+        runs_.erase(event.run);
+        numbers_.end(event.run);
+        say(head + event.text + "  " + metrics_text(event.metrics));
+        break;
+    }
+  }
+
+  void say(const std::string& text) override {
+    std::printf("%s\n", text.c_str());
+    std::fflush(stdout);
+  }
+
+ private:
+  struct Run {
+    Estimate estimate;
+    Clock::time_point last = Clock::now();  ///< when its last line was written
+  };
+
+  void step(const std::string& head, const ProgressEvent& event) {
+    Run& run = runs_[event.run];
+    if (Clock::now() - run.last < std::chrono::seconds(10)) return;
+    run.last = Clock::now();
+    say(head + "step " + std::to_string(event.step) + "/" + std::to_string(event.steps) + "  " +
+        metrics_text(event.metrics) + "  " + run.estimate.left(event.step, event.steps) + " left");
+  }
+
+  RunNumbers numbers_;
+  std::map<std::string, Run> runs_;  ///< those under way
+};
+
+class NoProgress : public ProgressSink {
+ public:
+  void report(const ProgressEvent&) override {}
+  void say(const std::string&) override {}
+};
+
+bool in_percent(const std::string& name) {
+  return name.find("accuracy") != std::string::npos || name.find("top5") != std::string::npos ||
+         is_share(name);
+}
+
+/// Recorded in bytes.
+bool is_memory(const std::string& name) { return name == "peak_memory"; }
+bool in_millions(const std::string& name) { return is_memory(name) || name == "flops"; }
+
+}  // namespace
+
+ProgressMode parse_progress_mode(const std::string& word) {
+  if (word == "auto") return ProgressMode::automatic;
+  if (word == "bar") return ProgressMode::bar;
+  if (word == "plain") return ProgressMode::plain;
+  if (word == "json") return ProgressMode::json;
+  if (word == "none") return ProgressMode::none;
+  const std::vector<std::string> words = {"auto", "bar", "plain", "json", "none"};
+  throw ConfigError("--progress: unknown mode '" + word + "'" + suggestion(word, words));
+}
+
+std::unique_ptr<ProgressSink> make_progress(ProgressMode mode, std::int64_t total_runs) {
+  if (mode == ProgressMode::automatic) {
+    mode = ::isatty(STDOUT_FILENO) ? ProgressMode::bar : ProgressMode::plain;
+  }
+  if (mode == ProgressMode::bar) return make_bar_progress(total_runs);
+  if (mode == ProgressMode::json) return std::make_unique<JsonProgress>();
+  if (mode == ProgressMode::none) return std::make_unique<NoProgress>();
+  return std::make_unique<PlainProgress>(total_runs);
+}
+
+std::string to_json(const ProgressEvent& event) {
+  json out = {{"event", kKinds[static_cast<int>(event.kind)]}};
+  if (!event.run.empty()) out["run"] = event.run;
+  if (event.steps > 0) {
+    out["step"] = event.step;
+    out["steps"] = event.steps;
+    out["epoch"] = event.epoch;
+  }
+  if (!event.text.empty()) out["text"] = event.text;
+  for (const auto& [name, value] : event.metrics) {
+    // JSON has no NaN; null says "not a finite number".
+    out["metrics"][name] = std::isfinite(value) ? json(value) : json(nullptr);
+  }
+  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+ProgressEvent progress_event(const std::string& text) {
+  try {
+    const json in = json::parse(text);
+    ProgressEvent event;
+    const std::string kind = in.at("event").get<std::string>();
+    int index = 0;
+    while (index < 5 && kind != kKinds[index]) ++index;
+    if (index == 5) throw Error("unknown event '" + kind + "'");
+    event.kind = static_cast<ProgressEvent::Kind>(index);
+    event.run = in.value("run", "");
+    event.step = in.value("step", std::int64_t{0});
+    event.steps = in.value("steps", std::int64_t{0});
+    event.epoch = in.value("epoch", 0.0);
+    event.text = in.value("text", "");
+    if (in.contains("metrics")) {
+      for (const auto& [name, value] : in.at("metrics").items()) {
+        event.metrics[name] = value.is_null() ? std::nan("") : value.get<double>();
+      }
+    }
+    return event;
+  } catch (const json::exception& error) {
+    throw Error(std::string("not a progress event: ") + error.what());
+  }
+}
+
+bool is_share(const std::string& name) { return name.rfind("outcome/", 0) == 0; }
+
+double metric_scale(const std::string& name) {
+  return in_percent(name) ? 100.0 : in_millions(name) ? 1e-6 : 1.0;
+}
+
+std::string_view metric_unit(const std::string& name) {
+  return in_percent(name) ? "%" : is_memory(name) ? "MB" : in_millions(name) ? "M" : "";
+}
+
+std::string metric_text(const std::string& name, double value) {
+  char text[48];
+  if (in_percent(name)) {
+    std::snprintf(text, sizeof text, "%.2f %%", 100 * value);
+  } else if (is_memory(name)) {
+    const bool large = value >= 1e9;
+    std::snprintf(text, sizeof text, large ? "%.2f GB" : "%.0f MB", value / (large ? 1e9 : 1e6));
+  } else if (std::abs(value) >= 100) {
+    std::snprintf(text, sizeof text, "%.0f", value);
+  } else {
+    std::snprintf(text, sizeof text, "%.4g", value);
+  }
+  return text;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,114 @@
+#include "framework/runs/run_folder.h"
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "framework/base/files.h"
+#include "framework/config/compose.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::string_view kStates[] = {"pending", "running",  "interrupted",
+                                        "done",    "diverged", "failed"};
+
+RunStatus parse_status(const json& in) {
+  RunStatus status;
+  status.state = parse_state(in.at("state").get<std::string>());
+  status.step = in.at("step").get<std::int64_t>();
+  status.steps = in.at("steps").get<std::int64_t>();
+  status.epoch = in.at("epoch").get<double>();
+  status.seconds = in.at("seconds").get<double>();
+  status.reason = in.value("reason", "");
+  for (const auto& [name, value] : in.at("metrics").items()) {
+    status.metrics[name] = value.is_null() ? std::nan("") : value.get<double>();
+  }
+  return status;
+}
+
+}  // namespace
+
+std::string_view name_of(RunState state) { return kStates[static_cast<std::size_t>(state)]; }
+
+RunState parse_state(const std::string& name) {
+  for (std::size_t i = 0; i < std::size(kStates); ++i) {
+    if (name == kStates[i]) return static_cast<RunState>(i);
+  }
+  throw DataError("unknown state '" + name + "'");
+}
+
+RunFolder RunFolder::of(const std::string& root, const Experiment& experiment, std::int64_t seed,
+                        const Identity& identity) {
+  return RunFolder(root + "/" + experiment.name + "/" + experiment.attention.label + "/" +
+                   std::to_string(seed) + "-" + identity.hash().substr(0, 8));
+}
+
+RunFolder RunFolder::of(const std::string& root, const Experiment& experiment, std::int64_t seed) {
+  return of(root, experiment, seed, identity_of(experiment, ""));
+}
+
+std::string RunFolder::label(const Experiment& experiment, std::int64_t seed) {
+  return experiment.name + "/" + experiment.attention.label + "/" + std::to_string(seed);
+}
+
+bool RunFolder::exists() const {
+  std::error_code error;
+  return fs::exists(file("config.yaml"), error);
+}
+
+void RunFolder::freeze(const Experiment& experiment, std::int64_t seed) const {
+  if (!exists()) freeze(experiment, seed, identity_of(experiment, ""));
+}
+
+void RunFolder::freeze(const Experiment& experiment, std::int64_t seed,
+                       const Identity& identity) const {
+  if (exists()) return;
+  std::error_code error;
+  fs::create_directories(path_, error);
+  if (error) throw FileError(path_ + ": cannot create the run's folder: " + error.message());
+  Node config = experiment.resolved;
+  Node seeds = Node::list();
+  seeds.items().push_back(Node::scalar(std::to_string(seed)));
+  config.set("seeds", seeds);
+  write_file(file("origins.txt"), origins_text(config));
+  write_file(file("identity.json"), identity_json(identity));
+  write_file(file("config.yaml"), to_yaml(config));  // last: it makes the folder a run's
+}
+
+RunStatus RunFolder::status() const {
+  const std::string path = file("status.json");
+  std::error_code error;
+  if (!fs::exists(path, error)) return {};
+  try {
+    return parse_status(json::parse(read_text(path)));
+  } catch (const std::exception& damage) {
+    throw DataError(path + ": damaged: " + damage.what() +
+                    "; delete the file to start the run over");
+  }
+}
+
+void RunFolder::write_status(const RunStatus& status) const {
+  json metrics = json::object();
+  for (const auto& [name, value] : status.metrics) {
+    metrics[name] = std::isfinite(value) ? json(value) : json(nullptr);
+  }
+  json out = {{"state", name_of(status.state)}, {"step", status.step},
+              {"steps", status.steps},          {"epoch", status.epoch},
+              {"seconds", status.seconds},      {"metrics", metrics}};
+  if (!status.reason.empty()) out["reason"] = status.reason;
+  // A reason may quote a path that is no UTF-8; it must not keep the state from being recorded.
+  write_file(file("status.json"), out.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+Experiment RunFolder::experiment(const Catalogue& catalogue) const {
+  if (!exists()) {
+    throw ConfigError(Place{path_, 0, 0}, "is no run's folder (it has no config.yaml)");
+  }
+  return load_experiment(file("config.yaml"), {}, catalogue);
+}
+
+}  // namespace attnlab

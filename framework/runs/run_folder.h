@@ -1,0 +1,73 @@
+// A run's folder: frozen configuration, origins, environment, metrics, checkpoint, status.
+//
+//   runs/<suite>/<experiment>/<attention>/<seed>-<hash>/
+//     config.yaml             every value, defaults included; `attnlab run` takes the folder again
+//     identity.json           what <hash> was made of: configuration, plugin files, data
+//     origins.txt             where each value came from
+//     environment.json        machine, versions, plugins with their hashes
+//     metrics.jsonl           a line per logged step and evaluation
+//     checkpoint.safetensors  parameters, optimiser, position; replaced atomically
+//     status.json             state and result; replaced atomically
+//     lock                    held while a process runs the folder: run_lock.h
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "framework/experiment/experiment.h"
+#include "framework/experiment/identity.h"
+
+namespace attnlab {
+
+enum class RunState { pending, running, interrupted, done, diverged, failed };
+
+std::string_view name_of(RunState state);
+/// @throws DataError for an unknown name.
+RunState parse_state(const std::string& name);
+
+struct RunStatus {
+  RunState state = RunState::pending;
+  std::int64_t step = 0, steps = 0;
+  double epoch = 0;
+  double seconds = 0;                     ///< spent training and evaluating, over all sittings
+  std::map<std::string, double> metrics;  ///< of the end; throughput included
+  std::string reason;                     ///< of diverged and failed
+
+  /// Nothing is left to do: done or diverged (a divergence is a result).
+  bool finished() const { return state == RunState::done || state == RunState::diverged; }
+};
+
+class RunFolder {
+ public:
+  explicit RunFolder(std::string path) : path_(std::move(path)) {}
+
+  /// The folder of one seed of an experiment below `root` ("runs" or "runs/<suite>").
+  static RunFolder of(const std::string& root, const Experiment& experiment, std::int64_t seed,
+                      const Identity& identity);
+  /// The same where the data's fingerprint is not known.
+  static RunFolder of(const std::string& root, const Experiment& experiment, std::int64_t seed);
+
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  bool exists() const;
+  /// "vit_fashion_small/quest/0": how progress and tables call the run.
+  static std::string label(const Experiment& experiment, std::int64_t seed);
+
+  /// Creates the folder with the configuration, origins and identity of one seed. An existing
+  /// folder is left as it is (its name carries the identity's hash, so it holds the same).
+  void freeze(const Experiment& experiment, std::int64_t seed, const Identity& identity) const;
+  /// The same where the data's fingerprint is not known.
+  void freeze(const Experiment& experiment, std::int64_t seed) const;
+
+  /// @throws DataError for a damaged status; a missing one is `pending`.
+  RunStatus status() const;
+  void write_status(const RunStatus& status) const;
+
+  /// @throws ConfigError when this is no run folder.
+  Experiment experiment(const Catalogue& catalogue) const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace attnlab

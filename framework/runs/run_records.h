@@ -1,0 +1,93 @@
+// What finished and unfinished runs left on disk, read without plugins and without LibTorch, and
+// whether they may be compared.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/config/node.h"
+#include "framework/runs/absence.h"
+#include "framework/runs/published.h"
+#include "framework/runs/run_folder.h"
+#include "framework/runs/suite_point.h"
+
+namespace attnlab {
+
+/// One run's folder.
+struct RunRecord {
+  std::string folder;
+  std::string experiment, attention;  ///< the attention's label
+  std::int64_t seed = 0;
+  Node config;  ///< frozen: every value
+  RunStatus status;
+  /// From environment.json: "data.fingerprint", "model.plugin" (hash of the file), "machine.cpu"...
+  std::map<std::string, std::string> environment;
+  std::map<std::string, double> costs;  ///< parameters, examples_per_second: what was recorded
+  /// Options that a suite's `match:` adjusted, with what it held: "model.dim" and "match of
+  /// parameters with standard".
+  std::map<std::string, std::string> matched;
+};
+
+/// What a suite wrote beside its runs (suite.json; table.json of an earlier attnlab).
+struct SuiteRecord {
+  std::string folder, baseline;
+  Node compare;                    ///< its `compare:` section; null without one
+  std::vector<std::string> runs;   ///< "experiment/attention/seed-hash" of its present cells
+  std::vector<AbsentCell> absent;  ///< its skipped, incompatible and stale cells
+  std::vector<std::string> notes;  ///< what readers of its table must know, e.g. "synthetic data"
+  std::vector<SuitePoint> points;  ///< of its `grid:`, in its order; empty without one
+  std::vector<std::string> pool;   ///< axes of the grid that tables are pooled by
+  std::optional<PublishedNumbers> published;  ///< its `reference:`
+};
+
+struct RunCollection {
+  std::vector<RunRecord> runs;  ///< by experiment, attention and seed
+  std::vector<SuiteRecord> suites;
+  std::vector<AbsentCell> absent;  ///< the suites' own, of all of them
+  std::vector<std::string> notes;  ///< the suites' own; what was left out, and why
+};
+
+/// Reads a run's folder. @throws ConfigError or DataError naming the damaged file.
+RunRecord read_run(const std::string& folder);
+
+/// The record of the suite or sweep that is filed in `folder`; empty where none is.
+/// @throws DataError for a damaged one.
+std::optional<SuiteRecord> read_suite(const std::string& folder);
+
+/// Every run in or below the folders, each once. Below a suite's folder, runs that its record does
+/// not name are of earlier configurations, plugin files or data: left out, with a note.
+/// @throws ConfigError for a folder that is not there or holds no run, and for two runs of one
+///         experiment, attention and seed (with what they differ in).
+RunCollection find_runs(const std::vector<std::string>& folders);
+
+/// A value in which runs of one experiment differ that is not the attention's.
+struct ConfigDifference {
+  std::string experiment;
+  std::string key;  ///< "train.epochs"; "environment: data.fingerprint"
+  /// Each value with the runs that have it: "standard seeds 0, 1".
+  std::vector<std::pair<std::string, std::string>> values;
+
+  /// "vit: train.epochs is 2 in standard (seeds 0, 1), 3 in quest (seed 0)".
+  std::string text() const;
+};
+
+/// What must be equal for a fair comparison and is not: within an experiment, every value of the
+/// frozen configurations but name, seeds, attention and what `match:` adjusted in one of the runs
+/// (that is part of the attention), and the files of the other plugins; within
+/// an experiment and attention, the attention's options and file; within an experiment and seed,
+/// the data's fingerprint.
+std::vector<ConfigDifference> differences_of(const std::vector<RunRecord>& runs);
+
+/// The values that `match:` gave: "vit: model.dim is 124 in quest (seeds 0, 1)...".
+std::vector<ConfigDifference> matched_values(const std::vector<RunRecord>& runs);
+
+/// What may change last digits and speed: machine, threads, device, versions.
+std::vector<ConfigDifference> surroundings_of(const std::vector<RunRecord>& runs);
+
+/// How many values of a run's configuration `differences_of` compares.
+std::size_t compared_values(const RunRecord& run);
+
+}  // namespace attnlab

@@ -1,0 +1,289 @@
+#include "framework/runs/run_status.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <tuple>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/experiment/identity.h"
+#include "framework/runs/run_lock.h"
+#include "framework/runs/run_records.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::string_view kStates[] = {
+    "running", "queued",       "killed",  "interrupted", "failed", "pending",   "stale",
+    "skipped", "incompatible", "no data", "diverged",    "done",   "superseded"};
+constexpr std::size_t kLogLines = 5;
+
+/// The end of a file that may be large; whole lines.
+std::string last_bytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  if (!in) return "";
+  const auto size = static_cast<std::int64_t>(in.tellg());
+  const std::int64_t start = std::max<std::int64_t>(0, size - 16384);
+  in.seekg(start);
+  std::string text(static_cast<std::size_t>(size - start), '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  return start == 0 ? text : text.substr(std::min(text.size(), text.find('\n') + 1));
+}
+
+std::vector<std::string> last_lines(const std::string& path, std::size_t most) {
+  std::istringstream text(last_bytes(path));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) {
+    if (!line.empty()) lines.push_back(line);
+  }
+  if (lines.size() > most) lines.erase(lines.begin(), lines.end() - static_cast<long>(most));
+  return lines;
+}
+
+/// The last step that metrics.jsonl has; status.json is only as new as the last checkpoint.
+std::int64_t last_step(const std::string& run_folder) {
+  for (const std::string& line : last_lines(run_folder + "/metrics.jsonl", 1)) {
+    const json entry = json::parse(line, nullptr, false);
+    if (entry.is_object() && entry.contains("step") && entry.at("step").is_number()) {
+      return entry.at("step").get<std::int64_t>();
+    }
+  }
+  return 0;
+}
+
+double seconds_since_written(const std::string& path) {
+  std::error_code error;
+  const fs::file_time_type time = fs::last_write_time(path, error);
+  if (error) return 0;
+  return std::chrono::duration<double>(fs::file_time_type::clock::now() - time).count();
+}
+
+std::optional<double> time_left(const RunStatus& status, const CellReport& report) {
+  if (report.step <= 0 || report.steps < report.step) return std::nullopt;
+  // Before the first checkpoint only the age of environment.json tells how long it has trained.
+  const double seconds =
+      status.step > 0 ? status.seconds : seconds_since_written(report.folder + "/environment.json");
+  const auto steps = static_cast<double>(status.step > 0 ? status.step : report.step);
+  return seconds / steps * static_cast<double>(report.steps - report.step);
+}
+
+/// What has changed since a run was frozen, among what can be seen without opening its data.
+std::string changes_since(const RunRecord& run, const Catalogue& catalogue) {
+  const auto then = read_identity(run.folder);
+  if (!then) return "";
+  std::vector<std::string> changes;
+  for (const Kind kind : {Kind::model, Kind::attention, Kind::task, Kind::dataset}) {
+    const std::string key(name_of(kind));
+    const auto file = then->plugins.find(key);
+    if (file == then->plugins.end()) continue;
+    try {
+      const Candidate& plugin = catalogue.find(kind, run.config.at(key).at("use").text());
+      if (file_hash(plugin.path) == file->second.hash) continue;
+      changes.push_back("the file of " + key + " '" + file->second.name + "' changed");
+    } catch (const PluginError&) {
+      changes.push_back("the file of " + key + " '" + file->second.name + "' is gone");
+    }
+  }
+  return join(changes, ", ");
+}
+
+CellState state_of(RunState state) {
+  switch (state) {
+    case RunState::running:
+      return CellState::killed;  // unless its lock says otherwise
+    case RunState::interrupted:
+      return CellState::interrupted;
+    case RunState::failed:
+      return CellState::failed;
+    case RunState::diverged:
+      return CellState::diverged;
+    case RunState::done:
+      return CellState::done;
+    case RunState::pending:
+      break;
+  }
+  return CellState::pending;
+}
+
+bool begins(const std::string& text, const char* word) { return text.rfind(word, 0) == 0; }
+
+/// The launcher's word on a run that no process of this machine holds.
+void add_launcher(const std::string& said, CellReport& report) {
+  if (!report.unfinished() || report.state == CellState::running) return;
+  if (begins(said, "queued")) report.state = CellState::queued;
+  if (begins(said, "running")) report.state = CellState::running;
+  report.detail = said;
+}
+
+CellReport report_of(const RunRecord& run, const Catalogue& catalogue, const std::string& said) {
+  CellReport report;
+  report.experiment = run.experiment;
+  report.attention = run.attention;
+  report.seed = run.seed;
+  report.folder = run.folder;
+  report.state = state_of(run.status.state);
+  report.detail = run.status.reason;
+  report.steps = run.status.steps;
+  report.step = std::max(run.status.step, last_step(run.folder));
+  if (const auto holder = holder_of(run.folder)) {
+    report.state = CellState::running;
+    report.detail = holder->text();
+  } else if (!said.empty()) {
+    add_launcher(said, report);
+  } else if (report.state == CellState::killed) {
+    report.detail = "its process is gone; it goes on from its last checkpoint";
+  }
+  if (report.state == CellState::running) report.seconds_left = time_left(run.status, report);
+  if (report.state == CellState::failed || report.state == CellState::killed) {
+    report.log = join(last_lines(run.folder + "/log.txt", kLogLines), "\n");
+  }
+  if (report.state == CellState::running || report.state == CellState::queued) return report;
+  const std::string changes = changes_since(run, catalogue);
+  if (changes.empty() || report.state == CellState::pending) return report;
+  report.detail = changes + (report.state == CellState::done ? "" : "; it was ") +
+                  (report.state == CellState::done ? "" : std::string(name_of(report.state)));
+  report.state = CellState::stale;
+  return report;
+}
+
+/// Folders of runs and of suites in or below a folder.
+void search(const fs::path& top, std::vector<std::string>& runs, std::vector<SuiteRecord>& suites) {
+  std::error_code error;
+  const auto look = [&](const fs::path& path) {
+    const bool is_run = fs::exists(path / "config.yaml", error);
+    if (is_run) {
+      runs.push_back(path.string());
+    } else if (auto suite = read_suite(path.string())) {
+      suites.push_back(std::move(*suite));
+    }
+    return is_run;
+  };
+  if (look(top)) return;
+  for (auto entry = fs::recursive_directory_iterator(top); entry != fs::end(entry); ++entry) {
+    if (entry->is_directory() && look(entry->path())) entry.disable_recursion_pending();
+  }
+}
+
+const SuiteRecord* suite_around(const std::string& run, const std::vector<SuiteRecord>& suites) {
+  const SuiteRecord* nearest = nullptr;
+  for (const SuiteRecord& suite : suites) {
+    if (run.rfind(suite.folder + "/", 0) != 0) continue;
+    if (nearest == nullptr || suite.folder.size() > nearest->folder.size()) nearest = &suite;
+  }
+  return nearest;
+}
+
+/// "experiment/attention/seed-hash" of a run's folder, as records have it.
+std::string place_of(const std::string& folder) {
+  const fs::path path(folder), attention = path.parent_path();
+  return (attention.parent_path().filename() / attention.filename() / path.filename()).string();
+}
+
+/// The run that a suite has given up for a newer one, or says to be stale.
+void apply_suite(const SuiteRecord& suite, CellReport& report) {
+  const std::string place = place_of(report.folder);
+  if (std::count(suite.runs.begin(), suite.runs.end(), place) > 0) return;
+  for (const AbsentCell& cell : suite.absent) {
+    if (cell.gap.kind != Absence::stale || place_of(cell.folder) != place) continue;
+    report.state = CellState::stale;
+    report.detail = cell.gap.reason;
+    return;
+  }
+  report.state = CellState::superseded;
+  report.detail = "of another configuration, plugin or data than its suite has now";
+}
+
+void add_absent(const SuiteRecord& suite, std::vector<CellReport>& cells) {
+  for (const AbsentCell& cell : suite.absent) {
+    if (cell.gap.kind == Absence::stale) continue;  // its folder is among the runs
+    CellReport report;
+    report.experiment = cell.experiment;
+    report.attention = cell.attention;
+    report.seed = cell.seed;
+    report.detail = cell.gap.reason;
+    report.state = cell.gap.kind == Absence::skipped   ? CellState::skipped
+                   : cell.gap.kind == Absence::no_data ? CellState::no_data
+                                                       : CellState::incompatible;
+    cells.push_back(std::move(report));
+  }
+}
+
+/// Without a suite: of runs with one configuration and seed, the one written last counts.
+void supersede_older(std::vector<CellReport>& cells, const std::set<std::string>& lone) {
+  std::map<std::tuple<std::string, std::string, std::int64_t, std::string>, CellReport*> last;
+  std::error_code error;
+  const auto age = [&](const CellReport& cell) {
+    return fs::last_write_time(cell.folder + "/config.yaml", error);
+  };
+  for (CellReport& cell : cells) {
+    if (lone.count(cell.folder) == 0) continue;
+    const auto identity = read_identity(cell.folder);
+    if (!identity) continue;
+    CellReport*& place =
+        last[{cell.experiment, cell.attention, cell.seed, identity->configuration}];
+    CellReport* older = place;
+    if (place == nullptr || age(*place) < age(cell)) {
+      place = &cell;
+    } else {
+      older = &cell;
+    }
+    if (older == nullptr || older == place) continue;
+    older->state = CellState::superseded;
+    older->detail = "a later run has its configuration";
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(CellState state) { return kStates[static_cast<std::size_t>(state)]; }
+
+StatusReport status_of(const std::string& folder, const Catalogue& catalogue,
+                       const std::map<std::string, std::string>& launcher) {
+  std::error_code error;
+  const fs::path top = fs::canonical(folder, error);
+  if (error) throw ConfigError(Place{folder, 0, 0}, "there is no such folder");
+  std::vector<std::string> runs;
+  std::vector<SuiteRecord> suites;
+  search(top, runs, suites);
+  if (runs.empty()) {
+    throw ConfigError(Place{folder, 0, 0},
+                      "holds no run's folder (one with a config.yaml); attnlab run, suite and "
+                      "sweep make them");
+  }
+  std::map<std::string, std::string> said;
+  for (const auto& [path, text] : launcher) said[fs::weakly_canonical(path, error).string()] = text;
+  StatusReport report;
+  report.folder = folder;
+  std::set<std::string> lone;
+  for (const std::string& path : runs) {
+    const auto word = said.find(path);
+    CellReport cell = report_of(read_run(path), catalogue, word == said.end() ? "" : word->second);
+    const SuiteRecord* suite = suite_around(path, suites);
+    if (suite == nullptr) lone.insert(path);
+    if (suite != nullptr && cell.state != CellState::running) apply_suite(*suite, cell);
+    report.cells.push_back(std::move(cell));
+  }
+  for (const SuiteRecord& suite : suites) {
+    add_absent(suite, report.cells);
+    report.notes.insert(report.notes.end(), suite.notes.begin(), suite.notes.end());
+  }
+  supersede_older(report.cells, lone);
+  std::stable_sort(report.cells.begin(), report.cells.end(), [](const auto& a, const auto& b) {
+    const bool a_old = a.state == CellState::superseded, b_old = b.state == CellState::superseded;
+    return std::tie(a_old, a.experiment, a.attention, a.seed) <
+           std::tie(b_old, b.experiment, b.attention, b.seed);
+  });
+  for (const CellReport& cell : report.cells) ++report.counts[cell.state];
+  return report;
+}
+
+}  // namespace attnlab

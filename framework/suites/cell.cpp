@@ -1,0 +1,123 @@
+#include "framework/suites/cell.h"
+
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include "framework/base/text.h"
+#include "framework/runs/run_lock.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A run of the same configuration and seed that was begun with other plugin files or data.
+struct Earlier {
+  RunFolder folder;
+  RunStatus status;
+  std::string changes;  ///< "the file of attention 'quest' changed"
+};
+
+/// The last begun of them. @throws DataError.
+std::optional<Earlier> earlier_run(const Cell& cell) {
+  const fs::path place = fs::path(cell.folder.path()).parent_path();
+  const std::string prefix = std::to_string(cell.seed) + "-";
+  std::optional<Earlier> last;
+  fs::file_time_type last_time;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(place, error)) {
+    if (entry.path().filename().string().rfind(prefix, 0) != 0) continue;
+    const RunFolder folder(entry.path().string());
+    const auto identity = read_identity(folder.path());
+    if (!folder.exists() || !identity) continue;
+    if (identity->configuration != cell.identity.configuration) continue;
+    const std::vector<std::string> changes = changes_between(*identity, cell.identity);
+    const RunStatus status = folder.status();
+    if (changes.empty() || status.state == RunState::pending) continue;
+    const fs::file_time_type time = fs::last_write_time(folder.file("status.json"), error);
+    if (last && time <= last_time) continue;
+    last = Earlier{folder, status, join(changes, ", ")};
+    last_time = time;
+  }
+  return last;
+}
+
+void decide_one(Cell& cell, const Rerun& rerun) {
+  cell.action = CellAction::run;
+  cell.reason.clear();
+  if (!cell.folder.exists()) {
+    const auto earlier = earlier_run(cell);
+    if (!earlier || rerun.stale) return;
+    const bool failed = earlier->status.state == RunState::failed;
+    if (failed && rerun.failed) return;
+    cell.action = CellAction::stale;
+    cell.reason = earlier->changes;
+    if (!earlier->status.finished()) {
+      cell.reason += "; it was " + std::string(name_of(earlier->status.state));
+    }
+    cell.folder = earlier->folder;
+    return;
+  }
+  const RunStatus status = cell.folder.status();
+  if (status.finished()) {
+    cell.action = CellAction::finished;
+  } else if (const auto holder = holder_of(cell.folder.path())) {
+    cell.action = CellAction::busy;
+    cell.reason = "is being run by " + holder->text();
+  } else if (status.state == RunState::failed && !rerun.failed) {
+    cell.action = CellAction::failed;
+    cell.reason = status.reason;
+  }
+}
+
+}  // namespace
+
+Rerun parse_rerun(const std::vector<std::string>& words) {
+  Rerun rerun;
+  for (const std::string& list : words) {
+    std::istringstream parts(list);
+    for (std::string word; std::getline(parts, word, ',');) {
+      if (word != "failed" && word != "stale") {
+        throw ConfigError("--rerun: '" + word + "' is no kind of run" +
+                          suggestion(word, {"failed", "stale"}));
+      }
+      (word == "failed" ? rerun.failed : rerun.stale) = true;
+    }
+  }
+  return rerun;
+}
+
+Cell make_cell(const Experiment& experiment, std::int64_t seed, const std::string& root,
+               const std::string& data) {
+  const Identity identity = identity_of(experiment, data);
+  const RunFolder folder = RunFolder::of(root, experiment, seed, identity);
+  return {experiment, seed, folder, identity, CellAction::run, ""};
+}
+
+void identify(std::vector<Cell>& cells, const std::string& root, const DataOf& data_of) {
+  std::map<std::string, std::string> known;
+  for (Cell& cell : cells) {
+    const std::string section = canonical_text(cell.experiment.resolved.at("dataset"));
+    const auto found = known.find(section);
+    const std::string data =
+        found != known.end() ? found->second : known[section] = data_of(cell.experiment);
+    cell = make_cell(cell.experiment, cell.seed, root, data);
+  }
+}
+
+void decide(std::vector<Cell>& cells, const Rerun& rerun) {
+  for (Cell& cell : cells) decide_one(cell, rerun);
+}
+
+void clear_failure(const RunFolder& folder) {
+  RunStatus status = folder.status();
+  if (status.state != RunState::failed) return;
+  std::error_code error;
+  const bool begun = fs::exists(folder.file("checkpoint.safetensors"), error);
+  status.state = begun ? RunState::interrupted : RunState::pending;
+  status.reason.clear();
+  folder.write_status(status);
+}
+
+}  // namespace attnlab

@@ -1,0 +1,226 @@
+#include "framework/suites/grid.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <set>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/config/compose.h"
+#include "framework/experiment/identity.h"
+#include "framework/experiment/keys.h"
+#include "framework/manifest/option_lookup.h"
+
+namespace attnlab {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr std::size_t kMostPoints = 10000;
+constexpr std::size_t kLongestName = 120;  // folders' names end at 255 bytes
+
+bool is_part(const std::string& key) {
+  return key == "model" || key == "attention" || key == "task" || key == "dataset";
+}
+
+std::string key_of(const std::string& word) {
+  std::string key = word.substr(0, word.find('='));
+  if (!key.empty() && (key.back() == '+' || key.back() == '-')) key.pop_back();
+  return key;
+}
+
+void add_once(Words& list, const std::string& item) {
+  if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+}
+
+/// Keys of the experiment with each plugin that the sweep chooses.
+std::vector<std::string> keys_of(const SweepWords& sweep,
+                                 const std::function<Node(const Words&)>& with,
+                                 const Catalogue& catalogue) {
+  std::vector<Words> choices = {{}};
+  for (const std::string& word : sweep.fixed) {
+    if (!chosen_part(key_of(word)).empty()) choices.front().push_back(word);
+  }
+  for (const SweepAxis& axis : sweep.axes) {
+    for (std::size_t k = 0; k < axis.keys.size(); ++k) {
+      if (chosen_part(axis.keys[k]).empty()) continue;
+      for (const Words& point : axis.points) choices.push_back({axis.keys[k] + "=" + point[k]});
+    }
+  }
+  std::vector<std::string> keys;
+  for (const Words& choice : choices) {
+    const Schema schema = experiment_keys(with(choice), catalogue);
+    for (const std::string& key : option_keys(schema)) {
+      const bool group = find_option(schema, key)->type == OptionSpec::Type::group;
+      const bool known = std::find(keys.begin(), keys.end(), key) != keys.end();
+      if (!known && (!group || is_part(key))) keys.push_back(key);
+    }
+  }
+  return keys;
+}
+
+void refuse_reserved(const std::string& key, const std::string& source) {
+  const std::string remedy = key == "seeds"          ? "give --seeds 0-4"
+                             : key == "name"         ? "each point gets its own; give --name"
+                             : key == "schema"       ? "it is the format's version"
+                             : key == "attention.as" ? "vary `attention` itself"
+                                                     : "";
+  if (remedy.empty()) return;
+  throw ConfigError("argument '" + source + "': a sweep does not change '" + key + "'; " + remedy);
+}
+
+/// A value as part of a folder's name: "0.0001" for 1e-4, "1+2" for [1, 2].
+std::string value_word(const std::string& yaml) {
+  const Node value = parse_yaml(yaml, "value");
+  std::string text = value.is_scalar() ? value.text() : to_flow(value);
+  if (const auto number = value.as_double()) {
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.6g", *number);
+    text = digits;
+  }
+  std::string word;
+  for (const char c : text) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' ||
+                       c == '_' || c == '+';
+    if (plain) word += c;
+    if (c == ',') word += '+';
+    if (c == '/' || c == ':') word += '-';
+  }
+  return word;
+}
+
+std::string last_word(const std::string& key) {
+  const std::string part = chosen_part(key);
+  return part.empty() ? key.substr(key.rfind('.') + 1) : part;
+}
+
+GridPoint without_attention(GridPoint point) {
+  std::erase_if(point, [](const auto& item) { return chosen_part(item.first) == "attention"; });
+  return point;
+}
+
+}  // namespace
+
+std::string chosen_part(const std::string& key) {
+  const std::size_t dot = key.rfind(".use");
+  const std::string part =
+      dot != std::string::npos && dot + 4 == key.size() ? key.substr(0, dot) : key;
+  return is_part(part) ? part : "";
+}
+
+std::string full_key(const std::string& word, const std::vector<std::string>& keys,
+                     const std::string& source) {
+  if (std::find(keys.begin(), keys.end(), word) != keys.end()) return word;
+  std::vector<std::string> found, words;
+  for (const std::string& key : keys) {
+    const std::string ending = "." + word;
+    const bool ends = key.size() > ending.size() &&
+                      key.compare(key.size() - ending.size(), ending.size(), ending) == 0;
+    if (ends) found.push_back(key);
+    add_once(words, key.substr(key.rfind('.') + 1));
+  }
+  if (found.size() == 1) return found.front();
+  const std::string where = "argument '" + source + "': '" + word + "' ";
+  if (found.size() > 1) {
+    throw ConfigError(where + "may be " + join(found, " or ") + "; write one of them");
+  }
+  const bool dotted = word.find('.') != std::string::npos;
+  throw ConfigError(where + "is no key of the experiment" +
+                    suggestion(word, dotted ? keys : words) + " (attnlab config show lists all)");
+}
+
+void expand_keys(SweepWords& sweep, const std::function<Node(const Words&)>& with,
+                 const Catalogue& catalogue) {
+  const std::vector<std::string> keys = keys_of(sweep, with, catalogue);
+  Words problems;
+  std::set<std::string> varied;
+  const auto attempt = [&](const auto& act) {
+    try {
+      act();
+    } catch (const ConfigError& error) {
+      problems.emplace_back(error.what());
+    }
+  };
+  for (std::string& word : sweep.fixed) {
+    attempt([&] {
+      const std::string key = key_of(word);
+      const std::string full = key.find('.') == std::string::npos ? full_key(key, keys, word) : key;
+      refuse_reserved(full, word);
+      word = full + word.substr(key.size());
+    });
+  }
+  for (SweepAxis& axis : sweep.axes) {
+    for (std::string& key : axis.keys) {
+      attempt([&] {
+        key = full_key(key, keys, axis.source);
+        refuse_reserved(key, axis.source);
+        if (varied.insert(key).second) return;
+        throw ConfigError("argument '" + axis.source + "': '" + key + "' is varied already");
+      });
+    }
+  }
+  if (!problems.empty()) throw ConfigError(problems);
+}
+
+std::vector<GridPoint> grid_points(const std::vector<SweepAxis>& axes) {
+  std::vector<GridPoint> grid = {{}};
+  for (const SweepAxis& axis : axes) {
+    if (grid.size() * axis.points.size() > kMostPoints) {
+      throw ConfigError("the grid has more than " + std::to_string(kMostPoints) +
+                        " points; vary less at once");
+    }
+    std::vector<GridPoint> larger;
+    larger.reserve(grid.size() * axis.points.size());
+    for (const GridPoint& point : grid) {
+      for (const Words& values : axis.points) {
+        GridPoint next = point;
+        for (std::size_t k = 0; k < values.size(); ++k) next.emplace_back(axis.keys[k], values[k]);
+        larger.push_back(std::move(next));
+      }
+    }
+    grid = std::move(larger);
+  }
+  return grid;
+}
+
+Words arguments_of(const Words& fixed, const GridPoint& point) {
+  Words words = fixed;
+  for (const auto& [key, value] : point) words.push_back(key + "=" + value);
+  std::stable_partition(words.begin(), words.end(),
+                        [](const std::string& word) { return !chosen_part(key_of(word)).empty(); });
+  return words;
+}
+
+PointNames::PointNames(std::string base, const std::vector<SweepAxis>& axes)
+    : base_(std::move(base)) {
+  for (const SweepAxis& axis : axes) {
+    for (const std::string& key : axis.keys) ++count_[last_word(key)];
+  }
+}
+
+GridPoint PointNames::words_of(const GridPoint& point) const {
+  GridPoint words;
+  for (const auto& [key, value] : without_attention(point)) {
+    const std::string word = last_word(key);
+    words.emplace_back(count_.at(word) > 1 ? key : word, value_word(value));
+  }
+  return words;
+}
+
+std::string PointNames::of(const GridPoint& point) {
+  std::string name = base_, all;
+  for (const auto& [key, value] : point) {
+    all += key + "=" + canonical_text(parse_yaml(value, "value")) + ";";
+  }
+  for (const auto& [word, value] : words_of(point)) name += "," + word + "=" + value;
+  const auto known = points_.find(name);
+  const bool clash = known != points_.end() && known->second != without_attention(point);
+  if (clash || name.size() > kLongestName) {
+    name = name.substr(0, kLongestName) + "~" + hex(fingerprint(all)).substr(0, 6);
+  }
+  points_.emplace(name, without_attention(point));
+  return name;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,290 @@
+#include "framework/suites/json_schema.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "framework/base/text.h"
+#include "framework/comparison/comparison.h"
+#include "framework/experiment/experiment.h"
+#include "framework/experiment/keys.h"
+#include "framework/manifest/option_lookup.h"
+#include "framework/suites/suite_keys.h"
+
+namespace attnlab {
+namespace {
+
+using json = nlohmann::ordered_json;  // editors show keys in this order
+
+constexpr Kind kKinds[] = {Kind::model, Kind::attention, Kind::task, Kind::dataset};
+/// A text with a reference, or `???`, may stand for a value of any type.
+constexpr const char* kLater = R"(\$\{|^\?\?\?$)";
+
+json reference_to(const std::string& definition) { return {{"$ref", "#/$defs/" + definition}}; }
+
+json number_or_nothing(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
+  return whole ? json(static_cast<std::int64_t>(value)) : json(value);
+}
+
+json json_of(const Node& value) {
+  if (value.is_list()) {
+    json list = json::array();
+    for (const Node& item : value.items()) list.push_back(json_of(item));
+    return list;
+  }
+  if (const auto integer = value.as_int()) return *integer;
+  if (const auto number = value.as_double()) return number_or_nothing(*number);
+  if (const auto truth = value.as_bool()) return *truth;
+  return value.is_null() ? json(nullptr) : json(value.text());
+}
+
+json choice_of(const std::vector<std::string>& choices) {
+  json names = json::array();
+  for (const std::string& choice : choices) names.push_back(choice);
+  names.push_back(nullptr);
+  return {{"anyOf", {{{"enum", names}}, {{"type", "string"}, {"pattern", kLater}}}}};
+}
+
+/// One value, without description: limits apply to numbers and the pattern to texts only.
+json scalar_schema(const OptionSpec& spec) {
+  if (!spec.choices.empty()) return choice_of(spec.choices);
+  switch (spec.type) {
+    case OptionSpec::Type::boolean:
+      return {{"type", {"boolean", "string", "null"}}, {"pattern", kLater}};
+    case OptionSpec::Type::string:  // what is not quoted may look like anything
+      return {{"type", {"string", "number", "boolean", "null"}}};
+    default:
+      break;
+  }
+  const bool whole = spec.type == OptionSpec::Type::integer;
+  json out = {{"type", {whole ? "integer" : "number", "string", "null"}}, {"pattern", kLater}};
+  if (spec.low && std::isfinite(*spec.low)) out["minimum"] = number_or_nothing(*spec.low);
+  if (spec.high && std::isfinite(*spec.high)) out["maximum"] = number_or_nothing(*spec.high);
+  return out;
+}
+
+json files_schema() {
+  return {{"description", "files to begin with, left to right, relative to this file"},
+          {"anyOf", {{{"type", "string"}}, {{"type", "array"}, {"items", {{"type", "string"}}}}}}};
+}
+
+void close_map(json& map, const std::vector<std::string>& removable) {
+  map["properties"]["extends"] = files_schema();
+  map["patternProperties"]["^(" + join(removable, "|") + ")-$"] = {
+      {"type", "null"}, {"description", "removes the key with all below it"}};
+  map["additionalProperties"] = false;
+}
+
+void add_list_edits(json& properties, const std::string& name, const json& items) {
+  properties[name + "+"] = {
+      {"type", "array"}, {"items", items}, {"description", "appends to " + name}};
+  properties[name + "-"] = {{"type", {"array", "null"}},
+                            {"items", items},
+                            {"description", "removes items of " + name + "; nothing: all of it"}};
+}
+
+json map_schema(const Schema& options);
+
+json option_schema(const OptionSpec& spec) {
+  json out;
+  if (spec.type == OptionSpec::Type::group) {
+    out = map_schema(spec.options);
+  } else if (spec.list) {
+    out = {
+        {"type", {"array", "string", "null"}}, {"items", scalar_schema(spec)}, {"pattern", kLater}};
+  } else {
+    out = scalar_schema(spec);
+  }
+  if (!spec.help.empty()) out["description"] = spec.help;
+  const json otherwise = json_of(spec.default_value);
+  if (!otherwise.is_null()) out["default"] = otherwise;
+  return out;
+}
+
+json map_schema(const Schema& options) {
+  json map = {{"type", {"object", "string", "null"}}, {"pattern", kLater}};
+  std::vector<std::string> removable;
+  for (const OptionSpec& spec : options) {
+    map["properties"][spec.name] = option_schema(spec);
+    if (spec.list) {
+      add_list_edits(map["properties"], spec.name, scalar_schema(spec));
+    } else {
+      removable.push_back(spec.name);
+    }
+  }
+  close_map(map, removable);
+  return map;
+}
+
+// ---- parts
+
+json names_schema(Kind kind, const Catalogue& catalogue) {
+  json names = json::array();
+  json ids = json::array();
+  for (const Candidate* plugin : catalogue.usable(kind)) {
+    const Manifest& manifest = *plugin->manifest;
+    names.push_back({{"const", manifest.name}, {"description", manifest.summary}});
+    ids.push_back(manifest.id);
+  }
+  if (!ids.empty()) names.push_back({{"enum", ids}});
+  names.push_back({{"type", "string"}, {"pattern", kLater}});
+  return {{"anyOf", names}};
+}
+
+/// A part's map: the keys that all plugins of the kind have in common, and some options.
+json part_map(Kind kind, const Schema& options, const Catalogue& catalogue) {
+  json map = map_schema(part_keys(kind, &options, catalogue));
+  map["properties"]["use"] = reference_to(std::string(name_of(kind)) + ".name");
+  return map;
+}
+
+/// Where the file itself does not say which plugin, any plugin's options may stand.
+json any_part_map(Kind kind, const Catalogue& catalogue) {
+  Schema united;
+  std::vector<std::pair<std::string, json>> meanings;
+  for (const Candidate* plugin : catalogue.usable(kind)) {
+    for (const OptionSpec& spec : plugin->manifest->options) {
+      if (find_option(united, spec.name) == nullptr) united.push_back(spec);
+      meanings.emplace_back(spec.name, option_schema(spec));
+    }
+  }
+  json map = part_map(kind, united, catalogue);
+  for (const OptionSpec& spec : united) {
+    json different = json::array();
+    for (const auto& [name, meaning] : meanings) {
+      if (name != spec.name) continue;
+      if (std::find(different.begin(), different.end(), meaning) == different.end()) {
+        different.push_back(meaning);
+      }
+    }
+    if (different.size() > 1) map["properties"][spec.name] = {{"anyOf", different}};
+  }
+  return map;
+}
+
+/// Adds `model`, `model.name`, `model.any` and a definition for each plugin, "model.vit".
+void define_part(json& definitions, Kind kind, const Catalogue& catalogue) {
+  const std::string key(name_of(kind));
+  definitions[key + ".name"] = names_schema(kind, catalogue);
+  definitions[key + ".any"] = any_part_map(kind, catalogue);
+  json known = json::array();
+  json rules = json::array();
+  rules.push_back({{"if", {{"type", "string"}}}, {"then", reference_to(key + ".name")}});
+  for (const Candidate* plugin : catalogue.usable(kind)) {
+    const Manifest& manifest = *plugin->manifest;
+    definitions[key + "." + manifest.name] = part_map(kind, manifest.options, catalogue);
+    known.push_back(manifest.name);
+    known.push_back(manifest.id);
+    const json named = {{"use", {{"enum", {manifest.name, manifest.id}}}}};
+    rules.push_back({{"if", {{"type", "object"}, {"required", {"use"}}, {"properties", named}}},
+                     {"then", reference_to(key + "." + manifest.name)}});
+  }
+  const json any_known = {{"use", {{"enum", known}}}};
+  rules.push_back(
+      {{"if", {{"type", "object"}, {"not", {{"required", {"use"}}, {"properties", any_known}}}}},
+       {"then", reference_to(key + ".any")}});
+  definitions[key] = {{"type", {"object", "string"}}, {"allOf", rules}};
+}
+
+// ---- whole files
+
+json experiment_map(const Catalogue& catalogue) {
+  const Schema keys = experiment_keys(Node(), catalogue);
+  json map = map_schema(keys);
+  for (const Kind kind : kKinds) {
+    const std::string key(name_of(kind));
+    json& part = map["properties"][key];
+    part = reference_to(key);
+    part["description"] = find_option(keys, key)->help;
+  }
+  map["type"] = "object";
+  map.erase("pattern");
+  map["properties"]["schema"] = {{"const", 1}, {"description", find_option(keys, "schema")->help}};
+  return map;
+}
+
+/// An entry of a suite's `skip`.
+json skip_entry() {
+  const json name = {{"type", "string"}};
+  const json names = {{"anyOf", {name, {{"type", "array"}, {"items", name}}}}};
+  const json seeds = {{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}};
+  return {{"type", "object"},
+          {"properties",
+           {{"experiment", names}, {"attention", names}, {"seeds", seeds}, {"reason", name}}},
+          {"required", {"reason"}},
+          {"additionalProperties", false}};
+}
+
+/// An entry of a suite's `attentions` that brings changes of the experiment with it.
+json attention_with_changes() {
+  return {{"type", "object"},
+          {"properties",
+           {{"use", reference_to("attention.name")}, {"set", reference_to("experiment")}}},
+          {"required", {"use", "set"}}};
+}
+
+json suite_map(const Catalogue& catalogue) {
+  const Schema keys = suite_keys(catalogue);
+  json map = map_schema(keys);
+  map["type"] = "object";
+  map.erase("pattern");
+  json& properties = map["properties"];
+  properties["schema"] = {{"const", 1}, {"description", find_option(keys, "schema")->help}};
+  for (const char* list : {"attentions", "attentions+", "attentions-"}) {
+    properties[list]["items"] = {{"anyOf", {reference_to("attention"), attention_with_changes()}}};
+  }
+  for (const char* list : {"skip", "skip+", "skip-"}) properties[list]["items"] = skip_entry();
+  const json numbers = {{"type", "object"}, {"additionalProperties", {{"type", "number"}}}};
+  properties["reference"]["properties"]["values"] = {
+      {"type", "object"},
+      {"description", "by experiment and attention, as the table writes them"},
+      {"additionalProperties", numbers}};
+  properties["grid"] = {{"type", "object"}, {"description", find_option(keys, "grid")->help}};
+  for (const char* changes : {"set", "fallback"}) {
+    properties[changes] = reference_to("experiment");
+    properties[changes]["description"] = find_option(keys, changes)->help;
+  }
+  return map;
+}
+
+/// What a file must hold unless it extends others.
+void require(json& schema, const std::vector<std::string>& keys) {
+  schema["if"] = {{"not", {{"required", {"extends"}}}}};
+  schema["then"] = {{"required", keys}};
+}
+
+}  // namespace
+
+const std::vector<std::string>& schema_kinds() {
+  static const std::vector<std::string> kinds = {"experiment", "suite", "base",   "model",
+                                                 "attention",  "task",  "dataset"};
+  return kinds;
+}
+
+std::string json_schema(const std::string& kind, const Catalogue& catalogue) {
+  const auto& kinds = schema_kinds();
+  if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+    throw ConfigError("there is no schema of '" + kind + "'" + suggestion(kind, kinds));
+  }
+  json definitions;
+  for (const Kind part : kKinds) define_part(definitions, part, catalogue);
+  definitions["experiment"] = experiment_map(catalogue);
+  json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                 {"title", "attnlab " + kind}};
+  if (kind == "suite") {
+    definitions["suite"] = suite_map(catalogue);
+    schema.update(reference_to("suite"));
+    require(schema, {"schema", "attentions", "experiments"});
+  } else if (kind == "experiment" || kind == "base") {
+    schema.update(reference_to("experiment"));
+    if (kind == "experiment") require(schema, {"schema", "model", "attention", "task", "dataset"});
+  } else {
+    schema.update(reference_to(kind));
+  }
+  schema["$defs"] = std::move(definitions);
+  return schema.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace attnlab

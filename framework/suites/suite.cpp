@@ -1,0 +1,201 @@
+#include "framework/suites/suite.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "framework/base/text.h"
+#include "framework/config/compose.h"
+#include "framework/suites/suite_cells.h"
+#include "framework/suites/suite_grid.h"
+#include "framework/suites/suite_skip.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+using Problems = std::vector<std::string>;
+
+const std::vector<std::string> kKeys = {
+    "schema",  "name", "baseline", "attentions",   "experiments", "seeds", "set", "fallback",
+    "compare", "skip", "match",    "missing_data", "reference",   "grid",  "pool"};
+
+const Node& list_of(const Node& root, const char* key) {
+  const Node* list = root.find(key);
+  if (list == nullptr || !list->is_list() || list->items().empty()) {
+    throw ConfigError(list == nullptr ? root.place() : list->place(),
+                      std::string("a suite needs '") + key + ": [...]' with at least one item");
+  }
+  return *list;
+}
+
+void check_keys(const Node& root, Problems& problems) {
+  for (const auto& [key, value] : root.entries()) {
+    if (std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end()) continue;
+    problems.push_back(root.key_place(key).str() + ": unknown key '" + key + "' of a suite" +
+                       suggestion(key, kKeys));
+  }
+  const Node* schema = root.find("schema");
+  if (schema == nullptr || schema->as_int() != 1) {
+    problems.push_back(root.place().str() + ": a suite starts with 'schema: 1'");
+  }
+  for (const char* key : {"set", "fallback"}) {
+    const Node* value = root.find(key);
+    if (value == nullptr || value->is_map() || value->is_null()) continue;
+    problems.push_back(value->place().str() + ": " + key +
+                       ": expected a map of what to change in every experiment, found " +
+                       to_flow(*value));
+  }
+  const Node* name = root.find("name");
+  if (name != nullptr && (name->text().empty() || name->text().find('/') != std::string::npos)) {
+    problems.push_back(name->place().str() + ": name: expected a word without slashes");
+  }
+}
+
+void check_attentions(Suite& suite, const Node& root, const std::vector<SuiteAttention>& attentions,
+                      Problems& problems) {
+  for (const SuiteAttention& attention : attentions) {
+    if (std::count(suite.attentions.begin(), suite.attentions.end(), attention.label) > 0) {
+      problems.push_back(attention.place.str() + ": the attention '" + attention.label +
+                         "' stands twice; tell them apart with `as: LABEL`");
+    }
+    suite.attentions.push_back(attention.label);
+  }
+  const Node* baseline = root.find("baseline");
+  suite.baseline = baseline == nullptr ? suite.attentions.front() : baseline->text();
+  if (std::count(suite.attentions.begin(), suite.attentions.end(), suite.baseline) == 0) {
+    problems.push_back((baseline == nullptr ? root.place() : baseline->place()).str() +
+                       ": baseline: '" + suite.baseline + "' is none of the suite's attentions" +
+                       suggestion(suite.baseline, suite.attentions));
+  }
+}
+
+void read_compare(const Node& root, Suite& suite, Problems& problems) {
+  const Node* section = root.find("compare");
+  if (section == nullptr || section->is_null()) return;
+  try {
+    suite.compare = compare_options(*section);
+  } catch (const ConfigError& error) {
+    problems.emplace_back(error.what());
+  }
+}
+
+void read_match(const Node& root, Suite& suite, Problems& problems) {
+  const Node* section = root.find("match");
+  if (section == nullptr || section->is_null()) return;
+  suite.match_place = section->place();
+  try {
+    suite.match = match_options(*section);
+  } catch (const ConfigError& error) {
+    problems.emplace_back(error.what());
+  }
+}
+
+void read_missing_data(const Node& root, Suite& suite, Problems& problems) {
+  const Node* value = root.find("missing_data");
+  if (value == nullptr || value->is_null()) return;
+  const std::string text = value->is_scalar() ? value->text() : "";
+  suite.skip_missing_data = text == "skip";
+  if (text != "skip" && text != "error") {
+    problems.push_back(value->place().str() + ": missing_data: expected skip or error, found " +
+                       to_flow(*value));
+  }
+  if (suite.skip_missing_data && !suite.fallback.is_null()) {
+    problems.push_back(value->place().str() +
+                       ": missing_data: skip leaves experiments out where 'fallback' would run "
+                       "them on other data; take one of the two out");
+  }
+}
+
+SuiteGrid given_grid(const Node& root, Problems& problems) {
+  const Node* section = root.find("grid");
+  return section == nullptr || section->is_null() ? SuiteGrid{} : read_grid(*section, problems);
+}
+
+void read_pool(const Node& root, Suite& suite, Problems& problems) {
+  const Node* section = root.find("pool");
+  if (root.find("grid") == nullptr && section != nullptr) {
+    problems.push_back(root.key_place("pool").str() +
+                       ": pool: there is no 'grid' to pool over; add grid: {KEY: [VALUES]}");
+  }
+  if (suite.points.empty()) return;  // wrong, or nothing to pool
+  std::vector<std::string> words;
+  for (const auto& [word, value] : suite.points.front().values) words.push_back(word);
+  suite.pool = read_pool(section, words, problems);
+}
+
+/// Moves what `skip:` names from the cells to the absent ones.
+void apply_skips(Suite& suite, const std::vector<SkipRule>& rules, const Place& place,
+                 Problems& problems) {
+  std::set<std::int64_t> seeds;
+  for (const Cell& cell : suite.cells) seeds.insert(cell.seed);
+  for (const AbsentCell& cell : suite.absent) seeds.insert(cell.seed);
+  check_skips(rules, suite.experiments, suite.attentions, {seeds.begin(), seeds.end()}, problems);
+  const auto rule_for = [&](const std::string& experiment, const std::string& attention,
+                            std::int64_t seed) {
+    return std::find_if(rules.begin(), rules.end(), [&](const SkipRule& rule) {
+      return rule.matches(experiment, attention, seed);
+    });
+  };
+  for (AbsentCell& cell : suite.absent) {
+    const auto rule = rule_for(cell.experiment, cell.attention, cell.seed);
+    if (rule != rules.end()) cell.gap = {Absence::skipped, rule->reason};
+  }
+  std::vector<Cell> kept;
+  for (Cell& cell : suite.cells) {
+    const std::string name = cell.experiment.name, label = cell.experiment.attention.label;
+    const auto rule = rule_for(name, label, cell.seed);
+    if (rule == rules.end()) {
+      kept.push_back(std::move(cell));
+    } else {
+      const Gap gap{Absence::skipped, rule->reason};
+      suite.absent.push_back({name, label, cell.seed, gap, ""});
+    }
+  }
+  if (kept.empty() && !suite.cells.empty()) {
+    problems.push_back(place.str() + ": skip: leaves no cell to run; take an entry out");
+  }
+  suite.cells = std::move(kept);
+}
+
+}  // namespace
+
+Suite load_suite(const std::string& path, const std::vector<std::string>& overrides,
+                 const Catalogue& catalogue, const std::string& root_folder, bool use_fallback,
+                 const Matcher& matcher) {
+  const Node root = compose_file(path, overrides);
+  Problems problems;
+  check_keys(root, problems);
+  Suite suite;
+  suite.file = path;
+  const Node* name = root.find("name");
+  suite.name = name != nullptr ? name->text() : fs::path(path).stem().string();
+  suite.folder = root_folder + "/" + suite.name;
+  if (const Node* fallback = root.find("fallback")) suite.fallback = *fallback;
+  read_compare(root, suite, problems);
+  read_match(root, suite, problems);
+  read_missing_data(root, suite, problems);
+  if (const Node* section = root.find("reference"); section != nullptr && !section->is_null()) {
+    suite.reference = read_reference(*section, problems);
+  }
+  std::vector<SuiteAttention> attentions;
+  for (const Node& item : list_of(root, "attentions").items()) {
+    attentions.push_back(attention_of(item));
+  }
+  check_attentions(suite, root, attentions, problems);
+  const Node* skip = root.find("skip");
+  const std::vector<SkipRule> rules =
+      skip == nullptr ? std::vector<SkipRule>{} : read_skips(*skip, problems);
+  CellMaker maker(suite, root, catalogue, use_fallback, matcher, problems);
+  const std::size_t before = problems.size();
+  const SuiteGrid grid = given_grid(root, problems);
+  const bool sound_grid = problems.size() == before;
+  for (const Node& item : list_of(root, "experiments").items()) maker.add(item, attentions, grid);
+  if (sound_grid) read_pool(root, suite, problems);
+  maker.refuse_if_nothing_fits();
+  if (skip != nullptr && problems.empty()) apply_skips(suite, rules, skip->place(), problems);
+  if (!problems.empty()) throw ConfigError(problems);
+  return suite;
+}
+
+}  // namespace attnlab

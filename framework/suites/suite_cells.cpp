@@ -1,0 +1,225 @@
+#include "framework/suites/suite_cells.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "framework/config/compose.h"
+#include "framework/config/origins.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string experiment_file(const Node& item, const std::string& suite_file) {
+  if (!item.is_scalar()) throw ConfigError(item.place(), "experiments: expected a name or a file");
+  const fs::path beside = fs::path(suite_file).parent_path() / item.text();
+  std::error_code error;
+  if (fs::is_regular_file(beside, error)) return beside.lexically_normal().string();
+  try {
+    return find_composition(item.text(), "experiments");
+  } catch (const ConfigError& problem) {
+    throw ConfigError(item.place(), std::string("experiments: ") + problem.what());
+  }
+}
+
+/// @param over  of the suite, whose own references are resolved already
+void lay_over(Node& composed, Node over) {
+  escape_references(over);
+  merge(composed, over);
+}
+
+/// The experiment's own name; with that of the grid's point after it.
+std::string name_in(const Node& composed, const std::string& file, const GridVariant& variant) {
+  const Node* given = composed.find("name");
+  const bool named = given != nullptr && given->is_scalar();
+  return (named ? given->text() : fs::path(file).stem().string()) + variant.suffix;
+}
+
+/// "attention 'quest' does not honour 'causal'...", without the place, which is always the suite's.
+std::string reason_of(const IncompatibleError& error) {
+  const std::string text = error.what();
+  const std::size_t start = text.find("attention '");
+  const std::string line = text.substr(start == std::string::npos ? 0 : start);
+  return line.substr(0, line.find('\n'));
+}
+
+/// Marks the values that `set` gave as the attention's own, for whoever compares the runs.
+void mark_as_own(const Node& set, const std::string& label, Node& resolved) {
+  for (const auto& [key, value] : set.entries()) {
+    Node* found = resolved.find(key.substr(0, key.find_last_not_of("+-") + 1));
+    if (found == nullptr) continue;
+    if (value.is_map() && found->is_map()) {
+      mark_as_own(value, label, *found);
+    } else {
+      found->set_place({set_origin(label, value.place().str()), 0, 0});
+    }
+  }
+}
+
+void check_set(const Node& set) {
+  if (!set.is_map()) {
+    throw ConfigError(set.place(),
+                      "attentions: set: expected a map of what an experiment has with "
+                      "this attention, found " +
+                          to_flow(set));
+  }
+  for (const char* key : {"schema", "name", "seeds", "attention"}) {
+    if (set.find(key) == nullptr) continue;
+    throw ConfigError(set.key_place(key), "attentions: set: does not change '" + std::string(key) +
+                                              "', which all attentions have in common or which "
+                                              "stands beside it; take it out");
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> seeds_in(const Node& composed) {
+  std::vector<std::int64_t> seeds;
+  if (const Node* list = composed.find("seeds")) {
+    for (const Node& item : list->items()) {
+      if (const auto seed = item.as_int()) seeds.push_back(*seed);
+    }
+  }
+  return seeds.empty() ? std::vector<std::int64_t>{0} : seeds;
+}
+
+SuiteAttention attention_of(const Node& item) {
+  SuiteAttention attention{"", item, Node(), item.place()};
+  if (item.is_scalar()) {
+    attention.part = Node::map(item.place());
+    attention.part.set("use", item);
+  } else if (!item.is_map() || item.find("use") == nullptr) {
+    throw ConfigError(
+        item.place(),
+        "attentions: expected a name or {use: NAME, as: LABEL, ...}, found " + to_flow(item));
+  } else if (const Node* set = item.find("set"); set != nullptr && !set->is_null()) {
+    check_set(*set);
+    attention.set = *set;
+  }
+  attention.part.erase("set");
+  const Node* as = attention.part.find("as");
+  const std::string& use = attention.part.at("use").text();  // "quest" or "lab/quest"
+  attention.label = as != nullptr ? as->text() : use.substr(use.find('/') + 1);
+  return attention;
+}
+
+CellMaker::CellMaker(Suite& suite, const Node& root, const Catalogue& catalogue, bool use_fallback,
+                     const Matcher& matcher, std::vector<std::string>& problems)
+    : suite_(suite),
+      root_(root),
+      catalogue_(catalogue),
+      use_fallback_(use_fallback),
+      matcher_(matcher),
+      problems_(problems) {}
+
+void CellMaker::add(const Node& item, const std::vector<SuiteAttention>& attentions,
+                    const SuiteGrid& grid) {
+  Source source{item, experiment_file(item, suite_.file), Node(), attentions};
+  try {
+    source.changed = load_file(source.file);
+    if (const Node* set = root_.find("set")) lay_over(source.changed, *set);
+    if (use_fallback_) lay_over(source.changed, root_.at("fallback"));
+    const auto with = [&](const std::vector<std::string>& words) {
+      Node composed = source.changed;
+      for (const std::string& word : words) merge(composed, parse_override(word));
+      return composed;
+    };
+    for (const GridVariant& variant : variants_of(grid, with, catalogue_)) {
+      add_variant(source, variant);
+    }
+  } catch (const ConfigError& error) {
+    note(error.what());
+  }
+}
+
+void CellMaker::refuse_if_nothing_fits() {
+  if (!suite_.cells.empty() || !problems_.empty()) return;
+  for (const std::string& text : unfit_) note(text);
+}
+
+/// One experiment of the suite under one attention, before it is resolved.
+/// @param matched  what `match:` lays over it; null: nothing
+Node CellMaker::composed_cell(const Source& source, const GridVariant& variant,
+                              const SuiteAttention& attention, const Node& matched) const {
+  Node composed = source.changed;
+  for (const Node& change : variant.changes) lay_over(composed, change);
+  Node chosen = Node::map(attention.place);
+  chosen.set("attention", attention.part);
+  lay_over(composed, std::move(chosen));
+  if (!attention.set.is_null()) lay_over(composed, attention.set);
+  if (!matched.is_null()) lay_over(composed, matched);
+  // The suite names its attentions; a label of the experiment's own would lose the row its runs.
+  if (attention.part.find("as") == nullptr) composed.find("attention")->erase("as");
+  if (const Node* seeds = root_.find("seeds")) composed.set("seeds", *seeds);
+  if (!variant.suffix.empty()) {
+    const std::string name = name_in(composed, source.file, variant);
+    composed.set("name", Node::scalar(name, source.item.place(), true));
+  }
+  interpolate(composed);
+  return composed;
+}
+
+void CellMaker::add_variant(const Source& source, const GridVariant& variant) {
+  std::string name;
+  for (const SuiteAttention& attention : source.attentions) {
+    try {
+      const Node composed = composed_cell(source, variant, attention, Node());
+      if (name.empty()) {
+        name = name_in(composed, source.file, {});
+        begin_experiment(source, variant, name);
+      }
+      const CellWith with = [&, name](const std::string& label, const Node& over) {
+        const auto other =
+            std::find_if(source.attentions.begin(), source.attentions.end(),
+                         [&](const SuiteAttention& one) { return one.label == label; });
+        return resolve_experiment(composed_cell(source, variant, *other, over), catalogue_, name);
+      };
+      add_cells(composed, name, attention, with);
+    } catch (const ConfigError& error) {
+      note(error.what());
+    }
+  }
+}
+
+void CellMaker::begin_experiment(const Source& source, const GridVariant& variant,
+                                 const std::string& name) {
+  if (std::count(suite_.experiments.begin(), suite_.experiments.end(), name) > 0) {
+    problems_.push_back(source.item.place().str() + ": the experiment '" + name +
+                        "' stands twice; tell different ones apart with `name:` in their files");
+  }
+  suite_.experiments.push_back(name);
+  if (variant.suffix.empty()) return;
+  const std::string base = name.substr(0, name.size() - variant.suffix.size());
+  suite_.points.push_back({name, base, variant.words});
+}
+
+void CellMaker::add_cells(const Node& composed, const std::string& name,
+                          const SuiteAttention& attention, const CellWith& with) {
+  try {
+    Experiment experiment = resolve_experiment(composed, catalogue_, name);
+    if (suite_.match) check_match(*suite_.match, suite_.match_place, experiment, catalogue_);
+    const Node matched = matcher_ ? matcher_(name, attention.label, with) : Node();
+    if (!matched.is_null()) experiment = with(attention.label, matched);
+    mark_as_own(attention.set, attention.label, experiment.resolved);
+    for (const std::int64_t seed : experiment.seeds) {
+      suite_.cells.push_back(make_cell(experiment, seed, suite_.folder));
+    }
+  } catch (const IncompatibleError& error) {
+    const Gap gap{Absence::incompatible, reason_of(error)};
+    for (const std::int64_t seed : seeds_in(composed)) {
+      suite_.absent.push_back({name, attention.label, seed, gap, ""});
+    }
+    unfit_.emplace_back(error.what());
+  }
+}
+
+void CellMaker::note(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (seen_.insert(line).second) problems_.push_back(line);
+  }
+}
+
+}  // namespace attnlab

@@ -1,0 +1,179 @@
+#include "framework/suites/suite_grid.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "framework/base/text.h"
+#include "framework/config/compose.h"
+
+namespace attnlab {
+namespace {
+
+using Problems = std::vector<std::string>;
+using Words = std::vector<std::string>;
+
+/// "argument 'grid.lr': ..." of the grammar as "file:line:column: grid.lr: ...".
+std::string placed(const std::string& line, const SuiteGrid& grid) {
+  for (const auto& [source, place] : grid.places) {
+    const std::string start = "argument '" + source + "': ";
+    if (line.rfind(start, 0) == 0)
+      return place.str() + ": " + source + ": " + line.substr(start.size());
+  }
+  return line;
+}
+
+/// Why a grid does not vary a key; empty where it does.
+std::string obstacle(const std::string& key) {
+  const std::string part = key.substr(0, key.find('.'));
+  if (part == "attention") return "the suite's 'attentions' are what is varied there";
+  if (key == "seeds") return "the suite's own 'seeds' are";
+  if (key == "name") return "each point gets its own";
+  if (key == "schema") return "it is the format's version";
+  return "";
+}
+
+/// "1e-3,1e-2" of a list; a text as it stands.
+std::string values_text(const Node& values, const std::string& key) {
+  if (values.is_scalar()) return values.text();
+  if (!values.is_list() || values.items().empty()) {
+    throw ConfigError(values.place(),
+                      "grid." + key +
+                          ": expected a list of values, range(start, stop, step) or "
+                          "logspace(low, high, count), found " +
+                          to_flow(values));
+  }
+  Words all;
+  all.reserve(values.items().size());
+  for (const Node& item : values.items()) all.push_back(to_flow(item));
+  return join(all, ",");
+}
+
+/// `zip: {dim: [32, 64], heads: [2, 4]}`.
+SweepAxis zipped(const Node& section) {
+  if (!section.is_map() || section.entries().size() < 2) {
+    throw ConfigError(
+        section.place(),
+        "grid.zip: expected two or more keys with equally many values, found " + to_flow(section));
+  }
+  Words parts;
+  for (const auto& [key, values] : section.entries()) {
+    parts.push_back(key + "=[" + values_text(values, "zip." + key) + "]");
+  }
+  const std::string word = "zip(" + join(parts, ", ") + ")", start = "argument '" + word + "': ";
+  try {
+    SweepAxis axis = parse_sweep({word}).axes.at(0);
+    axis.source = "grid.zip";
+    return axis;
+  } catch (const ConfigError& error) {
+    const std::string text = error.what();
+    throw ConfigError(section.place(),
+                      "grid.zip: " + text.substr(text.rfind(start, 0) == 0 ? start.size() : 0));
+  }
+}
+
+void note(const ConfigError& error, const SuiteGrid& grid, Problems& problems) {
+  std::istringstream lines(error.what());
+  for (std::string line; std::getline(lines, line);) problems.push_back(placed(line, grid));
+}
+
+void refuse_obstacles(const SweepAxis& axis, const Place& place) {
+  for (const std::string& key : axis.keys) {
+    const std::string reason = obstacle(key);
+    if (!reason.empty()) {
+      throw ConfigError(place, "grid: does not vary '" + key + "': " + reason);
+    }
+  }
+}
+
+std::vector<GridPoint> points_of(const SweepWords& sweep, const SuiteGrid& grid) {
+  try {
+    return grid_points(sweep.axes);
+  } catch (const ConfigError& error) {
+    throw ConfigError(grid.places.begin()->second, error.what());
+  }
+}
+
+}  // namespace
+
+SuiteGrid read_grid(const Node& section, Problems& problems) {
+  SuiteGrid grid;
+  if (!section.is_map() || section.entries().empty()) {
+    problems.push_back(section.place().str() +
+                       ": grid: expected keys of the experiments with lists of values, like {lr: "
+                       "[1e-4, 1e-3]}, found " +
+                       to_flow(section));
+    return grid;
+  }
+  for (const auto& [key, values] : section.entries()) {
+    const std::string source = "grid." + key;
+    const Place place = section.key_place(key);
+    grid.places[source] = place;
+    try {
+      SweepAxis axis =
+          key == "zip" ? zipped(values) : sweep_axis(key, values_text(values, key), source);
+      refuse_obstacles(axis, place);
+      grid.axes.push_back(std::move(axis));
+    } catch (const ConfigError& error) {
+      note(error, grid, problems);
+    }
+  }
+  return grid;
+}
+
+std::vector<GridVariant> variants_of(SuiteGrid grid, const std::function<Node(const Words&)>& with,
+                                     const Catalogue& catalogue) {
+  if (grid.axes.empty()) return {GridVariant{}};
+  SweepWords sweep{grid.axes, {}};
+  try {
+    expand_keys(sweep, with, catalogue);
+    for (const SweepAxis& axis : sweep.axes) refuse_obstacles(axis, grid.places.at(axis.source));
+  } catch (const ConfigError& error) {
+    Problems problems;
+    note(error, grid, problems);
+    throw ConfigError(problems);
+  }
+  std::map<std::string, Place> places;  // by full key
+  for (const SweepAxis& axis : sweep.axes) {
+    for (const std::string& key : axis.keys) places[key] = grid.places.at(axis.source);
+  }
+  PointNames names("", sweep.axes);
+  std::vector<GridVariant> variants;
+  for (const GridPoint& point : points_of(sweep, grid)) {
+    GridVariant variant{names.of(point), names.words_of(point), {}};
+    for (const std::string& word : arguments_of({}, point)) {
+      variant.changes.push_back(parse_override(word, places.at(word.substr(0, word.find('=')))));
+    }
+    variants.push_back(std::move(variant));
+  }
+  return variants;
+}
+
+std::vector<std::string> read_pool(const Node* section, const std::vector<std::string>& words,
+                                   Problems& problems) {
+  if (section == nullptr || section->is_null()) return words;
+  std::vector<std::string> pool;
+  if (!section->is_list()) {
+    problems.push_back(section->place().str() +
+                       ": pool: expected a list of what 'grid' varies, found " + to_flow(*section));
+    return pool;
+  }
+  for (const Node& item : section->items()) {
+    const std::string& text = item.text();
+    const auto is_end = [&](const std::string& word) {
+      const std::string ending = "." + word;
+      return word == text || (text.size() > ending.size() && text.ends_with(ending));
+    };
+    const auto found = std::find_if(words.begin(), words.end(), is_end);
+    if (found != words.end() && std::count(pool.begin(), pool.end(), *found) == 0) {
+      pool.push_back(*found);
+    } else {
+      problems.push_back(item.place().str() + ": pool: '" + text + "' " +
+                         (found == words.end()
+                              ? "is none of what 'grid' varies" + suggestion(text, words)
+                              : "stands twice"));
+    }
+  }
+  return pool;
+}
+
+}  // namespace attnlab

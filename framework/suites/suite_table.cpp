@@ -1,0 +1,298 @@
+// A suite's table as Markdown and JSON, and its record.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "framework/base/text.h"
+#include "framework/comparison/table.h"
+#include "framework/runs/progress.h"
+#include "framework/suites/suite.h"
+#include "framework/suites/suite_pool.h"
+
+namespace attnlab {
+namespace {
+
+using nlohmann::json;
+
+/// Columns come in this order; others follow by name.
+const std::vector<std::string> kColumns = {"accuracy", "top5", "nll", "train_loss",
+                                           "examples_per_second"};
+
+/// A grid of many points has too many rows to read.
+constexpr std::size_t kMostRows = 60;
+
+std::vector<std::string> columns_of(const std::vector<SuiteRow>& rows) {
+  std::set<std::string> names;
+  for (const SuiteRow& row : rows) {
+    for (const auto& [name, summary] : row.metrics) names.insert(name);
+  }
+  std::vector<std::string> columns;
+  for (const std::string& name : kColumns) {
+    if (names.erase(name) > 0) columns.push_back(name);
+  }
+  columns.insert(columns.end(), names.begin(), names.end());
+  return columns;
+}
+
+std::string states_text(const SuiteRow& row) {
+  std::vector<std::string> parts;
+  for (const auto& [state, count] : row.states) {
+    parts.push_back(std::to_string(count) + " " + std::string(name_of(state)));
+  }
+  for (const auto& [absence, count] : row.absences) {
+    parts.push_back(std::to_string(count) + " " + std::string(name_of(absence)));
+  }
+  return join(parts, ", ");
+}
+
+bool is_of(const SuiteRow& row, const std::string& experiment, const std::string& attention) {
+  return row.experiment == experiment && row.attention == attention;
+}
+
+SuiteRow row_of(const Suite& suite, const std::string& experiment, const std::string& attention) {
+  std::vector<const Cell*> own;
+  for (const Cell& cell : suite.cells) {
+    if (cell.experiment.name != experiment || cell.experiment.attention.label != attention)
+      continue;
+    own.push_back(&cell);
+  }
+  return row_over(own, experiment, attention);
+}
+
+/// The points of a suite's grid, with their values in the order of its axes, for reports.
+json grid_json(const Suite& suite) {
+  json points = json::array();
+  for (const SuitePoint& point : suite.points) {
+    points.push_back(
+        {{"experiment", point.experiment}, {"base", point.base}, {"values", point.values}});
+  }
+  return {{"points", std::move(points)}, {"pool", suite.pool}};
+}
+
+/// What table.json and suite.json have in common.
+json record_of(const Suite& suite, const std::string& command) {
+  json out = {{"suite", suite.name},    {"file", suite.file},   {"baseline", suite.baseline},
+              {"command", command},     {"notes", suite.notes}, {"runs", json::array()},
+              {"absent", json::array()}};
+  if (suite.compare) {
+    const CompareOptions& compare = *suite.compare;
+    out["compare"] = {{"test", compare.test},       {"pair", compare.pair},
+                      {"correct", compare.correct}, {"level", compare.level},
+                      {"metric", compare.metric},   {"better", compare.better}};
+  }
+  if (suite.reference) {
+    out["reference"] = {{"source", suite.reference->source},
+                        {"metric", suite.reference->metric},
+                        {"values", suite.reference->values}};
+  }
+  if (!suite.points.empty()) out["grid"] = grid_json(suite);
+  for (const Cell& cell : suite.cells) {
+    if (cell.action == CellAction::stale) continue;
+    out["runs"].push_back({{"experiment", cell.experiment.name},
+                           {"attention", cell.experiment.attention.label},
+                           {"seed", cell.seed},
+                           {"folder", cell.folder.path()}});
+  }
+  for (const AbsentCell& cell : absent_cells(suite)) {
+    json entry = {{"experiment", cell.experiment},
+                  {"attention", cell.attention},
+                  {"seed", cell.seed},
+                  {"kind", name_of(cell.gap.kind)},
+                  {"reason", cell.gap.reason}};
+    if (!cell.folder.empty()) entry["folder"] = cell.folder;
+    out["absent"].push_back(std::move(entry));
+  }
+  return out;
+}
+
+json row_json(const Suite& suite, const SuiteRow& row) {
+  json entry = {{"experiment", row.experiment}, {"attention", row.attention}};
+  if (suite.reference) {
+    const std::string* value = suite.reference->find(row.experiment, row.attention);
+    if (value != nullptr) entry["reference"] = *Node::scalar(*value).as_double();
+  }
+  for (const auto& [name, summary] : row.metrics) {
+    entry["metrics"][name] = {
+        {"mean", summary.mean}, {"sd", summary.deviation}, {"n", summary.count}};
+    const auto interval = interval_of(name, summary);
+    if (!is_share(name) || !interval) continue;
+    entry["metrics"][name]["interval"] = {interval->low, interval->high};
+  }
+  for (const auto& [state, count] : row.states)
+    entry["states"][std::string(name_of(state))] = count;
+  for (const auto& [absence, count] : row.absences) {
+    entry["absences"][std::string(name_of(absence))] = count;
+  }
+  return entry;
+}
+
+/// Adds how a run ended to its entry.
+void add_status(const RunStatus& status, json& entry) {
+  entry["state"] = name_of(status.state);
+  entry["seconds"] = status.seconds;
+  for (const auto& [name, value] : status.metrics) {
+    entry["metrics"][name] = std::isfinite(value) ? json(value) : json(nullptr);
+  }
+  if (!status.reason.empty()) entry["reason"] = status.reason;
+}
+
+/// @param values  of a grid's axis, one a row, after its name; empty: no such column
+std::string rows_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
+                          const std::vector<std::string>& values,
+                          const std::vector<std::string>& columns) {
+  std::vector<std::vector<std::string>> table(1);
+  table[0] = {"experiment", "attention"};
+  if (!values.empty()) table[0].insert(table[0].begin() + 1, values.front());
+  const auto refers_to = [&](const std::string& column) {
+    return suite.reference && suite.reference->metric == column;
+  };
+  for (const std::string& column : columns) {
+    table[0].push_back(metric_heading(column));
+    if (refers_to(column)) table[0].push_back(suite.reference->source);
+  }
+  table[0].push_back("runs");
+  for (const SuiteRow& row : rows) {
+    std::vector<std::string> line = {row.experiment};
+    if (!values.empty()) line.push_back(values[table.size()]);
+    line.push_back(row.attention + (row.attention == suite.baseline ? " (baseline)" : ""));
+    for (const std::string& column : columns) {
+      const auto metric = row.metrics.find(column);
+      line.push_back(metric == row.metrics.end() ? "-" : summary_text(column, metric->second));
+      if (!refers_to(column)) continue;
+      const std::string* value = suite.reference->find(row.experiment, row.attention);
+      line.push_back(value == nullptr ? "-" : *value);
+    }
+    line.push_back(states_text(row));
+    table.push_back(std::move(line));
+  }
+  return table_text(table);
+}
+
+/// Shares of runs, where there are any: they are what many runs are pooled for.
+std::string pool_markdown(const Suite& suite, const SuitePool& pool) {
+  std::vector<std::string> columns = columns_of(pool.rows), values;
+  if (std::any_of(columns.begin(), columns.end(), is_share)) {
+    std::erase_if(columns, [](const std::string& name) { return !is_share(name); });
+  }
+  if (!pool.axis.empty()) {
+    values = pool.values;
+    values.insert(values.begin(), pool.axis);
+  }
+  const std::string title =
+      pool.axis.empty() ? "Over all " + points_text(suite) : "By " + pool.axis;
+  return "## " + title + "\n\n" + rows_markdown(suite, pool.rows, values, columns);
+}
+
+json pool_json(const Suite& suite, const SuitePool& pool) {
+  json rows = json::array();
+  for (std::size_t i = 0; i < pool.rows.size(); ++i) {
+    rows.push_back(row_json(suite, pool.rows[i]));
+    if (!pool.axis.empty()) rows.back()["value"] = pool.values[i];
+  }
+  json out = {{"rows", std::move(rows)}};
+  if (!pool.axis.empty()) out["by"] = pool.axis;
+  return out;
+}
+
+json point_json(const SuitePoint& point) {
+  json out = {{"experiment", point.experiment}, {"base", point.base}, {"values", json::object()}};
+  for (const auto& [word, value] : point.values) out["values"][word] = value;
+  return out;
+}
+
+std::string text_of(const json& value) {
+  return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::vector<AbsentCell> absent_cells(const Suite& suite) {
+  std::vector<AbsentCell> all = suite.absent;
+  for (const Cell& cell : suite.cells) {
+    if (cell.action != CellAction::stale) continue;
+    const Experiment& experiment = cell.experiment;
+    const Gap gap{Absence::stale, cell.reason};
+    all.push_back(
+        {experiment.name, experiment.attention.label, cell.seed, gap, cell.folder.path()});
+  }
+  return all;
+}
+
+SuiteRow row_over(const std::vector<const Cell*>& cells, const std::string& experiment,
+                  const std::string& attention) {
+  SuiteRow row{experiment, attention, {}, {}, {}};
+  std::map<std::string, std::vector<double>> values;
+  for (const Cell* cell : cells) {
+    if (cell->action == CellAction::stale) continue;  // counted among the absent
+    const RunStatus status = cell->folder.status();
+    ++row.states[status.state];
+    if (status.state != RunState::done) continue;
+    for (const auto& [name, value] : status.metrics) values[name].push_back(value);
+  }
+  for (const auto& [name, list] : values) row.metrics[name] = summary_of(list);
+  return row;
+}
+
+std::vector<SuiteRow> summarise(const Suite& suite) {
+  const std::vector<AbsentCell> absent = absent_cells(suite);
+  std::vector<SuiteRow> rows;
+  for (const std::string& experiment : suite.experiments) {
+    for (const std::string& attention : suite.attentions) {
+      SuiteRow row = row_of(suite, experiment, attention);
+      for (const AbsentCell& cell : absent) {
+        if (is_of(row, cell.experiment, cell.attention)) ++row.absences[cell.gap.kind];
+      }
+      // A sweep that zips the attention with something has no cells there.
+      if (!row.states.empty() || !row.absences.empty()) rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
+std::string suite_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
+                           const std::string& command) {
+  std::string out = "# Suite " + suite.name + "\n\n";
+  for (const SuitePool& pool : pools_of(suite)) out += pool_markdown(suite, pool) + "\n";
+  if (suite.points.empty()) {
+    out += rows_markdown(suite, rows, {}, columns_of(rows));
+  } else if (rows.size() <= kMostRows) {
+    out += "## Each point\n\n" + rows_markdown(suite, rows, {}, columns_of(rows));
+  } else {
+    out += "Each point, in " + std::to_string(rows.size()) + " rows, stands in table.json.\n";
+  }
+  out += suite.points.empty()
+             ? "\nmean ± sample standard deviation over the seeds that are done\n"
+             : "\nmean ± sample standard deviation over the runs that are done; shares with "
+               "Wilson's interval of 95 %\n";
+  const std::vector<std::string> absences = absence_lines(absent_cells(suite));
+  if (!absences.empty()) out += "\nNot there:\n\n- " + join(absences, "\n- ") + "\n";
+  for (const std::string& note : suite.notes) out += "\n**" + note + "**\n";
+  return out + "\nRepeat it with\n\n    " + command + "\n";
+}
+
+std::string suite_json(const Suite& suite, const std::vector<SuiteRow>& rows,
+                       const std::string& command) {
+  json out = record_of(suite, command);
+  out["complete"] = complete(suite);
+  out["rows"] = json::array();
+  for (const SuiteRow& row : rows) out["rows"].push_back(row_json(suite, row));
+  for (const SuitePool& pool : pools_of(suite)) out["pools"].push_back(pool_json(suite, pool));
+  for (const SuitePoint& point : suite.points) out["points"].push_back(point_json(point));
+  for (json& entry : out["runs"]) {
+    add_status(RunFolder(entry.at("folder").get<std::string>()).status(), entry);
+  }
+  return text_of(out);
+}
+
+std::string suite_record(const Suite& suite, const std::string& command) {
+  return text_of(record_of(suite, command));
+}
+
+bool complete(const Suite& suite) {
+  return std::all_of(suite.cells.begin(), suite.cells.end(), [](const Cell& cell) {
+    return cell.action != CellAction::stale && cell.folder.status().finished();
+  });
+}
+
+}  // namespace attnlab

@@ -1,0 +1,110 @@
+#include "framework/suites/sweep.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "framework/base/text.h"
+#include "framework/config/compose.h"
+#include "framework/suites/grid.h"
+#include "framework/suites/suite_cells.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+void set_seeds(const std::vector<std::int64_t>& seeds, Node& composed) {
+  if (seeds.empty()) return;
+  Node list = Node::list({"--seeds", 0, 0});
+  for (const std::int64_t seed : seeds) {
+    list.items().push_back(Node::scalar(std::to_string(seed), {"--seeds", 0, 0}));
+  }
+  composed.set("seeds", std::move(list));
+}
+
+std::string label_in(const Node& composed) {
+  const Node& attention = composed.at("attention");
+  if (const Node* as = attention.find("as")) return as->text();
+  const std::string use = attention.is_map() ? attention.at("use").text() : attention.text();
+  return use.substr(use.find('/') + 1);
+}
+
+void add_once(std::vector<std::string>& list, const std::string& item) {
+  if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+}
+
+/// Adds the cells of one point. @throws ConfigError.
+void add_point(Suite& suite, const Node& composed, const std::string& name,
+               const Catalogue& catalogue, Words& unfit) {
+  try {
+    const Experiment experiment = resolve_experiment(composed, catalogue, name);
+    add_once(suite.experiments, name);
+    add_once(suite.attentions, experiment.attention.label);
+    for (const std::int64_t seed : experiment.seeds) {
+      suite.cells.push_back(make_cell(experiment, seed, suite.folder));
+    }
+  } catch (const IncompatibleError& error) {
+    const std::string label = label_in(composed), text = error.what();
+    add_once(suite.experiments, name);
+    add_once(suite.attentions, label);
+    unfit.push_back(text);
+    const std::string reason = text.substr(text.find("attention '"));
+    const Gap gap{Absence::incompatible, reason.substr(0, reason.find('\n'))};
+    for (const std::int64_t seed : seeds_in(composed)) {
+      suite.absent.push_back({name, label, seed, gap, ""});
+    }
+  }
+}
+
+void choose_baseline(Suite& suite, const std::string& given) {
+  const auto has = [&](const std::string& label) {
+    return std::find(suite.attentions.begin(), suite.attentions.end(), label) !=
+           suite.attentions.end();
+  };
+  suite.baseline = !given.empty() ? given : has("standard") ? "standard" : suite.attentions.front();
+  if (has(suite.baseline)) return;
+  throw ConfigError("--baseline: '" + given + "' is none of the sweep's attentions" +
+                    suggestion(given, suite.attentions));
+}
+
+}  // namespace
+
+Suite make_sweep(const SweepRequest& request, const Catalogue& catalogue, const std::string& root) {
+  SweepWords sweep = parse_sweep(request.words);
+  const Node file = load_file(request.file);  // what is wrong with it comes first
+  const auto with = [&](const Words& choice) { return compose(request.file, choice).root; };
+  expand_keys(sweep, with, catalogue);
+  const std::string stem = fs::path(request.file).stem().string();
+  const Node* own_name = file.find("name");
+  const std::string base = own_name != nullptr ? own_name->text() : stem;
+  Suite suite;
+  suite.name = request.name.empty() ? base + "-sweep" : request.name;
+  suite.file = request.file;
+  suite.folder = root + "/" + suite.name;
+  PointNames names(base, sweep.axes);
+  Words problems, unfit;
+  for (const GridPoint& point : grid_points(sweep.axes)) {
+    try {
+      Node composed = compose_file(request.file, arguments_of(sweep.fixed, point));
+      const std::string name = names.of(point);
+      composed.set("name", Node::scalar(name, {"sweep", 0, 0}, true));
+      set_seeds(request.seeds, composed);
+      const bool varied = std::any_of(point.begin(), point.end(), [](const auto& item) {
+        return chosen_part(item.first) == "attention";
+      });
+      if (varied && composed.at("attention").is_map()) composed.find("attention")->erase("as");
+      add_point(suite, composed, name, catalogue, unfit);
+    } catch (const ConfigError& error) {
+      std::istringstream lines(error.what());
+      for (std::string line; std::getline(lines, line);) add_once(problems, line);
+    }
+  }
+  if (problems.empty() && suite.cells.empty()) problems = unfit;
+  if (!problems.empty()) throw ConfigError(problems);
+  choose_baseline(suite, request.baseline);
+  return suite;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,55 @@
+#include "framework/tensor/device.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <malloc.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+namespace attnlab {
+
+std::int64_t available_cores() {
+  std::int64_t cores = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
+  const char* wanted = std::getenv("OMP_NUM_THREADS");
+  const std::int64_t most = wanted == nullptr ? 0 : std::strtoll(wanted, nullptr, 10);
+  return most > 0 ? std::min(most, cores) : cores;
+}
+
+void use_threads(std::int64_t threads) {
+  at::set_num_threads(static_cast<int>(threads == 0 ? available_cores() : threads));
+}
+
+void use_widest_vectors() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    ::setenv("ATEN_CPU_CAPABILITY", "avx512", 0);
+  }
+#endif
+}
+
+void keep_freed_memory() {
+#if defined(__GLIBC__)
+  ::mallopt(M_MMAP_MAX, 0);
+  ::mallopt(M_TRIM_THRESHOLD, -1);
+  ::mallopt(M_TOP_PAD, 64 << 20);
+#endif
+}
+
+at::Device device_of(const std::string& name) {
+  if (name == "cpu") return at::kCPU;
+  if (name != "cuda") throw ConfigError("unknown device '" + name + "'; there is cpu, cuda");
+  if (!at::globalContext().hasCUDA()) {
+    throw ConfigError(
+        "train.device: cuda: this LibTorch has no CUDA, or there is no GPU; use train.device=cpu");
+  }
+  return at::Device(at::kCUDA, 0);
+}
+
+}  // namespace attnlab

@@ -1,0 +1,29 @@
+// Devices and threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "framework/tensor/tensor.h"
+
+namespace attnlab {
+
+/// Cores that this process may use: its affinity, not more than OMP_NUM_THREADS says.
+std::int64_t available_cores();
+
+/// Sets LibTorch's threads; 0 means all available cores. (Some builds of LibTorch start with one.)
+void use_threads(std::int64_t threads);
+
+/// Lets LibTorch use AVX-512 where the processor has it (releases before 2.x stop at AVX2 unless
+/// told). Call it before the first tensor operation; ATEN_CPU_CAPABILITY in the environment wins.
+void use_widest_vectors();
+
+/// Makes malloc keep what is freed instead of giving it back to the system. A training step frees
+/// and asks for the same large blocks over and over; with glibc's defaults each one is mapped anew
+/// and its pages are cleared again. Call it before anything is allocated; for whole programs.
+void keep_freed_memory();
+
+/// "cpu" or "cuda". @throws ConfigError when there is no such device here.
+at::Device device_of(const std::string& name);
+
+}  // namespace attnlab

@@ -1,0 +1,318 @@
+#include "framework/base/files.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/compositions.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+namespace fs = std::filesystem;
+
+/// No file can grow past a number of bytes: a stand-in for a full disk that needs no rights.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    old_handler_ = ::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &old_);
+    const rlimit limit{bytes, old_.rlim_max};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) throw std::runtime_error("cannot limit file sizes");
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &old_);
+    ::signal(SIGXFSZ, old_handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit old_{};
+  sighandler_t old_handler_ = SIG_DFL;
+};
+
+// ---- AtomicFile
+
+TEST(AtomicFile, AppearsOnlyWhenItIsCommitted) {
+  const TempFolder folder;
+  AtomicFile file(folder / "a");
+  file.write("one");
+  file.write("two");
+  EXPECT_FALSE(fs::exists(folder / "a"));
+  file.commit();
+  EXPECT_EQ(read_text(folder / "a"), "onetwo");
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("a"));
+}
+
+TEST(AtomicFile, LeavesTheOldFileWhenItIsNotCommitted) {
+  const TempFolder folder;
+  folder.write("a", "old");
+  {
+    AtomicFile file(folder / "a");
+    file.write("new");
+    EXPECT_EQ(read_text(folder / "a"), "old");
+  }
+  EXPECT_EQ(read_text(folder / "a"), "old");
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("a"));
+}
+
+TEST(AtomicFile, ReplacesTheOldFileWhole) {
+  const TempFolder folder;
+  folder.write("a", "something much longer than what follows");
+  write_file(folder / "a", "new");
+  EXPECT_EQ(read_text(folder / "a"), "new");
+}
+
+TEST(AtomicFile, LeavesNothingBehindWhenItsFolderIsMissingOrItsNameIsTaken) {
+  const TempFolder folder;
+  EXPECT_EQ(message_of<FileError>([&] { write_file(folder / "gone/a", "x"); }),
+            folder / "gone/a" + ": cannot create: No such file or directory");
+  folder.write("taken/inside", "x");
+  EXPECT_EQ(message_of<FileError>([&] { write_file(folder / "taken", "x"); }),
+            folder / "taken" + ": cannot replace: Is a directory");
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("taken"));
+}
+
+TEST(AtomicFile, LeavesTheOldFileAndNothingElseWhenItCannotGrow) {
+  const TempFolder folder;
+  folder.write("a", "old");
+  {
+    const FileSizeLimit limit(1 << 16);
+    const std::string large(1 << 20, 'x');
+    EXPECT_EQ(message_of<FileError>([&] { write_file(folder / "a", large); }),
+              folder / "a" + ": cannot write: File too large");
+  }
+  EXPECT_EQ(read_text(folder / "a"), "old");
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("a"));
+}
+
+TEST(AtomicFile, RefusesToGoOnAfterAFailedWrite) {
+  const TempFolder folder;
+  const FileSizeLimit limit(1 << 16);
+  AtomicFile file(folder / "a");
+  const std::string large(1 << 20, 'x');
+  EXPECT_THROW(file.write(large), FileError);
+  EXPECT_THROW(file.write("small"), FileError);
+  EXPECT_THROW(file.commit(), FileError);
+  EXPECT_THAT(names_in(folder.path()), IsEmpty());
+}
+
+TEST(AtomicFile, LeavesTheOldFileOrTheNewOneWhenTheProcessIsKilled) {
+  const TempFolder folder;
+  const std::string old_text(1 << 20, 'o');
+  const std::string new_text(1 << 20, 'n');
+  for (int delay = 0; delay < 20; ++delay) {
+    folder.write("a", old_text);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      while (true) write_file(folder / "a", new_text);
+    }
+    ::usleep(static_cast<useconds_t>(delay) * 300);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    const std::string text = read_text(folder / "a");
+    ASSERT_TRUE(text == old_text || text == new_text) << delay;
+  }
+}
+
+// ---- a disk that is really full, in a namespace of its own
+
+constexpr const char* kNotPermitted = "not permitted";
+
+bool write_once(const char* path, const std::string& text) {
+  const int file = ::open(path, O_WRONLY);
+  const bool done = file >= 0 && ::write(file, text.data(), text.size()) > 0;
+  if (file >= 0) ::close(file);
+  return done;
+}
+
+/// A tmpfs that nobody else sees. @returns whether the system permits it.
+bool mount_small_disk(const std::string& folder) {
+  const std::string user = "0 " + std::to_string(::geteuid()) + " 1";
+  const std::string group = "0 " + std::to_string(::getegid()) + " 1";
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+  const bool mapped = write_once("/proc/self/uid_map", user) &&
+                      write_once("/proc/self/setgroups", "deny") &&
+                      write_once("/proc/self/gid_map", group);
+  if (!mapped) return false;
+  ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+  return ::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=64k") == 0;
+}
+
+/// Runs `act` in a child process whose `folder` is a disk of 64 KiB. @returns what it returns.
+template <class Act>
+std::string on_a_small_disk(const std::string& folder, Act&& act) {
+  int ends[2];
+  if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::string report = kNotPermitted;
+    try {
+      if (mount_small_disk(folder)) report = act();
+    } catch (const std::exception& error) {
+      report = std::string("unexpected: ") + error.what();
+    }
+    const bool told = ::write(ends[1], report.data(), report.size()) >= 0;
+    ::_exit(told ? 0 : 1);
+  }
+  ::close(ends[1]);
+  std::string report;
+  char buffer[4096];
+  for (ssize_t count; (count = ::read(ends[0], buffer, sizeof buffer)) > 0;) {
+    report.append(buffer, static_cast<std::size_t>(count));
+  }
+  ::close(ends[0]);
+  ::waitpid(child, nullptr, 0);
+  return report;
+}
+
+TEST(AtomicFile, LeavesTheOldFileAndNothingElseOnAFullDisk) {
+  const TempFolder folder;
+  const std::string report = on_a_small_disk(folder.path(), [&] {
+    write_file(folder / "a", "old");
+    std::string said = "nothing was thrown";
+    try {
+      write_file(folder / "a", std::string(1 << 20, 'x'));
+    } catch (const FileError& error) {
+      said = error.what();
+    }
+    said += " | " + read_text(folder / "a") + " |";
+    for (const std::string& name : names_in(folder.path())) said += " " + name;
+    write_file(folder / "a", "and there is room again");
+    return said;
+  });
+  if (report == kNotPermitted) GTEST_SKIP() << "this system lets no test mount a disk";
+  EXPECT_EQ(report, folder / "a" +
+                        ": cannot write: No space left on device; free some space and resume"
+                        " | old | a");
+}
+
+TEST(LineWriter, LeavesWholeLinesOnAFullDisk) {
+  const TempFolder folder;
+  const std::string report = on_a_small_disk(folder.path(), [&] {
+    std::size_t lines = 0;
+    std::string said = "nothing was thrown";
+    LineWriter writer(folder / "a");
+    try {
+      for (; lines < 10000; ++lines) writer.line(std::string(99, 'x'));
+    } catch (const FileError& error) {
+      said = error.what();
+    }
+    const std::string text = read_text(folder / "a");
+    const bool whole = lines > 0 && text.size() == lines * 100 && text.back() == '\n' &&
+                       writer.size() == static_cast<std::int64_t>(text.size());
+    return said + (whole ? " | whole lines" : " | a cut-off line");
+  });
+  if (report == kNotPermitted) GTEST_SKIP() << "this system lets no test mount a disk";
+  EXPECT_EQ(report, folder / "a" +
+                        ": cannot write: No space left on device; free some space and resume"
+                        " | whole lines");
+}
+
+// ---- LineWriter
+
+TEST(LineWriter, AppendsLinesAndKnowsTheSizeOfTheFile) {
+  const TempFolder folder;
+  {
+    LineWriter writer(folder / "a");
+    writer.line("one");
+    writer.line("");
+    EXPECT_EQ(writer.size(), 5);
+  }
+  LineWriter writer(folder / "a");
+  EXPECT_EQ(writer.size(), 5);
+  writer.line("two");
+  EXPECT_EQ(read_text(folder / "a"), "one\n\ntwo\n");
+}
+
+TEST(LineWriter, CutsAnExistingFileToTheLengthAskedFor) {
+  const TempFolder folder;
+  folder.write("a", "one\ntwo\nthr");
+  LineWriter writer(folder / "a", 4);
+  EXPECT_EQ(writer.size(), 4);
+  writer.line("2");
+  EXPECT_EQ(read_text(folder / "a"), "one\n2\n");
+}
+
+TEST(LineWriter, KeepsAFileThatIsShorterThanAskedFor) {
+  const TempFolder folder;
+  folder.write("a", "one\n");
+  LineWriter writer(folder / "a", 1000);
+  writer.line("two");
+  EXPECT_EQ(read_text(folder / "a"), "one\ntwo\n");
+  EXPECT_EQ(LineWriter(folder / "a", 0).size(), 0);
+  EXPECT_EQ(read_text(folder / "a"), "");
+}
+
+TEST(LineWriter, TakesBackTheHalfLineThatDidNotFit) {
+  const TempFolder folder;
+  LineWriter writer(folder / "a");
+  writer.line("short");
+  {
+    const FileSizeLimit limit(100);
+    EXPECT_EQ(message_of<FileError>([&] { writer.line(std::string(200, 'x')); }),
+              folder / "a" + ": cannot write: File too large");
+  }
+  writer.line("next");
+  EXPECT_EQ(read_text(folder / "a"), "short\nnext\n");
+}
+
+TEST(LineWriter, NamesTheFileThatItCannotOpen) {
+  EXPECT_EQ(message_of<FileError>([] { LineWriter("/nonexistent-folder/a"); }),
+            "/nonexistent-folder/a: cannot write: No such file or directory");
+}
+
+// ---- reading and fingerprints
+
+TEST(ReadText, GivesEveryByte) {
+  const TempFolder folder;
+  std::string bytes;
+  for (int i = 0; i < 300000; ++i) bytes += static_cast<char>(i % 256);
+  write_file(folder / "a", bytes);
+  EXPECT_EQ(read_text(folder / "a"), bytes);
+  EXPECT_EQ(read_text(folder.write("empty", "")), "");
+}
+
+TEST(ReadText, NamesTheFileThatItCannotRead) {
+  const TempFolder folder;
+  EXPECT_EQ(message_of<FileError>([&] { read_text(folder / "gone"); }),
+            folder / "gone" + ": cannot read: No such file or directory");
+  EXPECT_EQ(message_of<FileError>([&] { read_text(folder.path()); }),
+            folder.path() + ": cannot read: it is a folder");
+}
+
+TEST(ReadText, AdvisesOnPermissions) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may read every file";
+  const TempFolder folder;
+  const std::string path = folder.write("a", "x");
+  ASSERT_EQ(::chmod(path.c_str(), 0), 0);
+  EXPECT_EQ(message_of<FileError>([&] { read_text(path); }),
+            path + ": cannot read: Permission denied; check the permissions");
+}
+
+TEST(Fingerprint, IsFnv1a) {  // published test vectors
+  EXPECT_EQ(hex(fingerprint("")), "cbf29ce484222325");
+  EXPECT_EQ(hex(fingerprint("a")), "af63dc4c8601ec8c");
+  EXPECT_EQ(hex(fingerprint("foobar")), "85944171f73967e8");
+}
+
+TEST(Fingerprint, ContinuesFromAnEarlierOne) {
+  EXPECT_EQ(fingerprint("bar", fingerprint("foo")), fingerprint("foobar"));
+}
+
+TEST(Hex, AlwaysHasSixteenDigits) {
+  EXPECT_EQ(hex(0), "0000000000000000");
+  EXPECT_EQ(hex(0xabc), "0000000000000abc");
+  EXPECT_EQ(hex(~std::uint64_t{0}), "ffffffffffffffff");
+}
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,506 @@
+// Comparisons of made-up runs: what is fair, what is tested, and why a number is missing.
+#include "framework/comparison/comparison.h"
+
+#include <cmath>
+
+#include "tests/support/made_parts.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+
+class ComparisonTest : public ::testing::Test {
+ protected:
+  static const MadeParts& parts() {
+    static const MadeParts kParts;
+    return kParts;
+  }
+
+  /// Writes a run's folder below runs/. @param changes  YAML over the usual experiment.
+  RunFolder write_run(const std::string& experiment, const std::string& attention,
+                      std::int64_t seed, const RunStatus& status,
+                      const std::string& changes = "") const {
+    const std::string model = experiment == "lm" ? "lm" : "vit";
+    const std::string dataset = experiment == "lm" ? "texts" : "pictures";
+    Node composed =
+        parse_yaml("schema: 1\nname: " + experiment + "\nmodel: " + model +
+                       "\nattention: " + attention + "\ntask: sorting\ndataset: " + dataset + "\n",
+                   "made.yaml");
+    if (!changes.empty()) merge(composed, parse_yaml(changes, "changes.yaml"));
+    const Experiment made = resolve_experiment(composed, parts().catalogue(), experiment);
+    const RunFolder folder = RunFolder::of(root(), made, seed);
+    folder.freeze(made, seed);
+    if (status.state != RunState::pending) folder.write_status(status);
+    return folder;
+  }
+
+  static RunStatus done(double accuracy) {
+    RunStatus status;
+    status.state = RunState::done;
+    status.metrics = {{"accuracy", accuracy}, {"examples_per_second", 1000 + accuracy}};
+    return status;
+  }
+  static RunStatus ended(RunState state, const std::string& reason = "") {
+    RunStatus status;
+    status.state = state;
+    status.reason = reason;
+    return status;
+  }
+
+  /// Standard and quest with one value a seed.
+  void write_pair(const std::string& experiment, const std::vector<double>& standard,
+                  const std::vector<double>& quest) const {
+    for (std::size_t i = 0; i < standard.size(); ++i) {
+      write_run(experiment, "standard", static_cast<std::int64_t>(i), done(standard[i]));
+    }
+    for (std::size_t i = 0; i < quest.size(); ++i) {
+      write_run(experiment, "quest", static_cast<std::int64_t>(i), done(quest[i]));
+    }
+  }
+
+  std::string root() const { return temp_ / "runs"; }
+  Comparison compare(const CompareOptions& options = {}, const std::string& baseline = "") const {
+    return compare_runs(find_runs({root()}), options, baseline, &parts().catalogue());
+  }
+  static const ComparisonRow& row(const Comparison& comparison, std::string_view experiment,
+                                  std::string_view attention) {
+    for (const ComparisonRow& row : comparison.rows) {
+      if (row.experiment == experiment && row.attention == attention) return row;
+    }
+    throw std::runtime_error("no row " + std::string(experiment) + "/" + std::string(attention));
+  }
+
+  const TempFolder temp_;
+};
+
+// ---- fairness
+
+TEST_F(ComparisonTest, OfRunsThatDifferInTheAttentionAloneIsFair) {
+  write_pair("small", {0.5, 0.6}, {0.7, 0.8});
+  const Comparison comparison = compare();
+  EXPECT_THAT(comparison.differences, IsEmpty());
+  EXPECT_EQ(comparison.runs, 4U);
+  EXPECT_GT(comparison.values, 20U) << "every option of model, task, dataset and training";
+  EXPECT_THAT(comparison_text(comparison, TableStyle::text),
+              HasSubstr("The frozen configurations of 4 runs agree"));
+}
+
+TEST_F(ComparisonTest, NamesEveryOtherValueInWhichRunsDiffer) {
+  write_run("small", "standard", 0, done(0.5));
+  write_run("small", "standard", 1, done(0.5));
+  write_run("small", "quest", 0, done(0.5), "train: {epochs: 11, optimizer: {lr: 0.01}}");
+  const Comparison comparison = compare();
+  ASSERT_EQ(comparison.differences.size(), 2U);
+  EXPECT_EQ(comparison.differences[0].text(),
+            "small: train.epochs is 10 in standard (seeds 0, 1); 11 in quest (seed 0)");
+  EXPECT_EQ(comparison.differences[1].text(),
+            "small: train.optimizer.lr is 0.001 in standard (seeds 0, 1); 0.01 in quest (seed 0)");
+  EXPECT_THAT(comparison_text(comparison, TableStyle::text),
+              AllOf(HasSubstr("NOT A FAIR COMPARISON"), HasSubstr("train.epochs is 10")));
+}
+
+TEST_F(ComparisonTest, TakesOneNumberWrittenTwoWaysForOne) {
+  write_run("small", "standard", 0, done(0.5), "train: {optimizer: {lr: 1.0e-3}}");
+  write_run("small", "quest", 0, done(0.5), "train: {optimizer: {lr: 0.001}}");
+  EXPECT_THAT(compare().differences, IsEmpty());
+}
+
+TEST_F(ComparisonTest, LetsOneRunBeTracedAndAnotherNot) {
+  write_run("small", "standard", 0, done(0.5), "trace: {every: 10}");
+  write_run("small", "quest", 0, done(0.5));
+  EXPECT_THAT(compare().differences, IsEmpty());
+}
+
+TEST_F(ComparisonTest, WantsOneAttentionsOptionsEqualOverSeeds) {
+  write_run("small", "standard", 0, done(0.5));
+  write_run("small", "quest", 0, done(0.5));
+  write_run("small", "quest", 1, done(0.5), "attention: {eps: 0.5}");
+  const Comparison comparison = compare();
+  ASSERT_EQ(comparison.differences.size(), 1U);
+  EXPECT_EQ(comparison.differences[0].text(),
+            "small: attention.eps is 0.5 in quest (seed 1); 1e-12 in quest (seed 0)");
+}
+
+TEST_F(ComparisonTest, ComparesDataAndPluginsAsTheyWere) {
+  const auto environment = [](const RunFolder& folder, const std::string& data,
+                              const std::string& model, int threads) {
+    const json text = {{"data", {{"fingerprint", data}}},
+                       {"model", {{"hash", model}}},
+                       {"threads", threads},
+                       {"parameters", 321}};
+    write_file(folder.file("environment.json"), text.dump());
+  };
+  environment(write_run("small", "standard", 0, done(0.5)), "d1", "m1", 2);
+  environment(write_run("small", "quest", 0, done(0.5)), "d2", "m1", 4);
+  const Comparison comparison = compare();
+  ASSERT_EQ(comparison.differences.size(), 1U);
+  EXPECT_EQ(
+      comparison.differences[0].text(),
+      "small: environment: data.fingerprint is d1 in standard (seed 0); d2 in quest (seed 0)");
+  EXPECT_THAT(comparison.notes,
+              ::testing::Contains(StartsWith("small: environment: threads is 2 in standard")))
+      << "another number of threads is said, yet refuses nothing";
+  EXPECT_EQ(row(comparison, "small", "quest").costs.at("parameters"), 321);
+  EXPECT_NEAR(row(comparison, "small", "quest").costs.at("examples_per_second"), 1000.5, 1e-9);
+}
+
+TEST_F(ComparisonTest, AllowsDataThatAreAFunctionOfTheSeed) {
+  for (const char* attention : {"standard", "quest"}) {
+    for (const std::int64_t seed : {0, 1}) {
+      const RunFolder folder = write_run("small", attention, seed, done(0.5));
+      const json text = {{"data", {{"fingerprint", "d" + std::to_string(seed)}}}};
+      write_file(folder.file("environment.json"), text.dump());
+    }
+  }
+  EXPECT_THAT(compare().differences, IsEmpty());
+}
+
+TEST_F(ComparisonTest, RefusesTwoRunsOfOneCell) {
+  write_run("small", "standard", 0, done(0.5));
+  write_run("small", "standard", 0, done(0.6), "train: {epochs: 3}");
+  const std::string message = message_of<ConfigError>([&] { compare(); });
+  EXPECT_THAT(message, AllOf(HasSubstr("two runs of small/standard with seed 0"),
+                             HasSubstr("they differ in train.epochs")));
+}
+
+TEST_F(ComparisonTest, LeavesOutRunsThatTheSuiteNoLongerKnows) {
+  const RunFolder present = write_run("small", "standard", 0, done(0.5));
+  const RunFolder quest = write_run("small", "quest", 0, done(0.7));
+  const RunFolder stale = write_run("small", "standard", 0, done(0.1), "train: {epochs: 3}");
+  const json table = {{"suite", "s"},
+                      {"baseline", "quest"},
+                      {"notes", {"made-up data"}},
+                      {"compare", {{"test", "t"}, {"level", 0.1}}},
+                      {"runs", {{{"folder", present.path()}}, {{"folder", quest.path()}}}}};
+  temp_.write("runs/table.json", table.dump());
+  const RunCollection found = find_runs({root()});
+  EXPECT_EQ(found.runs.size(), 2U);
+  ASSERT_EQ(found.notes.size(), 2U);
+  EXPECT_EQ(found.notes[0], "made-up data") << "the suite's own warning goes along";
+  EXPECT_THAT(found.notes[1], EndsWith(stale.path().substr(root().size())));
+  ASSERT_EQ(found.suites.size(), 1U);
+  const CompareOptions options = compare_options(found.suites[0].compare);
+  EXPECT_EQ(options.test, "t");
+  EXPECT_EQ(options.level, 0.1);
+  const Comparison comparison = compare_runs(found, options, "");
+  EXPECT_EQ(comparison.baseline, "quest") << "the suite's";
+  EXPECT_EQ(row(comparison, "small", "standard").summary.mean, 0.5);
+}
+
+TEST_F(ComparisonTest, ReadsEachRunOnceHoweverItIsNamed) {
+  const RunFolder folder = write_run("small", "standard", 0, done(0.5));
+  EXPECT_EQ(find_runs({root(), folder.path(), root() + "/small"}).runs.size(), 1U);
+}
+
+TEST_F(ComparisonTest, RefusesFoldersWithoutRuns) {
+  EXPECT_THAT(message_of<ConfigError>([&] { find_runs({temp_ / "gone"}); }),
+              HasSubstr("gone: there is no such folder"));
+  EXPECT_THAT(message_of<ConfigError>([&] { find_runs({temp_.path()}); }),
+              HasSubstr("holds no run's folder"));
+  temp_.write("runs/table.json", "{");
+  write_run("small", "standard", 0, done(0.5));
+  EXPECT_THAT(message_of<DataError>([&] { find_runs({root()}); }),
+              HasSubstr("table.json: damaged"));
+}
+
+// ---- numbers
+
+TEST_F(ComparisonTest, PairsRunsBySeed) {
+  write_pair("small", {0.50, 0.60, 0.70, 0.40}, {0.52, 0.61, 0.73, 0.44});
+  const Comparison comparison = compare();
+  const Contrast& contrast = *row(comparison, "small", "quest").contrast;
+  EXPECT_EQ(contrast.difference.count, 4);
+  EXPECT_NEAR(contrast.difference.mean, 0.025, 1e-12);
+  EXPECT_NEAR(contrast.difference.deviation, std::sqrt(5e-4 / 3), 1e-10);
+  // The t quantile 0.975 with 3 degrees of freedom is 3.18245.
+  EXPECT_NEAR(contrast.interval->low, 0.025 - 3.182446 * std::sqrt(5e-4 / 3) / 2, 1e-7);
+  EXPECT_NEAR(*contrast.dz, 0.025 / std::sqrt(5e-4 / 3), 1e-8);
+  EXPECT_EQ(*contrast.rank_biserial, 1);
+  EXPECT_EQ(contrast.test->p_value, 0.125);
+  EXPECT_FALSE(contrast.significant);
+  EXPECT_FALSE(row(comparison, "small", "standard").contrast.has_value());
+  const ComparisonRow& standard = row(comparison, "small", "standard");
+  EXPECT_NEAR(standard.summary.mean, 0.55, 1e-12);
+  EXPECT_NEAR(standard.interval->high, 0.55 + 3.182446 * std::sqrt(0.05 / 3) / 2, 1e-6);
+}
+
+TEST_F(ComparisonTest, CorrectsOverAllItsTests) {
+  std::vector<double> low, high, mixed;
+  for (int i = 0; i < 7; ++i) {
+    low.push_back(0.5 + 0.01 * i);
+    high.push_back(0.6 + 0.011 * i);
+    mixed.push_back(0.5 + 0.01 * i + (i % 2 == 0 ? 0.005 : -0.004) * (i + 1));
+  }
+  write_pair("large", low, high);
+  write_pair("small", low, mixed);
+  const Comparison corrected = compare();
+  EXPECT_EQ(corrected.tests, 2);
+  const Contrast& clear = *row(corrected, "large", "quest").contrast;
+  EXPECT_EQ(clear.test->p_value, 0.015625);
+  EXPECT_EQ(clear.adjusted_p, 0.03125);
+  EXPECT_TRUE(clear.significant);
+  EXPECT_FALSE(row(corrected, "small", "quest").contrast->significant);
+  CompareOptions plain;
+  plain.correct = "none";
+  EXPECT_EQ(row(compare(plain), "large", "quest").contrast->adjusted_p, 0.015625);
+  EXPECT_THAT(comparison_text(corrected, TableStyle::text), HasSubstr("better"));
+}
+
+TEST_F(ComparisonTest, SaysWhenSeedsAreTooFewToShowAnything) {
+  write_pair("small", {0.1, 0.2, 0.3, 0.4, 0.5}, {0.2, 0.31, 0.42, 0.53, 0.64});
+  const Comparison comparison = compare();
+  ASSERT_EQ(comparison.notes.size(), 1U);
+  EXPECT_EQ(comparison.notes[0],
+            "5 paired seeds cannot go below p = 0.0625 with the test 'wilcoxon': nothing can be "
+            "significant at the level 0.05; it takes 6 seeds");
+  EXPECT_THAT(comparison_text(comparison, TableStyle::text), HasSubstr("out of reach"));
+  CompareOptions t;
+  t.test = "t";
+  EXPECT_THAT(compare(t).notes, IsEmpty());
+  EXPECT_EQ(reach_note({}, 6, 2),
+            "6 paired seeds cannot go below p = 0.0312 with the test 'wilcoxon', 0.0625 after "
+            "Holm's correction of 2 comparisons: nothing can be significant at the level 0.05; it "
+            "takes 7 seeds");
+  EXPECT_EQ(reach_note({}, 7, 2), "");
+}
+
+TEST_F(ComparisonTest, KnowsWhichMetricsAreBetterWhenSmaller) {
+  EXPECT_EQ(higher_is_better("accuracy"), true);
+  EXPECT_EQ(higher_is_better("corrupted/top5"), true);
+  EXPECT_EQ(higher_is_better("examples_per_second"), true);
+  EXPECT_EQ(higher_is_better("nll"), false);
+  EXPECT_EQ(higher_is_better("train_loss"), false);
+  EXPECT_EQ(higher_is_better("clean/perplexity"), false);
+  EXPECT_EQ(higher_is_better("host_share"), std::nullopt);
+  EXPECT_EQ(higher_is_better("peak_memory"), false);
+  for (std::int64_t seed = 0; seed < 6; ++seed) {
+    for (const char* attention : {"standard", "quest"}) {
+      RunStatus status = done(0.5);
+      const double size = attention[0] == 's' ? 1.0 : 2.0;
+      status.metrics["nll"] = size + 0.1 * static_cast<double>(seed);
+      status.metrics["oddness"] = size * static_cast<double>(seed + 1);
+      write_run("small", attention, seed, status);
+    }
+  }
+  CompareOptions options;
+  options.metric = "nll";
+  EXPECT_THAT(comparison_text(compare(options), TableStyle::text),
+              AllOf(HasSubstr("lower is better"), HasSubstr("worse")));
+  options.metric = "oddness";
+  EXPECT_THAT(message_of<ConfigError>([&] { compare(options); }), HasSubstr("say --better"));
+  options.better = "higher";
+  EXPECT_THAT(comparison_text(compare(options), TableStyle::text), HasSubstr("better"));
+  options.metric = "nlll";
+  EXPECT_THAT(message_of<ConfigError>([&] { compare(options); }), HasSubstr("did you mean 'nll'?"));
+}
+
+TEST_F(ComparisonTest, SuggestsBaselines) {
+  write_pair("small", {0.5}, {0.6});
+  EXPECT_THAT(message_of<ConfigError>([&] { compare({}, "standart"); }),
+              HasSubstr("did you mean 'standard'?"));
+  EXPECT_EQ(compare({}, "quest").attentions, (std::vector<std::string>{"quest", "standard"}));
+}
+
+// ---- absences
+
+TEST_F(ComparisonTest, GivesEveryEmptyCellItsReason) {
+  write_run("small", "standard", 0, done(0.5));
+  write_run("small", "standard", 1, ended(RunState::interrupted));
+  write_run("small", "standard", 2, ended(RunState::running));
+  write_run("small", "quest", 0, ended(RunState::diverged, "loss is nan at step 3"));
+  write_run("small", "quest", 1, ended(RunState::failed, "killed by signal 9 (Killed)"));
+  RunStatus infinite = done(0.5);
+  infinite.metrics["accuracy"] = std::nan("");
+  write_run("small", "quest", 3, infinite);
+  write_run("small", "quest", 4, ended(RunState::pending));
+  const Comparison comparison = compare();
+  const auto kinds = [&](const std::string& attention) {
+    std::vector<std::string> names;
+    for (const SeedValue& seed : row(comparison, "small", attention).seeds) {
+      names.emplace_back(name_of(seed.gap.kind));
+    }
+    return names;
+  };
+  EXPECT_THAT(kinds("standard"), ElementsAre("", "interrupted", "running", "no run", "no run"));
+  EXPECT_THAT(kinds("quest"), ElementsAre("diverged", "failed", "no run", "no value", "pending"));
+  const ComparisonRow& quest = row(comparison, "small", "quest");
+  EXPECT_EQ(quest.gap.text(), "diverged: loss is nan at step 3");
+  EXPECT_EQ(quest.contrast->gap.kind, Absence::diverged);
+  EXPECT_FALSE(quest.contrast->test.has_value());
+  EXPECT_EQ(comparison.tests, 0) << "what is not tested is not corrected for";
+  EXPECT_THAT(comparison_text(comparison, TableStyle::text),
+              AllOf(HasSubstr("small/quest seed 0: diverged: loss is nan at step 3\n"),
+                    HasSubstr("small/quest seed 1: failed: killed by signal 9 (Killed)\n"),
+                    HasSubstr("small/standard seeds 3, 4: no run\n"), Not(HasSubstr("nan,"))));
+}
+
+TEST_F(ComparisonTest, NeedsTwoPairs) {
+  write_run("small", "standard", 0, done(0.5));
+  write_run("small", "standard", 1, done(0.5));
+  write_run("small", "quest", 1, done(0.7));
+  write_run("small", "quest", 2, done(0.7));
+  const Comparison comparison = compare();
+  const Contrast& contrast = *row(comparison, "small", "quest").contrast;
+  EXPECT_EQ(contrast.gap.text(), "too few pairs: 1 of the two that a test needs");
+  EXPECT_NEAR(contrast.difference.mean, 0.2, 1e-12);
+  EXPECT_FALSE(contrast.interval.has_value());
+}
+
+TEST_F(ComparisonTest, TestsNoDifferencesWithoutSpreadByT) {
+  write_pair("small", {0.5, 0.6, 0.7}, {0.6, 0.7, 0.8});
+  CompareOptions options;
+  options.test = "t";
+  EXPECT_EQ(row(compare(options), "small", "quest").contrast->gap.kind, Absence::no_spread);
+}
+
+TEST_F(ComparisonTest, KnowsAnAttentionThatDoesNotFit) {
+  write_pair("small", {0.5, 0.6}, {0.6, 0.7});
+  write_run("lm", "standard", 0, done(0.5));
+  const Gap gap = row(compare(), "lm", "quest").gap;
+  EXPECT_EQ(gap.kind, Absence::incompatible);
+  EXPECT_EQ(gap.reason,
+            "attention 'quest' does not honour 'causal', which model 'lm' needs; choose another "
+            "attention");
+  const Comparison blind = compare_runs(find_runs({root()}), {}, "");
+  EXPECT_EQ(row(blind, "lm", "quest").gap.kind, Absence::no_run) << "without plugins to ask";
+}
+
+TEST_F(ComparisonTest, KnowsWhenTheBaselineIsMissing) {
+  write_pair("small", {0.5, 0.6}, {0.6, 0.7});
+  write_run("large", "quest", 0, done(0.5));
+  const Contrast contrast = *row(compare(), "large", "quest").contrast;
+  EXPECT_EQ(contrast.gap.text(), "no baseline: no run");
+}
+
+// ---- ranks
+
+TEST_F(ComparisonTest, RanksAcrossExperiments) {
+  write_pair("a", {0.5, 0.6}, {0.7, 0.8});
+  write_pair("b", {0.5, 0.6}, {0.7, 0.8});
+  write_pair("c", {0.5, 0.6}, {0.4, 0.3});
+  write_run("d", "standard", 0, done(0.5));
+  const Comparison comparison = compare();
+  ASSERT_TRUE(comparison.ranking.has_value());
+  EXPECT_THAT(comparison.ranking->experiments, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(comparison.ranking->attentions, ElementsAre("standard", "quest"));
+  EXPECT_NEAR(comparison.ranking->test.mean_ranks[1], 4.0 / 3, 1e-12) << "more accuracy is better";
+  EXPECT_NEAR(comparison.ranking->critical_difference, 1.959964 * std::sqrt(2 * 3 / 18.0), 1e-5);
+  EXPECT_THAT(comparison.left_out, ElementsAre("d: no seed has a value of every attention"));
+  EXPECT_THAT(comparison_text(comparison, TableStyle::text),
+              AllOf(HasSubstr("1.33  quest"), HasSubstr("critical difference 1.13"),
+                    HasSubstr("No difference among the attentions is shown")));
+}
+
+TEST_F(ComparisonTest, RanksMeansOverSeedsThatAllHave) {
+  write_pair("a", {0.5, 0.6, 0.0}, {0.4, 0.5});
+  write_pair("b", {0.5, 0.6}, {0.4, 0.5});
+  EXPECT_THAT(compare().ranking->test.mean_ranks, ElementsAre(1, 2))
+      << "standard's third seed has no counterpart and must not count";
+}
+
+TEST_F(ComparisonTest, RanksNothingOfOneExperiment) {
+  write_pair("a", {0.5, 0.6}, {0.4, 0.5});
+  EXPECT_FALSE(compare().ranking.has_value());
+  EXPECT_THAT(compare().no_ranking, HasSubstr("there are 2 and 1"));
+}
+
+// ---- output
+
+TEST_F(ComparisonTest, WritesTablesForPeople) {
+  write_pair("small", {0.85, 0.86}, {0.87, 0.88});
+  const std::string text = comparison_text(compare(), TableStyle::text);
+  EXPECT_THAT(text, StartsWith("Comparison of accuracy (higher is better) with standard\n\n"
+                               "experiment  attention            seeds   accuracy (%)"));
+  EXPECT_THAT(text, HasSubstr("standard (baseline)  2 of 2  85.50 ± 0.71  [79.15, 91.85]"));
+  EXPECT_THAT(text, HasSubstr("+2.00"));
+  EXPECT_THAT(text, HasSubstr("Wilcoxon's signed-rank test, two-sided, pairs by seed, exact; "
+                              "Holm's correction over 1 comparison; level 0.05."));
+  EXPECT_THAT(text, HasSubstr("95 % interval"));
+  const std::string markdown = comparison_text(compare(), TableStyle::markdown);
+  EXPECT_THAT(markdown, StartsWith("# Comparison of accuracy"));
+  EXPECT_THAT(markdown, HasSubstr("| small      | quest     "));
+}
+
+/// A suite's record that gives published numbers, beside the runs that it names.
+void write_published(const TempFolder& folder, const std::string& suite,
+                     const std::vector<RunFolder>& runs, const json& reference) {
+  json named = json::array();
+  for (const RunFolder& run : runs) named.push_back({{"folder", run.path()}});
+  folder.write(
+      "runs/" + suite + "/suite.json",
+      json({{"suite", suite}, {"baseline", "standard"}, {"reference", reference}, {"runs", named}})
+          .dump());
+}
+
+TEST_F(ComparisonTest, PutsPublishedNumbersAndTheirDifferencesBesideItsOwn) {
+  write_pair("small", {0.40, 0.42}, {0.48, 0.49});
+  write_run("small", "{use: quest, as: other}", 0, done(0.4));
+  write_published(
+      temp_, "a", {},
+      {{"source", "A paper"},
+       {"metric", "accuracy"},
+       {"values",
+        {{"small", {{"standard", "42.00"}, {"quest", "49.18"}}}, {"other", {{"quest", "1"}}}}}});
+  const Comparison comparison = compare();
+  const std::string text = comparison_text(comparison, TableStyle::text);
+  EXPECT_THAT(text, ::testing::ContainsRegex("95 % interval +A paper +examples_per_second"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("standard \\(baseline\\).*\\] +42.00 +1000"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("quest +2 +\\+7.50 .*\\] +\\+7.18 +"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("other +1 of 2 +40.00 +- +- +1000"));
+  const json read = json::parse(comparison_json(comparison));
+  ASSERT_EQ(read.at("rows").size(), 3U);
+  EXPECT_FALSE(read.at("rows").at(1).contains("published")) << "other";
+  EXPECT_EQ(read.at("rows").at(2).at("published"), json({{"A paper", 49.18}})) << "quest";
+}
+
+TEST_F(ComparisonTest, ShowsNoPublicationOfOtherMetricsOrExperiments) {
+  write_pair("small", {0.40, 0.42}, {0.48, 0.49});
+  const auto paper = [](const std::string& source, const std::string& metric,
+                        const std::string& experiment) {
+    return json(
+        {{"source", source}, {"metric", metric}, {"values", {{experiment, {{"quest", "1.5"}}}}}});
+  };
+  write_published(temp_, "a", {}, paper("Paper A", "nll", "small"));
+  write_published(temp_, "b", {}, paper("Paper B", "accuracy", "large"));
+  write_published(temp_, "c", {}, {{"source", "Paper C"}, {"metric", "accuracy"}});
+  EXPECT_THAT(compare().published, IsEmpty()) << "C is the record of an earlier version";
+}
+
+TEST_F(ComparisonTest, WritesEverythingForPrograms) {
+  write_pair("a", {0.5, 0.6, 0.7}, {0.6, 0.8, 0.75});
+  write_pair("b", {0.5, 0.6, 0.7}, {0.6, 0.8, 0.75});
+  write_run("b", "quest", 3, ended(RunState::diverged, "nan"));
+  const json read = json::parse(comparison_json(compare()));
+  EXPECT_EQ(read.at("baseline"), "standard");
+  EXPECT_EQ(read.at("better"), "higher");
+  EXPECT_EQ(read.at("fair"), true);
+  EXPECT_EQ(read.at("tests"), 2);
+  ASSERT_EQ(read.at("rows").size(), 4U);
+  const json& quest = read.at("rows").at(1);
+  EXPECT_EQ(quest.at("attention"), "quest");
+  EXPECT_EQ(quest.at("against_baseline").at("p"), 0.25);
+  EXPECT_EQ(quest.at("against_baseline").at("adjusted_p"), 0.5);
+  EXPECT_EQ(quest.at("against_baseline").at("verdict"), "out of reach");
+  EXPECT_EQ(read.at("rows").at(3).at("seeds").at(3).at("absent"),
+            json({{"kind", "diverged"}, {"reason", "nan"}}));
+  EXPECT_EQ(read.at("ranking").at("mean_ranks"), json({2.0, 1.0}));
+  EXPECT_EQ(read.at("ranking").at("not_told_apart").size(), 1U);
+}
+
+TEST(CompareSection, IsCheckedLikeAnyOther) {
+  const CompareOptions options =
+      compare_options(parse_yaml("{test: permutation, pair: seed, correct: none}", "s.yaml"));
+  EXPECT_EQ(options.test, "permutation");
+  EXPECT_EQ(options.correct, "none");
+  EXPECT_EQ(options.level, 0.05);
+  const std::string message = message_of<ConfigError>(
+      [] { compare_options(parse_yaml("{tset: t, correct: bonferroni, level: 5}", "s.yaml")); });
+  EXPECT_THAT(message, AllOf(HasSubstr("s.yaml:1:2: compare: unknown key 'tset'"),
+                             HasSubstr("did you mean 'test'?"), HasSubstr("compare.correct"),
+                             HasSubstr("compare.level: 5 is out of range")));
+}
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,235 @@
+// The gate of every attention: wrong shapes and inputs beyond the traits never reach a mechanism.
+#include <gtest/gtest.h>
+
+#include "framework/contracts/attention.h"
+#include "tests/support/naive_attention.h"
+
+namespace attnlab {
+namespace {
+
+using testing::random_input;
+
+/// Counts how often it is reached.
+class Counting final : public Attention {
+ public:
+  explicit Counting(const AttentionTraits& traits) : Attention(shape_of(), traits) {}
+  int calls = 0;
+
+ protected:
+  Tensor attend(const AttentionInput& input, AttentionContext&) override {
+    ++calls;
+    return input.values;
+  }
+
+ private:
+  static AttentionShape shape_of() {
+    AttentionShape shape;
+    shape.heads = 2, shape.head_dim = 4, shape.value_dim = 3;
+    return shape;
+  }
+};
+
+AttentionInput good() { return random_input(1, 2, 6, 6, 4, 3); }
+
+template <class Expected>
+std::string message_of(const AttentionInput& in,
+                       const AttentionTraits& traits = AttentionTraits::all_quadratic()) {
+  Counting attention(traits);
+  AttentionContext context;
+  try {
+    attention.forward(in, context);
+  } catch (const Expected& error) {
+    EXPECT_EQ(attention.calls, 0);
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+struct UseOfTrait {
+  const char* trait;
+  bool AttentionTraits::*member;
+  void (*use)(AttentionInput&);
+};
+
+const UseOfTrait kUses[] = {
+    {"bias", &AttentionTraits::bias,
+     [](AttentionInput& in) {
+       in.bias = at::zeros({6, 6}, at::kDouble);
+     }},
+    {"causal", &AttentionTraits::causal, [](AttentionInput& in) { in.visible.causal = true; }},
+    {"window", &AttentionTraits::window, [](AttentionInput& in) { in.visible.window = 2; }},
+    {"pair_mask", &AttentionTraits::pair_mask,
+     [](AttentionInput& in) {
+       in.visible.pairs = at::ones({6, 6}, at::kBool);
+     }},
+    {"padding", &AttentionTraits::padding,
+     [](AttentionInput& in) {
+       in.visible.key_valid = at::ones({1, 6}, at::kBool);
+     }},
+    {"padding", &AttentionTraits::padding,
+     [](AttentionInput& in) {
+       in.visible.query_valid = at::ones({1, 6}, at::kBool);
+     }},
+    {"ragged", &AttentionTraits::ragged,
+     [](AttentionInput& in) {
+       in.visible.query_offsets = in.visible.key_offsets = at::tensor({0, 2, 6}, at::kLong);
+     }},
+    {"different_lengths", &AttentionTraits::different_lengths,
+     [](AttentionInput& in) { in.queries = in.queries.narrow(2, 0, 5); }},
+    {"different_source", &AttentionTraits::different_source,
+     [](AttentionInput& in) { in.values_from_elsewhere = true; }},
+    {"relative_positions", &AttentionTraits::relative_positions,
+     [](AttentionInput& in) {
+       in.relative.keys = at::zeros({2, 11, 4}, at::kDouble);
+     }},
+};
+
+TEST(AttentionContract, RefusesEachInputWhoseTraitIsAbsent) {
+  for (const auto& [trait, member, use] : kUses) {
+    AttentionInput in = good();
+    use(in);
+    AttentionTraits traits = AttentionTraits::all_quadratic();
+    traits.*member = false;
+    const std::string message = message_of<TraitError>(in, traits);
+    EXPECT_NE(message.find("no trait '" + std::string(trait) + "'"), std::string::npos) << message;
+    EXPECT_NE(message.find("Counting"), std::string::npos) << message;
+  }
+}
+
+TEST(AttentionContract, AcceptsEachInputWhoseTraitAloneIsPresent) {
+  for (const auto& [trait, member, use] : kUses) {
+    AttentionInput in = good();
+    use(in);
+    AttentionTraits traits;
+    traits.*member = true;
+    Counting attention(traits);
+    AttentionContext context;
+    EXPECT_NO_THROW(attention.forward(in, context)) << trait;
+    EXPECT_EQ(attention.calls, 1) << trait;
+  }
+}
+
+TEST(AttentionContract, AsksForDifferentLengthsWhereOneRaggedSequenceHasThem) {
+  AttentionInput in = good();
+  in.visible.query_offsets = at::tensor({0, 2, 6}, at::kLong);
+  in.visible.key_offsets = at::tensor({0, 3, 6}, at::kLong);
+  AttentionTraits traits = AttentionTraits::all_quadratic();
+  traits.different_lengths = false;
+  EXPECT_NE(message_of<TraitError>(in, traits).find("different_lengths"), std::string::npos);
+}
+
+TEST(AttentionContract, ShowsExpectedAndFoundShapes) {
+  AttentionInput in = good();
+  in.keys = at::zeros({1, 2, 6, 5}, at::kDouble);
+  EXPECT_EQ(message_of<ShapeError>(in),
+            "attention input: keys must be [B, H, Lk, D] = [1, 2, *, 4], found [1, 2, 6, 5] "
+            "float64");
+}
+
+TEST(AttentionContract, RefusesWrongShapesAndDtypes) {
+  using Change = void (*)(AttentionInput&);
+  const std::pair<const char*, Change> wrong[] = {
+      {"queries", [](AttentionInput& in) { in.queries = Tensor(); }},
+      {"queries", [](AttentionInput& in) { in.queries = in.queries[0]; }},
+      {"queries", [](AttentionInput& in) { in.queries = in.queries.to(at::kLong); }},
+      {"keys", [](AttentionInput& in) { in.keys = in.keys.to(at::kFloat); }},
+      {"keys",
+       [](AttentionInput& in) {
+         in.keys = in.keys.expand({3, 2, 6, 4});
+       }},
+      {"values", [](AttentionInput& in) { in.values = in.values.narrow(2, 0, 5); }},
+      {"values", [](AttentionInput& in) { in.values = in.keys; }},
+      {"bias",
+       [](AttentionInput& in) {
+         in.bias = at::zeros({6, 5}, at::kDouble);
+       }},
+      {"bias",
+       [](AttentionInput& in) {
+         in.bias = at::zeros({6, 6}, at::kFloat);
+       }},
+      {"visible.window", [](AttentionInput& in) { in.visible.window = -1; }},
+      {"visible.pairs",
+       [](AttentionInput& in) {
+         in.visible.pairs = at::ones({6, 6});
+       }},
+      {"visible.pairs",
+       [](AttentionInput& in) {
+         in.visible.pairs = at::ones({5, 6}, at::kBool);
+       }},
+      {"visible.key_valid",
+       [](AttentionInput& in) {
+         in.visible.key_valid = at::ones({2, 6}, at::kBool);
+       }},
+      {"visible.key_valid",
+       [](AttentionInput& in) {
+         in.visible.key_valid = at::ones({1, 6});
+       }},
+      {"relative.keys",
+       [](AttentionInput& in) {
+         in.relative.keys = at::zeros({2, 12, 4}, at::kDouble);
+       }},
+      {"relative.content_bias",
+       [](AttentionInput& in) {
+         in.relative.keys = at::zeros({2, 11, 4}, at::kDouble);
+         in.relative.content_bias = at::zeros({4}, at::kDouble);
+       }},
+      {"query_positions",
+       [](AttentionInput& in) {
+         in.query_positions = at::zeros({1, 5, 2});
+       }},
+      {"key_positions",
+       [](AttentionInput& in) {
+         in.key_positions = at::zeros({6, 2});
+       }},
+  };
+  for (const auto& [field, change] : wrong) {
+    AttentionInput in = good();
+    change(in);
+    const std::string message = message_of<ShapeError>(in);
+    EXPECT_EQ(message.find("attention input: " + std::string(field) + " must be"), 0u) << message;
+  }
+}
+
+TEST(AttentionContract, RefusesOffsetsThatDoNotCoverTheSequence) {
+  const std::pair<Tensor, const char*> wrong[] = {
+      {at::tensor({0, 2, 5}, at::kLong), "goes from 0 to 5"},
+      {at::tensor({1, 2, 6}, at::kLong), "goes from 1 to 6"},
+      {at::tensor({0, 4, 2, 6}, at::kLong), "entry 2 falls"},
+      {at::tensor({0, 2, 6}, at::kInt), "int32"},
+      {at::zeros({0}, at::kLong), "[0] int64"},
+  };
+  for (const auto& [offsets, part] : wrong) {
+    AttentionInput in = good();
+    in.visible.query_offsets = in.visible.key_offsets = offsets;
+    const std::string message = message_of<ShapeError>(in);
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  }
+  AttentionInput in = good();
+  in.visible.query_offsets = at::tensor({0, 6}, at::kLong);
+  EXPECT_NE(message_of<ShapeError>(in).find("key_offsets"), std::string::npos);
+  in.visible.key_offsets = at::tensor({0, 2, 6}, at::kLong);
+  EXPECT_NE(message_of<ShapeError>(in).find("key_offsets"), std::string::npos);
+}
+
+TEST(AttentionContract, RefusesARaggedBatchOfMoreThanOne) {
+  AttentionInput in = random_input(2, 2, 6, 6, 4, 3);
+  in.visible.query_offsets = in.visible.key_offsets = at::tensor({0, 6}, at::kLong);
+  EXPECT_NE(message_of<ShapeError>(in).find("B must be 1"), std::string::npos);
+}
+
+TEST(ForwardState, KeepsOneObjectForEachType) {
+  struct First {
+    int value = 3;
+  };
+  struct Second {
+    int value = 5;
+  };
+  ForwardState state;
+  EXPECT_EQ(state.of<First>().value, 3);
+  state.of<First>().value = 4;
+  EXPECT_EQ(state.of<First>().value, 4);
+  EXPECT_EQ(state.of<Second>().value, 5);
+}
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,181 @@
+#include "framework/data/formats/files.h"
+
+#include <cstdlib>
+#include <optional>
+#include <set>
+
+#include "framework/base/random.h"
+#include "tests/support/data_files.h"
+#include "tests/support/temp_folder.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::AllOf;
+using testing::gzipped;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::TempFolder;
+
+/// Sets ATTNLAB_DATA for one test.
+class DataVariable {
+ public:
+  explicit DataVariable(const char* value) {
+    if (const char* before = std::getenv("ATTNLAB_DATA")) before_ = before;
+    set(value);
+  }
+  ~DataVariable() { set(before_ ? before_->c_str() : nullptr); }
+
+ private:
+  static void set(const char* value) {
+    if (value != nullptr) {
+      ::setenv("ATTNLAB_DATA", value, 1);
+    } else {
+      ::unsetenv("ATTNLAB_DATA");
+    }
+  }
+  std::optional<std::string> before_;
+};
+
+std::string noise(std::size_t count, std::uint64_t seed) {
+  Random random(seed);
+  std::string bytes(count, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+TEST(DataFolder, ComesFromTheVariable) {
+  const TempFolder folder;
+  const DataVariable variable(folder.path().c_str());
+  folder.write("toy/a.bin", "1");
+  folder.write("toy/b.bin.gz", "2");
+  EXPECT_EQ(find_data_folder({"toy", {"a.bin", "b.bin"}, "", ""}), folder / "toy");
+}
+
+TEST(DataFolder, PrefersTheRootOption) {
+  const TempFolder folder, elsewhere;
+  const DataVariable variable(folder.path().c_str());
+  folder.write("toy/a.bin", "1");
+  elsewhere.write("a.bin", "1");
+  EXPECT_EQ(find_data_folder({"toy", {"a.bin"}, elsewhere.path(), ""}), elsewhere.path());
+}
+
+TEST(DataFolder, MayStandBelowTheRootOption) {
+  const TempFolder folder;
+  folder.write("toy/a.bin", "1");
+  EXPECT_EQ(find_data_folder({"toy", {"a.bin"}, folder.path(), ""}), folder / "toy");
+}
+
+TEST(DataFolder, ListsEveryPlaceThatWasTriedAndTheRemedy) {
+  const TempFolder folder;
+  const DataVariable variable(folder.path().c_str());
+  folder.write("toy-set/a.bin", "1");
+  const std::string message = message_of<DataMissingError>([] {
+    find_data_folder({"toy-set", {"a.bin", "b.bin"}, "", "install the package toys"});
+  });
+  EXPECT_THAT(message, HasSubstr((folder / "toy-set") + ": lacks b.bin\n"));
+  EXPECT_THAT(message, HasSubstr("/usr/share/datasets/toy-set: no such folder"));
+  EXPECT_THAT(message, HasSubstr("/usr/local/share/datasets/toy-set: no such folder"));
+  EXPECT_THAT(message, HasSubstr("install the package toys"));
+  EXPECT_THAT(message, HasSubstr("`root`"));
+}
+
+TEST(DataFolder, SaysThatTheVariableIsNotSet) {
+  const DataVariable variable(nullptr);
+  EXPECT_THAT(message_of<DataMissingError>([] {
+                find_data_folder({"toy-set", {"a.bin"}, "", ""});
+              }),
+              HasSubstr("$ATTNLAB_DATA/toy-set: ATTNLAB_DATA is not set"));
+}
+
+TEST(DataFolder, DoesNotLookElsewhereWhenTheRootOptionIsWrong) {
+  const TempFolder folder;
+  const DataVariable variable(folder.path().c_str());
+  folder.write("toy/a.bin", "1");
+  const std::string wrong = folder / "nowhere";
+  EXPECT_THAT(message_of<DataMissingError>([&] {
+                find_data_folder({"toy", {"a.bin"}, wrong, ""});
+              }),
+              AllOf(HasSubstr(wrong + ": no such folder"), HasSubstr(wrong + "/toy: no such")));
+}
+
+TEST(DataFile, IsReadPlainAndCompressed) {
+  const TempFolder folder;
+  for (const std::size_t size : {0, 1, 1000, 300000}) {
+    const std::string bytes = noise(size, 1);
+    EXPECT_EQ(read_data_file(folder.write("plain", bytes)), bytes);
+    EXPECT_EQ(read_data_file(folder.write("packed", gzipped(bytes))), bytes);
+  }
+}
+
+TEST(DataFile, MayExpandAThousandfold) {
+  const TempFolder folder;
+  const std::string bytes(20'000'000, 'x');
+  EXPECT_EQ(read_data_file(folder.write("packed", gzipped(bytes))), bytes);
+}
+
+TEST(DataFile, MayHoldSeveralGzipMembers) {
+  const TempFolder folder;
+  EXPECT_EQ(read_data_file(folder.write("x.gz", gzipped("one") + gzipped("") + gzipped("two"))),
+            "onetwo");
+}
+
+// Every prefix of a gzip file of two bytes and more is cut off somewhere: none may pass.
+TEST(DataFile, CutOffAnywhereIsRefused) {
+  const TempFolder folder;
+  const std::string packed = gzipped(noise(100, 2));
+  for (std::size_t size = 2; size < packed.size(); ++size) {
+    const std::string path = folder.write("cut.gz", packed.substr(0, size));
+    const std::string message = message_of<DataError>([&] { read_data_file(path); });
+    ASSERT_THAT(message, AllOf(HasSubstr(path), HasSubstr("cut off"),
+                               HasSubstr("byte " + std::to_string(size)), HasSubstr("again")));
+  }
+}
+
+// Bytes 3 to 9 hold flags, time and system, which carry no data; beyond them every change shows.
+TEST(DataFile, DamagedAnywhereIsRefused) {
+  const TempFolder folder;
+  const std::string packed = gzipped(noise(100, 3));
+  for (std::size_t at = 10; at < packed.size(); ++at) {
+    std::string damaged = packed;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    const std::string path = folder.write("damaged.gz", damaged);
+    ASSERT_THAT(message_of<DataError>([&] { read_data_file(path); }), HasSubstr(path)) << at;
+  }
+}
+
+TEST(DataFile, FollowedByOtherBytesIsRefused) {
+  const TempFolder folder;
+  const std::string packed = gzipped("some text");
+  const std::string path = folder.write("x.gz", packed + "tail");
+  EXPECT_THAT(message_of<DataError>([&] { read_data_file(path); }),
+              AllOf(HasSubstr(path), HasSubstr("4 bytes"),
+                    HasSubstr("byte " + std::to_string(packed.size()))));
+}
+
+TEST(DataFile, ThatCannotBeReadNamesPathAndReason) {
+  const TempFolder folder;
+  const std::string missing = folder / "missing";
+  EXPECT_THAT(message_of<FileError>([&] { read_data_file(missing); }),
+              AllOf(HasSubstr(missing), HasSubstr("No such file")));
+  EXPECT_THAT(message_of<FileError>([&] { read_data_file(folder.path()); }),
+              AllOf(HasSubstr(folder.path()), HasSubstr("folder")));
+}
+
+TEST(ContentFingerprint, ChangesWithEveryBitAndWithTheLength) {
+  const std::string bytes = noise(75, 4);
+  std::set<std::uint64_t> seen = {content_fingerprint(bytes)};
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string changed = bytes;
+      changed[at] = static_cast<char>(changed[at] ^ (1 << bit));
+      EXPECT_TRUE(seen.insert(content_fingerprint(changed)).second);
+    }
+  }
+  EXPECT_TRUE(seen.insert(content_fingerprint(bytes + std::string(1, '\0'))).second);
+  EXPECT_TRUE(seen.insert(content_fingerprint(bytes, 1)).second);
+  EXPECT_EQ(content_fingerprint(bytes), content_fingerprint(std::string(bytes)));
+}
+
+}  // namespace
+}  // namespace attnlab

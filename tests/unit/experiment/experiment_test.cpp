@@ -1,0 +1,321 @@
+#include "framework/experiment/experiment.h"
+
+#include <set>
+
+#include "tests/support/made_parts.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+
+class ExperimentTest : public ::testing::Test {
+ protected:
+  static const MadeParts& parts() {
+    static const MadeParts kParts;
+    return kParts;
+  }
+  static Experiment resolve(const std::string& yaml) { return parts().resolve(yaml); }
+  static std::string refusal(const std::string& yaml) {
+    return message_of<ConfigError>([&] { resolve(yaml); });
+  }
+  static std::string hash(const std::string& yaml) { return resolve(yaml).hash(); }
+};
+
+TEST_F(ExperimentTest, ResolvesItsPartsAndFillsInEveryDefault) {
+  const Experiment experiment = resolve(kImages + "train: {epochs: 3, optimizer: {lr: 0.1}}\n");
+  EXPECT_EQ(experiment.name, "made");
+  EXPECT_EQ(experiment.attention.id, "lab/quest");
+  EXPECT_EQ(experiment.attention.path, parts().folder() / "plugins/quest.so");
+  EXPECT_EQ(experiment.attention.options.at("eps").as_double(), 1e-12);
+  EXPECT_EQ(experiment.attention.place.str(), "f.yaml:3:18");
+  EXPECT_EQ(experiment.train.epochs, 3);
+  EXPECT_EQ(experiment.train.optimizer.lr, 0.1);
+  const TrainOptions defaults;
+  EXPECT_EQ(experiment.train.batch_size, defaults.batch_size);
+  EXPECT_THAT(experiment.seeds, ElementsAre(0));
+  EXPECT_EQ(experiment.resolved.at("model").at("dim").text(), "64");
+  EXPECT_EQ(experiment.resolved.at("train").at("schedule").at("shape").text(), "cosine");
+}
+
+TEST_F(ExperimentTest, TakesPlainNamesAndIdsForParts) {
+  const Experiment experiment = resolve(
+      "{schema: 1, model: vit, attention: lab/quest, task: sorting, dataset: {use: pictures}}");
+  EXPECT_EQ(experiment.model.name, "vit");
+  EXPECT_EQ(experiment.attention.name, "quest");
+  EXPECT_EQ(experiment.attention.label, "quest") << "a label becomes a folder's name";
+}
+
+TEST_F(ExperimentTest, LabelsAnAttentionAsItIsAsked) {
+  const Experiment experiment = resolve(kImages + "name: other\n");
+  EXPECT_EQ(experiment.name, "other");
+  EXPECT_EQ(experiment.attention.label, "quest");
+  EXPECT_EQ(resolve("{schema: 1, model: vit, attention: {use: quest, as: mine}, task: sorting, "
+                    "dataset: pictures}")
+                .attention.label,
+            "mine");
+  EXPECT_THAT(refusal("{schema: 1, model: vit, attention: {use: quest, as: a/b}, task: sorting, "
+                      "dataset: pictures}"),
+              EndsWith("attention.as: expected a word without slashes"));
+}
+
+TEST_F(ExperimentTest, ReportsTheProblemsOfAllPartsAtOnce) {
+  EXPECT_EQ(refusal("schema: 1\nmodle: 1\nmodel: {use: vit, dmi: 2}\nattention: {use: qest}\n"
+                    "task: {use: sorting, smoothing: 2}\ndataset: {use: pictures}\n"
+                    "train: {epochs: 0, optimiser: {}}\nseeds: [0, 0, -1, x]\n"),
+            "f.yaml:2:1: unknown key 'modle' of an experiment; did you mean 'model'?\n"
+            "f.yaml:3:19: model: unknown key 'dmi' of model 'vit'; did you mean 'dim'?\n"
+            "f.yaml:4:18: attention: there is no attention 'qest'; did you mean 'quest'? (attnlab "
+            "list --explain shows where was looked)\n"
+            "f.yaml:5:33: task.smoothing: 2 is out of range; expected float in [0, 1]\n"
+            "f.yaml:7:20: train: unknown key 'optimiser' of train; did you mean 'optimizer'?\n"
+            "f.yaml:7:17: train.epochs: 0 is out of range; expected int >= 1\n"
+            "f.yaml:8:12: seeds: 0 stands twice\n"
+            "f.yaml:8:15: seeds: expected an integer >= 0, found -1\n"
+            "f.yaml:8:19: seeds: expected an integer >= 0, found x");
+}
+
+TEST_F(ExperimentTest, AsksForThePartsThatAreMissing) {
+  const std::string message = refusal("{schema: 1, model: vit, attention: 5, task: {lr: 1}}");
+  EXPECT_THAT(message, HasSubstr("the experiment has no 'dataset'; add dataset: {use: NAME} "
+                                 "(attnlab list dataset shows names)"));
+  EXPECT_THAT(message, HasSubstr("task: expected {use: NAME, options...}, found {lr: 1}"));
+  EXPECT_THAT(refusal("schema: 1\nmodel: ???\n"), HasSubstr("f.yaml:2:8: model: expected {use: "));
+}
+
+TEST_F(ExperimentTest, WantsTheSchemaItKnows) {
+  EXPECT_THAT(refusal("{model: vit, attention: quest, task: sorting, dataset: pictures}"),
+              HasSubstr("'schema: 1' is missing"));
+  EXPECT_THAT(
+      refusal("{schema: 2, model: vit, attention: quest, task: sorting, dataset: pictures}"),
+      HasSubstr("f.yaml:1:10: schema: this attnlab reads schema 1, found 2"));
+}
+
+TEST_F(ExperimentTest, RefusesAModelOnDataThatItCannotTake) {
+  EXPECT_EQ(refusal("schema: 1\nmodel: {use: vit}\nattention: quest\ntask: sorting\n"
+                    "dataset: {use: texts}\n"),
+            "f.yaml:2:14: model 'vit' takes 'image', which nothing gives: dataset 'texts' gives "
+            "tokens, class");
+}
+
+TEST_F(ExperimentTest, RefusesATaskWhoseInputNobodyGives) {
+  const TempFolder folder;
+  nlohmann::json encoder = made_manifest(Kind::model, "encoder");
+  encoder["gives"] = {"embedding"};
+  nlohmann::json boxes = made_manifest(Kind::task, "boxes");
+  boxes["takes"] = {"boxes"};
+  write_plugin(folder, "encoder.so", encoder);
+  write_plugin(folder, "boxes.so", boxes);
+  write_plugin(folder, "a.so", made_manifest(Kind::attention, "a"));
+  write_plugin(folder, "d.so", made_manifest(Kind::dataset, "d"));
+  const Node composed =
+      parse_yaml("{schema: 1, model: encoder, attention: a, task: boxes, dataset: d}", "f.yaml");
+  EXPECT_EQ(message_of<ConfigError>(
+                [&] { resolve_experiment(composed, catalogue_of(folder.path()), "x"); }),
+            "f.yaml:1:49: task 'boxes' takes 'boxes', which nothing gives: model 'encoder' gives "
+            "embedding; dataset 'd' gives nothing");
+}
+
+TEST_F(ExperimentTest, RefusesAnAttentionWithoutATraitThatTheModelNeeds) {
+  const std::string tokens = "{schema: 1, model: lm, task: sorting, dataset: texts, attention: ";
+  EXPECT_EQ(resolve(tokens + "standard}").attention.name, "standard");
+  EXPECT_THAT(refusal(tokens + "quest}"),
+              EndsWith("attention 'quest' does not honour 'causal', which model 'lm' needs; choose "
+                       "another attention"));
+}
+
+TEST_F(ExperimentTest, RefusesABatchThatDoesNotDivide) {
+  EXPECT_EQ(refusal(kImages + "train: {batch_size: 10, accumulate: 3}\n"),
+            "f.yaml:6:37: train.accumulate: 3 does not divide train.batch_size 10");
+}
+
+TEST_F(ExperimentTest, RefusesANameThatIsNoFoldersName) {
+  EXPECT_THAT(refusal(kImages + "name: a/b\n"), EndsWith("name: expected a word without slashes"));
+  EXPECT_THAT(refusal(kImages + "name: [a]\n"), EndsWith("name: expected a word without slashes"));
+}
+
+// ---- trace
+
+TEST_F(ExperimentTest, RecordsNothingUnlessItIsAskedTo) {
+  for (const char* off : {"", "trace:\n", "trace: {every: 0, record: []}\n"}) {
+    const Experiment experiment = resolve(kImages + off);
+    EXPECT_EQ(experiment.trace.every, 0) << off;
+    EXPECT_EQ(experiment.resolved.find("trace"), nullptr) << off;
+    EXPECT_EQ(experiment.hash(), hash(kImages)) << off;
+  }
+}
+
+TEST_F(ExperimentTest, RecordsEverythingEveryHundredStepsWhereNoMoreIsSaid) {
+  const Experiment experiment = resolve(kImages + "trace: {}\n");
+  EXPECT_EQ(experiment.trace.every, 100);
+  EXPECT_THAT(experiment.trace.record,
+              ElementsAre("logit_max", "query_norm", "key_norm", "entropy"));
+  const Experiment some = resolve(kImages + "trace: {every: 7, record: [entropy]}\n");
+  EXPECT_EQ(some.trace.every, 7);
+  EXPECT_THAT(some.trace.record, ElementsAre("entropy"));
+  EXPECT_EQ(to_flow(some.resolved.at("trace")), "{every: 7, record: [entropy]}");
+}
+
+TEST_F(ExperimentTest, NamesWhatATraceCannotRecord) {
+  EXPECT_EQ(refusal(kImages + "trace: {evry: 3, every: -1, record: [entropy, logit_maxx]}\n"),
+            "f.yaml:6:9: trace: unknown key 'evry' of trace; did you mean 'every'?\n"
+            "f.yaml:6:25: trace.every: -1 is out of range; expected int >= 0\n"
+            "f.yaml:6:47: trace.record: 'logit_maxx' is none of logit_max, query_norm, key_norm, "
+            "key_norm_by_kind, entropy, bias; did you mean 'logit_max'?");
+  EXPECT_EQ(refusal(kImages + "trace: {record: []}\n"),
+            "f.yaml:6:17: trace.record: names nothing to record; name some of logit_max, "
+            "query_norm, key_norm, key_norm_by_kind, entropy, bias, or set trace.every to 0");
+}
+
+TEST_F(ExperimentTest, RefusesToRecordKindsOfTokensThatTheDatasetDoesNotKnow) {
+  EXPECT_EQ(refusal(kImages + "trace: {record: [entropy, key_norm_by_kind]}\n"),
+            "f.yaml:6:17: trace.record: 'key_norm_by_kind' takes the field 'kind', which dataset "
+            "'pictures' does not give (it gives image, class); leave it out");
+  EXPECT_EQ(resolve(kImages + "trace: {every: 0, record: [key_norm_by_kind]}\n").trace.every, 0);
+}
+
+// ---- one part
+
+TEST_F(ExperimentTest, MakesOnePartByItselfWithEveryDefault) {
+  const Part part =
+      part_of(Kind::model, "lab/vit", parse_yaml("{dim: 8}", "o"), parts().catalogue());
+  EXPECT_EQ(part.name, "vit");
+  EXPECT_EQ(part.id, "lab/vit");
+  EXPECT_EQ(part.path, parts().folder() / "plugins/vit.so");
+  EXPECT_EQ(to_flow(part.options), "{dim: 8, note: \"\", rates: [0.5]}");
+  EXPECT_EQ(part_of(Kind::model, "vit", {}, parts().catalogue()).options.at("dim").text(), "64");
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              part_of(Kind::model, "vit", parse_yaml("{dmi: 8, dim: 0}", "o"), parts().catalogue());
+            }),
+            "o:1:2: model: unknown key 'dmi' of model 'vit'; did you mean 'dim'?\n"
+            "o:1:15: model.dim: 0 is out of range; expected int >= 1");
+  EXPECT_THROW(part_of(Kind::model, "vot", {}, parts().catalogue()), PluginError);
+}
+
+// ---- hashes
+
+TEST_F(ExperimentTest, HashDoesNotDependOnNameAndSeeds) {
+  EXPECT_EQ(hash(kImages), hash(kImages + "name: other\nseeds: [3, 4]\n"));
+  EXPECT_EQ(hash(kImages).size(), 16u);
+}
+
+TEST_F(ExperimentTest, HashDoesNotDependOnHowDefaultsAreGiven) {
+  EXPECT_EQ(hash(kImages), hash(kImages + "train: {epochs: 10}\n"));
+  EXPECT_EQ(hash(kImages), hash("dataset: pictures\ntask: sorting\nattention: quest\nmodel: vit\n"
+                                "schema: 1\n"))
+      << "nor on the order of keys";
+}
+
+TEST_F(ExperimentTest, HashDependsOnEveryOption) {
+  // Each leaf of the resolved tree in turn gets another value.
+  Experiment experiment = resolve(kImages + "trace: {}\n");
+  std::set<std::string> hashes = {experiment.hash()};
+  int leaves = 0;
+  const auto change_each = [&](Node& node, const auto& self) -> void {
+    for (auto& [key, value] : node.entries()) self(value, self);
+    for (Node& item : node.items()) self(item, self);
+    if (!node.is_scalar()) return;
+    const Node before = node;
+    node.set_text(node.text() + "7");
+    ++leaves;
+    EXPECT_TRUE(hashes.insert(experiment.hash()).second) << to_flow(node);
+    node = before;
+  };
+  for (const char* key : {"model", "attention", "task", "dataset", "train", "trace"}) {
+    change_each(*experiment.resolved.find(key), change_each);
+  }
+  EXPECT_GT(leaves, 25);
+}
+
+// ---- printing and loading again
+
+TEST_F(ExperimentTest, LoadsAgainFromItsResolvedConfiguration) {
+  const TempFolder folder;
+  const std::string path = folder.write(
+      "x.yaml",
+      "schema: 1\nmodel: {use: vit, note: \"a: $${b} #c\\n\\t'é\", rates: [.inf, 1e-3, 0.1]}\n"
+      "attention: {use: quest, as: q}\ntask: sorting\ndataset: {use: pictures, root: '010'}\n"
+      "train: {epochs: 3}\ntrace: {every: 9}\nseeds: [5, 7]\n");
+  const Experiment first = load_experiment(path, {"train.optimizer.lr=0.5"}, parts().catalogue());
+  EXPECT_EQ(first.model.options.at("note").text(), "a: ${b} #c\n\t'é");
+  const Experiment again =
+      load_experiment(folder.write("again.yaml", to_yaml(first.resolved)), {}, parts().catalogue());
+  EXPECT_EQ(to_yaml(again.resolved), to_yaml(first.resolved));
+  EXPECT_EQ(again.hash(), first.hash());
+  EXPECT_EQ(again.name, "x");
+  EXPECT_EQ(again.seeds, first.seeds);
+  EXPECT_EQ(again.attention.label, "q");
+  EXPECT_EQ(again.model.options.at("note").text(), first.model.options.at("note").text());
+  EXPECT_EQ(again.train.optimizer.lr, 0.5);
+  EXPECT_EQ(again.trace.every, 9);
+}
+
+TEST_F(ExperimentTest, TakesOptionsOfAPartThatIsGivenByItsPlainName) {
+  const TempFolder folder;
+  const std::string path = folder.write(
+      "x.yaml", "{schema: 1, model: vit, attention: quest, task: sorting, dataset: pictures}");
+  const Experiment experiment =
+      load_experiment(path, {"attention.eps=0.5", "model.dim=8"}, parts().catalogue());
+  EXPECT_EQ(experiment.attention.options.at("eps").as_double(), 0.5);
+  EXPECT_EQ(experiment.model.options.at("dim").as_int(), 8);
+}
+
+TEST_F(ExperimentTest, ShowsWhereEveryValueComesFromAndWhatItWasBefore) {
+  const TempFolder folder;
+  folder.write("base.yaml", kImages + "train: {epochs: 3}\n");
+  const std::string path = folder.write("x.yaml", "extends: base.yaml\nattention: standard\n");
+  const Experiment experiment = load_experiment(path, {"train.epochs=9"}, parts().catalogue());
+  const std::string origins = origins_text(experiment.resolved);
+  EXPECT_THAT(origins, HasSubstr("argument 'train.epochs=9': train.epochs = 9\n    before, " +
+                                 (folder / "base.yaml") + ":6:17: 3\n"));
+  EXPECT_THAT(origins, HasSubstr("default of model 'vit': model.dim = 64\n"));
+  EXPECT_THAT(origins, HasSubstr(folder / "x.yaml" +
+                                 ":2:12: attention.use = standard\n"
+                                 "    before, " +
+                                 (folder / "base.yaml") + ":3:18: quest\n"));
+}
+
+// ---- finding files
+
+class InFolder {
+ public:
+  explicit InFolder(const std::string& folder) : before_(std::filesystem::current_path()) {
+    std::filesystem::current_path(folder);
+  }
+  ~InFolder() { std::filesystem::current_path(before_); }
+  InFolder(const InFolder&) = delete;
+  InFolder& operator=(const InFolder&) = delete;
+
+ private:
+  std::filesystem::path before_;
+};
+
+TEST(FindComposition, TakesPathsAndNamesBelowConfigs) {
+  const TempFolder folder;
+  folder.write("configs/experiments/smoke/small.yaml", "");
+  folder.write("mine.yaml", "");
+  std::filesystem::create_directory(folder / "small");
+  const InFolder inside(folder.path());
+  EXPECT_EQ(find_composition("mine.yaml", "experiments"), "mine.yaml");
+  EXPECT_EQ(find_composition("small", "experiments"), "configs/experiments/smoke/small.yaml")
+      << "a folder of that name is no composition";
+}
+
+TEST(FindComposition, SuggestsNearNamesAndRefusesAmbiguousOnes) {
+  const TempFolder folder;
+  folder.write("configs/suites/a/quick.yaml", "");
+  folder.write("configs/suites/twice.yaml", "");
+  folder.write("configs/suites/b/twice.yaml", "");
+  const InFolder inside(folder.path());
+  EXPECT_EQ(message_of<ConfigError>([] { find_composition("quikc", "suites"); }),
+            "quikc: there is no such file, and no composition of that name in configs/suites; did "
+            "you mean 'quick'?");
+  EXPECT_EQ(message_of<ConfigError>([] { find_composition("twice", "suites"); }),
+            "twice: the name stands for several files: configs/suites/b/twice.yaml, "
+            "configs/suites/twice.yaml; give the path");
+  EXPECT_EQ(message_of<ConfigError>([] { find_composition("gone/x.yaml", "suites"); }),
+            "gone/x.yaml: there is no such file");
+}
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,107 @@
+#include "framework/experiment/keys.h"
+#include "framework/manifest/option_lookup.h"
+
+#include "tests/support/made_parts.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+
+TEST(Keys, AreThoseOfThePluginsThatTheCompositionNames) {
+  const MadeParts parts;
+  const Node named = parse_yaml("{model: {use: lab/vit}, attention: quest}", "f.yaml");
+  const Schema keys = experiment_keys(named, parts.catalogue());
+  EXPECT_THAT(
+      option_keys(keys),
+      ::testing::IsSupersetOf({"schema", "name", "model", "model.use", "model.dim", "attention.as",
+                               "attention.eps", "train.optimizer.lr", "trace.every", "seeds"}));
+  EXPECT_EQ(find_option(keys, "task.smoothing"), nullptr) << "no task is named";
+  EXPECT_EQ(find_option(keys, "attention.use")->choices,
+            (std::vector<std::string>{"quest", "standard"}));
+  EXPECT_EQ(find_option(keys, "train.epochs")->type_text(), "int >= 1");
+  EXPECT_EQ(find_option(keys, "train.epochs.x"), nullptr);
+  EXPECT_EQ(find_option(keys, ""), nullptr);
+}
+
+TEST(Keys, AreSuggestedFromDeeperDownFirst) {
+  const MadeParts parts;
+  const Schema keys = experiment_keys(Node(), parts.catalogue());
+  EXPECT_EQ(suggest_key("lr", keys), "; did you mean 'train.optimizer.lr'?");
+  EXPECT_EQ(suggest_key("tarin", keys), "; did you mean 'train'?");
+  EXPECT_EQ(suggest_key("train.optimizer.lr", keys),
+            "; dots are for the command line, in a file write train: {optimizer: {lr: ...}}");
+}
+
+TEST(Keys, AreWhatAnExperimentIsCheckedAgainst) {
+  const MadeParts parts;
+  const Experiment experiment = parts.resolve(kImages + "trace: {every: 5}\nname: x\n");
+  const Schema keys = experiment_keys(experiment.resolved, parts.catalogue());
+  std::vector<std::string> resolved;
+  const std::function<void(const Node&, const std::string&)> walk = [&](const Node& node,
+                                                                        const std::string& at) {
+    for (const auto& [key, value] : node.entries()) {
+      resolved.push_back(at + key);
+      walk(value, at + key + ".");
+    }
+  };
+  walk(experiment.resolved, "");
+  std::vector<std::string> known = option_keys(keys);
+  std::erase(known, "attention.as");  // stands only where it is given
+  EXPECT_THAT(resolved, ::testing::UnorderedElementsAreArray(known));
+}
+
+TEST(Problems, OfComposingAndOfOptionsComeTogether) {
+  const MadeParts parts;
+  const std::string file = parts.folder().write(
+      "bad.yaml",
+      kImages + "train: {epochs: 0, lr: 1, batch_size: \"${train.epohcs}\"}\nseeds-: [1]\n");
+  const std::string message =
+      message_of<ConfigError>([&] { load_experiment(file, {"model.dmi=3"}, parts.catalogue()); });
+  EXPECT_EQ(message,
+            file +
+                ":7:1: 'seeds-' removes 'seeds', which is not there; there is schema, model, "
+                "attention, task, dataset, train\n" +
+                file +
+                ":6:39: ${train.epohcs}: there is no 'epohcs' in 'train'; did you mean "
+                "'epochs'?\n"
+                "argument 'model.dmi=3': model: unknown key 'dmi' of model 'vit'; did you "
+                "mean 'dim'?\n" +
+                file + ":6:20: train: unknown key 'lr' of train; did you mean 'optimizer.lr'?\n" +
+                file + ":6:17: train.epochs: 0 is out of range; expected int >= 1");
+}
+
+TEST(Problems, ThatFollowFromAMissingFileAreNotListed) {
+  const MadeParts parts;
+  const std::string file =
+      parts.folder().write("lost.yaml", "extends: [gone.yaml, lost.yaml]\nx: ${model.dim}\n");
+  EXPECT_EQ(message_of<ConfigError>([&] { load_experiment(file, {"y"}, parts.catalogue()); }),
+            file + ":1:11: " + parts.folder().path() +
+                "/gone.yaml: cannot read: No such file or directory\n" + file +
+                ":1:22: extends itself: " + file + " -> " + file +
+                "\nargument 'y': expected key=value");
+}
+
+TEST(Problems, OfAValueThatMustBeGivenAreTheSameForEveryType) {
+  const MadeParts parts;
+  const auto refusal = [&](const std::string& text) {
+    return message_of<ConfigError>([&] { parts.resolve(kImages + text); });
+  };
+  EXPECT_EQ(refusal("train: ???\n"),
+            "f.yaml:6:8: train: a value must be given here (map of options)");
+  EXPECT_EQ(refusal("train: {epochs: ???, schedule: ???}\n"),
+            "f.yaml:6:17: train.epochs: a value must be given here (int >= 1)\n"
+            "f.yaml:6:32: train.schedule: a value must be given here (map of options)");
+  EXPECT_THAT(refusal("trace: {record: ???}\n"),
+              StartsWith("f.yaml:6:17: trace.record: a value must be given here (list of "));
+}
+
+TEST(Experiments, TakeNothingForTheDefaultOfNameAndSeedsToo) {
+  const MadeParts parts;
+  const Experiment experiment = parts.resolve(kImages + "name:\nseeds:\ntrain:\n");
+  EXPECT_EQ(experiment.name, "made");
+  EXPECT_EQ(experiment.seeds, std::vector<std::int64_t>{0});
+}
+
+}  // namespace
+}  // namespace attnlab

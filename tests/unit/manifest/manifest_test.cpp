@@ -1,0 +1,129 @@
+#include "framework/manifest/manifest.h"
+
+#include "tests/support/compositions.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+
+const std::string kRemedy = "; rebuild it with attnlab_add_plugin(), or remove the file";
+
+/// What is wrong with a manifest, without path and remedy.
+std::string refusal(const std::string& text) {
+  const TempFolder folder;
+  const std::string path = folder.write("x.so", library_with_section(kManifestSection, text));
+  const std::string message = message_of<PluginError>([&] { read_manifest(path); });
+  const std::string start = path + ": invalid manifest: ";
+  const std::string end = kRemedy;
+  EXPECT_THAT(message, AllOf(StartsWith(start), EndsWith(end)));
+  if (message.size() < start.size() + end.size()) return message;
+  return message.substr(start.size(), message.size() - start.size() - end.size());
+}
+
+TEST(Manifest, HoldsEverythingThatAPluginDeclares) {
+  json written = made_manifest(Kind::model, "net");
+  written["takes"] = {"image"};
+  written["gives"] = {"logits", "tokens"};
+  written["needs"] = {"causal"};
+  written["options"] =
+      json::parse(R"([{"name": "dim", "type": "int", "default": 3, "help": "h"}])");
+  const TempFolder folder;
+  const Manifest read = read_manifest(write_plugin(folder, "net.so", written));
+  EXPECT_EQ(read.id, "lab/net");
+  EXPECT_EQ(read.name, "net");
+  EXPECT_EQ(read.kind, Kind::model);
+  EXPECT_EQ(read.version + read.summary + read.citation + read.licence, "1.2.3made upnobodyMIT");
+  EXPECT_THAT(read.takes, ElementsAre("image"));
+  EXPECT_THAT(read.gives, ElementsAre("logits", "tokens"));
+  EXPECT_THAT(read.needs, ElementsAre("causal"));
+  ASSERT_EQ(read.options.size(), 1u);
+  EXPECT_EQ(read.options[0].default_value.as_int(), 3);
+  EXPECT_EQ(read.stamp, kMadeStamp);
+  EXPECT_EQ(json::parse(read.json), written);
+}
+
+TEST(Manifest, HoldsTheTraitsOfAnAttention) {
+  const TempFolder folder;
+  const Manifest read =
+      read_manifest(write_plugin(folder, "a.so", made_manifest(Kind::attention, "a")));
+  EXPECT_EQ(read.traits, (std::map<std::string, bool>{{"causal", true}, {"bias", false}}));
+}
+
+TEST(Manifest, IsInvalidWithoutAnyOfItsMembers) {
+  const json whole = made_manifest(Kind::attention, "a");
+  for (const auto& [member, value] : whole.items()) {
+    json part = whole;
+    part.erase(member);
+    EXPECT_THAT(refusal(part.dump()), HasSubstr("'" + member + "'"));
+  }
+}
+
+TEST(Manifest, IsInvalidWithMembersOfAnotherType) {
+  for (const auto& [member, wrong] : std::vector<std::pair<std::string, json>>{
+           {"id", 5}, {"takes", "image"}, {"traits", {{"causal", "yes"}}}, {"options", "none"}}) {
+    json manifest = made_manifest(Kind::attention, "a");
+    manifest[member] = wrong;
+    EXPECT_FALSE(refusal(manifest.dump()).empty()) << member;
+  }
+}
+
+TEST(Manifest, IsInvalidWhenItIsNoJson) {
+  EXPECT_THAT(refusal("{\"id\": "), HasSubstr("parse error"));
+  EXPECT_THAT(refusal(""), HasSubstr("parse error"));
+  EXPECT_FALSE(refusal("[]").empty());
+}
+
+TEST(Manifest, IsInvalidWithAnIdThatIsNotLabSlashName) {
+  for (const char* id : {"quest", "/quest", "lab/", "a/b/c", "", "/"}) {
+    json manifest = made_manifest(Kind::attention, "a");
+    manifest["id"] = id;
+    EXPECT_EQ(refusal(manifest.dump()), "id '" + std::string(id) + "' is not of the form lab/name");
+  }
+}
+
+TEST(Manifest, IsInvalidWithAnUnknownKind) {
+  json manifest = made_manifest(Kind::attention, "a");
+  manifest["kind"] = "atention";
+  EXPECT_EQ(refusal(manifest.dump()), "unknown kind 'atention'; did you mean 'attention'?");
+}
+
+TEST(Manifest, IsInvalidWithAnOptionOfUnknownType) {
+  json manifest = made_manifest(Kind::attention, "a");
+  manifest["options"] = json::parse(R"([{"name": "x", "type": "tensor"}])");
+  EXPECT_EQ(refusal(manifest.dump()), "option 'x' has the unknown type 'tensor'");
+}
+
+TEST(Manifest, IsMissingFromALibraryThatIsNoPlugin) {
+  const TempFolder folder;
+  const std::string path = folder.write("x.so", library_with_section(".other", "{}"));
+  EXPECT_EQ(message_of<PluginError>([&] { read_manifest(path); }),
+            path + ": has no section .attnlab.manifest" + kRemedy);
+}
+
+TEST(Stamp, IsReadFromTheHostsLibrary) {
+  const TempFolder folder;
+  const std::string path = folder.write(
+      "host.so", library_with_section(kStampSection, R"({"contract":1,"cuda":"","build":"asan"})"));
+  EXPECT_EQ(read_stamp(path), (Stamp{{"contract", "1"}, {"cuda", ""}, {"build", "asan"}}));
+  const std::string damaged = folder.write("bad.so", library_with_section(kStampSection, "{"));
+  EXPECT_THAT(message_of<PluginError>([&] { read_stamp(damaged); }),
+              StartsWith(damaged + ": invalid build stamp: "));
+}
+
+TEST(Stamp, DifferencesNameFieldExpectedAndFound) {
+  EXPECT_THAT(stamp_differences({{"a", "1"}, {"b", ""}, {"c", "3"}, {"e", "5"}},
+                                {{"a", "2"}, {"b", "x"}, {"d", "4"}, {"e", "5"}}),
+              ElementsAre("a: expected 1, found 2", "b: expected none, found x",
+                          "c: expected 3, found nothing", "d: expected nothing, found 4"));
+  EXPECT_THAT(stamp_differences(kMadeStamp, kMadeStamp), IsEmpty());
+}
+
+TEST(Stamp, TellsNoValueFromNoField) {
+  EXPECT_THAT(stamp_differences({{"cuda", ""}}, {}),
+              ElementsAre("cuda: expected none, found nothing"));
+}
+
+}  // namespace
+}  // namespace attnlab

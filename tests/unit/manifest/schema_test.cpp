@@ -1,0 +1,246 @@
+#include "framework/manifest/schema.h"
+
+#include <cmath>
+
+#include "tests/support/compositions.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+
+struct InnerOptions {
+  double lr = 1e-3;
+  std::string note = "a \"b\"";
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("lr", lr, at_least(0), "rate");
+    v("note", note, "words");
+  }
+};
+
+struct SampleOptions {
+  bool flag = true;
+  std::int64_t count = 7;
+  double ratio = 0.25;
+  std::string pool = "mean";
+  std::vector<std::int64_t> sizes = {1, 2};
+  std::vector<std::string> names;
+  InnerOptions inner;
+  std::string data;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("flag", flag, "a switch");
+    v("count", count, range(0, 100), "how many");
+    v("ratio", ratio, range(0, 1), "a share");
+    v("pool", pool, one_of("mean", "class_token", ""), "what is read");
+    v("sizes", sizes, at_least(1), "several");
+    v("names", names, "texts");
+    v("inner", inner, "a group");
+    v("data", data, required(), "the folder");
+  }
+};
+
+const Schema& schema() {
+  static const Schema kSchema = schema_of<SampleOptions>();
+  return kSchema;
+}
+
+struct Resolved {
+  Node values;
+  std::vector<std::string> problems;
+};
+
+Resolved resolve(const std::string& yaml, const Schema& by = schema()) {
+  Resolved out;
+  out.values =
+      resolve_options(parse_yaml(yaml, "f.yaml"), by, "model", "model 'vit'", out.problems);
+  return out;
+}
+
+/// The one problem of a map of options that also gives the required value.
+std::string problem(const std::string& yaml) {
+  const Resolved resolved = resolve("{data: d, " + yaml + "}");
+  EXPECT_EQ(resolved.problems.size(), 1u);
+  return resolved.problems.empty() ? "" : resolved.problems.front();
+}
+
+TEST(Schema, ComesFromTheOptionsStruct) {
+  ASSERT_EQ(schema().size(), 8u);
+  const auto types = [] {
+    std::vector<std::string> texts;
+    for (const OptionSpec& spec : schema()) texts.push_back(spec.name + ": " + spec.type_text());
+    return texts;
+  }();
+  EXPECT_THAT(types, ElementsAre("flag: bool", "count: int in [0, 100]", "ratio: float in [0, 1]",
+                                 "pool: mean | class_token | ''", "sizes: list of int >= 1",
+                                 "names: list of string", "inner: map", "data: string"));
+  EXPECT_EQ(schema()[1].help, "how many");
+  EXPECT_TRUE(schema()[7].required);
+  EXPECT_EQ(schema()[6].options[1].default_value.text(), "a \"b\"");
+}
+
+TEST(ResolveOptions, FillsInEveryDefaultInTheOrderOfTheSchema) {
+  const Resolved resolved = resolve("data: d");
+  EXPECT_THAT(resolved.problems, IsEmpty());
+  EXPECT_EQ(to_flow(resolved.values),
+            "{flag: true, count: 7, ratio: 0.25, pool: mean, sizes: [1, 2], names: [], "
+            "inner: {lr: 0.001, note: \"a \\\"b\\\"\"}, data: d}");
+  EXPECT_EQ(resolved.values.at("count").place().str(), "default of model 'vit'");
+}
+
+TEST(ResolveOptions, GivesTheOptionsStructItsValues) {
+  const Resolved resolved =
+      resolve("{data: 5, count: 3, sizes: [4], names: ['1', b], inner: {lr: 2}, flag: false}");
+  const SampleOptions options = read_options<SampleOptions>(resolved.values);
+  EXPECT_EQ(options.data, "5") << "a string option takes a number's text";
+  EXPECT_EQ(options.count, 3);
+  EXPECT_THAT(options.sizes, ElementsAre(4));
+  EXPECT_THAT(options.names, ElementsAre("1", "b"));
+  EXPECT_EQ(options.inner.lr, 2.0);
+  EXPECT_FALSE(options.flag);
+}
+
+TEST(ResolveOptions, TakesNullForTheDefaultButNotForARequiredValue) {
+  EXPECT_EQ(resolve("{data: d, count: null}").values.at("count").text(), "7");
+  EXPECT_THAT(
+      resolve("data: null").problems,
+      ElementsAre("f.yaml:1:1: model.data: model 'vit' needs a value (string): the folder"));
+}
+
+TEST(ResolveOptions, ReportsAllProblemsAtOnceEachWithItsPlace) {
+  EXPECT_THAT(
+      resolve("cuont: 3\nflag: 1\nratio: 2\npool: maen\ninner: {lr: -1, momentum: 2}\n").problems,
+      ElementsAre(
+          "f.yaml:1:1: model: unknown key 'cuont' of model 'vit'; did you mean 'count'?",
+          "f.yaml:2:7: model.flag: expected true or false, found 1",
+          "f.yaml:3:8: model.ratio: 2 is out of range; expected float in [0, 1]",
+          "f.yaml:4:7: model.pool: 'maen' is none of mean, class_token, ''; did you mean 'mean'?",
+          "f.yaml:5:17: model.inner: unknown key 'momentum' of model 'vit'; there is lr, note",
+          "f.yaml:5:13: model.inner.lr: -1 is out of range; expected float >= 0",
+          "f.yaml:1:1: model.data: model 'vit' needs a value (string): the folder"));
+}
+
+TEST(ResolveOptions, RefusesYesAndNoWithTheWordThatIsMeant) {
+  EXPECT_EQ(problem("flag: yes"),
+            "f.yaml:1:17: model.flag: expected true or false, found yes; did you mean 'true'?");
+  EXPECT_THAT(problem("flag: On"), EndsWith("did you mean 'true'?"));
+  EXPECT_THAT(problem("flag: no"), EndsWith("did you mean 'false'?"));
+  EXPECT_THAT(problem("flag: off"), EndsWith("did you mean 'false'?"));
+  EXPECT_THAT(problem("flag: 'true'"), EndsWith("found \"true\" (remove the quotes)"));
+}
+
+TEST(ResolveOptions, RefusesLeadingZerosWithTheNumberThatIsMeant) {
+  EXPECT_EQ(problem("count: 010"),
+            "f.yaml:1:18: model.count: expected an integer, found \"010\"; leading zeros are not "
+            "allowed, did you mean '10'?");
+  EXPECT_THAT(problem("count: 00"), EndsWith("did you mean '0'?"));
+  EXPECT_THAT(problem("ratio: 01"), EndsWith("did you mean '1'?"));
+}
+
+TEST(ResolveOptions, RefusesFloatsForIntegers) {
+  EXPECT_EQ(problem("count: 1e1"),
+            "f.yaml:1:18: model.count: expected an integer, found 1e1; did you mean '10'?");
+  EXPECT_THAT(problem("count: 3.0"), EndsWith("did you mean '3'?"));
+  EXPECT_THAT(problem("count: 3.5"), EndsWith("found 3.5"));
+  EXPECT_THAT(problem("count: 1e300"), EndsWith("found 1e300"));
+  EXPECT_THAT(problem("count: .inf"), EndsWith("found .inf"));
+}
+
+TEST(ResolveOptions, KeepsNumbersInTheirRangeEndsIncluded) {
+  EXPECT_THAT(resolve("{data: d, count: 0, ratio: 1}").problems, IsEmpty());
+  EXPECT_THAT(resolve("{data: d, count: 100, ratio: 0}").problems, IsEmpty());
+  EXPECT_THAT(problem("count: 101"), EndsWith("101 is out of range; expected int in [0, 100]"));
+  EXPECT_THAT(problem("ratio: .nan"), HasSubstr("out of range"));
+  EXPECT_THAT(problem("sizes: [1, 0]"), HasSubstr("model.sizes: 0 is out of range"));
+}
+
+TEST(ResolveOptions, ChecksTheShapeOfListsAndGroups) {
+  EXPECT_EQ(problem("sizes: 3"), "f.yaml:1:18: model.sizes: expected a list, found 3; write [3]");
+  EXPECT_EQ(problem("sizes: [1, x]"), "f.yaml:1:22: model.sizes: expected an integer, found x");
+  EXPECT_EQ(problem("count: [1]"), "f.yaml:1:18: model.count: expected an integer, found [1]");
+  EXPECT_EQ(problem("inner: 5"), "f.yaml:1:18: model.inner: expected a map of options, found 5");
+}
+
+TEST(ResolveOptions, AsksForAValueThatMustBeGiven) {
+  EXPECT_THAT(resolve("data: d\ncount: ???\n").problems,
+              ElementsAre("f.yaml:2:8: model.count: a value must be given here (int in [0, 100])"));
+  EXPECT_THAT(resolve("data: \"???\"").problems, IsEmpty()) << "quoted it is a text";
+}
+
+TEST(ResolveOptions, LeavesOutOptionsWithProblems) {
+  EXPECT_EQ(resolve("{data: d, count: x}").values.find("count"), nullptr);
+}
+
+TEST(ReadOptions, NamesThePlaceOfAValueOfAnotherType) {
+  const Node values = parse_yaml("{lr: [1]}", "f.yaml");
+  EXPECT_EQ(message_of<ConfigError>([&] { read_options<InnerOptions>(values); }),
+            "f.yaml:1:6: expected a number, found [1]");
+}
+
+// ---- values that JSON writes in a way of its own
+
+struct NumberOptions {
+  double tiny = 1e-30;
+  double third = 1.0 / 3.0;
+  double infinite = std::numeric_limits<double>::infinity();
+  double none = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> several = {0.1, 2e-30, -std::numeric_limits<double>::infinity()};
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("tiny", tiny, range(1e-40, 1.0 / 3.0), "limits without a short decimal form");
+    v("third", third, "1/3");
+    v("infinite", infinite, "no limit");
+    v("none", none, "not given");
+    v("several", several, "a list");
+  }
+};
+
+TEST(Schema, GivesBackEveryDefaultAndLimitExactly) {
+  const Schema numbers = schema_of<NumberOptions>();
+  EXPECT_EQ(numbers[0].low, 1e-40);
+  EXPECT_EQ(numbers[0].high, 1.0 / 3.0);
+  std::vector<std::string> problems;
+  const Node values = resolve_options({}, numbers, "x", "x", problems);
+  EXPECT_THAT(problems, IsEmpty());
+  const NumberOptions options = read_options<NumberOptions>(values);
+  EXPECT_EQ(options.tiny, 1e-30);
+  EXPECT_EQ(options.third, 1.0 / 3.0);
+  EXPECT_EQ(options.infinite, INFINITY);
+  EXPECT_TRUE(std::isnan(options.none));
+  EXPECT_THAT(options.several, ElementsAre(0.1, 2e-30, -INFINITY));
+}
+
+struct NeedyGroup {
+  std::string path;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("path", path, required(), "a path");
+  }
+};
+struct NeedyOptions {
+  NeedyGroup group;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("group", group, "a group");
+  }
+};
+
+TEST(ResolveOptions, SaysWhereAValueOfAMissingGroupBelongs) {
+  EXPECT_THAT(
+      resolve("\n{}", schema_of<NeedyOptions>()).problems,
+      ElementsAre("f.yaml:2:1: model.group.path: model 'vit' needs a value (string): a path"));
+}
+
+TEST(ParseSchema, RefusesTextThatIsNoSchema) {
+  const auto refused = [](const std::string& text) {
+    return message_of<Error>([&] { parse_schema(text); });
+  };
+  EXPECT_THAT(refused("["), StartsWith("not a schema of options: "));
+  EXPECT_THAT(refused("[{\"type\": \"int\"}]"), StartsWith("not a schema of options: "));
+  EXPECT_EQ(refused("[{\"name\": \"x\", \"type\": \"tensor\"}]"),
+            "option 'x' has the unknown type 'tensor'");
+}
+
+}  // namespace
+}  // namespace attnlab

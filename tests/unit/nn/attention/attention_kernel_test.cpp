@@ -1,0 +1,198 @@
+// Every kernel against the definition, and the choice among them.
+#include "framework/nn/attention/attention_kernel.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/nn/attention/dot_product_attention.h"
+#include "framework/tensor/torch_compat.h"
+#include "tests/support/gradcheck.h"
+#include "tests/support/kernel_choice.h"
+#include "tests/support/naive_attention.h"
+
+namespace attnlab {
+namespace {
+
+using testing::gradient_error;
+using testing::KernelChoice;
+using testing::largest_difference;
+using testing::naive_attention;
+using testing::one_input_for_each_rule;
+using testing::random_input;
+using testing::second_gradient_error;
+
+AttentionShape shape_of(const AttentionInput& in) {
+  AttentionShape shape;
+  shape.heads = in.heads();
+  shape.head_dim = in.queries.size(3);
+  shape.value_dim = in.values.size(3);
+  return shape;
+}
+
+/// Softmax attention, as a normaliser of its own where it has a kernel; that one answers with a
+/// constant, so that its use shows.
+class Counting final : public DotProductAttention {
+ public:
+  Counting(const AttentionInput& in, bool own)
+      : DotProductAttention(
+            shape_of(in),
+            {.scale = 0.5, .normaliser = own ? Normaliser::custom : Normaliser::softmax}),
+        own_(own) {}
+
+ protected:
+  Tensor own_kernel(const Tensor& queries, const Tensor&, const AttentionInput& in,
+                    AttentionContext&) const override {
+    if (!own_) return {};
+    return at::full({in.batch(), in.heads(), queries.size(2), in.values.size(3)}, 7,
+                    in.values.options());
+  }
+
+ private:
+  bool own_;
+};
+
+Tensor attended(const AttentionInput& in, bool own = false, AttentionTrace* trace = nullptr) {
+  Counting attention(in, own);
+  AttentionContext context;
+  context.trace = trace;
+  return attention.forward(in, context);
+}
+
+bool serves(AttentionKernel kernel, const AttentionInput& in) {
+  if (kernel == AttentionKernel::explicit_form) return true;
+  if (in.bias.defined() || in.relative.defined()) return false;
+  return kernel == AttentionKernel::headwise || fused_attention_serves(in);
+}
+
+TEST(AttentionKernel, EachEqualsTheDefinitionUnderEveryRuleItServesAndRefusesTheOthers) {
+  at::manual_seed(1);
+  for (const AttentionKernel kernel :
+       {AttentionKernel::explicit_form, AttentionKernel::fused, AttentionKernel::headwise}) {
+    const KernelChoice chosen(kernel);
+    for (const auto& [name, in] : one_input_for_each_rule()) {
+      if (!serves(kernel, in)) {
+        EXPECT_THROW(attended(in), ConfigError) << name_of(kernel) << ", " << name;
+        continue;
+      }
+      EXPECT_LT(largest_difference(attended(in), naive_attention(in, {.scale = 0.5})), 1e-10)
+          << name_of(kernel) << ", " << name;
+    }
+  }
+}
+
+TEST(AttentionKernel, EachIsDifferentiableTwice) {
+  at::manual_seed(2);
+  AttentionInput in = random_input(1, 2, 4, 4, 3, 3);
+  in.visible.causal = true;
+  const auto f = [&](const std::vector<Tensor>& x) {
+    AttentionInput changed = in;
+    changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
+    return attended(changed);
+  };
+  for (const AttentionKernel kernel :
+       {AttentionKernel::explicit_form, AttentionKernel::fused, AttentionKernel::headwise}) {
+    if (!serves(kernel, in)) continue;
+    const KernelChoice chosen(kernel);
+    EXPECT_LT(gradient_error(f, {in.queries, in.keys, in.values}), 1e-7) << name_of(kernel);
+    EXPECT_LT(second_gradient_error(f, {in.queries, in.keys, in.values}), 1e-6) << name_of(kernel);
+  }
+}
+
+/// Softmax attention whose keys come to unit length.
+Tensor attended_by_unit_keys(const AttentionInput& in, double eps) {
+  class UnitKeyed final : public DotProductAttention {
+   public:
+    UnitKeyed(const AttentionInput& in, double eps)
+        : DotProductAttention(shape_of(in), {.scale = 0.5, .unit_keys = eps}) {}
+  } attention(in, eps);
+  AttentionContext context;
+  return attention.forward(in, context);
+}
+
+TEST(AttentionKernel, EachBringsKeysToUnitLength) {
+  at::manual_seed(3);
+  const double eps = 0.5;  // some keys lie below it, one is zero
+  AttentionInput in = random_input(2, 3, 4, 5, 3, 3);
+  in.keys.select(2, 1).mul_(0.1);
+  in.keys.select(2, 2).zero_();
+  in.visible.causal = true;
+  const Tensor expected = naive_attention(in, {.scale = 0.5, .unit_keys = true, .eps = eps});
+  const auto f = [&](const std::vector<Tensor>& x) {
+    AttentionInput changed = in;
+    changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
+    return attended_by_unit_keys(changed, eps);
+  };
+  for (const AttentionKernel kernel :
+       {AttentionKernel::explicit_form, AttentionKernel::fused, AttentionKernel::headwise}) {
+    if (!serves(kernel, in)) continue;
+    const KernelChoice chosen(kernel);
+    EXPECT_LT(largest_difference(attended_by_unit_keys(in, eps), expected), 1e-10);
+    EXPECT_LT(gradient_error(f, {in.queries, in.keys, in.values}), 1e-7) << name_of(kernel);
+    EXPECT_LT(second_gradient_error(f, {in.queries, in.keys, in.values}), 1e-6) << name_of(kernel);
+  }
+}
+
+TEST(AttentionKernel, HeadwiseTakesLongSequencesInBlocks) {
+  at::manual_seed(4);
+  // 4 MB of logits a head: several blocks of queries, and a last one that is shorter.
+  AttentionInput in = random_input(1, 2, 701, 731, 4, 3);
+  in.visible.pairs = at::rand({701, 731}) < 0.7;
+  in.visible.pairs.select(0, 700).zero_();
+  std::vector<Tensor> results[2];
+  for (const AttentionKernel kernel : {AttentionKernel::explicit_form, AttentionKernel::headwise}) {
+    const KernelChoice chosen(kernel);
+    AttentionInput leaves = in;
+    for (Tensor* x : {&leaves.queries, &leaves.keys, &leaves.values}) {
+      *x = x->detach().clone().requires_grad_();
+    }
+    const Tensor y = attended_by_unit_keys(leaves, 1e-12);
+    std::vector<Tensor>& result = results[kernel == AttentionKernel::headwise ? 1 : 0];
+    result = torch::autograd::grad({(y * testing::probe_like(y)).sum()},
+                                   {leaves.queries, leaves.keys, leaves.values});
+    result.push_back(y);
+    result.push_back(attended_by_unit_keys(in, 1e-12));  // without gradients
+  }
+  ASSERT_EQ(results[0].size(), results[1].size());
+  for (std::size_t i = 0; i < results[0].size(); ++i) {
+    EXPECT_LT(largest_difference(results[0][i], results[1][i]), 1e-12) << i;
+  }
+}
+
+TEST(AttentionKernel, AMechanismsOwnComesFirst) {
+  const AttentionInput in = random_input(1, 2, 3, 4, 3, 2);
+  EXPECT_EQ(largest_difference(attended(in, true), at::full_like(attended(in), 7)), 0);
+  const KernelChoice chosen(AttentionKernel::explicit_form);
+  EXPECT_LT(largest_difference(attended(in, true), naive_attention(in, {.scale = 0.5})), 1e-10);
+}
+
+TEST(AttentionKernel, AMechanismsOwnIsNotAskedWhereWeightsAreNeeded) {
+  AttentionInput in = random_input(1, 2, 3, 4, 3, 2);
+  AttentionTrace trace;
+  const Tensor expected = naive_attention(in, {.scale = 0.5});
+  EXPECT_LT(largest_difference(attended(in, true, &trace), expected), 1e-10);
+  in.bias = at::zeros({3, 4}, at::kDouble);
+  EXPECT_LT(largest_difference(attended(in, true), expected), 1e-10);
+}
+
+TEST(AttentionKernel, OwnIsAnErrorWhereThereIsNone) {
+  const KernelChoice chosen(AttentionKernel::own);
+  const AttentionInput in = random_input(1, 2, 3, 4, 3, 2);
+  EXPECT_NO_THROW(attended(in, true));
+  try {
+    attended(in, false);
+    FAIL() << "nothing was thrown";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("ATTNLAB_ATTENTION_KERNEL"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("Counting"), std::string::npos) << error.what();
+  }
+}
+
+TEST(AttentionKernel, TheFusedOneIsLibTorchs) {
+  const AttentionInput in = random_input(1, 2, 3, 4, 3, 2);
+  EXPECT_EQ(fused_attention_serves(in), compat::kHasFusedAttention);
+  AttentionInput padded = in;
+  padded.visible.key_valid = at::ones({1, 4}, at::kBool);
+  EXPECT_FALSE(fused_attention_serves(padded)) << "a row that sees nothing would be NaN";
+}
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,105 @@
+// Layer normalisation of members against what each member computes alone.
+#include "framework/nn/modules/member_norm.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "tests/support/data_files.h"
+#include "tests/support/gradcheck.h"
+#include "tests/support/naive_attention.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::largest_difference;
+using testing::message_of;
+
+constexpr std::int64_t kMembers = 3;
+constexpr double kEps = 1e-5;
+
+/// x, weight and bias.
+std::vector<Tensor> leaves_of(at::IntArrayRef sizes, at::ScalarType dtype) {
+  const auto leaf = [&](at::IntArrayRef shape) {
+    return (at::randn(shape, at::TensorOptions().dtype(dtype)) * 2 + 1).requires_grad_();
+  };
+  return {leaf(sizes), leaf({kMembers * sizes.back()}), leaf({kMembers * sizes.back()})};
+}
+
+/// Each member's own normalisation, in float64.
+Tensor one_by_one(const std::vector<Tensor>& given) {
+  std::vector<std::vector<Tensor>> parts;
+  for (const Tensor& t : given) parts.push_back(t.to(at::kDouble).chunk(kMembers));
+  std::vector<Tensor> all;
+  for (std::size_t m = 0; m < std::size_t(kMembers); ++m) {
+    all.push_back(at::layer_norm(parts[0][m], {given[0].size(-1)}, parts[1][m], parts[2][m], kEps));
+  }
+  return at::cat(all);
+}
+
+TEST(MemberNorm, IsEachMembersOwnNormalisation) {
+  at::manual_seed(1);
+  const std::vector<std::vector<std::int64_t>> shapes = {{6, 5, 20},    {3, 1},  {9, 7},
+                                                         {6, 2, 2, 33}, {3, 16}, {3, 40, 128}};
+  for (const auto& sizes : shapes) {
+    for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+      const double tolerance = dtype == at::kFloat ? 2e-5 : 1e-11;
+      const auto leaves = leaves_of(sizes, dtype);
+      const Tensor y = member_layer_norm(leaves[0], leaves[1], leaves[2], kEps, kMembers);
+      const Tensor expected = one_by_one(leaves);
+      EXPECT_EQ(y.scalar_type(), dtype);
+      EXPECT_LT(largest_difference(y, expected), tolerance) << y.sizes();
+      const Tensor probe = testing::probe_like(expected);
+      const auto found = torch::autograd::grad({(y.to(at::kDouble) * probe).sum()}, leaves);
+      const auto wanted = torch::autograd::grad({(expected * probe).sum()}, leaves);
+      for (std::size_t n = 0; n < found.size(); ++n) {
+        const double size = std::max(1.0, wanted[n].abs().max().item<double>());
+        EXPECT_LT(largest_difference(found[n], wanted[n]) / size, 3 * tolerance)
+            << y.sizes() << ", gradient " << n;
+      }
+    }
+  }
+}
+
+TEST(MemberNorm, TakesInputsThatLieInAnyOrder) {
+  at::manual_seed(2);
+  auto leaves = leaves_of({6, 5, 20}, at::kFloat);
+  leaves[0] = at::randn({6, 20, 5}).transpose(1, 2);
+  EXPECT_LT(largest_difference(member_layer_norm(leaves[0], leaves[1], leaves[2], kEps, kMembers),
+                               one_by_one(leaves)),
+            2e-5);
+}
+
+TEST(MemberNorm, IsDifferentiableTwiceInSinglePrecision) {
+  at::manual_seed(3);
+  const auto second = [](const std::vector<Tensor>& leaves, const Tensor& y) {
+    const Tensor probe = testing::probe_like(y.detach());
+    const auto first = torch::autograd::grad({(y * probe).sum()}, leaves, {}, true, true);
+    Tensor sum = at::zeros({}, y.options());
+    for (const Tensor& g : first) sum = sum + (g * testing::probe_like(g.detach())).sum();
+    return torch::autograd::grad({sum}, {leaves[0], leaves[1]});
+  };
+  const auto leaves = leaves_of({6, 4, 9}, at::kFloat);
+  std::vector<Tensor> wide;
+  for (const Tensor& leaf : leaves) {
+    wide.push_back(leaf.detach().to(at::kDouble).requires_grad_());
+  }
+  const auto found =
+      second(leaves, member_layer_norm(leaves[0], leaves[1], leaves[2], kEps, kMembers));
+  const auto expected = second(wide, one_by_one(wide));
+  for (std::size_t n = 0; n < found.size(); ++n) {
+    const double size = std::max(1.0, expected[n].abs().max().item<double>());
+    EXPECT_LT(largest_difference(found[n], expected[n]) / size, 1e-4) << n;
+  }
+}
+
+TEST(MemberNorm, RefusesParametersOfAnotherNumberOfMembers) {
+  EXPECT_THAT(message_of<ShapeError>([] {
+                member_layer_norm(at::randn({6, 4}), at::ones({8}), at::ones({8}), kEps, kMembers);
+              }),
+              HasSubstr("layer norm of 3 members: expected weight and bias [12]"));
+}
+
+}  // namespace
+}  // namespace attnlab

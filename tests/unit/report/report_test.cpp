@@ -1,0 +1,332 @@
+// Reports of made-up runs: findings, tables, and what users wrote inside them.
+#include "framework/report/report.h"
+
+#include <cmath>
+
+#include "framework/report/html_parts.h"
+#include "tests/support/made_parts.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+
+class ReportTest : public ::testing::Test {
+ protected:
+  static const MadeParts& parts() {
+    static const MadeParts kParts;
+    return kParts;
+  }
+
+  RunFolder write_run(const std::string& experiment, const std::string& attention,
+                      std::int64_t seed, const RunStatus& status,
+                      const std::string& changes = "") const {
+    Node composed =
+        parse_yaml("schema: 1\nname: " + experiment + "\nmodel: vit\nattention: " + attention +
+                       "\ntask: sorting\ndataset: pictures\n",
+                   "made.yaml");
+    if (!changes.empty()) merge(composed, parse_yaml(changes, "changes.yaml"));
+    const Experiment made = resolve_experiment(composed, parts().catalogue(), experiment);
+    const RunFolder folder = RunFolder::of(temp_ / "runs", made, seed);
+    folder.freeze(made, seed);
+    folder.write_status(status);
+    return folder;
+  }
+  static RunStatus done(double accuracy) {
+    RunStatus status;
+    status.state = RunState::done;
+    status.metrics = {{"accuracy", accuracy}, {"examples_per_second", 2000}};
+    return status;
+  }
+  static RunStatus diverged(const std::string& reason) {
+    RunStatus status;
+    status.state = RunState::diverged;
+    status.step = 3;
+    status.steps = 8;
+    status.reason = reason;
+    return status;
+  }
+  /// Seven seeds in which quest differs by `gain` points times 1 to 7.
+  void write_seven(const std::string& experiment, double gain) const {
+    for (int seed = 0; seed < 7; ++seed) {
+      write_run(experiment, "standard", seed, done(0.5));
+      write_run(experiment, "quest", seed, done(0.5 + 0.01 * gain * (seed + 1)));
+    }
+  }
+  Report report() const {
+    RunCollection collection = find_runs({temp_ / "runs"});
+    Comparison comparison = compare_runs(collection, {}, "", &parts().catalogue());
+    Report made = build_report(std::move(collection), std::move(comparison), parts().catalogue());
+    made.command = "attnlab report runs";
+    made.date = "2026-11-21 20:00 UTC";
+    return made;
+  }
+  static std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+      ++found;
+    }
+    return found;
+  }
+
+  const TempFolder temp_;
+};
+
+// ---- the finding
+
+TEST_F(ReportTest, SaysWhatIsSignificant) {
+  write_seven("small", 1);
+  EXPECT_EQ(finding_of(report()).at(0),
+            "quest is significantly better than standard on small, by 4.00 points of accuracy "
+            "(p = 0.0156).");
+}
+
+TEST_F(ReportTest, CallsAWorseAttentionWorse) {
+  write_seven("small", -1);
+  EXPECT_THAT(finding_of(report()).at(0), HasSubstr("significantly worse than standard on small"));
+}
+
+TEST_F(ReportTest, CountsExperimentsWhereThereAreSeveral) {
+  write_seven("one", 1);
+  write_seven("two", 2);
+  write_seven("three", 0.0);
+  EXPECT_EQ(finding_of(report()).at(0),
+            "quest is significantly better than standard on 2 experiments; on 1 other experiment "
+            "no difference is shown.");
+}
+
+TEST_F(ReportTest, ClaimsNothingThatIsNotShown) {
+  write_run("small", "standard", 0, done(0.5));
+  write_run("small", "standard", 1, done(0.5));
+  write_run("small", "quest", 0, done(0.6));
+  write_run("small", "quest", 1, done(0.7));
+  const std::vector<std::string> sentences = finding_of(report());
+  EXPECT_THAT(sentences.at(0), AllOf(StartsWith("No attention is shown to differ from standard"),
+                                     HasSubstr("with so few seeds none could be"),
+                                     HasSubstr("+15.00 points over 2 seeds (p = 0.5)")));
+}
+
+TEST_F(ReportTest, SaysThatOneAttentionAloneIsNoComparison) {
+  write_run("small", "standard", 0, done(0.5));
+  EXPECT_EQ(
+      finding_of(report()).at(0),
+      "The accuracy of standard is 50.00 % on small; no other attention has values to compare "
+      "with it.");
+}
+
+TEST_F(ReportTest, BeginsWithUnfairness) {
+  write_run("small", "standard", 0, done(0.5));
+  write_run("small", "quest", 0, done(0.6), "train: {epochs: 11}");
+  const Report made = report();
+  EXPECT_THAT(finding_of(made).at(0), HasSubstr("not a fair comparison"));
+  EXPECT_THAT(report_html(made, "n"),
+              AllOf(HasSubstr("Not a fair comparison"), HasSubstr("train.epochs")));
+  EXPECT_THAT(report_latex(made), HasSubstr("% NOT A FAIR COMPARISON"));
+}
+
+// ---- runs that gave nothing
+
+TEST_F(ReportTest, ShowsEveryRunWithoutAValueAndItsLogsEnd) {
+  write_run("small", "standard", 0, done(0.5));
+  const RunFolder folder = write_run("small", "quest", 0, diverged("the loss is nan at step 3"));
+  std::string log;
+  for (int i = 0; i < 500; ++i) log += "line " + std::to_string(i) + "\n";
+  write_file(folder.file("log.txt"), log + "\x1b[31mthe <end>\x1b[0m\n");
+  const Report made = report();
+  ASSERT_EQ(made.unfinished.size(), 1U);
+  EXPECT_THAT(made.unfinished[0].log, AllOf(StartsWith("line 489\n"), EndsWith("\nthe <end>")));
+  EXPECT_THAT(report_html(made, "n"),
+              AllOf(HasSubstr("the loss is nan at step 3"), HasSubstr("the &lt;end&gt;"),
+                    HasSubstr("step 3 of 8"), HasSubstr("class=\"state diverged\"")));
+  EXPECT_THAT(report_markdown(made),
+              AllOf(HasSubstr("**diverged**: small/quest seed 0"), HasSubstr("the <end>")));
+  EXPECT_THAT(finding_of(made).back(), "1 of 2 runs gave no value: 1 diverged.");
+}
+
+// ---- traces
+
+TEST_F(ReportTest, ShowsTheLastBiasAndTheSpreadOfTracesOverSeeds) {
+  for (int seed = 0; seed < 2; ++seed) {
+    const RunFolder folder = write_run("small", "standard", seed, done(0.5));
+    const std::string norm = std::to_string(1 + 2 * seed);
+    write_file(folder.file("metrics.jsonl"),
+               R"({"split":"trace","step":1,"layer":0,"key_norm_mean/other":)" + norm +
+                   R"(,"bias":{"first":-1,"heads":[[0.5,0.25,null]]}})" + "\n");
+  }
+  const Report made = report();
+  ASSERT_EQ(made.biases.size(), 2U);
+  const std::string page = report_html(made, "n");
+  const std::size_t begin = page.find("id=\"data\">") + 10;
+  const json data = json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+  EXPECT_EQ(data.at("biases").at(1),
+            json::parse(R"({"e": 0, "a": 0, "seed": 1, "step": 1, "layer": "0", "first": -1,
+                            "heads": [[0.5, 0.25, null]]})"));
+  EXPECT_EQ(data.at("curves").at(0).at("sd"), json::parse("[1.41]"));
+  EXPECT_THAT(page, HasSubstr("id=\"bias-charts\""));
+  const json all = json::parse(report_json(made));
+  EXPECT_EQ(all.at("biases").at(0).at("heads"), json::parse("[[0.5, 0.25, null]]"));
+  EXPECT_EQ(all.at("biases").at(0).at("attention"), "standard");
+}
+
+TEST_F(ReportTest, HasNoPlaceForABiasWhereNoneWasRecorded) {
+  write_run("small", "standard", 0, done(0.5));
+  EXPECT_THAT(report_html(report(), "n"), Not(HasSubstr("id=\"bias-charts\"")));
+}
+
+// ---- what users write
+
+TEST_F(ReportTest, ShowsUsersNamesAsTheyAre) {
+  const std::string label = "<script>x()&";
+  write_run("small", "standard", 0, done(0.5));
+  write_run("small", "{use: quest, as: '" + label + "'}", 0, diverged("</script><b>"));
+  Report made = report();
+  made.title = "<i>title";
+  made.command = "attnlab report '</code>'";
+  const std::string page = report_html(made, "n0nce");
+  EXPECT_THAT(page, Not(HasSubstr("<script>x")));
+  EXPECT_THAT(page, Not(HasSubstr("</script><b>")));
+  EXPECT_THAT(page, Not(HasSubstr("<i>title")));
+  EXPECT_THAT(page, Not(HasSubstr("'</code>'")));
+  EXPECT_THAT(page, HasSubstr("&lt;script&gt;x()&amp;"));
+  EXPECT_EQ(count(page, "<script"), 3U) << "data, library and the page's own";
+  EXPECT_EQ(count(page, "</script"), 3U);
+}
+
+TEST_F(ReportTest, NeedsNothingFromElsewhere) {
+  write_seven("small", 1);
+  const std::string page = report_html(report(), "n0nce");
+  EXPECT_THAT(page, HasSubstr("default-src 'none'; script-src 'nonce-n0nce'"));
+  EXPECT_THAT(page, Not(HasSubstr(" src=")));
+  EXPECT_THAT(page, Not(HasSubstr("@import")));
+  EXPECT_THAT(page, Not(HasSubstr("sourceMappingURL")));
+  for (const char* name : {"nonce", "title", "style", "sections", "data", "library", "script"}) {
+    EXPECT_THAT(page, Not(HasSubstr("{{" + std::string(name) + "}}"))) << "was not filled in";
+  }
+  EXPECT_EQ(count(page, "<link"), 1U) << "the empty icon, which keeps browsers from asking for one";
+  EXPECT_THAT(page, HasSubstr("Chart.js v")) << "the library's notice, as its licence asks";
+}
+
+// ---- tables
+
+TEST_F(ReportTest, KeepsMarkdownTablesWholeWhateverLabelsHold) {
+  write_run("small", "standard", 0, done(0.5));
+  write_run("small", "{use: quest, as: 'a|<b>'}", 0, done(0.6));
+  EXPECT_THAT(report_markdown(report()),
+              AllOf(HasSubstr("| small      | a\\|\\<b>"), Not(HasSubstr("| a|"))));
+}
+
+TEST_F(ReportTest, MarksTheBestCellAndTheVerdict) {
+  write_seven("small", 1);
+  const std::string table = results_html(report());
+  EXPECT_THAT(table, HasSubstr("class=\"number best\" data-order=\"0.54\""));
+  EXPECT_EQ(count(table, "number best"), 1U);
+  EXPECT_THAT(table, HasSubstr("▲ better"));
+}
+
+TEST_F(ReportTest, PutsPublishedNumbersBesideItsOwn) {
+  write_seven("small", 1);
+  Report made = report();
+  made.comparison.published = {
+      {"<i>Paper", "accuracy", {{"small", {{"standard", "42.00"}, {"quest", "49.18"}}}}}};
+  const std::string table = results_html(made);
+  EXPECT_THAT(table, AllOf(HasSubstr("&lt;i&gt;Paper"), Not(HasSubstr("<i>Paper"))));
+  EXPECT_THAT(table, HasSubstr("data-order=\"49.18\">49.18 (+7.18)<"));
+  EXPECT_THAT(table, HasSubstr(">42.00<"));
+  const std::string page = report_html(made, "n");
+  EXPECT_EQ(count(page, "<line class=\"published\""), 2U) << "one cross, of quest";
+  EXPECT_THAT(page, HasSubstr("Crosses: &lt;i&gt;Paper."));
+}
+
+TEST_F(ReportTest, TellsLongNamesApartInItsDrawings) {
+  write_seven("a_long_experiment_that_goes_on_and_on,lr=0.1", 1);
+  write_seven("a_long_experiment_that_goes_on_and_on,lr=0.2", 1);
+  EXPECT_THAT(report_html(report(), "n"), AllOf(HasSubstr(">a_long_experime…n_and_on,lr=0.1<"),
+                                                HasSubstr(">a_long_experime…n_and_on,lr=0.2<")));
+}
+
+TEST_F(ReportTest, WritesALatexTableWithMarks) {
+  write_seven("small_b", 1);
+  write_run("tiny", "standard", 0, done(0.5));
+  write_run("tiny", "quest", 0, diverged("50% off"));
+  const std::string table = report_latex(report());
+  EXPECT_THAT(table, HasSubstr("attention & small\\_b & tiny \\\\"));
+  EXPECT_THAT(table, HasSubstr("standard & $\\underline{50.00} \\pm 0.00$ & $50.00$ \\\\"));
+  EXPECT_THAT(table, HasSubstr("quest & $\\mathbf{54.00}^{\\dagger} \\pm 2.16$ & "
+                               "--\\textsuperscript{a} \\\\"))
+      << "mean 4 and deviation sqrt(14 / 3) of 1 to 7";
+  EXPECT_THAT(table, HasSubstr("\\textsuperscript{a}~diverged: 50\\% off.\\\\"));
+  EXPECT_THAT(table, AllOf(HasSubstr("Wilcoxon"), HasSubstr("Holm"), HasSubstr("1 to 7 seeds")));
+  for (const char* name : {"table", "tabular", "minipage"}) {
+    EXPECT_EQ(count(table, std::string("\\begin{") + name + "}"), 1U) << name;
+    EXPECT_EQ(count(table, std::string("\\end{") + name + "}"), 1U) << name;
+  }
+  EXPECT_EQ(count(table, "{"), count(table, "}"));
+  EXPECT_EQ(count(table, "$") % 2, 0U);
+}
+
+TEST_F(ReportTest, WritesARecordARun) {
+  write_run("small", "standard", 0, done(0.5));
+  write_run("small", "quest", 0, diverged("a, \"b\""));
+  const std::string csv = report_csv(report());
+  EXPECT_THAT(csv, StartsWith("experiment,attention,seed,state,reason,step,steps,seconds,folder,"
+                              "accuracy,examples_per_second\r\n"));
+  EXPECT_THAT(csv, HasSubstr("small,quest,0,diverged,\"a, \"\"b\"\"\",3,8,0,"));
+  EXPECT_THAT(csv, HasSubstr(",0.5,2000\r\n"));
+  EXPECT_EQ(count(csv, "\r\n"), 3U);
+}
+
+TEST_F(ReportTest, HasEverythingInItsJson) {
+  write_seven("small", 1);
+  write_run("small", "quest", 7, diverged("why"));
+  const json written = json::parse(report_json(report()));
+  EXPECT_EQ(written.at("schema"), 1);
+  EXPECT_EQ(written.at("runs").size(), 15U);
+  EXPECT_EQ(written.at("comparison").at("rows").size(), 2U);
+  std::size_t reasons = 0;
+  for (const json& run : written.at("runs")) reasons += run.contains("reason") ? 1 : 0;
+  EXPECT_EQ(reasons, 1U);
+}
+
+TEST_F(ReportTest, TellsInWhatExperimentsDiffer) {
+  write_run("small", "standard", 0, done(0.5));
+  write_run("large", "standard", 0, done(0.5), "model: {dim: 128}");
+  const Report made = report();
+  ASSERT_EQ(made.settings.size(), 1U);
+  EXPECT_EQ(made.settings[0].key, "model.dim");
+  EXPECT_THAT(made.settings[0].values,
+              ElementsAre(::testing::Pair("large", "128"), ::testing::Pair("small", "64")));
+}
+
+// ---- ranks
+
+TEST_F(ReportTest, DrawsRanksOrSaysWhyNot) {
+  write_seven("one", 1);
+  EXPECT_THAT(report_html(report(), "n"), HasSubstr("There is no diagram: ranks need two"));
+  write_seven("two", 1);
+  EXPECT_THAT(report_html(report(), "n"),
+              AllOf(HasSubstr("CD = "), HasSubstr("quest  1.00"), HasSubstr("2.00  standard")));
+}
+
+// ---- citations
+
+TEST(Citations, AreSplitIntoWorksUnlessTheyAreBibtex) {
+  EXPECT_THAT(works_of("A et al., ICML 2020; B, 2025 "),
+              ElementsAre("A et al., ICML 2020", "B, 2025"));
+  EXPECT_THAT(works_of("@article{a, title = {x; y}}"), ElementsAre("@article{a, title = {x; y}}"));
+  EXPECT_THAT(works_of("  "), IsEmpty());
+}
+
+TEST(Citations, BecomeBibtexWithTheirYear) {
+  const std::string text =
+      bibtex_of({{"lab-a", "A & B, On 50% of 12345, ICML 2020", {"lab/a", "lab/b"}},
+                 {"own", "@article{own, title = {x}}", {"lab/c"}}});
+  EXPECT_EQ(text,
+            "@misc{lab-a,\n  title = {{A \\& B, On 50\\% of 12345, ICML 2020}},\n"
+            "  key = {lab-a},\n  year = {2020},\n  note = {As cited by the attnlab plugin lab/a, "
+            "lab/b}\n}\n\n"
+            "@article{own, title = {x}}\n");
+}
+
+}  // namespace
+}  // namespace attnlab

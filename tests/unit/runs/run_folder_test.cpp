@@ -1,0 +1,144 @@
+#include "framework/runs/run_folder.h"
+
+#include <cmath>
+
+#include "tests/support/made_parts.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+namespace fs = std::filesystem;
+
+class RunFolderTest : public ::testing::Test {
+ protected:
+  static const MadeParts& parts() {
+    static const MadeParts kParts;
+    return kParts;
+  }
+  static Experiment experiment(const std::string& more = "") {
+    return parts().resolve(kImages + more);
+  }
+  const TempFolder temp_;
+};
+
+TEST_F(RunFolderTest, IsCalledByExperimentAttentionSeedAndHash) {
+  const Experiment made = experiment();
+  EXPECT_EQ(RunFolder::of("runs/s", made, 3).path(),
+            "runs/s/made/quest/3-" + identity_of(made, "").hash().substr(0, 8));
+  EXPECT_EQ(RunFolder::label(made, 3), "made/quest/3");
+}
+
+TEST_F(RunFolderTest, DiffersWhereAnOptionDiffers) {
+  EXPECT_NE(RunFolder::of("r", experiment(), 0).path(),
+            RunFolder::of("r", experiment("train: {epochs: 3}\n"), 0).path());
+}
+
+TEST_F(RunFolderTest, FreezesOneSeedOfTheExperiment) {
+  const Experiment made = experiment("seeds: [3, 4]\nname: mine\n");
+  const RunFolder folder = RunFolder::of(temp_.path(), made, 4);
+  EXPECT_FALSE(folder.exists());
+  folder.freeze(made, 4);
+  EXPECT_TRUE(folder.exists());
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("config.yaml", "identity.json", "origins.txt"));
+  EXPECT_THAT(read_text(folder.file("origins.txt")),
+              HasSubstr("f.yaml:3:18: attention.use = quest"));
+  const Experiment again = folder.experiment(parts().catalogue());
+  EXPECT_THAT(again.seeds, ElementsAre(4));
+  EXPECT_EQ(again.name, "mine");
+  EXPECT_EQ(again.hash(), made.hash());
+  EXPECT_EQ(RunFolder::of(temp_.path(), again, 4).path(), folder.path());
+}
+
+TEST_F(RunFolderTest, FreezesTextsThatLookLikeReferences) {
+  const Environment unset("ATTNLAB_TEST_UNSET", nullptr);
+  const Experiment made = parts().resolve(
+      "{schema: 1, model: {use: vit, note: '$${env:ATTNLAB_TEST_UNSET} $$${x} a: #'}, "
+      "attention: quest, task: sorting, dataset: pictures}");
+  const RunFolder folder = RunFolder::of(temp_.path(), made, 0);
+  folder.freeze(made, 0);
+  const Experiment again = folder.experiment(parts().catalogue());
+  EXPECT_EQ(again.model.options.at("note").text(), "${env:ATTNLAB_TEST_UNSET} $${x} a: #");
+  EXPECT_EQ(again.hash(), made.hash());
+}
+
+TEST_F(RunFolderTest, LeavesAFrozenConfigurationAsItIs) {
+  const Experiment made = experiment();
+  const RunFolder folder = RunFolder::of(temp_.path(), made, 0);
+  folder.freeze(made, 0);
+  const std::string frozen = read_text(folder.file("config.yaml")) + "# a remark\n";
+  write_file(folder.file("config.yaml"), frozen);
+  folder.freeze(made, 0);
+  EXPECT_EQ(read_text(folder.file("config.yaml")), frozen);
+}
+
+TEST_F(RunFolderTest, RefusesAFolderThatIsNoRuns) {
+  EXPECT_EQ(
+      message_of<ConfigError>([&] { RunFolder(temp_.path()).experiment(parts().catalogue()); }),
+      temp_.path() + ": is no run's folder (it has no config.yaml)");
+}
+
+TEST_F(RunFolderTest, CannotBeMadeBelowAFile) {
+  temp_.write("file", "x");
+  const Experiment made = experiment();
+  EXPECT_THAT(
+      message_of<FileError>([&] { RunFolder::of(temp_ / "file", made, 0).freeze(made, 0); }),
+      HasSubstr("cannot create the run's folder: Not a directory"));
+}
+
+TEST_F(RunFolderTest, KeepsItsStatusExactly) {
+  const RunFolder folder(temp_.path());
+  for (const RunState state : {RunState::pending, RunState::running, RunState::interrupted,
+                               RunState::done, RunState::diverged, RunState::failed}) {
+    RunStatus written{state, 7, 40, 0.7, 12.5, {{"accuracy", 1.0 / 3.0}}, "because"};
+    folder.write_status(written);
+    const RunStatus read = folder.status();
+    EXPECT_EQ(read.state, state);
+    EXPECT_EQ(read.step, 7);
+    EXPECT_EQ(read.steps, 40);
+    EXPECT_EQ(read.epoch, 0.7);
+    EXPECT_EQ(read.seconds, 12.5);
+    EXPECT_EQ(read.metrics, written.metrics);
+    EXPECT_EQ(read.reason, "because");
+    EXPECT_EQ(read.finished(), state == RunState::done || state == RunState::diverged);
+  }
+}
+
+TEST_F(RunFolderTest, IsPendingWithoutAStatus) {
+  EXPECT_EQ(RunFolder(temp_.path()).status().state, RunState::pending);
+}
+
+TEST_F(RunFolderTest, RecordsMetricsThatAreNoFiniteNumbers) {
+  const RunFolder folder(temp_.path());
+  RunStatus written;
+  written.state = RunState::diverged;
+  written.metrics = {{"nll", std::nan("")}, {"norm", INFINITY}};
+  folder.write_status(written);
+  EXPECT_TRUE(std::isnan(folder.status().metrics.at("nll")));
+  EXPECT_TRUE(std::isnan(folder.status().metrics.at("norm")));
+}
+
+TEST_F(RunFolderTest, RecordsAReasonThatIsNoUtf8) {
+  const RunFolder folder(temp_.path());
+  RunStatus written;
+  written.state = RunState::failed;
+  written.reason = "cannot read pictures\xff.gz";
+  folder.write_status(written);
+  EXPECT_EQ(folder.status().state, RunState::failed);
+  EXPECT_THAT(folder.status().reason, StartsWith("cannot read pictures"));
+}
+
+TEST_F(RunFolderTest, NamesADamagedStatusAndTheRemedy) {
+  const RunFolder folder(temp_.path());
+  for (const char* text : {"", "{\"state\": \"do", "[]", "{\"state\": \"dancing\"}",
+                           R"({"state": "done", "step": "x"})"}) {
+    write_file(folder.file("status.json"), text);
+    EXPECT_THAT(message_of<DataError>([&] { folder.status(); }),
+                AllOf(StartsWith(folder.file("status.json") + ": damaged: "),
+                      EndsWith("; delete the file to start the run over")))
+        << text;
+  }
+}
+
+}  // namespace
+}  // namespace attnlab

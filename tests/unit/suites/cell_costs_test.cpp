@@ -1,0 +1,90 @@
+#include "framework/suites/cell_costs.h"
+
+#include "tests/support/made_parts.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+
+class CellCostsTest : public ::testing::Test {
+ protected:
+  CellCostsTest() {
+    temp_.write("small.yaml",
+                "schema: 1\nmodel: vit\nattention: quest\ntask: sorting\ndataset: pictures\n");
+  }
+  Suite load(const std::string& more = "") const {
+    return load_suite(temp_.write("s.yaml",
+                                  "schema: 1\nattentions: [standard, quest]\n"
+                                  "experiments: [small.yaml]\nseeds: [0, 1]\n" +
+                                      more),
+                      {}, parts_.catalogue(), temp_ / "runs");
+  }
+  /// Standard: 12 s and 1 GB a run; quest: 22 s and 2 GB.
+  static SuiteCosts costs() {
+    return {{{"small", "standard"}, {"d", 1000, 0, 10, 1.0, 2.0, 1e9, ""}},
+            {{"small", "quest"}, {"d", 1000, 0, 10, 2.0, 2.0, 2e9, ""}}};
+  }
+
+  const MadeParts parts_;
+  const TempFolder temp_;
+};
+
+TEST_F(CellCostsTest, ReadsWhatAProbePrints) {
+  const CellCosts costs = parse_probe(
+      R"({"data": "ab", "parameters": 7, "flops": 1e9, "steps": 100, "step_seconds": 0.5,
+          "evaluation_seconds": 3, "peak_memory": 123456789})");
+  EXPECT_EQ(costs.data, "ab");
+  EXPECT_EQ(costs.run_seconds(), 53.0);
+  EXPECT_THAT(message_of<Error>([] { parse_probe("{\"data\": 3}"); }),
+              StartsWith("attnlab probe printed something else than costs: {\"data\": 3}"));
+}
+
+TEST_F(CellCostsTest, SumsWhatIsLeftToDo) {
+  Suite suite = load();
+  const SuiteEstimate all = estimate(suite, costs(), 2);
+  EXPECT_EQ(all.runs, 4);
+  EXPECT_DOUBLE_EQ(all.seconds, 2 * 12 + 2 * 22);
+  EXPECT_DOUBLE_EQ(all.memory, 4e9) << "the two largest side by side";
+  EXPECT_DOUBLE_EQ(all.seconds_with(2), 34);
+  EXPECT_DOUBLE_EQ(all.seconds_with(100), 22) << "no run is shorter than itself";
+  suite.cells[0].action = CellAction::finished;
+  suite.cells[3].folder.freeze(suite.cells[3].experiment, 1);
+  suite.cells[3].folder.write_status({RunState::interrupted, 5, 10, 1, 1, {}, ""});
+  EXPECT_DOUBLE_EQ(estimate(suite, costs(), 1).seconds, 12 + 22 + 11) << "half of the last is done";
+}
+
+TEST_F(CellCostsTest, DryRunCountsCellsOfEachKind) {
+  Suite suite = load("skip: [{attention: quest, seeds: [1], reason: broken node}]\n");
+  suite.cells[1].action = CellAction::stale;
+  suite.cells[1].reason = "the file of attention 'standard' changed";
+  const std::string text = dry_run_text(suite, costs(), 2, "");
+  EXPECT_THAT(text, StartsWith("dry run of s: 4 runs: 2 to run, 1 stale, 1 skipped\n"));
+  EXPECT_THAT(text, HasSubstr("small/standard/1  stale: the file of attention 'standard' changed"));
+  EXPECT_THAT(text, HasSubstr("small, quest, seed 1: skipped: broken node"));
+  EXPECT_THAT(text, HasSubstr("2 runs to do: about 34 s one after the other, not under 22 s with "
+                              "-j 2, up to 3.0 GB of memory at once\n"));
+}
+
+TEST_F(CellCostsTest, NamesWhatCannotBeBuilt) {
+  SuiteCosts known = costs();
+  known[{"small", "quest"}].problem = "patch_size: 5 does not divide 28";
+  EXPECT_THAT(dry_run_text(load(), known, 1, ""),
+              HasSubstr("small, quest cannot be built: patch_size: 5 does not divide 28"));
+}
+
+TEST_F(CellCostsTest, SaysWhetherTheSeedsCanReachTheLevel) {
+  EXPECT_EQ(seeds_text(load()), "") << "nothing is compared";
+  const std::string few = seeds_text(load("compare: {test: wilcoxon}\n"));
+  EXPECT_THAT(few, StartsWith("2 paired seeds cannot go below p = 0.5"));
+  EXPECT_EQ(seeds_warning(load("compare: {test: wilcoxon}\n")), few);
+  const Suite enough =
+      load_suite(temp_ / "s.yaml", {"seeds=[0,1,2,3,4,5]", "compare={test: wilcoxon}"},
+                 parts_.catalogue(), "runs");
+  EXPECT_THAT(seeds_text(enough),
+              StartsWith("6 paired seeds can be significant at the level 0.05"));
+  EXPECT_EQ(seeds_warning(enough), "");
+}
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,156 @@
+#include "framework/suites/cell.h"
+
+#include "framework/runs/run_lock.h"
+#include "tests/support/made_parts.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+
+class CellTest : public ::testing::Test {
+ protected:
+  Cell cell(const std::string& data = "d") const {
+    return make_cell(parts_.resolve(kImages), 3, temp_ / "runs/s", data);
+  }
+  static void finish(const Cell& cell, RunState state, const std::string& reason = "") {
+    cell.folder.freeze(cell.experiment, cell.seed, cell.identity);
+    cell.folder.write_status({state, 1, 2, 1, 2, {}, reason});
+  }
+  static Cell decided(const Cell& cell, const Rerun& rerun = {}) {
+    std::vector<Cell> cells = {cell};
+    decide(cells, rerun);
+    return cells.front();
+  }
+  void change_file(const std::string& name) const {
+    const std::string path = parts_.folder() / ("plugins/" + name + ".so");
+    write_file(path, read_text(path) + '\0');
+  }
+
+  const MadeParts parts_;
+  const TempFolder temp_;
+};
+
+TEST_F(CellTest, FinishedCellsAreNeverRunAgain) {
+  for (const RunState state : {RunState::done, RunState::diverged}) {
+    finish(cell(), state);
+    EXPECT_EQ(decided(cell(), {true, true}).action, CellAction::finished);
+  }
+}
+
+TEST_F(CellTest, FreshInterruptedAndKilledCellsAreRun) {
+  EXPECT_EQ(decided(cell()).action, CellAction::run);
+  for (const RunState state : {RunState::pending, RunState::interrupted, RunState::running}) {
+    finish(cell(), state);
+    EXPECT_EQ(decided(cell()).action, CellAction::run) << name_of(state);
+  }
+}
+
+TEST_F(CellTest, FailedCellsAreRunOnlyWhenAskedTo) {
+  finish(cell(), RunState::failed, "no memory");
+  const Cell left = decided(cell());
+  EXPECT_EQ(left.action, CellAction::failed);
+  EXPECT_EQ(left.reason, "no memory");
+  EXPECT_EQ(decided(cell(), {.failed = false, .stale = true}).action, CellAction::failed);
+  EXPECT_EQ(decided(cell(), {.failed = true}).action, CellAction::run);
+}
+
+TEST_F(CellTest, AChangedPluginMakesAFinishedCellStale) {
+  const Cell before = cell();
+  finish(before, RunState::done);
+  change_file("quest");
+  const Cell left = decided(cell());
+  EXPECT_EQ(left.action, CellAction::stale);
+  EXPECT_EQ(left.reason, "the file of attention 'quest' changed");
+  EXPECT_EQ(left.folder.path(), before.folder.path()) << "where the old numbers are";
+  EXPECT_EQ(decided(cell(), {.failed = true}).action, CellAction::stale);
+  const Cell fresh = decided(cell(), {.stale = true});
+  EXPECT_EQ(fresh.action, CellAction::run);
+  EXPECT_NE(fresh.folder.path(), before.folder.path());
+  finish(fresh, RunState::interrupted);
+  EXPECT_EQ(decided(cell()).action, CellAction::run) << "once begun, the new run goes on by itself";
+}
+
+TEST_F(CellTest, ChangedDataMakeACellStale) {
+  finish(cell("d1"), RunState::done);
+  const Cell left = decided(cell("d2"));
+  EXPECT_EQ(left.action, CellAction::stale);
+  EXPECT_EQ(left.reason, "the data of dataset 'pictures' changed");
+}
+
+TEST_F(CellTest, AFailedCellWhosePluginWasMendedRunsWithEitherWord) {
+  finish(cell(), RunState::failed, "crash");
+  change_file("quest");
+  EXPECT_EQ(decided(cell()).reason, "the file of attention 'quest' changed; it was failed");
+  EXPECT_EQ(decided(cell(), {.failed = true}).action, CellAction::run);
+  EXPECT_EQ(decided(cell(), {.stale = true}).action, CellAction::run);
+}
+
+TEST_F(CellTest, ARunThatNeverBeganIsNotStale) {
+  const Cell before = cell();
+  before.folder.freeze(before.experiment, before.seed, before.identity);
+  change_file("quest");
+  EXPECT_EQ(decided(cell()).action, CellAction::run);
+}
+
+TEST_F(CellTest, AnotherSeedOrConfigurationIsAnotherCell) {
+  finish(cell(), RunState::done);
+  Cell other = make_cell(parts_.resolve(kImages), 30, temp_ / "runs/s", "other");
+  EXPECT_EQ(decided(other).action, CellAction::run);
+  other = make_cell(parts_.resolve(kImages + "train: {epochs: 3}\n"), 3, temp_ / "runs/s", "other");
+  EXPECT_EQ(decided(other).action, CellAction::run);
+}
+
+TEST_F(CellTest, ACellThatAnotherProcessRunsIsLeft) {
+  finish(cell(), RunState::running);
+  const RunLock lock(cell().folder.path());
+  const Cell left = decided(cell());
+  EXPECT_EQ(left.action, CellAction::busy);
+  EXPECT_THAT(left.reason, StartsWith("is being run by process "));
+}
+
+TEST_F(CellTest, DataAreAskedForOncePerDatasetSection) {
+  std::vector<Cell> cells;
+  for (const char* more : {"", "train: {epochs: 3}\n"}) {
+    for (const int seed : {0, 1}) {
+      cells.push_back(make_cell(parts_.resolve(kImages + more), seed, "r"));
+    }
+  }
+  cells.push_back(
+      make_cell(parts_.resolve("schema: 1\nmodel: vit\nattention: quest\ntask: sorting\n"
+                               "dataset: {use: pictures, root: elsewhere}\n"),
+                0, "r"));
+  std::vector<std::string> asked;
+  identify(cells, "r", [&](const Experiment& experiment) {
+    asked.push_back(experiment.dataset.options.at("root").text());
+    return "data in " + asked.back();
+  });
+  EXPECT_THAT(asked, ElementsAre("", "elsewhere"));
+  EXPECT_EQ(cells[3].identity.data, "data in ");
+  EXPECT_EQ(cells[4].identity.data, "data in elsewhere");
+  EXPECT_THAT(cells[0].folder.path(), EndsWith(cells[0].identity.hash().substr(0, 8)));
+}
+
+TEST_F(CellTest, AFailureThatIsRunAgainGoesOnFromItsCheckpoint) {
+  const RunFolder folder = cell().folder;
+  finish(cell(), RunState::failed, "no memory");
+  clear_failure(folder);
+  EXPECT_EQ(folder.status().state, RunState::pending);
+  finish(cell(), RunState::failed, "no memory");
+  write_file(folder.file("checkpoint.safetensors"), "x");
+  clear_failure(folder);
+  EXPECT_EQ(folder.status().state, RunState::interrupted);
+  EXPECT_EQ(folder.status().step, 1);
+  EXPECT_EQ(folder.status().reason, "");
+}
+
+TEST(RerunWords, AreFailedAndStale) {
+  EXPECT_TRUE(parse_rerun({"failed,stale"}).stale);
+  EXPECT_TRUE(parse_rerun({"failed", "stale"}).failed);
+  EXPECT_FALSE(parse_rerun({"stale"}).failed);
+  EXPECT_EQ(message_of<ConfigError>([] { parse_rerun({"faild"}); }),
+            "--rerun: 'faild' is no kind of run; did you mean 'failed'?");
+}
+
+}  // namespace
+}  // namespace attnlab

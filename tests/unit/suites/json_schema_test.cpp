@@ -1,0 +1,92 @@
+// Structure of the schemas. That files are valid by them or not is tested from outside, with a
+// validator (tests/integration/config_test.cpp).
+#include "framework/suites/json_schema.h"
+
+#include "tests/support/made_parts.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+
+class JsonSchema : public ::testing::Test {
+ protected:
+  json schema(const std::string& kind) {
+    return json::parse(json_schema(kind, parts_.catalogue()));
+  }
+  MadeParts parts_;
+};
+
+TEST_F(JsonSchema, SaysOfAnOptionWhatTheManifestSays) {
+  const json definitions = schema("experiment").at("$defs");
+  const json& eps = definitions.at("attention.quest").at("properties").at("eps");
+  EXPECT_EQ(eps.at("type"), json({"number", "string", "null"}));
+  EXPECT_EQ(eps.at("minimum"), 0);
+  EXPECT_EQ(eps.at("maximum"), 1);
+  EXPECT_EQ(eps.at("default"), 1e-12);
+  EXPECT_EQ(eps.at("description"), "floor");
+  const json& train = definitions.at("experiment").at("properties").at("train").at("properties");
+  EXPECT_EQ(train.at("epochs").at("minimum"), 1);
+  EXPECT_FALSE(train.at("epochs").contains("maximum"));
+  EXPECT_EQ(train.at("device").at("anyOf").at(0).at("enum"), json({"cpu", "cuda", nullptr}));
+  EXPECT_EQ(train.at("optimizer").at("properties").at("lr").at("default"), 1e-3);
+}
+
+TEST_F(JsonSchema, ChoosesAPartsOptionsByItsPlugin) {
+  const json attention = schema("attention").at("$defs").at("attention");
+  bool chosen = false;
+  for (const json& rule : attention.at("allOf")) {
+    if (rule.at("then") != json{{"$ref", "#/$defs/attention.quest"}}) continue;
+    chosen = true;
+    EXPECT_EQ(rule.at("if").at("properties").at("use").at("enum"), json({"quest", "lab/quest"}));
+    EXPECT_EQ(rule.at("if").at("required"), json::array({"use"}));
+  }
+  EXPECT_TRUE(chosen);
+}
+
+TEST_F(JsonSchema, ClosesEveryMapButLetsItExtendAppendAndRemove) {
+  const json part = schema("model").at("$defs").at("model.vit");
+  EXPECT_EQ(part.at("additionalProperties"), false);
+  for (const char* key : {"use", "dim", "rates", "rates+", "rates-", "extends"}) {
+    EXPECT_TRUE(part.at("properties").contains(key)) << key;
+  }
+  EXPECT_EQ(part.at("properties").at("rates+").at("type"), "array");
+  const json& removal = part.at("patternProperties");
+  EXPECT_EQ(removal.begin().key(), "^(use|dim|note)-$");
+  EXPECT_EQ(removal.begin().value().at("type"), "null");
+}
+
+TEST_F(JsonSchema, DemandsWhatAFileMustHoldUnlessItExtends) {
+  EXPECT_EQ(schema("experiment").at("then").at("required"),
+            json({"schema", "model", "attention", "task", "dataset"}));
+  EXPECT_EQ(schema("experiment").at("if"), json::parse(R"({"not": {"required": ["extends"]}})"));
+  EXPECT_EQ(schema("suite").at("then").at("required"),
+            json({"schema", "attentions", "experiments"}));
+  EXPECT_FALSE(schema("base").contains("then"));
+}
+
+TEST_F(JsonSchema, DefinesEverythingThatItRefersTo) {
+  for (const std::string& kind : schema_kinds()) {
+    const json whole = schema(kind);
+    const std::function<void(const json&)> check = [&](const json& node) {
+      if (node.is_object() && node.contains("$ref") && node.at("$ref").is_string()) {
+        const std::string reference = node.at("$ref");
+        ASSERT_THAT(reference, StartsWith("#/$defs/"));
+        EXPECT_TRUE(whole.at("$defs").contains(reference.substr(8))) << kind << ": " << reference;
+      }
+      for (const json& child : node) {
+        if (child.is_structured()) check(child);
+      }
+    };
+    check(whole);
+  }
+}
+
+TEST_F(JsonSchema, RefusesUnknownKinds) {
+  EXPECT_THAT(message_of<ConfigError>([&] { schema("experimnt"); }),
+              HasSubstr("there is no schema of 'experimnt'; did you mean 'experiment'?"));
+}
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,54 @@
+// A publication's numbers beside a suite's own.
+#include "framework/suites/suite_reference.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/config/compose.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pointee;
+using ::testing::StrEq;
+
+std::vector<std::string> problems_of(const std::string& yaml) {
+  std::vector<std::string> problems;
+  read_reference(parse_yaml(yaml, "s.yaml"), problems);
+  return problems;
+}
+
+TEST(SuiteReference, HoldsNumbersByExperimentAndAttention) {
+  std::vector<std::string> problems;
+  const PublishedNumbers reference = read_reference(
+      parse_yaml("{source: A paper, values: {a: {standard: 98.380, quest: 1e2}}}", "s.yaml"),
+      problems);
+  EXPECT_THAT(problems, IsEmpty());
+  EXPECT_EQ(reference.source, "A paper");
+  EXPECT_EQ(reference.metric, "accuracy");
+  EXPECT_THAT(reference.find("a", "standard"), Pointee(StrEq("98.380"))) << "as it is printed";
+  EXPECT_THAT(reference.find("a", "quest"), Pointee(StrEq("1e2")));
+  EXPECT_EQ(reference.find("a", "linear"), nullptr);
+  EXPECT_EQ(reference.find("b", "standard"), nullptr);
+}
+
+TEST(SuiteReference, NamesEveryProblemWithItsPlace) {
+  EXPECT_THAT(
+      problems_of("{source: x, sauce: y, values: {a: {b: high, c: .nan}, d: 3}}"),
+      ElementsAre(HasSubstr("s.yaml:1:13: unknown key 'sauce' of reference; did you mean 'source'"),
+                  HasSubstr("s.yaml:1:39: reference.values.a.b: expected a number"),
+                  HasSubstr("reference.values.a.c: expected a number"),
+                  HasSubstr("reference.values.d: expected {ATTENTION: NUMBER, ...}, found 3")));
+  EXPECT_THAT(problems_of("[1]"), ElementsAre(HasSubstr("expected {source: TEXT")));
+  EXPECT_THAT(problems_of("{values: {a: {b: 1}}}"), ElementsAre(HasSubstr("'source' is missing")));
+  EXPECT_THAT(problems_of("{source: x}"), ElementsAre(HasSubstr("reference.values: expected")));
+  EXPECT_THAT(problems_of("{source: [x], values: {a: {b: 1}}}"),
+              ElementsAre(HasSubstr("reference.source: expected a text"),
+                          HasSubstr("'source' is missing")));
+}
+
+}  // namespace
+}  // namespace attnlab

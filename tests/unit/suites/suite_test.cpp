@@ -1,0 +1,393 @@
+#include "framework/suites/suite.h"
+
+#include <cmath>
+
+#include "tests/support/made_parts.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+
+class SuiteTest : public ::testing::Test {
+ protected:
+  static const MadeParts& parts() {
+    static const MadeParts kParts;
+    return kParts;
+  }
+
+  SuiteTest() {
+    temp_.write("small.yaml",
+                "schema: 1\nmodel: {use: vit, dim: 8}\nattention: {use: quest, eps: 0.5}\n"
+                "task: sorting\ndataset: {use: pictures, root: real}\nseeds: [0, 1]\n");
+    temp_.write("large.yaml", "extends: small.yaml\nmodel: {dim: 32}\n");
+  }
+
+  Suite load(const std::string& yaml, bool use_fallback = false,
+             const std::vector<std::string>& overrides = {}) const {
+    return load_suite(temp_.write("s.yaml", yaml), overrides, parts().catalogue(), temp_ / "runs",
+                      use_fallback);
+  }
+
+  /// Why the suite is refused, with the temporary folder's name removed.
+  std::string refusal(const std::string& yaml) const {
+    std::string message = message_of<ConfigError>([&] { load(yaml); });
+    const std::string prefix = temp_.path() + "/";
+    for (std::size_t at = message.find(prefix); at != std::string::npos;
+         at = message.find(prefix)) {
+      message.erase(at, prefix.size());
+    }
+    return message;
+  }
+
+  static void finish(const Cell& cell, RunState state, const std::map<std::string, double>& metrics,
+                     const std::string& reason = "") {
+    cell.folder.freeze(cell.experiment, cell.seed);
+    cell.folder.write_status({state, 1, 1, 1, 2, metrics, reason});
+  }
+
+  const TempFolder temp_;
+};
+
+const std::string kBoth = "schema: 1\nattentions: [standard, quest]\nexperiments: [small.yaml]\n";
+
+// ---- loading
+
+TEST_F(SuiteTest, HasACellForEachExperimentAttentionAndSeed) {
+  const Suite suite =
+      load("schema: 1\nattentions: [standard, quest]\nexperiments: [small.yaml, large.yaml]\n");
+  EXPECT_EQ(suite.name, "s");
+  EXPECT_EQ(suite.baseline, "standard") << "the first attention, unless another is named";
+  EXPECT_THAT(suite.attentions, ElementsAre("standard", "quest"));
+  EXPECT_THAT(suite.experiments, ElementsAre("small", "large"));
+  std::vector<std::string> labels;
+  for (const Cell& cell : suite.cells)
+    labels.push_back(RunFolder::label(cell.experiment, cell.seed));
+  EXPECT_THAT(labels, ElementsAre("small/standard/0", "small/standard/1", "small/quest/0",
+                                  "small/quest/1", "large/standard/0", "large/standard/1",
+                                  "large/quest/0", "large/quest/1"));
+  EXPECT_THAT(suite.cells[0].folder.path(), StartsWith(temp_ / "runs/s/small/standard/0-"));
+}
+
+TEST_F(SuiteTest, KeepsTheExperimentsOptionsOfTheSamePluginOnly) {
+  const Suite suite = load(kBoth);
+  EXPECT_EQ(suite.cells[0].experiment.attention.options.find("eps"), nullptr);
+  EXPECT_EQ(suite.cells[2].experiment.attention.options.at("eps").as_double(), 0.5);
+}
+
+TEST_F(SuiteTest, TellsVariantsOfOneAttentionApartByTheirLabels) {
+  const Suite suite = load(
+      "schema: 1\nattentions: [quest, {use: quest, as: quest-eps, eps: 0.25}, lab/standard]\n"
+      "experiments: [small.yaml]\nseeds: [0]\n");
+  EXPECT_THAT(suite.attentions, ElementsAre("quest", "quest-eps", "standard"));
+  EXPECT_EQ(suite.cells[1].experiment.attention.label, "quest-eps");
+  EXPECT_EQ(suite.cells[1].experiment.attention.options.at("eps").as_double(), 0.25);
+  EXPECT_EQ(suite.cells[2].experiment.attention.label, "standard");
+}
+
+TEST_F(SuiteTest, UsesItsOwnLabelsWhateverTheExperimentCallsItsAttention) {
+  temp_.write("named.yaml", "extends: small.yaml\nattention: {as: special}\n");
+  const Suite suite = load("schema: 1\nattentions: [quest]\nexperiments: [named.yaml]\n");
+  for (const Cell& cell : suite.cells) EXPECT_EQ(cell.experiment.attention.label, "quest");
+}
+
+TEST_F(SuiteTest, RefusesLabelsThatStandTwice) {
+  EXPECT_EQ(refusal("schema: 1\nattentions: [quest, {use: quest, eps: 0.1}]\n"
+                    "experiments: [small.yaml]\n"),
+            "s.yaml:2:21: the attention 'quest' stands twice; tell them apart with `as: LABEL`");
+}
+
+TEST_F(SuiteTest, RefusesABaselineThatIsNoneOfItsAttentions) {
+  EXPECT_EQ(refusal("baseline: standart\n" + kBoth),
+            "s.yaml:1:11: baseline: 'standart' is none of the suite's attentions; did you mean "
+            "'standard'?");
+}
+
+TEST_F(SuiteTest, RefusesAnExperimentThatStandsTwice) {
+  temp_.write("other/small.yaml", "extends: ../small.yaml\nmodel: {dim: 9}\n");
+  EXPECT_EQ(
+      refusal("schema: 1\nattentions: [quest]\nexperiments: [small.yaml, other/small.yaml]\n"),
+      "s.yaml:3:27: the experiment 'small' stands twice; tell different ones apart with "
+      "`name:` in their files");
+}
+
+TEST_F(SuiteTest, ReportsItsOwnProblemsAndThoseOfItsCellsOnce) {
+  temp_.write("bad.yaml", "extends: small.yaml\nmodel: {dmi: 8}\n");
+  EXPECT_EQ(
+      refusal("schema: 1\nattention: x\nset: 5\nname: a/b\nattentions: [standard, quest, {use: "
+              "qest}]\nexperiments: [bad.yaml]\n"),
+      "s.yaml:2:1: unknown key 'attention' of a suite; did you mean 'attentions'?\n"
+      "s.yaml:3:6: set: expected a map of what to change in every experiment, found 5\n"
+      "s.yaml:4:7: name: expected a word without slashes\n"
+      "bad.yaml:2:9: model: unknown key 'dmi' of model 'vit'; did you mean 'dim'?\n"
+      "s.yaml:5:37: attention: there is no attention 'qest'; did you mean 'quest'? (attnlab "
+      "list --explain shows where was looked)");
+}
+
+TEST_F(SuiteTest, NeedsAttentionsAndExperiments) {
+  EXPECT_EQ(refusal("schema: 1\nexperiments: [small.yaml]\n"),
+            "s.yaml:1:1: a suite needs 'attentions: [...]' with at least one item");
+  EXPECT_EQ(refusal("schema: 1\nattentions: [quest]\nexperiments: []\n"),
+            "s.yaml:3:14: a suite needs 'experiments: [...]' with at least one item");
+  EXPECT_THAT(
+      refusal("schema: 1\nattentions: [[quest]]\nexperiments: [small.yaml]\n"),
+      StartsWith("s.yaml:2:14: attentions: expected a name or {use: NAME, as: LABEL, ...}"));
+  EXPECT_THAT(refusal("schema: 1\nattentions: [quest]\nexperiments: [gone.yaml]\n"),
+              StartsWith("s.yaml:3:15: experiments: gone.yaml: there is no such file"));
+}
+
+TEST_F(SuiteTest, ChangesEveryExperimentBySetAndSeeds) {
+  const Suite suite = load(kBoth + "set: {train: {epochs: 2}, model: {dim: 4}}\nseeds: [7]\n");
+  ASSERT_EQ(suite.cells.size(), 2u);
+  EXPECT_EQ(suite.cells[0].seed, 7);
+  EXPECT_EQ(suite.cells[0].experiment.train.epochs, 2);
+  EXPECT_EQ(suite.cells[1].experiment.model.options.at("dim").as_int(), 4);
+}
+
+TEST_F(SuiteTest, TakesOverridesOfTheSuite) {
+  const Suite suite =
+      load(kBoth, false, {"set.train.epochs=5", "seeds=[9]", "attentions-=[quest]"});
+  ASSERT_EQ(suite.cells.size(), 1u);
+  EXPECT_EQ(suite.cells[0].experiment.train.epochs, 5);
+}
+
+TEST_F(SuiteTest, ReplacesDataByTheFallbackOnlyWhenAskedTo) {
+  const std::string yaml = kBoth + "fallback: {dataset: {root: made-up}}\n";
+  EXPECT_EQ(load(yaml).cells[0].experiment.dataset.options.at("root").text(), "real");
+  const Suite fallen = load(yaml, true);
+  EXPECT_EQ(fallen.cells[0].experiment.dataset.options.at("root").text(), "made-up");
+  EXPECT_EQ(to_flow(fallen.fallback), "{dataset: {root: made-up}}");
+  EXPECT_NE(fallen.cells[0].folder.path(), load(yaml).cells[0].folder.path())
+      << "made-up data must not pass for real data";
+}
+
+TEST_F(SuiteTest, DoesNotReadReferencesTwice) {
+  const Suite suite = load(kBoth + "set: {dataset: {root: '$${HOME}/x'}}\n");
+  EXPECT_EQ(suite.cells[0].experiment.dataset.options.at("root").text(), "${HOME}/x");
+}
+
+// ---- absent cells
+
+const std::string kSkip = kBoth +
+                          "skip:\n  - {experiment: small, attention: quest, seeds: [1], "
+                          "reason: diverges at once}\n";
+
+TEST_F(SuiteTest, LeavesSkippedCellsOutWithTheirReasons) {
+  const Suite suite = load(kSkip);
+  EXPECT_EQ(suite.cells.size(), 3U);
+  ASSERT_EQ(suite.absent.size(), 1U);
+  EXPECT_EQ(suite.absent[0].attention, "quest");
+  EXPECT_EQ(suite.absent[0].seed, 1);
+  EXPECT_EQ(suite.absent[0].gap.text(), "skipped: diverges at once");
+}
+
+TEST_F(SuiteTest, SkipsByLists) {
+  const Suite suite = load(kBoth + "skip: [{attention: [quest], seeds: [0, 1], reason: x}]\n");
+  EXPECT_EQ(suite.cells.size(), 2U);
+  EXPECT_EQ(suite.absent.size(), 2U);
+}
+
+TEST_F(SuiteTest, RefusesSkipsOfUnknownCellsAndWithoutReasons) {
+  EXPECT_EQ(refusal(kBoth + "skip: [{attention: qest, reason: x}]\n"),
+            "s.yaml:4:8: skip: 'qest' is none of the suite's attentions; did you mean 'quest'?");
+  EXPECT_EQ(refusal(kBoth + "skip: [{experiment: smal, reason: x}]\n"),
+            "s.yaml:4:8: skip: 'smal' is none of the suite's experiments; did you mean 'small'?");
+  EXPECT_EQ(refusal(kBoth + "skip: [{seeds: [5], reason: x}]\n"),
+            "s.yaml:4:8: skip: no run has the seed 5; there is 0, 1");
+  EXPECT_EQ(refusal(kBoth + "skip: [{attention: quest}]\n"),
+            "s.yaml:4:8: skip: needs reason: \"...\", which tables show in the cell's place");
+  EXPECT_EQ(refusal(kBoth + "skip: [{attenton: quest, reason: x}]\n"),
+            "s.yaml:4:9: skip: unknown key 'attenton'; did you mean 'attention'?\n"
+            "s.yaml:4:8: skip: names no cells; give experiment, attention or seeds");
+  EXPECT_THAT(refusal(kBoth + "skip: {attention: quest}\n"),
+              StartsWith("s.yaml:4:7: skip: expected a list of {"));
+  EXPECT_EQ(refusal(kBoth + "skip: [{experiment: small, reason: x}]\n"),
+            "s.yaml:4:7: skip: leaves no cell to run; take an entry out");
+}
+
+class SuiteWithCausalModel : public SuiteTest {
+ protected:
+  SuiteWithCausalModel() {
+    temp_.write("causal.yaml",
+                "schema: 1\nmodel: lm\nattention: standard\ntask: sorting\ndataset: texts\n"
+                "seeds: [0, 1]\n");
+  }
+  const std::string both_ =
+      "schema: 1\nattentions: [standard, quest]\nexperiments: [small.yaml, causal.yaml]\n";
+};
+
+TEST_F(SuiteWithCausalModel, AnAttentionThatDoesNotFitIsAnAbsenceNotAnError) {
+  const Suite suite = load(both_);
+  EXPECT_EQ(suite.cells.size(), 6U);
+  ASSERT_EQ(suite.absent.size(), 2U);
+  EXPECT_EQ(suite.absent[1].experiment, "causal");
+  EXPECT_EQ(suite.absent[1].gap.kind, Absence::incompatible);
+  EXPECT_EQ(suite.absent[1].gap.reason,
+            "attention 'quest' does not honour 'causal', which model 'lm' needs; choose another "
+            "attention");
+}
+
+TEST_F(SuiteWithCausalModel, ASkippedIncompatibleCellIsSkipped) {
+  const Suite suite = load(both_ + "skip: [{experiment: causal, attention: quest, reason: x}]\n");
+  ASSERT_EQ(suite.absent.size(), 2U);
+  EXPECT_EQ(suite.absent[0].gap.kind, Absence::skipped);
+}
+
+TEST_F(SuiteWithCausalModel, NothingThatFitsIsAnError) {
+  EXPECT_THAT(refusal("schema: 1\nattentions: [quest]\nexperiments: [causal.yaml]\n"),
+              EndsWith("attention 'quest' does not honour 'causal', which model 'lm' needs; choose "
+                       "another attention"));
+}
+
+TEST_F(SuiteWithCausalModel, AMistakeInTheFileStaysAnError) {
+  EXPECT_THAT(refusal(both_ + "set: {train: {epohcs: 1}}\n"), HasSubstr("did you mean 'epochs'?"));
+}
+
+TEST_F(SuiteWithCausalModel, TablesShowWhatIsAbsentAndWhy) {
+  Suite suite =
+      load(both_ + "skip: [{experiment: small, attention: quest, seeds: [1], reason: slow}]\n");
+  finish(suite.cells[0], RunState::done, {{"accuracy", 0.5}});
+  finish(suite.cells[1], RunState::done, {{"accuracy", 0.25}});
+  suite.cells[1].action = CellAction::stale;
+  suite.cells[1].reason = "the file of attention 'standard' changed";
+  const std::vector<SuiteRow> rows = summarise(suite);
+  EXPECT_EQ(rows[0].metrics.at("accuracy").mean, 0.5) << "a stale run does not count";
+  const std::string text = suite_markdown(suite, rows, "x");
+  EXPECT_THAT(text, HasSubstr("| 1 done, 1 stale "));
+  EXPECT_THAT(text, HasSubstr("| 1 pending, 1 skipped "));
+  EXPECT_THAT(text, HasSubstr("| 2 incompatible "));
+  EXPECT_THAT(text, HasSubstr("- causal, quest, seeds 0, 1: incompatible: attention 'quest' does"));
+  EXPECT_THAT(text, HasSubstr("- small, quest, seed 1: skipped: slow\n"));
+  EXPECT_THAT(text,
+              HasSubstr("- small, standard, seed 1: stale: the file of attention 'standard'"));
+  const json read = json::parse(suite_json(suite, rows, "x"));
+  EXPECT_EQ(read.at("absent").size(), 4U);
+  EXPECT_EQ(read.at("runs").size(), 4U) << "without the stale one";
+  EXPECT_EQ(read.at("rows").at(1).at("absences"), json({{"skipped", 1}}));
+  EXPECT_FALSE(complete(suite));
+}
+
+TEST_F(SuiteWithCausalModel, ComparisonsGiveTheSameReasons) {
+  Suite suite =
+      load(both_ + "skip: [{experiment: small, attention: quest, seeds: [1], reason: slow}]\n");
+  for (const Cell& cell : suite.cells) finish(cell, RunState::done, {{"accuracy", 0.5}});
+  temp_.write("runs/s/suite.json", suite_record(suite, "x"));
+  const Comparison comparison = compare_runs(find_runs({temp_ / "runs/s"}), {}, "");
+  std::map<std::string, std::string> gaps;
+  for (const ComparisonRow& row : comparison.rows) {
+    for (const SeedValue& seed : row.seeds) {
+      if (!seed.gap) continue;
+      gaps[row.experiment + "/" + row.attention + "/" + std::to_string(seed.seed)] =
+          seed.gap.text();
+    }
+  }
+  EXPECT_EQ(gaps.size(), 3U);
+  EXPECT_EQ(gaps["small/quest/1"], "skipped: slow");
+  EXPECT_THAT(gaps["causal/quest/0"], StartsWith("incompatible: attention 'quest' does not"));
+}
+
+// ---- tables
+
+TEST_F(SuiteTest, SummarisesMeanAndSampleDeviationOverFinishedSeeds) {
+  const Suite suite = load(kBoth + "seeds: [0, 1, 2]\n");
+  const double values[] = {0.5, 0.25, 0.9};
+  for (int i = 0; i < 3; ++i) {
+    finish(suite.cells[static_cast<std::size_t>(i)], RunState::done, {{"accuracy", values[i]}});
+  }
+  const std::vector<SuiteRow> rows = summarise(suite);
+  ASSERT_EQ(rows.size(), 2u);
+  const Summary& accuracy = rows[0].metrics.at("accuracy");
+  EXPECT_EQ(accuracy.count, 3);
+  EXPECT_NEAR(accuracy.mean, 0.55, 1e-12);                      // 1.65 / 3
+  EXPECT_NEAR(accuracy.deviation, 0.32787192621510003, 1e-12);  // sqrt((.05^2 + .3^2 + .35^2) / 2)
+  EXPECT_EQ(rows[0].states, (std::map<RunState, std::int64_t>{{RunState::done, 3}}));
+  EXPECT_TRUE(rows[1].metrics.empty());
+}
+
+TEST_F(SuiteTest, LeavesSeedsThatAreNotDoneOutOfTheMean) {
+  const Suite suite = load(kBoth + "seeds: [0, 1, 2, 3]\n");
+  finish(suite.cells[0], RunState::done, {{"nll", 2.0}});
+  finish(suite.cells[1], RunState::diverged, {{"nll", 1000.0}});
+  finish(suite.cells[2], RunState::failed, {{"nll", 0.0}});
+  const SuiteRow row = summarise(suite).front();
+  EXPECT_EQ(row.metrics.at("nll").count, 1);
+  EXPECT_EQ(row.metrics.at("nll").mean, 2.0);
+  EXPECT_EQ(row.metrics.at("nll").deviation, 0.0);
+  EXPECT_EQ(row.states, (std::map<RunState, std::int64_t>{{RunState::pending, 1},
+                                                          {RunState::done, 1},
+                                                          {RunState::diverged, 1},
+                                                          {RunState::failed, 1}}));
+}
+
+TEST_F(SuiteTest, MarkdownShowsWhatIsMissingAsMissing) {
+  Suite suite = load(kBoth + "name: tiny\n");
+  finish(suite.cells[0], RunState::done, {{"accuracy", 0.9}, {"examples_per_second", 1234}});
+  finish(suite.cells[1], RunState::done, {{"accuracy", 0.8}, {"examples_per_second", 1244}});
+  finish(suite.cells[2], RunState::diverged, {});
+  suite.notes = {"made-up data"};
+  EXPECT_EQ(suite_markdown(suite, summarise(suite), "attnlab suite s.yaml"),
+            "# Suite tiny\n"
+            "\n"
+            "| experiment | attention           | accuracy (%) | examples_per_second | runs      "
+            "            |\n"
+            "|------------|---------------------|--------------|---------------------|-----------"
+            "------------|\n"
+            "| small      | standard (baseline) | 85.00 ± 7.07 | 1239 ± 7            | 2 done    "
+            "            |\n"
+            "| small      | quest               | -            | -                   | 1 pending, "
+            "1 diverged |\n"
+            "\n"
+            "mean ± sample standard deviation over the seeds that are done\n"
+            "\n"
+            "**made-up data**\n"
+            "\n"
+            "Repeat it with\n"
+            "\n"
+            "    attnlab suite s.yaml\n");
+}
+
+TEST_F(SuiteTest, MarkdownClaimsNoSpreadOfOneSeed) {
+  const Suite suite = load(kBoth + "seeds: [0]\n");
+  finish(suite.cells[0], RunState::done, {{"accuracy", 0.9}});
+  const std::string text = suite_markdown(suite, summarise(suite), "x");
+  EXPECT_THAT(text, HasSubstr("| 90.00 "));
+  EXPECT_THAT(text, Not(HasSubstr("90.00 ±")));
+}
+
+TEST_F(SuiteTest, JsonHoldsEveryRunWithItsStateAndReason) {
+  const Suite suite = load(kBoth);
+  finish(suite.cells[0], RunState::done, {{"accuracy", 0.5}});
+  finish(suite.cells[1], RunState::done, {{"accuracy", 0.75}});
+  finish(suite.cells[2], RunState::diverged, {{"nll", std::nan("")}}, "loss is nan");
+  const json read = json::parse(suite_json(suite, summarise(suite), "again"));
+  EXPECT_EQ(read.at("suite"), "s");
+  EXPECT_EQ(read.at("baseline"), "standard");
+  EXPECT_EQ(read.at("command"), "again");
+  EXPECT_EQ(read.at("complete"), false);
+  const json& accuracy = read.at("rows").at(0).at("metrics").at("accuracy");
+  EXPECT_EQ(accuracy.at("mean"), 0.625);
+  EXPECT_EQ(accuracy.at("n"), 2);
+  EXPECT_NEAR(accuracy.at("sd").get<double>(), 0.17677669529663687, 1e-15);
+  EXPECT_FALSE(read.at("rows").at(1).contains("metrics")) << "absent, not zero";
+  EXPECT_EQ(read.at("rows").at(1).at("states"), json::parse(R"({"diverged": 1, "pending": 1})"));
+  const json& diverged = read.at("runs").at(2);
+  EXPECT_EQ(diverged.at("state"), "diverged");
+  EXPECT_EQ(diverged.at("reason"), "loss is nan");
+  EXPECT_TRUE(diverged.at("metrics").at("nll").is_null());
+  EXPECT_EQ(diverged.at("folder"), suite.cells[2].folder.path());
+  EXPECT_EQ(read.at("runs").at(3).at("state"), "pending");
+}
+
+TEST_F(SuiteTest, IsCompleteWhenEveryCellIsDoneOrDiverged) {
+  const Suite suite = load(kBoth + "seeds: [0]\n");
+  EXPECT_FALSE(complete(suite));
+  finish(suite.cells[0], RunState::done, {});
+  finish(suite.cells[1], RunState::failed, {});
+  EXPECT_FALSE(complete(suite));
+  finish(suite.cells[1], RunState::diverged, {});
+  EXPECT_TRUE(complete(suite));
+}
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,153 @@
+#include "framework/suites/sweep.h"
+
+#include <set>
+
+#include "framework/suites/grid.h"
+#include "tests/support/made_parts.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+using Words = std::vector<std::string>;
+
+class SweepTest : public ::testing::Test {
+ protected:
+  SweepTest() {
+    temp_.write("small.yaml",
+                "schema: 1\nmodel: {use: vit, dim: 8}\nattention: {use: standard}\n"
+                "task: sorting\ndataset: {use: pictures, root: real}\nseeds: [0, 1]\n");
+  }
+
+  static const MadeParts& parts() {
+    static const MadeParts kParts;
+    return kParts;
+  }
+  Suite sweep(const Words& words, const std::vector<std::int64_t>& seeds = {5},
+              const std::string& baseline = "") const {
+    return make_sweep({temp_ / "small.yaml", words, seeds, "", baseline}, parts().catalogue(),
+                      temp_ / "runs");
+  }
+  std::string refusal(const Words& words) const {
+    return message_of<ConfigError>([&] { sweep(words); });
+  }
+
+  const TempFolder temp_;
+};
+
+TEST_F(SweepTest, RunsEveryCombination) {
+  const Suite suite = sweep({"lr=1e-4,3e-4", "epochs=range(1,3,1)"}, {0, 4});
+  EXPECT_EQ(suite.name, "small-sweep");
+  EXPECT_THAT(suite.experiments,
+              ElementsAre("small,lr=0.0001,epochs=1", "small,lr=0.0001,epochs=2",
+                          "small,lr=0.0001,epochs=3", "small,lr=0.0003,epochs=1",
+                          "small,lr=0.0003,epochs=2", "small,lr=0.0003,epochs=3"));
+  ASSERT_EQ(suite.cells.size(), 12U);
+  std::set<std::tuple<double, std::int64_t, std::int64_t>> points;
+  std::set<std::string> folders;
+  for (const Cell& cell : suite.cells) {
+    const TrainOptions& train = cell.experiment.train;
+    points.insert({train.optimizer.lr, train.epochs, cell.seed});
+    folders.insert(cell.folder.path());
+  }
+  EXPECT_EQ(points.size(), 12U);
+  EXPECT_EQ(folders.size(), 12U);
+  EXPECT_THAT(suite.cells[0].folder.path(),
+              StartsWith(temp_ / "runs/small-sweep/small,lr=0.0001,epochs=1/standard/0-"));
+}
+
+TEST_F(SweepTest, VariesAttentionsAsTheTablesAttentions) {
+  const Suite suite = sweep({"attention=quest,standard", "dim=8,16"});
+  EXPECT_THAT(suite.attentions, ElementsAre("quest", "standard"));
+  EXPECT_EQ(suite.baseline, "standard");
+  EXPECT_THAT(suite.experiments, ElementsAre("small,dim=8", "small,dim=16"));
+  EXPECT_EQ(suite.cells.size(), 4U);
+  EXPECT_EQ(sweep({"attention=quest,standard"}, {5}, "quest").baseline, "quest");
+  EXPECT_THAT(message_of<ConfigError>([&] { sweep({"dim=8,9"}, {5}, "quest"); }),
+              StartsWith("--baseline: 'quest' is none of the sweep's attentions"));
+}
+
+TEST_F(SweepTest, VariesOptionsOfAnAttentionThatTheFileDoesNotName) {
+  const Suite suite = sweep({"attention.eps=0.1,0.2", "attention=quest"});
+  ASSERT_EQ(suite.cells.size(), 2U);
+  EXPECT_EQ(suite.cells[1].experiment.attention.options.at("eps").as_double(), 0.2);
+  EXPECT_THAT(suite.attentions, ElementsAre("quest"));
+}
+
+TEST_F(SweepTest, ZipsChangeSeveralKeysTogether) {
+  const Suite suite = sweep({"zip(dim=[8,16],lr=[0.1,0.2])"});
+  ASSERT_EQ(suite.cells.size(), 2U);
+  EXPECT_EQ(suite.cells[1].experiment.model.options.at("dim").as_int(), 16);
+  EXPECT_EQ(suite.cells[1].experiment.train.optimizer.lr, 0.2);
+  EXPECT_THAT(suite.experiments, ElementsAre("small,dim=8,lr=0.1", "small,dim=16,lr=0.2"));
+}
+
+TEST_F(SweepTest, SetsFixedValuesAtEveryPoint) {
+  const Suite suite = sweep({"epochs=3", "train.batch_size=4", "rates=[0.1,0.2]"});
+  ASSERT_EQ(suite.cells.size(), 1U);
+  EXPECT_EQ(suite.cells[0].experiment.train.epochs, 3);
+  EXPECT_EQ(suite.cells[0].experiment.model.options.at("rates").items().size(), 2U);
+  EXPECT_THAT(suite.experiments, ElementsAre("small"));
+}
+
+TEST_F(SweepTest, UsesTheExperimentsOwnSeedsUnlessOthersAreGiven) {
+  EXPECT_EQ(sweep({"epochs=1,2"}, {}).cells.size(), 4U);
+}
+
+TEST_F(SweepTest, MakesNamesOfFoldersFromAnyValue) {
+  const Suite suite = sweep({"note='a/b c','a-bc',\"../x\"", "rates=[1,2],[3]"});
+  std::set<std::string> names(suite.experiments.begin(), suite.experiments.end());
+  EXPECT_EQ(names.size(), 6U) << "each point has a name of its own";
+  for (const std::string& name : names) {
+    EXPECT_EQ(name.find_first_of("/ []'\"\n"), std::string::npos) << name;
+  }
+  EXPECT_EQ(suite.experiments[0], "small,note=a-bc,rates=1+2");
+  const Suite longer = sweep({"note=" + std::string(300, 'x') + "," + std::string(300, 'y')});
+  for (const std::string& name : longer.experiments) EXPECT_LT(name.size(), 200U);
+}
+
+TEST_F(SweepTest, FindsShortKeysAndRefusesDoubtfulOnes) {
+  const Words keys = {"train.optimizer.lr", "train.schedule.min_lr", "model.dim", "dataset.root",
+                      "dim"};
+  EXPECT_EQ(full_key("lr", keys, "lr=1"), "train.optimizer.lr");
+  EXPECT_EQ(full_key("optimizer.lr", keys, "x"), "train.optimizer.lr");
+  EXPECT_EQ(full_key("dim", keys, "x"), "dim") << "a whole key is no short one";
+  EXPECT_THAT(refusal({"use=vit,lm"}),
+              StartsWith("argument 'use=vit,lm': 'use' may be model.use or attention.use or "));
+  EXPECT_THAT(refusal({"attention=quest", "eps=1,2"}),
+              HasSubstr("'eps' may be attention.eps or train.optimizer.eps; write one of them"));
+  EXPECT_THAT(refusal({"epohcs=1,2"}),
+              HasSubstr("'epohcs' is no key of the experiment; did you mean 'epochs'?"));
+  EXPECT_THAT(refusal({"train.optimizer.rl=1,2"}), HasSubstr("did you mean 'train.optimizer.lr'?"));
+}
+
+TEST_F(SweepTest, RefusesWhatASweepCannotVary) {
+  EXPECT_THAT(refusal({"seeds=1,2"}), HasSubstr("give --seeds 0-4"));
+  EXPECT_THAT(refusal({"name=a,b"}), HasSubstr("each point gets its own"));
+  EXPECT_THAT(refusal({"lr=1,2", "train.optimizer.lr=3,4"}),
+              HasSubstr("'train.optimizer.lr' is varied already"));
+}
+
+TEST_F(SweepTest, ReportsEveryWrongValueOnce) {
+  const std::string message = refusal({"epochs=0,1,x", "dim=8,16"});
+  EXPECT_THAT(message, AllOf(HasSubstr("train.epochs: 0 is out of range"),
+                             HasSubstr("train.epochs: expected an integer, found x")));
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1) << message;
+}
+
+TEST_F(SweepTest, IncompatibleAttentionsAreAbsentNotErrors) {
+  const Words words = {"model=lm", "dataset=texts", "attention=standard,quest"};
+  const Suite suite = sweep(words, {0, 1});
+  EXPECT_EQ(suite.cells.size(), 2U);
+  ASSERT_EQ(suite.absent.size(), 2U);
+  EXPECT_EQ(suite.absent[1].attention, "quest");
+  EXPECT_EQ(suite.absent[1].seed, 1);
+  EXPECT_THAT(suite.absent[0].gap.text(),
+              StartsWith("incompatible: attention 'quest' does not honour 'causal'"));
+  EXPECT_THAT(refusal({"model=lm", "dataset=texts", "attention=quest"}),
+              HasSubstr("does not honour 'causal'"))
+      << "where nothing can run, that is the answer";
+}
+
+}  // namespace
+}  // namespace attnlab
