@@ -129,7 +129,8 @@ struct AttentionInput {
   std::int64_t key_count() const { return keys.size(2); }
 };
 
-/// What one layer's attention looked like. Detached; recorded only where asked for.
+/// What one layer's attention looked like; recorded only where asked for, and detached unless
+/// `AttentionTrace::attached`.
 struct LayerTrace {
   std::int64_t layer = 0;
   Tensor weights;      ///< [B, H, Lq, Lk] after the normaliser, before dropout
@@ -149,6 +150,8 @@ struct AttentionTrace {
   bool norms = false;
   bool entropy = false;
   bool bias = false;
+  /// Records keep the graph, so that gradients by weights and logits can be asked for.
+  bool attached = false;
   std::vector<LayerTrace> layers;
   /// Takes each layer's record as it comes, so that a deep model's logits need not all be held at
   /// once; empty: records gather in `layers`.

@@ -1,78 +1,74 @@
 #include "framework/contracts/dataset.h"
 
-#include <cstring>
+#include <algorithm>
+#include <numeric>
 
 #include "framework/base/text.h"
 
 namespace attnlab {
 namespace {
 
-std::vector<std::string> names_of(const NamedTensors& tensors) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : tensors) names.push_back(name);
-  return names;
+std::vector<std::int64_t> in_order(std::int64_t n) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
 }
 
-[[noreturn]] void refuse(const std::string& field, std::size_t index, const Tensor& found,
-                         const Tensor& expected) {
-  throw DataError("field '" + field + "': example " + std::to_string(index) + " of the batch is " +
-                  describe(found) + " where the first is " + describe(expected) +
-                  "; a dataset of uneven shapes must override collate()");
-}
-
-/// The tensors of one field, stacked. Much cheaper than at::stack for many small tensors.
-Tensor stack_field(const std::string& field, const std::vector<NamedTensors>& examples) {
-  const Tensor& first = examples.front().at(field);
-  std::vector<std::int64_t> shape = {static_cast<std::int64_t>(examples.size())};
-  shape.insert(shape.end(), first.sizes().begin(), first.sizes().end());
-  Tensor stacked = at::empty(shape, first.options());
-  auto* out = static_cast<std::byte*>(stacked.data_ptr());
-  for (std::size_t i = 0; i < examples.size(); ++i) {
-    const Tensor* tensor = examples[i].find(field);
-    if (tensor == nullptr || examples[i].size() != examples.front().size()) {
-      throw DataError("field '" + field + "': example " + std::to_string(i) +
-                      " of the batch has the fields " + join(names_of(examples[i]), ", ") +
-                      " where the first has " + join(names_of(examples.front()), ", "));
-    }
-    if (tensor->sizes() != first.sizes() || tensor->dtype() != first.dtype() ||
-        !tensor->device().is_cpu()) {
-      refuse(field, i, *tensor, first);
-    }
-    const Tensor dense = tensor->contiguous();
-    if (dense.nbytes() > 0) std::memcpy(out, dense.data_ptr(), dense.nbytes());
-    out += dense.nbytes();
+/// Every example `repeat` times, in the epoch's order.
+std::vector<std::int64_t> drawn(std::int64_t n, const PlanRequest& request, std::uint64_t epoch) {
+  const Random random = request.streams.stream("order", epoch);
+  std::vector<std::int64_t> order = permutation(n * request.repeat, random);
+  if (request.repeat > 1) {
+    for (std::int64_t& index : order) index %= n;
   }
-  return stacked;
+  return order;
+}
+
+std::vector<std::int64_t> equal_ends(std::int64_t n, std::int64_t size, bool drop_last) {
+  std::vector<std::int64_t> ends;
+  for (std::int64_t end = size; end <= n; end += size) ends.push_back(end);
+  if (!drop_last && n % size != 0) ends.push_back(n);
+  return ends;
+}
+
+/// Batches as full as the budget allows.
+std::vector<std::int64_t> ends_within(const Dataset& dataset, const PlanRequest& request,
+                                      const std::vector<std::int64_t>& order) {
+  std::vector<std::int64_t> ends;
+  std::int64_t sum = 0, begin = 0;
+  for (std::int64_t i = 0; i < std::int64_t(order.size()); ++i) {
+    const std::int64_t index = order[std::size_t(i)];
+    const std::int64_t cost = dataset.cost(request.split, index);
+    if (cost > request.budget) {
+      throw DataError("example " + std::to_string(index) + " of the " +
+                      std::string(name_of(request.split)) + " split costs " + std::to_string(cost) +
+                      ", more than train.batching.budget (" + std::to_string(request.budget) +
+                      ") holds; raise the budget");
+    }
+    if (i > begin && sum + cost > request.budget) {
+      ends.push_back(i);
+      begin = i;
+      sum = 0;
+    }
+    sum += cost;
+  }
+  if (!order.empty()) ends.push_back(std::int64_t(order.size()));
+  return ends;
+}
+
+/// The same batches in another order.
+EpochPlan reordered(const EpochPlan& plan, Random random) {
+  EpochPlan out;
+  for (const std::int64_t batch : permutation(plan.batches(), random)) {
+    const std::int64_t begin = batch == 0 ? 0 : plan.ends[std::size_t(batch) - 1];
+    out.order.insert(out.order.end(), plan.order.begin() + begin,
+                     plan.order.begin() + plan.ends[std::size_t(batch)]);
+    out.ends.push_back(std::int64_t(out.order.size()));
+  }
+  return out;
 }
 
 }  // namespace
-
-Batch slice(const Batch& batch, std::int64_t begin, std::int64_t size) {
-  Batch part;
-  part.size = size;
-  for (const auto& [name, tensor] : batch.fields) {
-    part.fields.set(name, tensor.narrow(0, begin, size));
-  }
-  return part;
-}
-
-Batch joined(const std::vector<Batch>& batches) {
-  Batch all;
-  if (batches.empty()) return all;
-  for (const auto& [name, tensor] : batches.front().fields) {
-    std::vector<Tensor> pieces;
-    pieces.reserve(batches.size());
-    for (const Batch& batch : batches) pieces.push_back(batch.fields.at(name));
-    for (const Tensor& piece : pieces) {
-      if (piece.sizes().slice(1) == tensor.sizes().slice(1)) continue;
-      throw ShapeError("field '" + name + "': " + describe(piece) + " cannot stand after " +
-                       describe(tensor) + " in one batch");
-    }
-    all.fields.set(name, at::cat(pieces));
-  }
-  for (const Batch& batch : batches) all.size += batch.size;
-  return all;
-}
 
 std::string_view name_of(Split split) {
   switch (split) {
@@ -96,14 +92,35 @@ const FieldInfo& DatasetInfo::field(std::string_view wanted) const {
                   (names.empty() ? "none" : join(names, ", ")));
 }
 
-Batch Dataset::collate(const std::vector<NamedTensors>& examples) const {
-  Batch batch;
-  batch.size = static_cast<std::int64_t>(examples.size());
-  if (examples.empty()) return batch;
-  for (const auto& [name, tensor] : examples.front()) {
-    batch.fields.set(name, stack_field(name, examples));
+std::int64_t units_of(const DatasetInfo& info, const Batch& batch) {
+  if (info.unit_field.empty()) return batch.size;
+  if (batch.offsets.find(info.unit_field) != nullptr) return rows_of(batch, info.unit_field);
+  return batch.fields.at(info.unit_field).numel();
+}
+
+EpochPlan default_plan(const Dataset& dataset, const PlanRequest& request) {
+  const std::int64_t n = dataset.size(request.split);
+  const bool by_cost = request.budget > 0;
+  if (!request.training) {
+    EpochPlan plan{in_order(n), {}};
+    plan.ends = by_cost ? ends_within(dataset, request, plan.order)
+                        : equal_ends(n, request.batch_size, /*drop_last=*/false);
+    return plan;
   }
-  return batch;
+  if (by_cost) {
+    EpochPlan plan{drawn(n, request, 0), {}};
+    plan.ends = ends_within(dataset, request, plan.order);
+    return reordered(plan, request.streams.stream("order", request.epoch, 1));
+  }
+  EpochPlan plan{drawn(n, request, request.epoch), {}};
+  plan.ends = equal_ends(n * request.repeat, request.batch_size, request.drop_last);
+  return plan;
+}
+
+EpochPlan Dataset::plan(const PlanRequest& request) const { return default_plan(*this, request); }
+
+Batch Dataset::collate(const std::vector<NamedTensors>& examples) const {
+  return collated(examples, info().fields);
 }
 
 }  // namespace attnlab

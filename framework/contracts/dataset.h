@@ -1,13 +1,14 @@
-// The dataset contract: a dataset describes itself and gives examples by index.
+// The dataset contract: a dataset describes itself, gives examples by index, and plans epochs.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "framework/base/random.h"
-#include "framework/tensor/tensor.h"
+#include "framework/contracts/batch.h"
 
 namespace attnlab {
 
@@ -15,15 +16,6 @@ enum class Split { train, validation, test };
 
 /// "train", "validation" or "test".
 std::string_view name_of(Split split);
-
-/// Shape and dtype of one field of one example; -1 marks a length that differs between examples.
-struct FieldInfo {
-  std::string name;
-  std::vector<std::int64_t> shape;
-  at::ScalarType dtype = at::kFloat;
-  /// What the values 0, 1, ... of an int64 field stand for, as words of names of metrics; or empty.
-  std::vector<std::string> values{};
-};
 
 /// What a dataset says of itself once it is opened. (Modality, licence and citation stand in its
 /// plugin's manifest, where they can be read without opening it.)
@@ -35,23 +27,42 @@ struct DatasetInfo {
   std::int64_t vocabulary = 0;  ///< int64 token fields hold 0 to vocabulary - 1; 0: no tokens
   std::string source;           ///< the folder or rule that it was read from
   std::string fingerprint;      ///< changes when the data change
+  /// Classes by the name of a group: "base", "novel".
+  std::map<std::string, std::vector<std::int64_t>> class_groups{};
+  /// What throughput counts: the plural for people, and the axis whose rows, or the field whose
+  /// elements, are counted (empty: examples). {"tokens", "tokens"}, {"nodes", "node"}.
+  std::string unit = "examples";
+  std::string unit_field{};
 
   /// @throws DataError naming the fields that exist.
   const FieldInfo& field(std::string_view name) const;
 };
 
-/// One example or one batch: fields by name. Batches stack examples along a new first dimension.
-/// Standard names: image [C, H, W] float32; class [] int64; series [L, C]; tokens [L] int64;
-/// points [N, C]; length [] int64 (of a padded sequence).
-struct Batch {
-  NamedTensors fields;
-  std::int64_t size = 0;  ///< examples in it
+/// How many of the dataset's units a batch holds.
+std::int64_t units_of(const DatasetInfo& info, const Batch& batch);
+
+/// One epoch: which examples, in which batches.
+struct EpochPlan {
+  std::vector<std::int64_t> order;  ///< indices; one may stand in it again
+  std::vector<std::int64_t> ends;   ///< where each batch ends in `order`; rising
+  /// Row i of each batch goes on where row i of the batch before ended; all batches are equally
+  /// large then.
+  bool continues = false;
+
+  std::int64_t batches() const { return static_cast<std::int64_t>(ends.size()); }
 };
 
-/// Examples [begin, begin + size) of a batch, as views. Not of ragged batches.
-Batch slice(const Batch& batch, std::int64_t begin, std::int64_t size);
-/// Batches one after the other. @throws ShapeError where a field is lacking, or of another shape.
-Batch joined(const std::vector<Batch>& batches);
+/// What the host asks of a plan.
+struct PlanRequest {
+  Split split = Split::train;
+  bool training = false;  ///< in random order, by `batching`; else each example once, in order
+  std::int64_t batch_size = 1;  ///< examples
+  bool drop_last = false;       ///< in training: leave out a last batch that is not full
+  std::int64_t repeat = 1;      ///< in training: how often each example stands in an epoch
+  std::int64_t budget = 0;      ///< fill batches up to this sum of `Dataset::cost`; 0: `batch_size`
+  std::uint64_t epoch = 0;
+  RandomStreams streams{0};
+};
 
 class Dataset {
  public:
@@ -62,16 +73,31 @@ class Dataset {
   virtual std::int64_t size(Split split) const = 0;
   /// One example, on the CPU. Thread-safe.
   /// @param index         0 <= index < size(split); out of range throws DataError.
-  /// @param augmentation  the example's own stream; a function of (seed, epoch, index), so the
-  ///                      result does not depend on threads. Null: do not augment (evaluation).
+  /// @param augmentation  the example's own stream; a function of (seed, epoch, index, how often
+  ///                      the index came before in the epoch), so the result does not depend on
+  ///                      threads. Null: do not augment (evaluation).
   virtual NamedTensors example(Split split, std::int64_t index, Random* augmentation) const = 0;
-  /// Stacks examples into a batch. Override for ragged data. Thread-safe.
+  /// Examples as a batch; by default `collated`. Thread-safe.
   virtual Batch collate(const std::vector<NamedTensors>& examples) const;
   /// A whole split as one batch, example i its row i, where that is in memory and the same in every
   /// epoch: loaders then take rows of it instead of asking for examples. By default null.
   /// Thread-safe; it lives as long as the dataset.
   virtual const Batch* resident(Split) const { return nullptr; }
+
+  /// The batches of an epoch; equally many in every epoch of training. By default `default_plan`.
+  /// A stream of text overrides it: its examples are windows, and batches continue each other.
+  virtual EpochPlan plan(const PlanRequest& request) const;
+  /// What an example costs, in whatever `budget` counts: nodes, points, tokens.
+  virtual std::int64_t cost(Split, std::int64_t index) const {
+    (void)index;
+    return 1;
+  }
 };
+
+/// All examples, in random order in training (stream "order", epoch), cut into batches of
+/// `batch_size`, or filled up to `budget`. Batches of a budget are drawn once and only their order
+/// differs between epochs, so that there are equally many in each.
+EpochPlan default_plan(const Dataset& dataset, const PlanRequest& request);
 
 /// What the host gives a dataset when it opens it.
 struct DatasetSetup {

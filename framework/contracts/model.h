@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "framework/contracts/attention.h"
 #include "framework/contracts/dataset.h"
+#include "framework/contracts/trainable.h"
 
 namespace attnlab {
 
@@ -21,19 +23,19 @@ struct ModelSetup {
 /// The surroundings of one forward pass. Training or evaluation is the module's own mode.
 struct ForwardPass {
   AttentionTrace* trace = nullptr;  ///< hand it to every layer's context; null: nothing recorded
+  /// What goes from this batch to the next, where batches continue each other (the memory of a
+  /// Transformer-XL): the model reads what it left there, and leaves what the next one needs, each
+  /// tensor detached, its first dimension the rows of the batch. Empty where nothing came before;
+  /// null where nothing will follow.
+  NamedTensors* carried = nullptr;
 };
 
-class Model : public torch::nn::Module {
+class Model : public Trainable {
  public:
   /// @returns the outputs that the plugin's manifest lists under `gives`, e.g. logits [B, classes].
   virtual NamedTensors forward(const Batch& batch, ForwardPass& pass) = 0;
-
-  /// Whether weight decay applies to a parameter. By default, as is usual for transformers: to
-  /// matrices, not to biases, norms and other one-dimensional tensors.
-  virtual bool decays(const std::string& name, const Tensor& parameter) const {
-    (void)name;
-    return parameter.dim() > 1;
-  }
+  /// Shapes of the outputs for one example, for tasks with heads of their own; by default unknown.
+  virtual std::vector<FieldInfo> outputs() const { return {}; }
 };
 
 }  // namespace attnlab

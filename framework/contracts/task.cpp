@@ -2,11 +2,17 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include <algorithm>
-
-#include "framework/base/text.h"
-
 namespace attnlab {
+
+Tensor Task::step(TrainingStep& step) {
+  ForwardPass pass;
+  pass.carried = step.carried;
+  return loss(step.model.forward(step.batch, pass), step.batch);
+}
+
+Tensor Task::loss(const NamedTensors&, const Batch&) const {
+  throw Error("this task has no loss of a forward pass: its plugin must override loss() or step()");
+}
 
 Tensor Task::losses(const NamedTensors& outputs, const Batch& batch, std::int64_t members) const {
   std::vector<Tensor> all;
@@ -23,19 +29,19 @@ Tensor Task::losses(const NamedTensors& outputs, const Batch& batch, std::int64_
   return at::stack(all);
 }
 
-Metrics Task::evaluate(const std::string& protocol, Model& model,
-                       const BatchSource& batches) const {
-  if (protocol != "clean") {
-    const std::vector<std::string> known = protocols();
-    const bool listed = std::find(known.begin(), known.end(), protocol) != known.end();
-    throw ConfigError("evaluation protocol '" + protocol + "' is not known to this task" +
-                      (listed ? ", although it lists it" : "; it knows " + join(known, ", ")));
-  }
+std::unique_ptr<Meter> Task::meter() const {
+  throw Error("this task has no meter: its plugin must override meter() or evaluate()");
+}
+
+Metrics Task::evaluate(Evaluation& evaluation) const {
   const at::NoGradGuard no_gradients;
   const std::unique_ptr<Meter> meter = this->meter();
-  batches([&](const Batch& batch) {
+  NamedTensors carried;
+  evaluation.batches(evaluation.split, [&](const Batch& batch) {
+    if (!batch.continues) carried = {};
     ForwardPass pass;
-    meter->add(model.forward(batch, pass), batch);
+    pass.carried = &carried;
+    meter->add(evaluation.model.forward(batch, pass), batch);
   });
   return meter->result();
 }

@@ -1,4 +1,4 @@
-// The task contract: owns loss, metrics and evaluation protocols.
+// The task contract: owns the training step, the loss, the metrics and how they are evaluated.
 #pragma once
 
 #include <functional>
@@ -7,10 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/metric.h"
 #include "framework/contracts/dataset.h"
 #include "framework/contracts/model.h"
 
 namespace attnlab {
+
+class Task;
 
 /// Metrics by name, e.g. {"accuracy", 0.91}.
 using Metrics = std::map<std::string, double>;
@@ -24,46 +27,71 @@ class Meter {
   virtual Metrics result() const = 0;
 };
 
-/// Calls `use` with every batch of a split, in order, on the model's device.
-using BatchSource = std::function<void(const std::function<void(const Batch&)>& use)>;
-
 /// What the host gives a task when it builds it.
 struct TaskSetup {
   const DatasetInfo& data;
+  std::vector<FieldInfo> outputs{};  ///< the model's, where it says; for heads
 };
 
-/// The name and direction of the metric that a task is judged by.
-struct Headline {
-  std::string metric;
-  bool higher_is_better = true;
+/// One training step, as the task sees it. With `train.accumulate` it is one part of a step.
+struct TrainingStep {
+  Model& model;
+  const Batch& batch;               ///< on the model's device
+  NamedTensors* carried = nullptr;  ///< for `ForwardPass::carried`, of these rows
+  std::int64_t number = 0;          ///< steps done before this one
+  std::int64_t steps = 0;           ///< of the whole run
+  std::int64_t steps_per_epoch = 0;
+  Random random{0};  ///< the step's own, for what the task draws (mixup)
+  /// Running means of the model and of this task's parameters, e.g. as a teacher; in evaluation
+  /// mode. Null without `train.average`.
+  Model* average_model = nullptr;
+  const Task* average_task = nullptr;
+  /// Takes a part of the loss by name, for the lines of metrics.jsonl; empty where no line is due.
+  std::function<void(std::string_view part, const Tensor& value)> record{};
 };
 
-class Task {
+/// One evaluation, as the task sees it. Model and task are in evaluation mode, gradients are off.
+struct Evaluation {
+  Model& model;
+  const DatasetInfo& data;
+  Split split = Split::test;
+  RandomStreams streams{0};  ///< for what the evaluation draws (attacks, noise)
+  /// Calls `use` with every batch of a split, in order, on the model's device.
+  std::function<void(Split split, const std::function<void(const Batch&)>& use)> batches;
+};
+
+/// A task is a module: heads, class centres and projections that only training or evaluation needs
+/// are its parameters, trained and saved with the model's, under "task." before their names.
+class Task : public Trainable {
  public:
-  virtual ~Task() = default;
-
-  /// The training loss of a batch. @returns a scalar tensor that gradients flow from.
-  virtual Tensor loss(const NamedTensors& outputs, const Batch& batch) const = 0;
+  /// The loss of a batch of training; by default `loss` of one forward pass. Override it for what
+  /// needs more: mixed targets, two views, a teacher.
+  /// @returns a scalar tensor that gradients flow from.
+  virtual Tensor step(TrainingStep& step);
+  /// The training loss of one forward pass.
+  /// @returns a scalar tensor that gradients flow from.
+  virtual Tensor loss(const NamedTensors& outputs, const Batch& batch) const;
   /// The same for models trained together, whose batches and outputs stand one after the other.
-  /// By default `loss` of each; worth overriding where there are many members and little work.
+  /// By default `loss` of each; worth overriding where there are many members and little work. Only
+  /// tasks whose plugin says `ensemble` are asked: it promises that `step` is not overridden.
   /// @returns [members]
   virtual Tensor losses(const NamedTensors& outputs, const Batch& batch,
                         std::int64_t members) const;
-  virtual std::unique_ptr<Meter> meter() const = 0;
-  virtual Headline headline() const = 0;
+  /// How many terms the loss of a batch is the mean of: parts of a step (`train.accumulate`) count
+  /// by it. By default its examples.
+  virtual double weight(const Batch& batch) const { return static_cast<double>(batch.size); }
 
-  /// The evaluation protocols that this task knows; "clean" is the split as it is. Others corrupt
-  /// the input, attack the model, explain its answers.
-  virtual std::vector<std::string> protocols() const { return {"clean"}; }
-  /// Evaluates under one protocol. The model is in evaluation mode; gradients are off unless the
-  /// protocol turns them on.
-  /// @throws ConfigError for a protocol that is not among `protocols()`.
-  virtual Metrics evaluate(const std::string& protocol, Model& model,
-                           const BatchSource& batches) const;
+  /// What the task measures; the first is the one that it is judged by.
+  virtual std::vector<MetricInfo> metrics() const = 0;
+  /// Needed by the default of `evaluate`.
+  virtual std::unique_ptr<Meter> meter() const;
+  /// Measures a model on a split; by default a meter over forward passes of its batches, with what
+  /// they carry where they continue each other.
+  virtual Metrics evaluate(Evaluation& evaluation) const;
   /// Metrics of a finished run that follow from others, e.g. which kind of solution it found. They
   /// are added to those of the test split. By default none.
-  /// @param training  evaluates the training split, "clean" and without augmentation; not called,
-  ///                  it costs nothing
+  /// @param training  evaluates the training split without augmentation; not called, it costs
+  ///                  nothing
   /// @param test      the run's metrics on the test split
   virtual Metrics conclude(const std::function<Metrics()>& training, const Metrics& test) const;
 };

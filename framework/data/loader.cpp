@@ -12,6 +12,7 @@
 #include <exception>
 #include <mutex>
 #include <numeric>
+#include <unordered_map>
 
 namespace attnlab {
 namespace {
@@ -23,18 +24,18 @@ void check(const LoaderSettings& settings) {
     problems.push_back(std::string(name) + ": " + std::to_string(value) + " is below " +
                        std::to_string(least));
   };
-  need("batch_size", settings.batch_size, 1);
   need("first_batch", settings.first_batch, 0);
   need("workers", settings.workers, 0);
   need("prefetch", settings.prefetch, 1);
   if (!problems.empty()) throw ConfigError(problems);
 }
 
-/// Rows can be copied as bytes; otherwise null.
+/// Each field has one row an example, to be copied as bytes; otherwise null (sets laid end to end).
 const Batch* dense(const Batch* resident) {
-  if (resident == nullptr) return nullptr;
+  if (resident == nullptr || resident->size == 0) return nullptr;
   for (const auto& [name, field] : resident->fields) {
-    if (!field.is_contiguous() || !field.device().is_cpu() || field.size(0) == 0) return nullptr;
+    const bool rows = field.dim() > 0 && field.size(0) == resident->size;
+    if (!rows || !field.is_contiguous() || !field.device().is_cpu()) return nullptr;
   }
   return resident;
 }
@@ -51,6 +52,18 @@ Batch room_for(const Batch& resident, std::int64_t rows) {
   return batch;
 }
 
+/// How often each index stood in the order before; empty where none stands twice.
+std::vector<std::int64_t> occurrences_of(const std::vector<std::int64_t>& order) {
+  std::unordered_map<std::int64_t, std::int64_t> seen;
+  std::vector<std::int64_t> before(order.size());
+  bool twice = false;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    before[i] = seen[order[i]]++;
+    twice |= before[i] > 0;
+  }
+  return twice ? before : std::vector<std::int64_t>{};
+}
+
 /// Room for one batch that is being made ahead.
 struct Slot {
   bool ready = false;
@@ -62,15 +75,16 @@ struct Slot {
 
 class Loader::Impl {
  public:
-  Impl(const Dataset& dataset, const RandomStreams& streams, std::vector<std::int64_t> order,
+  Impl(const Dataset& dataset, const RandomStreams& streams, EpochPlan plan,
        const LoaderSettings& settings)
       : dataset_(dataset),
         streams_(streams),
-        order_(std::move(order)),
+        plan_(std::move(plan)),
+        occurrences_(occurrences_of(plan_.order)),
         settings_(settings),
         resident_(dense(dataset.resident(settings.split))),
         next_(settings.first_batch) {
-    if (resident_ != nullptr) check_order();
+    check_plan();
     if (in_calling_thread()) return;
     // TBB's own limit is one thread a core; more workers than that wait for disks, not for cores.
     const auto threads = static_cast<std::size_t>(settings_.workers) + 1;
@@ -88,16 +102,11 @@ class Loader::Impl {
     changed_.wait(lock, [&] { return running_ == 0; });
   }
 
-  std::int64_t batches() const {
-    const auto examples = static_cast<std::int64_t>(order_.size());
-    const std::int64_t whole = examples / settings_.batch_size;
-    return whole + (!settings_.drop_last && examples % settings_.batch_size != 0);
-  }
+  std::int64_t batches() const { return plan_.batches(); }
 
   /// Examples of the next batch; 0 at the end of the epoch.
   std::int64_t next_size() const {
-    const auto left = static_cast<std::int64_t>(order_.size()) - next_ * settings_.batch_size;
-    return next_ < batches() ? std::min(left, settings_.batch_size) : 0;
+    return next_ < batches() ? std::int64_t(end_of(next_) - begin_of(next_)) : 0;
   }
 
   /// Whether batches can be rows of the same room as another's.
@@ -122,8 +131,7 @@ class Loader::Impl {
   /// As `next`, into rows of a larger batch; not at the end of the epoch.
   /// @param stays  whether the same batch is the next one again
   void next_into(Batch& batch, std::int64_t at, bool stays) {
-    const auto begin = static_cast<std::size_t>(next_ * settings_.batch_size);
-    copy_rows(begin, begin + std::size_t(next_size()), batch, at);
+    copy_rows(begin_of(next_), end_of(next_), batch, at);
     if (!stays) ++next_;
   }
 
@@ -180,30 +188,49 @@ class Loader::Impl {
   /// Stops early, with less than the whole batch, once the loader is being destroyed.
   Batch make_batch(std::int64_t number) const {
     const at::NoGradGuard no_gradients;
-    const auto begin = static_cast<std::size_t>(number * settings_.batch_size);
-    const auto end = std::min(order_.size(), begin + std::size_t(settings_.batch_size));
+    const std::size_t begin = begin_of(number), end = end_of(number);
     if (resident_ != nullptr) {
       Batch batch = room_for(*resident_, std::int64_t(end - begin));
       copy_rows(begin, end, batch, 0);
+      batch.continues = plan_.continues && number > 0;
       return batch;
     }
     std::vector<NamedTensors> examples;
     examples.reserve(end - begin);
     for (std::size_t i = begin; i < end; ++i) {
       if (stop_) return {};
-      const std::int64_t index = order_[i];
-      Random random = streams_.stream("augmentation", settings_.epoch, std::uint64_t(index));
+      const std::int64_t index = plan_.order[i];
+      const std::int64_t before = occurrences_.empty() ? 0 : occurrences_[i];
+      const std::int64_t stream = index + dataset_.size(settings_.split) * before;
+      Random random = streams_.stream("augmentation", settings_.epoch, std::uint64_t(stream));
       examples.push_back(
           dataset_.example(settings_.split, index, settings_.augment ? &random : nullptr));
     }
-    return dataset_.collate(examples);
+    Batch batch = dataset_.collate(examples);
+    batch.continues = plan_.continues && number > 0;
+    return batch;
   }
 
-  /// Rows are copied without asking the dataset, which would refuse an index that it lacks.
-  void check_order() const {
-    for (const std::int64_t index : order_) {
+  std::size_t begin_of(std::int64_t number) const { return number == 0 ? 0 : end_of(number - 1); }
+  std::size_t end_of(std::int64_t number) const {
+    return static_cast<std::size_t>(plan_.ends[static_cast<std::size_t>(number)]);
+  }
+
+  void check_plan() const {
+    std::int64_t before = 0;
+    for (const std::int64_t end : plan_.ends) {
+      if (end <= before || end > std::int64_t(plan_.order.size())) {
+        throw DataError("the plan's batches must end one after the other within its " +
+                        std::to_string(plan_.order.size()) + " examples; one ends at " +
+                        std::to_string(end) + " after " + std::to_string(before));
+      }
+      before = end;
+    }
+    if (resident_ == nullptr) return;
+    // Rows are copied without asking the dataset, which would refuse an index that it lacks.
+    for (const std::int64_t index : plan_.order) {
       if (index >= 0 && index < resident_->size) continue;
-      throw DataError("the order names example " + std::to_string(index) + " of a split of " +
+      throw DataError("the plan names example " + std::to_string(index) + " of a split of " +
                       std::to_string(resident_->size));
     }
   }
@@ -217,14 +244,15 @@ class Loader::Impl {
       auto* out = static_cast<std::byte*>(to.data_ptr()) + std::size_t(at) * bytes;
       const auto* in = static_cast<const std::byte*>(from.data_ptr());
       for (std::size_t i = begin; i < end; ++i, out += bytes) {
-        std::memcpy(out, in + std::size_t(order_[i]) * bytes, bytes);
+        std::memcpy(out, in + std::size_t(plan_.order[i]) * bytes, bytes);
       }
     }
   }
 
   const Dataset& dataset_;
   const RandomStreams streams_;
-  const std::vector<std::int64_t> order_;
+  const EpochPlan plan_;
+  const std::vector<std::int64_t> occurrences_;
   const LoaderSettings settings_;
   const Batch* const resident_;  ///< the whole split, or null
   std::int64_t next_;            ///< the batch that next() yields; the reader's own
@@ -238,16 +266,21 @@ class Loader::Impl {
   std::int64_t running_ = 0;  ///< batches handed to the workers and not finished
 };
 
-std::vector<std::int64_t> in_order(std::int64_t n) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(n));
-  std::iota(order.begin(), order.end(), 0);
-  return order;
+EpochPlan plan_in_order(std::int64_t examples, std::int64_t batch_size) {
+  if (batch_size < 1)
+    throw ConfigError("batch_size: " + std::to_string(batch_size) + " is below 1");
+  EpochPlan plan;
+  plan.order.resize(static_cast<std::size_t>(examples));
+  std::iota(plan.order.begin(), plan.order.end(), 0);
+  for (std::int64_t end = batch_size; end < examples; end += batch_size) plan.ends.push_back(end);
+  if (examples > 0) plan.ends.push_back(examples);
+  return plan;
 }
 
-Loader::Loader(const Dataset& dataset, const RandomStreams& streams,
-               std::vector<std::int64_t> order, const LoaderSettings& settings) {
+Loader::Loader(const Dataset& dataset, const RandomStreams& streams, EpochPlan plan,
+               const LoaderSettings& settings) {
   check(settings);
-  impl_ = std::make_unique<Impl>(dataset, streams, std::move(order), settings);
+  impl_ = std::make_unique<Impl>(dataset, streams, std::move(plan), settings);
 }
 
 Loader::~Loader() = default;

@@ -1,6 +1,6 @@
-// Prefetching loader: batches of a dataset in a given order, made ahead by TBB workers.
+// Prefetching loader: the batches of an epoch's plan, made ahead by TBB workers.
 //
-// What it yields depends on (dataset, seed, epoch, order) alone, not on the number of workers or
+// What it yields depends on (dataset, seed, epoch, plan) alone, not on the number of workers or
 // on timing: each example is augmented by a random stream of its own, and batches are handed out
 // in order. At most `prefetch` batches exist ahead of the reader. A batch is only begun when there
 // is room for it, so workers never wait inside a task and sleep when there is nothing to do.
@@ -17,8 +17,6 @@ namespace attnlab {
 
 struct LoaderSettings {
   Split split = Split::train;
-  std::int64_t batch_size = 1;
-  bool drop_last = false;        ///< leave out a last batch that is not full
   bool augment = false;          ///< give each example its augmentation stream
   std::uint64_t epoch = 0;       ///< part of the name of those streams
   std::int64_t first_batch = 0;  ///< begin here; earlier batches are not made
@@ -26,15 +24,15 @@ struct LoaderSettings {
   std::int64_t prefetch = 4;     ///< batches ahead, at least `workers` of them
 };
 
-/// 0, 1, ..., n - 1: the order for evaluation.
-std::vector<std::int64_t> in_order(std::int64_t n);
+/// A plan of the first `examples` examples in order, in batches of `batch_size`.
+EpochPlan plan_in_order(std::int64_t examples, std::int64_t batch_size);
 
 class Loader {
  public:
   /// @param dataset  must outlive the loader.
-  /// @param order    indices of the split's examples; the epoch is this list, cut into batches.
-  /// @throws ConfigError for settings without meaning.
-  Loader(const Dataset& dataset, const RandomStreams& streams, std::vector<std::int64_t> order,
+  /// @param plan  of the split's examples
+  /// @throws ConfigError for settings without meaning, DataError for a plan that does not fit.
+  Loader(const Dataset& dataset, const RandomStreams& streams, EpochPlan plan,
          const LoaderSettings& settings);
   /// Stops after the examples that are being read now.
   ~Loader();

@@ -112,6 +112,13 @@ ClassificationTask::ClassificationTask(const ClassificationOptions& options, con
   }
 }
 
+std::vector<MetricInfo> ClassificationTask::metrics() const {
+  std::vector<MetricInfo> metrics = {{"accuracy", Better::higher, "share"},
+                                     {"nll", Better::lower, "nats"}};
+  if (classes_ >= 5) metrics.push_back({"top5", Better::higher, "share"});
+  return metrics;
+}
+
 const Tensor& ClassificationTask::checked(const Tensor& logits) const {
   if (logits.dim() != 2 || logits.size(1) == classes_) return logits;
   throw ShapeError("logits: the dataset has " + std::to_string(classes_) +

@@ -66,7 +66,7 @@ class ClassificationTask : public Task {
   Tensor losses(const NamedTensors& outputs, const Batch& batch,
                 std::int64_t members) const override;
   std::unique_ptr<Meter> meter() const override { return std::make_unique<ClassificationMeter>(); }
-  Headline headline() const override { return {"accuracy", true}; }
+  std::vector<MetricInfo> metrics() const override;
 
  private:
   /// @throws ShapeError where the model gives another number of classes than the dataset has.

@@ -39,7 +39,7 @@ constexpr std::string manifest_text(const PluginInfo& info) {
     Class::kTraits.each([&](std::string_view name, bool value) { out.member(name, value); });
     out.close('}');
   }
-  if constexpr (kind == Kind::model) out.member("ensemble", info.ensemble);
+  if constexpr (kind == Kind::model || kind == Kind::task) out.member("ensemble", info.ensemble);
   out.key("options");
   write_schema<Options>(out);
   out.key("stamp");

@@ -10,6 +10,7 @@
 #include "framework/contracts/dataset.h"
 #include "framework/contracts/model.h"
 #include "framework/contracts/task.h"
+#include "framework/host/sdk_hash.h"
 #include "framework/manifest/manifest_writer.h"
 
 #ifndef ATTNLAB_LIBTORCH_SONAME
@@ -40,6 +41,7 @@ constexpr void write_stamp(JsonText& out) {
   const auto size = [](std::size_t bytes) { return static_cast<std::int64_t>(bytes); };
   out.open('{');
   out.member("contract", std::int64_t{kContractVersion});
+  out.member("sdk", ATTNLAB_SDK_HASH);
   out.member("compiler", ATTNLAB_COMPILER);
   out.member("cxx_abi", ATTNLAB_TEXT(__GXX_ABI_VERSION) "/" ATTNLAB_TEXT(_GLIBCXX_USE_CXX11_ABI));
   out.member("libtorch", TORCH_VERSION);

@@ -49,7 +49,9 @@ Manifest parse_manifest(const std::string& text) {
   if (manifest.kind == Kind::attention) {
     manifest.traits = root.at("traits").get<std::map<std::string, bool>>();
   }
-  if (manifest.kind == Kind::model) manifest.ensemble = root.at("ensemble").get<bool>();
+  if (manifest.kind == Kind::model || manifest.kind == Kind::task) {
+    manifest.ensemble = root.at("ensemble").get<bool>();
+  }
   manifest.options = parse_schema(root.at("options").dump());
   manifest.stamp = parse_stamp(root.at("stamp"));
   return manifest;

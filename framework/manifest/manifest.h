@@ -20,7 +20,7 @@ struct Manifest {
   std::string version, summary, citation, licence;
   std::vector<std::string> takes, gives, needs;
   std::map<std::string, bool> traits;  ///< of an attention
-  bool ensemble = false;               ///< of a model: it can hold many members at once
+  bool ensemble = false;               ///< of a model or a task: PluginInfo::ensemble
   Schema options;
   Stamp stamp;
   std::string json;  ///< as written in the file

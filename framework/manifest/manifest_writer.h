@@ -47,11 +47,13 @@ struct PluginInfo {
   Names takes{};                ///< fields and outputs that it needs: "image", "class", "logits"
   Names gives{};                ///< fields or outputs that it provides
   Names needs{};                ///< attention traits that a model relies on: "causal"
-  bool ensemble = false;        ///< a model that can hold many members (ModelSetup::members)
+  /// A model that can hold many members (ModelSetup::members); a task whose `losses` of members are
+  /// what `step` gives each of them.
+  bool ensemble = false;
 };
 
 /// The number of the plugin contract; raised whenever a shared type or the entry changes meaning.
-inline constexpr int kContractVersion = 2;
+inline constexpr int kContractVersion = 3;
 inline constexpr const char* kManifestSection = ".attnlab.manifest";
 inline constexpr const char* kStampSection = ".attnlab.stamp";
 inline constexpr const char* kEntrySymbol = "attnlab_plugin";

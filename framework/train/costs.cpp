@@ -38,9 +38,8 @@ Batch first_batch(const BuiltRun& run, Split split, std::int64_t size) {
   const std::int64_t count = std::min(size, run.dataset->size(split));
   LoaderSettings settings;
   settings.split = split;
-  settings.batch_size = count;
   settings.workers = 0;
-  Loader loader(*run.dataset, run.streams, in_order(count), settings);
+  Loader loader(*run.dataset, run.streams, plan_in_order(count, count), settings);
   return to_device(*loader.next(), run.device);
 }
 
@@ -48,14 +47,13 @@ Batch first_batch(const BuiltRun& run, Split split, std::int64_t size) {
 double time_steps(BuiltRun& run, std::int64_t steps) {
   const TrainOptions& train = run.experiment.train;
   const std::int64_t examples = run.dataset->size(Split::train);
-  std::vector<std::int64_t> order(static_cast<std::size_t>((steps + 1) * train.batch_size));
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i) % examples;
+  EpochPlan plan = plan_in_order((steps + 1) * train.batch_size, train.batch_size);
+  for (std::int64_t& index : plan.order) index %= examples;
   LoaderSettings settings;
-  settings.batch_size = train.batch_size;
   settings.augment = true;
   settings.workers = train.workers;
   settings.prefetch = train.prefetch;
-  Loader loader(*run.dataset, run.streams, std::move(order), settings);
+  Loader loader(*run.dataset, run.streams, std::move(plan), settings);
   Optimizer optimizer = make_optimizer(*run.model, train.optimizer);
   run.model->train();
   Clock::time_point begin = Clock::now();
@@ -88,10 +86,9 @@ double time_evaluation(BuiltRun& run) {
   run.model->eval();
   const Batch batch = first_batch(run, Split::test, run.experiment.train.eval_batch_size);
   const Clock::time_point begin = Clock::now();
-  for (const std::string& protocol : run.task->protocols()) {
-    run.task->evaluate(protocol, *run.model,
-                       [&](const std::function<void(const Batch&)>& use) { use(batch); });
-  }
+  Evaluation evaluation{*run.model, run.dataset->info(), Split::test, run.streams, {}};
+  evaluation.batches = [&](Split, const std::function<void(const Batch&)>& use) { use(batch); };
+  run.task->evaluate(evaluation);
   return seconds_since(begin);
 }
 

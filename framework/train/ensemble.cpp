@@ -68,8 +68,8 @@ void check_buffers(const BuiltRun& run, const Model& whole) {
 Batch first_batch(const BuiltRun& run) {
   LoaderSettings settings;
   settings.workers = 0;
-  settings.batch_size = std::min<std::int64_t>(4, run.dataset->size(Split::train));
-  Loader loader(*run.dataset, run.streams, in_order(settings.batch_size), settings);
+  const std::int64_t count = std::min<std::int64_t>(4, run.dataset->size(Split::train));
+  Loader loader(*run.dataset, run.streams, plan_in_order(count, count), settings);
   return *loader.next();
 }
 

@@ -41,6 +41,16 @@ std::int64_t BuiltRun::parameter_count() const {
   return count;
 }
 
+PlanRequest plan_request(const BuiltRun& run, std::uint64_t epoch) {
+  PlanRequest request;
+  request.training = true;
+  request.batch_size = run.experiment.train.batch_size;
+  request.drop_last = run.experiment.train.drop_last;
+  request.epoch = epoch;
+  request.streams = run.streams;
+  return request;
+}
+
 BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& registry,
                    std::shared_ptr<Dataset> dataset) {
   BuiltRun run;
@@ -51,10 +61,7 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
   use_threads(experiment.train.threads);
   run.dataset =
       dataset != nullptr ? std::move(dataset) : registry.dataset(experiment.dataset, {run.streams});
-  run.task = registry.task(experiment.task, {run.dataset->info()});
-  const std::int64_t batch_size = experiment.train.batch_size;
-  const std::int64_t partial = experiment.train.drop_last ? 0 : batch_size - 1;
-  run.steps_per_epoch = (run.dataset->size(Split::train) + partial) / batch_size;
+  run.steps_per_epoch = run.dataset->plan(plan_request(run, 0)).batches();
   check_protocol(run);
   if (run.steps_per_epoch == 0) {
     const Node& batch = experiment.resolved.at("train").at("batch_size");
@@ -67,6 +74,9 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
       experiment.model,
       {run.dataset->info(), registry.attention_builder(experiment.attention, run.streams)});
   run.model->to(run.device);
+  at::manual_seed(run.streams.key("task"));
+  run.task = registry.task(experiment.task, {run.dataset->info(), run.model->outputs()});
+  run.task->to(run.device);
   return run;
 }
 

@@ -26,6 +26,9 @@ struct BuiltRun {
   std::int64_t parameter_count() const;
 };
 
+/// What the run asks the dataset for: the plan of one epoch of training.
+PlanRequest plan_request(const BuiltRun& run, std::uint64_t epoch);
+
 /// Opens the data and builds task and model, on the configuration's device, with its threads.
 /// @param dataset  of the same `dataset` section and seed, opened before; null: it is opened
 /// @throws ConfigError, DataError (DataMissingError when the data are not on this machine),

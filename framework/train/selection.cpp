@@ -9,9 +9,9 @@ namespace attnlab {
 namespace {
 
 bool direction(const EarlyStopOptions& options, const std::string& metric,
-               const Headline& headline) {
+               const MetricInfo& headline) {
   if (options.mode != "auto") return options.mode == "max";
-  if (metric == headline.metric) return headline.higher_is_better;
+  if (metric == headline.name) return headline.better == Better::higher;
   if (const auto known = higher_is_better(metric)) return *known;
   throw ConfigError("train.early_stop.mode: whether a larger '" + metric +
                     "' is better does not follow from its name; say max or min");
@@ -19,10 +19,10 @@ bool direction(const EarlyStopOptions& options, const std::string& metric,
 
 }  // namespace
 
-EpochSelection::EpochSelection(const TrainOptions& train, const Headline& headline)
+EpochSelection::EpochSelection(const TrainOptions& train, const MetricInfo& headline)
     : active_(train.protocol != "last"),
       split_(train.protocol == "published" ? Split::test : Split::validation),
-      metric_(train.early_stop.metric.empty() ? headline.metric : train.early_stop.metric),
+      metric_(train.early_stop.metric.empty() ? headline.name : train.early_stop.metric),
       patience_(train.early_stop.patience) {
   if (active_) higher_ = direction(train.early_stop, metric_, headline);
 }

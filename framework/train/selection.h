@@ -24,7 +24,7 @@ struct BestEpoch {
 class EpochSelection {
  public:
   /// @throws ConfigError where the better direction of the metric does not follow from its name.
-  EpochSelection(const TrainOptions& train, const Headline& headline);
+  EpochSelection(const TrainOptions& train, const MetricInfo& headline);
 
   /// False for the protocol `last`: nothing is judged.
   bool active() const { return active_; }

@@ -53,7 +53,7 @@ Sitting::Sitting(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
       hash_(run.experiment.hash()),
       optimizer_(make_optimizer(*run.model, run.experiment.train.optimizer)),
       schedule_(make_schedule(run)),
-      selection_(run.experiment.train, run.task->headline()),
+      selection_(run.experiment.train, run.task->metrics().front()),
       memory_(run.device) {}
 
 void Sitting::begin() {
@@ -123,17 +123,14 @@ void Sitting::save_when_due() {
 void Sitting::open_epoch() {
   const auto epoch = static_cast<std::uint64_t>(epochs_done());
   LoaderSettings settings;
-  settings.batch_size = train_.batch_size;
-  settings.drop_last = train_.drop_last;
   settings.augment = true;
   settings.epoch = epoch;
   settings.first_batch = position_.step % run_.steps_per_epoch;
   settings.workers = train_.workers;
   settings.prefetch = train_.prefetch;
   if (settings.first_batch == 0) position_.epoch_loss = 0;
-  loader_ = std::make_unique<Loader>(
-      *run_.dataset, run_.streams,
-      permutation(run_.dataset->size(Split::train), run_.streams.stream("order", epoch)), settings);
+  loader_ = std::make_unique<Loader>(*run_.dataset, run_.streams,
+                                     run_.dataset->plan(plan_request(run_, epoch)), settings);
 }
 
 Loader& Sitting::batches() {

@@ -5,11 +5,6 @@
 
 namespace attnlab {
 
-Batch to_device(const Batch& batch, const at::Device& device) {
-  if (device.is_cpu()) return batch;
-  return {batch.fields.to(device), batch.size};
-}
-
 std::vector<Batch> parts_of(const Batch& batch, std::int64_t count) {
   if (count == 1) return {batch};
   const std::int64_t size = (batch.size + count - 1) / count;

@@ -7,9 +7,6 @@
 
 namespace attnlab {
 
-/// The batch on a device (the same tensors where they are there already).
-Batch to_device(const Batch& batch, const at::Device& device);
-
 /// The parts that a step takes one after the other, as views: `count` equal ones, or fewer and a
 /// smaller last one of a batch that `count` does not divide.
 std::vector<Batch> parts_of(const Batch& batch, std::int64_t count);

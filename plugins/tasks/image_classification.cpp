@@ -23,6 +23,7 @@ ATTNLAB_PLUGIN(task, ImageClassification, ClassificationOptions,
                 .summary = "one class an image: cross entropy, top-1, top-5, NLL",
                 .citation = "label smoothing: Szegedy et al. 2016, arXiv:1512.00567",
                 .licence = "Apache-2.0",
-                .takes = {"logits", "class"}})
+                .takes = {"logits", "class"},
+                .ensemble = true})
 
 }  // namespace attnlab

@@ -74,6 +74,12 @@ class SequencePairs final : public ClassificationTask {
   }
 
   std::unique_ptr<Meter> meter() const override { return std::make_unique<PairsMeter>(); }
+
+  std::vector<MetricInfo> metrics() const override {
+    std::vector<MetricInfo> metrics = ClassificationTask::metrics();
+    metrics.push_back({"example_accuracy", Better::higher, "share"});
+    return metrics;
+  }
 };
 
 }  // namespace
@@ -85,6 +91,7 @@ ATTNLAB_PLUGIN(task, SequencePairs, ClassificationOptions,
                 .citation = "Bahaduri et al., Indirect Attention: Turning Context Misalignment "
                             "into a Feature, section 6.1",
                 .licence = "Apache-2.0",
-                .takes = {"logits", "targets"}})
+                .takes = {"logits", "targets"},
+                .ensemble = true})
 
 }  // namespace attnlab

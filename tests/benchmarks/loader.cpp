@@ -16,11 +16,12 @@ int main(int argc, char** argv) {
   std::string yaml = "{name: fashion-mnist, augmentation: {crop_padding: 2, flip: true}}";
   std::int64_t epochs = 3;
   attnlab::LoaderSettings settings;
-  settings.batch_size = 128;
+  attnlab::PlanRequest request;
+  request.batch_size = 128;
   po::options_description all("attnlab_bench_loader");
   all.add_options()("help", "this text")("dataset", po::value(&dataset))(
       "options", po::value(&yaml), "of the dataset, YAML")("epochs", po::value(&epochs))(
-      "batch", po::value(&settings.batch_size))("workers", po::value(&settings.workers));
+      "batch", po::value(&request.batch_size))("workers", po::value(&settings.workers));
   po::variables_map values;
   po::store(po::parse_command_line(argc, argv, all), values);
   po::notify(values);
@@ -31,13 +32,14 @@ int main(int argc, char** argv) {
   const auto data = attnlab::testing::make_dataset(dataset, yaml);
   const attnlab::RandomStreams streams(0);
   settings.augment = true;
-  settings.drop_last = true;
+  request.training = true;
+  request.drop_last = true;
+  request.streams = streams;
   for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
     settings.epoch = static_cast<std::uint64_t>(epoch);
-    const auto order = attnlab::permutation(data->size(attnlab::Split::train),
-                                            streams.stream("order", settings.epoch));
+    request.epoch = settings.epoch;
     const auto begin = std::chrono::steady_clock::now();
-    attnlab::Loader loader(*data, streams, order, settings);
+    attnlab::Loader loader(*data, streams, data->plan(request), settings);
     std::int64_t examples = 0;
     while (const auto batch = loader.next()) examples += batch->size;
     const double seconds =

@@ -77,7 +77,6 @@ class Training {
         model_(attnlab::testing::make_model("timeseries_transformer", dataset_->info(), "{}",
                                             options.attention)),
         optimizer_(make_optimizer(*model_, radam())) {
-    settings_.batch_size = 16;
     settings_.workers = options.workers;
     model_->train();
   }
@@ -85,9 +84,11 @@ class Training {
   double epoch_seconds() {
     const auto begin = std::chrono::steady_clock::now();
     settings_.epoch = epoch_++;
-    attnlab::Loader loader(*dataset_, streams_,
-                           attnlab::permutation(kTrain, streams_.stream("order", settings_.epoch)),
-                           settings_);
+    attnlab::Loader loader(
+        *dataset_, streams_,
+        dataset_->plan(
+            {.training = true, .batch_size = 16, .epoch = settings_.epoch, .streams = streams_}),
+        settings_);
     while (const auto batch = loader.next()) step(*batch);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }

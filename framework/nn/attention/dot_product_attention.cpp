@@ -48,21 +48,22 @@ Tensor shift(const Tensor& x, std::int64_t keys) {
 
 void record(const AttentionInput& input, AttentionContext& context, const Tensor& logits,
             const Tensor& visible, const Tensor& weights) {
-  const at::NoGradGuard no_gradients;
   const AttentionTrace& asked = *context.trace;
+  const at::AutoGradMode gradients(asked.attached && at::GradMode::is_enabled());
+  const auto kept = [&](const Tensor& x) { return asked.attached ? x : x.detach(); };
   LayerTrace layer;
   layer.layer = context.layer;
-  if (asked.weights) layer.weights = weights.detach();
+  if (asked.weights) layer.weights = kept(weights);
   if (asked.entropy) layer.entropy = -at::xlogy(weights, weights).sum(-1);
   if (asked.logits) {
-    layer.logits = logits.detach();
+    layer.logits = kept(logits);
     if (visible.defined()) {
       layer.logits = layer.logits.masked_fill(visible.logical_not(), -INFINITY);
     }
   }
   if (asked.norms) {
-    layer.query_norms = input.queries.detach().norm(2, -1);
-    layer.key_norms = input.keys.detach().norm(2, -1);
+    layer.query_norms = kept(input.queries).norm(2, -1);
+    layer.key_norms = kept(input.keys).norm(2, -1);
   }
   if (asked.on_layer) {
     asked.on_layer(layer);

@@ -68,4 +68,13 @@ Metrics outcome_metrics(const Metrics& training, const Metrics& test, std::int64
   return metrics;
 }
 
+std::vector<MetricInfo> outcome_infos() {
+  std::vector<MetricInfo> infos;
+  for (const RunOutcome outcome : kOutcomes) {
+    const Better better = outcome == RunOutcome::correct ? Better::higher : Better::neither;
+    infos.push_back({"outcome/" + std::string(name_of(outcome)), better, "share"});
+  }
+  return infos;
+}
+
 }  // namespace attnlab

@@ -56,4 +56,7 @@ RunOutcome outcome_of(double training, double test, std::int64_t classes,
 Metrics outcome_metrics(const Metrics& training, const Metrics& test, std::int64_t classes,
                         const OutcomeOptions& options);
 
+/// What `outcome_metrics` adds of the run's kind, as metrics state themselves.
+std::vector<MetricInfo> outcome_infos();
+
 }  // namespace attnlab

@@ -36,6 +36,14 @@ class SequenceClassification final : public ClassificationTask {
     return outcome_metrics(training(), test, classes_, outcomes_);
   }
 
+  std::vector<MetricInfo> metrics() const override {
+    std::vector<MetricInfo> metrics = ClassificationTask::metrics();
+    if (outcomes_.record) {
+      for (MetricInfo& outcome : outcome_infos()) metrics.push_back(std::move(outcome));
+    }
+    return metrics;
+  }
+
  private:
   OutcomeOptions outcomes_;
   std::int64_t classes_;
@@ -49,6 +57,7 @@ ATTNLAB_PLUGIN(task, SequenceClassification, SequenceClassificationOptions,
                 .summary = "one class a sequence: cross entropy, top-1, top-5, NLL",
                 .citation = "label smoothing: Szegedy et al. 2016, arXiv:1512.00567",
                 .licence = "Apache-2.0",
-                .takes = {"logits", "class"}})
+                .takes = {"logits", "class"},
+                .ensemble = true})
 
 }  // namespace attnlab

@@ -111,8 +111,8 @@ TEST(ImageClassification, MeterCountsRanksOverAllBatches) {
   EXPECT_DOUBLE_EQ(metrics.at("accuracy"), top1 / count);
   EXPECT_DOUBLE_EQ(metrics.at("top5"), top5 / count);
   EXPECT_NEAR(metrics.at("nll"), nll / count, 1e-12);
-  EXPECT_EQ(task->headline().metric, "accuracy");
-  EXPECT_TRUE(task->headline().higher_is_better);
+  EXPECT_EQ(task->metrics().front().name, "accuracy");
+  EXPECT_EQ(task->metrics().front().better, Better::higher);
 }
 
 TEST(ImageClassification, MeterLeavesOutTop5BelowFiveClasses) {
@@ -190,17 +190,17 @@ class Identity final : public Model {
 TEST(Task, EvaluatesAModelOverAllBatchesWithoutGradients) {
   const auto task = make_task(kId, info_of(2));
   Identity model;
-  const BatchSource batches = [](const std::function<void(const Batch&)>& use) {
+  const DatasetInfo data = info_of(2);
+  Evaluation evaluation{model, data};
+  evaluation.batches = [](Split, const std::function<void(const Batch&)>& use) {
     for (const double value : {-1.0, 2.0, 3.0, 4.0}) {
       Batch batch = batch_of({0});
       batch.fields.set("image", at::tensor({value}, at::kDouble));
       use(batch);
     }
   };
-  EXPECT_DOUBLE_EQ(task->evaluate("clean", model, batches).at("accuracy"), 0.25);
+  EXPECT_DOUBLE_EQ(task->evaluate(evaluation).at("accuracy"), 0.25);
   EXPECT_FALSE(model.gradients_on);
-  EXPECT_THAT(message_of<ConfigError>([&] { task->evaluate("fog", model, batches); }),
-              AllOf(HasSubstr("fog"), HasSubstr("clean")));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ TEST(SequenceClassification, IsCrossEntropyAndAccuracyWhateverTheSequencesAre) {
   meter->add(outputs, batch);
   EXPECT_EQ(meter->result().at("accuracy"), 0.5);
   EXPECT_NEAR(meter->result().at("nll"), (first + second) / 2, 1e-12);
-  EXPECT_EQ(task->headline().metric, "accuracy");
+  EXPECT_EQ(task->metrics().front().name, "accuracy");
 }
 
 TEST(SequenceClassification, SmoothsLabels) {

@@ -37,7 +37,7 @@ TEST(SequencePairs, AverageOverAllTargets) {
   const auto meter = task->meter();
   meter->add({{"logits", logits}}, batch_of(targets));
   EXPECT_NEAR(meter->result().at("nll"), sum / 8, 1e-12);
-  EXPECT_EQ(task->headline().metric, "accuracy");
+  EXPECT_EQ(task->metrics().front().name, "accuracy");
 }
 
 TEST(SequencePairs, CountTokensAndWholeExamples) {

@@ -10,7 +10,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
 
-const Headline kAccuracy{"accuracy", true};
+const MetricInfo kAccuracy{"accuracy", Better::higher, "share"};
 
 TrainOptions options(const std::string& protocol, std::int64_t patience = 0,
                      const std::string& metric = "", const std::string& mode = "auto") {
@@ -63,7 +63,8 @@ TEST(EpochSelection, TakesTheSmallerOfALoss) {
   EXPECT_EQ(best_of(EpochSelection(options("sound", 0, "nll"), kAccuracy), {3, 1, 2}), 2);
   EXPECT_EQ(best_of(EpochSelection(options("sound", 0, "x", "min"), kAccuracy), {3, 1, 2}), 2);
   EXPECT_EQ(best_of(EpochSelection(options("sound", 0, "x", "max"), kAccuracy), {1, 3, 2}), 2);
-  EXPECT_EQ(best_of(EpochSelection(options("sound"), {"error", false}), {3, 1, 2}), 2);
+  EXPECT_EQ(
+      best_of(EpochSelection(options("sound"), MetricInfo{"error", Better::lower}), {3, 1, 2}), 2);
 }
 
 TEST(EpochSelection, TakesAnyNumberOverNone) {

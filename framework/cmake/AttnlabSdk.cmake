@@ -1,0 +1,54 @@
+# The SDK: which headers plugins may include (framework/public_headers.txt), their common hash, and
+# a hash of all that computes.
+#   ATTNLAB_PUBLIC_HEADERS  their paths
+#   <build>/include/framework/host/sdk_hash.h        ATTNLAB_SDK_HASH, part of every build stamp
+#   <build>/include/framework/base/revision_hash.h   ATTNLAB_REVISION, of libattnlab's sources
+# Both are made when CMake configures, which it does again when one of the files changes; a file
+# that would stay the same is not written.
+function(attnlab_hash_of_files out)
+  set(_all "")
+  foreach(_file ${ARGN})
+    file(SHA256 ${_file} _hash)
+    file(RELATIVE_PATH _name ${CMAKE_SOURCE_DIR} ${_file})
+    string(APPEND _all "${_name} ${_hash}\n")
+  endforeach()
+  string(SHA256 _all "${_all}")
+  string(SUBSTRING ${_all} 0 16 _all)
+  set(${out} ${_all} PARENT_SCOPE)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN})
+endfunction()
+
+set(_list ${CMAKE_SOURCE_DIR}/framework/public_headers.txt)
+file(STRINGS ${_list} _patterns REGEX "^[^#]")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${_list})
+set(ATTNLAB_PUBLIC_HEADERS "")
+foreach(_pattern ${_patterns})
+  file(GLOB _found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${_pattern})
+  if(NOT _found)
+    message(FATAL_ERROR "${_list}: no header is called ${_pattern}")
+  endif()
+  list(APPEND ATTNLAB_PUBLIC_HEADERS ${_found})
+endforeach()
+list(SORT ATTNLAB_PUBLIC_HEADERS)
+attnlab_hash_of_files(ATTNLAB_SDK_HASH ${ATTNLAB_PUBLIC_HEADERS})
+
+set(_computing "")
+foreach(_room tensor contracts nn data eval host train)
+  file(GLOB_RECURSE _found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/framework/${_room}/*.h
+    ${CMAKE_SOURCE_DIR}/framework/${_room}/*.cpp)
+  list(APPEND _computing ${_found})
+endforeach()
+list(SORT _computing)
+attnlab_hash_of_files(ATTNLAB_REVISION ${_computing} ${CMAKE_SOURCE_DIR}/framework/base/random.cpp)
+
+set(ATTNLAB_MADE_HEADERS ${CMAKE_BINARY_DIR}/include)
+file(CONFIGURE OUTPUT ${ATTNLAB_MADE_HEADERS}/framework/host/sdk_hash.h @ONLY CONTENT
+"// Made by framework/cmake/AttnlabSdk.cmake from the headers that plugins may include.
+#pragma once
+#define ATTNLAB_SDK_HASH \"@ATTNLAB_SDK_HASH@\"
+")
+file(CONFIGURE OUTPUT ${ATTNLAB_MADE_HEADERS}/framework/base/revision_hash.h @ONLY CONTENT
+"// Made by framework/cmake/AttnlabSdk.cmake from the sources of all that computes.
+#pragma once
+#define ATTNLAB_REVISION \"@ATTNLAB_REVISION@\"
+")
