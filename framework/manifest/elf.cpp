@@ -35,6 +35,11 @@ class ElfFile {
   }
 
   std::string section(const std::string& wanted) {
+    if (std::optional<std::string> found = find_section(wanted)) return *std::move(found);
+    fail("has no section " + wanted);
+  }
+
+  std::optional<std::string> find_section(const std::string& wanted) {
     const std::vector<Elf64_Shdr> headers = section_headers();
     if (header_.e_shstrndx >= headers.size()) fail("is damaged: it has no section names");
     const std::string names = content(headers[header_.e_shstrndx]);
@@ -45,7 +50,7 @@ class ElfFile {
         return text;
       }
     }
-    fail("has no section " + wanted);
+    return std::nullopt;
   }
 
  private:
@@ -104,6 +109,10 @@ class ElfFile {
 
 std::string read_elf_section(const std::string& path, const std::string& section) {
   return ElfFile(path).section(section);
+}
+
+std::optional<std::string> find_elf_section(const std::string& path, const std::string& section) {
+  return ElfFile(path).find_section(section);
 }
 
 }  // namespace attnlab

@@ -56,6 +56,7 @@ struct PluginInfo {
 inline constexpr int kContractVersion = 3;
 inline constexpr const char* kManifestSection = ".attnlab.manifest";
 inline constexpr const char* kStampSection = ".attnlab.stamp";
+inline constexpr const char* kSdkSection = ".attnlab.sdk";
 inline constexpr const char* kEntrySymbol = "attnlab_plugin";
 
 /// A constexpr JSON text builder; only what manifests need.
