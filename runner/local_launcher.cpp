@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <cstdlib>
 #include <exception>
-#include <limits>
 #include <map>
 #include <mutex>
 #include <thread>
 
 #include "framework/base/cores.h"
+#include "framework/base/threads.h"
 #include "framework/runs/run_lock.h"
 #include "runner/process.h"
 
@@ -66,13 +65,6 @@ RunStatus last_status(const RunFolder& folder) {
   }
 }
 
-/// What OMP_NUM_THREADS allows each process; the user, or Slurm's job script, sets it.
-std::int64_t most_threads() {
-  const char* given = std::getenv("OMP_NUM_THREADS");
-  const std::int64_t most = given == nullptr ? 0 : std::strtoll(given, nullptr, 10);
-  return most > 0 ? most : std::numeric_limits<std::int64_t>::max();
-}
-
 /// Cells that one process runs: several are trained together.
 using Unit = std::vector<const LaunchedCell*>;
 
@@ -119,17 +111,26 @@ class LocalLaunch {
     if (count == 0) return;
     const std::int64_t places = std::clamp<std::int64_t>(options_.jobs, 1, count);
     const std::vector<int> cores = usable_cores();
-    std::vector<CoreShare> shares = share_cores(cores, core_quota(), places);
-    for (CoreShare& share : shares) share.threads = std::min(share.threads, most_threads());
+    const std::vector<CoreShare> shares = share_cores(cores, core_quota(), places, most_threads());
     tell(shares, cores.size());
-    std::vector<std::thread> workers;
-    workers.reserve(shares.size());
-    for (const CoreShare& share : shares) workers.emplace_back([&] { work(share); });
-    for (std::thread& worker : workers) worker.join();
+    start(shares);
     if (error_) std::rethrow_exception(error_);
   }
 
  private:
+  /// Returns when all work is done. @throws ThreadError, once what has begun has ended.
+  void start(const std::vector<CoreShare>& shares) {
+    std::vector<std::jthread> workers;  // joined on every way out
+    try {
+      for (const CoreShare& share : shares) {
+        workers.push_back(start_thread([this, &share] { work(share); }));
+      }
+    } catch (const ThreadError&) {
+      stop_.stop();
+      throw;
+    }
+  }
+
   void tell(const std::vector<CoreShare>& shares, std::size_t cores) {
     if (shares.size() < 2) return;
     const std::string runs = std::to_string(shares.size()) + " runs side by side on " +

@@ -9,9 +9,11 @@
 #include <iostream>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <thread>
 
+#include "framework/base/cores.h"
+#include "framework/base/files.h"
 #include "framework/base/text.h"
+#include "framework/base/threads.h"
 #include "framework/conformance/check_list.h"
 #include "framework/experiment/experiment.h"
 #include "runner/commands.h"
@@ -47,24 +49,6 @@ struct Job {
   Words options;  ///< key=value
   double time_limit = 60;
   std::string logs;  ///< a folder
-};
-
-/// A folder that is gone at the end.
-class LogFolder {
- public:
-  LogFolder() : path_((fs::temp_directory_path() / "attnlab-XXXXXX").string()) {
-    if (::mkdtemp(path_.data()) == nullptr) throw FileError(path_ + ": cannot make a folder");
-  }
-  ~LogFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  LogFolder(const LogFolder&) = delete;
-  LogFolder& operator=(const LogFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 /// A file is named by its ending; everything else is a plugin's name.
@@ -139,8 +123,15 @@ std::vector<Report> run_all(const std::vector<std::string>& checks, const Job& j
     const std::lock_guard lock(mutex);
     changed.notify_all();
   };
-  std::vector<std::jthread> workers;
-  for (std::size_t i = 0; i < std::min(jobs, checks.size()); ++i) workers.emplace_back(work);
+  std::vector<std::jthread> workers;  // joined on every way out
+  try {
+    for (std::size_t i = 0; i < std::min(jobs, checks.size()); ++i) {
+      workers.push_back(start_thread(work));
+    }
+  } catch (const ThreadError&) {
+    next = checks.size();
+    throw;
+  }
   for (std::size_t i = 0; i < checks.size(); ++i) {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return done[i] || interrupted(); });
@@ -266,7 +257,7 @@ std::size_t jobs_of(const Arguments& arguments) {
     throw ConfigError("--jobs: expected 0 to 64, found " + std::to_string(given));
   }
   if (given > 0) return static_cast<std::size_t>(given);
-  return std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
+  return static_cast<std::size_t>(std::min<std::int64_t>(available_cores(), 8));
 }
 
 double time_limit_of(const Arguments& arguments) {
@@ -298,7 +289,7 @@ int test_command(const Words& words) {
   const std::string path = catalogue.candidates().front().path;
   const Part part = part_to_test(path, arguments.overrides, catalogue);
 
-  const LogFolder logs;
+  const ScratchFolder logs;
   const Job job{path, arguments.overrides, time_limit, logs.path()};
   const bool json = arguments.has("json");
   const auto show = [&](const Report& report) {

@@ -92,19 +92,9 @@ std::string new_nonce() {
   return out;
 }
 
-std::string quoted(const std::string& word) {
-  const bool plain = !word.empty() && word.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789_-./=,:+@%") == std::string::npos;
-  if (plain) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 std::string command_of(const Words& words) {
   std::string command = "attnlab report";
-  for (const std::string& word : words) command += " " + quoted(word);
+  for (const std::string& word : words) command += " " + shell_word(word);
   return command;
 }
 

@@ -1,14 +1,11 @@
 #include "runner/slurm_launcher.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <sstream>
 
+#include "framework/base/file_lock.h"
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "runner/process.h"
@@ -28,32 +25,6 @@ constexpr std::array<std::string_view, 11> kOwnOptions = {
 constexpr std::string_view kSignal = "signal";
 
 std::string key_of(const std::string& option) { return option.substr(0, option.find('=')); }
-
-/// Keeps a second attnlab from submitting the same cells at the same time.
-class SubmissionLock {
- public:
-  explicit SubmissionLock(const std::string& folder) {
-    const std::string path = folder + "/lock";
-    descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) throw FileError(path + ": cannot be opened; may this folder be written?");
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
-    ::close(descriptor_);
-    throw ConfigError(folder + ": another attnlab submits runs of this suite now; try again later");
-  }
-  ~SubmissionLock() { ::close(descriptor_); }
-  SubmissionLock(const SubmissionLock&) = delete;
-  SubmissionLock& operator=(const SubmissionLock&) = delete;
-
- private:
-  int descriptor_ = -1;
-};
-
-/// In single quotes, for a shell.
-std::string shell_quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 /// A job's name: says the suite, and belongs to this folder alone, so that squeue can be asked for
 /// it even where its id was never recorded.
@@ -86,8 +57,8 @@ std::string script_text(const std::string& cells_file, bool fail_fast) {
          "# its time limit, it writes a checkpoint and goes back into the queue.\n"
          "export OMP_NUM_THREADS=\"${SLURM_CPUS_ON_NODE:-1}\"\n"
          "exec " +
-         shell_quoted(fs::read_symlink("/proc/self/exe")) + " slurm-task " +
-         shell_quoted(cells_file) + (fail_fast ? " --fail-fast" : "") + "\n";
+         shell_word(fs::read_symlink("/proc/self/exe").string()) + " slurm-task " +
+         shell_word(cells_file) + (fail_fast ? " --fail-fast" : "") + "\n";
 }
 
 /// One call of `launch`.
@@ -101,7 +72,12 @@ class Submission {
   }
 
   void run(const std::vector<LaunchedCell>& cells) {
-    const SubmissionLock lock(slurm_folder(folder_));
+    // Keeps a second attnlab from submitting the same cells at the same time.
+    const FileLock lock(slurm_folder(folder_) + "/lock");
+    if (lock.state() != FileLock::State::held) {
+      throw ConfigError(slurm_folder(folder_) +
+                        ": another attnlab submits runs of this suite now; try again later");
+    }
     jobs_ = read_jobs(folder_);
     const std::vector<SlurmTask> tasks = without_queued(cells);
     if (tasks.empty()) return;

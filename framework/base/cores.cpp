@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -125,17 +126,31 @@ double core_quota(const std::string& cgroup_root, const std::string& membership)
   return quota;
 }
 
-std::vector<CoreShare> share_cores(const std::vector<int>& cores, double quota,
-                                   std::int64_t places) {
-  const auto count = static_cast<std::int64_t>(cores.size());
+std::int64_t most_threads() {
+  const char* given = std::getenv("OMP_NUM_THREADS");
+  const std::int64_t most = given == nullptr ? 0 : std::strtoll(given, nullptr, 10);
+  return most > 0 ? most : std::numeric_limits<std::int64_t>::max();
+}
+
+std::int64_t threads_within(std::int64_t cores, double quota, std::int64_t most) {
   // Less than one more core's time helps no further thread.
-  const std::int64_t paid =
-      std::clamp<std::int64_t>(static_cast<std::int64_t>(std::min(quota, 1e6)), 1, count);
+  const auto paid = static_cast<std::int64_t>(std::min(quota, 1e6));
+  return std::max<std::int64_t>(1, std::min({cores, paid, most}));
+}
+
+std::int64_t available_cores() {
+  const auto cores = static_cast<std::int64_t>(affinity().size());
+  return threads_within(cores, core_quota(), most_threads());
+}
+
+std::vector<CoreShare> share_cores(const std::vector<int>& cores, double quota, std::int64_t places,
+                                   std::int64_t most) {
+  const auto count = static_cast<std::int64_t>(cores.size());
   std::vector<CoreShare> shares(static_cast<std::size_t>(places));
   const std::int64_t each = count / places;
   for (std::int64_t i = 0; i < places; ++i) {
     CoreShare& share = shares[static_cast<std::size_t>(i)];
-    share.threads = std::max<std::int64_t>(1, std::min(each, paid / places));
+    share.threads = threads_within(each, quota / static_cast<double>(places), most);
     if (places > 1 && each > 0) {
       share.cores.assign(cores.begin() + i * each, cores.begin() + (i + 1) * each);
     }

@@ -4,10 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 namespace attnlab {
 namespace {
@@ -102,6 +105,52 @@ std::string read_text(const std::string& path) {
   std::fclose(file);
   if (failed) throw FileError(path + ": cannot read: " + reason(error));
   return text;
+}
+
+namespace {
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (end > 0) lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(text.size(), end + 1));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> last_lines(const std::string& path, std::size_t most) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  if (!in) return {};
+  const auto size = static_cast<std::int64_t>(in.tellg());
+  std::vector<std::string> lines;
+  // More of the end each time, until the lines are in it whole.
+  for (std::int64_t taken = 16384;; taken *= 4) {
+    const std::int64_t start = std::max<std::int64_t>(0, size - taken);
+    std::string text(static_cast<std::size_t>(size - start), '\0');
+    in.clear();
+    in.seekg(start);
+    in.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(in.gcount()));
+    lines = lines_of(text);
+    if (start == 0 || lines.size() > most) break;  // the first of them may be cut
+  }
+  if (lines.size() > most) lines.erase(lines.begin(), lines.end() - static_cast<long>(most));
+  return lines;
+}
+
+ScratchFolder::ScratchFolder()
+    : path_((std::filesystem::temp_directory_path() / "attnlab-XXXXXX").string()) {
+  if (::mkdtemp(path_.data()) == nullptr) {
+    throw FileError(path_ + ": cannot make a folder: " + reason(errno));
+  }
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
 }
 
 LineWriter::LineWriter(std::string path, std::int64_t keep_bytes) : path_(std::move(path)) {

@@ -69,6 +69,12 @@ Grid grid_of(const MatchOptions& options, const Place& place, const OptionSpec& 
   const double high = std::min(spec.high.value_or(HUGE_VAL), 64 * start);
   grid.first = std::llround(std::ceil(low / grid.step - 1e-9));
   grid.last = std::llround(std::floor(high / grid.step + 1e-9));
+  if (grid.first > grid.last) {
+    throw ConfigError(place, "match.step: no multiple of " + shortest(grid.step) +
+                                 " can be tried for " + options.by + ", which is " +
+                                 shortest(start) + " and may be " + shortest(low) + " to " +
+                                 shortest(high) + "; set a finer match.step");
+  }
   return grid;
 }
 

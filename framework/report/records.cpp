@@ -5,6 +5,7 @@
 #include <set>
 
 #include "framework/base/text.h"
+#include "framework/base/unicode.h"
 #include "framework/comparison/table.h"
 #include "framework/report/markup.h"
 #include "framework/report/pool_tables.h"

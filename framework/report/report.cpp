@@ -10,6 +10,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
+#include "framework/base/unicode.h"
 #include "framework/config/difference.h"
 #include "framework/report/markup.h"
 

@@ -21,12 +21,6 @@ const std::vector<std::string> kDirectives = {
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; }
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 std::string lower(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
@@ -85,7 +79,7 @@ class Parser {
     if (text_.empty()) return false;
     const std::size_t end = std::min(text_.find('\n'), text_.size());
     begin_ = text_.data();
-    line_ = trim(text_.substr(0, end));
+    line_ = trimmed(text_.substr(0, end));
     if (line_.empty()) line_ = {begin_, 0};
     text_.remove_prefix(std::min(end + 1, text_.size()));
     ++number_;
@@ -95,7 +89,7 @@ class Parser {
   /// @returns whether it was @data.
   bool read_directive() {
     std::vector<std::string_view> words;
-    for (std::string_view rest = line_; !rest.empty(); rest = trim(rest)) {
+    for (std::string_view rest = line_; !rest.empty(); rest = trimmed(rest)) {
       const std::size_t end = std::min(rest.find_first_of(" \t\r\f\v"), rest.size());
       words.push_back(rest.substr(0, end));
       rest.remove_prefix(end);
@@ -120,7 +114,7 @@ class Parser {
 
   void take(const std::string& name, const std::vector<std::string_view>& words) {
     if (name == "@problemname") {
-      file_.problem = trim(line_.substr(words[0].size()));
+      file_.problem = trimmed(line_.substr(words[0].size()));
     } else if (name == "@classlabel") {
       take_classes(words);
     } else if (name == "@timestamps") {
@@ -312,7 +306,7 @@ class Parser {
   }
 
   void read_label(std::string_view text) {
-    const std::string_view word = trim(text);
+    const std::string_view word = trimmed(text);
     if (file_.has_targets) {
       double value = 0;
       const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);

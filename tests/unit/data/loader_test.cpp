@@ -4,7 +4,9 @@
 #include <chrono>
 #include <thread>
 
+#include "framework/base/threads.h"
 #include "tests/support/data_files.h"
+#include "tests/support/few_threads.h"
 
 namespace attnlab {
 namespace {
@@ -301,6 +303,16 @@ TEST(Loader, RefusesSettingsWithoutMeaning) {
   });
   EXPECT_THAT(message, AllOf(HasSubstr("batch_size"), HasSubstr("first_batch"),
                              HasSubstr("workers"), HasSubstr("prefetch")));
+}
+
+TEST(Loader, SaysWhatToDoWhereItsWorkersCannotStart) {
+  const Numbers numbers;
+  LoaderSettings settings;
+  settings.workers = 40;  // more than any test before has started
+  const testing::FewThreads few(3);
+  EXPECT_THAT(message_of<ThreadError>(
+                  [&] { Loader(numbers, RandomStreams(0), in_order(kExamples), settings); }),
+              HasSubstr("train.workers"));
 }
 
 }  // namespace

@@ -137,6 +137,12 @@ TEST_F(MatchTest, RefusesWhatIsNoNumberOfTheModel) {
               HasSubstr("match.step: 0.5 is no whole number"));
 }
 
+TEST_F(MatchTest, RefusesAStepThatLeavesNothingToTry) {
+  EXPECT_THAT(refusal("{by: model.dim, step: 100000}"),
+              HasSubstr("match.step: no multiple of 100000 can be tried for model.dim, which is "
+                        "64"));
+}
+
 TEST_F(MatchTest, ChecksItsSectionAsOptionsAreChecked) {
   EXPECT_THAT(refusal("{hold: parameter, by: model.dim}"), HasSubstr("s.yaml:4:15"));
   EXPECT_THAT(refusal("{hold: parameters}"),
