@@ -32,7 +32,8 @@ model:
 attention: quest
 task: {use: image_classification, label_smoothing: 0.1}
 dataset:
-  {use: cifar, root: data, validation: 24, augmentation: {crop_padding: 4, flip: true}}
+  {use: cifar, root: data, batches: [1], partial: true, validation: 24,
+   augmentation: {crop_padding: 4, flip: true}}
 train:
   {epochs: 3, batch_size: 8, accumulate: 2, clip_norm: 0.5, log_every: 1, workers: 2, threads: 2,
    checkpoint_seconds: 0, schedule: {warmup_epochs: 0.5}}
