@@ -169,7 +169,6 @@ TEST(ForwardFlops, AreTheClosedFormOfAVitForEachAttention) {
       {"qknorm_ln", both},
       {"qknorm_hs", both},
       {"sigmoid", both},
-      {"qknorm_ds", both},
       {"composed", both},
       {"misaligned", both},
       {"elliptical", both},
