@@ -24,8 +24,9 @@ class Numbers final : public Dataset {
   const DatasetInfo& info() const override { return info_; }
   std::int64_t size(Split) const override { return kExamples; }
   NamedTensors example(Split, std::int64_t index, Random* augmentation) const override {
-    ++made;
+    if (++made > allowed) too_many = true;
     if (index == broken) throw DataError("example " + std::to_string(index) + " is broken");
+    const Busy busy(*this);
     if (pause.count() > 0) std::this_thread::sleep_for(pause);
     // Early examples take longest, so that later batches are finished first.
     if (uneven) std::this_thread::sleep_for(std::chrono::microseconds(20 * (kExamples - index)));
@@ -33,14 +34,28 @@ class Numbers final : public Dataset {
     return {{"x", at::tensor({static_cast<double>(index), draw}, at::kDouble)}};
   }
 
-  mutable std::atomic<int> made{0};
+  mutable std::atomic<int> made{0}, being_made{0};
+  std::atomic<int> allowed{kExamples};        ///< of `made`
+  mutable std::atomic<bool> too_many{false};  ///< were made
   std::int64_t broken = -1;
   milliseconds pause{0};
   bool uneven = false;
 
  private:
+  /// Counts an example while it is being made.
+  struct Busy {
+    explicit Busy(const Numbers& of) : numbers(of) { ++numbers.being_made; }
+    ~Busy() { --numbers.being_made; }
+    const Numbers& numbers;
+  };
+
   DatasetInfo info_;
 };
+
+/// Returns when so many examples have been begun.
+void await(const Numbers& dataset, int count) {
+  while (dataset.made < count) std::this_thread::yield();
+}
 
 /// The same numbers in memory, plus `offset`, and a place for each.
 class Resident final : public Dataset {
@@ -239,32 +254,28 @@ TEST(Loader, HandsOnWhatTheDatasetThrewAtTheBatchItBelongsTo) {
 }
 
 TEST(Loader, HoldsNoMoreBatchesThanAskedFor) {
-  const Numbers dataset;
+  Numbers dataset;
+  dataset.allowed = 15;
   Loader loader(dataset, RandomStreams(0), in_order(kExamples),
                 {.batch_size = 5, .workers = 1, .prefetch = 3});
-  for (int i = 0; i < 400 && dataset.made < 15; ++i) std::this_thread::sleep_for(milliseconds(5));
-  std::this_thread::sleep_for(milliseconds(30));  // time in which too many would be made
-  EXPECT_EQ(dataset.made, 15);
-  loader.next();
-  for (int i = 0; i < 400 && dataset.made < 20; ++i) std::this_thread::sleep_for(milliseconds(5));
-  std::this_thread::sleep_for(milliseconds(30));
-  EXPECT_EQ(dataset.made, 20);
+  while (dataset.allowed < 100) {
+    await(dataset, dataset.allowed);
+    dataset.allowed += 5;
+    ASSERT_TRUE(loader.next().has_value());
+  }
+  EXPECT_FALSE(dataset.too_many);
 }
 
-// A whole batch would take 5 s, what is queued half a minute.
-TEST(Loader, IsDestroyedPromptlyInMidEpoch) {
+TEST(Loader, LeavesWhatIsQueuedUndoneWhenItIsDestroyed) {
   Numbers dataset;
-  dataset.pause = milliseconds(100);
+  dataset.pause = milliseconds(20);
   auto loader =
       std::make_unique<Loader>(dataset, RandomStreams(0), in_order(kExamples),
                                LoaderSettings{.batch_size = 50, .workers = 2, .prefetch = 6});
-  std::this_thread::sleep_for(milliseconds(50));
-  const auto start = std::chrono::steady_clock::now();
+  await(dataset, 1);
   loader.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(2000));
-  const int made = dataset.made;
-  std::this_thread::sleep_for(milliseconds(150));
-  EXPECT_EQ(dataset.made, made) << "a worker outlived the loader";
+  EXPECT_LT(dataset.made, kExamples);
+  EXPECT_EQ(dataset.being_made, 0) << "a worker outlived the loader";
 }
 
 TEST(Loader, SurvivesBeingMadeAndDestroyedAgainAndAgain) {
@@ -281,8 +292,7 @@ TEST(Loader, MakesBatchesAheadOfTheReader) {
   dataset.pause = milliseconds(2);
   Loader loader(dataset, RandomStreams(0), in_order(20),
                 {.batch_size = 10, .workers = 1, .prefetch = 2});
-  for (int i = 0; i < 400 && dataset.made < 20; ++i) std::this_thread::sleep_for(milliseconds(5));
-  EXPECT_EQ(dataset.made, 20);  // nobody has asked for a batch yet
+  await(dataset, 20);  // nobody has asked for a batch yet
   EXPECT_TRUE(loader.next().has_value());
 }
 
