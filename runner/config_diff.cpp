@@ -1,4 +1,5 @@
 // attnlab config diff A B: what differs between two configurations, and where it came from.
+#include <fmt/format.h>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -45,7 +46,8 @@ Side run_side(const std::string& folder) {
 Side side_of(const std::string& what, const Words& overrides, const Catalogue& catalogue) {
   if (fs::is_directory(what)) {
     if (overrides.empty()) return run_side(what);
-    throw ConfigError(what + ": a run's configuration is frozen; it takes no " + overrides[0]);
+    throw ConfigError(
+        fmt::format("{}: a run's configuration is frozen; it takes no {}", what, overrides[0]));
   }
   const std::string path = find_composition(what, "experiments");
   const Composition composition = compose(path, overrides);

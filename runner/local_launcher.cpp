@@ -1,5 +1,7 @@
 #include "runner/local_launcher.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -47,12 +49,12 @@ std::string cause_of(const ProcessResult& result, const std::string& log) {
     if (result.signal == SIGKILL) {
       cause += "; unless somebody killed it, the machine's memory ran out and the kernel did";
     }
-    return cause + "; it held up to " +
-           metric_text("peak_memory", static_cast<double>(result.peak_memory)) + " of memory";
+    return fmt::format("{}; it held up to {} of memory", cause,
+                       metric_text("peak_memory", static_cast<double>(result.peak_memory)));
   }
   const std::string last = log_tail(log, 1);
   return last.empty()
-             ? "ended with exit code " + std::to_string(result.exit_code) + " and without a result"
+             ? fmt::format("ended with exit code {} and without a result", result.exit_code)
              : last;
 }
 
@@ -133,13 +135,13 @@ class LocalLaunch {
 
   void tell(const std::vector<CoreShare>& shares, std::size_t cores) {
     if (shares.size() < 2) return;
-    const std::string runs = std::to_string(shares.size()) + " runs side by side on " +
-                             std::to_string(cores) + (cores == 1 ? " core" : " cores");
+    const std::string runs = fmt::format("{} runs side by side on {}{}", shares.size(), cores,
+                                         cores == 1 ? " core" : " cores");
     if (shares[0].cores.empty()) {
       progress_.say(runs + ": more runs than cores, each with one thread; they share the time");
     } else {
-      progress_.say(runs + ": " + std::to_string(shares[0].threads) +
-                    (shares[0].threads == 1 ? " thread each" : " threads each"));
+      progress_.say(fmt::format("{}: {}{}", runs, shares[0].threads,
+                                shares[0].threads == 1 ? " thread each" : " threads each"));
     }
   }
 
@@ -170,9 +172,9 @@ class LocalLaunch {
     const Outcome outcome = carry_out(words, log, "", share);
     if (outcome.process.ok()) return true;
     if (ended_on_request(outcome.process)) return true;
-    progress_.say(unit.front()->label + " and " + std::to_string(unit.size() - 1) +
-                  " others, trained together: " + cause_of(outcome.process, log) +
-                  "; what is left of them runs one by one");
+    progress_.say(
+        fmt::format("{} and {} others, trained together: {}; what is left of them runs one by one",
+                    unit.front()->label, unit.size() - 1, cause_of(outcome.process, log)));
     return false;
   }
 
@@ -196,8 +198,8 @@ class LocalLaunch {
     status.state = RunState::failed;
     cell.folder.write_status(status);
     const std::string tail = log_tail(log, 8);
-    report_end(cell,
-               "failed: " + status.reason + "\n  log: " + log + (tail.empty() ? "" : "\n" + tail));
+    report_end(cell, fmt::format("failed: {}\n  log: {}{}", status.reason, log,
+                                 tail.empty() ? "" : "\n" + tail));
     if (options_.fail_fast) stop_.stop();
   }
 

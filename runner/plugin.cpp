@@ -1,5 +1,6 @@
 // attnlab plugin test: the conformance kit, each check in a process of its own, so that a plugin
 // that crashes or hangs is a failed check.
+#include <fmt/format.h>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -65,18 +66,17 @@ std::string cause_of_death(const ProcessResult& result, const Job& job, const st
   const std::string said = log_tail(log, 3);
   const std::string last_words = said.empty() ? "" : ": " + said;
   if (result.timed_out) {
-    return "still running after " + duration(job.time_limit) + " (--time-limit), killed" +
-           last_words;
+    return fmt::format("still running after {} (--time-limit), killed{}", duration(job.time_limit),
+                       last_words);
   }
   if (result.signal != 0) return signal_text(result.signal) + last_words;
-  return "ended with exit code " + std::to_string(result.exit_code) + " without a result" +
-         last_words;
+  return fmt::format("ended with exit code {} without a result{}", result.exit_code, last_words);
 }
 
 Report run_one(const std::string& check, const Job& job) {
   Words words = {"plugin", "check", job.path, check};
   words.insert(words.end(), job.options.begin(), job.options.end());
-  const std::string log = job.logs + "/" + check;
+  const std::string log = fmt::format("{}/{}", job.logs, check);
   Report report;
   report.check = check;
   bool reported = false;
@@ -181,7 +181,7 @@ void print_summary(const std::vector<Report>& reports, const std::string& comman
   std::vector<std::string> parts;
   for (const char* outcome : {"passed", "failed", "not applicable", "skipped"}) {
     const std::size_t number = count(reports, outcome);
-    if (number > 0) parts.push_back(std::to_string(number) + " " + outcome);
+    if (number > 0) parts.push_back(fmt::format("{} {}", number, outcome));
   }
   std::cout << "\n" << join(parts, ", ") << " in " << duration(seconds) << "\n";
   for (const Report& report : reports) {
@@ -243,7 +243,8 @@ std::vector<std::string> wanted_checks(const Arguments& arguments) {
   const Words only = arguments.options["only"].as<Words>();
   for (const std::string& check : only) {
     if (std::find(all.begin(), all.end(), check) != all.end()) continue;
-    throw ConfigError("--only: there is no check '" + check + "'" + suggestion(check, all));
+    throw ConfigError(
+        fmt::format("--only: there is no check '{}'{}", check, suggestion(check, all)));
   }
   std::erase_if(all, [&](const std::string& check) {
     return std::find(only.begin(), only.end(), check) == only.end();
@@ -271,8 +272,8 @@ double time_limit_of(const Arguments& arguments) {
 Part part_to_test(const std::string& path, const Words& overrides, const Catalogue& catalogue) {
   const Manifest& manifest = *catalogue.candidates().front().manifest;
   if (manifest.kind != Kind::attention) {
-    throw ConfigError(path + ": is a " + std::string(name_of(manifest.kind)) +
-                      "; there are checks for attentions alone");
+    throw ConfigError(fmt::format("{}: is a {}; there are checks for attentions alone", path,
+                                  name_of(manifest.kind)));
   }
   return part_of(Kind::attention, manifest.id, options_from(overrides), catalogue);
 }
@@ -313,8 +314,8 @@ int test_command(const Words& words) {
   } else {
     const Words& overrides = arguments.overrides;
     print_summary(reports,
-                  "attnlab plugin test " + arguments.words[0] +
-                      (overrides.empty() ? "" : " " + join(overrides, " ")),
+                  fmt::format("attnlab plugin test {}{}", arguments.words[0],
+                              overrides.empty() ? "" : " " + join(overrides, " ")),
                   seconds);
   }
   return count(reports, "failed") == 0 ? kDone : kRunFailed;
@@ -330,7 +331,8 @@ int plugin_command(const Words& words) {
   const Words rest(words.begin() + 1, words.end());
   if (words[0] == "test") return test_command(rest);
   if (words[0] == "check") return engine_command("plugin check", rest);  // one check, for `test`
-  throw ConfigError("unknown command 'plugin " + words[0] + "'" + suggestion(words[0], {"test"}));
+  throw ConfigError(
+      fmt::format("unknown command 'plugin {}'{}", words[0], suggestion(words[0], {"test"})));
 }
 
 }  // namespace attnlab

@@ -1,5 +1,7 @@
 #include "runner/process.h"
 
+#include <fmt/format.h>
+
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
@@ -118,7 +120,7 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
     const std::string text = *entry;
     if (set.count(text.substr(0, text.find('='))) == 0) all.push_back(text);
   }
-  for (const auto& [name, value] : set) all.push_back(name + "=" + value);
+  for (const auto& [name, value] : set) all.push_back(fmt::format("{}={}", name, value));
   return all;
 }
 
@@ -218,8 +220,7 @@ pid_t start(const std::vector<std::string>& words, const std::string& log, int o
   pid_t pid = 0;
   const int error = actions.spawn(pid, "/proc/self/exe", all, environment_with(environment));
   if (error != 0) {
-    throw Error(std::string("cannot start a process (its log: ") + log +
-                "): " + std::strerror(error));
+    throw Error(fmt::format("cannot start a process (its log: {}): {}", log, std::strerror(error)));
   }
   return pid;
 }
@@ -277,7 +278,7 @@ std::string last_words(const Captured& captured) {
 bool interrupted() { return caught != 0; }
 
 std::string signal_text(int signal) {
-  return "killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
+  return fmt::format("killed by signal {} ({})", signal, ::strsignal(signal));
 }
 
 std::string log_tail(const std::string& path, std::size_t lines) {
@@ -317,7 +318,8 @@ Captured capture(const std::vector<std::string>& words) {
   Captured captured;
   captured.found = error != ENOENT;
   if (!captured.found) return captured;
-  if (error != 0) throw Error(words.front() + ": cannot be started: " + std::strerror(error));
+  if (error != 0)
+    throw Error(fmt::format("{}: cannot be started: {}", words.front(), std::strerror(error)));
   Child child(pid);
   out.close_writing();
   err.close_writing();

@@ -1,5 +1,7 @@
 #include "framework/base/cores.h"
 
+#include <fmt/format.h>
+
 #include <sched.h>
 
 #include <algorithm>
@@ -91,8 +93,7 @@ double strictest(const std::string& root, std::string group,
 std::vector<int> usable_cores(const std::string& sysfs) {
   std::vector<std::tuple<double, double, int>> placed;
   for (const int core : affinity()) {
-    const std::string topology =
-        sysfs + "/devices/system/cpu/cpu" + std::to_string(core) + "/topology/";
+    const std::string topology = fmt::format("{}/devices/system/cpu/cpu{}/topology/", sysfs, core);
     placed.emplace_back(number_in(topology + "physical_package_id", 0),
                         number_in(topology + "core_id", core), core);
   }
@@ -119,8 +120,9 @@ double core_quota(const std::string& cgroup_root, const std::string& membership)
     std::istringstream names(controllers);
     for (std::string name; std::getline(names, name, ',');) {
       if (name != "cpu") continue;
-      quota = std::min({quota, strictest(cgroup_root + "/" + controllers, group, quota_of_v1),
-                        strictest(cgroup_root + "/cpu", group, quota_of_v1)});
+      quota = std::min(
+          {quota, strictest(fmt::format("{}/{}", cgroup_root, controllers), group, quota_of_v1),
+           strictest(cgroup_root + "/cpu", group, quota_of_v1)});
     }
   }
   return quota;

@@ -1,5 +1,7 @@
 #include "framework/base/file_lock.h"
 
+#include <fmt/format.h>
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -21,7 +23,8 @@ struct flock whole_file() {
 FileLock::FileLock(const std::string& path)
     : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
   if (descriptor_ < 0) {
-    throw FileError(path + ": cannot write: " + std::strerror(errno) + "; check the permissions");
+    throw FileError(
+        fmt::format("{}: cannot write: {}; check the permissions", path, std::strerror(errno)));
   }
   struct flock range = whole_file();
   if (::fcntl(descriptor_, F_OFD_SETLK, &range) == 0) {

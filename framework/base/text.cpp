@@ -1,5 +1,7 @@
 #include "framework/base/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -44,7 +46,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
   const std::string near = nearest(word, candidates);
-  if (!near.empty()) return "; did you mean '" + near + "'?";
+  if (!near.empty()) return fmt::format("; did you mean '{}'?", near);
   if (!candidates.empty() && candidates.size() <= 24) {
     return "; there is " + join(candidates, ", ");
   }

@@ -1,5 +1,7 @@
 #include "framework/base/threads.h"
 
+#include <fmt/format.h>
+
 #include <latch>
 #include <system_error>
 #include <vector>
@@ -10,9 +12,10 @@ std::jthread start_thread(std::function<void()> work) {
   try {
     return std::jthread(std::move(work));
   } catch (const std::system_error& error) {
-    throw ThreadError(std::string("cannot start a thread: ") + error.what() +
-                      "; run fewer at once (--jobs, train.workers, train.threads), or raise the "
-                      "limit of threads (ulimit -u, the container's pids.max)");
+    throw ThreadError(fmt::format(
+        "cannot start a thread: {}; run fewer at once (--jobs, train.workers, train.threads), or "
+        "raise the limit of threads (ulimit -u, the container's pids.max)",
+        error.what()));
   }
 }
 

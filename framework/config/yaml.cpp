@@ -1,4 +1,5 @@
 // Reading YAML into nodes through yaml-cpp's events: its own nodes lose places.
+#include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
@@ -139,7 +140,8 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void problem(const Place& place, const std::string& what) {
-    if (problems_.size() < kMostProblems) problems_.push_back(place.str() + ": " + what);
+    if (problems_.size() < kMostProblems)
+      problems_.push_back(fmt::format("{}: {}", place.str(), what));
   }
 
   void take_key(Open& parent, const Node& key) {
@@ -150,8 +152,8 @@ class TreeBuilder : public YAML::EventHandler {
       return;
     }
     if (parent.node.find(key.text()) != nullptr) {
-      problem(key.place(), "the key '" + key.text() + "' stands here twice; the first is " +
-                               parent.node.key_place(key.text()).str());
+      problem(key.place(), fmt::format("the key '{}' stands here twice; the first is {}",
+                                       key.text(), parent.node.key_place(key.text()).str()));
       return;
     }
     if (key.text() == "<<" && !key.quoted()) {

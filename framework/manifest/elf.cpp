@@ -1,5 +1,7 @@
 #include "framework/manifest/elf.h"
 
+#include <fmt/format.h>
+
 #include <elf.h>
 #include <sys/stat.h>
 
@@ -49,7 +51,9 @@ class ElfFile {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) { throw PluginError(path_ + ": " + what); }
+  [[noreturn]] void fail(const std::string& what) {
+    throw PluginError(fmt::format("{}: {}", path_, what));
+  }
   [[noreturn]] void fail_to_read() { fail(std::string("cannot be read: ") + std::strerror(errno)); }
 
   /// Asked before memory is taken for what a damaged header promises.

@@ -1,6 +1,8 @@
 // The .ts format: see the header.
 #include "framework/data/formats/ts_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -31,7 +33,7 @@ std::string lower(std::string_view text) {
 std::string excerpt(std::string_view text) {
   std::string out;
   for (const char c : text.substr(0, 24)) out += c >= ' ' && c < 127 ? c : '.';
-  return "'" + out + (text.size() > 24 ? "..." : "") + "'";
+  return fmt::format("'{}{}'", out, text.size() > 24 ? "..." : "");
 }
 
 /// What the header says; absent where it does not.
@@ -54,8 +56,10 @@ class Parser {
         if (in_data) fail(line_.data(), "a directive below @data; move it above");
         in_data = read_directive();
       } else if (!in_data) {
-        fail(line_.data(), "found " + excerpt(line_) +
-                               " before @data; the header has comments and directives (@...) only");
+        fail(
+            line_.data(),
+            fmt::format("found {} before @data; the header has comments and directives (@...) only",
+                        excerpt(line_)));
       } else {
         read_case();
       }
@@ -67,11 +71,10 @@ class Parser {
 
  private:
   [[noreturn]] void fail(const char* where, const std::string& what) const {
-    throw DataError(path_ + ":" + std::to_string(number_) + ":" +
-                    std::to_string(where - begin_ + 1) + ": " + what);
+    throw DataError(fmt::format("{}:{}:{}: {}", path_, number_, where - begin_ + 1, what));
   }
   [[noreturn]] void fail_at_end(const std::string& what) const {
-    throw DataError(path_ + ":" + std::to_string(std::max<std::int64_t>(number_, 1)) + ": " + what);
+    throw DataError(fmt::format("{}:{}: {}", path_, std::max<std::int64_t>(number_, 1), what));
   }
 
   /// Moves on to the next line. Its blanks at both ends are left out.
@@ -96,7 +99,8 @@ class Parser {
     }
     const std::string name = lower(words[0]);
     if (std::find(kDirectives.begin(), kDirectives.end(), name) == kDirectives.end()) {
-      fail(line_.data(), "unknown directive " + excerpt(words[0]) + suggestion(name, kDirectives));
+      fail(line_.data(),
+           fmt::format("unknown directive {}{}", excerpt(words[0]), suggestion(name, kDirectives)));
     }
     if (!header_.seen.insert(name == "@dimension" ? "@dimensions" : name).second) {
       fail(line_.data(), std::string(words[0]) + " stands twice; remove one");
@@ -137,8 +141,8 @@ class Parser {
       header_.dimensions = count(words[1]);
     }
     if (words.size() > 2 && name != "@classlabel" && name != "@problemname") {
-      fail(words[2].data(), "found " + excerpt(words[2]) + " after the value of " +
-                                std::string(words[0]) + "; remove it");
+      fail(words[2].data(),
+           fmt::format("found {} after the value of {}; remove it", excerpt(words[2]), words[0]));
     }
   }
 
@@ -153,7 +157,8 @@ class Parser {
     for (std::size_t i = 2; i < words.size(); ++i) {
       const auto index = static_cast<std::int64_t>(file_.classes.size());
       if (!class_index_.emplace(words[i], index).second) {
-        fail(words[i].data(), "the label " + excerpt(words[i]) + " stands twice; remove one");
+        fail(words[i].data(),
+             fmt::format("the label {} stands twice; remove one", excerpt(words[i])));
       }
       class_by_lower_.emplace(lower(words[i]), index);
       file_.classes.emplace_back(words[i]);
@@ -187,8 +192,8 @@ class Parser {
       fail(line_.data(), "@classLabel true and @targetLabel true; a case has one or the other");
     }
     if (header_.univariate == true && header_.dimensions.value_or(1) != 1) {
-      fail(line_.data(), "@univariate true, yet @dimensions " +
-                             std::to_string(*header_.dimensions) + "; correct one of them");
+      fail(line_.data(), fmt::format("@univariate true, yet @dimensions {}; correct one of them",
+                                     *header_.dimensions));
     }
     file_.channels = header_.univariate == true ? 1 : header_.dimensions.value_or(0);
     file_.offsets.push_back(0);
@@ -228,10 +233,10 @@ class Parser {
            "should say that there are no labels";
   }
   std::string wrong_channels(std::int64_t found) const {
-    return "expected " + std::to_string(file_.channels) +
-           " channels (@dimensions, or the first case), found " +
-           (found > file_.channels ? "more" : std::to_string(found)) +
-           "; the line is damaged, or the header is wrong";
+    return fmt::format(
+        "expected {} channels (@dimensions, or the first case), found {}; the line is damaged, or "
+        "the header is wrong",
+        file_.channels, found > file_.channels ? "more" : std::to_string(found));
   }
 
   void check_length(std::int64_t channel) {
@@ -240,10 +245,9 @@ class Parser {
     if (header_.equal_length != true) return;
     if (!header_.length) header_.length = length;
     if (length == *header_.length) return;
-    fail(line_.data(), "channel " + std::to_string(channel + 1) + " has " + std::to_string(length) +
-                           " values, and @equalLength is true with " +
-                           std::to_string(*header_.length) +
-                           "; the line is damaged, or the header is wrong");
+    fail(line_.data(), fmt::format("channel {} has {} values, and @equalLength is true with {}; "
+                                   "the line is damaged, or the header is wrong",
+                                   channel + 1, length, *header_.length));
   }
 
   static const char* skip_blanks(const char* p, const char* end) {
@@ -328,9 +332,10 @@ class Parser {
     if (word.find(':') != std::string_view::npos) {
       fail(text.data(), wrong_channels(file_.channels + 1));
     }
-    fail(text.data(), "the label " + excerpt(word) + " is none of @classLabel's" +
-                          suggestion(std::string(word), file_.classes) +
-                          "; the line is damaged, or the header is wrong");
+    fail(text.data(),
+         fmt::format(
+             "the label {} is none of @classLabel's{}; the line is damaged, or the header is wrong",
+             excerpt(word), suggestion(std::string(word), file_.classes)));
   }
 
   std::string_view text_;  ///< what is still to be read
