@@ -33,7 +33,7 @@ struct Side {
 
 Side run_side(const std::string& folder) {
   if (!RunFolder(folder).exists())
-    throw ConfigError(folder + ": is no run's folder (no config.yaml)");
+    throw ConfigError(folder + ": is not a run folder (no config.yaml)");
   Side side{folder, compose_file(folder + "/config.yaml"), {}};
   if (fs::exists(folder + "/origins.txt")) {
     for (const RecordedOrigin& origin : read_origins(read_text(folder + "/origins.txt"))) {

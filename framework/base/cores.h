@@ -47,7 +47,7 @@ std::vector<CoreShare> share_cores(const std::vector<int>& cores, double quota, 
                                    std::int64_t most);
 
 /// Binds the calling thread, and what it starts later, to cores; to none changes nothing. A core
-/// that has gone meanwhile is no error.
+/// that has gone meanwhile is not an error.
 void bind_this_thread(const std::vector<int>& cores);
 
 }  // namespace attnlab

@@ -27,7 +27,7 @@ class FileLock {
   FileLock& operator=(const FileLock&) = delete;
 
   State state() const { return state_; }
-  /// Replaces what the file says: for people and messages alone, so a full disk is no error.
+  /// Replaces what the file says: for people and messages alone, so a full disk is not an error.
   void write(std::string_view text) const;
 
  private:

@@ -12,7 +12,7 @@ std::size_t character_size(std::string_view text);
 
 bool is_utf8(std::string_view text);
 
-/// The text with every byte that is no part of valid UTF-8 replaced by U+FFFD.
+/// The text with every byte that is not part of valid UTF-8 replaced by U+FFFD.
 std::string valid_utf8(std::string_view text);
 
 /// Columns that a text takes on a terminal, one for each code point.

@@ -381,7 +381,7 @@ Node parse_override(const std::string& argument, const Place& given) {
   try {
     value = parse_yaml(text, "");
   } catch (const ConfigError& error) {
-    throw ConfigError(place, std::string("the value is no YAML: ") + error.what());
+    throw ConfigError(place, std::string("the value is not YAML: ") + error.what());
   }
   if (value.is_null() && !text.empty() && text != "null" && text != "~") {
     value = Node::scalar(text);  // a lone comment sign and the like

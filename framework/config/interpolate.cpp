@@ -146,8 +146,9 @@ class Interpolator {
       Node value = look_up(reference, node, path);
       if (start == 0 && end + 1 == text.size()) return value;
       if (!value.is_scalar()) {
-        throw ConfigError(node.place(), text.substr(start, end + 1 - start) +
-                                            " is no single value and cannot stand inside a text");
+        throw ConfigError(node.place(),
+                          text.substr(start, end + 1 - start) +
+                              " is not a single value and cannot stand inside a text");
       }
       out += text.substr(at, start - at) + value.text();
       at = end + 1;

@@ -22,7 +22,7 @@ bool is_decimal_integer(std::string_view text) {
   return std::all_of(text.begin(), text.end(), is_digit);
 }
 
-/// from_chars knows no plus sign; one before a minus stays, so that "+-5" is no number.
+/// from_chars knows no plus sign; one before a minus stays, so that "+-5" is not a number.
 std::string_view without_plus(std::string_view text) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   return text;

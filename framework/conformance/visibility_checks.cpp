@@ -45,8 +45,8 @@ void expect_hidden(const std::string& what, const Tensor& influence, const Tenso
   const Tensor flat = wrong.contiguous().view({-1});
   const std::int64_t worst = flat.argmax().item<std::int64_t>();
   throw Failure(fmt::format(
-      "{}: the pair [b, h, query, key] = {} is hidden, yet the value has a derivative of {}", what,
-      place_text(wrong, worst), flat[worst].item<double>()));
+      "{}: the pair [b, h, query, key] = {} is hidden, yet the value has a derivative of {:f}",
+      what, place_text(wrong, worst), flat[worst].item<double>()));
 }
 
 /// Values of hidden pairs have no influence; those of visible ones have some. A mechanism may give

@@ -34,11 +34,9 @@ struct Grid {
 const OptionSpec& spec_of(const MatchOptions& options, const Place& place, const Experiment& start,
                           const Catalogue& catalogue) {
   if (options.by.rfind("model.", 0) != 0) {
-    throw ConfigError(
-        place,
-        fmt::format(
-            "match.by: '{}' is no option of the model; name a number of the model, as model.dim",
-            options.by));
+    throw ConfigError(place, fmt::format("match.by: '{}' is not an option of the model; name a "
+                                         "number of the model, as model.dim",
+                                         options.by));
   }
   const std::string name = options.by.substr(6);
   const Manifest& manifest = *catalogue.find(Kind::model, start.model.id).manifest;
@@ -50,14 +48,14 @@ const OptionSpec& spec_of(const MatchOptions& options, const Place& place, const
   }
   throw ConfigError(
       place,
-      fmt::format("match.by: '{}' is no number among the options of model '{}'{}; there is {}",
+      fmt::format("match.by: '{}' is not a number among the options of model '{}'{}; there is {}",
                   options.by, start.model.name, suggestion(options.by, names), join(names, ", ")));
 }
 
 double step_of(const MatchOptions& options, const Place& place, bool whole) {
   if (options.step == 0) return whole ? 1 : 0.01;
   if (whole && options.step != std::floor(options.step)) {
-    throw ConfigError(place, fmt::format("match.step: {} is no whole number, but '{}' is one",
+    throw ConfigError(place, fmt::format("match.step: {} is not a whole number, but '{}' is one",
                                          shortest(options.step), options.by));
   }
   return options.step;
@@ -68,7 +66,7 @@ Grid grid_of(const MatchOptions& options, const Place& place, const OptionSpec& 
   Grid grid;
   grid.whole = spec.type == OptionSpec::Type::integer;
   grid.step = step_of(options, place, grid.whole);
-  // 0 often stands for "the preset's", and is no size of anything.
+  // 0 often stands for "the preset's", and is not a size of anything.
   const double low = std::max(spec.low.value_or(0), grid.step);
   const double high = std::min(spec.high.value_or(HUGE_VAL), 64 * start);
   grid.first = std::llround(std::ceil(low / grid.step - 1e-9));

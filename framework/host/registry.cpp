@@ -103,7 +103,7 @@ const PluginEntry* call_entry(const std::string& path, boost::dll::shared_librar
                     path, error.what()));
   } catch (...) {
     throw PluginError(path +
-                      ": its entry threw something that is no std::exception; use the entry of "
+                      ": its entry threw something that is not a std::exception; use the entry of "
                       "ATTNLAB_PLUGIN(...), which throws nothing");
   }
   if (entry == nullptr) {

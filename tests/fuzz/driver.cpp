@@ -5,8 +5,8 @@
 //   NAME_fuzz FILE...       these inputs, once each
 //   NAME_fuzz --seeds DIR   writes the seeds there
 //
-// A crash, an exception that is no refusal, more than 10 seconds of work or 256 MiB for one input
-// end the process; the input is kept in the working folder as NAME_fuzz.crash.
+// A crash, an exception that is not a refusal, more than 10 seconds of work or 256 MiB for one
+// input end the process; the input is kept in the working folder as NAME_fuzz.crash.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>

@@ -85,7 +85,7 @@ class Input {
 class Outline final : public nlohmann::json_sax<Json> {
  public:
   std::vector<std::string> names;  ///< of the outermost map, in their order
-  std::string problem;             ///< why this is no header; empty: none found
+  std::string problem;             ///< why this is not a header; empty: none found
 
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
@@ -105,7 +105,7 @@ class Outline final : public nlohmann::json_sax<Json> {
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
-    return refuse(fmt::format("is no JSON ({})", error.what()));
+    return refuse(fmt::format("is not JSON ({})", error.what()));
   }
 
  private:
@@ -133,7 +133,7 @@ class Header {
   void parse(const std::string& text) {
     std::vector<std::string> names;
     const Json json = parse_json(text, names);
-    if (!json.is_object()) fail("its header is no JSON object");
+    if (!json.is_object()) fail("its header is not a JSON object");
     for (const std::string& name : names) {
       if (name == kMetadata) {
         read_metadata(json.at(name));
@@ -164,16 +164,16 @@ class Header {
   }
 
   void read_metadata(const Json& value) {
-    if (!value.is_object()) fail("its __metadata__ is no map");
+    if (!value.is_object()) fail("its __metadata__ is not a map");
     for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) fail(fmt::format("the __metadata__ of '{}' is no text", key));
+      if (!text.is_string()) fail(fmt::format("the __metadata__ of '{}' is not a text", key));
       metadata[key] = text.get<std::string>();
     }
   }
 
   Entry read_entry(const std::string& name, const Json& value) const {
     const std::string where = fmt::format("tensor '{}': ", name);
-    if (!value.is_object()) fail(where + "its description is no map");
+    if (!value.is_object()) fail(where + "its description is not a map");
     Entry entry;
     entry.name = name;
     entry.dtype = read_dtype(where, value);
@@ -207,7 +207,7 @@ class Header {
     std::vector<std::uint64_t> counts;
     for (const Json& item : *found) {
       const bool fits = item.is_number_unsigned() && item.get<std::uint64_t>() < 1ULL << 62;
-      if (!fits) fail(fmt::format("{}'{}' holds {}, which is no size", where, key, item.dump()));
+      if (!fits) fail(fmt::format("{}'{}' holds {}, which is not a size", where, key, item.dump()));
       counts.push_back(item.get<std::uint64_t>());
     }
     return counts;

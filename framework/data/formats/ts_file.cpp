@@ -279,7 +279,7 @@ class Parser {
       const auto [after, error] = std::from_chars(p, end, value);
       if (error == std::errc::invalid_argument) refuse_number(p, end);
       if (error == std::errc::result_out_of_range) value = far_number(p, after);
-      if (std::isinf(value)) fail(p, "infinity is no value; a missing value is written '?'");
+      if (std::isinf(value)) fail(p, "infinity is not a value; a missing value is written '?'");
       p = after;
     }
     file_.values.push_back(value);
@@ -295,7 +295,7 @@ class Parser {
     fail(p, "expected a number, '?' or ':', found " + excerpt({p, end}));
   }
 
-  /// A number that is no float: too large is an error, too small is zero.
+  /// A number that is not a float: too large is an error, too small is zero.
   float far_number(const char* p, const char* after) const {
     double value = 0;
     const auto error = std::from_chars(p, after, value).ec;

@@ -93,7 +93,7 @@ TEST(ConformanceKit, CountsExceptionsAsFailures) {
     EXPECT_EQ(result.outcome, Outcome::failed) << check.name;
     EXPECT_EQ(result.message, "threw an exception: the kernel table is empty");
   }
-  EXPECT_EQ(failure("shapes", {number, {}}), "threw something that is no std::exception");
+  EXPECT_EQ(failure("shapes", {number, {}}), "threw something that is not a std::exception");
   EXPECT_EQ(failure("shapes", {nothing, {}}), "the factory returned nothing");
 }
 

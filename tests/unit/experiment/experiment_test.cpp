@@ -302,7 +302,7 @@ TEST(FindComposition, TakesPathsAndNamesBelowConfigs) {
   const InFolder inside(folder.path());
   EXPECT_EQ(find_composition("mine.yaml", "experiments"), "mine.yaml");
   EXPECT_EQ(find_composition("small", "experiments"), "configs/experiments/smoke/small.yaml")
-      << "a folder of that name is no composition";
+      << "a folder of that name is not a composition";
 }
 
 TEST(FindComposition, SuggestsNearNamesAndRefusesAmbiguousOnes) {
