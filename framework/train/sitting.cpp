@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/json.h"
 #include "framework/train/attention_log.h"
 #include "framework/train/environment.h"
 #include "framework/train/evaluation.h"
@@ -36,7 +37,7 @@ Schedule make_schedule(const BuiltRun& run) {
 nlohmann::json json_of(const Metrics& metrics) {
   nlohmann::json out = nlohmann::json::object();
   for (const auto& [name, value] : metrics) {
-    out[name] = std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
+    out[name] = finite_or_null(value);
   }
   return out;
 }
