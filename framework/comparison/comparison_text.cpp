@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
 #include "framework/runs/progress.h"
@@ -226,6 +225,8 @@ json gap_json(const Gap& gap) {
   return out;
 }
 
+json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
 json contrast_json(const Comparison& comparison, const Contrast& contrast) {
   json out = {{"pairs", contrast.difference.count},
               {"verdict", verdict_text(comparison, contrast)}};
@@ -279,7 +280,7 @@ json ranking_json(const Comparison& comparison) {
               {"mean_ranks", test.mean_ranks},
               {"chi_squared", test.chi_squared},
               {"chi_squared_p", test.chi_squared_p},
-              {"f", finite_or_null(test.f)},
+              {"f", finite(test.f)},
               {"f_p", test.f_p},
               {"exact_p", optional_json(test.exact_p)},
               {"critical_difference", ranking.critical_difference}};

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "framework/base/json.h"
 #include "framework/train/attention_log.h"
 #include "framework/train/environment.h"
 #include "framework/train/evaluation.h"
@@ -37,7 +36,7 @@ Schedule make_schedule(const BuiltRun& run) {
 nlohmann::json json_of(const Metrics& metrics) {
   nlohmann::json out = nlohmann::json::object();
   for (const auto& [name, value] : metrics) {
-    out[name] = finite_or_null(value);
+    out[name] = std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
   }
   return out;
 }
