@@ -1,5 +1,7 @@
 #include "runner/suite_runner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -36,7 +38,7 @@ void note_protocols(Suite& suite) {
   for (const Cell& cell : suite.cells) {
     const std::string note = protocol_note(cell.experiment);
     if (note.empty()) continue;
-    const std::string line = cell.experiment.name + ": " + note;
+    const std::string line = fmt::format("{}: {}", cell.experiment.name, note);
     const auto known = std::find(suite.notes.begin(), suite.notes.end(), line);
     if (known == suite.notes.end()) suite.notes.push_back(line);
   }
@@ -106,9 +108,9 @@ Rerun rerun_of(const Arguments& arguments) {
 std::string left_text(const Cell& cell) {
   switch (cell.action) {
     case CellAction::failed:
-      return "failed before: " + cell.reason + "\n  --rerun failed runs it again";
+      return fmt::format("failed before: {}\n  --rerun failed runs it again", cell.reason);
     case CellAction::stale:
-      return "stale: " + cell.reason + "\n  --rerun stale runs it anew; the old run stays";
+      return fmt::format("stale: {}\n  --rerun stale runs it anew; the old run stays", cell.reason);
     case CellAction::busy:
       return cell.reason;
     default:

@@ -1,5 +1,7 @@
 #include "framework/manifest/elf.h"
 
+#include <fmt/format.h>
+
 #include <elf.h>
 #include <sys/stat.h>
 
@@ -19,13 +21,13 @@ class ElfFile {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0) fail_to_read();
     // Asked before opening: opening a pipe would wait for a writer.
-    if (!S_ISREG(status.st_mode)) fail("cannot be read: it is no regular file");
+    if (!S_ISREG(status.st_mode)) fail("cannot be read: it is not a regular file");
     size_ = static_cast<std::uint64_t>(status.st_size);
     file_.open(path, std::ios::binary);
     if (!file_) fail_to_read();
-    if (size_ < SELFMAG) fail("is no ELF file");
+    if (size_ < SELFMAG) fail("is not an ELF file");
     read_at(0, std::min<std::uint64_t>(size_, sizeof header_), &header_);
-    if (std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0) fail("is no ELF file");
+    if (std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0) fail("is not an ELF file");
     if (size_ < sizeof header_) fail("is cut short: the ELF header is incomplete");
     if (header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_ident[EI_DATA] != ELFDATA2LSB) {
       fail("is an ELF file of another machine (not 64-bit little-endian)");
@@ -54,7 +56,9 @@ class ElfFile {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) { throw PluginError(path_ + ": " + what); }
+  [[noreturn]] void fail(const std::string& what) {
+    throw PluginError(fmt::format("{}: {}", path_, what));
+  }
   [[noreturn]] void fail_to_read() { fail(std::string("cannot be read: ") + std::strerror(errno)); }
 
   /// Asked before memory is taken for what a damaged header promises.

@@ -233,7 +233,7 @@ class SchemaWriter {
     if constexpr (OptionsStruct<T>) {
       out_.member("type", "group");
     } else if constexpr (std::is_same_v<Item, bool>) {
-      static_assert(!Element<T>::list, "a list of booleans is no option; use strings");
+      static_assert(!Element<T>::list, "a list of booleans is not an option; use strings");
       out_.member("type", "bool");
     } else if constexpr (std::is_same_v<Item, std::int64_t>) {
       out_.member("type", "int");

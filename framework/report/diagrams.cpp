@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "framework/base/text.h"
+#include "framework/base/unicode.h"
 #include "framework/comparison/table.h"
 #include "framework/report/markup.h"
 #include "framework/runs/progress.h"

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "framework/base/json.h"
 #include "framework/comparison/table.h"
 #include "framework/report/html_parts.h"
 #include "framework/report/markup.h"
@@ -98,7 +99,7 @@ class ChartData {
     for (const std::vector<double>& head : bias.heads) {
       json& row = heads.emplace_back(json::array());
       for (const double value : head) {
-        row.push_back(std::isfinite(value) ? json(rounded(value)) : json());
+        row.push_back(finite_or_null(rounded(value)));
       }
     }
     return {{"e", experiments_.at(bias.experiment)},

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "framework/base/text.h"
+#include "framework/base/unicode.h"
 #include "framework/comparison/table.h"
 #include "framework/report/markup.h"
 #include "framework/report/pool_tables.h"

@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "framework/base/json.h"
 #include "framework/base/text.h"
+#include "framework/base/unicode.h"
 #include "framework/comparison/table.h"
 #include "framework/report/markup.h"
 #include "framework/report/pool_tables.h"
@@ -99,7 +101,7 @@ json histogram_json(const Report& report, const Histogram& one) {
 json run_json(const RunRecord& run) {
   json metrics = json::object();
   for (const auto& [name, value] : run.status.metrics) {
-    metrics[name] = std::isfinite(value) ? json(value) : json(nullptr);
+    metrics[name] = finite_or_null(value);
   }
   json out = {{"experiment", run.experiment},
               {"attention", run.attention},
@@ -131,7 +133,7 @@ json bias_json(const BiasFigure& bias) {
   json heads = json::array();
   for (const std::vector<double>& head : bias.heads) {
     json& row = heads.emplace_back(json::array());
-    for (const double value : head) row.push_back(std::isfinite(value) ? json(value) : json());
+    for (const double value : head) row.push_back(finite_or_null(value));
   }
   return {{"experiment", bias.experiment},
           {"attention", bias.attention},

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
+#include "framework/base/unicode.h"
 #include "framework/config/difference.h"
 #include "framework/report/markup.h"
 
@@ -33,23 +33,13 @@ std::string without_colours(const std::string& text) {
   return out;
 }
 
-/// The last lines of a file, which may be large; empty without one.
+/// The last lines of a log; empty without one.
 std::string tail_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) return "";
-  const auto size = static_cast<std::size_t>(std::max<std::streamoff>(0, in.tellg()));
-  const std::size_t taken = std::min(size, kLogBytes);
-  in.seekg(static_cast<std::streamoff>(size - taken));
-  std::string text(taken, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(taken));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  const std::size_t first_end = text.find('\n');  // of a line that was cut in the middle
-  if (taken < size && first_end != std::string::npos) text.erase(0, first_end + 1);
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  std::size_t begin = text.size();
-  for (std::size_t lines = 0; lines < kLogLines && begin != std::string::npos && begin > 0; ++lines)
-    begin = text.rfind('\n', begin - 1);
-  if (begin != std::string::npos && begin > 0) text.erase(0, begin + 1);
+  std::string text = join(last_lines(path, kLogLines), "\n");
+  if (text.size() > kLogBytes) {
+    const std::size_t cut = text.size() - kLogBytes, line_end = text.find('\n', cut);
+    text.erase(0, line_end == std::string::npos ? cut : line_end + 1);
+  }
   return valid_utf8(without_colours(text));
 }
 

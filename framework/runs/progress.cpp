@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/error.h"
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/runs/progress_bars.h"
 
@@ -139,7 +140,7 @@ std::string to_json(const ProgressEvent& event) {
   if (!event.text.empty()) out["text"] = event.text;
   for (const auto& [name, value] : event.metrics) {
     // JSON has no NaN; null says "not a finite number".
-    out["metrics"][name] = std::isfinite(value) ? json(value) : json(nullptr);
+    out["metrics"][name] = finite_or_null(value);
   }
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }

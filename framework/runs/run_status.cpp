@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 #include <tuple>
 
 #include "framework/base/files.h"
@@ -25,29 +23,6 @@ constexpr std::string_view kStates[] = {
     "running", "queued",       "killed",  "interrupted", "failed", "pending",   "stale",
     "skipped", "incompatible", "no data", "diverged",    "done",   "superseded"};
 constexpr std::size_t kLogLines = 5;
-
-/// The end of a file that may be large; whole lines.
-std::string last_bytes(const std::string& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) return "";
-  const auto size = static_cast<std::int64_t>(in.tellg());
-  const std::int64_t start = std::max<std::int64_t>(0, size - 16384);
-  in.seekg(start);
-  std::string text(static_cast<std::size_t>(size - start), '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  return start == 0 ? text : text.substr(std::min(text.size(), text.find('\n') + 1));
-}
-
-std::vector<std::string> last_lines(const std::string& path, std::size_t most) {
-  std::istringstream text(last_bytes(path));
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(text, line);) {
-    if (!line.empty()) lines.push_back(line);
-  }
-  if (lines.size() > most) lines.erase(lines.begin(), lines.end() - static_cast<long>(most));
-  return lines;
-}
 
 /// The last step that metrics.jsonl has; status.json is only as new as the last checkpoint.
 std::int64_t last_step(const std::string& run_folder) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/comparison/table.h"
 #include "framework/runs/progress.h"
@@ -132,7 +133,7 @@ void add_status(const RunStatus& status, json& entry) {
   entry["state"] = name_of(status.state);
   entry["seconds"] = status.seconds;
   for (const auto& [name, value] : status.metrics) {
-    entry["metrics"][name] = std::isfinite(value) ? json(value) : json(nullptr);
+    entry["metrics"][name] = finite_or_null(value);
   }
   if (!status.reason.empty()) entry["reason"] = status.reason;
 }

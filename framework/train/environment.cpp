@@ -9,8 +9,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/cores.h"
 #include "framework/base/files.h"
-#include "framework/tensor/device.h"
 #include "framework/train/costs.h"
 
 namespace attnlab {

@@ -41,7 +41,7 @@ std::vector<Job> jobs_of(const std::string& what, const Arguments& arguments, Re
     const Experiment experiment = folder.experiment(catalogue);
     return {{experiment, experiment.seeds.at(0), folder, {}}};
   }
-  if (fs::is_directory(what)) throw ConfigError(what + ": is no run's folder (no config.yaml)");
+  if (fs::is_directory(what)) throw ConfigError(what + ": is not a run folder (no config.yaml)");
   const std::string path = find_composition(what, "experiments");
   const Experiment experiment = load_experiment(path, arguments.overrides, catalogue);
   const Identity identity = identity_with_data(experiment, registry);

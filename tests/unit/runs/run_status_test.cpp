@@ -75,6 +75,15 @@ TEST_F(RunStatusTest, CountsCellsByState) {
   EXPECT_THAT(text, Not(HasSubstr("small/standard/0"))) << "what is done needs no line";
 }
 
+TEST_F(RunStatusTest, FindsTheLastStepBeforeALineThatIsVeryLong) {
+  const Suite suite = load();
+  set(suite.cells[0], at(RunState::interrupted, 4));
+  json line = {{"step", 17}, {"trace", std::string(50000, 'x')}};
+  write_file(suite.cells[0].folder.file("metrics.jsonl"),
+             json({{"step", 16}}).dump() + "\n" + line.dump() + "\n");
+  EXPECT_EQ(status().cells.at(0).step, 17);
+}
+
 TEST_F(RunStatusTest, ARunWithItsProcessIsRunningAndSaysHowLong) {
   const Suite suite = load();
   record(suite);

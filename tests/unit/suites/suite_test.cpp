@@ -54,6 +54,20 @@ const std::string kBoth = "schema: 1\nattentions: [standard, quest]\nexperiments
 
 // ---- loading
 
+TEST_F(SuiteTest, TakesAnAttentionByTheNameOfItsComposition) {
+  temp_.write("configs/attention/soft.yaml", "use: quest\nas: soft\neps: 0.25\n");
+  const InFolder inside(temp_.path());
+  const Suite suite = load(
+      "schema: 1\nattentions: [standard, soft, {use: soft, as: other, eps: 0.125}]\n"
+      "experiments: [small.yaml]\nseeds: [0]\n");
+  EXPECT_THAT(suite.attentions, ElementsAre("standard", "soft", "other"));
+  ASSERT_EQ(suite.cells.size(), 3U);
+  const Part& soft = suite.cells[1].experiment.attention;
+  EXPECT_EQ(soft.name + " " + soft.label + " " + soft.options.at("eps").text(), "quest soft 0.25");
+  EXPECT_THAT(suite.cells[1].folder.path(), HasSubstr("/small/soft/0-"));
+  EXPECT_EQ(suite.cells[2].experiment.attention.options.at("eps").text(), "0.125");
+}
+
 TEST_F(SuiteTest, HasACellForEachExperimentAttentionAndSeed) {
   const Suite suite =
       load("schema: 1\nattentions: [standard, quest]\nexperiments: [small.yaml, large.yaml]\n");
