@@ -366,6 +366,25 @@ TEST(Optimizer, IsWhatACompositionAsksFor) {
   EXPECT_NEAR(after_one_step(options), 2 - 0.1 * 2, 1e-12);
 }
 
+TEST(TrainedParameters, AreThoseThatTakeGradientsWithWhatTheModuleSaysOfThem) {
+  struct Layers final : Trainable {
+    Layers() {
+      register_parameter("matrix", at::zeros({2, 2}));
+      register_parameter("bias", at::zeros({2}));
+      register_parameter("constant", at::zeros({2, 2}), /*requires_grad=*/false);
+    }
+    std::int64_t depth(const std::string& name) const override { return name == "bias" ? 3 : -1; }
+  };
+  const auto found = trained_parameters(Layers(), "task.");
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].name, "task.matrix");
+  EXPECT_TRUE(found[0].decays);
+  EXPECT_EQ(found[0].depth, -1);
+  EXPECT_EQ(found[1].name, "task.bias");
+  EXPECT_FALSE(found[1].decays);
+  EXPECT_EQ(found[1].depth, 3);
+}
+
 TEST(ClipFactor, IsThatOfTorch) {
   EXPECT_DOUBLE_EQ(clip_factor(4.0, 1.0), 1.0 / (4.0 + 1e-6));
   EXPECT_EQ(clip_factor(0.5, 1.0), 1.0);
