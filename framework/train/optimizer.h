@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "framework/contracts/trainable.h"
-#include "framework/experiment/experiment.h"
+#include "framework/experiment/train_options.h"
 #include "framework/train/schedule.h"
 #include "framework/train/update_rules.h"
 

@@ -1,8 +1,6 @@
 // The running mean of weights.
 #include "framework/train/weight_average.h"
 
-#include <torch/nn/module.h>
-
 #include <cmath>
 
 #include "framework/base/error.h"
