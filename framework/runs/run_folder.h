@@ -8,6 +8,7 @@
 //     metrics.jsonl           a line per logged step and evaluation
 //     checkpoint.safetensors  parameters, optimiser, position; replaced atomically
 //     status.json             state and result; replaced atomically
+//     evaluations/            one file for each entry of `evaluate:`: evaluations.h
 //     lock                    held while a process runs the folder: run_lock.h
 #pragma once
 
@@ -63,7 +64,7 @@ class RunFolder {
   RunStatus status() const;
   void write_status(const RunStatus& status) const;
 
-  /// @throws ConfigError when this is no run folder.
+  /// @throws ConfigError when this is not a run folder.
   Experiment experiment(const Catalogue& catalogue) const;
 
  private:
