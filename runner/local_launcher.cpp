@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "framework/base/cores.h"
+#include "framework/runs/metric_text.h"
 #include "framework/runs/run_lock.h"
 #include "runner/process.h"
 
@@ -49,7 +50,7 @@ std::string cause_of(const ProcessResult& result, const std::string& log) {
       cause += "; unless somebody killed it, the machine's memory ran out and the kernel did";
     }
     return cause + "; it held up to " +
-           metric_text("peak_memory", static_cast<double>(result.peak_memory)) + " of memory";
+           memory_text(static_cast<double>(result.peak_memory)) + " of memory";
   }
   const std::string last = log_tail(log, 1);
   return last.empty()

@@ -152,15 +152,6 @@ void leave_out(const Unreadable& one, RunCollection& out) {
   out.unreadable.push_back(one);
 }
 
-/// "a, b, c and 5 more".
-std::string first_of(std::vector<std::string> labels) {
-  constexpr std::size_t kMost = 4;
-  const std::size_t count = labels.size();
-  if (count > kMost) labels.resize(kMost);
-  return join(labels, ", ") +
-         (count > kMost ? " and " + std::to_string(count - kMost) + " more" : "");
-}
-
 /// What the runs themselves say, each sentence once.
 void add_run_notes(RunCollection& out) {
   std::map<std::string, std::vector<std::string>> by_text;
@@ -175,6 +166,14 @@ void add_run_notes(RunCollection& out) {
 }
 
 }  // namespace
+
+std::string first_of(std::vector<std::string> labels) {
+  constexpr std::size_t kMost = 4;
+  const std::size_t count = labels.size();
+  if (count > kMost) labels.resize(kMost);
+  return join(labels, ", ") +
+         (count > kMost ? " and " + std::to_string(count - kMost) + " more" : "");
+}
 
 std::string RunRecord::label() const {
   return experiment + "/" + attention + "/" + std::to_string(seed);

@@ -66,6 +66,9 @@ std::optional<SuiteRecord> read_suite(const std::string& folder);
 ///         be read.
 RunCollection find_runs(const std::vector<std::string>& folders);
 
+/// "a, b, c, d and 5 more": labels of runs, in a sentence.
+std::string first_of(std::vector<std::string> labels);
+
 /// "runs of 2 framework revisions are compared: ..."; empty where all have one.
 std::optional<std::string> revisions_note(const std::vector<RunRecord>& runs);
 

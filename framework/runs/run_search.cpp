@@ -48,11 +48,13 @@ std::optional<AbsentCell> Unreadable::cell() const {
   std::int64_t seed = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), seed);
   if (error != std::errc() || *end != '-') return std::nullopt;
-  return AbsentCell{attention.parent_path().filename().string(),
-                    attention.filename().string(),
-                    seed,
-                    {Absence::unreadable, reason},
-                    folder};
+  AbsentCell cell;
+  cell.experiment = attention.parent_path().filename().string();
+  cell.attention = attention.filename().string();
+  cell.seed = seed;
+  cell.gap = {Absence::unreadable, reason};
+  cell.folder = folder;
+  return cell;
 }
 
 FoundFolders search_folders(const std::string& folder) {

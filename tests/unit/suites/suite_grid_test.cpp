@@ -6,6 +6,7 @@
 #include "framework/suites/suite.h"
 #include "framework/suites/suite_pool.h"
 #include "tests/support/made_parts.h"
+#include "tests/support/made_runs.h"
 
 namespace attnlab {
 namespace {
@@ -43,6 +44,7 @@ class SuiteGridTest : public ::testing::Test {
   static void finish(const Cell& cell, const std::map<std::string, double>& metrics) {
     cell.folder.freeze(cell.experiment, cell.seed);
     cell.folder.write_status({RunState::done, 1, 1, 1, 2, metrics, ""});
+    write_environment(cell.folder);
   }
 
   const TempFolder temp_;
