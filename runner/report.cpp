@@ -72,7 +72,7 @@ void refuse_unwritable(const std::string& option, const std::string& path) {
   }
   // Writing replaces what is there, which must not happen to /dev/null.
   if (fs::exists(path, error) && !fs::is_regular_file(path, error)) {
-    throw ConfigError(option + ": " + path + " is no regular file; - is standard output");
+    throw ConfigError(option + ": " + path + " is not a regular file; - is standard output");
   }
 }
 

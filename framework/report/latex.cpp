@@ -235,7 +235,7 @@ std::string grid_tables(const Report& report) {
   std::size_t number = 0;
   for (const Grid& grid : report.slices.grids) {
     const std::vector<PoolTable> tables = pool_tables(report, grid);
-    const std::string& first = tables.front().columns.front().metric;
+    const MetricInfo& first = tables.front().columns.front().metric;
     for (const PoolTable& table : tables) {
       if (!table.axis.empty() && table.columns.front().metric != first) continue;
       out += pooled_table(report, table, ++number);

@@ -61,7 +61,7 @@ function drawGrid() {
   const axisOf = grid.axes.find((one) => one.axis === state.by), sets = gridSets(grid, axisOf, state.metric);
   if (sets.every((set) => set.data.length === 0)) return nothing(box, `No run that is done has recorded ${heading(state.metric)}.`);
   const words = axisOf ? axisOf.values : sets.map((set) => set.label);
-  const share = data.metrics[state.metric].share, name = heading(state.metric);
+  const share = (data.metrics[state.metric] || {}).share, name = heading(state.metric);
   const highest = sets.flatMap((set) => set.data.map((point) => point.high)).reduce((a, b) => Math.max(a, b), 0);
   const reach = share ? {min: 0, max: Math.min(100, Math.ceil(highest / 10 + .2) * 10)} : {grace: '5%'};
   const title = axisOf ? `${state.by} (${data.experiments[grid.all]})` : data.experiments[grid.all];

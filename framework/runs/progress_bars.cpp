@@ -60,7 +60,7 @@ struct Bar {
     return steps > 0 ? static_cast<double>(at) / static_cast<double>(steps) : 0;
   }
   double part() const { return part_at(step); }
-  /// Of the whole run, what this sitting has done.
+  /// Of the whole run, what this process has done.
   double gained() const { return part() - part_at(first); }
 };
 

@@ -261,6 +261,26 @@ void supersede_older(std::vector<CellReport>& cells, const std::set<std::string>
   }
 }
 
+/// What was found of the runs.
+struct Seen {
+  std::vector<CellReport> cells;
+  std::set<std::string> lone;  ///< folders of runs that no suite is around
+  std::vector<RunRecord> done;
+};
+
+/// @throws Error where the run cannot be read.
+void add_run(const std::string& path, const std::string& said, const Catalogue& catalogue,
+             const std::vector<SuiteRecord>& suites, Seen& seen) {
+  RunRecord run = read_run(path);
+  static_cast<void>(read_identity(path));  // what is damaged is found here
+  CellReport cell = report_of(run, catalogue, said);
+  const SuiteRecord* suite = suite_around(path, suites);
+  if (suite == nullptr) seen.lone.insert(path);
+  if (suite != nullptr && cell.state != CellState::running) apply_suite(*suite, cell);
+  if (cell.state == CellState::done) seen.done.push_back(std::move(run));
+  seen.cells.push_back(std::move(cell));
+}
+
 }  // namespace
 
 std::string_view name_of(CellState state) { return kStates[static_cast<std::size_t>(state)]; }
@@ -274,24 +294,17 @@ StatusReport status_of(const std::string& folder, const Catalogue& catalogue,
   StatusReport report;
   report.folder = folder;
   const std::vector<SuiteRecord> suites = read_suites(found.suites, report.notes);
-  std::set<std::string> lone;
-  std::vector<RunRecord> counted;
+  Seen seen;
   std::vector<Unreadable> unreadable = found.unreadable;
   for (const std::string& path : found.runs) {
     try {
-      RunRecord run = read_run(path);
-      static_cast<void>(read_identity(path));  // what is damaged is found here
       const auto word = said.find(path);
-      CellReport cell = report_of(run, catalogue, word == said.end() ? "" : word->second);
-      const SuiteRecord* suite = suite_around(path, suites);
-      if (suite == nullptr) lone.insert(path);
-      if (suite != nullptr && cell.state != CellState::running) apply_suite(*suite, cell);
-      if (cell.state == CellState::done) counted.push_back(std::move(run));
-      report.cells.push_back(std::move(cell));
+      add_run(path, word == said.end() ? "" : word->second, catalogue, suites, seen);
     } catch (const Error& damage) {
       unreadable.push_back({path, damage.what()});
     }
   }
+  report.cells = std::move(seen.cells);
   if (report.cells.empty()) {
     throw DataError("no run can be read; the first of " + std::to_string(unreadable.size()) + ": " +
                     unreadable.front().text());
@@ -301,14 +314,14 @@ StatusReport status_of(const std::string& folder, const Catalogue& catalogue,
     add_absent(suite, report.cells);
     report.notes.insert(report.notes.end(), suite.notes.begin(), suite.notes.end());
   }
-  supersede_older(report.cells, lone);
+  supersede_older(report.cells, seen.lone);
   std::stable_sort(report.cells.begin(), report.cells.end(), [](const auto& a, const auto& b) {
     const bool a_old = a.state == CellState::superseded, b_old = b.state == CellState::superseded;
     return std::tie(a_old, a.experiment, a.attention, a.seed) <
            std::tie(b_old, b.experiment, b.attention, b.seed);
   });
   for (const CellReport& cell : report.cells) ++report.counts[cell.state];
-  add_notes(counted, report.notes);
+  add_notes(seen.done, report.notes);
   return report;
 }
 
