@@ -12,6 +12,7 @@
 
 #include "framework/base/cores.h"
 #include "framework/base/threads.h"
+#include "framework/runs/metric_text.h"
 #include "framework/runs/run_lock.h"
 #include "runner/process.h"
 
@@ -50,7 +51,7 @@ std::string cause_of(const ProcessResult& result, const std::string& log) {
       cause += "; unless somebody killed it, the machine's memory ran out and the kernel did";
     }
     return fmt::format("{}; it held up to {} of memory", cause,
-                       metric_text("peak_memory", static_cast<double>(result.peak_memory)));
+                       memory_text(static_cast<double>(result.peak_memory)));
   }
   const std::string last = log_tail(log, 1);
   return last.empty()

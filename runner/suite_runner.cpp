@@ -12,6 +12,7 @@
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
 #include "framework/experiment/identity.h"
+#include "framework/runs/run_result.h"
 #include "framework/suites/cell_costs.h"
 #include "framework/suites/ensembles.h"
 #include "runner/launcher.h"
@@ -123,7 +124,15 @@ void report_left(const Cell& cell, ProgressSink& progress) {
   event.kind = ProgressEvent::Kind::end;
   event.run = RunFolder::label(cell.experiment, cell.seed);
   event.text = left_text(cell);
-  if (cell.action == CellAction::finished) event.metrics = cell.folder.status().metrics;
+  if (cell.action == CellAction::finished) {
+    try {
+      const RunResult run = read_result(cell.folder.path());
+      event.metrics = run.status.metrics;
+      event.infos = run.infos;
+    } catch (const Error& damage) {  // the table names it, too
+      event.text += std::string("; it cannot be read: ") + damage.what();
+    }
+  }
   progress.report(event);
 }
 

@@ -70,7 +70,7 @@ void refuse_other_calls(const std::string& text, const std::string& source) {
 
 double number_of(const std::string& text, const std::string& source) {
   const auto number = Node::scalar(text).as_double();
-  if (!number || !std::isfinite(*number)) refuse(source, "'" + text + "' is no number");
+  if (!number || !std::isfinite(*number)) refuse(source, "'" + text + "' is not a number");
   return *number;
 }
 
@@ -233,7 +233,7 @@ void add_seeds(const std::string& part, const std::string& text, std::vector<std
                       "' is neither a seed nor a range like 0-4");
   }
   if (*last < *first || *last - *first >= static_cast<std::int64_t>(kMostValues)) {
-    throw ConfigError("--seeds " + text + ": '" + part + "' is no range of 1 to " +
+    throw ConfigError("--seeds " + text + ": '" + part + "' is not a range of 1 to " +
                       std::to_string(kMostValues) + " seeds");
   }
   for (std::int64_t seed = *first; seed <= *last; ++seed) {

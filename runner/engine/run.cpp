@@ -6,6 +6,7 @@
 
 #include "framework/base/text.h"
 #include "framework/runs/run_lock.h"
+#include "framework/runs/run_result.h"
 #include "framework/suites/ensembles.h"
 #include "framework/train/ensemble.h"
 #include "runner/engine/engine.h"
@@ -105,7 +106,9 @@ bool finished_before(const Job& job, ProgressSink& progress) {
   event.kind = ProgressEvent::Kind::end;
   event.run = RunFolder::label(job.experiment, job.seed);
   event.text = std::string(name_of(before.state)) + " before";
-  event.metrics = before.metrics;
+  const RunResult result = read_result(job.folder.path());
+  event.metrics = result.status.metrics;
+  event.infos = result.infos;
   progress.report(event);
   return true;
 }

@@ -138,7 +138,7 @@ TEST_F(SweepTest, FindsShortKeysAndRefusesDoubtfulOnes) {
   EXPECT_THAT(refusal({"attention=quest", "eps=1,2"}),
               HasSubstr("'eps' may be attention.eps or train.optimizer.eps; write one of them"));
   EXPECT_THAT(refusal({"epohcs=1,2"}),
-              HasSubstr("'epohcs' is no key of the experiment; did you mean 'epochs'?"));
+              HasSubstr("'epohcs' is not a key of the experiment; did you mean 'epochs'?"));
   EXPECT_THAT(refusal({"train.optimizer.rl=1,2"}), HasSubstr("did you mean 'train.optimizer.lr'?"));
 }
 
