@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/config/compose.h"
 
 namespace attnlab {
@@ -94,7 +95,7 @@ RunStatus RunFolder::status() const {
 void RunFolder::write_status(const RunStatus& status) const {
   json metrics = json::object();
   for (const auto& [name, value] : status.metrics) {
-    metrics[name] = std::isfinite(value) ? json(value) : json(nullptr);
+    metrics[name] = finite_or_null(value);
   }
   json out = {{"state", name_of(status.state)}, {"step", status.step},
               {"steps", status.steps},          {"epoch", status.epoch},
