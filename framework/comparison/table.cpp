@@ -37,7 +37,7 @@ int decimals_for(const MetricInfo& metric, double like) {
   return size >= 100 ? 0 : size >= 10 ? 2 : 3;
 }
 
-/// A plugin's numbers may be no shares, whatever it calls them.
+/// A plugin's numbers may not be shares, whatever it calls them.
 bool summarises_shares(const MetricInfo& metric, const Summary& summary) {
   return is_share_of_runs(metric) && summary.mean >= 0 && summary.mean <= 1 + 1e-9;
 }

@@ -101,7 +101,7 @@ void RunFolder::write_status(const RunStatus& status) const {
               {"steps", status.steps},          {"epoch", status.epoch},
               {"seconds", status.seconds},      {"metrics", metrics}};
   if (!status.reason.empty()) out["reason"] = status.reason;
-  // A reason may quote a path that is no UTF-8; it must not keep the state from being recorded.
+  // A reason may quote a path that is not UTF-8; it must not keep the state from being recorded.
   write_file(file("status.json"), out.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
