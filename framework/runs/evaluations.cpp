@@ -7,6 +7,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/runs/metric_infos.h"
 
 namespace attnlab {
@@ -20,7 +21,7 @@ constexpr const char* kFolder = "evaluations";
 json to_json(const EvaluationRecord& record) {
   json metrics = json::object();
   for (const auto& [name, value] : record.metrics) {
-    metrics[name] = std::isfinite(value) ? json(value) : json(nullptr);
+    metrics[name] = finite_or_null(value);
   }
   return {{"entry", record.entry},
           {"hash", record.hash},
