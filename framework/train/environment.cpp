@@ -59,10 +59,7 @@ std::string machine_json() {
   return out.dump(2);
 }
 
-std::vector<MetricInfo> task_metrics(const BuiltRun& run) {
-  const Headline headline = run.task->headline();
-  return {{headline.metric, headline.higher_is_better ? Better::higher : Better::lower, "share"}};
-}
+std::vector<MetricInfo> task_metrics(const BuiltRun& run) { return run.task->metrics(); }
 
 std::vector<MetricInfo> run_metrics(const BuiltRun& run) {
   std::vector<MetricInfo> all = task_metrics(run);
