@@ -16,7 +16,9 @@ std::string bare(const std::string& name) { return name.substr(0, name.find_firs
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   std::vector<std::string> sizes;
   for (const std::int64_t size : shape) sizes.push_back(std::to_string(size));
-  return "[" + join(sizes, ", ") + "]";
+  std::string text = "[";
+  text += join(sizes, ", ");
+  return text + "]";
 }
 
 /// Names, manifest, and the numbers that say what values mean.
