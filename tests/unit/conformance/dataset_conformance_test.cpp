@@ -1,118 +1,21 @@
 // The conformance kit for datasets passes what is sound, and each of its checks fails what is
 // wrong.
-#include "framework/conformance/dataset_conformance.h"
-
 #include <ATen/Context.h>
-#include <ATen/Parallel.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <atomic>
-#include <filesystem>
 #include <map>
 #include <thread>
 
-#include "framework/base/files.h"
-#include "tests/support/temp_folder.h"
+#include "tests/unit/conformance/wrong_dataset.h"
 
 namespace attnlab::conformance {
 namespace {
 
-using ::testing::Contains;
+using testing::failure;
 using ::testing::HasSubstr;
-
-/// Sound: an image [2, 3], changed by augmentation, a set of 1 to 5 nodes with edges, and a class.
-/// What a test wants to be wrong it puts in the place of one of the functions.
-class Toy final : public Dataset {
- public:
-  using Spoil = std::function<void(Toy&)>;
-
-  Toy(std::uint64_t seed, const Spoil& spoil) : streams(seed) {
-    info_.name = "toy";
-    info_.source = "made by rule";
-    info_.fingerprint = "seed " + std::to_string(seed);
-    info_.classes = 3;
-    info_.unit = "nodes";
-    info_.unit_field = "node";
-    info_.fields = {{"image", {2, 3}},
-                    {"x@node", {-1, 2}},
-                    {"edges@edge>node", {-1, 2}, at::kLong},
-                    {"class", {}, at::kLong}};
-    if (spoil) spoil(*this);
-  }
-
-  const DatasetInfo& info() const override { return info_; }
-  std::int64_t size(Split split) const override {
-    return sizes ? sizes(split) : split == Split::train ? 20 : split == Split::test ? 7 : 0;
-  }
-  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override {
-    if (range && (index < 0 || index >= size(split))) throw DataError("no such example");
-    NamedTensors all = sound(split, index, augmentation);
-    return changed ? changed(std::move(all), split, index, augmentation) : all;
-  }
-  Batch collate(const std::vector<NamedTensors>& examples) const override {
-    Batch batch = Dataset::collate(examples);
-    if (batched) batched(batch);
-    return batch;
-  }
-  const Batch* resident(Split split) const override { return kept ? kept(split) : nullptr; }
-  EpochPlan plan(const PlanRequest& request) const override {
-    EpochPlan plan = default_plan(*this, request);
-    if (planned) planned(plan, request);
-    return plan;
-  }
-  std::int64_t cost(Split split, std::int64_t index) const override {
-    return costs ? costs(split, index) : sound(split, index, nullptr).at("x@node").size(0);
-  }
-
-  NamedTensors sound(Split split, std::int64_t index, Random* augmentation) const {
-    Random random = streams.stream("toy", std::uint64_t(split), std::uint64_t(index));
-    const std::int64_t nodes = 1 + random.below(5);
-    Tensor image = at::full({2, 3}, random.uniform());
-    if (augmentation != nullptr) image += augmentation->uniform();
-    return {{"image", image},
-            {"x@node", at::full({nodes, 2}, random.uniform())},
-            {"edges@edge>node", at::full({nodes + 1, 2}, nodes - 1, at::kLong)},
-            {"class", at::scalar_tensor(random.below(3), at::kLong)}};
-  }
-
-  RandomStreams streams;
-  DatasetInfo info_;
-  bool range = true;
-  std::function<std::int64_t(Split)> sizes;
-  std::function<NamedTensors(NamedTensors, Split, std::int64_t, Random*)> changed;
-  std::function<void(Batch&)> batched;
-  std::function<const Batch*(Split)> kept;
-  std::function<void(EpochPlan&, const PlanRequest&)> planned;
-  std::function<std::int64_t(Split, std::int64_t)> costs;
-};
-
-DatasetSubject subject(const Toy::Spoil& spoil = {}) {
-  DatasetSubject subject;
-  subject.open = [spoil](std::uint64_t seed) { return std::make_shared<Toy>(seed, spoil); };
-  subject.gives = {"image", "x@node", "edges@edge>node", "class"};
-  return subject;
-}
-
-/// What a check says of a dataset that it must fail.
-std::string failure(std::string_view check, const DatasetSubject& subject) {
-  const CheckResult result = run_check(check, subject);
-  EXPECT_EQ(result.outcome, Outcome::failed) << check << ": " << result.message;
-  return result.message;
-}
-std::string failure(std::string_view check, const Toy::Spoil& spoil) {
-  return failure(check, subject(spoil));
-}
-
-/// An example with one field changed.
-Toy::Spoil with(const std::string& field, std::function<Tensor(const Tensor&)> change) {
-  return [=](Toy& toy) {
-    toy.changed = [=](NamedTensors all, Split, std::int64_t, Random*) {
-      all.set(field, change(all.at(field)));
-      return all;
-    };
-  };
-}
+using testing::subject;
+using testing::Toy;
+using testing::with;
 
 TEST(DatasetKit, PassesASoundDataset) {
   for (const CheckResult& result : run_checks(subject())) {
@@ -402,101 +305,6 @@ TEST(DatasetKit, FindsADatasetThatChangesTheProcess) {
                                               return x;
                                             })),
               HasSubstr("random numbers"));
-}
-
-// ---- damaged copies
-
-/// A file of bytes: how many, then each below 100. What is not checked is left out where asked.
-class Bytes final : public Dataset {
- public:
-  struct Faults {
-    bool trusts_the_count = false, blind = false;
-  };
-  Bytes(const std::string& folder, const Faults& faults) {
-    if (!std::filesystem::exists(folder + "/data.bin")) throw DataMissingError("no data.bin");
-    text_ = read_text(folder + "/data.bin");
-    const auto count = text_.empty() ? 0 : static_cast<unsigned char>(text_[0]);
-    if (!faults.trusts_the_count && (count == 0 || text_.size() != count + 1U)) {
-      throw DataError("data.bin: holds other bytes than its first says");
-    }
-    for (std::size_t i = 1; i <= count; ++i) {
-      if (text_.at(i) < 0 || text_.at(i) >= 100)
-        throw DataError("data.bin: a byte is not below 100");
-    }
-    info_.name = "bytes";
-    info_.source = folder;
-    info_.fingerprint = faults.blind ? "bytes" : hex(fingerprint(text_));
-    info_.fields = {{"class", {}, at::kLong}};
-    info_.classes = 100;
-  }
-  const DatasetInfo& info() const override { return info_; }
-  std::int64_t size(Split split) const override {
-    return split == Split::train ? static_cast<std::int64_t>(text_.size()) - 1 : 0;
-  }
-  NamedTensors example(Split split, std::int64_t index, Random*) const override {
-    if (index < 0 || index >= size(split)) throw DataError("no such example");
-    return {{"class", at::scalar_tensor(std::int64_t(text_[std::size_t(index) + 1]), at::kLong)}};
-  }
-
- private:
-  std::string text_;
-  DatasetInfo info_;
-};
-
-class DamageCheck : public ::testing::Test {
- protected:
-  DamageCheck() {
-    std::string text(31, '\5');
-    text[0] = 30;
-    folder_.write("data.bin", text);
-    folder_.write("README", "nobody reads this");
-  }
-  DatasetSubject subject(const Bytes::Faults& faults) const {
-    DatasetSubject subject;
-    subject.open_folder = [=](const std::string& folder) {
-      return std::make_shared<Bytes>(folder, faults);
-    };
-    subject.open = [=, path = folder_.path()](std::uint64_t) {
-      return std::make_shared<Bytes>(path, faults);
-    };
-    return subject;
-  }
-
-  attnlab::testing::TempFolder folder_;
-};
-
-TEST_F(DamageCheck, PassesWhereDamageIsRefusedOrAnotherDataset) {
-  std::vector<std::string> tried;
-  DatasetSubject sound = subject({});
-  sound.trying = [&](const std::string& what) { tried.push_back(what); };
-  const CheckResult result = run_check("damage", sound);
-  EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
-  EXPECT_THAT(result.message, HasSubstr(" of 20 damaged copies refused"));
-  EXPECT_EQ(tried.size(), 20U);
-  EXPECT_THAT(tried, Contains("a copy with data.bin cut off in the middle"));
-  EXPECT_THAT(tried, Contains("a copy without README"));
-}
-
-TEST_F(DamageCheck, FindsWhatEndsInAnotherException) {
-  EXPECT_THAT(failure("damage", subject({.trusts_the_count = true})),
-              HasSubstr("ends in another exception than a DataError"));
-}
-
-TEST_F(DamageCheck, FindsAFingerprintThatDoesNotSeeDamage) {
-  EXPECT_THAT(failure("damage", subject({.blind = true})),
-              HasSubstr("gives other examples, but the fingerprint stays bytes"));
-}
-
-TEST_F(DamageCheck, FindsADatasetThatReadsOtherFiles) {
-  DatasetSubject wrong = subject({});
-  wrong.open_folder = [open = wrong.open](const std::string&) { return open(1); };
-  EXPECT_THAT(failure("damage", wrong), HasSubstr("damaged copies is refused"));
-}
-
-TEST_F(DamageCheck, LeavesTheFilesAsTheyAre) {
-  const std::string before = read_text(folder_ / "data.bin");
-  run_check("damage", subject({}));
-  EXPECT_EQ(read_text(folder_ / "data.bin"), before);
 }
 
 }  // namespace
