@@ -1,6 +1,5 @@
 // Damaged copies of a dataset's files: each must end in a DataError, or be another dataset.
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "framework/base/files.h"
@@ -16,24 +15,6 @@ constexpr std::size_t kMostFiles = 12;
 constexpr std::uintmax_t kLargestFile = std::uintmax_t{256} << 20;
 /// From this many bytes on a dataset need not read everything when it is opened.
 constexpr std::uintmax_t kLargeData = std::uintmax_t{1} << 30;
-
-/// A folder that is gone at the end.
-class ScratchFolder {
- public:
-  ScratchFolder() : path_((fs::temp_directory_path() / "attnlab-damage-XXXXXX").string()) {
-    if (::mkdtemp(path_.data()) == nullptr) throw FileError(path_ + ": cannot make a folder");
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  fs::path path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 struct Damage {
   std::string name;  ///< "cut off in the middle"
@@ -143,8 +124,8 @@ std::string check_damage(const DatasetFixture& fixture) {
     for (const Damage& damage : kDamages) {
       std::string bytes = sound;
       damage.change(bytes);
-      fs::remove(scratch.path() / file);
-      write_file(scratch.path() / file, bytes);
+      fs::remove(scratch.path() + "/" + file.string());
+      write_file(scratch.path() + "/" + file.string(), bytes);
       attempt("a copy with " + file.string() + " " + damage.name);
     }
   }
