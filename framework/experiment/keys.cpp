@@ -25,6 +25,18 @@ OptionSpec seeds_key() {
   return spec;
 }
 
+/// The entries that the composition has; any other name may stand there, too.
+OptionSpec evaluate_keys(const Node& composed) {
+  Schema entries;
+  const Node* section = composed.find("evaluate");
+  if (section == nullptr) section = &composed;
+  for (const auto& [name, entry] : section == &composed ? Node().entries() : section->entries()) {
+    entries.push_back(make_group(name, entry_keys(), "an evaluation"));
+  }
+  return make_group("evaluate", std::move(entries),
+                    "what a finished run is asked beside its own test split, by name");
+}
+
 /// The options of the plugin that a composition names for a part; null when it names none.
 const Schema* options_of(const Node& composed, Kind kind, const Catalogue& catalogue) {
   const Node* part = composed.find(name_of(kind));
@@ -71,6 +83,7 @@ Schema experiment_keys(const Node& composed, const Catalogue& catalogue) {
   keys.push_back(make_group("train", schema_of<TrainOptions>(), "how the model is trained"));
   keys.push_back(
       make_group("trace", schema_of<TraceOptions>(), "what is recorded of attention layers"));
+  keys.push_back(evaluate_keys(composed));
   keys.push_back(seeds_key());
   return keys;
 }
