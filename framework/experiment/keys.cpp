@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "framework/experiment/experiment.h"
+#include "framework/experiment/evaluations.h"
 #include "framework/manifest/option_lookup.h"
 
 namespace attnlab {
@@ -26,16 +26,16 @@ OptionSpec seeds_key() {
   return spec;
 }
 
-/// The entries that the composition has; any other name may stand there, too.
-OptionSpec evaluate_keys(const Node& composed) {
-  Schema entries;
-  const Node* section = composed.find("evaluate");
-  if (section == nullptr) section = &composed;
-  for (const auto& [name, entry] : section == &composed ? Node().entries() : section->entries()) {
-    entries.push_back(make_group(name, entry_keys(), "an evaluation"));
-  }
-  return make_group("evaluate", std::move(entries),
-                    "what a finished run is asked beside its own test split, by name");
+/// Entries of any names; what `set` and `over` hold are keys of the parts.
+OptionSpec evaluate_keys() {
+  Schema entry = {
+      make_group("set", {}, "what is changed: options of model, attention, dataset, task"),
+      make_group("over", {}, "values of keys: each combination is evaluated")};
+  for (OptionSpec& spec : schema_of<EvaluationOptions>()) entry.push_back(std::move(spec));
+  OptionSpec keys = make_group("evaluate", {make_group("NAME", std::move(entry), "an evaluation")},
+                               "what a finished run is asked beside its own test split, by name");
+  keys.type = OptionSpec::Type::map;
+  return keys;
 }
 
 /// The options of the plugin that a composition names for a part; null when it names none.
@@ -84,7 +84,7 @@ Schema experiment_keys(const Node& composed, const Catalogue& catalogue) {
   keys.push_back(make_group("train", schema_of<TrainOptions>(), "how the model is trained"));
   keys.push_back(
       make_group("trace", schema_of<TraceOptions>(), "what is recorded of attention layers"));
-  keys.push_back(evaluate_keys(composed));
+  keys.push_back(evaluate_keys());
   keys.push_back(seeds_key());
   return with_names(std::move(keys), composed);
 }
