@@ -40,7 +40,7 @@ class Evaluate : public Workspace {
 const std::string kEntries =
     "  clean: {}\n"
     "  noisy: {set: {dataset: {noise: 3}}}\n"
-    "  sequence: {set: {task: {use: sequence_classification, top5: true}}}\n"
+    "  sequence: {set: {task: {use: sequence_classification}}}\n"
     "  fog: {over: {dataset.noise: [0.25, 1], dataset.shift: [0, 8]}}\n";
 
 TEST_F(Evaluate, AsksAFinishedRunOtherThingsAndFilesEachAnswer) {
