@@ -238,7 +238,7 @@ std::string together_text(const Suite& suite, const Catalogue& catalogue) {
 }
 
 /// Finished runs that would be evaluated.
-std::string left_text(const Suite& suite, const Catalogue& catalogue) {
+std::string entries_text(const Suite& suite, const Catalogue& catalogue) {
   std::string text;
   for (const LeftEntries& left : left_entries(suite, catalogue, false)) {
     text += "would evaluate " + RunFolder::label(left.cell->experiment, left.cell->seed) + ": " +
@@ -251,7 +251,7 @@ int show_plan(const Suite& suite, std::int64_t jobs, const Catalogue& catalogue)
   const SuiteCosts costs = measure_costs(suite, kMeasuredSteps);
   if (interrupted()) return kInterrupted;
   std::cout << dry_run_text(suite, costs, jobs, seeds_text(suite))
-            << together_text(suite, catalogue) << left_text(suite, catalogue) << std::flush;
+            << together_text(suite, catalogue) << entries_text(suite, catalogue) << std::flush;
   const bool sound = std::all_of(costs.begin(), costs.end(),
                                  [](const auto& one) { return one.second.problem.empty(); });
   return sound ? kDone : kUsage;

@@ -1,6 +1,7 @@
 #include "framework/train/overlay.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <c10/core/GradMode.h>
 
 #include "framework/base/files.h"

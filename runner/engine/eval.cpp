@@ -5,6 +5,7 @@
 
 #include "framework/base/files.h"
 #include "framework/comparison/table.h"
+#include "framework/runs/metric_infos.h"
 #include "framework/runs/metric_text.h"
 #include "framework/runs/run_lock.h"
 #include "framework/train/entries.h"

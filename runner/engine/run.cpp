@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "framework/base/text.h"
+#include "framework/runs/metric_infos.h"
 #include "framework/runs/metric_text.h"
 #include "framework/runs/missing_evaluations.h"
 #include "framework/runs/run_lock.h"

@@ -99,15 +99,15 @@ TEST_F(EvaluationsTest, AreCheckedLikeExperimentsAllAtOnce) {
       "f.yaml:9:15: evaluate.two.set: 'train' cannot be changed; an evaluation changes model, "
       "attention, task, dataset and trains nothing\n"
       "f.yaml:10:3: evaluate: 'a/b': expected a word without slashes\n"
-      "f.yaml:11:16: evaluate.late.when: never is none of end, each\n"
+      "f.yaml:11:16: evaluate.late.when: 'never' is none of end, each\n"
       "f.yaml:12:3: evaluate.same: changes nothing; add set: {...} or over: {...} (the run "
       "itself is called clean)\n"
       "f.yaml:13:10: evaluate.clean: is the run itself and changes nothing; write clean: {}, "
       "or choose another name\n"
-      "f.yaml:14:33: evaluate.all.over.dataset.root: a stands twice\n"
-      "f.yaml:14:36: evaluate.all.over.dataset.root: b/c: a value is part of the result's "
+      "f.yaml:14:34: evaluate.all.over.dataset.root: a stands twice\n"
+      "f.yaml:14:37: evaluate.all.over.dataset.root: b/c: a value is part of the result's "
       "name: expected a word without slashes\n"
-      "f.yaml:15:27: model.dim: 0 is out of range; expected int >= 1 (evaluate.far/0)");
+      "f.yaml:15:28: model.dim: 0 is out of range; expected int >= 1 (evaluate.far/0)");
   EXPECT_THAT(refusal("evaluate: {other: {set: {dataset: texts}}}\n"),
               HasSubstr("model 'vit' takes 'image', which nothing gives"));
 }
