@@ -5,16 +5,11 @@
 #include <cmath>
 #include <cstdio>
 
-#include "framework/runs/progress.h"
+#include "framework/base/unicode.h"
+#include "framework/runs/metric_text.h"
 
 namespace attnlab {
 namespace {
-
-std::size_t shown_width(const std::string& text) {  // code points, for the ± of UTF-8
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
 
 /// A cell's text that Markdown shows as it is: a bar would end the cell, "<b" begin a tag.
 std::string markdown_cell(const std::string& text) {
@@ -36,18 +31,18 @@ std::vector<std::vector<std::string>> markdown_cells(std::vector<std::vector<std
   return rows;
 }
 
-int decimals_for(const std::string& metric, double like) {
-  if (metric_scale(metric) == 100) return 2;
+int decimals_for(const MetricInfo& metric, double like) {
+  if (metric_unit(metric) == "%") return 2;
   const double size = std::abs(metric_scale(metric) * like);
   return size >= 100 ? 0 : size >= 10 ? 2 : 3;
 }
 
-/// A plugin's numbers may be none, whatever it calls them.
-bool summarises_shares(const std::string& metric, const Summary& summary) {
-  return is_share(metric) && summary.mean >= 0 && summary.mean <= 1 + 1e-9;
+/// A plugin's numbers may not be shares, whatever it calls them.
+bool summarises_shares(const MetricInfo& metric, const Summary& summary) {
+  return is_share_of_runs(metric) && summary.mean >= 0 && summary.mean <= 1 + 1e-9;
 }
 
-std::string decimal(const std::string& metric, double value, double like, const char* format) {
+std::string decimal(const MetricInfo& metric, double value, double like, const char* format) {
   char text[64];
   std::snprintf(text, sizeof text, format, decimals_for(metric, like),
                 metric_scale(metric) * value);
@@ -63,7 +58,7 @@ std::string table_text(const std::vector<std::vector<std::string>>& given, Table
   std::vector<std::size_t> widths(rows.front().size(), 3);
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], shown_width(row[i]));
+      widths[i] = std::max(widths[i], display_width(row[i]));
     }
   }
   std::string out;
@@ -71,7 +66,7 @@ std::string table_text(const std::vector<std::vector<std::string>>& given, Table
     std::string line;
     for (std::size_t i = 0; i < widths.size(); ++i) {
       line += (markdown ? "| " : "") + rows[r][i] +
-              std::string(widths[i] - shown_width(rows[r][i]) + (markdown ? 1 : 2), ' ');
+              std::string(widths[i] - display_width(rows[r][i]) + (markdown ? 1 : 2), ' ');
     }
     if (!markdown) line.erase(line.find_last_not_of(' ') + 1);
     out += line + (markdown ? "|\n" : "\n");
@@ -85,16 +80,26 @@ std::string table_text(const std::vector<std::vector<std::string>>& given, Table
   return out;
 }
 
-std::string metric_heading(const std::string& metric) {
+std::string metric_heading(const MetricInfo& metric) {
   const std::string_view unit = metric_unit(metric);
-  return unit.empty() ? metric : metric + " (" + std::string(unit) + ")";
+  return unit.empty() ? metric.name : metric.name + " (" + std::string(unit) + ")";
 }
 
-std::string value_text(const std::string& metric, double value) {
+std::string difference_unit(const MetricInfo& metric) {
+  const std::string_view unit = metric_unit(metric);
+  return unit == "%" ? "points" : std::string(unit);
+}
+
+std::string difference_heading(const MetricInfo& metric) {
+  const std::string unit = difference_unit(metric);
+  return unit.empty() ? "difference" : "difference (" + unit + ")";
+}
+
+std::string value_text(const MetricInfo& metric, double value) {
   return decimal(metric, value, value, "%.*f");
 }
 
-std::optional<Interval> interval_of(const std::string& metric, const Summary& summary,
+std::optional<Interval> interval_of(const MetricInfo& metric, const Summary& summary,
                                     double confidence) {
   if (!summarises_shares(metric, summary)) return confidence_interval(summary, confidence);
   const double runs = static_cast<double>(summary.count);
@@ -102,7 +107,7 @@ std::optional<Interval> interval_of(const std::string& metric, const Summary& su
                          confidence);
 }
 
-std::string summary_text(const std::string& metric, const Summary& summary) {
+std::string summary_text(const MetricInfo& metric, const Summary& summary) {
   if (summary.count == 0) return "-";
   std::string mean = value_text(metric, summary.mean);
   if (summarises_shares(metric, summary)) {
@@ -112,12 +117,12 @@ std::string summary_text(const std::string& metric, const Summary& summary) {
   return mean + " ± " + decimal(metric, summary.deviation, summary.mean, "%.*f");
 }
 
-std::string interval_text(const std::string& metric, const Interval& interval, double like) {
+std::string interval_text(const MetricInfo& metric, const Interval& interval, double like) {
   return "[" + decimal(metric, interval.low, like, "%.*f") + ", " +
          decimal(metric, interval.high, like, "%.*f") + "]";
 }
 
-std::string difference_text(const std::string& metric, double difference, double like) {
+std::string difference_text(const MetricInfo& metric, double difference, double like) {
   return decimal(metric, difference, like, "%+.*f");
 }
 

@@ -21,7 +21,7 @@ double number_of(const json& value) {
   if (value.is_object()) return std::bit_cast<double>(value.at("bits").get<std::int64_t>());
   if (!value.is_string()) return value.get<double>();
   const auto special = Node::scalar(value.get<std::string>()).as_double();
-  if (!special) throw Error("'" + value.get<std::string>() + "' is no number");
+  if (!special) throw Error("'" + value.get<std::string>() + "' is not a number");
   return *special;
 }
 

@@ -9,10 +9,6 @@
 namespace attnlab {
 namespace {
 
-bool operator==(const MetricInfo& a, const MetricInfo& b) {
-  return a.name == b.name && a.better == b.better && a.unit == b.unit;
-}
-
 using nlohmann::json;
 
 constexpr std::string_view kBetter[] = {"higher", "lower", "neither"};

@@ -9,14 +9,17 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/cores.h"
 #include "framework/base/files.h"
-#include "framework/tensor/device.h"
+#include "framework/runs/metric_infos.h"
 #include "framework/train/costs.h"
 
 namespace attnlab {
 namespace {
 
 using nlohmann::json;
+
+constexpr const char* kCounted = "examples";
 
 /// The value of the first line "key : value" of a file of /proc; empty without one.
 std::string proc_value(const char* file, const std::string& key) {
@@ -56,6 +59,14 @@ std::string machine_json() {
   return out.dump(2);
 }
 
+std::vector<MetricInfo> task_metrics(const BuiltRun& run) { return run.task->metrics(); }
+
+std::vector<MetricInfo> run_metrics(const BuiltRun& run) {
+  std::vector<MetricInfo> all = task_metrics(run);
+  for (MetricInfo& info : host_metrics(kCounted)) all.push_back(std::move(info));
+  return all;
+}
+
 std::string environment_json(const BuiltRun& run) {
   const Experiment& experiment = run.experiment;
   const DatasetInfo& data = run.dataset->info();
@@ -73,6 +84,7 @@ std::string environment_json(const BuiltRun& run) {
               {"parameters", run.parameter_count()},
               {"flops", forward_flops(run)}};
   if (run.together > 1) out["together"] = run.together;
+  add_metrics(task_metrics(run), kCounted, out);
   return out.dump(2) + "\n";
 }
 

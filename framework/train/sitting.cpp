@@ -40,7 +40,7 @@ Sitting::Sitting(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
       hash_(run.experiment.hash()),
       optimizer_(make_optimizer(*run.model, run.experiment.train.optimizer)),
       schedule_(make_schedule(train_, run.steps_per_epoch, run.total_steps())),
-      selection_(run.experiment.train, run.task->metrics().front()),
+      selection_(run.experiment.train, task_metrics(run)),
       memory_(run.device) {}
 
 void Sitting::begin() {
@@ -58,7 +58,9 @@ void Sitting::begin() {
   seconds_before_ = position_.seconds;
   run_.model->train();
   write_status(RunState::running);
-  report(ProgressEvent::Kind::start, {});
+  ProgressEvent started = make_event(ProgressEvent::Kind::start, {});
+  started.infos = run_metrics(run_);
+  progress_.report(started);
   // It runs the model, which may hang or die: the status says by now that this run had begun.
   write_file(folder_.file("environment.json"), environment_json(run_));
 }

@@ -9,6 +9,7 @@
 #include "framework/runs/metric_text.h"
 #include "framework/runs/run_lock.h"
 #include "framework/train/entries.h"
+#include "framework/train/environment.h"
 #include "runner/engine/engine.h"
 #include "runner/usages.h"
 
@@ -71,7 +72,7 @@ EvaluationRecord clean_record(const BuiltRun& run, const Metrics& metrics) {
   record.split = "test";
   record.done = true;
   record.metrics = metrics;
-  record.infos = run.task->metrics();
+  record.infos = run_metrics(run);
   return record;
 }
 
