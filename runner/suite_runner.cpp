@@ -166,12 +166,21 @@ struct LeftEntries {
   std::vector<std::string> names;
 };
 
+/// Whether a cell's run can be evaluated. One that cannot be read is told of elsewhere.
+bool is_done(const Cell& cell) {
+  try {
+    return cell.action != CellAction::stale && cell.folder.status().state == RunState::done;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 /// @param failed_again  those that failed before are among them
 std::vector<LeftEntries> left_entries(const Suite& suite, const Catalogue& catalogue,
                                       bool failed_again) {
   std::vector<LeftEntries> left;
   for (const Cell& cell : suite.cells) {
-    if (cell.action == CellAction::stale || cell.folder.status().state != RunState::done) continue;
+    if (!is_done(cell)) continue;
     std::vector<std::string> names =
         entries_left(cell.experiment, cell.folder, catalogue, failed_again);
     if (!names.empty()) left.push_back({&cell, std::move(names)});

@@ -99,6 +99,10 @@ class Reader {
           key + ": changes nothing; add set: {...} or over: {...} (the run " +
               "itself is called clean)");
     }
+    if (options.at("weights").text() == "average" && base_.train.average.decay == 0) {
+      add(problems_, options.at("weights").place(),
+          key + ".weights: no mean of the weights is kept; set train.average.decay");
+    }
     add_entries(name, set, points, read_options<EvaluationOptions>(options));
     Node resolved = options;
     if (!set.is_null()) resolved.set("set", set);

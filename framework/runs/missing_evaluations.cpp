@@ -17,10 +17,12 @@ std::vector<std::string> entries_left(const Experiment& experiment, const RunFol
   const std::vector<EvaluationEntry> entries = evaluations_of(experiment, catalogue);
   if (entries.empty()) return {};
   const std::vector<EvaluationRecord> records = read_evaluations(folder.path()).records;
-  const std::string weights = file_hash(weights_file(experiment, folder));
+  const std::string weights = weights_file(experiment, folder);
+  std::error_code error;
+  const bool known = std::filesystem::exists(weights, error);  // else any result is what there is
   std::vector<std::string> left;
   for (const EvaluationEntry& entry : entries) {
-    const std::string hash = evaluation_hash(entry, weights);
+    const std::string hash = known ? evaluation_hash(entry, file_hash(weights)) : "";
     const bool there =
         std::any_of(records.begin(), records.end(), [&](const EvaluationRecord& record) {
           return record.entry == entry.name && record.hash.rfind(hash, 0) == 0 &&

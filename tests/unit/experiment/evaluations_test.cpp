@@ -36,6 +36,7 @@ class EvaluationsTest : public ::testing::Test {
 
 TEST_F(EvaluationsTest, AreTheRunsCompositionWithSomeValuesChanged) {
   const auto all = entries(
+      "train: {average: {decay: 0.9}}\n"
       "evaluate:\n"
       "  clean: {}\n"
       "  fog: {set: {dataset: {root: fog}}, when: each, split: validation, weights: average}\n"
@@ -108,6 +109,9 @@ TEST_F(EvaluationsTest, AreCheckedLikeExperimentsAllAtOnce) {
       "f.yaml:14:37: evaluate.all.over.dataset.root: b/c: a value is part of the result's "
       "name: expected a word without slashes\n"
       "f.yaml:15:28: model.dim: 0 is out of range; expected int >= 1 (evaluate.far/0)");
+  EXPECT_EQ(refusal("evaluate: {mean: {weights: average}}\n"),
+            "f.yaml:6:28: evaluate.mean.weights: no mean of the weights is kept; set "
+            "train.average.decay");
   EXPECT_THAT(refusal("evaluate: {other: {set: {dataset: texts}}}\n"),
               HasSubstr("model 'vit' takes 'image', which nothing gives"));
 }
@@ -182,7 +186,8 @@ TEST_F(EvaluationsTest, ComeFromAFileForARunThatIsThere) {
 TEST_F(EvaluationsTest, AreToldApartByAllThatTheyEvaluate) {
   const auto hash = [&](const std::string& entry, const std::string& weights = "w",
                         const std::string& data = "d") {
-    return evaluation_hash(entries("evaluate: {e: " + entry + "}\n").at(0), weights, data);
+    const std::string more = "train: {average: {decay: 0.9}}\nevaluate: {e: " + entry + "}\n";
+    return evaluation_hash(entries(more).at(0), weights, data);
   };
   const std::string fog = "{set: {dataset: {root: fog}}}";
   EXPECT_EQ(hash(fog), hash("{set: {dataset: {root: fog}}, when: each}"));
