@@ -66,9 +66,8 @@ class Work {
         on_result_(on_result),
         weights_file_(weights_file(run.experiment, folder)),
         weights_hash_(file_hash(weights_file_)) {
-    for (EvaluationRecord& record : read_evaluations(folder.path()).records) {
-      known_[record.entry] = std::move(record);
-    }
+    const Evaluations there = read_evaluations(folder.path());
+    for (const EvaluationRecord& record : there.records) known_[record.entry] = record;
   }
 
   void run(std::vector<EvaluationEntry> entries, bool again) {
@@ -185,6 +184,20 @@ EachEvaluations::EachEvaluations(const BuiltRun& run, const std::vector<Evaluati
   for (const EvaluationEntry& entry : entries) {
     if (entry.each()) all_.push_back({entry, overlaid(run, entry, registry)});
   }
+}
+
+std::vector<MetricInfo> EachEvaluations::metrics() const {
+  std::vector<MetricInfo> all;
+  for (const One& one : all_) {
+    for (const std::string& name : {one.entry.name, one.entry.group}) {
+      if (name.empty()) continue;
+      for (MetricInfo info : one.overlay.task->metrics()) {
+        info.name = name + "/" + info.name;
+        all.push_back(std::move(info));
+      }
+    }
+  }
+  return all;
 }
 
 Metrics EachEvaluations::evaluate(const BuiltRun& run, Split split, const NamedTensors& average,

@@ -19,6 +19,8 @@ class EachEvaluations {
   EachEvaluations(const BuiltRun& run, const std::vector<EvaluationEntry>& entries,
                   Registry& registry);
 
+  /// What their metrics mean, "fog/accuracy".
+  std::vector<MetricInfo> metrics() const;
   /// The metrics of the entries of a split, "fog/accuracy", means of `over` included. An entry that
   /// fails has none, and says so once.
   /// @param average  weights of `train.average`, under "average."; empty: there are none

@@ -20,6 +20,15 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+/// The task's, and those of the entries that are evaluated with each epoch.
+std::vector<MetricInfo> metrics_to_judge_by(const BuiltRun& run) {
+  std::vector<MetricInfo> metrics = task_metrics(run);
+  if (run.each == nullptr) return metrics;
+  const std::vector<MetricInfo> entries = run.each->metrics();
+  metrics.insert(metrics.end(), entries.begin(), entries.end());
+  return metrics;
+}
+
 nlohmann::json json_of(const Metrics& metrics) {
   nlohmann::json out = nlohmann::json::object();
   for (const auto& [name, value] : metrics) {
@@ -40,7 +49,7 @@ Sitting::Sitting(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
       hash_(run.experiment.hash()),
       optimizer_(make_optimizer(*run.model, run.experiment.train.optimizer)),
       schedule_(make_schedule(train_, run.steps_per_epoch, run.total_steps())),
-      selection_(run.experiment.train, task_metrics(run)),
+      selection_(run.experiment.train, metrics_to_judge_by(run)),
       memory_(run.device) {}
 
 void Sitting::begin() {
