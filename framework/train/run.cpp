@@ -4,8 +4,11 @@
 
 #include <filesystem>
 
+#include "framework/host/given_fields.h"
+#include "framework/runs/missing_evaluations.h"
 #include "framework/tensor/device.h"
 #include "framework/train/checkpoint.h"
+#include "framework/train/entries.h"
 #include "framework/train/evaluation.h"
 #include "framework/train/lockstep.h"
 
@@ -74,9 +77,11 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
       experiment.model,
       {run.dataset->info(), registry.attention_builder(experiment.attention, run.streams)});
   run.model->to(run.device);
+  check_given(experiment, run.dataset->info(), run.model->outputs(), registry.catalogue());
   at::manual_seed(run.streams.key("task"));
   run.task = registry.task(experiment.task, {run.dataset->info(), run.model->outputs()});
   run.task->to(run.device);
+  run.each = each_evaluations(run, registry);
   return run;
 }
 

@@ -10,6 +10,8 @@
 
 namespace attnlab {
 
+class EachEvaluations;
+
 /// The parts of one run, built and ready. Building is a function of configuration and seed.
 struct BuiltRun {
   Experiment experiment;
@@ -20,6 +22,8 @@ struct BuiltRun {
   std::shared_ptr<Task> task;
   std::shared_ptr<Model> model;
   std::int64_t steps_per_epoch = 0;
+  /// What is evaluated beside the run itself while it is trained; null: nothing.
+  std::shared_ptr<EachEvaluations> each;
   std::int64_t together = 1;  ///< runs that are trained together with this one, itself included
 
   std::int64_t total_steps() const { return steps_per_epoch * experiment.train.epochs; }
