@@ -2,11 +2,8 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/GradMode.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <exception>
-#include <filesystem>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
@@ -17,26 +14,6 @@ namespace attnlab::conformance {
 namespace {
 
 constexpr double kNudge = 0.1;
-
-/// A file that is gone at the end.
-class TemporaryFile {
- public:
-  TemporaryFile() : path_((std::filesystem::temp_directory_path() / "attnlab-XXXXXX").string()) {
-    const int descriptor = ::mkstemp(path_.data());
-    if (descriptor < 0) throw FileError(path_ + ": cannot make a temporary file");
-    ::close(descriptor);
-  }
-  ~TemporaryFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 /// Refusals that a model may answer with when it is built.
 bool is_refusal(const Error& error) {
@@ -202,11 +179,11 @@ void nudge(torch::nn::Module& module, std::uint64_t seed) {
 }
 
 void save_and_load(const torch::nn::Module& from, torch::nn::Module& to) {
-  const TemporaryFile file;
+  const ScratchFolder folder;
   TensorFile saved;
   for (const auto& [name, tensor] : kept_tensors(from)) saved.tensors.set(name, tensor.detach());
-  write_safetensors(file.path(), saved);
-  const TensorFile read = read_safetensors(file.path());
+  write_safetensors(folder.file("saved.safetensors"), saved);
+  const TensorFile read = read_safetensors(folder.file("saved.safetensors"));
   const at::NoGradGuard no_gradients;
   const auto targets = kept_tensors(to);
   expect(targets.size() == saved.tensors.size(),
