@@ -31,7 +31,7 @@ constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across do
   attnlab bench attention [ID ...]              time and memory, as ratios to standard attention
   attnlab study snr [key=value ...]             signal and noise of attention, by closed form too
   attnlab attention apply --use ID ...          compute one attention on the tensors of a file
-  attnlab plugin test ID|PATH [key=value ...]   check an attention against its contract
+  attnlab plugin test ID|PATH [key=value ...]   check a plugin against its contract
   attnlab completion bash|zsh|fish              a script that completes commands in that shell
 
 `attnlab COMMAND --help` tells more. Exit codes: 0 done, 1 a run failed, 2 usage or configuration,

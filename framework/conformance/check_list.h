@@ -71,11 +71,45 @@ inline constexpr CheckInfo kDatasetChecks[] = {
     {"process_state", "threads, random numbers, default dtype and rounding stay as they are"},
 };
 
-/// The checks of a kind of plugin; none for kinds without checks.
+/// Of models.
+inline constexpr CheckInfo kModelChecks[] = {
+    {"outputs", "what its manifest gives, finite, and as outputs() states it"},
+    {"parameters", "every parameter gets a gradient"},
+    {"determinism", "one seed gives one model, one batch one output"},
+    {"modes", "nothing is drawn in evaluation, and what training draws follows from its seed"},
+    {"save_and_load", "parameters and buffers hold all that it keeps, under names that stay"},
+    {"batch", "an example gives alone what it gives in a batch, under every attention"},
+    {"padding", "what stands in padding changes nothing, under every attention"},
+    {"members", "models trained as one give what each gives alone, under every attention"},
+    {"trace", "tracing changes nothing and reaches every layer"},
+    {"carried", "batches that continue each other equal one long batch"},
+    {"device", "the same numbers on another device, where there is one"},
+    {"inputs_unchanged", "batches are not written to"},
+    {"process_state", "threads, random numbers, default dtype and rounding stay as they are"},
+};
+
+/// Of tasks.
+inline constexpr CheckInfo kTaskChecks[] = {
+    {"loss", "a scalar with gradients for the model, the same for the same step"},
+    {"metrics", "metrics() states what is measured, each with its direction"},
+    {"batches", "metrics do not depend on the size and the order of batches"},
+    {"learning", "loss falls and the first metric improves on a problem that can be solved"},
+    {"weights", "losses of parts, by weight(), are the loss of the whole"},
+    {"members", "losses() of models trained as one is step() of each"},
+    {"labels", "labels out of range are refused with a DataError"},
+    {"parameters", "every parameter of its own gets a gradient"},
+    {"save_and_load", "parameters and buffers hold all that it keeps"},
+    {"evaluation", "measuring twice gives the same and changes nothing"},
+    {"inputs_unchanged", "batches are not written to"},
+    {"process_state", "threads, random numbers, default dtype and rounding stay as they are"},
+};
+
+/// The checks of a kind of plugin.
 constexpr std::span<const CheckInfo> checks_of(Kind kind) {
   if (kind == Kind::attention) return kChecks;
   if (kind == Kind::dataset) return kDatasetChecks;
-  return {};
+  if (kind == Kind::model) return kModelChecks;
+  return kTaskChecks;
 }
 
 }  // namespace attnlab::conformance

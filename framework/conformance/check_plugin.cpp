@@ -1,6 +1,8 @@
 #include "framework/conformance/check_plugin.h"
 
 #include "framework/conformance/dataset_conformance.h"
+#include "framework/conformance/model_fixture.h"
+#include "framework/conformance/task_fixture.h"
 
 namespace attnlab::conformance {
 namespace {
@@ -29,6 +31,44 @@ CheckResult check_dataset(Registry& registry, const Part& part, std::string_view
   return loaded();
 }
 
+std::shared_ptr<const Dataset> data_of(const Experiment& experiment, Registry& registry) {
+  return registry.dataset(experiment.dataset, {RandomStreams(DatasetSubject::kSeed)});
+}
+
+CheckResult check_model(Registry& registry, const Part& part, std::string_view check,
+                        const PluginCheck& how) {
+  Registry& others = how.others == nullptr ? registry : *how.others;
+  std::shared_ptr<const Dataset> data;
+  if (how.experiment != nullptr) data = data_of(*how.experiment, others);
+  const ModelSubject subject = subject_of(registry, part, others, std::move(data));
+  if (check != kLoad) return run_check(check, subject);
+  const ModelFixture built(subject);
+  return loaded();
+}
+
+/// The experiment's own data and model.
+Problem problem_of(const Experiment& experiment, Registry& registry) {
+  Problem problem;
+  problem.data = data_of(experiment, registry);
+  problem.model = [&experiment, &registry, data = problem.data] {
+    return registry.model(
+        experiment.model,
+        {data->info(), registry.attention_builder(experiment.attention, RandomStreams(1))});
+  };
+  return problem;
+}
+
+CheckResult check_task(Registry& registry, const Part& part, std::string_view check,
+                       const PluginCheck& how) {
+  Registry& others = how.others == nullptr ? registry : *how.others;
+  Problem problem;
+  if (how.experiment != nullptr) problem = problem_of(*how.experiment, others);
+  const TaskSubject subject = subject_of(registry, part, std::move(problem));
+  if (check != kLoad) return run_check(check, subject);
+  const TaskFixture built(subject);
+  return loaded();
+}
+
 }  // namespace
 
 CheckResult check_plugin(Registry& registry, const Part& part, std::string_view check,
@@ -38,10 +78,12 @@ CheckResult check_plugin(Registry& registry, const Part& part, std::string_view 
       return check_attention(registry, part, check, how);
     case Kind::dataset:
       return check_dataset(registry, part, check, how);
-    default:
-      throw ConfigError(part.path + ": is a " + std::string(name_of(part.kind)) +
-                        "; there are no checks for that kind");
+    case Kind::model:
+      return check_model(registry, part, check, how);
+    case Kind::task:
+      return check_task(registry, part, check, how);
   }
+  throw PluginError(part.path + ": is of a kind that this program does not know");
 }
 
 }  // namespace attnlab::conformance

@@ -17,6 +17,10 @@ struct PluginCheck {
   bool options_given = false;  ///< the part's options are not all defaults
   /// Told what is tried next, so that a crash can be placed; may be empty.
   std::function<void(const std::string&)> trying{};
+  /// Has the other parts that a model or a task is tried with; null: the registry of the part.
+  Registry* others = nullptr;
+  /// Whose data (and, for a task, whose model) the part is tried with; null: made up.
+  const Experiment* experiment = nullptr;
 };
 
 /// Builds the part and runs one check of its kind (`checks_of`).

@@ -1,10 +1,13 @@
-// The pages of docs/tutorials/ show the files that are built and tested here, to the letter.
+// The pages of docs/tutorials/ show the files that are built and tested here, to the letter, and
+// the plugins among them keep their contracts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "framework/base/files.h"
+#include "framework/conformance/check_plugin.h"
+#include "tests/support/plugins.h"
 
 namespace attnlab {
 namespace {
@@ -26,7 +29,24 @@ TEST_P(TutorialPage, ShowsTheFilesThatAreTested) {
   EXPECT_GE(files, 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, TutorialPage, ::testing::Values("dataset"),
+TEST(TutorialPlugins, KeepTheirContracts) {
+  Registry& registry = testing::registry();
+  for (const auto& [kind, name] : {std::pair{Kind::attention, "average"},
+                                   {Kind::attention, "key_power"},
+                                   {Kind::model, "series_encoder"},
+                                   {Kind::task, "focal_classification"}}) {
+    const std::string options = kind == Kind::model ? "{dim: 8, heads: 2, hidden: 8}" : "{}";
+    const Part part = testing::make_part(kind, name, options);
+    for (const conformance::CheckInfo& check : conformance::checks_of(kind)) {
+      const auto result = conformance::check_plugin(registry, part, check.name);
+      EXPECT_NE(result.outcome, conformance::Outcome::failed)
+          << name << ": " << check.name << ": " << result.message;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, TutorialPage,
+                         ::testing::Values("attention", "model", "task", "dataset"),
                          [](const auto& page) { return page.param; });
 
 }  // namespace
