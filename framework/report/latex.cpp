@@ -179,9 +179,10 @@ std::string comparison_table(const Report& report) {
     const MetricInfo& metric = comparison.metrics.at(experiment);
     columns.push_back(
         latex_text(experiment) +
-        (one_metric || metric.name.empty() ? ""
-                    : " (" + latex_text(metric_heading(metric)) +
-                          (metric.better == Better::higher ? " $\\uparrow$)" : " $\\downarrow$)")));
+        (one_metric || metric.name.empty()
+             ? ""
+             : " (" + latex_text(metric_heading(metric)) +
+                   (metric.better == Better::higher ? " $\\uparrow$)" : " $\\downarrow$)")));
   }
   if (experiments.empty()) return "";
   Footnotes notes;

@@ -30,7 +30,7 @@ struct RunStatus {
   RunState state = RunState::pending;
   std::int64_t step = 0, steps = 0;
   double epoch = 0;
-  double seconds = 0;                     ///< spent training and evaluating, over all processes that trained it
+  double seconds = 0;  ///< spent training and evaluating, over all processes that trained it
   std::map<std::string, double> metrics;  ///< of the end; throughput included
   std::string reason;                     ///< of diverged and failed
 

@@ -132,9 +132,9 @@ TEST(Schedule, GoesOneCycleAsTorch) {
   }
   // Numbers of PyTorch for max_lr 1, 10 steps and pct_start 0.3.
   schedule = {.shape = Schedule::Shape::onecycle, .total_steps = 10, .base = 1};
-  EXPECT_DOUBLE_EQ(learning_rate(schedule, 0), 0.04);
-  EXPECT_DOUBLE_EQ(learning_rate(schedule, 1), 0.52);
-  EXPECT_DOUBLE_EQ(learning_rate(schedule, 2), 1);
+  EXPECT_NEAR(learning_rate(schedule, 0), 0.04, 1e-15);
+  EXPECT_NEAR(learning_rate(schedule, 1), 0.52, 1e-15);
+  EXPECT_NEAR(learning_rate(schedule, 2), 1, 1e-15);
   EXPECT_NEAR(learning_rate(schedule, 9), 4e-6, 1e-18);
   EXPECT_NEAR(learning_rate(schedule, 50), 4e-6, 1e-18);
 }
