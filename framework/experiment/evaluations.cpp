@@ -4,6 +4,7 @@
 #include <array>
 #include <sstream>
 
+#include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/experiment/identity.h"
