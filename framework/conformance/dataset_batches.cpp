@@ -144,9 +144,11 @@ std::string check_collate(const DatasetFixture& fixture) {
                              std::string(name_of(split)) + " examples";
     check_batch(what, batch, static_cast<std::int64_t>(indices.size()), dataset.info());
     for (std::size_t i = 0; i < indices.size(); ++i) {
+      expect_same(place_of(split, indices[i]) + " after collate()", examples[i], before[i]);
+    }
+    for (std::size_t i = 0; i < indices.size(); ++i) {
       const std::string own = place_of(split, indices[i]) + " in " + what + ", against it alone";
       expect_alone(own, dataset, batch, static_cast<std::int64_t>(i), examples[i]);
-      expect_same(place_of(split, indices[i]) + " after collate()", examples[i], before[i]);
     }
   }
   return "";

@@ -41,7 +41,17 @@ void ask_for_all(const Dataset& dataset, const std::vector<Asked>& all, std::siz
   }
 }
 
-/// Whether a sampled example, or what there is to ask for, differs.
+/// Changes every element, where elements do not share memory.
+void write_to(Tensor tensor) {
+  if (!tensor.is_non_overlapping_and_dense()) return;
+  if (tensor.scalar_type() == at::kBool) {
+    tensor.logical_not_();
+  } else {
+    tensor.add_(1);
+  }
+}
+
+/// Whether a sampled example differs.
 bool differ(const Dataset& a, const Dataset& b) {
   for (const Split split : kSplits) {
     const std::int64_t both = std::min(a.size(split), b.size(split));
@@ -102,7 +112,7 @@ std::string check_ownership(const DatasetFixture& fixture) {
       const NamedTensors example = example_of(dataset, split, index);
       const NamedTensors before = copy_of(example);
       for (const auto& [name, tensor] : example) {
-        if (tensor.is_non_overlapping_and_dense()) Tensor(tensor).fill_(1).add_(tensor);
+        write_to(tensor);
       }
       expect_same(place_of(split, index) + ", asked for after one before it was written to",
                   example_of(dataset, split, index), before);

@@ -389,7 +389,7 @@ TEST(Loader, HoldsNoMoreBatchesThanAskedFor) {
   do {
     ++asked;  // before the batch leaves its place to another
   } while (loader.next());
-  EXPECT_EQ(most_ahead, 15);
+  EXPECT_LE(most_ahead, 15);
 }
 
 // All that was handed to the workers would be 100 examples.
