@@ -171,7 +171,7 @@ std::string check_padding(const ModelFixture& fixture) {
   const std::vector<std::int64_t> indices = {0, 1, 2, 3};
   std::vector<std::string> ignored;
   bool padded = false;
-  std::string remark = fixture.under_every_attention([&](const AttentionBuilder& attention,
+  std::string remark = fixture.under_every_attention([&](const NamedAttention& attention,
                                                          const NamedData& data) {
     const auto model = fixture.model({*data.dataset, attention.build});
     const Batch batch = in_double(batch_of(*data.dataset, indices));
