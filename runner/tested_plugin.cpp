@@ -59,7 +59,7 @@ TestedPlugin tested_plugin(const std::string& path, const Words& overrides,
     return tested;
   }
   const std::string key(name_of(kind));
-  Words changes = {key + "=" + tested.manifest().name};
+  Words changes = {key + ".use=" + tested.manifest().name};
   for (const std::string& change : overrides) changes.push_back(key + "." + change);
   tested.experiment = load_experiment(find_composition(experiment, "experiments"), changes,
                                       Catalogue::of_this_program());

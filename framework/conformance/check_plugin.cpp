@@ -40,7 +40,7 @@ CheckResult check_model(Registry& registry, const Part& part, std::string_view c
   Registry& others = how.others == nullptr ? registry : *how.others;
   std::shared_ptr<const Dataset> data;
   if (how.experiment != nullptr) data = data_of(*how.experiment, others);
-  const ModelSubject subject = subject_of(registry, part, others, std::move(data));
+  const ModelSubject subject = model_subject_of(registry, part, others, std::move(data));
   if (check != kLoad) return run_check(check, subject);
   const ModelFixture built(subject);
   return loaded();
@@ -63,7 +63,7 @@ CheckResult check_task(Registry& registry, const Part& part, std::string_view ch
   Registry& others = how.others == nullptr ? registry : *how.others;
   Problem problem;
   if (how.experiment != nullptr) problem = problem_of(*how.experiment, others);
-  const TaskSubject subject = subject_of(registry, part, std::move(problem));
+  const TaskSubject subject = task_subject_of(registry, part, std::move(problem));
   if (check != kLoad) return run_check(check, subject);
   const TaskFixture built(subject);
   return loaded();

@@ -44,6 +44,14 @@ std::string inputs_of(const std::string& name) {
   return axis.empty() ? "x" : "x@" + std::string(axis);
 }
 
+/// The shape of one example's labels. @param rows  along an axis
+std::vector<std::int64_t> rows_of_label(const std::string& label, std::int64_t rows) {
+  const FieldName parsed = parse_field_name(label);
+  if (!parsed.axis.empty()) return {rows};
+  return parsed.base == "targets" ? std::vector<std::int64_t>{kTargets}
+                                  : std::vector<std::int64_t>{};
+}
+
 class Separable final : public Dataset {
  public:
   explicit Separable(const std::vector<std::string>& labels) : labels_(labels) {
@@ -52,7 +60,7 @@ class Separable final : public Dataset {
     for (std::int64_t k = 0; k < kClasses; ++k) info_.class_names.push_back(std::to_string(k));
     info_.source = info_.fingerprint = "made up";
     for (const std::string& label : labels) {
-      const std::vector<std::int64_t> shape = shape_of(label, -1);
+      const std::vector<std::int64_t> shape = rows_of_label(label, -1);
       info_.fields.push_back(
           {.name = label, .shape = shape, .dtype = at::kLong, .categories = kClasses});
       std::vector<std::int64_t> inputs = shape;
@@ -71,7 +79,7 @@ class Separable final : public Dataset {
     NamedTensors example;
     const Draw draw(static_cast<std::uint64_t>(index + 1000 * static_cast<std::int64_t>(split)));
     for (const std::string& label : labels_) {
-      std::vector<std::int64_t> sizes = shape_of(label, 2 + index % 4);
+      std::vector<std::int64_t> sizes = rows_of_label(label, 2 + index % 4);
       sizes.push_back(kFeatures);
       const Tensor inputs = draw.normal(sizes);
       example.set(label, inputs.narrow(-1, 0, kClasses).argmax(-1));
@@ -81,14 +89,6 @@ class Separable final : public Dataset {
   }
 
  private:
-  /// Of one example's labels. @param rows  along an axis
-  static std::vector<std::int64_t> shape_of(const std::string& label, std::int64_t rows) {
-    const FieldName parsed = parse_field_name(label);
-    if (!parsed.axis.empty()) return {rows};
-    return parsed.base == "targets" ? std::vector<std::int64_t>{kTargets}
-                                    : std::vector<std::int64_t>{};
-  }
-
   std::vector<std::string> labels_;
   DatasetInfo info_;
 };
@@ -103,7 +103,9 @@ class LinearModel final : public Model {
       const Tensor start = Draw(7).normal({width, kFeatures}).to(at::kFloat) * 0.1;
       std::string name = output;
       std::replace(name.begin(), name.end(), '@', '_');
-      maps_.push_back({output, inputs_for(parsed, sides), register_parameter(name, start)});
+      const std::string& label = label_for(parsed, sides);
+      maps_.push_back(
+          {output, inputs_of(label), rows_of_label(label, -1), register_parameter(name, start)});
     }
   }
 
@@ -118,9 +120,9 @@ class LinearModel final : public Model {
   std::vector<FieldInfo> outputs() const override {
     std::vector<FieldInfo> infos;
     for (const Map& map : maps_) {
-      std::vector<std::int64_t> shape = {map.weight.size(0)};
-      if (map.inputs != "x") shape.insert(shape.begin(), -1);
-      infos.push_back({.name = map.output, .shape = shape});
+      std::vector<std::int64_t> shape = map.rows;
+      shape.push_back(map.weight.size(0));
+      infos.push_back({.name = map.output, .shape = shape, .dtype = map.weight.scalar_type()});
     }
     return infos;
   }
@@ -128,13 +130,14 @@ class LinearModel final : public Model {
  private:
   struct Map {
     std::string output, inputs;
+    std::vector<std::int64_t> rows;  ///< of one example
     Tensor weight;
   };
 
-  /// The inputs of the output's own axis, or those of the examples.
-  static std::string inputs_for(const FieldName& output, const Sides& sides) {
+  /// The label along the output's own axis.
+  static const std::string& label_for(const FieldName& output, const Sides& sides) {
     for (const std::string& label : sides.labels) {
-      if (parse_field_name(label).axis == output.axis) return inputs_of(label);
+      if (parse_field_name(label).axis == output.axis) return label;
     }
     throw ConfigError("no problem can be made up for '" + std::string(output.base) +
                       "' without labels along the same axis; name an experiment: --experiment "

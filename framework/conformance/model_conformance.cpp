@@ -46,7 +46,8 @@ std::vector<NamedAttention> attentions_for(const Manifest& model, Registry& regi
       registry.load(Kind::attention, part.name);
       all.push_back({part.name, registry.attention_builder(part, RandomStreams(1))});
     } catch (const Error&) {
-      continue;  // an option without default, or a library that does not load: not the model's fault
+      continue;  // an option without default, or a library that does not load: not the model's
+                 // fault
     }
   }
   std::stable_partition(all.begin(), all.end(),
@@ -56,8 +57,8 @@ std::vector<NamedAttention> attentions_for(const Manifest& model, Registry& regi
 
 }  // namespace
 
-ModelSubject subject_of(Registry& registry, const Part& model, Registry& others,
-                        std::shared_ptr<const Dataset> data) {
+ModelSubject model_subject_of(Registry& registry, const Part& model, Registry& others,
+                              std::shared_ptr<const Dataset> data) {
   const Manifest& manifest = *registry.catalogue().find(Kind::model, model.id).manifest;
   ModelSubject subject;
   subject.build = [&registry, model](const ModelSetup& setup) {

@@ -40,8 +40,8 @@ struct ModelSubject {
 /// @param registry  has the model
 /// @param others    has the attentions; both must outlive the subject
 /// @throws PluginError where there is no such attention.
-ModelSubject subject_of(Registry& registry, const Part& model, Registry& others,
-                        std::shared_ptr<const Dataset> data = nullptr);
+ModelSubject model_subject_of(Registry& registry, const Part& model, Registry& others,
+                              std::shared_ptr<const Dataset> data = nullptr);
 
 /// As for attentions. @throws ConfigError when there is no check of that name.
 CheckResult run_check(std::string_view check, const ModelSubject& subject);

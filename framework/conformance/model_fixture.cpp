@@ -80,7 +80,7 @@ std::string ModelFixture::under_every_attention(const UnderAttention& check) con
       taken = true;
       const std::string where = "under attention '" + attention.name + "', " + data.name + ": ";
       try {
-        check(attention.build, data);
+        check(attention, data);
       } catch (const Failure& failure) {
         throw Failure(where + failure.what());
       } catch (const TraitError& error) {

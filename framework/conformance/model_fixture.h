@@ -37,7 +37,7 @@ class ModelFixture {
   std::shared_ptr<Model> model(std::uint64_t seed = 1) const;
 
   /// What a check does with a model under one attention. @param data  that it was built for
-  using UnderAttention = std::function<void(const AttentionBuilder& attention, const NamedData&)>;
+  using UnderAttention = std::function<void(const NamedAttention& attention, const NamedData&)>;
   /// Calls `check` for each attention and each dataset that the model takes with it; failures name
   /// both. @returns a remark with the attentions that were tried, and those that the model refused
   /// when it was built.

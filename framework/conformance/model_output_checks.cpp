@@ -1,4 +1,6 @@
 // Checks of what a model gives, and of what it leaves behind: outputs, gradients, traces, memory.
+#include <c10/core/GradMode.h>
+
 #include <algorithm>
 #include <map>
 #include <set>

@@ -26,7 +26,7 @@ static_assert(lists_agree(kEntries, kTaskChecks),
 
 }  // namespace
 
-TaskSubject subject_of(Registry& registry, const Part& task, Problem problem) {
+TaskSubject task_subject_of(Registry& registry, const Part& task, Problem problem) {
   const Manifest& manifest = *registry.catalogue().find(Kind::task, task.id).manifest;
   TaskSubject subject;
   subject.build = [&registry, task](const TaskSetup& setup) { return registry.task(task, setup); };

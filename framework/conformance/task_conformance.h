@@ -42,7 +42,7 @@ struct TaskSubject {
 };
 
 /// The subject of a plugin. @param registry  must outlive it
-TaskSubject subject_of(Registry& registry, const Part& task, Problem problem = {});
+TaskSubject task_subject_of(Registry& registry, const Part& task, Problem problem = {});
 
 /// As for attentions. @throws ConfigError when there is no check of that name.
 CheckResult run_check(std::string_view check, const TaskSubject& subject);

@@ -24,9 +24,9 @@ void PrintTo(const Configured& model, std::ostream* out) {
 }
 
 ModelSubject subject_of(const Configured& model) {
-  return conformance::subject_of(testing::registry(),
-                                 testing::make_part(Kind::model, model.id, model.options),
-                                 testing::registry());
+  return conformance::model_subject_of(testing::registry(),
+                                       testing::make_part(Kind::model, model.id, model.options),
+                                       testing::registry());
 }
 
 class EveryModel : public ::testing::TestWithParam<Configured> {};

@@ -20,7 +20,7 @@ void PrintTo(const Configured& task, std::ostream* out) { *out << task.id << " "
 class EveryTask : public ::testing::TestWithParam<Configured> {};
 
 TEST_P(EveryTask, KeepsTheContract) {
-  const auto subject = conformance::subject_of(
+  const auto subject = conformance::task_subject_of(
       testing::registry(), testing::make_part(Kind::task, GetParam().id, GetParam().options));
   int passed = 0;
   for (const CheckResult& result : run_checks(subject)) {

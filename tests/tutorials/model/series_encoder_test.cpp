@@ -1,4 +1,5 @@
 // The series encoder reads the order of time steps, and nothing of what stands in padding.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/plugins.h"
@@ -58,9 +59,8 @@ TEST(SeriesEncoder, RefusesHeadsThatDoNotDivideItsWidth) {
     encoder("{dim: 8, heads: 3}");
     FAIL() << "nothing was thrown";
   } catch (const ConfigError& error) {
-    EXPECT_STREQ(error.what(),
-                 "options:1:18: model 'series_encoder': heads: 3 heads do not divide dim 8; change "
-                 "either");
+    EXPECT_THAT(error.what(),
+                ::testing::EndsWith("heads: 3 heads do not divide dim 8; change either"));
   }
 }
 
