@@ -218,7 +218,7 @@ void add_keys(const Schema& keys, const std::string& current, bool with_signs, A
       continue;
     }
     const OptionSpec& option = *find_option(keys, key);
-    const bool group = option.type == OptionSpec::Type::group;
+    const bool group = option.holds_options();
     if (!with_signs) {
       answer.add(key, option.help);
     } else if (!group) {

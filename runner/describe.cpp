@@ -43,7 +43,7 @@ void print_options(const Schema& options, const std::string& indent) {
     std::cout << indent << option.name << " (" << option.type_text();
     if (option.required) {
       std::cout << ", must be given";
-    } else if (option.type != OptionSpec::Type::group) {
+    } else if (!option.holds_options()) {
       std::cout << ", default " << to_flow(option.default_value);
     }
     std::cout << ")\n" << indent << "    " << option.help << "\n";

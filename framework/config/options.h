@@ -12,8 +12,9 @@
 //
 // `describe` runs at compile time to write the schema into the plugin's manifest (so it must be
 // constexpr) and at run time to fill the struct from a composition. Members may be bool, int64_t,
-// double, std::string, vectors of the last three, or another options struct (a group). A rule is
-// optional; a rule with `required()` has no default: the composition must give the value.
+// double, std::string, vectors of the last three, another options struct (a group), or an
+// `OptionMap` of one: options structs under names that the composition chooses. A rule is optional;
+// a rule with `required()` has no default: the composition must give the value.
 #pragma once
 
 #include <array>
@@ -24,6 +25,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "framework/base/error.h"
@@ -31,12 +33,19 @@
 
 namespace attnlab {
 
+/// Options structs by name, in the order in which the composition gives them; none by default:
+/// `groups: {backbone: {lr_scale: 0.1}, head: {}}`.
+template <class Options>
+using OptionMap = std::vector<std::pair<std::string, Options>>;
+
+inline constexpr std::size_t kMostChoices = 64;
+
 /// What values an option accepts. Numbers are bounded, both ends included; strings are chosen from
 /// a list where it is not empty. Applies to each element of a list option.
 struct Rule {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
-  std::array<std::string_view, 16> choices{};
+  std::array<std::string_view, kMostChoices> choices{};
   std::size_t choice_count = 0;
   bool required = false;
 };
@@ -50,7 +59,7 @@ constexpr Rule range(double low, double high) {
 constexpr Rule at_least(double low) { return range(low, std::numeric_limits<double>::infinity()); }
 template <class... Strings>
 constexpr Rule one_of(Strings... strings) {
-  static_assert(sizeof...(Strings) <= 16, "an option has at most 16 choices");
+  static_assert(sizeof...(Strings) <= kMostChoices, "too many choices: raise kMostChoices");
   Rule rule;
   ((rule.choices[rule.choice_count++] = std::string_view(strings)), ...);
   return rule;
@@ -116,6 +125,12 @@ class OptionReader {
   static void read(const Node& value, T& out) {
     OptionReader reader(value);
     out.describe(reader);
+  }
+  template <OptionsStruct T>
+  static void read(const Node& value, OptionMap<T>& out) {
+    out.clear();
+    for (const auto& [name, options] : value.entries())
+      read(options, out.emplace_back(name, T{}).second);
   }
 
   const Node& values_;

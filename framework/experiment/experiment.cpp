@@ -211,28 +211,6 @@ Node seed_list(const std::vector<std::int64_t>& seeds) {
   return list;
 }
 
-/// Rules between options of `train`. @param resolved  the same options, with their places
-void check_train(const TrainOptions& train, const Node& resolved, Problems& problems) {
-  if (train.batch_size % train.accumulate != 0) {
-    const Node& accumulate = resolved.at("accumulate");
-    add(problems, accumulate.place(),
-        "train.accumulate: " + accumulate.text() + " does not divide train.batch_size " +
-            resolved.at("batch_size").text());
-  }
-  if (train.protocol != "last") return;
-  const Node& stop = resolved.at("early_stop");
-  if (train.early_stop.patience > 0) {
-    add(problems, stop.at("patience").place(),
-        "train.early_stop.patience: needs a split that epochs are judged by; set train.protocol to "
-        "sound (validation) or published (test)");
-  }
-  if (!train.early_stop.metric.empty()) {
-    add(problems, stop.at("metric").place(),
-        "train.early_stop.metric: with train.protocol: last no epoch is judged; set train.protocol "
-        "to sound or published, or leave the metric out");
-  }
-}
-
 /// "file:line:column: " of a problem.
 std::string place_of(const std::string& problem) {
   return problem.substr(0, std::min(problem.find(": "), problem.size()));

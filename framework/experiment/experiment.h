@@ -6,107 +6,10 @@
 #include <vector>
 
 #include "framework/config/options.h"
+#include "framework/experiment/train_options.h"
 #include "framework/manifest/discovery.h"
 
 namespace attnlab {
-
-struct OptimizerOptions {
-  std::string use = "adamw";
-  double lr = 1e-3;
-  double weight_decay = 0.05;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-8;
-  template <class Visitor>
-  constexpr void describe(Visitor& v) {
-    v("use", use, one_of("adamw", "radam"), "the optimiser");
-    v("lr", lr, at_least(0), "learning rate after warm-up");
-    v("weight_decay", weight_decay, at_least(0), "decoupled decay of matrices (not biases, norms)");
-    v("beta1", beta1, range(0, 1), "decay of the first moment");
-    v("beta2", beta2, range(0, 1), "decay of the second moment");
-    v("eps", eps, at_least(0), "added to the root of the second moment");
-  }
-};
-
-struct ScheduleOptions {
-  std::string shape = "cosine";
-  double warmup_epochs = 0;
-  double warmup_lr = 1e-6;
-  double min_lr = 1e-5;
-  template <class Visitor>
-  constexpr void describe(Visitor& v) {
-    v("shape", shape, one_of("cosine", "constant"), "learning rate after warm-up, step by step");
-    v("warmup_epochs", warmup_epochs, at_least(0), "epochs of linear warm-up; may be a fraction");
-    v("warmup_lr", warmup_lr, at_least(0), "learning rate of the first step of warm-up");
-    v("min_lr", min_lr, at_least(0), "learning rate at the end of the cosine");
-  }
-};
-
-/// When training ends before its last epoch.
-struct EarlyStopOptions {
-  std::string metric;
-  std::int64_t patience = 0;
-  std::string mode = "auto";
-  template <class Visitor>
-  constexpr void describe(Visitor& v) {
-    v("metric", metric, "what evaluations are judged by; empty: the task's own (accuracy)");
-    v("patience", patience, at_least(0),
-      "evaluations without a new best (a tie is one) that end training; 0: all epochs");
-    v("mode", mode, one_of("auto", "max", "min"),
-      "whether a larger or a smaller metric is better; auto: by the metric");
-  }
-};
-
-struct TrainOptions {
-  std::int64_t epochs = 10;
-  std::int64_t batch_size = 128;
-  bool drop_last = true;
-  std::int64_t eval_batch_size = 256;
-  std::int64_t accumulate = 1;
-  double clip_norm = 0;
-  OptimizerOptions optimizer;
-  ScheduleOptions schedule;
-  std::string protocol = "last";
-  EarlyStopOptions early_stop;
-  double diverged_above = 0;
-  std::int64_t evaluate_every = 1;
-  std::int64_t log_every = 10;
-  bool tensorboard = true;
-  double checkpoint_seconds = 30;
-  std::int64_t workers = 1;
-  std::int64_t prefetch = 4;
-  std::int64_t threads = 0;
-  std::string device = "cpu";
-  template <class Visitor>
-  constexpr void describe(Visitor& v) {
-    v("epochs", epochs, at_least(1), "passes over the training split");
-    v("batch_size", batch_size, at_least(1), "examples of one step");
-    v("drop_last", drop_last, "leave out an epoch's last batch where it is not full");
-    v("eval_batch_size", eval_batch_size, at_least(1), "examples of one batch of evaluation");
-    v("accumulate", accumulate, at_least(1),
-      "parts that a step's batch is split into, to save memory");
-    v("clip_norm", clip_norm, at_least(0), "largest L2 norm of the whole gradient; 0: no clipping");
-    v("optimizer", optimizer, "how parameters move");
-    v("schedule", schedule, "how the learning rate changes");
-    v("protocol", protocol, one_of("last", "sound", "published"),
-      "which epoch's model counts: the last; the best on the validation split (sound); the best on "
-      "the test split itself, which flatters it (published)");
-    v("early_stop", early_stop, "when training ends before its last epoch");
-    v("diverged_above", diverged_above, at_least(0),
-      "a training loss above this ends the run as diverged; 0: only one that is not finite");
-    v("evaluate_every", evaluate_every, at_least(1), "epochs between evaluations");
-    v("log_every", log_every, at_least(1), "steps between lines of metrics.jsonl");
-    v("tensorboard", tensorboard, "event files for TensorBoard, with the same scalars");
-    v("checkpoint_seconds", checkpoint_seconds, at_least(0),
-      "seconds between checkpoints (one more at the end of an epoch, unless it was short); 0: "
-      "after "
-      "every step");
-    v("workers", workers, range(0, 256), "threads that load data; 0: the training thread does");
-    v("prefetch", prefetch, range(1, 1024), "batches that are loaded ahead");
-    v("threads", threads, range(0, 4096), "threads of tensor operations; 0: all cores");
-    v("device", device, one_of("cpu", "cuda"), "where the model runs");
-  }
-};
 
 /// What a run records of its attention layers while it trains: framework/train/attention_log.h.
 struct TraceOptions {

@@ -43,7 +43,7 @@ class Explainer {
       add_life(key, *node, out);
       if (depth < kDeepestReference) add_references(key, depth, out);
     }
-    const bool group = option != nullptr && option->type == OptionSpec::Type::group;
+    const bool group = option != nullptr && option->holds_options();
     const bool has_default = option != nullptr && !group && !option->default_value.is_null();
     if (node != nullptr && node->is_null() && complained_about(node->place())) {
       out.value.reset();  // a reference to nothing
@@ -141,7 +141,7 @@ bool is_group(const Composition& composition, const Schema& keys, const std::str
   const Node* node = find_key(composition.root, key);
   if (node != nullptr && !node->is_null()) return node->is_map();
   const OptionSpec* option = find_option(keys, key);
-  return option != nullptr && option->type == OptionSpec::Type::group;
+  return option != nullptr && option->holds_options();
 }
 
 void add_once(std::vector<std::string>& list, const std::string& item) {
@@ -196,7 +196,7 @@ std::string step_text(const Step& step) {
 void write_text(const Explanation& explanation, const std::string& indent, std::string& out) {
   out += indent + explanation.key +
          (explanation.value ? " = " + to_flow(*explanation.value) : " is not there") + "\n";
-  if (explanation.option && indent.empty() && explanation.option->type != OptionSpec::Type::group) {
+  if (explanation.option && indent.empty() && !explanation.option->holds_options()) {
     const OptionSpec& option = *explanation.option;
     out += "  # " + option.type_text() + (option.help.empty() ? "" : ": " + option.help) + "\n";
   }

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "framework/experiment/experiment.h"
+#include "framework/manifest/option_lookup.h"
 
 namespace attnlab {
 namespace {
@@ -72,7 +73,7 @@ Schema experiment_keys(const Node& composed, const Catalogue& catalogue) {
   keys.push_back(
       make_group("trace", schema_of<TraceOptions>(), "what is recorded of attention layers"));
   keys.push_back(seeds_key());
-  return keys;
+  return with_names(std::move(keys), composed);
 }
 
 std::map<std::string, std::vector<std::string>> compositions(const std::string& folder) {

@@ -26,9 +26,11 @@ constexpr std::string_view name_of(Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-/// A short list of names that can be written in a constant expression.
+/// A list of names that can be written in a constant expression.
 struct Names {
-  std::array<std::string_view, 12> items{};
+  static constexpr std::size_t kMost = 64;
+
+  std::array<std::string_view, kMost> items{};
   std::size_t count = 0;
 
   constexpr Names() = default;
@@ -199,10 +201,9 @@ class SchemaWriter {
     out_.open('{').member("name", name);
     write_type(member);
     if constexpr (OptionsStruct<T>) {
-      out_.key("options").open('[');
-      T group = member;
-      group.describe(*this);
-      out_.close(']');
+      write_options(member);
+    } else if constexpr (Element<T>::named) {
+      write_options(typename Element<T>::type{});
     } else {
       write_rule(rule);
       if (rule.required) {
@@ -218,19 +219,34 @@ class SchemaWriter {
   template <class T>
   struct Element {
     using type = T;
-    static constexpr bool list = false;
+    static constexpr bool list = false, named = false;
   };
   template <class T>
   struct Element<std::vector<T>> {
     using type = T;
-    static constexpr bool list = true;
+    static constexpr bool list = true, named = false;
   };
+  template <class T>
+  struct Element<OptionMap<T>> {
+    using type = T;
+    static constexpr bool list = false, named = true;
+  };
+
+  template <OptionsStruct T>
+  constexpr void write_options(T group) {
+    out_.key("options").open('[');
+    group.describe(*this);
+    out_.close(']');
+  }
 
   template <class T>
   constexpr void write_type(const T&) {
     using Item = typename Element<T>::type;
     if constexpr (OptionsStruct<T>) {
       out_.member("type", "group");
+    } else if constexpr (Element<T>::named) {
+      static_assert(OptionsStruct<Item>, "an OptionMap holds structs with describe()");
+      out_.member("type", "map");
     } else if constexpr (std::is_same_v<Item, bool>) {
       static_assert(!Element<T>::list, "a list of booleans is no option; use strings");
       out_.member("type", "bool");
@@ -241,7 +257,7 @@ class SchemaWriter {
     } else {
       static_assert(std::is_same_v<Item, std::string>,
                     "an option is a bool, std::int64_t, double, std::string, a vector of the last "
-                    "three, or a struct with describe()");
+                    "three, a struct with describe(), or an OptionMap of such structs");
       out_.member("type", "string");
     }
     if (Element<T>::list) out_.member("list", true);

@@ -8,7 +8,9 @@ namespace {
 void add_keys(const Schema& schema, const std::string& prefix, std::vector<std::string>& keys) {
   for (const OptionSpec& spec : schema) {
     keys.push_back(prefix + spec.name);
-    add_keys(spec.options, prefix + spec.name + ".", keys);
+    const bool free_names = spec.type == OptionSpec::Type::map;
+    const Schema known(spec.options.begin() + (free_names ? 1 : 0), spec.options.end());
+    add_keys(known, prefix + spec.name + ".", keys);
   }
 }
 
@@ -17,7 +19,7 @@ std::string deeper(const std::string& name, const Schema& schema) {
   for (const std::string& key : option_keys(schema)) {
     const std::size_t dot = key.rfind('.');
     if (dot == std::string::npos || key.substr(dot + 1) != name) continue;
-    if (find_option(schema, key)->type != OptionSpec::Type::group) return key;
+    if (!find_option(schema, key)->holds_options()) return key;
   }
   return "";
 }
@@ -35,9 +37,30 @@ const OptionSpec* find_option(const Schema& schema, std::string_view key) {
   const std::size_t dot = key.find('.');
   for (const OptionSpec& spec : schema) {
     if (spec.name != key.substr(0, dot)) continue;
-    return dot == std::string_view::npos ? &spec : find_option(spec.options, key.substr(dot + 1));
+    if (dot == std::string_view::npos) return &spec;
+    const std::string_view rest = key.substr(dot + 1);
+    const OptionSpec* found = find_option(spec.options, rest);
+    if (found != nullptr || spec.type != OptionSpec::Type::map) return found;
+    const std::size_t end = rest.find('.');  // a name that is not known yet
+    const OptionSpec& any = spec.options.front();
+    return end == std::string_view::npos ? &any : find_option(any.options, rest.substr(end + 1));
   }
   return nullptr;
+}
+
+Schema with_names(Schema schema, const Node& composed) {
+  for (OptionSpec& spec : schema) {
+    const Node* given = composed.find(spec.name);
+    if (given == nullptr || !spec.holds_options()) continue;
+    if (spec.type == OptionSpec::Type::map) {
+      const OptionSpec any = spec.options.front();
+      for (const auto& [name, value] : given->entries()) {
+        spec.options.push_back(make_group(name, any.options, any.help));
+      }
+    }
+    spec.options = with_names(std::move(spec.options), *given);
+  }
+  return schema;
 }
 
 std::vector<std::string> option_keys(const Schema& schema) {

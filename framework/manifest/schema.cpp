@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -54,6 +55,9 @@ OptionSpec parse_option(const json& entry) {
   if (type == "group") {
     spec.type = OptionSpec::Type::group;
     spec.options = parse(entry.at("options"));
+  } else if (type == "map") {
+    spec.type = OptionSpec::Type::map;
+    spec.options = {make_group("NAME", parse(entry.at("options")), "what a name stands for")};
   } else if (type == "bool") {
     spec.type = OptionSpec::Type::boolean;
   } else if (type == "int") {
@@ -92,6 +96,8 @@ std::string scalar_type_text(const OptionSpec& spec) {
       return "float";
     case OptionSpec::Type::group:
       return "map";
+    case OptionSpec::Type::map:
+      return "map of names";
     case OptionSpec::Type::string:
       break;
   }
@@ -185,6 +191,8 @@ class Resolver {
       const Node* value = given.find(spec.name);
       if (spec.type == OptionSpec::Type::group) {
         resolved.set(spec.name, map(value == nullptr ? absent(given) : *value, spec.options, name));
+      } else if (spec.type == OptionSpec::Type::map) {
+        resolved.set(spec.name, named(value == nullptr ? Node() : *value, spec, name));
       } else if (value == nullptr || value->is_null()) {
         fill(resolved, given, spec, name);
       } else if (valid(*value, spec, name)) {
@@ -195,6 +203,38 @@ class Resolver {
   }
 
  private:
+  /// A map of free names, in the order in which they are given.
+  Node named(const Node& given, const OptionSpec& spec, const std::string& path) {
+    if (given.is_null()) return Node::map({"default of " + owner_, 0, 0});
+    Node resolved = Node::map(given.place());
+    if (!given.is_map()) {
+      add(given.place(),
+          path + (must_be_given(given) ? ": a value must be given here (map of names)"
+                                       : ": expected a map of names, found " + to_flow(given)));
+      return resolved;
+    }
+    for (const auto& [name, value] : given.entries()) {
+      if (!is_name(name)) {
+        add(given.key_place(name), path + ": '" + name +
+                                       "' is not a name; use letters, digits, "
+                                       "'_' and, inside the name, '-'");
+        continue;
+      }
+      resolved.set(name, map(value, spec.options.front().options, path + "." + name));
+      resolved.set_key_place(name, given.key_place(name));
+    }
+    return resolved;
+  }
+
+  /// Names are words of keys: dots would split them, and `name-:` removes a key.
+  static bool is_name(const std::string& text) {
+    const auto plain = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
+    };
+    return !text.empty() && std::all_of(text.begin(), text.end(), plain) && text.front() != '-' &&
+           text.back() != '-';
+  }
+
   void add(const Place& place, const std::string& what) {
     const std::string where = place.str();
     problems_.push_back(where.empty() ? what : where + ": " + what);

@@ -12,7 +12,14 @@ namespace attnlab {
 
 /// One option of a part, as its manifest declares it.
 struct OptionSpec {
-  enum class Type { boolean, integer, real, string, group };
+  enum class Type {
+    boolean,
+    integer,
+    real,
+    string,
+    group,  ///< holds options
+    map,    ///< holds groups that are alike, under names which the composition chooses
+  };
 
   std::string name;
   Type type = Type::string;
@@ -22,8 +29,12 @@ struct OptionSpec {
   std::optional<double> low, high;
   std::vector<std::string> choices;
   std::string help;
-  std::vector<OptionSpec> options;  ///< of a group
+  /// Of a group: what it holds. Of a map: first the group that any name stands for (called NAME),
+  /// then the same group by each name that is known (`with_names`).
+  std::vector<OptionSpec> options;
 
+  /// A group or a map, which has no value of its own.
+  bool holds_options() const { return type == Type::group || type == Type::map; }
   /// "float in [0, 1]", "list of int >= 1", "pre | post": for help and messages.
   std::string type_text() const;
 };

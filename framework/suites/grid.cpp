@@ -52,7 +52,7 @@ std::vector<std::string> keys_of(const SweepWords& sweep,
   for (const Words& choice : choices) {
     const Schema schema = experiment_keys(with(choice), catalogue);
     for (const std::string& key : option_keys(schema)) {
-      const bool group = find_option(schema, key)->type == OptionSpec::Type::group;
+      const bool group = find_option(schema, key)->holds_options();
       const bool known = std::find(keys.begin(), keys.end(), key) != keys.end();
       if (!known && (!group || is_part(key))) keys.push_back(key);
     }

@@ -87,10 +87,22 @@ void add_list_edits(json& properties, const std::string& name, const json& items
 
 json map_schema(const Schema& options);
 
+/// A map of free names.
+json free_names_schema(const OptionSpec& spec) {
+  return {{"type", {"object", "string", "null"}},
+          {"pattern", kLater},
+          {"properties", {{"extends", files_schema()}}},
+          {"patternProperties",
+           {{"-$", {{"type", "null"}, {"description", "removes the key with all below it"}}}}},
+          {"additionalProperties", map_schema(spec.options.front().options)}};
+}
+
 json option_schema(const OptionSpec& spec) {
   json out;
   if (spec.type == OptionSpec::Type::group) {
     out = map_schema(spec.options);
+  } else if (spec.type == OptionSpec::Type::map) {
+    out = free_names_schema(spec);
   } else if (spec.list) {
     out = {
         {"type", {"array", "string", "null"}}, {"items", scalar_schema(spec)}, {"pattern", kLater}};

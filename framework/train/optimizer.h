@@ -1,33 +1,19 @@
-// The optimisers: AdamW (Adam with decoupled weight decay) and RAdam (rectified Adam).
-//
-//   p <- (1 - lr wd) p                              where weight decay applies
-//   m <- b1 m + (1 - b1) g,   v <- b2 v + (1 - b2) g^2,   g = factor * gradient
-//
-//   AdamW:  p <- p - lr m' / (sqrt(v / (1 - b2^t)) + eps),                m' = m / (1 - b1^t)
-//
-//   RAdam:  p <- p - lr m' r sqrt(1 - b2^t) / (sqrt(v) + eps)             where rho > 5
-//           p <- p - lr m'                                                before
-//
-//           rho_inf = 2 / (1 - b2) - 1,   rho = rho_inf - 2 t b2^t / (1 - b2^t)
-//           r^2 = (rho - 4)(rho - 2) rho_inf / ((rho_inf - 4)(rho_inf - 2) rho)
-//
-// Source: Loshchilov & Hutter, ICLR 2019 (arXiv:1711.05101); Liu et al., ICLR 2020
-// (arXiv:1908.03265), whose weight decay is decoupled too. The numbers are torch's; torch's RAdam
-// adds its weight decay to the gradient unless told otherwise, which is the same without decay.
-// Cost: float32 parameters on the CPU are updated in one pass over parameter, gradient and both
-// moments, by all threads at once; others take some ten tensor operations each.
+// The optimiser of a run: an update rule (update_rules.h) over named parameters, each with a
+// learning rate, weight decay and epochs of its own where parameter groups say so
+// (parameter_groups.h).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/contracts/model.h"
 #include "framework/experiment/experiment.h"
+#include "framework/train/schedule.h"
+#include "framework/train/update_rules.h"
 
 namespace attnlab {
-
-enum class UpdateRule { adamw, radam };
 
 struct OptimizerSettings {
   double learning_rate = 1e-3;
@@ -35,13 +21,22 @@ struct OptimizerSettings {
   double epsilon = 1e-8;
   double weight_decay = 0.01;
   UpdateRule rule = UpdateRule::adamw;
+  double momentum = 0;
+  bool nesterov = false;
+  double max_gradient_norm = 0;  ///< gradients above are scaled down to it, all together; 0: never
 };
 
-/// A parameter by its name in the model, and whether weight decay applies to it.
+/// A parameter by its name in the model ("task.NAME" for the task's), and how it is trained.
 struct OptimizedParameter {
   std::string name;
   Tensor parameter;
-  bool decays = true;
+  bool decays = true;       ///< whether weight decay applies to it
+  std::int64_t depth = -1;  ///< of its layer, the input's 0; negative: no layer's
+  // What groups and layer decay make of it (`apply_groups`).
+  double lr_scale = 1;
+  std::optional<double> weight_decay{};  ///< instead of the optimiser's
+  std::int64_t first_epoch = 0;          ///< frozen before
+  std::int64_t end_epoch = -1;           ///< frozen from here on; -1: never
 };
 
 class Optimizer {
@@ -51,43 +46,62 @@ class Optimizer {
   ///         floating-point tensor, or a name that stands twice.
   Optimizer(std::vector<OptimizedParameter> parameters, const OptimizerSettings& settings);
 
+  /// What changes from step to step. Without it every step is one of epoch 0, with the settings'
+  /// learning rate and weight decay. A frozen parameter is left as if it had no gradient.
+  void set_pace(const Pace& pace) { pace_ = pace; }
+  void set_learning_rate(double learning_rate) { pace_.learning_rate = learning_rate; }
+  double learning_rate() const { return pace_.learning_rate; }
+
   /// L2 norm of all gradients together, summed in double; not finite when a gradient is not.
+  /// Gradients of frozen parameters do not count.
   double gradient_norm() const;
 
-  /// One update. Parameters without a gradient stay as they are.
+  /// One update. Parameters without a gradient stay as they are, and so does what is remembered of
+  /// them.
   /// @param factor  multiplies every gradient: clipping (`clip_factor`), accumulation.
   void step(double factor = 1.0);
   /// Forgets all gradients (they become undefined).
   void zero_grad();
 
-  void set_learning_rate(double learning_rate) { settings_.learning_rate = learning_rate; }
-  double learning_rate() const { return settings_.learning_rate; }
   /// Updates made so far.
   std::int64_t steps() const { return steps_; }
 
-  /// `step` [] int64, and `exp_avg.<name>`, `exp_avg_sq.<name>` of every parameter, in its shape.
-  /// The moments are the optimiser's own tensors, not copies.
+  /// `step` [] int64, and of every parameter `step.NAME` [] int64, its own updates, and in its
+  /// shape `exp_avg.NAME` and `exp_avg_sq.NAME`, or `momentum_buffer.NAME` of SGD with momentum.
+  /// What is remembered is the optimiser's own tensors, not copies.
   NamedTensors state() const;
   /// Copies a state in. Nothing is changed when it does not fit.
   /// @throws DataError naming every entry that is missing, of another shape or dtype, or unknown.
   void load_state(const NamedTensors& state);
 
  private:
-  /// A parameter with its moments.
+  /// A parameter with what is remembered of it.
   struct Item {
-    std::string name;
-    Tensor parameter, average, square;
-    bool decays = true;
+    OptimizedParameter given;
+    Tensor average{}, square{};  ///< undefined where the rule has none
+    std::int64_t steps = 0;
+
+    const Tensor& gradient() const { return given.parameter.grad(); }
   };
 
-  void update(Item& item, const Tensor& gradient, double factor);
+  /// Whether the item has a gradient to be updated by.
+  bool moves(const Item& item) const;
+  /// The names under which a state holds what is remembered of an item.
+  std::vector<std::pair<std::string, Tensor>> memory_of(const Item& item) const;
 
   std::vector<Item> items_;
-  OptimizerSettings settings_;
+  RuleSettings rule_;
+  double max_gradient_norm_ = 0;
+  Pace pace_;
   std::int64_t steps_ = 0;
 };
 
-/// The optimiser that a composition asks for, over all parameters of a model that take gradients.
+/// The optimiser that a composition asks for.
+/// @param parameters  with names, depths and whether they decay; groups are applied to them.
+/// @throws ConfigError as `Optimizer` and `apply_groups`.
+Optimizer make_optimizer(std::vector<OptimizedParameter> parameters,
+                         const OptimizerOptions& options);
+/// The same, over all parameters of a model that take gradients.
 Optimizer make_optimizer(const Model& model, const OptimizerOptions& options);
 
 /// The factor that brings gradients of norm `norm` down to `max_norm`: min(1, max_norm / (norm +

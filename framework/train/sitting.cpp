@@ -19,20 +19,6 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-Schedule make_schedule(const BuiltRun& run) {
-  const TrainOptions& train = run.experiment.train;
-  Schedule schedule;
-  schedule.shape =
-      train.schedule.shape == "cosine" ? Schedule::Shape::cosine : Schedule::Shape::constant;
-  schedule.warmup_steps = static_cast<std::int64_t>(
-      std::llround(train.schedule.warmup_epochs * static_cast<double>(run.steps_per_epoch)));
-  schedule.total_steps = run.total_steps();
-  schedule.base = train.optimizer.lr;
-  schedule.warmup_start = std::min(train.schedule.warmup_lr, train.optimizer.lr);
-  schedule.minimum = std::min(train.schedule.min_lr, train.optimizer.lr);
-  return schedule;
-}
-
 nlohmann::json json_of(const Metrics& metrics) {
   nlohmann::json out = nlohmann::json::object();
   for (const auto& [name, value] : metrics) {
@@ -52,7 +38,7 @@ Sitting::Sitting(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
       stop_(stop),
       hash_(run.experiment.hash()),
       optimizer_(make_optimizer(*run.model, run.experiment.train.optimizer)),
-      schedule_(make_schedule(run)),
+      schedule_(make_schedule(train_, run.steps_per_epoch, run.total_steps())),
       selection_(run.experiment.train, run.task->metrics().front()),
       memory_(run.device) {}
 
@@ -167,12 +153,13 @@ void Sitting::update(double loss, const BatchPart& batch) {
   }
   const bool log = (position_.step + 1) % train_.log_every == 0;
   const double norm = log || train_.clip_norm > 0 ? optimizer_.gradient_norm() : 0;
-  const double rate = learning_rate(schedule_, position_.step);
-  optimizer_.set_learning_rate(rate);
+  optimizer_.set_pace(pace_at(schedule_, position_.step));
   optimizer_.step(clip_factor(norm, train_.clip_norm));
   ++position_.step;
   position_.epoch_loss += loss;
-  if (log) write_line({{"loss", loss}, {"lr", rate}, {"gradient_norm", norm}}, "train");
+  if (log)
+    write_line({{"loss", loss}, {"lr", optimizer_.learning_rate()}, {"gradient_norm", norm}},
+               "train");
   if (tell_steps_) report(ProgressEvent::Kind::step, {{"loss", loss}});
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "framework/manifest/option_lookup.h"
 #include "tests/support/compositions.h"
 
 namespace attnlab {
@@ -240,6 +241,91 @@ TEST(ParseSchema, RefusesTextThatIsNoSchema) {
   EXPECT_THAT(refused("[{\"type\": \"int\"}]"), StartsWith("not a schema of options: "));
   EXPECT_EQ(refused("[{\"name\": \"x\", \"type\": \"tensor\"}]"),
             "option 'x' has the unknown type 'tensor'");
+}
+
+struct GroupOptions {
+  std::vector<std::string> match;
+  double scale = 1;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("match", match, required(), "patterns");
+    v("scale", scale, at_least(0), "a factor");
+  }
+};
+
+struct GroupedOptions {
+  double lr = 0.5;
+  OptionMap<GroupOptions> groups;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("lr", lr, "rate");
+    v("groups", groups, "by names");
+  }
+};
+
+Resolved resolve_grouped(const std::string& yaml) {
+  return resolve(yaml, schema_of<GroupedOptions>());
+}
+
+TEST(FreeNames, HaveTheSameOptionsUnderEveryName) {
+  const Schema schema = schema_of<GroupedOptions>();
+  EXPECT_EQ(schema[1].type_text(), "map of names");
+  for (const char* name : {"any", "NAME", "a-b"}) {
+    const std::string key = std::string("groups.") + name;
+    ASSERT_NE(find_option(schema, key), nullptr) << key;
+    EXPECT_EQ(find_option(schema, key + ".scale")->help, "a factor");
+    EXPECT_EQ(find_option(schema, key + ".scael"), nullptr);
+  }
+  EXPECT_THAT(option_keys(schema), ElementsAre("lr", "groups"));
+}
+
+TEST(FreeNames, AreKnownOnceACompositionGivesThem) {
+  const Node given = parse_yaml("{groups: {head: {match: [h]}, body: null}}", "f.yaml");
+  const Schema schema = with_names(schema_of<GroupedOptions>(), given);
+  EXPECT_THAT(option_keys(schema),
+              ElementsAre("lr", "groups", "groups.head", "groups.head.match", "groups.head.scale",
+                          "groups.body", "groups.body.match", "groups.body.scale"));
+}
+
+TEST(FreeNames, KeepTheirOrderAndAreFilledIn) {
+  const Resolved resolved =
+      resolve_grouped("{groups: {z: {match: [a], scale: 3}, b: {match: []}}}");
+  EXPECT_THAT(resolved.problems, IsEmpty());
+  EXPECT_EQ(to_flow(resolved.values),
+            "{lr: 0.5, groups: {z: {match: [a], scale: 3}, b: {match: [], scale: 1}}}");
+  const auto options = read_options<GroupedOptions>(resolved.values);
+  ASSERT_EQ(options.groups.size(), 2u);
+  EXPECT_EQ(options.groups[0].first, "z");
+  EXPECT_EQ(options.groups[0].second.scale, 3);
+  EXPECT_THAT(options.groups[0].second.match, ElementsAre("a"));
+  EXPECT_EQ(options.groups[1].second.scale, 1);
+  const Resolved again = resolve_grouped(to_yaml(resolved.values));
+  EXPECT_EQ(to_flow(again.values), to_flow(resolved.values)) << "a frozen file loads again";
+}
+
+TEST(FreeNames, AreNoneByDefault) {
+  for (const char* yaml : {"{}", "groups: null", "groups: {}"}) {
+    const Resolved resolved = resolve_grouped(yaml);
+    EXPECT_EQ(to_flow(resolved.values), "{lr: 0.5, groups: {}}") << yaml;
+    EXPECT_TRUE(read_options<GroupedOptions>(resolved.values).groups.empty());
+  }
+}
+
+TEST(FreeNames, AreCheckedLikeAnyOptionsEachWithItsPlace) {
+  EXPECT_THAT(resolve_grouped("groups:\n  a: {match: [x], scael: 2}\n  b: {match: [x], scale: -1}\n"
+                              "  c: {}\n  d.e: {match: [x]}\n  f: 3\n")
+                  .problems,
+              ElementsAre("f.yaml:2:19: model.groups.a: unknown key 'scael' of model 'vit'; did "
+                          "you mean 'scale'?",
+                          "f.yaml:3:26: model.groups.b.scale: -1 is out of range; expected float "
+                          ">= 0",
+                          "f.yaml:4:6: model.groups.c.match: model 'vit' needs a value (list of "
+                          "string): patterns",
+                          "f.yaml:5:3: model.groups: 'd.e' is not a name; use letters, digits, '_' "
+                          "and, inside the name, '-'",
+                          "f.yaml:6:6: model.groups.f: expected a map of options, found 3"));
+  EXPECT_THAT(resolve_grouped("groups: [a]").problems,
+              ElementsAre("f.yaml:1:9: model.groups: expected a map of names, found [a]"));
 }
 
 }  // namespace

@@ -1,0 +1,202 @@
+// `train:` of an experiment: how a model is trained.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/config/options.h"
+
+namespace attnlab {
+
+/// Parameters that are trained in a way of their own.
+struct ParameterGroupOptions {
+  std::vector<std::string> match;
+  double lr_scale = 1;
+  double weight_decay = -1;
+  std::vector<std::int64_t> epochs = {0, -1};
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("match", match, required(),
+      "names of parameters, of the task as task.NAME; * stands for any text, ? for any character");
+    v("lr_scale", lr_scale, at_least(0), "factor of the learning rate");
+    v("weight_decay", weight_decay, at_least(-1),
+      "of the group's matrices, the same at every step; -1: as the optimizer's");
+    v("epochs", epochs, at_least(-1),
+      "[first, end): epochs in which the group is trained, from 0 on; it is frozen before and "
+      "after; end -1: to the last");
+  }
+};
+
+struct OptimizerOptions {
+  std::string use = "adamw";
+  double lr = 1e-3;
+  double weight_decay = 0.05;
+  double weight_decay_end = -1;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double momentum = 0;
+  bool nesterov = false;
+  double max_grad_norm = 1;
+  double layer_decay = 1;
+  OptionMap<ParameterGroupOptions> groups;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("use", use, one_of("adamw", "radam", "adam", "sgd", "lamb"), "the optimiser");
+    v("lr", lr, at_least(0), "learning rate after warm-up");
+    v("weight_decay", weight_decay, at_least(0),
+      "decay of matrices (not biases, norms): decoupled in adamw and radam, part of the update in "
+      "lamb, added to the gradient (L2) in adam and sgd");
+    v("weight_decay_end", weight_decay_end, at_least(-1),
+      "weight decay at the end, reached by a cosine; -1: it stays the same");
+    v("beta1", beta1, range(0, 1), "decay of the first moment; not of sgd");
+    v("beta2", beta2, range(0, 1), "decay of the second moment; not of sgd");
+    v("eps", eps, at_least(0), "added to the root of the second moment; not of sgd");
+    v("momentum", momentum, range(0, 1), "of sgd: decay of the sum of gradients; 0: none");
+    v("nesterov", nesterov, "of sgd: Nesterov's momentum");
+    v("max_grad_norm", max_grad_norm, at_least(0),
+      "of lamb: gradients above this L2 norm, all together, are scaled down to it; 0: never");
+    v("layer_decay", layer_decay, range(0, 1),
+      "the learning rate of each layer, as a share of the next one's; 1: all learn alike");
+    v("groups", groups,
+      "parameters that are trained in another way, by a name of your choice; the first group that "
+      "matches takes a parameter");
+  }
+};
+
+struct ScheduleOptions {
+  std::string shape = "cosine";
+  double warmup_epochs = 0;
+  std::int64_t warmup_steps = 0;
+  double warmup_lr = 1e-6;
+  double min_lr = 1e-5;
+  std::vector<double> milestones;
+  double gamma = 0.1;
+  double power = 1;
+  double pct_start = 0.3;
+  double div_factor = 25;
+  double final_div_factor = 1e4;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("shape", shape,
+      one_of("cosine", "constant", "step", "polynomial", "onecycle", "inverse_root"),
+      "learning rate after warm-up, step by step");
+    v("warmup_epochs", warmup_epochs, at_least(0), "epochs of linear warm-up; may be a fraction");
+    v("warmup_steps", warmup_steps, at_least(0), "the same, in steps; 0: as warmup_epochs says");
+    v("warmup_lr", warmup_lr, at_least(0), "learning rate of the first step of warm-up");
+    v("min_lr", min_lr, at_least(0), "learning rate at the end of cosine and polynomial");
+    v("milestones", milestones, at_least(0),
+      "of step: epochs after which the learning rate drops, may be fractions");
+    v("gamma", gamma, range(0, 1), "of step: factor of each drop");
+    v("power", power, at_least(0), "of polynomial: 1 is a straight line");
+    v("pct_start", pct_start, range(0, 1), "of onecycle: share of the steps in which it rises");
+    v("div_factor", div_factor, at_least(1), "of onecycle: it begins at lr / div_factor");
+    v("final_div_factor", final_div_factor, at_least(1),
+      "of onecycle: it ends at lr / div_factor / final_div_factor");
+  }
+};
+
+/// A running mean of the weights, kept beside them.
+struct AverageOptions {
+  double decay = 0;
+  double end = -1;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("decay", decay, range(0, 1),
+      "share of the mean that a step keeps; the rest is the present weights; 0: no mean is kept");
+    v("end", end, range(-1, 1), "the same at the end, reached by a cosine; -1: it stays the same");
+  }
+};
+
+/// What an epoch and a batch are made of.
+struct BatchingOptions {
+  std::int64_t repeat = 1;
+  std::int64_t budget = 0;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("repeat", repeat, at_least(1), "times that an epoch holds each example");
+    v("budget", budget, at_least(0),
+      "a batch is filled up to this sum of the dataset's costs (nodes, points, tokens); 0: up to "
+      "batch_size examples");
+  }
+};
+
+/// When training ends before its last epoch.
+struct EarlyStopOptions {
+  std::string metric;
+  std::int64_t patience = 0;
+  std::string mode = "auto";
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("metric", metric, "what evaluations are judged by; empty: the task's own (accuracy)");
+    v("patience", patience, at_least(0),
+      "evaluations without a new best (a tie is one) that end training; 0: all epochs");
+    v("mode", mode, one_of("auto", "max", "min"),
+      "whether a larger or a smaller metric is better; auto: by the metric");
+  }
+};
+
+struct TrainOptions {
+  std::int64_t epochs = 10;
+  std::int64_t steps = 0;
+  std::int64_t batch_size = 128;
+  bool drop_last = true;
+  std::int64_t eval_batch_size = 256;
+  std::int64_t accumulate = 1;
+  BatchingOptions batching;
+  double clip_norm = 0;
+  OptimizerOptions optimizer;
+  ScheduleOptions schedule;
+  AverageOptions average;
+  std::string protocol = "last";
+  EarlyStopOptions early_stop;
+  double diverged_above = 0;
+  std::int64_t evaluate_every = 1;
+  std::int64_t log_every = 10;
+  bool tensorboard = true;
+  double checkpoint_seconds = 30;
+  std::int64_t workers = 1;
+  std::int64_t prefetch = 4;
+  std::int64_t threads = 0;
+  std::string device = "cpu";
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("epochs", epochs, at_least(1), "passes over the training split");
+    v("steps", steps, at_least(0), "steps in all, whatever `epochs` says; 0: as `epochs` says");
+    v("batch_size", batch_size, at_least(1), "examples of one step");
+    v("drop_last", drop_last, "leave out an epoch's last batch where it is not full");
+    v("eval_batch_size", eval_batch_size, at_least(1), "examples of one batch of evaluation");
+    v("accumulate", accumulate, at_least(1),
+      "parts that a step's batch is split into, to save memory");
+    v("batching", batching, "what an epoch and a batch are made of");
+    v("clip_norm", clip_norm, at_least(0), "largest L2 norm of the whole gradient; 0: no clipping");
+    v("optimizer", optimizer, "how parameters move");
+    v("schedule", schedule, "how the learning rate changes");
+    v("average", average, "a running mean of the weights, kept beside them");
+    v("protocol", protocol, one_of("last", "sound", "published"),
+      "which epoch's model counts: the last; the best on the validation split (sound); the best on "
+      "the test split itself, which flatters it (published)");
+    v("early_stop", early_stop, "when training ends before its last epoch");
+    v("diverged_above", diverged_above, at_least(0),
+      "a training loss above this ends the run as diverged; 0: only one that is not finite");
+    v("evaluate_every", evaluate_every, at_least(1), "epochs between evaluations");
+    v("log_every", log_every, at_least(1), "steps between lines of metrics.jsonl");
+    v("tensorboard", tensorboard, "event files for TensorBoard, with the same scalars");
+    v("checkpoint_seconds", checkpoint_seconds, at_least(0),
+      "seconds between checkpoints (one more at the end of an epoch, unless it was short); 0: "
+      "after every step");
+    v("workers", workers, range(0, 256), "threads that load data; 0: the training thread does");
+    v("prefetch", prefetch, range(1, 1024), "batches that are loaded ahead");
+    v("threads", threads, range(0, 4096), "threads of tensor operations; 0: all cores");
+    v("device", device, one_of("cpu", "cuda"), "where the model runs");
+  }
+};
+
+/// Rules between options of `train`, all that are broken at once.
+/// @param resolved  the same options, with their places
+/// @param problems  each is appended as "file:line:column: what and the remedy"
+void check_train(const TrainOptions& train, const Node& resolved,
+                 std::vector<std::string>& problems);
+
+}  // namespace attnlab

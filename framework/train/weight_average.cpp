@@ -1,0 +1,57 @@
+#include "framework/train/weight_average.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+
+#include "framework/base/error.h"
+#include "framework/train/schedule.h"
+
+namespace attnlab {
+namespace {
+
+using List = torch::OrderedDict<std::string, Tensor>;
+
+template <class Item>
+void add(const List& live, const List& mean, std::vector<Item>& items) {
+  if (live.size() != mean.size()) {
+    throw ShapeError("weight average: " + std::to_string(live.size()) + " tensors are trained, " +
+                     std::to_string(mean.size()) + " hold their mean");
+  }
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    const Tensor &one = live[i].value(), &other = mean[i].value();
+    if (live[i].key() != mean[i].key() || one.sizes() != other.sizes() ||
+        one.scalar_type() != other.scalar_type()) {
+      throw ShapeError("weight average: " + live[i].key() + " " + describe(one) +
+                       " has no mean of its kind: " + mean[i].key() + " " + describe(other));
+    }
+    items.push_back({one, other});
+  }
+}
+
+}  // namespace
+
+WeightAverage::WeightAverage(const std::vector<Pair>& pairs) {
+  for (const auto& [live, mean] : pairs) {
+    add(live->named_parameters(), mean->named_parameters(), parameters_);
+    add(live->named_buffers(), mean->named_buffers(), buffers_);
+  }
+}
+
+void WeightAverage::start() {
+  const at::NoGradGuard no_gradients;
+  for (const Item& item : parameters_) item.mean.copy_(item.live);
+  for (const Item& item : buffers_) item.mean.copy_(item.live);
+}
+
+void WeightAverage::update(double decay) {
+  const at::NoGradGuard no_gradients;
+  for (const Item& item : parameters_) item.mean.mul_(decay).add_(item.live, 1 - decay);
+  for (const Item& item : buffers_) item.mean.copy_(item.live);
+}
+
+double average_decay(const AverageOptions& options, std::int64_t step, std::int64_t steps) {
+  if (options.end < 0) return options.decay;
+  return cosine_between(options.decay, options.end, step, steps);
+}
+
+}  // namespace attnlab
