@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "framework/train/run.h"
 
@@ -10,7 +11,17 @@ namespace attnlab {
 /// JSON: processor, cores that this process may use, memory, operating system.
 std::string machine_json();
 
-/// JSON for environment.json. Cost: a forward pass of one example, whose FLOPs it counts.
+/// JSON for environment.json. Cost: a forward pass, whose FLOPs it counts.
 std::string environment_json(const BuiltRun& run);
+
+/// Writes environment.json where the run starts at step 0; later starts are added to it, as a list
+/// "resumed" of what they ran on, from which step, and which changes were accepted.
+/// @throws DataError naming a damaged file.
+void record_environment(const BuiltRun& run, const RunFolder& folder, std::int64_t step);
+
+/// What computes another way than when the run began, for people: "the file of attention 'quest'
+/// changed". Empty where no checkpoint was written, which a change could contradict.
+/// @throws DataError naming a damaged environment.json.
+std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolder& folder);
 
 }  // namespace attnlab

@@ -1,4 +1,4 @@
-// Evaluating a run: every protocol of its task on a split, and what the task concludes in the end.
+// Evaluating a run: what its task measures on a split, and what it concludes in the end.
 #pragma once
 
 #include <atomic>
@@ -7,9 +7,11 @@
 
 namespace attnlab {
 
-/// Every protocol of the task on a split; other protocols than "clean" prefix their metrics. The
-/// model is in training mode afterwards. @throws Interrupted when `stop` is set meanwhile.
-Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop);
+/// What the task measures on a split. The modules are in training mode afterwards, means aside.
+/// @param weights  of whose modules
+/// @throws Interrupted when `stop` is set meanwhile.
+Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop,
+                       Weights weights = Weights::last);
 
 /// Adds what the task concludes from a finished run.
 /// @param test  its metrics on the test split
