@@ -2,6 +2,7 @@
 #
 #   PRESET=release|debug|asan   what `build`, `test` and `install` work on
 #   TESTS=all|fast              what `test` runs; fast leaves out training runs and real builds
+#   PARTS="nn series"           what `test` builds and runs, by names of test programs without _test
 #   JOBS=N                      compiler processes at a time (default: one a core)
 #   PREFIX=DIR                  where `install` puts things (default /usr/local)
 SHELL := /bin/bash
@@ -12,6 +13,7 @@ PRESET ?= release
 TESTS ?= all
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
+PARTS ?=
 BUILD := build/$(PRESET)
 CMAKE_BUILD := cmake --build --preset $(PRESET) --parallel $(JOBS)
 
@@ -35,10 +37,18 @@ help:  ## List the commands
 demo: setup build  ## Set up, build, compare two attentions on real images
 	build/$(PRESET)/bin/attnlab suite configs/suites/quickstart.yaml
 
-test: setup  ## Set up, build everything, run the tests (TESTS=fast: under three minutes)
+test: setup  ## Set up, build everything, run the tests (TESTS=fast, PARTS=series: less)
 	cmake --preset $(PRESET) -DATTNLAB_TESTS=ON
+ifeq ($(PARTS),)
 	$(CMAKE_BUILD)
 	ctest --preset $(PRESET) $(if $(filter fast,$(TESTS)),--label-regex '^fast$$')
+else
+	@known=$$(ctest --preset $(PRESET) --show-only | sed -nE 's/.*: ([a-z_]+)_test$$/\1/p'); \
+	for part in $(PARTS); do grep -qx "$$part" <<<"$$known" || \
+	  { echo "PARTS: there is no part '$$part'; there are" $$known >&2; exit 2; }; done
+	$(CMAKE_BUILD) --target $(PARTS:%=%_test)
+	ctest --preset $(PRESET) --no-tests=error --tests-regex '^($(shell tr ' ' '|' <<<'$(strip $(PARTS))'))_test$$'
+endif
 
 setup:  ## Install what is missing (Debian; as root or with sudo)
 	scripts/setup.sh

@@ -1,5 +1,7 @@
 #include "runner/arguments.h"
 
+#include <fmt/format.h>
+
 #include <iostream>
 
 #include "framework/base/error.h"
@@ -27,7 +29,7 @@ Arguments parse_arguments(const Words& words, Usage& usage) {
               parsed.options);
     po::notify(parsed.options);
   } catch (const po::error& error) {
-    throw ConfigError(std::string(error.what()) + "\nusage: " + usage.synopsis);
+    throw ConfigError(fmt::format("{}\nusage: {}", error.what(), usage.synopsis));
   }
   if (parsed.has("help")) {
     std::cout << "usage: " << usage.synopsis << "\n\n" << usage.about << "\n\n" << usage.options;
@@ -41,8 +43,8 @@ Arguments parse_arguments(const Words& words, Usage& usage) {
   }
   if (parsed.words.size() < usage.fewest_words || parsed.words.size() > usage.most_words) {
     const bool few = parsed.words.size() < usage.fewest_words;
-    throw ConfigError(std::string(few ? "something is missing" : "too many words") +
-                      "\nusage: " + usage.synopsis);
+    throw ConfigError(fmt::format("{}\nusage: {}", few ? "something is missing" : "too many words",
+                                  usage.synopsis));
   }
   return parsed;
 }

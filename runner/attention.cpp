@@ -1,4 +1,5 @@
 // attnlab attention: one mechanism by itself. Its commands run plugin code, so the engine has them.
+#include <fmt/format.h>
 #include <iostream>
 
 #include "framework/base/error.h"
@@ -25,8 +26,8 @@ int attention_command(const Words& words) {
   if (words[0] == "apply") {
     return engine_command("attention apply", Words(words.begin() + 1, words.end()));
   }
-  throw ConfigError("unknown command 'attention " + words[0] + "'" +
-                    suggestion(words[0], {"apply"}));
+  throw ConfigError(
+      fmt::format("unknown command 'attention {}'{}", words[0], suggestion(words[0], {"apply"})));
 }
 
 }  // namespace attnlab

@@ -8,11 +8,11 @@ void add_compare_options(Usage& usage) {
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
   usage.options.add_options()("baseline", text("LABEL"),
                               "attention to compare with; default: the suite's, else standard")(
-      "metric", text("NAME"), "default: accuracy")("test", text("NAME"),
+      "metric", text("NAME"), "or headline (default): what each experiment's task is judged by")("test", text("NAME"),
                                                    "wilcoxon (default), t or permutation")(
       "correct", text("NAME"), "holm (default) or none")("level", text("P"),
                                                          "significance level; default: 0.05")(
-      "better", text("WHICH"), "higher or lower; default: by the metric's name");
+      "better", text("WHICH"), "higher or lower; default: as the task states");
 }
 
 Node compare_section(const RunCollection& collection, const Arguments& arguments) {

@@ -1,4 +1,5 @@
 // attnlab config show|explain|diff|schema: what a composition comes to, and why.
+#include <fmt/format.h>
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -61,7 +62,8 @@ void explain_run(const std::string& folder, const std::string& key) {
     std::cout << origin.key << " = " << origin.value << "\n";
     for (const std::string& step : origin.steps) std::cout << "  " << step << "\n";
   }
-  if (!found) throw ConfigError(path + ": there is no key '" + key + "'" + suggestion(key, names));
+  if (!found)
+    throw ConfigError(fmt::format("{}: there is no key '{}'{}", path, key, suggestion(key, names)));
 }
 
 int explain_key(const Words& words) {
@@ -98,7 +100,7 @@ int explain_key(const Words& words) {
 
 int schema(const Words& words) {
   Usage usage;
-  usage.synopsis = "attnlab config schema [" + join(schema_kinds(), "|") + "]";
+  usage.synopsis = fmt::format("attnlab config schema [{}]", join(schema_kinds(), "|"));
   usage.about =
       "Prints a JSON Schema (draft 2020-12) of a kind of file, experiment unless another is "
       "named:\n"
@@ -125,8 +127,8 @@ int config_command(const Words& words) {
   if (words[0] == "explain") return explain_key(rest);
   if (words[0] == "diff") return config_diff_command(rest);
   if (words[0] == "schema") return schema(rest);
-  throw ConfigError("unknown command 'config " + words[0] + "'" +
-                    suggestion(words[0], {"show", "explain", "diff", "schema"}));
+  throw ConfigError(fmt::format("unknown command 'config {}'{}", words[0],
+                                suggestion(words[0], {"show", "explain", "diff", "schema"})));
 }
 
 }  // namespace attnlab

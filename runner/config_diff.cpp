@@ -1,4 +1,5 @@
 // attnlab config diff A B: what differs between two configurations, and where it came from.
+#include <fmt/format.h>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -32,7 +33,7 @@ struct Side {
 
 Side run_side(const std::string& folder) {
   if (!RunFolder(folder).exists())
-    throw ConfigError(folder + ": is no run's folder (no config.yaml)");
+    throw ConfigError(folder + ": is not a run folder (no config.yaml)");
   Side side{folder, compose_file(folder + "/config.yaml"), {}};
   if (fs::exists(folder + "/origins.txt")) {
     for (const RecordedOrigin& origin : read_origins(read_text(folder + "/origins.txt"))) {
@@ -45,7 +46,8 @@ Side run_side(const std::string& folder) {
 Side side_of(const std::string& what, const Words& overrides, const Catalogue& catalogue) {
   if (fs::is_directory(what)) {
     if (overrides.empty()) return run_side(what);
-    throw ConfigError(what + ": a run's configuration is frozen; it takes no " + overrides[0]);
+    throw ConfigError(
+        fmt::format("{}: a run's configuration is frozen; it takes no {}", what, overrides[0]));
   }
   const std::string path = find_composition(what, "experiments");
   const Composition composition = compose(path, overrides);

@@ -29,7 +29,7 @@ int engine_command(const std::string& command, const Words& words) {
   if (engine == nullptr) throw PluginError("cannot load the engine: " + std::string(::dlerror()));
   using Entry = int(const std::string&, const Words&);
   auto* entry = reinterpret_cast<Entry*>(::dlsym(engine, "attnlab_engine"));
-  if (entry == nullptr) throw PluginError(path + ": is no engine; install attnlab again");
+  if (entry == nullptr) throw PluginError(path + ": is not an engine; install attnlab again");
   return entry(command, words);
 }
 

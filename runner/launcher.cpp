@@ -1,5 +1,7 @@
 #include "runner/launcher.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "framework/base/error.h"
@@ -22,8 +24,8 @@ constexpr std::int64_t kMostTogether = 4096;
 std::unique_ptr<Launcher> make_launcher(const std::string& name) {
   if (name == "local") return std::make_unique<LocalLauncher>();
   if (name == "slurm") return std::make_unique<SlurmLauncher>();
-  throw ConfigError("--launcher: there is no launcher '" + name + "'" +
-                    suggestion(name, {"local", "slurm"}));
+  throw ConfigError(fmt::format("--launcher: there is no launcher '{}'{}", name,
+                                suggestion(name, {"local", "slurm"})));
 }
 
 std::map<std::string, std::string> launcher_states(const std::string& folder) {
@@ -67,15 +69,15 @@ LaunchOptions launch_options(const Arguments& arguments, const std::string& suit
   if (arguments.has("jobs")) {
     options.jobs = arguments.options["jobs"].as<std::int64_t>();
     if (options.jobs < 1 || options.jobs > kMostJobs) {
-      throw ConfigError("--jobs: expected 1 to " + std::to_string(kMostJobs) +
-                        " runs at once, found " + std::to_string(options.jobs));
+      throw ConfigError(
+          fmt::format("--jobs: expected 1 to {} runs at once, found {}", kMostJobs, options.jobs));
     }
   }
   if (arguments.has("ensemble")) {
     options.ensemble = arguments.options["ensemble"].as<std::int64_t>();
     if (options.ensemble < 1 || options.ensemble > kMostTogether) {
-      throw ConfigError("--ensemble: expected 1 to " + std::to_string(kMostTogether) +
-                        " runs together, found " + std::to_string(options.ensemble));
+      throw ConfigError(fmt::format("--ensemble: expected 1 to {} runs together, found {}",
+                                    kMostTogether, options.ensemble));
     }
     if (options.ensemble > 1 && arguments.text("launcher", "local") != "local") {
       throw ConfigError("--ensemble: only the local launcher trains runs together; leave it out");
@@ -84,8 +86,9 @@ LaunchOptions launch_options(const Arguments& arguments, const std::string& suit
   if (!arguments.has("slurm")) return options;
   options.slurm = arguments.options["slurm"].as<Words>();
   if (arguments.text("launcher", "local") != "slurm") {
-    throw ConfigError("--slurm " + options.slurm.front() +
-                      ": is for Slurm only; add --launcher slurm, or leave it out");
+    throw ConfigError(
+        fmt::format("--slurm {}: is for Slurm only; add --launcher slurm, or leave it out",
+                    options.slurm.front()));
   }
   check_slurm_options(options.slurm);
   return options;

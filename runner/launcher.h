@@ -42,7 +42,7 @@ class Launcher {
   virtual ~Launcher() = default;
 
   /// Carries the cells out, or submits them. A cell that fails is a state in its folder and an
-  /// event of its progress; it is no exception.
+  /// event of its progress; it is not an exception.
   /// @throws ConfigError for options that cannot be; Error where nothing can be started.
   virtual void launch(const std::vector<LaunchedCell>& cells, const LaunchOptions& options,
                       ProgressSink& progress) = 0;

@@ -1,4 +1,5 @@
 // attnlab list: the plugins that there are, from their manifests alone.
+#include <fmt/format.h>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -19,7 +20,7 @@ std::vector<Kind> kinds_of(const Words& words) {
     names.emplace_back(name_of(kind));
     if (words[0] == names.back() || words[0] == names.back() + "s") return {kind};
   }
-  throw ConfigError("unknown kind '" + words[0] + "'" + suggestion(words[0], names));
+  throw ConfigError(fmt::format("unknown kind '{}'{}", words[0], suggestion(words[0], names)));
 }
 
 bool wanted(const Candidate& candidate, const std::vector<Kind>& kinds) {

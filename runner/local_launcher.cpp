@@ -1,16 +1,18 @@
 #include "runner/local_launcher.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <cstdlib>
 #include <exception>
-#include <limits>
 #include <map>
 #include <mutex>
 #include <thread>
 
 #include "framework/base/cores.h"
+#include "framework/base/threads.h"
+#include "framework/runs/metric_text.h"
 #include "framework/runs/run_lock.h"
 #include "runner/process.h"
 
@@ -48,12 +50,12 @@ std::string cause_of(const ProcessResult& result, const std::string& log) {
     if (result.signal == SIGKILL) {
       cause += "; unless somebody killed it, the machine's memory ran out and the kernel did";
     }
-    return cause + "; it held up to " +
-           metric_text("peak_memory", static_cast<double>(result.peak_memory)) + " of memory";
+    return fmt::format("{}; it held up to {} of memory", cause,
+                       memory_text(static_cast<double>(result.peak_memory)));
   }
   const std::string last = log_tail(log, 1);
   return last.empty()
-             ? "ended with exit code " + std::to_string(result.exit_code) + " and without a result"
+             ? fmt::format("ended with exit code {} and without a result", result.exit_code)
              : last;
 }
 
@@ -64,13 +66,6 @@ RunStatus last_status(const RunFolder& folder) {
   } catch (const DataError&) {
     return {};
   }
-}
-
-/// What OMP_NUM_THREADS allows each process; the user, or Slurm's job script, sets it.
-std::int64_t most_threads() {
-  const char* given = std::getenv("OMP_NUM_THREADS");
-  const std::int64_t most = given == nullptr ? 0 : std::strtoll(given, nullptr, 10);
-  return most > 0 ? most : std::numeric_limits<std::int64_t>::max();
 }
 
 /// Cells that one process runs: several are trained together.
@@ -119,26 +114,35 @@ class LocalLaunch {
     if (count == 0) return;
     const std::int64_t places = std::clamp<std::int64_t>(options_.jobs, 1, count);
     const std::vector<int> cores = usable_cores();
-    std::vector<CoreShare> shares = share_cores(cores, core_quota(), places);
-    for (CoreShare& share : shares) share.threads = std::min(share.threads, most_threads());
+    const std::vector<CoreShare> shares = share_cores(cores, core_quota(), places, most_threads());
     tell(shares, cores.size());
-    std::vector<std::thread> workers;
-    workers.reserve(shares.size());
-    for (const CoreShare& share : shares) workers.emplace_back([&] { work(share); });
-    for (std::thread& worker : workers) worker.join();
+    start(shares);
     if (error_) std::rethrow_exception(error_);
   }
 
  private:
+  /// Returns when all work is done. @throws ThreadError, once what has begun has ended.
+  void start(const std::vector<CoreShare>& shares) {
+    std::vector<std::jthread> workers;  // joined on every way out
+    try {
+      for (const CoreShare& share : shares) {
+        workers.push_back(start_thread([this, &share] { work(share); }));
+      }
+    } catch (const ThreadError&) {
+      stop_.stop();
+      throw;
+    }
+  }
+
   void tell(const std::vector<CoreShare>& shares, std::size_t cores) {
     if (shares.size() < 2) return;
-    const std::string runs = std::to_string(shares.size()) + " runs side by side on " +
-                             std::to_string(cores) + (cores == 1 ? " core" : " cores");
+    const std::string runs = fmt::format("{} runs side by side on {}{}", shares.size(), cores,
+                                         cores == 1 ? " core" : " cores");
     if (shares[0].cores.empty()) {
       progress_.say(runs + ": more runs than cores, each with one thread; they share the time");
     } else {
-      progress_.say(runs + ": " + std::to_string(shares[0].threads) +
-                    (shares[0].threads == 1 ? " thread each" : " threads each"));
+      progress_.say(fmt::format("{}: {}{}", runs, shares[0].threads,
+                                shares[0].threads == 1 ? " thread each" : " threads each"));
     }
   }
 
@@ -169,9 +173,9 @@ class LocalLaunch {
     const Outcome outcome = carry_out(words, log, "", share);
     if (outcome.process.ok()) return true;
     if (ended_on_request(outcome.process)) return true;
-    progress_.say(unit.front()->label + " and " + std::to_string(unit.size() - 1) +
-                  " others, trained together: " + cause_of(outcome.process, log) +
-                  "; what is left of them runs one by one");
+    progress_.say(
+        fmt::format("{} and {} others, trained together: {}; what is left of them runs one by one",
+                    unit.front()->label, unit.size() - 1, cause_of(outcome.process, log)));
     return false;
   }
 
@@ -195,8 +199,8 @@ class LocalLaunch {
     status.state = RunState::failed;
     cell.folder.write_status(status);
     const std::string tail = log_tail(log, 8);
-    report_end(cell,
-               "failed: " + status.reason + "\n  log: " + log + (tail.empty() ? "" : "\n" + tail));
+    report_end(cell, fmt::format("failed: {}\n  log: {}{}", status.reason, log,
+                                 tail.empty() ? "" : "\n" + tail));
     if (options_.fail_fast) stop_.stop();
   }
 

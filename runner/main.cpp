@@ -1,4 +1,5 @@
 // attnlab: the program. Subcommands one file each; no science here.
+#include <fmt/format.h>
 #include <cstdio>
 #include <functional>
 #include <iostream>
@@ -68,7 +69,7 @@ int dispatch(const std::string& command, const Words& rest) {
   if (found != commands.end()) return found->second(rest);
   std::vector<std::string> names;
   for (const auto& [name, unused] : commands) names.push_back(name);
-  throw ConfigError("unknown command '" + command + "'" + suggestion(command, names));
+  throw ConfigError(fmt::format("unknown command '{}'{}", command, suggestion(command, names)));
 }
 
 int run_program(const Words& words) {

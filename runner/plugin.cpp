@@ -1,5 +1,6 @@
 // attnlab plugin test: the conformance kit, each check in a process of its own, so that a plugin
 // that crashes or hangs is a failed check.
+#include <fmt/format.h>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -9,9 +10,11 @@
 #include <iostream>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <thread>
 
+#include "framework/base/cores.h"
+#include "framework/base/files.h"
 #include "framework/base/text.h"
+#include "framework/base/threads.h"
 #include "framework/conformance/check_list.h"
 #include "framework/experiment/experiment.h"
 #include "runner/commands.h"
@@ -49,24 +52,6 @@ struct Job {
   std::string logs;  ///< a folder
 };
 
-/// A folder that is gone at the end.
-class LogFolder {
- public:
-  LogFolder() : path_((fs::temp_directory_path() / "attnlab-XXXXXX").string()) {
-    if (::mkdtemp(path_.data()) == nullptr) throw FileError(path_ + ": cannot make a folder");
-  }
-  ~LogFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  LogFolder(const LogFolder&) = delete;
-  LogFolder& operator=(const LogFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 /// A file is named by its ending; everything else is a plugin's name.
 std::string path_of(const std::string& word) {
   if (word.ends_with(".so")) {
@@ -81,18 +66,17 @@ std::string cause_of_death(const ProcessResult& result, const Job& job, const st
   const std::string said = log_tail(log, 3);
   const std::string last_words = said.empty() ? "" : ": " + said;
   if (result.timed_out) {
-    return "still running after " + duration(job.time_limit) + " (--time-limit), killed" +
-           last_words;
+    return fmt::format("still running after {} (--time-limit), killed{}", duration(job.time_limit),
+                       last_words);
   }
   if (result.signal != 0) return signal_text(result.signal) + last_words;
-  return "ended with exit code " + std::to_string(result.exit_code) + " without a result" +
-         last_words;
+  return fmt::format("ended with exit code {} without a result{}", result.exit_code, last_words);
 }
 
 Report run_one(const std::string& check, const Job& job) {
   Words words = {"plugin", "check", job.path, check};
   words.insert(words.end(), job.options.begin(), job.options.end());
-  const std::string log = job.logs + "/" + check;
+  const std::string log = fmt::format("{}/{}", job.logs, check);
   Report report;
   report.check = check;
   bool reported = false;
@@ -139,8 +123,15 @@ std::vector<Report> run_all(const std::vector<std::string>& checks, const Job& j
     const std::lock_guard lock(mutex);
     changed.notify_all();
   };
-  std::vector<std::jthread> workers;
-  for (std::size_t i = 0; i < std::min(jobs, checks.size()); ++i) workers.emplace_back(work);
+  std::vector<std::jthread> workers;  // joined on every way out
+  try {
+    for (std::size_t i = 0; i < std::min(jobs, checks.size()); ++i) {
+      workers.push_back(start_thread(work));
+    }
+  } catch (const ThreadError&) {
+    next = checks.size();
+    throw;
+  }
   for (std::size_t i = 0; i < checks.size(); ++i) {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return done[i] || interrupted(); });
@@ -190,7 +181,7 @@ void print_summary(const std::vector<Report>& reports, const std::string& comman
   std::vector<std::string> parts;
   for (const char* outcome : {"passed", "failed", "not applicable", "skipped"}) {
     const std::size_t number = count(reports, outcome);
-    if (number > 0) parts.push_back(std::to_string(number) + " " + outcome);
+    if (number > 0) parts.push_back(fmt::format("{} {}", number, outcome));
   }
   std::cout << "\n" << join(parts, ", ") << " in " << duration(seconds) << "\n";
   for (const Report& report : reports) {
@@ -252,7 +243,8 @@ std::vector<std::string> wanted_checks(const Arguments& arguments) {
   const Words only = arguments.options["only"].as<Words>();
   for (const std::string& check : only) {
     if (std::find(all.begin(), all.end(), check) != all.end()) continue;
-    throw ConfigError("--only: there is no check '" + check + "'" + suggestion(check, all));
+    throw ConfigError(
+        fmt::format("--only: there is no check '{}'{}", check, suggestion(check, all)));
   }
   std::erase_if(all, [&](const std::string& check) {
     return std::find(only.begin(), only.end(), check) == only.end();
@@ -266,7 +258,7 @@ std::size_t jobs_of(const Arguments& arguments) {
     throw ConfigError("--jobs: expected 0 to 64, found " + std::to_string(given));
   }
   if (given > 0) return static_cast<std::size_t>(given);
-  return std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
+  return static_cast<std::size_t>(std::min<std::int64_t>(available_cores(), 8));
 }
 
 double time_limit_of(const Arguments& arguments) {
@@ -280,8 +272,8 @@ double time_limit_of(const Arguments& arguments) {
 Part part_to_test(const std::string& path, const Words& overrides, const Catalogue& catalogue) {
   const Manifest& manifest = *catalogue.candidates().front().manifest;
   if (manifest.kind != Kind::attention) {
-    throw ConfigError(path + ": is a " + std::string(name_of(manifest.kind)) +
-                      "; there are checks for attentions alone");
+    throw ConfigError(fmt::format("{}: is a {}; there are checks for attentions alone", path,
+                                  name_of(manifest.kind)));
   }
   return part_of(Kind::attention, manifest.id, options_from(overrides), catalogue);
 }
@@ -298,7 +290,7 @@ int test_command(const Words& words) {
   const std::string path = catalogue.candidates().front().path;
   const Part part = part_to_test(path, arguments.overrides, catalogue);
 
-  const LogFolder logs;
+  const ScratchFolder logs;
   const Job job{path, arguments.overrides, time_limit, logs.path()};
   const bool json = arguments.has("json");
   const auto show = [&](const Report& report) {
@@ -322,8 +314,8 @@ int test_command(const Words& words) {
   } else {
     const Words& overrides = arguments.overrides;
     print_summary(reports,
-                  "attnlab plugin test " + arguments.words[0] +
-                      (overrides.empty() ? "" : " " + join(overrides, " ")),
+                  fmt::format("attnlab plugin test {}{}", arguments.words[0],
+                              overrides.empty() ? "" : " " + join(overrides, " ")),
                   seconds);
   }
   return count(reports, "failed") == 0 ? kDone : kRunFailed;
@@ -339,7 +331,8 @@ int plugin_command(const Words& words) {
   const Words rest(words.begin() + 1, words.end());
   if (words[0] == "test") return test_command(rest);
   if (words[0] == "check") return engine_command("plugin check", rest);  // one check, for `test`
-  throw ConfigError("unknown command 'plugin " + words[0] + "'" + suggestion(words[0], {"test"}));
+  throw ConfigError(
+      fmt::format("unknown command 'plugin {}'{}", words[0], suggestion(words[0], {"test"})));
 }
 
 }  // namespace attnlab

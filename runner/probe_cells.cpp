@@ -1,9 +1,5 @@
 #include "runner/probe_cells.h"
 
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <memory>
 #include <set>
 
@@ -13,30 +9,6 @@
 
 namespace attnlab {
 namespace {
-
-namespace fs = std::filesystem;
-
-/// A folder that goes with its contents.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = (fs::temp_directory_path() / "attnlab-probe-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) {
-      throw FileError(pattern + ": cannot make a folder: " + std::strerror(errno));
-    }
-    path_ = pattern;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 /// What the engine said when it ended badly, without the name of the scratch file.
 std::string complaint(const ProcessResult& result, const std::string& log,

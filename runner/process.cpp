@@ -1,5 +1,7 @@
 #include "runner/process.h"
 
+#include <fmt/format.h>
+
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
@@ -16,12 +18,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <thread>
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
+#include "framework/base/text.h"
 
 extern char** environ;
 
@@ -118,7 +120,7 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
     const std::string text = *entry;
     if (set.count(text.substr(0, text.find('='))) == 0) all.push_back(text);
   }
-  for (const auto& [name, value] : set) all.push_back(name + "=" + value);
+  for (const auto& [name, value] : set) all.push_back(fmt::format("{}={}", name, value));
   return all;
 }
 
@@ -169,14 +171,41 @@ bool wait_for_end(pid_t pid, const std::optional<Clock::time_point>& deadline) {
   }
 }
 
-/// Takes the ended process away.
-void collect(pid_t pid, ProcessResult& result) {
+/// A started process. One that nobody has waited for is killed with all that it has started: no way
+/// out of a function leaves it behind.
+class Child {
+ public:
+  explicit Child(pid_t pid) : pid_(pid) {}
+  ~Child() {
+    if (pid_ > 0) end();
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  pid_t pid() const { return pid_; }
+  /// Kills it with all that it has started, and waits for its end.
+  ProcessResult end() {
+    ::kill(-pid_, SIGKILL);
+    wait_for_end(pid_, std::nullopt);
+    return collect();
+  }
+  /// Waits for its end and takes it away.
+  ProcessResult collect();
+
+ private:
+  pid_t pid_;
+};
+
+ProcessResult Child::collect() {
+  ProcessResult result;
   int status = 0;
   rusage usage{};
-  while (::wait4(pid, &status, 0, &usage) < 0 && errno == EINTR) continue;
+  while (::wait4(pid_, &status, 0, &usage) < 0 && errno == EINTR) continue;
+  pid_ = 0;
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
   result.peak_memory = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+  return result;
 }
 
 pid_t start(const std::vector<std::string>& words, const std::string& log, int output,
@@ -191,8 +220,7 @@ pid_t start(const std::vector<std::string>& words, const std::string& log, int o
   pid_t pid = 0;
   const int error = actions.spawn(pid, "/proc/self/exe", all, environment_with(environment));
   if (error != 0) {
-    throw Error(std::string("cannot start a process (its log: ") + log +
-                "): " + std::strerror(error));
+    throw Error(fmt::format("cannot start a process (its log: {}): {}", log, std::strerror(error)));
   }
   return pid;
 }
@@ -250,19 +278,11 @@ std::string last_words(const Captured& captured) {
 bool interrupted() { return caught != 0; }
 
 std::string signal_text(int signal) {
-  return "killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
+  return fmt::format("killed by signal {} ({})", signal, ::strsignal(signal));
 }
 
 std::string log_tail(const std::string& path, std::size_t lines) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return "";
-  std::string text = read_text(path);
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  std::size_t start = text.size();
-  for (std::size_t i = 0; i < lines && start != std::string::npos && start > 0; ++i) {
-    start = text.rfind('\n', start - 1);
-  }
-  return start == std::string::npos || start == 0 ? text : text.substr(start + 1);
+  return join(last_lines(path, lines), "\n");
 }
 
 ProcessResult run_self(const std::vector<std::string>& words, const std::string& log,
@@ -274,18 +294,16 @@ ProcessResult run_self(const std::vector<std::string>& words, const std::string&
                                   std::chrono::duration<double>(options.time_limit));
   }
   Pipe pipe;
-  const pid_t pid = start(words, log, pipe.ends[1], options.environment);
+  Child child(start(words, log, pipe.ends[1], options.environment));
   pipe.close_writing();
-  ProcessResult result;
+  bool timed_out = false;
   {
-    const Registered registered(pid, options.stop);
-    result.timed_out = !read_lines(pipe.ends[0], deadline, on_line) || !wait_for_end(pid, deadline);
-    if (result.timed_out) {
-      ::kill(-pid, SIGKILL);
-      wait_for_end(pid, std::nullopt);
-    }
+    const Registered registered(child.pid(), options.stop);
+    timed_out =
+        !read_lines(pipe.ends[0], deadline, on_line) || !wait_for_end(child.pid(), deadline);
   }
-  collect(pid, result);
+  ProcessResult result = timed_out ? child.end() : child.collect();
+  result.timed_out = timed_out;
   return result;
 }
 
@@ -300,12 +318,13 @@ Captured capture(const std::vector<std::string>& words) {
   Captured captured;
   captured.found = error != ENOENT;
   if (!captured.found) return captured;
-  if (error != 0) throw Error(words.front() + ": cannot be started: " + std::strerror(error));
+  if (error != 0)
+    throw Error(fmt::format("{}: cannot be started: {}", words.front(), std::strerror(error)));
+  Child child(pid);
   out.close_writing();
   err.close_writing();
   read_both(out.ends[0], captured.out, err.ends[0], captured.err);
-  ProcessResult result;
-  collect(pid, result);
+  const ProcessResult result = child.collect();
   captured.exit_code = result.signal != 0 ? -1 : result.exit_code;
   return captured;
 }

@@ -48,7 +48,8 @@ struct ProcessOptions {
 /// @param log      file that its standard error is appended to
 /// @param on_line  called with each line of its standard output, on the calling thread
 /// While it runs, SIGINT and SIGTERM are handed on to it as SIGTERM.
-/// @throws Error when it cannot be started.
+/// @throws Error when it cannot be started; what `on_line` throws, once the process has been
+/// killed.
 ProcessResult run_self(const std::vector<std::string>& words, const std::string& log,
                        const std::function<void(const std::string&)>& on_line,
                        const ProcessOptions& options = {});

@@ -72,7 +72,7 @@ void refuse_unwritable(const std::string& option, const std::string& path) {
   }
   // Writing replaces what is there, which must not happen to /dev/null.
   if (fs::exists(path, error) && !fs::is_regular_file(path, error)) {
-    throw ConfigError(option + ": " + path + " is no regular file; - is standard output");
+    throw ConfigError(option + ": " + path + " is not a regular file; - is standard output");
   }
 }
 
@@ -92,19 +92,9 @@ std::string new_nonce() {
   return out;
 }
 
-std::string quoted(const std::string& word) {
-  const bool plain = !word.empty() && word.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789_-./=,:+@%") == std::string::npos;
-  if (plain) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 std::string command_of(const Words& words) {
   std::string command = "attnlab report";
-  for (const std::string& word : words) command += " " + quoted(word);
+  for (const std::string& word : words) command += " " + shell_word(word);
   return command;
 }
 

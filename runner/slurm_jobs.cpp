@@ -1,5 +1,7 @@
 #include "runner/slurm_jobs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -72,17 +74,18 @@ std::map<std::string, std::string> ask_accounting(const std::vector<SlurmJob>& j
 
 std::string active_text(const TaskState& task) {
   if (task.state == "PENDING") {
-    return "queued as job " + task.id + (task.reason.empty() ? "" : " (" + task.reason + ")");
+    return fmt::format("queued as job {}{}", task.id,
+                       task.reason.empty() ? "" : fmt::format(" ({})", task.reason));
   }
-  if (task.state == "RUNNING") return "running as job " + task.id + " on " + task.nodes;
-  return for_people(task.state) + " as job " + task.id;
+  if (task.state == "RUNNING") return fmt::format("running as job {} on {}", task.id, task.nodes);
+  return fmt::format("{} as job {}", for_people(task.state), task.id);
 }
 
 /// Of a run that has no result although its task has ended.
 std::string ended_text(const std::string& id, const std::string& state) {
-  if (state.empty()) return "job " + id + " is no longer in Slurm's queue";
-  if (state == "COMPLETED") return "job " + id + " ended without a result";
-  return "job " + id + " ended: " + for_people(state);
+  if (state.empty()) return fmt::format("job {} is no longer in Slurm's queue", id);
+  if (state == "COMPLETED") return fmt::format("job {} ended without a result", id);
+  return fmt::format("job {} ended: {}", id, for_people(state));
 }
 
 /// Whether a run's folder says all there is to say, unless its task is active.
@@ -111,15 +114,17 @@ class Answers {
   std::string text(const TaskPlace& place, const std::string& suite_folder,
                    const std::string& run_folder) const {
     const std::string task = std::to_string(place.task);
-    const std::string id = (place.job->id.empty() ? place.job->name : place.job->id) + "_" + task;
+    const std::string id =
+        fmt::format("{}_{}", place.job->id.empty() ? place.job->name : place.job->id, task);
     const auto queued = queue_.find({place.job->name, place.task});
     if (queued != queue_.end() && queued->second.active()) return active_text(queued->second);
     if (has_result(run_folder)) return "";
-    if (!problem_.empty()) return "submitted as job " + id + "; " + problem_;
+    if (!problem_.empty()) return fmt::format("submitted as job {}; {}", id, problem_);
     std::string state = queued != queue_.end() ? queued->second.state : "";
     const auto recorded = accounting_.find(id);
     if (state.empty() && recorded != accounting_.end()) state = recorded->second;
-    return ended_text(id, state) + "; its output: " + output_file(suite_folder, *place.job, task);
+    return fmt::format("{}; its output: {}", ended_text(id, state),
+                       output_file(suite_folder, *place.job, task));
   }
 
  private:
@@ -133,12 +138,12 @@ class Answers {
 std::string slurm_folder(const std::string& suite_folder) { return suite_folder + "/slurm"; }
 
 std::string job_folder(const std::string& suite_folder, const SlurmJob& job) {
-  return slurm_folder(suite_folder) + "/" + std::to_string(job.number);
+  return fmt::format("{}/{}", slurm_folder(suite_folder), job.number);
 }
 
 std::string output_file(const std::string& suite_folder, const SlurmJob& job,
                         const std::string& task) {
-  return job_folder(suite_folder, job) + "/task-" + task + ".txt";
+  return fmt::format("{}/task-{}.txt", job_folder(suite_folder, job), task);
 }
 
 std::vector<SlurmJob> read_jobs(const std::string& suite_folder) {
@@ -151,8 +156,9 @@ std::vector<SlurmJob> read_jobs(const std::string& suite_folder) {
     for (const json& job : all.at("jobs")) jobs.push_back(parse_job(job));
     return jobs;
   } catch (const json::exception& damage) {
-    throw DataError(path + ": damaged: " + damage.what() +
-                    "; look at squeue for jobs of this suite, then delete the file");
+    throw DataError(
+        fmt::format("{}: damaged: {}; look at squeue for jobs of this suite, then delete the file",
+                    path, damage.what()));
   }
 }
 
@@ -206,7 +212,8 @@ Queue ask_queue(const std::vector<SlurmJob>& jobs) {
     // A folder that was deleted and made again has another job of the same name.
     const std::string& id = ids[fields[3]];
     if (!id.empty() && id != fields[0]) continue;
-    queue[{fields[3], std::stoul(fields[1])}] = {fields[0] + "_" + fields[1], fields[2], fields[4],
+    queue[{fields[3], std::stoul(fields[1])}] = {fmt::format("{}_{}", fields[0], fields[1]),
+                                                 fields[2], fields[4],
                                                  fields.size() > 5 ? fields[5] : ""};
   }
   return queue;

@@ -1,14 +1,13 @@
 #include "runner/slurm_launcher.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <sstream>
 
+#include "framework/base/file_lock.h"
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "runner/process.h"
@@ -29,32 +28,6 @@ constexpr std::string_view kSignal = "signal";
 
 std::string key_of(const std::string& option) { return option.substr(0, option.find('=')); }
 
-/// Keeps a second attnlab from submitting the same cells at the same time.
-class SubmissionLock {
- public:
-  explicit SubmissionLock(const std::string& folder) {
-    const std::string path = folder + "/lock";
-    descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) throw FileError(path + ": cannot be opened; may this folder be written?");
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
-    ::close(descriptor_);
-    throw ConfigError(folder + ": another attnlab submits runs of this suite now; try again later");
-  }
-  ~SubmissionLock() { ::close(descriptor_); }
-  SubmissionLock(const SubmissionLock&) = delete;
-  SubmissionLock& operator=(const SubmissionLock&) = delete;
-
- private:
-  int descriptor_ = -1;
-};
-
-/// In single quotes, for a shell.
-std::string shell_quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 /// A job's name: says the suite, and belongs to this folder alone, so that squeue can be asked for
 /// it even where its id was never recorded.
 std::string name_of_job(const std::string& suite_folder, std::int64_t number) {
@@ -64,8 +37,8 @@ std::string name_of_job(const std::string& suite_folder, std::int64_t number) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_';
     if (!plain) c = '-';
   }
-  return "attnlab-" + name + "-" + hex(fingerprint(path.string())).substr(0, 8) + "-" +
-         std::to_string(number);
+  return fmt::format("attnlab-{}-{}-{}", name, hex(fingerprint(path.string())).substr(0, 8),
+                     number);
 }
 
 /// How many tasks Slurm takes in one array (its default where it does not say).
@@ -81,13 +54,12 @@ std::size_t largest_array() {
 
 /// The batch script. The program takes the shell's place, so that Slurm's SIGTERM reaches it.
 std::string script_text(const std::string& cells_file, bool fail_fast) {
-  return "#!/bin/sh\n"
-         "# Written by attnlab. Each task of the array does one line of cells.txt; stopped before\n"
-         "# its time limit, it writes a checkpoint and goes back into the queue.\n"
-         "export OMP_NUM_THREADS=\"${SLURM_CPUS_ON_NODE:-1}\"\n"
-         "exec " +
-         shell_quoted(fs::read_symlink("/proc/self/exe")) + " slurm-task " +
-         shell_quoted(cells_file) + (fail_fast ? " --fail-fast" : "") + "\n";
+  return fmt::format(
+      "#!/bin/sh\n# Written by attnlab. Each task of the array does one line of cells.txt; stopped "
+      "before\n# its time limit, it writes a checkpoint and goes back into the queue.\nexport "
+      "OMP_NUM_THREADS=\"${{SLURM_CPUS_ON_NODE:-1}}\"\nexec {} slurm-task {}{}\n",
+      shell_word(fs::read_symlink("/proc/self/exe").string()), shell_word(cells_file),
+      fail_fast ? " --fail-fast" : "");
 }
 
 /// One call of `launch`.
@@ -97,11 +69,18 @@ class Submission {
       : folder_(options.suite_folder), options_(options), progress_(progress) {
     std::error_code error;
     fs::create_directories(slurm_folder(folder_), error);
-    if (error) throw FileError(slurm_folder(folder_) + ": cannot be created: " + error.message());
+    if (error)
+      throw FileError(
+          fmt::format("{}: cannot be created: {}", slurm_folder(folder_), error.message()));
   }
 
   void run(const std::vector<LaunchedCell>& cells) {
-    const SubmissionLock lock(slurm_folder(folder_));
+    // Keeps a second attnlab from submitting the same cells at the same time.
+    const FileLock lock(slurm_folder(folder_) + "/lock");
+    if (lock.state() != FileLock::State::held) {
+      throw ConfigError(slurm_folder(folder_) +
+                        ": another attnlab submits runs of this suite now; try again later");
+    }
     jobs_ = read_jobs(folder_);
     const std::vector<SlurmTask> tasks = without_queued(cells);
     if (tasks.empty()) return;
@@ -134,9 +113,9 @@ class Submission {
       tasks.push_back({folder, cell.label});
     }
     if (waiting > 0) {
-      progress_.say(std::to_string(waiting) + (waiting == 1 ? " run is" : " runs are") +
-                    " in Slurm's queue already and not submitted again" +
-                    (tasks.empty() ? "; follow with: attnlab status " + folder_ : ""));
+      progress_.say(fmt::format("{}{} in Slurm's queue already and not submitted again{}", waiting,
+                                waiting == 1 ? " run is" : " runs are",
+                                tasks.empty() ? "; follow with: attnlab status " + folder_ : ""));
     }
     return tasks;
   }
@@ -159,8 +138,8 @@ class Submission {
     const std::string id = answer.out.substr(0, answer.out.find_first_of(";\n"));
     jobs_.back().id = id;
     write_jobs(folder_, jobs_);
-    progress_.say("submitted " + std::to_string(tasks.size()) +
-                  (tasks.size() == 1 ? " run" : " runs") + " as Slurm's job " + id);
+    progress_.say(fmt::format("submitted {}{} as Slurm's job {}", tasks.size(),
+                              tasks.size() == 1 ? " run" : " runs", id));
   }
 
   void write_job(const SlurmJob& job) const {
@@ -169,7 +148,7 @@ class Submission {
     std::string cells;
     for (const SlurmTask& task : job.tasks) {
       const fs::path run = fs::absolute(fs::path(folder_) / task.folder).lexically_normal();
-      cells += run.string() + "\t" + task.label + "\n";
+      cells += fmt::format("{}\t{}\n", run.string(), task.label);
     }
     const std::string cells_file = fs::absolute(folder + "/cells.txt").lexically_normal();
     write_file(cells_file, cells);
@@ -189,9 +168,9 @@ class Submission {
                    "--open-mode=append",
                    "--job-name=" + job.name,
                    "--chdir=" + fs::current_path().string(),
-                   "--output=" + output + "%a.txt",
-                   "--array=0-" + std::to_string(job.tasks.size() - 1) +
-                       (options_.jobs > 0 ? "%" + std::to_string(options_.jobs) : "")};
+                   fmt::format("--output={}%a.txt", output),
+                   fmt::format("--array=0-{}{}", job.tasks.size() - 1,
+                               options_.jobs > 0 ? "%" + std::to_string(options_.jobs) : "")};
     const auto is_signal = [](const std::string& option) { return key_of(option) == kSignal; };
     if (std::none_of(options_.slurm.begin(), options_.slurm.end(), is_signal)) {
       words.emplace_back("--signal=B:TERM@120");
@@ -209,10 +188,11 @@ class Submission {
     }
     std::string given;
     for (const std::string& option : options_.slurm) given += " --slurm " + option;
-    throw ConfigError("--launcher slurm: sbatch refused the job, nothing was submitted" +
-                      (given.empty() ? "; job options are given as --slurm KEY=VALUE"
-                                     : "; mend its options:" + given) +
-                      "\n" + last_words(answer));
+    throw ConfigError(
+        fmt::format("--launcher slurm: sbatch refused the job, nothing was submitted{}\n{}",
+                    given.empty() ? "; job options are given as --slurm KEY=VALUE"
+                                  : "; mend its options:" + given,
+                    last_words(answer)));
   }
 
   std::string folder_;
@@ -236,14 +216,15 @@ void check_slurm_options(const Words& options) {
         !key.empty() && key[0] != '-' &&
         key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
     if (!is_name) {
-      throw ConfigError("--slurm " + option +
-                        ": expected KEY=VALUE, KEY being a long option of sbatch without its "
-                        "dashes, as in --slurm time=4:00:00");
+      throw ConfigError(
+          fmt::format("--slurm {}: expected KEY=VALUE, KEY being a long option of sbatch without "
+                      "its dashes, as in --slurm time=4:00:00",
+                      option));
     }
     if (std::find(kOwnOptions.begin(), kOwnOptions.end(), key) != kOwnOptions.end()) {
-      throw ConfigError("--slurm " + option + ": attnlab says --" + key +
-                        " to sbatch itself; leave it out" +
-                        (key == "array" ? " (-j sets how many runs there are at once)" : ""));
+      throw ConfigError(
+          fmt::format("--slurm {}: attnlab says --{} to sbatch itself; leave it out{}", option, key,
+                      key == "array" ? " (-j sets how many runs there are at once)" : ""));
     }
   }
 }

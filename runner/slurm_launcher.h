@@ -20,7 +20,7 @@ class SlurmLauncher final : public Launcher {
 };
 
 /// Checks options for sbatch as far as that can be done without asking it.
-/// @throws ConfigError for one that is no KEY=VALUE, or that attnlab sets itself.
+/// @throws ConfigError for one that is not a KEY=VALUE, or that attnlab sets itself.
 void check_slurm_options(const Words& options);
 
 }  // namespace attnlab

@@ -1,4 +1,5 @@
 // attnlab slurm-task: what a task of an array job does. Not for people; job scripts call it.
+#include <fmt/format.h>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -20,9 +21,10 @@ std::string slurm_number(const char* variable) {
       std::string(value).find_first_not_of("0123456789") == std::string::npos) {
     return value;
   }
-  throw ConfigError(std::string("slurm-task: ") + variable +
-                    " is not set to a number; this command is for tasks of a Slurm array, "
-                    "see attnlab suite --help");
+  throw ConfigError(
+      fmt::format("slurm-task: {} is not set to a number; this command is for tasks of a Slurm "
+                  "array, see attnlab suite --help",
+                  variable));
 }
 
 /// The line of this task. @param task  counted from 0
@@ -31,11 +33,13 @@ LaunchedCell cell_of(const std::string& cells_file, const std::string& task) {
   std::string line;
   for (std::size_t left = std::stoul(task) + 1; left > 0; --left) {
     if (!std::getline(lines, line)) {
-      throw DataError(cells_file + ": has no line for task " + task + "; submit the suite again");
+      throw DataError(
+          fmt::format("{}: has no line for task {}; submit the suite again", cells_file, task));
     }
   }
   const std::size_t tab = line.find('\t');
-  if (tab == std::string::npos) throw DataError(cells_file + ": no tab in '" + line + "'");
+  if (tab == std::string::npos)
+    throw DataError(fmt::format("{}: no tab in '{}'", cells_file, line));
   return {RunFolder(line.substr(0, tab)), line.substr(tab + 1), ""};
 }
 
@@ -87,7 +91,7 @@ int slurm_task_command(const Words& words) {
                    "closer to the limit (--slurm signal=B:TERM@60)\n";
       return kInterrupted;
     }
-    return requeue(array + "_" + task);
+    return requeue(fmt::format("{}_{}", array, task));
   }
   if (arguments.has("fail-fast")) capture({"scancel", array});
   return kRunFailed;

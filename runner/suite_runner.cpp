@@ -1,5 +1,7 @@
 #include "runner/suite_runner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -10,6 +12,7 @@
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
 #include "framework/experiment/identity.h"
+#include "framework/runs/run_result.h"
 #include "framework/suites/cell_costs.h"
 #include "framework/suites/ensembles.h"
 #include "runner/launcher.h"
@@ -36,7 +39,7 @@ void note_protocols(Suite& suite) {
   for (const Cell& cell : suite.cells) {
     const std::string note = protocol_note(cell.experiment);
     if (note.empty()) continue;
-    const std::string line = cell.experiment.name + ": " + note;
+    const std::string line = fmt::format("{}: {}", cell.experiment.name, note);
     const auto known = std::find(suite.notes.begin(), suite.notes.end(), line);
     if (known == suite.notes.end()) suite.notes.push_back(line);
   }
@@ -106,9 +109,9 @@ Rerun rerun_of(const Arguments& arguments) {
 std::string left_text(const Cell& cell) {
   switch (cell.action) {
     case CellAction::failed:
-      return "failed before: " + cell.reason + "\n  --rerun failed runs it again";
+      return fmt::format("failed before: {}\n  --rerun failed runs it again", cell.reason);
     case CellAction::stale:
-      return "stale: " + cell.reason + "\n  --rerun stale runs it anew; the old run stays";
+      return fmt::format("stale: {}\n  --rerun stale runs it anew; the old run stays", cell.reason);
     case CellAction::busy:
       return cell.reason;
     default:
@@ -121,7 +124,15 @@ void report_left(const Cell& cell, ProgressSink& progress) {
   event.kind = ProgressEvent::Kind::end;
   event.run = RunFolder::label(cell.experiment, cell.seed);
   event.text = left_text(cell);
-  if (cell.action == CellAction::finished) event.metrics = cell.folder.status().metrics;
+  if (cell.action == CellAction::finished) {
+    try {
+      const RunResult run = read_result(cell.folder.path());
+      event.metrics = run.status.metrics;
+      event.infos = run.infos;
+    } catch (const Error& damage) {  // the table names it, too
+      event.text += std::string("; it cannot be read: ") + damage.what();
+    }
+  }
   progress.report(event);
 }
 

@@ -1,5 +1,6 @@
 // attnlab sweep: one experiment at every point of a grid of values.
 #include "framework/suites/sweep.h"
+#include <fmt/format.h>
 
 #include "framework/suites/sweep_grammar.h"
 #include "runner/commands.h"
@@ -50,9 +51,8 @@ int sweep_command(const Words& words) {
   request.name = arguments.text("name", "");
   request.baseline = arguments.text("baseline", "");
   if (request.name.find('/') != std::string::npos) {
-    throw ConfigError("--name " + request.name +
-                      ": expected a word without slashes; --out sets the "
-                      "folder above");
+    throw ConfigError(fmt::format(
+        "--name {}: expected a word without slashes; --out sets the folder above", request.name));
   }
   const Catalogue catalogue = Catalogue::of_this_program();
   const auto load = [&](bool) { return make_sweep(request, catalogue, root_of(arguments)); };

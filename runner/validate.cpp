@@ -1,4 +1,5 @@
 // attnlab validate FILE...: checks experiments and suites without running anything.
+#include <fmt/format.h>
 #include <iostream>
 
 #include "framework/config/compose.h"
@@ -14,14 +15,14 @@ std::string check(const std::string& path, const Words& overrides, const Catalog
   if (compose(path).root.find("experiments") != nullptr) {
     const Suite suite = load_suite(path, overrides, catalogue, "runs");
     const std::string absent = std::to_string(suite.absent.size());
-    return "suite of " + std::to_string(suite.cells.size()) + " runs" +
-           (suite.absent.empty() ? "" : ", and " + absent + " skipped or incompatible");
+    return fmt::format(
+        "suite of {} runs{}", suite.cells.size(),
+        suite.absent.empty() ? "" : fmt::format(", and {} skipped or incompatible", absent));
   }
   const Experiment experiment = load_experiment(path, overrides, catalogue);
-  return "model " + experiment.model.name + ", attention " + experiment.attention.name +
-         ", dataset " + experiment.dataset.name + ", task " + experiment.task.name + ", " +
-         std::to_string(experiment.seeds.size()) +
-         (experiment.seeds.size() == 1 ? " seed" : " seeds");
+  return fmt::format("model {}, attention {}, dataset {}, task {}, {}{}", experiment.model.name,
+                     experiment.attention.name, experiment.dataset.name, experiment.task.name,
+                     experiment.seeds.size(), experiment.seeds.size() == 1 ? " seed" : " seeds");
 }
 
 }  // namespace

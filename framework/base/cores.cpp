@@ -1,9 +1,12 @@
 #include "framework/base/cores.h"
 
+#include <fmt/format.h>
+
 #include <sched.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -90,8 +93,7 @@ double strictest(const std::string& root, std::string group,
 std::vector<int> usable_cores(const std::string& sysfs) {
   std::vector<std::tuple<double, double, int>> placed;
   for (const int core : affinity()) {
-    const std::string topology =
-        sysfs + "/devices/system/cpu/cpu" + std::to_string(core) + "/topology/";
+    const std::string topology = fmt::format("{}/devices/system/cpu/cpu{}/topology/", sysfs, core);
     placed.emplace_back(number_in(topology + "physical_package_id", 0),
                         number_in(topology + "core_id", core), core);
   }
@@ -118,24 +120,39 @@ double core_quota(const std::string& cgroup_root, const std::string& membership)
     std::istringstream names(controllers);
     for (std::string name; std::getline(names, name, ',');) {
       if (name != "cpu") continue;
-      quota = std::min({quota, strictest(cgroup_root + "/" + controllers, group, quota_of_v1),
-                        strictest(cgroup_root + "/cpu", group, quota_of_v1)});
+      quota = std::min(
+          {quota, strictest(fmt::format("{}/{}", cgroup_root, controllers), group, quota_of_v1),
+           strictest(cgroup_root + "/cpu", group, quota_of_v1)});
     }
   }
   return quota;
 }
 
-std::vector<CoreShare> share_cores(const std::vector<int>& cores, double quota,
-                                   std::int64_t places) {
-  const auto count = static_cast<std::int64_t>(cores.size());
+std::int64_t most_threads() {
+  const char* given = std::getenv("OMP_NUM_THREADS");
+  const std::int64_t most = given == nullptr ? 0 : std::strtoll(given, nullptr, 10);
+  return most > 0 ? most : std::numeric_limits<std::int64_t>::max();
+}
+
+std::int64_t threads_within(std::int64_t cores, double quota, std::int64_t most) {
   // Less than one more core's time helps no further thread.
-  const std::int64_t paid =
-      std::clamp<std::int64_t>(static_cast<std::int64_t>(std::min(quota, 1e6)), 1, count);
+  const auto paid = static_cast<std::int64_t>(std::min(quota, 1e6));
+  return std::max<std::int64_t>(1, std::min({cores, paid, most}));
+}
+
+std::int64_t available_cores() {
+  const auto cores = static_cast<std::int64_t>(affinity().size());
+  return threads_within(cores, core_quota(), most_threads());
+}
+
+std::vector<CoreShare> share_cores(const std::vector<int>& cores, double quota, std::int64_t places,
+                                   std::int64_t most) {
+  const auto count = static_cast<std::int64_t>(cores.size());
   std::vector<CoreShare> shares(static_cast<std::size_t>(places));
   const std::int64_t each = count / places;
   for (std::int64_t i = 0; i < places; ++i) {
     CoreShare& share = shares[static_cast<std::size_t>(i)];
-    share.threads = std::max<std::int64_t>(1, std::min(each, paid / places));
+    share.threads = threads_within(each, quota / static_cast<double>(places), most);
     if (places > 1 && each > 0) {
       share.cores.assign(cores.begin() + i * each, cores.begin() + (i + 1) * each);
     }

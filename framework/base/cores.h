@@ -18,6 +18,17 @@ std::vector<int> usable_cores(const std::string& sysfs = "/sys");
 double core_quota(const std::string& cgroup_root = "/sys/fs/cgroup",
                   const std::string& membership = "/proc/self/cgroup");
 
+/// What OMP_NUM_THREADS allows a process; the user or a job script sets it. The largest number
+/// there is where it says nothing.
+std::int64_t most_threads();
+
+/// How many threads this process can keep busy: its affinity, not more than its quota pays for and
+/// not more than `most_threads`. At least 1.
+std::int64_t available_cores();
+
+/// The same of given numbers. @param cores, most  at least 1
+std::int64_t threads_within(std::int64_t cores, double quota, std::int64_t most);
+
 /// What one of several runs side by side gets.
 struct CoreShare {
   std::vector<int> cores;  ///< empty: not bound to any
@@ -30,12 +41,13 @@ struct CoreShare {
 /// evenly.
 /// @param cores   at least one
 /// @param quota   of `core_quota`
+/// @param most    threads of one run, of `most_threads`
 /// @param places  how many runs there are at once, from 1
-std::vector<CoreShare> share_cores(const std::vector<int>& cores, double quota,
-                                   std::int64_t places);
+std::vector<CoreShare> share_cores(const std::vector<int>& cores, double quota, std::int64_t places,
+                                   std::int64_t most);
 
 /// Binds the calling thread, and what it starts later, to cores; to none changes nothing. A core
-/// that has gone meanwhile is no error.
+/// that has gone meanwhile is not an error.
 void bind_this_thread(const std::vector<int>& cores);
 
 }  // namespace attnlab

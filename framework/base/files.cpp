@@ -1,15 +1,20 @@
 #include "framework/base/files.h"
 
+#include <fmt/format.h>
+
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 namespace attnlab {
 namespace {
@@ -51,7 +56,8 @@ bool lives(::pid_t process) {
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path)
-    : path_(std::move(path)), temporary_(path_ + temporary_mark() + std::to_string(::getpid())) {
+    : path_(std::move(path)),
+      temporary_(fmt::format("{}{}{}", path_, temporary_mark(), ::getpid())) {
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail("cannot create");
 }
@@ -68,7 +74,7 @@ void AtomicFile::discard() noexcept {
 void AtomicFile::fail(const char* action) {
   const int error = errno;
   discard();
-  throw FileError(path_ + ": " + action + ": " + reason(error));
+  throw FileError(fmt::format("{}: {}: {}", path_, action, reason(error)));
 }
 
 void AtomicFile::write(const void* data, std::size_t size) {
@@ -85,13 +91,13 @@ void AtomicFile::commit() {
     const int error = errno;
     descriptor_ = -1;
     ::unlink(temporary_.c_str());
-    throw FileError(path_ + ": cannot write: " + reason(error));
+    throw FileError(fmt::format("{}: cannot write: {}", path_, reason(error)));
   }
   descriptor_ = -1;
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     const int error = errno;
     ::unlink(temporary_.c_str());
-    throw FileError(path_ + ": cannot replace: " + reason(error));
+    throw FileError(fmt::format("{}: cannot replace: {}", path_, reason(error)));
   }
 }
 
@@ -123,7 +129,7 @@ std::string read_text(const std::string& path) {
     throw FileError(path + ": cannot read: it is a folder");
   }
   std::FILE* file = std::fopen(path.c_str(), "rbe");
-  if (file == nullptr) throw FileError(path + ": cannot read: " + reason(errno));
+  if (file == nullptr) throw FileError(fmt::format("{}: cannot read: {}", path, reason(errno)));
   std::string text;
   char buffer[1 << 16];
   std::size_t count = 0;
@@ -131,13 +137,59 @@ std::string read_text(const std::string& path) {
   const bool failed = std::ferror(file) != 0;
   const int error = errno;
   std::fclose(file);
-  if (failed) throw FileError(path + ": cannot read: " + reason(error));
+  if (failed) throw FileError(fmt::format("{}: cannot read: {}", path, reason(error)));
   return text;
+}
+
+namespace {
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (end > 0) lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(text.size(), end + 1));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> last_lines(const std::string& path, std::size_t most) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  if (!in) return {};
+  const auto size = static_cast<std::int64_t>(in.tellg());
+  std::vector<std::string> lines;
+  // More of the end each time, until the lines are in it whole.
+  for (std::int64_t taken = 16384;; taken *= 4) {
+    const std::int64_t start = std::max<std::int64_t>(0, size - taken);
+    std::string text(static_cast<std::size_t>(size - start), '\0');
+    in.clear();
+    in.seekg(start);
+    in.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(in.gcount()));
+    lines = lines_of(text);
+    if (start == 0 || lines.size() > most) break;  // the first of them may be cut
+  }
+  if (lines.size() > most) lines.erase(lines.begin(), lines.end() - static_cast<long>(most));
+  return lines;
+}
+
+ScratchFolder::ScratchFolder()
+    : path_((std::filesystem::temp_directory_path() / "attnlab-XXXXXX").string()) {
+  if (::mkdtemp(path_.data()) == nullptr) {
+    throw FileError(fmt::format("{}: cannot make a folder: {}", path_, reason(errno)));
+  }
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
 }
 
 LineWriter::LineWriter(std::string path, std::int64_t keep_bytes) : path_(std::move(path)) {
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw FileError(path_ + ": cannot write: " + reason(errno));
+  if (descriptor_ < 0) throw FileError(fmt::format("{}: cannot write: {}", path_, reason(errno)));
   struct stat status {};
   const bool known = ::fstat(descriptor_, &status) == 0;
   size_ = known ? static_cast<std::int64_t>(status.st_size) : 0;
@@ -146,7 +198,7 @@ LineWriter::LineWriter(std::string path, std::int64_t keep_bytes) : path_(std::m
       ::lseek(descriptor_, size_, SEEK_SET) != size_) {
     const int error = errno;
     ::close(descriptor_);
-    throw FileError(path_ + ": cannot write: " + reason(error));
+    throw FileError(fmt::format("{}: cannot write: {}", path_, reason(error)));
   }
 }
 
@@ -159,7 +211,7 @@ void LineWriter::line(std::string_view text) {
   if (error != 0) {
     // A full disk must not leave half a line behind.
     if (::ftruncate(descriptor_, size_) == 0) ::lseek(descriptor_, size_, SEEK_SET);
-    throw FileError(path_ + ": cannot write: " + reason(error));
+    throw FileError(fmt::format("{}: cannot write: {}", path_, reason(error)));
   }
   size_ += static_cast<std::int64_t>(line.size());
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "framework/base/error.h"
 
@@ -47,6 +48,26 @@ void write_file(const std::string& path, std::string_view text);
 
 /// A whole file as text. @throws FileError with path and reason.
 std::string read_text(const std::string& path);
+
+/// The last lines of a text file that may be large, read from its end, at most `most`; empty lines
+/// do not count and are left out. No lines where there is no file.
+std::vector<std::string> last_lines(const std::string& path, std::size_t most);
+
+/// A new folder for temporary files, which goes with its contents.
+class ScratchFolder {
+ public:
+  /// @throws FileError.
+  ScratchFolder();
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
 
 /// Lines appended to a file, each in one write, so that a kill leaves at most one cut-off line.
 class LineWriter {

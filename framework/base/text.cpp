@@ -1,5 +1,7 @@
 #include "framework/base/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -44,11 +46,29 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
   const std::string near = nearest(word, candidates);
-  if (!near.empty()) return "; did you mean '" + near + "'?";
+  if (!near.empty()) return fmt::format("; did you mean '{}'?", near);
   if (!candidates.empty() && candidates.size() <= 24) {
     return "; there is " + join(candidates, ", ");
   }
   return "";
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpaces = " \t\r\n\f\v";
+  const std::size_t first = text.find_first_not_of(kSpaces);
+  if (first == std::string_view::npos) return text.substr(text.size());
+  return text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
+}
+
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(text);
+  }
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
 }
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {

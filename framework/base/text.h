@@ -15,6 +15,13 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 /// or nothing.
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
 
+/// Without white space (blanks, tabs, line ends, form feeds) at both ends: a part of `text`, its
+/// end where nothing else is in it.
+std::string_view trimmed(std::string_view text);
+
+/// The text as one word of a POSIX shell: in single quotes where it needs them.
+std::string shell_word(std::string_view text);
+
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
 /// The shortest decimal text that reads back as the same double ("0.1", "1e-12", "inf").

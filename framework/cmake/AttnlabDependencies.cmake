@@ -8,6 +8,7 @@ find_dependency(LibTorch)
 
 if(NOT ATTNLAB_SDK_ONLY)
   find_dependency(yaml-cpp)
+  find_dependency(fmt)
   find_dependency(nlohmann_json)
   find_dependency(TBB)
   find_dependency(ZLIB)

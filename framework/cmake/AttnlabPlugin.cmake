@@ -21,6 +21,12 @@ function(attnlab_add_plugin kind name)
   set(_target attnlab_${kind}_${name})
   add_library(${_target} MODULE ${ARGN})
   target_link_libraries(${_target} PRIVATE attnlab::attnlab)
+  # The hash of the headers that it is compiled against, in a section of its own.
+  if(TARGET attnlab_sdk)
+    target_sources(${_target} PRIVATE $<TARGET_OBJECTS:attnlab_sdk>)
+  else()
+    target_sources(${_target} PRIVATE ${ATTNLAB_CMAKE_DIR}/sdk_hash.cpp)
+  endif()
   target_compile_features(${_target} PRIVATE cxx_std_20)
   set_target_properties(${_target} PROPERTIES
     PREFIX "" OUTPUT_NAME ${name}

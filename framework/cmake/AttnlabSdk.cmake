@@ -1,7 +1,7 @@
 # The SDK: which headers plugins may include (framework/public_headers.txt), their common hash, and
 # a hash of all that computes.
 #   ATTNLAB_PUBLIC_HEADERS  their paths
-#   <build>/include/framework/host/sdk_hash.h        ATTNLAB_SDK_HASH, part of every build stamp
+#   <build>/sdk_hash.cpp                             what puts the hash into a plugin, and into the host
 #   <build>/include/framework/base/revision_hash.h   ATTNLAB_REVISION, of libattnlab's sources
 # Both are made when CMake configures, which it does again when one of the files changes; a file
 # that would stay the same is not written.
@@ -42,11 +42,14 @@ list(SORT _computing)
 attnlab_hash_of_files(ATTNLAB_REVISION ${_computing} ${CMAKE_SOURCE_DIR}/framework/base/random.cpp)
 
 set(ATTNLAB_MADE_HEADERS ${CMAKE_BINARY_DIR}/include)
-file(CONFIGURE OUTPUT ${ATTNLAB_MADE_HEADERS}/framework/host/sdk_hash.h @ONLY CONTENT
+set(ATTNLAB_SDK_SOURCE ${CMAKE_BINARY_DIR}/sdk_hash.cpp)
+file(CONFIGURE OUTPUT ${ATTNLAB_SDK_SOURCE} @ONLY CONTENT
 "// Made by framework/cmake/AttnlabSdk.cmake from the headers that plugins may include.
-#pragma once
-#define ATTNLAB_SDK_HASH \"@ATTNLAB_SDK_HASH@\"
+namespace {
+[[gnu::section(\".attnlab.sdk\"), gnu::used]] constexpr char attnlab_sdk[] = \"@ATTNLAB_SDK_HASH@\";
+}
 ")
+set_source_files_properties(${ATTNLAB_SDK_SOURCE} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 file(CONFIGURE OUTPUT ${ATTNLAB_MADE_HEADERS}/framework/base/revision_hash.h @ONLY CONTENT
 "// Made by framework/cmake/AttnlabSdk.cmake from the sources of all that computes.
 #pragma once

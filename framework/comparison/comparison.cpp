@@ -2,33 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <set>
-#include <sstream>
 
 #include "framework/base/text.h"
+#include "framework/comparison/metric_choice.h"
+#include "framework/comparison/ranking.h"
 #include "framework/manifest/schema.h"
 
 namespace attnlab {
 namespace {
-
-Absence absence_of(RunState state) {
-  switch (state) {
-    case RunState::pending:
-      return Absence::pending;
-    case RunState::running:
-      return Absence::running;
-    case RunState::interrupted:
-      return Absence::interrupted;
-    case RunState::failed:
-      return Absence::failed;
-    case RunState::diverged:
-      return Absence::diverged;
-    case RunState::done:
-      break;
-  }
-  return Absence::no_value;
-}
 
 std::string chosen_baseline(const RunCollection& collection, const std::string& given,
                             const std::set<std::string>& labels) {
@@ -41,26 +23,6 @@ std::string chosen_baseline(const RunCollection& collection, const std::string& 
   const std::vector<std::string> names(labels.begin(), labels.end());
   throw ConfigError("no run has the baseline '" + baseline + "'" + suggestion(baseline, names) +
                     " (choose with --baseline)");
-}
-
-std::string chosen_metric(const std::vector<RunRecord>& runs, const std::string& given) {
-  std::string metric = given.empty() ? "accuracy" : given;
-  std::set<std::string> recorded;
-  for (const RunRecord& run : runs) {
-    if (run.status.state != RunState::done) continue;
-    for (const auto& [name, value] : run.status.metrics) recorded.insert(name);
-  }
-  if (recorded.empty() || recorded.count(metric) > 0) return metric;
-  throw ConfigError("no run recorded the metric '" + metric + "'" +
-                    suggestion(metric, {recorded.begin(), recorded.end()}) +
-                    " (choose with --metric)");
-}
-
-bool chosen_direction(const CompareOptions& options, const std::string& metric) {
-  if (options.better != "auto") return options.better == "higher";
-  if (const auto known = higher_is_better(metric)) return *known;
-  throw ConfigError("whether more of '" + metric +
-                    "' is better does not follow from its name; say --better higher or lower");
 }
 
 /// The message of a composition that was refused, without the place in a run's folder.
@@ -89,15 +51,7 @@ Gap gap_without_run(const RunRecord& experiment, const RunRecord& attention,
 }
 
 SeedValue value_of(const RunRecord& run, const std::string& metric) {
-  SeedValue out{run.seed, std::nullopt, {}};
-  const auto found = run.status.metrics.find(metric);
-  const bool has = found != run.status.metrics.end() && std::isfinite(found->second);
-  if (run.status.state == RunState::done && has) {
-    out.value = found->second;
-  } else {
-    out.gap = {absence_of(run.status.state), run.status.reason};
-  }
-  return out;
+  return {run.seed, run.value(metric), run.gap(metric)};
 }
 
 /// What each row is made of: runs by experiment, attention and seed.
@@ -150,12 +104,26 @@ class Records {
 std::map<std::string, double> mean_costs(const std::vector<const RunRecord*>& runs) {
   std::map<std::string, std::vector<double>> values;
   for (const RunRecord* run : runs) {
-    if (run->status.state != RunState::done) continue;
-    for (const auto& [name, value] : run->costs) values[name].push_back(value);
+    if (!run->done()) continue;
+    for (const auto& [name, value] : run->costs) {
+      if (std::isfinite(value)) values[name].push_back(value);
+    }
   }
   std::map<std::string, double> means;
   for (const auto& [name, list] : values) means[name] = summary_of(list).mean;
   return means;
+}
+
+std::map<std::string, Summary> evaluation_summaries(const std::vector<const RunRecord*>& runs) {
+  std::map<std::string, std::vector<double>> values;
+  for (const RunRecord* run : runs) {
+    for (const MetricInfo& headline : run->evaluation_headlines) {
+      if (const auto value = run->value(headline.name)) values[headline.name].push_back(*value);
+    }
+  }
+  std::map<std::string, Summary> out;
+  for (const auto& [name, list] : values) out[name] = summary_of(list);
+  return out;
 }
 
 /// The reason that says most where a row has no value at all: the first run's that has one.
@@ -172,19 +140,21 @@ ComparisonRow row_of(const Records& records, const std::string& experiment,
   ComparisonRow row;
   row.experiment = experiment;
   row.attention = attention;
+  row.metric = comparison.metrics.at(experiment);
   std::vector<const RunRecord*> runs;
   std::vector<double> values;
   for (const std::int64_t seed : records.seeds(experiment)) {
     const RunRecord* run = records.find(experiment, attention, seed);
     row.seeds.push_back(
-        run != nullptr ? value_of(*run, comparison.metric)
+        run != nullptr ? value_of(*run, row.metric.name)
                        : SeedValue{seed, std::nullopt, records.gap(experiment, attention, seed)});
     if (run != nullptr) runs.push_back(run);
     if (row.seeds.back().value) values.push_back(*row.seeds.back().value);
   }
   row.summary = summary_of(values);
-  row.interval = interval_of(comparison.metric, row.summary, 1 - comparison.options.level);
+  row.interval = interval_of(row.metric, row.summary, 1 - comparison.options.level);
   row.costs = mean_costs(runs);
+  row.evaluations = evaluation_summaries(runs);
   const RunRecord* elsewhere = records.any_of_attention(attention);
   if (runs.empty() && elsewhere != nullptr) {
     const Gap gap = gap_without_run(records.any_of_experiment(experiment), *elsewhere, catalogue);
@@ -247,84 +217,17 @@ void add_contrasts(Comparison& comparison) {
   }
 }
 
-/// One experiment's values for ranking, means over the seeds that all the rows have; empty without
-/// such a seed. Smaller is better.
-std::vector<double> block_of(const std::vector<const ComparisonRow*>& rows, bool higher) {
-  std::vector<std::vector<double>> values(rows.size());
-  for (std::size_t s = 0; s < rows.front()->seeds.size(); ++s) {
-    const auto has = [&](const ComparisonRow* row) { return row->seeds[s].value.has_value(); };
-    if (!std::all_of(rows.begin(), rows.end(), has)) continue;
-    for (std::size_t j = 0; j < rows.size(); ++j) values[j].push_back(*rows[j]->seeds[s].value);
-  }
-  if (values.front().empty()) return {};
-  std::vector<double> block;
-  double largest = 0;
-  for (const std::vector<double>& list : values) {
-    block.push_back((higher ? -1 : 1) * summary_of(list).mean);
-    largest = std::max(largest, std::abs(block.back()));
-  }
-  return merge_near(block, std::ldexp(largest, -40));
-}
-
-/// Attentions that have a value somewhere; the others cannot be ranked.
-std::vector<std::string> ranked_attentions(Comparison& comparison) {
-  std::vector<std::string> ranked;
-  for (const std::string& attention : comparison.attentions) {
-    const bool any = std::any_of(comparison.rows.begin(), comparison.rows.end(), [&](auto& row) {
-      return row.attention == attention && row.summary.count > 0;
-    });
-    if (any) {
-      ranked.push_back(attention);
-    } else {
-      comparison.left_out.push_back(attention + ": has no value in any experiment");
-    }
-  }
-  return ranked;
-}
-
-void add_ranking(Comparison& comparison) {
-  Ranking ranking;
-  ranking.attentions = ranked_attentions(comparison);
-  std::vector<std::vector<double>> blocks;
-  for (const std::string& experiment : comparison.experiments) {
-    std::vector<const ComparisonRow*> rows;
-    for (const std::string& attention : ranking.attentions) {
-      for (const ComparisonRow& row : comparison.rows) {
-        if (row.experiment == experiment && row.attention == attention) rows.push_back(&row);
-      }
-    }
-    std::vector<double> block;
-    if (!rows.empty()) block = block_of(rows, comparison.higher_is_better);
-    if (block.empty()) {
-      comparison.left_out.push_back(experiment + ": no seed has a value of every attention");
-      continue;
-    }
-    ranking.experiments.push_back(experiment);
-    blocks.push_back(std::move(block));
-  }
-  if (ranking.attentions.size() < 2 || blocks.size() < 2) {
-    comparison.no_ranking =
-        "ranks need two attentions and two experiments with values of all; "
-        "there are " +
-        std::to_string(ranking.attentions.size()) + " and " + std::to_string(blocks.size());
-    return;
-  }
-  ranking.test = friedman(blocks);
-  ranking.critical_difference =
-      nemenyi_difference(static_cast<std::int64_t>(ranking.attentions.size()),
-                         static_cast<std::int64_t>(blocks.size()), comparison.options.level);
-  comparison.ranking = std::move(ranking);
-}
-
-/// What the suites' publications say of the compared metric, experiments and attentions.
+/// What the suites' publications say of the compared metrics, experiments and attentions.
 void add_published(Comparison& comparison, const RunCollection& collection) {
   std::map<std::string, PublishedNumbers> by_source;
   for (const SuiteRecord& suite : collection.suites) {
-    if (!suite.published || suite.published->metric != comparison.metric) continue;
+    if (!suite.published) continue;
     PublishedNumbers& all = by_source[suite.published->source];
     all.source = suite.published->source;
     all.metric = suite.published->metric;
     for (const auto& [experiment, row] : suite.published->values) {
+      const auto compared = comparison.metrics.find(experiment);
+      if (compared == comparison.metrics.end() || compared->second.name != all.metric) continue;
       for (const auto& [attention, value] : row) all.values[experiment][attention] = value;
     }
   }
@@ -339,6 +242,28 @@ void add_published(Comparison& comparison, const RunCollection& collection) {
   }
 }
 
+bool is_of_entry(const std::string& metric, const std::string& key) {
+  return key.substr(key.find(' ') + 1) == metric.substr(0, metric.find('/'));
+}
+
+/// Columns of evaluations; and where an entry did not change the same in all runs: unfair where it
+/// is compared, else a note.
+void add_evaluations(Comparison& comparison, const std::vector<RunRecord>& runs) {
+  std::set<std::string> names;
+  for (const ComparisonRow& row : comparison.rows) {
+    for (const auto& [name, summary] : row.evaluations) names.insert(name);
+  }
+  for (const auto& [experiment, metric] : comparison.metrics) names.erase(metric.name);
+  comparison.evaluations = comparison.book.in_order(names);
+  for (const ConfigDifference& one : evaluation_differences(runs)) {
+    if (is_of_entry(comparison.metrics.at(one.experiment).name, one.key)) {
+      comparison.differences.push_back(one);
+    } else {
+      comparison.notes.push_back(one.text() + ": their values do not compare");
+    }
+  }
+}
+
 void add_notes(Comparison& comparison, const RunCollection& collection) {
   std::int64_t pairs = 0;
   for (const ComparisonRow& row : comparison.rows) {
@@ -346,6 +271,7 @@ void add_notes(Comparison& comparison, const RunCollection& collection) {
   }
   const std::string reach = reach_note(comparison.options, pairs, comparison.tests);
   if (!reach.empty()) comparison.notes.push_back(reach);
+  if (const auto note = revisions_note(collection.runs)) comparison.notes.push_back(*note);
   for (const ConfigDifference& one : surroundings_of(collection.runs)) {
     comparison.notes.push_back(one.text() +
                                ": speeds do not compare, and last digits may depend on it");
@@ -363,25 +289,8 @@ CompareOptions compare_options(const Node& section) {
   return read_options<CompareOptions>(resolved);
 }
 
-std::optional<bool> higher_is_better(const std::string& metric) {
-  static const std::set<std::string> kHigher = {"accuracy", "correct", "precision", "recall",
-                                                "f1",       "map",     "iou",       "miou",
-                                                "auc",      "auroc",   "bleu",      "r2"};
-  static const std::set<std::string> kLower = {"loss",  "nll", "perplexity", "ppl",
-                                               "error", "mse", "mae",        "rmse",
-                                               "ece",   "mce", "brier",      "memory"};
-  // "corrupted/accuracy", "train_loss", "examples_per_second": the words decide.
-  std::string words = metric.substr(metric.rfind('/') + 1);
-  if (words.size() > 11 && words.compare(words.size() - 11, 11, "_per_second") == 0) return true;
-  if (words.rfind("top", 0) == 0) return true;  // top1, top5
-  std::replace(words.begin(), words.end(), '_', ' ');
-  std::istringstream list(words);
-  std::optional<bool> higher;
-  for (std::string word; list >> word;) {
-    if (kLower.count(word) > 0) return false;  // "accuracy_error" is an error
-    if (kHigher.count(word) > 0) higher = true;
-  }
-  return higher;
+bool ComparisonRow::improves() const {
+  return contrast && (contrast->difference.mean > 0) == (metric.better == Better::higher);
 }
 
 std::string reach_note(const CompareOptions& options, std::int64_t pairs,
@@ -415,8 +324,10 @@ Comparison compare_runs(const RunCollection& collection, const CompareOptions& o
   Comparison out;
   out.options = options;
   out.baseline = chosen_baseline(collection, baseline, labels);
-  out.metric = chosen_metric(collection.runs, options.metric);
-  out.higher_is_better = chosen_direction(options, out.metric);
+  out.book = book_of(collection.runs);
+  out.metrics = chosen_metrics(collection.runs, out.book, options.metric, options.better);
+  const auto common = common_metric(out);
+  out.metric = common ? common->name : kHeadline;
   out.experiments.assign(experiments.begin(), experiments.end());
   out.attentions = {out.baseline};
   labels.erase(out.baseline);
@@ -434,6 +345,7 @@ Comparison compare_runs(const RunCollection& collection, const CompareOptions& o
     out.values = std::max(out.values, compared_values(run));
   }
   out.differences = differences_of(collection.runs);
+  add_evaluations(out, collection.runs);
   out.matched = matched_values(collection.runs);
   add_published(out, collection);
   add_notes(out, collection);

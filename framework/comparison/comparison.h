@@ -28,7 +28,7 @@ struct CompareOptions {
   std::string pair = "seed";
   std::string correct = "holm";
   double level = 0.05;
-  std::string metric;
+  std::string metric = "headline";
   std::string better = "auto";
   template <class Visitor>
   constexpr void describe(Visitor& v) {
@@ -36,9 +36,11 @@ struct CompareOptions {
     v("pair", pair, one_of("seed"), "what makes two runs a pair");
     v("correct", correct, one_of("holm", "none"), "correction for several comparisons");
     v("level", level, range(1e-6, 0.5), "significance level; intervals have one minus it");
-    v("metric", metric, "what is compared; empty: accuracy");
+    v("metric", metric,
+      "what is compared: a metric's name, or headline: the metric that each experiment's task is "
+      "judged by");
     v("better", better, one_of("auto", "higher", "lower"),
-      "which values of the metric are better; auto: by its name");
+      "which values of the metric are better; auto: as the task states");
   }
 };
 
@@ -65,12 +67,17 @@ struct Contrast {
 
 struct ComparisonRow {
   std::string experiment, attention;
+  MetricInfo metric;  ///< what is compared; its direction is settled where any seed has a value
   std::vector<SeedValue> seeds;
   Summary summary;
   std::optional<Interval> interval;
-  std::map<std::string, double> costs;  ///< means over the runs that are done
-  Gap gap;                              ///< why no seed has a value
-  std::optional<Contrast> contrast;     ///< empty for the baseline itself
+  std::map<std::string, double> costs;         ///< means over the runs that are done
+  std::map<std::string, Summary> evaluations;  ///< the headline of each entry: "fog/accuracy"
+  Gap gap;                                     ///< why no seed has a value
+  std::optional<Contrast> contrast;            ///< empty for the baseline itself
+
+  /// Whether the mean difference to the baseline is an improvement.
+  bool improves() const;
 };
 
 /// Ranks over the experiments in which every ranked attention has a value.
@@ -82,8 +89,10 @@ struct Ranking {
 
 struct Comparison {
   CompareOptions options;
-  std::string baseline, metric;
-  bool higher_is_better = true;
+  std::string baseline;
+  std::string metric;  ///< its name; "headline" where experiments are compared by different ones
+  std::map<std::string, MetricInfo> metrics;         ///< by experiment
+  MetricBook book;                                   ///< what the runs say of all their metrics
   std::vector<std::string> experiments, attentions;  ///< the baseline first
   std::vector<ComparisonRow> rows;
   std::int64_t tests = 0;  ///< how many the correction counts
@@ -94,12 +103,15 @@ struct Comparison {
   std::vector<ConfigDifference> differences;
   /// The suites' `reference:` numbers of this metric; those of one source are one entry.
   std::vector<PublishedNumbers> published;
+  std::vector<std::string> evaluations;   ///< columns of the rows' `evaluations`
   std::vector<ConfigDifference> matched;  ///< what `match:` adjusted: part of the attention
   std::vector<std::string> notes;
 };
 
-/// Whether more of a metric is better, by its name; empty where the name does not say.
-std::optional<bool> higher_is_better(const std::string& metric);
+/// The metric of all experiments; empty where they are compared by different ones.
+std::optional<MetricInfo> common_metric(const Comparison& comparison);
+/// "accuracy (higher is better)", or each metric with its experiments.
+std::string metric_phrase(const Comparison& comparison);
 
 /// What so few pairs cannot show ("5 paired seeds cannot go below p = 0.0625..."); empty where the
 /// level can be reached. @param comparisons  how many tests there will be in all.
@@ -108,16 +120,17 @@ std::string reach_note(const CompareOptions& options, std::int64_t pairs, std::i
 /// @param baseline   a label; empty: what the suites say, else "standard".
 /// @param catalogue  where it is given, cells without a run are composed to see whether the
 ///                   attention fits; else they are `no_run`.
-/// @throws ConfigError for an unknown baseline or metric, with candidates.
+/// @throws ConfigError for an unknown baseline or metric, with candidates, and for a metric whose
+///         better direction no run recorded and `options` do not say.
 Comparison compare_runs(const RunCollection& collection, const CompareOptions& options,
                         const std::string& baseline, const Catalogue* catalogue = nullptr);
 
-/// Names of the costs that any run recorded, without the compared metric.
-std::set<std::string> recorded_costs(const Comparison& comparison);
+/// The costs that any run recorded, without the compared metric.
+std::vector<MetricInfo> recorded_costs(const Comparison& comparison);
 
 /// What a reader may conclude: "better", "worse", "not shown", "out of reach", or the word for why
-/// there is no test.
-std::string verdict_text(const Comparison& comparison, const Contrast& contrast);
+/// there is no test. @param row  not the baseline's
+std::string verdict_text(const Comparison& comparison, const ComparisonRow& row);
 /// Which test, corrected how, at which level; ends with a line break.
 std::string test_sentence(const Comparison& comparison);
 std::string comparison_text(const Comparison& comparison, TableStyle style);

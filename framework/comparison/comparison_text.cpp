@@ -1,17 +1,16 @@
 // How people and programs read a comparison.
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
-#include "framework/runs/progress.h"
+#include "framework/runs/metric_infos.h"
+#include "framework/runs/metric_text.h"
 
 namespace attnlab {
 namespace {
 
-using nlohmann::json;
 using Rows = std::vector<std::vector<std::string>>;
 
 std::string fixed(double value, int decimals) {
@@ -28,32 +27,50 @@ std::string label_of(const Comparison& comparison, const std::string& attention)
   return attention + (attention == comparison.baseline ? " (baseline)" : "");
 }
 
-std::string cost_text(const std::string& cost, double value) {
+std::string cost_text(const MetricInfo& cost, double value) {
   return metric_unit(cost).empty() ? fixed(value, 0) : value_text(cost, value);
 }
 
+std::string seeds_of(const ComparisonRow& row) {
+  return std::to_string(row.summary.count) + " of " + std::to_string(row.seeds.size());
+}
+
+std::string evaluation_text(const Comparison& comparison, const ComparisonRow& row,
+                            const std::string& name) {
+  const auto found = row.evaluations.find(name);
+  return found == row.evaluations.end() ? "-"
+                                        : summary_text(comparison.book.shared(name), found->second);
+}
+
 Rows value_rows(const Comparison& comparison) {
-  const std::set<std::string> costs = recorded_costs(comparison);
-  Rows rows = {{"experiment", "attention", "seeds", metric_heading(comparison.metric),
+  const std::vector<MetricInfo> costs = recorded_costs(comparison);
+  const auto common = common_metric(comparison);
+  Rows rows = {{"experiment", "attention", "seeds", common ? metric_heading(*common) : "value",
                 percent_of_confidence(comparison) + " interval"}};
+  if (!common) rows[0].insert(rows[0].begin() + 3, "metric");
   for (const PublishedNumbers& published : comparison.published) {
     rows[0].push_back(published.source);
   }
-  for (const std::string& cost : costs) rows[0].push_back(metric_heading(cost));
+  for (const std::string& name : comparison.evaluations) {
+    rows[0].push_back(metric_heading(comparison.book.shared(name)));
+  }
+  for (const MetricInfo& cost : costs) rows[0].push_back(metric_heading(cost));
   for (const ComparisonRow& row : comparison.rows) {
-    std::vector<std::string> line = {
-        row.experiment, label_of(comparison, row.attention),
-        std::to_string(row.summary.count) + " of " + std::to_string(row.seeds.size())};
+    std::vector<std::string> line = {row.experiment, label_of(comparison, row.attention),
+                                     seeds_of(row)};
+    if (!common) line.push_back(metric_heading(row.metric));
     line.push_back(row.gap ? std::string(name_of(row.gap.kind))
-                           : summary_text(comparison.metric, row.summary));
-    line.push_back(row.interval ? interval_text(comparison.metric, *row.interval, row.summary.mean)
-                                : "-");
+                           : summary_text(row.metric, row.summary));
+    line.push_back(row.interval ? interval_text(row.metric, *row.interval, row.summary.mean) : "-");
     for (const PublishedNumbers& published : comparison.published) {
       const std::string* value = published.find(row.experiment, row.attention);
       line.push_back(value == nullptr ? "-" : *value);
     }
-    for (const std::string& cost : costs) {
-      const auto found = row.costs.find(cost);
+    for (const std::string& name : comparison.evaluations) {
+      line.push_back(evaluation_text(comparison, row, name));
+    }
+    for (const MetricInfo& cost : costs) {
+      const auto found = row.costs.find(cost.name);
       line.push_back(found == row.costs.end() ? "-" : cost_text(cost, found->second));
     }
     rows.push_back(std::move(line));
@@ -67,10 +84,10 @@ std::string optional_text(const std::optional<double>& value) {
 
 Rows contrast_rows(const Comparison& comparison) {
   const bool corrected = comparison.options.correct == "holm";
-  Rows rows = {
-      {"experiment", "attention", "pairs",
-       "difference" + std::string(metric_scale(comparison.metric) == 100 ? " (points)" : ""),
-       percent_of_confidence(comparison) + " interval"}};
+  const auto common = common_metric(comparison);
+  Rows rows = {{"experiment", "attention", "pairs",
+                common ? difference_heading(*common) : std::string("difference"),
+                percent_of_confidence(comparison) + " interval"}};
   for (const PublishedNumbers& published : comparison.published) {
     rows[0].push_back(published.source);
   }
@@ -85,9 +102,8 @@ Rows contrast_rows(const Comparison& comparison) {
                                      std::to_string(contrast.difference.count)};
     line.push_back(contrast.difference.count == 0
                        ? "-"
-                       : difference_text(comparison.metric, contrast.difference.mean, like));
-    line.push_back(contrast.interval ? interval_text(comparison.metric, *contrast.interval, like)
-                                     : "-");
+                       : difference_text(row.metric, contrast.difference.mean, like));
+    line.push_back(contrast.interval ? interval_text(row.metric, *contrast.interval, like) : "-");
     for (const PublishedNumbers& published : comparison.published) {
       const std::string value =
           published.difference(row.experiment, row.attention, comparison.baseline);
@@ -97,7 +113,7 @@ Rows contrast_rows(const Comparison& comparison) {
     line.push_back(optional_text(contrast.rank_biserial));
     line.push_back(contrast.test ? p_text(contrast.test->p_value) : "-");
     if (corrected) line.push_back(contrast.test ? p_text(contrast.adjusted_p) : "-");
-    line.push_back(verdict_text(comparison, contrast));
+    line.push_back(verdict_text(comparison, row));
     rows.push_back(std::move(line));
   }
   return rows;
@@ -211,117 +227,48 @@ void write_ranking(const Comparison& comparison, Page& page) {
   page.list(comparison.left_out);
 }
 
-json interval_json(const std::optional<Interval>& interval) {
-  return interval ? json::array({interval->low, interval->high}) : json(nullptr);
-}
-
-json optional_json(const std::optional<double>& value) {
-  return value ? json(*value) : json(nullptr);
-}
-
-json gap_json(const Gap& gap) {
-  json out = {{"kind", name_of(gap.kind)}};
-  if (!gap.reason.empty()) out["reason"] = gap.reason;
-  return out;
-}
-
-json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
-
-json contrast_json(const Comparison& comparison, const Contrast& contrast) {
-  json out = {{"pairs", contrast.difference.count},
-              {"verdict", verdict_text(comparison, contrast)}};
-  if (contrast.gap) out["absent"] = gap_json(contrast.gap);
-  if (contrast.difference.count > 0) out["difference"] = contrast.difference.mean;
-  out["interval"] = interval_json(contrast.interval);
-  out["cohen_dz"] = optional_json(contrast.dz);
-  out["rank_biserial"] = optional_json(contrast.rank_biserial);
-  if (!contrast.test) return out;
-  out["statistic"] = contrast.test->statistic;
-  out["p"] = contrast.test->p_value;
-  out["exact"] = contrast.test->exact;
-  out["adjusted_p"] = contrast.adjusted_p;
-  out["significant"] = contrast.significant;
-  return out;
-}
-
-json row_json(const Comparison& comparison, const ComparisonRow& row) {
-  json out = {{"experiment", row.experiment},
-              {"attention", row.attention},
-              {"n", row.summary.count},
-              {"costs", row.costs}};
-  if (row.gap) {
-    out["absent"] = gap_json(row.gap);
-  } else {
-    out["mean"] = row.summary.mean;
-    out["sd"] = row.summary.count > 1 ? json(row.summary.deviation) : json(nullptr);
-    out["interval"] = interval_json(row.interval);
-  }
-  for (const SeedValue& seed : row.seeds) {
-    json entry = {{"seed", seed.seed}};
-    if (seed.value) entry["value"] = *seed.value;
-    if (seed.gap) entry["absent"] = gap_json(seed.gap);
-    out["seeds"].push_back(std::move(entry));
-  }
-  for (const PublishedNumbers& published : comparison.published) {
-    const std::string* text = published.find(row.experiment, row.attention);
-    const auto value = text == nullptr ? std::nullopt : Node::scalar(*text).as_double();
-    if (value) out["published"][published.source] = *value;
-  }
-  if (row.contrast) out["against_baseline"] = contrast_json(comparison, *row.contrast);
-  return out;
-}
-
-json ranking_json(const Comparison& comparison) {
-  if (!comparison.ranking) return {{"absent", comparison.no_ranking}};
-  const Ranking& ranking = *comparison.ranking;
-  const FriedmanResult& test = ranking.test;
-  json out = {{"attentions", ranking.attentions},
-              {"experiments", ranking.experiments},
-              {"mean_ranks", test.mean_ranks},
-              {"chi_squared", test.chi_squared},
-              {"chi_squared_p", test.chi_squared_p},
-              {"f", finite(test.f)},
-              {"f_p", test.f_p},
-              {"exact_p", optional_json(test.exact_p)},
-              {"critical_difference", ranking.critical_difference}};
-  const RankGroups groups = rank_groups(test.mean_ranks, ranking.critical_difference);
-  out["not_told_apart"] = json::array();
-  for (const auto& [first, last] : groups.groups) {
-    json members = json::array();
-    for (std::size_t i = first; i <= last; ++i) {
-      members.push_back(ranking.attentions[groups.order[i]]);
-    }
-    out["not_told_apart"].push_back(std::move(members));
-  }
-  return out;
-}
-
-json differences_json(const std::vector<ConfigDifference>& differences) {
-  json list = json::array();
-  for (const ConfigDifference& one : differences) {
-    json values = json::array();
-    for (const auto& [value, runs] : one.values) values.push_back({{"value", value}, {"in", runs}});
-    list.push_back({{"experiment", one.experiment}, {"key", one.key}, {"values", values}});
-  }
-  return list;
-}
-
 }  // namespace
 
-std::set<std::string> recorded_costs(const Comparison& comparison) {
+std::vector<MetricInfo> recorded_costs(const Comparison& comparison) {
   std::set<std::string> names;
   for (const ComparisonRow& row : comparison.rows) {
     for (const auto& [name, value] : row.costs) names.insert(name);
   }
-  names.erase(comparison.metric);
-  return names;
+  for (const auto& [experiment, metric] : comparison.metrics) names.erase(metric.name);
+  std::vector<MetricInfo> costs;
+  for (const std::string& name : names) costs.push_back(comparison.book.shared(name));
+  return costs;
 }
 
-std::string verdict_text(const Comparison& comparison, const Contrast& contrast) {
-  if (contrast.gap) return std::string(name_of(contrast.gap.kind));
-  if (contrast.significant) {
-    return (contrast.difference.mean > 0) == comparison.higher_is_better ? "better" : "worse";
+std::optional<MetricInfo> common_metric(const Comparison& comparison) {
+  std::optional<MetricInfo> common;
+  for (const auto& [experiment, metric] : comparison.metrics) {
+    if (metric.name.empty()) continue;  // nothing of it is compared
+    if (common && !(*common == metric)) return std::nullopt;
+    common = metric;
   }
+  return common;
+}
+
+std::string metric_phrase(const Comparison& comparison) {
+  std::map<std::string, std::vector<std::string>> experiments;
+  for (const auto& [experiment, metric] : comparison.metrics) {
+    if (metric.name.empty()) continue;
+    experiments[metric.name + " (" + std::string(direction_text(metric)) + ")"].push_back(
+        experiment);
+  }
+  if (experiments.size() == 1) return experiments.begin()->first;
+  std::vector<std::string> parts;
+  for (const auto& [phrase, names] : experiments) {
+    parts.push_back(phrase + " on " + join(names, ", "));
+  }
+  return parts.empty() ? comparison.metric : join(parts, ", ");
+}
+
+std::string verdict_text(const Comparison& comparison, const ComparisonRow& row) {
+  const Contrast& contrast = *row.contrast;
+  if (contrast.gap) return std::string(name_of(contrast.gap.kind));
+  if (contrast.significant) return row.improves() ? "better" : "worse";
   const PairedTest test = parse_paired_test(comparison.options.test);
   const bool reachable =
       smallest_p_value(test, contrast.difference.count) <= comparison.options.level;
@@ -349,10 +296,7 @@ std::string test_sentence(const Comparison& comparison) {
 
 std::string comparison_text(const Comparison& comparison, TableStyle style) {
   Page page(style);
-  page.heading("Comparison of " + comparison.metric + " (" +
-                   (comparison.higher_is_better ? "higher" : "lower") + " is better) with " +
-                   comparison.baseline,
-               true);
+  page.heading("Comparison of " + metric_phrase(comparison) + " with " + comparison.baseline, true);
   page.table(value_rows(comparison));
   page.text("mean ± sample standard deviation over the seeds that are done\n\n");
   const Rows contrasts = contrast_rows(comparison);
@@ -368,28 +312,6 @@ std::string comparison_text(const Comparison& comparison, TableStyle style) {
   if (!comparison.notes.empty()) page.heading("Notes");
   page.list(comparison.notes);
   return page.take();
-}
-
-std::string comparison_json(const Comparison& comparison) {
-  const CompareOptions& options = comparison.options;
-  json out = {{"metric", comparison.metric},
-              {"better", comparison.higher_is_better ? "higher" : "lower"},
-              {"baseline", comparison.baseline},
-              {"test", options.test},
-              {"pair", options.pair},
-              {"correct", options.correct},
-              {"level", options.level},
-              {"tests", comparison.tests},
-              {"rows", json::array()},
-              {"ranking", ranking_json(comparison)},
-              {"left_out_of_ranking", comparison.left_out},
-              {"fair", comparison.differences.empty()},
-              {"runs", comparison.runs},
-              {"differences", differences_json(comparison.differences)},
-              {"matched", differences_json(comparison.matched)},
-              {"notes", comparison.notes}};
-  for (const ComparisonRow& row : comparison.rows) out["rows"].push_back(row_json(comparison, row));
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace attnlab

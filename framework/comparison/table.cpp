@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "framework/runs/progress.h"
+#include "framework/runs/metric_text.h"
 
 namespace attnlab {
 namespace {
@@ -36,18 +36,18 @@ std::vector<std::vector<std::string>> markdown_cells(std::vector<std::vector<std
   return rows;
 }
 
-int decimals_for(const std::string& metric, double like) {
-  if (metric_scale(metric) == 100) return 2;
+int decimals_for(const MetricInfo& metric, double like) {
+  if (metric_unit(metric) == "%") return 2;
   const double size = std::abs(metric_scale(metric) * like);
   return size >= 100 ? 0 : size >= 10 ? 2 : 3;
 }
 
-/// A plugin's numbers may be none, whatever it calls them.
-bool summarises_shares(const std::string& metric, const Summary& summary) {
-  return is_share(metric) && summary.mean >= 0 && summary.mean <= 1 + 1e-9;
+/// A plugin's numbers may be no shares, whatever it calls them.
+bool summarises_shares(const MetricInfo& metric, const Summary& summary) {
+  return is_share_of_runs(metric) && summary.mean >= 0 && summary.mean <= 1 + 1e-9;
 }
 
-std::string decimal(const std::string& metric, double value, double like, const char* format) {
+std::string decimal(const MetricInfo& metric, double value, double like, const char* format) {
   char text[64];
   std::snprintf(text, sizeof text, format, decimals_for(metric, like),
                 metric_scale(metric) * value);
@@ -85,16 +85,26 @@ std::string table_text(const std::vector<std::vector<std::string>>& given, Table
   return out;
 }
 
-std::string metric_heading(const std::string& metric) {
+std::string metric_heading(const MetricInfo& metric) {
   const std::string_view unit = metric_unit(metric);
-  return unit.empty() ? metric : metric + " (" + std::string(unit) + ")";
+  return unit.empty() ? metric.name : metric.name + " (" + std::string(unit) + ")";
 }
 
-std::string value_text(const std::string& metric, double value) {
+std::string difference_unit(const MetricInfo& metric) {
+  const std::string_view unit = metric_unit(metric);
+  return unit == "%" ? "points" : std::string(unit);
+}
+
+std::string difference_heading(const MetricInfo& metric) {
+  const std::string unit = difference_unit(metric);
+  return unit.empty() ? "difference" : "difference (" + unit + ")";
+}
+
+std::string value_text(const MetricInfo& metric, double value) {
   return decimal(metric, value, value, "%.*f");
 }
 
-std::optional<Interval> interval_of(const std::string& metric, const Summary& summary,
+std::optional<Interval> interval_of(const MetricInfo& metric, const Summary& summary,
                                     double confidence) {
   if (!summarises_shares(metric, summary)) return confidence_interval(summary, confidence);
   const double runs = static_cast<double>(summary.count);
@@ -102,7 +112,7 @@ std::optional<Interval> interval_of(const std::string& metric, const Summary& su
                          confidence);
 }
 
-std::string summary_text(const std::string& metric, const Summary& summary) {
+std::string summary_text(const MetricInfo& metric, const Summary& summary) {
   if (summary.count == 0) return "-";
   std::string mean = value_text(metric, summary.mean);
   if (summarises_shares(metric, summary)) {
@@ -112,12 +122,12 @@ std::string summary_text(const std::string& metric, const Summary& summary) {
   return mean + " ± " + decimal(metric, summary.deviation, summary.mean, "%.*f");
 }
 
-std::string interval_text(const std::string& metric, const Interval& interval, double like) {
+std::string interval_text(const MetricInfo& metric, const Interval& interval, double like) {
   return "[" + decimal(metric, interval.low, like, "%.*f") + ", " +
          decimal(metric, interval.high, like, "%.*f") + "]";
 }
 
-std::string difference_text(const std::string& metric, double difference, double like) {
+std::string difference_text(const MetricInfo& metric, double difference, double like) {
   return decimal(metric, difference, like, "%+.*f");
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/metric.h"
 #include "framework/comparison/statistics.h"
 
 namespace attnlab {
@@ -16,21 +17,25 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows,
                        TableStyle style = TableStyle::markdown);
 
 /// "accuracy (%)": a metric's name with the unit that `value_text` writes it in.
-std::string metric_heading(const std::string& metric);
+std::string metric_heading(const MetricInfo& metric);
+/// "points" where differences are of percentages, else the unit; may be empty.
+std::string difference_unit(const MetricInfo& metric);
+/// "difference (points)".
+std::string difference_heading(const MetricInfo& metric);
 
 /// "85.49", "0.473", "2260": a metric's value in its unit.
-std::string value_text(const std::string& metric, double value);
-/// Where the mean over all runs lies: Student's interval, or Wilson's for a share of runs
-/// ("outcome/correct"). Empty where there is none.
-std::optional<Interval> interval_of(const std::string& metric, const Summary& summary,
+std::string value_text(const MetricInfo& metric, double value);
+/// Where the mean over all runs lies: Student's interval, or Wilson's for a share of runs.
+/// Empty where there is none.
+std::optional<Interval> interval_of(const MetricInfo& metric, const Summary& summary,
                                     double confidence = 0.95);
 /// "85.49 ± 0.20": mean ± sample deviation; the mean alone of one value, "-" of none. Of a share
 /// of runs with Wilson's interval of 95 % instead: "25.00 [4.56, 69.94]".
-std::string summary_text(const std::string& metric, const Summary& summary);
+std::string summary_text(const MetricInfo& metric, const Summary& summary);
 /// "[85.21, 85.77]". @param like  a value whose size says how many decimals to write.
-std::string interval_text(const std::string& metric, const Interval& interval, double like);
+std::string interval_text(const MetricInfo& metric, const Interval& interval, double like);
 /// "+0.52", "-0.013": a difference of two values of a metric; the sign is always written.
-std::string difference_text(const std::string& metric, double difference, double like);
+std::string difference_text(const MetricInfo& metric, double difference, double like);
 /// "0.0625", "< 0.0001".
 std::string p_text(double p_value);
 

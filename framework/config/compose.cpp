@@ -1,5 +1,7 @@
 #include "framework/config/compose.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -30,7 +32,7 @@ void set_places(Node& node, const Place& place) {
 bool same_value(const Node& a, const Node& b) { return to_flow(a) == to_flow(b); }
 
 std::string below(const std::string& at, const std::string& key) {
-  return at.empty() ? key : at + "." + key;
+  return at.empty() ? key : fmt::format("{}.{}", at, key);
 }
 
 /// The new value takes over the old one's history, with the old value as its last step.
@@ -154,7 +156,7 @@ class Merger {
               const std::string& at) {
     if (!extra.is_list()) {
       throw ConfigError(extra.place(),
-                        "'" + key + "+' appends to a list; write [" + to_flow(extra) + "]");
+                        fmt::format("'{}+' appends to a list; write [{}]", key, to_flow(extra)));
     }
     const Node* present = base.find(key);
     if (present == nullptr || present->is_null()) {
@@ -163,8 +165,9 @@ class Merger {
       return;
     }
     if (!present->is_list()) {
-      throw ConfigError(extra.place(), "'" + key + "+' appends to a list, but '" + key + "' is " +
-                                           to_flow(*present) + " (" + present->place().str() + ")");
+      throw ConfigError(extra.place(),
+                        fmt::format("'{}+' appends to a list, but '{}' is {} ({})", key, key,
+                                    to_flow(*present), present->place().str()));
     }
     Node longer = *present;
     longer.history().clear();  // `succeeding` adds it
@@ -180,8 +183,8 @@ class Merger {
     if (present == nullptr) {
       std::vector<std::string> names;
       for (const auto& [name, value] : base.entries()) names.push_back(name);
-      throw ConfigError(key_place, "'" + key + "-' removes '" + key + "', which is not there" +
-                                       suggestion(key, names));
+      throw ConfigError(key_place, fmt::format("'{}-' removes '{}', which is not there{}", key, key,
+                                               suggestion(key, names)));
     }
     if (what.is_null()) {
       edits_.push_back({Edit::Kind::remove, below(at, key), key_place, *present});
@@ -189,16 +192,17 @@ class Merger {
       return;
     }
     if (!what.is_list() || !present->is_list()) {
-      throw ConfigError(what.place(),
-                        "'" + key + "-' removes items of a list (or, without a value, the key)");
+      throw ConfigError(
+          what.place(),
+          fmt::format("'{}-' removes items of a list (or, without a value, the key)", key));
     }
     Node shorter = *present;
     shorter.history().clear();
     for (const Node& item : what.items()) {
       const auto equal = [&](const Node& other) { return same_value(item, other); };
       if (std::erase_if(shorter.items(), equal) == 0) {
-        throw ConfigError(item.place(), "'" + key + "' has no item " + to_flow(item) +
-                                            " to remove; it is " + to_flow(*present));
+        throw ConfigError(item.place(), fmt::format("'{}' has no item {} to remove; it is {}", key,
+                                                    to_flow(item), to_flow(*present)));
       }
     }
     shorter.set_place(what.place());
@@ -225,7 +229,7 @@ class FileLoader {
     const fs::path canonical = fs::weakly_canonical(path, error);
     const std::string identity = error ? path : canonical.string();
     if (std::find(open_.begin(), open_.end(), identity) != open_.end()) {
-      throw ConfigError(from, "extends itself: " + join(shown_, " -> ") + " -> " + path);
+      throw ConfigError(from, fmt::format("extends itself: {} -> {}", join(shown_, " -> "), path));
     }
     Node root = parse_yaml(read(path, from), path);
     if (!root.is_map()) {
@@ -312,9 +316,9 @@ class FileLoader {
     const std::string& text = file.text();
     for (std::size_t at = text.find("${"); at != std::string::npos; at = text.find("${", at + 2)) {
       if (text.compare(at, 6, "${env:") == 0) continue;
-      throw ConfigError(file.place(), "extends: " + text +
-                                          ": only ${env:NAME} can stand here, since files are read "
-                                          "before references are");
+      throw ConfigError(file.place(), fmt::format("extends: {}: only ${{env:NAME}} can stand here, "
+                                                  "since files are read before references are",
+                                                  text));
     }
     Node name = file;
     interpolate(name);
@@ -365,7 +369,8 @@ void merge(Node& base, const Node& over) {
 }
 
 Node parse_override(const std::string& argument, const Place& given) {
-  const Place place = given.file.empty() ? Place{"argument '" + argument + "'", 0, 0} : given;
+  const Place place =
+      given.file.empty() ? Place{fmt::format("argument '{}'", argument), 0, 0} : given;
   const std::size_t equals = argument.find('=');
   if (equals == std::string::npos || equals == 0) {
     throw ConfigError(place, "expected key=value");
@@ -376,7 +381,7 @@ Node parse_override(const std::string& argument, const Place& given) {
   try {
     value = parse_yaml(text, "");
   } catch (const ConfigError& error) {
-    throw ConfigError(place, std::string("the value is no YAML: ") + error.what());
+    throw ConfigError(place, std::string("the value is not YAML: ") + error.what());
   }
   if (value.is_null() && !text.empty() && text != "null" && text != "~") {
     value = Node::scalar(text);  // a lone comment sign and the like

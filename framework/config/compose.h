@@ -60,7 +60,7 @@ Node parse_yaml(const std::string& text, const std::string& file);
 Node parse_override(const std::string& argument, const Place& place = {});
 
 /// Merges `over` into `base` by the rules above; replaced values go into the history.
-/// @throws ConfigError naming every problem; what was no problem is merged then.
+/// @throws ConfigError naming every problem; what was not a problem is merged then.
 void merge(Node& base, const Node& over);
 
 /// Loads a file with everything it extends, applies overrides, and interpolates. What is wrong

@@ -1,4 +1,5 @@
 // References: ${key}, ${.relative}, ${env:NAME,default} in a composed tree.
+#include <fmt/format.h>
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -57,8 +58,11 @@ Node environment(const std::string& text, const Place& place) {
   const std::string name = text.substr(0, comma);
   if (const char* value = std::getenv(name.c_str())) return Node::scalar(value, place);
   if (comma == std::string::npos) {
-    throw ConfigError(place, "${env:" + name + "}: the environment has no " + name +
-                                 "; set it or give a default: ${env:" + name + ",VALUE}");
+    throw ConfigError(
+        place,
+        fmt::format(
+            "${{env:{}}}: the environment has no {}; set it or give a default: ${{env:{},VALUE}}",
+            name, name, name));
   }
   return Node::scalar(text.substr(comma + 1), place);
 }
@@ -98,7 +102,8 @@ class Interpolator {
 
   void replace(Node& node, const Path& path) {
     if (!active_.insert(path).second) {
-      throw ConfigError(node.place(), join(path, ".") + ": " + node.text() + " refers to itself");
+      throw ConfigError(node.place(),
+                        fmt::format("{}: {} refers to itself", join(path, "."), node.text()));
     }
     std::vector<Origin> history = node.history();
     history.push_back({node.place(), node.text()});
@@ -141,8 +146,9 @@ class Interpolator {
       Node value = look_up(reference, node, path);
       if (start == 0 && end + 1 == text.size()) return value;
       if (!value.is_scalar()) {
-        throw ConfigError(node.place(), text.substr(start, end + 1 - start) +
-                                            " is no single value and cannot stand inside a text");
+        throw ConfigError(node.place(),
+                          text.substr(start, end + 1 - start) +
+                              " is not a single value and cannot stand inside a text");
       }
       out += text.substr(at, start - at) + value.text();
       at = end + 1;
@@ -155,7 +161,7 @@ class Interpolator {
     if (reference.rfind("env:", 0) == 0) return environment(reference.substr(4), node.place());
     Path target;
     if (!target_of(reference, path, target)) {
-      throw ConfigError(node.place(), "${" + reference + "} leaves the tree");
+      throw ConfigError(node.place(), fmt::format("${{{}}} leaves the tree", reference));
     }
     return resolved(target, reference, node);
   }
@@ -167,7 +173,8 @@ class Interpolator {
       if (at->is_scalar()) visit(*at, walked);  // may stand for a map
       Node* next = const_cast<Node*>(child(*at, key));
       if (next == nullptr) {
-        throw ConfigError(node.place(), "${" + reference + "}: " + absence(*at, key, walked));
+        throw ConfigError(node.place(),
+                          fmt::format("${{{}}}: {}", reference, absence(*at, key, walked)));
       }
       at = next;
       walked.push_back(key);
@@ -179,10 +186,10 @@ class Interpolator {
   }
 
   static std::string absence(const Node& node, const std::string& key, const Path& walked) {
-    const std::string where = walked.empty() ? "" : " in '" + join(walked, ".") + "'";
-    const std::string what = "there is no '" + key + "'" + where;
+    const std::string where = walked.empty() ? "" : fmt::format(" in '{}'", join(walked, "."));
+    const std::string what = fmt::format("there is no '{}'{}", key, where);
     if (node.is_list()) {
-      return what + ", a list of " + std::to_string(node.items().size()) + "; items count from 0";
+      return fmt::format("{}, a list of {}; items count from 0", what, node.items().size());
     }
     std::vector<std::string> names;
     for (const auto& [name, value] : node.entries()) names.push_back(name);

@@ -1,5 +1,7 @@
 #include "framework/config/node.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -20,7 +22,7 @@ bool is_decimal_integer(std::string_view text) {
   return std::all_of(text.begin(), text.end(), is_digit);
 }
 
-/// from_chars knows no plus sign; one before a minus stays, so that "+-5" is no number.
+/// from_chars knows no plus sign; one before a minus stays, so that "+-5" is not a number.
 std::string_view without_plus(std::string_view text) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   return text;
@@ -71,16 +73,16 @@ void write_block(const Node& node, int indent, std::string& out) {
   const std::string pad(static_cast<std::size_t>(indent), ' ');
   if (node.is_map()) {
     for (const auto& [key, value] : node.entries()) {
-      out += pad + key_text(key) + ":";
+      out += fmt::format("{}{}:", pad, key_text(key));
       if (is_flow(value)) {
-        out += " " + to_flow(value) + "\n";
+        out += fmt::format(" {}\n", to_flow(value));
       } else {
         out += "\n";
         write_block(value, indent + 2, out);
       }
     }
   } else {
-    for (const Node& item : node.items()) out += pad + "- " + to_flow(item) + "\n";
+    for (const Node& item : node.items()) out += fmt::format("{}- {}\n", pad, to_flow(item));
   }
 }
 
@@ -122,7 +124,7 @@ Node* Node::find(std::string_view key) {
 
 const Node& Node::at(std::string_view key) const {
   const Node* value = find(key);
-  if (value == nullptr) throw ConfigError(place_, "'" + std::string(key) + "' is missing");
+  if (value == nullptr) throw ConfigError(place_, fmt::format("'{}' is missing", key));
   return *value;
 }
 
@@ -202,14 +204,14 @@ std::string to_flow(const Node& node) {
   if (node.is_list()) {
     std::vector<std::string> parts;
     for (const Node& item : node.items()) parts.push_back(to_flow(item));
-    return "[" + join(parts, ", ") + "]";
+    return fmt::format("[{}]", join(parts, ", "));
   }
   if (node.is_map()) {
     std::vector<std::string> parts;
     for (const auto& [key, value] : node.entries()) {
-      parts.push_back(key_text(key) + ": " + to_flow(value));
+      parts.push_back(fmt::format("{}: {}", key_text(key), to_flow(value)));
     }
-    return "{" + join(parts, ", ") + "}";
+    return fmt::format("{{{}}}", join(parts, ", "));
   }
   return scalar_text(node);
 }
@@ -236,8 +238,7 @@ void escape_references(Node& node) {
 namespace {
 
 [[noreturn]] void wrong_type(const Node& value, const char* expected) {
-  throw ConfigError(value.place(),
-                    "expected " + std::string(expected) + ", found " + to_flow(value));
+  throw ConfigError(value.place(), fmt::format("expected {}, found {}", expected, to_flow(value)));
 }
 
 }  // namespace

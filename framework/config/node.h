@@ -47,7 +47,7 @@ class Node {
   std::vector<std::pair<std::string, Node>>& entries() { return entries_; }
   const std::vector<std::pair<std::string, Node>>& entries() const { return entries_; }
 
-  /// The entry of a map, or null when there is none (or this is no map).
+  /// The entry of a map, or null when there is none (or this is not a map).
   const Node* find(std::string_view key) const;
   Node* find(std::string_view key);
   /// The entry of a map. @throws ConfigError naming this node's place when it is missing.

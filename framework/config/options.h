@@ -59,7 +59,7 @@ constexpr Rule range(double low, double high) {
 constexpr Rule at_least(double low) { return range(low, std::numeric_limits<double>::infinity()); }
 template <class... Strings>
 constexpr Rule one_of(Strings... strings) {
-  static_assert(sizeof...(Strings) <= kMostChoices, "too many choices: raise kMostChoices");
+  static_assert(sizeof...(Strings) <= kMostChoices, "an option has at most 64 choices");
   Rule rule;
   ((rule.choices[rule.choice_count++] = std::string_view(strings)), ...);
   return rule;

@@ -1,5 +1,7 @@
 #include "framework/config/origins.h"
 
+#include <fmt/format.h>
+
 #include <sstream>
 
 #include "framework/base/error.h"
@@ -17,13 +19,13 @@ RecordedOrigin parse_line(const std::string& line) {
   const std::size_t colon = from == std::string::npos ? from : line.find(": ", from);
   const std::size_t equals = colon == std::string::npos ? colon : line.find(" = ", colon);
   if (equals == std::string::npos) {
-    throw DataError("origins.txt: expected 'place: key = value', found '" + line + "'");
+    throw DataError(fmt::format("origins.txt: expected 'place: key = value', found '{}'", line));
   }
   RecordedOrigin origin;
   origin.place = line.substr(0, colon);
   origin.key = line.substr(colon + 2, equals - colon - 2);
   origin.value = line.substr(equals + 3);
-  origin.steps = {origin.place + ": " + origin.value};
+  origin.steps = {fmt::format("{}: {}", origin.place, origin.value)};
   return origin;
 }
 
@@ -46,7 +48,7 @@ std::vector<RecordedOrigin> read_origins(const std::string& text) {
 }
 
 std::string set_origin(const std::string& attention, const std::string& where) {
-  return std::string(kSetOrigin) + "'" + attention + "' (" + where + ")";
+  return fmt::format("{}'{}' ({})", kSetOrigin, attention, where);
 }
 
 bool is_set_origin(const std::string& place) { return place.rfind(kSetOrigin, 0) == 0; }

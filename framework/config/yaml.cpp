@@ -1,4 +1,5 @@
 // Reading YAML into nodes through yaml-cpp's events: its own nodes lose places.
+#include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
@@ -7,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "framework/base/unicode.h"
 #include "framework/config/compose.h"
 
 namespace attnlab {
@@ -21,35 +23,6 @@ void replace_all(std::string& text, std::string_view what, std::string_view with
        at = text.find(what, at + with.size())) {
     text.replace(at, what.size(), with);
   }
-}
-
-/// Bytes of the UTF-8 character that starts here; 0 when none does (RFC 3629's table).
-std::size_t character_size(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-  };
-  const auto follows = [&](std::size_t i, unsigned low, unsigned high) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first < 0xC2 || first > 0xF4) return 0;
-  if (first < 0xE0) return follows(1, 0x80, 0xBF) ? 2 : 0;
-  const unsigned low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
-  const unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
-  if (!follows(1, low, high) || !follows(2, 0x80, 0xBF)) return 0;
-  if (first < 0xF0) return 3;
-  return follows(3, 0x80, 0xBF) ? 4 : 0;
-}
-
-/// yaml-cpp makes bytes of `\N` and `\_` that are no UTF-8.
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t size = character_size(text);
-    if (size == 0) return false;
-    text.remove_prefix(size);
-  }
-  return true;
 }
 
 /// yaml-cpp would guess at another encoding, or keep what is none; and a zero confuses it.
@@ -110,6 +83,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     std::string text = value;
+    // yaml-cpp makes bytes of `\N` and `\_` that are not UTF-8.
     if (!is_utf8(text)) {
       problem(place(mark), "the escapes \\N and \\_ cannot be read; write \\u0085 and \\u00a0");
       text.clear();
@@ -166,7 +140,8 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void problem(const Place& place, const std::string& what) {
-    if (problems_.size() < kMostProblems) problems_.push_back(place.str() + ": " + what);
+    if (problems_.size() < kMostProblems)
+      problems_.push_back(fmt::format("{}: {}", place.str(), what));
   }
 
   void take_key(Open& parent, const Node& key) {
@@ -177,8 +152,8 @@ class TreeBuilder : public YAML::EventHandler {
       return;
     }
     if (parent.node.find(key.text()) != nullptr) {
-      problem(key.place(), "the key '" + key.text() + "' stands here twice; the first is " +
-                               parent.node.key_place(key.text()).str());
+      problem(key.place(), fmt::format("the key '{}' stands here twice; the first is {}",
+                                       key.text(), parent.node.key_place(key.text()).str()));
       return;
     }
     if (key.text() == "<<" && !key.quoted()) {

@@ -1,5 +1,6 @@
 // Checks of absence: padded tokens, other sequences of a ragged batch and keys that are not there
 // count for nothing.
+#include <fmt/format.h>
 #include "framework/conformance/checks.h"
 
 namespace attnlab::conformance {
@@ -49,20 +50,19 @@ void expect_as_absent(const Stack& stack, const std::string& what, const StackIn
     expected_probes[layer] = probes[layer].narrow(0, b, 1).index_select(2, queries);
   }
   const Pass alone = run_with_gradients(stack, absent, expected_probes);
-  const std::string where = what + ", example " + std::to_string(b);
+  const std::string where = fmt::format("{}, example {}", what, b);
   for (int layer = 0; layer < 2; ++layer) {
     const Tensor rows = whole.outputs[layer].narrow(0, b, 1);
-    expect_close(
-        where + ", against its real tokens alone: output of layer " + std::to_string(layer),
-        rows.index_select(2, queries), alone.outputs[layer], kRegrouped);
+    expect_close(fmt::format("{}, against its real tokens alone: output of layer {}", where, layer),
+                 rows.index_select(2, queries), alone.outputs[layer], kRegrouped);
   }
   const auto compare = [&](const std::string& name, const Tensor& indices) {
     for (std::size_t i = 0; i < whole.gradients.size(); ++i) {
       if (whole.gradients[i].first != name) continue;
       const Tensor all = whole.gradients[i].second.narrow(0, b, 1);
-      expect_close(where + ", against its real tokens alone: gradient of " + name,
+      expect_close(fmt::format("{}, against its real tokens alone: gradient of {}", where, name),
                    all.index_select(2, indices), alone.gradients[i].second, kRegrouped);
-      expect_close(where + ": gradient of all " + name + " together, padding included",
+      expect_close(fmt::format("{}: gradient of all {} together, padding included", where, name),
                    all.abs().sum(), alone.gradients[i].second.abs().sum(), kRegrouped);
     }
   };
@@ -79,13 +79,13 @@ void expect_padding_is_absence(const Stack& stack, const NamedStackInput& named,
     in.visible.key_valid = mask_of(padding.keys, in.key_count());
     in.visible.query_valid = mask_of(padding.queries, in.query_count());
   });
-  const std::string what = named.name + ", " + padding.name;
+  const std::string what = fmt::format("{}, {}", named.name, padding.name);
   const Outputs shapes = stack(padded);
   const Outputs probes = {probe_like(shapes[0]), probe_like(shapes[1], 0.9)};
   const Pass whole = run_with_gradients(stack, padded, probes);
   const Tensor rows = padded[0].visible.query_valid.unsqueeze(1).unsqueeze(-1);
   for (int layer = 0; layer < 2; ++layer) {
-    expect_zero(what + ": rows of padding queries, layer " + std::to_string(layer),
+    expect_zero(fmt::format("{}: rows of padding queries, layer {}", what, layer),
                 whole.outputs[layer].masked_fill(rows, 0));
   }
   for (const std::int64_t b : {0, 1}) {
@@ -208,16 +208,17 @@ std::vector<EmptyRows> inputs_with_empty_rows(const Fixture& fixture) {
 void expect_zeros_in(const Stack& stack, const EmptyRows& rows, at::ScalarType dtype) {
   const StackInput input = to(rows.input, dtype);
   const Pass pass = run_with_gradients(stack, input);
-  const std::string what = rows.name + " (" + describe(at::empty({0}, dtype)).substr(4) + ")";
+  const std::string what =
+      fmt::format("{} ({})", rows.name, describe(at::empty({0}, dtype)).substr(4));
   expect_finite(what, pass);
   const Tensor seeing = rows.empty.logical_not().unsqueeze(-1);
   for (int layer = 0; layer < 2; ++layer) {
     const std::string where = ", layer " + std::to_string(layer);
-    expect_zero(what + ": rows that see nothing" + where,
+    expect_zero(fmt::format("{}: rows that see nothing{}", what, where),
                 pass.outputs[layer].masked_fill(seeing, 0));
     for (const auto& [name, gradient] : pass.gradients) {
-      if (name != "layer " + std::to_string(layer) + ": queries") continue;
-      expect_zero(what + ": gradient of queries that see nothing" + where,
+      if (name != fmt::format("layer {}: queries", layer)) continue;
+      expect_zero(fmt::format("{}: gradient of queries that see nothing{}", what, where),
                   gradient.masked_fill(seeing, 0));
     }
   }
@@ -254,7 +255,7 @@ std::string check_ragged(const Fixture& fixture) {
   if (fixture.declares().different_lengths) all.push_back({1, 6, 8});
   for (const Lengths& lengths : all) {
     for (const NamedStackInput& named : fixture.inputs(lengths)) {
-      expect_ragged_is_separate(stack, named.name + ", ragged, " + text_of(lengths),
+      expect_ragged_is_separate(stack, fmt::format("{}, ragged, {}", named.name, text_of(lengths)),
                                 changed(named.input, make_ragged));
     }
   }

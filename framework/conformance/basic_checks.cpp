@@ -2,6 +2,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -15,8 +16,7 @@ namespace attnlab::conformance {
 namespace {
 
 std::string text_of(const AttentionShape& shape) {
-  return "H " + std::to_string(shape.heads) + ", D " + std::to_string(shape.head_dim) + ", Dv " +
-         std::to_string(shape.values());
+  return fmt::format("H {}, D {}, Dv {}", shape.heads, shape.head_dim, shape.values());
 }
 
 AttentionInput random_input(const AttentionShape& shape, const Lengths& lengths, const Draw& draw) {
@@ -31,11 +31,11 @@ void expect_like_values(const std::string& what, const Tensor& out, const Attent
   const std::vector<std::int64_t> expected = {in.batch(), in.heads(), in.query_count(),
                                               in.values.size(3)};
   expect(out.defined() && out.sizes() == at::IntArrayRef(expected),
-         what + " is " + describe(out) +
-             ", expected [B, H, Lq, Dv] = " + describe(at::empty(expected, in.values.options())));
+         fmt::format("{} is {}, expected [B, H, Lq, Dv] = {}", what, describe(out),
+                     describe(at::empty(expected, in.values.options()))));
   expect(out.scalar_type() == in.values.scalar_type() && out.device() == in.values.device(),
-         what + " is " + describe(out) + ", expected the values' dtype and device (" +
-             describe(in.values) + ")");
+         fmt::format("{} is {}, expected the values' dtype and device ({})", what, describe(out),
+                     describe(in.values)));
 }
 
 void try_shape(const Fixture& fixture, const Stack& stack, const AttentionShape& shape,
@@ -47,7 +47,7 @@ void try_shape(const Fixture& fixture, const Stack& stack, const AttentionShape&
   const Outputs out = stack(input);
   for (int layer = 0; layer < 2; ++layer) {
     const std::string what =
-        text_of(shape) + ", " + text_of(lengths) + ": output of layer " + std::to_string(layer);
+        fmt::format("{}, {}: output of layer {}", text_of(shape), text_of(lengths), layer);
     expect_like_values(what, out[layer], input[layer]);
     expect_finite(what, out[layer]);
   }
@@ -93,8 +93,8 @@ void load(const std::string& path, const Stack& stack) {
   for (auto& [name, tensor] : kept_tensors(stack)) {
     const Tensor* saved = file.tensors.find(name);
     expect(saved != nullptr && saved->sizes() == tensor.sizes(),
-           "a second module of the same shape has '" + name + "' " + describe(tensor) +
-               ", the saved one " + (saved == nullptr ? "has none" : describe(*saved)));
+           fmt::format("a second module of the same shape has '{}' {}, the saved one {}", name,
+                       describe(tensor), saved == nullptr ? "has none" : describe(*saved)));
     tensor.copy_(*saved);
   }
 }
@@ -150,10 +150,11 @@ std::string check_dtypes(const Fixture& fixture) {
     for (const NamedStackInput& named : fixture.inputs({2, 4, 4})) {
       const StackInput input = to(named.input, dtype);
       const Pass found = run_with_gradients(stack, input);
-      const std::string what = named.name + " in " + describe(at::empty({}, dtype)).substr(3);
+      const std::string what =
+          fmt::format("{} in {}", named.name, describe(at::empty({}, dtype)).substr(3));
       for (int layer = 0; layer < 2; ++layer) {
-        expect_like_values(what + ": output of layer " + std::to_string(layer),
-                           found.outputs[layer], input[layer]);
+        expect_like_values(fmt::format("{}: output of layer {}", what, layer), found.outputs[layer],
+                           input[layer]);
       }
       expect_finite(what, found);
       expect_close(what + ", against float64", found.outputs, exact(to(input, at::kDouble)),
@@ -198,12 +199,13 @@ std::string check_determinism(const Fixture& fixture) {
     const Pass first = run_with_gradients(stack, named.input);
     const Pass second = run_with_gradients(stack, named.input);
     for (int layer = 0; layer < 2; ++layer) {
-      expect_identical(named.name + ", computed twice: output of layer " + std::to_string(layer),
+      expect_identical(fmt::format("{}, computed twice: output of layer {}", named.name, layer),
                        second.outputs[layer], first.outputs[layer]);
     }
     for (std::size_t i = 0; i < first.gradients.size(); ++i) {
-      expect_identical(named.name + ", computed twice: gradient of " + first.gradients[i].first,
-                       second.gradients[i].second, first.gradients[i].second);
+      expect_identical(
+          fmt::format("{}, computed twice: gradient of {}", named.name, first.gradients[i].first),
+          second.gradients[i].second, first.gradients[i].second);
     }
     const at::NoGradGuard no_gradients;
     expect_close(named.name + ", without gradients", stack(named.input), first.outputs);
@@ -264,7 +266,7 @@ std::string check_strides(const Fixture& fixture) {
       const StackInput dense = changed(strided, [](AttentionInput& in) {
         for (Tensor* x : {&in.queries, &in.keys, &in.values}) *x = x->contiguous();
       });
-      expect_close(named.name + " with " + name + ", against contiguous tensors",
+      expect_close(fmt::format("{} with {}, against contiguous tensors", named.name, name),
                    run_with_gradients(stack, strided), run_with_gradients(stack, dense));
     }
   }
@@ -278,7 +280,7 @@ std::string check_batch(const Fixture& fixture) {
     for (std::int64_t example = 0; example < 3; ++example) {
       const Outputs alone =
           stack({example_of(named.input[0], example), example_of(named.input[1], example)});
-      expect_close(named.name + ", example " + std::to_string(example) + " of 3, against it alone",
+      expect_close(fmt::format("{}, example {} of 3, against it alone", named.name, example),
                    {whole[0].narrow(0, example, 1), whole[1].narrow(0, example, 1)}, alone,
                    kRegrouped);
     }

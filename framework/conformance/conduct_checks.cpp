@@ -2,6 +2,7 @@
 // it stays finite.
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include <cmath>
 
@@ -84,8 +85,8 @@ void expect_trace_shape(const std::string& what, const Tensor& tensor,
                         std::vector<std::int64_t> sizes) {
   if (!tensor.defined()) return;
   expect(tensor.sizes() == at::IntArrayRef(sizes),
-         what + " is " + describe(tensor) + ", expected " +
-             describe(at::empty(sizes, tensor.options())));
+         fmt::format("{} is {}, expected {}", what, describe(tensor),
+                     describe(at::empty(sizes, tensor.options()))));
   expect(!tensor.requires_grad(), what + " carries a graph; detach what is recorded");
 }
 
@@ -100,7 +101,7 @@ Tensor hidden_pairs(const AttentionInput& in) {
 void expect_truthful(const std::string& what, const LayerTrace& seen, const AttentionInput& in,
                      const Tensor& out, std::int64_t layer) {
   const std::int64_t b = in.batch(), h = in.heads(), q = in.query_count(), k = in.key_count();
-  expect(seen.layer == layer, what + " calls itself layer " + std::to_string(seen.layer));
+  expect(seen.layer == layer, fmt::format("{} calls itself layer {}", what, seen.layer));
   expect_trace_shape(what + ": weights", seen.weights, {b, h, q, k});
   expect_trace_shape(what + ": logits", seen.logits, {b, h, q, k});
   expect_trace_shape(what + ": query_norms", seen.query_norms, {b, h, q});
@@ -149,9 +150,9 @@ void expect_only_what_is_asked(const Stack& stack, const StackInput& input) {
   handed.on_layer = [&](const LayerTrace& seen) { layers.push_back(seen.layer); };
   stack(input, &handed);
   expect(handed.layers.empty() && layers == std::vector<std::int64_t>{0, 1},
-         "a trace with on_layer: called " + std::to_string(layers.size()) +
-             " times for two layers, and " + std::to_string(handed.layers.size()) +
-             " records gathered, expected 2 and 0");
+         fmt::format("a trace with on_layer: called {} times for two layers, and {} records "
+                     "gathered, expected 2 and 0",
+                     layers.size(), handed.layers.size()));
 }
 
 /// Every tensor of an input, as it was.
@@ -159,7 +160,7 @@ std::vector<std::pair<std::string, Tensor>> copies(StackInput& input) {
   std::vector<std::pair<std::string, Tensor>> all;
   for (int layer = 0; layer < 2; ++layer) {
     for (const NamedField& field : fields(input[layer])) {
-      all.emplace_back("layer " + std::to_string(layer) + ": " + field.name,
+      all.emplace_back(fmt::format("layer {}: {}", layer, field.name),
                        field.tensor->detach().clone());
     }
   }
@@ -181,7 +182,7 @@ void expect_unwritten(const Stack& stack, const NamedStackInput& named, bool rec
     expect_identical(what + before[i].first, after[i].second, before[i].second);
   }
   for (int layer = 0; layer < 2; ++layer) {
-    expect_identical(what + "the gradient that came in, layer " + std::to_string(layer),
+    expect_identical(fmt::format("{}the gradient that came in, layer {}", what, layer),
                      probes[layer], probes_before[layer]);
   }
 }
@@ -223,8 +224,8 @@ std::string check_large_logits(const Fixture& fixture) {
       const std::string who = queries && keys ? "queries and keys" : queries ? "queries" : "keys";
       for (const NamedStackInput& named : fixture.inputs({2, 6, 6})) {
         const StackInput input = with_logits_of_ten_thousand(named.input, queries, keys);
-        expect_finite(named.name + ", " + who + " grown until |q k| / sqrt(D) is 10000 (" +
-                          (dtype == at::kFloat ? "float32" : "float64") + ")",
+        expect_finite(fmt::format("{}, {} grown until |q k| / sqrt(D) is 10000 ({})", named.name,
+                                  who, dtype == at::kFloat ? "float32" : "float64"),
                       run_with_gradients(stack, to(input, dtype)));
       }
     }
@@ -244,7 +245,7 @@ std::string check_single_token(const Fixture& fixture) {
       expect_finite(what, plain);
       for (int layer = 0; layer < 2; ++layer) {
         expect(plain.outputs[layer].sizes() == input[layer].values.sizes(),
-               what + ": output is " + describe(plain.outputs[layer]));
+               fmt::format("{}: output is {}", what, describe(plain.outputs[layer])));
       }
       // With one token, no rule of order hides anything.
       const auto causal = [](AttentionInput& in) { in.visible.causal = true; };
@@ -269,12 +270,12 @@ std::string check_trace(const Fixture& fixture) {
       const Pass plain = run_with_gradients(stack, named.input);
       const Recorded recorded = traced(stack, named.input);
       expect_close(named.name + ", traced, against not", recorded.pass, plain);
-      expect(recorded.trace.layers.size() == 2, named.name + ": two layers left " +
-                                                    std::to_string(recorded.trace.layers.size()) +
-                                                    " records");
+      expect(
+          recorded.trace.layers.size() == 2,
+          fmt::format("{}: two layers left {} records", named.name, recorded.trace.layers.size()));
       for (int layer = 0; layer < 2; ++layer) {
         const LayerTrace& seen = recorded.trace.layers[layer];
-        expect_truthful(named.name + ", trace of layer " + std::to_string(layer), seen,
+        expect_truthful(fmt::format("{}, trace of layer {}", named.name, layer), seen,
                         named.input[layer], plain.outputs[layer], layer);
         if (!seen.weights.defined()) lacking = "it records no weights";
       }
@@ -292,10 +293,9 @@ std::string check_linear_cost(const Fixture& fixture) {
     if (causal && !fixture.declares().causal) continue;
     const std::int64_t at_512 = largest_tensor(fixture, stack, 512, causal);
     const std::int64_t at_2048 = largest_tensor(fixture, stack, 2048, causal);
-    expect(at_2048 <= 5 * at_512, std::string(causal ? "causal: " : "") +
-                                      "the largest tensor has " + std::to_string(at_512) +
-                                      " elements at n = 512 and " + std::to_string(at_2048) +
-                                      " at n = 2048: it grows faster than n");
+    expect(at_2048 <= 5 * at_512, fmt::format("{}the largest tensor has {} elements at n = 512 and "
+                                              "{} at n = 2048: it grows faster than n",
+                                              causal ? "causal: " : "", at_512, at_2048));
   }
   return "";
 }
@@ -320,9 +320,9 @@ std::string check_process_state(const Fixture& fixture) {
     run_with_gradients(stack, input);
     std::vector<std::string> changes = before.changes();
     if (at::GradMode::is_enabled() != gradients) changes.emplace_back("autograd's mode");
-    expect(changes.empty(), std::string("a forward and backward pass in ") +
-                                (training ? "training" : "evaluation") +
-                                ", without dropout, changes " + join(changes, " and "));
+    expect(changes.empty(),
+           fmt::format("a forward and backward pass in {}, without dropout, changes {}",
+                       training ? "training" : "evaluation", join(changes, " and ")));
   }
   return "";
 }

@@ -96,7 +96,7 @@ void judge(const Entry& entry, const Subject& subject, CheckResult& result) {
   } catch (const std::exception& error) {
     ends(Outcome::failed, "threw an exception: " + first_line(error.what()));
   } catch (...) {
-    ends(Outcome::failed, "threw something that is no std::exception");
+    ends(Outcome::failed, "threw something that is not a std::exception");
   }
 }
 

@@ -1,5 +1,7 @@
 #include "framework/conformance/fixture.h"
 
+#include <fmt/format.h>
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/GradMode.h>
 
@@ -55,8 +57,7 @@ StackInput with(const Feature& feature, StackInput input, const Draw& draw) {
 }  // namespace
 
 std::string text_of(const Lengths& lengths) {
-  return "B " + std::to_string(lengths.batch) + ", Lq " + std::to_string(lengths.queries) +
-         ", Lk " + std::to_string(lengths.keys);
+  return fmt::format("B {}, Lq {}, Lk {}", lengths.batch, lengths.queries, lengths.keys);
 }
 
 const std::vector<Feature>& features() {
@@ -85,7 +86,7 @@ void Fixture::need(bool AttentionTraits::*trait) const {
   alone.each([&](std::string_view each, bool value) {
     if (value) name = each;
   });
-  throw NotApplicable("trait '" + name + "' is not declared");
+  throw NotApplicable(fmt::format("trait '{}' is not declared", name));
 }
 
 bool Fixture::refuses(const StackInput& input) const {

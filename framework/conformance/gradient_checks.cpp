@@ -1,4 +1,5 @@
 // Gradients against central differences, first and second order, in float64.
+#include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
@@ -80,9 +81,9 @@ double compare_with_differences(const std::string& what, const Function& functio
       const double difference = (above - below) / (2 * kStep);
       const double derivative = gradient.data_ptr<double>()[i];
       const double error = std::abs(derivative - difference) / std::max(1.0, std::abs(difference));
-      expect(error <= kTolerance, what + " by " + leaves[n].name + " at " +
-                                      place_text(leaves[n].tensor, i) + ": " +
-                                      numbers(derivative, difference));
+      expect(error <= kTolerance,
+             fmt::format("{} by {} at {}: {}", what, leaves[n].name,
+                         place_text(leaves[n].tensor, i), numbers(derivative, difference)));
       worst = std::max(worst, error);
     }
   }
@@ -121,7 +122,7 @@ double gradient_error(const Stack& stack, const NamedStackInput& named, int laye
   StackInput input = named.input;
   std::vector<Leaf> leaves = leaves_of(input[layer], layer == 0);
   add_parameters(stack, layer, leaves);
-  const std::string what = named.name + ": derivative of layer " + std::to_string(layer);
+  const std::string what = fmt::format("{}: derivative of layer {}", named.name, layer);
   const Function function = [&] { return probed(stack, input, layer); };
   double worst = compare_with_differences(what, function, leaves, kLooked);
   if (layer == 0) return worst;
@@ -155,7 +156,7 @@ double second_gradient_error(const Stack& stack, const NamedStackInput& named, i
     return sum;
   };
   return compare_with_differences(
-      named.name + ": second derivative of layer " + std::to_string(layer), function, leaves,
+      fmt::format("{}: second derivative of layer {}", named.name, layer), function, leaves,
       kLookedTwice);
 }
 

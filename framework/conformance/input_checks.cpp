@@ -1,5 +1,6 @@
 // Checks of the other inputs: what is declared has the effect that the contract says, what is not
 // declared is refused.
+#include <fmt/format.h>
 #include "framework/conformance/checks.h"
 
 namespace attnlab::conformance {
@@ -55,15 +56,15 @@ std::vector<Use> uses() {
 
 void expect_refused(const Stack& stack, const StackInput& input, const Use& use) {
   const std::string what =
-      "the input gives " + use.by + ", but the trait '" + use.trait + "' is not declared: ";
+      fmt::format("the input gives {}, but the trait '{}' is not declared: ", use.by, use.trait);
   try {
     stack(input);
   } catch (const TraitError& refusal) {
     expect(std::string(refusal.what()).find(use.trait) != std::string::npos,
-           what + "the TraitError does not name it: " + refusal.what());
+           fmt::format("{}the TraitError does not name it: {}", what, refusal.what()));
     return;
   } catch (const std::exception& other) {
-    throw Failure(what + "expected a TraitError, found: " + other.what());
+    throw Failure(fmt::format("{}expected a TraitError, found: {}", what, other.what()));
   }
   throw Failure(what + "nothing was thrown");
 }
@@ -88,7 +89,7 @@ void expect_broadcast_bias(const Stack& stack, const StackInput& plain, at::IntA
     in.bias = in.bias.expand({2, 2, 4, 4}).contiguous();
   });
   const std::string what =
-      "a bias of shape " + describe(narrow[0].bias) + ", against its expansion";
+      fmt::format("a bias of shape {}, against its expansion", describe(narrow[0].bias));
   Pass expected = run_with_gradients(stack, full);
   for (auto& [name, gradient] : expected.gradients) {
     if (name == "layer 0: bias" || name == "layer 1: bias")
@@ -103,7 +104,7 @@ void expect_broadcast_mask(const Stack& stack, const StackInput& plain, at::IntA
   const StackInput full = changed(plain, [&](AttentionInput& in) {
     in.visible.pairs = mask.expand({2, 2, 4, 4}).contiguous();
   });
-  expect_close("a pair mask of shape " + describe(mask) + ", against its expansion",
+  expect_close(fmt::format("a pair mask of shape {}, against its expansion", describe(mask)),
                run_with_gradients(stack, narrow), run_with_gradients(stack, full));
 }
 
@@ -155,10 +156,9 @@ void expect_distances_in_place(const Stack& stack, const Fixture& fixture, const
         in.relative.keys = in.relative.keys.clone();
         in.relative.keys.select(1, column).mul_(-2);
       }));
-      const std::string what = text_of(lengths) + ", pairs at distances " + std::to_string(near) +
-                               " and " + std::to_string(near + 1) +
-                               " visible, the relative key of distance " +
-                               std::to_string(distance) + " replaced";
+      const std::string what = fmt::format(
+          "{}, pairs at distances {} and {} visible, the relative key of distance {} replaced",
+          text_of(lengths), near, near + 1, distance);
       if (distance == near || distance == near + 1) {
         expect_effect(what, found, expected);
       } else {
@@ -200,8 +200,10 @@ std::string check_refusals(const Fixture& fixture) {
     layer->traits().each([&](std::string_view trait, bool value) {
       if (declared[next++] != value) differing.emplace_back(trait);
     });
-    expect(differing.empty(), "the object's trait '" + (differing.empty() ? "" : differing[0]) +
-                                  "' is not the declared one; give the base class kTraits");
+    expect(
+        differing.empty(),
+        fmt::format("the object's trait '{}' is not the declared one; give the base class kTraits",
+                    differing.empty() ? "" : differing[0]));
   }
   std::string refused;
   for (const Use& use : uses()) {
@@ -260,7 +262,7 @@ std::string check_relative_positions(const Fixture& fixture) {
       return changed(input, [&](AttentionInput& in) { in.relative.*bias = by; });
     };
     const StackInput without = replaced(Tensor());
-    expect_close("without " + name + ", against zeros", stack(without),
+    expect_close(fmt::format("without {}, against zeros", name), stack(without),
                  stack(replaced(at::zeros({2, 4}, at::kDouble))));
     // Where columns are normalised too, what is added to a whole column cancels: logits show it.
     const Tensor logits = traced_logits(stack, input);
@@ -282,9 +284,9 @@ std::string check_different_lengths(const Fixture& fixture) {
     const std::vector<std::int64_t> sizes = {2, 2, lengths.queries, 4};
     for (int layer = 0; layer < 2; ++layer) {
       expect(expected[layer].sizes() == at::IntArrayRef(sizes),
-             text_of(lengths) + ": output of layer " + std::to_string(layer) + " is " +
-                 describe(expected[layer]));
-      expect_finite(text_of(lengths) + ": output of layer " + std::to_string(layer),
+             fmt::format("{}: output of layer {} is {}", text_of(lengths), layer,
+                         describe(expected[layer])));
+      expect_finite(fmt::format("{}: output of layer {}", text_of(lengths), layer),
                     expected[layer]);
     }
     const auto replaced = [&](Tensor AttentionInput::*field, std::int64_t token) {
@@ -296,14 +298,14 @@ std::string check_different_lengths(const Fixture& fixture) {
     // One key alone may win whatever it is, and so may one query where keys share themselves out.
     const bool contested = lengths.keys > 1 && lengths.queries > 1;
     for (std::int64_t j = 0; j < lengths.keys; ++j) {
-      expect_effect(text_of(lengths) + ": value " + std::to_string(j),
+      expect_effect(fmt::format("{}: value {}", text_of(lengths), j),
                     replaced(&AttentionInput::values, j), expected);
       if (!contested) continue;
-      expect_effect(text_of(lengths) + ": key " + std::to_string(j),
+      expect_effect(fmt::format("{}: key {}", text_of(lengths), j),
                     replaced(&AttentionInput::keys, j), expected);
     }
     for (std::int64_t i = 0; contested && i < lengths.queries; ++i) {
-      expect_effect(text_of(lengths) + ": query " + std::to_string(i),
+      expect_effect(fmt::format("{}: query {}", text_of(lengths), i),
                     replaced(&AttentionInput::queries, i), expected);
     }
   }
@@ -326,7 +328,7 @@ std::string check_different_source(const Fixture& fixture) {
       const char* name = field == &AttentionInput::queries ? "queries"
                          : field == &AttentionInput::keys  ? "keys"
                                                            : "values";
-      expect_effect(what + ": another tensor of " + name, stack(other), expected);
+      expect_effect(fmt::format("{}: another tensor of {}", what, name), stack(other), expected);
     }
   }
   return "";

@@ -1,5 +1,7 @@
 #include "framework/conformance/judge.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -19,7 +21,7 @@ Tensor flat(const Tensor& tensor) {
 
 void expect_shape(const std::string& what, const Tensor& found, const Tensor& expected) {
   expect(found.defined() && found.sizes() == expected.sizes(),
-         what + " is " + describe(found) + ", expected " + describe(expected));
+         fmt::format("{} is {}, expected {}", what, describe(found), describe(expected)));
 }
 
 }  // namespace
@@ -30,7 +32,7 @@ std::string place_text(const Tensor& tensor, std::int64_t index) {
     text = std::to_string(index % tensor.size(d)) + (text.empty() ? "" : ", " + text);
     index /= tensor.size(d);
   }
-  return "[" + text + "]";
+  return fmt::format("[{}]", text);
 }
 
 void expect(bool holds, const std::string& otherwise) {
@@ -54,31 +56,31 @@ void expect_close(const std::string& what, const Tensor& found, const Tensor& ex
   const std::int64_t worst = rank.argmax().item<std::int64_t>();
   const double difference = differs[worst].item<double>();
   if (difference <= allowed) return;
-  throw Failure(what + " at " + place_text(found, worst) + " is " +
-                number(x[worst].item<double>()) + ", expected " + number(y[worst].item<double>()) +
-                " (differs by " + number(difference) + ", allowed " + number(allowed) + ")");
+  throw Failure(fmt::format("{} at {} is {}, expected {} (differs by {}, allowed {})", what,
+                            place_text(found, worst), number(x[worst].item<double>()),
+                            number(y[worst].item<double>()), number(difference), number(allowed)));
 }
 
 void expect_identical(const std::string& what, const Tensor& found, const Tensor& expected) {
   expect_shape(what, found, expected);
   expect(found.scalar_type() == expected.scalar_type(),
-         what + " is " + describe(found) + ", expected " + describe(expected));
+         fmt::format("{} is {}, expected {}", what, describe(found), describe(expected)));
   const Tensor same =
       found.eq(expected).logical_or(found.ne(found).logical_and(expected.ne(expected)));
   if (same.all().item<bool>()) return;
   const std::int64_t first =
       same.logical_not().reshape({-1}).to(at::kInt).argmax().item<std::int64_t>();
-  throw Failure(what + " at " + place_text(found, first) + " is " +
-                number(flat(found)[first].item<double>()) + ", expected exactly " +
-                number(flat(expected)[first].item<double>()));
+  throw Failure(fmt::format("{} at {} is {}, expected exactly {}", what, place_text(found, first),
+                            number(flat(found)[first].item<double>()),
+                            number(flat(expected)[first].item<double>())));
 }
 
 void expect_finite(const std::string& what, const Tensor& found) {
   const Tensor bad = found.detach().isfinite().logical_not().contiguous().view({-1});
   if (!bad.any().item<bool>()) return;
   const std::int64_t first = bad.to(at::kInt).argmax().item<std::int64_t>();
-  throw Failure(what + " at " + place_text(found, first) + " is " +
-                number(flat(found)[first].item<double>()));
+  throw Failure(fmt::format("{} at {} is {}", what, place_text(found, first),
+                            number(flat(found)[first].item<double>())));
 }
 
 void expect_zero(const std::string& what, const Tensor& found) {

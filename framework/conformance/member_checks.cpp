@@ -1,5 +1,6 @@
 // Checks of what lets a model ask with one token alone, and many models be trained as one.
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include "framework/conformance/checks.h"
 
@@ -23,14 +24,16 @@ Stack side_by_side(const Fixture& fixture, const std::vector<Stack>& singles) {
         if (one.name == all.name) rows.push_back(one.tensor);
       }
     }
-    const std::string what = "with heads of " + std::to_string(kMembers) + " members, " + all.name;
-    expect(rows.size() == singles.size() && rows[0].dim() > 0,
-           what + " is " + describe(all.tensor) + ", and one model has none such with rows");
+    const std::string what = fmt::format("with heads of {} members, {}", kMembers, all.name);
+    expect(
+        rows.size() == singles.size() && rows[0].dim() > 0,
+        fmt::format("{} is {}, and one model has none such with rows", what, describe(all.tensor)));
     std::vector<std::int64_t> expected = rows[0].sizes().vec();
     expected[0] *= kMembers;
     expect(all.tensor.sizes() == at::IntArrayRef(expected),
-           what + " is " + describe(all.tensor) + ", expected as many times the rows of " +
-               describe(rows[0]) + ", which one model has (AttentionShape::members)");
+           fmt::format("{} is {}, expected as many times the rows of {}, which one model has "
+                       "(AttentionShape::members)",
+                       what, describe(all.tensor), describe(rows[0])));
     Tensor(all.tensor).copy_(at::cat(rows));
   }
   return together;
@@ -57,7 +60,7 @@ std::string check_queries(const Fixture& fixture) {
     const Outputs alone = stack(changed(input, [&](AttentionInput& in) {
       in = select(in, at::full({1}, i, at::kLong), at::arange(5));
     }));
-    expect_close("query " + std::to_string(i) + " asked alone, against it among 4", alone,
+    expect_close(fmt::format("query {} asked alone, against it among 4", i), alone,
                  {all[0].narrow(2, i, 1), all[1].narrow(2, i, 1)});
   }
   return "";
@@ -85,7 +88,7 @@ std::string check_members(const Fixture& fixture) {
   const std::int64_t heads = Fixture::shape().heads;
   for (std::int64_t m = 0; m < kMembers; ++m) {
     const Outputs alone = singles[m]({member_of(input[0], m), member_of(input[1], m)});
-    expect_close("member " + std::to_string(m) + " of 2, against it alone",
+    expect_close(fmt::format("member {} of 2, against it alone", m),
                  {all[0].narrow(1, m * heads, heads), all[1].narrow(1, m * heads, heads)}, alone,
                  kRegrouped);
   }

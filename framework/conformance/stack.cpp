@@ -1,5 +1,7 @@
 #include "framework/conformance/stack.h"
 
+#include <fmt/format.h>
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -136,7 +138,7 @@ std::vector<Stack::Parameter> Stack::parameters() const {
   for (int layer = 0; layer < 2; ++layer) {
     for (const auto& item : layers[layer]->named_parameters()) {
       all.push_back(
-          {layer, "layer " + std::to_string(layer) + ": parameter " + item.key(), item.value()});
+          {layer, fmt::format("layer {}: parameter {}", layer, item.key()), item.value()});
     }
   }
   return all;
@@ -159,7 +161,7 @@ Pass run_with_gradients(const Stack& stack, const StackInput& input, const Outpu
   for (int layer = 0; layer < 2; ++layer) {
     for (const NamedField& field : differentiable_fields(leaves_of[layer])) {
       *field.tensor = field.tensor->detach().requires_grad_();
-      pass.gradients.emplace_back("layer " + std::to_string(layer) + ": " + field.name, Tensor());
+      pass.gradients.emplace_back(fmt::format("layer {}: {}", layer, field.name), Tensor());
       leaves.push_back(*field.tensor);
     }
   }
@@ -191,7 +193,7 @@ Pass run_with_gradients(const Stack& stack, const StackInput& input, const Outpu
 void expect_close(const std::string& what, const Outputs& found, const Outputs& expected,
                   double tolerance) {
   for (int layer = 0; layer < 2; ++layer) {
-    expect_close(what + ": output of layer " + std::to_string(layer), found[layer], expected[layer],
+    expect_close(fmt::format("{}: output of layer {}", what, layer), found[layer], expected[layer],
                  tolerance);
   }
 }
@@ -201,16 +203,17 @@ void expect_close(const std::string& what, const Pass& found, const Pass& expect
   expect_close(what, found.outputs, expected.outputs, tolerance);
   for (std::size_t i = 0; i < expected.gradients.size(); ++i) {
     const auto& [name, gradient] = expected.gradients[i];
-    expect_close(what + ": gradient of " + name, found.gradients[i].second, gradient, tolerance);
+    expect_close(fmt::format("{}: gradient of {}", what, name), found.gradients[i].second, gradient,
+                 tolerance);
   }
 }
 
 void expect_finite(const std::string& what, const Pass& pass) {
   for (int layer = 0; layer < 2; ++layer) {
-    expect_finite(what + ": output of layer " + std::to_string(layer), pass.outputs[layer]);
+    expect_finite(fmt::format("{}: output of layer {}", what, layer), pass.outputs[layer]);
   }
   for (const auto& [name, gradient] : pass.gradients) {
-    expect_finite(what + ": gradient of " + name, gradient);
+    expect_finite(fmt::format("{}: gradient of {}", what, name), gradient);
   }
 }
 

@@ -1,5 +1,6 @@
 // Checks of who may see whom. Hidden tokens are replaced by others and must change nothing;
 // gradients by the values tell which pairs a row rests on.
+#include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "framework/conformance/checks.h"
@@ -43,9 +44,9 @@ void expect_hidden(const std::string& what, const Tensor& influence, const Tenso
   if (wrong.count_nonzero().item<std::int64_t>() == 0) return;
   const Tensor flat = wrong.contiguous().view({-1});
   const std::int64_t worst = flat.argmax().item<std::int64_t>();
-  throw Failure(what + ": the pair [b, h, query, key] = " + place_text(wrong, worst) +
-                " is hidden, yet the value has a derivative of " +
-                std::to_string(flat[worst].item<double>()));
+  throw Failure(fmt::format(
+      "{}: the pair [b, h, query, key] = {} is hidden, yet the value has a derivative of {:f}",
+      what, place_text(wrong, worst), flat[worst].item<double>()));
 }
 
 /// Values of hidden pairs have no influence; those of visible ones have some. A mechanism may give
@@ -56,7 +57,7 @@ void expect_rule(const Stack& stack, const std::string& what, const std::vector<
   AttentionTrace* trace = traced ? &recorded : nullptr;
   for (int layer = 0; layer < 2; ++layer) {
     Tensor reached, allowed;
-    const std::string where = what + ", layer " + std::to_string(layer);
+    const std::string where = fmt::format("{}, layer {}", what, layer);
     for (const StackInput& input : draws) {
       const AttentionInput& in = input[layer];
       const Influence found = influence(stack, input, layer, trace);
@@ -77,9 +78,10 @@ void expect_rule(const Stack& stack, const std::string& what, const std::vector<
     if (!missed.any().item<bool>()) continue;
     const std::int64_t first =
         missed.contiguous().view({-1}).to(at::kInt).argmax().item<std::int64_t>();
-    throw Failure(where + ": the pair [query, key] = " + place_text(missed, first) +
-                  " is visible, yet the value has no influence in any of " +
-                  std::to_string(draws.size()) + " random batches");
+    throw Failure(
+        fmt::format("{}: the pair [query, key] = {} is visible, yet the value has no influence in "
+                    "any of {} random batches",
+                    where, place_text(missed, first), draws.size()));
   }
 }
 
@@ -132,9 +134,10 @@ void expect_blind_to_future(const Stack& stack, const NamedStackInput& named) {
     if (past <= 0) continue;
     const Outputs found = stack(with_other_future(input, cut));
     for (int layer = 0; layer < 2; ++layer) {
-      expect_close(named.name + ", causal, tokens from key " + std::to_string(cut) +
-                       " on replaced: earlier rows of layer " + std::to_string(layer),
-                   found[layer].narrow(2, 0, past), expected[layer].narrow(2, 0, past));
+      expect_close(
+          fmt::format("{}, causal, tokens from key {} on replaced: earlier rows of layer {}",
+                      named.name, cut, layer),
+          found[layer].narrow(2, 0, past), expected[layer].narrow(2, 0, past));
     }
   }
 }
@@ -158,9 +161,9 @@ void expect_pairs_hold(const Stack& stack, const std::string& what, const StackI
                             .unsqueeze(-1);
     for (int layer = 0; layer < 2; ++layer) {
       const Tensor changes = layer == 0 ? sees : sees.any(1, true);
-      expect_close(what + ", value " + std::to_string(j) +
-                       " replaced: rows that do not see it, layer " + std::to_string(layer),
-                   found[layer].masked_fill(changes, 0), expected[layer].masked_fill(changes, 0));
+      expect_close(
+          fmt::format("{}, value {} replaced: rows that do not see it, layer {}", what, j, layer),
+          found[layer].masked_fill(changes, 0), expected[layer].masked_fill(changes, 0));
     }
   }
 }
@@ -191,7 +194,7 @@ std::string check_window(const Fixture& fixture) {
   for (const Lengths& lengths : fixture.lengths()) {
     for (const std::int64_t width : {1, 2, 3}) {
       const auto window = [&](AttentionInput& in) { in.visible.window = width; };
-      const std::string what = "window " + std::to_string(width) + ", " + text_of(lengths);
+      const std::string what = fmt::format("window {}, {}", width, text_of(lengths));
       const auto draws = draws_with(fixture, lengths, window);
       expect_rule(stack, what, draws);
       expect_pairs_hold(stack, what, draws[0]);

@@ -14,6 +14,8 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "framework/base/threads.h"
+
 namespace attnlab {
 namespace {
 
@@ -64,6 +66,15 @@ std::vector<std::int64_t> occurrences_of(const std::vector<std::int64_t>& order)
   return twice ? before : std::vector<std::int64_t>{};
 }
 
+/// TBB ends the process where a thread of its own cannot start, and keeps those that could.
+/// @throws ThreadError.
+void prove_workers(std::int64_t workers) {
+  static std::atomic<std::int64_t> proven{0};
+  if (workers <= proven) return;
+  check_threads(workers);
+  proven = workers;
+}
+
 /// Room for one batch that is being made ahead.
 struct Slot {
   bool ready = false;
@@ -91,6 +102,7 @@ class Loader::Impl {
     if (threads > static_cast<std::size_t>(tbb::info::default_concurrency())) {
       limit_.emplace(tbb::global_control::max_allowed_parallelism, threads);
     }
+    prove_workers(settings_.workers);
     arena_.emplace(static_cast<int>(settings_.workers), /*reserved_for_masters=*/0);
     slots_.resize(static_cast<std::size_t>(std::max(settings_.prefetch, settings_.workers)));
     for (std::int64_t i = 0; i < std::int64_t(slots_.size()); ++i) begin_batch(next_ + i);

@@ -31,7 +31,8 @@ class Loader {
  public:
   /// @param dataset  must outlive the loader.
   /// @param plan  of the split's examples
-  /// @throws ConfigError for settings without meaning, DataError for a plan that does not fit.
+  /// @throws ConfigError for settings without meaning, DataError for a plan that does not fit,
+  ///         ThreadError where workers cannot start.
   Loader(const Dataset& dataset, const RandomStreams& streams, EpochPlan plan,
          const LoaderSettings& settings);
   /// Stops after the examples that are being read now.

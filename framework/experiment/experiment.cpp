@@ -75,6 +75,27 @@ Node section_of(const Node& composed, const std::string& key, Problems& problems
   return section;
 }
 
+/// `attention: qknorm_ds`, where no plugin has that name but a file of configs/attention: what the
+/// file says, with the section's own values over it. The name is the label unless `as` gives one.
+/// @throws ConfigError for a file that cannot be read.
+Node with_named_attention(const Node& section, const Catalogue& catalogue) {
+  const std::string name = section.at("use").text();
+  if (name.find('/') != std::string::npos) return section;
+  if (contains(catalogue.names(Kind::attention), name)) return section;
+  const auto files = compositions("attention");
+  const auto found = files.find(name);
+  if (found == files.end() || found->second.size() != 1) return section;
+  Node whole = load_file(found->second.front());
+  interpolate(whole);
+  const Node* use = whole.find("use");
+  if (use == nullptr || !use->is_scalar() || use->text() == name) return section;
+  if (whole.find("as") == nullptr) whole.set("as", section.at("use"));
+  Node own = section;
+  own.erase("use");
+  merge(whole, own);
+  return whole;
+}
+
 /// Takes over what the plugin says of itself.
 void name_after(const Candidate& plugin, Part& part) {
   part.path = plugin.path;
@@ -89,8 +110,9 @@ const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& c
   Node section = section_of(composed, key, problems);
   if (section.is_null()) return nullptr;
   part.kind = kind;
-  part.name = section.at("use").text();
   part.place = section.at("use").place();
+  if (kind == Kind::attention) section = with_named_attention(section, catalogue);
+  part.name = section.at("use").text();
   const Node use = section.at("use");
   section.erase("use");
   const Node* as = kind == Kind::attention ? section.find("as") : nullptr;

@@ -1,5 +1,7 @@
 #include "framework/experiment/match.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -32,9 +34,9 @@ struct Grid {
 const OptionSpec& spec_of(const MatchOptions& options, const Place& place, const Experiment& start,
                           const Catalogue& catalogue) {
   if (options.by.rfind("model.", 0) != 0) {
-    throw ConfigError(place, "match.by: '" + options.by +
-                                 "' is no option of the model; name a number of the model, as "
-                                 "model.dim");
+    throw ConfigError(place, fmt::format("match.by: '{}' is not an option of the model; name a "
+                                         "number of the model, as model.dim",
+                                         options.by));
   }
   const std::string name = options.by.substr(6);
   const Manifest& manifest = *catalogue.find(Kind::model, start.model.id).manifest;
@@ -44,17 +46,17 @@ const OptionSpec& spec_of(const MatchOptions& options, const Place& place, const
     if (one.name == name && number && !one.list) return one;
     if (number && !one.list) names.push_back("model." + one.name);
   }
-  throw ConfigError(place, "match.by: '" + options.by +
-                               "' is no number among the options of model '" + start.model.name +
-                               "'" + suggestion(options.by, names) + "; there is " +
-                               join(names, ", "));
+  throw ConfigError(
+      place,
+      fmt::format("match.by: '{}' is not a number among the options of model '{}'{}; there is {}",
+                  options.by, start.model.name, suggestion(options.by, names), join(names, ", ")));
 }
 
 double step_of(const MatchOptions& options, const Place& place, bool whole) {
   if (options.step == 0) return whole ? 1 : 0.01;
   if (whole && options.step != std::floor(options.step)) {
-    throw ConfigError(place, "match.step: " + shortest(options.step) +
-                                 " is no whole number, but '" + options.by + "' is one");
+    throw ConfigError(place, fmt::format("match.step: {} is not a whole number, but '{}' is one",
+                                         shortest(options.step), options.by));
   }
   return options.step;
 }
@@ -64,11 +66,17 @@ Grid grid_of(const MatchOptions& options, const Place& place, const OptionSpec& 
   Grid grid;
   grid.whole = spec.type == OptionSpec::Type::integer;
   grid.step = step_of(options, place, grid.whole);
-  // 0 often stands for "the preset's", and is no size of anything.
+  // 0 often stands for "the preset's", and is not a size of anything.
   const double low = std::max(spec.low.value_or(0), grid.step);
   const double high = std::min(spec.high.value_or(HUGE_VAL), 64 * start);
   grid.first = std::llround(std::ceil(low / grid.step - 1e-9));
   grid.last = std::llround(std::floor(high / grid.step + 1e-9));
+  if (grid.first > grid.last) {
+    throw ConfigError(place, fmt::format("match.step: no multiple of {} can be tried for {}, which "
+                                         "is {} and may be {} to {}; set a finer match.step",
+                                         shortest(grid.step), options.by, shortest(start),
+                                         shortest(low), shortest(high)));
+  }
   return grid;
 }
 
@@ -77,10 +85,10 @@ double value_of(const MatchOptions& options, const Place& place, const Experimen
   const Node* node = find_key(start.resolved, options.by);
   const std::optional<double> value = node == nullptr ? std::nullopt : node->as_double();
   if (value && *value > 0) return *value;
-  throw ConfigError(place, "match.by: " + options.by + " of experiment '" + start.name + "' is " +
-                               (node == nullptr ? "not there" : to_flow(*node)) +
-                               ", which says nothing of its size; give it a value, in the "
-                               "experiment or in the suite's `set`");
+  throw ConfigError(
+      place, fmt::format("match.by: {} of experiment '{}' is {}, which says nothing of its size; "
+                         "give it a value, in the experiment or in the suite's `set`",
+                         options.by, start.name, node == nullptr ? "not there" : to_flow(*node)));
 }
 
 /// Looks for the multiple whose quantity is nearest to the target.
@@ -135,7 +143,7 @@ std::string found_text(const MatchOptions& options, const std::string& value, st
   char share[32];
   std::snprintf(share, sizeof share, "%+.3g %%",
                 100 * (static_cast<double>(quantity) / static_cast<double>(target) - 1));
-  return options.by + "=" + value + " gives " + std::to_string(quantity) + " (" + share + ")";
+  return fmt::format("{}={} gives {} ({})", options.by, value, quantity, share);
 }
 
 /// What the model says of a value that it refuses, with what to do.
@@ -147,8 +155,9 @@ std::int64_t quantity_at(const MatchOptions& options, const Place& place, const 
     throw;
   } catch (const ConfigError& error) {
     throw ConfigError(
-        place, "match: " + options.by + "=" + value +
-                   " cannot be tried; set match.step so that its multiples can: " + error.what());
+        place,
+        fmt::format("match: {}={} cannot be tried; set match.step so that its multiples can: {}",
+                    options.by, value, error.what()));
   }
 }
 
@@ -169,7 +178,7 @@ void check_match(const MatchOptions& options, const Place& place, const Experime
 }
 
 std::string match_origin(const MatchOptions& options, const std::string& baseline) {
-  return std::string(kOrigin) + options.hold + " with " + baseline;
+  return fmt::format("{}{} with {}", kOrigin, options.hold, baseline);
 }
 
 bool is_match_origin(const std::string& place) { return place.rfind(kOrigin, 0) == 0; }
@@ -202,14 +211,14 @@ MatchedValue match_value(const MatchOptions& options, const Place& place,
   const auto text_at = [&](std::int64_t multiple) {
     return found_text(options, grid.text(multiple), search.quantity(multiple), found.target);
   };
-  throw ConfigError(place,
-                    "match: attention '" + attention + "' of experiment '" + start.name +
-                        "' cannot have the " + std::to_string(found.target) + " " + options.hold +
-                        " of '" + baseline + "' within " + shortest(100 * options.within) +
-                        " %: " + text_at(search.below) +
-                        (search.above == search.below ? "" : ", " + text_at(search.above)) +
-                        "; allow more by match.within, a finer match.step, or adjust another "
-                        "option");
+  throw ConfigError(
+      place,
+      fmt::format(
+          "match: attention '{}' of experiment '{}' cannot have the {} {} of '{}' within {} %: "
+          "{}{}; allow more by match.within, a finer match.step, or adjust another option",
+          attention, start.name, found.target, options.hold, baseline,
+          shortest(100 * options.within), text_at(search.below),
+          search.above == search.below ? "" : ", " + text_at(search.above)));
 }
 
 Node matched_tree(const MatchOptions& options, const std::string& baseline,

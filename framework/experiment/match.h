@@ -73,7 +73,8 @@ using MatchedValues = std::map<std::pair<std::string, std::string>, MatchedValue
 /// The value of the option under which `attention` has what `baseline` has: by bisection, as the
 /// quantity grows with the option.
 /// @returns the value; the one that it has already where no other is nearer.
-/// @throws ConfigError where the option is no number of the model, or has no value to start from,
+/// @throws ConfigError where the option is not a number of the model, or has no value to start
+/// from,
 ///         and where no value is near enough, with the nearest two.
 MatchedValue match_value(const MatchOptions& options, const Place& place,
                          const std::string& baseline, const std::string& attention,

@@ -1,6 +1,7 @@
 #include "framework/experiment/train_options.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "framework/base/text.h"
 #include "framework/experiment/identity.h"

@@ -1,5 +1,7 @@
 #include "framework/host/registry.h"
 
+#include <fmt/format.h>
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <unistd.h>
 
@@ -51,8 +53,8 @@ constexpr const char* kStaticObjectRemedy = "; build that object when it is firs
 class BlameForTermination {
  public:
   explicit BlameForTermination(const std::string& path) {
-    last_words =
-        path + kStaticObjectThrew + ", which ends the process" + kStaticObjectRemedy + "\n";
+    last_words = fmt::format("{}{}, which ends the process{}\n", path, kStaticObjectThrew,
+                             kStaticObjectRemedy);
     before_ = std::set_terminate([] {
       const ssize_t written = ::write(STDERR_FILENO, last_words.data(), last_words.size());
       (void)written;
@@ -74,10 +76,12 @@ boost::dll::shared_library& open_library(const std::string& path) {
   try {
     library->load(path, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
   } catch (const boost::dll::fs::system_error& error) {
-    throw PluginError(path + ": cannot be loaded: " + loader_reason(path, error.what()) +
-                      "; build it with attnlab_add_plugin() and link what it uses");
+    throw PluginError(fmt::format(
+        "{}: cannot be loaded: {}; build it with attnlab_add_plugin() and link what it uses", path,
+        loader_reason(path, error.what())));
   } catch (const std::exception& error) {
-    throw PluginError(path + kStaticObjectThrew + ": " + error.what() + kStaticObjectRemedy);
+    throw PluginError(
+        fmt::format("{}{}: {}{}", path, kStaticObjectThrew, error.what(), kStaticObjectRemedy));
   } catch (...) {
     throw PluginError(path + kStaticObjectThrew + kStaticObjectRemedy);
   }
@@ -86,18 +90,20 @@ boost::dll::shared_library& open_library(const std::string& path) {
 
 const PluginEntry* call_entry(const std::string& path, boost::dll::shared_library& library) {
   if (!library.has(kEntrySymbol)) {
-    throw PluginError(path + ": has no symbol '" + kEntrySymbol +
-                      "'; end the plugin with ATTNLAB_PLUGIN(...)");
+    throw PluginError(fmt::format("{}: has no symbol '{}'; end the plugin with ATTNLAB_PLUGIN(...)",
+                                  path, kEntrySymbol));
   }
   const PluginEntry* entry = nullptr;
   try {
     entry = library.get<EntryFunction>(kEntrySymbol)();
   } catch (const std::exception& error) {
-    throw PluginError(path + ": its entry threw an exception: " + error.what() +
-                      "; use the entry of ATTNLAB_PLUGIN(...), which throws nothing");
+    throw PluginError(
+        fmt::format("{}: its entry threw an exception: {}; use the entry of ATTNLAB_PLUGIN(...), "
+                    "which throws nothing",
+                    path, error.what()));
   } catch (...) {
     throw PluginError(path +
-                      ": its entry threw something that is no std::exception; use the entry of "
+                      ": its entry threw something that is not a std::exception; use the entry of "
                       "ATTNLAB_PLUGIN(...), which throws nothing");
   }
   if (entry == nullptr) {
@@ -111,15 +117,16 @@ void check_entry(const Candidate& plugin, const PluginEntry& entry) {
   const Manifest& manifest = *plugin.manifest;
   const std::string id = entry.id == nullptr ? "" : entry.id;
   if (entry.kind != manifest.kind || manifest.id != id) {
-    throw PluginError(plugin.path + ": its code is " + std::string(name_of(entry.kind)) + " '" +
-                      id + "', its manifest says " + std::string(name_of(manifest.kind)) + " '" +
-                      manifest.id + "'; rebuild it with attnlab_add_plugin()");
+    throw PluginError(fmt::format(
+        "{}: its code is {} '{}', its manifest says {} '{}'; rebuild it with attnlab_add_plugin()",
+        plugin.path, name_of(entry.kind), id, name_of(manifest.kind), manifest.id));
   }
   const bool builds[] = {entry.attention != nullptr, entry.model != nullptr, entry.task != nullptr,
                          entry.dataset != nullptr};
   if (!builds[static_cast<std::size_t>(entry.kind)]) {
-    throw PluginError(plugin.path + ": its entry does not say how to build the " +
-                      std::string(name_of(entry.kind)) + "; end it with ATTNLAB_PLUGIN(...)");
+    throw PluginError(fmt::format(
+        "{}: its entry does not say how to build the {}; end it with ATTNLAB_PLUGIN(...)",
+        plugin.path, name_of(entry.kind)));
   }
 }
 
@@ -136,9 +143,10 @@ const PluginEntry& enter(const Candidate& plugin) {
   before.restore();
   if (failure) std::rethrow_exception(failure);
   if (!changes.empty()) {
-    throw PluginError(plugin.path + ": changes " + join(changes, " and ") +
-                      " of the whole process while it loads, which would change other parts' "
-                      "results; remove that from its start-up code");
+    throw PluginError(
+        fmt::format("{}: changes {} of the whole process while it loads, which would change other "
+                    "parts' results; remove that from its start-up code",
+                    plugin.path, join(changes, " and ")));
   }
   check_entry(plugin, *entry);
   return *entry;
@@ -179,10 +187,11 @@ const Node* option_at(const Node& options, const std::string& path) {
 /// Builds a part; an option that the part finds wrong gets its place.
 template <class Build>
 auto build_part(const Part& part, Build&& build) {
-  const std::string who = std::string(name_of(part.kind)) + " '" + part.name + "': ";
+  const std::string who = fmt::format("{} '{}': ", name_of(part.kind), part.name);
   try {
     auto built = build();
-    if (!built) throw PluginError(part.path + ": " + who + "its factory returned nothing");
+    if (!built)
+      throw PluginError(fmt::format("{}: {}its factory returned nothing", part.path, who));
     return built;
   } catch (const OptionError& error) {
     const Node* value = option_at(part.options, error.option());
@@ -194,7 +203,7 @@ auto build_part(const Part& part, Build&& build) {
   } catch (const Error&) {
     throw;  // names its own place already
   } catch (const std::exception& error) {
-    throw PluginError(part.path + ": " + who + "cannot be built: " + error.what());
+    throw PluginError(fmt::format("{}: {}cannot be built: {}", part.path, who, error.what()));
   }
 }
 
@@ -231,10 +240,10 @@ std::shared_ptr<Attention> Registry::attention(const Part& part, const Attention
   built->traits().each([&](std::string_view trait, bool honoured) {
     const auto declared = manifest.traits.find(std::string(trait));
     if (declared != manifest.traits.end() && declared->second == honoured) return;
-    throw PluginError(part.path + ": attention '" + part.name + "': the trait '" +
-                      std::string(trait) +
-                      "' of its code differs from its kTraits; give both the "
-                      "same");
+    throw PluginError(
+        fmt::format("{}: attention '{}': the trait '{}' of its code differs from its kTraits; give "
+                    "both the same",
+                    part.path, part.name, trait));
   });
   return built;
 }

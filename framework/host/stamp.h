@@ -10,7 +10,6 @@
 #include "framework/contracts/dataset.h"
 #include "framework/contracts/model.h"
 #include "framework/contracts/task.h"
-#include "framework/host/sdk_hash.h"
 #include "framework/manifest/manifest_writer.h"
 
 #ifndef ATTNLAB_LIBTORCH_SONAME
@@ -36,12 +35,13 @@ namespace attnlab::detail {
 #define ATTNLAB_COMPILER "GNU " ATTNLAB_TEXT(__GNUC__)
 #endif
 
-/// Writes the stamp of the code that is being compiled, a flat JSON map of texts and numbers.
+/// Writes the stamp of the code that is being compiled, a flat JSON map of texts and numbers. (The
+/// hash of the public headers stands in a section of its own, linked in by attnlab_add_plugin(): in
+/// here each changed header would compile everything again.)
 constexpr void write_stamp(JsonText& out) {
   const auto size = [](std::size_t bytes) { return static_cast<std::int64_t>(bytes); };
   out.open('{');
   out.member("contract", std::int64_t{kContractVersion});
-  out.member("sdk", ATTNLAB_SDK_HASH);
   out.member("compiler", ATTNLAB_COMPILER);
   out.member("cxx_abi", ATTNLAB_TEXT(__GXX_ABI_VERSION) "/" ATTNLAB_TEXT(_GLIBCXX_USE_CXX11_ABI));
   out.member("libtorch", TORCH_VERSION);

@@ -1,5 +1,7 @@
 #include "framework/manifest/discovery.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -35,7 +37,7 @@ std::vector<std::string> sorted_entries(const std::string& folder) {
 }
 
 std::string key_of(const Manifest& manifest) {
-  return std::string(name_of(manifest.kind)) + " '" + manifest.name + "'";
+  return fmt::format("{} '{}'", name_of(manifest.kind), manifest.name);
 }
 
 }  // namespace
@@ -50,8 +52,9 @@ Installation Installation::of_this_program() {
     Installation candidate{folder.string()};
     if (fs::exists(candidate.library(), error)) return candidate;
   }
-  throw Error(program.string() + ": cannot find lib/libattnlab.so beside this program's folder; " +
-              "install attnlab again");
+  throw Error(fmt::format(
+      "{}: cannot find lib/libattnlab.so beside this program's folder; install attnlab again",
+      program.string()));
 }
 
 std::vector<SearchPlace> search_places(const Installation& installation) {
@@ -81,7 +84,7 @@ Catalogue::Catalogue(const std::vector<SearchPlace>& places, const Stamp& host_s
     if (!place.exists) continue;
     look_into(place.folder);
     for (const Kind kind : {Kind::attention, Kind::model, Kind::task, Kind::dataset}) {
-      look_into(place.folder + "/" + std::string(name_of(kind)));
+      look_into(fmt::format("{}/{}", place.folder, name_of(kind)));
     }
   }
   refuse_duplicates();
@@ -117,8 +120,9 @@ void Catalogue::look_at(const std::string& path) {
     candidate.manifest = read_manifest(path);
     const auto differences = stamp_differences(host_stamp_, candidate.manifest->stamp);
     if (!differences.empty()) {
-      candidate.refused = path + ": was built for another host: " + join(differences, "; ") +
-                          "; rebuild it: " + rebuild_command(Installation::of_this_program().root);
+      candidate.refused = fmt::format("{}: was built for another host: {}; rebuild it: {}", path,
+                                      join(differences, "; "),
+                                      rebuild_command(Installation::of_this_program().root));
     }
   } catch (const Error& error) {
     candidate.refused = error.what();
@@ -137,9 +141,9 @@ void Catalogue::refuse_duplicates() {
     for (const Candidate* file : files) paths.push_back(file->path);
     for (Candidate* file : files) {
       file->duplicate = true;
-      file->refused = file->path + ": " + name +
-                      " is provided by more than one file: " + join(paths, " and ") +
-                      "; remove or rename one of them";
+      file->refused =
+          fmt::format("{}: {} is provided by more than one file: {}; remove or rename one of them",
+                      file->path, name, join(paths, " and "));
     }
   }
 }
@@ -181,14 +185,14 @@ const Candidate& Catalogue::find(Kind kind, const std::string& name) const {
   }
   const std::vector<std::string> known = names(kind);
   std::string message =
-      "there is no " + std::string(name_of(kind)) + " '" + name + "'" + suggestion(name, known);
+      fmt::format("there is no {} '{}'{}", name_of(kind), name, suggestion(name, known));
   if (known.empty()) message += "; no plugin of this kind was found";
   throw PluginError(message + " (attnlab list --explain shows where was looked)");
 }
 
 std::string rebuild_command(const std::string& installation_root) {
-  return "cmake -S SOURCE -B BUILD -DCMAKE_PREFIX_PATH=" + installation_root +
-         " && cmake --build BUILD";
+  return fmt::format("cmake -S SOURCE -B BUILD -DCMAKE_PREFIX_PATH={} && cmake --build BUILD",
+                     installation_root);
 }
 
 }  // namespace attnlab

@@ -72,7 +72,7 @@ class Catalogue {
 
   std::vector<SearchPlace> places_;
   std::vector<Candidate> candidates_;
-  std::set<std::string> files_;  ///< canonical: a file that two places lead to is no duplicate
+  std::set<std::string> files_;  ///< canonical: a file that two places lead to is not a duplicate
   Stamp host_stamp_;
 };
 

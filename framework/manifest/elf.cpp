@@ -1,5 +1,7 @@
 #include "framework/manifest/elf.h"
 
+#include <fmt/format.h>
+
 #include <elf.h>
 #include <sys/stat.h>
 
@@ -19,13 +21,13 @@ class ElfFile {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0) fail_to_read();
     // Asked before opening: opening a pipe would wait for a writer.
-    if (!S_ISREG(status.st_mode)) fail("cannot be read: it is no regular file");
+    if (!S_ISREG(status.st_mode)) fail("cannot be read: it is not a regular file");
     size_ = static_cast<std::uint64_t>(status.st_size);
     file_.open(path, std::ios::binary);
     if (!file_) fail_to_read();
-    if (size_ < SELFMAG) fail("is no ELF file");
+    if (size_ < SELFMAG) fail("is not an ELF file");
     read_at(0, std::min<std::uint64_t>(size_, sizeof header_), &header_);
-    if (std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0) fail("is no ELF file");
+    if (std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0) fail("is not an ELF file");
     if (size_ < sizeof header_) fail("is cut short: the ELF header is incomplete");
     if (header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_ident[EI_DATA] != ELFDATA2LSB) {
       fail("is an ELF file of another machine (not 64-bit little-endian)");
@@ -35,6 +37,11 @@ class ElfFile {
   }
 
   std::string section(const std::string& wanted) {
+    if (std::optional<std::string> found = find_section(wanted)) return *std::move(found);
+    fail("has no section " + wanted);
+  }
+
+  std::optional<std::string> find_section(const std::string& wanted) {
     const std::vector<Elf64_Shdr> headers = section_headers();
     if (header_.e_shstrndx >= headers.size()) fail("is damaged: it has no section names");
     const std::string names = content(headers[header_.e_shstrndx]);
@@ -45,11 +52,13 @@ class ElfFile {
         return text;
       }
     }
-    fail("has no section " + wanted);
+    return std::nullopt;
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) { throw PluginError(path_ + ": " + what); }
+  [[noreturn]] void fail(const std::string& what) {
+    throw PluginError(fmt::format("{}: {}", path_, what));
+  }
   [[noreturn]] void fail_to_read() { fail(std::string("cannot be read: ") + std::strerror(errno)); }
 
   /// Asked before memory is taken for what a damaged header promises.
@@ -104,6 +113,10 @@ class ElfFile {
 
 std::string read_elf_section(const std::string& path, const std::string& section) {
   return ElfFile(path).section(section);
+}
+
+std::optional<std::string> find_elf_section(const std::string& path, const std::string& section) {
+  return ElfFile(path).find_section(section);
 }
 
 }  // namespace attnlab

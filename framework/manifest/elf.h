@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "framework/base/error.h"
@@ -12,5 +13,8 @@ namespace attnlab {
 /// @throws PluginError "PATH: REASON" when the file cannot be read, is no 64-bit little-endian ELF
 ///         shared library, is cut short, or has no such section.
 std::string read_elf_section(const std::string& path, const std::string& section);
+
+/// The same, empty where there is no such section.
+std::optional<std::string> find_elf_section(const std::string& path, const std::string& section);
 
 }  // namespace attnlab

@@ -1,6 +1,7 @@
 #include "framework/manifest/manifest.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "framework/base/text.h"
 #include "framework/manifest/elf.h"
@@ -49,9 +50,8 @@ Manifest parse_manifest(const std::string& text) {
   if (manifest.kind == Kind::attention) {
     manifest.traits = root.at("traits").get<std::map<std::string, bool>>();
   }
-  if (manifest.kind == Kind::model || manifest.kind == Kind::task) {
-    manifest.ensemble = root.at("ensemble").get<bool>();
-  }
+  // Not in attentions and datasets, nor in tasks of earlier contracts, which the stamp refuses.
+  manifest.ensemble = root.value("ensemble", false);
   manifest.options = parse_schema(root.at("options").dump());
   manifest.stamp = parse_stamp(root.at("stamp"));
   return manifest;
@@ -62,13 +62,17 @@ Manifest parse_manifest(const std::string& text) {
 Manifest read_manifest(const std::string& path) {
   constexpr const char* kRemedy = "; rebuild it with attnlab_add_plugin(), or remove the file";
   std::string text;
+  std::optional<std::string> sdk;
   try {
     text = read_elf_section(path, kManifestSection);
+    sdk = find_elf_section(path, kSdkSection);
   } catch (const PluginError& error) {
     throw PluginError(error.what() + std::string(kRemedy));
   }
   try {
-    return parse_manifest(text);
+    Manifest manifest = parse_manifest(text);
+    if (sdk) manifest.stamp["sdk"] = *sdk;
+    return manifest;
   } catch (const std::exception& error) {
     throw PluginError(path + ": invalid manifest: " + error.what() + kRemedy);
   }
@@ -76,7 +80,9 @@ Manifest read_manifest(const std::string& path) {
 
 Stamp read_stamp(const std::string& path) {
   try {
-    return parse_stamp(json::parse(read_elf_section(path, kStampSection)));
+    Stamp stamp = parse_stamp(json::parse(read_elf_section(path, kStampSection)));
+    if (const auto sdk = find_elf_section(path, kSdkSection)) stamp["sdk"] = *sdk;
+    return stamp;
   } catch (const json::exception& error) {
     throw PluginError(path + ": invalid build stamp: " + error.what());
   }

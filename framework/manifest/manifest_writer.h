@@ -58,6 +58,7 @@ struct PluginInfo {
 inline constexpr int kContractVersion = 3;
 inline constexpr const char* kManifestSection = ".attnlab.manifest";
 inline constexpr const char* kStampSection = ".attnlab.stamp";
+inline constexpr const char* kSdkSection = ".attnlab.sdk";
 inline constexpr const char* kEntrySymbol = "attnlab_plugin";
 
 /// A constexpr JSON text builder; only what manifests need.
@@ -248,7 +249,7 @@ class SchemaWriter {
       static_assert(OptionsStruct<Item>, "an OptionMap holds structs with describe()");
       out_.member("type", "map");
     } else if constexpr (std::is_same_v<Item, bool>) {
-      static_assert(!Element<T>::list, "a list of booleans is no option; use strings");
+      static_assert(!Element<T>::list, "a list of booleans is not an option; use strings");
       out_.member("type", "bool");
     } else if constexpr (std::is_same_v<Item, std::int64_t>) {
       out_.member("type", "int");

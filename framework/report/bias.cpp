@@ -1,13 +1,11 @@
 #include "framework/report/bias.h"
 
-#include <filesystem>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 
-#include "framework/base/files.h"
 #include "framework/report/curves.h"
 
 namespace attnlab {
@@ -56,10 +54,7 @@ void add_line(const json& line, Layers& layers) {
 /// The last of each layer.
 Layers read_last(const std::string& folder) {
   Layers layers;
-  const std::string path = folder + "/metrics.jsonl";
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return layers;
-  std::istringstream text(read_text(path));
+  std::istringstream text(read_log(folder));
   for (std::string line; std::getline(text, line);) {
     // Few lines of few runs have one: the others need not be parsed.
     if (line.find("\"bias\"") != std::string::npos) {

@@ -27,7 +27,6 @@ struct BiasFigure {
 ///                     first never
 /// @returns in the order of the runs and of their layers. Lines that are cut off or are of another
 ///          form are left out: a run may have been killed while it wrote.
-/// @throws FileError where metrics.jsonl is there and cannot be read.
 std::vector<BiasFigure> biases_of(const std::vector<RunRecord>& runs,
                                   std::size_t most_values = 40000);
 

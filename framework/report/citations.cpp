@@ -14,13 +14,6 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-std::string trimmed(const std::string& text) {
-  const char* spaces = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(spaces);
-  return first == std::string::npos ? ""
-                                    : text.substr(first, text.find_last_not_of(spaces) - first + 1);
-}
-
 bool is_bibtex(const std::string& text) {
   return text.size() > 1 && text[0] == '@' && text.find('{') != std::string::npos;
 }
@@ -48,7 +41,9 @@ std::string new_key(const std::string& id, std::set<std::string>& taken) {
 /// The key that a BibTeX entry has.
 std::string own_key(const std::string& entry) {
   const std::size_t open = entry.find('{'), comma = entry.find(',', open);
-  return comma == std::string::npos ? "" : trimmed(entry.substr(open + 1, comma - open - 1));
+  return comma == std::string::npos
+             ? ""
+             : std::string(trimmed(entry.substr(open + 1, comma - open - 1)));
 }
 
 /// The last number from 1900 to 2099 that stands alone, not as in arXiv:2006.11239; empty without
@@ -82,14 +77,14 @@ std::set<std::pair<Kind, std::string>> used_plugins(const std::vector<RunRecord>
 }  // namespace
 
 std::vector<std::string> works_of(const std::string& citation) {
-  const std::string whole = trimmed(citation);
+  const std::string whole(trimmed(citation));
   if (whole.empty()) return {};
   if (is_bibtex(whole)) return {whole};
   std::vector<std::string> works;
   std::size_t begin = 0;
   while (begin <= whole.size()) {
     const std::size_t end = std::min(whole.find("; ", begin), whole.size());
-    const std::string work = trimmed(whole.substr(begin, end - begin));
+    const std::string work(trimmed(whole.substr(begin, end - begin)));
     if (!work.empty()) works.push_back(work);
     begin = end + 2;
   }

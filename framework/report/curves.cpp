@@ -7,6 +7,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "framework/base/error.h"
 #include "framework/base/files.h"
 #include "framework/comparison/statistics.h"
 
@@ -45,10 +46,7 @@ void add_line(const json& line, Series& series) {
 
 Series read_series(const std::string& folder) {
   Series series;
-  const std::string path = folder + "/metrics.jsonl";
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return series;
-  std::istringstream text(read_text(path));
+  std::istringstream text(read_log(folder));
   for (std::string line; std::getline(text, line);) {
     add_line(json::parse(line, nullptr, false), series);  // a discarded value is no object
   }
@@ -144,6 +142,17 @@ std::size_t points_within(const CurveBudget& budget, const std::vector<Group>& g
 }
 
 }  // namespace
+
+std::string read_log(const std::string& run_folder) {
+  const std::string path = run_folder + "/metrics.jsonl";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return "";
+  try {
+    return read_text(path);
+  } catch (const FileError&) {  // `build_report` names it
+    return "";
+  }
+}
 
 std::string layer_name(std::int64_t layer, std::int64_t call) {
   if (layer < 0) return "";

@@ -31,6 +31,9 @@ struct Curve {
 /// What a layer's second call is called: "0 call 1"; "0" for the first; empty below 0.
 std::string layer_name(std::int64_t layer, std::int64_t call);
 
+/// The text of a run's metrics.jsonl; empty where there is none, or none that can be read.
+std::string read_log(const std::string& run_folder);
+
 /// How many points curves have at most.
 struct CurveBudget {
   std::size_t most_points = 300;    ///< of one curve
@@ -41,7 +44,6 @@ struct CurveBudget {
 /// Means and deviations are over all runs of a slice and attention: the seeds of an experiment, and
 /// of a grid the points, too.
 /// Lines that are cut off or not finite are left out: a run may have been killed while it wrote.
-/// @throws FileError where metrics.jsonl is there and cannot be read.
 std::vector<Curve> curves_of(const std::vector<RunRecord>& runs, const std::vector<Slice>& slices,
                              const CurveBudget& budget = {});
 

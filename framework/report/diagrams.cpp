@@ -6,9 +6,10 @@
 #include <cstdlib>
 
 #include "framework/base/text.h"
+#include "framework/base/unicode.h"
 #include "framework/comparison/table.h"
 #include "framework/report/markup.h"
-#include "framework/runs/progress.h"
+#include "framework/runs/metric_text.h"
 
 namespace attnlab {
 namespace {
@@ -137,10 +138,12 @@ struct DifferenceScale {
   }
 };
 
-std::vector<const ComparisonRow*> contrasts_of(const Comparison& comparison) {
+std::vector<const ComparisonRow*> contrasts_of(const Comparison& comparison,
+                                               const MetricInfo& metric) {
   std::vector<const ComparisonRow*> rows;
   for (const ComparisonRow& row : comparison.rows) {
-    if (row.contrast && row.contrast->difference.count > 0) rows.push_back(&row);
+    const bool any = row.contrast && row.contrast->difference.count > 0;
+    if (any && row.metric == metric) rows.push_back(&row);
   }
   return rows;
 }
@@ -185,10 +188,10 @@ std::string difference_axis(const DifferenceScale& scale, double bottom) {
 }
 
 std::string difference_mark(const ComparisonRow& row, const DifferenceScale& scale, double unit,
-                            double y, bool better) {
+                            double y) {
   const Contrast& contrast = *row.contrast;
   std::string out;
-  const std::string side = contrast.significant ? better ? "good" : "bad" : "open";
+  const std::string side = contrast.significant ? row.improves() ? "good" : "bad" : "open";
   if (contrast.interval) {
     const double low = scale.x(unit * contrast.interval->low);
     const double high = scale.x(unit * contrast.interval->high);
@@ -207,10 +210,10 @@ std::string cross(double x, double y) {
 
 }  // namespace
 
-std::string difference_svg(const Comparison& comparison) {
-  const std::vector<const ComparisonRow*> rows = contrasts_of(comparison);
+std::string difference_svg(const Comparison& comparison, const MetricInfo& metric) {
+  const std::vector<const ComparisonRow*> rows = contrasts_of(comparison, metric);
   if (rows.empty() || rows.size() > kMostDifferences) return "";
-  const double unit = metric_scale(comparison.metric);
+  const double unit = metric_scale(metric);
   const DifferenceScale scale = scale_of(comparison, rows, unit);
   std::string marks, experiment;
   double y = 24;
@@ -221,16 +224,17 @@ std::string difference_svg(const Comparison& comparison) {
       marks += label(4, y, "start", shortened(experiment), "group");
     }
     y += 24;
-    const bool better = (row->contrast->difference.mean > 0) == comparison.higher_is_better;
     marks += label(kLabelWidth - 14, y + 4, "end", shortened(row->attention)) +
-             difference_mark(*row, scale, unit, y, better);
+             difference_mark(*row, scale, unit, y);
     for (const double value : published_differences(comparison, *row)) {
       marks += cross(scale.x(value), y);
     }
   }
-  const std::string heading = std::string("difference in ") + comparison.metric +
-                              (unit == 100 ? " (points)" : "") + " to " + comparison.baseline;
-  const std::string better = comparison.higher_is_better ? "right is better" : "left is better";
+  const std::string measured = difference_unit(metric);
+  const std::string heading = "difference in " + metric.name +
+                              (measured.empty() ? "" : " (" + measured + ")") + " to " +
+                              comparison.baseline;
+  const std::string better = metric.better == Better::higher ? "right is better" : "left is better";
   marks += label((kLabelWidth + kPlotEnd) / 2, y + 40, "middle", heading + "; " + better, "tick");
   return svg(y + 52, heading + ", with intervals; the table below has the numbers",
              difference_axis(scale, y + 18) + marks);

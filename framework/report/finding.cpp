@@ -8,7 +8,7 @@
 #include "framework/report/markup.h"
 #include "framework/report/pool_tables.h"
 #include "framework/report/report.h"
-#include "framework/runs/progress.h"
+#include "framework/runs/metric_text.h"
 
 namespace attnlab {
 namespace {
@@ -29,8 +29,10 @@ std::vector<Tally> tallies_of(const Comparison& comparison) {
     if (!row.contrast || row.contrast->difference.count == 0) continue;
     Tally& tally = tallies[row.attention];
     tally.attention = row.attention;
-    const bool up = (row.contrast->difference.mean > 0) == comparison.higher_is_better;
-    (!row.contrast->significant ? tally.open : up ? tally.better : tally.worse).push_back(&row);
+    (!row.contrast->significant ? tally.open
+     : row.improves()           ? tally.better
+                                : tally.worse)
+        .push_back(&row);
   }
   std::vector<Tally> out;
   for (const std::string& attention : comparison.attentions) {
@@ -39,16 +41,27 @@ std::vector<Tally> tallies_of(const Comparison& comparison) {
   return out;
 }
 
+/// "0.86 points", "0.013 nats".
+std::string with_unit(const MetricInfo& metric, const std::string& difference) {
+  const std::string unit = difference_unit(metric);
+  return unit.empty() ? difference : difference + " " + unit;
+}
+
+/// What is compared, in a sentence.
+std::string metric_name(const Comparison& comparison) {
+  const auto common = common_metric(comparison);
+  return common ? common->name : "the metric that it is judged by";
+}
+
 /// "on vit, by 0.86 points of accuracy (p = 0.031)", or on how many experiments.
-std::string shown_where(const Comparison& comparison,
-                        const std::vector<const ComparisonRow*>& rows) {
+std::string shown_where(const std::vector<const ComparisonRow*>& rows) {
   if (rows.size() > 1) return "on " + std::to_string(rows.size()) + " experiments";
   const ComparisonRow& row = *rows.front();
   const double difference = std::abs(row.contrast->difference.mean);
-  std::string size = difference_text(comparison.metric, difference, row.summary.mean).substr(1);
-  size += metric_scale(comparison.metric) == 100 ? " points of " : " of ";
-  return "on " + row.experiment + ", by " + size + comparison.metric + " (" +
-         p_phrase(row.contrast->adjusted_p) + ")";
+  return "on " + row.experiment + ", by " +
+         with_unit(row.metric,
+                   difference_text(row.metric, difference, row.summary.mean).substr(1)) +
+         " of " + row.metric.name + " (" + p_phrase(row.contrast->adjusted_p) + ")";
 }
 
 std::vector<std::string> significant_sentences(const Comparison& comparison,
@@ -58,9 +71,9 @@ std::vector<std::string> significant_sentences(const Comparison& comparison,
     if (tally.better.empty() && tally.worse.empty()) continue;
     std::string text = tally.attention + " is significantly ";
     const std::string than = " than " + comparison.baseline + " ";
-    if (!tally.better.empty()) text += "better" + than + shown_where(comparison, tally.better);
+    if (!tally.better.empty()) text += "better" + than + shown_where(tally.better);
     if (!tally.better.empty() && !tally.worse.empty()) text += ", and ";
-    if (!tally.worse.empty()) text += "worse" + than + shown_where(comparison, tally.worse);
+    if (!tally.worse.empty()) text += "worse" + than + shown_where(tally.worse);
     if (!tally.open.empty()) {
       text += "; on " + counted(tally.open.size(), "other experiment", "other experiments") +
               " no difference is shown";
@@ -78,7 +91,10 @@ std::string open_sentence(const Comparison& comparison, const std::vector<Tally>
       const auto size = [](const ComparisonRow& one) {
         return std::abs(one.contrast->difference.mean);
       };
-      if (largest == nullptr || size(*row) > size(*largest)) largest = row;
+      // Sizes of different metrics do not compare: then the first experiment's counts.
+      if (largest == nullptr || (row->metric == largest->metric && size(*row) > size(*largest))) {
+        largest = row;
+      }
     }
   }
   std::int64_t pairs = 0;
@@ -87,14 +103,14 @@ std::string open_sentence(const Comparison& comparison, const std::vector<Tally>
   }
   const bool reachable = reach_note(comparison.options, pairs, comparison.tests).empty();
   std::string text = "No attention is shown to differ from " + comparison.baseline + " in " +
-                     comparison.metric +
+                     metric_name(comparison) +
                      (reachable ? ". " : ", and with so few seeds none could be. ");
   const Contrast& contrast = *largest->contrast;
   text += "The largest mean difference is that of " + largest->attention + " on " +
           largest->experiment + ": " +
-          difference_text(comparison.metric, contrast.difference.mean, largest->summary.mean) +
-          (metric_scale(comparison.metric) == 100 ? " points" : "") + " over " +
-          counted(static_cast<std::size_t>(contrast.difference.count), "seed", "seeds");
+          with_unit(largest->metric, difference_text(largest->metric, contrast.difference.mean,
+                                                     largest->summary.mean)) +
+          " over " + counted(static_cast<std::size_t>(contrast.difference.count), "seed", "seeds");
   if (contrast.test) text += " (" + p_phrase(contrast.adjusted_p) + ")";
   return text + ".";
 }
@@ -104,15 +120,17 @@ std::string alone_sentence(const Comparison& comparison) {
   std::vector<std::string> parts;
   for (const ComparisonRow& row : comparison.rows) {
     if (row.gap || row.attention != comparison.baseline || parts.size() == kMost) continue;
-    parts.push_back(summary_text(comparison.metric, row.summary) +
-                    (metric_scale(comparison.metric) == 100 ? " %" : "") + " on " + row.experiment);
+    const std::string unit(metric_unit(row.metric));
+    parts.push_back(summary_text(row.metric, row.summary) + (unit.empty() ? "" : " " + unit) +
+                    " on " + row.experiment);
   }
   if (parts.empty()) {
-    return "No run of " + comparison.baseline + " is done with a value of " + comparison.metric +
-           ", so that nothing can be compared.";
+    return "No run of " + comparison.baseline + " is done with a value of " +
+           metric_name(comparison) + ", so that nothing can be compared.";
   }
-  return "The " + comparison.metric + " of " + comparison.baseline + " is " + join(parts, ", ") +
-         "; no other attention has values to compare with it.";
+  const auto common = common_metric(comparison);
+  return "The " + (common ? common->name : "result") + " of " + comparison.baseline + " is " +
+         join(parts, ", ") + "; no other attention has values to compare with it.";
 }
 
 std::string ranking_sentence(const Comparison& comparison) {
@@ -159,7 +177,7 @@ std::string grid_sentence(const Report& report, const Grid& grid) {
                                           (unit.empty() ? "" : " " + unit) + " for " + attention);
   }
   if (parts.empty()) return "";
-  const bool lower = higher_is_better(column.metric) == std::optional<bool>(false);
+  const bool lower = column.metric.better == Better::lower;
   std::stable_sort(parts.begin(), parts.end(), [&](const auto& a, const auto& b) {
     return lower ? a.first < b.first : a.first > b.first;
   });
@@ -167,7 +185,7 @@ std::string grid_sentence(const Report& report, const Grid& grid) {
   texts.reserve(parts.size());
   for (const auto& [mean, text] : parts) texts.push_back(text);
   return "Over the " + std::to_string(grid.points) + " points of " + grid.base + ", " +
-         column.metric + " is " + join(texts, ", ") + ".";
+         column.metric.name + " is " + join(texts, ", ") + ".";
 }
 
 }  // namespace

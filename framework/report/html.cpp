@@ -1,6 +1,7 @@
 // The page: sections that stand without scripts, the data of its charts
 // (html_data.cpp), and the page's own style and script beside the plotting
 // library, all in one file.
+#include <algorithm>
 #include <map>
 
 #include "framework/base/text.h"
@@ -10,7 +11,7 @@
 #include "framework/report/html_parts.h"
 #include "framework/report/markup.h"
 #include "framework/report/report.h"
-#include "framework/runs/progress.h"
+#include "framework/runs/metric_text.h"
 
 namespace attnlab {
 namespace {
@@ -75,14 +76,24 @@ std::string left_out_html(const Report& report) {
   return out;
 }
 
+/// Each once.
+std::vector<MetricInfo> compared_metrics(const Comparison& comparison) {
+  std::vector<MetricInfo> out;
+  for (const auto& [experiment, metric] : comparison.metrics) {
+    if (std::count(out.begin(), out.end(), metric) == 0) out.push_back(metric);
+  }
+  return out;
+}
+
 std::string results_section(const Report& report) {
   const std::string rows = results_html(report);
   std::string out = left_out_html(report);
   if (rows.empty()) return out + metrics_fold(report);
-  const std::string diagram = difference_svg(report.comparison);
-  if (!diagram.empty()) {
-    std::vector<std::string> sources;
-    for (const PublishedNumbers& one : report.comparison.published) sources.push_back(one.source);
+  std::vector<std::string> sources;
+  for (const PublishedNumbers& one : report.comparison.published) sources.push_back(one.source);
+  for (const MetricInfo& metric : compared_metrics(report.comparison)) {
+    const std::string diagram = difference_svg(report.comparison, metric);
+    if (diagram.empty()) continue;
     out += "<figure class=\"scroll\" tabindex=\"0\">" + diagram +
            "<figcaption>Mean differences over seeds, with " +
            shortest(100 - 100 * report.comparison.options.level) +
@@ -235,23 +246,19 @@ std::string page_script() {
 }  // namespace
 
 std::string report_html(const Report& report, const std::string& nonce) {
-  const Comparison& comparison = report.comparison;
   const std::vector<Section> sections = sections_of(report);
-  return filled(
-      report_page_html(),
-      {{"nonce", nonce},
-       {"title", html_text(report.title)},
-       {"subtitle", html_text(comparison.metric + ", " +
-                              (comparison.higher_is_better ? "higher" : "lower") + " is better")},
-       {"date", html_text(report.date)},
-       {"command", html_text(report.command)},
-       {"version", ATTNLAB_VERSION},
-       {"style", std::string(report_page_css())},
-       {"navigation", navigation(sections)},
-       {"sections", joined(sections)},
-       {"data", chart_data(report)},
-       {"library", std::string(report_chart_js())},
-       {"script", page_script()}});
+  return filled(report_page_html(), {{"nonce", nonce},
+                                     {"title", html_text(report.title)},
+                                     {"subtitle", html_text(metric_phrase(report.comparison))},
+                                     {"date", html_text(report.date)},
+                                     {"command", html_text(report.command)},
+                                     {"version", ATTNLAB_VERSION},
+                                     {"style", std::string(report_page_css())},
+                                     {"navigation", navigation(sections)},
+                                     {"sections", joined(sections)},
+                                     {"data", chart_data(report)},
+                                     {"library", std::string(report_chart_js())},
+                                     {"script", page_script()}});
 }
 
 }  // namespace attnlab

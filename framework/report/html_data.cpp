@@ -8,10 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "framework/base/json.h"
 #include "framework/comparison/table.h"
 #include "framework/report/html_parts.h"
 #include "framework/report/markup.h"
-#include "framework/runs/progress.h"
+#include "framework/runs/metric_infos.h"
+#include "framework/runs/metric_text.h"
 
 namespace attnlab {
 namespace {
@@ -40,16 +42,11 @@ class ChartData {
   }
 
   json make() {
-    json out = {{"metric", report_.comparison.metric},
-                {"baseline", report_.comparison.baseline},
-                {"experiments", names_},
-                {"attentions", report_.comparison.attentions},
-                {"curves", json::array()},
-                {"biases", json::array()},
-                {"costs", json::array()},
-                {"points", points()},
-                {"grids", json::array()},
-                {"cells", json::array()},
+    json out = {{"metric_of", json::array()}, {"baseline", report_.comparison.baseline},
+                {"experiments", names_},      {"attentions", report_.comparison.attentions},
+                {"curves", json::array()},    {"biases", json::array()},
+                {"costs", json::array()},     {"points", points()},
+                {"grids", json::array()},     {"cells", json::array()},
                 {"histograms", json::array()}};
     for (const Curve& curve : report_.curves) out["curves"].push_back(curve_json(curve));
     for (const BiasFigure& bias : report_.biases) out["biases"].push_back(bias_json(bias));
@@ -58,9 +55,15 @@ class ChartData {
       if (report_.slices.all[cell.slice].points > 0) out["cells"].push_back(cell_json(cell));
     }
     for (const Histogram& one : report_.histograms) out["histograms"].push_back(bins_json(one));
-    for (const std::string& cost : costs_) {
-      out["costs"].push_back(
-          {{"name", cost}, {"heading", metric_heading(cost)}, {"scale", metric_scale(cost)}});
+    for (const std::string& name : costs_) {
+      const MetricInfo cost = report_.info(name);
+      out["costs"].push_back({{"name", cost.name},
+                              {"heading", metric_heading(cost)},
+                              {"better", name_of(cost.better)},
+                              {"scale", metric_scale(cost)}});
+    }
+    for (const Slice& slice : report_.slices.all) {
+      out["metric_of"].push_back(report_.metric_of(slice).name);
     }
     out["steps"] = std::move(steps_);
     out["metrics"] = metrics_;
@@ -98,7 +101,7 @@ class ChartData {
     for (const std::vector<double>& head : bias.heads) {
       json& row = heads.emplace_back(json::array());
       for (const double value : head) {
-        row.push_back(std::isfinite(value) ? json(rounded(value)) : json());
+        row.push_back(finite_or_null(rounded(value)));
       }
     }
     return {{"e", experiments_.at(bias.experiment)},
@@ -111,14 +114,17 @@ class ChartData {
   }
 
   void add_metric(const std::string& name) {
-    metrics_[name] = {{"heading", metric_heading(name)}, {"scale", metric_scale(name)}};
+    const MetricInfo metric = report_.info(name);
+    metrics_[name] = {{"heading", metric_heading(metric)},
+                      {"scale", metric_scale(metric)},
+                      {"share", is_share_of_runs(metric)}};
   }
 
   json points() {
-    const std::string& metric = report_.comparison.metric;
-    add_metric(metric);
     json out = json::array();
     for (const PooledCell& cell : report_.cells) {
+      const std::string& metric = report_.metric_of(report_.slices.all[cell.slice]).name;
+      add_metric(metric);
       const auto summary = cell.metrics.find(metric);
       if (summary == cell.metrics.end() || cell.costs.empty()) continue;
       json costs = json::object();
@@ -156,7 +162,8 @@ class ChartData {
     return {{"base", grid.base},
             {"all", place(*report_.slices.of_grid(grid.base))},
             {"axes", std::move(axes)},
-            {"metrics", pool_metrics(report_.cells, report_.comparison.metric)}};
+            {"metrics", pool_metrics(report_.cells, report_.comparison.book,
+                                     report_.metric_of(*report_.slices.of_grid(grid.base)).name)}};
   }
 
   /// Each metric as mean, both ends of its interval, and how many runs it is
@@ -166,7 +173,7 @@ class ChartData {
     for (const auto& [name, summary] : cell.metrics) {
       add_metric(name);
       const Interval interval =
-          interval_of(name, summary).value_or(Interval{summary.mean, summary.mean});
+          interval_of(report_.info(name), summary).value_or(Interval{summary.mean, summary.mean});
       metrics[name] = {rounded(summary.mean), rounded(interval.low), rounded(interval.high),
                        summary.count};
     }

@@ -41,7 +41,7 @@ std::string table_html(const Report& report, const PoolTable& table, const std::
 /// The first metric by each axis stands open, the others are folded away.
 std::string grid_tables(const Report& report, std::size_t number) {
   const std::vector<PoolTable> tables = pool_tables(report, report.slices.grids[number]);
-  const std::string& first = tables.front().columns.front().metric;
+  const MetricInfo& first = tables.front().columns.front().metric;
   std::string open, folded;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const std::string id = "grid-" + std::to_string(number) + "-" + std::to_string(i);

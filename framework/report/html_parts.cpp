@@ -8,7 +8,6 @@
 #include "framework/base/text.h"
 #include "framework/comparison/table.h"
 #include "framework/report/markup.h"
-#include "framework/runs/progress.h"
 
 namespace attnlab {
 namespace {

@@ -34,7 +34,7 @@ std::string chart_box(const std::string& id, const std::string& note);
 std::string chart_data(const Report& report);
 
 /// "205,066", "1.24": a cost as people read it, in the unit that its heading names.
-std::string cost_text(const std::string& name, double value);
+std::string cost_text(const MetricInfo& cost, double value);
 
 /// The comparison, a row for each experiment and attention; empty where no experiment stands by
 /// itself.

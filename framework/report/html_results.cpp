@@ -8,7 +8,7 @@
 #include "framework/comparison/table.h"
 #include "framework/report/html_parts.h"
 #include "framework/report/markup.h"
-#include "framework/runs/progress.h"
+#include "framework/runs/metric_text.h"
 
 namespace attnlab {
 namespace {
@@ -40,8 +40,8 @@ std::map<std::string, double> best_means(const Comparison& comparison) {
     const auto [found, is_new] = best.emplace(row.experiment, row.summary.mean);
     if (is_new) continue;
     const double mean = row.summary.mean;
-    found->second =
-        comparison.higher_is_better ? std::max(found->second, mean) : std::min(found->second, mean);
+    found->second = row.metric.better == Better::higher ? std::max(found->second, mean)
+                                                        : std::min(found->second, mean);
   }
   return best;
 }
@@ -56,17 +56,17 @@ HtmlCell cell(const std::string& text, double order, const std::string& style = 
   return {html_text(text), std::isfinite(order) ? shortest(order) : "", style};
 }
 
-HtmlCell mean_cell(const Comparison& comparison, const ComparisonRow& row, bool best) {
+HtmlCell mean_cell(const ComparisonRow& row, bool best) {
   if (row.gap) return gap_cell(row.gap);
-  return cell(summary_text(comparison.metric, row.summary), row.summary.mean,
+  return cell(summary_text(row.metric, row.summary), row.summary.mean,
               best ? "number best" : "number");
 }
 
-HtmlCell verdict_cell(const Comparison& comparison, const Contrast& contrast) {
-  const std::string word = verdict_text(comparison, contrast);
+HtmlCell verdict_cell(const Comparison& comparison, const ComparisonRow& row) {
+  const std::string word = verdict_text(comparison, row);
   const std::string mark = word == "better" ? "▲ " : word == "worse" ? "▼ " : "";
   const std::string style = word == "better" ? "good" : word == "worse" ? "bad" : "";
-  const std::string title = contrast.gap ? contrast.gap.text() : "";
+  const std::string title = row.contrast->gap ? row.contrast->gap.text() : "";
   return {"<span title=\"" + html_text(title) + "\">" + mark + html_text(word) + "</span>", word,
           style};
 }
@@ -88,9 +88,9 @@ void add_contrast(const Comparison& comparison, const ComparisonRow& row, Row& o
   if (any) {
     const Contrast& contrast = *row.contrast;
     const double mean = contrast.difference.mean;
-    std::string text = difference_text(comparison.metric, mean, row.summary.mean);
+    std::string text = difference_text(row.metric, mean, row.summary.mean);
     if (contrast.interval) {
-      text += " " + interval_text(comparison.metric, *contrast.interval, row.summary.mean);
+      text += " " + interval_text(row.metric, *contrast.interval, row.summary.mean);
     }
     out.push_back(cell(text, mean));
   } else {
@@ -102,34 +102,48 @@ void add_contrast(const Comparison& comparison, const ComparisonRow& row, Row& o
   out.push_back(any && row.contrast->test
                     ? cell(p_text(row.contrast->adjusted_p), row.contrast->adjusted_p)
                     : no_cell());
-  out.push_back(row.contrast ? verdict_cell(comparison, *row.contrast)
+  out.push_back(row.contrast ? verdict_cell(comparison, row)
                              : HtmlCell{"baseline", "baseline", "absent"});
 }
 
 std::vector<HtmlColumn> result_columns(const Comparison& comparison,
-                                       const std::set<std::string>& costs) {
-  const bool points = metric_scale(comparison.metric) == 100;
+                                       const std::vector<MetricInfo>& costs) {
+  const auto common = common_metric(comparison);
   std::vector<HtmlColumn> columns = {
       {"experiment", "", false},
       {"attention", "", false},
       {"seeds", "seeds that are done, of all", true},
-      {metric_heading(comparison.metric), "mean ± sample standard deviation over seeds", true},
+      {common ? metric_heading(*common) : "value", "mean ± sample standard deviation over seeds",
+       true},
       {"interval", "of the mean, by Student's distribution", true},
-      {std::string("difference") + (points ? " (points)" : ""),
+      {common ? difference_heading(*common) : "difference",
        "to the baseline, over pairs of one seed, with its interval", true}};
   for (const PublishedNumbers& published : comparison.published) {
     columns.push_back({published.source, "published, with the difference to the baseline", true});
   }
   columns.push_back({comparison.options.correct == "holm" ? "p (Holm)" : "p", "two-sided", true});
   columns.push_back({"verdict", "at the level " + shortest(comparison.options.level), false});
-  for (const std::string& cost : costs) {
+  for (const std::string& name : comparison.evaluations) {
+    columns.push_back({metric_heading(comparison.book.shared(name)),
+                       "of an evaluation of the finished runs, mean ± sample standard deviation",
+                       true});
+  }
+  if (!common) columns.insert(columns.begin() + 3, {"metric", "that is compared", false});
+  for (const MetricInfo& cost : costs) {
     columns.push_back({metric_heading(cost), "mean over the runs that are done", true});
   }
   return columns;
 }
 
+HtmlCell evaluation_cell(const Comparison& comparison, const ComparisonRow& row,
+                         const std::string& name) {
+  const auto found = row.evaluations.find(name);
+  if (found == row.evaluations.end()) return no_cell();
+  return cell(summary_text(comparison.book.shared(name), found->second), found->second.mean);
+}
+
 Row result_row(const Comparison& comparison, const ComparisonRow& row, bool best,
-               const std::set<std::string>& costs) {
+               const std::vector<MetricInfo>& costs) {
   const std::string seeds =
       std::to_string(row.summary.count) + " of " + std::to_string(row.seeds.size());
   const bool baseline = row.attention == comparison.baseline;
@@ -137,13 +151,20 @@ Row result_row(const Comparison& comparison, const ComparisonRow& row, bool best
              {html_text(row.attention) + (baseline ? " <small>(baseline)</small>" : ""),
               row.attention, "name"},
              cell(seeds, static_cast<double>(row.summary.count)),
-             mean_cell(comparison, row, best),
-             row.interval ? cell(interval_text(comparison.metric, *row.interval, row.summary.mean),
+             mean_cell(row, best),
+             row.interval ? cell(interval_text(row.metric, *row.interval, row.summary.mean),
                                  row.interval->low)
                           : no_cell()};
   add_contrast(comparison, row, out);
-  for (const std::string& cost : costs) {
-    const auto found = row.costs.find(cost);
+  for (const std::string& name : comparison.evaluations) {
+    out.push_back(evaluation_cell(comparison, row, name));
+  }
+  if (!common_metric(comparison)) {
+    const std::string metric = metric_heading(row.metric);
+    out.insert(out.begin() + 3, {html_text(metric), metric, ""});
+  }
+  for (const MetricInfo& cost : costs) {
+    const auto found = row.costs.find(cost.name);
     out.push_back(found == row.costs.end() ? no_cell()
                                            : cell(cost_text(cost, found->second), found->second));
   }
@@ -152,8 +173,8 @@ Row result_row(const Comparison& comparison, const ComparisonRow& row, bool best
 
 }  // namespace
 
-std::string cost_text(const std::string& name, double value) {
-  const double shown = metric_scale(name) * value;
+std::string cost_text(const MetricInfo& cost, double value) {
+  const double shown = metric_scale(cost) * value;
   const double size = std::abs(shown);
   if (size >= 100 || shown == std::floor(shown)) return grouped(shown);
   return decimal(shown, size < 1 ? 4 : 2);
@@ -161,7 +182,7 @@ std::string cost_text(const std::string& name, double value) {
 
 std::string results_html(const Report& report) {
   const Comparison& comparison = report.comparison;
-  const std::set<std::string> costs = recorded_costs(comparison);
+  const std::vector<MetricInfo> costs = recorded_costs(comparison);
   const std::map<std::string, double> best = best_means(comparison);
   std::vector<Row> rows;
   for (const ComparisonRow& row : comparison.rows) {
@@ -171,7 +192,7 @@ std::string results_html(const Report& report) {
     rows.push_back(result_row(comparison, row, is_best, costs));
   }
   if (rows.empty()) return "";
-  return html_table(comparison.metric + " by experiment and attention",
+  return html_table(metric_phrase(comparison) + ", by experiment and attention",
                     result_columns(comparison, costs), rows, "results-table");
 }
 
@@ -182,17 +203,20 @@ std::string metrics_html(const Report& report) {
   }
   if (names.empty()) return "";
   std::vector<HtmlColumn> columns = {{"experiment", "", false}, {"attention", "", false}};
-  for (const std::string& name : names) columns.push_back({metric_heading(name), "", true});
+  const std::vector<std::string> order = report.comparison.book.in_order(names);
+  for (const std::string& name : order) {
+    columns.push_back({metric_heading(report.info(name)), "", true});
+  }
   std::vector<Row> rows;
   for (const PooledCell& one : report.cells) {
     const std::string& slice = report.slices.all[one.slice].name;
     Row row = {{html_text(slice), slice, ""}, {html_text(one.attention), one.attention, "name"}};
-    for (const std::string& name : names) {
+    for (const std::string& name : order) {
       const auto found = one.metrics.find(name);
       if (found == one.metrics.end()) {
         row.push_back(no_cell());
       } else {
-        row.push_back(cell(summary_text(name, found->second), found->second.mean));
+        row.push_back(cell(summary_text(report.info(name), found->second), found->second.mean));
       }
     }
     rows.push_back(std::move(row));

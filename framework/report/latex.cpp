@@ -3,11 +3,12 @@
 #include <map>
 
 #include "framework/base/text.h"
+#include "framework/base/unicode.h"
 #include "framework/comparison/table.h"
 #include "framework/report/markup.h"
 #include "framework/report/pool_tables.h"
 #include "framework/report/report.h"
-#include "framework/runs/progress.h"
+#include "framework/runs/metric_text.h"
 
 namespace attnlab {
 namespace {
@@ -47,17 +48,18 @@ struct Podium {
 };
 
 Podium podium_of(const Comparison& comparison, const std::string& experiment) {
+  const MetricInfo& metric = comparison.metrics.at(experiment);
   std::vector<double> means;
   for (const ComparisonRow& row : comparison.rows) {
     if (row.experiment == experiment && !row.gap) means.push_back(row.summary.mean);
   }
   std::sort(means.begin(), means.end());
-  if (comparison.higher_is_better) std::reverse(means.begin(), means.end());
+  if (metric.better == Better::higher) std::reverse(means.begin(), means.end());
   Podium podium;
   if (means.size() < 2) return podium;  // the only one is not the best of anything
-  podium.first = value_text(comparison.metric, means.front());
+  podium.first = value_text(metric, means.front());
   for (const double mean : means) {
-    podium.second = value_text(comparison.metric, mean);
+    podium.second = value_text(metric, mean);
     if (podium.second != podium.first) return podium;
   }
   podium.second.clear();
@@ -75,10 +77,9 @@ std::string missing_seeds(const ComparisonRow& row) {
          " seeds: " + join(parts, "; ");
 }
 
-std::string value_cell(const Comparison& comparison, const ComparisonRow& row, const Podium& podium,
-                       Footnotes& notes) {
+std::string value_cell(const ComparisonRow& row, const Podium& podium, Footnotes& notes) {
   if (row.gap) return "--" + notes.mark(row.gap.text());
-  const std::string text = summary_text(comparison.metric, row.summary);
+  const std::string text = summary_text(row.metric, row.summary);
   const std::size_t sign = text.find(" ± ");
   std::string mean = text.substr(0, sign);
   if (mean == podium.first) {
@@ -88,8 +89,7 @@ std::string value_cell(const Comparison& comparison, const ComparisonRow& row, c
   }
   std::string cell = "$" + mean;
   if (row.contrast && row.contrast->significant) {
-    const bool better = (row.contrast->difference.mean > 0) == comparison.higher_is_better;
-    cell += better ? "^{\\dagger}" : "^{\\ddagger}";
+    cell += row.improves() ? "^{\\dagger}" : "^{\\ddagger}";
   }
   if (sign != std::string::npos) {
     cell += " \\pm " + text.substr(sign + std::string(" ± ").size());
@@ -112,10 +112,12 @@ std::string seeds_text(const Comparison& comparison) {
 }
 
 std::string caption(const Comparison& comparison) {
-  const bool percent = metric_scale(comparison.metric) == 100;
-  std::string text = latex_text(comparison.metric) + (percent ? " in \\%" : "") + " (" +
-                     (comparison.higher_is_better ? "higher" : "lower") +
-                     " is better), mean $\\pm$ sample standard deviation over " +
+  const auto common = common_metric(comparison);
+  const std::string unit(common ? metric_unit(*common) : "");
+  const std::string what = common ? common->name + (unit.empty() ? "" : " in " + unit) + " (" +
+                                        std::string(direction_text(*common)) + ")"
+                                  : "Each column's metric";
+  std::string text = latex_text(what) + ", mean $\\pm$ sample standard deviation over " +
                      seeds_text(comparison) + ". Best in bold, second underlined. ";
   if (comparison.attentions.size() > 1) {
     text += "$\\dagger$ ($\\ddagger$): significantly better (worse) than " +
@@ -143,8 +145,7 @@ std::string table_rows(const Comparison& comparison, const std::vector<std::stri
   for (const std::string& attention : comparison.attentions) {
     out += "    " + latex_text(attention);
     for (const std::string& experiment : experiments) {
-      out += " & " + value_cell(comparison, *rows.at({attention, experiment}),
-                                podiums.at(experiment), notes);
+      out += " & " + value_cell(*rows.at({attention, experiment}), podiums.at(experiment), notes);
     }
     out += " \\\\\n";
     if (attention == comparison.baseline && comparison.attentions.size() > 1) {
@@ -170,11 +171,17 @@ constexpr const char* kTableEnd = "    \\bottomrule\n  \\end{tabular}\n";
 /// The experiments that stand by themselves; empty without one.
 std::string comparison_table(const Report& report) {
   const Comparison& comparison = report.comparison;
+  const bool one_metric = common_metric(comparison).has_value();
   std::vector<std::string> experiments, columns;
   for (const std::string& experiment : comparison.experiments) {
     if (!report.shows(experiment)) continue;
     experiments.push_back(experiment);
-    columns.push_back(latex_text(experiment));
+    const MetricInfo& metric = comparison.metrics.at(experiment);
+    columns.push_back(
+        latex_text(experiment) +
+        (one_metric || metric.name.empty() ? ""
+                    : " (" + latex_text(metric_heading(metric)) +
+                          (metric.better == Better::higher ? " $\\uparrow$)" : " $\\downarrow$)")));
   }
   if (experiments.empty()) return "";
   Footnotes notes;
@@ -229,7 +236,7 @@ std::string grid_tables(const Report& report) {
   std::size_t number = 0;
   for (const Grid& grid : report.slices.grids) {
     const std::vector<PoolTable> tables = pool_tables(report, grid);
-    const std::string& first = tables.front().columns.front().metric;
+    const MetricInfo& first = tables.front().columns.front().metric;
     for (const PoolTable& table : tables) {
       if (!table.axis.empty() && table.columns.front().metric != first) continue;
       out += pooled_table(report, table, ++number);

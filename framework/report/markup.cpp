@@ -4,30 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/text.h"
+#include "framework/base/unicode.h"
 #include "framework/comparison/table.h"
 
 namespace attnlab {
 namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-
-bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
-/// How many bytes the valid sequence at the front has; 0 where it is not valid.
-std::size_t sequence_size(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  if (first < 0x80) return 1;
-  const std::size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < size) return 0;
-  std::uint32_t code = first & (0x7FU >> size);
-  for (std::size_t i = 1; i < size; ++i) {
-    if (!is_continuation(text[i])) return 0;
-    code = (code << 6U) | (static_cast<unsigned char>(text[i]) & 0x3FU);
-  }
-  const bool overlong = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  return overlong || surrogate || code > 0x10FFFF ? 0 : size;
-}
 
 std::string_view latex_of(char c) {
   switch (c) {
@@ -85,23 +66,14 @@ std::string_view html_of(char c) {
   }
 }
 
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+
 bool is_control(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return (byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7F;
 }
 
 }  // namespace
-
-std::string valid_utf8(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const std::size_t size = sequence_size(text);
-    out += size == 0 ? kReplacement : text.substr(0, size);
-    text.remove_prefix(size == 0 ? 1 : size);
-  }
-  return out;
-}
 
 std::string html_text(std::string_view text) {
   std::string out;

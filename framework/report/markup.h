@@ -9,9 +9,6 @@
 
 namespace attnlab {
 
-/// The text with every byte that is no part of valid UTF-8 replaced by U+FFFD.
-std::string valid_utf8(std::string_view text);
-
 /// For element content and for attributes in double quotes. Control characters but newline and tab
 /// become U+FFFD: HTML has no way to write them.
 std::string html_text(std::string_view text);

@@ -42,8 +42,9 @@ function curveSets(list) {
 const stepTitle = (items) => (items.length ? 'step ' + numberText(items[0].raw.x) : '');
 
 // The metric of the comparison where it was followed, else the loss.
-function firstCurve(keys) {
-  const wanted = ['validation\u0000' + data.metric, 'test\u0000' + data.metric, 'train\u0000loss'];
+function firstCurve(keys, experiment) {
+  const metric = data.metric_of[experiment];
+  const wanted = ['validation\u0000' + metric, 'test\u0000' + metric, 'train\u0000loss'];
   const many = (key) => curves.some((curve) => curveKey(curve) === key && curve.y.length > 1);
   return wanted.find((key) => keys.includes(key) && many(key)) || keys.find(many) || keys[0];
 }
@@ -55,7 +56,7 @@ function drawCurves() {
   const experiment = experimentChoice(controls, experimentsOf(curves));
   const here = curves.filter((curve) => curve.e === experiment);
   const keys = [...new Set(here.map(curveKey))];
-  if (!keys.includes(state.curve)) state.curve = firstCurve(keys);
+  if (!keys.includes(state.curve)) state.curve = firstCurve(keys, experiment);
   choice(controls, 'Metric', keys.map((key) => [key, curveName(key)]), state.curve, (value) => { state.curve = value; drawCurves(); });
   const shown = here.filter((curve) => curveKey(curve) === state.curve).sort((a, b) => a.a - b.a);
   const positive = shown.every((curve) => curve.y.every((value) => value > 0));
@@ -163,7 +164,7 @@ function drawBias() {
   }
 }
 
-// ---- accuracy against cost
+// ---- what is compared against cost
 
 function drawCost() {
   const box = byId('cost-charts'), controls = byId('cost-controls');
@@ -173,9 +174,9 @@ function drawCost() {
   const experiment = experimentChoice(controls, experimentsOf(data.points));
   const here = data.points.filter((point) => point.e === experiment);
   const costs = data.costs.filter((cost) => here.some((point) => cost.name in point.costs));
-  if (!costs.some((cost) => cost.name === state.cost)) state.cost = (costs.find((cost) => cost.name === 'examples_per_second') || costs[0]).name;
+  if (!costs.some((cost) => cost.name === state.cost)) state.cost = (costs.find((cost) => cost.better === 'higher') || costs[0]).name;
   choice(controls, 'Cost', costs.map((cost) => [cost.name, cost.heading]), state.cost, (value) => { state.cost = value; drawCost(); });
-  const cost = costs.find((one) => one.name === state.cost), scale = unit(data.metric);
+  const cost = costs.find((one) => one.name === state.cost), metric = data.metric_of[experiment], scale = unit(metric);
   const sets = here.filter((point) => cost.name in point.costs).map((point) => {
     const colour = colourOf(point.a), name = data.attentions[point.a];
     return {
@@ -187,7 +188,7 @@ function drawCost() {
   });
   const reach = sets.flatMap((set) => set.data.flatMap((at) => [at.y - at.sd, at.y + at.sd]));
   const low = Math.min(...reach), high = Math.max(...reach), margin = .08 * (high - low) || Math.abs(high) * .02 || 1;
-  const y = {...axis(heading(data.metric), 'linear'), suggestedMin: low - margin, suggestedMax: high + margin};
-  const canvas = canvasIn(box, '', `${heading(data.metric)} against ${cost.heading} on ${data.experiments[experiment]}`);
+  const y = {...axis(heading(metric), 'linear'), suggestedMin: low - margin, suggestedMax: high + margin};
+  const canvas = canvasIn(box, '', `${heading(metric)} against ${cost.heading} on ${data.experiments[experiment]}`);
   draw(canvas, 'scatter', sets, {x: {...axis(cost.heading, 'linear'), grace: '8%'}, y}, () => cost.heading);
 }

@@ -61,7 +61,7 @@ function drawGrid() {
   const axisOf = grid.axes.find((one) => one.axis === state.by), sets = gridSets(grid, axisOf, state.metric);
   if (sets.every((set) => set.data.length === 0)) return nothing(box, `No run that is done has recorded ${heading(state.metric)}.`);
   const words = axisOf ? axisOf.values : sets.map((set) => set.label);
-  const share = state.metric.startsWith('outcome/'), name = heading(state.metric);
+  const share = (data.metrics[state.metric] || {}).share, name = heading(state.metric);
   const highest = sets.flatMap((set) => set.data.map((point) => point.high)).reduce((a, b) => Math.max(a, b), 0);
   const reach = share ? {min: 0, max: Math.min(100, Math.ceil(highest / 10 + .2) * 10)} : {grace: '5%'};
   const title = axisOf ? `${state.by} (${data.experiments[grid.all]})` : data.experiments[grid.all];
@@ -91,7 +91,7 @@ function drawDistributions() {
   const experiment = experimentChoice(controls, experimentsOf(data.histograms));
   const here = data.histograms.filter((one) => one.e === experiment);
   const metrics = [...new Set(here.map((one) => one.metric))];
-  if (!metrics.includes(state.distribution)) state.distribution = metrics.includes(data.metric) ? data.metric : metrics[0];
+  if (!metrics.includes(state.distribution)) state.distribution = metrics.includes(data.metric_of[experiment]) ? data.metric_of[experiment] : metrics[0];
   choice(controls, 'Metric', metrics.map((name) => [name, heading(name)]), state.distribution, (value) => { state.distribution = value; drawDistributions(); });
   const shown = here.filter((one) => one.metric === state.distribution).sort((a, b) => a.a - b.a);
   const scale = unit(state.distribution), name = heading(state.distribution);

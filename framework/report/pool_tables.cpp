@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "framework/comparison/table.h"
-#include "framework/runs/progress.h"
+#include "framework/runs/metric_text.h"
 
 namespace attnlab {
 namespace {
@@ -12,25 +12,30 @@ std::size_t place_of(const Slices& slices, const Slice& slice) {
   return static_cast<std::size_t>(&slice - slices.all.data());
 }
 
+std::vector<std::string> metrics_of(const Report& report, const Grid& grid) {
+  const MetricInfo& compared = report.metric_of(*report.slices.of_grid(grid.base));
+  return pool_metrics(report.cells, report.comparison.book, compared.name);
+}
+
 PoolTable whole_table(const Report& report, const Grid& grid,
                       const std::vector<std::string>& metrics) {
   const Slice& all = *report.slices.of_grid(grid.base);
   PoolTable table{all.name, "", {}};
   std::vector<std::string> columns = metrics;
-  if (std::count(columns.begin(), columns.end(), report.comparison.metric) == 0) {
-    columns.push_back(report.comparison.metric);
-  }
-  for (const std::string& metric : columns) {
+  const std::string& compared = report.metric_of(all).name;
+  if (std::count(columns.begin(), columns.end(), compared) == 0) columns.push_back(compared);
+  for (const std::string& name : columns) {
     // "correct (%)": several columns of "outcome/..." side by side say it too often.
+    const MetricInfo metric = report.info(name);
     const std::string heading = metric_heading(metric);
-    const std::size_t begin = is_share(metric) ? heading.find('/') + 1 : 0;
+    const std::size_t begin = is_share_of_runs(metric) ? heading.find('/') + 1 : 0;
     table.columns.push_back({heading.substr(begin), metric, place_of(report.slices, all)});
   }
   return table;
 }
 
 PoolTable axis_table(const Report& report, const Grid& grid, const std::string& axis,
-                     const std::string& metric) {
+                     const MetricInfo& metric) {
   PoolTable table{grid.base + ": " + metric_heading(metric) + " by " + axis, axis, {}};
   for (const auto& [name, values] : grid.axes) {
     if (name != axis) continue;
@@ -45,11 +50,11 @@ PoolTable axis_table(const Report& report, const Grid& grid, const std::string& 
 }  // namespace
 
 std::vector<PoolTable> pool_tables(const Report& report, const Grid& grid) {
-  const std::vector<std::string> metrics = pool_metrics(report.cells, report.comparison.metric);
+  const std::vector<std::string> metrics = metrics_of(report, grid);
   std::vector<PoolTable> tables = {whole_table(report, grid, metrics)};
   for (const std::string& axis : grid.pool) {
     for (const std::string& metric : metrics) {
-      tables.push_back(axis_table(report, grid, axis, metric));
+      tables.push_back(axis_table(report, grid, axis, report.info(metric)));
     }
   }
   return tables;
@@ -66,17 +71,21 @@ const Summary* find_summary(const Report& report, const PoolColumn& column,
                             const std::string& attention) {
   const PooledCell* cell = find_cell(report, column.slice, attention);
   if (cell == nullptr) return nullptr;
-  const auto found = cell->metrics.find(column.metric);
+  const auto found = cell->metrics.find(column.metric.name);
   return found == cell->metrics.end() ? nullptr : &found->second;
 }
 
 std::string runs_text(const PooledCell* cell) {
   if (cell == nullptr) return "-";
-  return std::to_string(cell->done) + " of " + std::to_string(cell->runs);
+  return std::to_string(cell->done) + " of " + std::to_string(cell->runs) +
+         (cell->not_finite > 0 ? ", " + std::to_string(cell->not_finite) + " not finite" : "");
 }
 
 std::string pool_note(const Report& report) {
-  const bool shares = is_share(pool_metrics(report.cells, report.comparison.metric).front());
+  bool shares = false;
+  for (const Grid& grid : report.slices.grids) {
+    shares = shares || is_share_of_runs(report.info(metrics_of(report, grid).front()));
+  }
   const std::string numbers = shares
                                   ? "Shares are of the runs that are done, with Wilson's interval "
                                     "of 95 %; other "

@@ -10,7 +10,8 @@
 namespace attnlab {
 
 struct PoolColumn {
-  std::string heading, metric;
+  std::string heading;
+  MetricInfo metric;
   std::size_t slice = 0;
 };
 

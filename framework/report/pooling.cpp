@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "framework/runs/progress.h"
+#include "framework/runs/metric_text.h"
 
 namespace attnlab {
 namespace {
@@ -26,11 +26,12 @@ void add_finite(const std::map<std::string, double>& numbers, Values& out) {
 
 PooledCell cell_of(std::size_t slice, const std::string& attention,
                    const std::vector<const RunRecord*>& runs) {
-  PooledCell cell{slice, attention, static_cast<std::int64_t>(runs.size()), 0, {}, {}};
+  PooledCell cell{slice, attention, static_cast<std::int64_t>(runs.size()), 0, 0, {}, {}};
   Values metrics, costs;
   for (const RunRecord* run : runs) {
-    if (run->status.state != RunState::done) continue;
+    if (!run->done()) continue;
     ++cell.done;
+    cell.not_finite += run->not_finite().empty() ? 0 : 1;
     add_finite(run->status.metrics, metrics);
     add_finite(run->costs, costs);
   }
@@ -53,20 +54,23 @@ struct Range {
 
 /// Where each metric of each experiment or grid lies.
 std::map<std::pair<std::string, std::string>, Range> ranges_of(const std::vector<RunRecord>& runs,
-                                                               const Slices& slices) {
+                                                               const Slices& slices,
+                                                               const MetricBook& book) {
   std::map<std::pair<std::string, std::string>, Range> ranges;
   for (const RunRecord& run : runs) {
     if (run.status.state != RunState::done) continue;
     for (const auto& [name, value] : run.status.metrics) {
-      if (!std::isfinite(value) || is_share(name)) continue;
+      if (!std::isfinite(value)) continue;
       Range& range = ranges[{slices.base_of(run.experiment), name}];
       range.low = std::min(range.low, value);
       range.high = std::max(range.high, value);
     }
   }
-  std::erase_if(ranges, [](const auto& one) { return !(one.second.low < one.second.high); });
+  std::erase_if(ranges, [&](const auto& one) {
+    return !(one.second.low < one.second.high) || is_share_of_runs(book.shared(one.first.second));
+  });
   for (auto& [key, range] : ranges) {
-    const bool percent = metric_scale(key.second) == 100 && range.low >= 0 && range.high <= 1;
+    const bool percent = is_share(book.shared(key.second)) && range.low >= 0 && range.high <= 1;
     if (percent && range.high - range.low >= kNarrow) range = {0, 1};
   }
   return ranges;
@@ -94,8 +98,9 @@ std::vector<PooledCell> pooled_cells(const std::vector<RunRecord>& runs, const S
   return out;
 }
 
-std::vector<Histogram> histograms_of(const std::vector<RunRecord>& runs, const Slices& slices) {
-  const auto ranges = ranges_of(runs, slices);
+std::vector<Histogram> histograms_of(const std::vector<RunRecord>& runs, const Slices& slices,
+                                     const MetricBook& book) {
+  const auto ranges = ranges_of(runs, slices, book);
   std::vector<Histogram> out;
   for (std::size_t i = 0; i < slices.all.size(); ++i) {
     for (const auto& [attention, own] : by_attention(runs, slices.all[i])) {
@@ -114,19 +119,19 @@ std::vector<Histogram> histograms_of(const std::vector<RunRecord>& runs, const S
   return out;
 }
 
-std::vector<std::string> pool_metrics(const std::vector<PooledCell>& cells,
+std::vector<std::string> pool_metrics(const std::vector<PooledCell>& cells, const MetricBook& book,
                                       const std::string& metric) {
   std::set<std::string> shares;
   for (const PooledCell& cell : cells) {
     for (const auto& [name, summary] : cell.metrics) {
-      if (is_share(name)) shares.insert(name);
+      if (is_share_of_runs(book.shared(name))) shares.insert(name);
     }
   }
   if (shares.empty()) return {metric};
-  const std::string first = shares.count(metric) > 0 ? metric : "outcome/correct";
   std::vector<std::string> out;
-  if (shares.erase(first) > 0) out.push_back(first);
-  out.insert(out.end(), shares.begin(), shares.end());
+  if (shares.erase(metric) > 0) out.push_back(metric);
+  const std::vector<std::string> others = book.in_order(shares);
+  out.insert(out.end(), others.begin(), others.end());
   return out;
 }
 

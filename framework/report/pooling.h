@@ -16,6 +16,7 @@ struct PooledCell {
   std::size_t slice = 0;  ///< its place among the slices
   std::string attention;
   std::int64_t runs = 0, done = 0;
+  std::int64_t not_finite = 0;  ///< of those that are done: with a number that counts nowhere
   std::map<std::string, Summary> metrics;
   std::map<std::string, double> costs;  ///< means
 };
@@ -36,11 +37,12 @@ std::vector<PooledCell> pooled_cells(const std::vector<RunRecord>& runs, const S
 constexpr std::int64_t kFewestInHistogram = 10;
 
 /// Of every metric that varies, but for shares of runs, which are 0 or 1.
-std::vector<Histogram> histograms_of(const std::vector<RunRecord>& runs, const Slices& slices);
+std::vector<Histogram> histograms_of(const std::vector<RunRecord>& runs, const Slices& slices,
+                                     const MetricBook& book);
 
-/// The metrics that a grid's tables show: shares of runs where there are any, those of `metric`'s
-/// wish first, "outcome/correct" else; without shares `metric` alone.
-std::vector<std::string> pool_metrics(const std::vector<PooledCell>& cells,
+/// The metrics that a grid's tables show: shares of runs where there are any, `metric` first where
+/// it is one, in the order in which runs recorded them; without shares `metric` alone.
+std::vector<std::string> pool_metrics(const std::vector<PooledCell>& cells, const MetricBook& book,
                                       const std::string& metric);
 
 }  // namespace attnlab

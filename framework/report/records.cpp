@@ -4,11 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "framework/base/json.h"
 #include "framework/base/text.h"
+#include "framework/base/unicode.h"
 #include "framework/comparison/table.h"
 #include "framework/report/markup.h"
 #include "framework/report/pool_tables.h"
 #include "framework/report/report.h"
+#include "framework/runs/metric_infos.h"
 
 namespace attnlab {
 namespace {
@@ -20,6 +23,20 @@ std::map<std::string, double> numbers_of(const RunRecord& run) {
   std::map<std::string, double> numbers = run.costs;
   for (const auto& [name, value] : run.status.metrics) numbers[name] = value;
   return numbers;
+}
+
+/// Of all numbers of all runs, in the order in which runs recorded them.
+std::vector<std::string> recorded_names(const Report& report) {
+  std::set<std::string> names;
+  for (const RunRecord& run : report.collection.runs) {
+    for (const auto& [name, value] : numbers_of(run)) names.insert(name);
+  }
+  return report.comparison.book.in_order(names);
+}
+
+/// A word where a program could take an infinity for a number.
+std::string number_text(double value) {
+  return std::isfinite(value) ? shortest(value) : std::string(name_of(Absence::not_finite));
 }
 
 std::string one_line(std::string text) {
@@ -77,13 +94,14 @@ json cell_json(const Report& report, const PooledCell& cell) {
   json metrics = json::object();
   for (const auto& [name, summary] : cell.metrics) {
     metrics[name] = {{"mean", summary.mean}, {"sd", summary.deviation}, {"n", summary.count}};
-    const auto interval = interval_of(name, summary);
+    const auto interval = interval_of(report.info(name), summary);
     if (interval) metrics[name]["interval"] = {interval->low, interval->high};
   }
   return {{"experiment", report.slices.all[cell.slice].name},
           {"attention", cell.attention},
           {"runs", cell.runs},
           {"done", cell.done},
+          {"not_finite", cell.not_finite},
           {"metrics", std::move(metrics)}};
 }
 
@@ -99,7 +117,7 @@ json histogram_json(const Report& report, const Histogram& one) {
 json run_json(const RunRecord& run) {
   json metrics = json::object();
   for (const auto& [name, value] : run.status.metrics) {
-    metrics[name] = std::isfinite(value) ? json(value) : json(nullptr);
+    metrics[name] = finite_or_null(value);
   }
   json out = {{"experiment", run.experiment},
               {"attention", run.attention},
@@ -115,6 +133,17 @@ json run_json(const RunRecord& run) {
               {"environment", run.environment},
               {"config", to_yaml(run.config)}};
   if (!run.status.reason.empty()) out["reason"] = run.status.reason;
+  if (run.together > 1) out["together"] = run.together;
+  if (!run.not_finite().empty()) out["not_finite"] = run.not_finite();
+  for (const EvaluationRecord& one : run.evaluations) {
+    out["evaluations"].push_back({{"entry", one.entry},
+                                  {"hash", one.hash},
+                                  {"split", one.split},
+                                  {"state", one.done ? "done" : "failed"},
+                                  {"reason", one.reason},
+                                  {"set", json::parse(one.set)},
+                                  {"seconds", one.seconds}});
+  }
   return out;
 }
 
@@ -131,7 +160,7 @@ json bias_json(const BiasFigure& bias) {
   json heads = json::array();
   for (const std::vector<double>& head : bias.heads) {
     json& row = heads.emplace_back(json::array());
-    for (const double value : head) row.push_back(std::isfinite(value) ? json(value) : json());
+    for (const double value : head) row.push_back(finite_or_null(value));
   }
   return {{"experiment", bias.experiment},
           {"attention", bias.attention},
@@ -219,12 +248,9 @@ std::string report_markdown(const Report& report) {
 }
 
 std::string report_csv(const Report& report) {
-  std::set<std::string> names;
-  for (const RunRecord& run : report.collection.runs) {
-    for (const auto& [name, value] : numbers_of(run)) names.insert(name);
-  }
-  std::vector<std::string> header = {"experiment", "attention", "seed",    "state", "reason",
-                                     "step",       "steps",     "seconds", "folder"};
+  const std::vector<std::string> names = recorded_names(report);
+  std::vector<std::string> header = {"experiment", "attention", "seed",    "state",  "reason",
+                                     "step",       "steps",     "seconds", "folder", "together"};
   const std::vector<std::string> axes = axes_of(report.slices);
   for (const std::string& axis : axes) header.push_back("grid." + axis);
   header.insert(header.end(), names.begin(), names.end());
@@ -238,12 +264,13 @@ std::string report_csv(const Report& report) {
                                        std::to_string(run.status.step),
                                        std::to_string(run.status.steps),
                                        shortest(run.status.seconds),
-                                       run.folder};
+                                       run.folder,
+                                       std::to_string(run.together)};
     for (const std::string& axis : axes) record.push_back(value_at(report.slices, run, axis));
     const std::map<std::string, double> numbers = numbers_of(run);
     for (const std::string& name : names) {
       const auto found = numbers.find(name);
-      record.push_back(found == numbers.end() ? "" : shortest(found->second));
+      record.push_back(found == numbers.end() ? "" : number_text(found->second));
     }
     out += csv_record(record);
   }
@@ -268,7 +295,12 @@ std::string report_json(const Report& report) {
               {"plugins", json::array()},
               {"citations", json::array()},
               {"absent", json::array()},
-              {"notes", report.collection.notes}};
+              {"notes", report.collection.notes},
+              {"metrics", json::object()}};
+  for (const std::string& name : recorded_names(report)) {
+    const MetricInfo info = report.info(name);
+    out["metrics"][name] = {{"better", name_of(info.better)}, {"unit", info.unit}};
+  }
   for (const Slice& one : report.slices.all) out["slices"].push_back(slice_json(one));
   for (const PooledCell& one : report.cells) out["pooled"].push_back(cell_json(report, one));
   for (const Histogram& one : report.histograms) {

@@ -1,15 +1,17 @@
 #include "framework/report/report.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
+#include "framework/base/unicode.h"
 #include "framework/config/difference.h"
 #include "framework/report/markup.h"
 
@@ -33,23 +35,13 @@ std::string without_colours(const std::string& text) {
   return out;
 }
 
-/// The last lines of a file, which may be large; empty without one.
+/// The last lines of a log; empty without one.
 std::string tail_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) return "";
-  const auto size = static_cast<std::size_t>(std::max<std::streamoff>(0, in.tellg()));
-  const std::size_t taken = std::min(size, kLogBytes);
-  in.seekg(static_cast<std::streamoff>(size - taken));
-  std::string text(taken, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(taken));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  const std::size_t first_end = text.find('\n');  // of a line that was cut in the middle
-  if (taken < size && first_end != std::string::npos) text.erase(0, first_end + 1);
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  std::size_t begin = text.size();
-  for (std::size_t lines = 0; lines < kLogLines && begin != std::string::npos && begin > 0; ++lines)
-    begin = text.rfind('\n', begin - 1);
-  if (begin != std::string::npos && begin > 0) text.erase(0, begin + 1);
+  std::string text = join(last_lines(path, kLogLines), "\n");
+  if (text.size() > kLogBytes) {
+    const std::size_t cut = text.size() - kLogBytes, line_end = text.find('\n', cut);
+    text.erase(0, line_end == std::string::npos ? cut : line_end + 1);
+  }
   return valid_utf8(without_colours(text));
 }
 
@@ -70,13 +62,13 @@ class Surroundings {
     std::error_code error;
     if (!std::filesystem::exists(path, error)) return;
     const json in = json::parse(read_text(path), nullptr, false);
-    if (!in.is_object()) throw DataError(path + ": damaged: no JSON object; run it again");
+    if (!in.is_object()) return;  // `find_runs` has read it as an object: it is being replaced
     for (const auto& [name, value] : in.items()) {
       if (is_part(name)) {
         add_plugin(name, value);
       } else if (name == "data") {
         add_values("data of " + experiment, value);
-      } else if (name != "started" && !is_cost(name)) {
+      } else if (!is_of_one_run(name)) {
         add_values(name, value);
       }
     }
@@ -96,7 +88,11 @@ class Surroundings {
   }
 
  private:
-  static bool is_cost(const std::string& name) { return name == "parameters" || name == "flops"; }
+  /// What a run costs, when it began, and what its metrics are, is shown elsewhere.
+  static bool is_of_one_run(const std::string& name) {
+    return name == "started" || name == "parameters" || name == "flops" || name == "metrics" ||
+           name == "costs";
+  }
 
   void add_plugin(const std::string& kind, const json& part) {
     if (!part.is_object()) return;
@@ -175,11 +171,26 @@ void add_attentions(Report& report) {
 }
 
 std::string title_of(const Comparison& comparison) {
-  if (comparison.attentions.size() == 1) return comparison.baseline + ": " + comparison.metric;
+  if (comparison.attentions.size() == 1) {
+    const auto common = common_metric(comparison);
+    return comparison.baseline + (common ? ": " + common->name : "");
+  }
   const std::size_t others = comparison.attentions.size() - 1;
   const std::string against =
       others == 1 ? comparison.attentions[1] : std::to_string(others) + " attentions";
   return against + " against " + comparison.baseline;
+}
+
+/// A log that cannot be read gives no curves; the rest of the run counts.
+void note_unreadable_logs(Report& report) {
+  for (const RunRecord& run : report.collection.runs) {
+    const std::string path = run.folder + "/metrics.jsonl";
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) continue;
+    if (std::filesystem::is_regular_file(path, error) && ::access(path.c_str(), R_OK) == 0)
+      continue;
+    report.comparison.notes.push_back(path + " cannot be read: its run has no curves here");
+  }
 }
 
 }  // namespace
@@ -191,7 +202,8 @@ Report build_report(RunCollection collection, Comparison comparison, const Catal
   report.title = title_of(report.comparison);
   report.slices = slices_of(report.collection);
   report.cells = pooled_cells(report.collection.runs, report.slices);
-  report.histograms = histograms_of(report.collection.runs, report.slices);
+  report.histograms = histograms_of(report.collection.runs, report.slices, report.comparison.book);
+  note_unreadable_logs(report);
   report.curves = curves_of(report.collection.runs, report.slices.all);
   report.biases = biases_of(report.collection.runs);
   // Heads of single runs; there are too many at the points of a large grid.

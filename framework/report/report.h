@@ -71,13 +71,19 @@ struct Report {
   double seconds = 0;                       ///< spent by all runs
 
   const RunRecord& run(const UnfinishedRun& one) const { return collection.runs[one.run]; }
+  /// What is compared in a slice: that of the experiment that its runs are of.
+  const MetricInfo& metric_of(const Slice& slice) const {
+    return comparison.metrics.at(collection.runs[slice.runs.front()].experiment);
+  }
+  /// What is known of a recorded number.
+  MetricInfo info(const std::string& name) const { return comparison.book.shared(name); }
   /// Whether an experiment stands by itself: not a point of a grid of many.
   bool shows(const std::string& experiment) const { return slices.find(experiment) != nullptr; }
 };
 
 /// Reads what the runs left in their folders.
 /// @param catalogue  for citations
-/// @throws FileError or DataError naming a file that cannot be read.
+/// A run's log of metrics that cannot be read is a note; its curves are not there.
 Report build_report(RunCollection collection, Comparison comparison, const Catalogue& catalogue);
 
 /// The main finding in a few sentences of plain words; the first is the most important.

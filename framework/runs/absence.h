@@ -17,13 +17,15 @@ enum class Absence {
   diverged,
   incompatible,   ///< the experiment cannot be composed with this attention
   no_run,         ///< there is no folder
-  no_value,       ///< the run is done and has no finite value of the metric
+  no_value,       ///< the run is done and has no value of the metric
   no_baseline,    ///< the baseline has no value here
   too_few_pairs,  ///< fewer than two seeds that both have
   no_spread,      ///< all differences are equal: the t test is not defined
   skipped,        ///< the suite says so, with its reason
   no_data,        ///< the experiment's data are not on this machine
   stale,          ///< there is a run of the same configuration with other plugin files or data
+  unreadable,     ///< the run's files are damaged or may not be read
+  not_finite,     ///< the run is done, and its value is not a finite number
 };
 std::string_view name_of(Absence absence);
 /// @throws DataError for an unknown name.

@@ -8,7 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/error.h"
+#include "framework/base/json.h"
 #include "framework/base/text.h"
+#include "framework/runs/metric_infos.h"
+#include "framework/runs/metric_text.h"
 #include "framework/runs/progress_bars.h"
 
 namespace attnlab {
@@ -40,6 +43,7 @@ class PlainProgress : public ProgressSink {
   explicit PlainProgress(std::int64_t total_runs) : numbers_(total_runs) {}
 
   void report(const ProgressEvent& event) override {
+    metrics_.learn(event);
     const std::string head = numbers_.head(event.run) + (event.run.empty() ? "" : event.run + ": ");
     switch (event.kind) {
       case ProgressEvent::Kind::start:
@@ -54,7 +58,7 @@ class PlainProgress : public ProgressSink {
       case ProgressEvent::Kind::evaluation: {
         char epoch[32];
         std::snprintf(epoch, sizeof epoch, "epoch %g: ", event.epoch);
-        say(head + epoch + metrics_text(event.metrics));
+        say(head + epoch + metrics_.text(event));
         break;
       }
       case ProgressEvent::Kind::note:
@@ -63,7 +67,8 @@ class PlainProgress : public ProgressSink {
       case ProgressEvent::Kind::end:
         runs_.erase(event.run);
         numbers_.end(event.run);
-        say(head + event.text + "  " + metrics_text(event.metrics));
+        say(head + event.text + "  " + metrics_.text(event));
+        metrics_.forget(event.run);
         break;
     }
   }
@@ -84,10 +89,11 @@ class PlainProgress : public ProgressSink {
     if (Clock::now() - run.last < std::chrono::seconds(10)) return;
     run.last = Clock::now();
     say(head + "step " + std::to_string(event.step) + "/" + std::to_string(event.steps) + "  " +
-        metrics_text(event.metrics) + "  " + run.estimate.left(event.step, event.steps) + " left");
+        metrics_.text(event) + "  " + run.estimate.left(event.step, event.steps) + " left");
   }
 
   RunNumbers numbers_;
+  RunMetrics metrics_;
   std::map<std::string, Run> runs_;  ///< those under way
 };
 
@@ -96,15 +102,6 @@ class NoProgress : public ProgressSink {
   void report(const ProgressEvent&) override {}
   void say(const std::string&) override {}
 };
-
-bool in_percent(const std::string& name) {
-  return name.find("accuracy") != std::string::npos || name.find("top5") != std::string::npos ||
-         is_share(name);
-}
-
-/// Recorded in bytes.
-bool is_memory(const std::string& name) { return name == "peak_memory"; }
-bool in_millions(const std::string& name) { return is_memory(name) || name == "flops"; }
 
 }  // namespace
 
@@ -139,8 +136,9 @@ std::string to_json(const ProgressEvent& event) {
   if (!event.text.empty()) out["text"] = event.text;
   for (const auto& [name, value] : event.metrics) {
     // JSON has no NaN; null says "not a finite number".
-    out["metrics"][name] = std::isfinite(value) ? json(value) : json(nullptr);
+    out["metrics"][name] = finite_or_null(value);
   }
+  if (!event.infos.empty()) out["infos"] = metric_infos_json(event.infos);
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -158,6 +156,7 @@ ProgressEvent progress_event(const std::string& text) {
     event.steps = in.value("steps", std::int64_t{0});
     event.epoch = in.value("epoch", 0.0);
     event.text = in.value("text", "");
+    if (in.contains("infos")) event.infos = read_metric_infos(in.at("infos"));
     if (in.contains("metrics")) {
       for (const auto& [name, value] : in.at("metrics").items()) {
         event.metrics[name] = value.is_null() ? std::nan("") : value.get<double>();
@@ -167,31 +166,6 @@ ProgressEvent progress_event(const std::string& text) {
   } catch (const json::exception& error) {
     throw Error(std::string("not a progress event: ") + error.what());
   }
-}
-
-bool is_share(const std::string& name) { return name.rfind("outcome/", 0) == 0; }
-
-double metric_scale(const std::string& name) {
-  return in_percent(name) ? 100.0 : in_millions(name) ? 1e-6 : 1.0;
-}
-
-std::string_view metric_unit(const std::string& name) {
-  return in_percent(name) ? "%" : is_memory(name) ? "MB" : in_millions(name) ? "M" : "";
-}
-
-std::string metric_text(const std::string& name, double value) {
-  char text[48];
-  if (in_percent(name)) {
-    std::snprintf(text, sizeof text, "%.2f %%", 100 * value);
-  } else if (is_memory(name)) {
-    const bool large = value >= 1e9;
-    std::snprintf(text, sizeof text, large ? "%.2f GB" : "%.0f MB", value / (large ? 1e9 : 1e6));
-  } else if (std::abs(value) >= 100) {
-    std::snprintf(text, sizeof text, "%.0f", value);
-  } else {
-    std::snprintf(text, sizeof text, "%.4g", value);
-  }
-  return text;
 }
 
 }  // namespace attnlab

@@ -5,7 +5,9 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
+#include <vector>
+
+#include "framework/base/metric.h"
 
 namespace attnlab {
 
@@ -20,6 +22,8 @@ struct ProgressEvent {
   double epoch = 0;        ///< epochs done
   std::map<std::string, double> metrics;
   std::string text;  ///< of a note; the end's state and reason
+  /// What the metrics mean. A run says so once, with its first event; sinks remember it.
+  std::vector<MetricInfo> infos{};
 };
 
 class ProgressSink {
@@ -42,17 +46,5 @@ std::unique_ptr<ProgressSink> make_progress(ProgressMode mode, std::int64_t tota
 /// The event as one JSON line (without the newline), and back. @throws Error for other text.
 std::string to_json(const ProgressEvent& event);
 ProgressEvent progress_event(const std::string& json);
-
-/// "87.34 %" for accuracies, "412 MB" or "1.53 GB" for memory, "1.234" for others: how people read
-/// a metric.
-std::string metric_text(const std::string& name, double value);
-/// Whether a metric is 1 or 0 of each run ("outcome/correct"), so that its mean over runs is a
-/// share.
-bool is_share(const std::string& name);
-/// 100 for a metric that people read in percent, 1e-6 for one that they read in millions (memory,
-/// FLOPs), else 1.
-double metric_scale(const std::string& name);
-/// "%", "MB", "M" or "": of the scaled metric.
-std::string_view metric_unit(const std::string& name);
 
 }  // namespace attnlab

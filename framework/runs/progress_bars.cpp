@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/base/text.h"
+#include "framework/runs/metric_text.h"
 
 namespace attnlab {
 namespace {
@@ -59,7 +60,7 @@ struct Bar {
     return steps > 0 ? static_cast<double>(at) / static_cast<double>(steps) : 0;
   }
   double part() const { return part_at(step); }
-  /// Of the whole run, what this sitting has done.
+  /// Of the whole run, what this process has done.
   double gained() const { return part() - part_at(first); }
 };
 
@@ -70,6 +71,7 @@ class BarProgress final : public ProgressSink {
   ~BarProgress() override { write(erased()); }
 
   void report(const ProgressEvent& event) override {
+    metrics_.learn(event);
     switch (event.kind) {
       case ProgressEvent::Kind::start:
         start(event);
@@ -134,7 +136,8 @@ class BarProgress final : public ProgressSink {
     ++done_;
     const std::string head = numbers_.head(event.run);
     numbers_.end(event.run);
-    say(head + event.run + ": " + event.text + "  " + metrics_text(event.metrics));
+    say(head + event.run + ": " + event.text + "  " + metrics_.text(event));
+    metrics_.forget(event.run);
   }
 
   /// Lines of the bars, without line ends.
@@ -152,7 +155,7 @@ class BarProgress final : public ProgressSink {
       const Bar& bar = bars_[i];
       const std::string left = bar.estimate.left(bar.step, bar.steps);
       all.push_back(padded(heads[i], widest) + bar_text(bar.part()) +
-                    (left.empty() ? "" : left + " left  ") + metrics_text(bar.metrics));
+                    (left.empty() ? "" : left + " left  ") + metrics_.text(bar.run, bar.metrics));
     }
     if (shown < bars_.size()) {
       all.push_back("and " + std::to_string(bars_.size() - shown) + " more");
@@ -213,6 +216,7 @@ class BarProgress final : public ProgressSink {
   std::int64_t total_;
   ScreenSize (*size_)();
   RunNumbers numbers_;
+  RunMetrics metrics_;
   std::vector<Bar> bars_;  ///< in the order in which the runs began
   std::int64_t done_ = 0;
   double gained_ = 0;  ///< by runs that have ended, in runs
@@ -222,13 +226,14 @@ class BarProgress final : public ProgressSink {
 
 }  // namespace
 
-std::string metrics_text(const std::map<std::string, double>& metrics) {
-  std::string text;
-  for (const auto& [name, value] : metrics) {
-    if (!text.empty()) text += "  ";
-    text += name + " " + metric_text(name, value);
-  }
-  return text;
+void RunMetrics::learn(const ProgressEvent& event) {
+  if (!event.infos.empty()) infos_[event.run] = event.infos;
+}
+
+std::string RunMetrics::text(const std::string& run,
+                             const std::map<std::string, double>& metrics) const {
+  const auto found = infos_.find(run);
+  return metrics_text(metrics, found == infos_.end() ? std::vector<MetricInfo>{} : found->second);
 }
 
 void Estimate::start(std::int64_t step) {

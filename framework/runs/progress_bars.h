@@ -12,8 +12,18 @@
 
 namespace attnlab {
 
-/// "accuracy 87.34 %  loss 1.25".
-std::string metrics_text(const std::map<std::string, double>& metrics);
+/// Remembers what each run said about its metrics, and writes their values accordingly.
+class RunMetrics {
+ public:
+  void learn(const ProgressEvent& event);
+  void forget(const std::string& run) { infos_.erase(run); }
+  /// "accuracy 87.34 %  loss 1.25".
+  std::string text(const ProgressEvent& event) const { return text(event.run, event.metrics); }
+  std::string text(const std::string& run, const std::map<std::string, double>& metrics) const;
+
+ private:
+  std::map<std::string, std::vector<MetricInfo>> infos_;
+};
 
 /// Time left of a run, from its own speed since it started (or resumed).
 class Estimate {

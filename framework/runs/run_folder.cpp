@@ -106,7 +106,7 @@ void RunFolder::write_status(const RunStatus& status) const {
 
 Experiment RunFolder::experiment(const Catalogue& catalogue) const {
   if (!exists()) {
-    throw ConfigError(Place{path_, 0, 0}, "is no run's folder (it has no config.yaml)");
+    throw ConfigError(Place{path_, 0, 0}, "is not a run folder (it has no config.yaml)");
   }
   return load_experiment(file("config.yaml"), {}, catalogue);
 }

@@ -8,6 +8,7 @@
 //     metrics.jsonl           a line per logged step and evaluation
 //     checkpoint.safetensors  parameters, optimiser, position; replaced atomically
 //     status.json             state and result; replaced atomically
+//     evaluations/            one file for each entry of `evaluate:`: evaluations.h
 //     lock                    held while a process runs the folder: run_lock.h
 #pragma once
 
@@ -29,7 +30,7 @@ struct RunStatus {
   RunState state = RunState::pending;
   std::int64_t step = 0, steps = 0;
   double epoch = 0;
-  double seconds = 0;                     ///< spent training and evaluating, over all sittings
+  double seconds = 0;                     ///< spent training and evaluating, over all processes that trained it
   std::map<std::string, double> metrics;  ///< of the end; throughput included
   std::string reason;                     ///< of diverged and failed
 
@@ -63,7 +64,7 @@ class RunFolder {
   RunStatus status() const;
   void write_status(const RunStatus& status) const;
 
-  /// @throws ConfigError when this is no run folder.
+  /// @throws ConfigError when this is not a run folder.
   Experiment experiment(const Catalogue& catalogue) const;
 
  private:

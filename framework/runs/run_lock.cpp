@@ -1,12 +1,10 @@
 #include "framework/runs/run_lock.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -16,13 +14,6 @@ namespace attnlab {
 namespace {
 
 using nlohmann::json;
-
-struct flock whole_file() {
-  struct flock range {};
-  range.l_type = F_WRLCK;
-  range.l_whence = SEEK_SET;
-  return range;
-}
 
 Holder this_process() {
   char host[HOST_NAME_MAX + 1] = {};
@@ -50,12 +41,8 @@ bool is_alive(const Holder& holder) {
   return ::kill(static_cast<pid_t>(holder.pid), 0) == 0 || errno == EPERM;
 }
 
-void write_holder(int descriptor, const Holder& holder) {
-  const std::string text =
-      json({{"pid", holder.pid}, {"host", holder.host}, {"boot", holder.boot}}).dump() + "\n";
-  // Only for messages: a full disk must not keep the run from going on.
-  if (::ftruncate(descriptor, 0) != 0) return;
-  [[maybe_unused]] const ssize_t written = ::pwrite(descriptor, text.data(), text.size(), 0);
+std::string text_of(const Holder& holder) {
+  return json({{"pid", holder.pid}, {"host", holder.host}, {"boot", holder.boot}}).dump() + "\n";
 }
 
 std::string lock_file(const std::string& run_folder) { return run_folder + "/lock"; }
@@ -67,38 +54,24 @@ std::string Holder::text() const {
   return "process " + std::to_string(pid) + (host.empty() ? "" : " on host " + host);
 }
 
-RunLock::RunLock(const std::string& run_folder) {
-  const std::string path = lock_file(run_folder);
-  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) {
-    throw FileError(path + ": cannot write: " + std::strerror(errno) + "; check the permissions");
-  }
-  struct flock range = whole_file();
-  const bool locked = ::fcntl(descriptor_, F_OFD_SETLK, &range) == 0;
-  const bool taken = !locked && (errno == EAGAIN || errno == EACCES);
-  const Holder other = read_holder(path);
-  if (taken || (!locked && is_alive(other))) {
-    ::close(descriptor_);
+RunLock::RunLock(const std::string& run_folder) : lock_(lock_file(run_folder)) {
+  const Holder other = read_holder(lock_file(run_folder));
+  const bool taken = lock_.state() == FileLock::State::taken;
+  if (taken || (lock_.state() == FileLock::State::unknown && is_alive(other))) {
     throw BusyError(run_folder + ": is being run by " + other.text() +
                     "; wait for its end, or stop it");
   }
-  write_holder(descriptor_, this_process());
+  lock_.write(text_of(this_process()));
 }
 
-RunLock::~RunLock() {
-  [[maybe_unused]] const int emptied = ::ftruncate(descriptor_, 0);
-  ::close(descriptor_);
-}
+RunLock::~RunLock() { lock_.write(""); }
 
 std::optional<Holder> holder_of(const std::string& run_folder) {
   const std::string path = lock_file(run_folder);
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return std::nullopt;
-  struct flock range = whole_file();
-  const bool asked = ::fcntl(descriptor, F_OFD_GETLK, &range) == 0;
-  ::close(descriptor);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return std::nullopt;
   const Holder holder = read_holder(path);
-  const bool held = asked ? range.l_type != F_UNLCK : is_alive(holder);
+  const bool held = is_locked(path).value_or(is_alive(holder));
   return held ? std::optional(holder) : std::nullopt;
 }
 

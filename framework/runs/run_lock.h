@@ -11,6 +11,7 @@
 #include <string>
 
 #include "framework/base/error.h"
+#include "framework/base/file_lock.h"
 
 namespace attnlab {
 
@@ -38,7 +39,7 @@ class RunLock {
   RunLock& operator=(const RunLock&) = delete;
 
  private:
-  int descriptor_ = -1;
+  FileLock lock_;
 };
 
 /// Who runs a folder now; empty where nobody does.

@@ -11,24 +11,24 @@
 #include "framework/config/node.h"
 #include "framework/runs/absence.h"
 #include "framework/runs/published.h"
-#include "framework/runs/run_folder.h"
+#include "framework/runs/run_result.h"
+#include "framework/runs/run_search.h"
 #include "framework/runs/suite_point.h"
 
 namespace attnlab {
 
-/// One run's folder.
-struct RunRecord {
+/// A run's folder: which run it is, and what it left behind.
+struct RunRecord : RunResult {
   std::string folder;
   std::string experiment, attention;  ///< the attention's label
   std::int64_t seed = 0;
   Node config;  ///< frozen: every value
-  RunStatus status;
-  /// From environment.json: "data.fingerprint", "model.plugin" (hash of the file), "machine.cpu"...
-  std::map<std::string, std::string> environment;
-  std::map<std::string, double> costs;  ///< parameters, examples_per_second: what was recorded
   /// Options that a suite's `match:` adjusted, with what it held: "model.dim" and "match of
   /// parameters with standard".
   std::map<std::string, std::string> matched;
+
+  /// "vit/quest/0".
+  std::string label() const;
 };
 
 /// What a suite wrote beside its runs (suite.json; table.json of an earlier attnlab).
@@ -46,8 +46,9 @@ struct SuiteRecord {
 struct RunCollection {
   std::vector<RunRecord> runs;  ///< by experiment, attention and seed
   std::vector<SuiteRecord> suites;
-  std::vector<AbsentCell> absent;  ///< the suites' own, of all of them
-  std::vector<std::string> notes;  ///< the suites' own; what was left out, and why
+  std::vector<AbsentCell> absent;  ///< the suites' own, of all of them, and what is unreadable
+  std::vector<Unreadable> unreadable;
+  std::vector<std::string> notes;  ///< the suites' and runs' own; what was left out, and why
 };
 
 /// Reads a run's folder. @throws ConfigError or DataError naming the damaged file.
@@ -59,9 +60,20 @@ std::optional<SuiteRecord> read_suite(const std::string& folder);
 
 /// Every run in or below the folders, each once. Below a suite's folder, runs that its record does
 /// not name are of earlier configurations, plugin files or data: left out, with a note.
+/// A run that cannot be read is absent, with a note; the rest goes on.
 /// @throws ConfigError for a folder that is not there or holds no run, and for two runs of one
-///         experiment, attention and seed (with what they differ in).
+///         experiment, attention and seed (with what they differ in); DataError where no run can
+///         be read.
 RunCollection find_runs(const std::vector<std::string>& folders);
+
+/// "a, b, c, d and 5 more": labels of runs, in a sentence.
+std::string first_of(std::vector<std::string> labels);
+
+/// "runs of 2 framework revisions are compared: ..."; empty where all have one.
+std::optional<std::string> revisions_note(const std::vector<RunRecord>& runs);
+
+/// What the runs say about their metrics.
+MetricBook book_of(const std::vector<RunRecord>& runs);
 
 /// A value in which runs of one experiment differ that is not the attention's.
 struct ConfigDifference {
@@ -86,6 +98,9 @@ std::vector<ConfigDifference> matched_values(const std::vector<RunRecord>& runs)
 
 /// What may change last digits and speed: machine, threads, device, versions.
 std::vector<ConfigDifference> surroundings_of(const std::vector<RunRecord>& runs);
+
+/// What one entry of `evaluate:` changed, where that differs within an experiment.
+std::vector<ConfigDifference> evaluation_differences(const std::vector<RunRecord>& runs);
 
 /// How many values of a run's configuration `differences_of` compares.
 std::size_t compared_values(const RunRecord& run);

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 #include <tuple>
 
 #include "framework/base/files.h"
@@ -22,32 +20,9 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::string_view kStates[] = {
-    "running", "queued",       "killed",  "interrupted", "failed", "pending",   "stale",
-    "skipped", "incompatible", "no data", "diverged",    "done",   "superseded"};
+    "running", "queued",  "killed",       "interrupted", "failed",   "unreadable", "pending",
+    "stale",   "skipped", "incompatible", "no data",     "diverged", "done",       "superseded"};
 constexpr std::size_t kLogLines = 5;
-
-/// The end of a file that may be large; whole lines.
-std::string last_bytes(const std::string& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) return "";
-  const auto size = static_cast<std::int64_t>(in.tellg());
-  const std::int64_t start = std::max<std::int64_t>(0, size - 16384);
-  in.seekg(start);
-  std::string text(static_cast<std::size_t>(size - start), '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  return start == 0 ? text : text.substr(std::min(text.size(), text.find('\n') + 1));
-}
-
-std::vector<std::string> last_lines(const std::string& path, std::size_t most) {
-  std::istringstream text(last_bytes(path));
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(text, line);) {
-    if (!line.empty()) lines.push_back(line);
-  }
-  if (lines.size() > most) lines.erase(lines.begin(), lines.end() - static_cast<long>(most));
-  return lines;
-}
 
 /// The last step that metrics.jsonl has; status.json is only as new as the last checkpoint.
 std::int64_t last_step(const std::string& run_folder) {
@@ -155,22 +130,41 @@ CellReport report_of(const RunRecord& run, const Catalogue& catalogue, const std
   return report;
 }
 
-/// Folders of runs and of suites in or below a folder.
-void search(const fs::path& top, std::vector<std::string>& runs, std::vector<SuiteRecord>& suites) {
-  std::error_code error;
-  const auto look = [&](const fs::path& path) {
-    const bool is_run = fs::exists(path / "config.yaml", error);
-    if (is_run) {
-      runs.push_back(path.string());
-    } else if (auto suite = read_suite(path.string())) {
-      suites.push_back(std::move(*suite));
+/// Suites' records; a damaged one is a note.
+std::vector<SuiteRecord> read_suites(const std::vector<std::string>& folders,
+                                     std::vector<std::string>& notes) {
+  std::vector<SuiteRecord> suites;
+  for (const std::string& folder : folders) {
+    try {
+      if (auto suite = read_suite(folder)) suites.push_back(std::move(*suite));
+    } catch (const Error& damage) {
+      notes.push_back(std::string("the record of a suite cannot be read: ") + damage.what());
     }
-    return is_run;
-  };
-  if (look(top)) return;
-  for (auto entry = fs::recursive_directory_iterator(top); entry != fs::end(entry); ++entry) {
-    if (entry->is_directory() && look(entry->path())) entry.disable_recursion_pending();
   }
+  return suites;
+}
+
+/// What must be known of the runs that are done before their numbers are used.
+void add_notes(const std::vector<RunRecord>& done, std::vector<std::string>& notes) {
+  for (const RunRecord& run : done) {
+    const std::vector<std::string> names = run.not_finite();
+    if (names.empty()) continue;
+    notes.push_back(run.label() + ": done, with values that are not finite: " + join(names, ", "));
+  }
+  if (const auto note = revisions_note(done)) notes.push_back(*note);
+}
+
+CellReport unreadable_report(const Unreadable& one) {
+  CellReport report;
+  report.state = CellState::unreadable;
+  report.folder = one.folder;
+  report.detail = one.reason;
+  if (const auto cell = one.cell()) {
+    report.experiment = cell->experiment;
+    report.attention = cell->attention;
+    report.seed = cell->seed;
+  }
+  return report;
 }
 
 const SuiteRecord* suite_around(const std::string& run, const std::vector<SuiteRecord>& suites) {
@@ -242,47 +236,67 @@ void supersede_older(std::vector<CellReport>& cells, const std::set<std::string>
   }
 }
 
+/// What was found of the runs.
+struct Seen {
+  std::vector<CellReport> cells;
+  std::set<std::string> lone;  ///< folders of runs that no suite is around
+  std::vector<RunRecord> done;
+};
+
+/// @throws Error where the run cannot be read.
+void add_run(const std::string& path, const std::string& said, const Catalogue& catalogue,
+             const std::vector<SuiteRecord>& suites, Seen& seen) {
+  RunRecord run = read_run(path);
+  static_cast<void>(read_identity(path));  // what is damaged is found here
+  CellReport cell = report_of(run, catalogue, said);
+  const SuiteRecord* suite = suite_around(path, suites);
+  if (suite == nullptr) seen.lone.insert(path);
+  if (suite != nullptr && cell.state != CellState::running) apply_suite(*suite, cell);
+  if (cell.state == CellState::done) seen.done.push_back(std::move(run));
+  seen.cells.push_back(std::move(cell));
+}
+
 }  // namespace
 
 std::string_view name_of(CellState state) { return kStates[static_cast<std::size_t>(state)]; }
 
 StatusReport status_of(const std::string& folder, const Catalogue& catalogue,
                        const std::map<std::string, std::string>& launcher) {
+  const FoundFolders found = search_folders(folder);
   std::error_code error;
-  const fs::path top = fs::canonical(folder, error);
-  if (error) throw ConfigError(Place{folder, 0, 0}, "there is no such folder");
-  std::vector<std::string> runs;
-  std::vector<SuiteRecord> suites;
-  search(top, runs, suites);
-  if (runs.empty()) {
-    throw ConfigError(Place{folder, 0, 0},
-                      "holds no run's folder (one with a config.yaml); attnlab run, suite and "
-                      "sweep make them");
-  }
   std::map<std::string, std::string> said;
   for (const auto& [path, text] : launcher) said[fs::weakly_canonical(path, error).string()] = text;
   StatusReport report;
   report.folder = folder;
-  std::set<std::string> lone;
-  for (const std::string& path : runs) {
-    const auto word = said.find(path);
-    CellReport cell = report_of(read_run(path), catalogue, word == said.end() ? "" : word->second);
-    const SuiteRecord* suite = suite_around(path, suites);
-    if (suite == nullptr) lone.insert(path);
-    if (suite != nullptr && cell.state != CellState::running) apply_suite(*suite, cell);
-    report.cells.push_back(std::move(cell));
+  const std::vector<SuiteRecord> suites = read_suites(found.suites, report.notes);
+  Seen seen;
+  std::vector<Unreadable> unreadable = found.unreadable;
+  for (const std::string& path : found.runs) {
+    try {
+      const auto word = said.find(path);
+      add_run(path, word == said.end() ? "" : word->second, catalogue, suites, seen);
+    } catch (const Error& damage) {
+      unreadable.push_back({path, damage.what()});
+    }
   }
+  report.cells = std::move(seen.cells);
+  if (report.cells.empty()) {
+    throw DataError("no run can be read; the first of " + std::to_string(unreadable.size()) + ": " +
+                    unreadable.front().text());
+  }
+  for (const Unreadable& one : unreadable) report.cells.push_back(unreadable_report(one));
   for (const SuiteRecord& suite : suites) {
     add_absent(suite, report.cells);
     report.notes.insert(report.notes.end(), suite.notes.begin(), suite.notes.end());
   }
-  supersede_older(report.cells, lone);
+  supersede_older(report.cells, seen.lone);
   std::stable_sort(report.cells.begin(), report.cells.end(), [](const auto& a, const auto& b) {
     const bool a_old = a.state == CellState::superseded, b_old = b.state == CellState::superseded;
     return std::tie(a_old, a.experiment, a.attention, a.seed) <
            std::tie(b_old, b.experiment, b.attention, b.seed);
   });
   for (const CellReport& cell : report.cells) ++report.counts[cell.state];
+  add_notes(seen.done, report.notes);
   return report;
 }
 

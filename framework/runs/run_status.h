@@ -18,6 +18,7 @@ enum class CellState {
   killed,  ///< says `running`, and its process is gone
   interrupted,
   failed,
+  unreadable,  ///< its files are damaged or may not be read
   pending,
   stale,    ///< its plugins' files or data have changed since
   skipped,  ///< the suite says so
@@ -52,7 +53,8 @@ struct StatusReport {
 
 /// @param folder    a suite's, a sweep's, a run's, or any folder with some below it
 /// @param launcher  what a launcher says of run folders: "queued as job 12_3"
-/// @throws ConfigError for a folder that is not there or holds no run; DataError for damaged files.
+/// @throws ConfigError for a folder that is not there or holds no run; DataError where no run can
+///         be read.
 StatusReport status_of(const std::string& folder, const Catalogue& catalogue,
                        const std::map<std::string, std::string>& launcher = {});
 

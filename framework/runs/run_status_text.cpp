@@ -43,6 +43,7 @@ std::string status_text(const StatusReport& report) {
   std::string out = report.folder + ": " + join(counts, ", ") + "\n";
   std::size_t width = 0;
   const auto label_of = [](const CellReport& cell) {
+    if (cell.experiment.empty()) return cell.folder;  // that nothing is known of
     return cell.experiment + "/" + cell.attention + "/" + std::to_string(cell.seed);
   };
   for (const CellReport& cell : report.cells) {

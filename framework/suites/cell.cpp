@@ -79,7 +79,7 @@ Rerun parse_rerun(const std::vector<std::string>& words) {
     std::istringstream parts(list);
     for (std::string word; std::getline(parts, word, ',');) {
       if (word != "failed" && word != "stale") {
-        throw ConfigError("--rerun: '" + word + "' is no kind of run" +
+        throw ConfigError("--rerun: '" + word + "' is not a kind of run" +
                           suggestion(word, {"failed", "stale"}));
       }
       (word == "failed" ? rerun.failed : rerun.stale) = true;

@@ -126,7 +126,7 @@ std::string full_key(const std::string& word, const std::vector<std::string>& ke
     throw ConfigError(where + "may be " + join(found, " or ") + "; write one of them");
   }
   const bool dotted = word.find('.') != std::string::npos;
-  throw ConfigError(where + "is no key of the experiment" +
+  throw ConfigError(where + "is not a key of the experiment" +
                     suggestion(word, dotted ? keys : words) + " (attnlab config show lists all)");
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,11 +62,16 @@ struct SuiteRow {
   std::string experiment, attention;
   std::map<std::string, Summary> metrics;
   std::map<RunState, std::int64_t> states;   ///< how many seeds ended how
-  std::map<Absence, std::int64_t> absences;  ///< how many have no run
+  std::map<Absence, std::int64_t> absences;  ///< how many have no run, or none that can be read
+  std::vector<MetricInfo> infos{};           ///< what the runs say of the metrics
+  std::set<std::string> details{};           ///< metrics that tables leave out
+  std::int64_t not_finite = 0;               ///< runs that are done with such a value
+  std::set<std::string> notes{};             ///< what the runs themselves say
 };
 
 std::vector<SuiteRow> summarise(const Suite& suite);
-/// Runs of any experiments as one row. Stale cells do not count.
+/// Runs of any experiments as one row. Stale cells do not count; a value that is not finite counts
+/// nowhere.
 SuiteRow row_over(const std::vector<const Cell*>& cells, const std::string& experiment,
                   const std::string& attention);
 std::string suite_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
@@ -77,7 +83,7 @@ std::string suite_json(const Suite& suite, const std::vector<SuiteRow>& rows,
 /// folders, absent ones with their reasons; for `attnlab status` and `attnlab compare`.
 std::string suite_record(const Suite& suite, const std::string& command);
 
-/// Every cell that can be run is done or diverged, and none is stale.
+/// Every cell that can be run is done or diverged, and none is stale or unreadable.
 bool complete(const Suite& suite);
 
 }  // namespace attnlab

@@ -65,7 +65,7 @@ SuitePool pool_by(const Suite& suite, const std::string& axis) {
     const auto [base, value, attention] = key;
     pool.values.push_back(values[value]);
     pool.rows.push_back(row_over(one.cells, bases[base], attentions[attention]));
-    pool.rows.back().absences = one.absences;
+    for (const auto& [absence, count] : one.absences) pool.rows.back().absences[absence] += count;
   }
   return pool;
 }

@@ -4,9 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/comparison/table.h"
-#include "framework/runs/progress.h"
+#include "framework/runs/metric_text.h"
+#include "framework/runs/run_records.h"
 #include "framework/suites/suite.h"
 #include "framework/suites/suite_pool.h"
 
@@ -15,23 +17,27 @@ namespace {
 
 using nlohmann::json;
 
-/// Columns come in this order; others follow by name.
-const std::vector<std::string> kColumns = {"accuracy", "top5", "nll", "train_loss",
-                                           "examples_per_second"};
-
 /// A grid of many points has too many rows to read.
 constexpr std::size_t kMostRows = 60;
 
-std::vector<std::string> columns_of(const std::vector<SuiteRow>& rows) {
-  std::set<std::string> names;
+MetricBook book_of(const std::vector<SuiteRow>& rows) {
+  MetricBook book;
+  for (const SuiteRow& row : rows) book.add(row.experiment, row.infos);
+  return book;
+}
+
+/// In the order in which runs recorded them: the task's, then the host's; of evaluations the
+/// headline of each entry.
+std::vector<MetricInfo> columns_of(const std::vector<SuiteRow>& rows) {
+  std::set<std::string> names, details;
   for (const SuiteRow& row : rows) {
     for (const auto& [name, summary] : row.metrics) names.insert(name);
+    details.insert(row.details.begin(), row.details.end());
   }
-  std::vector<std::string> columns;
-  for (const std::string& name : kColumns) {
-    if (names.erase(name) > 0) columns.push_back(name);
-  }
-  columns.insert(columns.end(), names.begin(), names.end());
+  for (const std::string& name : details) names.erase(name);
+  const MetricBook book = book_of(rows);
+  std::vector<MetricInfo> columns;
+  for (const std::string& name : book.in_order(names)) columns.push_back(book.shared(name));
   return columns;
 }
 
@@ -39,6 +45,8 @@ std::string states_text(const SuiteRow& row) {
   std::vector<std::string> parts;
   for (const auto& [state, count] : row.states) {
     parts.push_back(std::to_string(count) + " " + std::string(name_of(state)));
+    if (state != RunState::done || row.not_finite == 0) continue;
+    parts.back() += " (" + std::to_string(row.not_finite) + " not finite)";
   }
   for (const auto& [absence, count] : row.absences) {
     parts.push_back(std::to_string(count) + " " + std::string(name_of(absence)));
@@ -115,12 +123,14 @@ json row_json(const Suite& suite, const SuiteRow& row) {
   for (const auto& [name, summary] : row.metrics) {
     entry["metrics"][name] = {
         {"mean", summary.mean}, {"sd", summary.deviation}, {"n", summary.count}};
-    const auto interval = interval_of(name, summary);
-    if (!is_share(name) || !interval) continue;
+    const MetricInfo metric = metric_or_plain(row.infos, name);
+    const auto interval = interval_of(metric, summary);
+    if (!is_share_of_runs(metric) || !interval) continue;
     entry["metrics"][name]["interval"] = {interval->low, interval->high};
   }
   for (const auto& [state, count] : row.states)
     entry["states"][std::string(name_of(state))] = count;
+  if (row.not_finite > 0) entry["not_finite"] = row.not_finite;
   for (const auto& [absence, count] : row.absences) {
     entry["absences"][std::string(name_of(absence))] = count;
   }
@@ -128,26 +138,45 @@ json row_json(const Suite& suite, const SuiteRow& row) {
 }
 
 /// Adds how a run ended to its entry.
-void add_status(const RunStatus& status, json& entry) {
+void add_result(const std::string& folder, json& entry) try {
+  const RunResult run = read_result(folder);
+  const RunStatus& status = run.status;
+  if (run.together > 1) entry["together"] = run.together;
   entry["state"] = name_of(status.state);
   entry["seconds"] = status.seconds;
   for (const auto& [name, value] : status.metrics) {
-    entry["metrics"][name] = std::isfinite(value) ? json(value) : json(nullptr);
+    entry["metrics"][name] = finite_or_null(value);
   }
   if (!status.reason.empty()) entry["reason"] = status.reason;
+} catch (const Error& damage) {
+  entry["state"] = name_of(Absence::unreadable);
+  entry["reason"] = damage.what();
+}
+
+/// What the runs of some rows say, each sentence once.
+std::vector<std::string> run_notes(const std::vector<SuiteRow>& rows) {
+  std::map<std::string, std::vector<std::string>> by_text;
+  for (const SuiteRow& row : rows) {
+    for (const std::string& note : row.notes) {
+      by_text[note].push_back(row.experiment + "/" + row.attention);
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& [note, names] : by_text) lines.push_back(first_of(names) + ": " + note);
+  return lines;
 }
 
 /// @param values  of a grid's axis, one a row, after its name; empty: no such column
 std::string rows_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
                           const std::vector<std::string>& values,
-                          const std::vector<std::string>& columns) {
+                          const std::vector<MetricInfo>& columns) {
   std::vector<std::vector<std::string>> table(1);
   table[0] = {"experiment", "attention"};
   if (!values.empty()) table[0].insert(table[0].begin() + 1, values.front());
-  const auto refers_to = [&](const std::string& column) {
-    return suite.reference && suite.reference->metric == column;
+  const auto refers_to = [&](const MetricInfo& column) {
+    return suite.reference && suite.reference->metric == column.name;
   };
-  for (const std::string& column : columns) {
+  for (const MetricInfo& column : columns) {
     table[0].push_back(metric_heading(column));
     if (refers_to(column)) table[0].push_back(suite.reference->source);
   }
@@ -156,8 +185,8 @@ std::string rows_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
     std::vector<std::string> line = {row.experiment};
     if (!values.empty()) line.push_back(values[table.size()]);
     line.push_back(row.attention + (row.attention == suite.baseline ? " (baseline)" : ""));
-    for (const std::string& column : columns) {
-      const auto metric = row.metrics.find(column);
+    for (const MetricInfo& column : columns) {
+      const auto metric = row.metrics.find(column.name);
       line.push_back(metric == row.metrics.end() ? "-" : summary_text(column, metric->second));
       if (!refers_to(column)) continue;
       const std::string* value = suite.reference->find(row.experiment, row.attention);
@@ -171,9 +200,10 @@ std::string rows_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
 
 /// Shares of runs, where there are any: they are what many runs are pooled for.
 std::string pool_markdown(const Suite& suite, const SuitePool& pool) {
-  std::vector<std::string> columns = columns_of(pool.rows), values;
-  if (std::any_of(columns.begin(), columns.end(), is_share)) {
-    std::erase_if(columns, [](const std::string& name) { return !is_share(name); });
+  std::vector<MetricInfo> columns = columns_of(pool.rows);
+  std::vector<std::string> values;
+  if (std::any_of(columns.begin(), columns.end(), is_share_of_runs)) {
+    std::erase_if(columns, [](const MetricInfo& metric) { return !is_share_of_runs(metric); });
   }
   if (!pool.axis.empty()) {
     values = pool.values;
@@ -219,16 +249,39 @@ std::vector<AbsentCell> absent_cells(const Suite& suite) {
   return all;
 }
 
+namespace {
+
+void add_run(const RunResult& run, std::map<std::string, std::vector<double>>& values,
+             SuiteRow& row) {
+  for (const MetricInfo& info : run.infos) {
+    const bool known = std::count(row.infos.begin(), row.infos.end(), info) > 0;
+    if (!known) row.infos.push_back(info);
+  }
+  row.details.merge(run.details());
+  for (const std::string& note : run.notes) row.notes.insert(note);
+  if (!run.done()) return;
+  row.not_finite += run.not_finite().empty() ? 0 : 1;
+  for (const auto& [name, value] : run.status.metrics) {
+    if (std::isfinite(value)) values[name].push_back(value);
+  }
+}
+
+}  // namespace
+
 SuiteRow row_over(const std::vector<const Cell*>& cells, const std::string& experiment,
                   const std::string& attention) {
   SuiteRow row{experiment, attention, {}, {}, {}};
   std::map<std::string, std::vector<double>> values;
   for (const Cell* cell : cells) {
     if (cell->action == CellAction::stale) continue;  // counted among the absent
-    const RunStatus status = cell->folder.status();
-    ++row.states[status.state];
-    if (status.state != RunState::done) continue;
-    for (const auto& [name, value] : status.metrics) values[name].push_back(value);
+    try {
+      const RunResult run = read_result(cell->folder.path());
+      ++row.states[run.status.state];
+      add_run(run, values, row);
+    } catch (const Error& damage) {
+      ++row.absences[Absence::unreadable];
+      row.notes.insert(Unreadable{cell->folder.path(), damage.what()}.text());
+    }
   }
   for (const auto& [name, list] : values) row.metrics[name] = summary_of(list);
   return row;
@@ -268,6 +321,7 @@ std::string suite_markdown(const Suite& suite, const std::vector<SuiteRow>& rows
   const std::vector<std::string> absences = absence_lines(absent_cells(suite));
   if (!absences.empty()) out += "\nNot there:\n\n- " + join(absences, "\n- ") + "\n";
   for (const std::string& note : suite.notes) out += "\n**" + note + "**\n";
+  for (const std::string& note : run_notes(rows)) out += "\n- " + note + "\n";
   return out + "\nRepeat it with\n\n    " + command + "\n";
 }
 
@@ -279,9 +333,7 @@ std::string suite_json(const Suite& suite, const std::vector<SuiteRow>& rows,
   for (const SuiteRow& row : rows) out["rows"].push_back(row_json(suite, row));
   for (const SuitePool& pool : pools_of(suite)) out["pools"].push_back(pool_json(suite, pool));
   for (const SuitePoint& point : suite.points) out["points"].push_back(point_json(point));
-  for (json& entry : out["runs"]) {
-    add_status(RunFolder(entry.at("folder").get<std::string>()).status(), entry);
-  }
+  for (json& entry : out["runs"]) add_result(entry.at("folder").get<std::string>(), entry);
   return text_of(out);
 }
 
@@ -291,7 +343,11 @@ std::string suite_record(const Suite& suite, const std::string& command) {
 
 bool complete(const Suite& suite) {
   return std::all_of(suite.cells.begin(), suite.cells.end(), [](const Cell& cell) {
-    return cell.action != CellAction::stale && cell.folder.status().finished();
+    try {
+      return cell.action != CellAction::stale && cell.folder.status().finished();
+    } catch (const Error&) {
+      return false;
+    }
   });
 }
 

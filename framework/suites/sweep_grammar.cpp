@@ -18,12 +18,6 @@ constexpr std::size_t kMostValues = 10000;
   throw ConfigError("argument '" + source + "': " + what);
 }
 
-std::string trimmed(const std::string& text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 /// Parts at commas that stand in no bracket and no quotes.
 std::vector<std::string> split(const std::string& text, const std::string& source) {
   std::vector<std::string> parts(1);
@@ -52,7 +46,7 @@ std::vector<std::string> split(const std::string& text, const std::string& sourc
   }
   if (!open.empty()) refuse(source, std::string("'") + open.back() + "' is missing");
   if (quote != 0) refuse(source, std::string("the quote ") + quote + " is not closed");
-  for (std::string& part : parts) part = trimmed(part);
+  for (std::string& part : parts) part = std::string(trimmed(part));
   return parts;
 }
 
@@ -76,7 +70,7 @@ void refuse_other_calls(const std::string& text, const std::string& source) {
 
 double number_of(const std::string& text, const std::string& source) {
   const auto number = Node::scalar(text).as_double();
-  if (!number || !std::isfinite(*number)) refuse(source, "'" + text + "' is no number");
+  if (!number || !std::isfinite(*number)) refuse(source, "'" + text + "' is not a number");
   return *number;
 }
 
@@ -181,8 +175,8 @@ void read_zipped(const std::string& part, SweepAxis& axis) {
   if (equals == std::string::npos || equals == 0) {
     refuse(axis.source, "expected zip(key=[...], key=[...]), found '" + part + "'");
   }
-  const std::string key = trimmed(part.substr(0, equals));
-  std::string value = trimmed(part.substr(equals + 1));
+  const std::string key(trimmed(part.substr(0, equals)));
+  std::string value(trimmed(part.substr(equals + 1)));
   if (value.size() > 1 && value.front() == '[' && value.back() == ']') {
     value = value.substr(1, value.size() - 2);
   }
@@ -215,7 +209,7 @@ void parse_word(const std::string& word, SweepWords& sweep) {
     refuse(word, "expected key=value, key=a,b, key=range(start,stop,step) or zip(key=[...],...)");
   }
   const char sign = word[equals - 1];
-  const std::string value = trimmed(word.substr(equals + 1));
+  const std::string value(trimmed(word.substr(equals + 1)));
   if (sign == '+' || sign == '-' || value.empty()) {  // the grammar of overrides
     sweep.fixed.push_back(word);
     return;
@@ -239,7 +233,7 @@ void add_seeds(const std::string& part, const std::string& text, std::vector<std
                       "' is neither a seed nor a range like 0-4");
   }
   if (*last < *first || *last - *first >= static_cast<std::int64_t>(kMostValues)) {
-    throw ConfigError("--seeds " + text + ": '" + part + "' is no range of 1 to " +
+    throw ConfigError("--seeds " + text + ": '" + part + "' is not a range of 1 to " +
                       std::to_string(kMostValues) + " seeds");
   }
   for (std::int64_t seed = *first; seed <= *last; ++seed) {
@@ -279,7 +273,7 @@ SweepAxis sweep_axis(const std::string& key, const std::string& values, const st
 
 SweepWords parse_sweep(const std::vector<std::string>& arguments) {
   SweepWords sweep;
-  for (const std::string& word : arguments) parse_word(trimmed(word), sweep);
+  for (const std::string& word : arguments) parse_word(std::string(trimmed(word)), sweep);
   for (const SweepAxis& axis : sweep.axes) refuse_doubles(axis);
   return sweep;
 }

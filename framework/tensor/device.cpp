@@ -3,23 +3,12 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <malloc.h>
-#include <sched.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <thread>
+
+#include "framework/base/cores.h"
 
 namespace attnlab {
-
-std::int64_t available_cores() {
-  std::int64_t cores = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
-  const char* wanted = std::getenv("OMP_NUM_THREADS");
-  const std::int64_t most = wanted == nullptr ? 0 : std::strtoll(wanted, nullptr, 10);
-  return most > 0 ? std::min(most, cores) : cores;
-}
 
 void use_threads(std::int64_t threads) {
   at::set_num_threads(static_cast<int>(threads == 0 ? available_cores() : threads));

@@ -8,10 +8,7 @@
 
 namespace attnlab {
 
-/// Cores that this process may use: its affinity, not more than OMP_NUM_THREADS says.
-std::int64_t available_cores();
-
-/// Sets LibTorch's threads; 0 means all available cores. (Some builds of LibTorch start with one.)
+/// Sets LibTorch's threads; 0 means `available_cores`. (Some builds of LibTorch start with one.)
 void use_threads(std::int64_t threads);
 
 /// Lets LibTorch use AVX-512 where the processor has it (releases before 2.x stop at AVX2 unless

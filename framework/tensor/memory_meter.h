@@ -14,7 +14,7 @@ namespace attnlab {
 
 /// Counts from its construction to its end. Only blocks that this thread (and threads that work for
 /// it under LibTorch's thread-local state, as autograd's) asked for: inside parallel loops others
-/// ask too, so count with one thread of tensor operations. Buffers that are no tensors (of matrix
+/// ask too, so count with one thread of tensor operations. Buffers that are not tensors (of matrix
 /// products, of std::vector) are not seen. Meters do not nest: an inner one counts for itself.
 /// LibTorch warns once, on standard error, where a block is freed that is older than the meter.
 class MemoryMeter {

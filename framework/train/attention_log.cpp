@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/json.h"
 #include "framework/train/step.h"
 
 namespace attnlab {
@@ -218,10 +219,6 @@ Metrics numbers_of(const LayerTally& tally, const std::vector<std::string>& reco
   return numbers;
 }
 
-nlohmann::json number_json(double value) {
-  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
-}
-
 }  // namespace
 
 bool trace_due(const TraceOptions& options, std::int64_t step) {
@@ -258,14 +255,14 @@ std::vector<LayerSummary> summarise_attention(Model& model, const std::vector<Ba
 
 nlohmann::json trace_line(const LayerSummary& layer) {
   nlohmann::json line = nlohmann::json::object();
-  for (const auto& [name, value] : layer.numbers) line[name] = number_json(value);
+  for (const auto& [name, value] : layer.numbers) line[name] = finite_or_null(value);
   line["layer"] = layer.layer;
   if (layer.call > 0) line["call"] = layer.call;
   if (!layer.bias) return line;
   nlohmann::json heads = nlohmann::json::array();
   for (const std::vector<double>& head : layer.bias->heads) {
     nlohmann::json row = nlohmann::json::array();
-    for (const double value : head) row.push_back(number_json(value));
+    for (const double value : head) row.push_back(finite_or_null(value));
     heads.push_back(std::move(row));
   }
   line["bias"] = {{"first", layer.bias->first}, {"heads", std::move(heads)}};

@@ -10,9 +10,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/cores.h"
 #include "framework/base/files.h"
 #include "framework/base/revision.h"
-#include "framework/tensor/device.h"
+#include "framework/runs/metric_infos.h"
 #include "framework/train/costs.h"
 
 namespace attnlab {
@@ -94,12 +95,19 @@ std::string machine_json() {
   return out.dump(2);
 }
 
+std::vector<MetricInfo> run_metrics(const BuiltRun& run) {
+  std::vector<MetricInfo> all = run.task->metrics();
+  for (MetricInfo& info : host_metrics(run.dataset->info().unit)) all.push_back(std::move(info));
+  return all;
+}
+
 std::string environment_json(const BuiltRun& run) {
   json out = surroundings(run);
   out["libtorch"]["build"] = at::show_config();
   out["parameters"] = run.parameter_count();
   out["flops"] = forward_flops(run);
   if (run.together > 1) out["together"] = run.together;
+  add_metrics(run.task->metrics(), run.dataset->info().unit, out);
   return out.dump(2) + "\n";
 }
 

@@ -4,12 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/metric.h"
 #include "framework/train/run.h"
 
 namespace attnlab {
 
 /// JSON: processor, cores that this process may use, memory, operating system.
 std::string machine_json();
+
+/// What a run's numbers mean: the task's metrics, its headline first, and the host's own.
+std::vector<MetricInfo> run_metrics(const BuiltRun& run);
 
 /// JSON for environment.json. Cost: a forward pass, whose FLOPs it counts.
 std::string environment_json(const BuiltRun& run);

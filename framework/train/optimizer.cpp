@@ -179,13 +179,20 @@ Optimizer make_optimizer(std::vector<OptimizedParameter> parameters,
   return {std::move(parameters), settings};
 }
 
-Optimizer make_optimizer(const Model& model, const OptimizerOptions& options) {
+std::vector<OptimizedParameter> trained_parameters(const Trainable& module,
+                                                   const std::string& prefix) {
   std::vector<OptimizedParameter> parameters;
-  for (const auto& item : model.named_parameters()) {
+  for (const auto& item : module.named_parameters()) {
+    const std::string& name = item.key();
     if (!item.value().requires_grad()) continue;
-    parameters.push_back({item.key(), item.value(), model.decays(item.key(), item.value())});
+    parameters.push_back(
+        {prefix + name, item.value(), module.decays(name, item.value()), module.depth(name)});
   }
-  return make_optimizer(std::move(parameters), options);
+  return parameters;
+}
+
+Optimizer make_optimizer(const Trainable& model, const OptimizerOptions& options) {
+  return make_optimizer(trained_parameters(model), options);
 }
 
 double clip_factor(double norm, double max_norm) {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/contracts/model.h"
-#include "framework/experiment/experiment.h"
+#include "framework/contracts/trainable.h"
+#include "framework/experiment/train_options.h"
 #include "framework/train/schedule.h"
 #include "framework/train/update_rules.h"
 
@@ -31,7 +31,7 @@ struct OptimizedParameter {
   std::string name;
   Tensor parameter;
   bool decays = true;       ///< whether weight decay applies to it
-  std::int64_t depth = -1;  ///< of its layer, the input's 0; negative: no layer's
+  std::int64_t depth = -1;  ///< as `Trainable::depth`
   // What groups and layer decay make of it (`apply_groups`).
   double lr_scale = 1;
   std::optional<double> weight_decay{};  ///< instead of the optimiser's
@@ -96,13 +96,18 @@ class Optimizer {
   std::int64_t steps_ = 0;
 };
 
+/// The parameters of a module that take gradients, with what it says of them.
+/// @param prefix  before their names: "task." for a task's
+std::vector<OptimizedParameter> trained_parameters(const Trainable& module,
+                                                   const std::string& prefix = "");
+
 /// The optimiser that a composition asks for.
 /// @param parameters  with names, depths and whether they decay; groups are applied to them.
 /// @throws ConfigError as `Optimizer` and `apply_groups`.
 Optimizer make_optimizer(std::vector<OptimizedParameter> parameters,
                          const OptimizerOptions& options);
 /// The same, over all parameters of a model that take gradients.
-Optimizer make_optimizer(const Model& model, const OptimizerOptions& options);
+Optimizer make_optimizer(const Trainable& model, const OptimizerOptions& options);
 
 /// The factor that brings gradients of norm `norm` down to `max_norm`: min(1, max_norm / (norm +
 /// 1e-6)), as torch's clip_grad_norm_. 1 when max_norm is 0 (no clipping).

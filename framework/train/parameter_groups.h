@@ -6,7 +6,7 @@
 //     last: {match: ["task.*last*"], epochs: [1, -1]}
 //
 // The first group with a pattern that fits takes a parameter. With layer decay d, learning rates
-// are multiplied by d^(D - depth), D being the largest depth; what is in no layer keeps its rate.
+// are multiplied by d^(D - depth), D being the largest depth; what gives no depth keeps its rate.
 // Source of layer decay: Clark et al., ELECTRA, ICLR 2020; Bao et al., BEiT, ICLR 2022.
 #pragma once
 

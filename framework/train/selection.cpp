@@ -3,28 +3,37 @@
 #include <cmath>
 
 #include "framework/base/text.h"
-#include "framework/comparison/comparison.h"
+#include "framework/runs/metric_infos.h"
 
 namespace attnlab {
 namespace {
 
-bool direction(const EarlyStopOptions& options, const std::string& metric,
-               const MetricInfo& headline) {
+MetricInfo metric_of(const EarlyStopOptions& options, const std::vector<MetricInfo>& metrics) {
+  if (metrics.empty()) throw ConfigError("train.protocol: the task states no metric to choose by");
+  if (options.metric.empty()) return metrics.front();
+  if (const auto found = find_metric(metrics, options.metric)) return *found;
+  throw ConfigError("train.early_stop.metric: the task gives no '" + options.metric + "'" +
+                    suggestion(options.metric, names_of(metrics)) + "; it gives " +
+                    join(names_of(metrics), ", "));
+}
+
+bool direction(const EarlyStopOptions& options, const MetricInfo& metric) {
   if (options.mode != "auto") return options.mode == "max";
-  if (metric == headline.name) return headline.better == Better::higher;
-  if (const auto known = higher_is_better(metric)) return *known;
-  throw ConfigError("train.early_stop.mode: whether a larger '" + metric +
-                    "' is better does not follow from its name; say max or min");
+  if (metric.better != Better::neither) return metric.better == Better::higher;
+  throw ConfigError("train.early_stop.mode: the task does not say whether a larger '" +
+                    metric.name + "' is better; say max or min");
 }
 
 }  // namespace
 
-EpochSelection::EpochSelection(const TrainOptions& train, const MetricInfo& headline)
+EpochSelection::EpochSelection(const TrainOptions& train, const std::vector<MetricInfo>& metrics)
     : active_(train.protocol != "last"),
       split_(train.protocol == "published" ? Split::test : Split::validation),
-      metric_(train.early_stop.metric.empty() ? headline.name : train.early_stop.metric),
       patience_(train.early_stop.patience) {
-  if (active_) higher_ = direction(train.early_stop, metric_, headline);
+  if (!active_) return;
+  const MetricInfo metric = metric_of(train.early_stop, metrics);
+  metric_ = metric.name;
+  higher_ = direction(train.early_stop, metric);
 }
 
 bool EpochSelection::judge(const Metrics& metrics, std::int64_t epoch, BestEpoch& best) const {
@@ -33,8 +42,8 @@ bool EpochSelection::judge(const Metrics& metrics, std::int64_t epoch, BestEpoch
     std::vector<std::string> names;
     names.reserve(metrics.size());
     for (const auto& [name, value] : metrics) names.push_back(name);
-    throw ConfigError("train.early_stop.metric: the task gives no '" + metric_ + "'" +
-                      suggestion(metric_, names) + "; it gives " + join(names, ", "));
+    throw ConfigError("train.early_stop.metric: the task states '" + metric_ +
+                      "' and did not give it; it gave " + join(names, ", "));
   }
   const double value = found->second;
   const bool better = best.epoch == 0 || std::isnan(best.value) ||

@@ -9,6 +9,9 @@
 // A tie counts as a new best, as in the Time-Series-Library (thuml, commit 4e938a17).
 #pragma once
 
+#include <vector>
+
+#include "framework/base/metric.h"
 #include "framework/contracts/task.h"
 #include "framework/experiment/experiment.h"
 
@@ -23,8 +26,10 @@ struct BestEpoch {
 
 class EpochSelection {
  public:
-  /// @throws ConfigError where the better direction of the metric does not follow from its name.
-  EpochSelection(const TrainOptions& train, const MetricInfo& headline);
+  /// @param metrics  the task's, its headline first
+  /// @throws ConfigError for a metric that is not among them, with near names, and for one without
+  ///         a better direction where `early_stop.mode` does not give it.
+  EpochSelection(const TrainOptions& train, const std::vector<MetricInfo>& metrics);
 
   /// False for the protocol `last`: nothing is judged.
   bool active() const { return active_; }
@@ -33,7 +38,7 @@ class EpochSelection {
   const std::string& metric() const { return metric_; }
 
   /// Takes an evaluation into account. @returns whether it is the best so far.
-  /// @throws ConfigError for a metric that the task does not give.
+  /// @throws ConfigError where the task states the metric and does not give it.
   bool judge(const Metrics& metrics, std::int64_t epoch, BestEpoch& best) const;
   /// Whether patience has run out.
   bool exhausted(const BestEpoch& best) const;

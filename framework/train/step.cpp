@@ -65,17 +65,6 @@ void check_loss(const BuiltRun& run, const Tensor& loss) {
                    ", expected one number that gradients flow from");
 }
 
-void add_parameters(const Trainable& module, const std::string& prefix,
-                    std::vector<OptimizedParameter>& all) {
-  for (const auto& item : module.named_parameters()) {
-    if (!item.value().requires_grad()) continue;
-    all.push_back({.name = prefix + item.key(),
-                   .parameter = item.value(),
-                   .decays = module.decays(item.key(), item.value()),
-                   .depth = module.depth(item.key())});
-  }
-}
-
 }  // namespace
 
 std::vector<Batch> parts_of(const Batch& batch, std::int64_t count) {
@@ -134,9 +123,10 @@ StepResult backward(BuiltRun& run, const Batch& batch, const StepSurroundings& a
 }
 
 Optimizer make_optimizer(const BuiltRun& run) {
-  std::vector<OptimizedParameter> parameters;
-  add_parameters(*run.model, "", parameters);
-  add_parameters(*run.task, "task.", parameters);
+  std::vector<OptimizedParameter> parameters = trained_parameters(*run.model);
+  for (OptimizedParameter& own : trained_parameters(*run.task, "task.")) {
+    parameters.push_back(std::move(own));
+  }
   return make_optimizer(std::move(parameters), run.experiment.train.optimizer);
 }
 

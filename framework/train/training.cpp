@@ -41,7 +41,7 @@ Training::Training(BuiltRun& run, const RunFolder& folder, ProgressSink& progres
       modules_(modules_of(run)),
       optimizer_(make_optimizer(run)),
       schedule_(make_schedule(train_, run.steps_per_epoch, run.total_steps())),
-      selection_(run.experiment.train, run.task->metrics().front()),
+      selection_(run.experiment.train, run.task->metrics()),
       memory_(run.device) {
   if (run.average_model == nullptr) return;
   average_ = std::make_unique<WeightAverage>(std::vector<WeightAverage::Pair>{
@@ -63,7 +63,9 @@ void Training::begin() {
   run_.model->train();
   run_.task->train();
   write_status(RunState::running);
-  report(ProgressEvent::Kind::start, {});
+  ProgressEvent started = make_event(ProgressEvent::Kind::start, {});
+  started.infos = run_metrics(run_);
+  progress_.report(started);
   // It runs the model, which may hang or die: the status says by now that this run had begun.
   record_environment(run_, folder_, position_.step);
 }

@@ -1,7 +1,6 @@
 #include "framework/train/weight_average.h"
 
 #include <ATen/core/grad_mode.h>
-#include <torch/nn/module.h>
 
 #include "framework/base/error.h"
 #include "framework/train/schedule.h"

@@ -11,10 +11,6 @@
 #include "framework/experiment/train_options.h"
 #include "framework/tensor/tensor.h"
 
-namespace torch::nn {
-class Module;
-}
-
 namespace attnlab {
 
 class WeightAverage {

@@ -4,10 +4,13 @@
 //   CIFAR-100  coarse label, fine label, 3072 pixels       cifar-100-binary
 //
 // Source: https://www.cs.toronto.edu/~kriz/cifar.html (Krizhevsky 2009). Classes of CIFAR-100 are
-// the fine ones. Cost: the records are held in memory as they are, 3 KiB an image.
+// the fine ones. A part of a set is read where the options say so, and never otherwise. Cost: the
+// records are held in memory as they are, 3 KiB an image.
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 
+#include "framework/base/text.h"
 #include "framework/data/formats/files.h"
 #include "framework/data/image/image.h"
 #include "framework/plugin.h"
@@ -17,10 +20,14 @@ namespace {
 
 struct CifarOptions : ImageSetOptions {
   std::int64_t classes = 10;
+  std::vector<std::int64_t> batches = {1, 2, 3, 4, 5};
+  bool partial = false;
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("classes", classes, range(10, 100), "10 or 100: which of the two datasets");
+    v("batches", batches, range(1, 5), "CIFAR-10's training files that are read, by number");
+    v("partial", partial, "a file may hold fewer images than the published one");
     ImageSetOptions::describe(v);
   }
 };
@@ -28,37 +35,57 @@ struct CifarOptions : ImageSetOptions {
 /// What differs between the two datasets.
 struct Layout {
   std::string name, folder;
-  std::vector<std::string> train;    ///< at least one of them must exist
+  std::vector<std::string> train;    ///< files
   std::string test, class_names;     ///< files
+  std::size_t of_train = 0;          ///< records in each training file, as published
   std::vector<std::int64_t> labels;  ///< how many values each label byte of a record may have
   std::vector<double> mean, deviation;
 
   std::size_t record() const { return labels.size() + 3072; }
 };
 
-Layout layout_of(std::int64_t classes) {
-  if (classes == 10) {
+constexpr std::size_t kTestRecords = 10000;  // of either set, as published
+
+/// "data_batch_1.bin" and so on.
+std::vector<std::string> batch_files(const std::vector<std::int64_t>& batches) {
+  std::vector<std::string> files;
+  for (const std::int64_t number : batches) {
+    files.push_back("data_batch_" + std::to_string(number) + ".bin");
+    if (std::count(batches.begin(), batches.end(), number) > 1) {
+      throw OptionError("batches", "names " + files.back() + " twice");
+    }
+  }
+  if (files.empty()) throw OptionError("batches", "names no file to train on; give 1 to 5");
+  return files;
+}
+
+Layout layout_of(const CifarOptions& options) {
+  if (options.classes == 10) {
     return {.name = "cifar-10",
             .folder = "cifar-10-batches-bin",
-            .train = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
-                      "data_batch_4.bin", "data_batch_5.bin"},
+            .train = batch_files(options.batches),
             .test = "test_batch.bin",
             .class_names = "batches.meta.txt",
+            .of_train = 10000,
             .labels = {10},
             .mean = {0.4914, 0.4822, 0.4465},
             .deviation = {0.2470, 0.2435, 0.2616}};
   }
-  if (classes == 100) {
+  if (options.classes == 100) {
+    if (options.batches != CifarOptions().batches) {
+      throw OptionError("batches", "is for classes: 10; CIFAR-100 has one training file");
+    }
     return {.name = "cifar-100",
             .folder = "cifar-100-binary",
             .train = {"train.bin"},
             .test = "test.bin",
             .class_names = "fine_label_names.txt",
+            .of_train = 50000,
             .labels = {20, 100},
             .mean = {0.5071, 0.4867, 0.4408},
             .deviation = {0.2675, 0.2565, 0.2761}};
   }
-  throw OptionError("classes", "is " + std::to_string(classes) + "; CIFAR has 10 or 100");
+  throw OptionError("classes", "is " + std::to_string(options.classes) + "; CIFAR has 10 or 100");
 }
 
 /// Appends the records of one file.
@@ -82,14 +109,25 @@ void append_records(const std::string& path, const Layout& layout, LabelledImage
   images.bytes += bytes;
 }
 
+/// A file that holds another number of records than the published one was cut, or is another's.
+void check_count(const std::string& path, std::size_t found, std::size_t published, bool partial) {
+  if (found == published || (partial && found < published)) return;
+  throw DataError(path + ": holds " + std::to_string(found) + " images, the published file " +
+                  std::to_string(published) + "; fetch it again" +
+                  (found < published ? ", or say `partial: true` to take what there is" : ""));
+}
+
+/// @param count  records of each file, as published
 LabelledImages read_split(const std::string& folder, const Layout& layout,
-                          const std::vector<std::string>& files) {
+                          const std::vector<std::string>& files, std::size_t count, bool partial) {
   LabelledImages images;
   images.begin = layout.labels.size();
   images.stride = layout.record();
   for (const std::string& file : files) {
     const std::string path = with_or_without_gz(folder + "/" + file);
-    if (std::filesystem::exists(path)) append_records(path, layout, images);
+    const std::size_t before = images.labels.size();
+    append_records(path, layout, images);
+    check_count(path, images.labels.size() - before, count, partial);
   }
   return images;
 }
@@ -110,8 +148,20 @@ std::vector<std::string> read_names(const std::string& path, std::int64_t classe
   return names;
 }
 
+/// @throws DataMissingError naming the training files that are not there.
+void check_files(const std::string& folder, const Layout& layout, const std::string& hint) {
+  std::vector<std::string> missing;
+  for (const std::string& file : layout.train) {
+    if (!std::filesystem::exists(with_or_without_gz(folder + "/" + file))) missing.push_back(file);
+  }
+  if (missing.empty()) return;
+  const bool some = missing.size() < layout.train.size();
+  throw DataMissingError(folder + ": lacks " + join(missing, ", ") + "; " + hint +
+                         (some ? ", or name the files to train on: `batches: [1]`" : ""));
+}
+
 ImageSet open_set(const CifarOptions& options) {
-  const Layout layout = layout_of(options.classes);
+  const Layout layout = layout_of(options);
   const DataSearch search{layout.folder,
                           {layout.test},
                           options.root,
@@ -126,12 +176,9 @@ ImageSet open_set(const CifarOptions& options) {
   set.shape = {3, 32, 32};
   set.mean = layout.mean;
   set.deviation = layout.deviation;
-  set.train = read_split(set.info.source, layout, layout.train);
-  set.test = read_split(set.info.source, layout, {layout.test});
-  if (set.train.labels.empty()) {
-    throw DataMissingError(set.info.source + ": holds " + layout.test + " but no " +
-                           layout.train.front() + "; " + search.hint);
-  }
+  check_files(set.info.source, layout, search.hint);
+  set.train = read_split(set.info.source, layout, layout.train, layout.of_train, options.partial);
+  set.test = read_split(set.info.source, layout, {layout.test}, kTestRecords, options.partial);
   return set;
 }
 
@@ -146,7 +193,7 @@ class Cifar final : public ImageDataset {
 ATTNLAB_PLUGIN(
     dataset, Cifar, CifarOptions,
     {.id = "attnlab/cifar",
-     .version = "1.0.0",
+     .version = "1.1.0",
      .summary = "CIFAR-10 and CIFAR-100 from their binary records",
      .citation = "Krizhevsky 2009, Learning Multiple Layers of Features from Tiny Images",
      .licence = "none stated; research use",

@@ -11,9 +11,10 @@
 //   wiring: cross         K = V          the sequence that the queries do not come from
 //
 // In two_sources a padded slot of the condition stays visible, because it carries a value of the
-// content; in cross, padding is hidden and does not count in the pooled answer. m, E and P are
-// learned; C and Y are the same for all layers. With `self_attention` each layer first lets queries
-// see each other, by standard attention whatever the attention under study is; it is not traced.
+// content; in cross, padding is hidden. Where the condition asks, its padding counts neither in the
+// pooled answer nor among the queries. m, E and P are learned; C and Y are the same for all layers.
+// With `self_attention` each layer first lets queries see each other, by standard attention
+// whatever the attention under study is; it is not traced.
 // Source: Indirect Attention, sections 5 and 6.1 (6 layers, 4 heads, 128 channels; where queries,
 // keys and values come from: A.4). MLP, norms, positions, initial values and pooling are not given.
 // Cost: O(depth n dim (n + dim)), and what the attention adds.
@@ -108,11 +109,14 @@ class PairLayer : public torch::nn::Module {
     }
     AttentionExtras extras;
     extras.visible.key_valid = sources.key_valid;
+    // Elsewhere queries of padding only give what nobody reads.
+    if (couples_queries()) extras.visible.query_valid = sources.query_valid;
     x = x + attention_->forward(norm_->forward(x), sources.keys, sources.values, context, extras);
     return x + mlp_->forward(mlp_norm_->forward(x));
   }
 
   const AttentionTraits& traits() const { return attention_->attention().traits(); }
+  bool couples_queries() const { return attention_->attention().couples_queries(); }
 
  private:
   std::shared_ptr<MultiHeadAttention> self_;  ///< null: queries do not see each other
@@ -221,7 +225,9 @@ class SeqPairTransformer final : public Model {
           "attention does not honour 'different_source'; choose another attention, "
           "or wiring: cross");
     }
-    if (cross() && asks_with_content() && !traits.padding) {
+    const bool hides_keys = cross() && asks_with_content();
+    const bool hides_queries = !asks_with_content() && layers_.front()->couples_queries();
+    if ((hides_keys || hides_queries) && !traits.padding) {
       throw TraitError(
           "seq_pair_transformer hides the condition's padding, and this attention "
           "does not honour 'padding'; choose another attention");

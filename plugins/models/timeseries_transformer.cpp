@@ -6,9 +6,9 @@
 //   class_token:   logits = W_h LayerNorm([token; x])_0 + b   (QUEST, appendix A.5.6)
 //   concatenated:  logits = W_h flatten(Dropout(GELU(LayerNorm(x)))) + b,   padding set to zero
 //
-// Where the data mark padding (`valid`), no query sees it and the convolution turns round at each
-// series' own end, so a series gives the same whatever it is batched with. The library masks
-// nothing; its form is `padding: published` of the dataset.
+// Where the data mark padding (`valid`), no query sees it, it does not count as a query, and the
+// convolution turns round at each series' own end, so a series gives the same whatever it is
+// batched with. The library masks nothing; its form is `padding: published` of the dataset.
 // The class token starts as truncated normal (std 0.02) and has no position; the paper says
 // neither. Source: thuml/Time-Series-Library, commit 4e938a17; QUEST, ICLR 2026. Cost: O(depth L
 // dim (L + dim)) for L time steps, with attention of quadratic cost.
@@ -145,6 +145,7 @@ class TimeseriesTransformer final : public Model {
     if (valid != nullptr) {
       extras.visible.key_valid =
           class_token_.defined() ? at::constant_pad_nd(*valid, {1, 0}, true) : *valid;
+      if (couples_queries()) extras.visible.query_valid = extras.visible.key_valid;
     }
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
@@ -162,6 +163,8 @@ class TimeseriesTransformer final : public Model {
 
  private:
   bool has_class_token() const { return options_.head == "class_token"; }
+  /// Elsewhere queries of padding only give what nobody reads.
+  bool couples_queries() const { return layers_.front()->attention().couples_queries(); }
 
   /// The shape [L or -1, C] of the dataset's series.
   std::vector<std::int64_t> checked_series(const DatasetInfo& data) const {

@@ -2,6 +2,7 @@
 // can be compared with it.
 #include <ATen/ExpandUtils.h>
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -25,17 +26,20 @@ struct Source {
   std::string path;
   NamedTensors tensors;
 
-  std::string place(const std::string& name) const { return path + ": tensor '" + name + "'"; }
+  std::string place(const std::string& name) const {
+    return fmt::format("{}: tensor '{}'", path, name);
+  }
   [[noreturn]] void refuse(const std::string& name, const std::string& expected,
                            const Tensor& found) const {
-    throw ShapeError(place(name) + " must be " + expected + ", found " + describe(found));
+    throw ShapeError(
+        fmt::format("{} must be {}, found {}", place(name), expected, describe(found)));
   }
 };
 
 std::string sizes_text(at::IntArrayRef sizes) {
   std::vector<std::string> words;
   for (const std::int64_t size : sizes) words.push_back(size < 0 ? "*" : std::to_string(size));
-  return "[" + join(words, ", ") + "]";
+  return fmt::format("[{}]", join(words, ", "));
 }
 
 void check_names(const Source& source) {
@@ -43,9 +47,10 @@ void check_names(const Source& source) {
     const bool known = std::find(kInputs.begin(), kInputs.end(), name) != kInputs.end();
     if (known || name.rfind(kParameter, 0) == 0) continue;
     const std::string near = nearest(name, kInputs);
-    throw DataError(source.place(name) + " has no meaning here" +
-                    (near.empty() ? "" : "; did you mean '" + near + "'?") + "; known are " +
-                    join(kInputs, ", ") + " and " + kParameter + "NAME");
+    throw DataError(fmt::format("{} has no meaning here{}; known are {} and {}NAME",
+                                source.place(name),
+                                near.empty() ? "" : fmt::format("; did you mean '{}'?", near),
+                                join(kInputs, ", "), kParameter));
   }
 }
 
@@ -53,7 +58,8 @@ void check_names(const Source& source) {
 Tensor projection(const Source& source, const char* name) {
   const Tensor* given = source.tensors.find(name);
   if (given == nullptr) {
-    throw DataError(source.path + ": has no tensor '" + name + "'; q, k and v are needed");
+    throw DataError(
+        fmt::format("{}: has no tensor '{}'; q, k and v are needed", source.path, name));
   }
   const at::ScalarType dtype = given->scalar_type();
   const bool computes = dtype == at::kFloat || dtype == at::kDouble || dtype == at::kBFloat16;
@@ -76,8 +82,8 @@ void check_like(const Source& source, const char* name, const char* letters, con
   for (std::int64_t i = 0; i < 4; ++i) fits &= sizes[i] < 0 || tensor.size(i) == sizes[i];
   if (fits) return;
   source.refuse(name,
-                letters + (" = " + sizes_text(sizes)) + " and of the dtype of 'q' (" +
-                    describe(source.tensors.at("q")) + ")",
+                fmt::format("{}{} and of the dtype of 'q' ({})", letters, " = " + sizes_text(sizes),
+                            describe(source.tensors.at("q"))),
                 source.tensors.at(name));
 }
 
@@ -101,8 +107,8 @@ void read_bias(const Source& source, at::IntArrayRef logits, AttentionInput& inp
   if (bias->scalar_type() != input.queries.scalar_type() ||
       !at::is_expandable_to(bias->sizes(), logits)) {
     source.refuse("bias",
-                  "of the dtype of 'q' (" + describe(source.tensors.at("q")) +
-                      ") and broadcastable to [B, H, Lq, Lk] = " + sizes_text(logits),
+                  fmt::format("of the dtype of 'q' ({}) and broadcastable to [B, H, Lq, Lk] = {}",
+                              describe(source.tensors.at("q")), sizes_text(logits)),
                   *bias);
   }
   if (!bias->isfinite().all().item<bool>()) {
@@ -133,15 +139,17 @@ void check_traits(const Source& source, const AttentionInput& input, const Part&
                   const AttentionTraits& traits) {
   const auto need = [&](bool used, bool honoured, const char* trait, const std::string& what) {
     if (!used || honoured) return;
-    throw TraitError(source.path + ": attention '" + part.name + "' does not honour '" + trait +
-                     "', which " + what + "; take another attention, or leave that out");
+    throw TraitError(
+        fmt::format("{}: attention '{}' does not honour '{}', which {}; take another attention, or "
+                    "leave that out",
+                    source.path, part.name, trait, what));
   };
   need(input.visible.pairs.defined(), traits.pair_mask, "pair_mask", "the tensor 'mask' asks for");
   need(input.bias.defined(), traits.bias, "bias", "the tensor 'bias' asks for");
   need(input.visible.causal, traits.causal, "causal", "--causal asks for");
   need(input.query_count() != input.key_count(), traits.different_lengths, "different_lengths",
-       "'q' of length " + std::to_string(input.query_count()) + " and 'k' of length " +
-           std::to_string(input.key_count()) + " ask for");
+       fmt::format("'q' of length {} and 'k' of length {} ask for", input.query_count(),
+                   input.key_count()));
 }
 
 /// Puts the file's `parameters.<name>` in the place of what the mechanism starts with.
@@ -154,11 +162,11 @@ void read_parameters(const Source& source, const Part& part, Attention& attentio
     if (parameter == nullptr) {
       std::vector<std::string> known;
       for (const auto& item : parameters) {
-        known.push_back(item.key() + " " + describe(item.value()));
+        known.push_back(fmt::format("{} {}", item.key(), describe(item.value())));
       }
-      throw DataError(source.place(name) + ": attention '" + part.name +
-                      "' has no such parameter; it has " +
-                      (known.empty() ? "none" : join(known, ", ")));
+      throw DataError(fmt::format("{}: attention '{}' has no such parameter; it has {}",
+                                  source.place(name), part.name,
+                                  known.empty() ? "none" : join(known, ", ")));
     }
     if (!tensor.is_floating_point() || tensor.sizes() != parameter->sizes()) {
       source.refuse(name, "floating point of shape " + sizes_text(parameter->sizes()), tensor);
@@ -241,7 +249,7 @@ struct Request {
 Request request_of(const Arguments& arguments, const Usage& usage) {
   const auto needed = [&](const char* option) {
     if (arguments.has(option)) return arguments.text(option, "");
-    throw ConfigError(std::string("--") + option + " is missing\nusage: " + usage.synopsis);
+    throw ConfigError(fmt::format("--{} is missing\nusage: {}", option, usage.synopsis));
   };
   Request request{needed("use"), needed("in"), needed("out"), {}};
   if (arguments.has("option")) request.options = arguments.options["option"].as<Words>();
@@ -252,7 +260,7 @@ Request request_of(const Arguments& arguments, const Usage& usage) {
   }
   std::error_code ignored;
   if (std::filesystem::equivalent(request.in, request.out, ignored)) {
-    throw ConfigError("--out: " + request.out + " is the input file itself; name another");
+    throw ConfigError(fmt::format("--out: {} is the input file itself; name another", request.out));
   }
   return request;
 }
@@ -308,7 +316,7 @@ int attention_apply_command(const Words& words) {
   write_safetensors(request.out, result);
   std::vector<std::string> written;
   for (const auto& [name, tensor] : result.tensors) {
-    written.push_back(name + " " + describe(tensor));
+    written.push_back(fmt::format("{} {}", name, describe(tensor)));
   }
   std::cout << request.out << ": " << join(written, ", ") << "\n";
   return kDone;

@@ -1,6 +1,8 @@
 // attnlab bench attention: time and memory of mechanisms, as ratios to standard attention.
 #include "runner/engine/bench.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <iostream>
 #include <sstream>
@@ -43,8 +45,8 @@ BenchShape shape_of(const std::string& text) {
     sizes.push_back(error == std::errc() && stop == end ? size : 0);
   }
   if (sizes.size() != 4 || *std::min_element(sizes.begin(), sizes.end()) < 1) {
-    throw ConfigError("--shapes: expected batch×heads×length×channels, as 4×4×1024×64, found '" +
-                      text + "'");
+    throw ConfigError(fmt::format(
+        "--shapes: expected batch×heads×length×channels, as 4×4×1024×64, found '{}'", text));
   }
   return {sizes[0], sizes[1], sizes[2], sizes[3]};
 }
@@ -60,7 +62,7 @@ std::vector<BenchShape> shapes_of(const Arguments& arguments) {
 
 /// @param word  "quest", or "{use: quest, as: LABEL, eps: 1e-3}" as in a suite.
 BenchSubject subject_of(const std::string& word, const Catalogue& catalogue) {
-  Node options = parse_yaml(word, "argument '" + word + "'");
+  Node options = parse_yaml(word, fmt::format("argument '{}'", word));
   std::string name, label;
   if (options.is_map()) {
     name = options.at("use").text();
@@ -136,8 +138,8 @@ int bench_command(const Words& words) {
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   if (arguments.words[0] != "attention") {
-    throw ConfigError("unknown command 'bench " + arguments.words[0] + "'" +
-                      suggestion(arguments.words[0], {"attention"}));
+    throw ConfigError(fmt::format("unknown command 'bench {}'{}", arguments.words[0],
+                                  suggestion(arguments.words[0], {"attention"})));
   }
   const auto threads = arguments.options["threads"].as<std::int64_t>();
   if (threads < 0 || threads > 4096) throw ConfigError("--threads: expected 0 to 4096");

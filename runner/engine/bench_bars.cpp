@@ -4,6 +4,7 @@
 //   linear cost        time at most 5 times that at a quarter of the length, one example both
 //   doubly_stochastic  time at most max_iter softmax passes over the logits, beyond the matrix
 //                      products that every attention has: two, six with gradients
+#include <fmt/format.h>
 #include <string>
 
 #include "framework/base/text.h"
@@ -78,7 +79,8 @@ void add_quest(const BenchPlan& plan, const std::vector<BenchBlock>& blocks, std
                std::vector<BenchBar>& bars) {
   for (const Pass pass : kPasses) {
     BenchBar bar = bar_of(
-        plan.subjects[index].part.label + ": time over standard's, " + name_of(pass), kQuestLimit);
+        fmt::format("{}: time over standard's, {}", plan.subjects[index].part.label, name_of(pass)),
+        kQuestLimit);
     for (const BenchBlock& block : blocks) {
       const BenchCell* cell = cell_of(block, index);
       if (cell != nullptr) bar.add(cell->times.at(pass), shape_text(block.shape));
@@ -102,8 +104,8 @@ void add_growth(Registry& registry, const BenchPlan& plan, const std::vector<Ben
   const Part& part = plan.subjects[index].part;
   BenchLayer large(registry, part, whole, plan.causal), small(registry, part, quarter, plan.causal);
   for (const Pass pass : kPasses) {
-    BenchBar bar = bar_of(part.label + ": time at n = " + std::to_string(whole.length) +
-                              " over n = " + std::to_string(quarter.length) + ", " + name_of(pass),
+    BenchBar bar = bar_of(fmt::format("{}: time at n = {} over n = {}, {}", part.label,
+                                      whole.length, quarter.length, name_of(pass)),
                           kGrowthLimit);
     bar.add(compare([&] { large.run(pass); }, [&] { small.run(pass); }, plan.seconds),
             shape_text(whole));
@@ -117,8 +119,8 @@ void add_sinkhorn(Registry& registry, const BenchPlan& plan, const std::vector<B
   const std::string iterations = part.options.at("max_iter").text();
   const double count = std::stod(iterations);
   for (const Pass pass : kPasses) {
-    BenchBar bar = bar_of(part.label + ": time beyond matrix products over " + iterations +
-                              " softmax passes', " + name_of(pass),
+    BenchBar bar = bar_of(fmt::format("{}: time beyond matrix products over {} softmax passes', {}",
+                                      part.label, iterations, name_of(pass)),
                           kSinkhornLimit);
     for (const BenchBlock& block : blocks) {
       if (cell_of(block, index) == nullptr || stop_requested()) continue;

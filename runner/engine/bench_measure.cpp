@@ -1,4 +1,5 @@
 // Times of attention layers, in turn with standard attention's.
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -81,8 +82,8 @@ std::string lacking_memory(Registry& registry, const Part& part, const BenchShap
   const std::int64_t needed = estimated_peak(registry, part, shape, causal);
   const std::int64_t available = available_memory();
   if (kReserve * static_cast<double>(needed) <= static_cast<double>(available)) return "";
-  return "forward and backward would need about " + bytes_text(needed) + ", " +
-         bytes_text(available) + " are free";
+  return fmt::format("forward and backward would need about {}, {} are free", bytes_text(needed),
+                     bytes_text(available));
 }
 
 /// What all others are compared with.
@@ -209,8 +210,9 @@ BenchBlock measure_block(Registry& registry, const BenchPlan& plan, const BenchS
   const Part part = part_of(Kind::attention, "standard", Node(), registry.catalogue());
   const std::string lack = lacking_memory(registry, part, shape, plan.causal);
   if (!lack.empty()) {
-    throw ConfigError("--shapes: " + shape_text(shape) +
-                      ": standard attention, which all are compared with: " + lack);
+    throw ConfigError(
+        fmt::format("--shapes: {}: standard attention, which all are compared with: {}",
+                    shape_text(shape), lack));
   }
   Baseline standard{BenchLayer(registry, part, shape, plan.causal), 0};
   standard.peak_bytes = standard.layer.peak_bytes();

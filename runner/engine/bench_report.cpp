@@ -1,5 +1,7 @@
 #include "runner/engine/bench_report.h"
 
+#include <fmt/format.h>
+
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -36,11 +38,12 @@ std::string times_text(const Comparison& times) {
 std::string row_text(const BenchCell& cell, int width) {
   const std::string name = format("  %-*s  ", width, cell.attention.c_str());
   if (cell.absence != Absence::none) {
-    return name + "- (" + name_of(cell.absence) + ": " + cell.reason + ")\n";
+    return fmt::format("{}- ({}: {})\n", name, name_of(cell.absence), cell.reason);
   }
-  return name + format("%-8s ", cell.kernel.c_str()) + times_text(cell.times.at(Pass::forward)) +
-         "  " + times_text(cell.times.at(Pass::training)) +
-         format(" %11s %7.3f\n", bytes_text(cell.peak_bytes).c_str(), cell.memory_ratio);
+  return fmt::format(
+      "{}{}{}  {}{}", name, format("%-8s ", cell.kernel.c_str()),
+      times_text(cell.times.at(Pass::forward)), times_text(cell.times.at(Pass::training)),
+      format(" %11s %7.3f\n", bytes_text(cell.peak_bytes).c_str(), cell.memory_ratio));
 }
 
 json json_of(const Comparison& times) {
@@ -92,8 +95,7 @@ json json_of(const BenchBar& bar) {
 }  // namespace
 
 std::string shape_text(const BenchShape& shape) {
-  return std::to_string(shape.batch) + "×" + std::to_string(shape.heads) + "×" +
-         std::to_string(shape.length) + "×" + std::to_string(shape.dim);
+  return fmt::format("{}×{}×{}×{}", shape.batch, shape.heads, shape.length, shape.dim);
 }
 
 std::string bytes_text(std::int64_t bytes) {
@@ -106,15 +108,15 @@ std::string bytes_text(std::int64_t bytes) {
 std::string machine_text() {
   const json machine = json::parse(machine_json());
   return machine.at("cpu").get<std::string>() + ", " + machine.at("system").get<std::string>() +
-         "\nattnlab " ATTNLAB_VERSION ", LibTorch " TORCH_VERSION ", float32, " +
-         std::to_string(at::get_num_threads()) + " threads, kernel " + name_of(attention_kernel()) +
-         "\n";
+         "\nattnlab " ATTNLAB_VERSION ", LibTorch " TORCH_VERSION fmt::format(
+             ", float32, {} threads, kernel {}\n", at::get_num_threads(),
+             name_of(attention_kernel()));
 }
 
 std::string block_text(const BenchBlock& block) {
-  std::string text = "\nn = " + std::to_string(block.shape.length) + " (" +
-                     shape_text(block.shape) + "): matrix products at " +
-                     format("%.1f GFLOP/s", block.matmul_rate / 1e9);
+  std::string text =
+      fmt::format("\nn = {} ({}): matrix products at {}", block.shape.length,
+                  shape_text(block.shape), format("%.1f GFLOP/s", block.matmul_rate / 1e9));
   for (const auto& [pass, share] : block.standard_share) {
     text += pass == Pass::forward ? "; standard reaches " : ", ";
     text += format("%.0f %% %s", 100 * share, name_of(pass));
@@ -132,10 +134,10 @@ std::string block_text(const BenchBlock& block) {
 std::string bars_text(const std::vector<BenchBar>& bars) {
   std::string text;
   for (const BenchBar& bar : bars) {
-    text += format("  %-8s", name_of(bar.verdict)) + bar.what +
-            format(": at most %g; worst %.3f (%.3f-%.3f) at ", bar.limit, bar.worst.ratio,
-                   bar.worst.low, bar.worst.high) +
-            bar.where + "\n";
+    text += fmt::format("{}{}{}{}\n", format("  %-8s", name_of(bar.verdict)), bar.what,
+                        format(": at most %g; worst %.3f (%.3f-%.3f) at ", bar.limit,
+                               bar.worst.ratio, bar.worst.low, bar.worst.high),
+                        bar.where);
   }
   return text.empty() ? "" : "\nlimits\n" + text;
 }

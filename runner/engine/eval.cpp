@@ -3,6 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
+#include "framework/runs/metric_infos.h"
+#include "framework/runs/metric_text.h"
+#include "framework/train/environment.h"
 #include "runner/engine/engine.h"
 #include "runner/usages.h"
 
@@ -30,8 +33,9 @@ int eval_command(const Words& words) {
     return kDone;
   }
   std::cout << RunFolder::label(experiment, run.seed) << "\n";
+  const std::vector<MetricInfo> infos = run_metrics(run);
   for (const auto& [name, value] : metrics) {
-    std::cout << "  " << name << "  " << metric_text(name, value) << "\n";
+    std::cout << "  " << name << "  " << metric_text(metric_or_plain(infos, name), value) << "\n";
   }
   return kDone;
 }

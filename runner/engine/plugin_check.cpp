@@ -15,7 +15,7 @@ void print(const conformance::CheckResult& result) {
                                {"outcome", conformance::name_of(result.outcome)},
                                {"message", result.message},
                                {"seconds", result.seconds}};
-  // A line of its own, whatever the plugin printed; bytes that are no text do not stop it.
+  // A line of its own, whatever the plugin printed; bytes that are not text do not stop it.
   std::cout << "\n"
             << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n"
             << std::flush;

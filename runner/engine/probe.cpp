@@ -1,4 +1,5 @@
 // attnlab probe: what a run would cost, from building it and a few steps; writes nothing.
+#include <fmt/format.h>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -17,8 +18,8 @@ Experiment experiment_of(const Arguments& arguments, const Catalogue& catalogue)
     return load_experiment(find_composition(what, "experiments"), arguments.overrides, catalogue);
   }
   if (!arguments.overrides.empty()) {
-    throw ConfigError(what + ": a run's configuration is frozen; it takes no " +
-                      arguments.overrides[0]);
+    throw ConfigError(fmt::format("{}: a run's configuration is frozen; it takes no {}", what,
+                                  arguments.overrides[0]));
   }
   return RunFolder(what).experiment(catalogue);
 }
@@ -26,8 +27,8 @@ Experiment experiment_of(const Arguments& arguments, const Catalogue& catalogue)
 std::int64_t steps_of(const Arguments& arguments) {
   const auto steps = Node::scalar(arguments.text("steps", "3")).as_int();
   if (!steps || *steps < 0 || *steps > 1000) {
-    throw ConfigError("--steps: expected a number of steps from 0 to 1000, found '" +
-                      arguments.text("steps", "") + "'");
+    throw ConfigError(fmt::format("--steps: expected a number of steps from 0 to 1000, found '{}'",
+                                  arguments.text("steps", "")));
   }
   return *steps;
 }

@@ -6,6 +6,7 @@
 
 #include "framework/base/text.h"
 #include "framework/runs/run_lock.h"
+#include "framework/runs/run_result.h"
 #include "framework/suites/ensembles.h"
 #include "framework/train/ensemble.h"
 #include "runner/engine/engine.h"
@@ -41,7 +42,7 @@ std::vector<Job> jobs_of(const std::string& what, const Arguments& arguments, Re
     const Experiment experiment = folder.experiment(catalogue);
     return {{experiment, experiment.seeds.at(0), folder, {}}};
   }
-  if (fs::is_directory(what)) throw ConfigError(what + ": is no run's folder (no config.yaml)");
+  if (fs::is_directory(what)) throw ConfigError(what + ": is not a run folder (no config.yaml)");
   const std::string path = find_composition(what, "experiments");
   const Experiment experiment = load_experiment(path, arguments.overrides, catalogue);
   const Identity identity = identity_with_data(experiment, registry);
@@ -105,7 +106,9 @@ bool finished_before(const Job& job, ProgressSink& progress) {
   event.kind = ProgressEvent::Kind::end;
   event.run = RunFolder::label(job.experiment, job.seed);
   event.text = std::string(name_of(before.state)) + " before";
-  event.metrics = before.metrics;
+  const RunResult result = read_result(job.folder.path());
+  event.metrics = result.status.metrics;
+  event.infos = result.infos;
   progress.report(event);
   return true;
 }

@@ -1,4 +1,5 @@
 // attnlab study snr: what noisy or misaligned values cost an attention's output.
+#include <fmt/format.h>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -52,7 +53,7 @@ std::string section(const char* title, const std::vector<NoiseRow>& rows, const 
                      number(row.closed_snr), number(row.printed_snr), measured(row.noise),
                      number(row.closed_noise), number(row.printed_noise)});
   }
-  return std::string("## ") + title + "\n\n" + table_text(table) + "\n";
+  return fmt::format("## {}\n\n{}\n", title, table_text(table));
 }
 
 json json_of(const Estimate& estimate) {
@@ -103,8 +104,8 @@ int study_command(const Words& words) {
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   if (arguments.words[0] != "snr") {
-    throw ConfigError("unknown study '" + arguments.words[0] + "'" +
-                      suggestion(arguments.words[0], {"snr"}));
+    throw ConfigError(fmt::format("unknown study '{}'{}", arguments.words[0],
+                                  suggestion(arguments.words[0], {"snr"})));
   }
   const ContextNoiseOptions options = context_noise_options(options_from(arguments.overrides));
   const ContextNoise found = measure_context_noise(options);

@@ -43,7 +43,7 @@ void compose_both(const std::string& text) {
   try {
     if (cut != std::string::npos) merge(base, parse_yaml(text.substr(cut + 2), "g.yaml"));
   } catch (const ConfigError&) {
-    // what is no problem is merged
+    // what is not a problem is merged
   }
   std::vector<std::string> problems;
   interpolate(base, problems);

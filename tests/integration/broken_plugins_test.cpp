@@ -16,7 +16,7 @@ using ::testing::Not;
 
 class BrokenPlugins : public Workspace {
  protected:
-  /// Beside those of the build: a file that is no library, one cut short, one of another host.
+  /// Beside those of the build: a file that is not a library, one cut short, one of another host.
   void SetUp() override {
     const std::string sound = file_text(build_tree() + "/lib/attnlab/plugins/attention/quest.so");
     folder_.write("strange/text.so", "hello\n");
@@ -45,7 +45,7 @@ TEST_F(BrokenPlugins, AreExplainedByList) {
                             "has no section .attnlab.manifest" + remedy),
                     refused(broken_plugins() + "/manifest_is_no_json.so", "invalid manifest: "),
                     refused(broken_plugins() + "/manifest_lacks_fields.so", "invalid manifest: "),
-                    refused(strange("text.so"), "is no ELF file" + remedy),
+                    refused(strange("text.so"), "is not an ELF file" + remedy),
                     refused(strange("half.so"), "is cut short: "),
                     refused(strange("attention/quest.so"),
                             "was built for another host: contract: expected " +
@@ -65,7 +65,7 @@ TEST_F(BrokenPlugins, AreListedForProgramsAndOnStandardError) {
   const json listed = json::parse(must({"list", "--json"}, environment()).out);
   EXPECT_EQ(listed.at("refused").size(), 6U);
   const Ended plain = must({"list"}, environment());
-  EXPECT_THAT(plain.err, HasSubstr("refused: " + strange("text.so") + ": is no ELF file"));
+  EXPECT_THAT(plain.err, HasSubstr("refused: " + strange("text.so") + ": is not an ELF file"));
   EXPECT_THAT(plain.out, HasSubstr("standard"));
 }
 

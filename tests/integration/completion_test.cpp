@@ -92,7 +92,11 @@ TEST_F(Completion, OffersPluginsCompositionsAndFiles) {
 TEST_F(Completion, OffersKeysOfTheCompositionLevelByLevel) {
   EXPECT_THAT(bash({"run", "tiny.yaml", "tr"}), ElementsAre("train.", "trace."));
   EXPECT_THAT(bash({"run", "tiny.yaml", "model.pat"}), ElementsAre("model.patch_size="));
-  EXPECT_THAT(bash({"run", "tiny.yaml", "train.optimizer.l"}), ElementsAre("train.optimizer.lr="));
+  EXPECT_THAT(bash({"run", "tiny.yaml", "train.optimizer.l"}),
+              ElementsAre("train.optimizer.lr=", "train.optimizer.layer_decay="));
+  EXPECT_THAT(bash({"run", "tiny.yaml", "train.optimizer.groups.head.lr_scale=0.1",
+                    "train.optimizer.groups.head.w"}),
+              ElementsAre("train.optimizer.groups.head.weight_decay="));
   EXPECT_THAT(bash({"run", "tiny.yaml", "see"}), ElementsAre("seeds=", "seeds+=", "seeds-="));
   folder_.write("s.yaml", "schema: 1\nattentions: [quest]\nexperiments: [tiny.yaml]\n");
   EXPECT_THAT(bash({"suite", "s.yaml", "set.train.ep"}), ElementsAre("set.train.epochs="));

@@ -78,7 +78,7 @@ TEST_F(Config, DiffAndExplainReadRunFolders) {
   const Ended ended = attnlab({"config", "diff", run, run, "train.epochs=3"});
   EXPECT_EQ(ended.exit_code, 2);
   EXPECT_THAT(ended.err, HasSubstr("a run's configuration is frozen"));
-  EXPECT_THAT(attnlab({"config", "diff", ".", "tiny.yaml"}).err, HasSubstr("is no run's folder"));
+  EXPECT_THAT(attnlab({"config", "diff", ".", "tiny.yaml"}).err, HasSubstr("is not a run folder"));
 }
 
 TEST_F(Config, RefusesUnknownCommandsWithASuggestion) {

@@ -84,7 +84,7 @@ TEST_F(PluginTest, EndsACheckThatHangs) {
   const json check = only_check(broken("hangs_in_forward"), {"--time-limit", "4"});
   EXPECT_EQ(check.at("outcome"), "failed");
   EXPECT_EQ(check.at("message"), "still running after 4.0 s (--time-limit), killed");
-  EXPECT_LT(check.at("seconds"), 30);
+  EXPECT_GE(check.at("seconds"), 4);
 }
 
 TEST_F(PluginTest, IsNotTakenInByAnEarlyEnd) {

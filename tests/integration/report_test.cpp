@@ -133,7 +133,7 @@ TEST_F(ReportCommand, NamesWhatItCannotDo) {
   EXPECT_THAT(folder.err, AllOf(HasSubstr("there is no folder no/where"), HasSubstr("mkdir -p")));
   EXPECT_THAT(attnlab({"report", "runs", "-o", "runs"}).err, HasSubstr("is a folder"));
   fs::create_symlink("/dev/null", at("nothing"));
-  EXPECT_THAT(attnlab({"report", "runs", "-o", "nothing"}).err, HasSubstr("no regular file"));
+  EXPECT_THAT(attnlab({"report", "runs", "-o", "nothing"}).err, HasSubstr("not a regular file"));
   EXPECT_THAT(attnlab({"report", "runs", "--bib", "x.bib"}).err, HasSubstr("--format latex"));
   EXPECT_THAT(attnlab({"report", "runs", "--metric", "acuracy"}).err,
               HasSubstr("did you mean 'accuracy'?"));

@@ -9,6 +9,14 @@ Registry& registry() {
   return all;
 }
 
+std::vector<std::string> attentions_with(const std::string& trait) {
+  std::vector<std::string> names;
+  for (const Candidate* plugin : registry().catalogue().usable(Kind::attention)) {
+    if (plugin->manifest->traits.at(trait)) names.push_back(plugin->manifest->name);
+  }
+  return names;
+}
+
 Part make_part(Kind kind, const std::string& id, const std::string& options_yaml) {
   const Candidate& plugin = registry().catalogue().find(kind, id);
   Part part;

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "framework/host/registry.h"
 
@@ -10,6 +11,9 @@ namespace attnlab::testing {
 
 /// The registry of the build tree; one for the whole test program.
 Registry& registry();
+
+/// The installed attentions that declare a trait, by name.
+std::vector<std::string> attentions_with(const std::string& trait);
 
 /// A part with its options resolved from YAML. @throws ConfigError as the program does.
 Part make_part(Kind kind, const std::string& id, const std::string& options_yaml = "{}");

@@ -109,9 +109,11 @@ Ended run(const Invocation& invocation) { return Process(invocation).wait(); }
 
 bool wait_for(const std::function<bool()>& condition) {
   using Clock = std::chrono::steady_clock;
+  // However busy the machine is: no test passes or fails by its speed.
+  constexpr std::chrono::minutes kHung(20);
   const Clock::time_point begin = Clock::now();
   while (!condition()) {
-    if (Clock::now() - begin > std::chrono::minutes(2)) return false;
+    if (Clock::now() - begin > kHung) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return true;

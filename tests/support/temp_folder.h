@@ -47,4 +47,18 @@ class TempFolder {
   std::string path_;
 };
 
+/// Makes a folder the current one for a while.
+class InFolder {
+ public:
+  explicit InFolder(const std::string& folder) : before_(std::filesystem::current_path()) {
+    std::filesystem::current_path(folder);
+  }
+  ~InFolder() { std::filesystem::current_path(before_); }
+  InFolder(const InFolder&) = delete;
+  InFolder& operator=(const InFolder&) = delete;
+
+ private:
+  std::filesystem::path before_;
+};
+
 }  // namespace attnlab::testing

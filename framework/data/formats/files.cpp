@@ -1,5 +1,7 @@
 #include "framework/data/formats/files.h"
 
+#include <fmt/format.h>
+
 #include <zlib.h>
 
 #include <algorithm>
@@ -22,7 +24,7 @@ std::string what_is_missing(const std::string& folder, const std::vector<std::st
   if (!fs::is_directory(folder, error)) return "is not a folder";
   std::vector<std::string> missing;
   for (const std::string& file : files) {
-    const std::string path = folder + "/" + file;
+    const std::string path = fmt::format("{}/{}", folder, file);
     if (!fs::exists(path, error) && !fs::exists(path + ".gz", error)) missing.push_back(file);
   }
   return missing.empty() ? "" : "lacks " + join(missing, ", ");
@@ -69,12 +71,13 @@ void inflate_member(const std::string& path, std::string_view bytes, std::size_t
     if (status == Z_OK || status == Z_STREAM_END) continue;
     if (status == Z_MEM_ERROR) throw Error(path + ": out of memory while decompressing");
     if (status == Z_BUF_ERROR && offset == bytes.size()) {
-      throw DataError(path + ": the gzip stream is cut off at byte " + std::to_string(offset) +
-                      " (the file's end); fetch the file again");
+      throw DataError(fmt::format(
+          "{}: the gzip stream is cut off at byte {} (the file's end); fetch the file again", path,
+          offset));
     }
-    throw DataError(path + ": the gzip stream is damaged near byte " + std::to_string(offset) +
-                    " (" + (stream.msg != nullptr ? stream.msg : "zlib error") +
-                    "); fetch the file again");
+    throw DataError(
+        fmt::format("{}: the gzip stream is damaged near byte {} ({}); fetch the file again", path,
+                    offset, stream.msg != nullptr ? stream.msg : "zlib error"));
   }
   out.resize(used);
 }
@@ -86,12 +89,12 @@ std::string find_data_folder(const DataSearch& search) {
   std::vector<std::string> places;
   const char* home = std::getenv("ATTNLAB_DATA");
   if (!search.root.empty()) {
-    places = {search.root, search.root + "/" + search.name};
+    places = {search.root, fmt::format("{}/{}", search.root, search.name)};
   } else {
     if (home != nullptr && *home != '\0') {
-      places.push_back(std::string(home) + "/" + search.name);
+      places.push_back(fmt::format("{}/{}", home, search.name));
     } else {
-      tried.push_back("  $ATTNLAB_DATA/" + search.name + ": ATTNLAB_DATA is not set");
+      tried.push_back(fmt::format("  $ATTNLAB_DATA/{}: ATTNLAB_DATA is not set", search.name));
     }
     places.push_back("/usr/share/datasets/" + search.name);
     places.push_back("/usr/local/share/datasets/" + search.name);
@@ -99,13 +102,13 @@ std::string find_data_folder(const DataSearch& search) {
   for (const std::string& place : places) {
     const std::string missing = what_is_missing(place, search.files);
     if (missing.empty()) return place;
-    tried.push_back("  " + place + ": " + missing);
+    tried.push_back(fmt::format("  {}: {}", place, missing));
   }
   std::string remedy = search.hint.empty() ? "" : search.hint + ", or ";
   remedy += search.root.empty() ? "set the option `root` to the folder with the files"
                                 : "correct the option `root`";
-  throw DataMissingError("the data of '" + search.name + "' are not here; looked in\n" +
-                         join(tried, "\n") + "\n" + remedy);
+  throw DataMissingError(fmt::format("the data of '{}' are not here; looked in\n{}\n{}",
+                                     search.name, join(tried, "\n"), remedy));
 }
 
 std::string with_or_without_gz(const std::string& path) {
@@ -120,9 +123,10 @@ std::string read_data_file(const std::string& path) {
   std::size_t offset = 0;
   while (offset < bytes.size()) {  // gzip files may hold several members, one after another
     if (!is_gzip(std::string_view(bytes).substr(offset))) {
-      throw DataError(path + ": " + std::to_string(bytes.size() - offset) +
-                      " bytes that are not gzip follow the compressed stream at byte " +
-                      std::to_string(offset) + "; fetch the file again");
+      throw DataError(
+          fmt::format("{}: {} bytes that are not gzip follow the compressed stream at byte {}; "
+                      "fetch the file again",
+                      path, bytes.size() - offset, offset));
     }
     inflate_member(path, bytes, offset, out);
   }

@@ -1,5 +1,7 @@
 #include "framework/data/formats/safetensors.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -53,9 +55,9 @@ class Input {
   explicit Input(const std::string& path) : path_(path) {
     std::error_code error;
     size_ = std::filesystem::file_size(path, error);
-    if (error) throw FileError(path + ": cannot read: " + error.message());
+    if (error) throw FileError(fmt::format("{}: cannot read: {}", path, error.message()));
     file_.reset(std::fopen(path.c_str(), "rbe"));
-    if (!file_) throw FileError(path + ": cannot read: " + std::strerror(errno));
+    if (!file_) throw FileError(fmt::format("{}: cannot read: {}", path, std::strerror(errno)));
   }
   std::uint64_t size() const { return size_; }
   void read(std::uint64_t offset, void* out, std::uint64_t count) {
@@ -64,9 +66,9 @@ class Input {
         std::fread(out, 1, count, file_.get()) == count) {
       return;
     }
-    throw FileError(path_ + ": cannot read " + std::to_string(count) + " bytes at byte " +
-                    std::to_string(offset) + ": " +
-                    (std::ferror(file_.get()) ? std::strerror(errno) : "the file has shrunk"));
+    throw FileError(
+        fmt::format("{}: cannot read {} bytes at byte {}: {}", path_, count, offset,
+                    std::ferror(file_.get()) ? std::strerror(errno) : "the file has shrunk"));
   }
 
  private:
@@ -83,7 +85,7 @@ class Input {
 class Outline final : public nlohmann::json_sax<Json> {
  public:
   std::vector<std::string> names;  ///< of the outermost map, in their order
-  std::string problem;             ///< why this is no header; empty: none found
+  std::string problem;             ///< why this is not a header; empty: none found
 
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
@@ -98,12 +100,12 @@ class Outline final : public nlohmann::json_sax<Json> {
   bool end_array() override { return ascend(); }
   bool key(string_t& name) override {
     if (depth_ != 1) return true;
-    if (!seen_.insert(name).second) return refuse("has the name '" + name + "' twice");
+    if (!seen_.insert(name).second) return refuse(fmt::format("has the name '{}' twice", name));
     names.push_back(name);
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
-    return refuse(std::string("is no JSON (") + error.what() + ")");
+    return refuse(fmt::format("is not JSON ({})", error.what()));
   }
 
  private:
@@ -131,14 +133,14 @@ class Header {
   void parse(const std::string& text) {
     std::vector<std::string> names;
     const Json json = parse_json(text, names);
-    if (!json.is_object()) fail("its header is no JSON object");
+    if (!json.is_object()) fail("its header is not a JSON object");
     for (const std::string& name : names) {
       if (name == kMetadata) {
         read_metadata(json.at(name));
       } else if (entries.size() < kMostTensors) {
         entries.push_back(read_entry(name, json.at(name)));
       } else {
-        fail("it claims more than " + std::to_string(kMostTensors) + " tensors");
+        fail(fmt::format("it claims more than {} tensors", kMostTensors));
       }
     }
     check_cover();
@@ -149,7 +151,7 @@ class Header {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw DataError(path_ + ": " + what + "; the file is damaged or not safetensors");
+    throw DataError(fmt::format("{}: {}; the file is damaged or not safetensors", path_, what));
   }
 
   /// @param names  gets the names of the outermost map, in their order.
@@ -162,16 +164,16 @@ class Header {
   }
 
   void read_metadata(const Json& value) {
-    if (!value.is_object()) fail("its __metadata__ is no map");
+    if (!value.is_object()) fail("its __metadata__ is not a map");
     for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) fail("the __metadata__ of '" + key + "' is no text");
+      if (!text.is_string()) fail(fmt::format("the __metadata__ of '{}' is not a text", key));
       metadata[key] = text.get<std::string>();
     }
   }
 
   Entry read_entry(const std::string& name, const Json& value) const {
-    const std::string where = "tensor '" + name + "': ";
-    if (!value.is_object()) fail(where + "its description is no map");
+    const std::string where = fmt::format("tensor '{}': ", name);
+    if (!value.is_object()) fail(where + "its description is not a map");
     Entry entry;
     entry.name = name;
     entry.dtype = read_dtype(where, value);
@@ -192,18 +194,20 @@ class Header {
     for (const auto& [name, dtype] : kDtypes) {
       if (*found == name) return dtype;
     }
-    throw DataError(path_ + ": " + where + "its dtype " + found->get<std::string>() +
-                    " is not supported; convert it to F32 or another common one");
+    throw DataError(
+        fmt::format("{}: {}its dtype {} is not supported; convert it to F32 or another common one",
+                    path_, where, found->get<std::string>()));
   }
 
   std::vector<std::uint64_t> read_counts(const std::string& where, const Json& value,
                                          const char* key) const {
     const auto found = value.find(key);
-    if (found == value.end() || !found->is_array()) fail(where + "it has no list '" + key + "'");
+    if (found == value.end() || !found->is_array())
+      fail(fmt::format("{}it has no list '{}'", where, key));
     std::vector<std::uint64_t> counts;
     for (const Json& item : *found) {
       const bool fits = item.is_number_unsigned() && item.get<std::uint64_t>() < 1ULL << 62;
-      if (!fits) fail(where + "'" + key + "' holds " + item.dump() + ", which is no size");
+      if (!fits) fail(fmt::format("{}'{}' holds {}, which is not a size", where, key, item.dump()));
       counts.push_back(item.get<std::uint64_t>());
     }
     return counts;
@@ -211,8 +215,8 @@ class Header {
 
   void check_size(const std::string& where, const Entry& entry) const {
     if (entry.begin > entry.end || entry.end > data_size_) {
-      fail(where + "bytes " + std::to_string(entry.begin) + " to " + std::to_string(entry.end) +
-           " are not within the " + std::to_string(data_size_) + " bytes of data");
+      fail(fmt::format("{}bytes {} to {} are not within the {} bytes of data", where, entry.begin,
+                       entry.end, data_size_));
     }
     // A zero among the sizes must not hide others that no tensor can have.
     std::int64_t span = static_cast<std::int64_t>(c10::elementSize(entry.dtype));
@@ -223,8 +227,8 @@ class Header {
     }
     const std::uint64_t bytes = empty ? 0 : static_cast<std::uint64_t>(span);
     if (overflow || bytes != entry.end - entry.begin) {
-      fail(where + "its shape needs " + (overflow ? "too many" : std::to_string(bytes)) +
-           " bytes, its offsets give " + std::to_string(entry.end - entry.begin));
+      fail(fmt::format("{}its shape needs {} bytes, its offsets give {}", where,
+                       overflow ? "too many" : std::to_string(bytes), entry.end - entry.begin));
     }
   }
 
@@ -238,9 +242,9 @@ class Header {
     std::uint64_t reached = 0;
     for (const Entry* entry : sorted) {
       if (entry->begin != reached) {
-        fail("tensor '" + entry->name + "' begins at byte " + std::to_string(entry->begin) +
-             " of the data, " + (entry->begin < reached ? "inside" : "after a gap behind") +
-             " another that ends at " + std::to_string(reached));
+        fail(fmt::format("tensor '{}' begins at byte {} of the data, {} another that ends at {}",
+                         entry->name, entry->begin,
+                         entry->begin < reached ? "inside" : "after a gap behind", reached));
       }
       reached = entry->end;
     }
@@ -254,20 +258,21 @@ class Header {
 };
 
 std::string name_of_dtype(const std::string& name, const Tensor& tensor) {
-  if (!tensor.defined()) throw DataError("tensor '" + name + "' is undefined and cannot be saved");
+  if (!tensor.defined())
+    throw DataError(fmt::format("tensor '{}' is undefined and cannot be saved", name));
   for (const auto& [text, dtype] : kDtypes) {
     if (tensor.scalar_type() == dtype) return std::string(text);
   }
-  throw DataError("tensor '" + name + "' is " + describe(tensor) +
-                  ", a dtype that safetensors files cannot hold here");
+  throw DataError(fmt::format("tensor '{}' is {}, a dtype that safetensors files cannot hold here",
+                              name, describe(tensor)));
 }
 
 /// The tensors in the order of their data: largest elements first, so that all are aligned.
 std::vector<const Tensor*> data_order(const TensorFile& file) {
   if (file.tensors.size() > kMostTensors) {
-    throw DataError(std::to_string(file.tensors.size()) +
-                    " tensors are more than a file holds here (" + std::to_string(kMostTensors) +
-                    "); write several files");
+    throw DataError(
+        fmt::format("{} tensors are more than a file holds here ({}); write several files",
+                    file.tensors.size(), kMostTensors));
   }
   std::vector<const Tensor*> order;
   for (const auto& [name, tensor] : file.tensors) {
@@ -291,8 +296,8 @@ std::string header_text(const TensorFile& file, const std::vector<const Tensor*>
   if (!file.metadata.empty()) json[kMetadata] = file.metadata;
   for (const auto& [name, tensor] : file.tensors) {
     if (name == kMetadata || json.contains(name)) {
-      throw DataError("tensor '" + name + "': the name is " +
-                      (name == kMetadata ? "reserved" : "used twice"));
+      throw DataError(fmt::format("tensor '{}': the name is {}", name,
+                                  name == kMetadata ? "reserved" : "used twice"));
     }
     const std::uint64_t begin = begins.at(&tensor);
     json[name] = {{"dtype", name_of_dtype(name, tensor)},
@@ -320,15 +325,15 @@ TensorFile read_safetensors(const std::string& path) {
   Input input(path);
   std::uint64_t header_size = 0;
   const auto damaged = [&](const std::string& what) {
-    return DataError(path + ": " + what + "; the file is damaged or not safetensors");
+    return DataError(fmt::format("{}: {}; the file is damaged or not safetensors", path, what));
   };
   if (input.size() < 8) {
-    throw damaged("holds " + std::to_string(input.size()) + " bytes, less than a header's length");
+    throw damaged(fmt::format("holds {} bytes, less than a header's length", input.size()));
   }
   input.read(0, &header_size, 8);
   if (header_size > kLargestHeader || header_size > input.size() - 8) {
-    throw damaged("its header claims " + std::to_string(header_size) + " bytes of a file of " +
-                  std::to_string(input.size()));
+    throw damaged(
+        fmt::format("its header claims {} bytes of a file of {}", header_size, input.size()));
   }
   std::string text(header_size, '\0');
   input.read(8, text.data(), header_size);
@@ -341,7 +346,8 @@ TensorFile read_safetensors(const std::string& path) {
     Tensor tensor = at::empty(entry.shape, entry.dtype);
     input.read(8 + header_size + entry.begin, tensor.data_ptr(), entry.end - entry.begin);
     if (entry.dtype == at::kBool && !holds_truths(tensor)) {
-      throw damaged("tensor '" + entry.name + "': BOOL data hold a byte that is neither 0 nor 1");
+      throw damaged(
+          fmt::format("tensor '{}': BOOL data hold a byte that is neither 0 nor 1", entry.name));
     }
     file.tensors.set(entry.name, std::move(tensor));
   }

@@ -1,6 +1,8 @@
 // The .ts format: see the header.
 #include "framework/data/formats/ts_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -21,12 +23,6 @@ const std::vector<std::string> kDirectives = {
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; }
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 std::string lower(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
@@ -37,7 +33,7 @@ std::string lower(std::string_view text) {
 std::string excerpt(std::string_view text) {
   std::string out;
   for (const char c : text.substr(0, 24)) out += c >= ' ' && c < 127 ? c : '.';
-  return "'" + out + (text.size() > 24 ? "..." : "") + "'";
+  return fmt::format("'{}{}'", out, text.size() > 24 ? "..." : "");
 }
 
 /// What the header says; absent where it does not.
@@ -60,8 +56,10 @@ class Parser {
         if (in_data) fail(line_.data(), "a directive below @data; move it above");
         in_data = read_directive();
       } else if (!in_data) {
-        fail(line_.data(), "found " + excerpt(line_) +
-                               " before @data; the header has comments and directives (@...) only");
+        fail(
+            line_.data(),
+            fmt::format("found {} before @data; the header has comments and directives (@...) only",
+                        excerpt(line_)));
       } else {
         read_case();
       }
@@ -73,11 +71,10 @@ class Parser {
 
  private:
   [[noreturn]] void fail(const char* where, const std::string& what) const {
-    throw DataError(path_ + ":" + std::to_string(number_) + ":" +
-                    std::to_string(where - begin_ + 1) + ": " + what);
+    throw DataError(fmt::format("{}:{}:{}: {}", path_, number_, where - begin_ + 1, what));
   }
   [[noreturn]] void fail_at_end(const std::string& what) const {
-    throw DataError(path_ + ":" + std::to_string(std::max<std::int64_t>(number_, 1)) + ": " + what);
+    throw DataError(fmt::format("{}:{}: {}", path_, std::max<std::int64_t>(number_, 1), what));
   }
 
   /// Moves on to the next line. Its blanks at both ends are left out.
@@ -85,7 +82,7 @@ class Parser {
     if (text_.empty()) return false;
     const std::size_t end = std::min(text_.find('\n'), text_.size());
     begin_ = text_.data();
-    line_ = trim(text_.substr(0, end));
+    line_ = trimmed(text_.substr(0, end));
     if (line_.empty()) line_ = {begin_, 0};
     text_.remove_prefix(std::min(end + 1, text_.size()));
     ++number_;
@@ -95,14 +92,15 @@ class Parser {
   /// @returns whether it was @data.
   bool read_directive() {
     std::vector<std::string_view> words;
-    for (std::string_view rest = line_; !rest.empty(); rest = trim(rest)) {
+    for (std::string_view rest = line_; !rest.empty(); rest = trimmed(rest)) {
       const std::size_t end = std::min(rest.find_first_of(" \t\r\f\v"), rest.size());
       words.push_back(rest.substr(0, end));
       rest.remove_prefix(end);
     }
     const std::string name = lower(words[0]);
     if (std::find(kDirectives.begin(), kDirectives.end(), name) == kDirectives.end()) {
-      fail(line_.data(), "unknown directive " + excerpt(words[0]) + suggestion(name, kDirectives));
+      fail(line_.data(),
+           fmt::format("unknown directive {}{}", excerpt(words[0]), suggestion(name, kDirectives)));
     }
     if (!header_.seen.insert(name == "@dimension" ? "@dimensions" : name).second) {
       fail(line_.data(), std::string(words[0]) + " stands twice; remove one");
@@ -120,7 +118,7 @@ class Parser {
 
   void take(const std::string& name, const std::vector<std::string_view>& words) {
     if (name == "@problemname") {
-      file_.problem = trim(line_.substr(words[0].size()));
+      file_.problem = trimmed(line_.substr(words[0].size()));
     } else if (name == "@classlabel") {
       take_classes(words);
     } else if (name == "@timestamps") {
@@ -143,8 +141,8 @@ class Parser {
       header_.dimensions = count(words[1]);
     }
     if (words.size() > 2 && name != "@classlabel" && name != "@problemname") {
-      fail(words[2].data(), "found " + excerpt(words[2]) + " after the value of " +
-                                std::string(words[0]) + "; remove it");
+      fail(words[2].data(),
+           fmt::format("found {} after the value of {}; remove it", excerpt(words[2]), words[0]));
     }
   }
 
@@ -159,7 +157,8 @@ class Parser {
     for (std::size_t i = 2; i < words.size(); ++i) {
       const auto index = static_cast<std::int64_t>(file_.classes.size());
       if (!class_index_.emplace(words[i], index).second) {
-        fail(words[i].data(), "the label " + excerpt(words[i]) + " stands twice; remove one");
+        fail(words[i].data(),
+             fmt::format("the label {} stands twice; remove one", excerpt(words[i])));
       }
       class_by_lower_.emplace(lower(words[i]), index);
       file_.classes.emplace_back(words[i]);
@@ -193,8 +192,8 @@ class Parser {
       fail(line_.data(), "@classLabel true and @targetLabel true; a case has one or the other");
     }
     if (header_.univariate == true && header_.dimensions.value_or(1) != 1) {
-      fail(line_.data(), "@univariate true, yet @dimensions " +
-                             std::to_string(*header_.dimensions) + "; correct one of them");
+      fail(line_.data(), fmt::format("@univariate true, yet @dimensions {}; correct one of them",
+                                     *header_.dimensions));
     }
     file_.channels = header_.univariate == true ? 1 : header_.dimensions.value_or(0);
     file_.offsets.push_back(0);
@@ -234,10 +233,10 @@ class Parser {
            "should say that there are no labels";
   }
   std::string wrong_channels(std::int64_t found) const {
-    return "expected " + std::to_string(file_.channels) +
-           " channels (@dimensions, or the first case), found " +
-           (found > file_.channels ? "more" : std::to_string(found)) +
-           "; the line is damaged, or the header is wrong";
+    return fmt::format(
+        "expected {} channels (@dimensions, or the first case), found {}; the line is damaged, or "
+        "the header is wrong",
+        file_.channels, found > file_.channels ? "more" : std::to_string(found));
   }
 
   void check_length(std::int64_t channel) {
@@ -246,10 +245,9 @@ class Parser {
     if (header_.equal_length != true) return;
     if (!header_.length) header_.length = length;
     if (length == *header_.length) return;
-    fail(line_.data(), "channel " + std::to_string(channel + 1) + " has " + std::to_string(length) +
-                           " values, and @equalLength is true with " +
-                           std::to_string(*header_.length) +
-                           "; the line is damaged, or the header is wrong");
+    fail(line_.data(), fmt::format("channel {} has {} values, and @equalLength is true with {}; "
+                                   "the line is damaged, or the header is wrong",
+                                   channel + 1, length, *header_.length));
   }
 
   static const char* skip_blanks(const char* p, const char* end) {
@@ -281,7 +279,7 @@ class Parser {
       const auto [after, error] = std::from_chars(p, end, value);
       if (error == std::errc::invalid_argument) refuse_number(p, end);
       if (error == std::errc::result_out_of_range) value = far_number(p, after);
-      if (std::isinf(value)) fail(p, "infinity is no value; a missing value is written '?'");
+      if (std::isinf(value)) fail(p, "infinity is not a value; a missing value is written '?'");
       p = after;
     }
     file_.values.push_back(value);
@@ -297,7 +295,7 @@ class Parser {
     fail(p, "expected a number, '?' or ':', found " + excerpt({p, end}));
   }
 
-  /// A number that is no float: too large is an error, too small is zero.
+  /// A number that is not a float: too large is an error, too small is zero.
   float far_number(const char* p, const char* after) const {
     double value = 0;
     const auto error = std::from_chars(p, after, value).ec;
@@ -312,7 +310,7 @@ class Parser {
   }
 
   void read_label(std::string_view text) {
-    const std::string_view word = trim(text);
+    const std::string_view word = trimmed(text);
     if (file_.has_targets) {
       double value = 0;
       const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
@@ -334,9 +332,10 @@ class Parser {
     if (word.find(':') != std::string_view::npos) {
       fail(text.data(), wrong_channels(file_.channels + 1));
     }
-    fail(text.data(), "the label " + excerpt(word) + " is none of @classLabel's" +
-                          suggestion(std::string(word), file_.classes) +
-                          "; the line is damaged, or the header is wrong");
+    fail(text.data(),
+         fmt::format(
+             "the label {} is none of @classLabel's{}; the line is damaged, or the header is wrong",
+             excerpt(word), suggestion(std::string(word), file_.classes)));
   }
 
   std::string_view text_;  ///< what is still to be read

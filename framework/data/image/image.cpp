@@ -1,5 +1,7 @@
 #include "framework/data/image/image.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -45,9 +47,8 @@ Statistics measure(const LabelledImages& images, const ImageShape& shape) {
 void choose(const char* option, const std::vector<double>& wanted, const ImageShape& shape,
             std::vector<double>& value) {
   if (!wanted.empty() && static_cast<std::int64_t>(wanted.size()) != shape.channels) {
-    throw OptionError(option, "has " + std::to_string(wanted.size()) +
-                                  " numbers; the images have " + std::to_string(shape.channels) +
-                                  " channels");
+    throw OptionError(option, fmt::format("has {} numbers; the images have {} channels",
+                                          wanted.size(), shape.channels));
   }
   if (!wanted.empty()) value = wanted;
 }
@@ -56,8 +57,8 @@ void choose(const char* option, const std::vector<double>& wanted, const ImageSh
 ImageSet settle(ImageSet set, const ImageSetOptions& options) {
   const auto limit = [&](LabelledImages& images, std::int64_t count, Split split) {
     if (images.labels.empty()) {
-      throw DataError(set.info.source + ": the " + std::string(name_of(split)) + " split of '" +
-                      set.info.name + "' holds no images");
+      throw DataError(fmt::format("{}: the {} split of '{}' holds no images", set.info.source,
+                                  name_of(split), set.info.name));
     }
     const auto most = static_cast<std::size_t>(count);
     if (count > 0 && most < images.labels.size()) images.labels.resize(most);
@@ -108,10 +109,10 @@ const std::uint8_t* LabelledImages::image(std::int64_t index) const {
 void check_label(const std::string& path, std::size_t record, std::size_t offset,
                  std::int64_t label, std::int64_t classes) {
   if (label < classes) return;
-  throw DataError(path + ": record " + std::to_string(record) + " (byte " + std::to_string(offset) +
-                  ") has label " + std::to_string(label) + ", but there are " +
-                  std::to_string(classes) + " classes (0 to " + std::to_string(classes - 1) +
-                  "); the file is damaged or of another dataset");
+  throw DataError(
+      fmt::format("{}: record {} (byte {}) has label {}, but there are {} classes (0 to {}); the "
+                  "file is damaged or of another dataset",
+                  path, record, offset, label, classes, classes - 1));
 }
 
 PixelMap::PixelMap(const std::vector<double>& mean, const std::vector<double>& deviation) {
@@ -171,8 +172,9 @@ void ImageDataset::split_train(double validation, Random random) {
                       shortest(validation) + " is neither a fraction below 1 nor a whole number");
   }
   if (wanted >= static_cast<double>(count)) {
-    throw OptionError("validation", shortest(validation) + " leaves none of the " +
-                                        std::to_string(count) + " training images to train on");
+    throw OptionError("validation",
+                      fmt::format("{} leaves none of the {} training images to train on",
+                                  shortest(validation), count));
   }
   train_ = permutation(count, random);
   const auto middle = train_.begin() + static_cast<std::int64_t>(wanted);
@@ -189,9 +191,8 @@ std::int64_t ImageDataset::size(Split split) const {
 
 NamedTensors ImageDataset::example(Split split, std::int64_t index, Random* augmentation) const {
   if (index < 0 || index >= size(split)) {
-    throw DataError("dataset '" + set_.info.name + "': the " + std::string(name_of(split)) +
-                    " split has " + std::to_string(size(split)) + " examples; there is no number " +
-                    std::to_string(index));
+    throw DataError(fmt::format("dataset '{}': the {} split has {} examples; there is no number {}",
+                                set_.info.name, name_of(split), size(split), index));
   }
   const LabelledImages& images = split == Split::test ? set_.test : set_.train;
   if (split == Split::train) index = train_[static_cast<std::size_t>(index)];

@@ -1,5 +1,7 @@
 #include "framework/data/series/series.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -18,8 +20,10 @@ Tensor padded(const std::string& field, const std::vector<NamedTensors>& example
     const Tensor values = example.at(field).contiguous();
     if (values.dim() != first.dim() || values.dtype() != first.dtype() ||
         values.sizes().slice(1) != first.sizes().slice(1)) {
-      throw DataError("field '" + field + "': an example of the batch is " + describe(values) +
-                      " where the first is " + describe(first) + "; only lengths may differ");
+      throw DataError(
+          fmt::format("field '{}': an example of the batch is {} where the first is {}; only "
+                      "lengths may differ",
+                      field, describe(values), describe(first)));
     }
     if (values.nbytes() > 0) std::memcpy(row, values.data_ptr(), values.nbytes());
     row += out.nbytes() / examples.size();

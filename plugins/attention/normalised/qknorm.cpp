@@ -1,12 +1,15 @@
-// QKNorm: unit queries and keys, with learned scales for each head and channel.
+// QKNorm: unit queries and keys, with learned scales for each head and channel, or each channel.
 //
-//   Y = softmax((C_q ⊙ Q̄)(C_k ⊙ K̄)ᵀ) V,   C_q, C_k ∈ ℝ^(H × D)
+//   Y = softmax((C_q ⊙ Q̄)(C_k ⊙ K̄)ᵀ) V,   C_q, C_k ∈ ℝ^(H × D), or ℝ^D in QKNorm-DS
 //   q̄_i = q_i / max(|q_i|₂, eps),   k̄_j likewise
 //
 // Against standard attention: neither norm has a say, and the factor 1/√D is gone; all tokens of a
 // head share one sharpness, which is learned. The paper gives no initial value: D^(1/4) each makes
 // the logits √D times the cosine at the start, as LayerNorm and 1/√D do.
-// Source: QUEST, ICLR 2026, table 1. Cost: as standard attention, and a pass over queries and keys.
+// `scales: channel`, which heads share, is QKNorm-DS (configs/attention/qknorm_ds.yaml). The work
+// that the paper cites for it has LayerNorm where the paper prints the L2 norm: `qknorm_ln`.
+// Source: QUEST, ICLR 2026, section 2 and table 1. Cost: as standard attention, and a pass over
+// queries and keys.
 #include "framework/nn/attention/attention_maps.h"
 #include "framework/nn/attention/dot_product_attention.h"
 #include "framework/plugin.h"
@@ -16,11 +19,14 @@ namespace attnlab {
 struct QKNormOptions {
   double eps = 1e-12;
   double init = 0;
+  std::string scales = "head_channel";
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("eps", eps, range(0, 1), "floor of a norm; 0: 1e-12");
     v("init", init, at_least(0), "start of all scales; 0: D^(1/4)");
+    v("scales", scales, one_of("head_channel", "channel"),
+      "one for each head and channel, or one for each channel that all heads share");
   }
 };
 
@@ -43,7 +49,7 @@ class QKNorm final : public DotProductAttention {
   static std::shared_ptr<VectorMap> map_of(const QKNormOptions& options,
                                            const AttentionShape& shape) {
     const MapOptions map{
-        .map = "sphere", .eps = options.eps, .scales = "head_channel", .init = options.init};
+        .map = "sphere", .eps = options.eps, .scales = options.scales, .init = options.init};
     return std::make_shared<VectorMap>(map, shape);
   }
 
@@ -52,8 +58,8 @@ class QKNorm final : public DotProductAttention {
 
 ATTNLAB_PLUGIN(attention, QKNorm, QKNormOptions,
                {.id = "attnlab/qknorm",
-                .version = "1.0.0",
-                .summary = "unit queries and keys, scales per head and channel",
+                .version = "1.1.0",
+                .summary = "unit queries and keys, scales per head and channel, or per channel",
                 .citation = "QUEST: query-modulated spherical attention, ICLR 2026",
                 .licence = "Apache-2.0"})
 

@@ -86,7 +86,7 @@ ChannelScale scale_of(const SeriesTable& table, const std::vector<std::int64_t>&
       if (power == 2 && counts[c] > 1) scale.deviation[c] = std::sqrt(sums[c] / (counts[c] - 1));
     }
   }
-  for (std::size_t c = 0; c < width; ++c) {  // a constant channel: rounding is no deviation
+  for (std::size_t c = 0; c < width; ++c) {  // a constant channel: rounding is not a deviation
     if (scale.deviation[c] <= 1e-12 * std::abs(scale.mean[c])) scale.deviation[c] = 1;
   }
   return scale;

@@ -42,7 +42,7 @@ enum class RunOutcome { correct, biased, degenerate, other };
 /// "correct", "biased", "degenerate", "other".
 std::string_view name_of(RunOutcome outcome);
 
-/// @throws OptionError (with `prefix` before the option's name) for bounds that are no pair of a
+/// @throws OptionError (with `prefix` before the option's name) for bounds that are not a pair of a
 ///         lower and an upper one.
 void check_outcomes(const OutcomeOptions& options, const std::string& prefix);
 

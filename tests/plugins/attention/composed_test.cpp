@@ -43,7 +43,7 @@ const std::vector<Spelling>& spellings() {
       {"qknorm", "{}",
        "{query: {map: sphere, scales: head_channel}, key: {map: sphere, scales: head_channel}, "
        "scale: {value: 1}}"},
-      {"qknorm_ds", "{init: 2}",
+      {"qknorm", "{scales: channel, init: 2}",
        "{query: {map: sphere, scales: channel, init: 2}, key: {map: sphere, scales: channel, "
        "init: 2}, scale: {value: 1}}"},
       {"qknorm_hs", "{}", hs.c_str()},

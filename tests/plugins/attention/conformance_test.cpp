@@ -60,6 +60,7 @@ const Configured kConfigured[] = {
     {"indirect_unrefined", "indirect", "{refine: false, hidden: 8}"},
     {"sigmoid_with_a_constant", "sigmoid", "{bias: constant, constant: -1}"},
     {"doubly_stochastic_long", "doubly_stochastic", "{max_iter: 20, eps: 2, total: inverse_n}"},
+    {"qknorm_ds", "qknorm", "{scales: channel}"},
     {"qknorm_hs_plain", "qknorm_hs", "{parameter: plain}"},
     {"quest_by_sinkhorn", "composed",
      "{key: {map: sphere}, scale: {value: 1}, normaliser: {kind: sinkhorn}}"},

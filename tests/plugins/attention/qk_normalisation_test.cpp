@@ -1,4 +1,5 @@
-// The QK-normalisations: qnorm, qknorm, qknorm_hs, qknorm_ds, qknorm_ln.
+// The QK-normalisations: qnorm, qknorm, qknorm_hs, qknorm_ln, and qknorm with the scales of
+// qknorm_ds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,8 +25,12 @@ constexpr const char* kBlindToNorms[] = {"qknorm", "qknorm_hs", "qknorm_ds", "qk
 
 using Built = std::shared_ptr<Attention>;
 
-/// In double, with the parameters that it starts with.
+/// In double, with the parameters that it starts with. qknorm_ds is qknorm with other scales.
 Built built(const std::string& name, const AttentionInput& in, const std::string& options = "{}") {
+  if (name == "qknorm_ds") {
+    const std::string more = options.substr(1);  // "init: 2}", "}"
+    return built("qknorm", in, "{scales: channel" + (more == "}" ? more : ", " + more));
+  }
   AttentionShape shape;
   shape.heads = in.heads();
   shape.head_dim = in.queries.size(3);

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <set>
 #include <thread>
 
@@ -15,6 +16,7 @@ namespace {
 using namespace testing;
 
 const double kNoQuota = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kMany = 1 << 20;
 
 std::vector<int> numbers(int count) {
   std::vector<int> all(static_cast<std::size_t>(count));
@@ -25,7 +27,7 @@ std::vector<int> numbers(int count) {
 TEST(CoreShares, AreDisjointAndEquallyLarge) {
   for (int cores = 1; cores <= 12; ++cores) {
     for (std::int64_t places = 2; places <= cores; ++places) {
-      const auto shares = share_cores(numbers(cores), kNoQuota, places);
+      const auto shares = share_cores(numbers(cores), kNoQuota, places, kMany);
       ASSERT_EQ(shares.size(), static_cast<std::size_t>(places));
       std::set<int> taken;
       for (const CoreShare& share : shares) {
@@ -38,23 +40,24 @@ TEST(CoreShares, AreDisjointAndEquallyLarge) {
 }
 
 TEST(CoreShares, GiveOneRunEverythingAndBindItToNothing) {
-  const auto shares = share_cores(numbers(6), kNoQuota, 1);
+  const auto shares = share_cores(numbers(6), kNoQuota, 1, kMany);
   EXPECT_EQ(shares.at(0).threads, 6);
   EXPECT_THAT(shares.at(0).cores, IsEmpty());
 }
 
 TEST(CoreShares, HoldOneThreadEachWhereThereAreMoreRunsThanCores) {
-  for (const CoreShare& share : share_cores(numbers(2), kNoQuota, 5)) {
+  for (const CoreShare& share : share_cores(numbers(2), kNoQuota, 5, kMany)) {
     EXPECT_EQ(share.threads, 1);
     EXPECT_THAT(share.cores, IsEmpty()) << "the kernel shares the time better than a list would";
   }
 }
 
 TEST(CoreShares, HaveNoMoreThreadsThanTheContainerMayUse) {
-  EXPECT_EQ(share_cores(numbers(16), 4.0, 1).at(0).threads, 4);
-  EXPECT_EQ(share_cores(numbers(16), 4.0, 2).at(1).threads, 2);
-  EXPECT_EQ(share_cores(numbers(16), 0.5, 2).at(1).threads, 1);
-  EXPECT_EQ(share_cores(numbers(16), 3.9, 1).at(0).threads, 3);
+  EXPECT_EQ(share_cores(numbers(16), 4.0, 1, kMany).at(0).threads, 4);
+  EXPECT_EQ(share_cores(numbers(16), 4.0, 2, kMany).at(1).threads, 2);
+  EXPECT_EQ(share_cores(numbers(16), 0.5, 2, kMany).at(1).threads, 1);
+  EXPECT_EQ(share_cores(numbers(16), 3.9, 1, kMany).at(0).threads, 3);
+  EXPECT_EQ(share_cores(numbers(16), 4.0, 2, 1).at(0).threads, 1) << "OMP_NUM_THREADS";
 }
 
 TEST(CoreQuota, IsTheStrictestOfAGroupAndThoseAboveIt) {
@@ -82,6 +85,26 @@ TEST(CoreQuota, IsReadFromTheFirstVersionOfControlGroupsToo) {
   folder.write("fs/cpu/cpu.cfs_quota_us", "200000\n");
   folder.write("fs/cpu/cpu.cfs_period_us", "100000\n");
   EXPECT_EQ(core_quota(folder / "fs", membership), 2.0);
+}
+
+TEST(AvailableCores, AreWhatAffinityQuotaAndEnvironmentAllow) {
+  EXPECT_EQ(threads_within(16, kNoQuota, kMany), 16);
+  EXPECT_EQ(threads_within(16, 2.5, kMany), 2) << "a container's quota counts";
+  EXPECT_EQ(threads_within(16, 0.5, kMany), 1);
+  EXPECT_EQ(threads_within(16, 8, 3), 3);
+  EXPECT_EQ(threads_within(0, kNoQuota, kMany), 1);
+}
+
+TEST(AvailableCores, FollowOmpNumThreads) {
+  const char* before = std::getenv("OMP_NUM_THREADS");
+  const std::string kept = before == nullptr ? "" : before;
+  ::setenv("OMP_NUM_THREADS", "1", 1);
+  EXPECT_EQ(most_threads(), 1);
+  EXPECT_EQ(available_cores(), 1);
+  ::unsetenv("OMP_NUM_THREADS");
+  EXPECT_GE(most_threads(), kMany);
+  EXPECT_LE(available_cores(), static_cast<std::int64_t>(usable_cores().size()));
+  if (before != nullptr) ::setenv("OMP_NUM_THREADS", kept.c_str(), 1);
 }
 
 TEST(UsableCores, AreThoseOfTheAffinity) {

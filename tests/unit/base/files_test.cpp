@@ -314,5 +314,28 @@ TEST(Hex, AlwaysHasSixteenDigits) {
   EXPECT_EQ(hex(~std::uint64_t{0}), "ffffffffffffffff");
 }
 
+TEST(LastLines, AreReadFromTheEndHoweverLongTheyAre) {
+  const TempFolder folder;
+  EXPECT_THAT(last_lines(folder / "none", 2), IsEmpty());
+  EXPECT_THAT(last_lines(folder.write("empty", ""), 2), IsEmpty());
+  const std::string longest(100000, 'x'), more(30000, 'y');
+  const std::string path = folder.write("log", "first\n" + longest + "\n\n" + more + "\nlast");
+  EXPECT_THAT(last_lines(path, 1), ElementsAre("last"));
+  EXPECT_THAT(last_lines(path, 2), ElementsAre(more, "last"));
+  EXPECT_THAT(last_lines(path, 3), ElementsAre(longest, more, "last"));
+  EXPECT_THAT(last_lines(path, 9), ElementsAre("first", longest, more, "last"));
+}
+
+TEST(ScratchFolder, GoesWithItsContents) {
+  std::string path;
+  {
+    const ScratchFolder folder;
+    path = folder.path();
+    write_file(folder.file("a"), "text");
+    EXPECT_TRUE(std::filesystem::exists(path + "/a"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 }  // namespace
 }  // namespace attnlab

@@ -11,6 +11,22 @@ namespace {
 
 using namespace testing;
 
+TEST(Trimmed, LosesWhiteSpaceAtBothEndsAlone) {
+  EXPECT_EQ(trimmed(" \t a b\r\n"), "a b");
+  EXPECT_EQ(trimmed("a"), "a");
+  const std::string_view blanks = "  ";
+  EXPECT_EQ(trimmed(blanks), "");
+  EXPECT_EQ(trimmed(blanks).data(), blanks.data() + 2) << "a place in the text, for messages";
+}
+
+TEST(ShellWord, IsQuotedWhereAShellWouldReadMore) {
+  EXPECT_EQ(shell_word("runs/a-b_c.yaml"), "runs/a-b_c.yaml");
+  EXPECT_EQ(shell_word("two words"), "'two words'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word("$HOME"), "'$HOME'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
 TEST(Nearest, FindsTheSlipOfAFinger) {
   const std::vector<std::string> names = {"quest", "standard", "elliptical", "eps", "lr"};
   EXPECT_EQ(nearest("qeust", names), "quest") << "two letters swapped";

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/support/made_parts.h"
+#include "tests/support/made_runs.h"
 
 namespace attnlab {
 namespace {
@@ -32,7 +33,9 @@ class ComparisonTest : public ::testing::Test {
     const Experiment made = resolve_experiment(composed, parts().catalogue(), experiment);
     const RunFolder folder = RunFolder::of(root(), made, seed);
     folder.freeze(made, seed);
-    if (status.state != RunState::pending) folder.write_status(status);
+    if (status.state == RunState::pending) return folder;
+    folder.write_status(status);
+    write_environment(folder);
     return folder;
   }
 
@@ -126,11 +129,10 @@ TEST_F(ComparisonTest, WantsOneAttentionsOptionsEqualOverSeeds) {
 TEST_F(ComparisonTest, ComparesDataAndPluginsAsTheyWere) {
   const auto environment = [](const RunFolder& folder, const std::string& data,
                               const std::string& model, int threads) {
-    const json text = {{"data", {{"fingerprint", data}}},
-                       {"model", {{"hash", model}}},
-                       {"threads", threads},
-                       {"parameters", 321}};
-    write_file(folder.file("environment.json"), text.dump());
+    write_environment(folder, {{"data", {{"fingerprint", data}}},
+                               {"model", {{"hash", model}}},
+                               {"threads", threads},
+                               {"parameters", 321}});
   };
   environment(write_run("small", "standard", 0, done(0.5)), "d1", "m1", 2);
   environment(write_run("small", "quest", 0, done(0.5)), "d2", "m1", 4);
@@ -150,8 +152,7 @@ TEST_F(ComparisonTest, AllowsDataThatAreAFunctionOfTheSeed) {
   for (const char* attention : {"standard", "quest"}) {
     for (const std::int64_t seed : {0, 1}) {
       const RunFolder folder = write_run("small", attention, seed, done(0.5));
-      const json text = {{"data", {{"fingerprint", "d" + std::to_string(seed)}}}};
-      write_file(folder.file("environment.json"), text.dump());
+      write_environment(folder, {{"data", {{"fingerprint", "d" + std::to_string(seed)}}}});
     }
   }
   EXPECT_THAT(compare().differences, IsEmpty());
@@ -198,11 +199,7 @@ TEST_F(ComparisonTest, RefusesFoldersWithoutRuns) {
   EXPECT_THAT(message_of<ConfigError>([&] { find_runs({temp_ / "gone"}); }),
               HasSubstr("gone: there is no such folder"));
   EXPECT_THAT(message_of<ConfigError>([&] { find_runs({temp_.path()}); }),
-              HasSubstr("holds no run's folder"));
-  temp_.write("runs/table.json", "{");
-  write_run("small", "standard", 0, done(0.5));
-  EXPECT_THAT(message_of<DataError>([&] { find_runs({root()}); }),
-              HasSubstr("table.json: damaged"));
+              HasSubstr("holds no run folder"));
 }
 
 // ---- numbers
@@ -266,36 +263,6 @@ TEST_F(ComparisonTest, SaysWhenSeedsAreTooFewToShowAnything) {
   EXPECT_EQ(reach_note({}, 7, 2), "");
 }
 
-TEST_F(ComparisonTest, KnowsWhichMetricsAreBetterWhenSmaller) {
-  EXPECT_EQ(higher_is_better("accuracy"), true);
-  EXPECT_EQ(higher_is_better("corrupted/top5"), true);
-  EXPECT_EQ(higher_is_better("examples_per_second"), true);
-  EXPECT_EQ(higher_is_better("nll"), false);
-  EXPECT_EQ(higher_is_better("train_loss"), false);
-  EXPECT_EQ(higher_is_better("clean/perplexity"), false);
-  EXPECT_EQ(higher_is_better("host_share"), std::nullopt);
-  EXPECT_EQ(higher_is_better("peak_memory"), false);
-  for (std::int64_t seed = 0; seed < 6; ++seed) {
-    for (const char* attention : {"standard", "quest"}) {
-      RunStatus status = done(0.5);
-      const double size = attention[0] == 's' ? 1.0 : 2.0;
-      status.metrics["nll"] = size + 0.1 * static_cast<double>(seed);
-      status.metrics["oddness"] = size * static_cast<double>(seed + 1);
-      write_run("small", attention, seed, status);
-    }
-  }
-  CompareOptions options;
-  options.metric = "nll";
-  EXPECT_THAT(comparison_text(compare(options), TableStyle::text),
-              AllOf(HasSubstr("lower is better"), HasSubstr("worse")));
-  options.metric = "oddness";
-  EXPECT_THAT(message_of<ConfigError>([&] { compare(options); }), HasSubstr("say --better"));
-  options.better = "higher";
-  EXPECT_THAT(comparison_text(compare(options), TableStyle::text), HasSubstr("better"));
-  options.metric = "nlll";
-  EXPECT_THAT(message_of<ConfigError>([&] { compare(options); }), HasSubstr("did you mean 'nll'?"));
-}
-
 TEST_F(ComparisonTest, SuggestsBaselines) {
   write_pair("small", {0.5}, {0.6});
   EXPECT_THAT(message_of<ConfigError>([&] { compare({}, "standart"); }),
@@ -324,7 +291,7 @@ TEST_F(ComparisonTest, GivesEveryEmptyCellItsReason) {
     return names;
   };
   EXPECT_THAT(kinds("standard"), ElementsAre("", "interrupted", "running", "no run", "no run"));
-  EXPECT_THAT(kinds("quest"), ElementsAre("diverged", "failed", "no run", "no value", "pending"));
+  EXPECT_THAT(kinds("quest"), ElementsAre("diverged", "failed", "no run", "not finite", "pending"));
   const ComparisonRow& quest = row(comparison, "small", "quest");
   EXPECT_EQ(quest.gap.text(), "diverged: loss is nan at step 3");
   EXPECT_EQ(quest.contrast->gap.kind, Absence::diverged);

@@ -8,6 +8,14 @@ namespace {
 
 using namespace testing;
 
+const MetricInfo kAccuracy{"accuracy", Better::higher, "share"};
+const MetricInfo kNll{"nll", Better::lower, "nats"};
+const MetricInfo kMemory{"peak_memory", Better::lower, "bytes"};
+const MetricInfo kFlops{"flops", Better::lower, "flop"};
+const MetricInfo kSpeed{"examples_per_second", Better::higher, ""};
+const MetricInfo kCorrect{"outcome/correct", Better::higher, "share of runs"};
+const MetricInfo kDepth{"outcome/depth", Better::higher, "share of runs"};
+
 TEST(Tables, LineUpInATerminal) {
   const std::vector<std::vector<std::string>> rows = {{"who", "value"}, {"quest", "1 ± 2"}};
   EXPECT_EQ(table_text(rows, TableStyle::text),
@@ -22,36 +30,47 @@ TEST(Tables, LineUpInATerminal) {
 }
 
 TEST(Tables, WriteMetricsAsTheyAreRead) {
-  EXPECT_EQ(metric_heading("accuracy"), "accuracy (%)");
-  EXPECT_EQ(metric_heading("nll"), "nll");
-  EXPECT_EQ(metric_heading("peak_memory"), "peak_memory (MB)");
-  EXPECT_EQ(value_text("peak_memory", 412.3e6), "412");
-  EXPECT_EQ(value_text("peak_memory", 1.53e9), "1530");
-  EXPECT_EQ(metric_heading("flops"), "flops (M)");
-  EXPECT_EQ(value_text("flops", 681856), "0.682");
-  EXPECT_EQ(value_text("accuracy", 0.85494), "85.49");
-  EXPECT_EQ(value_text("nll", 0.47253), "0.473");
-  EXPECT_EQ(value_text("examples_per_second", 2260.4), "2260");
-  EXPECT_EQ(summary_text("accuracy", {3, 0.8549, 0.002}), "85.49 ± 0.20");
-  EXPECT_EQ(summary_text("accuracy", {1, 0.8549, 0}), "85.49") << "one seed has no spread";
-  EXPECT_EQ(summary_text("accuracy", {}), "-");
-  EXPECT_EQ(interval_text("nll", {0.1, 0.25}, 0.2), "[0.100, 0.250]");
-  EXPECT_EQ(difference_text("accuracy", 0.0052, 0.8), "+0.52");
-  EXPECT_EQ(difference_text("nll", -0.013, 0.4), "-0.013");
+  EXPECT_EQ(metric_heading(kAccuracy), "accuracy (%)");
+  EXPECT_EQ(metric_heading(kNll), "nll (nats)");
+  EXPECT_EQ(metric_heading(kMemory), "peak_memory (MB)");
+  EXPECT_EQ(value_text(kMemory, 412.3e6), "412");
+  EXPECT_EQ(value_text(kMemory, 1.53e9), "1530");
+  EXPECT_EQ(metric_heading(kFlops), "flops (M)");
+  EXPECT_EQ(value_text(kFlops, 681856), "0.682");
+  EXPECT_EQ(value_text(kAccuracy, 0.85494), "85.49");
+  EXPECT_EQ(value_text(kNll, 0.47253), "0.473");
+  EXPECT_EQ(value_text(kSpeed, 2260.4), "2260");
+  EXPECT_EQ(summary_text(kAccuracy, {3, 0.8549, 0.002}), "85.49 ± 0.20");
+  EXPECT_EQ(summary_text(kAccuracy, {1, 0.8549, 0}), "85.49") << "one seed has no spread";
+  EXPECT_EQ(summary_text(kAccuracy, {}), "-");
+  EXPECT_EQ(interval_text(kNll, {0.1, 0.25}, 0.2), "[0.100, 0.250]");
+  EXPECT_EQ(difference_text(kAccuracy, 0.0052, 0.8), "+0.52");
+  EXPECT_EQ(difference_text(kNll, -0.013, 0.4), "-0.013");
 }
 
 // One in four is anything between 5 and 70 %: a deviation of 0.5 would say nothing.
 TEST(Tables, WriteSharesOfRunsWithWilsonsInterval) {
   const Summary one_in_four = summary_of({1, 0, 0, 0});
-  EXPECT_EQ(metric_heading("outcome/correct"), "outcome/correct (%)");
-  EXPECT_EQ(summary_text("outcome/correct", one_in_four), "25.00 [4.56, 69.94]");
-  EXPECT_EQ(summary_text("outcome/correct", summary_of({0, 0})), "0.00 [0.00, 65.76]");
-  EXPECT_EQ(summary_text("outcome/correct", {}), "-");
-  EXPECT_NEAR(interval_of("outcome/correct", one_in_four)->high, 0.69935815741760, 1e-12);
-  EXPECT_NEAR(interval_of("nll", summary_of({-1, 1}))->high, 12.7062, 1e-4) << "Student's";
-  EXPECT_EQ(summary_text("outcome/depth", summary_of({3, 5})), "400.00 ± 141.42") << "no share";
+  EXPECT_EQ(metric_heading(kCorrect), "outcome/correct (%)");
+  EXPECT_EQ(summary_text(kCorrect, one_in_four), "25.00 [4.56, 69.94]");
+  EXPECT_EQ(summary_text(kCorrect, summary_of({0, 0})), "0.00 [0.00, 65.76]");
+  EXPECT_EQ(summary_text(kCorrect, {}), "-");
+  EXPECT_NEAR(interval_of(kCorrect, one_in_four)->high, 0.69935815741760, 1e-12);
+  EXPECT_NEAR(interval_of(kNll, summary_of({-1, 1}))->high, 12.7062, 1e-4) << "Student's";
+  EXPECT_EQ(summary_text(kDepth, summary_of({3, 5})), "400.00 ± 141.42") << "no share";
   // A share that rounding moved past one is one.
-  EXPECT_EQ(interval_of("outcome/other", {3, 1.0000000000000002, 0})->high, 1);
+  EXPECT_EQ(interval_of(kCorrect, {3, 1.0000000000000002, 0})->high, 1);
+}
+
+TEST(Tables, ShowPercentsAsTheyAreAndWhatIsNotKnownAsAPlainNumber) {
+  const MetricInfo ap{"ap50", Better::higher, "percent"}, old{"accuracy", Better::neither, ""};
+  EXPECT_EQ(metric_heading(ap), "ap50 (%)");
+  EXPECT_EQ(value_text(ap, 41.234), "41.23");
+  EXPECT_EQ(difference_heading(ap), "difference (points)");
+  EXPECT_EQ(difference_heading(kNll), "difference (nats)");
+  EXPECT_EQ(metric_heading(old), "accuracy");
+  EXPECT_EQ(value_text(old, 0.85494), "0.855");
+  EXPECT_EQ(difference_heading(old), "difference");
 }
 
 TEST(Tables, WriteProbabilitiesWithoutFalseZeros) {

@@ -323,7 +323,7 @@ TEST(Override, NamesTheArgumentThatIsWrong) {
   EXPECT_EQ(refused("=1"), "argument '=1': expected key=value");
   EXPECT_EQ(refused("a..b=1"), "argument 'a..b=1': the key has an empty part");
   EXPECT_EQ(refused(".a=1"), "argument '.a=1': the key has an empty part");
-  EXPECT_THAT(refused("a=[1"), StartsWith("argument 'a=[1': the value is no YAML: line 1:"));
+  EXPECT_THAT(refused("a=[1"), StartsWith("argument 'a=[1': the value is not YAML: line 1:"));
   EXPECT_THAT(refused("a={b: 1, b: 2}"), HasSubstr("the key 'b' stands here twice"));
 }
 
@@ -377,7 +377,7 @@ TEST(Interpolation, KeepsTheLifeThatTheValueHadBefore) {
 TEST(Interpolation, StandsInsideTexts) {
   EXPECT_EQ(interpolated("{a: vit, n: 4, b: '${a}-p${n}.bin'}"), "{a: vit, n: 4, b: vit-p4.bin}");
   EXPECT_EQ(interpolation_refusal("{l: [1], b: 'x${l}'}"),
-            "f.yaml:1:13: ${l} is no single value and cannot stand inside a text");
+            "f.yaml:1:13: ${l} is not a single value and cannot stand inside a text");
 }
 
 TEST(Interpolation, FollowsChainsInWhateverOrder) {

@@ -48,6 +48,20 @@ inline Subject subject(const Wrong::Attend& attend,
           .declared = declared};
 }
 
+using In = AttentionInput;
+using Context = AttentionContext;
+
+inline Tensor sound(Wrong& self, const In& in, Context& context) { return self.sound(in, context); }
+
+/// Softmax over -inf: NaN where a row sees nothing.
+inline Tensor naive(Wrong&, const In& in, Context&) {
+  Tensor logits = at::matmul(in.queries, in.keys.transpose(-2, -1)) / 2;
+  const Tensor visible =
+      visible_pairs(in.visible, in.query_count(), in.key_count(), in.keys.device());
+  if (visible.defined()) logits = logits.masked_fill(visible.logical_not(), -INFINITY);
+  return at::matmul(logits.softmax(-1), in.values);
+}
+
 /// The message of a check that must fail.
 inline std::string failure(std::string_view check, const Subject& of) {
   const CheckResult result = run_check(check, of);

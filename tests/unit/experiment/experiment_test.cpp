@@ -275,20 +275,24 @@ TEST_F(ExperimentTest, ShowsWhereEveryValueComesFromAndWhatItWasBefore) {
                                  (folder / "base.yaml") + ":3:18: quest\n"));
 }
 
+TEST_F(ExperimentTest, TakesAnAttentionByTheNameOfItsComposition) {
+  const TempFolder folder;
+  folder.write("configs/attention/soft.yaml", "use: quest\neps: 0.5\n");
+  folder.write("configs/attention/quest.yaml", "use: standard\n");
+  const InFolder inside(folder.path());
+  const std::string rest = "model: vit\ntask: sorting\ndataset: pictures\nschema: 1\nattention: ";
+  const Experiment soft = resolve(rest + "soft\n");
+  EXPECT_EQ(soft.attention.name, "quest");
+  EXPECT_EQ(soft.attention.label, "soft");
+  EXPECT_EQ(soft.attention.options.at("eps").text(), "0.5");
+  const Experiment other = resolve(rest + "{use: soft, as: softer, eps: 0.25}\n");
+  EXPECT_EQ(other.attention.label, "softer");
+  EXPECT_EQ(other.attention.options.at("eps").text(), "0.25");
+  EXPECT_EQ(resolve(rest + "quest\n").attention.name, "quest") << "a plugin's own name wins";
+  EXPECT_THAT(refusal(rest + "sofd\n"), HasSubstr("'sofd'"));
+}
+
 // ---- finding files
-
-class InFolder {
- public:
-  explicit InFolder(const std::string& folder) : before_(std::filesystem::current_path()) {
-    std::filesystem::current_path(folder);
-  }
-  ~InFolder() { std::filesystem::current_path(before_); }
-  InFolder(const InFolder&) = delete;
-  InFolder& operator=(const InFolder&) = delete;
-
- private:
-  std::filesystem::path before_;
-};
 
 TEST(FindComposition, TakesPathsAndNamesBelowConfigs) {
   const TempFolder folder;
@@ -298,7 +302,7 @@ TEST(FindComposition, TakesPathsAndNamesBelowConfigs) {
   const InFolder inside(folder.path());
   EXPECT_EQ(find_composition("mine.yaml", "experiments"), "mine.yaml");
   EXPECT_EQ(find_composition("small", "experiments"), "configs/experiments/smoke/small.yaml")
-      << "a folder of that name is no composition";
+      << "a folder of that name is not a composition";
 }
 
 TEST(FindComposition, SuggestsNearNamesAndRefusesAmbiguousOnes) {

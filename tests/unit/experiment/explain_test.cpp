@@ -48,6 +48,17 @@ TEST_F(Explain, ShowsEveryPlaceThatSetAValueOldestFirst) {
             "  argument 'train.epochs=4'  4\n");
 }
 
+TEST_F(Explain, KnowsTheOptionsOfGroupsThatAFileNames) {
+  write("main.yaml", "train: {optimizer: {groups: {head: {match: [x]}}}}\n");
+  EXPECT_EQ(text("train.optimizer.groups.head.lr_scale"),
+            "train.optimizer.groups.head.lr_scale = 1\n"
+            "  # float >= 0: factor of the learning rate\n"
+            "  default of train.optimizer.groups.head  1\n");
+  EXPECT_THAT(text("train.optimizer.groups"),
+              AllOf(HasSubstr("groups.head.match = [x]"), HasSubstr("groups.head.epochs = [0, -1]"),
+                    Not(HasSubstr("NAME"))));
+}
+
 TEST_F(Explain, KeepsTheLifeBeforeARemoval) {
   write("main.yaml", "extends: a.yaml\ntrain: {epochs-: }\n");
   write("a.yaml", "train: {epochs: 7}\n");

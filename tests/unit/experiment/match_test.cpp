@@ -132,9 +132,15 @@ TEST_F(MatchTest, RefusesWhatIsNoNumberOfTheModel) {
   EXPECT_THAT(refusal("{hold: parameters, by: model.dmi}"), HasSubstr("did you mean 'model.dim'"));
   EXPECT_THAT(refusal("{hold: parameters, by: model.note}"), HasSubstr("there is model.dim"));
   EXPECT_THAT(refusal("{hold: parameters, by: train.epochs}"),
-              HasSubstr("'train.epochs' is no option of the model"));
+              HasSubstr("'train.epochs' is not an option of the model"));
   EXPECT_THAT(refusal("{hold: parameters, by: model.dim, step: 0.5}"),
-              HasSubstr("match.step: 0.5 is no whole number"));
+              HasSubstr("match.step: 0.5 is not a whole number"));
+}
+
+TEST_F(MatchTest, RefusesAStepThatLeavesNothingToTry) {
+  EXPECT_THAT(refusal("{by: model.dim, step: 100000}"),
+              HasSubstr("match.step: no multiple of 100000 can be tried for model.dim, which is "
+                        "64"));
 }
 
 TEST_F(MatchTest, ChecksItsSectionAsOptionsAreChecked) {

@@ -193,7 +193,7 @@ TEST(BrokenPlugin, WhoseEntryThrowsIsRefused) {
 
 TEST(BrokenPlugin, WhoseEntryThrowsANumberIsRefused) {
   expect_refused("entry_throws_number",
-                 "its entry threw something that is no std::exception; use the entry of "
+                 "its entry threw something that is not a std::exception; use the entry of "
                  "ATTNLAB_PLUGIN(...), which throws nothing");
 }
 
@@ -306,12 +306,12 @@ TEST(BrokenPlugin, WhoseManifestLacksFieldsIsRefusedUnloaded) {
 TEST(BrokenPlugin, ThatIsNoElfFileIsRefused) {
   const TempFolder folder;
   const std::string path = folder.write("textual.so", "INPUT(libnothing.so)\n");
-  expect_refused_unloaded(path, "textual", "is no ELF file" + kRebuild);
+  expect_refused_unloaded(path, "textual", "is not an ELF file" + kRebuild);
 }
 
 TEST(BrokenPlugin, ThatIsEmptyIsRefused) {
   const TempFolder folder;
-  expect_refused_unloaded(folder.write("empty.so", ""), "empty", "is no ELF file" + kRebuild);
+  expect_refused_unloaded(folder.write("empty.so", ""), "empty", "is not an ELF file" + kRebuild);
 }
 
 TEST(BrokenPlugin, ThatIsCutShortIsRefused) {

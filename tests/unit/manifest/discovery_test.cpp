@@ -72,7 +72,7 @@ TEST(Catalogue, KeepsTheOthersWhenSomeAreRefused) {
   const Catalogue catalogue = catalogue_of(folder.path());
   EXPECT_THAT(usable_names(catalogue), ElementsAre("attention good"));
   EXPECT_THAT(candidate_of(catalogue, folder / "text.so").refused,
-              StartsWith(folder / "text.so" + ": is no ELF file"));
+              StartsWith(folder / "text.so" + ": is not an ELF file"));
   EXPECT_THAT(candidate_of(catalogue, folder / "none.so").refused,
               StartsWith(folder / "none.so" + ": has no section .attnlab.manifest"));
   EXPECT_THAT(candidate_of(catalogue, folder / "bad.so").refused,
@@ -80,7 +80,7 @@ TEST(Catalogue, KeepsTheOthersWhenSomeAreRefused) {
   EXPECT_THAT(candidate_of(catalogue, folder / "dangling.so").refused,
               HasSubstr("No such file or directory"));
   EXPECT_THAT(candidate_of(catalogue, folder / "folder.so").refused,
-              HasSubstr("it is no regular file"));
+              HasSubstr("it is not a regular file"));
 }
 
 TEST(Catalogue, BlamesTheUnreadableFileOfThatName) {
@@ -88,7 +88,7 @@ TEST(Catalogue, BlamesTheUnreadableFileOfThatName) {
   folder.write("quest.so", "text");
   const Catalogue catalogue = catalogue_of(folder.path());
   EXPECT_THAT(message_of<PluginError>([&] { catalogue.find(Kind::attention, "quest"); }),
-              StartsWith(folder / "quest.so" + ": is no ELF file"));
+              StartsWith(folder / "quest.so" + ": is not an ELF file"));
 }
 
 // ---- duplicates
@@ -285,7 +285,7 @@ TEST(Catalogue, RefusesARealPluginCutShortAtAnyLength) {
     const Catalogue catalogue({{folder.path(), "test", true}}, host);
     EXPECT_THAT(message_of<PluginError>([&] { catalogue.find(Kind::attention, "quest"); }),
                 ::testing::AnyOf(StartsWith(path + ": is cut short"),
-                                 StartsWith(path + ": is no ELF file")))
+                                 StartsWith(path + ": is not an ELF file")))
         << length;
   }
 }

@@ -49,11 +49,11 @@ TEST(ReadElfSection, ReadsWhatTheLinkerWrites) {
 }
 
 TEST(ReadElfSection, RefusesFilesThatAreNoSharedLibrary) {
-  EXPECT_EQ(refusal(""), "is no ELF file");
-  EXPECT_EQ(refusal("ELF"), "is no ELF file");
+  EXPECT_EQ(refusal(""), "is not an ELF file");
+  EXPECT_EQ(refusal("ELF"), "is not an ELF file");
   EXPECT_EQ(
       refusal("#!/bin/sh\necho a script that is longer than an ELF header would be, really\n"),
-      "is no ELF file");
+      "is not an ELF file");
   std::string bytes = made();
   bytes[EI_CLASS] = ELFCLASS32;
   EXPECT_EQ(refusal(bytes), "is an ELF file of another machine (not 64-bit little-endian)");
@@ -69,7 +69,8 @@ TEST(ReadElfSection, RefusesAFileCutShortAtAnyLength) {
   const std::string whole = made();
   for (std::size_t length = 0; length < whole.size(); ++length) {
     const std::string reason = refusal(whole.substr(0, length));
-    ASSERT_THAT(reason, ::testing::AnyOf(StartsWith("is cut short"), "is no ELF file")) << length;
+    ASSERT_THAT(reason, ::testing::AnyOf(StartsWith("is cut short"), "is not an ELF file"))
+        << length;
   }
 }
 
@@ -136,10 +137,10 @@ TEST(ReadElfSection, RefusesWhatIsNoRegularFileWithoutWaiting) {
   };
   EXPECT_EQ(refused(folder / "gone.so"),
             folder / "gone.so" + ": cannot be read: No such file or directory");
-  EXPECT_EQ(refused(folder.path()), folder.path() + ": cannot be read: it is no regular file");
+  EXPECT_EQ(refused(folder.path()), folder.path() + ": cannot be read: it is not a regular file");
   ASSERT_EQ(::mkfifo((folder / "pipe.so").c_str(), 0600), 0);
   EXPECT_EQ(refused(folder / "pipe.so"),
-            folder / "pipe.so" + ": cannot be read: it is no regular file");
+            folder / "pipe.so" + ": cannot be read: it is not a regular file");
 }
 
 TEST(ReadElfSection, NamesAFileThatMayNotBeRead) {

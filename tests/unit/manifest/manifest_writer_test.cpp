@@ -126,5 +126,42 @@ TEST(Kind, HasTheNamesThatCompositionsUse) {
   EXPECT_EQ(name_of(Kind::dataset), "dataset");
 }
 
+struct ScaleOptions {
+  double scale = 0.5;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("scale", scale, "a factor");
+  }
+};
+
+struct NamedScales {
+  OptionMap<ScaleOptions> groups;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("groups", groups, "by name");
+  }
+};
+
+struct NamedScalesText {
+  static constexpr std::string text() {
+    JsonText out;
+    write_schema<NamedScales>(out);
+    return out.text();
+  }
+};
+
+TEST(SchemaWriter, WritesMapsOfFreeNamesAtCompileTime) {
+  static constexpr auto kText = detail::embed<NamedScalesText>();
+  EXPECT_STREQ(kText.data(),
+               R"([{"name":"groups","type":"map","options":[{"name":"scale","type":"float",)"
+               R"("default":5e-1,"help":"a factor"}],"help":"by name"}])");
+}
+
+TEST(Names, HaveRoomForManyFields) {
+  constexpr Names kNames = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d",
+                            "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q"};
+  EXPECT_EQ(json::parse(written(kNames)).size(), 27U);
+}
+
 }  // namespace
 }  // namespace attnlab

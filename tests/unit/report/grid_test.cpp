@@ -6,6 +6,7 @@
 #include "framework/report/report.h"
 #include "framework/suites/suite.h"
 #include "tests/support/made_parts.h"
+#include "tests/support/made_runs.h"
 
 namespace attnlab {
 namespace {
@@ -47,6 +48,7 @@ class ReportGridTest : public ::testing::Test {
       cell.folder.freeze(cell.experiment, cell.seed);
       cell.folder.write_status(
           {RunState::done, 1, 1, 1, 2, metrics(places[attention]++, attention), ""});
+      write_environment(cell.folder);
     }
     write_file(suite.folder + "/suite.json", suite_record(suite, "attnlab suite s"));
   }
@@ -272,7 +274,7 @@ TEST_F(ReportGridTest, HasTablesOfPooledRunsInEveryFormat) {
 TEST_F(ReportGridTest, PutsTheGridsValuesIntoCsvColumns) {
   make_small();
   const std::string csv = report_csv(report());
-  EXPECT_THAT(csv, HasSubstr(",folder,grid.lr,grid.note,accuracy,"));
+  EXPECT_THAT(csv, HasSubstr(",folder,together,grid.lr,grid.note,accuracy,"));
   EXPECT_THAT(csv, HasSubstr(",0.001,x,0.75,1\r\n"));
 }
 

@@ -5,6 +5,7 @@
 
 #include "framework/report/html_parts.h"
 #include "tests/support/made_parts.h"
+#include "tests/support/made_runs.h"
 
 namespace attnlab {
 namespace {
@@ -31,6 +32,7 @@ class ReportTest : public ::testing::Test {
     const RunFolder folder = RunFolder::of(temp_ / "runs", made, seed);
     folder.freeze(made, seed);
     folder.write_status(status);
+    write_environment(folder);
     return folder;
   }
   static RunStatus done(double accuracy) {
@@ -270,10 +272,76 @@ TEST_F(ReportTest, WritesARecordARun) {
   write_run("small", "quest", 0, diverged("a, \"b\""));
   const std::string csv = report_csv(report());
   EXPECT_THAT(csv, StartsWith("experiment,attention,seed,state,reason,step,steps,seconds,folder,"
-                              "accuracy,examples_per_second\r\n"));
+                              "together,accuracy,examples_per_second\r\n"));
   EXPECT_THAT(csv, HasSubstr("small,quest,0,diverged,\"a, \"\"b\"\"\",3,8,0,"));
   EXPECT_THAT(csv, HasSubstr(",0.5,2000\r\n"));
   EXPECT_EQ(count(csv, "\r\n"), 3U);
+}
+
+TEST_F(ReportTest, WritesAWordWhereANumberIsNotFinite) {
+  RunStatus half = done(0.5);
+  half.metrics["nll"] = std::nan("");
+  write_run("small", "standard", 0, half);
+  const Report made = report();
+  EXPECT_THAT(report_csv(made), HasSubstr(",0.5,not finite,2000\r\n"));
+  const json run = json::parse(report_json(made)).at("runs").at(0);
+  EXPECT_EQ(run.at("not_finite"), json({"nll"}));
+  EXPECT_TRUE(run.at("metrics").at("nll").is_null());
+  EXPECT_THAT(report_html(made, "n"),
+              HasSubstr("values that are not finite and count nowhere: nll"));
+}
+
+TEST_F(ReportTest, GoesOnWithoutWhatCannotBeRead) {
+  write_seven("small", 1);
+  const RunFolder damaged = write_run("small", "quest", 7, done(0.5));
+  write_file(damaged.file("environment.json"), "{\"metrics\": 5}");
+  const RunFolder silent = write_run("small", "standard", 7, done(0.5));
+  std::filesystem::create_directory(silent.file("metrics.jsonl"));
+  const Report made = report();
+  EXPECT_EQ(made.collection.runs.size(), 15U);
+  EXPECT_THAT(report_markdown(made), AllOf(HasSubstr("environment.json: damaged"),
+                                           HasSubstr("metrics.jsonl cannot be read"),
+                                           HasSubstr("small/quest seed 7: unreadable")));
+}
+
+TEST_F(ReportTest, ComparesEachExperimentByItsOwnHeadline) {
+  write_seven("small", 1);
+  for (int seed = 0; seed < 7; ++seed) {
+    for (const char* attention : {"standard", "quest"}) {
+      RunStatus status = done(0.5);
+      status.metrics["perplexity"] = attention[0] == 'q' ? 20.0 + seed : 30.0 + 2 * seed;
+      const RunFolder folder = write_run("text", attention, seed, status);
+      write_environment(folder, json::object(),
+                        {{"perplexity", Better::lower, ""}, {"accuracy", Better::higher, "share"}});
+    }
+  }
+  const Report made = report();
+  EXPECT_EQ(made.comparison.metric, "headline");
+  EXPECT_EQ(finding_of(made).at(0),
+            "quest is significantly better than standard on 2 experiments.");
+  EXPECT_THAT(report_latex(made), AllOf(HasSubstr("small (accuracy (\\%) $\\uparrow$)"),
+                                        HasSubstr("text (perplexity $\\downarrow$)"),
+                                        HasSubstr("$\\mathbf{23.00}^{\\dagger}")));
+  const std::string page = report_html(made, "n");
+  EXPECT_THAT(page, AllOf(HasSubstr("difference in accuracy (points) to standard; right is better"),
+                          HasSubstr("difference in perplexity to standard; left is better"),
+                          HasSubstr(">accuracy (%)<"), HasSubstr("\"metric_of\":[\"accuracy\"")));
+}
+
+TEST_F(ReportTest, ShowsEvaluationsBesideTheResults) {
+  for (const char* attention : {"standard", "quest"}) {
+    const RunFolder folder = write_run("small", attention, 0, done(0.5));
+    EvaluationRecord fog{"fog", "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
+    fog.metrics = {{"accuracy", attention[0] == 'q' ? 0.375 : 0.25}, {"nll", 3}};
+    write_evaluation(folder.path(), fog);
+  }
+  const Report made = report();
+  EXPECT_THAT(results_html(made), AllOf(HasSubstr("fog/accuracy (%)"), HasSubstr(">37.50<"),
+                                        Not(HasSubstr("fog/nll"))));
+  EXPECT_THAT(metrics_html(made), HasSubstr("fog/nll (nats)"));
+  EXPECT_THAT(report_csv(made), HasSubstr("fog/accuracy,fog/nll"));
+  EXPECT_EQ(json::parse(report_json(made)).at("runs").at(0).at("evaluations").at(0).at("entry"),
+            "fog");
 }
 
 TEST_F(ReportTest, HasEverythingInItsJson) {

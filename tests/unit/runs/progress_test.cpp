@@ -13,7 +13,10 @@ using ::testing::internal::GetCapturedStdout;
 using Kind = ProgressEvent::Kind;
 
 ProgressEvent event(Kind kind) {
-  return {kind, "vit/quest/0", 10, 40, 0.5, {{"accuracy", 0.8734}, {"loss", 1.25}}, "a text"};
+  return {kind,     "vit/quest/0",
+          10,       40,
+          0.5,      {{"accuracy", 0.8734}, {"loss", 1.25}},
+          "a text", {{"accuracy", Better::higher, "share"}}};
 }
 
 std::string said(ProgressMode mode, const std::vector<ProgressEvent>& events,
@@ -38,6 +41,7 @@ TEST(ProgressJson, GivesBackEveryEvent) {
     EXPECT_EQ(read.epoch, written.epoch);
     EXPECT_EQ(read.metrics, written.metrics);
     EXPECT_EQ(read.text, written.text);
+    EXPECT_EQ(read.infos, written.infos);
   }
 }
 
@@ -135,15 +139,11 @@ TEST(NoProgress, SaysNothing) {
   EXPECT_EQ(said(ProgressMode::none, {event(Kind::start), event(Kind::end)}), "");
 }
 
-TEST(MetricText, ShowsAccuraciesInPercent) {
-  EXPECT_EQ(metric_text("accuracy", 0.8734), "87.34 %");
-  EXPECT_EQ(metric_text("top5", 1), "100.00 %");
-  EXPECT_EQ(metric_text("nll", 0.123456), "0.1235");
-  EXPECT_EQ(metric_text("examples_per_second", 1234.5), "1234");
-  EXPECT_EQ(metric_scale("clean_accuracy"), 100.0);
-  EXPECT_EQ(metric_scale("nll"), 1.0);
-  EXPECT_EQ(metric_text("peak_memory", 412.3e6), "412 MB");
-  EXPECT_EQ(metric_text("peak_memory", 1.53e9), "1.53 GB");
+TEST(PlainProgress, RemembersWhatARunSaidOfItsMetrics) {
+  ProgressEvent later = event(Kind::evaluation);
+  later.infos.clear();
+  EXPECT_THAT(said(ProgressMode::plain, {event(Kind::start), later}), HasSubstr("87.34 %"));
+  EXPECT_THAT(said(ProgressMode::plain, {later}), HasSubstr("accuracy 0.8734")) << "nobody said";
 }
 
 }  // namespace

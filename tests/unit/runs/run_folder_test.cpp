@@ -75,7 +75,7 @@ TEST_F(RunFolderTest, LeavesAFrozenConfigurationAsItIs) {
 TEST_F(RunFolderTest, RefusesAFolderThatIsNoRuns) {
   EXPECT_EQ(
       message_of<ConfigError>([&] { RunFolder(temp_.path()).experiment(parts().catalogue()); }),
-      temp_.path() + ": is no run's folder (it has no config.yaml)");
+      temp_.path() + ": is not a run folder (it has no config.yaml)");
 }
 
 TEST_F(RunFolderTest, CannotBeMadeBelowAFile) {

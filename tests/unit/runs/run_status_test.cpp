@@ -75,6 +75,15 @@ TEST_F(RunStatusTest, CountsCellsByState) {
   EXPECT_THAT(text, Not(HasSubstr("small/standard/0"))) << "what is done needs no line";
 }
 
+TEST_F(RunStatusTest, FindsTheLastStepBeforeALineThatIsVeryLong) {
+  const Suite suite = load();
+  set(suite.cells[0], at(RunState::interrupted, 4));
+  json line = {{"step", 17}, {"trace", std::string(50000, 'x')}};
+  write_file(suite.cells[0].folder.file("metrics.jsonl"),
+             json({{"step", 16}}).dump() + "\n" + line.dump() + "\n");
+  EXPECT_EQ(status().cells.at(0).step, 17);
+}
+
 TEST_F(RunStatusTest, ARunWithItsProcessIsRunningAndSaysHowLong) {
   const Suite suite = load();
   record(suite);
@@ -170,6 +179,45 @@ TEST_F(RunStatusTest, OfRunsWithoutASuiteTheLastOfAConfigurationCounts) {
   EXPECT_EQ(report.cells.back().folder, first.folder.path());
 }
 
+TEST_F(RunStatusTest, GoesOnWithoutARunThatCannotBeRead) {
+  const Suite suite = load();
+  record(suite);
+  for (const std::size_t i : {0U, 1U, 2U}) set(suite.cells[i], at(RunState::done));
+  write_file(suite.cells[0].folder.file("status.json"), "{");
+  write_file(suite.cells[1].folder.file("environment.json"), "[1]");
+  const StatusReport report = status();
+  EXPECT_EQ(report.counts.at(CellState::unreadable), 2);
+  EXPECT_EQ(report.counts.at(CellState::done), 1);
+  EXPECT_THAT(find(report, "standard", 0).detail, HasSubstr("status.json: damaged"));
+  EXPECT_THAT(status_text(report),
+              AllOf(HasSubstr("2 unreadable"), HasSubstr("environment.json: damaged")));
+}
+
+TEST_F(RunStatusTest, FailsWhereNoRunCanBeRead) {
+  const Suite suite = load();
+  set(suite.cells[0], at(RunState::done));
+  write_file(suite.cells[0].folder.file("status.json"), "{");
+  EXPECT_THAT(message_of<DataError>([&] { status(); }), StartsWith("no run can be read"));
+}
+
+TEST_F(RunStatusTest, SaysWhatItsReaderMustKnowOfRunsThatAreDone) {
+  const Suite suite = load();
+  record(suite);
+  RunStatus half = at(RunState::done);
+  half.metrics["nll"] = std::nan("");
+  set(suite.cells[0], half);
+  set(suite.cells[1], at(RunState::done));
+  for (const std::size_t i : {0U, 1U}) {
+    const json revision = {{"framework", {{"revision", i == 0 ? "abc" : "def"}}}};
+    write_file(suite.cells[i].folder.file("environment.json"), revision.dump());
+  }
+  EXPECT_THAT(
+      status().notes,
+      ElementsAre("small/standard/0: done, with values that are not finite: nll",
+                  "runs of 2 framework revisions are compared: abc in small/standard/0; def "
+                  "in small/standard/1"));
+}
+
 TEST_F(RunStatusTest, JsonHoldsEveryCell) {
   const Suite suite = load();
   record(suite);
@@ -185,7 +233,7 @@ TEST_F(RunStatusTest, RefusesFoldersWithoutRuns) {
   EXPECT_THAT(message_of<ConfigError>([&] { status_of(temp_ / "gone", parts_.catalogue()); }),
               EndsWith("gone: there is no such folder"));
   EXPECT_THAT(message_of<ConfigError>([&] { status_of(temp_.path(), parts_.catalogue()); }),
-              HasSubstr("holds no run's folder"));
+              HasSubstr("holds no run folder"));
 }
 
 }  // namespace

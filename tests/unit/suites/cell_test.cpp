@@ -149,7 +149,7 @@ TEST(RerunWords, AreFailedAndStale) {
   EXPECT_TRUE(parse_rerun({"failed", "stale"}).failed);
   EXPECT_FALSE(parse_rerun({"stale"}).failed);
   EXPECT_EQ(message_of<ConfigError>([] { parse_rerun({"faild"}); }),
-            "--rerun: 'faild' is no kind of run; did you mean 'failed'?");
+            "--rerun: 'faild' is not a kind of run; did you mean 'failed'?");
 }
 
 }  // namespace

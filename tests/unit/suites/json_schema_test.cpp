@@ -33,6 +33,18 @@ TEST_F(JsonSchema, SaysOfAnOptionWhatTheManifestSays) {
   EXPECT_EQ(train.at("optimizer").at("properties").at("lr").at("default"), 1e-3);
 }
 
+TEST_F(JsonSchema, LetsAMapOfGroupsHaveAnyNames) {
+  const json whole = schema("experiment").at("$defs").at("experiment");
+  const json& optimizer = whole.at("properties").at("train").at("properties").at("optimizer");
+  const json& groups = optimizer.at("properties").at("groups");
+  const json& any = groups.at("additionalProperties");
+  EXPECT_EQ(any.at("properties").at("lr_scale").at("minimum"), 0);
+  EXPECT_EQ(any.at("properties").at("match").at("type"), json({"array", "string", "null"}));
+  EXPECT_EQ(any.at("additionalProperties"), false) << "below a name only what groups have";
+  EXPECT_EQ(groups.at("patternProperties").begin().key(), "-$");
+  EXPECT_TRUE(groups.at("properties").contains("extends"));
+}
+
 TEST_F(JsonSchema, ChoosesAPartsOptionsByItsPlugin) {
   const json attention = schema("attention").at("$defs").at("attention");
   bool chosen = false;

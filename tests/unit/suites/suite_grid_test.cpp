@@ -6,6 +6,7 @@
 #include "framework/suites/suite.h"
 #include "framework/suites/suite_pool.h"
 #include "tests/support/made_parts.h"
+#include "tests/support/made_runs.h"
 
 namespace attnlab {
 namespace {
@@ -43,6 +44,7 @@ class SuiteGridTest : public ::testing::Test {
   static void finish(const Cell& cell, const std::map<std::string, double>& metrics) {
     cell.folder.freeze(cell.experiment, cell.seed);
     cell.folder.write_status({RunState::done, 1, 1, 1, 2, metrics, ""});
+    write_environment(cell.folder);
   }
 
   const TempFolder temp_;
@@ -108,7 +110,7 @@ TEST_F(SuiteGridTest, RefusesWhatCannotBeVariedWithItsPlace) {
             "s.yaml:4:21: grid.epochs: '1.0' stands twice\n"
             "s.yaml:4:44: grid.dim: expected a list of values, range(start, stop, step) or "
             "logspace(low, high, count), found {a: 1}\n"
-            "s.yaml:4:8: grid.lrr: 'lrr' is no key of the experiment; did you mean 'lr'? (attnlab "
+            "s.yaml:4:8: grid.lrr: 'lrr' is not a key of the experiment; did you mean 'lr'? (attnlab "
             "config show lists all)");
   EXPECT_EQ(refusal("grid: {seeds: [1, 2]}\n"),
             "s.yaml:4:8: grid: does not vary 'seeds': the suite's own 'seeds' are");

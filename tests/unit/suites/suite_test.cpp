@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tests/support/made_parts.h"
+#include "tests/support/made_runs.h"
 
 namespace attnlab {
 namespace {
@@ -45,6 +46,7 @@ class SuiteTest : public ::testing::Test {
                      const std::string& reason = "") {
     cell.folder.freeze(cell.experiment, cell.seed);
     cell.folder.write_status({state, 1, 1, 1, 2, metrics, reason});
+    write_environment(cell.folder);
   }
 
   const TempFolder temp_;
@@ -53,6 +55,20 @@ class SuiteTest : public ::testing::Test {
 const std::string kBoth = "schema: 1\nattentions: [standard, quest]\nexperiments: [small.yaml]\n";
 
 // ---- loading
+
+TEST_F(SuiteTest, TakesAnAttentionByTheNameOfItsComposition) {
+  temp_.write("configs/attention/soft.yaml", "use: quest\nas: soft\neps: 0.25\n");
+  const InFolder inside(temp_.path());
+  const Suite suite = load(
+      "schema: 1\nattentions: [standard, soft, {use: soft, as: other, eps: 0.125}]\n"
+      "experiments: [small.yaml]\nseeds: [0]\n");
+  EXPECT_THAT(suite.attentions, ElementsAre("standard", "soft", "other"));
+  ASSERT_EQ(suite.cells.size(), 3U);
+  const Part& soft = suite.cells[1].experiment.attention;
+  EXPECT_EQ(soft.name + " " + soft.label + " " + soft.options.at("eps").text(), "quest soft 0.25");
+  EXPECT_THAT(suite.cells[1].folder.path(), HasSubstr("/small/soft/0-"));
+  EXPECT_EQ(suite.cells[2].experiment.attention.options.at("eps").text(), "0.125");
+}
 
 TEST_F(SuiteTest, HasACellForEachExperimentAttentionAndSeed) {
   const Suite suite =
@@ -345,6 +361,49 @@ TEST_F(SuiteTest, MarkdownShowsWhatIsMissingAsMissing) {
             "Repeat it with\n"
             "\n"
             "    attnlab suite s.yaml\n");
+}
+
+TEST_F(SuiteTest, CountsNoValueThatIsNotFiniteAndMarksTheRun) {
+  const Suite suite = load(kBoth + "seeds: [0, 1]\n");
+  finish(suite.cells[0], RunState::done, {{"accuracy", 0.5}, {"nll", std::nan("")}});
+  finish(suite.cells[1], RunState::done, {{"accuracy", 0.7}, {"nll", 2.0}});
+  const std::vector<SuiteRow> rows = summarise(suite);
+  EXPECT_EQ(rows[0].metrics.at("nll").mean, 2.0);
+  EXPECT_EQ(rows[0].metrics.at("nll").count, 1);
+  EXPECT_EQ(rows[0].not_finite, 1);
+  EXPECT_THAT(suite_markdown(suite, rows, "x"), HasSubstr("| 2 done (1 not finite) |"));
+  EXPECT_EQ(json::parse(suite_json(suite, rows, "x")).at("rows").at(0).at("not_finite"), 1);
+}
+
+TEST_F(SuiteTest, GoesOnWithoutARunThatCannotBeRead) {
+  const Suite suite = load(kBoth + "seeds: [0, 1]\n");
+  for (const Cell& cell : suite.cells) finish(cell, RunState::done, {{"accuracy", 0.5}});
+  write_file(suite.cells[1].folder.file("status.json"), "{");
+  const std::vector<SuiteRow> rows = summarise(suite);
+  EXPECT_EQ(rows[0].metrics.at("accuracy").count, 1);
+  const std::string text = suite_markdown(suite, rows, "x");
+  EXPECT_THAT(text, AllOf(HasSubstr("| 1 done, 1 unreadable |"),
+                          HasSubstr(suite.cells[1].folder.path() + " cannot be read")));
+  const json read = json::parse(suite_json(suite, rows, "x"));
+  EXPECT_EQ(read.at("runs").at(1).at("state"), "unreadable");
+  EXPECT_FALSE(complete(suite));
+}
+
+TEST_F(SuiteTest, ShowsTheHeadlineOfEachEvaluationAndMarksRunsTrainedTogether) {
+  const Suite suite = load(kBoth + "seeds: [0]\n");
+  for (const Cell& cell : suite.cells) {
+    finish(cell, RunState::done, {{"accuracy", 0.5}, {"peak_memory", 3e9}});
+    write_environment(cell.folder, {{"together", 2}});
+    EvaluationRecord fog{"fog", "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
+    fog.metrics = {{"accuracy", 0.25}, {"nll", 3}};
+    write_evaluation(cell.folder.path(), fog);
+  }
+  const std::vector<SuiteRow> rows = summarise(suite);
+  EXPECT_EQ(rows[0].metrics.at("fog/nll").mean, 3) << "for programs";
+  EXPECT_THAT(suite_markdown(suite, rows, "x"),
+              AllOf(HasSubstr("| accuracy (%) | fog/accuracy (%) | runs "), HasSubstr("| 25.00 "),
+                    Not(HasSubstr("peak_memory (MB)")),
+                    HasSubstr("trained together with others in one process (2 runs)")));
 }
 
 TEST_F(SuiteTest, MarkdownClaimsNoSpreadOfOneSeed) {

@@ -66,7 +66,7 @@ TEST(SweepGrammar, SaysWhatIsWrongAndHowItIsWritten) {
   EXPECT_THAT(refusal("x=range(0,1)"), HasSubstr("expected range(start, stop, step)"));
   EXPECT_THAT(refusal("x=range(0,1,0)"), HasSubstr("is 0"));
   EXPECT_THAT(refusal("x=range(0,1,-0.5)"), HasSubstr("turn the step's sign"));
-  EXPECT_THAT(refusal("x=range(0,1,a)"), HasSubstr("'a' is no number"));
+  EXPECT_THAT(refusal("x=range(0,1,a)"), HasSubstr("'a' is not a number"));
   EXPECT_THAT(refusal("x=range(0,1,1e-9)"), HasSubstr("more than 10000 values"));
   EXPECT_THAT(refusal("x=logspace(0,1,3)"), HasSubstr("needs numbers above 0"));
   EXPECT_THAT(refusal("x=logspace(1,2,1)"), HasSubstr("a count from 2"));

@@ -56,6 +56,27 @@ TEST_F(SweepTest, RunsEveryCombination) {
               StartsWith(temp_ / "runs/small-sweep/small,lr=0.0001,epochs=1/standard/0-"));
 }
 
+TEST_F(SweepTest, VariesOptionsOfGroupsThatTheFileNames) {
+  temp_.write("grouped.yaml",
+              "extends: small.yaml\n"
+              "train: {optimizer: {groups: {head: {match: [\"head.*\"]}}}}\n");
+  const auto scales = [&](const Words& words) {
+    std::vector<double> found;
+    const Suite suite = make_sweep({temp_ / "grouped.yaml", words, {5}, "", ""},
+                                   parts().catalogue(), temp_ / "runs");
+    for (const Cell& cell : suite.cells) {
+      found.push_back(cell.experiment.train.optimizer.groups.at(0).second.lr_scale);
+    }
+    return found;
+  };
+  EXPECT_THAT(scales({"train.optimizer.groups.head.lr_scale=1,0.5"}), ElementsAre(1, 0.5));
+  EXPECT_THAT(scales({"lr_scale=0.5,2", "train.optimizer.groups.head.weight_decay=0"}),
+              ElementsAre(0.5, 2));
+  EXPECT_THAT(
+      message_of<ConfigError>([&] { scales({"train.optimizer.groups.haed.lr_scale=1,2"}); }),
+      HasSubstr("did you mean 'train.optimizer.groups.head.lr_scale'?"));
+}
+
 TEST_F(SweepTest, VariesAttentionsAsTheTablesAttentions) {
   const Suite suite = sweep({"attention=quest,standard", "dim=8,16"});
   EXPECT_THAT(suite.attentions, ElementsAre("quest", "standard"));
@@ -117,7 +138,7 @@ TEST_F(SweepTest, FindsShortKeysAndRefusesDoubtfulOnes) {
   EXPECT_THAT(refusal({"attention=quest", "eps=1,2"}),
               HasSubstr("'eps' may be attention.eps or train.optimizer.eps; write one of them"));
   EXPECT_THAT(refusal({"epohcs=1,2"}),
-              HasSubstr("'epohcs' is no key of the experiment; did you mean 'epochs'?"));
+              HasSubstr("'epohcs' is not a key of the experiment; did you mean 'epochs'?"));
   EXPECT_THAT(refusal({"train.optimizer.rl=1,2"}), HasSubstr("did you mean 'train.optimizer.lr'?"));
 }
 

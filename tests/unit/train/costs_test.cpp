@@ -169,7 +169,6 @@ TEST(ForwardFlops, AreTheClosedFormOfAVitForEachAttention) {
       {"qknorm_ln", both},
       {"qknorm_hs", both},
       {"sigmoid", both},
-      {"qknorm_ds", both},
       {"composed", both},
       {"misaligned", both},
       {"elliptical", both},
@@ -248,7 +247,6 @@ TEST(Probe, MeasuresStepsAndEvaluationOnlyWhereItIsAsked) {
   const ProbeResult measured = probe_run(run, 2);
   EXPECT_EQ(measured.flops, forward_flops(run));
   EXPECT_GT(measured.step_seconds, 0);
-  EXPECT_LT(measured.step_seconds, 5);
   EXPECT_GT(measured.evaluation_seconds, 0);
 }
 

@@ -8,31 +8,19 @@
 #include <limits>
 
 #include "tests/support/data_files.h"
+#include "tests/support/noise.h"
 
 namespace attnlab {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::leaf;
 using testing::message_of;
+using testing::noise;
 
 const OptimizerSettings kSettings{
     .learning_rate = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.1};
-
-/// Numbers without pattern, the same on every machine.
-Tensor noise(const std::vector<std::int64_t>& shape, std::uint64_t seed,
-             at::ScalarType dtype = at::kFloat) {
-  Tensor tensor = at::empty(shape, at::kDouble);
-  std::uint64_t state = seed * 2654435761U + 1;
-  double* out = tensor.data_ptr<double>();
-  for (std::int64_t i = 0; i < tensor.numel(); ++i) {
-    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-    out[i] = static_cast<double>(state >> 33) / 2147483648.0 * 2 - 1;
-  }
-  return tensor.to(dtype);
-}
-
-Tensor leaf(Tensor values) { return values.clone().set_requires_grad(true); }
 
 /// AdamW by its definition, one number at a time.
 struct NaiveAdamW {
@@ -255,10 +243,146 @@ TEST(AdamW, RefusesWhatItCannotTrain) {
   EXPECT_THROW(Optimizer({{"w", leaf(at::zeros({2}))}, {"w", leaf(at::zeros({2}))}}, kSettings),
                ShapeError);
   EXPECT_THAT(message_of<ConfigError>([] {
-                Optimizer({}, {.learning_rate = -1, .beta1 = 1, .beta2 = 2, .weight_decay = NAN});
+                Optimizer({}, {.learning_rate = -1,
+                               .beta1 = 1,
+                               .beta2 = 2,
+                               .weight_decay = NAN,
+                               .momentum = 1,
+                               .max_gradient_norm = -1});
               }),
               AllOf(HasSubstr("lr: -1"), HasSubstr("beta1: 1"), HasSubstr("beta2: 2"),
-                    HasSubstr("weight_decay: .nan")));
+                    HasSubstr("weight_decay: .nan"), HasSubstr("momentum: 1"),
+                    HasSubstr("max_grad_norm: -1")));
+}
+
+TEST(Optimizer, LeavesAFrozenParameterAndItsMomentsAsTheyAre) {
+  const auto w = leaf(noise({6}, 30)), head = leaf(noise({6}, 31));
+  Optimizer optimizer({{.name = "w", .parameter = w, .end_epoch = 2},
+                       {.name = "head", .parameter = head, .first_epoch = 1}},
+                      kSettings);
+  const auto moved = [&](std::int64_t epoch) {
+    const Tensor w_before = w.detach().clone(), head_before = head.detach().clone();
+    const Tensor moment_before = optimizer.state().at("exp_avg.head").clone();
+    w.mutable_grad() = noise({6}, 32);
+    head.mutable_grad() = noise({6}, 33);
+    optimizer.set_pace({.learning_rate = 0.1, .weight_decay = 0.5, .epoch = epoch});
+    optimizer.step();
+    const bool head_moved = !head.equal(head_before);
+    EXPECT_EQ(head_moved, !optimizer.state().at("exp_avg.head").equal(moment_before));
+    return std::pair(!w.equal(w_before), head_moved);
+  };
+  EXPECT_EQ(moved(0), std::pair(true, false));
+  EXPECT_EQ(moved(1), std::pair(true, true));
+  EXPECT_EQ(moved(2), std::pair(false, true));
+  EXPECT_EQ(moved(7), std::pair(false, true));
+  EXPECT_EQ(optimizer.steps(), 4);
+}
+
+// A moment that starts late is as biased as one that starts at once.
+TEST(Optimizer, BeginsAfreshWithAParameterThatWasFrozen) {
+  const Tensor late = leaf(noise({5}, 34)), twin = leaf(late.detach());
+  Optimizer first({{.name = "w", .parameter = late, .first_epoch = 1}}, kSettings);
+  for (int step = 0; step < 3; ++step) {
+    late.mutable_grad() = noise({5}, 35);
+    first.step();
+  }
+  Optimizer second({{"w", twin}}, kSettings);
+  late.mutable_grad() = twin.mutable_grad() = noise({5}, 36);
+  first.set_pace({.learning_rate = 0.01, .weight_decay = 0.1, .epoch = 1});
+  first.step();
+  second.step();
+  EXPECT_TRUE(late.equal(twin));
+}
+
+TEST(Optimizer, GivesEachParameterItsOwnRateAndDecay) {
+  const Tensor ones = at::ones({3}, at::kDouble);
+  const Tensor plain = leaf(ones), slow = leaf(ones), heavy = leaf(ones), bias = leaf(ones);
+  OptimizerSettings settings{.weight_decay = 0.5, .rule = UpdateRule::sgd};
+  Optimizer optimizer({{"plain", plain},
+                       {.name = "slow", .parameter = slow, .lr_scale = 0.1},
+                       {.name = "heavy", .parameter = heavy, .weight_decay = 2.0},
+                       {.name = "bias", .parameter = bias, .decays = false, .weight_decay = 2.0}},
+                      settings);
+  for (const Tensor& one : {plain, slow, heavy, bias}) one.mutable_grad() = ones * 3;
+  optimizer.set_pace({.learning_rate = 0.1, .weight_decay = 0.25});
+  optimizer.step();
+  EXPECT_NEAR(plain[0].item<double>(), 1 - 0.1 * (3 + 0.25), 1e-15);
+  EXPECT_NEAR(slow[0].item<double>(), 1 - 0.01 * (3 + 0.25), 1e-15);
+  EXPECT_NEAR(heavy[0].item<double>(), 1 - 0.1 * (3 + 2), 1e-15);
+  EXPECT_NEAR(bias[0].item<double>(), 1 - 0.1 * 3, 1e-15);
+}
+
+TEST(Optimizer, DoesNotCountGradientsOfFrozenParametersInTheNorm) {
+  const Tensor w = leaf(at::zeros({4})), frozen = leaf(at::zeros({4}));
+  Optimizer optimizer({{"w", w}, {.name = "frozen", .parameter = frozen, .first_epoch = 1}},
+                      kSettings);
+  w.mutable_grad() = at::full({4}, 1.5);
+  frozen.mutable_grad() = at::full({4}, 100.0);
+  EXPECT_DOUBLE_EQ(optimizer.gradient_norm(), 3.0);
+}
+
+TEST(Optimizer, RemembersWhatItsRuleNeedsAndNoMore) {
+  const auto names = [](UpdateRule rule, double momentum) {
+    std::vector<std::string> all;
+    const Optimizer optimizer({{"w", leaf(at::zeros({2}))}}, {.rule = rule, .momentum = momentum});
+    for (const auto& [name, tensor] : optimizer.state()) all.push_back(name);
+    return all;
+  };
+  using ::testing::UnorderedElementsAre;
+  EXPECT_THAT(names(UpdateRule::sgd, 0), UnorderedElementsAre("step", "step.w"));
+  EXPECT_THAT(names(UpdateRule::sgd, 0.9),
+              UnorderedElementsAre("step", "step.w", "momentum_buffer.w"));
+  for (const auto rule :
+       {UpdateRule::adamw, UpdateRule::radam, UpdateRule::adam, UpdateRule::lamb}) {
+    EXPECT_THAT(names(rule, 0),
+                UnorderedElementsAre("step", "step.w", "exp_avg.w", "exp_avg_sq.w"));
+  }
+}
+
+TEST(Optimizer, IsWhatACompositionAsksFor) {
+  const auto after_one_step = [](const OptimizerOptions& options) {
+    const Tensor w = leaf(at::full({1, 2}, 2.0, at::kDouble));
+    Optimizer optimizer = make_optimizer({{"w", w}}, options);
+    w.mutable_grad() = at::full({1, 2}, 4.0, at::kDouble);
+    optimizer.step();
+    return w[0][0].item<double>();
+  };
+  OptimizerOptions options;
+  options.lr = 0.1;
+  options.weight_decay = 0.5;
+  options.eps = 0;
+  options.use = "adamw";
+  EXPECT_NEAR(after_one_step(options), 2 * 0.95 - 0.1, 1e-12);
+  options.use = "adam";
+  EXPECT_NEAR(after_one_step(options), 2 - 0.1, 1e-12);
+  options.use = "radam";
+  EXPECT_NEAR(after_one_step(options), 2 * 0.95 - 0.1 * 4, 1e-12);
+  options.use = "sgd";
+  EXPECT_NEAR(after_one_step(options), 2 - 0.1 * 5, 1e-12);
+  options.momentum = 0.5;
+  options.nesterov = true;
+  EXPECT_NEAR(after_one_step(options), 2 - 0.1 * (5 + 0.5 * 5), 1e-12);
+  options.use = "lamb";  // |p| = 2 sqrt(2), |u| = (1 + 0.5 * 2) sqrt(2)
+  EXPECT_NEAR(after_one_step(options), 2 - 0.1 * 2, 1e-12);
+}
+
+TEST(TrainedParameters, AreThoseThatTakeGradientsWithWhatTheModuleSaysOfThem) {
+  struct Layers final : Trainable {
+    Layers() {
+      register_parameter("matrix", at::zeros({2, 2}));
+      register_parameter("bias", at::zeros({2}));
+      register_parameter("constant", at::zeros({2, 2}), /*requires_grad=*/false);
+    }
+    std::int64_t depth(const std::string& name) const override { return name == "bias" ? 3 : -1; }
+  };
+  const auto found = trained_parameters(Layers(), "task.");
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].name, "task.matrix");
+  EXPECT_TRUE(found[0].decays);
+  EXPECT_EQ(found[0].depth, -1);
+  EXPECT_EQ(found[1].name, "task.bias");
+  EXPECT_FALSE(found[1].decays);
+  EXPECT_EQ(found[1].depth, 3);
 }
 
 TEST(ClipFactor, IsThatOfTorch) {

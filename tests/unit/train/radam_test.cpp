@@ -1,6 +1,7 @@
 // RAdam step by step against torch.optim.RAdam.
 #include <cmath>
 
+#include "framework/contracts/model.h"
 #include "framework/train/optimizer.h"
 #include "tests/support/data_files.h"
 

@@ -10,7 +10,9 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
 
-const MetricInfo kAccuracy{"accuracy", Better::higher, "share"};
+const std::vector<MetricInfo> kAccuracy = {{"accuracy", Better::higher, "share"},
+                                           {"nll", Better::lower, "nats"},
+                                           {"x", Better::neither, ""}};
 
 TrainOptions options(const std::string& protocol, std::int64_t patience = 0,
                      const std::string& metric = "", const std::string& mode = "auto") {
@@ -63,8 +65,8 @@ TEST(EpochSelection, TakesTheSmallerOfALoss) {
   EXPECT_EQ(best_of(EpochSelection(options("sound", 0, "nll"), kAccuracy), {3, 1, 2}), 2);
   EXPECT_EQ(best_of(EpochSelection(options("sound", 0, "x", "min"), kAccuracy), {3, 1, 2}), 2);
   EXPECT_EQ(best_of(EpochSelection(options("sound", 0, "x", "max"), kAccuracy), {1, 3, 2}), 2);
-  EXPECT_EQ(
-      best_of(EpochSelection(options("sound"), MetricInfo{"error", Better::lower}), {3, 1, 2}), 2);
+  EXPECT_EQ(best_of(EpochSelection(options("sound"), {{"error", Better::lower, ""}}), {3, 1, 2}),
+            2);
 }
 
 TEST(EpochSelection, TakesAnyNumberOverNone) {
@@ -72,17 +74,23 @@ TEST(EpochSelection, TakesAnyNumberOverNone) {
   EXPECT_EQ(best_of(selection, {NAN, 0.1, NAN}), 2);
 }
 
-TEST(EpochSelection, RefusesMetricsThatItCannotJudge) {
-  EXPECT_THAT(message_of<ConfigError>(
-                  [] { EpochSelection(options("sound", 1, "strangeness"), kAccuracy); }),
+TEST(EpochSelection, RefusesBeforeTrainingWhatItCannotJudgeBy) {
+  EXPECT_THAT(message_of<ConfigError>([] { EpochSelection(options("sound", 1, "x"), kAccuracy); }),
               AllOf(HasSubstr("train.early_stop.mode"), HasSubstr("max or min")));
-  const EpochSelection selection(options("sound", 1, "acuracy", "max"), kAccuracy);
+  EXPECT_THAT(message_of<ConfigError>(
+                  [] { EpochSelection(options("sound", 1, "acuracy", "max"), kAccuracy); }),
+              AllOf(HasSubstr("no 'acuracy'; did you mean 'accuracy'?"),
+                    HasSubstr("it gives accuracy, nll, x")));
+  EXPECT_NO_THROW(EpochSelection(options("last", 0, "acuracy"), kAccuracy)) << "nothing is judged";
+}
+
+TEST(EpochSelection, RefusesATaskThatDoesNotGiveWhatItStates) {
+  const EpochSelection selection(options("sound"), kAccuracy);
   BestEpoch best;
   EXPECT_THAT(message_of<ConfigError>([&] {
-                selection.judge({{"accuracy", 1}, {"nll", 2}}, 1, best);
+                selection.judge({{"nll", 2}}, 1, best);
               }),
-              AllOf(HasSubstr("no 'acuracy'; did you mean 'accuracy'?"),
-                    HasSubstr("it gives accuracy, nll")));
+              AllOf(HasSubstr("states 'accuracy'"), HasSubstr("it gave nll")));
 }
 
 }  // namespace

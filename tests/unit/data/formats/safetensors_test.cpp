@@ -149,9 +149,9 @@ std::vector<Damage> damages() {
       {"short length", "1234567", "less than a header"},
       {"long header", file_of(std::string(20, ' '), "").substr(0, 20), "claims 20 bytes"},
       {"huge header", std::string(8, '\xff') + data, "claims 18446744073709551615"},
-      {"no JSON", file_of("{\"w\":", data), "no JSON"},
-      {"not UTF-8", file_of("{\"\xff\":{" + good + "}}", data), "no JSON"},
-      {"no object", file_of("[1]", ""), "no JSON object"},
+      {"no JSON", file_of("{\"w\":", data), "not JSON"},
+      {"not UTF-8", file_of("{\"\xff\":{" + good + "}}", data), "not JSON"},
+      {"no object", file_of("[1]", ""), "not a JSON object"},
       {"name twice", file_of("{\"w\":{" + good + "},\"w\":{" + good + "}}", data), "'w' twice"},
       {"no map", file_of("{\"w\":3}", data), "'w'"},
       {"no dtype", file_of(one(R"("shape":[2],"data_offsets":[0,8])"), data), "'dtype'"},
@@ -187,7 +187,7 @@ std::vector<Damage> damages() {
       {"nested map", file_of(R"({"w":{"a":{"b":{}}}})", ""), "too deeply"},
       {"too many", file_of(many_empty(32'769), ""), "more than 32768 tensors"},
       {"metadata no map", file_of(R"({"__metadata__":[]})", ""), "__metadata__"},
-      {"metadata no text", file_of(R"({"__metadata__":{"a":1}})", ""), "'a' is no text"},
+      {"metadata no text", file_of(R"({"__metadata__":{"a":1}})", ""), "'a' is not a text"},
   };
 }
 

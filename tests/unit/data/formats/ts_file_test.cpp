@@ -172,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(
                "a.ts:4:3: expected a number, '?' or ':', found 'x2:a'"},
         Damage{"HalfNumber", kOne + "@data\n1.5x,2:a\n",
                "a.ts:4:4: expected ',' or ':' after a number, found 'x,2:a'"},
-        Damage{"Infinity", kOne + "@data\n1,inf:a\n", "a.ts:4:3: infinity is no value"},
+        Damage{"Infinity", kOne + "@data\n1,inf:a\n", "a.ts:4:3: infinity is not a value"},
         Damage{"TooLarge", kOne + "@data\n1,1e39:a\n",
                "a.ts:4:3: '1e39' is too large for a 32-bit number"},
         Damage{"FarTooLarge", kOne + "@data\n1,-1e999:a\n", "a.ts:4:3: '-1e999' is too large"},

@@ -164,6 +164,19 @@ TEST(SeqPairTransformer, SeesPaddedSlotsThatCarryValues) {
       << "in cross, only the token itself has to do with its letter";
 }
 
+// The condition asks: what stands in its padding must not reach the answer.
+TEST(SeqPairTransformer, DoesNotCountPaddingAmongTheQueries) {
+  const Batch batch = batch_of();
+  Batch other = batch;
+  const Tensor condition = batch.fields.at("condition").clone();
+  condition.narrow(1, kValid, kLength - kValid).fill_(2);
+  other.fields.set("condition", condition);
+  for (const std::string& attention : testing::attentions_with("padding")) {
+    const auto model = made(data(1), ", wiring: cross", attention);
+    EXPECT_TRUE(logits(*model, other).allclose(logits(*model, batch), 1e-5, 1e-6)) << attention;
+  }
+}
+
 TEST(SeqPairTransformer, MovesIndirectAttentionsReferencesFromLayerToLayer) {
   const auto model = made(data(kLength), "", "indirect");
   const Batch batch = batch_of();

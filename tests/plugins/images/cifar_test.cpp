@@ -35,7 +35,10 @@ class Cifar : public ::testing::Test {
   }
 
   std::shared_ptr<Dataset> open(const std::string& more = "") const {
-    return make_dataset("attnlab/cifar", "{root: " + folder.path() + more + "}");
+    return made("batches: [1], partial: true" + more);
+  }
+  std::shared_ptr<Dataset> made(const std::string& options) const {
+    return make_dataset("attnlab/cifar", "{root: " + folder.path() + ", " + options + "}");
   }
   std::string refusal(const std::string& file, const std::string& bytes) const {
     const std::string path = folder.write(file, bytes);
@@ -59,11 +62,11 @@ void expect_image(const Dataset& dataset, Split split, std::int64_t index, std::
   }
 }
 
-TEST_F(Cifar, GivesTheBatchesThatExistOneAfterAnother) {
+TEST_F(Cifar, GivesTheBatchesThatAreNamedOneAfterAnother) {
   folder.write("data_batch_3.bin.gz", gzipped(records(8, 4)));
   folder.write("data_batch_5.bin", records(12, 1));
-  folder.write("data_batch_6.bin", records(0, 7));  // no file of CIFAR-10
-  const auto dataset = open();
+  folder.write("data_batch_2.bin", records(0, 7));  // not named
+  const auto dataset = made("batches: [1, 3, 5], partial: true");
   EXPECT_EQ(dataset->info().name, "cifar-10");
   EXPECT_EQ(dataset->info().classes, 10);
   EXPECT_TRUE(dataset->info().class_names.empty());
@@ -82,7 +85,7 @@ TEST_F(Cifar, GivesTheFineClassesOfCifar100) {
   hundred.write("train.bin", records(90, 15, true));
   hundred.write("test.bin", records(3, 2, true));
   const auto dataset =
-      make_dataset("attnlab/cifar", "{classes: 100, root: " + hundred.path() + "}");
+      make_dataset("attnlab/cifar", "{classes: 100, partial: true, root: " + hundred.path() + "}");
   EXPECT_EQ(dataset->info().name, "cifar-100");
   EXPECT_EQ(dataset->info().classes, 100);
   ASSERT_EQ(dataset->size(Split::train), 15);
@@ -131,6 +134,31 @@ TEST_F(Cifar, RefusesFilesThatAreNoWholeNumberOfRecords) {
   EXPECT_THAT(refusal("test_batch.bin", "x"), HasSubstr("0 and 1"));
 }
 
+TEST_F(Cifar, RefusesToTrainOnPartOfTheSetUnlessToldTo) {
+  folder.write("data_batch_4.bin.gz", gzipped(records(0, 8)));
+  EXPECT_THAT(message_of<DataMissingError>([&] { made("partial: true"); }),
+              AllOf(HasSubstr("lacks data_batch_2.bin, data_batch_3.bin, data_batch_5.bin; "),
+                    HasSubstr("cifar.html"), HasSubstr("batches: [1]")));
+  EXPECT_EQ(made("batches: [1, 4], partial: true")->size(Split::train), 16);
+  EXPECT_THAT(message_of<DataError>([&] { made("batches: [1]"); }),
+              AllOf(HasSubstr("data_batch_1.bin: holds 8 images, the published file 10000"),
+                    HasSubstr("partial: true")));
+}
+
+TEST_F(Cifar, RefusesAFileWithMoreThanThePublishedOne) {
+  std::string many;
+  for (int i = 0; i < 10001; ++i) many += '\1' + std::string(3072, 'p');
+  EXPECT_THAT(refusal("test_batch.bin", many), HasSubstr("10001 images, the published file 10000"));
+}
+
+TEST_F(Cifar, RefusesBatchesWithoutMeaning) {
+  EXPECT_THAT(message_of<ConfigError>([&] { made("batches: [1, 1]"); }), HasSubstr("twice"));
+  EXPECT_THAT(message_of<ConfigError>([&] { made("batches: []"); }), HasSubstr("no file"));
+  EXPECT_THAT(message_of<ConfigError>([&] { made("batches: [6]"); }), HasSubstr("batches"));
+  EXPECT_THAT(message_of<ConfigError>([&] { made("classes: 100, batches: [1]"); }),
+              HasSubstr("one training file"));
+}
+
 TEST_F(Cifar, RefusesGzipThatIsCutOff) {
   const std::string packed = gzipped(records(0, 8));
   EXPECT_THAT(refusal("data_batch_1.bin", packed.substr(0, packed.size() / 2)),
@@ -159,7 +187,8 @@ TEST_F(Cifar, SaysWhatIsMissingAndHowToGetIt) {
 TEST_F(Cifar, NamesFilesThatCannotBeRead) {
   const std::string path = folder / "data_batch_2.bin";
   std::filesystem::create_directory(path);
-  EXPECT_THAT(message_of<FileError>([&] { open(); }), HasSubstr(path));
+  EXPECT_THAT(message_of<FileError>([&] { made("batches: [1, 2], partial: true"); }),
+              HasSubstr(path));
 }
 
 TEST_F(Cifar, ExistsWithTenOrAHundredClasses) {
@@ -173,7 +202,7 @@ TEST(Cifar10, IsReadFromItsOfficialFiles) {
   if (data == nullptr || !std::filesystem::exists(folder)) {
     GTEST_SKIP() << "needs $ATTNLAB_DATA/cifar-10-batches-bin";
   }
-  const auto dataset = make_dataset("attnlab/cifar");
+  const auto dataset = make_dataset("attnlab/cifar", "{batches: [1], partial: true}");
   EXPECT_EQ(dataset->info().source, folder);
   EXPECT_EQ(dataset->info().class_names.at(0), "airplane");
   ASSERT_GE(dataset->size(Split::train), 10000);

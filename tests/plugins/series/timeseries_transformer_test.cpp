@@ -46,10 +46,12 @@ Tensor logits(Model& model, const Batch& batch) {
 }
 
 std::shared_ptr<Model> small(const DatasetInfo& info, const std::string& more = "",
-                             const std::string& attention = "standard") {
+                             const std::string& attention = "standard",
+                             const std::string& of_attention = "{}") {
   at::manual_seed(3);
   auto model = make_model("timeseries_transformer", info,
-                          "{dim: 8, depth: 2, heads: 2, hidden: 12" + more + "}", attention);
+                          "{dim: 8, depth: 2, heads: 2, hidden: 12" + more + "}", attention, 1,
+                          of_attention);
   model->eval();
   return model;
 }
@@ -130,16 +132,22 @@ TEST(TimeseriesTransformer, IsItsEquationsWithEitherHead) {
   }
 }
 
-// What stands in the padding, how much of it there is and what else is in the batch: all the same.
+/// What stands in the padding, how much of it there is and what else is in the batch: all the same.
+void expect_blind_to_padding(const std::string& attention, const std::string& options = "{}") {
+  const auto model = small(data(), "", attention, options);
+  const Tensor alone = logits(*model, batch_of({4, 4}, 4, true));
+  const Tensor padded = logits(*model, batch_of({4, 4, 9}, 9, true, 0));
+  const Tensor filled = logits(*model, batch_of({4, 4, 9}, 9, true, 1e3));
+  EXPECT_TRUE(padded.narrow(0, 0, 2).allclose(alone, 1e-4, 1e-5)) << attention << options;
+  EXPECT_TRUE(filled.allclose(padded, 1e-4, 1e-5)) << attention << options;
+}
+
 TEST(TimeseriesTransformer, GivesASeriesTheSameWhateverItIsPaddedWith) {
-  for (const char* attention : {"standard", "quest", "linear", "sigmoid", "qknorm"}) {
-    const auto model = small(data(), "", attention);
-    const Tensor alone = logits(*model, batch_of({4, 4}, 4, true));
-    const Tensor padded = logits(*model, batch_of({4, 4, 9}, 9, true, 0));
-    const Tensor filled = logits(*model, batch_of({4, 4, 9}, 9, true, 1e3));
-    EXPECT_TRUE(padded.narrow(0, 0, 2).allclose(alone, 1e-4, 1e-5)) << attention;
-    EXPECT_TRUE(filled.allclose(padded, 1e-4, 1e-5)) << attention;
+  for (const std::string& attention : testing::attentions_with("padding")) {
+    expect_blind_to_padding(attention);
   }
+  expect_blind_to_padding("composed", "{normaliser: {kind: sinkhorn}}");
+  expect_blind_to_padding("doubly_stochastic", "{max_iter: 20, total: inverse_n}");
 }
 
 TEST(TimeseriesTransformer, SeesPaddingWhereItIsNotMarkedAsPublishedCodeDoes) {

@@ -81,10 +81,11 @@ TEST(ToyTransformerEnsemble, IsItsMembersAloneInSinglePrecision) {
 
 TEST(ToyTransformerEnsemble, KeepsNotANumberToItsMember) {
   at::manual_seed(23);
-  for (const char* attention :
-       {"standard", "quest", "qknorm", "qknorm_ds", "qknorm_ln", "cosine"}) {
-    SCOPED_TRACE(attention);
-    EnsembleCase c = toy({attention});
+  const Named kinds[] = {{"standard"}, {"quest"},    {"qknorm"}, {"qknorm", "{scales: channel}"},
+                         {"cosine"},   {"qknorm_ln"}};
+  for (const Named& attention : kinds) {
+    SCOPED_TRACE(attention.attention + attention.options);
+    EnsembleCase c = toy(attention);
     expect_nan_stays_alone(c, toy_batches());
     c.dtype = at::kFloat;
     expect_nan_stays_alone(c, toy_batches());
@@ -134,7 +135,7 @@ TEST(SeqPairTransformerEnsemble, IsItsMembersAloneInEveryWiring) {
                          {"misaligned"},
                          {"indirect", "{hidden: 5}"},
                          {"indirect", "{hidden: 5, refine: false, bias: after_scaling}"},
-                         {"qknorm_ds"},
+                         {"qknorm", "{scales: channel}"},
                          {"qknorm_hs"}};
   for (const Named& attention : kinds) {
     for (const char* more : {"", ", positions: none", ", self_attention: true", ", wiring: cross",

@@ -1,0 +1,24 @@
+// UTF-8: what is valid, and how wide it shows.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace attnlab {
+
+/// Bytes of the UTF-8 character that a text begins with; 0 where it begins with none (RFC 3629).
+std::size_t character_size(std::string_view text);
+
+bool is_utf8(std::string_view text);
+
+/// The text with every byte that is not part of valid UTF-8 replaced by U+FFFD.
+std::string valid_utf8(std::string_view text);
+
+/// Columns that a text takes on a terminal, one for each code point.
+std::size_t display_width(std::string_view text);
+
+/// The longest beginning of a text that is at most so wide.
+std::string_view display_prefix(std::string_view text, std::size_t width);
+
+}  // namespace attnlab

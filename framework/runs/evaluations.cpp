@@ -1,0 +1,124 @@
+#include "framework/runs/evaluations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "framework/base/error.h"
+#include "framework/base/files.h"
+#include "framework/runs/metric_infos.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kFolder = "evaluations";
+
+json to_json(const EvaluationRecord& record) {
+  json metrics = json::object();
+  for (const auto& [name, value] : record.metrics) {
+    metrics[name] = std::isfinite(value) ? json(value) : json(nullptr);
+  }
+  return {{"entry", record.entry},
+          {"hash", record.hash},
+          {"split", record.split},
+          {"state", record.done ? "done" : "failed"},
+          {"reason", record.reason},
+          {"metrics", std::move(metrics)},
+          {"infos", metric_infos_json(record.infos)},
+          {"set", json::parse(record.set)},
+          {"seconds", record.seconds}};
+}
+
+EvaluationRecord from_json(const json& in) {
+  EvaluationRecord record;
+  record.entry = in.at("entry").get<std::string>();
+  record.hash = in.at("hash").get<std::string>();
+  record.split = in.at("split").get<std::string>();
+  const std::string state = in.at("state").get<std::string>();
+  if (state != "done" && state != "failed") throw DataError("unknown state '" + state + "'");
+  record.done = state == "done";
+  record.reason = in.value("reason", "");
+  for (const auto& [name, value] : in.at("metrics").items()) {
+    record.metrics[name] = value.is_null() ? std::nan("") : value.get<double>();
+  }
+  record.infos = read_metric_infos(in.at("infos"));
+  record.set = in.value("set", json::object()).dump();
+  record.seconds = in.value("seconds", 0.0);
+  return record;
+}
+
+/// A result, and when it was written.
+struct Dated {
+  EvaluationRecord record;
+  fs::file_time_type time;
+};
+
+/// Keeps the newest of each entry.
+void keep_newest(std::vector<Dated>& all, Evaluations& out) {
+  std::sort(all.begin(), all.end(), [](const Dated& a, const Dated& b) {
+    return a.record.entry != b.record.entry ? a.record.entry < b.record.entry : a.time > b.time;
+  });
+  for (Dated& one : all) {
+    const std::string& entry = one.record.entry;
+    if (out.records.empty() || out.records.back().entry != entry) {
+      out.records.push_back(std::move(one.record));
+    } else if (out.replaced.empty() || out.replaced.back() != entry) {
+      out.replaced.push_back(entry);
+    }
+  }
+}
+
+}  // namespace
+
+std::string evaluation_file(const std::string& entry, const std::string& hash) {
+  const bool plain = std::none_of(entry.begin(), entry.end(), [](unsigned char c) {
+    return c == '/' || c < 0x20 || c == 0x7f;
+  });
+  if (entry.empty() || !plain || entry.front() == '.') {
+    throw ConfigError("evaluate: '" + entry +
+                      "' cannot be part of a file's name; choose letters, digits, - and _");
+  }
+  return std::string(kFolder) + "/" + entry + "-" + hash + ".json";
+}
+
+void write_evaluation(const std::string& run_folder, const EvaluationRecord& record) {
+  const std::string path = run_folder + "/" + evaluation_file(record.entry, record.hash);
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);
+  if (error) throw FileError(path + ": cannot create its folder: " + error.message());
+  write_file(path, to_json(record).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+Evaluations read_evaluations(const std::string& run_folder) {
+  Evaluations out;
+  const fs::path folder = fs::path(run_folder) / kFolder;
+  std::error_code error;
+  if (!fs::exists(folder, error)) return out;
+  std::vector<Dated> all;
+  fs::directory_iterator entries(folder, error);
+  if (error) out.damaged.push_back(folder.string() + ": " + error.message());
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    const fs::path& path = entries->path();
+    if (path.extension() != ".json") continue;  // one that is being written has another ending
+    try {
+      std::error_code no_time;
+      all.push_back(
+          {from_json(json::parse(read_text(path.string()))), fs::last_write_time(path, no_time)});
+    } catch (const json::exception& damage) {
+      out.damaged.push_back(path.string() + ": damaged: " + damage.what());
+    } catch (const DataError& damage) {
+      out.damaged.push_back(path.string() + ": damaged: " + damage.what());
+    } catch (const Error& failure) {
+      out.damaged.push_back(failure.what());
+    }
+  }
+  std::sort(out.damaged.begin(), out.damaged.end());
+  keep_newest(all, out);
+  return out;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,49 @@
+// Evaluations of a finished run: its composition with some values changed, asked and not trained.
+//
+//   RUN/evaluations/ENTRY-HASH.json
+//     {"entry": "fog", "hash": "16 hex digits", "split": "test", "state": "done" | "failed",
+//      "reason": "", "metrics": {"accuracy": 0.5}, "infos": [...], "set": {...}, "seconds": 1.5}
+//
+// Each result stands in a file of its own, so that they resume and are added one by one.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/base/metric.h"
+
+namespace attnlab {
+
+/// What one entry of `evaluate:` gave.
+struct EvaluationRecord {
+  std::string entry;                      ///< "fog"
+  std::string hash;                       ///< of what it changes: 16 hexadecimal digits
+  std::string split;                      ///< "test"
+  bool done = false;                      ///< false: failed
+  std::string reason;                     ///< of a failure
+  std::map<std::string, double> metrics;  ///< by their own names: "accuracy"
+  std::vector<MetricInfo> infos;          ///< of these, the headline first
+  std::string set = "{}";                 ///< JSON: what it changes
+  double seconds = 0;
+};
+
+/// "evaluations/fog-0123456789abcdef.json".
+/// @throws ConfigError for an entry that cannot be part of a file's name.
+std::string evaluation_file(const std::string& entry, const std::string& hash);
+
+/// Writes the result into the run's folder, in place of an older one of the same entry and hash.
+/// @throws FileError.
+void write_evaluation(const std::string& run_folder, const EvaluationRecord& record);
+
+/// All that a run's folder holds.
+struct Evaluations {
+  std::vector<EvaluationRecord> records;  ///< one an entry, the newest; by name
+  std::vector<std::string> replaced;      ///< entries with older results of another hash
+  std::vector<std::string> damaged;       ///< "FILE: why" of those that could not be read
+};
+
+/// A damaged file is named and left out: the run itself stays readable.
+Evaluations read_evaluations(const std::string& run_folder);
+
+}  // namespace attnlab

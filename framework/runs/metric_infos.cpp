@@ -1,0 +1,152 @@
+#include "framework/runs/metric_infos.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "framework/base/error.h"
+#include "framework/base/text.h"
+
+namespace attnlab {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kBetter[] = {"higher", "lower", "neither"};
+
+Better parse_better(const std::string& name) {
+  for (std::size_t i = 0; i < std::size(kBetter); ++i) {
+    if (name == kBetter[i]) return static_cast<Better>(i);
+  }
+  throw DataError("metrics: '" + name + "' is not a direction; there are higher, lower, neither");
+}
+
+const MetricInfo* exactly(const std::vector<MetricInfo>& infos, const std::string& name) {
+  const auto found = std::find_if(infos.begin(), infos.end(),
+                                  [&](const MetricInfo& info) { return info.name == name; });
+  return found == infos.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::vector<MetricInfo> host_metrics(const std::string& counted) {
+  return {{"train_loss", Better::lower, ""},        {counted + "_per_second", Better::higher, ""},
+          {"host_share", Better::neither, "share"}, {kPeakMemory, Better::lower, "bytes"},
+          {"parameters", Better::lower, ""},        {"flops", Better::lower, "flop"},
+          {"best_epoch", Better::neither, ""}};
+}
+
+std::vector<std::string> host_costs(const std::string& counted) {
+  return {"parameters", "flops", counted + "_per_second", kPeakMemory};
+}
+
+void add_metrics(const std::vector<MetricInfo>& task, const std::string& counted,
+                 json& environment) {
+  std::vector<MetricInfo> all = task;
+  for (const MetricInfo& info : host_metrics(counted)) {
+    if (exactly(all, info.name) == nullptr) all.push_back(info);
+  }
+  environment["metrics"] = metric_infos_json(all);
+  environment["costs"] = host_costs(counted);
+}
+
+std::string_view name_of(Better better) { return kBetter[static_cast<std::size_t>(better)]; }
+
+json metric_infos_json(const std::vector<MetricInfo>& infos) {
+  json out = json::array();
+  for (const MetricInfo& info : infos) {
+    out.push_back({{"name", info.name}, {"better", name_of(info.better)}, {"unit", info.unit}});
+  }
+  return out;
+}
+
+std::vector<MetricInfo> read_metric_infos(const json& list) {
+  try {
+    std::vector<MetricInfo> infos;
+    for (const json& one : list) {
+      infos.push_back({one.at("name").get<std::string>(),
+                       parse_better(one.at("better").get<std::string>()),
+                       one.at("unit").get<std::string>()});
+    }
+    return infos;
+  } catch (const json::exception& damage) {
+    throw DataError(std::string("metrics: ") + damage.what());
+  }
+}
+
+std::optional<MetricInfo> find_metric(const std::vector<MetricInfo>& infos,
+                                      const std::string& name) {
+  for (std::size_t begin = 0; begin != std::string::npos && begin < name.size();) {
+    if (const MetricInfo* info = exactly(infos, name.substr(begin))) {
+      return MetricInfo{name, info->better, info->unit};
+    }
+    const std::size_t slash = name.find('/', begin);
+    begin = slash == std::string::npos ? slash : slash + 1;
+  }
+  return std::nullopt;
+}
+
+MetricInfo metric_or_plain(const std::vector<MetricInfo>& infos, const std::string& name) {
+  return find_metric(infos, name).value_or(MetricInfo{name, Better::neither, ""});
+}
+
+std::vector<std::string> names_of(const std::vector<MetricInfo>& infos) {
+  std::vector<std::string> names;
+  names.reserve(infos.size());
+  for (const MetricInfo& info : infos) names.push_back(info.name);
+  return names;
+}
+
+void MetricBook::add(const std::string& experiment, const std::vector<MetricInfo>& infos) {
+  if (infos.empty()) return;
+  Entry& entry = entries_[experiment];
+  if (!entry.any) entry.headline = infos.front().name;
+  if (entry.headline != infos.front().name) entry.headline.reset();
+  entry.any = true;
+  for (const MetricInfo& info : infos) {
+    const MetricInfo* known = exactly(entry.infos, info.name);
+    if (known == nullptr) {
+      entry.infos.push_back(info);
+    } else if (!(*known == info)) {
+      entry.contested.insert(info.name);
+    }
+  }
+}
+
+std::optional<MetricInfo> MetricBook::headline(const std::string& experiment) const {
+  const auto entry = entries_.find(experiment);
+  if (entry == entries_.end() || !entry->second.headline) return std::nullopt;
+  return find(experiment, *entry->second.headline);
+}
+
+std::optional<MetricInfo> MetricBook::find(const std::string& experiment,
+                                           const std::string& name) const {
+  const auto entry = entries_.find(experiment);
+  if (entry == entries_.end() || entry->second.contested.count(name) > 0) return std::nullopt;
+  return find_metric(entry->second.infos, name);
+}
+
+MetricInfo MetricBook::shared(const std::string& name) const {
+  const MetricInfo plain{name, Better::neither, ""};
+  std::optional<MetricInfo> all;
+  for (const auto& [experiment, entry] : entries_) {
+    const auto one = find(experiment, name);
+    if (!one && entry.contested.count(name) == 0) continue;
+    if (!one || (all && !(*all == *one))) return plain;
+    all = one;
+  }
+  return all.value_or(plain);
+}
+
+std::vector<std::string> MetricBook::in_order(const std::set<std::string>& names) const {
+  std::set<std::string> left = names;
+  std::vector<std::string> out;
+  for (const auto& [experiment, entry] : entries_) {
+    for (const MetricInfo& info : entry.infos) {
+      if (left.erase(info.name) > 0) out.push_back(info.name);
+    }
+  }
+  out.insert(out.end(), left.begin(), left.end());
+  return out;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,222 @@
+// Whether runs may be compared: in what they differ beside the attention.
+#include <algorithm>
+#include <set>
+
+#include "framework/base/text.h"
+#include "framework/config/compose.h"
+#include "framework/runs/run_records.h"
+
+namespace attnlab {
+namespace {
+
+using Facts = std::map<std::string, std::string>;
+
+/// `1.0e-3` and `0.001` are one value.
+std::string value_of(const Node& node) {
+  if (node.is_list()) {
+    std::vector<std::string> items;
+    for (const Node& item : node.items()) items.push_back(value_of(item));
+    return "[" + join(items, ", ") + "]";
+  }
+  const auto number = node.as_double();
+  return number ? shortest(*number) : to_flow(node);
+}
+
+void flatten(const Node& node, const std::string& path, Facts& out) {
+  if (!node.is_map() || node.entries().empty()) {
+    out[path] = value_of(node);
+    return;
+  }
+  for (const auto& [key, value] : node.entries()) {
+    flatten(value, path.empty() ? key : path + "." + key, out);
+  }
+}
+
+/// Runs by value, as "standard (seeds 0, 1), quest (seed 0)".
+std::string runs_text(const std::vector<const RunRecord*>& runs) {
+  std::vector<std::string> parts, seeds;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    seeds.push_back(std::to_string(runs[i]->seed));
+    if (i + 1 < runs.size() && runs[i + 1]->attention == runs[i]->attention) continue;
+    parts.push_back(runs[i]->attention + (seeds.size() == 1 ? " (seed " : " (seeds ") +
+                    join(seeds, ", ") + ")");
+    seeds.clear();
+  }
+  return join(parts, ", ");
+}
+
+/// Appends every key whose value is not the same in all of `runs`.
+void compare_facts(const std::vector<const RunRecord*>& runs, const std::vector<Facts>& facts,
+                   const std::string& prefix, std::vector<ConfigDifference>& out) {
+  std::set<std::string> keys;
+  for (const Facts& one : facts) {
+    for (const auto& [key, value] : one) keys.insert(key);
+  }
+  for (const std::string& key : keys) {
+    std::map<std::string, std::vector<const RunRecord*>> by_value;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      const auto found = facts[i].find(key);
+      by_value[found == facts[i].end() ? "absent" : found->second].push_back(runs[i]);
+    }
+    if (by_value.size() < 2) continue;
+    ConfigDifference difference{runs.front()->experiment, prefix + key, {}};
+    for (const auto& [value, who] : by_value) {
+      difference.values.emplace_back(value, runs_text(who));
+    }
+    out.push_back(std::move(difference));
+  }
+}
+
+using Group = std::vector<const RunRecord*>;
+
+/// Runs of one experiment, and of one attention or seed where `part` says so.
+enum class Within { experiment, attention, seed };
+
+std::vector<Group> groups_of(const std::vector<RunRecord>& runs, Within part) {
+  std::map<std::pair<std::string, std::string>, Group> groups;
+  for (const RunRecord& run : runs) {
+    const std::string second = part == Within::attention ? run.attention
+                               : part == Within::seed    ? std::to_string(run.seed)
+                                                         : "";
+    groups[{run.experiment, second}].push_back(&run);
+  }
+  std::vector<Group> out;
+  out.reserve(groups.size());
+  for (auto& [key, group] : groups) out.push_back(std::move(group));
+  return out;
+}
+
+/// The configuration's values that must agree: the attention's, or all others.
+/// @param matched  further keys that count as the attention's
+Facts config_facts(const RunRecord& run, bool attention, const std::set<std::string>& matched) {
+  Facts facts;
+  for (const auto& [key, value] : run.config.entries()) {
+    // A trace records and changes no number of a run.
+    if (key != "name" && key != "seeds" && key != "trace") flatten(value, key, facts);
+  }
+  facts.erase("train.tensorboard");  // nor do event files
+  std::erase_if(facts, [&](const auto& fact) {
+    const bool of_attention =
+        fact.first.rfind("attention", 0) == 0 || matched.count(fact.first) > 0;
+    return of_attention != attention;
+  });
+  return facts;
+}
+
+/// The options that `match:` adjusted in one of an experiment's runs.
+std::set<std::string> matched_keys(const std::vector<RunRecord>& runs,
+                                   const std::string& experiment) {
+  std::set<std::string> keys;
+  for (const RunRecord& run : runs) {
+    if (run.experiment != experiment) continue;
+    for (const auto& [key, origin] : run.matched) keys.insert(key);
+  }
+  return keys;
+}
+
+/// The environment's members among `keys`.
+Facts environment_facts(const RunRecord& run, const std::vector<std::string>& keys) {
+  Facts facts;
+  for (const std::string& key : keys) {
+    const auto found = run.environment.find(key);
+    if (found != run.environment.end()) facts.insert(*found);
+  }
+  return facts;
+}
+
+/// Runs that have begun: only those have an environment.
+Group begun(Group runs) {
+  std::erase_if(runs, [](const RunRecord* run) { return run->environment.empty(); });
+  return runs;
+}
+
+void compare_environments(const Group& group, const std::vector<std::string>& keys,
+                          std::vector<ConfigDifference>& out) {
+  const Group runs = begun(group);
+  if (runs.empty()) return;
+  std::vector<Facts> facts;
+  facts.reserve(runs.size());
+  for (const RunRecord* run : runs) facts.push_back(environment_facts(*run, keys));
+  compare_facts(runs, facts, "environment: ", out);
+}
+
+}  // namespace
+
+std::string ConfigDifference::text() const {
+  std::vector<std::string> parts;
+  for (const auto& [value, runs] : values) parts.push_back(value + " in " + runs);
+  return experiment + ": " + key + " is " + join(parts, "; ");
+}
+
+std::vector<ConfigDifference> differences_of(const std::vector<RunRecord>& runs) {
+  std::vector<ConfigDifference> out;
+  for (const bool attention : {false, true}) {
+    for (const Group& group : groups_of(runs, attention ? Within::attention : Within::experiment)) {
+      const std::set<std::string> matched = matched_keys(runs, group.front()->experiment);
+      std::vector<Facts> facts;
+      facts.reserve(group.size());
+      for (const RunRecord* run : group) facts.push_back(config_facts(*run, attention, matched));
+      compare_facts(group, facts, "", out);
+      const std::vector<std::string> plugins =
+          attention ? std::vector<std::string>{"attention.plugin"}
+                    : std::vector<std::string>{"model.plugin", "task.plugin", "dataset.plugin"};
+      compare_environments(group, plugins, out);
+    }
+  }
+  // Made-up data are a function of the seed.
+  for (const Group& group : groups_of(runs, Within::seed)) {
+    compare_environments(group, {"data.fingerprint"}, out);
+  }
+  return out;
+}
+
+std::vector<ConfigDifference> matched_values(const std::vector<RunRecord>& runs) {
+  std::vector<ConfigDifference> out;
+  for (const Group& group : groups_of(runs, Within::experiment)) {
+    const std::set<std::string> matched = matched_keys(runs, group.front()->experiment);
+    std::vector<Facts> facts;
+    facts.reserve(group.size());
+    for (const RunRecord* run : group) {
+      facts.push_back(config_facts(*run, true, matched));
+      std::erase_if(facts.back(), [&](const auto& fact) { return matched.count(fact.first) == 0; });
+    }
+    compare_facts(group, facts, "", out);
+  }
+  return out;
+}
+
+std::vector<ConfigDifference> surroundings_of(const std::vector<RunRecord>& runs) {
+  std::vector<ConfigDifference> out;
+  for (const Group& group : groups_of(runs, Within::experiment)) {
+    compare_environments(
+        group, {"machine.cpu", "device", "threads", "together", "libtorch", "attnlab"}, out);
+  }
+  return out;
+}
+
+std::vector<ConfigDifference> evaluation_differences(const std::vector<RunRecord>& runs) {
+  std::vector<ConfigDifference> out;
+  for (const Group& group : groups_of(runs, Within::experiment)) {
+    std::set<std::string> entries;
+    for (const RunRecord* run : group) {
+      for (const EvaluationRecord& one : run->evaluations) entries.insert(one.entry);
+    }
+    for (const std::string& entry : entries) {
+      Group having;
+      std::vector<Facts> facts;
+      for (const RunRecord* run : group) {
+        for (const EvaluationRecord& one : run->evaluations) {
+          if (one.entry != entry) continue;
+          having.push_back(run);
+          facts.push_back({{entry, one.split + " split with " + one.set}});
+        }
+      }
+      compare_facts(having, facts, "evaluation ", out);
+    }
+  }
+  return out;
+}
+
+std::size_t compared_values(const RunRecord& run) { return config_facts(run, false, {}).size(); }
+
+}  // namespace attnlab

@@ -1,0 +1,185 @@
+#include "framework/runs/run_result.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "framework/base/error.h"
+#include "framework/base/files.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kParts[] = {"model", "attention", "task", "dataset"};
+
+std::string text_of(const json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+/// Null without a file.
+json read_environment_file(const std::string& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return nullptr;
+  json in;
+  try {
+    in = json::parse(read_text(path));
+  } catch (const json::exception& damage) {
+    throw DataError(path + ": damaged: " + damage.what());
+  }
+  if (!in.is_object()) throw DataError(path + ": damaged: it holds no JSON object");
+  return in;
+}
+
+/// The members that say under which conditions a run was made.
+void read_conditions(const json& in, RunResult& run) {
+  const auto take = [&](const std::string& key, const std::string& pointer) {
+    const json::json_pointer at(pointer);
+    if (in.contains(at)) run.environment[key] = text_of(in.at(at));
+  };
+  take("data.fingerprint", "/data/fingerprint");
+  for (const std::string part : kParts) take(part + ".plugin", "/" + part + "/hash");
+  take("machine.cpu", "/machine/cpu");
+  take("device", "/device");
+  take("threads", "/threads");
+  take("together", "/together");
+  take("libtorch", "/libtorch/version");
+  take("attnlab", "/attnlab");
+  take("framework.revision", "/framework/revision");
+  if (in.contains("together")) run.together = in.at("together").get<std::int64_t>();
+}
+
+void read_costs(const json& in, RunResult& run) {
+  const std::vector<std::string> names =
+      in.contains("costs") ? in.at("costs").get<std::vector<std::string>>() : host_costs();
+  for (const std::string& name : names) {
+    const auto metric = run.status.metrics.find(name);
+    if (metric != run.status.metrics.end()) {
+      run.costs.insert(*metric);
+    } else if (in.contains(name) && in.at(name).is_number()) {
+      run.costs[name] = in.at(name);
+    }
+  }
+}
+
+/// Only the largest memory of the whole process is known.
+void forget_shared_memory(RunResult& run) {
+  if (run.together < 2 || run.status.metrics.erase(kPeakMemory) == 0) return;
+  run.notes.push_back("trained together with others in one process (" +
+                      std::to_string(run.together) + " runs): " + kPeakMemory +
+                      " is that of all and is left out, and speed is a share of theirs");
+}
+
+void add_evaluation(const EvaluationRecord& record, RunResult& run) {
+  for (const auto& [name, value] : record.metrics) {
+    run.status.metrics[record.entry + "/" + name] = value;
+  }
+  for (const MetricInfo& info : record.infos) {
+    run.infos.push_back({record.entry + "/" + info.name, info.better, info.unit});
+  }
+  if (record.done && !record.infos.empty()) {
+    const MetricInfo& headline = record.infos.front();
+    run.evaluation_headlines.push_back(
+        {record.entry + "/" + headline.name, headline.better, headline.unit});
+  }
+}
+
+void add_evaluations(const std::string& folder, RunResult& run) {
+  Evaluations all = read_evaluations(folder);
+  for (const EvaluationRecord& record : all.records) {
+    if (record.done) add_evaluation(record, run);
+  }
+  for (const std::string& entry : all.replaced) {
+    run.notes.push_back("evaluation " + entry + ": results of several settings; the newest count");
+  }
+  for (const std::string& file : all.damaged) {
+    run.notes.push_back("an evaluation cannot be read: " + file);
+  }
+  run.evaluations = std::move(all.records);
+}
+
+Absence absence_of(RunState state) {
+  switch (state) {
+    case RunState::pending:
+      return Absence::pending;
+    case RunState::running:
+      return Absence::running;
+    case RunState::interrupted:
+      return Absence::interrupted;
+    case RunState::failed:
+      return Absence::failed;
+    case RunState::diverged:
+      return Absence::diverged;
+    case RunState::done:
+      break;
+  }
+  return Absence::no_value;
+}
+
+}  // namespace
+
+std::vector<std::string> RunResult::not_finite() const {
+  std::vector<std::string> names;
+  if (!done()) return names;
+  for (const auto& [name, value] : status.metrics) {
+    if (!std::isfinite(value)) names.push_back(name);
+  }
+  return names;
+}
+
+std::optional<double> RunResult::value(const std::string& metric) const {
+  const auto found = status.metrics.find(metric);
+  if (!done() || found == status.metrics.end() || !std::isfinite(found->second)) {
+    return std::nullopt;
+  }
+  return found->second;
+}
+
+Gap RunResult::gap(const std::string& metric) const {
+  if (!done()) return {absence_of(status.state), status.reason};
+  const auto found = status.metrics.find(metric);
+  if (found != status.metrics.end()) {
+    if (std::isfinite(found->second)) return {};
+    return {Absence::not_finite, "the run is done, and its " + metric + " is not a finite number"};
+  }
+  for (const EvaluationRecord& one : evaluations) {
+    if (one.done || metric.rfind(one.entry + "/", 0) != 0) continue;
+    return {Absence::failed, "evaluation " + one.entry + ": " + one.reason};
+  }
+  return {Absence::no_value, ""};
+}
+
+std::set<std::string> RunResult::details() const {
+  std::set<std::string> out;
+  for (const EvaluationRecord& one : evaluations) {
+    for (const auto& [name, value] : one.metrics) out.insert(one.entry + "/" + name);
+  }
+  for (const MetricInfo& headline : evaluation_headlines) out.erase(headline.name);
+  return out;
+}
+
+RunResult read_result(const std::string& folder) {
+  RunResult run;
+  const RunFolder files(folder);
+  run.status = files.status();
+  const std::string path = files.file("environment.json");
+  json environment = read_environment_file(path);
+  if (environment.is_null()) environment = json::object();
+  try {
+    if (environment.contains("metrics")) run.infos = read_metric_infos(environment.at("metrics"));
+    read_conditions(environment, run);
+    forget_shared_memory(run);
+    read_costs(environment, run);
+  } catch (const json::exception& damage) {
+    throw DataError(path + ": damaged: " + damage.what());
+  } catch (const DataError& damage) {
+    throw DataError(path + ": damaged: " + damage.what());
+  }
+  add_evaluations(folder, run);
+  return run;
+}
+
+}  // namespace attnlab

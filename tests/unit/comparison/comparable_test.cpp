@@ -1,0 +1,267 @@
+// What must not deceive: directions that nobody stated, numbers that are none, runs that cannot be
+// read, and runs that were not made alike.
+#include <unistd.h>
+
+#include <cmath>
+
+#include "framework/comparison/comparison.h"
+#include "tests/support/made_parts.h"
+#include "tests/support/made_runs.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+class ComparableTest : public ::testing::Test {
+ protected:
+  static const MadeParts& parts() {
+    static const MadeParts kParts;
+    return kParts;
+  }
+  /// A run that is done. @param environment  further members of environment.json
+  RunFolder write_run(const std::string& experiment, const std::string& attention,
+                      std::int64_t seed, const std::map<std::string, double>& metrics,
+                      const json& environment = json::object(),
+                      const std::vector<MetricInfo>& infos = kMadeMetrics) const {
+    const RunFolder folder = freeze(experiment, attention, seed);
+    folder.write_status({RunState::done, 1, 1, 1, 2, metrics, ""});
+    write_environment(folder, environment, infos);
+    return folder;
+  }
+  RunFolder freeze(const std::string& experiment, const std::string& attention,
+                   std::int64_t seed) const {
+    const Experiment made =
+        parts().resolve("schema: 1\nname: " + experiment + "\nmodel: vit\nattention: " + attention +
+                        "\ntask: sorting\ndataset: pictures\n");
+    const RunFolder folder = RunFolder::of(temp_ / "runs", made, seed);
+    folder.freeze(made, seed);
+    return folder;
+  }
+  Comparison compare(const std::string& metric = "headline",
+                     const std::string& better = "auto") const {
+    CompareOptions options;
+    options.metric = metric;
+    options.better = better;
+    return compare_runs(find_runs({temp_ / "runs"}), options, "standard");
+  }
+  std::string text(const std::string& metric = "headline") const {
+    return comparison_text(compare(metric), TableStyle::text);
+  }
+  static const ComparisonRow& row(const Comparison& comparison, std::string_view attention) {
+    for (const ComparisonRow& row : comparison.rows) {
+      if (row.attention == attention) return row;
+    }
+    throw std::runtime_error("no row");
+  }
+
+  const TempFolder temp_;
+};
+
+// ---- metrics and directions
+
+TEST_F(ComparableTest, ComparesByTheTasksHeadlineAndDirection) {
+  const std::vector<MetricInfo> loss = {{"oddness", Better::lower, "nats"}};
+  for (std::int64_t seed = 0; seed < 6; ++seed) {
+    const double size = 1.0 + 0.1 * static_cast<double>(seed);
+    write_run("small", "standard", seed, {{"oddness", size}}, json::object(), loss);
+    write_run("small", "quest", seed, {{"oddness", 2 * size}}, json::object(), loss);
+  }
+  const Comparison comparison = compare();
+  EXPECT_EQ(comparison.metric, "oddness");
+  EXPECT_FALSE(row(comparison, "quest").improves());
+  EXPECT_THAT(text(), AllOf(StartsWith("Comparison of oddness (lower is better) with standard"),
+                            HasSubstr("worse"), HasSubstr("difference (nats)")));
+}
+
+TEST_F(ComparableTest, TakesEachExperimentsOwnHeadline) {
+  const std::vector<MetricInfo> words = {{"perplexity", Better::lower, ""}};
+  for (std::int64_t seed = 0; seed < 2; ++seed) {
+    const double step = 0.01 * static_cast<double>(seed);
+    write_run("images", "standard", seed, {{"accuracy", 0.5 + step}});
+    write_run("images", "quest", seed, {{"accuracy", 0.6 + step}});
+    write_run("text", "standard", seed, {{"perplexity", 30 + step}}, json::object(), words);
+    write_run("text", "quest", seed, {{"perplexity", 20 + step}}, json::object(), words);
+  }
+  const Comparison comparison = compare();
+  EXPECT_EQ(comparison.metric, "headline");
+  EXPECT_THAT(comparison.ranking->test.mean_ranks, ElementsAre(2, 1)) << "quest is better in both";
+  EXPECT_THAT(text(), AllOf(HasSubstr("Comparison of accuracy (higher is better) on images, "
+                                      "perplexity (lower is better) on text with standard"),
+                            ::testing::ContainsRegex("images +quest +2 of 2 +accuracy \\(%\\)"),
+                            ::testing::ContainsRegex("text +quest +2 of 2 +perplexity ")));
+  const json read = json::parse(comparison_json(comparison));
+  EXPECT_EQ(read.at("metrics").at("text").at("better"), "lower");
+  EXPECT_FALSE(read.contains("better"));
+}
+
+TEST_F(ComparableTest, GuessesNoDirectionOfRunsThatRecordedNone) {
+  for (const char* attention : {"standard", "quest"}) {
+    const RunFolder folder = freeze("small", attention, 0);
+    folder.write_status({RunState::done, 1, 1, 1, 2, {{"accuracy", 0.5}, {"nll", 1}}, ""});
+  }
+  EXPECT_THAT(message_of<ConfigError>([&] { compare(); }),
+              AllOf(HasSubstr("do not say by which metric they are judged"), HasSubstr("--metric"),
+                    HasSubstr("accuracy, nll")));
+  EXPECT_THAT(message_of<ConfigError>([&] { compare("accuracy"); }),
+              AllOf(HasSubstr("whether more of 'accuracy' is better"),
+                    HasSubstr("--better higher or --better lower"), HasSubstr("compare.better")));
+  EXPECT_THAT(
+      comparison_text(compare("accuracy", "higher"), TableStyle::text),
+      AllOf(HasSubstr("accuracy (higher is better)"), HasSubstr(" 0.500 "), Not(HasSubstr("%)"))))
+      << "and shows a plain number";
+}
+
+TEST_F(ComparableTest, SuggestsMetricsAndAsksWhereATaskStatesNoDirection) {
+  const std::vector<MetricInfo> depth = {{"depth", Better::neither, ""}};
+  write_run("small", "standard", 0, {{"depth", 1}}, json::object(), depth);
+  EXPECT_THAT(message_of<ConfigError>([&] { compare("dept"); }),
+              HasSubstr("no run recorded the metric 'dept'; did you mean 'depth'?"));
+  EXPECT_THAT(message_of<ConfigError>([&] { compare("depth"); }), HasSubstr("--better"));
+  EXPECT_NO_THROW(compare("depth", "lower"));
+}
+
+TEST_F(ComparableTest, WaitsWithTheMetricOfWhatHasNotBegun) {
+  freeze("small", "standard", 0);
+  const Comparison comparison = compare();
+  EXPECT_EQ(comparison.rows.at(0).gap.kind, Absence::pending);
+  EXPECT_NO_THROW(comparison_text(comparison, TableStyle::text));
+}
+
+// ---- numbers that are none
+
+TEST_F(ComparableTest, LeavesOutWhatIsNotFiniteAndMarksTheRun) {
+  write_run("small", "standard", 0, {{"accuracy", 0.5}, {"examples_per_second", 100}});
+  write_run("small", "standard", 1, {{"accuracy", NAN}, {"examples_per_second", NAN}});
+  const Comparison comparison = compare();
+  const ComparisonRow& standard = row(comparison, "standard");
+  EXPECT_EQ(standard.summary.count, 1);
+  EXPECT_EQ(standard.summary.mean, 0.5);
+  EXPECT_EQ(standard.costs.at("examples_per_second"), 100);
+  EXPECT_EQ(standard.seeds.at(1).gap.kind, Absence::not_finite);
+  EXPECT_THAT(
+      comparison.notes,
+      ::testing::Contains("small/standard/1: done, with values that are not finite and count "
+                          "nowhere: accuracy, examples_per_second"));
+}
+
+// ---- runs that cannot be read
+
+TEST_F(ComparableTest, GoesOnWithoutRunsThatCannotBeRead) {
+  write_run("small", "standard", 0, {{"accuracy", 0.5}});
+  const RunFolder status = write_run("small", "standard", 1, {{"accuracy", 0.6}});
+  write_file(status.file("status.json"), "{");
+  const RunFolder config = write_run("small", "quest", 0, {{"accuracy", 0.7}});
+  write_file(config.file("config.yaml"), "model: [");
+  const RunCollection found = find_runs({temp_ / "runs"});
+  EXPECT_EQ(found.runs.size(), 1U);
+  EXPECT_EQ(found.unreadable.size(), 2U);
+  const Comparison comparison = compare();
+  EXPECT_EQ(row(comparison, "standard").summary.count, 1);
+  EXPECT_EQ(row(comparison, "quest").gap.kind, Absence::unreadable);
+  EXPECT_THAT(text(), AllOf(HasSubstr(status.path() + " cannot be read and is left out"),
+                            HasSubstr(config.path() + " cannot be read and is left out")));
+}
+
+TEST_F(ComparableTest, FailsWhereNothingCanBeRead) {
+  const RunFolder folder = write_run("small", "standard", 0, {{"accuracy", 0.5}});
+  write_file(folder.file("environment.json"), "{\"together\": \"many\"}");
+  EXPECT_THAT(message_of<DataError>([&] { find_runs({temp_ / "runs"}); }),
+              AllOf(StartsWith("no run can be read"), HasSubstr("environment.json: damaged")));
+}
+
+TEST_F(ComparableTest, NamesTheRecordOfASuiteThatIsDamaged) {
+  write_run("small", "standard", 0, {{"accuracy", 0.5}});
+  temp_.write("runs/suite.json", "{");
+  EXPECT_THAT(find_runs({temp_ / "runs"}).notes, ElementsAre(HasSubstr("suite.json: damaged")));
+}
+
+TEST_F(ComparableTest, NamesFoldersThatMayNotBeRead) {
+  if (::geteuid() == 0) GTEST_SKIP() << "the superuser may read everything";
+  write_run("small", "standard", 0, {{"accuracy", 0.5}});
+  const RunFolder folder = write_run("small", "quest", 0, {{"accuracy", 0.5}});
+  fs::permissions(folder.path(), fs::perms::none);
+  const RunCollection found = find_runs({temp_ / "runs"});
+  fs::permissions(folder.path(), fs::perms::owner_all);
+  ASSERT_EQ(found.unreadable.size(), 1U);
+  EXPECT_EQ(found.absent.at(0).gap.kind, Absence::unreadable);
+}
+
+// ---- runs that were not made alike
+
+TEST_F(ComparableTest, MarksRunsTrainedTogetherAndGivesNoneTheMemoryOfAll) {
+  const std::map<std::string, double> metrics = {{"accuracy", 0.5}, {"peak_memory", 4e9}};
+  write_run("small", "standard", 0, metrics, {{"together", 2}});
+  write_run("small", "standard", 1, metrics, {{"together", 2}});
+  write_run("small", "quest", 0, metrics);
+  const Comparison comparison = compare();
+  EXPECT_EQ(row(comparison, "standard").costs.count("peak_memory"), 0U);
+  EXPECT_EQ(row(comparison, "quest").costs.at("peak_memory"), 4e9);
+  EXPECT_THAT(comparison.notes,
+              ::testing::Contains(StartsWith("small/standard/0, small/standard/1: trained together "
+                                             "with others in one process (2 runs): peak_memory")));
+  EXPECT_THAT(comparison.notes,
+              ::testing::Contains(StartsWith("small: environment: together is 2 in standard")));
+}
+
+TEST_F(ComparableTest, SaysWhenFrameworkRevisionsDiffer) {
+  const auto of = [](const char* revision) {
+    return json({{"framework", {{"version", "1"}, {"revision", revision}}}});
+  };
+  write_run("small", "standard", 0, {{"accuracy", 0.5}}, of("abc"));
+  write_run("small", "quest", 0, {{"accuracy", 0.5}}, of("abc"));
+  EXPECT_THAT(compare().notes, Not(::testing::Contains(HasSubstr("revision"))));
+  write_run("small", "quest", 1, {{"accuracy", 0.5}}, of("def"));
+  EXPECT_THAT(compare().notes,
+              ::testing::Contains("runs of 2 framework revisions are compared: abc in "
+                                  "small/quest/0, small/standard/0; def in small/quest/1"));
+}
+
+// ---- evaluations
+
+TEST_F(ComparableTest, ComparesByTheMetricOfAnEvaluation) {
+  for (const char* attention : {"standard", "quest"}) {
+    for (std::int64_t seed = 0; seed < 2; ++seed) {
+      const RunFolder folder = write_run("small", attention, seed, {{"accuracy", 0.5}});
+      EvaluationRecord fog{"fog", "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
+      fog.metrics = {{"accuracy", attention[0] == 'q' ? 0.25 : 0.125}, {"nll", 2}};
+      fog.done = attention[0] == 's' || seed == 0;
+      if (!fog.done) fog.reason = "no memory";
+      write_evaluation(folder.path(), fog);
+    }
+  }
+  const Comparison comparison = compare("fog/accuracy");
+  EXPECT_EQ(row(comparison, "quest").summary.mean, 0.25);
+  EXPECT_EQ(row(comparison, "quest").seeds.at(1).gap.text(), "failed: evaluation fog: no memory");
+  EXPECT_THAT(text("fog/accuracy"), HasSubstr("fog/accuracy (%)"));
+  EXPECT_THAT(text(), AllOf(HasSubstr("fog/accuracy (%)"), Not(HasSubstr("fog/nll"))))
+      << "beside what is compared, the headline of each entry";
+}
+
+TEST_F(ComparableTest, RefusesToCompareEvaluationsThatChangedDifferentThings) {
+  for (const char* attention : {"standard", "quest"}) {
+    const RunFolder folder = write_run("small", attention, 0, {{"accuracy", 0.5}});
+    EvaluationRecord fog{"fog", "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
+    fog.metrics = {{"accuracy", 0.25}};
+    fog.set = attention[0] == 'q' ? R"({"severity":1})" : R"({"severity":5})";
+    write_evaluation(folder.path(), fog);
+  }
+  ASSERT_EQ(compare("fog/accuracy").differences.size(), 1U);
+  EXPECT_EQ(compare("fog/accuracy").differences[0].key, "evaluation fog");
+  EXPECT_THAT(compare().differences, IsEmpty()) << "what is compared was made alike";
+  EXPECT_THAT(compare().notes, ::testing::Contains(HasSubstr("their values do not compare")));
+}
+
+TEST_F(ComparableTest, ReadsARunWhoseEvaluationIsDamaged) {
+  const RunFolder folder = write_run("small", "standard", 0, {{"accuracy", 0.5}});
+  fs::create_directories(folder.file("evaluations"));
+  write_file(folder.file("evaluations/fog-1.json"), "{");
+  const Comparison comparison = compare();
+  EXPECT_EQ(row(comparison, "standard").summary.count, 1);
+  EXPECT_THAT(comparison.notes, ::testing::Contains(HasSubstr("evaluations/fog-1.json: damaged")));
+}
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,130 @@
+// What the checks of basic_checks.cpp find.
+#include "tests/unit/conformance/wrong_attention.h"
+
+namespace attnlab::conformance {
+namespace {
+
+using ::testing::AllOf;
+using testing::Context;
+using testing::failure;
+using ::testing::HasSubstr;
+using testing::In;
+using testing::sound;
+using ::testing::StartsWith;
+using testing::subject;
+using testing::Wrong;
+
+TEST(ConformanceKit, FindsOutputsAsWideAsQueries) {
+  const auto attend = [](Wrong&, const In& in, Context&) { return at::zeros_like(in.queries); };
+  EXPECT_EQ(failure("shapes", attend),
+            "H 1, D 4, Dv 3, B 2, Lq 4, Lk 4: output of layer 0 is [2, 1, 4, 4] float32, expected "
+            "[B, H, Lq, Dv] = [2, 1, 4, 3] float32");
+}
+
+TEST(ConformanceKit, AllowsRefusingOtherValueWidthsWhenBuilt) {
+  const auto picky = [](const AttentionShape& shape) -> std::shared_ptr<Attention> {
+    if (shape.values() != shape.head_dim) throw ConfigError("values must be as wide as keys");
+    return std::make_shared<DotProductAttention>(shape);
+  };
+  const CheckResult result = run_check("shapes", {picky, AttentionTraits::all_quadratic()});
+  EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
+  EXPECT_EQ(result.message, "value_dim other than head_dim is refused when it is built");
+}
+
+TEST(ConformanceKit, FindsAnotherDtype) {
+  const auto attend = [](Wrong& self, const In& in, Context& context) {
+    return self.sound(in, context).to(at::kFloat);
+  };
+  EXPECT_THAT(failure("dtypes", attend),
+              AllOf(StartsWith("no extras in float64: output of layer 0 is [2, 2, 4, 4] float32"),
+                    HasSubstr("expected the values' dtype")));
+}
+
+TEST(ConformanceKit, FindsNumbersTooCoarseForTheirDtype) {
+  const auto attend = [](Wrong& self, In in, Context& context) {
+    in.queries = in.queries.to(at::kBFloat16).to(in.queries.scalar_type());
+    in.queries = in.queries * (in.queries.scalar_type() == at::kFloat ? 1.1 : 1);
+    return self.sound(in, context);
+  };
+  EXPECT_THAT(failure("dtypes", attend), HasSubstr("in float32, against float64"));
+}
+
+TEST(ConformanceKit, SaysWhyAnotherDeviceWasNotTried) {
+  const CheckResult result = run_check("device", subject(sound));
+  EXPECT_EQ(result.outcome, at::hasCUDA() ? Outcome::passed : Outcome::skipped);
+  const char* why = at::hasCUDA() ? "" : "no other device than the CPU";
+  EXPECT_THAT(result.message, HasSubstr(why));
+}
+
+TEST(ConformanceKit, FindsATensorLeftOnTheCpu) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+  const auto attend = [](Wrong& self, const In& in, Context& context) {
+    return self.sound(in, context) + at::ones({4}, at::kDouble);
+  };
+  EXPECT_THAT(failure("device", attend), HasSubstr("cpu"));
+}
+
+TEST(ConformanceKit, FindsRandomOutputs) {
+  const auto attend = [](Wrong& self, const In& in, Context& context) {
+    return self.sound(in, context) + at::rand({1}, in.values.options());
+  };
+  EXPECT_THAT(failure("determinism", attend),
+              StartsWith("no extras, computed twice: output of layer 0 at [0, 0, 0, 0] is "));
+}
+
+TEST(ConformanceKit, FindsDropoutThatIsIgnored) {
+  const auto build = [](AttentionShape shape) {
+    shape.dropout = 0;
+    return std::make_shared<DotProductAttention>(shape);
+  };
+  EXPECT_EQ(failure("dropout", {build, AttentionTraits::all_quadratic()}),
+            "AttentionShape::dropout = 0.5 in training changes nothing: it is ignored");
+}
+
+TEST(ConformanceKit, FindsDropoutInEvaluation) {
+  const auto attend = [](Wrong& self, const In& in, Context& context) {
+    return at::dropout(self.sound(in, context), self.shape().dropout, true);
+  };
+  EXPECT_THAT(failure("dropout", attend), StartsWith("dropout 0.5 in evaluation, against none"));
+}
+
+TEST(ConformanceKit, FindsATensorThatIsNotSaved) {
+  const auto build = [](const AttentionShape& shape) {
+    const Tensor unregistered = at::rand({4});
+    return std::make_shared<Wrong>(shape, [=](Wrong& self, const In& in, Context& context) {
+      return self.sound(in, context) * unregistered.to(in.values.scalar_type());
+    });
+  };
+  EXPECT_THAT(failure("save_and_load", {build, AttentionTraits::all_quadratic()}),
+              StartsWith("a fresh module with the parameters and buffers of a used one: output"));
+}
+
+TEST(ConformanceKit, FindsReadingMemoryWithoutItsStrides) {
+  const auto attend = [](Wrong& self, In in, Context& context) {
+    const auto contiguous = at::empty(in.values.sizes()).strides().vec();
+    in.values = in.values.as_strided(in.values.sizes(), contiguous);
+    return self.sound(in, context);
+  };
+  EXPECT_THAT(failure("strides", attend),
+              StartsWith("no extras with views of one projection, against contiguous tensors"));
+}
+
+TEST(ConformanceKit, FindsABiasOfOneExampleTakenForAll) {
+  const auto attend = [](Wrong& self, In in, Context& context) {
+    if (in.bias.defined() && in.bias.dim() == 4) in.bias = in.bias.narrow(0, 0, 1);
+    return self.sound(in, context);
+  };
+  EXPECT_THAT(failure("batch", attend),
+              StartsWith("bias, example 1 of 3, against it alone: output of layer 0 at ["));
+}
+
+TEST(ConformanceKit, FindsExamplesThatMix) {
+  const auto attend = [](Wrong& self, const In& in, Context& context) {
+    const Tensor out = self.sound(in, context);
+    return out - out.mean(0, true);
+  };
+  EXPECT_THAT(failure("batch", attend), StartsWith("no extras, example 0 of 3, against it alone"));
+}
+
+}  // namespace
+}  // namespace attnlab::conformance

@@ -1,0 +1,195 @@
+// What the checks of conduct_checks.cpp find.
+#include <ATen/Parallel.h>
+#include <c10/core/DefaultDtype.h>
+
+#include "tests/unit/conformance/wrong_attention.h"
+
+namespace attnlab::conformance {
+namespace {
+
+using ::testing::AllOf;
+using testing::Context;
+using testing::failure;
+using ::testing::HasSubstr;
+using testing::In;
+using testing::naive;
+using ::testing::StartsWith;
+using testing::subject;
+using testing::Wrong;
+
+TEST(ConformanceKit, FindsWhatAPassLeavesBehind) {
+  const auto attend = [](Wrong& self, const In& in, Context& context) {
+    const Tensor before = self.kept.defined() ? self.kept : at::zeros({}, in.values.options());
+    self.kept = before * 0.5 + in.values.detach().mean();
+    return self.sound(in, context) + before;
+  };
+  EXPECT_THAT(
+      failure("state", attend),
+      StartsWith("a pass after another one, against the same pass alone: output of layer 0"));
+}
+
+TEST(ConformanceKit, FindsStateOutsideForwardState) {
+  // Layer 1 reads what layer 0 of the same module family left, wherever it came from.
+  const auto shared = std::make_shared<Tensor>();
+  const auto attend = [shared](Wrong& self, const In& in, Context& context) {
+    Tensor out = self.sound(in, context);
+    if (context.layer == 1) return out * *shared;
+    *shared = in.values.detach().mean();
+    return out;
+  };
+  EXPECT_THAT(failure("state", attend),
+              StartsWith("layer 1, with layer 0 of another pass in between"));
+}
+
+TEST(ConformanceKit, FindsALayerThatCannotStandAlone) {
+  const auto attend = [](Wrong& self, const In& in, Context& context) {
+    if (context.state == nullptr) throw std::runtime_error("no state");
+    return self.sound(in, context);
+  };
+  EXPECT_EQ(failure("state", attend), "threw an exception: no state");
+}
+
+TEST(ConformanceKit, FindsAnOverflow) {
+  const auto attend = [](Wrong&, const In& in, Context&) {
+    const Tensor weights = (at::matmul(in.queries, in.keys.transpose(-2, -1)) / 2).exp();
+    return at::matmul(weights / weights.sum(-1, true), in.values);
+  };
+  EXPECT_THAT(failure("large_logits", attend, AttentionTraits{}),
+              AllOf(StartsWith("no extras, queries and keys grown until |q k| / sqrt(D) is 10000 "
+                               "(float32): output of layer 0 at ["),
+                    HasSubstr("nan")));
+}
+
+TEST(ConformanceKit, FindsAStatisticThatNeedsTwoTokens) {
+  const auto attend = [](Wrong& self, In in, Context& context) {
+    in.keys = in.keys / in.keys.std(at::IntArrayRef{2}, true, true);
+    return self.sound(in, context);
+  };
+  EXPECT_THAT(failure("single_token", attend),
+              StartsWith("one token, B 1, Lq 1, Lk 1: output of layer 0 at [0, 0, 0, 0] is "));
+}
+
+TEST(ConformanceKit, FindsATraceThatChangesTheOutput) {
+  const auto attend = [](Wrong& self, const In& in, Context& context) {
+    const Tensor out = self.sound(in, context);
+    return context.trace == nullptr ? out : out * 1.001;
+  };
+  EXPECT_THAT(failure("trace", attend),
+              StartsWith("no extras, traced, against not: output of layer 0"));
+}
+
+/// Standard attention with its records changed.
+template <class Change>
+Wrong::Attend with_record(Change change) {
+  return [change](Wrong& self, const In& in, Context& context) {
+    const Tensor out = self.sound(in, context);
+    if (context.trace != nullptr && !context.trace->layers.empty()) {
+      change(context.trace->layers.back());
+    }
+    return out;
+  };
+}
+
+TEST(ConformanceKit, FindsWeightsThatDoNotGiveTheOutput) {
+  const auto twice = with_record([](LayerTrace& seen) {
+    if (seen.weights.defined()) seen.weights = seen.weights * 2;
+  });
+  EXPECT_THAT(
+      failure("trace", twice),
+      StartsWith("no extras, trace of layer 0: weights times values, against the output at"));
+}
+
+TEST(ConformanceKit, FindsRecordsThatAreWrong) {
+  const std::pair<const char*, std::function<void(LayerTrace&)>> wrong[] = {
+      {"calls itself layer 7", [](LayerTrace& seen) { seen.layer = 7; }},
+      {"logits of hidden pairs are not all -inf",
+       [](LayerTrace& seen) { seen.logits = seen.logits.nan_to_num(0, 0, 0); }},
+      {"query_norms at", [](LayerTrace& seen) { seen.query_norms = seen.query_norms * 2; }},
+      {"key_norms is", [](LayerTrace& seen) { seen.key_norms = seen.key_norms.sum(-1); }},
+      {"entropy at", [](LayerTrace& seen) { seen.entropy = seen.entropy / std::log(2.0); }},
+      {"carries a graph", [](LayerTrace& seen) { seen.logits.requires_grad_(); }},
+  };
+  for (const auto& [part, change] : wrong) {
+    const auto guarded = [&](LayerTrace& seen) {
+      if (seen.weights.defined()) change(seen);
+    };
+    EXPECT_THAT(failure("trace", with_record(guarded)), HasSubstr(part));
+  }
+}
+
+TEST(ConformanceKit, FindsRecordsThatNobodyAskedFor) {
+  const auto more = with_record([](LayerTrace& seen) {
+    seen.key_norms = at::zeros({2, 2, 4}, at::kDouble);
+  });
+  AttentionTraits none;
+  const auto attend = [more](Wrong& self, const In& in, Context& context) {
+    const bool nothing = context.trace != nullptr && !context.trace->norms;
+    return nothing ? more(self, in, context) : self.sound(in, context);
+  };
+  EXPECT_EQ(failure("trace", attend, none),
+            "a trace that asks for nothing holds a tensor [2, 2, 4] float64");
+}
+
+TEST(ConformanceKit, FindsQuadraticCostDeclaredAsLinear) {
+  AttentionTraits traits;
+  traits.linear_cost = true;
+  const auto quadratic = [](Wrong& self, const In& in, Context& context) {
+    return naive(self, in, context);
+  };
+  EXPECT_EQ(failure("linear_cost", quadratic, traits),
+            "the largest tensor has 524288 elements at n = 512 and 8388608 at n = 2048: it grows "
+            "faster than n");
+}
+
+TEST(ConformanceKit, PassesLinearCost) {
+  AttentionTraits traits;
+  traits.linear_cost = true;
+  const auto linear = [](Wrong&, const In& in, Context&) {
+    return at::matmul(in.queries, at::matmul(in.keys.transpose(-2, -1), in.values));
+  };
+  const CheckResult result = run_check("linear_cost", subject(linear, traits));
+  EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
+}
+
+TEST(ConformanceKit, FindsAnInputThatIsWrittenTo) {
+  const auto attend = [](Wrong& self, const In& in, Context& context) {
+    const Tensor out = self.sound(in, context).clone();
+    if (in.visible.key_valid.defined()) in.visible.key_valid.fill_(true);
+    return out;
+  };
+  EXPECT_THAT(failure("inputs_unchanged", attend),
+              HasSubstr("after forward and backward: layer 0: visible.key_valid at [0, "));
+  const auto scales = [](Wrong& self, const In& in, Context& context) {
+    const Tensor out = self.sound(in, context);
+    if (in.bias.defined()) in.bias.detach().mul_(2);
+    return out;
+  };
+  EXPECT_THAT(failure("inputs_unchanged", scales),
+              StartsWith("bias, after forward and backward: layer 0: bias at [0, 0, 0, 0] is "));
+}
+
+TEST(ConformanceKit, FindsChangesOfTheProcess) {
+  const int threads = at::get_num_threads();
+  const std::pair<const char*, void (*)()> changes[] = {
+      {"LibTorch's number of threads", [] { at::set_num_threads(at::get_num_threads() + 1); }},
+      {"LibTorch's random numbers", [] { at::rand({1}); }},
+      {"LibTorch's default dtype",
+       [] { c10::set_default_dtype(caffe2::TypeMeta::Make<double>()); }},
+      {"autograd's mode", [] { at::GradMode::set_enabled(false); }},
+  };
+  for (const auto& [what, change] : changes) {
+    const auto attend = [act = change](Wrong& self, const In& in, Context& context) {
+      const Tensor out = self.sound(in, context);
+      act();
+      return out;
+    };
+    EXPECT_EQ(
+        failure("process_state", attend),
+        std::string("a forward and backward pass in evaluation, without dropout, changes ") + what);
+    EXPECT_EQ(at::get_num_threads(), threads);
+    EXPECT_TRUE(at::GradMode::is_enabled());
+  }
+}
+
+}  // namespace
+}  // namespace attnlab::conformance

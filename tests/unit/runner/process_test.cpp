@@ -1,0 +1,89 @@
+// Child processes: none is left behind. This program is its own child: see `main`.
+#include "runner/process.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "framework/base/threads.h"
+#include "runner/local_launcher.h"
+#include "tests/support/compositions.h"
+#include "tests/support/few_threads.h"
+#include "tests/support/temp_folder.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+
+bool has_children() { return ::waitpid(-1, nullptr, WNOHANG) >= 0 || errno != ECHILD; }
+
+TEST(RunSelf, LeavesNoChildBehindWhenItsReaderThrows) {
+  const TempFolder folder;
+  const auto refuse = [](const std::string& line) { throw Error("cannot take '" + line + "'"); };
+  EXPECT_THAT(message_of<Error>([&] { run_self({"wait"}, folder / "log", refuse); }),
+              HasSubstr("cannot take 'here'"));
+  EXPECT_FALSE(has_children());
+}
+
+TEST(RunSelf, KillsWhatTakesTooLong) {
+  const TempFolder folder;
+  std::vector<std::string> lines;
+  const ProcessResult result =
+      run_self({"wait"}, folder / "log", [&](const std::string& line) { lines.push_back(line); },
+               {.time_limit = 0.2});
+  EXPECT_TRUE(result.timed_out);
+  EXPECT_EQ(result.signal, SIGKILL);
+  EXPECT_FALSE(has_children());
+}
+
+TEST(LogTail, IsTheLastLinesThatSaySomething) {
+  const TempFolder folder;
+  EXPECT_EQ(log_tail(folder / "none", 3), "");
+  const std::string log = folder.write("log", "one\ntwo\n\nthree\n\n");
+  EXPECT_EQ(log_tail(log, 2), "two\nthree");
+  EXPECT_EQ(log_tail(log, 9), "one\ntwo\nthree");
+}
+
+class Silent final : public ProgressSink {
+ public:
+  void report(const ProgressEvent&) override {}
+  void say(const std::string&) override {}
+};
+
+TEST(LocalLauncher, SaysWhatToDoWhereItsThreadsCannotStart) {
+  const TempFolder folder;
+  std::vector<LaunchedCell> cells;
+  for (const char* name : {"a", "b", "c"}) {
+    folder.write(std::string(name) + "/log.txt", "");
+    cells.push_back({RunFolder(folder / name), name, ""});
+  }
+  Silent silent;
+  LaunchOptions options;
+  options.jobs = 3;
+  for (const int started : {0, 1, 2}) {
+    const FewThreads few(started);
+    EXPECT_THAT(message_of<ThreadError>([&] { LocalLauncher().launch(cells, options, silent); }),
+                HasSubstr("cannot start a thread"));
+    EXPECT_FALSE(has_children()) << started;
+  }
+}
+
+}  // namespace
+}  // namespace attnlab
+
+/// Called as `attnlab run ...` or `attnlab wait` by the tests above: says so, and waits for a
+/// signal.
+int main(int argc, char** argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (word == "run" || word == "wait") {
+    std::puts("here");
+    std::fflush(stdout);
+    ::pause();
+    return 1;
+  }
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

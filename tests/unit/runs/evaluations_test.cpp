@@ -1,0 +1,87 @@
+// Results of evaluations, a file each.
+#include "framework/runs/evaluations.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "framework/base/files.h"
+#include "tests/support/compositions.h"
+#include "tests/support/made_runs.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+namespace fs = std::filesystem;
+
+constexpr const char* kHash = "0123456789abcdef";
+
+EvaluationRecord record(const std::string& entry, double accuracy,
+                        const std::string& hash = kHash) {
+  EvaluationRecord out{entry, hash, "test", true, "", {{"accuracy", accuracy}}, kMadeMetrics};
+  out.set = R"({"dataset.corruption":"fog"})";
+  out.seconds = 1.5;
+  return out;
+}
+
+TEST(Evaluations, ComeBackAsTheyWere) {
+  const TempFolder temp;
+  EvaluationRecord fog = record("fog", 0.5);
+  fog.metrics["nll"] = std::nan("");
+  write_evaluation(temp.path(), fog);
+  EXPECT_TRUE(fs::exists(temp / "evaluations/fog-0123456789abcdef.json"));
+  const Evaluations read = read_evaluations(temp.path());
+  ASSERT_EQ(read.records.size(), 1U);
+  const EvaluationRecord& one = read.records[0];
+  EXPECT_EQ(one.entry, "fog");
+  EXPECT_EQ(one.hash, kHash);
+  EXPECT_EQ(one.split, "test");
+  EXPECT_TRUE(one.done);
+  EXPECT_EQ(one.metrics.at("accuracy"), 0.5);
+  EXPECT_TRUE(std::isnan(one.metrics.at("nll")));
+  EXPECT_EQ(one.infos, kMadeMetrics);
+  EXPECT_EQ(one.set, fog.set);
+  EXPECT_EQ(one.seconds, 1.5);
+}
+
+TEST(Evaluations, OfOneEntryTheNewestCounts) {
+  const TempFolder temp;
+  write_evaluation(temp.path(), record("fog", 0.1));
+  write_evaluation(temp.path(), record("fog", 0.2));
+  EXPECT_THAT(read_evaluations(temp.path()).replaced, IsEmpty()) << "one hash: one file";
+  EXPECT_EQ(read_evaluations(temp.path()).records[0].metrics.at("accuracy"), 0.2);
+  write_evaluation(temp.path(), record("fog", 0.3, "fedcba9876543210"));
+  write_evaluation(temp.path(), record("snow", 0.4));
+  const auto earlier = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  fs::last_write_time(temp / "evaluations/fog-fedcba9876543210.json", earlier);
+  const Evaluations read = read_evaluations(temp.path());
+  ASSERT_EQ(read.records.size(), 2U);
+  EXPECT_EQ(read.records[0].metrics.at("accuracy"), 0.2);
+  EXPECT_THAT(read.replaced, ElementsAre("fog"));
+}
+
+TEST(Evaluations, NameDamagedFilesAndReadTheOthers) {
+  const TempFolder temp;
+  write_evaluation(temp.path(), record("fog", 0.5));
+  temp.write("evaluations/a-1.json", "{");
+  temp.write("evaluations/b-1.json", R"({"entry": "b"})");
+  temp.write("evaluations/c-1.json.tmp-17", "half");
+  const Evaluations read = read_evaluations(temp.path());
+  EXPECT_EQ(read.records.size(), 1U);
+  EXPECT_THAT(read.damaged, ElementsAre(HasSubstr("evaluations/a-1.json: damaged"),
+                                        HasSubstr("evaluations/b-1.json: damaged")));
+  EXPECT_THAT(read_evaluations(temp / "none").records, IsEmpty());
+}
+
+TEST(Evaluations, HaveNamesThatStayInTheirFolder) {
+  EXPECT_EQ(evaluation_file("fog,severity=3", kHash),
+            "evaluations/fog,severity=3-0123456789abcdef.json");
+  for (const char* name : {"", "..", "../up", "a/b", ".hidden", "line\nbreak"}) {
+    EXPECT_THAT(message_of<ConfigError>([&] { evaluation_file(name, kHash); }),
+                HasSubstr("cannot be part of a file's name"))
+        << name;
+  }
+}
+
+}  // namespace
+}  // namespace attnlab

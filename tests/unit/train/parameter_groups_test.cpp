@@ -1,0 +1,115 @@
+// Groups and layer decay.
+#include "framework/train/parameter_groups.h"
+
+#include "tests/support/data_files.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::message_of;
+using ::testing::Not;
+
+std::vector<OptimizedParameter> parameters(const std::vector<std::string>& names) {
+  std::vector<OptimizedParameter> all;
+  for (const std::string& name : names) all.push_back({name, at::zeros({2, 2})});
+  return all;
+}
+
+const std::vector<std::string> kNames = {"backbone.conv.weight", "backbone.norm.weight",
+                                         "head.weight", "task.centre"};
+
+OptimizerOptions with_groups(const OptionMap<ParameterGroupOptions>& groups) {
+  OptimizerOptions options;
+  options.groups = groups;
+  return options;
+}
+
+std::string refusal(const OptimizerOptions& options) {
+  auto all = parameters(kNames);
+  return message_of<ConfigError>([&] { apply_groups(all, options); });
+}
+
+TEST(Patterns, StandForAnyTextOrOneCharacter) {
+  for (const char* pattern : {"*", "a.b.c", "a.*", "*.c", "a*c", "*b*", "?.b.c", "a.?.*", "**c"}) {
+    EXPECT_TRUE(matches_pattern("a.b.c", pattern)) << pattern;
+  }
+  for (const char* pattern : {"", "a", "a.b", "b*", "*b", "?", "a.b.c?", "a.b.c.*", "A.*"}) {
+    EXPECT_FALSE(matches_pattern("a.b.c", pattern)) << pattern;
+  }
+  EXPECT_TRUE(matches_pattern("aaab", "*a*ab"));
+  EXPECT_FALSE(matches_pattern("aaab", "*aab*ab"));
+}
+
+TEST(ParameterGroups, SetRateDecayAndEpochsOfWhatTheyMatch) {
+  auto all = parameters(kNames);
+  apply_groups(
+      all,
+      with_groups(
+          {{"backbone", {.match = {"backbone.*"}, .lr_scale = 0.1, .epochs = {0, 2}}},
+           {"last", {.match = {"head.*", "task.*"}, .weight_decay = 0.5, .epochs = {1, -1}}}}));
+  for (const std::size_t i : {0, 1}) {
+    EXPECT_EQ(all[i].lr_scale, 0.1);
+    EXPECT_FALSE(all[i].weight_decay.has_value());
+    EXPECT_EQ(all[i].first_epoch, 0);
+    EXPECT_EQ(all[i].end_epoch, 2);
+  }
+  for (const std::size_t i : {2, 3}) {
+    EXPECT_EQ(all[i].lr_scale, 1);
+    EXPECT_EQ(all[i].weight_decay, 0.5);
+    EXPECT_EQ(all[i].first_epoch, 1);
+    EXPECT_EQ(all[i].end_epoch, -1);
+  }
+}
+
+TEST(ParameterGroups, TakeAParameterInTheirOrder) {
+  auto all = parameters(kNames);
+  apply_groups(all, with_groups({{"norms", {.match = {"*norm*"}, .lr_scale = 3}},
+                                 {"rest", {.match = {"*"}, .lr_scale = 2}}}));
+  EXPECT_EQ(all[0].lr_scale, 2);
+  EXPECT_EQ(all[1].lr_scale, 3);
+}
+
+TEST(ParameterGroups, RefusePatternsThatFitNothingAllAtOnceWithNearNames) {
+  const std::string message = refusal(with_groups({{"a", {.match = {"backbon.*", "head.*"}}},
+                                                   {"b", {.match = {"head.wieght"}}},
+                                                   {"c", {.match = {"decoder.mask.*"}}}}));
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("train.optimizer.groups.a.match: 'backbon.*' is the name of no "
+                              "trained parameter; did you mean 'backbone.*'?"),
+                    HasSubstr("groups.b.match: 'head.wieght' is the name of no trained parameter; "
+                              "did you mean 'head.weight'?"),
+                    HasSubstr("groups.c.match: 'decoder.mask.*' is the name of no trained "
+                              "parameter; there is backbone.*, head.*, task.*")));
+  EXPECT_THAT(message, Not(HasSubstr("'head.*'")));
+}
+
+TEST(ParameterGroups, RefuseAGroupThatOthersLeaveNothing) {
+  EXPECT_THAT(
+      refusal(with_groups({{"all", {.match = {"*"}}}, {"head", {.match = {"head.*"}}}})),
+      HasSubstr("train.optimizer.groups.head.match: groups before it take all that it fits; "
+                "put it before them"));
+}
+
+TEST(LayerDecay, ShrinksTheRateWithTheDistanceFromTheDeepestLayer) {
+  auto all = parameters({"embed", "block.0", "block.1", "head", "scale"});
+  for (std::size_t i = 0; i < 4; ++i) all[i].depth = std::int64_t(i);
+  OptimizerOptions options = with_groups({{"first", {.match = {"block.0"}, .lr_scale = 10}}});
+  options.layer_decay = 0.5;
+  apply_groups(all, options);
+  EXPECT_DOUBLE_EQ(all[0].lr_scale, 0.125);
+  EXPECT_DOUBLE_EQ(all[1].lr_scale, 10 * 0.25);
+  EXPECT_DOUBLE_EQ(all[2].lr_scale, 0.5);
+  EXPECT_DOUBLE_EQ(all[3].lr_scale, 1);
+  EXPECT_DOUBLE_EQ(all[4].lr_scale, 1) << "in no layer";
+}
+
+TEST(LayerDecay, NeedsAModelThatSaysHowDeepItsLayersAre) {
+  OptimizerOptions options;
+  options.layer_decay = 0.75;
+  EXPECT_THAT(refusal(options), HasSubstr("does not say how deep its layers are"));
+}
+
+}  // namespace
+}  // namespace attnlab
