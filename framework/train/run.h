@@ -27,6 +27,7 @@ struct BuiltRun {
   std::shared_ptr<Model> average_model;
   std::int64_t steps_per_epoch = 0;
   std::int64_t together = 1;  ///< runs that are trained together with this one, itself included
+  std::string initial_file;   ///< that `init:` took parameters from; else empty
   /// What has changed since the run began and is accepted (`--accept-changes`), for its records.
   std::vector<std::string> accepted;
 
