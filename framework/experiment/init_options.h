@@ -9,11 +9,11 @@ namespace attnlab {
 
 /// framework/train/initialise.h says how names and shapes are matched.
 struct InitOptions {
-  std::string from;
-  std::string experiment;
+  std::string from{};
+  std::string experiment{};
   std::string weights = "last";
-  std::string map;
-  std::string into;
+  std::string map{};
+  std::string into{};
   bool partial = false;
   template <class Visitor>
   constexpr void describe(Visitor& v) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/train/attention_log.h"
 #include "framework/train/environment.h"
 #include "framework/train/evaluation.h"
@@ -22,9 +23,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 nlohmann::json json_of(const Metrics& metrics) {
   nlohmann::json out = nlohmann::json::object();
-  for (const auto& [name, value] : metrics) {
-    out[name] = std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
-  }
+  for (const auto& [name, value] : metrics) out[name] = finite_or_null(value);
   return out;
 }
 
@@ -115,7 +114,7 @@ double Training::epoch_at(std::int64_t step) const {
 void Training::save() {
   const Clock::time_point begin = Clock::now();
   position_.metrics_bytes = log_->size();
-  position_.seconds = seconds_before_ + seconds_since(sitting_);
+  position_.seconds = seconds_before_ + seconds_since(began_);
   write_checkpoint(checkpoint_path(), checkpoint_parts(), position_, hash_);
   saved_ = Clock::now();
   saving_seconds_ = std::chrono::duration<double>(saved_ - begin).count();
@@ -321,7 +320,7 @@ void Training::write_status(RunState state, const Metrics& metrics, const std::s
   status_.step = position_.step;
   status_.steps = trained() ? position_.step : run_.total_steps();
   status_.epoch = epoch_at(position_.step);
-  status_.seconds = seconds_before_ + seconds_since(sitting_);
+  status_.seconds = seconds_before_ + seconds_since(began_);
   status_.metrics = metrics;
   status_.reason = reason;
   folder_.write_status(status_);

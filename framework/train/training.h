@@ -125,7 +125,7 @@ class Training {
   std::unique_ptr<LineWriter> log_;
   std::unique_ptr<EventLog> events_;  ///< null: not wanted
   PeakMemory memory_;
-  Clock::time_point sitting_, saved_;
+  Clock::time_point began_, saved_;
   double seconds_before_ = 0, saving_seconds_ = 0;
   bool ended_ = false, traced_ = false, tell_steps_ = true;
 };

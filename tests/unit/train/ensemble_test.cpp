@@ -65,7 +65,7 @@ TEST_F(EnsembleRuns, HaveTheNumbersOfRunsAlone) {
 }
 
 TEST_F(EnsembleRuns, GoOnAloneFromWhereTheyWereStopped) {
-  together({0, 1}, 3);
+  together({0, 1}, 2);
   EXPECT_EQ(place("together-1").status().state, RunState::interrupted);
   train(member("together-1", 1).run, "together-1");
   Member alone = member("alone-1", 1);
