@@ -1,4 +1,5 @@
 // attnlab compare DIR...: whether attentions differ, from what finished runs left on disk.
+#include <fmt/format.h>
 #include <iostream>
 
 #include "framework/base/text.h"
@@ -33,13 +34,15 @@ std::string format_of(const Arguments& arguments) {
   for (const char* known : {"text", "md", "json"}) {
     if (format == known) return format;
   }
-  throw ConfigError("unknown format '" + format + "'" + suggestion(format, {"text", "md", "json"}));
+  throw ConfigError(
+      fmt::format("unknown format '{}'{}", format, suggestion(format, {"text", "md", "json"})));
 }
 
 void refuse_differences(const Comparison& comparison) {
   if (comparison.differences.empty()) return;
   std::string text = "these runs differ in more than the attention:\n";
-  for (const ConfigDifference& one : comparison.differences) text += "  " + one.text() + "\n";
+  for (const ConfigDifference& one : comparison.differences)
+    text += fmt::format("  {}\n", one.text());
   throw ConfigError(text + "run them alike, or compare them all the same with --allow-differences");
 }
 

@@ -1,5 +1,7 @@
 #include "runner/compare_options.h"
 
+#include <fmt/format.h>
+
 namespace attnlab {
 
 namespace po = boost::program_options;
@@ -8,8 +10,8 @@ void add_compare_options(Usage& usage) {
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
   usage.options.add_options()("baseline", text("LABEL"),
                               "attention to compare with; default: the suite's, else standard")(
-      "metric", text("NAME"), "or headline (default): what each experiment's task is judged by")("test", text("NAME"),
-                                                   "wilcoxon (default), t or permutation")(
+      "metric", text("NAME"), "or headline (default): what each experiment's task is judged by")(
+      "test", text("NAME"), "wilcoxon (default), t or permutation")(
       "correct", text("NAME"), "holm (default) or none")("level", text("P"),
                                                          "significance level; default: 0.05")(
       "better", text("WHICH"), "higher or lower; default: as the task states");
@@ -20,8 +22,9 @@ Node compare_section(const RunCollection& collection, const Arguments& arguments
   for (const SuiteRecord& suite : collection.suites) {
     if (suite.compare.is_null()) continue;
     if (!section.entries().empty() && to_flow(section) != to_flow(suite.compare)) {
-      throw ConfigError("the suites " + collection.suites.front().folder + " and " + suite.folder +
-                        " compare in different ways; compare one at a time");
+      throw ConfigError(
+          fmt::format("the suites {} and {} compare in different ways; compare one at a time",
+                      collection.suites.front().folder, suite.folder));
     }
     section = suite.compare;
   }

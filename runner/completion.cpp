@@ -3,6 +3,7 @@
 //
 // Commands come from the program's help, options and what stands where from each command's usage,
 // plugins from their manifests, keys from the composition that the line names.
+#include <fmt/format.h>
 #include "runner/completion_scripts.h"
 
 #include <algorithm>
@@ -128,7 +129,8 @@ void add_plugins(std::optional<Kind> only, bool qualified, Answer& answer) {
     for (const Candidate* plugin : catalogue.usable(kind)) {
       const Manifest& manifest = *plugin->manifest;
       answer.add(manifest.name, manifest.summary);
-      if (qualified) answer.add(std::string(name_of(kind)) + "/" + manifest.name, manifest.summary);
+      if (qualified)
+        answer.add(fmt::format("{}/{}", name_of(kind), manifest.name), manifest.summary);
       if (qualified) answer.add(manifest.id, manifest.summary);
     }
   }
@@ -361,8 +363,8 @@ int completion_command(const Words& words) {
   } else if (shell == "fish") {
     std::cout << kFishCompletion;
   } else {
-    throw ConfigError("no completion for '" + shell + "'" +
-                      suggestion(shell, {"bash", "zsh", "fish"}));
+    throw ConfigError(
+        fmt::format("no completion for '{}'{}", shell, suggestion(shell, {"bash", "zsh", "fish"})));
   }
   return kDone;
 }

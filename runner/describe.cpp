@@ -5,38 +5,10 @@
 #include "framework/base/text.h"
 #include "framework/manifest/discovery.h"
 #include "runner/commands.h"
+#include "runner/tested_plugin.h"
 
 namespace attnlab {
 namespace {
-
-/// Finds by "quest", "attnlab/quest" or "attention/quest".
-const Candidate& find_any(const Catalogue& catalogue, const std::string& word) {
-  std::vector<const Candidate*> found;
-  std::vector<std::string> names;
-  for (const Kind kind : {Kind::attention, Kind::model, Kind::task, Kind::dataset}) {
-    const std::string prefix = std::string(name_of(kind)) + "/";
-    for (const Candidate* plugin : catalogue.usable(kind)) {
-      const Manifest& manifest = *plugin->manifest;
-      names.push_back(manifest.name);
-      if (word == manifest.name || word == manifest.id || word == prefix + manifest.name) {
-        found.push_back(plugin);
-      }
-    }
-  }
-  if (found.size() == 1) return *found.front();
-  if (found.size() > 1) {
-    throw PluginError("'" + word + "' is the name of several plugins; write " +
-                      std::string(name_of(found[0]->manifest->kind)) + "/" + word + " or " +
-                      std::string(name_of(found[1]->manifest->kind)) + "/" + word);
-  }
-  for (const Candidate& candidate : catalogue.candidates()) {
-    if (!candidate.refused.empty() &&
-        candidate.path.find("/" + word + ".so") != std::string::npos) {
-      throw PluginError(candidate.refused);
-    }
-  }
-  throw PluginError("there is no plugin '" + word + "'" + suggestion(word, names));
-}
 
 void print_options(const Schema& options, const std::string& indent) {
   for (const OptionSpec& option : options) {
@@ -89,7 +61,7 @@ int describe_command(const Words& words) {
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   const Catalogue catalogue = Catalogue::of_this_program();
-  const Candidate& plugin = find_any(catalogue, arguments.words[0]);
+  const Candidate& plugin = find_plugin(catalogue, arguments.words[0]);
   if (arguments.has("json")) {
     nlohmann::json manifest = nlohmann::json::parse(plugin.manifest->json);
     manifest["path"] = plugin.path;

@@ -27,11 +27,11 @@ constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across do
   attnlab status DIR                            where the runs of a suite or sweep stand
   attnlab compare DIR...                        do attentions differ: means, paired tests, ranks
   attnlab report DIR...                         a page, a paper's table or records of runs
-  attnlab eval RUN_DIR                          evaluate a run's checkpoint again
+  attnlab eval RUN_DIR [ENTRY ...]              evaluate a finished run, on other data too
   attnlab bench attention [ID ...]              time and memory, as ratios to standard attention
   attnlab study snr [key=value ...]             signal and noise of attention, by closed form too
   attnlab attention apply --use ID ...          compute one attention on the tensors of a file
-  attnlab plugin test ID|PATH [key=value ...]   check an attention against its contract
+  attnlab plugin test ID|PATH [key=value ...]   check a plugin against its contract
   attnlab completion bash|zsh|fish              a script that completes commands in that shell
 
 `attnlab COMMAND --help` tells more. Exit codes: 0 done, 1 a run failed, 2 usage or configuration,

@@ -1,6 +1,7 @@
 // attnlab plugin test: the conformance kit, each check in a process of its own, so that a plugin
 // that crashes or hangs is a failed check.
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -19,6 +20,7 @@
 #include "framework/experiment/experiment.h"
 #include "runner/commands.h"
 #include "runner/process.h"
+#include "runner/tested_plugin.h"
 
 namespace attnlab {
 namespace {
@@ -28,7 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kHelp = R"(usage: attnlab plugin COMMAND
 
-  attnlab plugin test ID|PATH [key=value ...]   check an attention against its contract
+  attnlab plugin test ID|PATH [key=value ...]   check a plugin against its contract
 
 `attnlab plugin COMMAND --help` tells more.
 )";
@@ -47,7 +49,8 @@ struct Report {
 /// What is tested, and how.
 struct Job {
   std::string path;
-  Words options;  ///< key=value
+  Words options;           ///< key=value
+  std::string experiment;  ///< whose parts it is tried with; empty: made-up ones
   double time_limit = 60;
   std::string logs;  ///< a folder
 };
@@ -58,7 +61,7 @@ std::string path_of(const std::string& word) {
     if (!fs::exists(word)) throw PluginError(word + ": there is no such file");
     return word;
   }
-  return Catalogue::of_this_program().find(Kind::attention, word).path;
+  return find_plugin(Catalogue::of_this_program(), word).path;
 }
 
 /// Why a process gave no result.
@@ -76,6 +79,7 @@ std::string cause_of_death(const ProcessResult& result, const Job& job, const st
 Report run_one(const std::string& check, const Job& job) {
   Words words = {"plugin", "check", job.path, check};
   words.insert(words.end(), job.options.begin(), job.options.end());
+  if (!job.experiment.empty()) words.push_back("--experiment=" + job.experiment);
   const std::string log = fmt::format("{}/{}", job.logs, check);
   Report report;
   report.check = check;
@@ -170,14 +174,15 @@ void print_row(const Report& report) {
   std::cout << "\n" << std::flush;
 }
 
-std::string about(const std::string& check) {
-  for (const conformance::CheckInfo& info : conformance::kChecks) {
+std::string about(Kind kind, const std::string& check) {
+  for (const conformance::CheckInfo& info : conformance::checks_of(kind)) {
     if (info.name == check) return std::string(info.about);
   }
-  return "the library can be loaded and the attention built";
+  return fmt::format("the library can be loaded and the {} built", name_of(kind));
 }
 
-void print_summary(const std::vector<Report>& reports, const std::string& command, double seconds) {
+void print_summary(const std::vector<Report>& reports, Kind kind, const std::string& command,
+                   double seconds) {
   std::vector<std::string> parts;
   for (const char* outcome : {"passed", "failed", "not applicable", "skipped"}) {
     const std::size_t number = count(reports, outcome);
@@ -186,7 +191,7 @@ void print_summary(const std::vector<Report>& reports, const std::string& comman
   std::cout << "\n" << join(parts, ", ") << " in " << duration(seconds) << "\n";
   for (const Report& report : reports) {
     if (report.outcome != "failed") continue;
-    std::cout << "\n" << report.check << ": " << about(report.check);
+    std::cout << "\n" << report.check << ": " << about(kind, report.check);
     if (report.check != kLoad) {
       std::cout << "\n  again: " << command << " --only " << report.check;
     }
@@ -196,15 +201,20 @@ void print_summary(const std::vector<Report>& reports, const std::string& comman
 
 void print_json(const std::vector<Report>& reports, const Part& part, const Manifest& manifest,
                 double seconds) {
-  nlohmann::json out = {{"plugin", part.id},  {"version", manifest.version},
-                        {"path", part.path},  {"options", to_flow(part.options)},
-                        {"seconds", seconds}, {"checks", nlohmann::json::array()}};
+  const Kind kind = manifest.kind;
+  nlohmann::json out = {{"plugin", part.id},
+                        {"kind", name_of(kind)},
+                        {"version", manifest.version},
+                        {"path", part.path},
+                        {"options", to_flow(part.options)},
+                        {"seconds", seconds},
+                        {"checks", nlohmann::json::array()}};
   for (const char* outcome : {"passed", "failed", "not applicable", "skipped"}) {
     out["counts"][outcome] = count(reports, outcome);
   }
   for (const Report& report : reports) {
     out["checks"].push_back({{"check", report.check},
-                             {"about", about(report.check)},
+                             {"about", about(kind, report.check)},
                              {"outcome", report.outcome},
                              {"message", report.message},
                              {"seconds", report.seconds}});
@@ -217,16 +227,20 @@ void print_json(const std::vector<Report>& reports, const Part& part, const Mani
 Usage test_usage() {
   Usage usage;
   usage.synopsis =
-      "attnlab plugin test ID|PATH [key=value ...] [--only CHECK ...] [--time-limit SECONDS]\n"
-      "       [--jobs N] [--json]";
+      "attnlab plugin test ID|PATH [key=value ...] [--experiment EXPERIMENT] [--only CHECK ...]\n"
+      "       [--list] [--time-limit SECONDS] [--jobs N] [--json]";
   usage.about =
-      "Checks an attention against the contract: shapes, gradients, masks, padding, causality,\n"
-      "state, traces and more, each check in a process of its own. ID is a name (quest) or\n"
-      "lab/name, PATH a plugin's .so anywhere; key=value sets its options. The exit code is 1 "
-      "when\n"
-      "a check fails. docs/conformance.md says what each check does.";
-  usage.options.add_options()("only", po::value<Words>()->value_name("CHECK")->composing(),
-                              "this check alone; may be given several times")(
+      "Checks an attention, a model, a task or a dataset against its contract, each check in a\n"
+      "process of its own. ID is a name (quest), lab/name or kind/name, PATH a plugin's .so "
+      "anywhere;\n"
+      "key=value sets its options. The exit code is 1 when a check fails. docs/conformance.md "
+      "says\n"
+      "what each check does.";
+  usage.options.add_options()("experiment", po::value<std::string>()->value_name("EXPERIMENT"),
+                              "try it with this experiment's data (a task also with its model) and "
+                              "options instead of made-up ones")(
+      "only", po::value<Words>()->value_name("CHECK")->composing(),
+      "this check alone; may be given several times")("list", "name the checks, run none")(
       "time-limit", po::value<double>()->value_name("SECONDS")->default_value(60, "60"),
       "a check that runs longer has failed")(
       "jobs", po::value<std::int64_t>()->value_name("N")->default_value(0, "0"),
@@ -236,9 +250,11 @@ Usage test_usage() {
   return usage;
 }
 
-std::vector<std::string> wanted_checks(const Arguments& arguments) {
+std::vector<std::string> wanted_checks(const Arguments& arguments, Kind kind) {
   std::vector<std::string> all;
-  for (const conformance::CheckInfo& info : conformance::kChecks) all.emplace_back(info.name);
+  for (const conformance::CheckInfo& info : conformance::checks_of(kind)) {
+    all.emplace_back(info.name);
+  }
   if (!arguments.has("only")) return all;
   const Words only = arguments.options["only"].as<Words>();
   for (const std::string& check : only) {
@@ -268,30 +284,39 @@ double time_limit_of(const Arguments& arguments) {
                     shortest(seconds));
 }
 
-/// The plugin with its options checked, from its file alone.
-Part part_to_test(const std::string& path, const Words& overrides, const Catalogue& catalogue) {
-  const Manifest& manifest = *catalogue.candidates().front().manifest;
-  if (manifest.kind != Kind::attention) {
-    throw ConfigError(fmt::format("{}: is a {}; there are checks for attentions alone", path,
-                                  name_of(manifest.kind)));
+int list_checks(Kind kind) {
+  for (const conformance::CheckInfo& info : conformance::checks_of(kind)) {
+    std::cout << fmt::format("{:<18}  {}\n", info.name, info.about);
   }
-  return part_of(Kind::attention, manifest.id, options_from(overrides), catalogue);
+  return kDone;
+}
+
+/// What to type to run the same again.
+std::string command_text(const Arguments& arguments) {
+  std::string text = "attnlab plugin test " + arguments.words[0];
+  if (!arguments.overrides.empty()) text += " " + join(arguments.overrides, " ");
+  const std::string experiment = arguments.text("experiment", "");
+  return experiment.empty() ? text : text + " --experiment " + experiment;
 }
 
 int test_command(const Words& words) {
   Usage usage = test_usage();
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
-  const std::vector<std::string> checks = wanted_checks(arguments);
   const std::size_t jobs = jobs_of(arguments);
   const double time_limit = time_limit_of(arguments);
-  const Catalogue catalogue = Catalogue::of_file(path_of(arguments.words[0]));
+  const std::string file = path_of(arguments.words[0]),
+                    experiment = arguments.text("experiment", "");
+  const Catalogue catalogue = Catalogue::of_file(file);
   const Manifest& manifest = *catalogue.candidates().front().manifest;
+  const Kind kind = manifest.kind;
+  if (arguments.has("list")) return list_checks(kind);
+  const std::vector<std::string> checks = wanted_checks(arguments, kind);
   const std::string path = catalogue.candidates().front().path;
-  const Part part = part_to_test(path, arguments.overrides, catalogue);
+  const Part part = tested_plugin(path, arguments.overrides, experiment).part;
 
   const ScratchFolder logs;
-  const Job job{path, arguments.overrides, time_limit, logs.path()};
+  const Job job{path, arguments.overrides, experiment, time_limit, logs.path()};
   const bool json = arguments.has("json");
   const auto show = [&](const Report& report) {
     if (!json) print_row(report);
@@ -312,11 +337,7 @@ int test_command(const Words& words) {
   if (json) {
     print_json(reports, part, manifest, seconds);
   } else {
-    const Words& overrides = arguments.overrides;
-    print_summary(reports,
-                  fmt::format("attnlab plugin test {}{}", arguments.words[0],
-                              overrides.empty() ? "" : " " + join(overrides, " ")),
-                  seconds);
+    print_summary(reports, kind, command_text(arguments), seconds);
   }
   return count(reports, "failed") == 0 ? kDone : kRunFailed;
 }

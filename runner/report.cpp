@@ -1,5 +1,6 @@
 // attnlab report DIR...: a page, a paper's table, or records of runs.
 #include "framework/report/report.h"
+#include <fmt/format.h>
 
 #include <ctime>
 #include <filesystem>
@@ -57,22 +58,24 @@ const Format& chosen_format(const Arguments& arguments) {
   }
   if (!arguments.has("format")) return kFormats[0];
   const std::string given = arguments.text("format", "");
-  throw ConfigError("--format: unknown format '" + given + "'" + suggestion(given, names));
+  throw ConfigError(
+      fmt::format("--format: unknown format '{}'{}", given, suggestion(given, names)));
 }
 
 void refuse_unwritable(const std::string& option, const std::string& path) {
   std::error_code error;
   const fs::path folder = fs::path(path).parent_path();
   if (!folder.empty() && !fs::is_directory(folder, error)) {
-    throw ConfigError(option + ": " + path + ": there is no folder " + folder.string() +
-                      "; make it first: mkdir -p " + folder.string());
+    throw ConfigError(fmt::format("{}: {}: there is no folder {}; make it first: mkdir -p {}",
+                                  option, path, folder.string(), folder.string()));
   }
   if (fs::is_directory(path, error)) {
-    throw ConfigError(option + ": " + path + " is a folder; name a file in it");
+    throw ConfigError(fmt::format("{}: {} is a folder; name a file in it", option, path));
   }
   // Writing replaces what is there, which must not happen to /dev/null.
   if (fs::exists(path, error) && !fs::is_regular_file(path, error)) {
-    throw ConfigError(option + ": " + path + " is not a regular file; - is standard output");
+    throw ConfigError(
+        fmt::format("{}: {} is not a regular file; - is standard output", option, path));
   }
 }
 

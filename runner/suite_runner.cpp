@@ -12,6 +12,8 @@
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
 #include "framework/experiment/identity.h"
+#include "framework/runs/missing_evaluations.h"
+#include "framework/runs/run_lock.h"
 #include "framework/runs/run_result.h"
 #include "framework/suites/cell_costs.h"
 #include "framework/suites/ensembles.h"
@@ -102,7 +104,10 @@ Suite identified(const LoadSuite& load) {
 }
 
 Rerun rerun_of(const Arguments& arguments) {
-  return arguments.has("rerun") ? parse_rerun(arguments.options["rerun"].as<Words>()) : Rerun{};
+  Rerun rerun;
+  if (arguments.has("rerun")) rerun = parse_rerun(arguments.options["rerun"].as<Words>());
+  rerun.accept_revision = arguments.has("accept-revision");
+  return rerun;
 }
 
 /// What is said of a cell that is not launched.
@@ -111,7 +116,9 @@ std::string left_text(const Cell& cell) {
     case CellAction::failed:
       return fmt::format("failed before: {}\n  --rerun failed runs it again", cell.reason);
     case CellAction::stale:
-      return fmt::format("stale: {}\n  --rerun stale runs it anew; the old run stays", cell.reason);
+      return fmt::format("stale: {}\n  --rerun stale runs it anew; the old run stays{}",
+                         cell.reason,
+                         cell.other_revision ? "\n  --accept-revision counts it as it is" : "");
     case CellAction::busy:
       return cell.reason;
     default:
@@ -151,6 +158,64 @@ std::vector<LaunchedCell> prepare(const Suite& suite, const std::string& command
   fs::create_directories(suite.folder);
   write_file(suite.folder + "/suite.json", suite_record(suite, command));
   return launched;
+}
+
+/// What is left to evaluate of a suite's finished runs.
+struct LeftEntries {
+  const Cell* cell;
+  std::vector<std::string> names;
+};
+
+/// Whether a cell's run can be evaluated. One that cannot be read is told of elsewhere.
+bool is_done(const Cell& cell) {
+  try {
+    return cell.action != CellAction::stale && cell.folder.status().state == RunState::done;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// @param failed_again  those that failed before are among them
+std::vector<LeftEntries> left_entries(const Suite& suite, const Catalogue& catalogue,
+                                      bool failed_again) {
+  std::vector<LeftEntries> left;
+  for (const Cell& cell : suite.cells) {
+    if (!is_done(cell)) continue;
+    std::vector<std::string> names =
+        entries_left(cell.experiment, cell.folder, catalogue, failed_again);
+    if (!names.empty()) left.push_back({&cell, std::move(names)});
+  }
+  return left;
+}
+
+/// Evaluates one run in a process of its own, by the entries that its experiment has now.
+void evaluate_run(const LeftEntries& left, ProgressSink& progress) {
+  const Cell& cell = *left.cell;
+  const std::string label = RunFolder::label(cell.experiment, cell.seed);
+  const std::string file = cell.folder.file("evaluate.yaml"), log = cell.folder.file("log.txt");
+  Node entries = Node::map();
+  entries.set("evaluate", cell.experiment.resolved.at("evaluate"));
+  write_file(file, to_yaml(entries));
+  progress.say("evaluating " + label + ": " + join(left.names, ", "));
+  Words words = {"eval", cell.folder.path(), "--with", file};
+  words.insert(words.end(), left.names.begin(), left.names.end());
+  const ProcessResult result = run_self(words, log, [](const std::string&) {});
+  if (result.ok() || interrupted()) return;
+  progress.say("  " + label + ": some failed; attnlab eval " + cell.folder.path() + " --with " +
+               file + " tries them again and says why");
+}
+
+/// Carries out what the experiments' `evaluate:` asks of runs that are finished.
+void evaluate_left(const Suite& suite, const Catalogue& catalogue, bool failed_again, bool waits,
+                   ProgressSink& progress) {
+  for (const LeftEntries& left : left_entries(suite, catalogue, failed_again)) {
+    if (interrupted()) return;
+    if (waits) {
+      evaluate_run(left, progress);
+    } else {
+      progress.say("left to evaluate: attnlab eval " + left.cell->folder.path());
+    }
+  }
 }
 
 void write_table(const Suite& suite, const std::string& command) {
@@ -193,11 +258,21 @@ std::string together_text(const Suite& suite, const Catalogue& catalogue) {
          "less than that\n";
 }
 
+/// Finished runs that would be evaluated.
+std::string entries_text(const Suite& suite, const Catalogue& catalogue) {
+  std::string text;
+  for (const LeftEntries& left : left_entries(suite, catalogue, false)) {
+    text += "would evaluate " + RunFolder::label(left.cell->experiment, left.cell->seed) + ": " +
+            join(left.names, ", ") + "\n";
+  }
+  return text;
+}
+
 int show_plan(const Suite& suite, std::int64_t jobs, const Catalogue& catalogue) {
   const SuiteCosts costs = measure_costs(suite, kMeasuredSteps);
   if (interrupted()) return kInterrupted;
   std::cout << dry_run_text(suite, costs, jobs, seeds_text(suite))
-            << together_text(suite, catalogue) << std::flush;
+            << together_text(suite, catalogue) << entries_text(suite, catalogue) << std::flush;
   const bool sound = std::all_of(costs.begin(), costs.end(),
                                  [](const auto& one) { return one.second.problem.empty(); });
   return sound ? kDone : kUsage;
@@ -215,7 +290,11 @@ int launch_suite(const Suite& suite, const Arguments& arguments, Launcher& launc
   for (const Cell& cell : suite.cells) {
     if (cell.action != CellAction::run) report_left(cell, *progress);
   }
+  record_accepted(suite.cells);
   if (!launched.empty()) launcher.launch(launched, options, *progress);
+  if (!interrupted()) {
+    evaluate_left(suite, catalogue, rerun_of(arguments).failed, launcher.waits(), *progress);
+  }
   if (interrupted()) {
     progress->say("interrupted; go on with: " + command);
     return kInterrupted;
@@ -232,9 +311,11 @@ void add_suite_options(Usage& usage) {
   usage.options.add_options()("out", po::value<std::string>()->value_name("DIR"),
                               "folder under which the runs are filed; default: runs")(
       "rerun", po::value<Words>()->composing()->value_name("failed|stale"),
-      "failed: run failed cells again; stale: run cells anew whose plugin or data changed; may be "
-      "repeated")("dry-run",
-                  "check every cell, measure a few steps, say what would be run; write nothing")(
+      "failed: run failed cells and evaluations again; stale: run cells anew whose plugin, data or "
+      "framework changed; may be repeated")(
+      "accept-revision",
+      "count finished runs of other revisions of the framework, too, and record that")(
+      "dry-run", "check every cell, measure a few steps, say what would be run; write nothing")(
       "progress", po::value<std::string>()->value_name("MODE"),
       "auto (default), bar, plain, json or none");
   add_launch_options(usage);

@@ -8,7 +8,7 @@ Usage run_usage() {
   Usage usage;
   usage.synopsis =
       "attnlab run EXPERIMENT|RUN_DIR ... [key=value ...] [--out DIR] [--resume] [--ensemble]\n"
-      "       [--accept-changes] [--dry-run] [--progress MODE]";
+      "       [--accept-changes] [--accept-revision] [--dry-run] [--progress MODE]";
   usage.about =
       "Trains and evaluates an experiment, one run for each of its seeds. EXPERIMENT is a file or\n"
       "the name of one below configs/experiments; RUN_DIR is a run's folder, whose frozen\n"
@@ -19,6 +19,8 @@ Usage run_usage() {
       "resume", "go on from the checkpoint of a run that was begun")(
       "accept-changes",
       "go on although plugins, data or the framework changed since the run began; it is recorded")(
+      "accept-revision",
+      "count finished runs of other revisions of the framework, too, and record that")(
       "ensemble", "train all runs together, as one model that holds them; for models that can")(
       "dry-run", "build everything, say what would be done, write nothing; exit code 4: no data")(
       "progress", po::value<std::string>()->value_name("MODE"),
@@ -31,12 +33,20 @@ Usage run_usage() {
 
 Usage eval_usage() {
   Usage usage;
-  usage.synopsis = "attnlab eval RUN_DIR [--json]";
+  usage.synopsis = "attnlab eval RUN_DIR [ENTRY ...] [--with FILE] [--again] [--json]";
   usage.about =
-      "Loads the checkpoint of a run, evaluates it on the test split under every protocol\n"
-      "of its task, prints the metrics and writes them to RUN_DIR/evaluation.json.";
-  usage.options.add_options()("json", "print JSON");
-  usage.fewest_words = usage.most_words = 1;
+      "Evaluates a finished run as the entries of its `evaluate:` say, with the weights that it\n"
+      "has; trains nothing. Each result is filed by itself in RUN_DIR/evaluations, and one that "
+      "is\n"
+      "there is not computed again. ENTRY: a name, or that of an entry with `over`; none: all.\n"
+      "`clean` is the run itself, on its test split; it goes to RUN_DIR/evaluation.json. A run "
+      "without\n"
+      "entries, finished or not, is evaluated like that. Exit code 1: an entry failed.";
+  usage.options.add_options()("with", po::value<std::string>()->value_name("PATH"),
+                              "a file whose `evaluate:` has the entries, instead of the run's own")(
+      "again", "evaluate anew what has a result")("json", "print JSON");
+  usage.fewest_words = 1;
+  usage.most_words = kAnyNumber;
   return usage;
 }
 

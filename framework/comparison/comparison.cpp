@@ -65,8 +65,10 @@ class Records {
       of_attention_.emplace(run.attention, &run);
     }
     for (const AbsentCell& cell : collection.absent) {
-      const bool known = seeds_.count(cell.experiment) > 0;
-      if (known) absent_[{cell.experiment, cell.attention, cell.seed}] = cell.gap;
+      if (seeds_.count(cell.experiment) == 0) continue;
+      absent_[{cell.experiment, cell.attention, cell.seed}] = cell.gap;
+      // The run was made: its seed counts.
+      if (cell.gap.kind == Absence::unreadable) seeds_[cell.experiment].insert(cell.seed);
     }
   }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/json.h"
 #include "framework/comparison/comparison.h"
 #include "framework/runs/metric_infos.h"
 
@@ -23,8 +24,6 @@ json gap_json(const Gap& gap) {
   if (!gap.reason.empty()) out["reason"] = gap.reason;
   return out;
 }
-
-json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 
 json contrast_json(const Comparison& comparison, const ComparisonRow& row) {
   const Contrast& contrast = *row.contrast;
@@ -86,7 +85,7 @@ json ranking_json(const Comparison& comparison) {
               {"mean_ranks", test.mean_ranks},
               {"chi_squared", test.chi_squared},
               {"chi_squared_p", test.chi_squared_p},
-              {"f", finite(test.f)},
+              {"f", finite_or_null(test.f)},
               {"f_p", test.f_p},
               {"exact_p", optional_json(test.exact_p)},
               {"critical_difference", ranking.critical_difference}};

@@ -5,16 +5,11 @@
 #include <cmath>
 #include <cstdio>
 
+#include "framework/base/unicode.h"
 #include "framework/runs/metric_text.h"
 
 namespace attnlab {
 namespace {
-
-std::size_t shown_width(const std::string& text) {  // code points, for the ± of UTF-8
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
 
 /// A cell's text that Markdown shows as it is: a bar would end the cell, "<b" begin a tag.
 std::string markdown_cell(const std::string& text) {
@@ -42,7 +37,7 @@ int decimals_for(const MetricInfo& metric, double like) {
   return size >= 100 ? 0 : size >= 10 ? 2 : 3;
 }
 
-/// A plugin's numbers may be no shares, whatever it calls them.
+/// A plugin's numbers may not be shares, whatever it calls them.
 bool summarises_shares(const MetricInfo& metric, const Summary& summary) {
   return is_share_of_runs(metric) && summary.mean >= 0 && summary.mean <= 1 + 1e-9;
 }
@@ -63,7 +58,7 @@ std::string table_text(const std::vector<std::vector<std::string>>& given, Table
   std::vector<std::size_t> widths(rows.front().size(), 3);
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], shown_width(row[i]));
+      widths[i] = std::max(widths[i], display_width(row[i]));
     }
   }
   std::string out;
@@ -71,7 +66,7 @@ std::string table_text(const std::vector<std::vector<std::string>>& given, Table
     std::string line;
     for (std::size_t i = 0; i < widths.size(); ++i) {
       line += (markdown ? "| " : "") + rows[r][i] +
-              std::string(widths[i] - shown_width(rows[r][i]) + (markdown ? 1 : 2), ' ');
+              std::string(widths[i] - display_width(rows[r][i]) + (markdown ? 1 : 2), ' ');
     }
     if (!markdown) line.erase(line.find_last_not_of(' ') + 1);
     out += line + (markdown ? "|\n" : "\n");

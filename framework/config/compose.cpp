@@ -102,7 +102,7 @@ class Merger {
     if (key.size() > 1 && key.back() == '-') {
       return remove(base, key.substr(0, key.size() - 1), value, key_place, at);
     }
-    if (at.empty() && (key == "set" || key == "fallback")) return postpone(base, key, value);
+    if (waits(at, key)) return postpone(base, key, value);
     const std::string path = below(at, key);
     Node* present = base.find(key);
     if (present != nullptr && value.is_map() && names_plugin(*present)) *present = used(*present);
@@ -119,6 +119,14 @@ class Merger {
       base.set(key, succeeding(*present, applied(value, path)));
     }
     base.set_key_place(key, key_place);
+  }
+
+  /// Whether a key holds changes of something else: those of a suite, or of an entry of `evaluate`.
+  static bool waits(const std::string& at, const std::string& key) {
+    const std::string evaluate = "evaluate.";
+    if (at.empty()) return key == "set" || key == "fallback";
+    return key == "set" && at.rfind(evaluate, 0) == 0 &&
+           at.find('.', evaluate.size()) == std::string::npos;
   }
 
   /// Adds to the changes that a suite makes in experiments: what appends and removes there waits

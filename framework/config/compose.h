@@ -8,7 +8,8 @@
 //   key+: [x]                  appends to a list
 //   key-: [x]                  removes items from a list;  key-:  (nothing) removes the key
 //                              (both wait inside `set` and `fallback`, the changes that a suite
-//                              makes in experiments, until they meet the experiment)
+//                              makes in experiments, and inside `set` of an entry of `evaluate`,
+//                              until they meet the experiment)
 //   use: name                  names a plugin; changing it drops the old one's options;
 //                              where a name meets a map, `attention: quest` means {use: quest}
 //   a.b=value, a.b+=, a.b-=    the same on the command line, values in YAML

@@ -2,7 +2,10 @@
 // in detail: docs/conformance.md.
 #pragma once
 
+#include <span>
 #include <string_view>
+
+#include "framework/manifest/manifest_writer.h"
 
 namespace attnlab::conformance {
 
@@ -11,7 +14,7 @@ struct CheckInfo {
   std::string_view about;  ///< one line
 };
 
-/// In the order in which they run: what everything else rests on comes first.
+/// Of attentions, in the order in which they run: what everything else rests on comes first.
 inline constexpr CheckInfo kChecks[] = {
     {"shapes", "outputs are [B, H, Lq, Dv]; any number of examples, heads and tokens"},
     {"dtypes",
@@ -49,5 +52,64 @@ inline constexpr CheckInfo kChecks[] = {
     {"inputs_unchanged", "inputs are not written to"},
     {"process_state", "threads, random numbers, default dtype and rounding stay as they are"},
 };
+
+/// Of datasets.
+inline constexpr CheckInfo kDatasetChecks[] = {
+    {"splits", "there are examples to train on, and sizes stay as they are"},
+    {"description", "examples have the fields, shapes, dtypes and values that info() promises"},
+    {"index_range", "an index outside a split is refused with a DataError"},
+    {"determinism", "one seed gives one dataset, one index one example"},
+    {"augmentation", "the example's own random stream alone decides on its changes"},
+    {"ownership", "writing to an example changes no other and not the dataset"},
+    {"threads", "many threads get what one thread gets"},
+    {"fingerprint", "it stays the same for the same data and changes with the data"},
+    {"cost", "each example costs something, and always the same"},
+    {"collate", "an example is the same alone and in a batch"},
+    {"resident", "a split in memory holds what its examples are"},
+    {"plan", "epochs are equally many batches of examples that exist"},
+    {"damage", "damaged copies of the data end in a DataError"},
+    {"process_state", "threads, random numbers, default dtype and rounding stay as they are"},
+};
+
+/// Of models.
+inline constexpr CheckInfo kModelChecks[] = {
+    {"outputs", "what its manifest gives, finite, and as outputs() states it"},
+    {"parameters", "every parameter gets a gradient"},
+    {"determinism", "one seed gives one model, one batch one output"},
+    {"modes", "nothing is drawn in evaluation, and what training draws follows from its seed"},
+    {"save_and_load", "parameters and buffers hold all that it keeps, under names that stay"},
+    {"batch", "an example gives alone what it gives in a batch, under every attention"},
+    {"padding", "what stands in padding changes nothing, under every attention"},
+    {"members", "models trained as one give what each gives alone, under every attention"},
+    {"trace", "tracing changes nothing and reaches every layer"},
+    {"carried", "batches that continue each other equal one long batch"},
+    {"device", "the same numbers on another device, where there is one"},
+    {"inputs_unchanged", "batches are not written to"},
+    {"process_state", "threads, random numbers, default dtype and rounding stay as they are"},
+};
+
+/// Of tasks.
+inline constexpr CheckInfo kTaskChecks[] = {
+    {"loss", "a scalar with gradients for the model, the same for the same step"},
+    {"metrics", "metrics() states what is measured, each with its direction"},
+    {"batches", "metrics do not depend on the size and the order of batches"},
+    {"learning", "loss falls and the first metric improves on a problem that can be solved"},
+    {"weights", "losses of parts, by weight(), are the loss of the whole"},
+    {"members", "losses() of models trained as one is step() of each"},
+    {"labels", "labels out of range are refused with a DataError"},
+    {"parameters", "every parameter of its own gets a gradient"},
+    {"save_and_load", "parameters and buffers hold all that it keeps"},
+    {"evaluation", "measuring twice gives the same and changes nothing"},
+    {"inputs_unchanged", "batches are not written to"},
+    {"process_state", "threads, random numbers, default dtype and rounding stay as they are"},
+};
+
+/// The checks of a kind of plugin.
+constexpr std::span<const CheckInfo> checks_of(Kind kind) {
+  if (kind == Kind::attention) return kChecks;
+  if (kind == Kind::dataset) return kDatasetChecks;
+  if (kind == Kind::model) return kModelChecks;
+  return kTaskChecks;
+}
 
 }  // namespace attnlab::conformance

@@ -3,21 +3,16 @@
 #include <c10/core/GradMode.h>
 
 #include <chrono>
-#include <iterator>
 
 #include "framework/base/text.h"
+#include "framework/conformance/check_table.h"
 #include "framework/conformance/checks.h"
 #include "framework/host/process_state.h"
 
 namespace attnlab::conformance {
 namespace {
 
-struct Entry {
-  std::string_view name;
-  std::string (*run)(const Fixture&);
-};
-
-constexpr Entry kEntries[] = {
+constexpr CheckEntry<Fixture> kEntries[] = {
     {"shapes", check_shapes},
     {"dtypes", check_dtypes},
     {"device", check_device},
@@ -53,34 +48,19 @@ constexpr Entry kEntries[] = {
     {"process_state", check_process_state},
 };
 
-constexpr bool lists_agree() {
-  if (std::size(kEntries) != std::size(kChecks)) return false;
-  for (std::size_t i = 0; i < std::size(kChecks); ++i) {
-    if (kEntries[i].name != kChecks[i].name) return false;
-  }
-  return true;
-}
-static_assert(lists_agree(), "check_list.h and the functions must name the same checks");
-
-const Entry& find(std::string_view check) {
-  std::vector<std::string> names;
-  for (const Entry& entry : kEntries) {
-    if (entry.name == check) return entry;
-    names.emplace_back(entry.name);
-  }
-  throw ConfigError("there is no check '" + std::string(check) + "'" + suggestion(check, names));
-}
+static_assert(lists_agree(kEntries, kChecks),
+              "check_list.h and the functions must name the same checks");
 
 /// The first line of a message: LibTorch's exceptions go on with a stack trace.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-void judge(const Entry& entry, const Subject& subject, CheckResult& result) {
+void judge(const std::function<std::string()>& check, bool may_refuse, CheckResult& result) {
   const auto ends = [&](Outcome outcome, const std::string& message) {
     result.outcome = outcome;
     result.message = message;
   };
   try {
-    ends(Outcome::passed, entry.run(Fixture(subject)));
+    ends(Outcome::passed, check());
   } catch (const Failure& failure) {
     ends(Outcome::failed, failure.what());
   } catch (const NotApplicable& reason) {
@@ -88,7 +68,7 @@ void judge(const Entry& entry, const Subject& subject, CheckResult& result) {
   } catch (const Skipped& reason) {
     ends(Outcome::skipped, reason.what());
   } catch (const TraitError& refusal) {
-    if (subject.may_refuse) {
+    if (may_refuse) {
       ends(Outcome::not_applicable, std::string("refused with these options: ") + refusal.what());
     } else {
       ends(Outcome::failed, std::string("refuses what it declares: ") + refusal.what());
@@ -115,23 +95,35 @@ std::string_view name_of(Outcome outcome) {
   }
 }
 
-CheckResult run_check(std::string_view check, const Subject& subject) {
-  const Entry& entry = find(check);
+void refuse_check(std::string_view check, std::span<const CheckInfo> infos) {
+  std::vector<std::string> names;
+  for (const CheckInfo& info : infos) names.emplace_back(info.name);
+  throw ConfigError("there is no check '" + std::string(check) + "'" + suggestion(check, names));
+}
+
+CheckResult judged(std::string_view name, const std::function<std::string()>& check,
+                   bool may_refuse) {
   CheckResult result;
-  result.check = entry.name;
+  result.check = name;
   const ProcessState before;
   const bool gradients = at::GradMode::is_enabled();
   const auto start = std::chrono::steady_clock::now();
-  judge(entry, subject, result);
+  judge(check, may_refuse, result);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   at::GradMode::set_enabled(gradients);
   before.restore();
   return result;
 }
 
+CheckResult run_check(std::string_view check, const Subject& subject) {
+  const CheckEntry<Fixture>& entry = find_check(kEntries, check, kChecks);
+  return judged(
+      entry.name, [&] { return entry.run(Fixture(subject)); }, subject.may_refuse);
+}
+
 std::vector<CheckResult> run_checks(const Subject& subject) {
   std::vector<CheckResult> results;
-  for (const Entry& entry : kEntries) results.push_back(run_check(entry.name, subject));
+  for (const CheckInfo& info : kChecks) results.push_back(run_check(info.name, subject));
   return results;
 }
 

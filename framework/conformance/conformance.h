@@ -1,4 +1,5 @@
 // The conformance kit: does an attention keep the contract of framework/contracts/attention.h?
+// (Datasets: dataset_conformance.h. A plugin of any kind, by its name: check_plugin.h.)
 //
 // Each check feeds tiny inputs to a stack of two layers that share a ForwardState, since mechanisms
 // that read the previous layer may be wrong in the second layer alone. A check says what was fed

@@ -59,8 +59,9 @@ class FieldOfExamples {
     return out;
   }
 
-  /// [sum of rows, ...]. @param shifts  added to the rows of each example; empty: nothing
-  Tensor end_to_end(const std::vector<std::int64_t>& shifts) const {
+  /// [sum of rows, ...].
+  /// @param target  the offsets of the axis whose rows the values are; null: plain values
+  Tensor end_to_end(const Tensor* target) const {
     std::int64_t rows = 0;
     for (std::size_t i = 0; i < tensors_.size(); ++i) rows += row_count(i);
     std::vector<std::int64_t> shape = first().sizes().vec();
@@ -69,7 +70,7 @@ class FieldOfExamples {
     auto* to = static_cast<std::byte*>(out.data_ptr());
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       check(i, tensors_[i]->sizes().slice(1) == first().sizes().slice(1));
-      to = copy(shifts.empty() ? *tensors_[i] : shifted(*tensors_[i], shifts[i]), to);
+      to = target == nullptr ? copy(*tensors_[i], to) : copy_rows(i, *target, to);
     }
     return out;
   }
@@ -135,6 +136,27 @@ class FieldOfExamples {
     return to + dense.nbytes();
   }
 
+  /// Values that are rows of an axis, counted from the batch's first; what is negative stays.
+  std::byte* copy_rows(std::size_t i, const Tensor& target, std::byte* to) const {
+    if (tensors_[i]->scalar_type() != at::kLong) {
+      refuse(field_, i, "is " + describe(*tensors_[i]) + "; rows of an axis are int64");
+    }
+    const std::int64_t begin = numbers_of(target)[i], rows = numbers_of(target)[i + 1] - begin;
+    const Tensor dense = tensors_[i]->contiguous();
+    const std::int64_t* from = dense.data_ptr<std::int64_t>();
+    auto* out = reinterpret_cast<std::int64_t*>(to);
+    for (std::int64_t k = 0; k < dense.numel(); ++k) {
+      if (from[k] >= rows) {
+        refuse(field_, i,
+               "names row " + std::to_string(from[k]) + " of axis '" +
+                   std::string(parse_field_name(field_).target) + "', which has " +
+                   std::to_string(rows) + " in that example");
+      }
+      out[k] = from[k] < 0 ? from[k] : from[k] + begin;
+    }
+    return to + dense.nbytes();
+  }
+
   const std::string& field_;
   std::vector<const Tensor*> tensors_;
 };
@@ -171,36 +193,35 @@ NamedTensors offsets_of(const std::vector<NamedTensors>& examples) {
   return offsets;
 }
 
-/// What to add to the rows of each example; empty for plain values.
-std::vector<std::int64_t> shifts_of(const std::string& name, const FieldName& parsed,
-                                    const NamedTensors& offsets) {
-  if (parsed.target.empty()) return {};
+/// The offsets of the axis whose rows a field holds; null for plain values.
+const Tensor* target_of(const std::string& name, const FieldName& parsed,
+                        const NamedTensors& offsets) {
+  if (parsed.target.empty()) return nullptr;
   const Tensor* target = offsets.find(parsed.target);
-  if (target == nullptr) {
-    throw DataError("field '" + name + "' holds rows of axis '" + std::string(parsed.target) +
-                    "', but no field lies along that axis");
-  }
-  return {numbers_of(*target), numbers_of(*target) + target->numel() - 1};
+  if (target != nullptr) return target;
+  throw DataError("field '" + name + "' holds rows of axis '" + std::string(parsed.target) +
+                  "', but no field lies along that axis");
 }
 
 }  // namespace
 
 FieldName parse_field_name(std::string_view name) {
-  FieldName parsed{name, {}, {}};
   const std::size_t at = name.find('@');
+  FieldName parsed{name.substr(0, at), {}, {}};
+  bool whole = !parsed.base.empty();
   if (at != std::string_view::npos) {
-    parsed.base = name.substr(0, at);
     parsed.axis = name.substr(at + 1);
     const std::size_t arrow = parsed.axis.find('>');
     if (arrow != std::string_view::npos) {
       parsed.target = parsed.axis.substr(arrow + 1);
       parsed.axis = parsed.axis.substr(0, arrow);
-      if (parsed.target.empty()) parsed.base = {};
+      whole = whole && !parsed.target.empty();
     }
+    whole = whole && !parsed.axis.empty();
   }
-  const bool whole = !parsed.base.empty() &&
-                     (at == std::string_view::npos || !parsed.axis.empty()) &&
-                     (at != std::string_view::npos || name.find('>') == std::string_view::npos);
+  for (const std::string_view part : {parsed.base, parsed.axis, parsed.target}) {
+    whole = whole && part.find_first_of("@>") == std::string_view::npos;
+  }
   if (whole) return parsed;
   throw DataError("'" + std::string(name) +
                   "' is not a field's name: expected NAME, NAME@AXIS or NAME@AXIS>AXIS");
@@ -292,12 +313,12 @@ Batch collated(const std::vector<NamedTensors>& examples, const std::vector<Fiel
     const FieldOfExamples field(name, examples);
     const FieldName parsed = parse_field_name(name);
     if (!parsed.axis.empty()) {
-      batch.fields.set(name, field.end_to_end(shifts_of(name, parsed, batch.offsets)));
+      batch.fields.set(name, field.end_to_end(target_of(name, parsed, batch.offsets)));
       continue;
     }
     const FieldInfo* info = info_of(fields, name);
     const bool marks = info_of(fields, name + "_valid") != nullptr && may_pad(info, tensor);
-    if (!marks && !(field.uneven() && may_pad(info, tensor))) {
+    if (!marks && !(may_pad(info, tensor) && field.uneven())) {
       batch.fields.set(name, field.stacked());
       continue;
     }

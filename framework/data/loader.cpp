@@ -34,7 +34,7 @@ void check(const LoaderSettings& settings) {
 
 /// Each field has one row an example, to be copied as bytes; otherwise null (sets laid end to end).
 const Batch* dense(const Batch* resident) {
-  if (resident == nullptr || resident->size == 0) return nullptr;
+  if (resident == nullptr || resident->size == 0 || resident->offsets.size() > 0) return nullptr;
   for (const auto& [name, field] : resident->fields) {
     const bool rows = field.dim() > 0 && field.size(0) == resident->size;
     if (!rows || !field.is_contiguous() || !field.device().is_cpu()) return nullptr;
@@ -56,7 +56,7 @@ Batch room_for(const Batch& resident, std::int64_t rows) {
 
 /// How often each index stood in the order before; empty where none stands twice.
 std::vector<std::int64_t> occurrences_of(const std::vector<std::int64_t>& order) {
-  std::unordered_map<std::int64_t, std::int64_t> seen;
+  std::unordered_map<std::int64_t, std::int64_t> seen(order.size());
   std::vector<std::int64_t> before(order.size());
   bool twice = false;
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -91,9 +91,10 @@ class Loader::Impl {
       : dataset_(dataset),
         streams_(streams),
         plan_(std::move(plan)),
-        occurrences_(occurrences_of(plan_.order)),
         settings_(settings),
         resident_(dense(dataset.resident(settings.split))),
+        occurrences_(settings.augment && resident_ == nullptr ? occurrences_of(plan_.order)
+                                                              : std::vector<std::int64_t>{}),
         next_(settings.first_batch) {
     check_plan();
     if (in_calling_thread()) return;
@@ -138,7 +139,12 @@ class Loader::Impl {
     return true;
   }
 
-  Batch room(std::int64_t loaders) const { return room_for(*resident_, loaders * next_size()); }
+  /// For the next batches of so many loaders.
+  Batch room(std::int64_t loaders) const {
+    Batch batch = room_for(*resident_, loaders * next_size());
+    batch.continues = continues(next_);
+    return batch;
+  }
 
   /// As `next`, into rows of a larger batch; not at the end of the epoch.
   /// @param stays  whether the same batch is the next one again
@@ -204,7 +210,7 @@ class Loader::Impl {
     if (resident_ != nullptr) {
       Batch batch = room_for(*resident_, std::int64_t(end - begin));
       copy_rows(begin, end, batch, 0);
-      batch.continues = plan_.continues && number > 0;
+      batch.continues = continues(number);
       return batch;
     }
     std::vector<NamedTensors> examples;
@@ -219,10 +225,11 @@ class Loader::Impl {
           dataset_.example(settings_.split, index, settings_.augment ? &random : nullptr));
     }
     Batch batch = dataset_.collate(examples);
-    batch.continues = plan_.continues && number > 0;
+    batch.continues = continues(number);
     return batch;
   }
 
+  bool continues(std::int64_t number) const { return plan_.continues && number > 0; }
   std::size_t begin_of(std::int64_t number) const { return number == 0 ? 0 : end_of(number - 1); }
   std::size_t end_of(std::int64_t number) const {
     return static_cast<std::size_t>(plan_.ends[static_cast<std::size_t>(number)]);
@@ -264,10 +271,10 @@ class Loader::Impl {
   const Dataset& dataset_;
   const RandomStreams streams_;
   const EpochPlan plan_;
-  const std::vector<std::int64_t> occurrences_;
   const LoaderSettings settings_;
-  const Batch* const resident_;  ///< the whole split, or null
-  std::int64_t next_;            ///< the batch that next() yields; the reader's own
+  const Batch* const resident_;                  ///< the whole split, or null
+  const std::vector<std::int64_t> occurrences_;  ///< where examples are augmented
+  std::int64_t next_;                            ///< the batch that next() yields; the reader's own
 
   std::optional<tbb::global_control> limit_;
   std::optional<tbb::task_arena> arena_;

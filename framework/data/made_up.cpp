@@ -53,7 +53,10 @@ void MadeUpDataset::keep(Split split, Kept& kept) const {
   const std::int64_t count = size(split);
   if (count == 0) return;
   std::size_t bytes = 0;
-  for (const auto& [name, tensor] : example(split, 0, nullptr)) bytes += tensor.nbytes();
+  for (const auto& [name, tensor] : example(split, 0, nullptr)) {
+    if (!parse_field_name(name).axis.empty()) return;  // loaders take rows of examples alone
+    bytes += tensor.nbytes();
+  }
   if (bytes * static_cast<std::size_t>(count) > kMostKept) return;
   std::vector<NamedTensors> examples;
   examples.reserve(static_cast<std::size_t>(count));

@@ -7,8 +7,11 @@
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
+#include "framework/experiment/evaluations.h"
+#include "framework/experiment/fields.h"
 #include "framework/experiment/identity.h"
 #include "framework/experiment/keys.h"
+#include "framework/experiment/names.h"
 #include "framework/manifest/option_lookup.h"
 
 namespace attnlab {
@@ -17,8 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 using Problems = std::vector<std::string>;
 
-const std::vector<std::string> kTopKeys = {"schema",  "name", "model", "attention", "task",
-                                           "dataset", "init", "train", "trace",     "seeds"};
+const std::vector<std::string> kTopKeys = {"schema", "name",     "model", "attention",
+                                           "task",   "dataset",  "init",  "train",
+                                           "trace",  "evaluate", "seeds"};
 
 void add(Problems& problems, const Place& place, const std::string& what) {
   const std::string where = place.str();
@@ -116,10 +120,8 @@ const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& c
   const Node use = section.at("use");
   section.erase("use");
   const Node* as = kind == Kind::attention ? section.find("as") : nullptr;
-  if (as != nullptr && (!as->is_scalar() || as->text().empty() ||
-                        as->text().find_first_of("/\\\n") != std::string::npos)) {
-    add(problems, as->place(), "attention.as: expected a word without slashes");
-  }
+  const std::string wrong = as == nullptr ? "" : name_problem(as->text());
+  if (!wrong.empty()) add(problems, as->place(), "attention.as: " + wrong);
   const Candidate* plugin = nullptr;
   try {
     plugin = &catalogue.find(kind, part.name);
@@ -137,32 +139,16 @@ const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& c
   }
   part.options = resolve_options(section, plugin->manifest->options, key,
                                  key + " '" + part.name + "'", problems);
+  try {
+    check_declared_fields({part, *plugin->manifest});
+  } catch (const PluginError& error) {
+    add(problems, part.place,
+        part.path + ": its manifest says " + error.what() + "; mend its .takes and .gives");
+    return nullptr;
+  }
   for (const auto& [name, value] : part.options.entries()) whole.set(name, value);
   resolved.set(key, std::move(whole));
   return &*plugin->manifest;
-}
-
-std::string listed(const std::vector<std::string>& names) {
-  return names.empty() ? "nothing" : join(names, ", ");
-}
-
-/// Every field that `taker` takes must be given by one of `givers`.
-void check_fields(const Part& taker, const Manifest& manifest,
-                  const std::vector<std::pair<const Part*, const Manifest*>>& givers,
-                  Problems& problems) {
-  for (const std::string& field : manifest.takes) {
-    std::string seen;
-    bool given = false;
-    for (const auto& [part, giver] : givers) {
-      given |= contains(giver->gives, field);
-      seen += (seen.empty() ? "" : "; ") + std::string(name_of(part->kind)) + " '" + part->name +
-              "' gives " + listed(giver->gives);
-    }
-    if (given) continue;
-    add(problems, taker.place,
-        std::string(name_of(taker.kind)) + " '" + taker.name + "' takes '" + field +
-            "', which nothing gives: " + seen);
-  }
 }
 
 void check_traits(const Part& model, const Manifest& needs, const Part& attention,
@@ -198,10 +184,12 @@ Node resolve_trace(const Node& composed, TraceOptions& options, Problems& proble
 /// What kind of token a key is of, only some datasets know.
 void check_trace(const TraceOptions& trace, const Node& resolved, const Part& dataset,
                  const Manifest& manifest, Problems& problems) {
-  if (!contains(trace.record, "key_norm_by_kind") || contains(manifest.gives, "kind")) return;
+  if (!contains(trace.record, "key_norm_by_kind")) return;
+  const std::vector<FieldRule> given = rules_under(manifest.gives, dataset);
+  if (rule_of(given, "kind") != nullptr) return;
   add(problems, resolved.at("record").place(),
       "trace.record: 'key_norm_by_kind' takes the field 'kind', which dataset '" + dataset.name +
-          "' does not give (it gives " + listed(manifest.gives) + "); leave it out");
+          "' does not give (it gives " + text_of(given) + "); leave it out");
 }
 
 /// @returns the resolved options, or null without `init`.
@@ -290,6 +278,11 @@ std::string Experiment::hash() const {
   Node rest = resolved;
   rest.erase("name");
   rest.erase("seeds");
+  if (const Node* evaluate = resolved.find("evaluate")) {
+    const std::string judge = entry_of_metric(*evaluate, train.early_stop.metric);
+    rest.erase("evaluate");
+    if (!judge.empty()) rest.set("judge", evaluate->at(judge));
+  }
   return hex(fingerprint(canonical_text(rest)));
 }
 
@@ -318,9 +311,10 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
   resolved.set("schema", Node::scalar("1", composed.place()));
   const Node* given_name = value_of(composed, "name");
   experiment.name = given_name != nullptr ? given_name->text() : name;
-  if (experiment.name.empty() || experiment.name.find('/') != std::string::npos) {
+  const std::string wrong_name = name_problem(experiment.name);
+  if (!wrong_name.empty()) {
     add(problems, given_name == nullptr ? composed.place() : given_name->place(),
-        "name: expected a word without slashes");
+        "name: " + wrong_name);
   }
   resolved.set("name", Node::scalar(experiment.name, composed.place()));
 
@@ -332,11 +326,9 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
   const Manifest* task = part(Kind::task, experiment.task);
   const Manifest* dataset = part(Kind::dataset, experiment.dataset);
   if (model != nullptr && dataset != nullptr) {
-    check_fields(experiment.model, *model, {{&experiment.dataset, dataset}}, problems);
-  }
-  if (task != nullptr && model != nullptr && dataset != nullptr) {
-    check_fields(experiment.task, *task,
-                 {{&experiment.model, model}, {&experiment.dataset, dataset}}, problems);
+    const DeclaredPart of_model{experiment.model, *model}, of_data{experiment.dataset, *dataset};
+    check_fields(of_model, {of_data}, problems);
+    if (task != nullptr) check_fields({experiment.task, *task}, {of_model, of_data}, problems);
   }
   // Kept apart: an attention that does not fit is a finding where nothing else is wrong.
   Problems unfit;
@@ -357,14 +349,20 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
     experiment.train = read_options<TrainOptions>(train_resolved);
     check_train(experiment.train, train_resolved, problems);
   }
+  if (problems.empty()) {
+    if (!init.is_null()) resolved.set("init", init);
+    resolved.set("train", train_resolved);
+    if (!trace.is_null()) resolved.set("trace", trace);
+    const Node* seeds = value_of(composed, "seeds");
+    resolved.set("seeds", seeds != nullptr ? *seeds : seed_list(experiment.seeds));
+    const Node* evaluate = value_of(composed, "evaluate");
+    const Node entries = resolve_evaluations(evaluate == nullptr ? Node() : *evaluate, experiment,
+                                             catalogue, problems, unfit);
+    if (!entries.is_null()) resolved.set("evaluate", entries);
+  }
   if (problems.empty() && !unfit.empty()) throw IncompatibleError(unfit);
   problems.insert(problems.end(), unfit.begin(), unfit.end());
   if (!problems.empty()) throw ConfigError(problems);
-  if (!init.is_null()) resolved.set("init", init);
-  resolved.set("train", train_resolved);
-  if (!trace.is_null()) resolved.set("trace", trace);
-  const Node* seeds = value_of(composed, "seeds");
-  resolved.set("seeds", seeds != nullptr ? *seeds : seed_list(experiment.seeds));
   return experiment;
 }
 

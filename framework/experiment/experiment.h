@@ -44,13 +44,17 @@ struct Experiment {
   TraceOptions trace{.every = 0};   ///< off unless the composition has `trace`
   std::optional<InitOptions> init;  ///< where the composition has `init`
   std::vector<std::int64_t> seeds;
+  /// Other plugins than the above in the evaluation that `train.early_stop.metric` names: what they
+  /// say chooses the epoch.
+  std::vector<Part> judges;
   /// The whole composition with every default filled in; loads again to the same experiment.
   Node resolved;
 
-  /// 16 hexadecimal digits of everything but name and seeds: equal for equal experiments, however
-  /// their numbers are written (1e-3 or 0.001). A trace
-  /// changes no number of a run, but it is counted where it is on: a run without it, finished
-  /// before, does not pass for one with it.
+  /// 16 hexadecimal digits of everything that training depends on, that is but for name, seeds and
+  /// `evaluate` (the entry that `train.early_stop.metric` names aside): equal for equal
+  /// experiments, however their numbers are written (1e-3 or 0.001). A trace changes no number of a
+  /// run, but it is counted where it is on: a run without it, finished before, does not pass for
+  /// one with it.
   std::string hash() const;
 };
 

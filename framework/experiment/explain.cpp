@@ -1,5 +1,7 @@
 #include "framework/experiment/explain.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -97,7 +99,8 @@ class Explainer {
       if (holder == nullptr || holder->history().empty()) continue;
       const Origin& last = holder->history().back();
       if (!refers(last.value)) continue;
-      out.steps.push_back({Step::Kind::refer, last.place, key.substr(0, dot) + " = " + last.value});
+      out.steps.push_back(
+          {Step::Kind::refer, last.place, fmt::format("{} = {}", key.substr(0, dot), last.value)});
     }
   }
 
@@ -151,7 +154,7 @@ void add_once(std::vector<std::string>& list, const std::string& item) {
 void add_leaves(const Node& node, const std::string& key, std::vector<std::string>& leaves) {
   if (!node.is_map()) return add_once(leaves, key);
   for (const auto& [name, value] : node.entries()) {
-    add_leaves(value, key.empty() ? name : key + "." + name, leaves);
+    add_leaves(value, key.empty() ? name : fmt::format("{}.{}", key, name), leaves);
   }
 }
 
@@ -194,11 +197,12 @@ std::string step_text(const Step& step) {
 }
 
 void write_text(const Explanation& explanation, const std::string& indent, std::string& out) {
-  out += indent + explanation.key +
-         (explanation.value ? " = " + to_flow(*explanation.value) : " is not there") + "\n";
+  out += fmt::format("{}{}{}\n", indent, explanation.key,
+                     explanation.value ? " = " + to_flow(*explanation.value) : " is not there");
   if (explanation.option && indent.empty() && !explanation.option->holds_options()) {
     const OptionSpec& option = *explanation.option;
-    out += "  # " + option.type_text() + (option.help.empty() ? "" : ": " + option.help) + "\n";
+    out += fmt::format("  # {}{}\n", option.type_text(),
+                       option.help.empty() ? "" : ": " + option.help);
   }
   std::size_t width = 0;
   for (const Step& step : explanation.steps) {
@@ -206,8 +210,8 @@ void write_text(const Explanation& explanation, const std::string& indent, std::
   }
   for (const Step& step : explanation.steps) {
     const std::string place = place_text(step, explanation);
-    out +=
-        indent + "  " + place + std::string(width - place.size() + 2, ' ') + step_text(step) + "\n";
+    out += fmt::format("{}  {}{}{}\n", indent, place, std::string(width - place.size() + 2, ' '),
+                       step_text(step));
   }
   for (const Explanation& reference : explanation.references) {
     write_text(reference, indent + "    ", out);
@@ -256,8 +260,8 @@ std::vector<Explanation> explain(const Composition& composition, const Schema& k
       add_leaves(composition.root, "", names);
       std::string near = nearest(key, names);
       near = near.empty() ? suggest_key(key.substr(key.rfind('.') + 1), keys)
-                          : "; did you mean '" + near + "'?";
-      throw ConfigError("there is no key '" + key + "'" + near);
+                          : fmt::format("; did you mean '{}'?", near);
+      throw ConfigError(fmt::format("there is no key '{}'{}", key, near));
     }
     out.push_back(std::move(one));
     return out;

@@ -1,11 +1,13 @@
 #include "framework/experiment/identity.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
+#include "framework/base/revision.h"
 #include "framework/base/text.h"
 
 namespace attnlab {
@@ -61,16 +63,33 @@ std::string file_hash(const std::string& path) {
 std::string Identity::hash() const {
   std::string all = configuration;
   for (const auto& [kind, file] : plugins) all += ";" + kind + "=" + file.hash;
-  return hex(fingerprint(all + ";data=" + data));
+  return hex(fingerprint(all + ";data=" + data + ";framework=" + framework));
 }
 
 Identity identity_of(const Experiment& experiment, const std::string& data) {
-  Identity identity{experiment.hash(), {}, data};
+  Identity identity{experiment.hash(), {}, data, framework_revision(), {}};
   for (const Part* part :
        {&experiment.model, &experiment.attention, &experiment.task, &experiment.dataset}) {
     identity.plugins[std::string(name_of(part->kind))] = {part->name, file_hash(part->path)};
   }
+  for (const Part& judge : experiment.judges) {
+    const std::string key = "judging " + std::string(name_of(judge.kind));
+    PluginFile& file = identity.plugins[key];
+    file.name += (file.name.empty() ? "" : ", ") + judge.name;
+    file.hash = hex(fingerprint(file.hash + file_hash(judge.path)));
+  }
   return identity;
+}
+
+std::string framework_change(const Identity& before, const Identity& now) {
+  const auto& accepted = before.accepted;
+  if (before.framework == now.framework ||
+      std::find(accepted.begin(), accepted.end(), now.framework) != accepted.end()) {
+    return "";
+  }
+  return "the framework changed (revision " +
+         (before.framework.empty() ? "unknown" : before.framework.substr(0, 8)) + " -> " +
+         now.framework.substr(0, 8) + ")";
 }
 
 std::vector<std::string> changes_between(const Identity& before, const Identity& now) {
@@ -94,8 +113,11 @@ std::string identity_json(const Identity& identity) {
   for (const auto& [kind, file] : identity.plugins) {
     plugins[kind] = {{"name", file.name}, {"hash", file.hash}};
   }
-  const json out = {
-      {"configuration", identity.configuration}, {"plugins", plugins}, {"data", identity.data}};
+  json out = {{"configuration", identity.configuration},
+              {"plugins", plugins},
+              {"data", identity.data},
+              {"framework", identity.framework}};
+  if (!identity.accepted.empty()) out["accepted"] = identity.accepted;
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
@@ -105,7 +127,11 @@ std::optional<Identity> read_identity(const std::string& run_folder) {
   if (!fs::exists(path, error)) return std::nullopt;
   try {
     const json in = json::parse(read_text(path));
-    Identity identity{in.at("configuration").get<std::string>(), {}, in.at("data")};
+    Identity identity{in.at("configuration").get<std::string>(),
+                      {},
+                      in.at("data"),
+                      in.value("framework", ""),
+                      in.value("accepted", std::vector<std::string>{})};
     for (const auto& [kind, file] : in.at("plugins").items()) {
       identity.plugins[kind] = {file.at("name"), file.at("hash")};
     }
@@ -114,6 +140,15 @@ std::optional<Identity> read_identity(const std::string& run_folder) {
     throw DataError(path + ": damaged: " + damage.what() +
                     "; remove the run's folder to run it again");
   }
+}
+
+void accept_revision(const std::string& run_folder, const std::string& revision) {
+  std::optional<Identity> identity = read_identity(run_folder);
+  if (!identity || identity->framework == revision) return;
+  auto& accepted = identity->accepted;
+  if (std::find(accepted.begin(), accepted.end(), revision) != accepted.end()) return;
+  accepted.push_back(revision);
+  write_file(run_folder + "/identity.json", identity_json(*identity));
 }
 
 }  // namespace attnlab

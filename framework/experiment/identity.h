@@ -1,6 +1,7 @@
-// What makes a run the run that it is: its configuration, its plugins' files, its data.
+// What makes a run the run that it is: its configuration, its plugins' files, its data, and the
+// framework that computes.
 //
-// A run's folder carries a hash of the three, so that a finished run is never run twice, and
+// A run's folder carries a hash of them, so that a finished run is never run twice, and
 // identity.json in it keeps them apart, so that it can be said which of them has changed since.
 #pragma once
 
@@ -20,13 +21,18 @@ struct PluginFile {
 };
 
 struct Identity {
-  std::string configuration;                  ///< Experiment::hash()
-  std::map<std::string, PluginFile> plugins;  ///< by kind: "model", "attention", "task", "dataset"
+  std::string configuration;  ///< Experiment::hash()
+  /// By kind: "model", "attention", "task", "dataset", and "judging task" and the like for others
+  /// that choose the epoch (Experiment::judges).
+  std::map<std::string, PluginFile> plugins;
   /// The dataset's fingerprint with seed 0 (data made by rule have one for each seed, and a run's
   /// seed stands in its folder's name anyway); empty where it is not known.
   std::string data;
+  std::string framework{};  ///< framework_revision(); empty in records of an earlier attnlab
+  /// Other revisions for which the run was accepted, by a person's word.
+  std::vector<std::string> accepted{};
 
-  /// 16 hexadecimal digits of everything.
+  /// 16 hexadecimal digits of everything but `accepted`.
   std::string hash() const;
 };
 
@@ -35,8 +41,16 @@ struct Identity {
 Identity identity_of(const Experiment& experiment, const std::string& data);
 
 /// What differs between two identities of one configuration, for people: "the file of attention
-/// 'quest' changed", "the data of dataset 'cifar' changed". Data are compared where both are known.
+/// 'quest' changed", "the data of dataset 'cifar' changed". Data are compared where both are known;
+/// a revision that the earlier one was accepted for is none that differs.
 std::vector<std::string> changes_between(const Identity& before, const Identity& now);
+
+/// "the framework changed (revision a -> b)"; empty where it did not, or that was accepted.
+std::string framework_change(const Identity& before, const Identity& now);
+
+/// Records in a run's identity.json that it counts for another revision of the framework, too.
+/// @throws FileError, DataError.
+void accept_revision(const std::string& run_folder, const std::string& revision);
 
 std::string identity_json(const Identity& identity);
 /// Reads a run's identity.json. Empty where there is none (of a run by an earlier attnlab).

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "framework/experiment/experiment.h"
+#include "framework/experiment/evaluations.h"
 #include "framework/manifest/option_lookup.h"
 
 namespace attnlab {
@@ -24,6 +24,18 @@ OptionSpec seeds_key() {
   spec.default_value = Node::list();
   spec.default_value.items().push_back(Node::scalar("0"));
   return spec;
+}
+
+/// Entries of any names; what `set` and `over` hold are keys of the parts.
+OptionSpec evaluate_keys() {
+  Schema entry = {
+      make_group("set", {}, "what is changed: options of model, attention, dataset, task"),
+      make_group("over", {}, "values of keys: each combination is evaluated")};
+  for (OptionSpec& spec : schema_of<EvaluationOptions>()) entry.push_back(std::move(spec));
+  OptionSpec keys = make_group("evaluate", {make_group("NAME", std::move(entry), "an evaluation")},
+                               "what a finished run is asked beside its own test split, by name");
+  keys.type = OptionSpec::Type::map;
+  return keys;
 }
 
 /// The options of the plugin that a composition names for a part; null when it names none.
@@ -74,6 +86,7 @@ Schema experiment_keys(const Node& composed, const Catalogue& catalogue) {
   keys.push_back(make_group("train", schema_of<TrainOptions>(), "how the model is trained"));
   keys.push_back(
       make_group("trace", schema_of<TraceOptions>(), "what is recorded of attention layers"));
+  keys.push_back(evaluate_keys());
   keys.push_back(seeds_key());
   return with_names(std::move(keys), composed);
 }

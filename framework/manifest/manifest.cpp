@@ -39,6 +39,9 @@ Manifest parse_manifest(const std::string& text) {
     throw Error("id '" + manifest.id + "' is not of the form lab/name");
   }
   manifest.name = manifest.id.substr(slash + 1);
+  if (manifest.name == "." || manifest.name == "..") {  // it becomes the name of a folder
+    throw Error("id '" + manifest.id + "' ends in no name");
+  }
   manifest.kind = parse_kind(root.at("kind").get<std::string>());
   manifest.version = root.at("version").get<std::string>();
   manifest.summary = root.at("summary").get<std::string>();

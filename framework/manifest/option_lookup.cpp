@@ -1,5 +1,7 @@
 #include "framework/manifest/option_lookup.h"
 
+#include <fmt/format.h>
+
 #include "framework/base/text.h"
 
 namespace attnlab {
@@ -10,7 +12,7 @@ void add_keys(const Schema& schema, const std::string& prefix, std::vector<std::
     keys.push_back(prefix + spec.name);
     const bool free_names = spec.type == OptionSpec::Type::map;
     const Schema known(spec.options.begin() + (free_names ? 1 : 0), spec.options.end());
-    add_keys(known, prefix + spec.name + ".", keys);
+    add_keys(known, fmt::format("{}{}.", prefix, spec.name), keys);
   }
 }
 
@@ -28,7 +30,7 @@ std::string deeper(const std::string& name, const Schema& schema) {
 std::string nested(const std::string& key) {
   const std::size_t dot = key.find('.');
   if (dot == std::string::npos) return key + ": ...";
-  return key.substr(0, dot) + ": {" + nested(key.substr(dot + 1)) + "}";
+  return fmt::format("{}: {{{}}}", key.substr(0, dot), nested(key.substr(dot + 1)));
 }
 
 }  // namespace
@@ -75,7 +77,7 @@ std::string suggest_key(const std::string& word, const Schema& schema) {
     return "; dots are for the command line, in a file write " + nested(word);
   }
   const std::string below = deeper(word, schema);
-  if (!below.empty()) return "; did you mean '" + below + "'?";
+  if (!below.empty()) return fmt::format("; did you mean '{}'?", below);
   std::vector<std::string> names;
   for (const OptionSpec& spec : schema) names.push_back(spec.name);
   return suggestion(word, names);

@@ -1,5 +1,7 @@
 #include "framework/manifest/schema.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cctype>
@@ -21,7 +23,7 @@ double number_of(const json& value) {
   if (value.is_object()) return std::bit_cast<double>(value.at("bits").get<std::int64_t>());
   if (!value.is_string()) return value.get<double>();
   const auto special = Node::scalar(value.get<std::string>()).as_double();
-  if (!special) throw Error("'" + value.get<std::string>() + "' is no number");
+  if (!special) throw Error(fmt::format("'{}' is not a number", value.get<std::string>()));
   return *special;
 }
 
@@ -65,7 +67,7 @@ OptionSpec parse_option(const json& entry) {
   } else if (type == "float") {
     spec.type = OptionSpec::Type::real;
   } else if (type != "string") {
-    throw Error("option '" + spec.name + "' has the unknown type '" + type + "'");
+    throw Error(fmt::format("option '{}' has the unknown type '{}'", spec.name, type));
   }
   spec.list = entry.value("list", false);
   spec.required = entry.value("required", false);
@@ -132,15 +134,15 @@ std::string habit(const OptionSpec& spec, const Node& value) {
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
   if (digits && text.size() > 1 && text[0] == '0') {
     const std::size_t start = text.find_first_not_of('0');
-    return "; leading zeros are not allowed, did you mean '" +
-           (start == std::string::npos ? "0" : text.substr(start)) + "'?";
+    return fmt::format("; leading zeros are not allowed, did you mean '{}'?",
+                       start == std::string::npos ? "0" : text.substr(start));
   }
   if (spec.type == OptionSpec::Type::integer && value.as_double()) {
     constexpr double kExact = 9007199254740992.0;  // 2^53
     const double number = *value.as_double();
     if (std::abs(number) <= kExact &&
         number == static_cast<double>(static_cast<std::int64_t>(number))) {
-      return "; did you mean '" + std::to_string(static_cast<std::int64_t>(number)) + "'?";
+      return fmt::format("; did you mean '{}'?", static_cast<std::int64_t>(number));
     }
   }
   return "";
@@ -182,12 +184,13 @@ class Resolver {
       return resolved;
     }
     if (!given.is_map() && !given.is_null()) {
-      add(given.place(), path + ": expected a map of options, found " + to_flow(given));
+      add(given.place(),
+          fmt::format("{}: expected a map of options, found {}", path, to_flow(given)));
       return resolved;
     }
     report_unknown(given, schema, path);
     for (const OptionSpec& spec : schema) {
-      const std::string name = path.empty() ? spec.name : path + "." + spec.name;
+      const std::string name = path.empty() ? spec.name : fmt::format("{}.{}", path, spec.name);
       const Node* value = given.find(spec.name);
       if (spec.type == OptionSpec::Type::group) {
         resolved.set(spec.name, map(value == nullptr ? absent(given) : *value, spec.options, name));
@@ -215,12 +218,14 @@ class Resolver {
     }
     for (const auto& [name, value] : given.entries()) {
       if (!is_name(name)) {
-        add(given.key_place(name), path + ": '" + name +
-                                       "' is not a name; use letters, digits, "
-                                       "'_' and, inside the name, '-'");
+        add(given.key_place(name),
+            fmt::format(
+                "{}: '{}' is not a name; use letters, digits, '_' and, inside the name, '-'", path,
+                name));
         continue;
       }
-      resolved.set(name, map(value, spec.options.front().options, path + "." + name));
+      resolved.set(name,
+                   map(value, spec.options.front().options, fmt::format("{}.{}", path, name)));
       resolved.set_key_place(name, given.key_place(name));
     }
     return resolved;
@@ -237,7 +242,7 @@ class Resolver {
 
   void add(const Place& place, const std::string& what) {
     const std::string where = place.str();
-    problems_.push_back(where.empty() ? what : where + ": " + what);
+    problems_.push_back(where.empty() ? what : fmt::format("{}: {}", where, what));
   }
 
   /// Stands for a group that is not given, where it would stand.
@@ -253,7 +258,7 @@ class Resolver {
       if (std::any_of(schema.begin(), schema.end(), named)) continue;
       const std::string where = path.empty() ? "" : path + ": ";
       add(given.key_place(key),
-          where + "unknown key '" + key + "' of " + owner_ + suggest_key(key, schema));
+          fmt::format("{}unknown key '{}' of {}{}", where, key, owner_, suggest_key(key, schema)));
     }
   }
 
@@ -270,7 +275,7 @@ class Resolver {
   void fill(Node& resolved, const Node& given, const OptionSpec& spec, const std::string& name) {
     if (spec.required) {
       add(given.place(),
-          name + ": " + owner_ + " needs a value (" + spec.type_text() + "): " + spec.help);
+          fmt::format("{}: {} needs a value ({}): {}", name, owner_, spec.type_text(), spec.help));
       return;
     }
     Node value = spec.default_value;
@@ -282,8 +287,8 @@ class Resolver {
     if (!spec.list) return valid_scalar(value, spec, name);
     if (must_be_given(value)) return valid_scalar(value, spec, name);
     if (!value.is_list()) {
-      add(value.place(),
-          name + ": expected a list, found " + to_flow(value) + "; write [" + to_flow(value) + "]");
+      add(value.place(), fmt::format("{}: expected a list, found {}; write [{}]", name,
+                                     to_flow(value), to_flow(value)));
       return false;
     }
     bool all = true;
@@ -293,12 +298,13 @@ class Resolver {
 
   bool valid_scalar(const Node& value, const OptionSpec& spec, const std::string& name) {
     if (must_be_given(value)) {
-      add(value.place(), name + ": a value must be given here (" + spec.type_text() + ")");
+      add(value.place(),
+          fmt::format("{}: a value must be given here ({})", name, spec.type_text()));
       return false;
     }
     if (!has_type(spec, value)) {
-      add(value.place(), name + ": expected " + expected_text(spec) + ", found " + to_flow(value) +
-                             (value.is_scalar() ? habit(spec, value) : ""));
+      add(value.place(), fmt::format("{}: expected {}, found {}{}", name, expected_text(spec),
+                                     to_flow(value), value.is_scalar() ? habit(spec, value) : ""));
       return false;
     }
     if (!spec.choices.empty()) {
@@ -308,7 +314,7 @@ class Resolver {
             value.place(),
             name + ": '" + value.text() + "' is none of " + choices_text(spec.choices, ", ") + [&] {
               const std::string near = nearest(value.text(), spec.choices);
-              return near.empty() ? "" : "; did you mean '" + near + "'?";
+              return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
             }());
         return false;
       }
@@ -319,7 +325,7 @@ class Resolver {
     if (numeric && number &&
         !((!spec.low || *number >= *spec.low) && (!spec.high || *number <= *spec.high))) {
       add(value.place(),
-          name + ": " + value.text() + " is out of range; expected " + spec.type_text());
+          fmt::format("{}: {} is out of range; expected {}", name, value.text(), spec.type_text()));
       return false;
     }
     return true;
@@ -335,9 +341,9 @@ std::string OptionSpec::type_text() const {
   std::string text = list ? "list of " : "";
   if (!choices.empty()) return text + choices_text(choices, " | ");
   text += scalar_type_text(*this);
-  if (low && high) return text + " in [" + shortest(*low) + ", " + shortest(*high) + "]";
-  if (low) return text + " >= " + shortest(*low);
-  if (high) return text + " <= " + shortest(*high);
+  if (low && high) return fmt::format("{} in [{}, {}]", text, shortest(*low), shortest(*high));
+  if (low) return fmt::format("{} >= {}", text, shortest(*low));
+  if (high) return fmt::format("{} <= {}", text, shortest(*high));
   return text;
 }
 

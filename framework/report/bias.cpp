@@ -16,7 +16,7 @@ using nlohmann::json;
 /// By layer and call.
 using Layers = std::map<std::pair<std::int64_t, std::int64_t>, BiasFigure>;
 
-/// Empty where it is no list of lists of equal length.
+/// Empty where it is not a list of lists of equal length.
 std::vector<std::vector<double>> heads_in(const json& rows) {
   std::vector<std::vector<double>> heads;
   if (!rows.is_array()) return heads;

@@ -48,7 +48,7 @@ Series read_series(const std::string& folder) {
   Series series;
   std::istringstream text(read_log(folder));
   for (std::string line; std::getline(text, line);) {
-    add_line(json::parse(line, nullptr, false), series);  // a discarded value is no object
+    add_line(json::parse(line, nullptr, false), series);  // a discarded value is not an object
   }
   return series;
 }

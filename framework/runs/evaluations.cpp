@@ -7,6 +7,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/runs/metric_infos.h"
 
 namespace attnlab {
@@ -20,7 +21,7 @@ constexpr const char* kFolder = "evaluations";
 json to_json(const EvaluationRecord& record) {
   json metrics = json::object();
   for (const auto& [name, value] : record.metrics) {
-    metrics[name] = std::isfinite(value) ? json(value) : json(nullptr);
+    metrics[name] = finite_or_null(value);
   }
   return {{"entry", record.entry},
           {"hash", record.hash},
@@ -75,14 +76,15 @@ void keep_newest(std::vector<Dated>& all, Evaluations& out) {
 }  // namespace
 
 std::string evaluation_file(const std::string& entry, const std::string& hash) {
-  const bool plain = std::none_of(entry.begin(), entry.end(), [](unsigned char c) {
-    return c == '/' || c < 0x20 || c == 0x7f;
-  });
+  const bool plain = std::none_of(entry.begin(), entry.end(),
+                                  [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   if (entry.empty() || !plain || entry.front() == '.') {
     throw ConfigError("evaluate: '" + entry +
                       "' cannot be part of a file's name; choose letters, digits, - and _");
   }
-  return std::string(kFolder) + "/" + entry + "-" + hash + ".json";
+  std::string name = entry;  // "swap/0.01" of an entry with `over`
+  std::replace(name.begin(), name.end(), '/', '~');
+  return std::string(kFolder) + "/" + name + "-" + hash + ".json";
 }
 
 void write_evaluation(const std::string& run_folder, const EvaluationRecord& record) {

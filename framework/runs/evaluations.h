@@ -28,7 +28,7 @@ struct EvaluationRecord {
   double seconds = 0;
 };
 
-/// "evaluations/fog-0123456789abcdef.json".
+/// "evaluations/fog-0123456789abcdef.json"; "swap~0.01-..." of the entry "swap/0.01".
 /// @throws ConfigError for an entry that cannot be part of a file's name.
 std::string evaluation_file(const std::string& entry, const std::string& hash);
 

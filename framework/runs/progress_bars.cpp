@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/base/text.h"
+#include "framework/base/unicode.h"
 #include "framework/runs/metric_text.h"
 
 namespace attnlab {
@@ -21,23 +22,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// How many characters a UTF-8 text shows.
-int width_of(const std::string& text) {
-  return static_cast<int>(std::count_if(
-      text.begin(), text.end(), [](unsigned char byte) { return (byte & 0xC0U) != 0x80U; }));
-}
-
-/// The first characters of a text: a line that is longer than the screen would scroll it with every
-/// frame.
-std::string cut(const std::string& text, int width) {
-  int shown = 0;
-  std::size_t end = 0;
-  for (; end < text.size(); ++end) {
-    const bool begins = (static_cast<unsigned char>(text[end]) & 0xC0U) != 0x80U;
-    if (begins && ++shown > width) break;
-  }
-  return text.substr(0, end);
-}
+int width_of(const std::string& text) { return static_cast<int>(display_width(text)); }
 
 /// "━━━━━━──────────────────  25 % ".
 std::string bar_text(double part) {
@@ -196,7 +181,11 @@ class BarProgress final : public ProgressSink {
     const int columns = size_().columns - 1;
     std::string out = "\r\033[K";
     const std::vector<std::string> all = lines();
-    for (std::size_t i = 0; i < all.size(); ++i) out += (i == 0 ? "" : "\n") + cut(all[i], columns);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      // A line that is longer than the screen would scroll it with every frame.
+      out += (i == 0 ? "" : "\n");
+      out += display_prefix(all[i], static_cast<std::size_t>(std::max(0, columns)));
+    }
     drawn_lines_ = all.size();
     drawn_at_ = Clock::now();
     return out;

@@ -92,7 +92,8 @@ Facts config_facts(const RunRecord& run, bool attention, const std::set<std::str
   Facts facts;
   for (const auto& [key, value] : run.config.entries()) {
     // A trace records and changes no number of a run.
-    if (key != "name" && key != "seeds" && key != "trace") flatten(value, key, facts);
+    if (key != "name" && key != "seeds" && key != "trace" && key != "evaluate")
+      flatten(value, key, facts);
   }
   facts.erase("train.tensorboard");  // nor do event files
   std::erase_if(facts, [&](const auto& fact) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/config/compose.h"
 
 namespace attnlab {
@@ -94,13 +95,13 @@ RunStatus RunFolder::status() const {
 void RunFolder::write_status(const RunStatus& status) const {
   json metrics = json::object();
   for (const auto& [name, value] : status.metrics) {
-    metrics[name] = std::isfinite(value) ? json(value) : json(nullptr);
+    metrics[name] = finite_or_null(value);
   }
   json out = {{"state", name_of(status.state)}, {"step", status.step},
               {"steps", status.steps},          {"epoch", status.epoch},
               {"seconds", status.seconds},      {"metrics", metrics}};
   if (!status.reason.empty()) out["reason"] = status.reason;
-  // A reason may quote a path that is no UTF-8; it must not keep the state from being recorded.
+  // A reason may quote a path that is not UTF-8; it must not keep the state from being recorded.
   write_file(file("status.json"), out.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 

@@ -12,14 +12,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A run of the same configuration and seed that was begun with other plugin files or data.
+/// A run of the same configuration and seed that was begun with other plugin files, data or
+/// framework.
 struct Earlier {
   RunFolder folder;
   RunStatus status;
-  std::string changes;  ///< "the file of attention 'quest' changed"
+  std::string changes;  ///< "the file of attention 'quest' changed"; empty: none that counts
+  bool other_revision = false;  ///< that is all
 };
 
-/// The last begun of them. @throws DataError.
+/// The last begun of them, one without changes that count before all others. @throws DataError.
 std::optional<Earlier> earlier_run(const Cell& cell) {
   const fs::path place = fs::path(cell.folder.path()).parent_path();
   const std::string prefix = std::to_string(cell.seed) + "-";
@@ -34,31 +36,49 @@ std::optional<Earlier> earlier_run(const Cell& cell) {
     if (identity->configuration != cell.identity.configuration) continue;
     const std::vector<std::string> changes = changes_between(*identity, cell.identity);
     const RunStatus status = folder.status();
-    if (changes.empty() || status.state == RunState::pending) continue;
+    const bool counts = identity->framework != cell.identity.framework || !changes.empty();
+    if (!counts || status.state == RunState::pending) continue;
     const fs::file_time_type time = fs::last_write_time(folder.file("status.json"), error);
-    if (last && time <= last_time) continue;
-    last = Earlier{folder, status, join(changes, ", ")};
+    const bool better =
+        last && changes.empty() != last->changes.empty() ? changes.empty() : time > last_time;
+    if (last && !better) continue;
+    const bool other_revision =
+        changes.size() == 1 && !framework_change(*identity, cell.identity).empty();
+    last = Earlier{folder, status, join(changes, ", "), other_revision};
     last_time = time;
   }
   return last;
 }
 
+/// Decides on a cell whose own folder is not there. @returns false where the run that is there
+/// instead counts as its own.
+bool decide_by_earlier(Cell& cell, const Rerun& rerun) {
+  const auto earlier = earlier_run(cell);
+  if (!earlier) return true;
+  const bool finished = earlier->status.finished();
+  if (earlier->changes.empty()) {  // accepted before
+    cell.folder = earlier->folder;
+    return false;
+  }
+  if (finished && earlier->other_revision && rerun.accept_revision) {
+    cell.folder = earlier->folder;
+    cell.other_revision = true;
+    return false;
+  }
+  if (rerun.stale || (earlier->status.state == RunState::failed && rerun.failed)) return true;
+  cell.action = CellAction::stale;
+  cell.other_revision = finished && earlier->other_revision;
+  cell.reason = earlier->changes;
+  if (!finished) cell.reason += "; it was " + std::string(name_of(earlier->status.state));
+  cell.folder = earlier->folder;
+  return true;
+}
+
 void decide_one(Cell& cell, const Rerun& rerun) {
   cell.action = CellAction::run;
   cell.reason.clear();
-  if (!cell.folder.exists()) {
-    const auto earlier = earlier_run(cell);
-    if (!earlier || rerun.stale) return;
-    const bool failed = earlier->status.state == RunState::failed;
-    if (failed && rerun.failed) return;
-    cell.action = CellAction::stale;
-    cell.reason = earlier->changes;
-    if (!earlier->status.finished()) {
-      cell.reason += "; it was " + std::string(name_of(earlier->status.state));
-    }
-    cell.folder = earlier->folder;
-    return;
-  }
+  cell.other_revision = false;
+  if (!cell.folder.exists() && decide_by_earlier(cell, rerun)) return;
   const RunStatus status = cell.folder.status();
   if (status.finished()) {
     cell.action = CellAction::finished;
@@ -92,7 +112,7 @@ Cell make_cell(const Experiment& experiment, std::int64_t seed, const std::strin
                const std::string& data) {
   const Identity identity = identity_of(experiment, data);
   const RunFolder folder = RunFolder::of(root, experiment, seed, identity);
-  return {experiment, seed, folder, identity, CellAction::run, ""};
+  return {experiment, seed, folder, identity, CellAction::run, "", false};
 }
 
 void identify(std::vector<Cell>& cells, const std::string& root, const DataOf& data_of) {
@@ -108,6 +128,13 @@ void identify(std::vector<Cell>& cells, const std::string& root, const DataOf& d
 
 void decide(std::vector<Cell>& cells, const Rerun& rerun) {
   for (Cell& cell : cells) decide_one(cell, rerun);
+}
+
+void record_accepted(const std::vector<Cell>& cells) {
+  for (const Cell& cell : cells) {
+    if (cell.action != CellAction::finished || !cell.other_revision) continue;
+    accept_revision(cell.folder.path(), cell.identity.framework);
+  }
 }
 
 void clear_failure(const RunFolder& folder) {

@@ -14,7 +14,7 @@ enum class CellAction {
   run,       ///< not begun, interrupted or killed; failed or stale where that was asked for
   finished,  ///< done or diverged before
   failed,    ///< failed before, and left so
-  stale,     ///< a run of its configuration is there, with other plugin files or data
+  stale,     ///< a run of its configuration is there, with other plugin files, data or framework
   busy,      ///< another process runs it
 };
 
@@ -26,11 +26,15 @@ struct Cell {
   Identity identity;
   CellAction action = CellAction::run;
   std::string reason;  ///< of failed, stale and busy
+  /// Of stale and finished cells: the run that is there is of another revision of the framework,
+  /// and differs in nothing else. A finished one counts as the user said.
+  bool other_revision = false;
 };
 
-/// Which cells run again.
+/// Which cells run again, and which count that else would not.
 struct Rerun {
   bool failed = false, stale = false;
+  bool accept_revision = false;  ///< finished runs of other revisions of the framework count
 };
 
 /// @param words  "failed", "stale", "failed,stale". @throws ConfigError for other words.
@@ -51,6 +55,10 @@ void identify(std::vector<Cell>& cells, const std::string& root, const DataOf& d
 /// Sets each cell's action from what is on disk. Writes nothing.
 /// @throws DataError for damaged records, naming file and remedy.
 void decide(std::vector<Cell>& cells, const Rerun& rerun);
+
+/// Records of finished cells of another revision that they count for this one, so that it need not
+/// be said again. @throws FileError, DataError.
+void record_accepted(const std::vector<Cell>& cells);
 
 /// Takes the mark of failure from a run that is run again, so that it goes on even where the suite
 /// is killed before its turn.

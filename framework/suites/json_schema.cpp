@@ -202,6 +202,20 @@ void define_part(json& definitions, Kind kind, const Catalogue& catalogue) {
 
 // ---- whole files
 
+/// Puts what schemas of options cannot say into an entry of `evaluate`.
+void complete_entry(json& entry) {
+  json parts = json::object();
+  for (const Kind kind : kKinds)
+    parts[std::string(name_of(kind))] = reference_to(std::string(name_of(kind)));
+  json& properties = entry["properties"];
+  properties["set"]["properties"] = parts;
+  properties["set"].erase("patternProperties");
+  const json values = {{"type", "array"}, {"items", {{"type", {"string", "number", "boolean"}}}}};
+  properties["over"] = {{"type", "object"},
+                        {"description", properties["over"]["description"]},
+                        {"additionalProperties", values}};
+}
+
 json experiment_map(const Catalogue& catalogue) {
   const Schema keys = experiment_keys(Node(), catalogue);
   json map = map_schema(keys);
@@ -211,6 +225,7 @@ json experiment_map(const Catalogue& catalogue) {
     part = reference_to(key);
     part["description"] = find_option(keys, key)->help;
   }
+  complete_entry(map["properties"]["evaluate"]["additionalProperties"]);
   map["type"] = "object";
   map.erase("pattern");
   map["properties"]["schema"] = {{"const", 1}, {"description", find_option(keys, "schema")->help}};

@@ -6,6 +6,7 @@
 
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
+#include "framework/experiment/names.h"
 #include "framework/suites/suite_cells.h"
 #include "framework/suites/suite_grid.h"
 #include "framework/suites/suite_skip.h"
@@ -47,9 +48,8 @@ void check_keys(const Node& root, Problems& problems) {
                        to_flow(*value));
   }
   const Node* name = root.find("name");
-  if (name != nullptr && (name->text().empty() || name->text().find('/') != std::string::npos)) {
-    problems.push_back(name->place().str() + ": name: expected a word without slashes");
-  }
+  const std::string wrong = name == nullptr ? "" : name_problem(name->text());
+  if (!wrong.empty()) problems.push_back(name->place().str() + ": name: " + wrong);
 }
 
 void check_attentions(Suite& suite, const Node& root, const std::vector<SuiteAttention>& attentions,

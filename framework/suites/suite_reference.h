@@ -18,7 +18,7 @@
 namespace attnlab {
 
 /// @param section   the value of `reference`
-/// @param problems  every problem is appended: unknown keys, no source, values that are no numbers
+/// @param problems  every problem is appended: unknown keys, no source, values that are not numbers
 PublishedNumbers read_reference(const Node& section, std::vector<std::string>& problems);
 
 }  // namespace attnlab

@@ -85,7 +85,7 @@ int decimals_of(const std::string& text) {
   return std::clamp(written - exponent, 0, 300);
 }
 
-/// A number as YAML reads it: 1000000 and not 1e+06, which would be no integer.
+/// A number as YAML reads it: 1000000 and not 1e+06, which would not be an integer.
 std::string number_text(double value) {
   if (value == 0) return "0";
   constexpr double kExact = 9007199254740992.0;  // 2^53

@@ -76,8 +76,7 @@ class Reader {
   }
 
   /// The tensors of a module, in its order; all checked.
-  std::vector<Tensor> module(const std::string& prefix, const torch::nn::Module& module,
-                             Fit fit) const {
+  std::vector<Tensor> module(const std::string& prefix, const torch::nn::Module& module) const {
     std::vector<std::string> problems;
     std::vector<Tensor> found;
     std::set<std::string> known;
@@ -93,7 +92,7 @@ class Reader {
       }
     }
     for (const auto& [name, tensor] : file_.tensors) {
-      if (fit == Fit::exact && begins_with(name, prefix) && known.count(name) == 0) {
+      if (begins_with(name, prefix) && known.count(name) == 0) {
         problems.push_back(name.substr(prefix.size()) + " is unknown to " + owner_of(prefix));
       }
     }
@@ -153,9 +152,9 @@ TensorFile file_of(const SavedModules& modules, const std::string& hash) {
 /// Tensors that were read for modules and are not in them yet.
 class Pending {
  public:
-  Pending(const Reader& reader, const SavedModules& modules, Fit fit) : modules_(modules) {
+  Pending(const Reader& reader, const SavedModules& modules) : modules_(modules) {
     for (const auto& [prefix, module] : modules) {
-      saved_.push_back(reader.module(prefix, *module, fit));
+      saved_.push_back(reader.module(prefix, *module));
     }
   }
 
@@ -207,7 +206,7 @@ Position read_checkpoint(const std::string& path, const CheckpointParts& parts,
   const Reader reader(path, read_safetensors(path));
   reader.check_hash(hash);
   const Position position = reader.position();
-  const Pending pending(reader, parts.modules, Fit::exact);
+  const Pending pending(reader, parts.modules);
   try {
     parts.optimizer.load_state(reader.all_of(kOptimizer));
   } catch (const DataError& error) {
@@ -222,11 +221,10 @@ void write_weights(const std::string& path, const SavedModules& modules, const s
   write_safetensors(path, file_of(modules, hash));
 }
 
-void read_weights(const std::string& path, const SavedModules& modules, const std::string& hash,
-                  Fit fit) {
+void read_weights(const std::string& path, const SavedModules& modules, const std::string& hash) {
   const Reader reader(path, read_safetensors(path));
-  if (fit == Fit::exact) reader.check_hash(hash);
-  Pending(reader, modules, fit).copy();
+  reader.check_hash(hash);
+  Pending(reader, modules).copy();
 }
 
 }  // namespace attnlab

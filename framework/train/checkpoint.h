@@ -55,13 +55,8 @@ Position read_checkpoint(const std::string& path, const CheckpointParts& parts,
 /// The modules alone, in the same format: the best epoch's.
 void write_weights(const std::string& path, const SavedModules& modules, const std::string& hash);
 
-/// What a file may hold that the modules lack: nothing, or anything (then the hash is not compared
-/// either).
-enum class Fit { exact, of_a_part };
-
 /// Reads modules from a checkpoint, or from what `write_weights` wrote.
 /// @throws DataError naming the file and every entry that does not fit; nothing changes then.
-void read_weights(const std::string& path, const SavedModules& modules, const std::string& hash,
-                  Fit fit = Fit::exact);
+void read_weights(const std::string& path, const SavedModules& modules, const std::string& hash);
 
 }  // namespace attnlab

@@ -40,27 +40,16 @@ void each_batch(const BuiltRun& run, Split split, const std::atomic<bool>& stop,
   }
 }
 
-Metrics evaluated(const BuiltRun& run, Model& model, const Task& task, Split split,
-                  const std::atomic<bool>& stop) {
+}  // namespace
+
+Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop) {
   const c10::NoGradGuard no_grad;
-  Evaluation evaluation{model, run.dataset->info(), split, run.streams, {}};
+  const EvaluationMode mode(*run.model, *run.task);
+  Evaluation evaluation{*run.model, run.dataset->info(), split, run.streams, {}};
   evaluation.batches = [&](Split of, const std::function<void(const Batch&)>& use) {
     each_batch(run, of, stop, use);
   };
-  return task.evaluate(evaluation);
-}
-
-}  // namespace
-
-Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop, Weights weights) {
-  if (weights == Weights::average) {
-    if (run.average_model == nullptr) {
-      throw ConfigError("the run keeps no average of its weights; set train.average.decay");
-    }
-    return evaluated(run, *run.average_model, *run.average_task, split, stop);
-  }
-  const EvaluationMode mode(*run.model, *run.task);
-  return evaluated(run, *run.model, *run.task, split, stop);
+  return run.task->evaluate(evaluation);
 }
 
 Metrics concluded(BuiltRun& run, Metrics test, const std::atomic<bool>& stop) {

@@ -7,11 +7,9 @@
 
 namespace attnlab {
 
-/// What the task measures on a split. The modules are in training mode afterwards, means aside.
-/// @param weights  of whose modules
+/// What the task measures on a split. Model and task are in training mode afterwards.
 /// @throws Interrupted when `stop` is set meanwhile.
-Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop,
-                       Weights weights = Weights::last);
+Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop);
 
 /// Adds what the task concludes from a finished run.
 /// @param test  its metrics on the test split

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "framework/host/given_fields.h"
+#include "framework/runs/missing_evaluations.h"
 #include "framework/tensor/device.h"
 #include "framework/train/checkpoint.h"
+#include "framework/train/entries.h"
 #include "framework/train/evaluation.h"
 #include "framework/train/lockstep.h"
 
@@ -43,6 +46,7 @@ void build_modules(const BuiltRun& run, Registry& registry, std::shared_ptr<Mode
       experiment.model,
       {run.dataset->info(), registry.attention_builder(experiment.attention, run.streams)});
   model->to(run.device);
+  check_given(experiment, run.dataset->info(), model->outputs(), registry.catalogue());
   at::manual_seed(run.streams.key("task"));
   task = registry.task(experiment.task, {run.dataset->info(), model->outputs()});
   task->to(run.device);
@@ -52,16 +56,6 @@ void build_modules(const BuiltRun& run, Registry& registry, std::shared_ptr<Mode
 void rest(torch::nn::Module& module) {
   module.eval();
   for (Tensor& parameter : module.parameters()) parameter.set_requires_grad(false);
-}
-
-/// The checkpoint that a run's numbers belong to.
-std::string weights_file(const BuiltRun& run, const RunFolder& folder) {
-  std::string best = folder.file("best.safetensors");
-  if (run.experiment.train.protocol != "last" && std::filesystem::exists(best)) return best;
-  std::string path = folder.file("checkpoint.safetensors");
-  if (std::filesystem::exists(path)) return path;
-  throw DataError(path + ": there is no checkpoint yet; attnlab run " + folder.path() +
-                  " --resume makes one");
 }
 
 }  // namespace
@@ -141,6 +135,7 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
     rest(*run.average_model);
     rest(*run.average_task);
   }
+  run.each = each_evaluations(run, registry);
   return run;
 }
 
@@ -165,12 +160,14 @@ RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progre
   }
 }
 
-void load_model(BuiltRun& run, const RunFolder& folder, const LoadOptions& options) {
-  const SavedModules trained = {{"model.", run.model.get()}, {"task.", run.task.get()}};
-  const SavedModules mean = {{"average.model.", run.model.get()},
-                             {"average.task.", run.task.get()}};
-  read_weights(weights_file(run, folder), options.weights == Weights::average ? mean : trained,
-               run.experiment.hash(), options.changed ? Fit::of_a_part : Fit::exact);
+void load_model(BuiltRun& run, const RunFolder& folder) {
+  const std::string path = weights_file(run.experiment, folder);
+  if (!std::filesystem::exists(path)) {
+    throw DataError(path + ": there is no checkpoint yet; attnlab run " + folder.path() +
+                    " --resume makes one");
+  }
+  const SavedModules modules = {{"model.", run.model.get()}, {"task.", run.task.get()}};
+  read_weights(path, modules, run.experiment.hash());
 }
 
 Metrics evaluate_test(BuiltRun& run, const std::atomic<bool>& stop) {

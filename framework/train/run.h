@@ -12,6 +12,8 @@
 
 namespace attnlab {
 
+class EachEvaluations;
+
 /// The parts of one run, built and ready. Building is a function of configuration and seed.
 struct BuiltRun {
   Experiment experiment;
@@ -26,6 +28,8 @@ struct BuiltRun {
   std::shared_ptr<Task> average_task;
   std::shared_ptr<Model> average_model;
   std::int64_t steps_per_epoch = 0;
+  /// What is evaluated beside the run itself while it is trained; null: nothing.
+  std::shared_ptr<EachEvaluations> each;
   std::int64_t together = 1;  ///< runs that are trained together with this one, itself included
   std::string initial_file;   ///< that `init:` took parameters from; else empty
   /// What has changed since the run began and is accepted (`--accept-changes`), for its records.
@@ -66,20 +70,10 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
 RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
                     const std::atomic<bool>& stop);
 
-/// Which of a run's weights are meant: those that were trained, or their running mean.
-enum class Weights { last, average };
-
-struct LoadOptions {
-  Weights weights = Weights::last;
-  /// The run that is loaded into was built from a changed composition, as evaluations do: tensors
-  /// that it lacks are ignored, and the configuration's hash is not compared.
-  bool changed = false;
-};
-
 /// Loads the parameters of a folder's checkpoint into model and task: of the best epoch where
 /// `train.protocol` chooses one, else of the last.
 /// @throws DataError when there is none, it lacks a tensor, or belongs to another configuration.
-void load_model(BuiltRun& run, const RunFolder& folder, const LoadOptions& options = {});
+void load_model(BuiltRun& run, const RunFolder& folder);
 
 /// What the task measures on the test split, and what it concludes from it. @throws Interrupted
 /// when `stop` is set meanwhile.

@@ -8,6 +8,7 @@
 #include "framework/base/files.h"
 #include "framework/base/json.h"
 #include "framework/train/attention_log.h"
+#include "framework/train/entries.h"
 #include "framework/train/environment.h"
 #include "framework/train/evaluation.h"
 
@@ -19,6 +20,15 @@ constexpr double kSavingShare = 30;
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// The task's, and those of the entries that are evaluated with each epoch.
+std::vector<MetricInfo> metrics_to_judge_by(const BuiltRun& run) {
+  std::vector<MetricInfo> metrics = run.task->metrics();
+  if (run.each == nullptr) return metrics;
+  const std::vector<MetricInfo> entries = run.each->metrics();
+  metrics.insert(metrics.end(), entries.begin(), entries.end());
+  return metrics;
 }
 
 nlohmann::json json_of(const Metrics& metrics) {
@@ -40,7 +50,7 @@ Training::Training(BuiltRun& run, const RunFolder& folder, ProgressSink& progres
       modules_(modules_of(run)),
       optimizer_(make_optimizer(run)),
       schedule_(make_schedule(train_, run.steps_per_epoch, run.total_steps())),
-      selection_(run.experiment.train, run.task->metrics()),
+      selection_(run.experiment.train, metrics_to_judge_by(run)),
       memory_(run.device) {
   if (run.average_model == nullptr) return;
   average_ = std::make_unique<WeightAverage>(std::vector<WeightAverage::Pair>{
@@ -242,22 +252,38 @@ void Training::evaluate(bool last) {
   Metrics validation, test;
   if (has_validation) validation = evaluate_split(run_, Split::validation, stop_);
   if (last || !has_validation) test = evaluate_split(run_, Split::test, stop_);
-  if (has_validation) record("validation", validation);
-  if (last || !has_validation) record("test", test);
+  const Metrics held_out = entries_of(Split::validation), tested = entries_of(Split::test);
+  if (has_validation || !held_out.empty()) record("validation", validation, held_out);
+  if (last || !has_validation || !tested.empty()) record("test", test, tested);
+}
+
+/// Entries of `evaluate:` with `when: each`.
+Metrics Training::entries_of(Split split) {
+  if (run_.each == nullptr) return {};
+  return run_.each->evaluate(run_, split, average_weights(run_), stop_,
+                             [this](const std::string& text) { progress_.say(text); });
 }
 
 /// The best model is on the disk before the checkpoint says so. A kill in between leaves a model
 /// of the future, which the same epoch, trained again, writes again.
 void Training::evaluate_and_select(std::int64_t epoch) {
-  const Metrics metrics = evaluate_split(run_, selection_.split(), stop_);
-  if (selection_.judge(metrics, epoch, position_.best)) {
+  const Split split = selection_.split();
+  const Split other = split == Split::test ? Split::validation : Split::test;
+  const Metrics metrics = evaluate_split(run_, split, stop_);
+  const Metrics entries = entries_of(split), others = entries_of(other);
+  Metrics all = metrics;
+  all.insert(entries.begin(), entries.end());
+  if (selection_.judge(all, epoch, position_.best)) {
     write_weights(best_path(), modules_, hash_);
   }
-  record(std::string(name_of(selection_.split())), metrics);
+  record(std::string(name_of(split)), metrics, entries);
+  if (!others.empty()) record(std::string(name_of(other)), {}, others);
 }
 
-void Training::record(const std::string& split, Metrics metrics) {
+/// @param entries  of `evaluate:`; they are no part of the run's own result
+void Training::record(const std::string& split, Metrics metrics, const Metrics& entries) {
   if (split == "test") test_metrics_ = metrics;
+  metrics.insert(entries.begin(), entries.end());
   write_line(metrics, split);
   metrics["train_loss"] = position_.last_epoch_loss;
   report(ProgressEvent::Kind::evaluation, metrics);

@@ -91,7 +91,8 @@ class Training {
   void finish_epoch();
   void evaluate(bool last);
   void evaluate_and_select(std::int64_t epoch);
-  void record(const std::string& split, Metrics metrics);
+  void record(const std::string& split, Metrics metrics, const Metrics& entries = {});
+  Metrics entries_of(Split split);
   Metrics result();
   Metrics last_result();
   Metrics best_result();

@@ -11,7 +11,7 @@ namespace {
 using List = torch::OrderedDict<std::string, Tensor>;
 
 template <class Item>
-void add(const List& live, const List& mean, std::vector<Item>& items) {
+void add_all(const List& live, const List& mean, std::vector<Item>& items) {
   if (live.size() != mean.size()) {
     throw ShapeError("weight average: " + std::to_string(live.size()) + " tensors are trained, " +
                      std::to_string(mean.size()) + " hold their mean");
@@ -29,11 +29,9 @@ void add(const List& live, const List& mean, std::vector<Item>& items) {
 
 }  // namespace
 
-WeightAverage::WeightAverage(const std::vector<Pair>& pairs) {
-  for (const auto& [live, mean] : pairs) {
-    add(live->named_parameters(), mean->named_parameters(), parameters_);
-    add(live->named_buffers(), mean->named_buffers(), buffers_);
-  }
+void WeightAverage::add(const torch::nn::Module& live, torch::nn::Module& mean) {
+  add_all(live.named_parameters(), mean.named_parameters(), parameters_);
+  add_all(live.named_buffers(), mean.named_buffers(), buffers_);
 }
 
 void WeightAverage::start() {

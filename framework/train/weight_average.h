@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "framework/experiment/train_options.h"
@@ -15,12 +14,10 @@ namespace attnlab {
 
 class WeightAverage {
  public:
-  /// A module that is trained, and one of the same build that holds the mean.
-  using Pair = std::pair<const torch::nn::Module*, torch::nn::Module*>;
-
-  /// Changes nothing yet. The modules' tensors must stay those that they are.
+  /// Adds a module that is trained, and one of the same build that holds its mean. Changes nothing
+  /// yet. The modules' tensors must stay those that they are.
   /// @throws ShapeError naming what the modules do not have alike: names, shapes, dtypes.
-  explicit WeightAverage(const std::vector<Pair>& pairs);
+  void add(const torch::nn::Module& live, torch::nn::Module& mean);
 
   /// Begins with the present weights as mean.
   void start();

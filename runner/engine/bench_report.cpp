@@ -107,10 +107,10 @@ std::string bytes_text(std::int64_t bytes) {
 
 std::string machine_text() {
   const json machine = json::parse(machine_json());
-  return machine.at("cpu").get<std::string>() + ", " + machine.at("system").get<std::string>() +
-         "\nattnlab " ATTNLAB_VERSION ", LibTorch " TORCH_VERSION fmt::format(
-             ", float32, {} threads, kernel {}\n", at::get_num_threads(),
-             name_of(attention_kernel()));
+  return fmt::format("{}, {}\nattnlab {}, LibTorch {}, float32, {} threads, kernel {}\n",
+                     machine.at("cpu").get<std::string>(), machine.at("system").get<std::string>(),
+                     ATTNLAB_VERSION, TORCH_VERSION, at::get_num_threads(),
+                     name_of(attention_kernel()));
 }
 
 std::string block_text(const BenchBlock& block) {

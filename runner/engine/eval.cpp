@@ -1,43 +1,167 @@
-// attnlab eval: evaluates a run's checkpoint on the test split again.
+// attnlab eval: evaluates a run as the entries of `evaluate:` say, and the run itself.
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
+#include "framework/comparison/table.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/runs/metric_text.h"
+#include "framework/runs/run_lock.h"
+#include "framework/train/entries.h"
 #include "framework/train/environment.h"
 #include "runner/engine/engine.h"
 #include "runner/usages.h"
 
 namespace attnlab {
+namespace {
+
+/// What was asked for.
+struct Job {
+  RunFolder folder;
+  Experiment experiment;
+  std::vector<EvaluationEntry> entries;
+  EntriesRequest request;
+  bool clean = false;  ///< evaluate the run itself
+  bool entries_too = true;
+};
+
+/// Results in the order of their coming.
+struct Results {
+  std::vector<EvaluationRecord> records;
+  bool all = true;
+
+  void add(const EvaluationRecord& record) {
+    all &= record.done;
+    records.push_back(record);
+  }
+};
+
+Job job_of(const Arguments& arguments, const Catalogue& catalogue) {
+  Job job{RunFolder(arguments.words[0]), {}, {}, {}, false, true};
+  job.experiment = job.folder.experiment(catalogue);
+  const bool with = arguments.has("with");
+  const Experiment source =
+      with ? with_evaluations(job.experiment, arguments.text("with", ""), catalogue)
+           : job.experiment;
+  job.entries = evaluations_of(source, catalogue);
+  job.request.again = arguments.has("again");
+  for (std::size_t i = 1; i < arguments.words.size(); ++i) {
+    const std::string& name = arguments.words[i];
+    if (name == kClean) {
+      job.clean = true;
+    } else {
+      job.request.names.push_back(name);
+    }
+  }
+  const bool named = arguments.words.size() > 1;
+  job.entries_too = named ? !job.request.names.empty() : !job.entries.empty();
+  if (!named) job.clean = !with && (job.entries.empty() || job.request.again);
+  if (job.entries_too && !job.folder.status().finished()) {
+    throw ConfigError(job.folder.path() + ": the run is " +
+                      std::string(name_of(job.folder.status().state)) +
+                      "; evaluations are of finished runs (attnlab run " + job.folder.path() +
+                      " --resume goes on with it)");
+  }
+  return job;
+}
+
+EvaluationRecord clean_record(const BuiltRun& run, const Metrics& metrics) {
+  EvaluationRecord record;
+  record.entry = kClean;
+  record.split = "test";
+  record.done = true;
+  record.metrics = metrics;
+  record.infos = run_metrics(run);
+  return record;
+}
+
+/// The run's own metrics, those of its task alone.
+Metrics recorded_metrics(const BuiltRun& run, const RunFolder& folder) {
+  Metrics metrics;
+  const RunStatus status = folder.status();
+  for (const MetricInfo& info : run.task->metrics()) {
+    const auto found = status.metrics.find(info.name);
+    if (found != status.metrics.end()) metrics.insert(*found);
+  }
+  return metrics;
+}
+
+Results carry_out(const Job& job, Registry& registry) {
+  BuiltRun run = build_run(job.experiment, job.experiment.seeds.at(0), registry);
+  load_model(run, job.folder);
+  Results results;
+  if (job.clean) {
+    results.add(clean_record(run, evaluate_test(run, stop_requested())));
+    const nlohmann::json json = results.records.back().metrics;
+    write_file(job.folder.file("evaluation.json"), json.dump(2) + "\n");
+  } else if (job.folder.status().finished()) {
+    results.add(clean_record(run, recorded_metrics(run, job.folder)));
+  }
+  if (!job.entries_too) return results;
+  const RunLock lock(job.folder.path());
+  evaluate_entries(run, job.folder, job.entries, job.request, registry, stop_requested(),
+                   [&](const EvaluationRecord& record, bool) { results.add(record); });
+  return results;
+}
+
+void print_json(const Results& results) {
+  nlohmann::json out = nlohmann::json::object();
+  for (const EvaluationRecord& record : results.records) {
+    const std::string prefix = record.entry == kClean ? "" : record.entry + "/";
+    for (const auto& [name, value] : record.metrics) out[prefix + name] = value;
+  }
+  std::cout << out.dump(2) << "\n";
+}
+
+std::string cell_text(const EvaluationRecord& record, const std::string& metric) {
+  const auto found = record.metrics.find(metric);
+  if (found == record.metrics.end()) return "-";
+  return metric_text(metric_or_plain(record.infos, metric), found->second);
+}
+
+/// A row an entry, a column a metric.
+void print_table(const Results& results) {
+  std::vector<std::string> heading = {"evaluation"};
+  for (const EvaluationRecord& record : results.records) {
+    for (const auto& [name, value] : record.metrics) {
+      if (std::find(heading.begin(), heading.end(), name) == heading.end()) heading.push_back(name);
+    }
+  }
+  std::vector<std::vector<std::string>> rows = {heading};
+  for (const EvaluationRecord& record : results.records) {
+    rows.push_back({record.entry});
+    for (std::size_t i = 1; i < heading.size(); ++i) {
+      rows.back().push_back(cell_text(record, heading[i]));
+    }
+  }
+  std::cout << table_text(rows, TableStyle::text);
+  for (const EvaluationRecord& record : results.records) {
+    if (!record.done) std::cout << record.entry << " failed: " << record.reason << "\n";
+  }
+}
+
+}  // namespace
 
 int eval_command(const Words& words) {
   Usage usage = eval_usage();
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   Registry registry(Catalogue::of_this_program());
-  const RunFolder folder(arguments.words[0]);
-  const Experiment experiment = folder.experiment(registry.catalogue());
-  BuiltRun run = build_run(experiment, experiment.seeds.at(0), registry);
-  load_model(run, folder);
-  Metrics metrics;
+  const Job job = job_of(arguments, registry.catalogue());
+  Results results;
   try {
-    metrics = evaluate_test(run, stop_requested());
+    results = carry_out(job, registry);
   } catch (const Interrupted&) {
     return kInterrupted;
   }
-  const std::string json = nlohmann::json(metrics).dump(2) + "\n";
-  write_file(folder.file("evaluation.json"), json);
   if (arguments.has("json")) {
-    std::cout << json;
-    return kDone;
+    print_json(results);
+  } else {
+    std::cout << RunFolder::label(job.experiment, job.experiment.seeds.at(0)) << "\n";
+    print_table(results);
   }
-  std::cout << RunFolder::label(experiment, run.seed) << "\n";
-  const std::vector<MetricInfo> infos = run_metrics(run);
-  for (const auto& [name, value] : metrics) {
-    std::cout << "  " << name << "  " << metric_text(metric_or_plain(infos, name), value) << "\n";
-  }
-  return kDone;
+  return results.all ? kDone : kRunFailed;
 }
 
 }  // namespace attnlab

@@ -3,9 +3,11 @@
 #include <csignal>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
-#include "framework/conformance/conformance.h"
+#include "framework/conformance/check_plugin.h"
 #include "runner/engine/engine.h"
+#include "runner/tested_plugin.h"
 
 namespace attnlab {
 namespace {
@@ -25,29 +27,30 @@ void print(const conformance::CheckResult& result) {
 
 int plugin_check_command(const Words& words) {
   Usage usage;
-  usage.synopsis = "attnlab plugin check PATH CHECK [key=value ...]";
+  usage.synopsis = "attnlab plugin check PATH CHECK [key=value ...] [--experiment EXPERIMENT]";
   usage.about = "Runs one check of `attnlab plugin test` and prints its result as JSON.";
+  usage.options.add_options()(
+      "experiment",
+      boost::program_options::value<std::string>()->value_name("EXPERIMENT")->default_value("", ""),
+      "whose parts the plugin is tried with");
   usage.fewest_words = usage.most_words = 2;
   usage.takes_overrides = true;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);  // nothing to save
-  const Catalogue catalogue = Catalogue::of_file(arguments.words[0]);
-  const std::string id = catalogue.candidates().front().manifest->id;
-  const Part part = part_of(Kind::attention, id, options_from(arguments.overrides), catalogue);
-  Registry registry(catalogue);
-  conformance::Subject subject;
-  subject.build = [&](const AttentionShape& shape) { return registry.attention(part, shape); };
-  // The registry has compared them with the manifest's.
-  subject.declared = subject.build({.heads = 2, .head_dim = 4})->traits();
-  subject.may_refuse = !arguments.overrides.empty();
-  if (arguments.words[1] == "load") {
-    conformance::CheckResult loaded;
-    loaded.check = "load";
-    print(loaded);
-  } else {
-    print(conformance::run_check(arguments.words[1], subject));
+  const TestedPlugin tested =
+      tested_plugin(arguments.words[0], arguments.overrides, arguments.text("experiment", ""));
+  Registry registry(tested.catalogue);
+  conformance::PluginCheck how;
+  how.options_given = !arguments.overrides.empty() || tested.experiment.has_value();
+  how.trying = [](const std::string& what) { std::cerr << what << std::endl; };
+  std::optional<Registry> others;  // attentions for a model, an experiment's parts
+  if (tested.part.kind == Kind::model || tested.experiment) {
+    others.emplace(Catalogue::of_this_program());
+    how.others = &*others;
   }
+  if (tested.experiment) how.experiment = &*tested.experiment;
+  print(conformance::check_plugin(registry, tested.part, arguments.words[1], how));
   return kDone;
 }
 

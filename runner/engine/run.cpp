@@ -5,10 +5,15 @@
 #include <memory>
 
 #include "framework/base/text.h"
+#include "framework/runs/metric_infos.h"
+#include "framework/runs/metric_text.h"
+#include "framework/runs/missing_evaluations.h"
 #include "framework/runs/run_lock.h"
 #include "framework/runs/run_result.h"
+#include "framework/suites/cell.h"
 #include "framework/suites/ensembles.h"
 #include "framework/train/ensemble.h"
+#include "framework/train/entries.h"
 #include "framework/train/environment.h"
 #include "framework/train/initialise.h"
 #include "runner/engine/engine.h"
@@ -24,7 +29,15 @@ struct Job {
   std::int64_t seed;
   RunFolder folder;
   Identity identity;  ///< of a run that is filed anew
+  std::string note;   ///< for people, before it runs
 };
+
+/// Why a finished run of the same configuration does not count.
+std::string revision_note(const Cell& cell) {
+  if (cell.action != CellAction::stale || !cell.other_revision) return "";
+  return "a finished run is there, and " + cell.reason +
+         "; --accept-revision counts it: " + cell.folder.path();
+}
 
 /// Opens the data as seed 0 has them: by these, runs are filed (Identity::data).
 Identity identity_with_data(const Experiment& experiment, Registry& registry) {
@@ -42,7 +55,7 @@ std::vector<Job> jobs_of(const std::string& what, const Arguments& arguments, Re
     }
     const RunFolder folder(what);
     const Experiment experiment = folder.experiment(catalogue);
-    return {{experiment, experiment.seeds.at(0), folder, {}}};
+    return {{experiment, experiment.seeds.at(0), folder, {}, ""}};
   }
   if (fs::is_directory(what)) throw ConfigError(what + ": is not a run folder (no config.yaml)");
   const std::string path = find_composition(what, "experiments");
@@ -51,7 +64,13 @@ std::vector<Job> jobs_of(const std::string& what, const Arguments& arguments, Re
   const std::string root = arguments.text("out", "runs");
   std::vector<Job> jobs;
   for (const std::int64_t seed : experiment.seeds) {
-    jobs.push_back({experiment, seed, RunFolder::of(root, experiment, seed, identity), identity});
+    std::vector<Cell> cell = {make_cell(experiment, seed, root, identity.data)};
+    const RunFolder fresh = cell.front().folder;
+    decide(cell, {.accept_revision = arguments.has("accept-revision")});
+    const bool finished = cell.front().action == CellAction::finished;
+    if (!arguments.has("dry-run")) record_accepted(cell);
+    jobs.push_back({experiment, seed, finished ? cell.front().folder : fresh, identity,
+                    finished ? "" : revision_note(cell.front())});
   }
   return jobs;
 }
@@ -131,14 +150,53 @@ BuiltRun ready_run(const Job& job, Registry& registry, bool accept,
   return run;
 }
 
+/// Tells what an entry of `evaluate:` gave.
+void tell(const EvaluationRecord& record, ProgressSink& progress) {
+  std::string text = "  " + record.entry + ": ";
+  if (!record.done) text += "failed: " + record.reason;
+  for (const auto& [name, value] : record.metrics) {
+    text += name + " " + metric_text(metric_or_plain(record.infos, name), value) + "  ";
+  }
+  progress.say(text.substr(0, text.find_last_not_of(' ') + 1));
+}
+
+/// Evaluates what a finished run has no result of. Failures are results, not the run's.
+void evaluate_left(const Job& job, BuiltRun& run, Registry& registry, ProgressSink& progress) {
+  EntriesRequest request;
+  request.names = entries_left(job.experiment, job.folder, registry.catalogue(), false);
+  if (request.names.empty()) return;
+  load_model(run, job.folder);
+  try {
+    evaluate_entries(run, job.folder, evaluations_of(job.experiment, registry.catalogue()), request,
+                     registry, stop_requested(),
+                     [&](const EvaluationRecord& record, bool) { tell(record, progress); });
+  } catch (const Interrupted&) {
+    progress.say("  interrupted; attnlab eval " + job.folder.path() + " goes on");
+  }
+}
+
+/// The same for a run that was finished before.
+void evaluate_left(const Job& job, Registry& registry, ProgressSink& progress) {
+  if (job.folder.status().state != RunState::done) return;
+  if (entries_left(job.experiment, job.folder, registry.catalogue(), false).empty()) return;
+  BuiltRun run = build_run(job.experiment, job.seed, registry);
+  const RunLock lock(job.folder.path());
+  evaluate_left(job, run, registry, progress);
+}
+
 /// @returns false when the run failed.
 bool run_job(const Job& job, Registry& registry, bool accept, ProgressSink& progress) {
-  if (finished_before(job, progress)) return true;
+  if (!job.note.empty()) progress.say(job.note);
+  if (finished_before(job, progress)) {
+    evaluate_left(job, registry, progress);
+    return true;
+  }
   BuiltRun run = ready_run(job, registry, accept);
   job.folder.freeze(job.experiment, job.seed, job.identity);
   const RunLock lock(job.folder.path());
   try {
-    train_run(run, job.folder, progress, stop_requested());
+    const RunStatus status = train_run(run, job.folder, progress, stop_requested());
+    if (status.state == RunState::done) evaluate_left(job, run, registry, progress);
   } catch (const std::exception& error) {
     progress.say("");  // ends a bar's line
     std::cerr << "attnlab run: " << job.folder.path() << ": the run failed: " << error.what()
@@ -194,6 +252,10 @@ bool run_together(const Together& jobs, Registry& registry, bool accept, Progres
   }
   try {
     train_ensemble(members, registry, progress, stop_requested());
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (members[i].folder.status().state != RunState::done) continue;
+      evaluate_left(*jobs[i], members[i].run, registry, progress);
+    }
   } catch (const std::exception& error) {
     progress.say("");  // ends a bar's line
     std::cerr << "attnlab run: " << jobs.size()

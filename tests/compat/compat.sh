@@ -95,7 +95,7 @@ summary() {
   echo "compat: ---- $release ----"
   echo "compat: Debian $(cat "$root/etc/debian_version"), LibTorch $(version_of libtorch-dev)," \
     "g++ $(version_of g++), cmake $(version_of cmake), Boost $(version_of libboost-dev)," \
-    "yaml-cpp $(version_of libyaml-cpp-dev), TBB $(version_of libtbb-dev)"
+    "yaml-cpp $(version_of libyaml-cpp-dev), TBB $(version_of libtbb-dev), fmt $(version_of libfmt-dev)"
   echo "compat: ${command[*]}: exit $status after $((SECONDS - started)) s"
   exit "$status"
 }

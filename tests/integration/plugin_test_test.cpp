@@ -1,4 +1,5 @@
 // attnlab plugin test: every check a process; crashes, hangs and early ends are failed checks.
+#include <algorithm>
 #include <filesystem>
 #include <iterator>
 
@@ -54,6 +55,40 @@ TEST_F(PluginTest, RunsEveryCheckOfASoundPlugin) {
     EXPECT_EQ(check.at("about"), conformance::kChecks[i].about);
     EXPECT_GT(check.at("seconds"), 0);
   }
+}
+
+TEST_F(PluginTest, RunsEveryCheckOfAModelATaskAndADataset) {
+  const std::vector<std::pair<Words, Kind>> plugins = {
+      {{"toy_transformer", "hidden=4"}, Kind::model},
+      {{"sequence_classification"}, Kind::task},
+      {{"synthetic_series", "train=16", "validation=8", "test=8"}, Kind::dataset}};
+  for (const auto& [words, kind] : plugins) {
+    const json all = report(words, 0);
+    EXPECT_EQ(all.at("kind"), name_of(kind));
+    EXPECT_EQ(all.at("checks").size(), conformance::checks_of(kind).size() + 1);
+    EXPECT_EQ(all.at("counts").at("failed"), 0) << all.dump(2);
+  }
+}
+
+TEST_F(PluginTest, TriesATaskOnAnExperimentsModelAndData) {
+  const json all = report({"image_classification", "--experiment", at("tiny.yaml"), "--only",
+                           "loss", "--only", "metrics"},
+                          0);
+  EXPECT_EQ(all.at("counts").at("passed"), 3) << all.dump(2);
+}
+
+TEST_F(PluginTest, SaysWhichOptionAModelCannotDoWithout) {
+  const json all = report({"vit"}, 1);
+  ASSERT_EQ(all.at("checks").size(), 1U) << all.dump(2);
+  EXPECT_THAT(all.at("checks").at(0).at("message").get<std::string>(),
+              HasSubstr("dim: is 0 and there is no preset to take it from"));
+}
+
+TEST_F(PluginTest, ListsTheChecksOfAKind) {
+  const Ended ended = must({"plugin", "test", "vit", "--list"});
+  EXPECT_THAT(ended.out, AllOf(StartsWith("outputs "), HasSubstr("\npadding  ")));
+  EXPECT_EQ(std::count(ended.out.begin(), ended.out.end(), '\n'),
+            static_cast<std::ptrdiff_t>(std::size(conformance::kModelChecks)));
 }
 
 TEST_F(PluginTest, TakesAFileAnywhereAndItsOptions) {
@@ -123,8 +158,6 @@ TEST_F(PluginTest, RefusesWhatCannotBeTestedAsUsage) {
            ", found 7"},
       {{"nowhere.so"}, "nowhere.so: there is no such file"},
       {{"qest"}, "did you mean 'quest'?"},
-      {{build_tree() + "/lib/attnlab/plugins/model/vit.so"},
-       "there are checks for attentions alone"},
       {{"quest", "ep=1"}, "did you mean 'eps'?"},
       {{"quest", "--only", "shape"}, "there is no check 'shape'; did you mean 'shapes'?"},
       {{"quest", "--time-limit", "0"}, "--time-limit: expected a number of seconds above 0"},

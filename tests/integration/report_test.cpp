@@ -123,7 +123,7 @@ TEST_F(ReportCommand, NamesWhatItCannotDo) {
   EXPECT_EQ(gone.exit_code, 2);
   EXPECT_THAT(gone.err, HasSubstr("nowhere: there is no such folder"));
   fs::create_directory(at("empty"));
-  EXPECT_THAT(attnlab({"report", "empty"}).err, HasSubstr("empty: holds no run's folder"));
+  EXPECT_THAT(attnlab({"report", "empty"}).err, HasSubstr("empty: holds no run folder"));
   made_run("standard", 0, done(0.5));
   const Ended format = attnlab({"report", "runs", "--format", "hmtl"});
   EXPECT_EQ(format.exit_code, 2);

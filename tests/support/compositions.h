@@ -128,7 +128,7 @@ inline nlohmann::json made_manifest(Kind kind, const std::string& name) {
                              {"options", nlohmann::json::array()},
                              {"stamp", {{"contract", 1}, {"compiler", "GNU 12"}, {"cuda", ""}}}};
   if (kind == Kind::attention) manifest["traits"] = {{"causal", true}, {"bias", false}};
-  if (kind == Kind::model) manifest["ensemble"] = false;
+  if (kind == Kind::model || kind == Kind::task) manifest["ensemble"] = false;
   return manifest;
 }
 

@@ -255,6 +255,6 @@ ATTNLAB_PLUGIN(dataset, Uea, UeaOptions,
                 .citation = "Bagnall et al., The UEA multivariate time series classification "
                             "archive, 2018, arXiv:1811.00075",
                 .licence = "as each set's; the archive is free for research",
-                .gives = {"series", "length", "valid", "class", "target"}})
+                .gives = {"series", "length", "valid?", "class?", "target?"}})
 
 }  // namespace attnlab

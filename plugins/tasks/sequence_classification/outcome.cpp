@@ -72,7 +72,7 @@ std::vector<MetricInfo> outcome_infos() {
   std::vector<MetricInfo> infos;
   for (const RunOutcome outcome : kOutcomes) {
     const Better better = outcome == RunOutcome::correct ? Better::higher : Better::neither;
-    infos.push_back({"outcome/" + std::string(name_of(outcome)), better, "share"});
+    infos.push_back({"outcome/" + std::string(name_of(outcome)), better, "share of runs"});
   }
   return infos;
 }

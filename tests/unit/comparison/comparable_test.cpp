@@ -160,6 +160,7 @@ TEST_F(ComparableTest, GoesOnWithoutRunsThatCannotBeRead) {
   EXPECT_EQ(found.unreadable.size(), 2U);
   const Comparison comparison = compare();
   EXPECT_EQ(row(comparison, "standard").summary.count, 1);
+  EXPECT_EQ(row(comparison, "standard").seeds.at(1).gap.kind, Absence::unreadable);
   EXPECT_EQ(row(comparison, "quest").gap.kind, Absence::unreadable);
   EXPECT_THAT(text(), AllOf(HasSubstr(status.path() + " cannot be read and is left out"),
                             HasSubstr(config.path() + " cannot be read and is left out")));
@@ -193,9 +194,9 @@ TEST_F(ComparableTest, NamesFoldersThatMayNotBeRead) {
 
 TEST_F(ComparableTest, MarksRunsTrainedTogetherAndGivesNoneTheMemoryOfAll) {
   const std::map<std::string, double> metrics = {{"accuracy", 0.5}, {"peak_memory", 4e9}};
-  write_run("small", "standard", 0, metrics, {{"together", 2}});
-  write_run("small", "standard", 1, metrics, {{"together", 2}});
-  write_run("small", "quest", 0, metrics);
+  write_run("small", "standard", 0, metrics, {{"threads", 1}, {"together", 2}});
+  write_run("small", "standard", 1, metrics, {{"threads", 1}, {"together", 2}});
+  write_run("small", "quest", 0, metrics, {{"threads", 1}});
   const Comparison comparison = compare();
   EXPECT_EQ(row(comparison, "standard").costs.count("peak_memory"), 0U);
   EXPECT_EQ(row(comparison, "quest").costs.at("peak_memory"), 4e9);

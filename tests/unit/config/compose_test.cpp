@@ -398,6 +398,16 @@ TEST(Interpolation, ReadsTheEnvironmentWithAndWithoutADefault) {
             "set it or give a default: ${env:ATTNLAB_TEST_UNSET,VALUE}");
 }
 
+TEST(Composing, LeavesWhatAnEvaluationAppendsForTheRun) {
+  EXPECT_EQ(
+      composed({{"a.yaml",
+                 "{extends: b.yaml, evaluate: {fog: {set: {model: {rates+: [2]}}, when: each}}}"},
+                {"b.yaml", "{evaluate: {fog: {set: {model: {rates+: [1], dim: 3}}}}}"}}),
+      "{evaluate: {fog: {set: {model: {rates+: [1, 2], dim: 3}}, when: each}}}");
+  EXPECT_EQ(merged("{model: {set: {}}}", "{model: {set: {x+: [1]}}}"), "{model: {set: {x: [1]}}}")
+      << "there alone";
+}
+
 TEST(Interpolation, TakesAnEscapedReferenceForText) {
   EXPECT_EQ(interpolated("{a: '$${b}', c: 'x$${d}y', e: '$$${f}', g: '$5 $'}"),
             "{a: \"${b}\", c: \"x${d}y\", e: \"$${f}\", g: $5 $}");

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include "tests/support/data_files.h"
@@ -9,36 +10,47 @@
 namespace attnlab {
 namespace {
 
-using std::chrono::milliseconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
 
 constexpr std::int64_t kExamples = 103;
 
-/// Example i is [i, a draw of its augmentation stream]; it takes a while where asked to.
+/// Example i is [i, a draw of its augmentation stream].
 class Numbers final : public Dataset {
  public:
   const DatasetInfo& info() const override { return info_; }
   std::int64_t size(Split) const override { return kExamples; }
   NamedTensors example(Split, std::int64_t index, Random* augmentation) const override {
+    ++inside;
     ++made;
+    made.notify_all();
+    if (meanwhile) meanwhile(index);
+    --inside;
     if (index == broken) throw DataError("example " + std::to_string(index) + " is broken");
-    if (pause.count() > 0) std::this_thread::sleep_for(pause);
-    // Early examples take longest, so that later batches are finished first.
-    if (uneven) std::this_thread::sleep_for(std::chrono::microseconds(20 * (kExamples - index)));
     const double draw = augmentation != nullptr ? augmentation->uniform() : -1.0;
     return {{"x", at::tensor({static_cast<double>(index), draw}, at::kDouble)}};
   }
 
+  /// Returns once so many examples were begun.
+  void wait_for(int examples) const {
+    for (int now = made; now < examples; now = made) made.wait(now);
+  }
+
   mutable std::atomic<int> made{0};
+  mutable std::atomic<int> inside{0};  ///< calls that have not returned
   std::int64_t broken = -1;
-  milliseconds pause{0};
-  bool uneven = false;
+  std::function<void(std::int64_t index)> meanwhile;
 
  private:
   DatasetInfo info_;
 };
+
+/// Work that takes longer for early examples, so that later batches are finished first.
+void work_unevenly(std::int64_t index) {
+  volatile std::int64_t sum = 0;
+  for (std::int64_t i = 0; i < 2000 * (kExamples - index); ++i) sum = sum + i;
+}
 
 /// The same numbers in memory, plus `offset`, and a place for each.
 class Resident final : public Dataset {
@@ -63,6 +75,12 @@ class Resident final : public Dataset {
   Batch all_;
 };
 
+EpochPlan shuffled(const Dataset& dataset, const RandomStreams& streams, std::int64_t batch_size,
+                   std::uint64_t epoch = 0) {
+  return default_plan(
+      dataset, {.training = true, .batch_size = batch_size, .epoch = epoch, .streams = streams});
+}
+
 /// Loaders of three datasets in orders of their own, the second of which has ended where asked.
 struct Three {
   explicit Three(bool hidden) {
@@ -71,8 +89,8 @@ struct Three {
       data.back()->hidden = hidden && i > 0;
       const RandomStreams streams(std::uint64_t(i) + 5);
       loaders.push_back(std::make_unique<Loader>(*data.back(), streams,
-                                                 permutation(kExamples, streams.stream("order")),
-                                                 LoaderSettings{.batch_size = 10}));
+                                                 shuffled(*data.back(), streams, 10),
+                                                 LoaderSettings{.workers = 0}));
     }
   }
 
@@ -84,14 +102,14 @@ struct Three {
   std::vector<std::unique_ptr<Loader>> loaders;
 };
 
-std::vector<Tensor> all_batches(const Dataset& dataset, const LoaderSettings& settings,
-                                std::uint64_t seed = 1) {
-  const RandomStreams streams(seed);
-  Loader loader(dataset, streams, permutation(kExamples, streams.stream("order", settings.epoch)),
-                settings);
+std::vector<Tensor> all_batches(const Dataset& dataset, std::int64_t batch_size,
+                                const LoaderSettings& settings) {
+  const RandomStreams streams(1);
+  Loader loader(dataset, streams, shuffled(dataset, streams, batch_size, settings.epoch), settings);
   std::vector<Tensor> batches;
   while (const std::optional<Batch> batch = loader.next()) {
     EXPECT_EQ(batch->size, batch->fields.at("x").size(0));
+    EXPECT_FALSE(batch->continues);
     batches.push_back(batch->fields.at("x"));
   }
   EXPECT_FALSE(loader.next().has_value());
@@ -103,11 +121,11 @@ void expect_equal(const std::vector<Tensor>& found, const std::vector<Tensor>& e
   for (std::size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(found[i].equal(expected[i])) << i;
 }
 
-TEST(Loader, YieldsTheOrderCutIntoBatches) {
+TEST(Loader, YieldsThePlansBatches) {
   const Numbers dataset;
   const auto order = permutation(kExamples, RandomStreams(1).stream("order"));
   for (const std::int64_t workers : {0, 2}) {
-    const auto batches = all_batches(dataset, {.batch_size = 10, .workers = workers});
+    const auto batches = all_batches(dataset, 10, {.workers = workers});
     ASSERT_EQ(batches.size(), 11U);
     EXPECT_EQ(batches.back().size(0), 3);
     const Tensor all = at::cat(batches);
@@ -118,16 +136,49 @@ TEST(Loader, YieldsTheOrderCutIntoBatches) {
   }
 }
 
+TEST(Loader, YieldsBatchesOfUnequalSize) {
+  const Numbers dataset;
+  for (const std::int64_t workers : {0, 2}) {
+    Loader loader(dataset, RandomStreams(0), {{7, 3, 3, 100, 0}, {1, 4, 5}}, {.workers = workers});
+    EXPECT_EQ(loader.batches(), 3);
+    EXPECT_EQ(loader.next()->fields.at("x").select(1, 0).item<double>(), 7);
+    const Batch second = *loader.next();
+    EXPECT_EQ(second.size, 3);
+    EXPECT_TRUE(second.fields.at("x").select(1, 0).equal(at::tensor({3., 3., 100.}, at::kDouble)));
+    EXPECT_EQ(loader.next()->size, 1);
+    EXPECT_FALSE(loader.next());
+  }
+}
+
+TEST(Loader, SaysWhichBatchesContinueTheOneBefore) {
+  const Numbers numbers;
+  const Resident resident(0);
+  EpochPlan plan = plan_in_order(12, 4);
+  plan.continues = true;
+  for (const Dataset* dataset :
+       {static_cast<const Dataset*>(&numbers), static_cast<const Dataset*>(&resident)}) {
+    for (const std::int64_t first : {0, 1}) {
+      Loader loader(*dataset, RandomStreams(0), plan, {.first_batch = first, .workers = 0});
+      if (first == 0) EXPECT_FALSE(loader.next()->continues);
+      EXPECT_TRUE(loader.next()->continues);
+      EXPECT_TRUE(loader.next()->continues);
+    }
+  }
+  Loader loader(resident, RandomStreams(0), plan, {});
+  EXPECT_FALSE(next_of({&loader})->continues);
+  EXPECT_TRUE(next_of({&loader})->continues);
+}
+
 TEST(Loader, YieldsTheSameWhateverTheNumberOfWorkers) {
   Numbers dataset;
-  LoaderSettings settings{.batch_size = 8, .augment = true, .epoch = 3, .workers = 0};
-  const std::vector<Tensor> expected = all_batches(dataset, settings);
-  dataset.uneven = true;
+  LoaderSettings settings{.augment = true, .epoch = 3, .workers = 0};
+  const std::vector<Tensor> expected = all_batches(dataset, 8, settings);
+  dataset.meanwhile = work_unevenly;
   for (const std::int64_t workers : {1, 2, 5}) {
     for (const std::int64_t prefetch : {1, 3, 50}) {
       settings.workers = workers;
       settings.prefetch = prefetch;
-      expect_equal(all_batches(dataset, settings), expected);
+      expect_equal(all_batches(dataset, 8, settings), expected);
     }
   }
 }
@@ -150,10 +201,83 @@ TEST(Loader, RefusesAnOrderBeyondWhatIsInMemory) {
   const Resident dataset(0);
   for (const std::int64_t wrong : {std::int64_t{-1}, kExamples}) {
     EXPECT_THAT(message_of<DataError>([&] {
-                  Loader(dataset, RandomStreams(1), {0, wrong}, LoaderSettings{});
+                  Loader(dataset, RandomStreams(1), {{0, wrong}, {2}}, LoaderSettings{});
                 }),
                 HasSubstr("of a split of 103"));
   }
+}
+
+TEST(Loader, RefusesBatchesThatDoNotFitTheOrder) {
+  const Numbers dataset;
+  const std::vector<std::vector<std::int64_t>> wrong = {{0, 4}, {2, 2, 4}, {3, 2}, {2, 5}, {-1}};
+  for (const std::vector<std::int64_t>& ends : wrong) {
+    EXPECT_THAT(message_of<DataError>([&] {
+                  Loader(dataset, RandomStreams(1), {{0, 1, 2, 3}, ends}, LoaderSettings{});
+                }),
+                HasSubstr("must end one after the other within its 4 examples"));
+  }
+}
+
+/// Sets of 1, 2, 3, ... rows; all of them are in memory, end to end.
+class Sets final : public Dataset {
+ public:
+  Sets() {
+    std::vector<NamedTensors> all;
+    for (std::int64_t i = 0; i < kSets; ++i) all.push_back(example(Split::train, i, nullptr));
+    all_ = collate(all);
+  }
+  const DatasetInfo& info() const override { return info_; }
+  std::int64_t size(Split) const override { return kSets; }
+  NamedTensors example(Split, std::int64_t i, Random*) const override {
+    return {{"x@node", at::full({i % 4 + 1, 2}, double(i))},
+            {"next@node>node", at::arange(i % 4 + 1, at::kLong) - 1},
+            {"class", at::scalar_tensor(i % 3, at::kLong)}};
+  }
+  const Batch* resident(Split) const override { return &all_; }
+
+  static constexpr std::int64_t kSets = 12;
+
+ private:
+  DatasetInfo info_;
+  Batch all_;
+};
+
+// The rows of "x@node" are not one an example: copying rows by the example's number would read
+// other examples' rows, or beyond the end.
+TEST(Loader, AsksForExamplesWhereWhatIsInMemoryLiesEndToEnd) {
+  const Sets dataset;
+  for (const std::int64_t workers : {0, 2}) {
+    Loader loader(dataset, RandomStreams(0), {{5, 0, 11}, {2, 3}}, {.workers = workers});
+    const Batch first = *loader.next();
+    EXPECT_EQ(first.size, 2);
+    EXPECT_TRUE(first.offsets.at("node").equal(at::tensor({0, 2, 3}, at::kLong)));
+    EXPECT_TRUE(first.fields.at("x@node").select(1, 0).equal(at::tensor({5.f, 5.f, 0.f})));
+    EXPECT_TRUE(first.fields.at("next@node>node").equal(at::tensor({-1, 0, -1}, at::kLong)));
+    EXPECT_TRUE(first.fields.at("class").equal(at::tensor({2, 0}, at::kLong)));
+    EXPECT_EQ(rows_of(*loader.next(), "node"), 4);
+  }
+}
+
+TEST(Loader, AsksForExamplesWhereSetsOfOneRowLieEndToEnd) {
+  class Ones final : public Dataset {
+   public:
+    Ones() {
+      all_ = collate({example(Split::train, 0, nullptr), example(Split::train, 1, nullptr)});
+    }
+    const DatasetInfo& info() const override { return info_; }
+    std::int64_t size(Split) const override { return 2; }
+    NamedTensors example(Split, std::int64_t i, Random*) const override {
+      return {{"x@node", at::full({1}, double(i))}};
+    }
+    const Batch* resident(Split) const override { return &all_; }
+
+   private:
+    DatasetInfo info_;
+    Batch all_;
+  };
+  const Ones dataset;
+  Loader loader(dataset, RandomStreams(0), plan_in_order(2, 2), {.workers = 0});
+  EXPECT_EQ(rows_of(*loader.next(), "node"), 2);  // with its offsets, not as rows of a dense field
 }
 
 TEST(NextOf, IsTheNextOfEachOneAfterTheOther) {
@@ -180,54 +304,70 @@ TEST(NextOf, IsTheNextOfEachOneAfterTheOther) {
   EXPECT_FALSE(next_of({nullptr, nullptr}));
 }
 
+TEST(NextOf, JoinsSetsThatLieEndToEnd) {
+  const Sets dataset;
+  Loader a(dataset, RandomStreams(0), {{0, 1}, {2}}, {.workers = 0});
+  Loader b(dataset, RandomStreams(0), {{2, 3}, {2}}, {.workers = 0});
+  const Batch both = *next_of({&a, &b});
+  EXPECT_EQ(both.size, 4);
+  EXPECT_TRUE(both.offsets.at("node").equal(at::tensor({0, 1, 3, 6, 10}, at::kLong)));
+  EXPECT_TRUE(both.fields.at("next@node>node")
+                  .equal(at::tensor({-1, -1, 1, -1, 3, 4, -1, 6, 7, 8}, at::kLong)));
+}
+
 TEST(Loader, AugmentsByEpochAndExampleNotByPosition) {
   const Numbers dataset;
   const RandomStreams streams(4);
-  Loader loader(dataset, streams, {5, 9, 5}, {.batch_size = 3, .augment = true, .epoch = 2});
-  const Tensor x = loader.next()->fields.at("x");
-  EXPECT_EQ(x[0][1].item<double>(), x[2][1].item<double>());
-  EXPECT_EQ(x[1][1].item<double>(), streams.stream("augmentation", 2, 9).uniform());
-  LoaderSettings settings{.batch_size = 8, .augment = true, .epoch = 0};
-  const Tensor first = at::cat(all_batches(dataset, settings)).sum(0);
-  settings.epoch = 1;
-  EXPECT_NE(at::cat(all_batches(dataset, settings)).sum(0)[1].item<double>(),
-            first[1].item<double>());
+  const auto draws = [&](std::vector<std::int64_t> order, std::uint64_t epoch) {
+    const auto size = std::int64_t(order.size());
+    Loader loader(dataset, streams, {std::move(order), {size}},
+                  {.augment = true, .epoch = epoch, .workers = 0});
+    return loader.next()->fields.at("x").select(1, 1);
+  };
+  const Tensor x = draws({5, 9}, 2), y = draws({9, 7, 5}, 2);
+  EXPECT_EQ(x[0].item<double>(), y[2].item<double>());
+  EXPECT_EQ(x[1].item<double>(), streams.stream("augmentation", 2, 9).uniform());
+  EXPECT_NE(x[0].item<double>(), draws({5}, 3)[0].item<double>());
+}
+
+// The first time an example stands in an epoch its stream is that of an epoch without repeats.
+TEST(Loader, DrawsAnewEachTimeAnExampleStandsInTheEpoch) {
+  const Numbers dataset;
+  const RandomStreams streams(4);
+  for (const std::int64_t workers : {0, 2}) {
+    Loader loader(dataset, streams, {{5, 9, 5, 5, 9}, {2, 5}},
+                  {.augment = true, .epoch = 2, .workers = workers});
+    const Tensor x = at::cat({loader.next()->fields.at("x"), loader.next()->fields.at("x")});
+    const std::int64_t expected[] = {5, 9, 5 + kExamples, 5 + 2 * kExamples, 9 + kExamples};
+    for (std::int64_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(x[i][1].item<double>(),
+                streams.stream("augmentation", 2, std::uint64_t(expected[i])).uniform());
+    }
+  }
 }
 
 TEST(Loader, BeginsAtALaterBatchWithoutMakingTheEarlierOnes) {
   Numbers dataset;
-  LoaderSettings settings{.batch_size = 10, .augment = true};
-  std::vector<Tensor> expected = all_batches(dataset, settings);
+  LoaderSettings settings{.augment = true};
+  std::vector<Tensor> expected = all_batches(dataset, 10, settings);
   expected.erase(expected.begin(), expected.begin() + 7);
   settings.first_batch = 7;
   for (const std::int64_t workers : {0, 2}) {
     settings.workers = workers;
     dataset.made = 0;
-    expect_equal(all_batches(dataset, settings), expected);
+    expect_equal(all_batches(dataset, 10, settings), expected);
     EXPECT_EQ(dataset.made, kExamples - 70);
   }
   settings.first_batch = 11;
-  EXPECT_TRUE(all_batches(dataset, settings).empty());
-}
-
-TEST(Loader, LeavesOutTheLastBatchWhereAsked) {
-  const Numbers dataset;
-  LoaderSettings settings{.batch_size = 10, .drop_last = true};
-  EXPECT_EQ(all_batches(dataset, settings).size(), 10U);
-  settings.batch_size = kExamples;
-  EXPECT_EQ(all_batches(dataset, settings).size(), 1U);
-  settings.batch_size = kExamples + 1;
-  EXPECT_EQ(all_batches(dataset, settings).size(), 0U);
-  Loader loader(dataset, RandomStreams(0), in_order(kExamples), {.batch_size = 10});
-  EXPECT_EQ(loader.batches(), 11);
+  EXPECT_TRUE(all_batches(dataset, 10, settings).empty());
 }
 
 TEST(Loader, HandsOnWhatTheDatasetThrewAtTheBatchItBelongsTo) {
   Numbers dataset;
   dataset.broken = 25;
   for (const std::int64_t workers : {0, 1, 3}) {
-    Loader loader(dataset, RandomStreams(0), in_order(kExamples),
-                  {.batch_size = 10, .workers = workers, .prefetch = 8});
+    Loader loader(dataset, RandomStreams(0), plan_in_order(kExamples, 10),
+                  {.workers = workers, .prefetch = 8});
     EXPECT_TRUE(loader.next().has_value());
     EXPECT_TRUE(loader.next().has_value());
     for (int attempt = 0; attempt < 2; ++attempt) {
@@ -237,57 +377,48 @@ TEST(Loader, HandsOnWhatTheDatasetThrewAtTheBatchItBelongsTo) {
 }
 
 TEST(Loader, HoldsNoMoreBatchesThanAskedFor) {
-  const Numbers dataset;
-  Loader loader(dataset, RandomStreams(0), in_order(kExamples),
-                {.batch_size = 5, .workers = 1, .prefetch = 3});
-  for (int i = 0; i < 400 && dataset.made < 15; ++i) std::this_thread::sleep_for(milliseconds(5));
-  std::this_thread::sleep_for(milliseconds(30));  // time in which too many would be made
-  EXPECT_EQ(dataset.made, 15);
-  loader.next();
-  for (int i = 0; i < 400 && dataset.made < 20; ++i) std::this_thread::sleep_for(milliseconds(5));
-  std::this_thread::sleep_for(milliseconds(30));
-  EXPECT_EQ(dataset.made, 20);
+  Numbers dataset;
+  std::atomic<int> asked{0}, most_ahead{0};
+  dataset.meanwhile = [&](std::int64_t) {
+    const int ahead = dataset.made - 5 * asked;
+    if (ahead > most_ahead) most_ahead = ahead;  // one worker writes it
+  };
+  Loader loader(dataset, RandomStreams(0), plan_in_order(kExamples, 5),
+                {.workers = 1, .prefetch = 3});
+  dataset.wait_for(15);  // nobody has asked for a batch yet
+  do {
+    ++asked;  // before the batch leaves its place to another
+  } while (loader.next());
+  EXPECT_EQ(most_ahead, 15);
 }
 
-// A whole batch would take 5 s, what is queued half a minute.
-TEST(Loader, IsDestroyedPromptlyInMidEpoch) {
+// All that was handed to the workers would be 100 examples.
+TEST(Loader, StopsInMidBatchWhenItIsDestroyed) {
   Numbers dataset;
-  dataset.pause = milliseconds(100);
-  auto loader =
-      std::make_unique<Loader>(dataset, RandomStreams(0), in_order(kExamples),
-                               LoaderSettings{.batch_size = 50, .workers = 2, .prefetch = 6});
-  std::this_thread::sleep_for(milliseconds(50));
-  const auto start = std::chrono::steady_clock::now();
+  dataset.meanwhile = [](std::int64_t) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  };
+  auto loader = std::make_unique<Loader>(dataset, RandomStreams(0), plan_in_order(kExamples, 50),
+                                         LoaderSettings{.workers = 2, .prefetch = 6});
+  dataset.wait_for(1);
   loader.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(2000));
-  const int made = dataset.made;
-  std::this_thread::sleep_for(milliseconds(150));
-  EXPECT_EQ(dataset.made, made) << "a worker outlived the loader";
+  EXPECT_LT(dataset.made, 50) << "a whole batch was made for nobody";
+  EXPECT_EQ(dataset.inside, 0) << "a worker outlived the loader";
 }
 
 TEST(Loader, SurvivesBeingMadeAndDestroyedAgainAndAgain) {
   const Numbers dataset;
   for (int i = 0; i < 300; ++i) {
-    Loader loader(dataset, RandomStreams(0), in_order(kExamples),
-                  {.batch_size = 7, .workers = 1 + i % 3, .prefetch = 1 + i % 5});
+    Loader loader(dataset, RandomStreams(0), plan_in_order(kExamples, 7),
+                  {.workers = 1 + i % 3, .prefetch = 1 + i % 5});
     for (int k = 0; k < i % 4; ++k) ASSERT_TRUE(loader.next().has_value());
   }
 }
 
-TEST(Loader, MakesBatchesAheadOfTheReader) {
-  Numbers dataset;
-  dataset.pause = milliseconds(2);
-  Loader loader(dataset, RandomStreams(0), in_order(20),
-                {.batch_size = 10, .workers = 1, .prefetch = 2});
-  for (int i = 0; i < 400 && dataset.made < 20; ++i) std::this_thread::sleep_for(milliseconds(5));
-  EXPECT_EQ(dataset.made, 20);  // nobody has asked for a batch yet
-  EXPECT_TRUE(loader.next().has_value());
-}
-
-TEST(Loader, OfAnEmptySplitEndsAtOnce) {
+TEST(Loader, OfAnEmptyPlanEndsAtOnce) {
   const Numbers dataset;
   for (const std::int64_t workers : {0, 2}) {
-    Loader loader(dataset, RandomStreams(0), {}, {.batch_size = 4, .workers = workers});
+    Loader loader(dataset, RandomStreams(0), {}, {.workers = workers});
     EXPECT_EQ(loader.batches(), 0);
     EXPECT_FALSE(loader.next().has_value());
   }
@@ -296,11 +427,19 @@ TEST(Loader, OfAnEmptySplitEndsAtOnce) {
 TEST(Loader, RefusesSettingsWithoutMeaning) {
   const Numbers dataset;
   const std::string message = message_of<ConfigError>([&] {
-    Loader(dataset, RandomStreams(0), {},
-           {.batch_size = 0, .first_batch = -1, .workers = -2, .prefetch = 0});
+    Loader(dataset, RandomStreams(0), {}, {.first_batch = -1, .workers = -2, .prefetch = 0});
   });
-  EXPECT_THAT(message, AllOf(HasSubstr("batch_size"), HasSubstr("first_batch"),
-                             HasSubstr("workers"), HasSubstr("prefetch")));
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("first_batch"), HasSubstr("workers"), HasSubstr("prefetch")));
+}
+
+TEST(PlanInOrder, IsAllExamplesInBatches) {
+  const EpochPlan plan = plan_in_order(7, 3);
+  EXPECT_EQ(plan.order, (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(plan.ends, (std::vector<std::int64_t>{3, 6, 7}));
+  EXPECT_EQ(plan_in_order(6, 3).ends, (std::vector<std::int64_t>{3, 6}));
+  EXPECT_EQ(plan_in_order(0, 3).batches(), 0);
+  EXPECT_THAT(message_of<ConfigError>([] { plan_in_order(1, 0); }), HasSubstr("batch_size"));
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ TEST_F(Explain, KnowsTheOptionsOfGroupsThatAFileNames) {
             "  default of train.optimizer.groups.head  1\n");
   EXPECT_THAT(text("train.optimizer.groups"),
               AllOf(HasSubstr("groups.head.match = [x]"), HasSubstr("groups.head.epochs = [0, -1]"),
-                    Not(HasSubstr("NAME"))));
+                    Not(HasSubstr("groups.NAME"))));
 }
 
 TEST_F(Explain, KeepsTheLifeBeforeARemoval) {

@@ -1,5 +1,6 @@
 #include "framework/experiment/identity.h"
 
+#include "framework/base/revision.h"
 #include "framework/runs/run_folder.h"
 #include "tests/support/made_parts.h"
 
@@ -68,6 +69,46 @@ TEST_F(IdentityTest, DependsOnConfigurationEachPluginsFileAndData) {
     hashes.insert(identity_of(experiment(), "d1").hash());
   }
   EXPECT_EQ(hashes.size(), 7U);
+}
+
+TEST_F(IdentityTest, CoversTheFrameworkThatComputes) {
+  Identity now = identity_of(experiment(), "d1");
+  EXPECT_EQ(now.framework, framework_revision());
+  Identity before = now;
+  before.framework = "0123456789abcdef";
+  EXPECT_NE(before.hash(), now.hash());
+  now.framework = "fedcba9876543210";
+  EXPECT_THAT(changes_between(before, now),
+              ElementsAre("the framework changed (revision 01234567 -> fedcba98)"));
+  before.framework = "";  // a record of an earlier attnlab
+  EXPECT_THAT(framework_change(before, now), HasSubstr("(revision unknown -> fedcba98)"));
+  before.accepted = {now.framework};
+  EXPECT_THAT(changes_between(before, now), IsEmpty());
+}
+
+TEST_F(IdentityTest, RecordsThatARunCountsForAnotherRevision) {
+  Identity made = identity_of(experiment(), "d1");
+  made.framework = "0123456789abcdef";
+  const RunFolder folder = RunFolder::of(temp_.path(), experiment(), 0, made);
+  folder.freeze(experiment(), 0, made);
+  accept_revision(folder.path(), "fedcba9876543210");
+  accept_revision(folder.path(), "fedcba9876543210");
+  accept_revision(folder.path(), made.framework);
+  const auto read = read_identity(folder.path());
+  ASSERT_TRUE(read);
+  EXPECT_THAT(read->accepted, ElementsAre("fedcba9876543210"));
+  EXPECT_EQ(read->hash(), made.hash()) << "the run stays what it is";
+}
+
+TEST_F(IdentityTest, CoversThePluginsThatChooseTheEpoch) {
+  Experiment judged = experiment();
+  judged.judges = {parts_.resolve(kImages + "name: x\n").task};
+  const Identity before = identity_of(judged, "");
+  EXPECT_NE(before.hash(), identity_of(experiment(), "").hash());
+  change_file("sorting");
+  judged.task.path = judged.model.path;  // the experiment's own stays the same
+  EXPECT_THAT(changes_between(before, identity_of(judged, "")),
+              Contains("the file of judging task 'sorting' changed"));
 }
 
 TEST_F(IdentityTest, SaysWhatChanged) {

@@ -24,6 +24,16 @@ TEST(Keys, AreThoseOfThePluginsThatTheCompositionNames) {
   EXPECT_EQ(find_option(keys, ""), nullptr);
 }
 
+TEST(Keys, OfEvaluationsAreKnownUnderTheNamesThatThereAre) {
+  const MadeParts parts;
+  const Node named = parse_yaml("{evaluate: {fog: {set: {model: {dim: 2}}}}}", "f.yaml");
+  const Schema keys = experiment_keys(named, parts.catalogue());
+  EXPECT_EQ(find_option(keys, "evaluate.fog.when")->choices,
+            (std::vector<std::string>{"end", "each"}));
+  EXPECT_NE(find_option(keys, "evaluate.snow.weights"), nullptr) << "a name that may come";
+  EXPECT_EQ(find_option(keys, "evaluate.fog.wen"), nullptr);
+}
+
 TEST(Keys, AreSuggestedFromDeeperDownFirst) {
   const MadeParts parts;
   const Schema keys = experiment_keys(Node(), parts.catalogue());

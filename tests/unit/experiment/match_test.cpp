@@ -138,8 +138,8 @@ TEST_F(MatchTest, RefusesWhatIsNoNumberOfTheModel) {
 }
 
 TEST_F(MatchTest, RefusesAStepThatLeavesNothingToTry) {
-  EXPECT_THAT(refusal("{by: model.dim, step: 100000}"),
-              HasSubstr("match.step: no multiple of 100000 can be tried for model.dim, which is "
+  EXPECT_THAT(refusal("{by: model.dim, step: 5000}"),
+              HasSubstr("match.step: no multiple of 5000 can be tried for model.dim, which is "
                         "64"));
 }
 

@@ -1,4 +1,4 @@
-// The last recorded bias of made-up runs, and what is no bias.
+// The last recorded bias of made-up runs, and what is not a bias.
 #include "framework/report/bias.h"
 
 #include <cmath>

@@ -52,7 +52,7 @@ TEST_F(CurvesTest, AreMeansAndDeviationsOverSeedsAtEachStep) {
   add_run("quest", 0, loss(1, 4) + loss(2, 2));
   add_run("quest", 1, loss(1, 8) + loss(2, 3));
   const std::vector<Curve> found = curves();
-  ASSERT_EQ(found.size(), 1U) << "step, split and epoch are no curves";
+  ASSERT_EQ(found.size(), 1U) << "step, split and epoch are not curves";
   EXPECT_THAT(found[0].steps, ElementsAre(1, 2));
   EXPECT_THAT(found[0].mean, ElementsAre(DoubleNear(6, 1e-12), DoubleNear(2.5, 1e-12)));
   EXPECT_THAT(found[0].deviation,

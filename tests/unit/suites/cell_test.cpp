@@ -78,6 +78,37 @@ TEST_F(CellTest, ChangedDataMakeACellStale) {
   EXPECT_EQ(left.reason, "the data of dataset 'pictures' changed");
 }
 
+TEST_F(CellTest, ARunOfAnotherRevisionCountsByTheUsersWordAlone) {
+  Cell before = cell();
+  before.identity.framework = "0123456789abcdef";
+  before.folder = RunFolder::of(temp_ / "runs/s", before.experiment, 3, before.identity);
+  finish(before, RunState::done);
+  const Cell left = decided(cell());
+  EXPECT_EQ(left.action, CellAction::stale);
+  EXPECT_TRUE(left.other_revision);
+  EXPECT_THAT(left.reason, StartsWith("the framework changed (revision 01234567 -> "));
+  const Cell accepted = decided(cell(), {.accept_revision = true});
+  EXPECT_EQ(accepted.action, CellAction::finished);
+  EXPECT_EQ(accepted.folder.path(), before.folder.path());
+  EXPECT_EQ(decided(cell()).action, CellAction::stale) << "nothing is recorded by deciding";
+  record_accepted({accepted});
+  EXPECT_EQ(decided(cell()).action, CellAction::finished) << "it need not be said again";
+  EXPECT_EQ(decided(cell()).folder.path(), before.folder.path());
+  change_file("quest");
+  EXPECT_EQ(decided(cell(), {.accept_revision = true}).action, CellAction::stale)
+      << "more than the framework changed";
+}
+
+TEST_F(CellTest, AnUnfinishedRunOfAnotherRevisionIsNotGoneOnWith) {
+  Cell before = cell();
+  before.identity.framework = "0123456789abcdef";
+  before.folder = RunFolder::of(temp_ / "runs/s", before.experiment, 3, before.identity);
+  finish(before, RunState::interrupted);
+  const Cell left = decided(cell(), {.accept_revision = true});
+  EXPECT_EQ(left.action, CellAction::stale);
+  EXPECT_THAT(left.reason, EndsWith("; it was interrupted"));
+}
+
 TEST_F(CellTest, AFailedCellWhosePluginWasMendedRunsWithEitherWord) {
   finish(cell(), RunState::failed, "crash");
   change_file("quest");

@@ -45,6 +45,17 @@ TEST_F(JsonSchema, LetsAMapOfGroupsHaveAnyNames) {
   EXPECT_TRUE(groups.at("properties").contains("extends"));
 }
 
+TEST_F(JsonSchema, KnowsTheEntriesOfEvaluateUnderAnyNames) {
+  const json whole = schema("experiment").at("$defs").at("experiment");
+  const json& entry = whole.at("properties").at("evaluate").at("additionalProperties");
+  const json& keys = entry.at("properties");
+  EXPECT_EQ(keys.at("when").at("anyOf").at(0).at("enum"), json({"end", "each", nullptr}));
+  EXPECT_EQ(keys.at("set").at("properties").at("task").at("$ref"), "#/$defs/task");
+  EXPECT_FALSE(keys.at("set").at("properties").contains("train")) << "nothing is trained";
+  EXPECT_EQ(keys.at("over").at("additionalProperties").at("type"), "array");
+  EXPECT_EQ(entry.at("additionalProperties"), false);
+}
+
 TEST_F(JsonSchema, ChoosesAPartsOptionsByItsPlugin) {
   const json attention = schema("attention").at("$defs").at("attention");
   bool chosen = false;

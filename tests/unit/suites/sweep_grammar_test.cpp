@@ -31,7 +31,8 @@ TEST(SweepGrammar, ReadsListsAndSingleValues) {
 TEST(SweepGrammar, SplitsOnlyOutsideOfBracketsAndQuotes) {
   EXPECT_THAT(values("[1,2],{a: 1, b: 2},'x, y',\"q\\\",r\",plain"),
               ElementsAre("[1,2]", "{a: 1, b: 2}", "'x, y'", "\"q\\\",r\"", "plain"));
-  EXPECT_THAT(values("don't,won't"), ElementsAre("don't", "won't")) << "an apostrophe is no quote";
+  EXPECT_THAT(values("don't,won't"), ElementsAre("don't", "won't"))
+      << "an apostrophe is not a quote";
 }
 
 TEST(SweepGrammar, RangesIncludeTheirEndWithinRounding) {

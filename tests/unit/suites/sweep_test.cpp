@@ -132,7 +132,7 @@ TEST_F(SweepTest, FindsShortKeysAndRefusesDoubtfulOnes) {
                       "dim"};
   EXPECT_EQ(full_key("lr", keys, "lr=1"), "train.optimizer.lr");
   EXPECT_EQ(full_key("optimizer.lr", keys, "x"), "train.optimizer.lr");
-  EXPECT_EQ(full_key("dim", keys, "x"), "dim") << "a whole key is no short one";
+  EXPECT_EQ(full_key("dim", keys, "x"), "dim") << "a whole key is not a short one";
   EXPECT_THAT(refusal({"use=vit,lm"}),
               StartsWith("argument 'use=vit,lm': 'use' may be model.use or attention.use or "));
   EXPECT_THAT(refusal({"attention=quest", "eps=1,2"}),

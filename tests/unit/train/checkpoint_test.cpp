@@ -122,22 +122,5 @@ TEST_F(Checkpoints, RefuseFilesThatAreNone) {
   }
 }
 
-TEST_F(Checkpoints, GiveTheirWeightsToWhatHoldsAPartOfThem) {
-  const std::string path = written();
-  TensorFile file = read_safetensors(path);
-  file.tensors.set("model.head", at::zeros({1}));
-  write_safetensors(folder_ / "larger", file);
-  Made other;
-  const SavedModules model = {{"model.", other.run.model.get()}};
-  EXPECT_THAT(
-      message_of<DataError>([&] { read_weights(folder_ / "larger", model, "0123456789abcdef"); }),
-      HasSubstr("head is unknown to the model"));
-  read_weights(folder_ / "larger", model, "of another composition", Fit::of_a_part);
-  EXPECT_TRUE(other.run.model->parameters()[0].equal(made_.run.model->parameters()[0]));
-  const SavedModules task = {{"absent.model.", other.run.model.get()}};
-  EXPECT_THAT(message_of<DataError>([&] { read_weights(path, task, "", Fit::of_a_part); }),
-              HasSubstr("weight is missing"));
-}
-
 }  // namespace
 }  // namespace attnlab

@@ -336,38 +336,12 @@ TEST_F(Extensions, KeepTheMeanOfTheWeightsForATeacher) {
   }
   const Tensor saved = checkpoint("run").tensors.at("average.model.weight");
   EXPECT_LT((saved - mean).abs().max().item<double>(), 1e-6);
-  BuiltRun loaded = tiny_run(clouds<Taught>(), tiny_options());
-  load_model(loaded, place("run"), {.weights = Weights::average});
-  EXPECT_TRUE(loaded.model->named_parameters()["weight"].equal(saved));
 }
 
 TEST_F(Extensions, ResumeATeacherAnywhere) {
   TrainOptions options = tiny_options();
   options.average.decay = 0.9;
   expect_resumes_anywhere(clouds<Taught>(), options);
-}
-
-TEST_F(Extensions, EvaluateTheMeanWhereAsked) {
-  TrainOptions options = tiny_options();
-  options.average.decay = 0.5;
-  BuiltRun run = tiny_run(clouds(), options);
-  const std::atomic<bool> stop{false};
-  const at::NoGradGuard no_gradients;
-  for (Tensor& p : run.model->parameters()) p.zero_();
-  run.average_model->parameters()[0].copy_(at::tensor({1.F, -1.F}).view({2, 1}).expand({2, 4}));
-  EXPECT_EQ(evaluate_split(run, Split::test, stop, Weights::average).at("accuracy"), 1.0);
-  EXPECT_EQ(evaluate_split(run, Split::test, stop).at("accuracy"), 0.5);
-  BuiltRun without = tiny_run(clouds(), tiny_options());
-  EXPECT_THROW(evaluate_split(without, Split::test, stop, Weights::average), ConfigError);
-}
-
-TEST_F(Extensions, NameTheMeanThatARunDoesNotHave) {
-  const TinyParts parts = clouds();
-  train(tiny_run(parts, tiny_options()), "run");
-  BuiltRun loaded = tiny_run(parts, tiny_options());
-  EXPECT_THAT(testing::message_of<DataError>(
-                  [&] { load_model(loaded, place("run"), {.weights = Weights::average}); }),
-              HasSubstr("does not fit the average of the model: weight is missing"));
 }
 
 // ---- what a run ran on

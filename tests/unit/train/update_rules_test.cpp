@@ -176,7 +176,7 @@ void expect_torch(const OptimizerSettings& settings, const Options& options) {
   std::vector<Tensor> theirs;
   for (std::size_t i = 0; i < kShapes.size(); ++i) {
     const Tensor start = noise(kShapes[i], 70 + i);
-    ours.push_back({"p" + std::to_string(i), leaf(start)});
+    ours.push_back({std::to_string(i), leaf(start)});
     theirs.push_back(leaf(start));
   }
   Optimizer optimizer(ours, settings);

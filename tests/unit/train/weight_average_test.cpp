@@ -24,7 +24,9 @@ struct Net final : torch::nn::Module {
 
 TEST(WeightAverage, IsTheRunningMeanOfParametersAndACopyOfBuffers) {
   Net live(1), kept(2), other_live(3), other_kept(4);
-  WeightAverage average({{&live, &kept}, {&other_live, &other_kept}});
+  WeightAverage average;
+  average.add(live, kept);
+  average.add(other_live, other_kept);
   EXPECT_FALSE(kept.weight.equal(live.weight)) << "nothing happens before start()";
   average.start();
   EXPECT_TRUE(kept.weight.equal(live.weight));
@@ -42,24 +44,12 @@ TEST(WeightAverage, IsTheRunningMeanOfParametersAndACopyOfBuffers) {
   EXPECT_TRUE(other_kept.weight.allclose(other_live.weight)) << "the mean of what stays is it";
 }
 
-TEST(WeightAverage, TakesPartInNoGradient) {
-  Net live(1), kept(2);
-  WeightAverage average({{&live, &kept}});
-  average.start();
-  average.update(0.5);
-  EXPECT_TRUE(kept.weight.is_leaf());
-}
-
 TEST(WeightAverage, RefusesModulesThatDiffer) {
   Net live(1), kept(2, 4);
-  EXPECT_THAT(message_of<ShapeError>([&] {
-                WeightAverage({{&live, &kept}});
-              }),
+  EXPECT_THAT(message_of<ShapeError>([&] { WeightAverage().add(live, kept); }),
               HasSubstr("weight [3, 2]"));
   torch::nn::Module empty;
-  EXPECT_THAT(message_of<ShapeError>([&] {
-                WeightAverage({{&live, &empty}});
-              }),
+  EXPECT_THAT(message_of<ShapeError>([&] { WeightAverage().add(live, empty); }),
               HasSubstr("1 tensors are trained, 0 hold their mean"));
 }
 

@@ -1,0 +1,211 @@
+// Checks of what a dataset says of itself: splits, fields, indices, costs.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "framework/base/text.h"
+#include "framework/conformance/dataset_checks.h"
+
+namespace attnlab::conformance {
+namespace {
+
+/// A field's name in a manifest, without what says when it is there ("class?", "type if
+/// head=node").
+std::string bare(const std::string& name) { return name.substr(0, name.find_first_of("? ")); }
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::vector<std::string> sizes;
+  for (const std::int64_t size : shape) sizes.push_back(std::to_string(size));
+  std::string text = "[";
+  text += join(sizes, ", ");
+  return text + "]";
+}
+
+/// Names, manifest, and the numbers that say what values mean.
+void check_fields(const DatasetInfo& info, const std::vector<std::string>& gives) {
+  std::set<std::string> names, promised;
+  for (const std::string& name : gives) promised.insert(bare(name));
+  for (const FieldInfo& field : info.fields) {
+    const std::string what = "info().fields, '" + field.name + "'";
+    parse_field_name(field.name);
+    expect(names.insert(field.name).second, what + ": stands there twice");
+    expect(gives.empty() || promised.count(field.name) > 0,
+           what + ": the plugin's manifest does not list it under `gives`");
+    const bool least = std::all_of(field.shape.begin(), field.shape.end(),
+                                   [](std::int64_t size) { return size >= -1; });
+    expect(least, what + ": a size in " + shape_text(field.shape) + " is below -1");
+    expect(field.categories == 0 || field.dtype == at::kLong,
+           what + ": only an int64 field has categories");
+    expect(field.mean.size() == field.deviation.size(),
+           what + ": has " + std::to_string(field.mean.size()) + " means and " +
+               std::to_string(field.deviation.size()) + " deviations");
+    const bool positive = std::all_of(field.deviation.begin(), field.deviation.end(),
+                                      [](double deviation) { return deviation > 0; });
+    expect(positive, what + ": a deviation is not above 0");
+  }
+  expect(!names.empty(), "info().fields is empty");
+}
+
+void check_classes(const DatasetInfo& info) {
+  const auto count = static_cast<std::int64_t>(info.class_names.size());
+  expect(count == 0 || count == info.classes, "info() has " + std::to_string(info.classes) +
+                                                  " classes and " + std::to_string(count) +
+                                                  " class_names");
+  for (const auto& [group, classes] : info.class_groups) {
+    for (const std::int64_t label : classes) {
+      expect(label >= 0 && label < info.classes,
+             "class_groups, '" + group + "': " + std::to_string(label) + " is not a class");
+    }
+  }
+}
+
+/// Whether values of a field lie where its description says.
+void check_values(const std::string& what, const FieldInfo& field, const DatasetInfo& info,
+                  const Tensor& tensor) {
+  if (tensor.numel() == 0) return;
+  if (tensor.is_floating_point()) expect_finite(what, tensor);
+  std::int64_t limit = field.categories;
+  if (field.name == "class") limit = info.classes;
+  if (field.name == "tokens") limit = info.vocabulary;
+  if (limit == 0 || tensor.scalar_type() != at::kLong) return;
+  const auto largest = tensor.max().item<std::int64_t>();
+  expect(largest < limit, what + ": holds " + std::to_string(largest) + ", but info() says 0 to " +
+                              std::to_string(limit - 1));
+}
+
+/// Rows of axes agree with each other, and values that are rows exist.
+void check_axes(const std::string& what, const NamedTensors& example) {
+  std::map<std::string, std::int64_t, std::less<>> rows;
+  for (const auto& [name, tensor] : example) {
+    const FieldName parsed = parse_field_name(name);
+    if (parsed.axis.empty()) continue;
+    expect(tensor.dim() > 0, what + ", '" + name + "': " + describe(tensor) + " has no rows");
+    const auto [own, first] = rows.emplace(parsed.axis, tensor.size(0));
+    expect(first || own->second == tensor.size(0),
+           what + ", '" + name + "': has " + std::to_string(tensor.size(0)) +
+               " rows where other fields of axis '" + own->first + "' have " +
+               std::to_string(own->second));
+  }
+  for (const auto& [name, tensor] : example) {
+    const FieldName parsed = parse_field_name(name);
+    if (parsed.target.empty()) continue;
+    const auto target = rows.find(parsed.target);
+    expect(target != rows.end(), what + ", '" + name + "': no field lies along axis '" +
+                                     std::string(parsed.target) + "'");
+    if (tensor.numel() == 0) continue;
+    const auto largest = tensor.max().item<std::int64_t>();
+    expect(largest < target->second, what + ", '" + name + "': names row " +
+                                         std::to_string(largest) + " of axis '" +
+                                         std::string(parsed.target) + "', which has " +
+                                         std::to_string(target->second) + " rows");
+  }
+}
+
+void check_example(const std::string& what, const NamedTensors& example, const DatasetInfo& info) {
+  for (const auto& [name, tensor] : example) {
+    const auto known =
+        std::find_if(info.fields.begin(), info.fields.end(),
+                     [&, &name = name](const FieldInfo& field) { return field.name == name; });
+    const std::string own = what + ", '" + name + "'";
+    expect(known != info.fields.end(), own + ": info() has no such field");
+    expect(tensor.defined(), own + ": is undefined");
+    expect(tensor.device().is_cpu(), own + ": is not on the CPU");
+    expect(tensor.scalar_type() == known->dtype,
+           own + ": is " + describe(tensor) + ", but info() says " + at::toString(known->dtype));
+    bool fits = tensor.dim() == static_cast<std::int64_t>(known->shape.size());
+    for (std::int64_t d = 0; fits && d < tensor.dim(); ++d) {
+      const std::int64_t size = known->shape[static_cast<std::size_t>(d)];
+      fits = size == -1 || size == tensor.size(d);
+    }
+    expect(fits,
+           own + ": is " + describe(tensor) + ", but info() says " + shape_text(known->shape));
+    check_values(own, *known, info, tensor);
+  }
+  for (const FieldInfo& field : info.fields) {
+    if (example.find(field.name) != nullptr) continue;
+    // "x_valid" is made for "x" when examples become a batch.
+    const bool made = field.name.ends_with("_valid") &&
+                      example.find(field.name.substr(0, field.name.size() - 6)) != nullptr;
+    expect(made, what + " lacks the field '" + field.name + "' that info() promises");
+  }
+  check_axes(what, example);
+}
+
+}  // namespace
+
+std::string check_splits(const DatasetFixture& fixture) {
+  const Dataset& dataset = fixture.dataset();
+  const std::shared_ptr<const Dataset> other = fixture.fresh();
+  std::vector<std::string> sizes;
+  for (const Split split : kSplits) {
+    const std::int64_t size = dataset.size(split);
+    const std::string what = "the " + std::string(name_of(split)) + " split has ";
+    expect(size >= 0, what + std::to_string(size) + " examples");
+    expect(split != Split::train || size > 0, what + "no examples; there is nothing to train on");
+    for (const std::int64_t again : {dataset.size(split), other->size(split)}) {
+      expect(again == size, what + std::to_string(size) + " examples, and " +
+                                std::to_string(again) + " when asked again");
+    }
+    sizes.push_back(std::to_string(size) + " " + std::string(name_of(split)));
+  }
+  return join(sizes, ", ");
+}
+
+std::string check_description(const DatasetFixture& fixture) {
+  const Dataset& dataset = fixture.dataset();
+  const DatasetInfo& info = dataset.info();
+  expect(!info.name.empty(), "info().name is empty");
+  expect(!info.source.empty(), "info().source is empty");
+  check_fields(info, fixture.subject().gives);
+  check_classes(info);
+  for (const Split split : kSplits) {
+    for (const std::int64_t index : sample(dataset, split, 64)) {
+      for (const bool augmented : {false, split == Split::train}) {
+        check_example(place_of(split, index) + (augmented ? ", augmented" : ""),
+                      example_of(dataset, split, index, augmented), info);
+      }
+    }
+  }
+  return "";
+}
+
+std::string check_index_range(const DatasetFixture& fixture) {
+  const Dataset& dataset = fixture.dataset();
+  for (const Split split : kSplits) {
+    const std::int64_t size = dataset.size(split);
+    for (const std::int64_t index : {std::int64_t{-1}, size, size + 1000, INT64_MIN, INT64_MAX}) {
+      const std::string what =
+          "asked for " + place_of(split, index) + " of " + std::to_string(size) + ", the dataset ";
+      std::string wrong = "gives one; expected a DataError";
+      try {
+        dataset.example(split, index, nullptr);
+      } catch (const DataError&) {
+        continue;
+      } catch (const std::exception& error) {
+        wrong = std::string("throws another exception than a DataError: ") + error.what();
+      }
+      throw Failure(what + wrong);
+    }
+  }
+  return "";
+}
+
+std::string check_cost(const DatasetFixture& fixture) {
+  const Dataset& dataset = fixture.dataset();
+  std::int64_t least = INT64_MAX, most = 0;
+  for (const Split split : kSplits) {
+    for (const std::int64_t index : sample(dataset, split, 256)) {
+      const std::int64_t cost = dataset.cost(split, index);
+      expect(cost > 0, place_of(split, index) + " costs " + std::to_string(cost) +
+                           "; a batch's budget is filled by costs above 0");
+      expect(dataset.cost(split, index) == cost,
+             place_of(split, index) + " costs something else when asked again");
+      least = std::min(least, cost);
+      most = std::max(most, cost);
+    }
+  }
+  return least == most ? "each " + std::to_string(most)
+                       : std::to_string(least) + " to " + std::to_string(most);
+}
+
+}  // namespace attnlab::conformance

@@ -1,0 +1,155 @@
+// A problem for tasks that a linear model can solve.
+#include <algorithm>
+
+#include "framework/conformance/made_data.h"
+#include "framework/conformance/model_fixture.h"
+#include "framework/conformance/stack.h"
+#include "framework/conformance/task_conformance.h"
+
+namespace attnlab::conformance {
+namespace {
+
+constexpr std::int64_t kExamples = 24, kClasses = 5, kFeatures = 8, kTargets = 3;
+
+/// What a task takes, sorted: outputs of the model and labels of the data.
+struct Sides {
+  std::vector<std::string> outputs, labels;
+};
+
+bool is_output(std::string_view base) {
+  return base == "logits" || base == "features" || base == "tokens";
+}
+
+Sides sides_of(const std::vector<std::string>& takes) {
+  Sides sides;
+  for (const std::string& entry : takes) {
+    const std::string name = field_of_entry(entry);
+    const std::string_view base = parse_field_name(name).base;
+    if (is_output(base)) {
+      sides.outputs.push_back(name);
+    } else if (base == "class" || base == "targets") {
+      sides.labels.push_back(name);
+    } else {
+      throw ConfigError("no problem can be made up for what it takes as '" + name +
+                        "'; name an experiment with a model and data that give it: --experiment "
+                        "FILE");
+    }
+  }
+  return sides;
+}
+
+/// "x", or "x@node" beside "class@node".
+std::string inputs_of(const std::string& name) {
+  const std::string_view axis = parse_field_name(name).axis;
+  return axis.empty() ? "x" : "x@" + std::string(axis);
+}
+
+class Separable final : public Dataset {
+ public:
+  explicit Separable(const std::vector<std::string>& labels) : labels_(labels) {
+    info_.name = "a separable problem";
+    info_.classes = kClasses;
+    for (std::int64_t k = 0; k < kClasses; ++k) info_.class_names.push_back(std::to_string(k));
+    info_.source = info_.fingerprint = "made up";
+    for (const std::string& label : labels) {
+      const std::vector<std::int64_t> shape = shape_of(label, -1);
+      info_.fields.push_back(
+          {.name = label, .shape = shape, .dtype = at::kLong, .categories = kClasses});
+      std::vector<std::int64_t> inputs = shape;
+      inputs.push_back(kFeatures);
+      info_.fields.push_back({.name = inputs_of(label), .shape = inputs});
+    }
+  }
+
+  const DatasetInfo& info() const override { return info_; }
+  std::int64_t size(Split) const override { return kExamples; }
+
+  NamedTensors example(Split split, std::int64_t index, Random*) const override {
+    if (index < 0 || index >= kExamples) {
+      throw DataError("a separable problem has no example " + std::to_string(index));
+    }
+    NamedTensors example;
+    const Draw draw(static_cast<std::uint64_t>(index + 1000 * static_cast<std::int64_t>(split)));
+    for (const std::string& label : labels_) {
+      std::vector<std::int64_t> sizes = shape_of(label, 2 + index % 4);
+      sizes.push_back(kFeatures);
+      const Tensor inputs = draw.normal(sizes);
+      example.set(label, inputs.narrow(-1, 0, kClasses).argmax(-1));
+      example.set(inputs_of(label), inputs.to(at::kFloat));
+    }
+    return example;
+  }
+
+ private:
+  /// Of one example's labels. @param rows  along an axis
+  static std::vector<std::int64_t> shape_of(const std::string& label, std::int64_t rows) {
+    const FieldName parsed = parse_field_name(label);
+    if (!parsed.axis.empty()) return {rows};
+    return parsed.base == "targets" ? std::vector<std::int64_t>{kTargets}
+                                    : std::vector<std::int64_t>{};
+  }
+
+  std::vector<std::string> labels_;
+  DatasetInfo info_;
+};
+
+/// One map from the inputs to each output.
+class LinearModel final : public Model {
+ public:
+  explicit LinearModel(const Sides& sides) {
+    for (const std::string& output : sides.outputs) {
+      const FieldName parsed = parse_field_name(output);
+      const std::int64_t width = parsed.base == "logits" ? kClasses : kFeatures;
+      const Tensor start = Draw(7).normal({width, kFeatures}).to(at::kFloat) * 0.1;
+      std::string name = output;
+      std::replace(name.begin(), name.end(), '@', '_');
+      maps_.push_back({output, inputs_for(parsed, sides), register_parameter(name, start)});
+    }
+  }
+
+  NamedTensors forward(const Batch& batch, ForwardPass&) override {
+    NamedTensors outputs;
+    for (const Map& map : maps_) {
+      outputs.set(map.output, at::linear(batch.fields.at(map.inputs), map.weight));
+    }
+    return outputs;
+  }
+
+  std::vector<FieldInfo> outputs() const override {
+    std::vector<FieldInfo> infos;
+    for (const Map& map : maps_) {
+      std::vector<std::int64_t> shape = {map.weight.size(0)};
+      if (map.inputs != "x") shape.insert(shape.begin(), -1);
+      infos.push_back({.name = map.output, .shape = shape});
+    }
+    return infos;
+  }
+
+ private:
+  struct Map {
+    std::string output, inputs;
+    Tensor weight;
+  };
+
+  /// The inputs of the output's own axis, or those of the examples.
+  static std::string inputs_for(const FieldName& output, const Sides& sides) {
+    for (const std::string& label : sides.labels) {
+      if (parse_field_name(label).axis == output.axis) return inputs_of(label);
+    }
+    throw ConfigError("no problem can be made up for '" + std::string(output.base) +
+                      "' without labels along the same axis; name an experiment: --experiment "
+                      "FILE");
+  }
+
+  std::vector<Map> maps_;
+};
+
+}  // namespace
+
+Problem made_problem_for(const std::vector<std::string>& takes) {
+  const Sides sides = sides_of(takes);
+  return {std::make_shared<Separable>(sides.labels),
+          [sides] { return std::make_shared<LinearModel>(sides); }};
+}
+
+}  // namespace attnlab::conformance

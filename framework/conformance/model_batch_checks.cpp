@@ -1,0 +1,217 @@
+// Checks of what examples of one batch, and models trained together, must not know of each other.
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+
+#include "framework/base/text.h"
+#include "framework/conformance/model_checks.h"
+#include "framework/conformance/stack.h"
+
+namespace attnlab::conformance {
+namespace {
+
+constexpr std::int64_t kMembers = 2;
+
+/// What is longer than the other in some dimensions (padding), cut to its size.
+Tensor cut_to(Tensor tensor, const Tensor& like) {
+  for (std::int64_t d = 0; d < std::min(tensor.dim(), like.dim()); ++d) {
+    if (tensor.size(d) > like.size(d)) tensor = tensor.narrow(d, 0, like.size(d));
+  }
+  return tensor;
+}
+
+/// Numbers that no example holds, in the field's dtype: other tokens, other values.
+Tensor garbage_like(const Tensor& tensor, std::int64_t below) {
+  const Tensor noise = Draw(99).normal(tensor.sizes()) * 7;
+  if (tensor.is_floating_point()) return noise.to(tensor.scalar_type());
+  return (noise.abs() * 100)
+      .to(at::kLong)
+      .remainder(std::max<std::int64_t>(below, 1))
+      .to(tensor.scalar_type());
+}
+
+/// Tokens may be any of the vocabulary, categories any of theirs.
+std::int64_t values_below(const DatasetInfo& info, const std::string& name) {
+  const std::int64_t categories = info.field(name).categories;
+  return categories > 0 ? categories : info.vocabulary;
+}
+
+/// The batch with other numbers wherever `real` says that there is none of an example's own.
+struct Disturbed {
+  Batch batch;
+  bool anything = false;  ///< there was padding
+};
+
+void disturb(Disturbed& out, const DatasetInfo& info, const std::string& name, const Tensor& real) {
+  const Tensor& tensor = out.batch.fields.at(name);
+  if (real.all().item<bool>()) return;
+  Tensor mask = real;
+  while (mask.dim() < tensor.dim()) mask = mask.unsqueeze(-1);
+  out.batch.fields.set(name,
+                       at::where(mask, tensor, garbage_like(tensor, values_below(info, name))));
+  out.anything = true;
+}
+
+/// Where examples that differ in size were padded: masks of fields, from the examples themselves.
+Disturbed with_garbage_in_padding(const Dataset& data, const std::vector<std::int64_t>& indices) {
+  Disturbed out{in_double(batch_of(data, indices))};
+  for (const FieldInfo& field : data.info().fields) {
+    const bool differs = std::count(field.shape.begin(), field.shape.end(), -1) > 0;
+    if (!differs || field.dtype == at::kBool || field.name.find('@') != std::string::npos) continue;
+    const Tensor& tensor = out.batch.fields.at(field.name);
+    const Tensor real = at::zeros(tensor.sizes(), at::kBool);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      const NamedTensors example = data.example(Split::train, indices[i], nullptr);
+      Tensor part = real[static_cast<std::int64_t>(i)];
+      const Tensor& own = example.at(field.name);
+      for (std::int64_t d = 0; d < own.dim(); ++d) part = part.narrow(d, 0, own.size(d));
+      part.fill_(true);
+    }
+    disturb(out, data.info(), field.name, real);
+  }
+  return out;
+}
+
+/// Fields of one length whose masks NAME_valid say what is real.
+std::vector<std::string> masked_fields(const Dataset& data, const Batch& batch) {
+  std::vector<std::string> names;
+  for (const FieldInfo& field : data.info().fields) {
+    const bool fixed = std::count(field.shape.begin(), field.shape.end(), -1) == 0;
+    if (fixed && batch.fields.find(field.name + "_valid") != nullptr) names.push_back(field.name);
+  }
+  return names;
+}
+
+/// Whether the model reads the mask at all.
+bool reads_mask(const ModelFixture& fixture, const Batch& batch, const std::string& mask) {
+  const auto model = fixture.model();
+  Batch all_real = batch;
+  all_real.fields.set(mask, at::ones_like(batch.fields.at(mask)));
+  const NamedTensors with = outputs_of(*model, batch), without = outputs_of(*model, all_real);
+  return std::any_of(with.begin(), with.end(), [&](const auto& output) {
+    return largest_difference(output.second, without.at(output.first)) > 0;
+  });
+}
+
+/// The outputs of real tokens: what stands in padding does not count.
+void expect_same_examples(const Dataset& data, const std::vector<std::int64_t>& indices,
+                          Model& model, const NamedTensors& found, const Batch& batch) {
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const Batch single = in_double(batch_of(data, {indices[i]}));
+    for (const auto& [name, alone] : outputs_of(model, single)) {
+      const Tensor own = rows_of_example(name, found.at(name), batch, static_cast<std::int64_t>(i));
+      expect_close("output '" + name + "' of example " + std::to_string(i) + " of " +
+                       std::to_string(indices.size()) + ", against it alone",
+                   cut_to(own, alone), alone, kRegrouped);
+    }
+  }
+}
+
+/// A model of all members, with the parameters of the single ones.
+/// @throws Failure where a parameter is not each member's own.
+std::shared_ptr<Model> side_by_side(const ModelFixture& fixture, const AttentionBuilder& attention,
+                                    const Dataset& data,
+                                    const std::vector<std::shared_ptr<Model>>& singles) {
+  const auto together = fixture.model({data, attention, 5, kMembers});
+  const at::NoGradGuard no_gradients;
+  for (const auto& [name, all] : kept_tensors(*together)) {
+    std::vector<Tensor> rows;
+    for (const auto& single : singles) {
+      for (const auto& [own_name, own] : kept_tensors(*single)) {
+        if (own_name == name) rows.push_back(own);
+      }
+    }
+    const std::string what =
+        "of " + std::to_string(kMembers) + " members, '" + name + "' is " + describe(all);
+    expect(rows.size() == singles.size() && rows[0].dim() > 0,
+           what + ", and one model has none such with rows");
+    std::vector<std::int64_t> expected = rows[0].sizes().vec();
+    expected[0] *= kMembers;
+    expect(all.sizes() == at::IntArrayRef(expected),
+           what + ", expected as many times the rows of " + describe(rows[0]) +
+               ", which one model has (ModelSetup::members)");
+    Tensor(all).copy_(at::cat(rows));
+  }
+  return together;
+}
+
+void compare_members(const ModelFixture& fixture, const AttentionBuilder& attention,
+                     const Dataset& data) {
+  std::vector<std::shared_ptr<Model>> singles;
+  for (std::uint64_t m = 0; m < kMembers; ++m) {
+    singles.push_back(fixture.model({data, attention, m + 1}));
+  }
+  const auto together = side_by_side(fixture, attention, data, singles);
+  const Batch all = in_double(batch_of(data, {0, 1, 2, 3, 4, 5}));
+  const std::int64_t own = all.size / kMembers;
+  const NamedTensors outputs = outputs_of(*together, all);
+  for (std::int64_t m = 0; m < kMembers; ++m) {
+    const NamedTensors alone =
+        outputs_of(*singles[static_cast<std::size_t>(m)], slice(all, m * own, own));
+    NamedTensors part;
+    for (const auto& [name, output] : outputs) part.set(name, output.chunk(kMembers, 0)[m]);
+    expect_close(
+        "member " + std::to_string(m) + " of " + std::to_string(kMembers) + ", against it alone",
+        part, alone);
+  }
+}
+
+}  // namespace
+
+std::string check_batch(const ModelFixture& fixture) {
+  const std::vector<std::int64_t> indices = {0, 1, 2, 3};
+  return fixture.under_every_attention(
+      [&](const AttentionBuilder& attention, const NamedData& data) {
+        const auto model = fixture.model({*data.dataset, attention});
+        const Batch batch = in_double(batch_of(*data.dataset, indices));
+        expect_same_examples(*data.dataset, indices, *model, outputs_of(*model, batch), batch);
+      });
+}
+
+std::string check_padding(const ModelFixture& fixture) {
+  const std::vector<std::int64_t> indices = {0, 1, 2, 3};
+  std::vector<std::string> ignored;
+  bool padded = false;
+  std::string remark = fixture.under_every_attention([&](const AttentionBuilder& attention,
+                                                         const NamedData& data) {
+    const auto model = fixture.model({*data.dataset, attention});
+    const Batch batch = in_double(batch_of(*data.dataset, indices));
+    Disturbed uneven = with_garbage_in_padding(*data.dataset, indices);
+    if (uneven.anything) {
+      padded = true;
+      expect_same_examples(*data.dataset, indices, *model, outputs_of(*model, uneven.batch), batch);
+    }
+    for (const std::string& name : masked_fields(*data.dataset, batch)) {
+      Disturbed masked{batch};
+      disturb(masked, data.dataset->info(), name, batch.fields.at(name + "_valid"));
+      if (!masked.anything) continue;
+      if (!reads_mask(fixture, batch, name + "_valid")) {
+        if (std::find(ignored.begin(), ignored.end(), name) == ignored.end()) {
+          ignored.push_back(name);
+        }
+        continue;
+      }
+      padded = true;
+      expect_close("other values where " + name + "_valid is false",
+                   outputs_of(*model, masked.batch), outputs_of(*model, batch));
+    }
+  });
+  const std::string unread = ignored.empty()
+                                 ? ""
+                                 : "with these options '" + join(ignored, "_valid', '") +
+                                       "_valid' changes nothing: what it marks counts as content";
+  if (!padded) {
+    throw NotApplicable(unread.empty() ? "no example that it takes is padded" : unread);
+  }
+  return unread.empty() ? remark : remark + "; " + unread;
+}
+
+std::string check_members(const ModelFixture& fixture) {
+  if (!fixture.subject().ensemble) throw NotApplicable("its plugin does not say .ensemble");
+  return fixture.under_every_attention(
+      [&](const AttentionBuilder& attention, const NamedData& data) {
+        compare_members(fixture, attention, *data.dataset);
+      });
+}
+
+}  // namespace attnlab::conformance

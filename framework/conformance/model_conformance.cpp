@@ -1,0 +1,90 @@
+#include "framework/conformance/model_conformance.h"
+
+#include <algorithm>
+
+#include "framework/conformance/check_table.h"
+#include "framework/conformance/model_checks.h"
+
+namespace attnlab::conformance {
+namespace {
+
+constexpr CheckEntry<ModelFixture> kEntries[] = {
+    {"outputs", check_outputs},
+    {"parameters", check_parameters},
+    {"determinism", check_determinism},
+    {"modes", check_modes},
+    {"save_and_load", check_save_and_load},
+    {"batch", check_batch},
+    {"padding", check_padding},
+    {"members", check_members},
+    {"trace", check_trace},
+    {"carried", check_carried},
+    {"device", check_device},
+    {"inputs_unchanged", check_inputs_unchanged},
+    {"process_state", check_process_state},
+};
+
+static_assert(lists_agree(kEntries, kModelChecks),
+              "check_list.h and the functions must name the same checks");
+
+/// Whether an attention has all traits of a list.
+bool honours(const Manifest& attention, const std::vector<std::string>& traits) {
+  return std::all_of(traits.begin(), traits.end(), [&](const std::string& trait) {
+    const auto found = attention.traits.find(trait);
+    return found != attention.traits.end() && found->second;
+  });
+}
+
+/// In their default options; what needs options of its own is left out.
+std::vector<NamedAttention> attentions_for(const Manifest& model, Registry& registry) {
+  std::vector<NamedAttention> all;
+  for (const Candidate* candidate : registry.catalogue().usable(Kind::attention)) {
+    if (!honours(*candidate->manifest, model.needs)) continue;
+    try {
+      const Part part =
+          part_of(Kind::attention, candidate->manifest->id, Node(), registry.catalogue());
+      registry.load(Kind::attention, part.name);
+      all.push_back({part.name, registry.attention_builder(part, RandomStreams(1))});
+    } catch (const Error&) {
+      continue;  // an option without default, or a library that does not load: not the model's fault
+    }
+  }
+  std::stable_partition(all.begin(), all.end(),
+                        [](const NamedAttention& one) { return one.name == "standard"; });
+  return all;
+}
+
+}  // namespace
+
+ModelSubject subject_of(Registry& registry, const Part& model, Registry& others,
+                        std::shared_ptr<const Dataset> data) {
+  const Manifest& manifest = *registry.catalogue().find(Kind::model, model.id).manifest;
+  ModelSubject subject;
+  subject.build = [&registry, model](const ModelSetup& setup) {
+    return registry.model(model, setup);
+  };
+  subject.attentions = attentions_for(manifest, others);
+  subject.takes = manifest.takes;
+  subject.gives = manifest.gives;
+  subject.ensemble = manifest.ensemble;
+  subject.data = std::move(data);
+  if (subject.attentions.empty()) {
+    throw PluginError(model.path +
+                      ": there is no installed attention that has the traits it "
+                      "needs; install one to test the model with");
+  }
+  return subject;
+}
+
+CheckResult run_check(std::string_view check, const ModelSubject& subject) {
+  const CheckEntry<ModelFixture>& entry = find_check(kEntries, check, kModelChecks);
+  return judged(entry.name, [&] { return entry.run(ModelFixture(subject)); });
+}
+
+std::vector<CheckResult> run_checks(const ModelSubject& subject) {
+  std::vector<CheckResult> results;
+  for (const CheckInfo& info : kModelChecks) results.push_back(run_check(info.name, subject));
+  return results;
+}
+
+}  // namespace attnlab::conformance

@@ -1,0 +1,241 @@
+// Checks of what a model gives, and of what it leaves behind: outputs, gradients, traces, memory.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "framework/base/text.h"
+#include "framework/conformance/model_checks.h"
+#include "framework/conformance/stack.h"
+
+namespace attnlab::conformance {
+namespace {
+
+/// The outputs that the manifest lists, with whether each may be absent.
+std::map<std::string, bool> listed_outputs(const ModelSubject& subject) {
+  std::map<std::string, bool> listed;
+  for (const std::string& entry : subject.gives) {
+    const std::string name = field_of_entry(entry);
+    listed[name] = name != entry;  // "logits?" and "logits if head=node" need not be there
+  }
+  return listed;
+}
+
+std::int64_t expected_rows(const std::string& name, const Batch& batch) {
+  const FieldName parsed = parse_field_name(name);
+  return parsed.axis.empty() ? batch.size : rows_of(batch, parsed.axis);
+}
+
+void expect_listed(const std::string& what, const NamedTensors& outputs, const Batch& batch,
+                   const ModelSubject& subject) {
+  const std::map<std::string, bool> listed = listed_outputs(subject);
+  for (const auto& [name, may_lack] : listed) {
+    expect(may_lack || outputs.find(name) != nullptr,
+           what + ": the output '" + name + "', which its manifest lists, is not there");
+  }
+  for (const auto& [name, tensor] : outputs) {
+    const std::string output = what + ": output '" + name + "'";
+    expect(listed.count(name) > 0, output + " is not among the manifest's .gives");
+    expect(tensor.defined(), output + " is undefined");
+    expect(tensor.dim() > 0 && tensor.size(0) == expected_rows(name, batch),
+           output + " is " + describe(tensor) + ", expected " +
+               std::to_string(expected_rows(name, batch)) + " rows");
+    expect_finite(output, tensor);
+  }
+}
+
+/// `Model::outputs` against what came out.
+void expect_as_stated(const std::string& what, const Model& model, const NamedTensors& outputs) {
+  for (const FieldInfo& info : model.outputs()) {
+    const Tensor* tensor = outputs.find(info.name);
+    expect(tensor != nullptr,
+           what + ": outputs() states '" + info.name + "', which is not among the outputs");
+    const bool rows_within = !parse_field_name(info.name).axis.empty();
+    const at::IntArrayRef sizes = rows_within ? tensor->sizes() : tensor->sizes().slice(1);
+    bool fits = sizes.size() == info.shape.size() && tensor->scalar_type() == info.dtype;
+    for (std::size_t d = 0; fits && d < info.shape.size(); ++d) {
+      fits = info.shape[d] == -1 || info.shape[d] == sizes[d];
+    }
+    std::vector<std::string> stated;
+    for (const std::int64_t size : info.shape) stated.push_back(std::to_string(size));
+    expect(fits, what + ": outputs() states '" + info.name + "' as [" + join(stated, ", ") +
+                     "] of one example, of dtype " + describe(at::empty({}, info.dtype)).substr(3) +
+                     "; the batch's is " + describe(*tensor));
+  }
+}
+
+/// Names of parameters that a backward pass reaches with something that is not 0.
+std::set<std::string> reached(Model& model, const Batch& batch) {
+  model.zero_grad();
+  probed(seeded_pass(model, batch, 3)).backward();
+  std::set<std::string> names;
+  for (const auto& item : model.named_parameters()) {
+    const Tensor& gradient = item.value().grad();
+    if (!gradient.defined()) continue;
+    expect_finite("the gradient of parameter '" + item.key() + "'", gradient);
+    if (gradient.ne(0).any().item<bool>()) names.insert(item.key());
+  }
+  return names;
+}
+
+/// An attention builder that notes the layers that it is asked for.
+AttentionBuilder noting(const AttentionBuilder& build, std::map<std::int64_t, int>& layers) {
+  return [&build, &layers](const AttentionShape& shape) {
+    ++layers[shape.layer];
+    return build(shape);
+  };
+}
+
+/// Two batches as one, each row of the second after that of the first; fields without a sequence
+/// are the first's.
+Batch end_to_end(const Batch& first, const Batch& second, std::int64_t length) {
+  Batch both = first;
+  for (const auto& [name, tensor] : first.fields) {
+    if (tensor.dim() < 2 || tensor.size(1) != length) continue;
+    both.fields.set(name, at::cat({tensor, second.fields.at(name)}, 1));
+  }
+  return both;
+}
+
+/// The length of the batch's sequences: that of its first field of two dimensions and more.
+std::int64_t length_of(const Batch& batch) {
+  for (const auto& [name, tensor] : batch.fields) {
+    if (tensor.dim() >= 2) return tensor.size(1);
+  }
+  return 0;
+}
+
+NamedTensors carrying_pass(Model& model, const Batch& batch, NamedTensors& carried) {
+  const at::NoGradGuard no_gradients;
+  ForwardPass pass;
+  pass.carried = &carried;
+  return model.forward(batch, pass);
+}
+
+}  // namespace
+
+std::string check_outputs(const ModelFixture& fixture) {
+  bool states = false;
+  for (const NamedData& data : fixture.data()) {
+    for (const bool training : {false, true}) {
+      const auto model = fixture.fresh({*data.dataset, fixture.subject().attentions[0].build});
+      model->train(training);
+      for (const std::vector<std::int64_t>& examples :
+           {std::vector<std::int64_t>{0}, std::vector<std::int64_t>{0, 1, 2}}) {
+        const Batch batch = batch_of(*data.dataset, examples);
+        const std::string what = data.name + ", " + std::to_string(batch.size) + " of them, in " +
+                                 (training ? "training" : "evaluation");
+        const NamedTensors outputs = seeded_pass(*model, batch, 1);
+        expect_listed(what, outputs, batch, fixture.subject());
+        expect_as_stated(what, *model, outputs);
+        states |= !model->outputs().empty();
+      }
+    }
+  }
+  return states ? "" : "it does not state the shapes of its outputs (outputs())";
+}
+
+std::string check_parameters(const ModelFixture& fixture) {
+  std::set<std::string> names, lacking;
+  for (const NamedData& data : fixture.data()) {
+    const auto model = fixture.model({*data.dataset, fixture.subject().attentions[0].build});
+    const Batch batch = in_double(batch_of(*data.dataset, {0, 1, 2, 3}));
+    std::set<std::string> found = reached(*model, batch);
+    model->train();
+    found.merge(reached(*model, batch));
+    for (const auto& item : model->named_parameters()) {
+      names.insert(item.key());
+      if (found.count(item.key()) == 0) lacking.insert(item.key());
+      model->decays(item.key(), item.value());
+      const std::int64_t depth = model->depth(item.key());
+      expect(depth >= -1, "depth(\"" + item.key() + "\") is " + std::to_string(depth) +
+                              ", expected 0 and more, or -1");
+    }
+  }
+  expect(lacking.empty(),
+         "no output depends on " + join({lacking.begin(), lacking.end()}, ", ") +
+             ": the gradient of all outputs is 0 or undefined there; use the parameters, or do not "
+             "register them");
+  return std::to_string(names.size()) + " parameters";
+}
+
+std::string check_trace(const ModelFixture& fixture) {
+  std::map<std::int64_t, int> built;
+  const AttentionBuilder builder = noting(fixture.subject().attentions[0].build, built);
+  const auto model = fixture.model({fixture.first_data(), builder});
+  const Batch batch = in_double(batch_of(fixture.first_data(), {0, 1, 2}));
+  expect(!built.empty(), "it builds no layer with the attention that it is given");
+  AttentionTrace trace;
+  trace.weights = trace.logits = trace.norms = trace.entropy = true;
+  NamedTensors traced;
+  {
+    const at::NoGradGuard no_gradients;
+    ForwardPass pass;
+    pass.trace = &trace;
+    traced = model->forward(batch, pass);
+  }
+  expect_close("with a trace, against without", traced, outputs_of(*model, batch));
+  std::map<std::int64_t, int> recorded;
+  for (const LayerTrace& layer : trace.layers) ++recorded[layer.layer];
+  for (const auto& [layer, count] : built) {
+    expect(recorded[layer] >= count,
+           "layer " + std::to_string(layer) + " was built " + std::to_string(count) +
+               " times and recorded " + std::to_string(recorded[layer]) +
+               " times: hand ForwardPass::trace to the context of each layer, with its index");
+  }
+  for (const auto& [layer, count] : recorded) {
+    expect(built.count(layer) > 0, "layer " + std::to_string(layer) +
+                                       " is recorded, and no attention was built with that index");
+  }
+  return std::to_string(built.size()) + (built.size() == 1 ? " layer" : " layers");
+}
+
+std::string check_carried(const ModelFixture& fixture) {
+  const auto model = fixture.model();
+  const Dataset& data = fixture.first_data();
+  const Batch first = in_double(batch_of(data, {0, 1}));
+  Batch second = in_double(batch_of(data, {2, 3}));
+  second.continues = true;
+  NamedTensors carried;
+  const NamedTensors begun = carrying_pass(*model, first, carried);
+  if (carried.size() == 0) throw NotApplicable("it carries nothing from batch to batch");
+  expect_close("with somewhere to leave what is carried, against without", begun,
+               outputs_of(*model, first));
+  for (const auto& [name, tensor] : carried) {
+    expect(tensor.defined() && tensor.dim() > 0 && tensor.size(0) == first.size,
+           "carried '" + name + "' is " + describe(tensor) + ", expected " +
+               std::to_string(first.size) + " rows, those of the batch");
+  }
+  {  // where gradients are on, what is carried must hold no graph
+    ForwardPass pass;
+    NamedTensors left;
+    pass.carried = &left;
+    model->forward(first, pass);
+    for (const auto& [name, tensor] : left) {
+      expect(!tensor.requires_grad(), "carried '" + name + "' holds the graph; detach it");
+    }
+  }
+  const NamedTensors found = carrying_pass(*model, second, carried);
+  const std::int64_t length = length_of(first);
+  NamedTensors whole;
+  try {
+    whole = outputs_of(*model, end_to_end(first, second, length));
+  } catch (const Error& error) {
+    return std::string(
+               "a batch of twice the length is refused, so that only what is carried was "
+               "looked at: ") +
+           error.what();
+  }
+  bool compared = false;
+  for (const auto& [name, tensor] : found) {
+    const Tensor& both = whole.at(name);
+    if (both.dim() < 2 || both.size(1) != 2 * length) continue;
+    expect_close(
+        "a batch that continues another, against the second half of both as one: output '" + name +
+            "'",
+        tensor, both.narrow(1, length, length), kRegrouped);
+    compared = true;
+  }
+  return compared ? "" : "no output has one row a token, so that two halves were not compared";
+}
+
+}  // namespace attnlab::conformance

@@ -1,0 +1,372 @@
+#include "framework/experiment/evaluations.h"
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "framework/base/text.h"
+#include "framework/config/compose.h"
+#include "framework/experiment/identity.h"
+#include "framework/experiment/names.h"
+
+namespace attnlab {
+namespace {
+
+using Problems = std::vector<std::string>;
+
+constexpr std::array<const char*, 4> kParts = {"model", "attention", "task", "dataset"};
+
+void add(Problems& problems, const Place& place, const std::string& what) {
+  const std::string where = place.str();
+  problems.push_back(where.empty() ? what : where + ": " + what);
+}
+
+bool is_part(const std::string& key) {
+  return std::find(kParts.begin(), kParts.end(), key) != kParts.end();
+}
+
+std::vector<std::string> keys_of(const Node& map) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : map.entries()) keys.push_back(key);
+  return keys;
+}
+
+/// One point of `over`: "0.01" or "fog/1", and what it changes.
+struct Point {
+  std::string name;
+  Node change;
+};
+
+Node tree_of(const std::string& key, const Node& value) {
+  Node tree = Node::map(value.place());
+  const std::size_t dot = key.find('.');
+  tree.set(key.substr(0, dot),
+           dot == std::string::npos ? value : tree_of(key.substr(dot + 1), value));
+  return tree;
+}
+
+/// Reads one section `evaluate:`.
+class Reader {
+ public:
+  Reader(const Experiment& base, const Catalogue& catalogue, Problems& problems, Problems& unfit)
+      : base_(base), catalogue_(catalogue), problems_(problems), unfit_(unfit) {}
+
+  /// @returns the section with its defaults filled in.
+  Node read(const Node& section) {
+    if (!section.is_map()) {
+      add(problems_, section.place(),
+          "evaluate: expected a map like {fog: {set: {dataset: {corruption: fog}}}}, found " +
+              to_flow(section));
+      return {};
+    }
+    Node resolved = Node::map(section.place());
+    for (const auto& [name, entry] : section.entries()) {
+      resolved.set(name, read_entry(name, entry, section.key_place(name)));
+    }
+    return resolved;
+  }
+
+  std::vector<EvaluationEntry> take() { return std::move(entries_); }
+
+ private:
+  Node read_entry(const std::string& name, const Node& entry, const Place& place) {
+    const std::size_t before = problems_.size();
+    const std::string key = "evaluate." + name;
+    const std::string wrong = name_problem(name);
+    if (!wrong.empty() || name.front() == '.') {
+      add(problems_, place,
+          "evaluate: '" + name +
+              "': " + (wrong.empty() ? "expected a word without a dot before it" : wrong));
+    }
+    if (!entry.is_map() && !entry.is_null()) {
+      add(problems_, entry.place(),
+          key + ": expected a map like {set: {dataset: {corruption: fog}}}, found " +
+              to_flow(entry));
+    }
+    if (problems_.size() > before) return {};
+    if (name == kClean) return read_clean(entry, key);
+    Node given = entry.is_null() ? Node::map(place) : entry;
+    const Node set = take_out(given, "set"), over = take_out(given, "over");
+    check_keys(given, key);
+    const Node options =
+        resolve_options(given, schema_of<EvaluationOptions>(), key, "an evaluation", problems_);
+    check_set(set, key);
+    const std::vector<Point> points = points_of(over, key);
+    if (problems_.size() > before) return {};
+    if (set.is_null() && over.is_null() && options.at("weights").text() == "last" &&
+        options.at("split").text() == "test") {
+      add(problems_, place,
+          key + ": changes nothing; add set: {...} or over: {...} (the run " +
+              "itself is called clean)");
+    }
+    if (options.at("weights").text() == "average" && base_.train.average.decay == 0) {
+      add(problems_, options.at("weights").place(),
+          key + ".weights: no mean of the weights is kept; set train.average.decay");
+    }
+    add_entries(name, set, points, read_options<EvaluationOptions>(options));
+    Node resolved = options;
+    if (!set.is_null()) resolved.set("set", set);
+    if (!over.is_null()) resolved.set("over", over);
+    return resolved;
+  }
+
+  Node read_clean(const Node& entry, const std::string& key) {
+    if (entry.is_map() && !entry.entries().empty()) {
+      add(problems_, entry.place(),
+          key + ": is the run itself and changes nothing; write clean: {}, or choose another name");
+    }
+    return Node::map(entry.place());
+  }
+
+  static Node take_out(Node& map, const char* key) {
+    const Node* found = map.find(key);
+    const Node value = found == nullptr ? Node() : *found;
+    map.erase(key);
+    return value;
+  }
+
+  void check_keys(Node& given, const std::string& key) {
+    const std::vector<std::string> known = {"set", "over", "when", "weights", "split"};
+    for (const std::string& name : keys_of(given)) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      const std::string hint =
+          is_part(name) ? "; write set: {" + name + ": {...}}" : suggestion(name, known);
+      add(problems_, given.key_place(name),
+          key + ": unknown key '" + name + "' of an evaluation" + hint);
+      given.erase(name);
+    }
+  }
+
+  void check_part(const std::string& part, const Place& place, const std::string& key) {
+    if (is_part(part)) return;
+    add(problems_, place,
+        key + ": '" + part + "' cannot be changed; an evaluation changes " +
+            join({kParts.begin(), kParts.end()}, ", ") + " and trains nothing");
+  }
+
+  void check_set(const Node& set, const std::string& key) {
+    if (set.is_null()) return;
+    if (!set.is_map()) {
+      return add(problems_, set.place(),
+                 key + ".set: expected a map of what is changed, found " + to_flow(set));
+    }
+    for (const std::string& name : keys_of(set)) {
+      const std::string part = name.substr(0, name.find_last_not_of("+-") + 1);
+      check_part(part, set.key_place(name), key + ".set");
+    }
+  }
+
+  /// The points of the cross product, the last key's values next to each other.
+  std::vector<Point> points_of(const Node& over, const std::string& key) {
+    std::vector<Point> points = {{"", Node()}};
+    if (over.is_null()) return points;
+    if (!over.is_map() || over.entries().empty()) {
+      add(problems_, over.place(),
+          key + ".over: expected a map like {dataset.severity: [1, 2, 3]}, found " + to_flow(over));
+      return points;
+    }
+    for (const auto& [option, values] : over.entries()) {
+      check_part(option.substr(0, option.find('.')), over.key_place(option), key + ".over");
+      if (!sound_values(values, key + ".over." + option)) return points;
+      std::vector<Point> longer;
+      for (const Point& point : points) {
+        for (const Node& value : values.items()) {
+          Point next{point.name + "/" + value.text(), point.change};
+          if (next.change.is_null()) next.change = Node::map(over.place());
+          merge(next.change, tree_of(option, value));
+          longer.push_back(std::move(next));
+        }
+      }
+      points = std::move(longer);
+    }
+    return points;
+  }
+
+  bool sound_values(const Node& values, const std::string& key) {
+    const std::size_t before = problems_.size();
+    if (!values.is_list() || values.items().empty()) {
+      add(problems_, values.place(),
+          key + ": expected a list of values like [1, 2, 3], found " + to_flow(values));
+    }
+    std::vector<std::string> seen;
+    for (const Node& value : values.items()) {
+      const std::string wrong = value.is_scalar() ? name_problem(value.text()) : "expected a word";
+      if (!wrong.empty()) {
+        add(problems_, value.place(),
+            key + ": " + to_flow(value) +
+                ": a value is part of the "
+                "result's name: " +
+                wrong);
+      } else if (std::find(seen.begin(), seen.end(), value.text()) != seen.end()) {
+        add(problems_, value.place(), key + ": " + value.text() + " stands twice");
+      }
+      seen.push_back(value.text());
+    }
+    return problems_.size() == before;
+  }
+
+  /// Of many points that are wrong in the same way, the first says so.
+  void add_entries(const std::string& name, const Node& set, const std::vector<Point>& points,
+                   const EvaluationOptions& options) {
+    for (const Point& point : points) {
+      EvaluationEntry entry;
+      entry.name = name + point.name;
+      entry.group = point.name.empty() ? "" : name;
+      entry.options = options;
+      entry.set = set.is_null() ? Node::map() : set;
+      if (!resolve(entry, point.change)) return;
+      entries_.push_back(std::move(entry));
+    }
+  }
+
+  bool resolve(EvaluationEntry& entry, const Node& change) {
+    const std::string note = " (evaluate." + entry.name + ")";
+    try {
+      Node composed = base_.resolved;
+      for (const char* key : {"evaluate", "trace", "init"}) composed.erase(key);
+      // It names an entry, perhaps; what is not trained stops no epoch.
+      composed.find("train")->find("early_stop")->set("metric", Node::scalar("", {}, true));
+      merge(composed, entry.set);
+      if (!change.is_null()) {
+        merge(composed, change);
+        merge(entry.set, change);
+      }
+      entry.experiment = resolve_experiment(composed, catalogue_, base_.name);
+      return true;
+    } catch (const IncompatibleError& error) {
+      note_lines(error.what(), note, unfit_);
+    } catch (const ConfigError& error) {
+      note_lines(error.what(), note, problems_);
+    }
+    return false;
+  }
+
+  static void note_lines(const std::string& text, const std::string& note, Problems& out) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) out.push_back(line + note);
+  }
+
+  const Experiment& base_;
+  const Catalogue& catalogue_;
+  Problems& problems_;
+  Problems& unfit_;
+  std::vector<EvaluationEntry> entries_;
+};
+
+/// A metric that chooses epochs must be there when they are evaluated, and of the split that the
+/// protocol allows.
+void check_judge(const EvaluationEntry& entry, const TrainOptions& train, const Place& place,
+                 Problems& problems) {
+  const std::string key = "train.early_stop.metric: evaluate." + entry.name;
+  if (!entry.each()) {
+    add(problems, place, key + " is evaluated at the end only; give it when: each");
+  }
+  const std::string split = train.protocol == "published" ? "test" : "validation";
+  if (entry.options.split != split) {
+    add(problems, place,
+        key + " is of the " + entry.options.split + " split, and train.protocol: " +
+            train.protocol + " judges by " + split + "; give it split: " + split);
+  }
+}
+
+/// The entries whose results the metric is made of become part of the training.
+void find_judges(const std::vector<EvaluationEntry>& entries, const Node& evaluate,
+                 const Node& metric, Experiment& experiment, Problems& problems) {
+  const std::string& name = metric.text();
+  if (name.find('/') == std::string::npos) return;
+  const std::string key = entry_of_metric(evaluate, name);
+  if (key.empty()) {
+    const std::string wanted = name.substr(0, name.find('/'));
+    return add(problems, metric.place(),
+               "train.early_stop.metric: there is no evaluation '" + wanted + "'" +
+                   suggestion(wanted, keys_of(evaluate)));
+  }
+  for (const EvaluationEntry& entry : entries) {
+    if (entry.name != key && entry.group != key) continue;
+    check_judge(entry, experiment.train, metric.place(), problems);
+    const Experiment& judge = entry.experiment;
+    for (const auto& [part, own] : {std::pair(&judge.model, &experiment.model),
+                                    std::pair(&judge.attention, &experiment.attention),
+                                    std::pair(&judge.task, &experiment.task),
+                                    std::pair(&judge.dataset, &experiment.dataset)}) {
+      if (part->path != own->path) experiment.judges.push_back(*part);
+    }
+  }
+}
+
+}  // namespace
+
+std::string entry_of_metric(const Node& evaluate, const std::string& metric) {
+  const std::string name = metric.substr(0, metric.find('/'));
+  return name != metric && name != kClean && evaluate.find(name) != nullptr ? name : "";
+}
+
+std::vector<EvaluationEntry> evaluations_of(const Experiment& experiment,
+                                            const Catalogue& catalogue) {
+  const Node* section = experiment.resolved.find("evaluate");
+  if (section == nullptr) return {};
+  Problems problems, unfit;
+  Reader reader(experiment, catalogue, problems, unfit);
+  reader.read(*section);
+  if (problems.empty() && !unfit.empty()) throw IncompatibleError(unfit);
+  problems.insert(problems.end(), unfit.begin(), unfit.end());
+  if (!problems.empty()) throw ConfigError(problems);
+  return reader.take();
+}
+
+Node resolve_evaluations(const Node& section, Experiment& experiment, const Catalogue& catalogue,
+                         Problems& problems, Problems& unfit) {
+  const Node metric = experiment.resolved.at("train").at("early_stop").at("metric");
+  Node resolved = section.is_null() ? Node::map() : section;
+  Reader reader(experiment, catalogue, problems, unfit);
+  if (!section.is_null()) resolved = reader.read(section);
+  if (!problems.empty() || !unfit.empty()) return {};
+  find_judges(reader.take(), resolved, metric, experiment, problems);
+  return section.is_null() ? Node() : resolved;
+}
+
+Experiment with_evaluations(const Experiment& experiment, const std::string& path,
+                            const Catalogue& catalogue) {
+  const Node root = compose_file(path);
+  Problems problems, unfit;
+  for (const std::string& key : keys_of(root)) {
+    if (key == "schema" || key == "evaluate") continue;
+    add(problems, root.key_place(key),
+        "'" + key + "' does not belong here: the file adds evaluations to a run, as evaluate: " +
+            "{NAME: {set: {...}}}");
+  }
+  const Node* section = root.find("evaluate");
+  if (section == nullptr || section->is_null()) {
+    add(problems, root.place(), "there is no 'evaluate:' in it");
+  }
+  Experiment changed = experiment;
+  if (problems.empty()) {
+    Reader reader(experiment, catalogue, problems, unfit);
+    changed.resolved.set("evaluate", reader.read(*section));
+  }
+  problems.insert(problems.end(), unfit.begin(), unfit.end());
+  if (!problems.empty()) throw ConfigError(problems);
+  return changed;
+}
+
+std::string evaluation_hash(const EvaluationEntry& entry, const std::string& weights) {
+  const Experiment& experiment = entry.experiment;
+  std::string all = "weights=" + weights + ";" + entry.options.weights + ";" + entry.options.split;
+  for (const char* key : kParts) {
+    Node part = experiment.resolved.at(key);
+    part.erase("as");  // a label, which changes nothing
+    all += ";" + canonical_text(part);
+  }
+  for (const Part* part :
+       {&experiment.model, &experiment.attention, &experiment.task, &experiment.dataset}) {
+    all += ";" + file_hash(part->path);
+  }
+  return hex(fingerprint(all)).substr(0, 8);
+}
+
+std::string evaluation_hash(const EvaluationEntry& entry, const std::string& weights,
+                            const std::string& data) {
+  return evaluation_hash(entry, weights) + hex(fingerprint(data)).substr(0, 8);
+}
+
+}  // namespace attnlab

@@ -1,0 +1,99 @@
+#include "framework/experiment/fields.h"
+
+#include <algorithm>
+
+#include "framework/base/text.h"
+#include "framework/config/compose.h"
+#include "framework/experiment/identity.h"
+#include "framework/manifest/option_lookup.h"
+
+namespace attnlab {
+namespace {
+
+constexpr std::string_view kIf = " if ";
+
+bool holds(const FieldRule& rule, const Part& part) {
+  if (rule.option.empty()) return true;
+  const Node* value = find_key(part.options, rule.option);
+  if (value == nullptr) return false;  // the value is wrong, which is said elsewhere
+  return value->text() == rule.value ||
+         canonical_text(*value) == canonical_text(Node::scalar(rule.value));
+}
+
+}  // namespace
+
+FieldRule parse_field_rule(const std::string& text) {
+  FieldRule rule;
+  const std::size_t at = text.find(kIf);
+  rule.field = text.substr(0, at);
+  if (at != std::string::npos) {
+    const std::string condition = text.substr(at + kIf.size());
+    const std::size_t equals = condition.find('=');
+    rule.option = condition.substr(0, equals);
+    if (equals != std::string::npos) rule.value = condition.substr(equals + 1);
+    if (rule.option.empty() || rule.value.empty()) {
+      throw PluginError("'" + text + "': expected a condition like 'if head=node'");
+    }
+  }
+  rule.optional = !rule.field.empty() && rule.field.back() == '?';
+  if (rule.optional) rule.field.pop_back();
+  if (rule.field.empty() || rule.field.find_first_of(" ?") != std::string::npos) {
+    throw PluginError("'" + text +
+                      "': expected a field like 'class', 'class?' or 'class if head=graph'");
+  }
+  return rule;
+}
+
+std::vector<FieldRule> rules_under(const std::vector<std::string>& texts, const Part& part) {
+  std::vector<FieldRule> rules;
+  for (const std::string& text : texts) {
+    FieldRule rule = parse_field_rule(text);
+    if (holds(rule, part)) rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+const FieldRule* rule_of(const std::vector<FieldRule>& rules, std::string_view field) {
+  const auto found = std::find_if(rules.begin(), rules.end(),
+                                  [&](const FieldRule& rule) { return rule.field == field; });
+  return found == rules.end() ? nullptr : &*found;
+}
+
+std::string text_of(const std::vector<FieldRule>& rules) {
+  std::vector<std::string> words;
+  words.reserve(rules.size());
+  for (const FieldRule& rule : rules) words.push_back(rule.field + (rule.optional ? "?" : ""));
+  return words.empty() ? "nothing" : join(words, ", ");
+}
+
+void check_declared_fields(const DeclaredPart& declared) {
+  for (const auto* texts : {&declared.manifest.takes, &declared.manifest.gives}) {
+    for (const std::string& text : *texts) {
+      const std::string option = parse_field_rule(text).option;
+      if (option.empty() || find_option(declared.manifest.options, option) != nullptr) continue;
+      throw PluginError("'" + text + "': there is no option '" + option + "'");
+    }
+  }
+}
+
+void check_fields(const DeclaredPart& taker, const std::vector<DeclaredPart>& givers,
+                  std::vector<std::string>& problems) {
+  const Part& part = taker.part;
+  const std::string who = std::string(name_of(part.kind)) + " '" + part.name + "'";
+  for (const FieldRule& taken : rules_under(taker.manifest.takes, part)) {
+    std::string seen;
+    bool given = taken.optional;
+    for (const auto& [giver, manifest] : givers) {
+      const std::vector<FieldRule> rules = rules_under(manifest.gives, giver);
+      given |= rule_of(rules, taken.field) != nullptr;
+      seen += (seen.empty() ? "" : "; ") + std::string(name_of(giver.kind)) + " '" + giver.name +
+              "' gives " + text_of(rules);
+    }
+    if (given) continue;
+    const std::string where = part.place.str();
+    problems.push_back((where.empty() ? "" : where + ": ") + who + " takes '" + taken.field +
+                       "', which nothing gives: " + seen);
+  }
+}
+
+}  // namespace attnlab

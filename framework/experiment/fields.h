@@ -1,0 +1,54 @@
+// Fields that plugins take and give, as their manifests say it.
+//
+//   class                     always
+//   location?                 taken where it is there; given where the data have it
+//   class@node if head=node   only where the plugin's own option `head` is `node`
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/experiment/experiment.h"
+#include "framework/manifest/manifest.h"
+
+namespace attnlab {
+
+struct FieldRule {
+  std::string field;          ///< "class@node"
+  bool optional = false;      ///< with `?`
+  std::string option, value;  ///< of the condition; empty: none
+  bool operator==(const FieldRule&) const = default;
+};
+
+/// @param text  an entry of a manifest's `takes` or `gives`
+/// @throws PluginError for a text of another form.
+FieldRule parse_field_rule(const std::string& text);
+
+/// The rules whose conditions hold under a part's options.
+/// @throws PluginError as `parse_field_rule`.
+std::vector<FieldRule> rules_under(const std::vector<std::string>& texts, const Part& part);
+
+/// The rule of a field; null where there is none.
+const FieldRule* rule_of(const std::vector<FieldRule>& rules, std::string_view field);
+
+/// "image, class, location?"; "nothing".
+std::string text_of(const std::vector<FieldRule>& rules);
+
+/// A part with what its manifest says.
+struct DeclaredPart {
+  const Part& part;
+  const Manifest& manifest;
+};
+
+/// Checks what a manifest itself says of fields.
+/// @throws PluginError for a text of another form, and for a condition on an option that the plugin
+///         does not have.
+void check_declared_fields(const DeclaredPart& declared);
+
+/// Every field that `taker` takes must be given by one of `givers`, or may be.
+/// @param problems  what is wrong is appended
+void check_fields(const DeclaredPart& taker, const std::vector<DeclaredPart>& givers,
+                  std::vector<std::string>& problems);
+
+}  // namespace attnlab

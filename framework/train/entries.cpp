@@ -1,0 +1,257 @@
+#include "framework/train/entries.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/data/formats/safetensors.h"
+#include "framework/experiment/identity.h"
+#include "framework/runs/missing_evaluations.h"
+
+namespace attnlab {
+namespace {
+
+/// What a result says until it is there, so that a process that dies leaves a reason.
+constexpr const char* kBegun = "the process ended during this evaluation";
+
+/// Adds the means over all points of each group to metrics "swap/0.01/accuracy".
+void add_means(const std::map<std::string, std::vector<Metrics>>& by_group, Metrics& metrics) {
+  for (const auto& [group, points] : by_group) {
+    for (const auto& [name, unused] : points.front()) {
+      double sum = 0;
+      const bool all = std::all_of(points.begin(), points.end(), [&, &key = name](const auto& one) {
+        const auto found = one.find(key);
+        if (found != one.end()) sum += found->second;
+        return found != one.end();
+      });
+      if (all) metrics[group + "/" + name] = sum / static_cast<double>(points.size());
+    }
+  }
+}
+
+std::vector<EvaluationEntry> chosen(const std::vector<EvaluationEntry>& entries,
+                                    const std::vector<std::string>& names) {
+  if (names.empty()) return entries;
+  std::vector<std::string> known = {kClean};
+  for (const EvaluationEntry& entry : entries) {
+    known.push_back(entry.name);
+    if (!entry.group.empty()) known.push_back(entry.group);
+  }
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    throw ConfigError("there is no evaluation '" + name + "'" + suggestion(name, known));
+  }
+  std::vector<EvaluationEntry> out;
+  for (const EvaluationEntry& entry : entries) {
+    const bool named = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return name == entry.name || name == entry.group;
+    });
+    if (named) out.push_back(entry);
+  }
+  return out;
+}
+
+/// One call of `evaluate_entries`.
+class Work {
+ public:
+  Work(const BuiltRun& run, const RunFolder& folder, Registry& registry,
+       const std::atomic<bool>& stop, const OnResult& on_result)
+      : run_(run),
+        folder_(folder),
+        registry_(registry),
+        stop_(stop),
+        on_result_(on_result),
+        weights_file_(weights_file(run.experiment, folder)),
+        weights_hash_(file_hash(weights_file_)) {
+    const Evaluations there = read_evaluations(folder.path());
+    for (const EvaluationRecord& record : there.records) known_[record.entry] = record;
+  }
+
+  void run(std::vector<EvaluationEntry> entries, bool again) {
+    std::stable_partition(entries.begin(), entries.end(), [&](const EvaluationEntry& entry) {
+      const auto found = known_.find(entry.name);
+      return found == known_.end() || found->second.done;
+    });
+    for (const EvaluationEntry& entry : entries) {
+      if (stop_) throw Interrupted();
+      evaluate(entry, again);
+    }
+  }
+
+  /// The mean over a group, where all of its points have results.
+  void add_mean(const std::vector<EvaluationEntry>& entries, const std::string& group) {
+    EvaluationRecord mean;
+    mean.entry = group;
+    std::map<std::string, std::vector<Metrics>> points;
+    std::string hashes;
+    std::int64_t failed = 0;
+    for (const EvaluationEntry& entry : entries) {
+      if (entry.group != group) continue;
+      const auto found = known_.find(entry.name);
+      if (found == known_.end()) return;
+      const EvaluationRecord& record = found->second;
+      hashes += record.hash + ";";
+      if (!record.done) ++failed;
+      points[""].push_back(record.metrics);
+      mean.split = record.split;
+      if (record.done) mean.infos = record.infos;
+      mean.seconds += record.seconds;
+    }
+    mean.hash = hex(fingerprint(hashes));
+    mean.done = failed == 0;
+    if (mean.done) {
+      Metrics sums;
+      add_means(points, sums);
+      for (const auto& [name, value] : sums) mean.metrics[name.substr(1)] = value;
+    } else {
+      mean.reason = std::to_string(failed) + " of " + std::to_string(points[""].size()) +
+                    " evaluations failed";
+    }
+    const auto before = known_.find(group);
+    const bool was_there = before != known_.end() && before->second.hash == mean.hash &&
+                           before->second.done == mean.done;
+    if (!was_there) write_evaluation(folder_.path(), mean);
+    on_result_(mean, was_there);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void evaluate(const EvaluationEntry& entry, bool again) {
+    const auto before = known_.find(entry.name);
+    EvaluationRecord record;
+    record.entry = entry.name;
+    record.split = entry.options.split;
+    record.set = canonical_text(entry.set);
+    record.reason = kBegun;
+    record.hash = evaluation_hash(entry, weights_hash_, "");
+    const std::string first = record.hash;
+    const Clock::time_point begin = Clock::now();
+    try {
+      BuiltRun overlay = overlaid(run_, entry, registry_);
+      record.hash = evaluation_hash(entry, weights_hash_, overlay.dataset->info().fingerprint);
+      if (!again && before != known_.end() && before->second.done &&
+          before->second.hash == record.hash) {
+        return on_result_(before->second, true);
+      }
+      write_evaluation(folder_.path(), record);
+      take_weights(overlay, run_, entry, weights(), weights_file_);
+      record.infos = overlay.task->metrics();
+      record.metrics = evaluate_overlay(overlay, entry, stop_);
+      record.done = true;
+      record.reason.clear();
+    } catch (const Interrupted&) {
+      remove(entry.name, record.hash);
+      if (before != known_.end()) write_evaluation(folder_.path(), before->second);
+      throw;
+    } catch (const std::exception& error) {
+      record.reason = error.what();
+    }
+    record.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    write_evaluation(folder_.path(), record);
+    if (record.hash != first) remove(entry.name, first);  // it failed before its data were open
+    known_[entry.name] = record;
+    on_result_(record, false);
+  }
+
+  void remove(const std::string& entry, const std::string& hash) const {
+    std::error_code ignored;
+    std::filesystem::remove(folder_.file(evaluation_file(entry, hash)), ignored);
+  }
+
+  const NamedTensors& weights() {
+    if (weights_.size() == 0) weights_ = read_safetensors(weights_file_).tensors;
+    return weights_;
+  }
+
+  const BuiltRun& run_;
+  const RunFolder& folder_;
+  Registry& registry_;
+  const std::atomic<bool>& stop_;
+  const OnResult& on_result_;
+  const std::string weights_file_, weights_hash_;
+  NamedTensors weights_;
+  std::map<std::string, EvaluationRecord> known_;
+};
+
+}  // namespace
+
+EachEvaluations::EachEvaluations(const BuiltRun& run, const std::vector<EvaluationEntry>& entries,
+                                 Registry& registry) {
+  for (const EvaluationEntry& entry : entries) {
+    if (entry.each()) all_.push_back({entry, overlaid(run, entry, registry)});
+  }
+}
+
+std::vector<MetricInfo> EachEvaluations::metrics() const {
+  std::vector<MetricInfo> all;
+  for (const One& one : all_) {
+    for (const std::string& name : {one.entry.name, one.entry.group}) {
+      if (name.empty()) continue;
+      for (MetricInfo info : one.overlay.task->metrics()) {
+        info.name = name + "/" + info.name;
+        all.push_back(std::move(info));
+      }
+    }
+  }
+  return all;
+}
+
+Metrics EachEvaluations::evaluate(const BuiltRun& run, Split split, const NamedTensors& average,
+                                  const std::atomic<bool>& stop,
+                                  const std::function<void(const std::string&)>& complain) {
+  Metrics metrics;
+  std::map<std::string, std::vector<Metrics>> by_group;
+  for (One& one : all_) {
+    if (one.entry.options.split != name_of(split)) continue;
+    try {
+      take_weights(one.overlay, run, one.entry, one.entry.average() ? average : live_weights(run),
+                   "training");
+      const Metrics found = evaluate_overlay(one.overlay, one.entry, stop);
+      for (const auto& [name, value] : found) metrics[one.entry.name + "/" + name] = value;
+      if (!one.entry.group.empty()) by_group[one.entry.group].push_back(found);
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const std::exception& error) {
+      one.overlay.model->train();
+      one.overlay.task->train();
+      if (!one.complained) complain("evaluation '" + one.entry.name + "': " + error.what());
+      one.complained = true;
+    }
+  }
+  std::erase_if(by_group, [&](const auto& group) {
+    return std::count_if(all_.begin(), all_.end(), [&](const One& one) {
+             return one.entry.group == group.first;
+           }) != static_cast<std::ptrdiff_t>(group.second.size());
+  });
+  add_means(by_group, metrics);
+  return metrics;
+}
+
+std::shared_ptr<EachEvaluations> each_evaluations(const BuiltRun& run, Registry& registry) {
+  const std::vector<EvaluationEntry> entries = evaluations_of(run.experiment, registry.catalogue());
+  const bool any = std::any_of(entries.begin(), entries.end(),
+                               [](const EvaluationEntry& entry) { return entry.each(); });
+  return any ? std::make_shared<EachEvaluations>(run, entries, registry) : nullptr;
+}
+
+void evaluate_entries(const BuiltRun& run, const RunFolder& folder,
+                      const std::vector<EvaluationEntry>& entries, const EntriesRequest& request,
+                      Registry& registry, const std::atomic<bool>& stop,
+                      const OnResult& on_result) {
+  const std::vector<EvaluationEntry> some = chosen(entries, request.names);
+  if (some.empty()) return;
+  Work work(run, folder, registry, stop, on_result);
+  work.run(some, request.again);
+  std::vector<std::string> groups;
+  for (const EvaluationEntry& entry : some) {
+    const bool seen = std::find(groups.begin(), groups.end(), entry.group) != groups.end();
+    if (!entry.group.empty() && !seen) groups.push_back(entry.group);
+  }
+  for (const std::string& group : groups) work.add_mean(entries, group);
+}
+
+}  // namespace attnlab

@@ -1,0 +1,62 @@
+// Carries out the entries of `evaluate:`: while a run is trained, and when it is finished.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/runs/evaluations.h"
+#include "framework/train/overlay.h"
+
+namespace attnlab {
+
+/// Entries with `when: each`, built once, evaluated with the weights that training has reached.
+class EachEvaluations {
+ public:
+  /// @param run  outlives neither this nor its copies: what entries share with it is kept.
+  /// @throws as `build_run`.
+  EachEvaluations(const BuiltRun& run, const std::vector<EvaluationEntry>& entries,
+                  Registry& registry);
+
+  /// What their metrics mean, "fog/accuracy".
+  std::vector<MetricInfo> metrics() const;
+  /// The metrics of the entries of a split, "fog/accuracy", means of `over` included. An entry that
+  /// fails has none, and says so once.
+  /// @param average  weights of `train.average`, under "average."; empty: there are none
+  /// @throws Interrupted.
+  Metrics evaluate(const BuiltRun& run, Split split, const NamedTensors& average,
+                   const std::atomic<bool>& stop,
+                   const std::function<void(const std::string&)>& complain);
+
+ private:
+  struct One {
+    EvaluationEntry entry;
+    BuiltRun overlay;
+    bool complained = false;
+  };
+  std::vector<One> all_;
+};
+
+/// The entries with `when: each` of an experiment, ready; null where there is none.
+std::shared_ptr<EachEvaluations> each_evaluations(const BuiltRun& run, Registry& registry);
+
+struct EntriesRequest {
+  std::vector<std::string> names;  ///< of entries, or of groups of them; empty: all
+  bool again = false;              ///< those with a result, too
+};
+
+/// Told of each result: a new one, or one that was there already.
+using OnResult = std::function<void(const EvaluationRecord& record, bool was_there)>;
+
+/// Evaluates the entries of a finished run that have no result, and files each by itself. What goes
+/// wrong with one is its result: failed, with the reason; those that failed before come last, so
+/// that one that ends the process does not keep the others from their turn.
+/// @param run      built, with the weights of the folder loaded
+/// @param entries  of the experiment, or others for the same run
+/// @throws ConfigError for a name that no entry has; Interrupted; FileError.
+void evaluate_entries(const BuiltRun& run, const RunFolder& folder,
+                      const std::vector<EvaluationEntry>& entries, const EntriesRequest& request,
+                      Registry& registry, const std::atomic<bool>& stop, const OnResult& on_result);
+
+}  // namespace attnlab

@@ -1,0 +1,133 @@
+#include "framework/train/overlay.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <c10/core/GradMode.h>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/experiment/identity.h"
+#include "framework/host/given_fields.h"
+#include "framework/train/evaluation.h"
+
+namespace attnlab {
+namespace {
+
+/// Puts the process's random numbers back where they were.
+class SameRandomNumbers {
+ public:
+  SameRandomNumbers()
+      : generator_(at::detail::getDefaultCPUGenerator()), before_(generator_.get_state()) {}
+  ~SameRandomNumbers() { generator_.set_state(before_); }
+  SameRandomNumbers(const SameRandomNumbers&) = delete;
+  SameRandomNumbers& operator=(const SameRandomNumbers&) = delete;
+
+ private:
+  at::Generator generator_;
+  Tensor before_;
+};
+
+/// Calls visit(name, tensor) for every parameter and buffer.
+template <class Visit>
+void each_tensor(const torch::nn::Module& module, const std::string& prefix, Visit&& visit) {
+  for (const auto& item : module.named_parameters()) visit(prefix + item.key(), item.value());
+  for (const auto& item : module.named_buffers()) visit(prefix + item.key(), item.value());
+}
+
+void add_weights(const torch::nn::Module& module, const std::string& prefix,
+                 NamedTensors& weights) {
+  each_tensor(module, prefix, [&](const std::string& name, const Tensor& tensor) {
+    weights.set(name, tensor.detach());
+  });
+}
+
+bool differs(const Experiment& a, const Experiment& b, const char* part) {
+  Node left = a.resolved.at(part), right = b.resolved.at(part);
+  left.erase("as");  // a label alone
+  right.erase("as");
+  return canonical_text(left) != canonical_text(right);
+}
+
+}  // namespace
+
+NamedTensors live_weights(const BuiltRun& run) {
+  NamedTensors weights;
+  add_weights(*run.model, "model.", weights);
+  add_weights(*run.task, "task.", weights);
+  return weights;
+}
+
+NamedTensors average_weights(const BuiltRun& run) {
+  NamedTensors weights;
+  if (run.average_model == nullptr) return weights;
+  add_weights(*run.average_model, "average.model.", weights);
+  add_weights(*run.average_task, "average.task.", weights);
+  return weights;
+}
+
+BuiltRun overlaid(const BuiltRun& run, const EvaluationEntry& entry, Registry& registry) {
+  const SameRandomNumbers same;
+  const Experiment &base = run.experiment, &experiment = entry.experiment;
+  const bool other_data = differs(base, experiment, "dataset");
+  const bool other_model = differs(base, experiment, "model") ||
+                           differs(base, experiment, "attention") || entry.average();
+  const bool other_task = other_data || other_model || differs(base, experiment, "task");
+  BuiltRun overlay = run;
+  overlay.experiment = experiment;
+  if (other_data) overlay.dataset = registry.dataset(experiment.dataset, {run.streams});
+  if (other_model) {
+    at::manual_seed(run.streams.key("initialisation"));
+    overlay.model = registry.model(
+        experiment.model,
+        {overlay.dataset->info(), registry.attention_builder(experiment.attention, run.streams)});
+    overlay.model->to(run.device);
+  }
+  check_given(experiment, overlay.dataset->info(), overlay.model->outputs(), registry.catalogue());
+  if (other_task) {
+    at::manual_seed(run.streams.key("task"));
+    overlay.task =
+        registry.task(experiment.task, {overlay.dataset->info(), overlay.model->outputs()});
+    overlay.task->to(run.device);
+  }
+  return overlay;
+}
+
+void take_weights(const BuiltRun& overlay, const BuiltRun& run, const EvaluationEntry& entry,
+                  const NamedTensors& weights, const std::string& source) {
+  std::vector<std::string> problems;
+  std::vector<std::pair<Tensor, Tensor>> copies;
+  const std::string prefix = entry.average() ? "average." : "";
+  const auto find = [&](const std::string& name, const Tensor& tensor) {
+    const Tensor* saved = weights.find(prefix + name);
+    if (saved == nullptr) {
+      problems.push_back(prefix + name + " is missing");
+    } else if (saved->sizes() != tensor.sizes()) {
+      problems.push_back(prefix + name + " is " + describe(*saved) + ", expected " +
+                         describe(tensor));
+    } else {
+      copies.emplace_back(tensor, *saved);
+    }
+  };
+  if (overlay.model != run.model) each_tensor(*overlay.model, "model.", find);
+  if (overlay.task != run.task) each_tensor(*overlay.task, "task.", find);
+  if (!problems.empty()) {
+    throw DataError(source + ": the weights do not fit evaluation '" + entry.name +
+                    "': " + join(problems, "; "));
+  }
+  const c10::NoGradGuard no_grad;
+  for (auto& [tensor, saved] : copies) tensor.copy_(saved);
+}
+
+Metrics evaluate_overlay(BuiltRun& overlay, const EvaluationEntry& entry,
+                         const std::atomic<bool>& stop) {
+  const Split split = entry.options.split == "test" ? Split::test : Split::validation;
+  if (overlay.dataset->size(split) == 0) {
+    throw DataError("dataset '" + overlay.dataset->info().name + "' has no " + entry.options.split +
+                    " examples; choose another split");
+  }
+  BuiltRun drawing = overlay;
+  drawing.streams = RandomStreams(overlay.streams.key("evaluation", fingerprint(entry.name)));
+  return evaluate_split(drawing, split, stop);
+}
+
+}  // namespace attnlab

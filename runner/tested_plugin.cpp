@@ -1,0 +1,70 @@
+#include "runner/tested_plugin.h"
+
+#include <fmt/format.h>
+
+#include "framework/base/text.h"
+
+namespace attnlab {
+namespace {
+
+const Part& part_of_kind(const Experiment& experiment, Kind kind) {
+  switch (kind) {
+    case Kind::attention:
+      return experiment.attention;
+    case Kind::model:
+      return experiment.model;
+    case Kind::task:
+      return experiment.task;
+    default:
+      return experiment.dataset;
+  }
+}
+
+}  // namespace
+
+const Candidate& find_plugin(const Catalogue& catalogue, const std::string& word) {
+  std::vector<const Candidate*> found;
+  std::vector<std::string> names;
+  for (const Kind kind : {Kind::attention, Kind::model, Kind::task, Kind::dataset}) {
+    const std::string prefix = std::string(name_of(kind)) + "/";
+    for (const Candidate* plugin : catalogue.usable(kind)) {
+      const Manifest& manifest = *plugin->manifest;
+      names.push_back(manifest.name);
+      if (word == manifest.name || word == manifest.id || word == prefix + manifest.name) {
+        found.push_back(plugin);
+      }
+    }
+  }
+  if (found.size() == 1) return *found.front();
+  if (found.size() > 1) {
+    throw PluginError(fmt::format("'{0}' is the name of several plugins; write {1}/{0} or {2}/{0}",
+                                  word, name_of(found[0]->manifest->kind),
+                                  name_of(found[1]->manifest->kind)));
+  }
+  for (const Candidate& candidate : catalogue.candidates()) {
+    if (!candidate.refused.empty() &&
+        candidate.path.find("/" + word + ".so") != std::string::npos) {
+      throw PluginError(candidate.refused);
+    }
+  }
+  throw PluginError(fmt::format("there is no plugin '{}'{}", word, suggestion(word, names)));
+}
+
+TestedPlugin tested_plugin(const std::string& path, const Words& overrides,
+                           const std::string& experiment) {
+  TestedPlugin tested{Catalogue::of_file(path), {}, {}};
+  const Kind kind = tested.manifest().kind;
+  if (experiment.empty()) {
+    tested.part = part_of(kind, tested.manifest().id, options_from(overrides), tested.catalogue);
+    return tested;
+  }
+  const std::string key(name_of(kind));
+  Words changes = {key + "=" + tested.manifest().name};
+  for (const std::string& change : overrides) changes.push_back(key + "." + change);
+  tested.experiment = load_experiment(find_composition(experiment, "experiments"), changes,
+                                      Catalogue::of_this_program());
+  tested.part = part_of_kind(*tested.experiment, kind);
+  return tested;
+}
+
+}  // namespace attnlab

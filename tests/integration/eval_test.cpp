@@ -1,0 +1,178 @@
+// Evaluations: finished runs asked about other data and by other tasks, never trained again.
+#include <filesystem>
+
+#include "tests/integration/workspace.h"
+
+namespace attnlab::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Evaluate : public Workspace {
+ protected:
+  /// A made-up corruption of the test images: noise, and gratings that are moved.
+  void write_experiment(const std::string& evaluate) const {
+    folder_.write("asked.yaml", "schema: 1\nextends: tiny.yaml\nevaluate:\n" + evaluate);
+  }
+  std::string folder() const { return run_folder("asked/standard"); }
+  /// What is filed for an entry; one result of it must be there.
+  json filed(const std::string& entry) const {
+    std::vector<json> found;
+    std::error_code error;
+    for (const auto& file : fs::directory_iterator(folder() + "/evaluations", error)) {
+      json record = json::parse(file_text(file.path().string()));
+      if (record.at("entry") == entry) found.push_back(std::move(record));
+    }
+    EXPECT_EQ(found.size(), 1U) << entry;
+    return found.empty() ? json() : found.front();
+  }
+  double accuracy(const std::string& entry) const {
+    return filed(entry).at("metrics").at("accuracy");
+  }
+  json own() const { return status_of(folder()).at("metrics"); }
+};
+
+const std::string kEntries =
+    "  clean: {}\n"
+    "  noisy: {set: {dataset: {noise: 3}}}\n"
+    "  sequence: {set: {task: {use: sequence_classification}}}\n"
+    "  fog: {over: {dataset.noise: [0.25, 1], dataset.shift: [0, 8]}}\n";
+
+TEST_F(Evaluate, AsksAFinishedRunOtherThingsAndFilesEachAnswer) {
+  write_experiment(kEntries);
+  must({"run", "asked.yaml"});
+  const json noisy = filed("noisy");
+  EXPECT_EQ(noisy.at("state"), "done");
+  EXPECT_EQ(noisy.at("split"), "test");
+  EXPECT_EQ(noisy.at("set"), json::parse(R"({"dataset": {"noise": 3}})"));
+  EXPECT_EQ(noisy.at("infos").at(0).at("name"), "accuracy");
+  EXPECT_NE(noisy.at("metrics").at("nll"), own().at("nll"));
+  // Another task, on the same outputs of the same model, of the same test split.
+  EXPECT_EQ(filed("sequence").at("metrics").at("nll"), own().at("nll"));
+  double sum = 0;
+  for (const char* point : {"fog/0.25/0", "fog/0.25/8", "fog/1/0", "fog/1/8"}) {
+    sum += accuracy(point);
+  }
+  EXPECT_NEAR(accuracy("fog"), sum / 4, 1e-12);
+  EXPECT_FALSE(own().contains("noisy/accuracy")) << "no part of the run's own result";
+}
+
+TEST_F(Evaluate, TrainsNothingWhenOnlyEvaluationsChange) {
+  write_experiment("  noisy: {set: {dataset: {noise: 3}}}\n");
+  must({"run", "asked.yaml"});
+  const auto weights = checkpoint_tensors(folder());
+  const json noisy = filed("noisy");
+  write_experiment(kEntries);
+  const Ended ended = must({"run", "asked.yaml"});
+  EXPECT_THAT(ended.out,
+              AllOf(HasSubstr("done before"), HasSubstr("sequence: "), Not(HasSubstr("noisy: "))));
+  EXPECT_EQ(checkpoint_tensors(folder()), weights);
+  EXPECT_EQ(filed("noisy"), noisy) << "not evaluated again";
+  EXPECT_EQ(filed("sequence").at("state"), "done");
+}
+
+TEST_F(Evaluate, OneEntryThatFailsDoesNotKeepTheOthersFromTheirTurn) {
+  write_experiment(
+      "  small: {set: {dataset: {size: 21}}}\n"
+      "  held: {set: {model: {heads: 2}}, split: validation}\n"
+      "  noisy: {set: {dataset: {noise: 3}}}\n");
+  must({"run", "asked.yaml"});
+  EXPECT_EQ(filed("small").at("state"), "failed");
+  EXPECT_NE(filed("small").at("reason"), "");
+  EXPECT_THAT(filed("held").at("reason").get<std::string>(),
+              HasSubstr("has no validation examples"));
+  EXPECT_EQ(filed("noisy").at("state"), "done");
+  const Ended ended = attnlab({"eval", folder()});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("noisy"), HasSubstr("held failed: ")));
+}
+
+TEST_F(Evaluate, WeightsThatTheChangedModelLacksOrMissesAreTold) {
+  write_experiment(
+      "  deeper: {set: {model: {depth: 2}}}\n"
+      "  other: {set: {attention: quest}}\n");
+  must({"run", "asked.yaml"});
+  EXPECT_THAT(filed("deeper").at("reason").get<std::string>(),
+              AllOf(HasSubstr("do not fit evaluation 'deeper'"), HasSubstr("is missing")));
+  EXPECT_EQ(filed("other").at("state"), "done") << "the same weights under another attention";
+  EXPECT_NE(filed("other").at("metrics").at("nll"), own().at("nll"));
+}
+
+TEST_F(Evaluate, EntriesOfEveryEpochStandInItsLine) {
+  write_experiment(
+      "  noisy: {when: each, set: {dataset: {noise: 3}}}\n"
+      "  fog: {when: each, over: {dataset.noise: [0.25, 1]}}\n");
+  must({"run", "asked.yaml"});
+  const std::vector<json> lines = metric_lines(folder(), "test");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[1].at("noisy/accuracy"), accuracy("noisy")) << "by the last epoch's weights";
+  EXPECT_EQ(lines[1].at("fog/0.25/nll"), filed("fog/0.25").at("metrics").at("nll"));
+  EXPECT_EQ(lines[1].at("fog/nll"), filed("fog").at("metrics").at("nll"));
+  EXPECT_NE(lines[0].at("noisy/nll"), lines[1].at("noisy/nll"));
+  // What is evaluated beside it changes no number of the run.
+  must({"run", "tiny.yaml"});
+  EXPECT_EQ(model_tensors(run_folder("tiny/standard")), model_tensors(folder()));
+}
+
+TEST_F(Evaluate, AnEntryMayChooseTheEpoch) {
+  write_experiment(
+      "  noisy: {when: each, split: validation, set: {dataset: {noise: 3}}}\n"
+      "train: {protocol: sound, early_stop: {metric: noisy/nll, mode: min}}\n"
+      "dataset: {validation: 32}\n");
+  must({"run", "asked.yaml"});
+  const std::vector<json> lines = metric_lines(folder(), "validation");
+  ASSERT_EQ(lines.size(), 2U);
+  const bool first = lines[0].at("noisy/nll") < lines[1].at("noisy/nll");
+  EXPECT_EQ(own().at("best_epoch"), first ? 1 : 2);
+  EXPECT_EQ(filed("noisy").at("metrics").at("nll"), lines[first ? 0 : 1].at("noisy/nll"));
+}
+
+TEST_F(Evaluate, TakesEntriesFromAFileAndByName) {
+  write_experiment("  noisy: {set: {dataset: {noise: 3}}}\n");
+  must({"run", "asked.yaml"});
+  folder_.write("more.yaml",
+                "evaluate: {still: {set: {dataset: {shift: 0}}}, x: {set: {dataset: "
+                "{shift: 1}}}}\n");
+  const Ended ended = must({"eval", folder(), "still", "--with", "more.yaml"});
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("clean"), HasSubstr("still"), Not(HasSubstr("noisy"))));
+  const json still = filed("still");
+  must({"eval", folder(), "still", "--with", "more.yaml"});
+  EXPECT_EQ(filed("still"), still) << "seconds included: it was not evaluated again";
+  const json all = json::parse(must({"eval", folder(), "--json", "--again"}).out);
+  EXPECT_EQ(all.at("noisy/nll"), filed("noisy").at("metrics").at("nll"));
+  EXPECT_EQ(all.at("nll"), own().at("nll"));
+  const Ended unknown = attnlab({"eval", folder(), "nosy"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("there is no evaluation 'nosy'; did you mean 'noisy'?"));
+}
+
+TEST_F(Evaluate, SuitesRunWhatFinishedRunsLack) {
+  folder_.write("pair.yaml",
+                "schema: 1\nattentions: [standard, quest]\nexperiments: [asked.yaml]\n");
+  write_experiment("  clean: {}\n");
+  must({"suite", "pair.yaml"});
+  write_experiment("  noisy: {set: {dataset: {noise: 3}}}\n");
+  EXPECT_THAT(must({"suite", "pair.yaml", "--dry-run"}).out,
+              AllOf(HasSubstr("would evaluate asked/standard/0: noisy"),
+                    HasSubstr("would evaluate asked/quest/0: noisy")));
+  EXPECT_THAT(files_like("noisy-"), ElementsAre());
+  must({"suite", "pair.yaml"});
+  EXPECT_EQ(files_like("noisy-").size(), 2U);
+  EXPECT_THAT(must({"suite", "pair.yaml"}).out, Not(HasSubstr("evaluating")));
+}
+
+TEST_F(Evaluate, NamesCannotLeaveTheFolder) {
+  const Ended ended = attnlab({"run", "tiny.yaml", "name=.."});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("'..' stands for a folder that is there already"));
+  EXPECT_FALSE(exists("runs"));
+  EXPECT_EQ(attnlab({"run", "tiny.yaml", "attention.as=.."}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace attnlab::testing

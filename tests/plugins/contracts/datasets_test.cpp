@@ -1,0 +1,119 @@
+// Every installed dataset keeps the contract. Those that read files get small ones.
+#include <filesystem>
+#include <set>
+
+#include "framework/conformance/check_plugin.h"
+#include "tests/support/data_files.h"
+#include "tests/support/plugins.h"
+#include "tests/support/temp_folder.h"
+
+namespace attnlab {
+namespace {
+
+using conformance::CheckResult;
+using conformance::Outcome;
+using testing::idx_file;
+using testing::TempFolder;
+
+struct Configured {
+  std::string name;  ///< of the test
+  std::string id;
+  std::string options = "{}";  ///< `ROOT` stands for the folder of files
+};
+
+void PrintTo(const Configured& dataset, std::ostream* out) {
+  *out << dataset.id << " " << dataset.options;
+}
+
+std::string bytes(std::size_t count, std::size_t classes) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) {
+    text += static_cast<char>(classes > 0 ? i % classes : testing::test_pixel(i / 16, i));
+  }
+  return text;
+}
+
+/// Small files of every dataset that reads some.
+const TempFolder& files() {
+  static const TempFolder folder;
+  static const bool written = [] {
+    for (const auto& [prefix, count] : {std::pair{"train", 20u}, std::pair{"t10k", 12u}}) {
+      const std::string start = "idx/" + std::string(prefix);
+      folder.write(start + "-images-idx3-ubyte", idx_file({count, 4, 4}, bytes(16 * count, 0)));
+      folder.write(start + "-labels-idx1-ubyte",
+                   testing::gzipped(idx_file({count}, bytes(count, 10))));
+    }
+    for (const std::string file : {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4",
+                                   "data_batch_5", "test_batch"}) {
+      std::string records;
+      for (std::size_t i = 0; i < 3; ++i) {
+        records += static_cast<char>((i + file.size()) % 10) + bytes(3072, 0);
+      }
+      folder.write("cifar/" + file + ".bin", records);
+    }
+    const std::string header = "@dimensions 2\n@classLabel true a b\n@data\n";
+    folder.write("uea/Set/Set_TRAIN.ts",
+                 header + "1,2,3:10,20,60:a\n4,8:30,40:b\n0,1,2,3:5,5,5,9:a\n1,4:1,2:b\n");
+    folder.write("uea/Set/Set_TEST.ts", header + "7:70:b\n1,2,6:3,2,1:a\n");
+    return true;
+  }();
+  EXPECT_TRUE(written);
+  return folder;
+}
+
+Part part_of_test(const Configured& dataset) {
+  std::string options = dataset.options;
+  const std::size_t at = options.find("ROOT");
+  if (at != std::string::npos) options.replace(at, 4, files().path());
+  return testing::make_part(Kind::dataset, dataset.id, options);
+}
+
+class EveryDataset : public ::testing::TestWithParam<Configured> {};
+
+TEST_P(EveryDataset, KeepsTheContract) {
+  const Part part = part_of_test(GetParam());
+  for (const conformance::CheckInfo& check : conformance::checks_of(Kind::dataset)) {
+    const CheckResult result =
+        conformance::check_plugin(testing::registry(), part, check.name, {.options_given = true});
+    EXPECT_NE(result.outcome, Outcome::failed) << result.check << ": " << result.message;
+    const bool reads_files = part.options.find("root") != nullptr;
+    if (check.name == "damage") {
+      EXPECT_EQ(result.outcome, reads_files ? Outcome::passed : Outcome::not_applicable);
+    } else if (check.name != "resident") {
+      EXPECT_EQ(result.outcome, Outcome::passed) << result.check << ": " << result.message;
+    }
+  }
+}
+
+const Configured kConfigured[] = {
+    {"idx_images", "idx_images", "{root: ROOT/idx, name: toy}"},
+    {"idx_images_with_moves", "idx_images",
+     "{root: ROOT/idx, name: toy, validation: 5, augmentation: {crop_padding: 2, flip: true}}"},
+    {"cifar", "cifar", "{root: ROOT/cifar, augmentation: {crop_padding: 4, flip: true}}"},
+    {"uea", "uea", "{root: ROOT/uea, name: Set, validation: 0.3}"},
+    {"uea_padded_to_the_longest", "uea", "{root: ROOT/uea, name: Set, padding: maximum}"},
+    {"synthetic_images", "synthetic_images", "{train: 40, test: 20, size: 8}"},
+    {"synthetic_sets", "synthetic_sets"},
+    {"synthetic_sets_of_one_point", "synthetic_sets", "{least: 1, most: 2}"},
+};
+
+/// Those that need no files and are not among the above.
+std::vector<Configured> others() {
+  std::set<std::string> named;
+  for (const Configured& dataset : kConfigured) named.insert(dataset.id);
+  std::vector<Configured> all;
+  for (const std::string& id : testing::registry().catalogue().names(Kind::dataset)) {
+    if (named.count(id) == 0) all.push_back({id, id});
+  }
+  return all;
+}
+
+std::string name_of(const ::testing::TestParamInfo<Configured>& dataset) {
+  return dataset.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, EveryDataset, ::testing::ValuesIn(kConfigured), name_of);
+INSTANTIATE_TEST_SUITE_P(Installed, EveryDataset, ::testing::ValuesIn(others()), name_of);
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,89 @@
+// Every installed model keeps its contract, under every installed attention that it may use.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "framework/conformance/model_conformance.h"
+#include "tests/support/plugins.h"
+
+namespace attnlab {
+namespace {
+
+using conformance::CheckResult;
+using conformance::ModelSubject;
+using conformance::Outcome;
+
+struct Configured {
+  std::string name;  ///< of the test
+  std::string id, options = "{}";
+};
+
+void PrintTo(const Configured& model, std::ostream* out) {
+  *out << model.id << " " << model.options;
+}
+
+ModelSubject subject_of(const Configured& model) {
+  return conformance::subject_of(testing::registry(),
+                                 testing::make_part(Kind::model, model.id, model.options),
+                                 testing::registry());
+}
+
+class EveryModel : public ::testing::TestWithParam<Configured> {};
+
+TEST_P(EveryModel, KeepsTheContract) {
+  int passed = 0;
+  for (const CheckResult& result : run_checks(subject_of(GetParam()))) {
+    EXPECT_NE(result.outcome, Outcome::failed) << result.check << ": " << result.message;
+    if (result.outcome == Outcome::passed) ++passed;
+  }
+  EXPECT_GE(passed, 9) << "most checks are for every model";
+}
+
+/// Sizes that make the checks quick; a model that is not named here is tested as it is.
+std::string small(const std::string& id) {
+  const std::map<std::string, std::string> options = {
+      {"seq_pair_transformer", "{dim: 8, depth: 2, heads: 2, hidden: 8}"},
+      {"timeseries_transformer", "{dim: 8, depth: 2, heads: 2, hidden: 8}"},
+      {"toy_transformer", "{hidden: 4}"},
+      {"vit", "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1}"}};
+  const auto found = options.find(id);
+  return found == options.end() ? "{}" : found->second;
+}
+
+std::vector<Configured> installed() {
+  std::vector<Configured> all;
+  for (const std::string& id : testing::registry().catalogue().names(Kind::model)) {
+    all.push_back({id, id, small(id)});
+  }
+  return all;
+}
+
+const Configured kConfigured[] = {
+    {"vit_without_class_token", "vit",
+     "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1, pool: mean, layer_scale: 0.1, "
+     "drop_path: 0.3, dropout: 0.1, attention_dropout: 0.1}"},
+    {"timeseries_concatenated", "timeseries_transformer",
+     "{dim: 8, depth: 2, heads: 2, hidden: 8, head: concatenated}"},
+    {"toy_pre_norm", "toy_transformer", "{hidden: 4, block: pre_norm}"},
+    {"seq_pair_cross", "seq_pair_transformer",
+     "{dim: 8, depth: 2, heads: 2, hidden: 8, wiring: cross}"},
+    {"seq_pair_cross_by_content", "seq_pair_transformer",
+     "{dim: 8, depth: 2, heads: 2, hidden: 8, wiring: cross, queries: content, pool: pointer}"},
+};
+
+std::string name_of(const ::testing::TestParamInfo<Configured>& model) { return model.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Installed, EveryModel, ::testing::ValuesIn(installed()), name_of);
+INSTANTIATE_TEST_SUITE_P(WithOptions, EveryModel, ::testing::ValuesIn(kConfigured), name_of);
+
+TEST(ModelConformance, NamesTheAttentionsThatWereTriedAndThoseThatTheModelRefused) {
+  const CheckResult result =
+      run_check("batch", subject_of({"", "seq_pair_transformer", small("seq_pair_transformer")}));
+  EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
+  EXPECT_THAT(result.message, ::testing::StartsWith("under standard, "));
+  EXPECT_THAT(result.message, ::testing::HasSubstr("indirect"));
+}
+
+}  // namespace
+}  // namespace attnlab

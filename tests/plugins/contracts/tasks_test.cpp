@@ -1,0 +1,53 @@
+// Every installed task keeps its contract.
+#include <gtest/gtest.h>
+
+#include "framework/conformance/task_conformance.h"
+#include "tests/support/plugins.h"
+
+namespace attnlab {
+namespace {
+
+using conformance::CheckResult;
+using conformance::Outcome;
+
+struct Configured {
+  std::string name;  ///< of the test
+  std::string id, options = "{}";
+};
+
+void PrintTo(const Configured& task, std::ostream* out) { *out << task.id << " " << task.options; }
+
+class EveryTask : public ::testing::TestWithParam<Configured> {};
+
+TEST_P(EveryTask, KeepsTheContract) {
+  const auto subject = conformance::subject_of(
+      testing::registry(), testing::make_part(Kind::task, GetParam().id, GetParam().options));
+  int passed = 0;
+  for (const CheckResult& result : run_checks(subject)) {
+    EXPECT_NE(result.outcome, Outcome::failed) << result.check << ": " << result.message;
+    if (result.outcome == Outcome::passed) ++passed;
+  }
+  EXPECT_GE(passed, 9) << "most checks are for every task";
+}
+
+std::vector<Configured> installed() {
+  std::vector<Configured> all;
+  for (const std::string& id : testing::registry().catalogue().names(Kind::task)) {
+    all.push_back({id, id});
+  }
+  return all;
+}
+
+const Configured kConfigured[] = {
+    {"images_with_smoothing", "image_classification", "{label_smoothing: 0.1}"},
+    {"pairs_with_smoothing", "sequence_pairs", "{label_smoothing: 0.1}"},
+    {"sequences_with_outcomes", "sequence_classification", "{outcomes: {record: true}}"},
+};
+
+std::string name_of(const ::testing::TestParamInfo<Configured>& task) { return task.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Installed, EveryTask, ::testing::ValuesIn(installed()), name_of);
+INSTANTIATE_TEST_SUITE_P(WithOptions, EveryTask, ::testing::ValuesIn(kConfigured), name_of);
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,240 @@
+// The kit passes a sound model, and each of its checks fails what is wrong.
+#include <ATen/Parallel.h>
+
+#include "tests/unit/conformance/wrong_model.h"
+
+namespace attnlab::conformance {
+namespace {
+
+using ::testing::AllOf;
+using testing::failure;
+using ::testing::HasSubstr;
+using testing::model_subject;
+using testing::sound_forward;
+using testing::WrongModel;
+
+TEST(ModelChecks, PassASoundModel) {
+  const std::vector<CheckResult> results = run_checks(model_subject(sound_forward));
+  ASSERT_EQ(results.size(), std::size(kModelChecks));
+  for (const CheckResult& result : results) {
+    const Outcome expected = result.check == "carried" ? Outcome::not_applicable : Outcome::passed;
+    if (result.check != "device") {
+      EXPECT_EQ(result.outcome, expected) << result.check << ": " << result.message;
+    }
+  }
+}
+
+TEST(ModelChecks, FindAnOutputThatIsNotThere) {
+  ModelSubject subject = model_subject(sound_forward);
+  subject.gives = {"logits", "tokens"};
+  EXPECT_THAT(failure("outputs", subject),
+              HasSubstr("the output 'tokens', which its manifest lists, is not there"));
+  subject.gives = {"logits", "tokens?"};
+  EXPECT_EQ(run_check("outputs", subject).outcome, Outcome::passed);
+}
+
+TEST(ModelChecks, FindAnOutputThatIsNotListed) {
+  const auto more = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    NamedTensors outputs = self.sound(batch, pass);
+    outputs.set("extra", outputs.at("logits"));
+    return outputs;
+  };
+  EXPECT_THAT(failure("outputs", more), HasSubstr("'extra' is not among the manifest's .gives"));
+}
+
+TEST(ModelChecks, FindAnOutputOfOtherRows) {
+  const auto turned = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    return NamedTensors{{"logits", self.sound(batch, pass).at("logits").t()}};
+  };
+  EXPECT_THAT(failure("outputs", turned), HasSubstr("is [5, 1] float32, expected 1 rows"));
+}
+
+TEST(ModelChecks, FindNumbersThatAreNotFinite) {
+  const auto infinite = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    return NamedTensors{{"logits", self.sound(batch, pass).at("logits") / 0.0}};
+  };
+  EXPECT_THAT(failure("outputs", infinite), HasSubstr("output 'logits' at [0, 0] is"));
+}
+
+TEST(ModelChecks, FindOutputsThatAreStatedWrongly) {
+  const ModelSubject subject = model_subject(
+      sound_forward, [](WrongModel& model) { model.stated = {{.name = "logits", .shape = {7}}}; });
+  EXPECT_THAT(failure("outputs", subject),
+              HasSubstr("outputs() states 'logits' as [7] of one example, of dtype float32; the "
+                        "batch's is [1, 5] float32"));
+}
+
+TEST(ModelChecks, NameAParameterThatNothingDependsOn) {
+  const ModelSubject subject = model_subject(
+      sound_forward, [](WrongModel& model) { model.register_parameter("idle", at::ones({3})); });
+  EXPECT_THAT(failure("parameters", subject), HasSubstr("no output depends on idle"));
+}
+
+TEST(ModelChecks, FindAModelThatCountsItsPasses) {
+  const auto counting = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    self.count += 1;
+    return NamedTensors{{"logits", self.sound(batch, pass).at("logits") + self.count}};
+  };
+  EXPECT_THAT(failure("determinism", counting), HasSubstr("the same batch, with another one"));
+}
+
+TEST(ModelChecks, FindRandomNumbersOfAnEvaluation) {
+  const auto noisy = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    const Tensor logits = self.sound(batch, pass).at("logits");
+    return NamedTensors{{"logits", logits + at::rand_like(logits)}};
+  };
+  EXPECT_THAT(failure("modes", noisy), HasSubstr("in evaluation, with another seed"));
+  const auto wasteful = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    at::rand({1});
+    return self.sound(batch, pass);
+  };
+  EXPECT_THAT(failure("modes", wasteful), HasSubstr("it draws from LibTorch's random numbers"));
+}
+
+TEST(ModelChecks, FindTrainingThatItsSeedDoesNotDecide) {
+  const auto unsteady = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    const double noise = self.is_training() ? self.count++ : 0;
+    return NamedTensors{{"logits", self.sound(batch, pass).at("logits") + noise}};
+  };
+  EXPECT_THAT(failure("modes", unsteady), HasSubstr("in training, the same seed twice"));
+}
+
+TEST(ModelChecks, FindWhatIsNotSaved) {
+  const auto keeping = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    NamedTensors outputs = self.sound(batch, pass);
+    if (self.is_training()) self.kept = outputs.at("logits").detach().mean();
+    if (!self.kept.defined()) return outputs;
+    return NamedTensors{{"logits", outputs.at("logits") - self.kept}};
+  };
+  EXPECT_THAT(failure("save_and_load", keeping),
+              HasSubstr("a fresh model with the parameters and buffers of a used one"));
+}
+
+TEST(ModelChecks, FindWhatExamplesOfABatchShare) {
+  const auto centred = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    const Tensor logits = self.sound(batch, pass).at("logits");
+    return NamedTensors{{"logits", logits - logits.mean(0, true)}};
+  };
+  EXPECT_THAT(failure("batch", centred),
+              AllOf(HasSubstr("under attention 'standard', made-up examples: "),
+                    HasSubstr("of example 0 of 4, against it alone")));
+}
+
+TEST(ModelChecks, FindPaddingThatCounts) {
+  const auto padded_mean = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    return NamedTensors{{"logits", self.head().forward(self.tokens(batch, pass).mean(1))}};
+  };
+  const char* where = "under attention 'standard', made-up examples of different lengths: ";
+  EXPECT_THAT(failure("padding", padded_mean), HasSubstr(where));
+  EXPECT_THAT(failure("batch", padded_mean), HasSubstr(where));
+}
+
+TEST(ModelChecks, DoNotTryPaddingWhereThereIsNone) {
+  ModelSubject subject = model_subject(sound_forward);
+  const auto build = subject.build;
+  subject.build = [build](const ModelSetup& setup) {
+    if (setup.data.field("series").shape[0] < 0) throw DataError("series of one length, please");
+    return build(setup);
+  };
+  const CheckResult result = run_check("padding", subject);
+  EXPECT_EQ(result.outcome, Outcome::not_applicable);
+  EXPECT_EQ(result.message, "no example that it takes is padded");
+}
+
+TEST(ModelChecks, FindParametersThatMembersShare) {
+  ModelSubject subject = model_subject(
+      sound_forward, [](WrongModel& model) { model.register_parameter("shared", at::ones({1})); });
+  EXPECT_THAT(failure("members", subject),
+              HasSubstr("of 2 members, 'shared' is [1] float64, expected as many times the rows of "
+                        "[1] float64"));
+  subject.ensemble = false;
+  EXPECT_EQ(run_check("members", subject).outcome, Outcome::not_applicable);
+}
+
+TEST(ModelChecks, FindMembersThatDependOnEachOther) {
+  const auto mixed = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    const Tensor logits = self.sound(batch, pass).at("logits");
+    return NamedTensors{{"logits", logits + logits.flip(0)}};
+  };
+  EXPECT_THAT(failure("members", mixed), HasSubstr("member 0 of 2, against it alone"));
+}
+
+TEST(ModelChecks, FindLayersThatATraceDoesNotReach) {
+  const auto untraced = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    ForwardPass silent = pass;
+    silent.trace = nullptr;
+    return self.sound(batch, silent);
+  };
+  EXPECT_THAT(failure("trace", untraced),
+              HasSubstr("layer 0 was built 1 times and recorded 0 times"));
+  const auto changed = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    const double more = pass.trace == nullptr ? 0 : 1;
+    return NamedTensors{{"logits", self.sound(batch, pass).at("logits") + more}};
+  };
+  EXPECT_THAT(failure("trace", changed), HasSubstr("with a trace, against without"));
+}
+
+/// Running sums of the tokens, which go on where a batch continues another: [B, L, 4].
+NamedTensors summed(const Batch& batch, ForwardPass& pass, bool detached, double forgotten = 1) {
+  Tensor sums = batch.fields.at("series").cumsum(1);
+  if (pass.carried != nullptr) {
+    if (const Tensor* before = pass.carried->find("sum")) {
+      sums = sums + before->unsqueeze(1) * forgotten;
+    }
+    const Tensor last = sums.select(1, sums.size(1) - 1);
+    pass.carried->set("sum", detached ? last.detach() : last);
+  }
+  return {{"logits", sums}};
+}
+
+TEST(ModelChecks, CompareBatchesThatContinueWithOneLongBatch) {
+  const auto carrying = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    NamedTensors outputs = summed(batch, pass, /*detached=*/true);
+    (void)self;
+    return outputs;
+  };
+  const CheckResult result = run_check("carried", model_subject(carrying));
+  EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
+  EXPECT_EQ(result.message, "");
+}
+
+TEST(ModelChecks, FindWhatIsCarriedWrongly) {
+  const auto forgetful = [](WrongModel&, const Batch& batch, ForwardPass& pass) {
+    return summed(batch, pass, /*detached=*/true, 0.5);
+  };
+  EXPECT_THAT(failure("carried", forgetful),
+              HasSubstr("a batch that continues another, against the second half of both as one"));
+  const auto attached = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    Batch grown = batch;
+    grown.fields.set("series", batch.fields.at("series") * self.head().weight.sum());
+    return summed(grown, pass, /*detached=*/false);
+  };
+  EXPECT_THAT(failure("carried", attached), HasSubstr("carried 'sum' holds the graph; detach it"));
+}
+
+TEST(ModelChecks, FindABatchThatIsWrittenTo) {
+  const auto writing = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    const NamedTensors outputs = self.sound(batch, pass);
+    Tensor(batch.fields.at("series")).mul_(2);
+    return outputs;
+  };
+  EXPECT_THAT(failure("inputs_unchanged", writing), HasSubstr("the batch's field 'series'"));
+}
+
+TEST(ModelChecks, FindAChangeOfTheProcess) {
+  const auto meddling = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    at::set_num_threads(at::get_num_threads() + 1);
+    return self.sound(batch, pass);
+  };
+  EXPECT_THAT(failure("process_state", meddling), HasSubstr("changes"));
+}
+
+TEST(ModelChecks, SayWhichFieldCannotBeMadeUp) {
+  ModelSubject subject = model_subject(sound_forward);
+  subject.takes = {"molecule"};
+  EXPECT_THAT(failure("outputs", subject),
+              HasSubstr("no examples can be made up for the field 'molecule'; name an experiment"));
+}
+
+}  // namespace
+}  // namespace attnlab::conformance

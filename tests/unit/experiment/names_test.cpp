@@ -1,0 +1,31 @@
+#include "framework/experiment/names.h"
+
+#include "tests/support/made_parts.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+
+TEST(Names, OfFoldersStayBelowTheFolderThatTheyAreIn) {
+  for (const std::string name : {"..", ".", "", "a/b", "..\\a", "/tmp", "a\nb", "a\x1b[31m"}) {
+    EXPECT_NE(name_problem(name), "") << name;
+  }
+  for (const std::string name : {"vit_small", "quest-eps=0.1", "...", "größe", "a b"}) {
+    EXPECT_EQ(name_problem(name), "") << name;
+  }
+}
+
+TEST(Names, OfExperimentsAndAttentionsAreRefusedWithTheirPlaces) {
+  const MadeParts parts;
+  const std::string head = "schema: 1\nmodel: vit\ntask: sorting\ndataset: pictures\n";
+  EXPECT_EQ(message_of<ConfigError>(
+                [&] { parts.resolve(head + "name: ..\nattention: {use: quest, as: ..}\n"); }),
+            "f.yaml:5:7: name: '..' stands for a folder that is there already; choose another "
+            "word\n"
+            "f.yaml:6:28: attention.as: '..' stands for a folder that is there already; choose "
+            "another word");
+}
+
+}  // namespace
+}  // namespace attnlab
