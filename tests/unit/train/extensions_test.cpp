@@ -289,7 +289,10 @@ TEST_F(Extensions, TrainSaveAndRestoreATasksHead) {
 
 TEST_F(Extensions, GiveATasksHeadAGroupOfItsOwn) {
   TrainOptions options = tiny_options();
-  options.optimizer.groups = {{"head", {.match = {"task.*"}, .lr_scale = 0}}};
+  ParameterGroupOptions still;
+  still.match = {"task.*"};
+  still.lr_scale = 0;
+  options.optimizer.groups.emplace_back("head", still);
   const TinyParts parts = clouds<Headed>();
   const Tensor first = tiny_run(parts, options).task->parameters().front().clone();
   ASSERT_EQ(train(tiny_run(parts, options), "run").state, RunState::done);
@@ -357,7 +360,7 @@ TEST_F(Extensions, KeepTheFirstEnvironmentAndAddLaterOnes) {
   json both = json::parse(read_text(folder_ / "run/environment.json"));
   ASSERT_EQ(both.at("resumed").size(), 1U);
   EXPECT_EQ(both.at("resumed")[0].at("step"), 2);
-  EXPECT_EQ(both.at("resumed")[0].at("accepted"), json({"the framework changed"}));
+  EXPECT_EQ(both.at("resumed")[0].at("accepted"), json::array({"the framework changed"}));
   both.erase("resumed");
   EXPECT_EQ(both, first);
   EXPECT_EQ(first.at("metrics")[0].at("name"), "accuracy");
