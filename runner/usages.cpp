@@ -8,7 +8,7 @@ Usage run_usage() {
   Usage usage;
   usage.synopsis =
       "attnlab run EXPERIMENT|RUN_DIR ... [key=value ...] [--out DIR] [--resume] [--ensemble]\n"
-      "       [--accept-revision] [--dry-run] [--progress MODE]";
+      "       [--accept-changes] [--accept-revision] [--dry-run] [--progress MODE]";
   usage.about =
       "Trains and evaluates an experiment, one run for each of its seeds. EXPERIMENT is a file or\n"
       "the name of one below configs/experiments; RUN_DIR is a run's folder, whose frozen\n"
@@ -17,6 +17,8 @@ Usage run_usage() {
   usage.options.add_options()("out", po::value<std::string>()->value_name("DIR"),
                               "folder under which runs are filed; default: runs")(
       "resume", "go on from the checkpoint of a run that was begun")(
+      "accept-changes",
+      "go on although plugins, data or the framework changed since the run began; it is recorded")(
       "accept-revision",
       "count finished runs of other revisions of the framework, too, and record that")(
       "ensemble", "train all runs together, as one model that holds them; for models that can")(

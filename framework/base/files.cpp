@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -38,10 +40,24 @@ int write_all(int descriptor, const char* data, std::size_t size) {
   return 0;
 }
 
+/// What stands before the process's number in the name of a temporary file.
+std::string temporary_mark() {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  return ".tmp-" + std::string(host) + "-";
+}
+
+/// Whether a process of this machine that is not this one lives.
+bool lives(::pid_t process) {
+  if (process == ::getpid()) return false;
+  return ::kill(process, 0) == 0 || errno != ESRCH;
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path)
-    : path_(std::move(path)), temporary_(fmt::format("{}.tmp-{}", path_, ::getpid())) {
+    : path_(std::move(path)),
+      temporary_(fmt::format("{}{}{}", path_, temporary_mark(), ::getpid())) {
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail("cannot create");
 }
@@ -82,6 +98,22 @@ void AtomicFile::commit() {
     const int error = errno;
     ::unlink(temporary_.c_str());
     throw FileError(fmt::format("{}: cannot replace: {}", path_, reason(error)));
+  }
+}
+
+void remove_dead_temporaries(const std::string& folder) {
+  const std::string mark = temporary_mark();
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const std::size_t at = name.rfind(mark);
+    if (at == std::string::npos) continue;
+    const char* const begin = name.data() + at + mark.size();
+    const char* const end = name.data() + name.size();
+    ::pid_t process = 0;
+    const auto read = std::from_chars(begin, end, process);
+    if (read.ec != std::errc() || read.ptr != end || process <= 0 || lives(process)) continue;
+    std::filesystem::remove(entry.path(), ignored);
   }
 }
 

@@ -13,7 +13,7 @@ namespace attnlab {
 
 /// A file that appears under its name only when it is complete: written beside it under a
 /// temporary name, flushed to the disk and renamed. Killing the process at any moment leaves the
-/// old file or the new one.
+/// old file or the new one. The temporary name, "NAME.tmp-HOST-PID", says who is writing.
 class AtomicFile {
  public:
   /// @throws FileError when the folder does not exist or cannot be written.
@@ -37,6 +37,11 @@ class AtomicFile {
   std::string temporary_;
   int descriptor_ = -1;
 };
+
+/// Removes the temporary files that killed processes of this machine left in a folder: those of
+/// living processes and of other machines stay. Only for a folder into which this process is not
+/// writing now.
+void remove_dead_temporaries(const std::string& folder);
 
 /// Writes a whole file through `AtomicFile`.
 void write_file(const std::string& path, std::string_view text);

@@ -20,8 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 using Problems = std::vector<std::string>;
 
-const std::vector<std::string> kTopKeys = {"schema",  "name",  "model", "attention", "task",
-                                           "dataset", "train", "trace", "evaluate",  "seeds"};
+const std::vector<std::string> kTopKeys = {"schema", "name",     "model", "attention",
+                                           "task",   "dataset",  "init",  "train",
+                                           "trace",  "evaluate", "seeds"};
 
 void add(Problems& problems, const Place& place, const std::string& what) {
   const std::string where = place.str();
@@ -191,6 +192,20 @@ void check_trace(const TraceOptions& trace, const Node& resolved, const Part& da
           "' does not give (it gives " + text_of(given) + "); leave it out");
 }
 
+/// @returns the resolved options, or null without `init`.
+Node resolve_init(const Node& composed, std::optional<InitOptions>& options, Problems& problems) {
+  const Node* given = value_of(composed, "init");
+  if (given == nullptr) return {};
+  const std::size_t before = problems.size();
+  Node resolved = resolve_options(*given, schema_of<InitOptions>(), "init", "init", problems);
+  if (problems.size() > before) return {};
+  options = read_options<InitOptions>(resolved);
+  if (options->from.empty() == options->experiment.empty()) {
+    add(problems, given->place(), "init: give either `from`, a file, or `experiment`");
+  }
+  return resolved;
+}
+
 void resolve_seeds(const Node& composed, Experiment& experiment, Problems& problems) {
   const Node* seeds = value_of(composed, "seeds");
   if (seeds == nullptr) {
@@ -324,6 +339,7 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
   const Node* train = composed.find("train");
   const Node train_resolved = resolve_options(
       train == nullptr ? Node() : *train, schema_of<TrainOptions>(), "train", "train", problems);
+  const Node init = resolve_init(composed, experiment.init, problems);
   const Node trace = resolve_trace(composed, experiment.trace, problems);
   if (!trace.is_null() && dataset != nullptr) {
     check_trace(experiment.trace, trace, experiment.dataset, *dataset, problems);
@@ -334,6 +350,7 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
     check_train(experiment.train, train_resolved, problems);
   }
   if (problems.empty()) {
+    if (!init.is_null()) resolved.set("init", init);
     resolved.set("train", train_resolved);
     if (!trace.is_null()) resolved.set("trace", trace);
     const Node* seeds = value_of(composed, "seeds");

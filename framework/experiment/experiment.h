@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/config/options.h"
+#include "framework/experiment/init_options.h"
 #include "framework/experiment/train_options.h"
 #include "framework/manifest/discovery.h"
 
@@ -39,7 +41,8 @@ struct Experiment {
   std::string name;
   Part model, attention, task, dataset;
   TrainOptions train;
-  TraceOptions trace{.every = 0};  ///< off unless the composition has `trace`
+  TraceOptions trace{.every = 0};   ///< off unless the composition has `trace`
+  std::optional<InitOptions> init;  ///< where the composition has `init`
   std::vector<std::int64_t> seeds;
   /// Other plugins than the above in the evaluation that `train.early_stop.metric` names: what they
   /// say chooses the epoch.

@@ -81,6 +81,8 @@ Schema experiment_keys(const Node& composed, const Catalogue& catalogue) {
   part(Kind::attention, "the mechanism of the model's attention layers");
   part(Kind::task, "loss, metrics and evaluation");
   part(Kind::dataset, "what is learned from");
+  keys.push_back(
+      make_group("init", schema_of<InitOptions>(), "what parameters begin with, if not at random"));
   keys.push_back(make_group("train", schema_of<TrainOptions>(), "how the model is trained"));
   keys.push_back(
       make_group("trace", schema_of<TraceOptions>(), "what is recorded of attention layers"));

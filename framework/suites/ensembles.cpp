@@ -1,16 +1,47 @@
 #include "framework/suites/ensembles.h"
 
+#include <algorithm>
+
 #include "framework/experiment/identity.h"
 
 namespace attnlab {
 
+namespace {
+
+/// A field with rows of an axis among `fields`; empty without one.
+std::string field_with_axis(const std::vector<std::string>& fields) {
+  const auto found = std::find_if(fields.begin(), fields.end(), [](const std::string& field) {
+    return field.find('@') != std::string::npos;
+  });
+  return found == fields.end() ? "" : *found;
+}
+
+std::string obstacle_in_training(const TrainOptions& train) {
+  if (train.accumulate > 1) return "train.accumulate is above 1";
+  if (train.batching.budget > 0) return "train.batching.budget makes batches of uneven size";
+  if (train.average.decay > 0) return "train.average keeps means of the weights";
+  return "";
+}
+
+}  // namespace
+
 std::string obstacle_to_ensemble(const Experiment& experiment, const Catalogue& catalogue) {
-  const Candidate& model = catalogue.find(Kind::model, experiment.model.name);
-  if (!model.manifest->ensemble) {
+  const Manifest& model = *catalogue.find(Kind::model, experiment.model.name).manifest;
+  const Manifest& task = *catalogue.find(Kind::task, experiment.task.name).manifest;
+  const Manifest& dataset = *catalogue.find(Kind::dataset, experiment.dataset.name).manifest;
+  if (!model.ensemble) {
     return "model '" + experiment.model.name + "' does not hold several members";
   }
-  if (experiment.train.accumulate > 1) return "train.accumulate is above 1";
-  return "";
+  if (!task.ensemble) {
+    return "task '" + experiment.task.name + "' does not promise that its losses are its steps";
+  }
+  if (const std::string field = field_with_axis(dataset.gives); !field.empty()) {
+    return "dataset '" + experiment.dataset.name + "' gives '" + field + "', of uneven rows";
+  }
+  if (const std::string field = field_with_axis(model.takes); !field.empty()) {
+    return "model '" + experiment.model.name + "' takes '" + field + "', of uneven rows";
+  }
+  return obstacle_in_training(experiment.train);
 }
 
 std::string ensemble_key(const Experiment& experiment) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/json.h"
+#include "framework/train/step.h"
 
 namespace attnlab {
 namespace {
@@ -177,8 +178,9 @@ AttentionTrace trace_of(const std::vector<std::string>& record) {
   return trace;
 }
 
+/// @param carried  null, or the pass's own
 void trace_pass(Model& model, const Batch& batch, const std::vector<std::string>& record,
-                ByCall& tallies) {
+                NamedTensors* carried, ByCall& tallies) {
   std::map<std::int64_t, std::int64_t> calls;  // by layer
   const Tensor kinds = kinds_of(batch, record);
   AttentionTrace trace = trace_of(record);
@@ -189,7 +191,14 @@ void trace_pass(Model& model, const Batch& batch, const std::vector<std::string>
   };
   ForwardPass pass;
   pass.trace = &trace;
+  pass.carried = carried;
   model.forward(batch, pass);
+}
+
+NamedTensors copied(const NamedTensors& carried, std::int64_t begin, std::int64_t size) {
+  NamedTensors copy;
+  for (const auto& [name, rows] : carried_rows(carried, begin, size)) copy.set(name, rows.clone());
+  return copy;
 }
 
 Metrics numbers_of(const LayerTally& tally, const std::vector<std::string>& record,
@@ -218,12 +227,18 @@ bool trace_due(const TraceOptions& options, std::int64_t step) {
 
 std::vector<LayerSummary> summarise_attention(Model& model, const std::vector<Batch>& parts,
                                               const std::vector<std::string>& record,
-                                              const DatasetInfo* data) {
+                                              const DatasetInfo* data,
+                                              const NamedTensors* carried) {
   ByCall tallies;
   {
     const c10::NoGradGuard no_gradients;
     const EvaluationMode mode(model);
-    for (const Batch& part : parts) trace_pass(model, part, record, tallies);
+    std::int64_t begin = 0;
+    for (const Batch& part : parts) {
+      NamedTensors own = carried == nullptr ? NamedTensors() : copied(*carried, begin, part.size);
+      trace_pass(model, part, record, carried == nullptr ? nullptr : &own, tallies);
+      begin += part.size;
+    }
   }
   if (tallies.empty()) {
     throw ConfigError(

@@ -47,13 +47,16 @@ struct LayerSummary {
 /// @param record  names of TraceOptions::record
 /// @param data    what the kinds are called (FieldInfo::values); null, or without a name for a
 ///                value: "kind_2"
+/// @param carried  what the batch goes on from, of all rows; it is copied, so that looking changes
+///                 nothing. Null where batches do not continue each other.
 /// @returns one summary for each attention layer, in the order of layers.
 /// @throws ConfigError when no layer recorded anything, and for kinds that the batch lacks;
 ///         ShapeError for ragged batches, which have no rectangular logits, and where keys are no
 ///         tokens that have a kind.
 std::vector<LayerSummary> summarise_attention(Model& model, const std::vector<Batch>& parts,
                                               const std::vector<std::string>& record,
-                                              const DatasetInfo* data = nullptr);
+                                              const DatasetInfo* data = nullptr,
+                                              const NamedTensors* carried = nullptr);
 
 /// A layer's members of a line of metrics.jsonl: its numbers (null where not finite), `layer`,
 /// `call` from the second on, and `bias` as {"first": -9, "heads": [[...], ...]}.

@@ -12,8 +12,8 @@
 namespace attnlab {
 namespace {
 
-const std::string kModel = "model.";
 const std::string kOptimizer = "optimizer.";
+const std::string kCarried = "carried.";
 
 /// Hexadecimal: reads back as exactly the same double.
 std::string exact(double value) {
@@ -27,6 +27,7 @@ template <class AnyPosition, class Visit>
 void each_field(AnyPosition& position, Visit&& visit) {
   visit("step", position.step);
   visit("evaluated_epochs", position.evaluated_epochs);
+  visit("units", position.units);
   visit("epoch_loss", position.epoch_loss);
   visit("best_epoch", position.best.epoch);
   visit("best_value", position.best.value);
@@ -38,11 +39,24 @@ void each_field(AnyPosition& position, Visit&& visit) {
   visit("step_seconds", position.step_seconds);
 }
 
-std::vector<std::pair<std::string, Tensor>> model_tensors(const Model& model) {
-  std::vector<std::pair<std::string, Tensor>> tensors;
-  for (const auto& item : model.named_parameters()) tensors.emplace_back(item.key(), item.value());
-  for (const auto& item : model.named_buffers()) tensors.emplace_back(item.key(), item.value());
+using TensorList = std::vector<std::pair<std::string, Tensor>>;
+
+TensorList tensors_of(const torch::nn::Module& module) {
+  TensorList tensors;
+  for (const auto& item : module.named_parameters()) tensors.emplace_back(item.key(), item.value());
+  for (const auto& item : module.named_buffers()) tensors.emplace_back(item.key(), item.value());
   return tensors;
+}
+
+bool begins_with(const std::string& text, const std::string& start) {
+  return text.rfind(start, 0) == 0;
+}
+
+/// "model." as messages call it: "the model".
+std::string owner_of(const std::string& prefix) {
+  if (prefix == "model.") return "the model";
+  if (prefix == "task.") return "the task";
+  return "the average of " + owner_of(prefix.substr(prefix.find('.') + 1));
 }
 
 class Reader {
@@ -61,14 +75,14 @@ class Reader {
                     ", this run has " + hash + "); start a new run");
   }
 
-  /// The tensors for the model, in its order; all checked.
-  std::vector<Tensor> model(const Model& model) const {
+  /// The tensors of a module, in its order; all checked.
+  std::vector<Tensor> module(const std::string& prefix, const torch::nn::Module& module) const {
     std::vector<std::string> problems;
     std::vector<Tensor> found;
     std::set<std::string> known;
-    for (const auto& [name, tensor] : model_tensors(model)) {
-      known.insert(kModel + name);
-      const Tensor* saved = file_.tensors.find(kModel + name);
+    for (const auto& [name, tensor] : tensors_of(module)) {
+      known.insert(prefix + name);
+      const Tensor* saved = file_.tensors.find(prefix + name);
       if (saved == nullptr) {
         problems.push_back(name + " is missing");
       } else if (saved->sizes() != tensor.sizes() || saved->scalar_type() != tensor.scalar_type()) {
@@ -78,29 +92,28 @@ class Reader {
       }
     }
     for (const auto& [name, tensor] : file_.tensors) {
-      if (name.rfind(kModel, 0) == 0 && known.count(name) == 0) {
-        problems.push_back(name.substr(kModel.size()) + " is unknown to the model");
+      if (begins_with(name, prefix) && known.count(name) == 0) {
+        problems.push_back(name.substr(prefix.size()) + " is unknown to " + owner_of(prefix));
       }
     }
-    if (!problems.empty()) {
-      throw DataError(path_ + ": does not fit the model: " + join(problems, "; "));
-    }
-    return found;
+    if (problems.empty()) return found;
+    throw DataError(path_ + ": does not fit " + owner_of(prefix) + ": " + join(problems, "; "));
   }
 
-  NamedTensors optimizer() const {
-    NamedTensors state;
+  /// All tensors whose names begin so, by the rest of the name.
+  NamedTensors all_of(const std::string& prefix) const {
+    NamedTensors all;
     for (const auto& [name, tensor] : file_.tensors) {
-      if (name.rfind(kOptimizer, 0) == 0) state.set(name.substr(kOptimizer.size()), tensor);
+      if (begins_with(name, prefix)) all.set(name.substr(prefix.size()), tensor);
     }
-    return state;
+    return all;
   }
 
  private:
   const std::string& text(const std::string& name) const {
     const auto entry = file_.metadata.find(name);
     if (entry == file_.metadata.end()) {
-      throw DataError(path_ + ": is no checkpoint of a run: '" + name + "' is missing");
+      throw DataError(path_ + ": is not a checkpoint of a run: '" + name + "' is missing");
     }
     return entry->second;
   }
@@ -125,29 +138,59 @@ class Reader {
   TensorFile file_;
 };
 
-TensorFile model_file(const Model& model, const std::string& hash) {
+TensorFile file_of(const SavedModules& modules, const std::string& hash) {
   TensorFile file;
-  for (const auto& [name, tensor] : model_tensors(model)) {
-    file.tensors.set(kModel + name, tensor.detach());
+  for (const auto& [prefix, module] : modules) {
+    for (const auto& [name, tensor] : tensors_of(*module)) {
+      file.tensors.set(prefix + name, tensor.detach());
+    }
   }
   file.metadata["hash"] = hash;
   return file;
 }
 
-void copy_into(const Model& model, const std::vector<Tensor>& saved) {
-  const c10::NoGradGuard no_grad;
-  std::size_t index = 0;
-  for (auto& [name, tensor] : model_tensors(model)) tensor.copy_(saved[index++]);
-}
+/// Tensors that were read for modules and are not in them yet.
+class Pending {
+ public:
+  Pending(const Reader& reader, const SavedModules& modules) : modules_(modules) {
+    for (const auto& [prefix, module] : modules) {
+      saved_.push_back(reader.module(prefix, *module));
+    }
+  }
+
+  void copy() const {
+    const c10::NoGradGuard no_grad;
+    for (std::size_t m = 0; m < modules_.size(); ++m) {
+      std::size_t index = 0;
+      for (auto& [name, tensor] : tensors_of(*modules_[m].second)) {
+        tensor.copy_(saved_[m][index++]);
+      }
+    }
+  }
+
+ private:
+  const SavedModules& modules_;
+  std::vector<std::vector<Tensor>> saved_;
+};
 
 }  // namespace
 
-void write_checkpoint(const std::string& path, const Model& model, const Optimizer& optimizer,
+SavedModules modules_of(const BuiltRun& run) {
+  SavedModules modules = {{"model.", run.model.get()}, {"task.", run.task.get()}};
+  if (run.average_model != nullptr) {
+    modules.emplace_back("average.model.", run.average_model.get());
+    modules.emplace_back("average.task.", run.average_task.get());
+  }
+  return modules;
+}
+
+void write_checkpoint(const std::string& path, const CheckpointParts& parts,
                       const Position& position, const std::string& hash) {
-  TensorFile file = model_file(model, hash);
-  for (const auto& [name, tensor] : optimizer.state()) {
+  TensorFile file = file_of(parts.modules, hash);
+  for (const auto& [name, tensor] : parts.optimizer.state()) {
     file.tensors.set(kOptimizer + name, tensor);
   }
+  for (const auto& [name, tensor] : parts.carried) file.tensors.set(kCarried + name, tensor);
   each_field(position, [&](const char* name, auto value) {
     if constexpr (std::is_same_v<decltype(value), double>) {
       file.metadata[name] = exact(value);
@@ -158,31 +201,30 @@ void write_checkpoint(const std::string& path, const Model& model, const Optimiz
   write_safetensors(path, file);
 }
 
-Position read_checkpoint(const std::string& path, Model& model, Optimizer* optimizer,
+Position read_checkpoint(const std::string& path, const CheckpointParts& parts,
                          const std::string& hash) {
   const Reader reader(path, read_safetensors(path));
   reader.check_hash(hash);
   const Position position = reader.position();
-  const std::vector<Tensor> saved = reader.model(model);
-  if (optimizer != nullptr) {
-    try {
-      optimizer->load_state(reader.optimizer());
-    } catch (const DataError& error) {
-      throw DataError(path + ": " + error.what());
-    }
+  const Pending pending(reader, parts.modules);
+  try {
+    parts.optimizer.load_state(reader.all_of(kOptimizer));
+  } catch (const DataError& error) {
+    throw DataError(path + ": " + error.what());
   }
-  copy_into(model, saved);
+  parts.carried = reader.all_of(kCarried);
+  pending.copy();
   return position;
 }
 
-void write_model(const std::string& path, const Model& model, const std::string& hash) {
-  write_safetensors(path, model_file(model, hash));
+void write_weights(const std::string& path, const SavedModules& modules, const std::string& hash) {
+  write_safetensors(path, file_of(modules, hash));
 }
 
-void read_model(const std::string& path, Model& model, const std::string& hash) {
+void read_weights(const std::string& path, const SavedModules& modules, const std::string& hash) {
   const Reader reader(path, read_safetensors(path));
   reader.check_hash(hash);
-  copy_into(model, reader.model(model));
+  Pending(reader, modules).copy();
 }
 
 }  // namespace attnlab

@@ -1,14 +1,17 @@
 // Everything a run needs to go on exactly where it was.
 //
 // Random numbers need no saving: every stream is a function of seed and position. A checkpoint is a
-// safetensors file with tensors `model.<name>` and `optimizer.<name>`, and the position as
+// safetensors file with tensors `model.<name>`, `task.<name>`, `optimizer.<name>` and, where there
+// are any, `average.model.<name>`, `average.task.<name>` and `carried.<name>`, and the position as
 // metadata.
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "framework/contracts/model.h"
 #include "framework/train/optimizer.h"
+#include "framework/train/run.h"
 #include "framework/train/selection.h"
 
 namespace attnlab {
@@ -17,28 +20,43 @@ namespace attnlab {
 struct Position {
   std::int64_t step = 0;              ///< optimiser steps done
   std::int64_t evaluated_epochs = 0;  ///< epochs whose evaluation is recorded
+  std::int64_t units = 0;             ///< of the dataset (examples, tokens), trained on so far
   double epoch_loss = 0;              ///< sum of the losses of this epoch's steps so far
   BestEpoch best;                     ///< whose model is kept beside the checkpoint
   double last_epoch_loss = 0;         ///< mean training loss of the last whole epoch
   std::int64_t metrics_bytes = 0;     ///< length of metrics.jsonl
-  double seconds = 0;                 ///< spent so far, over all sittings
+  double seconds = 0;                 ///< spent so far, by all processes that trained the run
   double train_seconds = 0;           ///< of them in training (throughput counts these)
   double step_seconds = 0;            ///< of them in the model and the optimiser
 };
 
+/// Modules, each with what stands before its tensors' names in a file.
+using SavedModules = std::vector<std::pair<std::string, torch::nn::Module*>>;
+
+/// Model and task of a run, and their means.
+SavedModules modules_of(const BuiltRun& run);
+
+/// What makes a checkpoint.
+struct CheckpointParts {
+  SavedModules modules;
+  Optimizer& optimizer;
+  NamedTensors& carried;
+};
+
 /// @param hash  of the configuration; reading checks it.
-void write_checkpoint(const std::string& path, const Model& model, const Optimizer& optimizer,
+void write_checkpoint(const std::string& path, const CheckpointParts& parts,
                       const Position& position, const std::string& hash);
 
-/// Reads into the model and, unless it is null, the optimiser. Nothing changes when it does not
-/// fit.
+/// Reads into the parts. Nothing changes when it does not fit.
 /// @throws DataError naming the file and every entry that does not fit.
-Position read_checkpoint(const std::string& path, Model& model, Optimizer* optimizer,
+Position read_checkpoint(const std::string& path, const CheckpointParts& parts,
                          const std::string& hash);
 
-/// The model alone, in the same format: the best epoch's.
-void write_model(const std::string& path, const Model& model, const std::string& hash);
+/// The modules alone, in the same format: the best epoch's.
+void write_weights(const std::string& path, const SavedModules& modules, const std::string& hash);
+
+/// Reads modules from a checkpoint, or from what `write_weights` wrote.
 /// @throws DataError naming the file and every entry that does not fit; nothing changes then.
-void read_model(const std::string& path, Model& model, const std::string& hash);
+void read_weights(const std::string& path, const SavedModules& modules, const std::string& hash);
 
 }  // namespace attnlab

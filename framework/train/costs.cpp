@@ -33,32 +33,54 @@ std::int64_t resident_peak() {
   return 0;
 }
 
-/// The split's first batch of the training's or the evaluation's size.
-Batch first_batch(const BuiltRun& run, Split split, std::int64_t size) {
-  const std::int64_t count = std::min(size, run.dataset->size(split));
+/// The plan's first batch, without augmentation, on the run's device.
+Batch first_batch(const BuiltRun& run, const PlanRequest& request) {
   LoaderSettings settings;
-  settings.split = split;
+  settings.split = request.split;
   settings.workers = 0;
-  Loader loader(*run.dataset, run.streams, plan_in_order(count, count), settings);
+  Loader loader(*run.dataset, run.streams, run.dataset->plan(request), settings);
   return to_device(*loader.next(), run.device);
+}
+
+/// Whether examples differ in shape, so that one does not stand for all.
+bool uneven(const DatasetInfo& data) {
+  return std::any_of(data.fields.begin(), data.fields.end(), [](const FieldInfo& field) {
+    return field.name.find('@') != std::string::npos ||
+           std::count(field.shape.begin(), field.shape.end(), -1) > 0;
+  });
+}
+
+/// So many batches of training, from the first epoch's plan, and from its beginning again where
+/// that has fewer.
+EpochPlan repeated(const EpochPlan& plan, std::int64_t batches) {
+  EpochPlan out{{}, {}, plan.continues};
+  for (std::int64_t i = 0; i < batches; ++i) {
+    const auto batch = static_cast<std::size_t>(i % plan.batches());
+    const std::int64_t begin = batch == 0 ? 0 : plan.ends[batch - 1];
+    out.order.insert(out.order.end(), plan.order.begin() + begin,
+                     plan.order.begin() + plan.ends[batch]);
+    out.ends.push_back(static_cast<std::int64_t>(out.order.size()));
+  }
+  return out;
 }
 
 /// Seconds of one training step, after one that is not counted.
 double time_steps(BuiltRun& run, std::int64_t steps) {
   const TrainOptions& train = run.experiment.train;
-  const std::int64_t examples = run.dataset->size(Split::train);
-  EpochPlan plan = plan_in_order((steps + 1) * train.batch_size, train.batch_size);
-  for (std::int64_t& index : plan.order) index %= examples;
+  const EpochPlan plan = repeated(training_plan(run, 0), steps + 1);
+  NamedTensors carried;
   LoaderSettings settings;
   settings.augment = true;
   settings.workers = train.workers;
   settings.prefetch = train.prefetch;
-  Loader loader(*run.dataset, run.streams, std::move(plan), settings);
-  Optimizer optimizer = make_optimizer(*run.model, train.optimizer);
+  Loader loader(*run.dataset, run.streams, plan, settings);
+  Optimizer optimizer = make_optimizer(run);
   run.model->train();
+  run.task->train();
   Clock::time_point begin = Clock::now();
   for (std::int64_t step = 0; step <= steps; ++step) {
-    backward(run, to_device(*loader.next(), run.device));
+    backward(run, to_device(*loader.next(), run.device),
+             {.number = step, .carried = plan.continues ? &carried : nullptr});
     optimizer.step();
     optimizer.zero_grad();
     if (step == 0) begin = Clock::now();
@@ -67,14 +89,13 @@ double time_steps(BuiltRun& run, std::int64_t steps) {
 }
 
 std::int64_t batches_of(const BuiltRun& run, Split split) {
-  const std::int64_t size = run.experiment.train.eval_batch_size;
-  return (run.dataset->size(split) + size - 1) / size;
+  return run.dataset->plan(evaluation_request(run, split)).batches();
 }
 
 /// Batches that all evaluations of a run read.
 std::int64_t evaluated_batches(const BuiltRun& run) {
   const TrainOptions& train = run.experiment.train;
-  const std::int64_t times = (train.epochs + train.evaluate_every - 1) / train.evaluate_every;
+  const std::int64_t times = (run.epochs() + train.evaluate_every - 1) / train.evaluate_every;
   const std::int64_t validation = batches_of(run, Split::validation);
   const std::int64_t test = batches_of(run, Split::test);
   const bool always_test = validation == 0 || train.protocol == "published";
@@ -84,7 +105,8 @@ std::int64_t evaluated_batches(const BuiltRun& run) {
 double time_evaluation(BuiltRun& run) {
   const c10::NoGradGuard no_gradients;
   run.model->eval();
-  const Batch batch = first_batch(run, Split::test, run.experiment.train.eval_batch_size);
+  run.task->eval();
+  const Batch batch = first_batch(run, evaluation_request(run, Split::test));
   const Clock::time_point begin = Clock::now();
   Evaluation evaluation{*run.model, run.dataset->info(), Split::test, run.streams, {}};
   evaluation.batches = [&](Split, const std::function<void(const Batch&)>& use) { use(batch); };
@@ -134,14 +156,20 @@ std::int64_t PeakMemory::bytes() const {
 
 std::int64_t forward_flops(const BuiltRun& run) {
   const c10::NoGradGuard no_gradients;
-  const Batch example = first_batch(run, Split::train, 1);
+  PlanRequest request = training_request(run, 0);
+  request.training = false;
+  if (!uneven(run.dataset->info())) {
+    request.batch_size = 1;
+    request.budget = 0;
+  }
+  const Batch batch = first_batch(run, request);
   const bool training = run.model->is_training();
   run.model->eval();
   ForwardPass pass;
   const FlopCounter flops;
-  run.model->forward(example, pass);
+  run.model->forward(batch, pass);
   run.model->train(training);
-  return flops.total();
+  return flops.total() / batch.size;
 }
 
 ProbeResult probe_run(BuiltRun& run, std::int64_t steps) {

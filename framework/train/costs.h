@@ -8,10 +8,11 @@
 
 namespace attnlab {
 
-/// FLOPs of one forward pass of the model with its attention, over the first example of the
-/// training split: what is really computed, by the convention of framework/tensor/flop_counter.h,
-/// with the kernels that a run takes. In evaluation mode, without gradients; the model's mode is
-/// kept. Cost: that forward pass.
+/// FLOPs of one forward pass of the model with its attention, of one example: of the first of the
+/// training split, or, where examples differ in shape, the mean over the first batch that the
+/// dataset plans. It is what is really computed, by the convention of
+/// framework/tensor/flop_counter.h, with the kernels that a run takes. In evaluation mode, without
+/// gradients; the model's mode is kept. Cost: that forward pass.
 std::int64_t forward_flops(const BuiltRun& run);
 
 /// The largest memory of this process since the construction (since its beginning where the system

@@ -64,6 +64,16 @@ void check_buffers(const BuiltRun& run, const Model& whole) {
   if (!same) refuse(run, "its buffers are not the same constants in every member");
 }
 
+/// What the data and the built modules show, beside what `obstacle_to_ensemble` reads.
+void check_built(const BuiltRun& run) {
+  if (run.dataset->plan(training_request(run, 0)).continues) {
+    refuse(run, "batches of dataset '" + run.experiment.dataset.name + "' continue each other");
+  }
+  if (!run.task->parameters().empty()) {
+    refuse(run, "task '" + run.experiment.task.name + "' has parameters of its own");
+  }
+}
+
 /// The first examples of the training split, as they are.
 Batch first_batch(const BuiltRun& run) {
   LoaderSettings settings;
@@ -80,6 +90,7 @@ Ensemble::Ensemble(const std::vector<BuiltRun*>& runs, Registry& registry) : run
   const Experiment& experiment = first.experiment;
   const std::string obstacle = obstacle_to_ensemble(experiment, registry.catalogue());
   if (!obstacle.empty()) refuse(first, obstacle);
+  for (const BuiltRun* run : runs) check_built(*run);
   model_ = registry.model(
       experiment.model,
       {first.dataset->info(), registry.attention_builder(experiment.attention, first.streams),
@@ -178,7 +189,7 @@ namespace {
 
 /// Members with equal texts can be in step.
 std::string shape_of(const BuiltRun& run, std::int64_t step) {
-  std::vector<std::string> words = {std::to_string(step)};
+  std::vector<std::string> words = {std::to_string(step), std::to_string(run.steps_per_epoch)};
   for (const Split split : {Split::train, Split::validation, Split::test}) {
     words.push_back(std::to_string(run.dataset->size(split)));
   }
@@ -191,17 +202,17 @@ std::string shape_of(const BuiltRun& run, std::int64_t step) {
 }
 
 struct Group {
-  std::vector<Sitting*> sittings;
+  std::vector<Training*> trainings;
   std::vector<BuiltRun*> runs;
 };
 
 void train_group(const Group& group, Registry& registry, const std::atomic<bool>& stop) {
   if (group.runs.size() == 1) {
-    RunGradients gradients(*group.runs.front());
-    train_in_step(group.sittings, gradients, stop);
+    RunGradients gradients(*group.runs.front(), *group.trainings.front());
+    train_in_step(group.trainings, gradients, stop);
   } else {
     Ensemble gradients(group.runs, registry);
-    train_in_step(group.sittings, gradients, stop);
+    train_in_step(group.trainings, gradients, stop);
   }
 }
 
@@ -209,21 +220,21 @@ void train_group(const Group& group, Registry& registry, const std::atomic<bool>
 
 void train_ensemble(std::vector<Member>& members, Registry& registry, ProgressSink& progress,
                     const std::atomic<bool>& stop) {
-  std::vector<std::unique_ptr<Sitting>> sittings;
+  std::vector<std::unique_ptr<Training>> trainings;
   try {
     std::map<std::string, Group> groups;
     for (Member& member : members) {
-      sittings.push_back(std::make_unique<Sitting>(member.run, member.folder, progress, stop));
-      Sitting& sitting = *sittings.back();
-      sitting.begin();
-      Group& group = groups[shape_of(member.run, sitting.step())];
-      group.sittings.push_back(&sitting);
+      trainings.push_back(std::make_unique<Training>(member.run, member.folder, progress, stop));
+      Training& training = *trainings.back();
+      training.begin();
+      Group& group = groups[shape_of(member.run, training.step())];
+      group.trainings.push_back(&training);
       group.runs.push_back(&member.run);
     }
     for (const auto& [shape, group] : groups) train_group(group, registry, stop);
   } catch (const std::exception& error) {
-    for (const auto& sitting : sittings) {
-      if (!sitting->ended()) sitting->abandon(error.what());
+    for (const auto& training : trainings) {
+      if (!training->ended()) training->abandon(error.what());
     }
     throw;
   }

@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "framework/base/cores.h"
 #include "framework/base/files.h"
+#include "framework/base/revision.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/train/costs.h"
 
@@ -18,8 +20,6 @@ namespace attnlab {
 namespace {
 
 using nlohmann::json;
-
-constexpr const char* kCounted = "examples";
 
 /// The value of the first line "key : value" of a file of /proc; empty without one.
 std::string proc_value(const char* file, const std::string& key) {
@@ -46,6 +46,42 @@ json part_json(const Part& part) {
   return {{"id", part.id}, {"path", part.path}, {"hash", file_hash(part.path)}};
 }
 
+/// What a process that trains the run works with.
+json surroundings(const BuiltRun& run) {
+  const Experiment& experiment = run.experiment;
+  const DatasetInfo& data = run.dataset->info();
+  return {{"attnlab", ATTNLAB_VERSION},
+          {"framework", {{"version", ATTNLAB_VERSION}, {"revision", framework_revision()}}},
+          {"started", now_utc()},
+          {"machine", json::parse(machine_json())},
+          {"threads", at::get_num_threads()},
+          {"device", run.device.str()},
+          {"libtorch", {{"version", TORCH_VERSION}}},
+          {"model", part_json(experiment.model)},
+          {"attention", part_json(experiment.attention)},
+          {"task", part_json(experiment.task)},
+          {"dataset", part_json(experiment.dataset)},
+          {"data", {{"source", data.source}, {"fingerprint", data.fingerprint}}}};
+}
+
+json read_environment(const std::string& path) {
+  try {
+    return json::parse(read_text(path));
+  } catch (const json::exception& damage) {
+    throw DataError(path + ": damaged: " + damage.what() +
+                    "; remove the run's folder to run it again");
+  }
+}
+
+/// The start whose changes were accepted last; else the first one.
+json last_accepted(const json& environment) {
+  json last = environment;
+  for (const json& resumed : environment.value("resumed", json::array())) {
+    if (resumed.contains("accepted")) last = resumed;
+  }
+  return last;
+}
+
 }  // namespace
 
 std::string machine_json() {
@@ -59,33 +95,53 @@ std::string machine_json() {
   return out.dump(2);
 }
 
-std::vector<MetricInfo> task_metrics(const BuiltRun& run) { return run.task->metrics(); }
-
 std::vector<MetricInfo> run_metrics(const BuiltRun& run) {
-  std::vector<MetricInfo> all = task_metrics(run);
-  for (MetricInfo& info : host_metrics(kCounted)) all.push_back(std::move(info));
+  std::vector<MetricInfo> all = run.task->metrics();
+  for (MetricInfo& info : host_metrics(run.dataset->info().unit)) all.push_back(std::move(info));
   return all;
 }
 
 std::string environment_json(const BuiltRun& run) {
-  const Experiment& experiment = run.experiment;
-  const DatasetInfo& data = run.dataset->info();
-  json out = {{"attnlab", ATTNLAB_VERSION},
-              {"started", now_utc()},
-              {"machine", json::parse(machine_json())},
-              {"threads", at::get_num_threads()},
-              {"device", run.device.str()},
-              {"libtorch", {{"version", TORCH_VERSION}, {"build", at::show_config()}}},
-              {"model", part_json(experiment.model)},
-              {"attention", part_json(experiment.attention)},
-              {"task", part_json(experiment.task)},
-              {"dataset", part_json(experiment.dataset)},
-              {"data", {{"source", data.source}, {"fingerprint", data.fingerprint}}},
-              {"parameters", run.parameter_count()},
-              {"flops", forward_flops(run)}};
+  json out = surroundings(run);
+  out["libtorch"]["build"] = at::show_config();
+  out["parameters"] = run.parameter_count();
+  out["flops"] = forward_flops(run);
   if (run.together > 1) out["together"] = run.together;
-  add_metrics(task_metrics(run), kCounted, out);
+  if (!run.initial_file.empty()) {
+    out["init"] = {{"path", run.initial_file}, {"hash", file_hash(run.initial_file)}};
+  }
+  add_metrics(run.task->metrics(), run.dataset->info().unit, out);
   return out.dump(2) + "\n";
+}
+
+void record_environment(const BuiltRun& run, const RunFolder& folder, std::int64_t step) {
+  const std::string path = folder.file("environment.json");
+  if (step == 0 || !std::filesystem::exists(path)) return write_file(path, environment_json(run));
+  json all = read_environment(path), now = surroundings(run);
+  now["step"] = step;
+  if (!run.accepted.empty()) now["accepted"] = run.accepted;
+  all["resumed"].push_back(std::move(now));
+  write_file(path, all.dump(2) + "\n");
+}
+
+std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolder& folder) {
+  const std::string path = folder.file("environment.json");
+  if (!std::filesystem::exists(folder.file("checkpoint.safetensors"))) return {};
+  if (!std::filesystem::exists(path)) return {};
+  const json before = last_accepted(read_environment(path)), now = surroundings(run);
+  std::vector<std::string> changes;
+  const auto compare = [&](const char* pointer, const std::string& what) {
+    const json::json_pointer at(pointer);
+    if (before.contains(at) && before.at(at) != now.at(at)) changes.push_back(what + " changed");
+  };
+  const Experiment& experiment = run.experiment;
+  compare("/model/hash", "the file of model '" + experiment.model.name + "'");
+  compare("/attention/hash", "the file of attention '" + experiment.attention.name + "'");
+  compare("/task/hash", "the file of task '" + experiment.task.name + "'");
+  compare("/dataset/hash", "the file of dataset '" + experiment.dataset.name + "'");
+  compare("/data/fingerprint", "the data of dataset '" + experiment.dataset.name + "'");
+  compare("/framework/revision", "the framework");
+  return changes;
 }
 
 }  // namespace attnlab

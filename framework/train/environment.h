@@ -12,12 +12,20 @@ namespace attnlab {
 /// JSON: processor, cores that this process may use, memory, operating system.
 std::string machine_json();
 
-/// What the task measures, its headline first.
-std::vector<MetricInfo> task_metrics(const BuiltRun& run);
-/// These and the host's own: what a run's numbers mean.
+/// What a run's numbers mean: the task's metrics, its headline first, and the host's own.
 std::vector<MetricInfo> run_metrics(const BuiltRun& run);
 
-/// JSON for environment.json. Cost: a forward pass of one example, whose FLOPs it counts.
+/// JSON for environment.json. Cost: a forward pass, whose FLOPs it counts.
 std::string environment_json(const BuiltRun& run);
+
+/// Writes environment.json where the run starts at step 0; later starts are added to it, as a list
+/// "resumed" of what they ran on, from which step, and which changes were accepted.
+/// @throws DataError naming a damaged file.
+void record_environment(const BuiltRun& run, const RunFolder& folder, std::int64_t step);
+
+/// What computes another way than when the run began, for people: "the file of attention 'quest'
+/// changed". Empty where no checkpoint was written, which a change could contradict.
+/// @throws DataError naming a damaged environment.json.
+std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolder& folder);
 
 }  // namespace attnlab

@@ -1,4 +1,4 @@
-// Evaluating a run: every protocol of its task on a split, and what the task concludes in the end.
+// Evaluating a run: what its task measures on a split, and what it concludes in the end.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,8 @@
 
 namespace attnlab {
 
-/// Every protocol of the task on a split; other protocols than "clean" prefix their metrics. The
-/// model is in training mode afterwards. @throws Interrupted when `stop` is set meanwhile.
+/// What the task measures on a split. Model and task are in training mode afterwards.
+/// @throws Interrupted when `stop` is set meanwhile.
 Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop);
 
 /// Adds what the task concludes from a finished run.

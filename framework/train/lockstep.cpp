@@ -15,39 +15,39 @@ double seconds(Clock::duration time) { return std::chrono::duration<double>(time
 /// One call of `train_in_step`.
 class Lockstep {
  public:
-  Lockstep(const std::vector<Sitting*>& sittings, GradientSource& gradients,
+  Lockstep(const std::vector<Training*>& trainings, GradientSource& gradients,
            const std::atomic<bool>& stop)
-      : sittings_(sittings), gradients_(gradients), stop_(stop) {}
+      : trainings_(trainings), gradients_(gradients), stop_(stop) {}
 
   void run() {
     try {
-      for (each_active([](Sitting& one) { one.turn_epoch(); }); active() > 0 && !stop_;
-           each_active([](Sitting& one) { one.turn_epoch(); })) {
+      for (each_active([](Training& one) { one.turn_epoch(); }); active() > 0 && !stop_;
+           each_active([](Training& one) { one.turn_epoch(); })) {
         tell_of_one();
-        while (!stop_ && step()) each_active([](Sitting& one) { one.save_when_due(); });
+        while (!stop_ && step()) each_active([](Training& one) { one.save_when_due(); });
         if (stop_) break;
       }
     } catch (const Interrupted&) {  // left in the middle of an evaluation
     }
-    each_active([](Sitting& one) { one.interrupt(); });
+    each_active([](Training& one) { one.interrupt(); });
   }
 
  private:
   template <class Work>
   void each_active(const Work& work) {
-    for (Sitting* one : sittings_) {
+    for (Training* one : trainings_) {
       if (!one->ended()) work(*one);
     }
   }
 
   std::int64_t active() const {
-    return std::count_if(sittings_.begin(), sittings_.end(),
-                         [](const Sitting* one) { return !one->ended(); });
+    return std::count_if(trainings_.begin(), trainings_.end(),
+                         [](const Training* one) { return !one->ended(); });
   }
 
   void tell_of_one() {
     bool told = false;
-    each_active([&](Sitting& one) {
+    each_active([&](Training& one) {
       one.tell_steps(!told);
       told = true;
     });
@@ -59,35 +59,35 @@ class Lockstep {
     const std::optional<Batch> batch = next_batch();
     if (!batch) return false;
     const Clock::duration loading = Clock::now() - begin;
-    const std::int64_t size = batch->size / std::int64_t(sittings_.size());
+    const std::int64_t size = batch->size / std::int64_t(trainings_.size());
     const auto part = [&](std::size_t i) {
       return BatchPart{*batch, std::int64_t(i) * size, size};
     };
-    for (std::size_t i = 0; i < sittings_.size(); ++i) {
-      if (!sittings_[i]->ended()) sittings_[i]->look(part(i));
+    for (std::size_t i = 0; i < trainings_.size(); ++i) {
+      if (!trainings_[i]->ended()) trainings_[i]->look(part(i));
     }
     const auto sharing = static_cast<double>(active());
     const Clock::time_point stepping = Clock::now();
-    each_active([](Sitting& one) { one.seed_step(); });
+    each_active([](Training& one) { one.seed_step(); });
     const std::vector<double> losses = gradients_.backward(*batch);
-    for (std::size_t i = 0; i < sittings_.size(); ++i) {
-      if (!sittings_[i]->ended()) sittings_[i]->update(losses[i], part(i));
+    for (std::size_t i = 0; i < trainings_.size(); ++i) {
+      if (!trainings_[i]->ended()) trainings_[i]->update(losses[i], part(i));
     }
     gradients_.forget();
     const double time = seconds(Clock::now() - stepping) / sharing;
-    each_active([&](Sitting& one) { one.count_time(time + seconds(loading) / sharing, time); });
+    each_active([&](Training& one) { one.count_time(time + seconds(loading) / sharing, time); });
     return active() > 0;
   }
 
   /// Everyone's; empty at the end of the epoch.
   std::optional<Batch> next_batch() {
     std::vector<Loader*> loaders;
-    loaders.reserve(sittings_.size());
-    for (Sitting* one : sittings_) loaders.push_back(one->ended() ? nullptr : &one->batches());
+    loaders.reserve(trainings_.size());
+    for (Training* one : trainings_) loaders.push_back(one->ended() ? nullptr : &one->batches());
     return next_of(loaders);
   }
 
-  const std::vector<Sitting*>& sittings_;
+  const std::vector<Training*>& trainings_;
   GradientSource& gradients_;
   const std::atomic<bool>& stop_;
 };
@@ -95,16 +95,17 @@ class Lockstep {
 }  // namespace
 
 std::vector<double> RunGradients::backward(const Batch& batch) {
-  return {attnlab::backward(run_, to_device(batch, run_.device))};
+  return {training_.backward(batch)};
 }
 
 void RunGradients::forget() {
   for (const Tensor& parameter : run_.model->parameters()) parameter.mutable_grad() = Tensor();
+  for (const Tensor& parameter : run_.task->parameters()) parameter.mutable_grad() = Tensor();
 }
 
-void train_in_step(const std::vector<Sitting*>& sittings, GradientSource& gradients,
+void train_in_step(const std::vector<Training*>& trainings, GradientSource& gradients,
                    const std::atomic<bool>& stop) {
-  Lockstep(sittings, gradients, stop).run();
+  Lockstep(trainings, gradients, stop).run();
 }
 
 }  // namespace attnlab

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "framework/train/sitting.h"
+#include "framework/train/training.h"
 
 namespace attnlab {
 
@@ -22,18 +22,19 @@ class GradientSource {
 /// The gradients of one run, by itself.
 class RunGradients final : public GradientSource {
  public:
-  explicit RunGradients(BuiltRun& run) : run_(run) {}
+  RunGradients(BuiltRun& run, Training& training) : run_(run), training_(training) {}
   std::vector<double> backward(const Batch& batch) override;
   void forget() override;
 
  private:
   BuiltRun& run_;
+  Training& training_;
 };
 
 /// Trains until all have ended or `stop` is set; then those that have not end with a checkpoint.
-/// @param sittings  at the same step, of runs with equally many steps an epoch; begun
+/// @param trainings  at the same step, of runs with equally many steps an epoch; begun
 /// @param gradients  takes examples of each of them; one that has ended is given another's
-void train_in_step(const std::vector<Sitting*>& sittings, GradientSource& gradients,
+void train_in_step(const std::vector<Training*>& trainings, GradientSource& gradients,
                    const std::atomic<bool>& stop);
 
 }  // namespace attnlab

@@ -34,6 +34,13 @@ void each_tensor(const torch::nn::Module& module, const std::string& prefix, Vis
   for (const auto& item : module.named_buffers()) visit(prefix + item.key(), item.value());
 }
 
+void add_weights(const torch::nn::Module& module, const std::string& prefix,
+                 NamedTensors& weights) {
+  each_tensor(module, prefix, [&](const std::string& name, const Tensor& tensor) {
+    weights.set(name, tensor.detach());
+  });
+}
+
 bool differs(const Experiment& a, const Experiment& b, const char* part) {
   Node left = a.resolved.at(part), right = b.resolved.at(part);
   left.erase("as");  // a label alone
@@ -45,11 +52,16 @@ bool differs(const Experiment& a, const Experiment& b, const char* part) {
 
 NamedTensors live_weights(const BuiltRun& run) {
   NamedTensors weights;
-  const auto keep = [&](const std::string& name, const Tensor& tensor) {
-    weights.set(name, tensor.detach());
-  };
-  each_tensor(*run.model, "model.", keep);
-  each_tensor(*run.task, "task.", keep);
+  add_weights(*run.model, "model.", weights);
+  add_weights(*run.task, "task.", weights);
+  return weights;
+}
+
+NamedTensors average_weights(const BuiltRun& run) {
+  NamedTensors weights;
+  if (run.average_model == nullptr) return weights;
+  add_weights(*run.average_model, "average.model.", weights);
+  add_weights(*run.average_task, "average.task.", weights);
   return weights;
 }
 

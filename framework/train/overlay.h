@@ -11,6 +11,8 @@ namespace attnlab {
 
 /// Parameters and buffers by their names in checkpoints: "model.head.weight", "task.centres".
 NamedTensors live_weights(const BuiltRun& run);
+/// Their running means, "average.model.head.weight"; none without `train.average`.
+NamedTensors average_weights(const BuiltRun& run);
 
 /// Builds what the entry changes: its dataset where options of it differ; the model where those of
 /// model or attention differ, or other weights are asked for; the task where anything differs.

@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "framework/host/given_fields.h"
@@ -36,22 +37,78 @@ void check_protocol(const BuiltRun& run) {
                                "' are held out for validation; hold none out, or choose sound");
 }
 
+/// Model and task with their first values: the same ones each time.
+void build_modules(const BuiltRun& run, Registry& registry, std::shared_ptr<Model>& model,
+                   std::shared_ptr<Task>& task) {
+  const Experiment& experiment = run.experiment;
+  at::manual_seed(run.streams.key("initialisation"));
+  model = registry.model(
+      experiment.model,
+      {run.dataset->info(), registry.attention_builder(experiment.attention, run.streams)});
+  model->to(run.device);
+  check_given(experiment, run.dataset->info(), model->outputs(), registry.catalogue());
+  at::manual_seed(run.streams.key("task"));
+  task = registry.task(experiment.task, {run.dataset->info(), model->outputs()});
+  task->to(run.device);
+}
+
+/// For modules that are looked at and not trained.
+void rest(torch::nn::Module& module) {
+  module.eval();
+  for (Tensor& parameter : module.parameters()) parameter.set_requires_grad(false);
+}
+
 }  // namespace
+
+std::int64_t BuiltRun::total_steps() const {
+  const TrainOptions& train = experiment.train;
+  return train.steps > 0 ? train.steps : steps_per_epoch * train.epochs;
+}
+
+std::int64_t BuiltRun::epochs() const {
+  return (total_steps() + steps_per_epoch - 1) / steps_per_epoch;
+}
+
+std::int64_t BuiltRun::steps_of_epoch(std::int64_t epoch) const {
+  return std::min(steps_per_epoch, total_steps() - epoch * steps_per_epoch);
+}
 
 std::int64_t BuiltRun::parameter_count() const {
   std::int64_t count = 0;
   for (const Tensor& parameter : model->parameters()) count += parameter.numel();
+  for (const Tensor& parameter : task->parameters()) count += parameter.numel();
   return count;
 }
 
-PlanRequest plan_request(const BuiltRun& run, std::uint64_t epoch) {
-  PlanRequest request;
-  request.training = true;
-  request.batch_size = run.experiment.train.batch_size;
-  request.drop_last = run.experiment.train.drop_last;
-  request.epoch = epoch;
-  request.streams = run.streams;
-  return request;
+PlanRequest training_request(const BuiltRun& run, std::uint64_t epoch) {
+  const TrainOptions& train = run.experiment.train;
+  return {.split = Split::train,
+          .training = true,
+          .batch_size = train.batch_size,
+          .drop_last = train.drop_last,
+          .repeat = train.batching.repeat,
+          .budget = train.batching.budget,
+          .epoch = epoch,
+          .streams = run.streams};
+}
+
+PlanRequest evaluation_request(const BuiltRun& run, Split split) {
+  return {.split = split,
+          .batch_size = run.experiment.train.eval_batch_size,
+          .budget = run.experiment.train.batching.budget,
+          .streams = run.streams};
+}
+
+EpochPlan training_plan(const BuiltRun& run, std::uint64_t epoch) {
+  EpochPlan plan = run.dataset->plan(training_request(run, epoch));
+  if (plan.batches() != run.steps_per_epoch) {
+    throw DataError("dataset '" + run.experiment.dataset.name + "' plans " +
+                    std::to_string(plan.batches()) + " batches for epoch " + std::to_string(epoch) +
+                    " and " + std::to_string(run.steps_per_epoch) +
+                    " for epoch 0; its plan() must give equally many in every epoch");
+  }
+  plan.ends.resize(std::size_t(run.steps_of_epoch(std::int64_t(epoch))));
+  return plan;
 }
 
 BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& registry,
@@ -64,7 +121,7 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
   use_threads(experiment.train.threads);
   run.dataset =
       dataset != nullptr ? std::move(dataset) : registry.dataset(experiment.dataset, {run.streams});
-  run.steps_per_epoch = run.dataset->plan(plan_request(run, 0)).batches();
+  run.steps_per_epoch = run.dataset->plan(training_request(run, 0)).batches();
   check_protocol(run);
   if (run.steps_per_epoch == 0) {
     const Node& batch = experiment.resolved.at("train").at("batch_size");
@@ -72,15 +129,12 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
                                          " is more than the training split has (" +
                                          std::to_string(run.dataset->size(Split::train)) + ")");
   }
-  at::manual_seed(run.streams.key("initialisation"));
-  run.model = registry.model(
-      experiment.model,
-      {run.dataset->info(), registry.attention_builder(experiment.attention, run.streams)});
-  run.model->to(run.device);
-  check_given(experiment, run.dataset->info(), run.model->outputs(), registry.catalogue());
-  at::manual_seed(run.streams.key("task"));
-  run.task = registry.task(experiment.task, {run.dataset->info(), run.model->outputs()});
-  run.task->to(run.device);
+  build_modules(run, registry, run.model, run.task);
+  if (experiment.train.average.decay > 0) {
+    build_modules(run, registry, run.average_model, run.average_task);
+    rest(*run.average_model);
+    rest(*run.average_task);
+  }
   run.each = each_evaluations(run, registry);
   return run;
 }
@@ -88,11 +142,11 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
 RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
                     const std::atomic<bool>& stop) {
   try {
-    Sitting sitting(run, folder, progress, stop);
-    sitting.begin();
-    RunGradients gradients(run);
-    train_in_step({&sitting}, gradients, stop);
-    return sitting.status();
+    Training training(run, folder, progress, stop);
+    training.begin();
+    RunGradients gradients(run, training);
+    train_in_step({&training}, gradients, stop);
+    return training.status();
   } catch (const std::exception& error) {
     RunStatus status;
     try {
@@ -107,16 +161,13 @@ RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progre
 }
 
 void load_model(BuiltRun& run, const RunFolder& folder) {
-  const std::string path = folder.file("checkpoint.safetensors");
-  const std::string best = folder.file("best.safetensors");
-  if (run.experiment.train.protocol != "last" && std::filesystem::exists(best)) {
-    return read_model(best, *run.model, run.experiment.hash());
-  }
+  const std::string path = weights_file(run.experiment, folder);
   if (!std::filesystem::exists(path)) {
     throw DataError(path + ": there is no checkpoint yet; attnlab run " + folder.path() +
                     " --resume makes one");
   }
-  read_checkpoint(path, *run.model, nullptr, run.experiment.hash());
+  const SavedModules modules = {{"model.", run.model.get()}, {"task.", run.task.get()}};
+  read_weights(path, modules, run.experiment.hash());
 }
 
 Metrics evaluate_test(BuiltRun& run, const std::atomic<bool>& stop) {

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "framework/host/registry.h"
 #include "framework/runs/progress.h"
@@ -21,17 +23,36 @@ struct BuiltRun {
   std::shared_ptr<Dataset> dataset;
   std::shared_ptr<Task> task;
   std::shared_ptr<Model> model;
+  /// Of the same build, for the running means of both, in evaluation mode; null without
+  /// `train.average`.
+  std::shared_ptr<Task> average_task;
+  std::shared_ptr<Model> average_model;
   std::int64_t steps_per_epoch = 0;
   /// What is evaluated beside the run itself while it is trained; null: nothing.
   std::shared_ptr<EachEvaluations> each;
   std::int64_t together = 1;  ///< runs that are trained together with this one, itself included
+  std::string initial_file;   ///< that `init:` took parameters from; else empty
+  /// What has changed since the run began and is accepted (`--accept-changes`), for its records.
+  std::vector<std::string> accepted;
 
-  std::int64_t total_steps() const { return steps_per_epoch * experiment.train.epochs; }
+  /// `train.steps`, or as many as `train.epochs` epochs have.
+  std::int64_t total_steps() const;
+  /// Epochs, the last one cut short by `train.steps` included.
+  std::int64_t epochs() const;
+  /// Steps of one epoch: the last one may have fewer.
+  std::int64_t steps_of_epoch(std::int64_t epoch) const;
+  /// Numbers in the parameters of model and task.
   std::int64_t parameter_count() const;
 };
 
 /// What the run asks the dataset for: the plan of one epoch of training.
-PlanRequest plan_request(const BuiltRun& run, std::uint64_t epoch);
+PlanRequest training_request(const BuiltRun& run, std::uint64_t epoch);
+/// The same of an evaluation: each example once, in order.
+PlanRequest evaluation_request(const BuiltRun& run, Split split);
+
+/// The batches of an epoch of training, as many as it has steps.
+/// @throws DataError where the dataset plans another number of batches than for the first epoch.
+EpochPlan training_plan(const BuiltRun& run, std::uint64_t epoch);
 
 /// Opens the data and builds task and model, on the configuration's device, with its threads.
 /// @param dataset  of the same `dataset` section and seed, opened before; null: it is opened
@@ -49,14 +70,13 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
 RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
                     const std::atomic<bool>& stop);
 
-/// Loads the parameters of a folder's checkpoint into the model: of the best epoch where
+/// Loads the parameters of a folder's checkpoint into model and task: of the best epoch where
 /// `train.protocol` chooses one, else of the last.
-/// @throws DataError when there is none, or it belongs to another configuration.
+/// @throws DataError when there is none, it lacks a tensor, or belongs to another configuration.
 void load_model(BuiltRun& run, const RunFolder& folder);
 
-/// Every protocol of the task on the test split, and what the task concludes from it; other
-/// protocols than "clean" prefix their metrics ("fog/accuracy"). @throws Interrupted when `stop` is
-/// set meanwhile.
+/// What the task measures on the test split, and what it concludes from it. @throws Interrupted
+/// when `stop` is set meanwhile.
 Metrics evaluate_test(BuiltRun& run, const std::atomic<bool>& stop);
 
 /// Thrown out of an evaluation that was asked to stop.

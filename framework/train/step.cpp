@@ -2,8 +2,70 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace attnlab {
+namespace {
+
+/// What each part of a step counts for; the sum is 1, or 0 where nothing counts.
+std::vector<double> shares_of(const Task& task, const std::vector<Batch>& parts) {
+  if (parts.size() == 1) return {1.0};
+  std::vector<double> shares;
+  shares.reserve(parts.size());
+  for (const Batch& part : parts) shares.push_back(task.weight(part));
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  if (sum > 0) {
+    for (double& share : shares) share /= sum;
+  }
+  return shares;
+}
+
+/// The rows that each part of a step goes on from.
+std::vector<NamedTensors> split(const NamedTensors& carried, const std::vector<Batch>& parts) {
+  if (parts.size() == 1) return {carried};
+  std::vector<NamedTensors> all;
+  all.reserve(parts.size());
+  std::int64_t begin = 0;
+  for (const Batch& part : parts) {
+    all.push_back(carried_rows(carried, begin, part.size));
+    begin += part.size;
+  }
+  return all;
+}
+
+NamedTensors joined(const std::vector<NamedTensors>& parts) {
+  if (parts.size() == 1) return parts.front();
+  NamedTensors all;
+  for (const auto& [name, first] : parts.front()) {
+    std::vector<Tensor> rows;
+    rows.reserve(parts.size());
+    for (const NamedTensors& part : parts) rows.push_back(part.at(name));
+    all.set(name, at::cat(rows));
+  }
+  return all;
+}
+
+void check_carried(const NamedTensors& carried, std::int64_t rows) {
+  for (const auto& [name, tensor] : carried) {
+    const std::string start = "the model carries '" + name + "' " + describe(tensor);
+    if (tensor.requires_grad()) {
+      throw ShapeError(start + " with a gradient: it must detach what the next batch gets");
+    }
+    if (tensor.dim() == 0 || tensor.size(0) != rows) {
+      throw ShapeError(start + " from a batch of " + std::to_string(rows) +
+                       ": the first dimension must be the batch's rows");
+    }
+  }
+}
+
+void check_loss(const BuiltRun& run, const Tensor& loss) {
+  if (loss.defined() && loss.numel() == 1 && loss.requires_grad()) return;
+  throw ShapeError("task '" + run.experiment.task.name + "': step() gave " + describe(loss) +
+                   (loss.defined() && !loss.requires_grad() ? " without a gradient" : "") +
+                   ", expected one number that gradients flow from");
+}
+
+}  // namespace
 
 std::vector<Batch> parts_of(const Batch& batch, std::int64_t count) {
   if (count == 1) return {batch};
@@ -16,21 +78,56 @@ std::vector<Batch> parts_of(const Batch& batch, std::int64_t count) {
   return parts;
 }
 
-double backward(BuiltRun& run, const Batch& batch) {
-  const std::int64_t parts = run.experiment.train.accumulate;
-  double total = 0;
-  for (const Batch& examples : parts_of(batch, parts)) {
-    ForwardPass pass;
-    Tensor loss = run.task->loss(run.model->forward(examples, pass), examples);
-    if (parts > 1) {
-      loss = loss * (static_cast<double>(examples.size) / static_cast<double>(batch.size));
+NamedTensors carried_rows(const NamedTensors& carried, std::int64_t begin, std::int64_t size) {
+  NamedTensors rows;
+  for (const auto& [name, tensor] : carried) rows.set(name, tensor.narrow(0, begin, size));
+  return rows;
+}
+
+StepResult backward(BuiltRun& run, const Batch& batch, const StepSurroundings& around) {
+  const std::vector<Batch> parts = parts_of(batch, run.experiment.train.accumulate);
+  const std::vector<double> shares = shares_of(*run.task, parts);
+  const bool carries = around.carried != nullptr;
+  std::vector<NamedTensors> carried;
+  if (carries) carried = split(*around.carried, parts);
+  StepResult result;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const double share = shares[i];
+    TrainingStep step{.model = *run.model,
+                      .batch = parts[i],
+                      .carried = carries ? &carried[i] : nullptr,
+                      .number = around.number,
+                      .steps = run.total_steps(),
+                      .steps_per_epoch = run.steps_per_epoch,
+                      .random = run.streams.stream("step", std::uint64_t(around.number), i),
+                      .average_model = run.average_model.get(),
+                      .average_task = run.average_task.get(),
+                      .record = {}};
+    if (around.record && share > 0) {
+      step.record = [&](std::string_view part, const Tensor& value) {
+        result.parts[std::string(part)] += share * value.item<double>();
+      };
     }
+    Tensor loss = run.task->step(step);
+    if (carries) check_carried(carried[i], parts[i].size);
+    if (share == 0) continue;  // the mean of no terms may be anything
+    check_loss(run, loss);
+    if (parts.size() > 1) loss = loss * share;
     const double value = loss.item<double>();
-    total += value;
-    if (!std::isfinite(value)) break;
+    result.loss += value;
+    if (!std::isfinite(value)) return result;
     loss.backward();
   }
-  return total;
+  if (carries) *around.carried = joined(carried);
+  return result;
+}
+
+Optimizer make_optimizer(const BuiltRun& run) {
+  std::vector<OptimizedParameter> parameters = trained_parameters(*run.model);
+  for (OptimizedParameter& own : trained_parameters(*run.task, "task.")) {
+    parameters.push_back(std::move(own));
+  }
+  return make_optimizer(std::move(parameters), run.experiment.train.optimizer);
 }
 
 }  // namespace attnlab

@@ -3,16 +3,40 @@
 
 #include <vector>
 
+#include "framework/train/optimizer.h"
 #include "framework/train/run.h"
 
 namespace attnlab {
+
+/// What a step has beside its batch.
+struct StepSurroundings {
+  std::int64_t number = 0;          ///< steps done before this one
+  NamedTensors* carried = nullptr;  ///< what goes from batch to batch; null: nothing does
+  bool record = false;              ///< whether a line of metrics.jsonl is due
+};
+
+/// What the backward pass of a step came to.
+struct StepResult {
+  double loss = 0;
+  Metrics parts;  ///< what the task recorded of it, by its names; empty where no line is due
+};
 
 /// The parts that a step takes one after the other, as views: `count` equal ones, or fewer and a
 /// smaller last one of a batch that `count` does not divide.
 std::vector<Batch> parts_of(const Batch& batch, std::int64_t count);
 
-/// Gradients of a batch, in `accumulate` parts, added to those that are there. Stops at a part
-/// whose loss is not finite. @returns the batch's mean loss.
-double backward(BuiltRun& run, const Batch& batch);
+/// Rows [begin, begin + size) of what is carried from batch to batch.
+NamedTensors carried_rows(const NamedTensors& carried, std::int64_t begin, std::int64_t size);
+
+/// Gradients of a batch, added to those that are there: of the sum of w loss over the parts of
+/// `train.accumulate`, divided by the sum of w, with w = Task::weight. Stops at a part whose loss
+/// is not finite.
+/// @param batch  on the run's device
+/// @throws ShapeError for a loss that is not one number with a gradient, and for what the model
+///         carries with a gradient or with other rows than the batch.
+StepResult backward(BuiltRun& run, const Batch& batch, const StepSurroundings& around = {});
+
+/// The optimiser of a run: over the model's parameters and the task's, these as "task.NAME".
+Optimizer make_optimizer(const BuiltRun& run);
 
 }  // namespace attnlab

@@ -14,6 +14,8 @@
 #include "framework/suites/ensembles.h"
 #include "framework/train/ensemble.h"
 #include "framework/train/entries.h"
+#include "framework/train/environment.h"
+#include "framework/train/initialise.h"
 #include "runner/engine/engine.h"
 #include "runner/usages.h"
 
@@ -132,6 +134,22 @@ bool finished_before(const Job& job, ProgressSink& progress) {
   return true;
 }
 
+/// A run that is ready to be trained from where it stands.
+/// @param accept  go on although something changed since the run began
+/// @throws ConfigError naming what changed.
+BuiltRun ready_run(const Job& job, Registry& registry, bool accept,
+                   std::shared_ptr<Dataset> dataset = nullptr) {
+  BuiltRun run = build_run(job.experiment, job.seed, registry, std::move(dataset));
+  run.accepted = changes_since_start(run, job.folder);
+  if (!run.accepted.empty() && !accept) {
+    throw ConfigError(job.folder.path() + ": since this run began, " + join(run.accepted, ", ") +
+                      "; a new run (--out) keeps its numbers of one kind; --accept-changes goes on "
+                      "and records it");
+  }
+  initialise(run, job.folder, registry.catalogue());
+  return run;
+}
+
 /// Tells what an entry of `evaluate:` gave.
 void tell(const EvaluationRecord& record, ProgressSink& progress) {
   std::string text = "  " + record.entry + ": ";
@@ -167,13 +185,13 @@ void evaluate_left(const Job& job, Registry& registry, ProgressSink& progress) {
 }
 
 /// @returns false when the run failed.
-bool run_job(const Job& job, Registry& registry, ProgressSink& progress) {
+bool run_job(const Job& job, Registry& registry, bool accept, ProgressSink& progress) {
   if (!job.note.empty()) progress.say(job.note);
   if (finished_before(job, progress)) {
     evaluate_left(job, registry, progress);
     return true;
   }
-  BuiltRun run = build_run(job.experiment, job.seed, registry);
+  BuiltRun run = ready_run(job, registry, accept);
   job.folder.freeze(job.experiment, job.seed, job.identity);
   const RunLock lock(job.folder.path());
   try {
@@ -221,12 +239,12 @@ std::vector<Together> ensembles_of(const std::vector<Job>& jobs, Registry& regis
 }
 
 /// @returns false when the runs failed.
-bool run_together(const Together& jobs, Registry& registry, ProgressSink& progress) {
+bool run_together(const Together& jobs, Registry& registry, bool accept, ProgressSink& progress) {
   SharedData data;
   std::vector<Member> members;
   std::vector<std::unique_ptr<RunLock>> locks;
   for (const Job* job : jobs) {
-    BuiltRun run = build_run(job->experiment, job->seed, registry, data.of(*job, registry));
+    BuiltRun run = ready_run(*job, registry, accept, data.of(*job, registry));
     run.together = static_cast<std::int64_t>(jobs.size());
     job->folder.freeze(job->experiment, job->seed, job->identity);
     locks.push_back(std::make_unique<RunLock>(job->folder.path()));
@@ -260,16 +278,17 @@ int run_command(const Words& words) {
   const std::vector<Job> jobs = jobs_of(arguments, registry);
   const auto progress = make_progress(mode, static_cast<std::int64_t>(jobs.size()));
   check_fresh(jobs, arguments.has("resume"));
+  const bool accept = arguments.has("accept-changes");
   bool all = true;
   if (arguments.has("ensemble")) {
     for (const Together& together : ensembles_of(jobs, registry, *progress)) {
-      all &= run_together(together, registry, *progress);
+      all &= run_together(together, registry, accept, *progress);
       if (stop_requested()) return kInterrupted;
     }
     return all ? kDone : kRunFailed;
   }
   for (const Job& job : jobs) {
-    all &= run_job(job, registry, *progress);
+    all &= run_job(job, registry, accept, *progress);
     if (stop_requested()) return kInterrupted;
   }
   return all ? kDone : kRunFailed;

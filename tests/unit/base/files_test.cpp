@@ -123,6 +123,27 @@ TEST(AtomicFile, LeavesTheOldFileOrTheNewOneWhenTheProcessIsKilled) {
   }
 }
 
+TEST(Temporaries, OfDeadProcessesOfThisMachineAreRemovedAndNoOthers) {
+  const TempFolder folder;
+  const ::pid_t dead = ::fork();
+  ASSERT_GE(dead, 0);
+  if (dead == 0) ::_exit(0);
+  ::waitpid(dead, nullptr, 0);
+  std::string own;  // "a.tmp-HOST-PID", while it is being written
+  {
+    const AtomicFile file(folder / "a");
+    own = names_in(folder.path()).at(0);
+  }
+  const std::string mark = own.substr(0, own.rfind('-') + 1);
+  const std::string kept[] = {mark + std::to_string(::getppid()), "a.tmp-elsewhere-77", "a.tmp-x",
+                              mark + "12x", "a"};
+  for (const std::string& name : kept) folder.write(name, "");
+  folder.write(mark + std::to_string(dead), "");
+  folder.write(mark + std::to_string(::getpid()), "of a process before, by chance of this number");
+  remove_dead_temporaries(folder.path());
+  EXPECT_THAT(names_in(folder.path()), ::testing::UnorderedElementsAreArray(kept));
+}
+
 // ---- a disk that is really full, in a namespace of its own
 
 constexpr const char* kNotPermitted = "not permitted";

@@ -1,5 +1,6 @@
-// One sitting of a run: all of its training but the gradients. Batches, updates, evaluation, the
-// choice of the best epoch, checkpoints, logs and status; `train_in_step` gives it gradients.
+// The training of one run, from its beginning or its checkpoint to its end or an interruption:
+// batches, steps, updates, evaluation, the choice of the best epoch, checkpoints, logs and status.
+// `train_in_step` drives it.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,9 @@
 #include "framework/train/costs.h"
 #include "framework/train/run.h"
 #include "framework/train/schedule.h"
+#include "framework/train/step.h"
 #include "framework/train/tensorboard.h"
+#include "framework/train/weight_average.h"
 
 namespace attnlab {
 
@@ -24,13 +27,17 @@ struct BatchPart {
   std::int64_t begin = 0, size = 0;
 
   Batch get() const { return size == whole.size ? whole : slice(whole, begin, size); }
+  /// As `units_of`; slices only where it must.
+  std::int64_t units(const DatasetInfo& data) const {
+    return data.unit_field.empty() ? size : units_of(data, get());
+  }
 };
 
-class Sitting {
+class Training {
  public:
   /// All arguments must outlive it.
-  Sitting(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
-          const std::atomic<bool>& stop);
+  Training(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
+           const std::atomic<bool>& stop);
 
   /// Goes to the checkpoint, where there is one, and opens the logs.
   void begin();
@@ -46,15 +53,17 @@ class Sitting {
   void look(const BatchPart& batch);
   /// Every step begins with random numbers of its own, so that a resumed run draws the same.
   void seed_step() const;
+  /// Leaves the gradients of a batch in the parameters of model and task. @returns the loss.
+  double backward(const Batch& batch);
   /// Updates the parameters by their gradients, or ends the run where the loss diverged.
   void update(double loss, const BatchPart& batch);
   /// Adds to the time spent in training, and within it in model and optimiser. [s]
   void count_time(double training, double stepping);
   /// Writes a checkpoint where the last one is `train.checkpoint_seconds` old.
   void save_when_due();
-  /// Ends the sitting where it is: with a checkpoint.
+  /// Stops where it is, with a checkpoint.
   void interrupt();
-  /// Ends the sitting without a checkpoint, because of something that went wrong elsewhere.
+  /// Stops without a checkpoint, because of something that went wrong elsewhere.
   void abandon(const std::string& reason);
   /// Whether the run came to an end or was interrupted.
   bool ended() const { return ended_; }
@@ -69,13 +78,16 @@ class Sitting {
   std::string checkpoint_path() const { return folder_.file("checkpoint.safetensors"); }
   std::string best_path() const { return folder_.file("best.safetensors"); }
   bool trained() const;
-  std::int64_t epochs_done() const { return position_.step / run_.steps_per_epoch; }
+  std::int64_t epochs_done() const;
   double epoch_at(std::int64_t step) const;
-  void remove_leftovers() const;
+  bool log_due() const { return (position_.step + 1) % train_.log_every == 0; }
+  void go_to_checkpoint();
+  CheckpointParts checkpoint_parts() { return {modules_, optimizer_, carried_}; }
   void save();
   bool just_saved() const;
   void open_epoch();
-  void log_attention(const Batch& batch);
+  void log_attention(const Batch& batch, const NamedTensors& carried);
+  bool finite_weights() const;
   void finish_epoch();
   void evaluate(bool last);
   void evaluate_and_select(std::int64_t epoch);
@@ -84,9 +96,9 @@ class Sitting {
   Metrics result();
   Metrics last_result();
   Metrics best_result();
-  std::int64_t examples_seen() const;
   void end(RunState state, const Metrics& metrics, const std::string& reason);
   void write_status(RunState state, const Metrics& metrics = {}, const std::string& reason = "");
+  void write_train_line(double loss, double norm);
   void write_line(const Metrics& metrics, const std::string& split);
   void write_line(nlohmann::json line, const std::string& split, std::int64_t step);
   ProgressEvent make_event(ProgressEvent::Kind kind, const Metrics& metrics) const;
@@ -98,17 +110,23 @@ class Sitting {
   ProgressSink& progress_;
   const std::atomic<bool>& stop_;
   std::string hash_;
+  SavedModules modules_;
   Optimizer optimizer_;
+  std::unique_ptr<WeightAverage> average_;  ///< null without `train.average`
   Schedule schedule_;
   EpochSelection selection_;
   Position position_;
   RunStatus status_;
   Metrics test_metrics_;
   std::unique_ptr<Loader> loader_;  ///< of the epoch that is being trained; else null
+  bool continuing_ = false;         ///< whether the epoch's batches continue each other
+  NamedTensors carried_;            ///< from the last batch to the next
+  NamedTensors carried_before_;     ///< to the last batch
+  Metrics loss_parts_;              ///< what the task recorded of the step, where a line is due
   std::unique_ptr<LineWriter> log_;
   std::unique_ptr<EventLog> events_;  ///< null: not wanted
   PeakMemory memory_;
-  Clock::time_point sitting_, saved_;
+  Clock::time_point began_, saved_;
   double seconds_before_ = 0, saving_seconds_ = 0;
   bool ended_ = false, traced_ = false, tell_steps_ = true;
 };

@@ -1,14 +1,16 @@
-#include "framework/train/sitting.h"
+#include "framework/train/training.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/train/attention_log.h"
 #include "framework/train/entries.h"
 #include "framework/train/environment.h"
 #include "framework/train/evaluation.h"
-#include "framework/train/step.h"
 
 namespace attnlab {
 namespace {
@@ -22,7 +24,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 /// The task's, and those of the entries that are evaluated with each epoch.
 std::vector<MetricInfo> metrics_to_judge_by(const BuiltRun& run) {
-  std::vector<MetricInfo> metrics = task_metrics(run);
+  std::vector<MetricInfo> metrics = run.task->metrics();
   if (run.each == nullptr) return metrics;
   const std::vector<MetricInfo> entries = run.each->metrics();
   metrics.insert(metrics.end(), entries.begin(), entries.end());
@@ -31,94 +33,116 @@ std::vector<MetricInfo> metrics_to_judge_by(const BuiltRun& run) {
 
 nlohmann::json json_of(const Metrics& metrics) {
   nlohmann::json out = nlohmann::json::object();
-  for (const auto& [name, value] : metrics) {
-    out[name] = std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
-  }
+  for (const auto& [name, value] : metrics) out[name] = finite_or_null(value);
   return out;
 }
 
 }  // namespace
 
-Sitting::Sitting(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
-                 const std::atomic<bool>& stop)
+Training::Training(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
+                   const std::atomic<bool>& stop)
     : run_(run),
       train_(run.experiment.train),
       folder_(folder),
       progress_(progress),
       stop_(stop),
       hash_(run.experiment.hash()),
-      optimizer_(make_optimizer(*run.model, run.experiment.train.optimizer)),
+      modules_(modules_of(run)),
+      optimizer_(make_optimizer(run)),
       schedule_(make_schedule(train_, run.steps_per_epoch, run.total_steps())),
       selection_(run.experiment.train, metrics_to_judge_by(run)),
-      memory_(run.device) {}
+      memory_(run.device) {
+  if (run.average_model == nullptr) return;
+  average_ = std::make_unique<WeightAverage>(std::vector<WeightAverage::Pair>{
+      {run.model.get(), run.average_model.get()}, {run.task.get(), run.average_task.get()}});
+  average_->start();
+}
 
-void Sitting::begin() {
-  remove_leftovers();
-  if (std::filesystem::exists(checkpoint_path())) {
-    position_ = read_checkpoint(checkpoint_path(), *run_.model, &optimizer_, hash_);
-  }
+void Training::begin() {
+  remove_dead_temporaries(folder_.path());
+  go_to_checkpoint();
   // Lines after the checkpoint belong to steps that will be done again.
   log_ = std::make_unique<LineWriter>(folder_.file("metrics.jsonl"), position_.metrics_bytes);
   if (train_.tensorboard) {
     events_ =
         std::make_unique<EventLog>(folder_.file("tensorboard"), folder_.file("metrics.jsonl"));
   }
-  sitting_ = saved_ = Clock::now();
+  began_ = saved_ = Clock::now();
   seconds_before_ = position_.seconds;
   run_.model->train();
+  run_.task->train();
   write_status(RunState::running);
   ProgressEvent started = make_event(ProgressEvent::Kind::start, {});
   started.infos = run_metrics(run_);
   progress_.report(started);
   // It runs the model, which may hang or die: the status says by now that this run had begun.
-  write_file(folder_.file("environment.json"), environment_json(run_));
+  record_environment(run_, folder_, position_.step);
 }
 
-void Sitting::turn_epoch() {
+void Training::go_to_checkpoint() {
+  if (!std::filesystem::exists(checkpoint_path())) return;
+  position_ = read_checkpoint(checkpoint_path(), checkpoint_parts(), hash_);
+  carried_ = carried_.to(run_.device);
+}
+
+void Training::turn_epoch() {
   loader_.reset();
-  if (epochs_done() > position_.evaluated_epochs) finish_epoch();
+  if (epochs_done() > position_.evaluated_epochs) {
+    if (!finite_weights()) {
+      return end(RunState::diverged, {},
+                 "the parameters were not finite after step " + std::to_string(position_.step));
+    }
+    finish_epoch();
+  }
   if (trained()) end(RunState::done, result(), "");
 }
 
-/// Every epoch is done and evaluated, or patience has run out.
-bool Sitting::trained() const {
-  return position_.evaluated_epochs == train_.epochs || selection_.exhausted(position_.best);
+/// Whether the last update left numbers: the next loss, which would show it, may never come.
+bool Training::finite_weights() const {
+  const auto finite = [](const torch::nn::Module& module) {
+    const std::vector<Tensor> all = module.parameters();
+    return std::all_of(all.begin(), all.end(),
+                       [](const Tensor& one) { return one.isfinite().all().item<bool>(); });
+  };
+  return finite(*run_.model) && finite(*run_.task);
 }
 
-double Sitting::epoch_at(std::int64_t step) const {
+/// Every epoch is done and evaluated, or patience has run out.
+bool Training::trained() const {
+  return position_.evaluated_epochs == run_.epochs() || selection_.exhausted(position_.best);
+}
+
+std::int64_t Training::epochs_done() const {
+  return position_.step == run_.total_steps() ? run_.epochs()
+                                              : position_.step / run_.steps_per_epoch;
+}
+
+double Training::epoch_at(std::int64_t step) const {
   return static_cast<double>(step) / static_cast<double>(run_.steps_per_epoch);
 }
 
-/// What a killed process was writing when it died.
-void Sitting::remove_leftovers() const {
-  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
-    const std::string name = entry.path().filename().string();
-    if (name.find(".tmp-") != std::string::npos) std::filesystem::remove(entry.path());
-  }
-}
-
-void Sitting::save() {
+void Training::save() {
   const Clock::time_point begin = Clock::now();
   position_.metrics_bytes = log_->size();
-  position_.seconds = seconds_before_ + seconds_since(sitting_);
-  write_checkpoint(checkpoint_path(), *run_.model, optimizer_, position_, hash_);
+  position_.seconds = seconds_before_ + seconds_since(began_);
+  write_checkpoint(checkpoint_path(), checkpoint_parts(), position_, hash_);
   saved_ = Clock::now();
   saving_seconds_ = std::chrono::duration<double>(saved_ - begin).count();
 }
 
 /// Whether a checkpoint between two epochs would be a large part of the time that training takes:
 /// of runs trained together, all write theirs.
-bool Sitting::just_saved() const {
+bool Training::just_saved() const {
   const double all = saving_seconds_ * static_cast<double>(run_.together);
   return seconds_since(saved_) < std::min(kSavingShare * all, train_.checkpoint_seconds);
 }
 
-void Sitting::save_when_due() {
+void Training::save_when_due() {
   if (!ended_ && seconds_since(saved_) >= train_.checkpoint_seconds) save();
 }
 
 /// From the present step on.
-void Sitting::open_epoch() {
+void Training::open_epoch() {
   const auto epoch = static_cast<std::uint64_t>(epochs_done());
   LoaderSettings settings;
   settings.augment = true;
@@ -126,65 +150,93 @@ void Sitting::open_epoch() {
   settings.first_batch = position_.step % run_.steps_per_epoch;
   settings.workers = train_.workers;
   settings.prefetch = train_.prefetch;
-  if (settings.first_batch == 0) position_.epoch_loss = 0;
-  loader_ = std::make_unique<Loader>(*run_.dataset, run_.streams,
-                                     run_.dataset->plan(plan_request(run_, epoch)), settings);
+  if (settings.first_batch == 0) {
+    position_.epoch_loss = 0;
+    carried_ = {};
+  }
+  EpochPlan plan = training_plan(run_, epoch);
+  continuing_ = plan.continues;
+  loader_ = std::make_unique<Loader>(*run_.dataset, run_.streams, std::move(plan), settings);
 }
 
-Loader& Sitting::batches() {
+Loader& Training::batches() {
   if (loader_ == nullptr) open_epoch();
   return *loader_;
 }
 
-void Sitting::look(const BatchPart& batch) {
+void Training::look(const BatchPart& batch) {
   traced_ = trace_due(run_.experiment.trace, position_.step + 1);
-  if (traced_) log_attention(batch.get());
+  if (traced_) log_attention(batch.get(), carried_);
 }
 
 /// What the attention layers make of a batch before the next step: a line each.
-void Sitting::log_attention(const Batch& whole) {
+/// @param carried  from the batch before
+void Training::log_attention(const Batch& whole, const NamedTensors& carried) {
   seed_step();
   const std::vector<Batch> parts = parts_of(to_device(whole, run_.device), train_.accumulate);
+  const NamedTensors* before = continuing_ ? &carried : nullptr;
   for (const LayerSummary& layer : summarise_attention(
-           *run_.model, parts, run_.experiment.trace.record, &run_.dataset->info())) {
+           *run_.model, parts, run_.experiment.trace.record, &run_.dataset->info(), before)) {
     write_line(trace_line(layer), "trace", position_.step + 1);
   }
 }
 
-void Sitting::seed_step() const {
+void Training::seed_step() const {
   at::manual_seed(run_.streams.key("dropout", static_cast<std::uint64_t>(position_.step)));
 }
 
-void Sitting::update(double loss, const BatchPart& batch) {
+double Training::backward(const Batch& batch) {
+  if (!batch.continues) carried_ = {};
+  carried_before_ = carried_;
+  StepResult result = attnlab::backward(run_, to_device(batch, run_.device),
+                                        {.number = position_.step,
+                                         .carried = continuing_ ? &carried_ : nullptr,
+                                         .record = log_due()});
+  loss_parts_ = std::move(result.parts);
+  return result.loss;
+}
+
+void Training::update(double loss, const BatchPart& batch) {
   if (!std::isfinite(loss) || (train_.diverged_above > 0 && loss > train_.diverged_above)) {
     // The parameters are those that diverged: nothing was updated.
-    if (run_.experiment.trace.every > 0 && !traced_) log_attention(batch.get());
+    if (run_.experiment.trace.every > 0 && !traced_) {
+      log_attention(batch.get(), carried_before_);
+    }
     return end(RunState::diverged, {},
                "the training loss was " + std::to_string(loss) + " at step " +
                    std::to_string(position_.step + 1));
   }
-  const bool log = (position_.step + 1) % train_.log_every == 0;
+  const bool log = log_due();
   const double norm = log || train_.clip_norm > 0 ? optimizer_.gradient_norm() : 0;
   optimizer_.set_pace(pace_at(schedule_, position_.step));
   optimizer_.step(clip_factor(norm, train_.clip_norm));
+  if (average_ != nullptr) {
+    average_->update(average_decay(train_.average, position_.step, run_.total_steps()));
+  }
   ++position_.step;
+  position_.units += batch.units(run_.dataset->info());
   position_.epoch_loss += loss;
-  if (log)
-    write_line({{"loss", loss}, {"lr", optimizer_.learning_rate()}, {"gradient_norm", norm}},
-               "train");
+  if (log) write_train_line(loss, norm);
   if (tell_steps_) report(ProgressEvent::Kind::step, {{"loss", loss}});
 }
 
-void Sitting::count_time(double training, double stepping) {
+void Training::write_train_line(double loss, double norm) {
+  Metrics line = {{"loss", loss}, {"lr", optimizer_.learning_rate()}, {"gradient_norm", norm}};
+  for (const auto& [name, value] : loss_parts_) line["loss/" + name] = value;
+  write_line(line, "train");
+}
+
+void Training::count_time(double training, double stepping) {
   position_.train_seconds += training;
   position_.step_seconds += stepping;
 }
 
 /// Evaluation (where it is due), the best model, checkpoint.
-void Sitting::finish_epoch() {
+void Training::finish_epoch() {
   const std::int64_t epoch = epochs_done();
-  position_.last_epoch_loss = position_.epoch_loss / static_cast<double>(run_.steps_per_epoch);
-  const bool last = epoch == train_.epochs;
+  position_.last_epoch_loss =
+      position_.epoch_loss / static_cast<double>(run_.steps_of_epoch(epoch - 1));
+  const bool last = epoch == run_.epochs();
   if (last || epoch % train_.evaluate_every == 0) {
     selection_.active() ? evaluate_and_select(epoch) : evaluate(last);
   }
@@ -194,7 +246,7 @@ void Sitting::finish_epoch() {
   write_status(RunState::running);
 }
 
-void Sitting::evaluate(bool last) {
+void Training::evaluate(bool last) {
   const bool has_validation = run_.dataset->size(Split::validation) > 0;
   // Both or none are recorded: stopped in between, a resumed run evaluates again.
   Metrics validation, test;
@@ -206,28 +258,30 @@ void Sitting::evaluate(bool last) {
 }
 
 /// Entries of `evaluate:` with `when: each`.
-Metrics Sitting::entries_of(Split split) {
+Metrics Training::entries_of(Split split) {
   if (run_.each == nullptr) return {};
-  return run_.each->evaluate(run_, split, {}, stop_,
+  return run_.each->evaluate(run_, split, average_weights(run_), stop_,
                              [this](const std::string& text) { progress_.say(text); });
 }
 
 /// The best model is on the disk before the checkpoint says so. A kill in between leaves a model
 /// of the future, which the same epoch, trained again, writes again.
-void Sitting::evaluate_and_select(std::int64_t epoch) {
+void Training::evaluate_and_select(std::int64_t epoch) {
   const Split split = selection_.split();
   const Split other = split == Split::test ? Split::validation : Split::test;
   const Metrics metrics = evaluate_split(run_, split, stop_);
   const Metrics entries = entries_of(split), others = entries_of(other);
   Metrics all = metrics;
   all.insert(entries.begin(), entries.end());
-  if (selection_.judge(all, epoch, position_.best)) write_model(best_path(), *run_.model, hash_);
+  if (selection_.judge(all, epoch, position_.best)) {
+    write_weights(best_path(), modules_, hash_);
+  }
   record(std::string(name_of(split)), metrics, entries);
   if (!others.empty()) record(std::string(name_of(other)), {}, others);
 }
 
 /// @param entries  of `evaluate:`; they are no part of the run's own result
-void Sitting::record(const std::string& split, Metrics metrics, const Metrics& entries) {
+void Training::record(const std::string& split, Metrics metrics, const Metrics& entries) {
   if (split == "test") test_metrics_ = metrics;
   metrics.insert(entries.begin(), entries.end());
   write_line(metrics, split);
@@ -235,42 +289,37 @@ void Sitting::record(const std::string& split, Metrics metrics, const Metrics& e
   report(ProgressEvent::Kind::evaluation, metrics);
 }
 
-Metrics Sitting::result() {
+Metrics Training::result() {
   Metrics metrics = concluded(run_, selection_.active() ? best_result() : last_result(), stop_);
   metrics["train_loss"] = position_.last_epoch_loss;
-  metrics["examples_per_second"] = static_cast<double>(examples_seen()) / position_.train_seconds;
+  metrics[run_.dataset->info().unit + "_per_second"] =
+      static_cast<double>(position_.units) / position_.train_seconds;
   metrics["host_share"] = 1.0 - position_.step_seconds / position_.train_seconds;
   metrics["peak_memory"] = static_cast<double>(memory_.bytes());
   return metrics;
 }
 
 /// A run that was killed between its last checkpoint and its end evaluates again.
-Metrics Sitting::last_result() {
+Metrics Training::last_result() {
   return test_metrics_.empty() ? evaluate_split(run_, Split::test, stop_) : test_metrics_;
 }
 
 /// The best epoch's model on the test split. It takes the place of the last one.
-Metrics Sitting::best_result() {
-  read_model(best_path(), *run_.model, hash_);
+Metrics Training::best_result() {
+  read_weights(best_path(), modules_, hash_);
   Metrics metrics = evaluate_split(run_, Split::test, stop_);
   metrics["best_epoch"] = static_cast<double>(position_.best.epoch);
   if (selection_.split() != Split::test) record("test", metrics);  // else it is recorded
   return metrics;
 }
 
-std::int64_t Sitting::examples_seen() const {
-  const std::int64_t all = run_.dataset->size(Split::train), batch = train_.batch_size;
-  const std::int64_t epoch = train_.drop_last ? run_.steps_per_epoch * batch : all;
-  return epochs_done() * epoch + position_.step % run_.steps_per_epoch * batch;
-}
-
-void Sitting::interrupt() {
+void Training::interrupt() {
   // A trained run's checkpoint is written, and its model may be the best epoch's by now.
   if (!trained()) save();
   end(RunState::interrupted, {}, "at step " + std::to_string(position_.step));
 }
 
-void Sitting::abandon(const std::string& reason) {
+void Training::abandon(const std::string& reason) {
   ended_ = true;
   try {
     write_status(RunState::interrupted, {}, reason);
@@ -278,7 +327,7 @@ void Sitting::abandon(const std::string& reason) {
   }
 }
 
-void Sitting::end(RunState state, const Metrics& metrics, const std::string& reason) {
+void Training::end(RunState state, const Metrics& metrics, const std::string& reason) {
   ended_ = true;
   loader_.reset();
   write_status(state, metrics, reason);
@@ -291,23 +340,23 @@ void Sitting::end(RunState state, const Metrics& metrics, const std::string& rea
   progress_.report(event);
 }
 
-void Sitting::write_status(RunState state, const Metrics& metrics, const std::string& reason) {
+void Training::write_status(RunState state, const Metrics& metrics, const std::string& reason) {
   status_ = {};
   status_.state = state;
   status_.step = position_.step;
   status_.steps = trained() ? position_.step : run_.total_steps();
   status_.epoch = epoch_at(position_.step);
-  status_.seconds = seconds_before_ + seconds_since(sitting_);
+  status_.seconds = seconds_before_ + seconds_since(began_);
   status_.metrics = metrics;
   status_.reason = reason;
   folder_.write_status(status_);
 }
 
-void Sitting::write_line(const Metrics& metrics, const std::string& split) {
+void Training::write_line(const Metrics& metrics, const std::string& split) {
   write_line(json_of(metrics), split, position_.step);
 }
 
-void Sitting::write_line(nlohmann::json line, const std::string& split, std::int64_t step) {
+void Training::write_line(nlohmann::json line, const std::string& split, std::int64_t step) {
   line["split"] = split;
   line["step"] = step;
   line["epoch"] = epoch_at(step);
@@ -316,7 +365,7 @@ void Sitting::write_line(nlohmann::json line, const std::string& split, std::int
   if (events_ != nullptr) events_->add(text);
 }
 
-ProgressEvent Sitting::make_event(ProgressEvent::Kind kind, const Metrics& metrics) const {
+ProgressEvent Training::make_event(ProgressEvent::Kind kind, const Metrics& metrics) const {
   ProgressEvent event;
   event.kind = kind;
   event.run = RunFolder::label(run_.experiment, run_.seed);
@@ -327,7 +376,7 @@ ProgressEvent Sitting::make_event(ProgressEvent::Kind kind, const Metrics& metri
   return event;
 }
 
-void Sitting::report(ProgressEvent::Kind kind, const Metrics& metrics) {
+void Training::report(ProgressEvent::Kind kind, const Metrics& metrics) {
   progress_.report(make_event(kind, metrics));
 }
 

@@ -1,0 +1,32 @@
+// `init:` of an experiment: what parameters begin with, instead of random numbers.
+#pragma once
+
+#include <string>
+
+#include "framework/config/options.h"
+
+namespace attnlab {
+
+/// framework/train/initialise.h says how names and shapes are matched.
+struct InitOptions {
+  std::string from{};
+  std::string experiment{};
+  std::string weights = "last";
+  std::string map{};
+  std::string into{};
+  bool partial = false;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("from", from, "a safetensors file");
+    v("experiment", experiment,
+      "another experiment, by name or file: its finished run with the same attention and seed");
+    v("weights", weights, one_of("last", "average"),
+      "of another experiment's run: what was trained, or its running mean (train.average)");
+    v("map", map, "rules that rename the file's tensors: a file, or a name in configs/maps");
+    v("into", into, "the part of the model that is filled: what stands before its tensors' names");
+    v("partial", partial,
+      "leave out what fits nowhere, and keep random numbers where nothing fits");
+  }
+};
+
+}  // namespace attnlab

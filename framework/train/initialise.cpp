@@ -1,0 +1,217 @@
+#include "framework/train/initialise.h"
+
+#include <c10/core/GradMode.h>
+
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/config/compose.h"
+#include "framework/data/formats/safetensors.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+using Problems = std::vector<std::string>;
+
+bool begins_with(const std::string& text, const std::string& start) {
+  return text.rfind(start, 0) == 0;
+}
+
+/// One rule of a map.
+struct Rename {
+  std::regex match;
+  std::optional<std::string> to;  ///< empty: what matches is left out
+};
+
+Rename read_rule(const Node& rule) {
+  const Node* match = rule.find("match");
+  const Node* to = rule.find("to");
+  const bool known = rule.is_map() && rule.entries().size() == (to == nullptr ? 1U : 2U);
+  if (!known || match == nullptr || !match->is_scalar() || (to != nullptr && !to->is_scalar())) {
+    throw ConfigError(rule.place(), "a rule of a map is {match: REGEX, to: TEXT}, or without `to`");
+  }
+  try {
+    return {std::regex(match->text(), std::regex::ECMAScript),
+            to == nullptr ? std::nullopt : std::optional(to->text())};
+  } catch (const std::regex_error& error) {
+    throw ConfigError(match->place(), "not a regular expression: " + std::string(error.what()));
+  }
+}
+
+std::vector<Rename> read_map(const std::string& name) {
+  if (name.empty()) return {};
+  const std::string path = find_composition(name, "maps");
+  const Node map = parse_yaml(read_text(path), path);
+  const Node* rules = map.find("rules");
+  const Node* schema = map.find("schema");
+  if (schema == nullptr || schema->as_int() != 1 || rules == nullptr || !rules->is_list()) {
+    throw ConfigError(map.place(), "a map of names is {schema: 1, rules: [...]}");
+  }
+  std::vector<Rename> all;
+  for (const Node& rule : rules->items()) all.push_back(read_rule(rule));
+  return all;
+}
+
+/// @returns nothing where the rules leave the name out.
+std::optional<std::string> renamed(std::string name, const std::vector<Rename>& rules) {
+  for (const Rename& rule : rules) {
+    if (!std::regex_search(name, rule.match)) continue;
+    if (!rule.to) return std::nullopt;
+    name = std::regex_replace(name, rule.match, *rule.to);
+  }
+  return name;
+}
+
+/// The finished run that `init.experiment` means.
+RunFolder source_run(const BuiltRun& run, const RunFolder& folder, const Catalogue& catalogue) {
+  const std::string path = find_composition(run.experiment.init->experiment, "experiments");
+  Node composed = compose_file(path);
+  composed.set("attention", run.experiment.resolved.at("attention"));
+  const Experiment source = resolve_experiment(composed, catalogue, fs::path(path).stem().string());
+  const fs::path root = fs::path(folder.path()).parent_path().parent_path().parent_path();
+  const fs::path runs = root / source.name / source.attention.label;
+  std::error_code error;
+  std::map<fs::file_time_type, RunFolder> found;  // the newest last
+  for (const auto& entry : fs::directory_iterator(runs, error)) {
+    if (!begins_with(entry.path().filename(), std::to_string(run.seed) + "-")) continue;
+    const RunFolder candidate(entry.path().string());
+    if (!candidate.exists() || candidate.status().state != RunState::done) continue;
+    if (candidate.experiment(catalogue).hash() != source.hash()) continue;
+    found.emplace(fs::last_write_time(candidate.file("status.json"), error), candidate);
+  }
+  if (!found.empty()) return found.rbegin()->second;
+  throw DataMissingError("init.experiment: there is no finished run of '" + source.name +
+                         "' with attention '" + source.attention.label + "' and seed " +
+                         std::to_string(run.seed) + " in " + runs.string() + "; attnlab run " +
+                         path + " attention=" + source.attention.label + " seeds=[" +
+                         std::to_string(run.seed) + "] --out " + root.string() + " makes one");
+}
+
+std::string file_of_run(const RunFolder& source) {
+  const std::string best = source.file("best.safetensors");
+  return fs::exists(best) ? best : source.file("checkpoint.safetensors");
+}
+
+/// A run's own tensors, by the names of its model and "task.NAME" of its task.
+NamedTensors tensors_of_run(const TensorFile& file, bool average) {
+  const std::string before = average ? "average." : "";
+  NamedTensors own;
+  for (const auto& [name, tensor] : file.tensors) {
+    if (begins_with(name, before + "model.")) own.set(name.substr(before.size() + 6), tensor);
+    if (begins_with(name, before + "task.")) own.set(name.substr(before.size()), tensor);
+  }
+  return own;
+}
+
+/// What is to be filled, by the names that a file has for it.
+class Targets {
+ public:
+  explicit Targets(const BuiltRun& run) {
+    add(*run.model, "");
+    add(*run.task, "task.");
+  }
+
+  bool has(const std::string& name) const { return items_.count(name) > 0; }
+
+  /// @returns what is wrong; nothing is changed then.
+  std::string fill(const std::string& name, const Tensor& saved) {
+    const Item& item = items_.at(name);
+    const Tensor fitting =
+        saved.sizes() == item.tensor.sizes() ? saved : item.module->adapt(item.name, saved);
+    if (fitting.sizes() != item.tensor.sizes()) {
+      return name + " is " + describe(saved) + ", expected " + describe(item.tensor);
+    }
+    pending_.emplace_back(item.tensor, fitting);
+    filled_.insert(name);
+    return "";
+  }
+
+  /// Names that begin so and were not filled.
+  Problems left(const std::string& start, bool with_task) const {
+    Problems names;
+    for (const auto& [name, item] : items_) {
+      const bool wanted = item.of_task ? with_task : begins_with(name, start);
+      if (wanted && filled_.count(name) == 0) names.push_back(name);
+    }
+    return names;
+  }
+
+  void copy() const {
+    const c10::NoGradGuard no_gradients;
+    for (const auto& [tensor, saved] : pending_) tensor.copy_(saved);
+  }
+
+ private:
+  struct Item {
+    const Trainable* module;
+    std::string name;  ///< the module's own
+    Tensor tensor;
+    bool of_task;
+  };
+
+  void add(const Trainable& module, const std::string& prefix) {
+    const bool of_task = !prefix.empty();
+    for (const auto& item : module.named_parameters()) {
+      items_.emplace(prefix + item.key(), Item{&module, item.key(), item.value(), of_task});
+    }
+    for (const auto& item : module.named_buffers()) {
+      items_.emplace(prefix + item.key(), Item{&module, item.key(), item.value(), of_task});
+    }
+  }
+
+  std::map<std::string, Item> items_;
+  std::set<std::string> filled_;
+  std::vector<std::pair<Tensor, Tensor>> pending_;
+};
+
+void fill(BuiltRun& run, const NamedTensors& tensors, const std::string& path) {
+  const InitOptions& options = *run.experiment.init;
+  const std::vector<Rename> rules = read_map(options.map);
+  const std::string start = options.into.empty() ? "" : options.into + ".";
+  Targets targets(run);
+  Problems unused, wrong;
+  bool with_task = false;
+  for (const auto& [name, tensor] : tensors) {
+    const auto mapped = renamed(name, rules);
+    if (!mapped) continue;
+    const bool of_task = begins_with(*mapped, "task.");
+    const std::string target = of_task ? *mapped : start + *mapped;
+    with_task = with_task || of_task;
+    if (!targets.has(target)) {
+      unused.push_back(name + (target == name ? "" : " (as " + target + ")"));
+    } else if (const std::string problem = targets.fill(target, tensor); !problem.empty()) {
+      wrong.push_back(problem);
+    }
+  }
+  Problems problems = wrong;
+  if (!options.partial) {
+    for (const std::string& name : unused) problems.push_back(name + " of the file fits nowhere");
+    for (const std::string& name : targets.left(start, with_task)) {
+      problems.push_back(name + " gets nothing");
+    }
+  }
+  if (!problems.empty()) {
+    throw DataError("init: " + path + " does not fit:\n  " + join(problems, "\n  ") +
+                    "\nrename or leave out by init.map, or set init.partial");
+  }
+  targets.copy();
+}
+
+}  // namespace
+
+void initialise(BuiltRun& run, const RunFolder& folder, const Catalogue& catalogue) {
+  const std::optional<InitOptions>& options = run.experiment.init;
+  if (!options || fs::exists(folder.file("checkpoint.safetensors"))) return;
+  const bool of_run = !options->experiment.empty();
+  run.initial_file = of_run ? file_of_run(source_run(run, folder, catalogue)) : options->from;
+  const TensorFile file = read_safetensors(run.initial_file);
+  fill(run, of_run ? tensors_of_run(file, options->weights == "average") : file.tensors,
+       run.initial_file);
+}
+
+}  // namespace attnlab

@@ -1,0 +1,77 @@
+// Runs trained together, in this process: the numbers that each has alone.
+#include "framework/train/ensemble.h"
+
+#include <nlohmann/json.hpp>
+
+#include "framework/config/compose.h"
+#include "tests/support/plugins.h"
+#include "tests/support/tiny_run.h"
+
+namespace attnlab {
+namespace {
+
+using nlohmann::json;
+
+const std::string kToy = R"(schema: 1
+model: toy_transformer
+attention: qknorm
+task: sequence_classification
+dataset: {use: spurious_retrieval, train: 40, test: 20, tokens: 4, key_dim: 3, classes: 3, data_seed: 0}
+train:
+  {epochs: 2, batch_size: 16, drop_last: false, threads: 1, workers: 0, tensorboard: false, log_every: 1,
+   optimizer: {lr: 1.0e-3, weight_decay: 0}, schedule: {shape: constant}}
+)";
+
+class EnsembleRuns : public testing::TinyRuns {
+ protected:
+  Member member(const std::string& folder, std::int64_t seed) const {
+    const Experiment experiment =
+        resolve_experiment(parse_yaml(kToy, "toy.yaml"), testing::registry().catalogue(), "toy");
+    return {build_run(experiment, seed, testing::registry()), place(folder)};
+  }
+  void together(const std::vector<std::int64_t>& seeds, std::int64_t stop_after = -1) const {
+    std::vector<Member> members;
+    for (const std::int64_t seed : seeds) {
+      members.push_back(member("together-" + std::to_string(seed), seed));
+      members.back().run.together = static_cast<std::int64_t>(seeds.size());
+    }
+    testing::StopAfter sink(stop_after);
+    train_ensemble(members, testing::registry(), sink, sink.stop);
+  }
+  void expect_close(const std::string& one, const std::string& other) const {
+    const std::vector<json> a = lines(one, "train"), b = lines(other, "train");
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      EXPECT_NEAR(a[i].at("loss").get<double>(), b[i].at("loss").get<double>(), 1e-4) << i;
+    }
+    const TensorFile first = checkpoint(one), second = checkpoint(other);
+    for (const auto& [name, tensor] : first.tensors) {
+      if (name.rfind("model.", 0) != 0) continue;
+      EXPECT_LT((tensor - second.tensors.at(name)).abs().max().item<double>(), 1e-3) << name;
+    }
+    EXPECT_EQ(first.metadata.at("units"), second.metadata.at("units"));
+  }
+};
+
+TEST_F(EnsembleRuns, HaveTheNumbersOfRunsAlone) {
+  together({0, 1});
+  for (const std::int64_t seed : {0, 1}) {
+    const std::string name = std::to_string(seed);
+    Member alone = member("alone-" + name, seed);
+    ASSERT_EQ(train(std::move(alone.run), "alone-" + name).state, RunState::done);
+    EXPECT_EQ(place("together-" + name).status().state, RunState::done);
+    expect_close("alone-" + name, "together-" + name);
+  }
+}
+
+TEST_F(EnsembleRuns, GoOnAloneFromWhereTheyWereStopped) {
+  together({0, 1}, 2);
+  EXPECT_EQ(place("together-1").status().state, RunState::interrupted);
+  train(member("together-1", 1).run, "together-1");
+  Member alone = member("alone-1", 1);
+  train(std::move(alone.run), "alone-1");
+  expect_close("alone-1", "together-1");
+}
+
+}  // namespace
+}  // namespace attnlab

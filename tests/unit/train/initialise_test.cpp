@@ -1,0 +1,189 @@
+// Parameters that begin with those of a file or of another run.
+#include "framework/train/initialise.h"
+
+#include "framework/config/compose.h"
+#include "tests/support/plugins.h"
+#include "tests/support/tiny_parts.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::AllOf;
+using testing::clouds;
+using ::testing::HasSubstr;
+using testing::Line;
+using testing::message_of;
+using ::testing::Not;
+using testing::tiny_options;
+using testing::tiny_run;
+using testing::TinyParts;
+
+/// An encoder with positions, which stretch, and a head.
+class Encoder final : public Line {
+ public:
+  Encoder() {
+    register_parameter("encoder_positions", at::zeros({4, 2}));
+    auto encoder = std::make_shared<torch::nn::Module>();
+    encoder->register_parameter("w", at::zeros({3}));
+    encoder->register_buffer("mean", at::zeros({3}));
+    register_module("encoder", encoder);
+  }
+  Tensor adapt(const std::string& name, const Tensor& saved) const override {
+    return name == "encoder_positions" ? saved.repeat({2, 1}) : saved;
+  }
+};
+
+class Initialising : public ::testing::Test {
+ protected:
+  /// A run that begins with a file's tensors.
+  BuiltRun initialised(const NamedTensors& tensors, InitOptions options) {
+    options.from = folder_ / "weights.safetensors";
+    write_safetensors(options.from, {tensors, {}});
+    TinyParts parts = clouds();
+    parts.model = [] { return std::make_shared<Encoder>(); };
+    BuiltRun run = tiny_run(parts, tiny_options());
+    run.experiment.init = options;
+    initialise(run, RunFolder(folder_ / "run"), testing::registry().catalogue());
+    return run;
+  }
+  static Tensor parameter(const BuiltRun& run, const std::string& name) {
+    return run.model->named_parameters()[name];
+  }
+
+  testing::TempFolder folder_;
+};
+
+TEST_F(Initialising, FillsAPartAndItsBuffers) {
+  const BuiltRun run =
+      initialised({{"w", at::ones({3})}, {"mean", at::full({3}, 2.0)}}, {.into = "encoder"});
+  EXPECT_TRUE(parameter(run, "encoder.w").equal(at::ones({3})));
+  EXPECT_TRUE(run.model->named_buffers()["encoder.mean"].equal(at::full({3}, 2.0)));
+  EXPECT_EQ(run.initial_file, folder_ / "weights.safetensors");
+}
+
+TEST_F(Initialising, RenamesByAMapRuleAfterRule) {
+  const std::string map = folder_.write("map.yaml", R"(schema: 1
+rules:
+  - {match: "^backbone\\.(.*)$", to: "net.$1"}
+  - {match: "^net\\.kernel$", to: "w"}
+  - {match: "^net\\.running_(.*)$", to: "$1"}
+  - {match: "^head\\."}
+)");
+  const BuiltRun run = initialised({{"backbone.kernel", at::ones({3})},
+                                    {"backbone.running_mean", at::ones({3})},
+                                    {"head.bias", at::ones({7})}},
+                                   {.map = map, .into = "encoder"});
+  EXPECT_TRUE(parameter(run, "encoder.w").equal(at::ones({3})));
+}
+
+TEST_F(Initialising, NamesAllThatFitsNowhereAndAllThatGetsNothing) {
+  const NamedTensors tensors = {{"w", at::ones({3})}, {"v", at::ones({3})}};
+  EXPECT_THAT(message_of<DataError>([&] { initialised(tensors, {.into = "encoder"}); }),
+              AllOf(HasSubstr("v (as encoder.v) of the file fits nowhere"),
+                    HasSubstr("encoder.mean gets nothing"), Not(HasSubstr("bias"))));
+  const BuiltRun run = initialised(tensors, {.into = "encoder", .partial = true});
+  EXPECT_TRUE(parameter(run, "encoder.w").equal(at::ones({3})));
+}
+
+TEST_F(Initialising, LetsTheModelAdaptOtherShapes) {
+  const Tensor saved = at::arange(4.F).view({2, 2});
+  const BuiltRun run = initialised({{"encoder_positions", saved}}, {.partial = true});
+  EXPECT_TRUE(parameter(run, "encoder_positions").equal(saved.repeat({2, 1})));
+  EXPECT_THAT(message_of<DataError>([&] {
+                initialised({{"encoder.w", at::ones({5})}}, {.partial = true});
+              }),
+              HasSubstr("encoder.w is [5] float32, expected [3] float32"));
+}
+
+TEST_F(Initialising, RefusesAMapThatIsNone) {
+  const auto refusal = [&](const std::string& text) {
+    const std::string map = folder_.write("map.yaml", text);
+    return message_of<ConfigError>([&] { initialised({{"w", at::ones({3})}}, {.map = map}); });
+  };
+  EXPECT_THAT(refusal("rules: []"), HasSubstr("a map of names is {schema: 1, rules: [...]}"));
+  EXPECT_THAT(refusal("schema: 1\nrules: [{match: '(', to: x}]"),
+              HasSubstr("map.yaml:2:17: not a regular expression"));
+  EXPECT_THAT(refusal("schema: 1\nrules: [{match: a, too: x}]"), HasSubstr("a rule of a map is"));
+}
+
+// ---- from another experiment's run
+
+const std::string kParts = R"(schema: 1
+model: {use: vit, patch_size: 7, dim: 8, depth: 1, heads: 2}
+attention: quest
+task: image_classification
+train: {epochs: 1, batch_size: 8, threads: 1, workers: 0, tensorboard: false}
+)";
+
+class FromAnotherRun : public ::testing::Test {
+ protected:
+  FromAnotherRun() {
+    folder_.write("first.yaml", kParts + "dataset: {use: synthetic_images, train: 16, test: 8}\n");
+    folder_.write("second.yaml", kParts +
+                                     "dataset: {use: synthetic_images, train: 24, test: 8}\n"
+                                     "init: {experiment: " +
+                                     (folder_ / "first.yaml") + "}\n");
+  }
+  Experiment experiment(const std::string& name, const std::string& attention = "quest") const {
+    return load_experiment(folder_ / (name + ".yaml"), {"attention=" + attention},
+                           testing::registry().catalogue());
+  }
+  RunFolder folder(const Experiment& experiment) const {
+    return RunFolder::of(folder_ / "runs", experiment, 3);
+  }
+  BuiltRun built(const Experiment& experiment) const {
+    BuiltRun run = build_run(experiment, 3, testing::registry());
+    initialise(run, folder(experiment), testing::registry().catalogue());
+    return run;
+  }
+  RunStatus trained(const Experiment& experiment) const {
+    BuiltRun run = built(experiment);
+    folder(experiment).freeze(experiment, 3);
+    testing::StopAfter sink;
+    return train_run(run, folder(experiment), sink, sink.stop);
+  }
+
+  testing::TempFolder folder_;
+};
+
+TEST_F(FromAnotherRun, BeginsWithTheFinishedRunOfTheSameAttentionAndSeed) {
+  const Experiment first = experiment("first"), second = experiment("second");
+  ASSERT_EQ(trained(first).state, RunState::done);
+  const TensorFile file = read_safetensors(folder(first).file("checkpoint.safetensors"));
+  const BuiltRun run = built(second);
+  for (const auto& item : run.model->named_parameters()) {
+    EXPECT_TRUE(item.value().equal(file.tensors.at("model." + item.key()))) << item.key();
+  }
+  ASSERT_EQ(trained(second).state, RunState::done);
+  EXPECT_THAT(read_text(folder(second).file("environment.json")),
+              HasSubstr(folder(first).path() + "/checkpoint.safetensors"));
+  EXPECT_NE(second.hash(), experiment("first").hash());
+}
+
+TEST_F(FromAnotherRun, SaysHowToMakeTheRunThatIsMissing) {
+  const auto refusal = [&](const std::string& attention) {
+    return message_of<DataMissingError>([&] { built(experiment("second", attention)); });
+  };
+  EXPECT_THAT(refusal("quest"),
+              AllOf(HasSubstr("there is no finished run of 'first' with attention 'quest' and "
+                              "seed 3"),
+                    HasSubstr("first.yaml attention=quest seeds=[3] --out " + (folder_ / "runs"))));
+  trained(experiment("first"));
+  EXPECT_THAT(refusal("standard"), HasSubstr("attention 'standard'"));
+}
+
+TEST(InitOptions, AreCheckedWithTheirPlaces) {
+  const auto resolved = [](const std::string& init) {
+    return resolve_experiment(parse_yaml(kParts + "dataset: synthetic_images\n" + init, "f.yaml"),
+                              testing::registry().catalogue(), "f");
+  };
+  EXPECT_THAT(message_of<ConfigError>([&] { resolved("init: {into: a}\n"); }),
+              HasSubstr("f.yaml:7:7: init: give either `from`, a file, or `experiment`"));
+  EXPECT_THAT(message_of<ConfigError>([&] { resolved("init: {form: a}\n"); }),
+              HasSubstr("did you mean 'from'?"));
+  EXPECT_EQ(resolved("init: {from: a}\n").init->from, "a");
+  EXPECT_FALSE(resolved("").init.has_value());
+}
+
+}  // namespace
+}  // namespace attnlab
