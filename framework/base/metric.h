@@ -13,9 +13,10 @@ enum class Better { higher, lower, neither };
 struct MetricInfo {
   std::string name;  ///< "accuracy"; within an evaluation named "fog" its value is "fog/accuracy"
   Better better = Better::higher;
-  /// "share": a part of one, shown in percent. "share of runs": 1 or 0 of each run, so that the mean
-  /// over runs is a share of them. "bytes": shown in MB. "flop": in millions. Else shown as it is,
-  /// behind the name where it is not empty: "percent", "nats", "nats/token", "bits/character", "s".
+  /// "share": a part of one, shown in percent. "share of runs": 1 or 0 of each run, so that the
+  /// mean over runs is a share of them. "bytes": shown in MB. "flop": in millions. Else shown as it
+  /// is, behind the name where it is not empty: "percent", "nats", "nats/token", "bits/character",
+  /// "s".
   std::string unit{};
 
   bool operator==(const MetricInfo&) const = default;

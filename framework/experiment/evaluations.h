@@ -1,10 +1,10 @@
 // `evaluate:` of an experiment: its composition with some values changed, asked and not trained.
 //
 //   evaluate:
-//     clean: {}                                           the run itself
-//     fog:  {set: {dataset: {corruption: fog}}, when: each}
-//     swap: {over: {dataset.word_swap: [0.01, 0.05]}}     swap/0.01, swap/0.05, and swap, their
-//     mean knn:  {set: {task: {use: knn}}, weights: average}
+//     clean: {}                                  the run itself
+//     fog: {set: {dataset: {corruption: fog}}, when: each}
+//     swap: {over: {dataset.word_swap: [0.01]}}  swap/0.01, ..., and swap, their mean
+//     knn: {set: {task: {use: knn}}, weights: average}
 //
 // `set` is merged as compositions are, so that another `use:` drops the old options; the result is
 // checked like any experiment. Nothing here is part of a training, so that entries may be added to

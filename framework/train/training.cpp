@@ -53,8 +53,9 @@ Training::Training(BuiltRun& run, const RunFolder& folder, ProgressSink& progres
       selection_(run.experiment.train, metrics_to_judge_by(run)),
       memory_(run.device) {
   if (run.average_model == nullptr) return;
-  average_ = std::make_unique<WeightAverage>(std::vector<WeightAverage::Pair>{
-      {run.model.get(), run.average_model.get()}, {run.task.get(), run.average_task.get()}});
+  average_ = std::make_unique<WeightAverage>();
+  average_->add(*run.model, *run.average_model);
+  average_->add(*run.task, *run.average_task);
   average_->start();
 }
 

@@ -106,12 +106,13 @@ TEST_F(SuiteGridTest, CanBeNarrowedOnTheCommandLine) {
 }
 
 TEST_F(SuiteGridTest, RefusesWhatCannotBeVariedWithItsPlace) {
-  EXPECT_EQ(refusal("grid: {lrr: [1, 2], epochs: [1, 1.0], dim: {a: 1}}\n"),
-            "s.yaml:4:21: grid.epochs: '1.0' stands twice\n"
-            "s.yaml:4:44: grid.dim: expected a list of values, range(start, stop, step) or "
-            "logspace(low, high, count), found {a: 1}\n"
-            "s.yaml:4:8: grid.lrr: 'lrr' is not a key of the experiment; did you mean 'lr'? (attnlab "
-            "config show lists all)");
+  EXPECT_EQ(
+      refusal("grid: {lrr: [1, 2], epochs: [1, 1.0], dim: {a: 1}}\n"),
+      "s.yaml:4:21: grid.epochs: '1.0' stands twice\n"
+      "s.yaml:4:44: grid.dim: expected a list of values, range(start, stop, step) or "
+      "logspace(low, high, count), found {a: 1}\n"
+      "s.yaml:4:8: grid.lrr: 'lrr' is not a key of the experiment; did you mean 'lr'? (attnlab "
+      "config show lists all)");
   EXPECT_EQ(refusal("grid: {seeds: [1, 2]}\n"),
             "s.yaml:4:8: grid: does not vary 'seeds': the suite's own 'seeds' are");
   EXPECT_EQ(refusal("grid: {attention: [standard, quest]}\n"),
