@@ -105,6 +105,8 @@ std::vector<std::string> changes_between(const Identity& before, const Identity&
     changes.push_back("the data of dataset '" +
                       (dataset == now.plugins.end() ? "" : dataset->second.name) + "' changed");
   }
+  const std::string framework = framework_change(before, now);
+  if (!framework.empty()) changes.push_back(framework);
   return changes;
 }
 

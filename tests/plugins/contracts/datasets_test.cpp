@@ -89,7 +89,7 @@ const Configured kConfigured[] = {
     {"idx_images", "idx_images", "{root: ROOT/idx, name: toy}"},
     {"idx_images_with_moves", "idx_images",
      "{root: ROOT/idx, name: toy, validation: 5, augmentation: {crop_padding: 2, flip: true}}"},
-    {"cifar", "cifar", "{root: ROOT/cifar, augmentation: {crop_padding: 4, flip: true}}"},
+    {"cifar", "cifar", "{root: ROOT/cifar, partial: true, augmentation: {crop_padding: 4, flip: true}}"},
     {"uea", "uea", "{root: ROOT/uea, name: Set, validation: 0.3}"},
     {"uea_padded_to_the_longest", "uea", "{root: ROOT/uea, name: Set, padding: maximum}"},
     {"synthetic_images", "synthetic_images", "{train: 40, test: 20, size: 8}"},

@@ -191,7 +191,7 @@ TEST(Task, EvaluatesAModelOverAllBatchesWithoutGradients) {
   const auto task = make_task(kId, info_of(2));
   Identity model;
   const DatasetInfo data = info_of(2);
-  Evaluation evaluation{model, data};
+  Evaluation evaluation{model, data, Split::test, RandomStreams(0), {}};
   evaluation.batches = [](Split, const std::function<void(const Batch&)>& use) {
     for (const double value : {-1.0, 2.0, 3.0, 4.0}) {
       Batch batch = batch_of({0});

@@ -21,8 +21,8 @@ class Bytes final : public Dataset {
   Bytes(const std::string& folder, const Faults& faults) {
     if (!std::filesystem::exists(folder + "/data.bin")) throw DataMissingError("no data.bin");
     text_ = read_text(folder + "/data.bin");
-    const auto count = text_.empty() ? 0 : static_cast<unsigned char>(text_[0]);
-    if (!faults.trusts_the_count && (count == 0 || text_.size() != count + 1U)) {
+    const std::size_t count = text_.empty() ? 0 : static_cast<unsigned char>(text_[0]);
+    if (!faults.trusts_the_count && (count == 0 || text_.size() != count + 1)) {
       throw DataError("data.bin: holds other bytes than its first says");
     }
     for (std::size_t i = 1; i <= count; ++i) {

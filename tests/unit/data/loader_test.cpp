@@ -159,7 +159,9 @@ TEST(Loader, SaysWhichBatchesContinueTheOneBefore) {
        {static_cast<const Dataset*>(&numbers), static_cast<const Dataset*>(&resident)}) {
     for (const std::int64_t first : {0, 1}) {
       Loader loader(*dataset, RandomStreams(0), plan, {.first_batch = first, .workers = 0});
-      if (first == 0) EXPECT_FALSE(loader.next()->continues);
+      if (first == 0) {
+        EXPECT_FALSE(loader.next()->continues);
+      }
       EXPECT_TRUE(loader.next()->continues);
       EXPECT_TRUE(loader.next()->continues);
     }

@@ -108,7 +108,7 @@ TEST_F(IdentityTest, CoversThePluginsThatChooseTheEpoch) {
   change_file("sorting");
   judged.task.path = judged.model.path;  // the experiment's own stays the same
   EXPECT_THAT(changes_between(before, identity_of(judged, "")),
-              Contains("the file of judging task 'sorting' changed"));
+              ::testing::Contains("the file of judging task 'sorting' changed"));
 }
 
 TEST_F(IdentityTest, SaysWhatChanged) {
