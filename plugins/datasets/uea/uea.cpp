@@ -159,7 +159,7 @@ class Uea final : public Dataset {
     if (has_targets_) {
       fields.set("target", at::scalar_tensor(table.targets[std::size_t(i)], at::kFloat));
     }
-    return fields;
+    return unequal_ && options_.padding != "batch" ? padded(fields) : fields;
   }
 
   Batch collate(const std::vector<NamedTensors>& examples) const override {
@@ -168,6 +168,15 @@ class Uea final : public Dataset {
   }
 
  private:
+  /// An example as long as the longest, as `info()` promises.
+  NamedTensors padded(const NamedTensors& fields) const {
+    NamedTensors all;
+    for (const auto& [name, tensor] : collate_series({fields}, longest_).fields) {
+      all.set(name, tensor[0]);
+    }
+    return all;
+  }
+
   /// Whether batches say which time steps are padding.
   bool masked() const { return unequal_ && options_.padding != "published"; }
 

@@ -46,8 +46,8 @@ TEST_F(CsvSeries, ArePaddedToTheLongestOfTheirBatch) {
       {dataset->example(Split::train, 0, nullptr), dataset->example(Split::train, 1, nullptr)});
   EXPECT_TRUE(
       batch.fields.at("series").equal(at::tensor({1.f, 2.f, 3.f, 5.f, 4.f, 0.f}).view({2, 3, 1})));
-  EXPECT_TRUE(batch.fields.at("valid").equal(
-      at::tensor({true, true, true, true, true, false}).view({2, 3})));
+  EXPECT_TRUE(
+      batch.fields.at("valid").equal(at::tensor({1, 1, 1, 1, 1, 0}).to(at::kBool).view({2, 3})));
 }
 
 TEST_F(CsvSeries, NameTheLineThatIsWrong) {

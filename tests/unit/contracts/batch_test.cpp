@@ -127,11 +127,10 @@ TEST(Collated, MarksWhatIsRealWhereAskedTo) {
   };
   const Batch batch = collated({example(1, 3, 1), example(3, 1, 2)}, fields);
   EXPECT_TRUE(batch.fields.at("series_valid")
-                  .equal(at::tensor({true, false, false, true, true, true}).view({2, 3})));
-  EXPECT_TRUE(batch.fields.at("map_valid")
-                  .equal(at::tensor({true, false, true, false, true, false, true, true, false,
-                                     false, false, false})
-                             .view({2, 3, 2})));
+                  .equal(at::tensor({1, 0, 0, 1, 1, 1}).to(at::kBool).view({2, 3})));
+  EXPECT_TRUE(
+      batch.fields.at("map_valid")
+          .equal(at::tensor({1, 0, 1, 0, 1, 0, 1, 1, 0, 0, 0, 0}).to(at::kBool).view({2, 3, 2})));
   // Also where nothing differs: a model that asks for it finds it.
   const Batch even = collated({example(2, 1, 1), example(2, 1, 1)}, fields);
   EXPECT_TRUE(even.fields.at("series_valid").equal(at::ones({2, 2}, at::kBool)));

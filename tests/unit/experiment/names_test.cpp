@@ -23,7 +23,7 @@ TEST(Names, OfExperimentsAndAttentionsAreRefusedWithTheirPlaces) {
                 [&] { parts.resolve(head + "name: ..\nattention: {use: quest, as: ..}\n"); }),
             "f.yaml:5:7: name: '..' stands for a folder that is there already; choose another "
             "word\n"
-            "f.yaml:6:28: attention.as: '..' stands for a folder that is there already; choose "
+            "f.yaml:6:29: attention.as: '..' stands for a folder that is there already; choose "
             "another word");
 }
 
