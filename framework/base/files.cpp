@@ -1,15 +1,14 @@
 #include "framework/base/files.h"
 
-#include <fmt/format.h>
-
 #include <fcntl.h>
-#include <signal.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -236,6 +236,7 @@ std::vector<MetricInfo> recorded_costs(const Comparison& comparison) {
   }
   for (const auto& [experiment, metric] : comparison.metrics) names.erase(metric.name);
   std::vector<MetricInfo> costs;
+  costs.reserve(names.size());
   for (const std::string& name : names) costs.push_back(comparison.book.shared(name));
   return costs;
 }
@@ -259,6 +260,7 @@ std::string metric_phrase(const Comparison& comparison) {
   }
   if (experiments.size() == 1) return experiments.begin()->first;
   std::vector<std::string> parts;
+  parts.reserve(experiments.size());
   for (const auto& [phrase, names] : experiments) {
     parts.push_back(phrase + " on " + join(names, ", "));
   }

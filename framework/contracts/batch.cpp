@@ -50,7 +50,7 @@ class FieldOfExamples {
   Tensor stacked() const {
     std::vector<std::int64_t> shape = {count()};
     shape.insert(shape.end(), first().sizes().begin(), first().sizes().end());
-    const Tensor out = at::empty(shape, first().options());
+    Tensor out = at::empty(shape, first().options());
     auto* to = static_cast<std::byte*>(out.data_ptr());
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       check(i, tensors_[i]->sizes() == first().sizes());
@@ -66,7 +66,7 @@ class FieldOfExamples {
     for (std::size_t i = 0; i < tensors_.size(); ++i) rows += row_count(i);
     std::vector<std::int64_t> shape = first().sizes().vec();
     shape[0] = rows;
-    const Tensor out = at::empty(shape, first().options());
+    Tensor out = at::empty(shape, first().options());
     auto* to = static_cast<std::byte*>(out.data_ptr());
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       check(i, tensors_[i]->sizes().slice(1) == first().sizes().slice(1));
@@ -101,7 +101,7 @@ class FieldOfExamples {
       if (info.shape[d] == -1) marked.push_back(shape[d]);
     }
     shape.insert(shape.begin(), count());
-    const Tensor out = at::zeros(shape, first().options());
+    Tensor out = at::zeros(shape, first().options());
     if (valid != nullptr) *valid = at::zeros(marked, at::kBool);
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       Tensor part = out[std::int64_t(i)], real;

@@ -183,7 +183,13 @@ void define_part(json& definitions, Kind kind, const Catalogue& catalogue) {
   definitions[key + ".any"] = any_part_map(kind, catalogue);
   json known = json::array();
   json rules = json::array();
-  rules.push_back({{"if", {{"type", "string"}}}, {"then", reference_to(key + ".name")}});
+  json short_form = reference_to(key + ".name");
+  if (kind == Kind::attention) {  // the name of a composition stands for it, too
+    json composed = json::array();
+    for (const auto& [name, files] : compositions(key)) composed.push_back(name);
+    if (!composed.empty()) short_form = {{"anyOf", {short_form, {{"enum", composed}}}}};
+  }
+  rules.push_back({{"if", {{"type", "string"}}}, {"then", short_form}});
   for (const Candidate* plugin : catalogue.usable(kind)) {
     const Manifest& manifest = *plugin->manifest;
     definitions[key + "." + manifest.name] = part_map(kind, manifest.options, catalogue);

@@ -4,6 +4,7 @@
 
 #include "framework/runs/run_folder.h"
 #include "tests/integration/workspace.h"
+#include "tests/support/made_runs.h"
 
 namespace attnlab::testing {
 namespace {
@@ -28,6 +29,7 @@ class CompareCommand : public Workspace {
     const RunFolder folder = RunFolder::of(at(root), experiment, seed);
     folder.freeze(experiment, seed);
     folder.write_status(status);
+    write_environment(folder);
     return folder;
   }
 

@@ -6,6 +6,7 @@
 
 #include "framework/runs/run_folder.h"
 #include "tests/integration/workspace.h"
+#include "tests/support/made_runs.h"
 
 namespace attnlab::testing {
 namespace {
@@ -32,6 +33,7 @@ class ReportCommand : public Workspace {
     const RunFolder folder = RunFolder::of(at("runs"), experiment, seed);
     folder.freeze(experiment, seed);
     folder.write_status(status);
+    write_environment(folder);
     std::string lines;
     for (int step = 1; step <= 8; ++step) {
       const std::string at_step = "\"step\":" + std::to_string(step);
