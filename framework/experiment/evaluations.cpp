@@ -121,7 +121,7 @@ class Reader {
 
   static Node take_out(Node& map, const char* key) {
     const Node* found = map.find(key);
-    const Node value = found == nullptr ? Node() : *found;
+    Node value = found == nullptr ? Node() : *found;
     map.erase(key);
     return value;
   }

@@ -126,7 +126,7 @@ std::optional<MetricInfo> MetricBook::find(const std::string& experiment,
 }
 
 MetricInfo MetricBook::shared(const std::string& name) const {
-  const MetricInfo plain{name, Better::neither, ""};
+  MetricInfo plain{name, Better::neither, ""};
   std::optional<MetricInfo> all;
   for (const auto& [experiment, entry] : entries_) {
     const auto one = find(experiment, name);

@@ -271,6 +271,7 @@ std::optional<std::string> revisions_note(const std::vector<RunRecord>& runs) {
   }
   if (by_revision.size() < 2) return std::nullopt;
   std::vector<std::string> parts;
+  parts.reserve(by_revision.size());
   for (const auto& [revision, labels] : by_revision) {
     parts.push_back(revision + " in " + first_of(labels));
   }

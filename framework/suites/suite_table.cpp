@@ -162,6 +162,7 @@ std::vector<std::string> run_notes(const std::vector<SuiteRow>& rows) {
     }
   }
   std::vector<std::string> lines;
+  lines.reserve(by_text.size());
   for (const auto& [note, names] : by_text) lines.push_back(first_of(names) + ": " + note);
   return lines;
 }
