@@ -14,7 +14,8 @@ class Trainable : public torch::nn::Module {
   /// of each head) is a vector, too.
   virtual bool decays(const std::string& name, const Tensor& parameter) const {
     (void)name;
-    return parameter.dim() > 1 && parameter.numel() > parameter.size(0);
+    const bool number_a_row = parameter.dim() > 2 && parameter.numel() == parameter.size(0);
+    return parameter.dim() > 1 && !number_a_row;
   }
   /// How deep a parameter lies, for learning rates that fall from the output to the input
   /// (`layer_decay`): 0 for what comes first (embeddings), 1 for the first layer, and so on.

@@ -10,6 +10,7 @@ TEST(Trainable, DecaysMatricesAndNoVectors) {
   const Trainable module;
   EXPECT_TRUE(module.decays("weight", at::zeros({4, 3})));
   EXPECT_TRUE(module.decays("convolution", at::zeros({4, 1, 3, 3})));
+  EXPECT_TRUE(module.decays("weight of one input", at::zeros({4, 1})));
   EXPECT_FALSE(module.decays("bias", at::zeros({4})));
   EXPECT_FALSE(module.decays("scale of each head", at::zeros({4, 1, 1})));
 }
