@@ -17,6 +17,7 @@
 #include "framework/runs/run_result.h"
 #include "framework/suites/cell_costs.h"
 #include "framework/suites/ensembles.h"
+#include "framework/suites/waves.h"
 #include "runner/launcher.h"
 #include "runner/probe_cells.h"
 #include "runner/process.h"
@@ -144,20 +145,45 @@ void report_left(const Cell& cell, ProgressSink& progress) {
 }
 
 /// Freezes what is to be run. From here on the suite can be killed and goes on.
-std::vector<LaunchedCell> prepare(const Suite& suite, const std::string& command,
-                                  const Catalogue& catalogue) {
-  std::vector<LaunchedCell> launched;
-  for (const Cell& cell : suite.cells) {
-    if (cell.action != CellAction::run) continue;
-    cell.folder.freeze(cell.experiment, cell.seed, cell.identity);
-    clear_failure(cell.folder);
-    const bool alone = !obstacle_to_ensemble(cell.experiment, catalogue).empty();
-    launched.push_back({cell.folder, RunFolder::label(cell.experiment, cell.seed),
-                        alone ? "" : ensemble_key(cell.experiment)});
+/// @returns one list a wave; without what need not be run
+std::vector<std::vector<LaunchedCell>> prepare(const Suite& suite, const std::string& command,
+                                               const Catalogue& catalogue) {
+  std::vector<std::vector<LaunchedCell>> waves;
+  for (const std::vector<const Cell*>& wave : waves_of(suite.cells)) {
+    std::vector<LaunchedCell> launched;
+    for (const Cell* cell : wave) {
+      if (cell->action != CellAction::run) continue;
+      cell->folder.freeze(cell->experiment, cell->seed, cell->identity);
+      clear_failure(cell->folder);
+      const bool alone = !obstacle_to_ensemble(cell->experiment, catalogue).empty();
+      launched.push_back({cell->folder, RunFolder::label(cell->experiment, cell->seed),
+                          alone ? "" : ensemble_key(cell->experiment)});
+    }
+    if (!launched.empty()) waves.push_back(std::move(launched));
   }
   fs::create_directories(suite.folder);
   write_file(suite.folder + "/suite.json", suite_record(suite, command));
-  return launched;
+  return waves;
+}
+
+bool any_failed(const std::vector<LaunchedCell>& cells) {
+  return std::any_of(cells.begin(), cells.end(), [](const LaunchedCell& cell) {
+    return cell.folder.status().state == RunState::failed;
+  });
+}
+
+/// One wave after the other. A launcher that does not wait gets the first alone: the runs of the
+/// next cannot begin before these have ended.
+void launch_waves(const std::vector<std::vector<LaunchedCell>>& waves, Launcher& launcher,
+                  const LaunchOptions& options, ProgressSink& progress) {
+  for (const std::vector<LaunchedCell>& wave : waves) {
+    launcher.launch(wave, options, progress);
+    if (interrupted() || (options.fail_fast && any_failed(wave))) return;
+    if (!launcher.waits() && &wave != &waves.back()) {
+      progress.say("other runs begin with these; give the same command again when they are done");
+      return;
+    }
+  }
 }
 
 /// What is left to evaluate of a suite's finished runs.
@@ -283,7 +309,7 @@ int launch_suite(const Suite& suite, const Arguments& arguments, Launcher& launc
                  const LaunchOptions& options, const std::string& command,
                  const Catalogue& catalogue) {
   const ProgressMode mode = parse_progress_mode(arguments.text("progress", "auto"));
-  const std::vector<LaunchedCell> launched = prepare(suite, command, catalogue);
+  const std::vector<std::vector<LaunchedCell>> waves = prepare(suite, command, catalogue);
   const auto progress = make_progress(mode, static_cast<std::int64_t>(suite.cells.size()));
   const std::string warning = seeds_warning(suite);
   if (!warning.empty()) progress->say("compare: " + warning);
@@ -291,7 +317,7 @@ int launch_suite(const Suite& suite, const Arguments& arguments, Launcher& launc
     if (cell.action != CellAction::run) report_left(cell, *progress);
   }
   record_accepted(suite.cells);
-  if (!launched.empty()) launcher.launch(launched, options, *progress);
+  launch_waves(waves, launcher, options, *progress);
   if (!interrupted()) {
     evaluate_left(suite, catalogue, rerun_of(arguments).failed, launcher.waits(), *progress);
   }
@@ -299,7 +325,7 @@ int launch_suite(const Suite& suite, const Arguments& arguments, Launcher& launc
     progress->say("interrupted; go on with: " + command);
     return kInterrupted;
   }
-  if (!launcher.waits() && !launched.empty()) return kDone;
+  if (!launcher.waits() && !waves.empty()) return kDone;
   write_table(suite, command);
   write_comparison(suite, catalogue);
   return complete(suite) ? kDone : kIncomplete;

@@ -78,6 +78,10 @@ Identity identity_of(const Experiment& experiment, const std::string& data) {
     file.name += (file.name.empty() ? "" : ", ") + judge.name;
     file.hash = hex(fingerprint(file.hash + file_hash(judge.path)));
   }
+  if (experiment.init && !experiment.init->from.empty()) {
+    const std::string& from = experiment.init->from;
+    identity.plugins["init.from"] = {from, file_hash(from)};
+  }
   return identity;
 }
 

@@ -111,6 +111,17 @@ TEST_F(IdentityTest, CoversThePluginsThatChooseTheEpoch) {
               ::testing::Contains("the file of judging task 'sorting' changed"));
 }
 
+TEST_F(IdentityTest, CoversTheFileThatParametersBeginWith) {
+  const std::string file = temp_ / "start.safetensors";
+  write_file(file, "one");
+  const Experiment begun = experiment("init: {from: " + file + "}\n");
+  const Identity before = identity_of(begun, "");
+  write_file(file, "other");
+  EXPECT_NE(before.hash(), identity_of(begun, "").hash());
+  EXPECT_THAT(changes_between(before, identity_of(begun, "")),
+              ElementsAre("the file of init.from '" + file + "' changed"));
+}
+
 TEST_F(IdentityTest, SaysWhatChanged) {
   const Identity before = identity_of(experiment(), "d1");
   change_file("quest");
