@@ -5,6 +5,7 @@
 #   PARTS="nn series"           what `test` builds and runs, by names of test programs without _test
 #   JOBS=N                      compiler processes at a time (default: one a core)
 #   PREFIX=DIR                  where `install` puts things (default /usr/local)
+#   LINT_UNTIL=SECONDS          when `lint` takes up no further file, in seconds since 1970
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
@@ -14,6 +15,7 @@ TESTS ?= all
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 PARTS ?=
+export LINT_UNTIL
 BUILD := build/$(PRESET)
 CMAKE_BUILD := cmake --build --preset $(PRESET) --parallel $(JOBS)
 
@@ -74,8 +76,8 @@ format-check:  ## Fail where a source file is not formatted, or includes what it
 	$(CLANG_FORMAT) --dry-run -Werror $(SOURCES)
 	scripts/check_includes.sh
 
-lint:  ## clang-tidy over the core, the building blocks and the attentions
-	printf '%s\n' $(LINTED) | xargs -P $(JOBS) -I{} \
+lint:  ## clang-tidy over the core, the building blocks and the attentions (LINT_UNTIL=SECONDS)
+	scripts/lint_order.sh $(LINTED) | xargs -P $(JOBS) -I{} scripts/lint_one.sh {} \
 	  $(CLANG_TIDY) --quiet --warnings-as-errors='*' {} -- $(LINT_FLAGS)
 
 bench:  ## Time attnlab against PyTorch, and the start of the program
