@@ -14,6 +14,7 @@
 
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
+#include "framework/experiment/compositions.h"
 #include "framework/experiment/experiment.h"
 #include "framework/experiment/keys.h"
 #include "framework/manifest/option_lookup.h"

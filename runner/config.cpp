@@ -7,6 +7,7 @@
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/config/origins.h"
+#include "framework/experiment/compositions.h"
 #include "framework/experiment/experiment.h"
 #include "framework/experiment/explain.h"
 #include "framework/experiment/keys.h"

@@ -9,6 +9,7 @@
 #include "framework/config/compose.h"
 #include "framework/config/difference.h"
 #include "framework/config/origins.h"
+#include "framework/experiment/compositions.h"
 #include "framework/experiment/experiment.h"
 #include "framework/runs/run_folder.h"
 #include "runner/commands.h"

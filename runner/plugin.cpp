@@ -296,7 +296,7 @@ std::string command_text(const Arguments& arguments) {
   std::string text = "attnlab plugin test " + arguments.words[0];
   if (!arguments.overrides.empty()) text += " " + join(arguments.overrides, " ");
   const std::string experiment = arguments.text("experiment", "");
-  return experiment.empty() ? text : text + " --experiment " + experiment;
+  return experiment.empty() ? text : fmt::format("{} --experiment {}", text, experiment);
 }
 
 int test_command(const Words& words) {

@@ -1,6 +1,7 @@
 // attnlab suite: every cell of a comparison as a process of its own, then the table.
 #include "framework/suites/suite.h"
 
+#include "framework/experiment/compositions.h"
 #include "runner/commands.h"
 #include "runner/match.h"
 #include "runner/suite_runner.h"

@@ -222,13 +222,14 @@ void evaluate_run(const LeftEntries& left, ProgressSink& progress) {
   Node entries = Node::map();
   entries.set("evaluate", cell.experiment.resolved.at("evaluate"));
   write_file(file, to_yaml(entries));
-  progress.say("evaluating " + label + ": " + join(left.names, ", "));
+  progress.say(fmt::format("evaluating {}: {}", label, join(left.names, ", ")));
   Words words = {"eval", cell.folder.path(), "--with", file};
   words.insert(words.end(), left.names.begin(), left.names.end());
   const ProcessResult result = run_self(words, log, [](const std::string&) {});
   if (result.ok() || interrupted()) return;
-  progress.say("  " + label + ": some failed; attnlab eval " + cell.folder.path() + " --with " +
-               file + " tries them again and says why");
+  progress.say(
+      fmt::format("  {}: some failed; attnlab eval {} --with {} tries them again and says why",
+                  label, cell.folder.path(), file));
 }
 
 /// Carries out what the experiments' `evaluate:` asks of runs that are finished.
@@ -288,8 +289,9 @@ std::string together_text(const Suite& suite, const Catalogue& catalogue) {
 std::string entries_text(const Suite& suite, const Catalogue& catalogue) {
   std::string text;
   for (const LeftEntries& left : left_entries(suite, catalogue, false)) {
-    text += "would evaluate " + RunFolder::label(left.cell->experiment, left.cell->seed) + ": " +
-            join(left.names, ", ") + "\n";
+    text += fmt::format("would evaluate {}: {}\n",
+                        RunFolder::label(left.cell->experiment, left.cell->seed),
+                        join(left.names, ", "));
   }
   return text;
 }

@@ -2,6 +2,7 @@
 #include "framework/suites/sweep.h"
 #include <fmt/format.h>
 
+#include "framework/experiment/compositions.h"
 #include "framework/suites/sweep_grammar.h"
 #include "runner/commands.h"
 #include "runner/suite_runner.h"

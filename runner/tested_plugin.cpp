@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "framework/base/text.h"
+#include "framework/experiment/compositions.h"
 
 namespace attnlab {
 namespace {
@@ -43,7 +44,7 @@ const Candidate& find_plugin(const Catalogue& catalogue, const std::string& word
   }
   for (const Candidate& candidate : catalogue.candidates()) {
     if (!candidate.refused.empty() &&
-        candidate.path.find("/" + word + ".so") != std::string::npos) {
+        candidate.path.find(fmt::format("/{}.so", word)) != std::string::npos) {
       throw PluginError(candidate.refused);
     }
   }
@@ -59,8 +60,8 @@ TestedPlugin tested_plugin(const std::string& path, const Words& overrides,
     return tested;
   }
   const std::string key(name_of(kind));
-  Words changes = {key + ".use=" + tested.manifest().name};
-  for (const std::string& change : overrides) changes.push_back(key + "." + change);
+  Words changes = {fmt::format("{}.use={}", key, tested.manifest().name)};
+  for (const std::string& change : overrides) changes.push_back(fmt::format("{}.{}", key, change));
   tested.experiment = load_experiment(find_composition(experiment, "experiments"), changes,
                                       Catalogue::of_this_program());
   tested.part = part_of_kind(*tested.experiment, kind);

@@ -43,7 +43,7 @@ int write_all(int descriptor, const char* data, std::size_t size) {
 std::string temporary_mark() {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
-  return ".tmp-" + std::string(host) + "-";
+  return fmt::format(".tmp-{}-", host);
 }
 
 /// Whether a process of this machine that is not this one lives.

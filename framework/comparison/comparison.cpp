@@ -1,5 +1,7 @@
 #include "framework/comparison/comparison.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -21,8 +23,8 @@ std::string chosen_baseline(const RunCollection& collection, const std::string& 
                                              : std::string("standard");
   if (labels.count(baseline) > 0) return baseline;
   const std::vector<std::string> names(labels.begin(), labels.end());
-  throw ConfigError("no run has the baseline '" + baseline + "'" + suggestion(baseline, names) +
-                    " (choose with --baseline)");
+  throw ConfigError(fmt::format("no run has the baseline '{}'{} (choose with --baseline)", baseline,
+                                suggestion(baseline, names)));
 }
 
 /// The message of a composition that was refused, without the place in a run's folder.
@@ -302,15 +304,14 @@ std::string reach_note(const CompareOptions& options, std::int64_t pairs,
   const double least = smallest_p_value(test, pairs);
   const double adjusted = std::min(1.0, static_cast<double>(times) * least);
   if (pairs < 1 || adjusted <= options.level) return "";
-  std::string text = std::to_string(pairs) + (pairs == 1 ? " paired seed" : " paired seeds") +
-                     " cannot go below p = " + p_text(least) + " with the test '" + options.test +
-                     "'";
+  std::string text =
+      fmt::format("{} {} cannot go below p = {} with the test '{}'", pairs,
+                  pairs == 1 ? "paired seed" : "paired seeds", p_text(least), options.test);
   if (times > 1) {
-    text += ", " + p_text(adjusted) + " after Holm's correction of " + std::to_string(times) +
-            " comparisons";
+    text += fmt::format(", {} after Holm's correction of {} comparisons", p_text(adjusted), times);
   }
-  return text + ": nothing can be significant at the level " + shortest(options.level) +
-         "; it takes " + std::to_string(fewest_pairs(test, options.level, times)) + " seeds";
+  return fmt::format("{}: nothing can be significant at the level {}; it takes {} seeds", text,
+                     shortest(options.level), fewest_pairs(test, options.level, times));
 }
 
 Comparison compare_runs(const RunCollection& collection, const CompareOptions& options,

@@ -1,4 +1,6 @@
 // How people and programs read a comparison.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdio>
 #include <set>
@@ -32,7 +34,7 @@ std::string cost_text(const MetricInfo& cost, double value) {
 }
 
 std::string seeds_of(const ComparisonRow& row) {
-  return std::to_string(row.summary.count) + " of " + std::to_string(row.seeds.size());
+  return fmt::format("{} of {}", row.summary.count, row.seeds.size());
 }
 
 std::string evaluation_text(const Comparison& comparison, const ComparisonRow& row,
@@ -130,7 +132,7 @@ std::string seeds_text(const std::vector<std::int64_t>& seeds) {
 std::vector<std::string> gap_lines(const Comparison& comparison) {
   std::vector<std::string> lines;
   for (const ComparisonRow& row : comparison.rows) {
-    const std::string name = row.experiment + "/" + row.attention;
+    const std::string name = fmt::format("{}/{}", row.experiment, row.attention);
     std::vector<std::pair<std::string, std::vector<std::int64_t>>> gaps;
     for (const SeedValue& seed : row.seeds) {
       if (!seed.gap) continue;
@@ -139,10 +141,11 @@ std::vector<std::string> gap_lines(const Comparison& comparison) {
       gaps.back().second.push_back(seed.seed);
     }
     for (const auto& [text, seeds] : gaps) {
-      lines.push_back(name + " " + seeds_text(seeds) + ": " + text);
+      lines.push_back(fmt::format("{} {}: {}", name, seeds_text(seeds), text));
     }
     if (row.contrast && row.contrast->gap && !row.gap) {
-      lines.push_back(name + " against " + comparison.baseline + ": " + row.contrast->gap.text());
+      lines.push_back(
+          fmt::format("{} against {}: {}", name, comparison.baseline, row.contrast->gap.text()));
     }
   }
   return lines;
@@ -154,15 +157,17 @@ class Page {
 
   void heading(const std::string& text, bool top = false) {
     if (!out_.empty()) out_ += "\n";
-    out_ += markdown_ ? (top ? "# " : "## ") + text + "\n\n" : text + "\n\n";
+    out_ += markdown_ ? fmt::format("{}{}\n\n", top ? "# " : "## ", text) : text + "\n\n";
   }
   void text(const std::string& text) { out_ += text; }
   void table(const Rows& rows) { out_ += table_text(rows, style_) + "\n"; }
   void list(const std::vector<std::string>& lines) {
-    for (const std::string& line : lines) out_ += "- " + line + "\n";
+    for (const std::string& line : lines) out_ += fmt::format("- {}\n", line);
   }
   /// Lines whose columns matter.
-  void figure(const std::string& text) { out_ += markdown_ ? "```\n" + text + "```\n" : text; }
+  void figure(const std::string& text) {
+    out_ += markdown_ ? fmt::format("```\n{}```\n", text) : text;
+  }
   std::string take() { return std::move(out_); }
 
  private:
@@ -188,9 +193,10 @@ void write_matched(const Comparison& comparison, Page& page) {
 void write_proof(const Comparison& comparison, Page& page) {
   write_matched(comparison, page);
   if (comparison.differences.empty()) {
-    page.text("The frozen configurations of " + std::to_string(comparison.runs) +
-              " runs agree: within each experiment all " + std::to_string(comparison.values) +
-              " values outside `attention`, the data and the other plugins' files are the same.\n");
+    page.text(fmt::format(
+        "The frozen configurations of {} runs agree: within each experiment all {} values outside "
+        "`attention`, the data and the other plugins' files are the same.\n",
+        comparison.runs, comparison.values));
     return;
   }
   page.heading("NOT A FAIR COMPARISON: the runs differ in more than the attention");
@@ -201,12 +207,15 @@ std::string ranking_sentence(const Ranking& ranking, double level) {
   const FriedmanResult& test = ranking.test;
   const std::string k = std::to_string(ranking.attentions.size()),
                     n = std::to_string(ranking.experiments.size());
-  std::string text = k + " attentions over " + n + " experiments. Friedman's chi-squared " +
-                     fixed(test.chi_squared, 3) + ", p = " + p_text(test.p_value()) +
-                     (test.exact_p ? " (exact)" : " (Iman and Davenport's F)") + ".\n";
+  std::string text =
+      fmt::format("{} attentions over {} experiments. Friedman's chi-squared {}, p = {}{}.\n", k, n,
+                  fixed(test.chi_squared, 3), p_text(test.p_value()),
+                  test.exact_p ? " (exact)" : " (Iman and Davenport's F)");
   if (test.p_value() > level) {
-    text += "No difference among the attentions is shown at the level " + shortest(level) +
-            ": read nothing into the order below.\n";
+    text += fmt::format(
+        "No difference among the attentions is shown at the level {}: read nothing into the order "
+        "below.\n",
+        shortest(level));
   }
   return text + "\n";
 }
@@ -220,7 +229,7 @@ void write_ranking(const Comparison& comparison, Page& page) {
     page.figure(
         rank_diagram(ranking.attentions, ranking.test.mean_ranks, ranking.critical_difference));
   } else {
-    page.text("None: " + comparison.no_ranking + ".\n");
+    page.text(fmt::format("None: {}.\n", comparison.no_ranking));
   }
   if (comparison.left_out.empty()) return;
   page.text("\nLeft out:\n");
@@ -255,14 +264,13 @@ std::string metric_phrase(const Comparison& comparison) {
   std::map<std::string, std::vector<std::string>> experiments;
   for (const auto& [experiment, metric] : comparison.metrics) {
     if (metric.name.empty()) continue;
-    experiments[metric.name + " (" + std::string(direction_text(metric)) + ")"].push_back(
-        experiment);
+    experiments[fmt::format("{} ({})", metric.name, direction_text(metric))].push_back(experiment);
   }
   if (experiments.size() == 1) return experiments.begin()->first;
   std::vector<std::string> parts;
   parts.reserve(experiments.size());
   for (const auto& [phrase, names] : experiments) {
-    parts.push_back(phrase + " on " + join(names, ", "));
+    parts.push_back(fmt::format("{} on {}", phrase, join(names, ", ")));
   }
   return parts.empty() ? comparison.metric : join(parts, ", ");
 }
@@ -289,16 +297,18 @@ std::string test_sentence(const Comparison& comparison) {
   }
   if (test != "t" && comparison.tests > 0) text += exact ? ", exact" : ", partly approximate";
   text += comparison.options.correct == "holm"
-              ? "; Holm's correction over " + std::to_string(comparison.tests) +
-                    (comparison.tests == 1 ? " comparison" : " comparisons")
+              ? fmt::format("; Holm's correction over {} {}", comparison.tests,
+                            comparison.tests == 1 ? "comparison" : "comparisons")
               : "; no correction for several comparisons";
-  return text + "; level " + shortest(comparison.options.level) +
-         ". Differences are attention minus baseline.\n";
+  return fmt::format("{}; level {}. Differences are attention minus baseline.\n", text,
+                     shortest(comparison.options.level));
 }
 
 std::string comparison_text(const Comparison& comparison, TableStyle style) {
   Page page(style);
-  page.heading("Comparison of " + metric_phrase(comparison) + " with " + comparison.baseline, true);
+  page.heading(
+      fmt::format("Comparison of {} with {}", metric_phrase(comparison), comparison.baseline),
+      true);
   page.table(value_rows(comparison));
   page.text("mean ± sample standard deviation over the seeds that are done\n\n");
   const Rows contrasts = contrast_rows(comparison);

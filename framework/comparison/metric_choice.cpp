@@ -1,5 +1,7 @@
 #include "framework/comparison/metric_choice.h"
 
+#include <fmt/format.h>
+
 #include <set>
 
 #include "framework/base/text.h"
@@ -24,28 +26,29 @@ void refuse_unknown(const std::string& metric, const Recorded& recorded) {
   std::set<std::string> all;
   for (const auto& [experiment, names] : recorded) all.insert(names.begin(), names.end());
   if (all.empty() || all.count(metric) > 0) return;
-  throw ConfigError("no run recorded the metric '" + metric + "'" +
-                    suggestion(metric, {all.begin(), all.end()}) + " (choose with --metric)");
+  throw ConfigError(fmt::format("no run recorded the metric '{}'{} (choose with --metric)", metric,
+                                suggestion(metric, {all.begin(), all.end()})));
 }
 
 MetricInfo headline_of(const std::string& experiment, const std::set<std::string>& recorded,
                        const MetricBook& book) {
   if (const auto headline = book.headline(experiment)) return *headline;
   if (recorded.empty()) return {"", Better::neither, ""};
-  throw ConfigError("the runs of " + experiment +
-                    " do not say by which metric they are judged (an earlier attnlab made them, or "
-                    "they contradict each other); name one with --metric (compare.metric in a "
-                    "suite); they recorded " +
-                    join({recorded.begin(), recorded.end()}, ", "));
+  throw ConfigError(
+      fmt::format("the runs of {} do not say by which metric they are judged (an earlier attnlab "
+                  "made them, or they contradict each other); name one with --metric "
+                  "(compare.metric in a suite); they recorded {}",
+                  experiment, join({recorded.begin(), recorded.end()}, ", ")));
 }
 
 /// @param info  what the runs say; direction neither where they say nothing
 void settle_direction(const std::string& experiment, const std::string& better, MetricInfo& info) {
   if (better != "auto") info.better = better == "higher" ? Better::higher : Better::lower;
   if (info.better != Better::neither) return;
-  throw ConfigError("no run of " + experiment + " says whether more of '" + info.name +
-                    "' is better; say --better higher or --better lower (compare.better in a "
-                    "suite)");
+  throw ConfigError(
+      fmt::format("no run of {} says whether more of '{}' is better; say --better higher or "
+                  "--better lower (compare.better in a suite)",
+                  experiment, info.name));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "framework/comparison/ranking.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -65,10 +67,9 @@ void add_ranking(Comparison& comparison) {
     blocks.push_back(std::move(block));
   }
   if (ranking.attentions.size() < 2 || blocks.size() < 2) {
-    comparison.no_ranking =
-        "ranks need two attentions and two experiments with values of all; "
-        "there are " +
-        std::to_string(ranking.attentions.size()) + " and " + std::to_string(blocks.size());
+    comparison.no_ranking = fmt::format(
+        "ranks need two attentions and two experiments with values of all; there are {} and {}",
+        ranking.attentions.size(), blocks.size());
     return;
   }
   ranking.test = friedman(blocks);

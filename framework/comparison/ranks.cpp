@@ -1,5 +1,7 @@
 #include "framework/comparison/ranks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/fisher_f.hpp>
@@ -189,7 +191,7 @@ std::string rank_diagram(const std::vector<std::string>& names,
     std::string row(std::max(width, last + 1), ' ');
     std::fill(row.begin() + static_cast<std::ptrdiff_t>(first),
               row.begin() + static_cast<std::ptrdiff_t>(last) + 1, mark);
-    return "  " + row + "  " + text + "\n";
+    return fmt::format("  {}  {}\n", row, text);
   };
   const auto number = [](double value) {
     char text[32];
@@ -202,11 +204,11 @@ std::string rank_diagram(const std::vector<std::string>& names,
     axis[(rank - 1) * unit] = '+';
   }
   labels.erase(labels.find_last_not_of(' ') + 1);
-  std::string out = "  " + labels + "\n  " + axis + "  mean rank, 1 is best\n";
+  std::string out = fmt::format("  {}\n  {}  mean rank, 1 is best\n", labels, axis);
   const RankGroups groups = rank_groups(mean_ranks, critical_difference);
   for (const std::size_t j : groups.order) {
     const std::size_t at = column(mean_ranks[j]);
-    out += line(at, at, '*', number(mean_ranks[j]) + "  " + names[j]);
+    out += line(at, at, '*', fmt::format("{}  {}", number(mean_ranks[j]), names[j]));
   }
   for (const auto& [first, last] : groups.groups) {
     std::string members;

@@ -1,5 +1,7 @@
 #include "framework/comparison/statistics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
@@ -24,7 +26,7 @@ std::int64_t size_of(const std::vector<double>& values) {
 
 void check_probability(double value, const char* what) {
   if (value > 0 && value < 1) return;
-  throw Error(std::string(what) + " must lie between 0 and 1, found " + shortest(value));
+  throw Error(fmt::format("{} must lie between 0 and 1, found {}", what, shortest(value)));
 }
 
 /// Indices in the order of their values.
@@ -142,8 +144,8 @@ std::optional<Interval> wilson_interval(double successes, std::int64_t count, do
   check_probability(confidence, "a confidence");
   const auto n = static_cast<double>(count);
   if (!(successes >= 0 && successes <= n)) {
-    throw Error("a share must be of 0 to " + std::to_string(count) + " trials, found " +
-                shortest(successes));
+    throw Error(
+        fmt::format("a share must be of 0 to {} trials, found {}", count, shortest(successes)));
   }
   if (count == 0) return std::nullopt;
   const double z =
@@ -169,15 +171,15 @@ std::vector<double> merge_near(const std::vector<double>& values, double toleran
 
 std::vector<double> paired_differences(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) {
-    throw Error("pairs need lists of one length, found " + std::to_string(a.size()) + " and " +
-                std::to_string(b.size()) + " values");
+    throw Error(
+        fmt::format("pairs need lists of one length, found {} and {} values", a.size(), b.size()));
   }
   double largest = 0;
   std::vector<double> sizes = {0};  // first of all, so that what is nearly zero becomes zero
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (!std::isfinite(a[i]) || !std::isfinite(b[i])) {
-      throw Error("pair " + std::to_string(i) + " is not finite: " + shortest(a[i]) + ", " +
-                  shortest(b[i]) + "; leave such runs out");
+      throw Error(fmt::format("pair {} is not finite: {}, {}; leave such runs out", i,
+                              shortest(a[i]), shortest(b[i])));
     }
     largest = std::max({largest, std::abs(a[i]), std::abs(b[i])});
     sizes.push_back(std::abs(a[i] - b[i]));
@@ -208,8 +210,8 @@ PairedTest parse_paired_test(const std::string& name) {
   for (std::size_t i = 0; i < std::size(kTests); ++i) {
     if (name == kTests[i]) return static_cast<PairedTest>(i);
   }
-  throw ConfigError("unknown test '" + name + "'" +
-                    suggestion(name, {std::begin(kTests), std::end(kTests)}));
+  throw ConfigError(fmt::format("unknown test '{}'{}", name,
+                                suggestion(name, {std::begin(kTests), std::end(kTests)})));
 }
 
 PairedResult wilcoxon_signed_rank(const std::vector<double>& differences) {

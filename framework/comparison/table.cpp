@@ -1,5 +1,7 @@
 #include "framework/comparison/table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -82,7 +84,7 @@ std::string table_text(const std::vector<std::vector<std::string>>& given, Table
 
 std::string metric_heading(const MetricInfo& metric) {
   const std::string_view unit = metric_unit(metric);
-  return unit.empty() ? metric.name : metric.name + " (" + std::string(unit) + ")";
+  return unit.empty() ? metric.name : fmt::format("{} ({})", metric.name, unit);
 }
 
 std::string difference_unit(const MetricInfo& metric) {
@@ -92,7 +94,7 @@ std::string difference_unit(const MetricInfo& metric) {
 
 std::string difference_heading(const MetricInfo& metric) {
   const std::string unit = difference_unit(metric);
-  return unit.empty() ? "difference" : "difference (" + unit + ")";
+  return unit.empty() ? "difference" : fmt::format("difference ({})", unit);
 }
 
 std::string value_text(const MetricInfo& metric, double value) {
@@ -111,15 +113,16 @@ std::string summary_text(const MetricInfo& metric, const Summary& summary) {
   if (summary.count == 0) return "-";
   std::string mean = value_text(metric, summary.mean);
   if (summarises_shares(metric, summary)) {
-    return mean + " " + interval_text(metric, *interval_of(metric, summary), summary.mean);
+    return fmt::format("{} {}", mean,
+                       interval_text(metric, *interval_of(metric, summary), summary.mean));
   }
   if (summary.count == 1) return mean;
-  return mean + " ± " + decimal(metric, summary.deviation, summary.mean, "%.*f");
+  return fmt::format("{} ± {}", mean, decimal(metric, summary.deviation, summary.mean, "%.*f"));
 }
 
 std::string interval_text(const MetricInfo& metric, const Interval& interval, double like) {
-  return "[" + decimal(metric, interval.low, like, "%.*f") + ", " +
-         decimal(metric, interval.high, like, "%.*f") + "]";
+  return fmt::format("[{}, {}]", decimal(metric, interval.low, like, "%.*f"),
+                     decimal(metric, interval.high, like, "%.*f"));
 }
 
 std::string difference_text(const MetricInfo& metric, double difference, double like) {

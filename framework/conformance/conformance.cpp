@@ -1,6 +1,7 @@
 #include "framework/conformance/conformance.h"
 
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include <chrono>
 
@@ -98,7 +99,7 @@ std::string_view name_of(Outcome outcome) {
 void refuse_check(std::string_view check, std::span<const CheckInfo> infos) {
   std::vector<std::string> names;
   for (const CheckInfo& info : infos) names.emplace_back(info.name);
-  throw ConfigError("there is no check '" + std::string(check) + "'" + suggestion(check, names));
+  throw ConfigError(fmt::format("there is no check '{}'{}", check, suggestion(check, names)));
 }
 
 CheckResult judged(std::string_view name, const std::function<std::string()>& check,

@@ -1,4 +1,6 @@
 // Checks of batches: examples together, splits in memory, plans of epochs.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "framework/conformance/dataset_checks.h"
@@ -9,18 +11,17 @@ namespace {
 /// What the host relies on in every batch.
 void check_batch(const std::string& what, const Batch& batch, std::int64_t size,
                  const DatasetInfo& info) {
-  expect(batch.size == size, what + " says that it holds " + std::to_string(batch.size));
+  expect(batch.size == size, fmt::format("{} says that it holds {}", what, batch.size));
   for (const auto& [axis, offsets] : batch.offsets) {
-    const std::string own = what + ", offsets of axis '" + axis + "': ";
-    expect(
-        offsets.scalar_type() == at::kLong && offsets.device().is_cpu() && offsets.dim() == 1 &&
-            offsets.numel() == size + 1 && offsets.is_contiguous(),
-        own + describe(offsets) + ", expected [" + std::to_string(size + 1) + "] int64 on the CPU");
+    const std::string own = fmt::format("{}, offsets of axis '{}': ", what, axis);
+    expect(offsets.scalar_type() == at::kLong && offsets.device().is_cpu() && offsets.dim() == 1 &&
+               offsets.numel() == size + 1 && offsets.is_contiguous(),
+           fmt::format("{}{}, expected [{}] int64 on the CPU", own, describe(offsets), size + 1));
     const auto* ends = offsets.data_ptr<std::int64_t>();
     expect(ends[0] == 0 && std::is_sorted(ends, ends + size + 1), own + "do not rise from 0");
   }
   for (const auto& [name, tensor] : batch.fields) {
-    const std::string own = what + ", field '" + name + "': ";
+    const std::string own = fmt::format("{}, field '{}': ", what, name);
     const bool known =
         std::any_of(info.fields.begin(), info.fields.end(),
                     [&, &name = name](const FieldInfo& field) { return field.name == name; });
@@ -32,11 +33,11 @@ void check_batch(const std::string& what, const Batch& batch, std::int64_t size,
       rows = rows_of(batch, parsed.axis);
     }
     expect(tensor.dim() > 0 && tensor.size(0) == rows,
-           own + "is " + describe(tensor) + ", expected " + std::to_string(rows) + " rows");
+           fmt::format("{}is {}, expected {} rows", own, describe(tensor), rows));
   }
   for (const FieldInfo& field : info.fields) {
     expect(batch.fields.find(field.name) != nullptr,
-           what + " lacks the field '" + field.name + "'");
+           fmt::format("{} lacks the field '{}'", what, field.name));
   }
   expect(units_of(info, batch) >= 0, what + ": info().unit_field cannot be counted");
 }
@@ -53,10 +54,9 @@ void expect_alone(const std::string& what, const Dataset& dataset, const Batch& 
 // ---- plans
 
 std::string text_of(const PlanRequest& request) {
-  return "a plan of " + std::string(name_of(request.split)) +
-         (request.training ? " in training" : "") + ", batch_size " +
-         std::to_string(request.batch_size) + ", repeat " + std::to_string(request.repeat) +
-         ", budget " + std::to_string(request.budget) + ", epoch " + std::to_string(request.epoch);
+  return fmt::format("a plan of {}{}, batch_size {}, repeat {}, budget {}, epoch {}",
+                     name_of(request.split), request.training ? " in training" : "",
+                     request.batch_size, request.repeat, request.budget, request.epoch);
 }
 
 /// One plan: batches end one after the other, hold examples that exist, and are as large as asked.
@@ -65,18 +65,18 @@ void check_one_plan(const Dataset& dataset, const PlanRequest& request, const Ep
   const auto count = static_cast<std::int64_t>(plan.order.size());
   std::int64_t begin = 0, first_size = plan.ends.empty() ? 0 : plan.ends.front();
   for (const std::int64_t end : plan.ends) {
-    expect(end > begin && end <= count, what + ": a batch ends at " + std::to_string(end) +
-                                            " after one at " + std::to_string(begin) + ", of " +
-                                            std::to_string(count) + " examples");
+    expect(end > begin && end <= count,
+           fmt::format("{}: a batch ends at {} after one at {}, of {} examples", what, end, begin,
+                       count));
     expect(!plan.continues || end - begin == first_size,
-           what + ": batches that continue each other must be equally large; one holds " +
-               std::to_string(end - begin) + " examples, the first " + std::to_string(first_size));
+           fmt::format("{}: batches that continue each other must be equally large; one holds {} "
+                       "examples, the first {}",
+                       what, end - begin, first_size));
     begin = end;
   }
   for (const std::int64_t index : plan.order) {
     expect(index >= 0 && index < dataset.size(request.split),
-           what + ": names example " + std::to_string(index) + " of " +
-               std::to_string(dataset.size(request.split)));
+           fmt::format("{}: names example {} of {}", what, index, dataset.size(request.split)));
   }
   if (request.budget == 0) return;
   begin = 0;
@@ -85,7 +85,7 @@ void check_one_plan(const Dataset& dataset, const PlanRequest& request, const Ep
     for (; begin < end; ++begin) {
       sum += dataset.cost(request.split, plan.order[static_cast<std::size_t>(begin)]);
     }
-    expect(sum <= request.budget, what + ": a batch costs " + std::to_string(sum));
+    expect(sum <= request.budget, fmt::format("{}: a batch costs {}", what, sum));
   }
 }
 
@@ -102,8 +102,8 @@ void check_training_plans(const Dataset& dataset, PlanRequest request) {
     const std::string what = text_of(request);
     expect(same_plan(plan, dataset.plan(request)), what + ": is another when asked for again");
     if (batches < 0) batches = plan.batches();
-    expect(plan.batches() == batches, what + ": has " + std::to_string(plan.batches()) +
-                                          " batches, epoch 0 has " + std::to_string(batches));
+    expect(plan.batches() == batches,
+           fmt::format("{}: has {} batches, epoch 0 has {}", what, plan.batches(), batches));
   }
 }
 
@@ -140,14 +140,15 @@ std::string check_collate(const DatasetFixture& fixture) {
       before.push_back(copy_of(examples.back()));
     }
     const Batch batch = dataset.collate(examples);
-    const std::string what = "a batch of " + std::to_string(indices.size()) + " " +
-                             std::string(name_of(split)) + " examples";
+    const std::string what =
+        fmt::format("a batch of {} {} examples", indices.size(), name_of(split));
     check_batch(what, batch, static_cast<std::int64_t>(indices.size()), dataset.info());
     for (std::size_t i = 0; i < indices.size(); ++i) {
       expect_same(place_of(split, indices[i]) + " after collate()", examples[i], before[i]);
     }
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      const std::string own = place_of(split, indices[i]) + " in " + what + ", against it alone";
+      const std::string own =
+          fmt::format("{} in {}, against it alone", place_of(split, indices[i]), what);
       expect_alone(own, dataset, batch, static_cast<std::int64_t>(i), examples[i]);
     }
   }
@@ -161,14 +162,15 @@ std::string check_resident(const DatasetFixture& fixture) {
     const Batch* resident = dataset.resident(split);
     if (resident == nullptr) continue;
     ++splits;
-    const std::string what = "resident(" + std::string(name_of(split)) + ")";
+    const std::string what = fmt::format("resident({})", name_of(split));
     expect(resident == dataset.resident(split), what + " is another when asked for again");
     check_batch(what, *resident, dataset.size(split), dataset.info());
     for (const std::int64_t index : sample(dataset, split)) {
       const NamedTensors example = example_of(dataset, split, index);
       expect_same(place_of(split, index) + ", augmented: a split in memory is never augmented",
                   example_of(dataset, split, index, /*augmented=*/true), example);
-      expect_alone(what + ", " + place_of(split, index), dataset, *resident, index, example);
+      expect_alone(fmt::format("{}, {}", what, place_of(split, index)), dataset, *resident, index,
+                   example);
     }
   }
   if (splits == 0) throw NotApplicable("no split is in memory");

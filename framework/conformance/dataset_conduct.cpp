@@ -1,5 +1,6 @@
 // Checks of how a dataset behaves: what examples depend on, who owns them, threads.
 #include <ATen/Context.h>
+#include <fmt/format.h>
 
 #include <exception>
 #include <thread>
@@ -35,9 +36,9 @@ void ask_for_all(const Dataset& dataset, const std::vector<Asked>& all, std::siz
   for (const Split split : kSplits) dataset.resident(split);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Asked& asked = all[(begin + i) % all.size()];
-    expect_same(
-        "with " + std::to_string(kThreads) + " threads, " + place_of(asked.split, asked.index),
-        example_of(dataset, asked.split, asked.index, asked.split == Split::train), asked.expected);
+    expect_same(fmt::format("with {} threads, {}", kThreads, place_of(asked.split, asked.index)),
+                example_of(dataset, asked.split, asked.index, asked.split == Split::train),
+                asked.expected);
   }
 }
 
@@ -154,14 +155,15 @@ std::string check_fingerprint(const DatasetFixture& fixture) {
          "the fingerprint is another after examples were read");
   const std::string again = fixture.fresh()->info().fingerprint;
   expect(again == before,
-         "the same data opened twice have the fingerprints " + before + " and " + again);
+         fmt::format("the same data opened twice have the fingerprints {} and {}", before, again));
   if (!fixture.folder().empty()) return "changed files: see the check damage";
   std::size_t compared = 0;
   const auto compare = [&](const std::string& name, const Dataset& other) {
     if (!differ(dataset, other)) return;
     ++compared;
-    expect(other.info().fingerprint != before,
-           "with " + name + " the examples are others, but the fingerprint stays " + before);
+    expect(
+        other.info().fingerprint != before,
+        fmt::format("with {} the examples are others, but the fingerprint stays {}", name, before));
   };
   compare("another seed", *fixture.fresh(DatasetSubject::kSeed + 1));
   for (const DatasetSubject::Variant& variant : fixture.subject().variants) {

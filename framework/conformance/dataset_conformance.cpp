@@ -1,5 +1,7 @@
 #include "framework/conformance/dataset_conformance.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "framework/base/text.h"
@@ -81,8 +83,8 @@ DatasetSubject subject_of(Registry& registry, const Part& part,
     const std::optional<std::string> other = other_value(option, *value);
     if (!other) continue;
     const Part changed = with(part, option.name, *other);
-    subject.variants.push_back(
-        {option.name + "=" + *other, [=] { return open(changed, DatasetSubject::kSeed); }});
+    subject.variants.push_back({fmt::format("{}={}", option.name, *other),
+                                [=] { return open(changed, DatasetSubject::kSeed); }});
   }
   return subject;
 }

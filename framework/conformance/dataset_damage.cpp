@@ -1,4 +1,6 @@
 // Damaged copies of a dataset's files: each must end in a DataError, or be another dataset.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -86,16 +88,16 @@ End try_copy(const DatasetFixture& fixture, const std::string& folder, const std
     const DatasetInfo& ours = fixture.dataset().info();
     if (copy->info().fingerprint != ours.fingerprint) return End::another;
     expect(!reads_all || same_examples(*copy, fixture.dataset()),
-           what + " is opened and gives other examples, but the fingerprint stays " +
-               ours.fingerprint);
+           fmt::format("{} is opened and gives other examples, but the fingerprint stays {}", what,
+                       ours.fingerprint));
     return End::the_same;
   } catch (const DataError&) {
     return End::refused;
   } catch (const Failure&) {
     throw;
   } catch (const std::exception& error) {
-    throw Failure(what + " ends in another exception than a DataError: " +
-                  std::string(error.what()).substr(0, 400));
+    throw Failure(fmt::format("{} ends in another exception than a DataError: {}", what,
+                              std::string(error.what()).substr(0, 400)));
   }
 }
 
@@ -124,15 +126,15 @@ std::string check_damage(const DatasetFixture& fixture) {
     for (const Damage& damage : kDamages) {
       std::string bytes = sound;
       damage.change(bytes);
-      fs::remove(scratch.path() + "/" + file.string());
-      write_file(scratch.path() + "/" + file.string(), bytes);
-      attempt("a copy with " + file.string() + " " + damage.name);
+      fs::remove(fmt::format("{}/{}", scratch.path(), file.string()));
+      write_file(fmt::format("{}/{}", scratch.path(), file.string()), bytes);
+      attempt(fmt::format("a copy with {} {}", file.string(), damage.name));
     }
   }
   expect(damaged > 0, folder + ": holds no file that could be damaged");
-  expect(refused > 0, "none of " + std::to_string(copies) +
-                          " damaged copies is refused; does the dataset read " + folder + "?");
-  return std::to_string(refused) + " of " + std::to_string(copies) + " damaged copies refused";
+  expect(refused > 0, fmt::format("none of {} damaged copies is refused; does the dataset read {}?",
+                                  copies, folder));
+  return fmt::format("{} of {} damaged copies refused", refused, copies);
 }
 
 }  // namespace attnlab::conformance

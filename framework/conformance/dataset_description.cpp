@@ -1,4 +1,6 @@
 // Checks of what a dataset says of itself: splits, fields, indices, costs.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -26,19 +28,19 @@ void check_fields(const DatasetInfo& info, const std::vector<std::string>& gives
   std::set<std::string> names, promised;
   for (const std::string& name : gives) promised.insert(bare(name));
   for (const FieldInfo& field : info.fields) {
-    const std::string what = "info().fields, '" + field.name + "'";
+    const std::string what = fmt::format("info().fields, '{}'", field.name);
     parse_field_name(field.name);
     expect(names.insert(field.name).second, what + ": stands there twice");
     expect(gives.empty() || promised.count(field.name) > 0,
            what + ": the plugin's manifest does not list it under `gives`");
     const bool least = std::all_of(field.shape.begin(), field.shape.end(),
                                    [](std::int64_t size) { return size >= -1; });
-    expect(least, what + ": a size in " + shape_text(field.shape) + " is below -1");
+    expect(least, fmt::format("{}: a size in {} is below -1", what, shape_text(field.shape)));
     expect(field.categories == 0 || field.dtype == at::kLong,
            what + ": only an int64 field has categories");
     expect(field.mean.size() == field.deviation.size(),
-           what + ": has " + std::to_string(field.mean.size()) + " means and " +
-               std::to_string(field.deviation.size()) + " deviations");
+           fmt::format("{}: has {} means and {} deviations", what, field.mean.size(),
+                       field.deviation.size()));
     const bool positive = std::all_of(field.deviation.begin(), field.deviation.end(),
                                       [](double deviation) { return deviation > 0; });
     expect(positive, what + ": a deviation is not above 0");
@@ -48,13 +50,12 @@ void check_fields(const DatasetInfo& info, const std::vector<std::string>& gives
 
 void check_classes(const DatasetInfo& info) {
   const auto count = static_cast<std::int64_t>(info.class_names.size());
-  expect(count == 0 || count == info.classes, "info() has " + std::to_string(info.classes) +
-                                                  " classes and " + std::to_string(count) +
-                                                  " class_names");
+  expect(count == 0 || count == info.classes,
+         fmt::format("info() has {} classes and {} class_names", info.classes, count));
   for (const auto& [group, classes] : info.class_groups) {
     for (const std::int64_t label : classes) {
       expect(label >= 0 && label < info.classes,
-             "class_groups, '" + group + "': " + std::to_string(label) + " is not a class");
+             fmt::format("class_groups, '{}': {} is not a class", group, label));
     }
   }
 }
@@ -69,8 +70,8 @@ void check_values(const std::string& what, const FieldInfo& field, const Dataset
   if (field.name == "tokens") limit = info.vocabulary;
   if (limit == 0 || tensor.scalar_type() != at::kLong) return;
   const auto largest = tensor.max().item<std::int64_t>();
-  expect(largest < limit, what + ": holds " + std::to_string(largest) + ", but info() says 0 to " +
-                              std::to_string(limit - 1));
+  expect(largest < limit,
+         fmt::format("{}: holds {}, but info() says 0 to {}", what, largest, limit - 1));
 }
 
 /// Rows of axes agree with each other, and values that are rows exist.
@@ -79,25 +80,23 @@ void check_axes(const std::string& what, const NamedTensors& example) {
   for (const auto& [name, tensor] : example) {
     const FieldName parsed = parse_field_name(name);
     if (parsed.axis.empty()) continue;
-    expect(tensor.dim() > 0, what + ", '" + name + "': " + describe(tensor) + " has no rows");
+    expect(tensor.dim() > 0, fmt::format("{}, '{}': {} has no rows", what, name, describe(tensor)));
     const auto [own, first] = rows.emplace(parsed.axis, tensor.size(0));
     expect(first || own->second == tensor.size(0),
-           what + ", '" + name + "': has " + std::to_string(tensor.size(0)) +
-               " rows where other fields of axis '" + own->first + "' have " +
-               std::to_string(own->second));
+           fmt::format("{}, '{}': has {} rows where other fields of axis '{}' have {}", what, name,
+                       tensor.size(0), own->first, own->second));
   }
   for (const auto& [name, tensor] : example) {
     const FieldName parsed = parse_field_name(name);
     if (parsed.target.empty()) continue;
     const auto target = rows.find(parsed.target);
-    expect(target != rows.end(), what + ", '" + name + "': no field lies along axis '" +
-                                     std::string(parsed.target) + "'");
+    expect(target != rows.end(),
+           fmt::format("{}, '{}': no field lies along axis '{}'", what, name, parsed.target));
     if (tensor.numel() == 0) continue;
     const auto largest = tensor.max().item<std::int64_t>();
-    expect(largest < target->second, what + ", '" + name + "': names row " +
-                                         std::to_string(largest) + " of axis '" +
-                                         std::string(parsed.target) + "', which has " +
-                                         std::to_string(target->second) + " rows");
+    expect(largest < target->second,
+           fmt::format("{}, '{}': names row {} of axis '{}', which has {} rows", what, name,
+                       largest, parsed.target, target->second));
   }
 }
 
@@ -106,19 +105,20 @@ void check_example(const std::string& what, const NamedTensors& example, const D
     const auto known =
         std::find_if(info.fields.begin(), info.fields.end(),
                      [&, &name = name](const FieldInfo& field) { return field.name == name; });
-    const std::string own = what + ", '" + name + "'";
+    const std::string own = fmt::format("{}, '{}'", what, name);
     expect(known != info.fields.end(), own + ": info() has no such field");
     expect(tensor.defined(), own + ": is undefined");
     expect(tensor.device().is_cpu(), own + ": is not on the CPU");
     expect(tensor.scalar_type() == known->dtype,
-           own + ": is " + describe(tensor) + ", but info() says " + at::toString(known->dtype));
+           fmt::format("{}: is {}, but info() says {}", own, describe(tensor),
+                       at::toString(known->dtype)));
     bool fits = tensor.dim() == static_cast<std::int64_t>(known->shape.size());
     for (std::int64_t d = 0; fits && d < tensor.dim(); ++d) {
       const std::int64_t size = known->shape[static_cast<std::size_t>(d)];
       fits = size == -1 || size == tensor.size(d);
     }
-    expect(fits,
-           own + ": is " + describe(tensor) + ", but info() says " + shape_text(known->shape));
+    expect(fits, fmt::format("{}: is {}, but info() says {}", own, describe(tensor),
+                             shape_text(known->shape)));
     check_values(own, *known, info, tensor);
   }
   for (const FieldInfo& field : info.fields) {
@@ -126,7 +126,7 @@ void check_example(const std::string& what, const NamedTensors& example, const D
     // "x_valid" is made for "x" when examples become a batch.
     const bool made = field.name.ends_with("_valid") &&
                       example.find(field.name.substr(0, field.name.size() - 6)) != nullptr;
-    expect(made, what + " lacks the field '" + field.name + "' that info() promises");
+    expect(made, fmt::format("{} lacks the field '{}' that info() promises", what, field.name));
   }
   check_axes(what, example);
 }
@@ -139,14 +139,14 @@ std::string check_splits(const DatasetFixture& fixture) {
   std::vector<std::string> sizes;
   for (const Split split : kSplits) {
     const std::int64_t size = dataset.size(split);
-    const std::string what = "the " + std::string(name_of(split)) + " split has ";
-    expect(size >= 0, what + std::to_string(size) + " examples");
+    const std::string what = fmt::format("the {} split has ", name_of(split));
+    expect(size >= 0, fmt::format("{}{} examples", what, size));
     expect(split != Split::train || size > 0, what + "no examples; there is nothing to train on");
     for (const std::int64_t again : {dataset.size(split), other->size(split)}) {
-      expect(again == size, what + std::to_string(size) + " examples, and " +
-                                std::to_string(again) + " when asked again");
+      expect(again == size,
+             fmt::format("{}{} examples, and {} when asked again", what, size, again));
     }
-    sizes.push_back(std::to_string(size) + " " + std::string(name_of(split)));
+    sizes.push_back(fmt::format("{} {}", size, name_of(split)));
   }
   return join(sizes, ", ");
 }
@@ -175,7 +175,7 @@ std::string check_index_range(const DatasetFixture& fixture) {
     const std::int64_t size = dataset.size(split);
     for (const std::int64_t index : {std::int64_t{-1}, size, size + 1000, INT64_MIN, INT64_MAX}) {
       const std::string what =
-          "asked for " + place_of(split, index) + " of " + std::to_string(size) + ", the dataset ";
+          fmt::format("asked for {} of {}, the dataset ", place_of(split, index), size);
       std::string wrong = "gives one; expected a DataError";
       try {
         dataset.example(split, index, nullptr);
@@ -196,16 +196,15 @@ std::string check_cost(const DatasetFixture& fixture) {
   for (const Split split : kSplits) {
     for (const std::int64_t index : sample(dataset, split, 256)) {
       const std::int64_t cost = dataset.cost(split, index);
-      expect(cost > 0, place_of(split, index) + " costs " + std::to_string(cost) +
-                           "; a batch's budget is filled by costs above 0");
+      expect(cost > 0, fmt::format("{} costs {}; a batch's budget is filled by costs above 0",
+                                   place_of(split, index), cost));
       expect(dataset.cost(split, index) == cost,
              place_of(split, index) + " costs something else when asked again");
       least = std::min(least, cost);
       most = std::max(most, cost);
     }
   }
-  return least == most ? "each " + std::to_string(most)
-                       : std::to_string(least) + " to " + std::to_string(most);
+  return least == most ? "each " + std::to_string(most) : fmt::format("{} to {}", least, most);
 }
 
 }  // namespace attnlab::conformance

@@ -1,5 +1,7 @@
 #include "framework/conformance/dataset_fixture.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -7,7 +9,7 @@
 namespace attnlab::conformance {
 
 std::string place_of(Split split, std::int64_t index) {
-  return std::string(name_of(split)) + " example " + std::to_string(index);
+  return fmt::format("{} example {}", name_of(split), index);
 }
 
 std::vector<std::int64_t> sample(const Dataset& dataset, Split split, std::int64_t most) {
@@ -39,11 +41,11 @@ bool same(const NamedTensors& a, const NamedTensors& b) {
 void expect_same(const std::string& what, const NamedTensors& found, const NamedTensors& expected) {
   for (const auto& [name, tensor] : expected) {
     const Tensor* other = found.find(name);
-    expect(other != nullptr, what + " lacks the field '" + name + "'");
-    expect_identical(what + ", field '" + name + "'", *other, tensor);
+    expect(other != nullptr, fmt::format("{} lacks the field '{}'", what, name));
+    expect_identical(fmt::format("{}, field '{}'", what, name), *other, tensor);
   }
   for (const auto& [name, tensor] : found) {
-    expect(expected.find(name) != nullptr, what + " has a field '" + name + "' too many");
+    expect(expected.find(name) != nullptr, fmt::format("{} has a field '{}' too many", what, name));
   }
 }
 
@@ -58,7 +60,8 @@ NamedTensors without_padding(const std::string& what, const Batch& part, const B
   NamedTensors cut;
   for (const auto& [name, tensor] : part.fields) {
     const Tensor* own = alone.fields.find(name);
-    expect(own != nullptr, what + ": the batch of it alone lacks the field '" + name + "'");
+    expect(own != nullptr,
+           fmt::format("{}: the batch of it alone lacks the field '{}'", what, name));
     const FieldInfo& field = info.field(name);
     Tensor rows = tensor;
     // A field without an axis has one dimension more in a batch than in an example.

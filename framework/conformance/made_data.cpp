@@ -1,5 +1,7 @@
 #include "framework/conformance/made_data.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -102,8 +104,10 @@ MadeField made_field(const std::string& name, bool uneven) {
   std::optional<MadeField> field =
       parsed.axis.empty() ? field_of_example(name, uneven) : field_of_axis(name, parsed);
   if (field) return *std::move(field);
-  throw ConfigError("no examples can be made up for the field '" + name +
-                    "'; name an experiment with data that have it: --experiment FILE");
+  throw ConfigError(
+      fmt::format("no examples can be made up for the field '{}'; name an experiment with data "
+                  "that have it: --experiment FILE",
+                  name));
 }
 
 /// Examples of one rule for each field.

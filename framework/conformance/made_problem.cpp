@@ -1,4 +1,6 @@
 // A problem for tasks that a linear model can solve.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "framework/conformance/made_data.h"
@@ -30,9 +32,10 @@ Sides sides_of(const std::vector<std::string>& takes) {
     } else if (base == "class" || base == "targets") {
       sides.labels.push_back(name);
     } else {
-      throw ConfigError("no problem can be made up for what it takes as '" + name +
-                        "'; name an experiment with a model and data that give it: --experiment "
-                        "FILE");
+      throw ConfigError(
+          fmt::format("no problem can be made up for what it takes as '{}'; name an experiment "
+                      "with a model and data that give it: --experiment FILE",
+                      name));
     }
   }
   return sides;
@@ -139,9 +142,10 @@ class LinearModel final : public Model {
     for (const std::string& label : sides.labels) {
       if (parse_field_name(label).axis == output.axis) return label;
     }
-    throw ConfigError("no problem can be made up for '" + std::string(output.base) +
-                      "' without labels along the same axis; name an experiment: --experiment "
-                      "FILE");
+    throw ConfigError(
+        fmt::format("no problem can be made up for '{}' without labels along the same axis; name "
+                    "an experiment: --experiment FILE",
+                    output.base));
   }
 
   std::vector<Map> maps_;

@@ -1,5 +1,6 @@
 // Checks of what examples of one batch, and models trained together, must not know of each other.
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -100,9 +101,9 @@ void expect_same_examples(const Dataset& data, const std::vector<std::int64_t>& 
     const Batch single = in_double(batch_of(data, {indices[i]}));
     for (const auto& [name, alone] : outputs_of(model, single)) {
       const Tensor own = rows_of_example(name, found.at(name), batch, static_cast<std::int64_t>(i));
-      expect_close("output '" + name + "' of example " + std::to_string(i) + " of " +
-                       std::to_string(indices.size()) + ", against it alone",
-                   cut_to(own, alone), alone, kRegrouped);
+      expect_close(
+          fmt::format("output '{}' of example {} of {}, against it alone", name, i, indices.size()),
+          cut_to(own, alone), alone, kRegrouped);
     }
   }
 }
@@ -122,14 +123,16 @@ std::shared_ptr<Model> side_by_side(const ModelFixture& fixture, const Attention
       }
     }
     const std::string what =
-        "of " + std::to_string(kMembers) + " members, '" + name + "' is " + describe(all);
+        fmt::format("of {} members, '{}' is {}", kMembers, name, describe(all));
     expect(rows.size() == singles.size() && rows[0].dim() > 0,
            what + ", and one model has none such with rows");
     std::vector<std::int64_t> expected = rows[0].sizes().vec();
     expected[0] *= kMembers;
-    expect(all.sizes() == at::IntArrayRef(expected),
-           what + ", expected as many times the rows of " + describe(rows[0]) +
-               ", which one model has (ModelSetup::members)");
+    expect(
+        all.sizes() == at::IntArrayRef(expected),
+        fmt::format(
+            "{}, expected as many times the rows of {}, which one model has (ModelSetup::members)",
+            what, describe(rows[0])));
     Tensor(all).copy_(at::cat(rows));
   }
   return together;
@@ -150,9 +153,7 @@ void compare_members(const ModelFixture& fixture, const AttentionBuilder& attent
         outputs_of(*singles[static_cast<std::size_t>(m)], slice(all, m * own, own));
     NamedTensors part;
     for (const auto& [name, output] : outputs) part.set(name, output.chunk(kMembers, 0)[m]);
-    expect_close(
-        "member " + std::to_string(m) + " of " + std::to_string(kMembers) + ", against it alone",
-        part, alone);
+    expect_close(fmt::format("member {} of {}, against it alone", m, kMembers), part, alone);
   }
 }
 
@@ -191,18 +192,20 @@ std::string check_padding(const ModelFixture& fixture) {
         continue;
       }
       padded = true;
-      expect_close("other values where " + name + "_valid is false",
+      expect_close(fmt::format("other values where {}_valid is false", name),
                    outputs_of(*model, masked.batch), outputs_of(*model, batch));
     }
   });
-  const std::string unread = ignored.empty()
-                                 ? ""
-                                 : "with these options '" + join(ignored, "_valid', '") +
-                                       "_valid' changes nothing: what it marks counts as content";
+  const std::string unread =
+      ignored.empty()
+          ? ""
+          : fmt::format(
+                "with these options '{}_valid' changes nothing: what it marks counts as content",
+                join(ignored, "_valid', '"));
   if (!padded) {
     throw NotApplicable(unread.empty() ? "no example that it takes is padded" : unread);
   }
-  return unread.empty() ? remark : remark + "; " + unread;
+  return unread.empty() ? remark : fmt::format("{}; {}", remark, unread);
 }
 
 std::string check_members(const ModelFixture& fixture) {
@@ -214,7 +217,8 @@ std::string check_members(const ModelFixture& fixture) {
           compare_members(fixture, attention.build, *data.dataset);
         } catch (const ShapeError& error) {  // of the layer that puts heads side by side
           if (attention.name == fixture.subject().attentions.front().name) throw;
-          refused += "; refused beside " + attention.name + ", " + data.name + ": " + error.what();
+          refused +=
+              fmt::format("; refused beside {}, {}: {}", attention.name, data.name, error.what());
         }
       });
   return remark + refused;

@@ -2,6 +2,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include "framework/base/text.h"
 #include "framework/conformance/model_checks.h"
@@ -25,9 +26,11 @@ std::string check_determinism(const ModelFixture& fixture) {
   const auto kept = kept_tensors(*model), kept_by_twin = kept_tensors(*twin);
   expect(kept.size() == kept_by_twin.size(), "two models of one seed differ in their parameters");
   for (std::size_t i = 0; i < kept.size(); ++i) {
-    expect(kept[i].first == kept_by_twin[i].first,
-           "parameter '" + kept[i].first + "' is '" + kept_by_twin[i].first +
-               "' in a second model: names must not change from one to the next");
+    expect(
+        kept[i].first == kept_by_twin[i].first,
+        fmt::format(
+            "parameter '{}' is '{}' in a second model: names must not change from one to the next",
+            kept[i].first, kept_by_twin[i].first));
     expect_identical("a second model of the same seed: " + kept[i].first, kept_by_twin[i].second,
                      kept[i].second);
   }
@@ -84,7 +87,7 @@ std::string check_inputs_unchanged(const ModelFixture& fixture) {
       probed(seeded_pass(*model, batch, 1)).backward();
       expect(batch.fields.size() == copy.fields.size(), data.name + ": fields came or went");
       for (const auto& [name, tensor] : copy.fields) {
-        expect_identical(data.name + ": after a pass, the batch's field '" + name + "'",
+        expect_identical(fmt::format("{}: after a pass, the batch's field '{}'", data.name, name),
                          batch.fields.at(name), tensor);
       }
     }
@@ -104,8 +107,9 @@ std::string check_device(const ModelFixture& fixture) {
     const Batch batch = in_double(batch_of(*data.dataset, {0, 1, 2}));
     const NamedTensors outputs = outputs_of(*there, to_device(batch, gpu));
     for (const auto& [name, tensor] : outputs) {
-      expect(tensor.device() == gpu, data.name + ": output '" + name + "' is on " +
-                                         tensor.device().str() + ", the batch on " + gpu.str());
+      expect(tensor.device() == gpu,
+             fmt::format("{}: output '{}' is on {}, the batch on {}", data.name, name,
+                         tensor.device().str(), gpu.str()));
     }
     expect_close(data.name + " on CUDA, against the CPU", outputs, outputs_of(*here, batch));
   }
@@ -122,9 +126,9 @@ std::string check_process_state(const ModelFixture& fixture) {
     probed(seeded_pass(*model, batch, 1)).backward();
     std::vector<std::string> changes = before.changes();
     if (at::GradMode::is_enabled() != gradients) changes.emplace_back("autograd's mode");
-    expect(changes.empty(), std::string("a forward and backward pass in ") +
-                                (training ? "training" : "evaluation") + " changes " +
-                                join(changes, " and "));
+    expect(changes.empty(),
+           fmt::format("a forward and backward pass in {} changes {}",
+                       training ? "training" : "evaluation", join(changes, " and ")));
   }
   return "";
 }

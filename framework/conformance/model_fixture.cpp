@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include <exception>
 
@@ -78,16 +79,17 @@ std::string ModelFixture::under_every_attention(const UnderAttention& check) con
         continue;
       }
       taken = true;
-      const std::string where = "under attention '" + attention.name + "', " + data.name + ": ";
+      const std::string where =
+          fmt::format("under attention '{}', {}: ", attention.name, data.name);
       try {
         check(attention, data);
       } catch (const Failure& failure) {
         throw Failure(where + failure.what());
       } catch (const TraitError& error) {
-        throw Failure(where +
-                      "the model was built, and a forward pass is refused; let its constructor ask "
-                      "for the traits, or list them under .needs: " +
-                      error.what());
+        throw Failure(
+            fmt::format("{}the model was built, and a forward pass is refused; let its constructor "
+                        "ask for the traits, or list them under .needs: {}",
+                        where, error.what()));
       }
     }
     (taken ? tried : refused).push_back(attention.name);
@@ -138,18 +140,17 @@ Tensor rows_of_example(const std::string& name, const Tensor& tensor, const Batc
 
 void expect_close(const std::string& what, const NamedTensors& found, const NamedTensors& expected,
                   double tolerance) {
-  expect(found.size() == expected.size(), what + ": there are " + std::to_string(found.size()) +
-                                              " outputs, expected " +
-                                              std::to_string(expected.size()));
+  expect(found.size() == expected.size(),
+         fmt::format("{}: there are {} outputs, expected {}", what, found.size(), expected.size()));
   for (const auto& [name, tensor] : expected) {
-    expect_close(what + ": output '" + name + "'", found.at(name), tensor, tolerance);
+    expect_close(fmt::format("{}: output '{}'", what, name), found.at(name), tensor, tolerance);
   }
 }
 
 void expect_identical(const std::string& what, const NamedTensors& found,
                       const NamedTensors& expected) {
   for (const auto& [name, tensor] : expected) {
-    expect_identical(what + ": output '" + name + "'", found.at(name), tensor);
+    expect_identical(fmt::format("{}: output '{}'", what, name), found.at(name), tensor);
   }
 }
 
@@ -187,13 +188,14 @@ void save_and_load(const torch::nn::Module& from, torch::nn::Module& to) {
   const at::NoGradGuard no_gradients;
   const auto targets = kept_tensors(to);
   expect(targets.size() == saved.tensors.size(),
-         "a second one of the same options has " + std::to_string(targets.size()) +
-             " parameters and buffers, the saved one " + std::to_string(saved.tensors.size()));
+         fmt::format(
+             "a second one of the same options has {} parameters and buffers, the saved one {}",
+             targets.size(), saved.tensors.size()));
   for (const auto& [name, tensor] : targets) {
     const Tensor* value = read.tensors.find(name);
     expect(value != nullptr && value->sizes() == tensor.sizes(),
-           "a second one of the same options has '" + name + "' " + describe(tensor) +
-               ", the saved one " + (value == nullptr ? "has none" : describe(*value)));
+           fmt::format("a second one of the same options has '{}' {}, the saved one {}", name,
+                       describe(tensor), value == nullptr ? "has none" : describe(*value)));
     Tensor(tensor).copy_(*value);
   }
 }

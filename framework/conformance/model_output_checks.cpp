@@ -1,5 +1,6 @@
 // Checks of what a model gives, and of what it leaves behind: outputs, gradients, traces, memory.
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -32,15 +33,15 @@ void expect_listed(const std::string& what, const NamedTensors& outputs, const B
   const std::map<std::string, bool> listed = listed_outputs(subject);
   for (const auto& [name, may_lack] : listed) {
     expect(may_lack || outputs.find(name) != nullptr,
-           what + ": the output '" + name + "', which its manifest lists, is not there");
+           fmt::format("{}: the output '{}', which its manifest lists, is not there", what, name));
   }
   for (const auto& [name, tensor] : outputs) {
-    const std::string output = what + ": output '" + name + "'";
+    const std::string output = fmt::format("{}: output '{}'", what, name);
     expect(listed.count(name) > 0, output + " is not among the manifest's .gives");
     expect(tensor.defined(), output + " is undefined");
     expect(tensor.dim() > 0 && tensor.size(0) == expected_rows(name, batch),
-           output + " is " + describe(tensor) + ", expected " +
-               std::to_string(expected_rows(name, batch)) + " rows");
+           fmt::format("{} is {}, expected {} rows", output, describe(tensor),
+                       expected_rows(name, batch)));
     expect_finite(output, tensor);
   }
 }
@@ -49,8 +50,9 @@ void expect_listed(const std::string& what, const NamedTensors& outputs, const B
 void expect_as_stated(const std::string& what, const Model& model, const NamedTensors& outputs) {
   for (const FieldInfo& info : model.outputs()) {
     const Tensor* tensor = outputs.find(info.name);
-    expect(tensor != nullptr,
-           what + ": outputs() states '" + info.name + "', which is not among the outputs");
+    expect(
+        tensor != nullptr,
+        fmt::format("{}: outputs() states '{}', which is not among the outputs", what, info.name));
     const bool rows_within = !parse_field_name(info.name).axis.empty();
     const at::IntArrayRef sizes = rows_within ? tensor->sizes() : tensor->sizes().slice(1);
     bool fits = sizes.size() == info.shape.size() && tensor->scalar_type() == info.dtype;
@@ -59,9 +61,11 @@ void expect_as_stated(const std::string& what, const Model& model, const NamedTe
     }
     std::vector<std::string> stated;
     for (const std::int64_t size : info.shape) stated.push_back(std::to_string(size));
-    expect(fits, what + ": outputs() states '" + info.name + "' as [" + join(stated, ", ") +
-                     "] of one example, of dtype " + describe(at::empty({}, info.dtype)).substr(3) +
-                     "; the batch's is " + describe(*tensor));
+    expect(fits,
+           fmt::format(
+               "{}: outputs() states '{}' as [{}] of one example, of dtype {}; the batch's is {}",
+               what, info.name, join(stated, ", "), describe(at::empty({}, info.dtype)).substr(3),
+               describe(*tensor)));
   }
 }
 
@@ -73,7 +77,7 @@ std::set<std::string> reached(Model& model, const Batch& batch) {
   for (const auto& item : model.named_parameters()) {
     const Tensor& gradient = item.value().grad();
     if (!gradient.defined()) continue;
-    expect_finite("the gradient of parameter '" + item.key() + "'", gradient);
+    expect_finite(fmt::format("the gradient of parameter '{}'", item.key()), gradient);
     if (gradient.ne(0).any().item<bool>()) names.insert(item.key());
   }
   return names;
@@ -124,8 +128,8 @@ std::string check_outputs(const ModelFixture& fixture) {
       for (const std::vector<std::int64_t>& examples :
            {std::vector<std::int64_t>{0}, std::vector<std::int64_t>{0, 1, 2}}) {
         const Batch batch = batch_of(*data.dataset, examples);
-        const std::string what = data.name + ", " + std::to_string(batch.size) + " of them, in " +
-                                 (training ? "training" : "evaluation");
+        const std::string what = fmt::format("{}, {} of them, in {}", data.name, batch.size,
+                                             training ? "training" : "evaluation");
         const NamedTensors outputs = seeded_pass(*model, batch, 1);
         expect_listed(what, outputs, batch, fixture.subject());
         expect_as_stated(what, *model, outputs);
@@ -149,14 +153,14 @@ std::string check_parameters(const ModelFixture& fixture) {
       if (found.count(item.key()) == 0) lacking.insert(item.key());
       model->decays(item.key(), item.value());
       const std::int64_t depth = model->depth(item.key());
-      expect(depth >= -1, "depth(\"" + item.key() + "\") is " + std::to_string(depth) +
-                              ", expected 0 and more, or -1");
+      expect(depth >= -1,
+             fmt::format("depth(\"{}\") is {}, expected 0 and more, or -1", item.key(), depth));
     }
   }
   expect(lacking.empty(),
-         "no output depends on " + join({lacking.begin(), lacking.end()}, ", ") +
-             ": the gradient of all outputs is 0 or undefined there; use the parameters, or do not "
-             "register them");
+         fmt::format("no output depends on {}: the gradient of all outputs is 0 or undefined "
+                     "there; use the parameters, or do not register them",
+                     join({lacking.begin(), lacking.end()}, ", ")));
   return std::to_string(names.size()) + " parameters";
 }
 
@@ -180,13 +184,13 @@ std::string check_trace(const ModelFixture& fixture) {
   for (const LayerTrace& layer : trace.layers) ++recorded[layer.layer];
   for (const auto& [layer, count] : built) {
     expect(recorded[layer] >= count,
-           "layer " + std::to_string(layer) + " was built " + std::to_string(count) +
-               " times and recorded " + std::to_string(recorded[layer]) +
-               " times: hand ForwardPass::trace to the context of each layer, with its index");
+           fmt::format("layer {} was built {} times and recorded {} times: hand ForwardPass::trace "
+                       "to the context of each layer, with its index",
+                       layer, count, recorded[layer]));
   }
   for (const auto& [layer, count] : recorded) {
-    expect(built.count(layer) > 0, "layer " + std::to_string(layer) +
-                                       " is recorded, and no attention was built with that index");
+    expect(built.count(layer) > 0,
+           fmt::format("layer {} is recorded, and no attention was built with that index", layer));
   }
   return std::to_string(built.size()) + (built.size() == 1 ? " layer" : " layers");
 }
@@ -204,8 +208,8 @@ std::string check_carried(const ModelFixture& fixture) {
                outputs_of(*model, first));
   for (const auto& [name, tensor] : carried) {
     expect(tensor.defined() && tensor.dim() > 0 && tensor.size(0) == first.size,
-           "carried '" + name + "' is " + describe(tensor) + ", expected " +
-               std::to_string(first.size) + " rows, those of the batch");
+           fmt::format("carried '{}' is {}, expected {} rows, those of the batch", name,
+                       describe(tensor), first.size));
   }
   {  // where gradients are on, what is carried must hold no graph
     ForwardPass pass;
@@ -213,7 +217,7 @@ std::string check_carried(const ModelFixture& fixture) {
     pass.carried = &left;
     model->forward(first, pass);
     for (const auto& [name, tensor] : left) {
-      expect(!tensor.requires_grad(), "carried '" + name + "' holds the graph; detach it");
+      expect(!tensor.requires_grad(), fmt::format("carried '{}' holds the graph; detach it", name));
     }
   }
   const NamedTensors found = carrying_pass(*model, second, carried);
@@ -232,8 +236,9 @@ std::string check_carried(const ModelFixture& fixture) {
     const Tensor& both = whole.at(name);
     if (both.dim() < 2 || both.size(1) != 2 * length) continue;
     expect_close(
-        "a batch that continues another, against the second half of both as one: output '" + name +
-            "'",
+        fmt::format(
+            "a batch that continues another, against the second half of both as one: output '{}'",
+            name),
         tensor, both.narrow(1, length, length), kRegrouped);
     compared = true;
   }

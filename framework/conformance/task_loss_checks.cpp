@@ -1,5 +1,6 @@
 // Checks of what a task trains by: its loss, its own parameters, parts of a batch, members.
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <map>
@@ -18,7 +19,7 @@ std::string text(double value) { return shortest(value); }
 /// A loss that may be trained by. @throws Failure.
 double checked(const std::string& what, const Tensor& loss) {
   expect(loss.defined() && loss.numel() == 1 && loss.dim() == 0 && loss.is_floating_point(),
-         what + " is " + describe(loss) + ", expected a scalar of floating point");
+         fmt::format("{} is {}, expected a scalar of floating point", what, describe(loss)));
   expect(loss.requires_grad(), what + " has no gradient");
   expect_finite(what, loss);
   return loss.item<double>();
@@ -70,7 +71,7 @@ std::set<std::string> reached(const torch::nn::Module& module) {
   for (const auto& item : module.named_parameters()) {
     const Tensor& gradient = item.value().grad();
     if (!gradient.defined()) continue;
-    expect_finite("the gradient of '" + item.key() + "'", gradient);
+    expect_finite(fmt::format("the gradient of '{}'", item.key()), gradient);
     if (gradient.ne(0).any().item<bool>()) names.insert(item.key());
   }
   return names;
@@ -83,12 +84,12 @@ std::string check_loss(const TaskFixture& fixture) {
     const Pair pair = fixture.pair(true);
     const Batch batch = fixture.batch(0, size);
     const Tensor loss = TaskFixture::step(pair, batch);
-    const std::string what = "the loss of " + std::to_string(size) + " examples";
+    const std::string what = fmt::format("the loss of {} examples", size);
     const double value = checked(what, loss);
     const double again = checked(what, TaskFixture::step(fixture.pair(true), batch));
-    expect(value == again, what + " is " + text(value) + ", and " + text(again) +
-                               " of the same model, task and batch once more: draw from "
-                               "TrainingStep::random");
+    expect(value == again, fmt::format("{} is {}, and {} of the same model, task and batch once "
+                                       "more: draw from TrainingStep::random",
+                                       what, text(value), text(again)));
     loss.backward();
     expect(!reached(*pair.model).empty(),
            what + " does not depend on the model: all its gradients are 0 or undefined");
@@ -120,17 +121,18 @@ std::string check_learning(const TaskFixture& fixture) {
     descent.step(loss);
   }
   const double metric_after = measured();
-  const std::string steps = std::to_string(kSteps) + " steps on " + std::to_string(kBatch) +
-                            " examples that can be told apart";
-  expect(last < first, "after " + steps + " the loss is " + text(last) + ", before them " +
-                           text(first) + ": it does not fall");
+  const std::string steps =
+      fmt::format("{} steps on {} examples that can be told apart", kSteps, kBatch);
+  expect(last < first, fmt::format("after {} the loss is {}, before them {}: it does not fall",
+                                   steps, text(last), text(first)));
   expect(headline.better == Better::neither || no_worse(headline, metric_after, metric_before),
-         "after " + steps + " the metric '" + headline.name + "' went from " + text(metric_before) +
-             " to " + text(metric_after) + ", and the task says that " +
-             (headline.better == Better::higher ? "higher" : "lower") + " is better");
-  return "loss " + text(std::round(first * 1000) / 1000) + " to " +
-         text(std::round(last * 1000) / 1000) + ", " + headline.name + " " + text(metric_before) +
-         " to " + text(metric_after);
+         fmt::format(
+             "after {} the metric '{}' went from {} to {}, and the task says that {} is better",
+             steps, headline.name, text(metric_before), text(metric_after),
+             headline.better == Better::higher ? "higher" : "lower"));
+  return fmt::format("loss {} to {}, {} {} to {}", text(std::round(first * 1000) / 1000),
+                     text(std::round(last * 1000) / 1000), headline.name, text(metric_before),
+                     text(metric_after));
 }
 
 std::string check_weights(const TaskFixture& fixture) {
@@ -140,21 +142,22 @@ std::string check_weights(const TaskFixture& fixture) {
   double sum = 0, weights = 0;
   for (const Batch& part : parts) {
     const double weight = pair.task->weight(part);
-    expect(weight > 0 && std::isfinite(weight), "weight() of " + std::to_string(part.size) +
-                                                    " examples is " + text(weight) +
-                                                    ", expected a number above 0");
+    expect(weight > 0 && std::isfinite(weight),
+           fmt::format("weight() of {} examples is {}, expected a number above 0", part.size,
+                       text(weight)));
     sum += weight * checked("the loss of a part", TaskFixture::step(pair, part));
     weights += weight;
   }
   const double all = checked("the loss of the whole", TaskFixture::step(pair, whole));
   const double joined = sum / weights;
   expect(std::abs(joined - all) <= kRegrouped * std::max(1.0, std::abs(all)),
-         "the losses of parts of 1, 2 and 3 examples, by weight(), are " + text(joined) +
-             " in the mean; the loss of all 6 is " + text(all) +
-             ": weight() must count the terms that the loss is the mean of");
+         fmt::format(
+             "the losses of parts of 1, 2 and 3 examples, by weight(), are {} in the mean; the "
+             "loss of all 6 is {}: weight() must count the terms that the loss is the mean of",
+             text(joined), text(all)));
   const double weight = pair.task->weight(whole);
   expect(std::abs(weight - weights) <= kExact * weight,
-         "weight() of 6 examples is " + text(weight) + ", of its parts " + text(weights));
+         fmt::format("weight() of 6 examples is {}, of its parts {}", text(weight), text(weights)));
   return "";
 }
 
@@ -174,8 +177,8 @@ std::string check_members(const TaskFixture& fixture) {
     }
   }
   const Tensor losses = fixture.pair(true).task->losses(outputs, joined(batches), kMembers);
-  expect_close("losses() of " + std::to_string(kMembers) + " members, against step() of each",
-               losses, at::tensor(expected, at::kDouble), kRegrouped);
+  expect_close(fmt::format("losses() of {} members, against step() of each", kMembers), losses,
+               at::tensor(expected, at::kDouble), kRegrouped);
   return "";
 }
 
@@ -188,8 +191,11 @@ std::string check_parameters(const TaskFixture& fixture) {
   for (const auto& item : pair.task->named_parameters()) {
     if (found.count(item.key()) == 0) lacking.push_back(item.key());
   }
-  expect(lacking.empty(), "the loss does not depend on " + join(lacking, ", ") +
-                              ": use these parameters in step(), or do not register them");
+  expect(
+      lacking.empty(),
+      fmt::format(
+          "the loss does not depend on {}: use these parameters in step(), or do not register them",
+          join(lacking, ", ")));
   return std::to_string(found.size()) + " parameters";
 }
 
@@ -207,9 +213,11 @@ std::string check_save_and_load(const TaskFixture& fixture) {
   const Batch batch = fixture.batch(8, 4);
   const double found = checked("the loss", TaskFixture::step(other, batch));
   const double expected = checked("the loss", TaskFixture::step(used, batch));
-  expect(std::abs(found - expected) <= kExact * std::max(1.0, std::abs(expected)),
-         "with the parameters and buffers of a used task, a fresh one's loss is " + text(found) +
-             ", expected " + text(expected));
+  expect(
+      std::abs(found - expected) <= kExact * std::max(1.0, std::abs(expected)),
+      fmt::format(
+          "with the parameters and buffers of a used task, a fresh one's loss is {}, expected {}",
+          text(found), text(expected)));
   return "";
 }
 

@@ -1,6 +1,7 @@
 // Checks of what a task measures: metrics and their names, batches, labels, what it leaves alone.
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -27,11 +28,11 @@ std::vector<Batch> batches_of(const TaskFixture& fixture, std::int64_t size) {
 void expect_same(const std::string& what, const Metrics& found, const Metrics& expected) {
   for (const auto& [name, value] : expected) {
     const auto other = found.find(name);
-    expect(other != found.end(), what + ": the metric '" + name + "' is not there");
+    expect(other != found.end(), fmt::format("{}: the metric '{}' is not there", what, name));
     const bool same = (std::isnan(value) && std::isnan(other->second)) ||
                       std::abs(other->second - value) <= 1e-7 * std::max(1.0, std::abs(value));
-    expect(same, what + ": '" + name + "' is " + shortest(other->second) + ", expected " +
-                     shortest(value));
+    expect(same, fmt::format("{}: '{}' is {}, expected {}", what, name, shortest(other->second),
+                             shortest(value)));
   }
   expect(found.size() == expected.size(), what + ": there are other metrics");
 }
@@ -44,7 +45,7 @@ bool is_stated(const std::string& name, const std::set<std::string>& stated) {
 }
 
 void expect_value(const MetricInfo& metric, double value) {
-  const std::string what = "metric '" + metric.name + "' is " + shortest(value);
+  const std::string what = fmt::format("metric '{}' is {}", metric.name, shortest(value));
   expect(std::isfinite(value), what);
   expect(metric.unit.rfind("share", 0) != 0 || (value >= 0 && value <= 1),
          what + ", and its unit is a share: from 0 to 1");
@@ -80,8 +81,8 @@ void expect_refused(const std::string& what, bool may_accept, const std::functio
   std::string message;
   const Answer answer = answer_to(ask, message);
   if (answer == Answer::data_error || (answer == Answer::nothing && may_accept)) return;
-  throw Failure(what + (answer == Answer::nothing ? " was accepted" : " threw: " + message) +
-                "; expected a DataError that names the field");
+  throw Failure(fmt::format("{}{}; expected a DataError that names the field", what,
+                            answer == Answer::nothing ? " was accepted" : " threw: " + message));
 }
 
 }  // namespace
@@ -91,28 +92,31 @@ std::string check_metrics(const TaskFixture& fixture) {
   const std::vector<MetricInfo> infos = pair.task->metrics();
   expect(!infos.empty(), "metrics() states nothing");
   expect(infos[0].better != Better::neither,
-         "the first metric, '" + infos[0].name +
-             "', is what runs are judged by, and has no direction (Better::neither)");
+         fmt::format("the first metric, '{}', is what runs are judged by, and has no direction "
+                     "(Better::neither)",
+                     infos[0].name));
   std::set<std::string> stated;
   for (const MetricInfo& info : infos) {
     expect(!info.name.empty() && stated.insert(info.name).second,
-           "metrics() states '" + info.name + "' twice, or without a name");
+           fmt::format("metrics() states '{}' twice, or without a name", info.name));
   }
   const Metrics test = fixture.evaluate(pair, batches_of(fixture, 4));
   Metrics all = test;
   const auto training = [&] { return fixture.evaluate(pair, batches_of(fixture, 4)); };
   all.merge(pair.task->conclude(training, test));
   expect(test.count(infos[0].name) > 0,
-         "evaluate() does not give '" + infos[0].name + "', which metrics() states first");
+         fmt::format("evaluate() does not give '{}', which metrics() states first", infos[0].name));
   for (const auto& [name, value] : all) {
-    expect(is_stated(name, stated), "evaluate() or conclude() gives '" + name +
-                                        "', which metrics() does not state; there is " +
-                                        join({stated.begin(), stated.end()}, ", "));
+    expect(is_stated(name, stated),
+           fmt::format(
+               "evaluate() or conclude() gives '{}', which metrics() does not state; there is {}",
+               name, join({stated.begin(), stated.end()}, ", ")));
   }
   for (const MetricInfo& info : infos) {
     const auto found = all.find(info.name);
     expect(found != all.end(),
-           "metrics() states '" + info.name + "', which neither evaluate() nor conclude() gives");
+           fmt::format("metrics() states '{}', which neither evaluate() nor conclude() gives",
+                       info.name));
     expect_value(info, found->second);
   }
   std::vector<std::string> names;
@@ -147,9 +151,10 @@ std::string check_evaluation(const TaskFixture& fixture) {
   expect_same("evaluated a second time", fixture.evaluate(pair, batches), first);
   std::size_t i = 0;
   for (const auto& [name, tensor] : kept_tensors(*pair.model)) {
-    expect_identical("after an evaluation, the model's '" + name + "'", tensor, before[i++]);
+    expect_identical(fmt::format("after an evaluation, the model's '{}'", name), tensor,
+                     before[i++]);
     expect(!tensor.grad().defined(),
-           "an evaluation leaves a gradient at the model's '" + name + "'");
+           fmt::format("an evaluation leaves a gradient at the model's '{}'", name));
   }
   expect(!pair.model->is_training() && !pair.task->is_training(),
          "an evaluation leaves model or task in training mode");
@@ -164,8 +169,7 @@ std::string check_labels(const TaskFixture& fixture) {
     for (const std::int64_t value : {above, above + 1000, std::int64_t{-1}}) {
       const Batch wrong = labelled(fixture.batch(0, 3), field, value);
       const bool may_accept = value < 0;  // "no label"
-      const std::string what = "'" + field + "' " + std::to_string(value) + " of " +
-                               std::to_string(above) + " categories, in ";
+      const std::string what = fmt::format("'{}' {} of {} categories, in ", field, value, above);
       expect_refused(what + "training", may_accept,
                      [&] { TaskFixture::step(fixture.pair(true), wrong); });
       expect_refused(what + "an evaluation", may_accept,
@@ -184,7 +188,7 @@ std::string check_inputs_unchanged(const TaskFixture& fixture) {
   fixture.evaluate(evaluated, {batch});
   expect(batch.fields.size() == copy.fields.size(), "fields of the batch came or went");
   for (const auto& [name, tensor] : copy.fields) {
-    expect_identical("after a step and an evaluation, the batch's field '" + name + "'",
+    expect_identical(fmt::format("after a step and an evaluation, the batch's field '{}'", name),
                      batch.fields.at(name), tensor);
   }
   return "";

@@ -2,6 +2,8 @@
 // before the mechanism sees it. Only integers are compared, so it costs no tensor operation.
 #include "framework/contracts/attention.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace attnlab {
@@ -19,8 +21,8 @@ std::string shape_text(at::IntArrayRef sizes) {
 }
 
 [[noreturn]] void refuse(const char* field, const std::string& expected, const Tensor& found) {
-  throw ShapeError(std::string("attention input: ") + field + " must be " + expected + ", found " +
-                   describe(found));
+  throw ShapeError(
+      fmt::format("attention input: {} must be {}, found {}", field, expected, describe(found)));
 }
 
 bool has_shape(const Tensor& tensor, at::IntArrayRef sizes) {
@@ -36,7 +38,8 @@ void check_like(const AttentionInput& in, const char* field, const char* letters
                 const Tensor& tensor, at::IntArrayRef sizes) {
   if (!has_shape(tensor, sizes)) refuse(field, letters + (" = " + shape_text(sizes)), tensor);
   if (tensor.scalar_type() != in.queries.scalar_type() || tensor.device() != in.queries.device()) {
-    refuse(field, "of the queries' dtype and device (" + describe(in.queries) + ")", tensor);
+    refuse(field, fmt::format("of the queries' dtype and device ({})", describe(in.queries)),
+           tensor);
   }
 }
 
@@ -53,7 +56,8 @@ bool broadcasts(const Tensor& tensor, at::IntArrayRef sizes) {
 void check_projections(const AttentionInput& in, const AttentionShape& shape) {
   const std::int64_t heads = shape.heads, dim = shape.head_dim;
   if (!has_shape(in.queries, {kAny, heads, kAny, dim}) || !in.queries.is_floating_point()) {
-    refuse("queries", "[B, H, Lq, D] = " + shape_text({kAny, heads, kAny, dim}) + " floating point",
+    refuse("queries",
+           fmt::format("[B, H, Lq, D] = {} floating point", shape_text({kAny, heads, kAny, dim})),
            in.queries);
   }
   const std::int64_t batch = in.batch();
@@ -87,9 +91,7 @@ void check_bias_and_positions(const AttentionInput& in) {
     const bool fits =
         has_shape(places, {batch, length, kAny}) || has_shape(places, {1, length, kAny});
     if (!fits) {
-      refuse(field,
-             "[B or 1, L, P] with B = " + std::to_string(batch) + ", L = " + std::to_string(length),
-             places);
+      refuse(field, fmt::format("[B or 1, L, P] with B = {}, L = {}", batch, length), places);
     }
   };
   check_places("query_positions", in.query_positions, queries);
@@ -107,14 +109,11 @@ void check_offsets(const char* field, const Tensor& offsets, std::int64_t total)
   const std::int64_t* at = offsets.data_ptr<std::int64_t>();
   const std::int64_t last = offsets.size(0) - 1;
   if (at[0] != 0 || at[last] != total) {
-    refuse(field,
-           expected + " (it goes from " + std::to_string(at[0]) + " to " +
-               std::to_string(at[last]) + ")",
-           offsets);
+    refuse(field, fmt::format("{} (it goes from {} to {})", expected, at[0], at[last]), offsets);
   }
   for (std::int64_t t = 0; t < last; ++t) {
     if (at[t] > at[t + 1]) {
-      refuse(field, expected + " (entry " + std::to_string(t + 1) + " falls)", offsets);
+      refuse(field, fmt::format("{} (entry {} falls)", expected, t + 1), offsets);
     }
   }
 }
@@ -129,14 +128,16 @@ void check_visibility(const AttentionInput& in) {
   if (valid.defined() &&
       (valid.scalar_type() != at::kBool || !has_shape(valid, {in.batch(), in.key_count()}))) {
     refuse("visible.key_valid",
-           "[B, Lk] = " + shape_text({in.batch(), in.key_count()}) + " bool, true = a real key",
+           fmt::format("[B, Lk] = {} bool, true = a real key",
+                       shape_text({in.batch(), in.key_count()})),
            valid);
   }
   const Tensor& asking = visible.query_valid;
   if (asking.defined() &&
       (asking.scalar_type() != at::kBool || !has_shape(asking, {in.batch(), in.query_count()}))) {
     refuse("visible.query_valid",
-           "[B, Lq] = " + shape_text({in.batch(), in.query_count()}) + " bool, true = a real query",
+           fmt::format("[B, Lq] = {} bool, true = a real query",
+                       shape_text({in.batch(), in.query_count()})),
            asking);
   }
   const std::int64_t logits[] = {in.batch(), in.heads(), in.query_count(), in.key_count()};
@@ -170,8 +171,9 @@ void check_traits(const AttentionInput& in, const AttentionTraits& has,
                   const torch::nn::Module& attention) {
   const auto need = [&](bool used, bool present, const char* trait, const char* by) {
     if (!used || present) return;
-    throw TraitError(attention.name() + " has no trait '" + trait + "', but " + by +
-                     "; take an attention that declares it, or leave that input out");
+    throw TraitError(fmt::format(
+        "{} has no trait '{}', but {}; take an attention that declares it, or leave that input out",
+        attention.name(), trait, by));
   };
   const Visibility& visible = in.visible;
   need(in.bias.defined(), has.bias, "bias", "the input gives a bias on the logits");

@@ -1,5 +1,7 @@
 #include "framework/contracts/batch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -25,8 +27,7 @@ Tensor shifted(const Tensor& rows, std::int64_t by) {
 // --- collating --------------------------------------------------------------------------------
 
 [[noreturn]] void refuse(const std::string& field, std::size_t index, const std::string& why) {
-  throw DataError("field '" + field + "': example " + std::to_string(index) + " of the batch " +
-                  why);
+  throw DataError(fmt::format("field '{}': example {} of the batch {}", field, index, why));
 }
 
 /// One field of examples that all have the same fields.
@@ -38,9 +39,10 @@ class FieldOfExamples {
     for (std::size_t i = 0; i < examples.size(); ++i) {
       const Tensor* tensor = examples[i].find(field);
       if (tensor == nullptr || examples[i].size() != examples.front().size()) {
-        refuse(field, i,
-               "has the fields " + join(names_of(examples[i]), ", ") + " where the first has " +
-                   join(names_of(examples.front()), ", "));
+        refuse(
+            field, i,
+            fmt::format("has the fields {} where the first has {}",
+                        join(names_of(examples[i]), ", "), join(names_of(examples.front()), ", ")));
       }
       tensors_.push_back(tensor);
     }
@@ -77,7 +79,7 @@ class FieldOfExamples {
 
   std::int64_t row_count(std::size_t i) const {
     if (tensors_[i]->dim() > 0) return tensors_[i]->size(0);
-    refuse(field_, i, "is " + describe(*tensors_[i]) + ", which has no rows for its axis");
+    refuse(field_, i, fmt::format("is {}, which has no rows for its axis", describe(*tensors_[i])));
   }
 
   bool uneven() const {
@@ -125,9 +127,9 @@ class FieldOfExamples {
     const Tensor& tensor = *tensors_[i];
     if (fits && tensor.dtype() == first().dtype() && tensor.device().is_cpu()) return;
     refuse(field_, i,
-           "is " + describe(tensor) + " where the first is " + describe(first()) +
-               "; mark dimensions that differ with -1 in the dataset's fields, or override "
-               "collate()");
+           fmt::format("is {} where the first is {}; mark dimensions that differ with -1 in the "
+                       "dataset's fields, or override collate()",
+                       describe(tensor), describe(first())));
   }
 
   static std::byte* copy(const Tensor& tensor, std::byte* to) {
@@ -139,7 +141,7 @@ class FieldOfExamples {
   /// Values that are rows of an axis, counted from the batch's first; what is negative stays.
   std::byte* copy_rows(std::size_t i, const Tensor& target, std::byte* to) const {
     if (tensors_[i]->scalar_type() != at::kLong) {
-      refuse(field_, i, "is " + describe(*tensors_[i]) + "; rows of an axis are int64");
+      refuse(field_, i, fmt::format("is {}; rows of an axis are int64", describe(*tensors_[i])));
     }
     const std::int64_t begin = numbers_of(target)[i], rows = numbers_of(target)[i + 1] - begin;
     const Tensor dense = tensors_[i]->contiguous();
@@ -148,9 +150,8 @@ class FieldOfExamples {
     for (std::int64_t k = 0; k < dense.numel(); ++k) {
       if (from[k] >= rows) {
         refuse(field_, i,
-               "names row " + std::to_string(from[k]) + " of axis '" +
-                   std::string(parse_field_name(field_).target) + "', which has " +
-                   std::to_string(rows) + " in that example");
+               fmt::format("names row {} of axis '{}', which has {} in that example", from[k],
+                           parse_field_name(field_).target, rows));
       }
       out[k] = from[k] < 0 ? from[k] : from[k] + begin;
     }
@@ -185,8 +186,8 @@ NamedTensors offsets_of(const std::vector<NamedTensors>& examples) {
     for (std::size_t i = 0; i < examples.size(); ++i) ends[i + 1] = ends[i] + field.row_count(i);
     const Tensor* before = offsets.find(parsed.axis);
     if (before != nullptr && !before->equal(own)) {
-      throw DataError("field '" + name + "' has other rows than the fields of axis '" +
-                      std::string(parsed.axis) + "' before it");
+      throw DataError(fmt::format(
+          "field '{}' has other rows than the fields of axis '{}' before it", name, parsed.axis));
     }
     if (before == nullptr) offsets.set(std::string(parsed.axis), own);
   }
@@ -199,8 +200,9 @@ const Tensor* target_of(const std::string& name, const FieldName& parsed,
   if (parsed.target.empty()) return nullptr;
   const Tensor* target = offsets.find(parsed.target);
   if (target != nullptr) return target;
-  throw DataError("field '" + name + "' holds rows of axis '" + std::string(parsed.target) +
-                  "', but no field lies along that axis");
+  throw DataError(
+      fmt::format("field '{}' holds rows of axis '{}', but no field lies along that axis", name,
+                  parsed.target));
 }
 
 }  // namespace
@@ -223,15 +225,16 @@ FieldName parse_field_name(std::string_view name) {
     whole = whole && part.find_first_of("@>") == std::string_view::npos;
   }
   if (whole) return parsed;
-  throw DataError("'" + std::string(name) +
-                  "' is not a field's name: expected NAME, NAME@AXIS or NAME@AXIS>AXIS");
+  throw DataError(
+      fmt::format("'{}' is not a field's name: expected NAME, NAME@AXIS or NAME@AXIS>AXIS", name));
 }
 
 std::int64_t rows_of(const Batch& batch, std::string_view axis) {
   const Tensor* offsets = batch.offsets.find(axis);
   if (offsets != nullptr) return numbers_of(*offsets)[offsets->numel() - 1];
-  throw ShapeError("the batch has no axis '" + std::string(axis) + "'; it has " +
-                   (batch.offsets.size() == 0 ? "none" : join(names_of(batch.offsets), ", ")));
+  throw ShapeError(
+      fmt::format("the batch has no axis '{}'; it has {}", axis,
+                  batch.offsets.size() == 0 ? "none" : join(names_of(batch.offsets), ", ")));
 }
 
 Batch slice(const Batch& batch, std::int64_t begin, std::int64_t size) {
@@ -288,8 +291,8 @@ Batch joined(const std::vector<Batch>& batches) {
     for (std::size_t i = 0; i < batches.size(); ++i) {
       const Tensor& piece = batches[i].fields.at(name);
       if (piece.sizes().slice(1) != tensor.sizes().slice(1)) {
-        throw ShapeError("field '" + name + "': " + describe(piece) + " cannot stand after " +
-                         describe(tensor) + " in one batch");
+        throw ShapeError(fmt::format("field '{}': {} cannot stand after {} in one batch", name,
+                                     describe(piece), describe(tensor)));
       }
       pieces.push_back(
           field.target.empty() ? piece : shifted(piece, numbers_of(begins.at(field.target))[i]));

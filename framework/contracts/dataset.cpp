@@ -1,5 +1,7 @@
 #include "framework/contracts/dataset.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -40,10 +42,10 @@ std::vector<std::int64_t> ends_within(const Dataset& dataset, const PlanRequest&
     const std::int64_t index = order[std::size_t(i)];
     const std::int64_t cost = dataset.cost(request.split, index);
     if (cost > request.budget) {
-      throw DataError("example " + std::to_string(index) + " of the " +
-                      std::string(name_of(request.split)) + " split costs " + std::to_string(cost) +
-                      ", more than train.batching.budget (" + std::to_string(request.budget) +
-                      ") holds; raise the budget");
+      throw DataError(
+          fmt::format("example {} of the {} split costs {}, more than train.batching.budget ({}) "
+                      "holds; raise the budget",
+                      index, name_of(request.split), cost, request.budget));
     }
     if (i > begin && sum + cost > request.budget) {
       ends.push_back(i);
@@ -88,8 +90,8 @@ const FieldInfo& DatasetInfo::field(std::string_view wanted) const {
     if (field.name == wanted) return field;
     names.push_back(field.name);
   }
-  throw DataError("dataset '" + name + "' has no field '" + std::string(wanted) + "'; it has " +
-                  (names.empty() ? "none" : join(names, ", ")));
+  throw DataError(fmt::format("dataset '{}' has no field '{}'; it has {}", name, wanted,
+                              names.empty() ? "none" : join(names, ", ")));
 }
 
 std::int64_t units_of(const DatasetInfo& info, const Batch& batch) {

@@ -1,6 +1,7 @@
 #include "framework/data/loader.h"
 
 #include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/task_arena.h>
@@ -23,8 +24,7 @@ void check(const LoaderSettings& settings) {
   std::vector<std::string> problems;
   const auto need = [&](const char* name, std::int64_t value, std::int64_t least) {
     if (value >= least) return;
-    problems.push_back(std::string(name) + ": " + std::to_string(value) + " is below " +
-                       std::to_string(least));
+    problems.push_back(fmt::format("{}: {} is below {}", name, value, least));
   };
   need("first_batch", settings.first_batch, 0);
   need("workers", settings.workers, 0);
@@ -239,9 +239,10 @@ class Loader::Impl {
     std::int64_t before = 0;
     for (const std::int64_t end : plan_.ends) {
       if (end <= before || end > std::int64_t(plan_.order.size())) {
-        throw DataError("the plan's batches must end one after the other within its " +
-                        std::to_string(plan_.order.size()) + " examples; one ends at " +
-                        std::to_string(end) + " after " + std::to_string(before));
+        throw DataError(
+            fmt::format("the plan's batches must end one after the other within its {} examples; "
+                        "one ends at {} after {}",
+                        plan_.order.size(), end, before));
       }
       before = end;
     }
@@ -249,8 +250,8 @@ class Loader::Impl {
     // Rows are copied without asking the dataset, which would refuse an index that it lacks.
     for (const std::int64_t index : plan_.order) {
       if (index >= 0 && index < resident_->size) continue;
-      throw DataError("the plan names example " + std::to_string(index) + " of a split of " +
-                      std::to_string(resident_->size));
+      throw DataError(
+          fmt::format("the plan names example {} of a split of {}", index, resident_->size));
     }
   }
 
@@ -286,8 +287,7 @@ class Loader::Impl {
 };
 
 EpochPlan plan_in_order(std::int64_t examples, std::int64_t batch_size) {
-  if (batch_size < 1)
-    throw ConfigError("batch_size: " + std::to_string(batch_size) + " is below 1");
+  if (batch_size < 1) throw ConfigError(fmt::format("batch_size: {} is below 1", batch_size));
   EpochPlan plan;
   plan.order.resize(static_cast<std::size_t>(examples));
   std::iota(plan.order.begin(), plan.order.end(), 0);

@@ -1,5 +1,7 @@
 #include "framework/data/made_up.h"
 
+#include <fmt/format.h>
+
 #include "framework/base/files.h"
 
 namespace attnlab {
@@ -24,7 +26,8 @@ MadeUpDataset::MadeUpDataset(const std::string& name, const std::string& rule,
     : sizes_(sizes), streams_(streams_of(sizes, setup)) {
   info_.name = name;
   info_.source = rule;
-  info_.fingerprint = hex(fingerprint(name + ";" + options, streams_.key("synthetic")));
+  info_.fingerprint =
+      hex(fingerprint(fmt::format("{};{}", name, options), streams_.key("synthetic")));
 }
 
 std::int64_t MadeUpDataset::size(Split split) const {
@@ -35,8 +38,8 @@ std::int64_t MadeUpDataset::size(Split split) const {
 
 NamedTensors MadeUpDataset::example(Split split, std::int64_t index, Random*) const {
   if (index < 0 || index >= size(split)) {
-    throw DataError(info_.name + ": there is no example " + std::to_string(index) + " in " +
-                    std::string(name_of(split)) + ", which has " + std::to_string(size(split)));
+    throw DataError(fmt::format("{}: there is no example {} in {}, which has {}", info_.name, index,
+                                name_of(split), size(split)));
   }
   Random random = streams_.stream("synthetic", static_cast<std::uint64_t>(split),
                                   static_cast<std::uint64_t>(index));

@@ -1,5 +1,7 @@
 #include "framework/eval/classification.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "framework/eval/member_losses.h"
@@ -13,8 +15,8 @@ void check_shapes(const Tensor& logits, const Tensor& classes) {
   }
   if (classes.dim() != 1 || classes.scalar_type() != at::kLong ||
       classes.size(0) != logits.size(0)) {
-    throw ShapeError("class: expected [" + std::to_string(logits.size(0)) + "] int64, got " +
-                     describe(classes));
+    throw ShapeError(
+        fmt::format("class: expected [{}] int64, got {}", logits.size(0), describe(classes)));
   }
 }
 
@@ -23,9 +25,10 @@ void check_classes(const Tensor& classes, std::int64_t count) {
   const std::int64_t* label = classes.data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < classes.numel(); ++i) {
     if (label[i] >= 0 && label[i] < count) continue;
-    throw DataError("class: example " + std::to_string(i) + " of the batch is of class " +
-                    std::to_string(label[i]) + ", but the model gives logits for " +
-                    std::to_string(count) + " classes (0 to " + std::to_string(count - 1) + ")");
+    throw DataError(
+        fmt::format("class: example {} of the batch is of class {}, but the model gives logits for "
+                    "{} classes (0 to {})",
+                    i, label[i], count, count - 1));
   }
 }
 
@@ -68,10 +71,9 @@ Tensor classification_loss(const Tensor& logits, const Tensor& classes, double l
 Tensor classification_losses(const Tensor& logits, const Tensor& classes, double label_smoothing,
                              std::int64_t members) {
   if (members < 1 || (logits.dim() > 0 && logits.size(0) % members != 0)) {
-    throw ShapeError("logits: " + std::to_string(members) +
-                     " members must have as many rows each, "
-                     "one member's after the other's, got " +
-                     describe(logits));
+    throw ShapeError(fmt::format(
+        "logits: {} members must have as many rows each, one member's after the other's, got {}",
+        members, describe(logits)));
   }
   return member_cross_entropy(checked_logits(logits, classes), classes, label_smoothing, members);
 }
@@ -107,8 +109,8 @@ ClassificationTask::ClassificationTask(const ClassificationOptions& options, con
     throw OptionError("label_smoothing", "must be below 1: at 1 the labels no longer matter");
   }
   if (classes_ < 1) {
-    throw DataError("dataset '" + setup.data.name +
-                    "' has no classes; a classification task needs some");
+    throw DataError(fmt::format("dataset '{}' has no classes; a classification task needs some",
+                                setup.data.name));
   }
 }
 
@@ -121,8 +123,8 @@ std::vector<MetricInfo> ClassificationTask::metrics() const {
 
 const Tensor& ClassificationTask::checked(const Tensor& logits) const {
   if (logits.dim() != 2 || logits.size(1) == classes_) return logits;
-  throw ShapeError("logits: the dataset has " + std::to_string(classes_) +
-                   " classes, the model gives " + describe(logits));
+  throw ShapeError(fmt::format("logits: the dataset has {} classes, the model gives {}", classes_,
+                               describe(logits)));
 }
 
 Tensor ClassificationTask::loss(const NamedTensors& outputs, const Batch& batch) const {

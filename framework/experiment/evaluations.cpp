@@ -1,5 +1,7 @@
 #include "framework/experiment/evaluations.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <sstream>
@@ -7,20 +9,14 @@
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
+#include "framework/config/problems.h"
 #include "framework/experiment/identity.h"
 #include "framework/experiment/names.h"
 
 namespace attnlab {
 namespace {
 
-using Problems = std::vector<std::string>;
-
 constexpr std::array<const char*, 4> kParts = {"model", "attention", "task", "dataset"};
-
-void add(Problems& problems, const Place& place, const std::string& what) {
-  const std::string where = place.str();
-  problems.push_back(where.empty() ? what : where + ": " + what);
-}
 
 bool is_part(const std::string& key) {
   return std::find(kParts.begin(), kParts.end(), key) != kParts.end();
@@ -55,7 +51,8 @@ class Reader {
   /// @returns the section with its defaults filled in.
   Node read(const Node& section) {
     if (!section.is_map()) {
-      add(problems_, section.place(),
+      add_problem(
+          problems_, section.place(),
           "evaluate: expected a map like {fog: {set: {dataset: {corruption: fog}}}}, found " +
               to_flow(section));
       return {};
@@ -75,14 +72,14 @@ class Reader {
     const std::string key = "evaluate." + name;
     const std::string wrong = name_problem(name);
     if (!wrong.empty() || name.front() == '.') {
-      add(problems_, place,
-          "evaluate: '" + name +
-              "': " + (wrong.empty() ? "expected a word without a dot before it" : wrong));
+      add_problem(problems_, place,
+                  fmt::format("evaluate: '{}': {}", name,
+                              wrong.empty() ? "expected a word without a dot before it" : wrong));
     }
     if (!entry.is_map() && !entry.is_null()) {
-      add(problems_, entry.place(),
-          key + ": expected a map like {set: {dataset: {corruption: fog}}}, found " +
-              to_flow(entry));
+      add_problem(problems_, entry.place(),
+                  key + ": expected a map like {set: {dataset: {corruption: fog}}}, found " +
+                      to_flow(entry));
     }
     if (problems_.size() > before) return {};
     if (name == kClean) return read_clean(entry, key);
@@ -96,13 +93,13 @@ class Reader {
     if (problems_.size() > before) return {};
     if (set.is_null() && over.is_null() && options.at("weights").text() == "last" &&
         options.at("split").text() == "test") {
-      add(problems_, place,
-          key + ": changes nothing; add set: {...} or over: {...} (the run " +
-              "itself is called clean)");
+      add_problem(problems_, place,
+                  key + ": changes nothing; add set: {...} or over: {...} (the run " +
+                      "itself is called clean)");
     }
     if (options.at("weights").text() == "average" && base_.train.average.decay == 0) {
-      add(problems_, options.at("weights").place(),
-          key + ".weights: no mean of the weights is kept; set train.average.decay");
+      add_problem(problems_, options.at("weights").place(),
+                  key + ".weights: no mean of the weights is kept; set train.average.decay");
     }
     add_entries(name, set, points, read_options<EvaluationOptions>(options));
     Node resolved = options;
@@ -113,7 +110,8 @@ class Reader {
 
   Node read_clean(const Node& entry, const std::string& key) {
     if (entry.is_map() && !entry.entries().empty()) {
-      add(problems_, entry.place(),
+      add_problem(
+          problems_, entry.place(),
           key + ": is the run itself and changes nothing; write clean: {}, or choose another name");
     }
     return Node::map(entry.place());
@@ -132,24 +130,26 @@ class Reader {
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
       const std::string hint =
           is_part(name) ? "; write set: {" + name + ": {...}}" : suggestion(name, known);
-      add(problems_, given.key_place(name),
-          key + ": unknown key '" + name + "' of an evaluation" + hint);
+      add_problem(problems_, given.key_place(name),
+                  fmt::format("{}: unknown key '{}' of an evaluation{}", key, name, hint));
       given.erase(name);
     }
   }
 
   void check_part(const std::string& part, const Place& place, const std::string& key) {
     if (is_part(part)) return;
-    add(problems_, place,
-        key + ": '" + part + "' cannot be changed; an evaluation changes " +
-            join({kParts.begin(), kParts.end()}, ", ") + " and trains nothing");
+    add_problem(
+        problems_, place,
+        fmt::format("{}: '{}' cannot be changed; an evaluation changes {} and trains nothing", key,
+                    part, join({kParts.begin(), kParts.end()}, ", ")));
   }
 
   void check_set(const Node& set, const std::string& key) {
     if (set.is_null()) return;
     if (!set.is_map()) {
-      return add(problems_, set.place(),
-                 key + ".set: expected a map of what is changed, found " + to_flow(set));
+      return add_problem(
+          problems_, set.place(),
+          fmt::format("{}.set: expected a map of what is changed, found {}", key, to_flow(set)));
     }
     for (const std::string& name : keys_of(set)) {
       const std::string part = name.substr(0, name.find_last_not_of("+-") + 1);
@@ -162,17 +162,19 @@ class Reader {
     std::vector<Point> points = {{"", Node()}};
     if (over.is_null()) return points;
     if (!over.is_map() || over.entries().empty()) {
-      add(problems_, over.place(),
-          key + ".over: expected a map like {dataset.severity: [1, 2, 3]}, found " + to_flow(over));
+      add_problem(
+          problems_, over.place(),
+          fmt::format("{}.over: expected a map like {{dataset.severity: [1, 2, 3]}}, found {}", key,
+                      to_flow(over)));
       return points;
     }
     for (const auto& [option, values] : over.entries()) {
       check_part(option.substr(0, option.find('.')), over.key_place(option), key + ".over");
-      if (!sound_values(values, key + ".over." + option)) return points;
+      if (!sound_values(values, fmt::format("{}.over.{}", key, option))) return points;
       std::vector<Point> longer;
       for (const Point& point : points) {
         for (const Node& value : values.items()) {
-          Point next{point.name + "/" + value.text(), point.change};
+          Point next{fmt::format("{}/{}", point.name, value.text()), point.change};
           if (next.change.is_null()) next.change = Node::map(over.place());
           merge(next.change, tree_of(option, value));
           longer.push_back(std::move(next));
@@ -186,20 +188,20 @@ class Reader {
   bool sound_values(const Node& values, const std::string& key) {
     const std::size_t before = problems_.size();
     if (!values.is_list() || values.items().empty()) {
-      add(problems_, values.place(),
-          key + ": expected a list of values like [1, 2, 3], found " + to_flow(values));
+      add_problem(problems_, values.place(),
+                  fmt::format("{}: expected a list of values like [1, 2, 3], found {}", key,
+                              to_flow(values)));
     }
     std::vector<std::string> seen;
     for (const Node& value : values.items()) {
       const std::string wrong = value.is_scalar() ? name_problem(value.text()) : "expected a word";
       if (!wrong.empty()) {
-        add(problems_, value.place(),
-            key + ": " + to_flow(value) +
-                ": a value is part of the "
-                "result's name: " +
-                wrong);
+        add_problem(problems_, value.place(),
+                    fmt::format("{}: {}: a value is part of the result's name: {}", key,
+                                to_flow(value), wrong));
       } else if (std::find(seen.begin(), seen.end(), value.text()) != seen.end()) {
-        add(problems_, value.place(), key + ": " + value.text() + " stands twice");
+        add_problem(problems_, value.place(),
+                    fmt::format("{}: {} stands twice", key, value.text()));
       }
       seen.push_back(value.text());
     }
@@ -221,7 +223,7 @@ class Reader {
   }
 
   bool resolve(EvaluationEntry& entry, const Node& change) {
-    const std::string note = " (evaluate." + entry.name + ")";
+    const std::string note = fmt::format(" (evaluate.{})", entry.name);
     try {
       Node composed = base_.resolved;
       for (const char* key : {"evaluate", "trace", "init"}) composed.erase(key);
@@ -260,13 +262,14 @@ void check_judge(const EvaluationEntry& entry, const TrainOptions& train, const 
                  Problems& problems) {
   const std::string key = "train.early_stop.metric: evaluate." + entry.name;
   if (!entry.each()) {
-    add(problems, place, key + " is evaluated at the end only; give it when: each");
+    add_problem(problems, place, key + " is evaluated at the end only; give it when: each");
   }
   const std::string split = train.protocol == "published" ? "test" : "validation";
   if (entry.options.split != split) {
-    add(problems, place,
-        key + " is of the " + entry.options.split + " split, and train.protocol: " +
-            train.protocol + " judges by " + split + "; give it split: " + split);
+    add_problem(
+        problems, place,
+        fmt::format("{} is of the {} split, and train.protocol: {} judges by {}; give it split: {}",
+                    key, entry.options.split, train.protocol, split, split));
   }
 }
 
@@ -278,9 +281,9 @@ void find_judges(const std::vector<EvaluationEntry>& entries, const Node& evalua
   const std::string key = entry_of_metric(evaluate, name);
   if (key.empty()) {
     const std::string wanted = name.substr(0, name.find('/'));
-    return add(problems, metric.place(),
-               "train.early_stop.metric: there is no evaluation '" + wanted + "'" +
-                   suggestion(wanted, keys_of(evaluate)));
+    return add_problem(problems, metric.place(),
+                       fmt::format("train.early_stop.metric: there is no evaluation '{}'{}", wanted,
+                                   suggestion(wanted, keys_of(evaluate))));
   }
   for (const EvaluationEntry& entry : entries) {
     if (entry.name != key && entry.group != key) continue;
@@ -332,13 +335,14 @@ Experiment with_evaluations(const Experiment& experiment, const std::string& pat
   Problems problems, unfit;
   for (const std::string& key : keys_of(root)) {
     if (key == "schema" || key == "evaluate") continue;
-    add(problems, root.key_place(key),
-        "'" + key + "' does not belong here: the file adds evaluations to a run, as evaluate: " +
-            "{NAME: {set: {...}}}");
+    add_problem(problems, root.key_place(key),
+                "'" + key +
+                    "' does not belong here: the file adds evaluations to a run, as evaluate: " +
+                    "{NAME: {set: {...}}}");
   }
   const Node* section = root.find("evaluate");
   if (section == nullptr || section->is_null()) {
-    add(problems, root.place(), "there is no 'evaluate:' in it");
+    add_problem(problems, root.place(), "there is no 'evaluate:' in it");
   }
   Experiment changed = experiment;
   if (problems.empty()) {
@@ -352,7 +356,8 @@ Experiment with_evaluations(const Experiment& experiment, const std::string& pat
 
 std::string evaluation_hash(const EvaluationEntry& entry, const std::string& weights) {
   const Experiment& experiment = entry.experiment;
-  std::string all = "weights=" + weights + ";" + entry.options.weights + ";" + entry.options.split;
+  std::string all =
+      fmt::format("weights={};{};{}", weights, entry.options.weights, entry.options.split);
   for (const char* key : kParts) {
     Node part = experiment.resolved.at(key);
     part.erase("as");  // a label, which changes nothing

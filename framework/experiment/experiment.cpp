@@ -1,5 +1,7 @@
 #include "framework/experiment/experiment.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
@@ -7,27 +9,23 @@
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
+#include "framework/config/problems.h"
 #include "framework/experiment/evaluations.h"
 #include "framework/experiment/fields.h"
 #include "framework/experiment/identity.h"
 #include "framework/experiment/keys.h"
 #include "framework/experiment/names.h"
+#include "framework/experiment/part.h"
 #include "framework/manifest/option_lookup.h"
 
 namespace attnlab {
 namespace {
 
 namespace fs = std::filesystem;
-using Problems = std::vector<std::string>;
 
 const std::vector<std::string> kTopKeys = {"schema", "name",     "model", "attention",
                                            "task",   "dataset",  "init",  "train",
                                            "trace",  "evaluate", "seeds"};
-
-void add(Problems& problems, const Place& place, const std::string& what) {
-  const std::string where = place.str();
-  problems.push_back(where.empty() ? what : where + ": " + what);
-}
 
 bool contains(const std::vector<std::string>& list, const std::string& item) {
   return std::find(list.begin(), list.end(), item) != list.end();
@@ -42,123 +40,17 @@ const Node* value_of(const Node& composed, const char* key) {
 void check_top(const Node& composed, const Catalogue& catalogue, Problems& problems) {
   for (const auto& [key, value] : composed.entries()) {
     if (contains(kTopKeys, key)) continue;
-    add(problems, composed.key_place(key),
-        "unknown key '" + key + "' of an experiment" +
-            suggest_key(key, experiment_keys(composed, catalogue)));
+    add_problem(problems, composed.key_place(key),
+                fmt::format("unknown key '{}' of an experiment{}", key,
+                            suggest_key(key, experiment_keys(composed, catalogue))));
   }
   const Node* schema = composed.find("schema");
   if (schema == nullptr) {
-    add(problems, composed.place(), "'schema: 1' is missing (the version of the file's format)");
+    add_problem(problems, composed.place(),
+                "'schema: 1' is missing (the version of the file's format)");
   } else if (schema->as_int() != 1) {
-    add(problems, schema->place(),
-        "schema: this attnlab reads schema 1, found " + to_flow(*schema));
-  }
-}
-
-/// A part's section as a map with `use`; `attention: quest` is short for `attention: {use: quest}`.
-Node section_of(const Node& composed, const std::string& key, Problems& problems) {
-  const Node* given = composed.find(key);
-  if (given == nullptr || given->is_null()) {
-    add(problems, composed.place(),
-        "the experiment has no '" + key + "'; add " + key + ": {use: NAME} (attnlab list " + key +
-            " shows names)");
-    return {};
-  }
-  Node section = *given;
-  if (given->is_scalar()) {
-    section = Node::map(given->place());
-    section.set("use", *given);
-  }
-  const Node* use = section.find("use");
-  if (!section.is_map() || use == nullptr || !use->is_scalar() || use->text() == "???") {
-    add(problems, given->place(),
-        key + ": expected {use: NAME, options...}, found " + to_flow(*given) + " (attnlab list " +
-            key + " shows names)");
-    return {};
-  }
-  return section;
-}
-
-/// `attention: qknorm_ds`, where no plugin has that name but a file of configs/attention: what the
-/// file says, with the section's own values over it. The name is the label unless `as` gives one.
-/// @throws ConfigError for a file that cannot be read.
-Node with_named_attention(const Node& section, const Catalogue& catalogue) {
-  const std::string name = section.at("use").text();
-  if (name.find('/') != std::string::npos) return section;
-  if (contains(catalogue.names(Kind::attention), name)) return section;
-  const auto files = compositions("attention");
-  const auto found = files.find(name);
-  if (found == files.end() || found->second.size() != 1) return section;
-  Node whole = load_file(found->second.front());
-  interpolate(whole);
-  const Node* use = whole.find("use");
-  if (use == nullptr || !use->is_scalar() || use->text() == name) return section;
-  if (whole.find("as") == nullptr) whole.set("as", section.at("use"));
-  Node own = section;
-  own.erase("use");
-  merge(whole, own);
-  return whole;
-}
-
-/// Takes over what the plugin says of itself.
-void name_after(const Candidate& plugin, Part& part) {
-  part.path = plugin.path;
-  part.id = plugin.manifest->id;
-  part.name = part.label = plugin.manifest->name;
-}
-
-/// Resolves one part. @returns its manifest, or null when there were problems with the plugin.
-const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& catalogue,
-                             Part& part, Node& resolved, Problems& problems) {
-  const std::string key(name_of(kind));
-  Node section = section_of(composed, key, problems);
-  if (section.is_null()) return nullptr;
-  part.kind = kind;
-  part.place = section.at("use").place();
-  if (kind == Kind::attention) section = with_named_attention(section, catalogue);
-  part.name = section.at("use").text();
-  const Node use = section.at("use");
-  section.erase("use");
-  const Node* as = kind == Kind::attention ? section.find("as") : nullptr;
-  const std::string wrong = as == nullptr ? "" : name_problem(as->text());
-  if (!wrong.empty()) add(problems, as->place(), "attention.as: " + wrong);
-  const Candidate* plugin = nullptr;
-  try {
-    plugin = &catalogue.find(kind, part.name);
-  } catch (const PluginError& error) {
-    add(problems, part.place, key + ": " + error.what());
-    return nullptr;
-  }
-  name_after(*plugin, part);
-  if (as != nullptr) part.label = as->text();
-  Node whole = Node::map(section.place());
-  whole.set("use", use);
-  if (as != nullptr) {
-    whole.set("as", *as);
-    section.erase("as");
-  }
-  part.options = resolve_options(section, plugin->manifest->options, key,
-                                 key + " '" + part.name + "'", problems);
-  try {
-    check_declared_fields({part, *plugin->manifest});
-  } catch (const PluginError& error) {
-    add(problems, part.place,
-        part.path + ": its manifest says " + error.what() + "; mend its .takes and .gives");
-    return nullptr;
-  }
-  for (const auto& [name, value] : part.options.entries()) whole.set(name, value);
-  resolved.set(key, std::move(whole));
-  return &*plugin->manifest;
-}
-
-void check_traits(const Part& model, const Manifest& needs, const Part& attention,
-                  const Manifest& has, Problems& problems) {
-  for (const std::string& trait : needs.needs) {
-    const auto found = has.traits.find(trait);
-    if (found != has.traits.end() && found->second) continue;
-    add(problems, attention.place,
-        "attention '" + attention.name + "' does not honour '" + trait + "', which model '" +
-            model.name + "' needs; choose another attention");
+    add_problem(problems, schema->place(),
+                "schema: this attnlab reads schema 1, found " + to_flow(*schema));
   }
 }
 
@@ -173,10 +65,11 @@ Node resolve_trace(const Node& composed, TraceOptions& options, Problems& proble
   options = read_options<TraceOptions>(resolved);
   if (options.every == 0) return {};
   if (options.record.empty()) {
-    add(problems, resolved.at("record").place(),
-        "trace.record: names nothing to record; name some of " +
-            join(find_option(schema_of<TraceOptions>(), "record")->choices, ", ") +
-            ", or set trace.every to 0");
+    add_problem(
+        problems, resolved.at("record").place(),
+        fmt::format(
+            "trace.record: names nothing to record; name some of {}, or set trace.every to 0",
+            join(find_option(schema_of<TraceOptions>(), "record")->choices, ", ")));
   }
   return resolved;
 }
@@ -187,9 +80,11 @@ void check_trace(const TraceOptions& trace, const Node& resolved, const Part& da
   if (!contains(trace.record, "key_norm_by_kind")) return;
   const std::vector<FieldRule> given = rules_under(manifest.gives, dataset);
   if (rule_of(given, "kind") != nullptr) return;
-  add(problems, resolved.at("record").place(),
-      "trace.record: 'key_norm_by_kind' takes the field 'kind', which dataset '" + dataset.name +
-          "' does not give (it gives " + text_of(given) + "); leave it out");
+  add_problem(
+      problems, resolved.at("record").place(),
+      fmt::format("trace.record: 'key_norm_by_kind' takes the field 'kind', which dataset '{}' "
+                  "does not give (it gives {}); leave it out",
+                  dataset.name, text_of(given)));
 }
 
 /// @returns the resolved options, or null without `init`.
@@ -201,7 +96,7 @@ Node resolve_init(const Node& composed, std::optional<InitOptions>& options, Pro
   if (problems.size() > before) return {};
   options = read_options<InitOptions>(resolved);
   if (options->from.empty() == options->experiment.empty()) {
-    add(problems, given->place(), "init: give either `from`, a file, or `experiment`");
+    add_problem(problems, given->place(), "init: give either `from`, a file, or `experiment`");
   }
   return resolved;
 }
@@ -213,16 +108,17 @@ void resolve_seeds(const Node& composed, Experiment& experiment, Problems& probl
     return;
   }
   if (!seeds->is_list() || seeds->items().empty()) {
-    add(problems, seeds->place(),
-        "seeds: expected a list of integers like [0, 1, 2], found " + to_flow(*seeds));
+    add_problem(problems, seeds->place(),
+                "seeds: expected a list of integers like [0, 1, 2], found " + to_flow(*seeds));
     return;
   }
   for (const Node& item : seeds->items()) {
     const auto seed = item.as_int();
     if (!seed || *seed < 0) {
-      add(problems, item.place(), "seeds: expected an integer >= 0, found " + to_flow(item));
+      add_problem(problems, item.place(),
+                  "seeds: expected an integer >= 0, found " + to_flow(item));
     } else if (std::count(experiment.seeds.begin(), experiment.seeds.end(), *seed) > 0) {
-      add(problems, item.place(), "seeds: " + item.text() + " stands twice");
+      add_problem(problems, item.place(), fmt::format("seeds: {} stands twice", item.text()));
     } else {
       experiment.seeds.push_back(*seed);
     }
@@ -261,14 +157,14 @@ Problems all_problems(const Composition& composition, const Catalogue& catalogue
 void write_origins(const Node& node, const std::string& path, std::string& out) {
   if (node.is_map() && !node.entries().empty()) {
     for (const auto& [key, value] : node.entries()) {
-      write_origins(value, path.empty() ? key : path + "." + key, out);
+      write_origins(value, path.empty() ? key : fmt::format("{}.{}", path, key), out);
     }
     return;
   }
   const std::string where = node.place().str();
-  out += (where.empty() ? "(built in)" : where) + ": " + path + " = " + to_flow(node) + "\n";
+  out += fmt::format("{}: {} = {}\n", where.empty() ? "(built in)" : where, path, to_flow(node));
   for (auto step = node.history().rbegin(); step != node.history().rend(); ++step) {
-    out += "    before, " + step->place.str() + ": " + step->value + "\n";
+    out += fmt::format("    before, {}: {}\n", step->place.str(), step->value);
   }
 }
 
@@ -291,12 +187,16 @@ std::string protocol_note(const Experiment& experiment) {
   const std::string& metric = experiment.train.early_stop.metric;
   const std::string by = metric.empty() ? "the task's metric" : metric;
   if (protocol == "published") {
-    return "protocol published: the epoch was chosen by " + by +
-           " on the test split itself, as in published code; the numbers are optimistic";
+    return fmt::format(
+        "protocol published: the epoch was chosen by {} on the test split itself, as in published "
+        "code; the numbers are optimistic",
+        by);
   }
   if (protocol == "sound") {
-    return "protocol sound: the epoch was chosen by " + by +
-           " on held-out training examples; the test split was read once";
+    return fmt::format(
+        "protocol sound: the epoch was chosen by {} on held-out training examples; the test split "
+        "was read once",
+        by);
   }
   return "";
 }
@@ -313,8 +213,8 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
   experiment.name = given_name != nullptr ? given_name->text() : name;
   const std::string wrong_name = name_problem(experiment.name);
   if (!wrong_name.empty()) {
-    add(problems, given_name == nullptr ? composed.place() : given_name->place(),
-        "name: " + wrong_name);
+    add_problem(problems, given_name == nullptr ? composed.place() : given_name->place(),
+                "name: " + wrong_name);
   }
   resolved.set("name", Node::scalar(experiment.name, composed.place()));
 
@@ -366,20 +266,6 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
   return experiment;
 }
 
-Part part_of(Kind kind, const std::string& name, const Node& options, const Catalogue& catalogue) {
-  const Candidate& plugin = catalogue.find(kind, name);
-  Part part;
-  part.kind = kind;
-  part.place = options.place();
-  name_after(plugin, part);
-  Problems problems;
-  const std::string key(name_of(kind));
-  part.options = resolve_options(options, plugin.manifest->options, key,
-                                 key + " '" + part.name + "'", problems);
-  if (!problems.empty()) throw ConfigError(problems);
-  return part;
-}
-
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides,
                            const Catalogue& catalogue) {
   const Composition composition = compose(path, overrides);
@@ -393,33 +279,6 @@ std::string origins_text(const Node& node) {
   std::string out;
   write_origins(node, "", out);
   return out;
-}
-
-std::string find_composition(const std::string& path_or_name, const std::string& folder) {
-  std::error_code error;
-  const bool is_path =
-      path_or_name.find('/') != std::string::npos || fs::path(path_or_name).extension() == ".yaml";
-  // A folder here may by chance be called like a composition.
-  if (is_path ? fs::exists(path_or_name, error) : fs::is_regular_file(path_or_name, error)) {
-    return path_or_name;
-  }
-  if (is_path) throw ConfigError(Place{path_or_name, 0, 0}, "there is no such file");
-  const auto all = compositions(folder);
-  const auto named = all.find(path_or_name);
-  if (named == all.end()) {
-    std::vector<std::string> names;
-    names.reserve(all.size());
-    for (const auto& [name, files] : all) names.push_back(name);
-    throw ConfigError(Place{path_or_name, 0, 0},
-                      "there is no such file, and no composition of that name in " +
-                          ("configs/" + folder) + suggestion(path_or_name, names));
-  }
-  const std::vector<std::string>& found = named->second;
-  if (found.size() > 1) {
-    throw ConfigError(Place{path_or_name, 0, 0}, "the name stands for several files: " +
-                                                     join(found, ", ") + "; give the path");
-  }
-  return found.front();
 }
 
 }  // namespace attnlab

@@ -8,6 +8,7 @@
 
 #include "framework/config/options.h"
 #include "framework/experiment/init_options.h"
+#include "framework/experiment/part.h"
 #include "framework/experiment/train_options.h"
 #include "framework/manifest/discovery.h"
 
@@ -24,17 +25,6 @@ struct TraceOptions {
       one_of("logit_max", "query_norm", "key_norm", "key_norm_by_kind", "entropy", "bias"),
       "what each layer's lines of metrics.jsonl hold");
   }
-};
-
-/// One part of an experiment: a plugin and its options.
-struct Part {
-  Kind kind = Kind::attention;
-  std::string name;   ///< the plugin's name
-  std::string label;  ///< what tables call it (`as:`); the name unless given
-  Node options;       ///< resolved: every option of the plugin
-  Place place;        ///< where `use:` stands
-  std::string path;   ///< the plugin's file
-  std::string id;     ///< "lab/name"
 };
 
 struct Experiment {
@@ -62,12 +52,6 @@ struct Experiment {
 /// model of the last epoch.
 std::string protocol_note(const Experiment& experiment);
 
-/// One part outside any experiment, its options checked and filled in.
-/// @param name     "quest" or "attnlab/quest"
-/// @param options  a map, or null for "all defaults"
-/// @throws PluginError when there is no such plugin, ConfigError with every problem of the options.
-Part part_of(Kind kind, const std::string& name, const Node& options, const Catalogue& catalogue);
-
 /// The attention does not honour what the model needs, and nothing else is wrong: a finding about
 /// the attention, not a mistake in a file.
 class IncompatibleError : public ConfigError {
@@ -89,10 +73,5 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
 
 /// "file:line:column: key = value" for every value of a tree, with its earlier values.
 std::string origins_text(const Node& node);
-
-/// Finds a composition by path, or by name in ./configs and the installed configs ("vit_small" in
-/// configs/experiments/**). @param folder  "experiments" or "suites".
-/// @throws ConfigError listing near names.
-std::string find_composition(const std::string& path_or_name, const std::string& folder);
 
 }  // namespace attnlab

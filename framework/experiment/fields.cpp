@@ -1,9 +1,12 @@
 #include "framework/experiment/fields.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
+#include "framework/config/problems.h"
 #include "framework/experiment/identity.h"
 #include "framework/manifest/option_lookup.h"
 
@@ -32,14 +35,14 @@ FieldRule parse_field_rule(const std::string& text) {
     rule.option = condition.substr(0, equals);
     if (equals != std::string::npos) rule.value = condition.substr(equals + 1);
     if (rule.option.empty() || rule.value.empty()) {
-      throw PluginError("'" + text + "': expected a condition like 'if head=node'");
+      throw PluginError(fmt::format("'{}': expected a condition like 'if head=node'", text));
     }
   }
   rule.optional = !rule.field.empty() && rule.field.back() == '?';
   if (rule.optional) rule.field.pop_back();
   if (rule.field.empty() || rule.field.find_first_of(" ?") != std::string::npos) {
-    throw PluginError("'" + text +
-                      "': expected a field like 'class', 'class?' or 'class if head=graph'");
+    throw PluginError(fmt::format(
+        "'{}': expected a field like 'class', 'class?' or 'class if head=graph'", text));
   }
   return rule;
 }
@@ -71,7 +74,7 @@ void check_declared_fields(const DeclaredPart& declared) {
     for (const std::string& text : *texts) {
       const std::string option = parse_field_rule(text).option;
       if (option.empty() || find_option(declared.manifest.options, option) != nullptr) continue;
-      throw PluginError("'" + text + "': there is no option '" + option + "'");
+      throw PluginError(fmt::format("'{}': there is no option '{}'", text, option));
     }
   }
 }
@@ -79,20 +82,19 @@ void check_declared_fields(const DeclaredPart& declared) {
 void check_fields(const DeclaredPart& taker, const std::vector<DeclaredPart>& givers,
                   std::vector<std::string>& problems) {
   const Part& part = taker.part;
-  const std::string who = std::string(name_of(part.kind)) + " '" + part.name + "'";
+  const std::string who = fmt::format("{} '{}'", name_of(part.kind), part.name);
   for (const FieldRule& taken : rules_under(taker.manifest.takes, part)) {
     std::string seen;
     bool given = taken.optional;
     for (const auto& [giver, manifest] : givers) {
       const std::vector<FieldRule> rules = rules_under(manifest.gives, giver);
       given |= rule_of(rules, taken.field) != nullptr;
-      seen += (seen.empty() ? "" : "; ") + std::string(name_of(giver.kind)) + " '" + giver.name +
-              "' gives " + text_of(rules);
+      seen += fmt::format("{}{} '{}' gives {}", seen.empty() ? "" : "; ", name_of(giver.kind),
+                          giver.name, text_of(rules));
     }
     if (given) continue;
-    const std::string where = part.place.str();
-    problems.push_back((where.empty() ? "" : where + ": ") + who + " takes '" + taken.field +
-                       "', which nothing gives: " + seen);
+    add_problem(problems, part.place,
+                fmt::format("{} takes '{}', which nothing gives: {}", who, taken.field, seen));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "framework/experiment/identity.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -39,7 +41,7 @@ std::string canonical_text(const Node& node) {
   std::vector<std::string> parts;
   for (const Node& item : node.items()) parts.push_back(canonical_text(item));
   for (const auto& [key, value] : node.entries()) {
-    parts.push_back(json_quote(key) + ":" + canonical_text(value));
+    parts.push_back(fmt::format("{}:{}", json_quote(key), canonical_text(value)));
   }
   return (node.is_list() ? "[" : "{") + join(parts, ",") + (node.is_list() ? "]" : "}");
 }
@@ -62,8 +64,8 @@ std::string file_hash(const std::string& path) {
 
 std::string Identity::hash() const {
   std::string all = configuration;
-  for (const auto& [kind, file] : plugins) all += ";" + kind + "=" + file.hash;
-  return hex(fingerprint(all + ";data=" + data + ";framework=" + framework));
+  for (const auto& [kind, file] : plugins) all += fmt::format(";{}={}", kind, file.hash);
+  return hex(fingerprint(fmt::format("{};data={};framework={}", all, data, framework)));
 }
 
 Identity identity_of(const Experiment& experiment, const std::string& data) {
@@ -91,9 +93,9 @@ std::string framework_change(const Identity& before, const Identity& now) {
       std::find(accepted.begin(), accepted.end(), now.framework) != accepted.end()) {
     return "";
   }
-  return "the framework changed (revision " +
-         (before.framework.empty() ? "unknown" : before.framework.substr(0, 8)) + " -> " +
-         now.framework.substr(0, 8) + ")";
+  return fmt::format("the framework changed (revision {} -> {})",
+                     before.framework.empty() ? "unknown" : before.framework.substr(0, 8),
+                     now.framework.substr(0, 8));
 }
 
 std::vector<std::string> changes_between(const Identity& before, const Identity& now) {
@@ -102,12 +104,12 @@ std::vector<std::string> changes_between(const Identity& before, const Identity&
   for (const auto& [kind, file] : now.plugins) {
     const auto found = before.plugins.find(kind);
     if (found == before.plugins.end() || found->second.hash == file.hash) continue;
-    changes.push_back("the file of " + kind + " '" + file.name + "' changed");
+    changes.push_back(fmt::format("the file of {} '{}' changed", kind, file.name));
   }
   const auto dataset = now.plugins.find("dataset");
   if (!before.data.empty() && !now.data.empty() && before.data != now.data) {
-    changes.push_back("the data of dataset '" +
-                      (dataset == now.plugins.end() ? "" : dataset->second.name) + "' changed");
+    changes.push_back(fmt::format("the data of dataset '{}' changed",
+                                  dataset == now.plugins.end() ? "" : dataset->second.name));
   }
   const std::string framework = framework_change(before, now);
   if (!framework.empty()) changes.push_back(framework);
@@ -143,8 +145,8 @@ std::optional<Identity> read_identity(const std::string& run_folder) {
     }
     return identity;
   } catch (const json::exception& damage) {
-    throw DataError(path + ": damaged: " + damage.what() +
-                    "; remove the run's folder to run it again");
+    throw DataError(fmt::format("{}: damaged: {}; remove the run's folder to run it again", path,
+                                damage.what()));
   }
 }
 

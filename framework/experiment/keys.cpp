@@ -1,7 +1,6 @@
 #include "framework/experiment/keys.h"
 
-#include <algorithm>
-#include <filesystem>
+#include <fmt/format.h>
 
 #include "framework/experiment/evaluations.h"
 #include "framework/manifest/option_lookup.h"
@@ -55,8 +54,8 @@ const Schema* options_of(const Node& composed, Kind kind, const Catalogue& catal
 
 Schema part_keys(Kind kind, const Schema* options, const Catalogue& catalogue) {
   const std::string kind_name(name_of(kind));
-  OptionSpec use =
-      make_option("use", OptionSpec::Type::string, "name of the " + kind_name + "'s plugin");
+  OptionSpec use = make_option("use", OptionSpec::Type::string,
+                               fmt::format("name of the {}'s plugin", kind_name));
   use.choices = catalogue.names(kind);
   use.required = true;
   Schema keys = {use};
@@ -89,23 +88,6 @@ Schema experiment_keys(const Node& composed, const Catalogue& catalogue) {
   keys.push_back(evaluate_keys());
   keys.push_back(seeds_key());
   return with_names(std::move(keys), composed);
-}
-
-std::map<std::string, std::vector<std::string>> compositions(const std::string& folder) {
-  namespace fs = std::filesystem;
-  std::map<std::string, std::vector<std::string>> all;
-  for (const std::string& root :
-       {std::string("configs"), Installation::of_this_program().configs()}) {
-    std::map<std::string, std::vector<std::string>> here;
-    std::error_code error;
-    for (const auto& entry : fs::recursive_directory_iterator(root + "/" + folder, error)) {
-      if (entry.path().extension() != ".yaml") continue;
-      here[entry.path().stem().string()].push_back(entry.path().string());
-    }
-    all.merge(here);  // what stands in ./configs stays
-  }
-  for (auto& [name, files] : all) std::sort(files.begin(), files.end());
-  return all;
 }
 
 }  // namespace attnlab

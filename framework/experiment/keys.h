@@ -2,10 +2,6 @@
 // explanations, completion and the JSON schema say about keys.
 #pragma once
 
-#include <map>
-#include <string>
-#include <vector>
-
 #include "framework/manifest/discovery.h"
 #include "framework/manifest/schema.h"
 
@@ -18,9 +14,5 @@ Schema part_keys(Kind kind, const Schema* options, const Catalogue& catalogue);
 /// An experiment's keys. A part has the options of the plugin that the composition names, if any.
 /// @param composed  as `compose` makes it; may be unsound
 Schema experiment_keys(const Node& composed, const Catalogue& catalogue);
-
-/// Files of the compositions in ./configs/FOLDER and below, by name, and of the installed ones
-/// whose names are not among them. @param folder  "experiments" or "suites"
-std::map<std::string, std::vector<std::string>> compositions(const std::string& folder);
 
 }  // namespace attnlab

@@ -1,5 +1,7 @@
 #include "framework/experiment/names.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace attnlab {
@@ -8,7 +10,7 @@ std::string name_problem(const std::string& name) {
   if (name.empty()) return "expected a word";
   if (name.find_first_of("/\\") != std::string::npos) return "expected a word without slashes";
   if (name == "." || name == "..") {
-    return "'" + name + "' stands for a folder that is there already; choose another word";
+    return fmt::format("'{}' stands for a folder that is there already; choose another word", name);
   }
   const bool control =
       std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });

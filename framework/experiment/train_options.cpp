@@ -1,9 +1,12 @@
 #include "framework/experiment/train_options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 
 #include "framework/base/text.h"
+#include "framework/config/problems.h"
 #include "framework/experiment/identity.h"
 #include "framework/manifest/option_lookup.h"
 
@@ -54,8 +57,7 @@ class Checker {
       node = &node->at(key.substr(begin, end - begin));
       begin = end + 1;
     }
-    const std::string where = node->place().str();
-    problems_.push_back((where.empty() ? "" : where + ": ") + "train." + key + ": " + what);
+    add_problem(problems_, node->place(), fmt::format("train.{}: {}", key, what));
   }
 
   const Node& given(const std::string& section, const std::string& option) const {
@@ -69,8 +71,9 @@ class Checker {
       if (std::find(choices.begin(), choices.end(), chosen) != choices.end()) continue;
       const OptionSpec& spec = *find_option(schema, option);
       if (canonical_text(given(section, option)) == canonical_text(spec.default_value)) continue;
-      add(section + "." + option, "'" + chosen + "' does not read it, only " + join(choices, ", ") +
-                                      "; leave it out, or choose one of these");
+      add(fmt::format("{}.{}", section, option),
+          fmt::format("'{}' does not read it, only {}; leave it out, or choose one of these",
+                      chosen, join(choices, ", ")));
     }
   }
 
@@ -82,8 +85,9 @@ class Checker {
 
   void check_batches() {
     if (train_.batch_size % train_.accumulate == 0) return;
-    add("accumulate", resolved_.at("accumulate").text() + " does not divide train.batch_size " +
-                          resolved_.at("batch_size").text());
+    add("accumulate",
+        fmt::format("{} does not divide train.batch_size {}", resolved_.at("accumulate").text(),
+                    resolved_.at("batch_size").text()));
   }
 
   void check_optimizer() {
@@ -96,7 +100,7 @@ class Checker {
   }
 
   void check_group(const std::string& name, const ParameterGroupOptions& group) {
-    const std::string key = "optimizer.groups." + name + ".";
+    const std::string key = fmt::format("optimizer.groups.{}.", name);
     if (group.match.empty()) {
       add(key + "match", "names no parameters; write patterns like [\"backbone.*\"]");
     }
@@ -107,8 +111,8 @@ class Checker {
     } else if (epochs[0] < 0) {
       add(key + "epochs", "the first epoch is 0");
     } else if (epochs[1] != -1 && epochs[1] <= epochs[0]) {
-      add(key + "epochs", "holds no epoch: the end, " + std::to_string(epochs[1]) +
-                              ", is not above the first, " + std::to_string(epochs[0]));
+      add(key + "epochs", fmt::format("holds no epoch: the end, {}, is not above the first, {}",
+                                      epochs[1], epochs[0]));
     }
   }
 

@@ -1,5 +1,7 @@
 #include "framework/host/given_fields.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "framework/base/text.h"
@@ -9,7 +11,7 @@ namespace attnlab {
 namespace {
 
 std::string called(const Part& part) {
-  return std::string(name_of(part.kind)) + " '" + part.name + "'";
+  return fmt::format("{} '{}'", name_of(part.kind), part.name);
 }
 
 bool has(const std::vector<FieldInfo>& fields, const std::string& name) {
@@ -26,15 +28,16 @@ void check_giver(const Part& part, const std::vector<FieldRule>& declared,
                  const std::vector<FieldInfo>& given, const std::string& whose) {
   for (const FieldRule& rule : declared) {
     if (rule.optional || has(given, rule.field)) continue;
-    throw PluginError(part.path + ": " + called(part) + " gives '" + rule.field +
-                      "' by its manifest, and " + whose + " do not have it; write '" + rule.field +
-                      "?' in its .gives where it is not always there");
+    throw PluginError(
+        fmt::format("{0}: {1} gives '{2}' by its manifest, and {3} do not have it; write '{2}?' in "
+                    "its .gives where it is not always there",
+                    part.path, called(part), rule.field, whose));
   }
   for (const FieldInfo& field : given) {
     if (rule_of(declared, field.name) != nullptr) continue;
-    throw PluginError(part.path + ": " + called(part) + " gives '" + field.name +
-                      "', which its manifest does not list (" + text_of(declared) +
-                      "); add it to its .gives");
+    throw PluginError(fmt::format(
+        "{}: {} gives '{}', which its manifest does not list ({}); add it to its .gives", part.path,
+        called(part), field.name, text_of(declared)));
   }
 }
 
@@ -45,8 +48,9 @@ void check_taker(const Part& part, const DatasetInfo& data, const std::vector<Fi
        rules_under(catalogue.find(part.kind, part.name).manifest->takes, part)) {
     if (taken.optional || has(data.fields, taken.field)) continue;
     if (rule_of(outputs, taken.field) != nullptr) continue;
-    throw DataError(called(part) + " takes '" + taken.field + "', which the data of '" + data.name +
-                    "' (" + data.source + ") do not have; choose other options or data");
+    throw DataError(fmt::format(
+        "{} takes '{}', which the data of '{}' ({}) do not have; choose other options or data",
+        called(part), taken.field, data.name, data.source));
   }
 }
 

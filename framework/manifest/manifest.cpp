@@ -1,5 +1,7 @@
 #include "framework/manifest/manifest.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -17,7 +19,7 @@ Kind parse_kind(const std::string& name) {
     if (name == name_of(kind)) return kind;
     names.emplace_back(name_of(kind));
   }
-  throw Error("unknown kind '" + name + "'" + suggestion(name, names));
+  throw Error(fmt::format("unknown kind '{}'{}", name, suggestion(name, names)));
 }
 
 Stamp parse_stamp(const json& object) {
@@ -36,11 +38,11 @@ Manifest parse_manifest(const std::string& text) {
   const std::size_t slash = manifest.id.find('/');
   if (slash == 0 || slash == std::string::npos || slash + 1 == manifest.id.size() ||
       manifest.id.find('/', slash + 1) != std::string::npos) {
-    throw Error("id '" + manifest.id + "' is not of the form lab/name");
+    throw Error(fmt::format("id '{}' is not of the form lab/name", manifest.id));
   }
   manifest.name = manifest.id.substr(slash + 1);
   if (manifest.name == "." || manifest.name == "..") {  // it becomes the name of a folder
-    throw Error("id '" + manifest.id + "' ends in no name");
+    throw Error(fmt::format("id '{}' ends in no name", manifest.id));
   }
   manifest.kind = parse_kind(root.at("kind").get<std::string>());
   manifest.version = root.at("version").get<std::string>();
@@ -77,7 +79,7 @@ Manifest read_manifest(const std::string& path) {
     if (sdk) manifest.stamp["sdk"] = *sdk;
     return manifest;
   } catch (const std::exception& error) {
-    throw PluginError(path + ": invalid manifest: " + error.what() + kRemedy);
+    throw PluginError(fmt::format("{}: invalid manifest: {}{}", path, error.what(), kRemedy));
   }
 }
 
@@ -87,7 +89,7 @@ Stamp read_stamp(const std::string& path) {
     if (const auto sdk = find_elf_section(path, kSdkSection)) stamp["sdk"] = *sdk;
     return stamp;
   } catch (const json::exception& error) {
-    throw PluginError(path + ": invalid build stamp: " + error.what());
+    throw PluginError(fmt::format("{}: invalid build stamp: {}", path, error.what()));
   }
 }
 
@@ -103,7 +105,9 @@ std::vector<std::string> stamp_differences(const Stamp& expected, const Stamp& f
   for (const auto& [field, unused] : all) {
     const std::string want = shown(expected, field);
     const std::string have = shown(found, field);
-    if (want != have) differences.push_back(field + ": expected " + want + ", found " + have);
+    if (want != have) {
+      differences.push_back(fmt::format("{}: expected {}, found {}", field, want, have));
+    }
   }
   return differences;
 }

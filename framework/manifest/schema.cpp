@@ -9,13 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/text.h"
+#include "framework/config/problems.h"
 #include "framework/manifest/option_lookup.h"
 
 namespace attnlab {
 namespace {
 
 using nlohmann::json;
-using Problems = std::vector<std::string>;
 
 /// A number as manifests write it: plain, by its bits where it has no short decimal form, or in
 /// YAML's words.
@@ -240,10 +240,7 @@ class Resolver {
            text.back() != '-';
   }
 
-  void add(const Place& place, const std::string& what) {
-    const std::string where = place.str();
-    problems_.push_back(where.empty() ? what : fmt::format("{}: {}", where, what));
-  }
+  void add(const Place& place, const std::string& what) { add_problem(problems_, place, what); }
 
   /// Stands for a group that is not given, where it would stand.
   static Node absent(const Node& parent) {
@@ -310,12 +307,12 @@ class Resolver {
     if (!spec.choices.empty()) {
       const auto found = std::find(spec.choices.begin(), spec.choices.end(), value.text());
       if (found == spec.choices.end()) {
-        add(
-            value.place(),
-            name + ": '" + value.text() + "' is none of " + choices_text(spec.choices, ", ") + [&] {
-              const std::string near = nearest(value.text(), spec.choices);
-              return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
-            }());
+        add(value.place(),
+            fmt::format("{}: '{}' is none of {}{}", name, value.text(),
+                        choices_text(spec.choices, ", "), [&] {
+                          const std::string near = nearest(value.text(), spec.choices);
+                          return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
+                        }()));
         return false;
       }
     }

@@ -1,5 +1,7 @@
 #include "framework/report/citations.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -34,7 +36,7 @@ std::string new_key(const std::string& id, std::set<std::string>& taken) {
   std::string base;
   for (const char c : id) base += is_letter_or_digit(c) || c == '_' ? c : '-';
   std::string key = base;
-  for (int n = 2; !taken.insert(key).second; ++n) key = base + "-" + std::to_string(n);
+  for (int n = 2; !taken.insert(key).second; ++n) key = fmt::format("{}-{}", base, n);
   return key;
 }
 
@@ -109,7 +111,7 @@ std::vector<Citation> citations_of(const std::vector<RunRecord>& runs, const Cat
         citations[found->second].plugins.push_back(manifest.id);
       }
     } catch (const PluginError&) {
-      absent.push_back(std::string(name_of(kind)) + "/" + name);
+      absent.push_back(fmt::format("{}/{}", name_of(kind), name));
     }
   }
   return citations;

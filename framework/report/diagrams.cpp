@@ -1,5 +1,7 @@
 #include "framework/report/diagrams.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -25,15 +27,15 @@ std::string decimal(double value, int decimals) {
 std::string px(double value) { return decimal(value, 1); }
 
 std::string line(double x1, double y1, double x2, double y2, const std::string& style) {
-  return "<line class=\"" + style + "\" x1=\"" + px(x1) + "\" y1=\"" + px(y1) + "\" x2=\"" +
-         px(x2) + "\" y2=\"" + px(y2) + "\"/>\n";
+  return fmt::format("<line class=\"{}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n", style,
+                     px(x1), px(y1), px(x2), px(y2));
 }
 
 /// @param anchor  "start", "middle" or "end"
 std::string label(double x, double y, const std::string& anchor, const std::string& text,
                   const std::string& style = "") {
-  return "<text x=\"" + px(x) + "\" y=\"" + px(y) + "\" text-anchor=\"" + anchor + "\" class=\"" +
-         style + "\">" + html_text(text) + "</text>\n";
+  return fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"{}\" class=\"{}\">{}</text>\n", px(x),
+                     px(y), anchor, style, html_text(text));
 }
 
 /// A long name without its middle: points of a grid begin alike.
@@ -45,12 +47,14 @@ std::string shortened(const std::string& name) {
   }
   if (begins.size() <= kLongestLabel) return text;
   const std::size_t half = kLongestLabel / 2;
-  return text.substr(0, begins[half]) + "…" + text.substr(begins[begins.size() - half]);
+  return fmt::format("{}…{}", text.substr(0, begins[half]),
+                     text.substr(begins[begins.size() - half]));
 }
 
 std::string svg(double height, const std::string& title, const std::string& body) {
-  return "<svg class=\"diagram\" role=\"img\" viewBox=\"0 0 " + px(kWidth) + " " + px(height) +
-         "\" aria-label=\"" + html_text(title) + "\">\n" + body + "</svg>\n";
+  return fmt::format(
+      "<svg class=\"diagram\" role=\"img\" viewBox=\"0 0 {} {}\" aria-label=\"{}\">\n{}</svg>\n",
+      px(kWidth), px(height), html_text(title), body);
 }
 
 /// A round step that divides `range` into four to ten.
@@ -104,9 +108,9 @@ std::string rank_svg(const Ranking& ranking) {
     const std::size_t row = on_left ? i : count - 1 - i;
     const double x = scale.x(ranks[j]), y = first_row + kRowHeight * static_cast<double>(row);
     const double side = on_left ? kRankMargin - 12 : kWidth - kRankMargin + 12;
-    const std::string text = on_left
-                                 ? shortened(ranking.attentions[j]) + "  " + decimal(ranks[j], 2)
-                                 : decimal(ranks[j], 2) + "  " + shortened(ranking.attentions[j]);
+    const std::string text =
+        on_left ? fmt::format("{}  {}", shortened(ranking.attentions[j]), decimal(ranks[j], 2))
+                : fmt::format("{}  {}", decimal(ranks[j], 2), shortened(ranking.attentions[j]));
     out += line(x, kAxisTop, x, y, "thin") + line(x, y, side, y, "thin") +
            label(on_left ? side - 5 : side + 5, y + 4, on_left ? "end" : "start", text);
   }
@@ -199,8 +203,8 @@ std::string difference_mark(const ComparisonRow& row, const DifferenceScale& sca
            line(low, y - 4, low, y + 4, "whisker " + side) +
            line(high, y - 4, high, y + 4, "whisker " + side);
   }
-  return out + "<circle class=\"mark " + side + "\" cx=\"" +
-         px(scale.x(unit * contrast.difference.mean)) + "\" cy=\"" + px(y) + "\" r=\"5\"/>\n";
+  return fmt::format("{}<circle class=\"mark {}\" cx=\"{}\" cy=\"{}\" r=\"5\"/>\n", out, side,
+                     px(scale.x(unit * contrast.difference.mean)), px(y));
 }
 
 std::string cross(double x, double y) {
@@ -231,11 +235,12 @@ std::string difference_svg(const Comparison& comparison, const MetricInfo& metri
     }
   }
   const std::string measured = difference_unit(metric);
-  const std::string heading = "difference in " + metric.name +
-                              (measured.empty() ? "" : " (" + measured + ")") + " to " +
-                              comparison.baseline;
+  const std::string heading =
+      fmt::format("difference in {}{} to {}", metric.name,
+                  measured.empty() ? "" : fmt::format(" ({})", measured), comparison.baseline);
   const std::string better = metric.better == Better::higher ? "right is better" : "left is better";
-  marks += label((kLabelWidth + kPlotEnd) / 2, y + 40, "middle", heading + "; " + better, "tick");
+  marks += label((kLabelWidth + kPlotEnd) / 2, y + 40, "middle",
+                 fmt::format("{}; {}", heading, better), "tick");
   return svg(y + 52, heading + ", with intervals; the table below has the numbers",
              difference_axis(scale, y + 18) + marks);
 }

@@ -1,4 +1,6 @@
 // The main finding in plain words.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -14,7 +16,7 @@ namespace attnlab {
 namespace {
 
 std::string counted(std::size_t count, const std::string& one, const std::string& many) {
-  return std::to_string(count) + " " + (count == 1 ? one : many);
+  return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
 /// What one attention shows against the baseline, experiment by experiment.
@@ -44,7 +46,7 @@ std::vector<Tally> tallies_of(const Comparison& comparison) {
 /// "0.86 points", "0.013 nats".
 std::string with_unit(const MetricInfo& metric, const std::string& difference) {
   const std::string unit = difference_unit(metric);
-  return unit.empty() ? difference : difference + " " + unit;
+  return unit.empty() ? difference : fmt::format("{} {}", difference, unit);
 }
 
 /// What is compared, in a sentence.
@@ -55,13 +57,13 @@ std::string metric_name(const Comparison& comparison) {
 
 /// "on vit, by 0.86 points of accuracy (p = 0.031)", or on how many experiments.
 std::string shown_where(const std::vector<const ComparisonRow*>& rows) {
-  if (rows.size() > 1) return "on " + std::to_string(rows.size()) + " experiments";
+  if (rows.size() > 1) return fmt::format("on {} experiments", rows.size());
   const ComparisonRow& row = *rows.front();
   const double difference = std::abs(row.contrast->difference.mean);
-  return "on " + row.experiment + ", by " +
-         with_unit(row.metric,
-                   difference_text(row.metric, difference, row.summary.mean).substr(1)) +
-         " of " + row.metric.name + " (" + p_phrase(row.contrast->adjusted_p) + ")";
+  return fmt::format(
+      "on {}, by {} of {} ({})", row.experiment,
+      with_unit(row.metric, difference_text(row.metric, difference, row.summary.mean).substr(1)),
+      row.metric.name, p_phrase(row.contrast->adjusted_p));
 }
 
 std::vector<std::string> significant_sentences(const Comparison& comparison,
@@ -70,13 +72,13 @@ std::vector<std::string> significant_sentences(const Comparison& comparison,
   for (const Tally& tally : tallies) {
     if (tally.better.empty() && tally.worse.empty()) continue;
     std::string text = tally.attention + " is significantly ";
-    const std::string than = " than " + comparison.baseline + " ";
-    if (!tally.better.empty()) text += "better" + than + shown_where(tally.better);
+    const std::string than = fmt::format(" than {} ", comparison.baseline);
+    if (!tally.better.empty()) text += fmt::format("better{}{}", than, shown_where(tally.better));
     if (!tally.better.empty() && !tally.worse.empty()) text += ", and ";
-    if (!tally.worse.empty()) text += "worse" + than + shown_where(tally.worse);
+    if (!tally.worse.empty()) text += fmt::format("worse{}{}", than, shown_where(tally.worse));
     if (!tally.open.empty()) {
-      text += "; on " + counted(tally.open.size(), "other experiment", "other experiments") +
-              " no difference is shown";
+      text += fmt::format("; on {} no difference is shown",
+                          counted(tally.open.size(), "other experiment", "other experiments"));
     }
     out.push_back(text + ".");
   }
@@ -102,16 +104,17 @@ std::string open_sentence(const Comparison& comparison, const std::vector<Tally>
     if (row.contrast) pairs = std::max(pairs, row.contrast->difference.count);
   }
   const bool reachable = reach_note(comparison.options, pairs, comparison.tests).empty();
-  std::string text = "No attention is shown to differ from " + comparison.baseline + " in " +
-                     metric_name(comparison) +
-                     (reachable ? ". " : ", and with so few seeds none could be. ");
+  std::string text = fmt::format("No attention is shown to differ from {} in {}{}",
+                                 comparison.baseline, metric_name(comparison),
+                                 reachable ? ". " : ", and with so few seeds none could be. ");
   const Contrast& contrast = *largest->contrast;
-  text += "The largest mean difference is that of " + largest->attention + " on " +
-          largest->experiment + ": " +
-          with_unit(largest->metric, difference_text(largest->metric, contrast.difference.mean,
-                                                     largest->summary.mean)) +
-          " over " + counted(static_cast<std::size_t>(contrast.difference.count), "seed", "seeds");
-  if (contrast.test) text += " (" + p_phrase(contrast.adjusted_p) + ")";
+  text += fmt::format(
+      "The largest mean difference is that of {} on {}: {} over {}", largest->attention,
+      largest->experiment,
+      with_unit(largest->metric,
+                difference_text(largest->metric, contrast.difference.mean, largest->summary.mean)),
+      counted(static_cast<std::size_t>(contrast.difference.count), "seed", "seeds"));
+  if (contrast.test) text += fmt::format(" ({})", p_phrase(contrast.adjusted_p));
   return text + ".";
 }
 
@@ -121,16 +124,16 @@ std::string alone_sentence(const Comparison& comparison) {
   for (const ComparisonRow& row : comparison.rows) {
     if (row.gap || row.attention != comparison.baseline || parts.size() == kMost) continue;
     const std::string unit(metric_unit(row.metric));
-    parts.push_back(summary_text(row.metric, row.summary) + (unit.empty() ? "" : " " + unit) +
-                    " on " + row.experiment);
+    parts.push_back(fmt::format("{}{} on {}", summary_text(row.metric, row.summary),
+                                unit.empty() ? "" : " " + unit, row.experiment));
   }
   if (parts.empty()) {
-    return "No run of " + comparison.baseline + " is done with a value of " +
-           metric_name(comparison) + ", so that nothing can be compared.";
+    return fmt::format("No run of {} is done with a value of {}, so that nothing can be compared.",
+                       comparison.baseline, metric_name(comparison));
   }
   const auto common = common_metric(comparison);
-  return "The " + (common ? common->name : "result") + " of " + comparison.baseline + " is " +
-         join(parts, ", ") + "; no other attention has values to compare with it.";
+  return fmt::format("The {} of {} is {}; no other attention has values to compare with it.",
+                     common ? common->name : "result", comparison.baseline, join(parts, ", "));
 }
 
 std::string ranking_sentence(const Comparison& comparison) {
@@ -139,14 +142,13 @@ std::string ranking_sentence(const Comparison& comparison) {
       std::min_element(ranking.test.mean_ranks.begin(), ranking.test.mean_ranks.end()) -
       ranking.test.mean_ranks.begin();
   const double p = ranking.test.p_value();
-  const std::string across =
-      "Across " + std::to_string(ranking.experiments.size()) + " experiments ";
+  const std::string across = fmt::format("Across {} experiments ", ranking.experiments.size());
   if (p > comparison.options.level) {
-    return across + "the ranks show no difference among the attentions (Friedman, " + p_phrase(p) +
-           ").";
+    return fmt::format("{}the ranks show no difference among the attentions (Friedman, {}).",
+                       across, p_phrase(p));
   }
-  return across + "the attentions differ in rank (Friedman, " + p_phrase(p) + "); " +
-         ranking.attentions[static_cast<std::size_t>(best)] + " ranks best.";
+  return fmt::format("{}the attentions differ in rank (Friedman, {}); {} ranks best.", across,
+                     p_phrase(p), ranking.attentions[static_cast<std::size_t>(best)]);
 }
 
 std::string unfinished_sentence(const Report& report) {
@@ -156,10 +158,9 @@ std::string unfinished_sentence(const Report& report) {
   }
   std::vector<std::string> parts;
   parts.reserve(states.size());
-  for (const auto& [state, count] : states) parts.push_back(std::to_string(count) + " " + state);
-  return std::to_string(report.unfinished.size()) + " of " +
-         counted(report.collection.runs.size(), "run", "runs") +
-         " gave no value: " + join(parts, ", ") + ".";
+  for (const auto& [state, count] : states) parts.push_back(fmt::format("{} {}", count, state));
+  return fmt::format("{} of {} gave no value: {}.", report.unfinished.size(),
+                     counted(report.collection.runs.size(), "run", "runs"), join(parts, ", "));
 }
 
 /// "Over the 150 points of quest_toy, outcome/correct is 58.13 [54.57, 61.62] % of the runs of
@@ -173,8 +174,9 @@ std::string grid_sentence(const Report& report, const Grid& grid) {
     const Summary* summary = find_summary(report, column, attention);
     if (summary == nullptr) continue;
     const std::string unit(metric_unit(column.metric));
-    parts.emplace_back(summary->mean, summary_text(column.metric, *summary) +
-                                          (unit.empty() ? "" : " " + unit) + " for " + attention);
+    parts.emplace_back(summary->mean,
+                       fmt::format("{}{} for {}", summary_text(column.metric, *summary),
+                                   unit.empty() ? "" : " " + unit, attention));
   }
   if (parts.empty()) return "";
   const bool lower = column.metric.better == Better::lower;
@@ -184,8 +186,8 @@ std::string grid_sentence(const Report& report, const Grid& grid) {
   std::vector<std::string> texts;
   texts.reserve(parts.size());
   for (const auto& [mean, text] : parts) texts.push_back(text);
-  return "Over the " + std::to_string(grid.points) + " points of " + grid.base + ", " +
-         column.metric.name + " is " + join(texts, ", ") + ".";
+  return fmt::format("Over the {} points of {}, {} is {}.", grid.points, grid.base,
+                     column.metric.name, join(texts, ", "));
 }
 
 }  // namespace

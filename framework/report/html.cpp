@@ -1,6 +1,8 @@
 // The page: sections that stand without scripts, the data of its charts
 // (html_data.cpp), and the page's own style and script beside the plotting
 // library, all in one file.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -24,33 +26,35 @@ struct Section {
 };
 
 std::string section_html(const Section& one) {
-  return "<section id=\"" + one.id + "\" aria-labelledby=\"" + one.id + "-title\">\n<h2 id=\"" +
-         one.id + "-title\">" + html_text(one.title) + "</h2>\n" + one.html + "</section>\n";
+  return fmt::format(
+      "<section id=\"{0}\" aria-labelledby=\"{0}-title\">\n"
+      "<h2 id=\"{0}-title\">{1}</h2>\n{2}</section>\n",
+      one.id, html_text(one.title), one.html);
 }
 
 std::string tile(const std::string& number, const std::string& what) {
-  return "<div class=\"tile\"><dt>" + html_text(what) + "</dt><dd>" + html_text(number) +
-         "</dd></div>\n";
+  return fmt::format("<div class=\"tile\"><dt>{}</dt><dd>{}</dd></div>\n", html_text(what),
+                     html_text(number));
 }
 
 std::string finding_html(const Report& report) {
   const std::vector<std::string> sentences = finding_of(report);
-  std::string out = "<p class=\"lead\">" + html_text(sentences.front()) + "</p>\n";
+  std::string out = fmt::format("<p class=\"lead\">{}</p>\n", html_text(sentences.front()));
   for (std::size_t i = 1; i < sentences.size(); ++i) {
-    out += "<p>" + html_text(sentences[i]) + "</p>\n";
+    out += fmt::format("<p>{}</p>\n", html_text(sentences[i]));
   }
   const std::size_t runs = report.collection.runs.size();
-  out += "<dl class=\"tiles\">\n" +
-         tile(std::to_string(runs - report.unfinished.size()) + " of " + std::to_string(runs),
-              "runs done") +
-         tile(std::to_string(report.comparison.attentions.size()), "attentions") +
-         tile(std::to_string(report.comparison.experiments.size()),
-              report.slices.only_points() ? "points" : "experiments") +
-         tile(duration(report.seconds), "of training") + "</dl>\n";
+  out +=
+      fmt::format("<dl class=\"tiles\">\n{}{}{}{}</dl>\n",
+                  tile(fmt::format("{} of {}", runs - report.unfinished.size(), runs), "runs done"),
+                  tile(std::to_string(report.comparison.attentions.size()), "attentions"),
+                  tile(std::to_string(report.comparison.experiments.size()),
+                       report.slices.only_points() ? "points" : "experiments"),
+                  tile(duration(report.seconds), "of training"));
   if (report.comparison.notes.empty()) return out;
   out += "<ul class=\"notes\">\n";
   for (const std::string& note : report.comparison.notes) {
-    out += "<li>" + html_text(note) + "</li>\n";
+    out += fmt::format("<li>{}</li>\n", html_text(note));
   }
   return out + "</ul>\n";
 }
@@ -58,7 +62,7 @@ std::string finding_html(const Report& report) {
 std::string metrics_fold(const Report& report) {
   const std::string metrics = metrics_html(report);
   if (metrics.empty()) return "";
-  return "<details><summary>All final metrics</summary>\n" + metrics + "</details>\n";
+  return fmt::format("<details><summary>All final metrics</summary>\n{}</details>\n", metrics);
 }
 
 /// Where points of a grid are too many for a row each.
@@ -66,12 +70,11 @@ std::string left_out_html(const Report& report) {
   std::string out;
   for (const Grid& grid : report.slices.grids) {
     if (grid.apart) continue;
-    out += "<p>The " + std::to_string(grid.points) + " points of <strong>" + html_text(grid.base) +
-           "</strong> have no rows of their own here: <a "
-           "href=\"#grid\">pooled, they stand "
-           "below</a>, and one by one in <code>attnlab compare</code> and in "
-           "the report's formats "
-           "<code>csv</code> and <code>json</code>.</p>\n";
+    out += fmt::format(
+        "<p>The {} points of <strong>{}</strong> have no rows of their own here: <a "
+        "href=\"#grid\">pooled, they stand below</a>, and one by one in <code>attnlab "
+        "compare</code> and in the report's formats <code>csv</code> and <code>json</code>.</p>\n",
+        grid.points, html_text(grid.base));
   }
   return out;
 }
@@ -94,18 +97,16 @@ std::string results_section(const Report& report) {
   for (const MetricInfo& metric : compared_metrics(report.comparison)) {
     const std::string diagram = difference_svg(report.comparison, metric);
     if (diagram.empty()) continue;
-    out += "<figure class=\"scroll\" tabindex=\"0\">" + diagram +
-           "<figcaption>Mean differences over seeds, with " +
-           shortest(100 - 100 * report.comparison.options.level) +
-           " % intervals. Filled: significant. Open: not." +
-           (sources.empty() ? "" : " Crosses: " + html_text(join(sources, "; ")) + ".") +
-           "</figcaption></figure>\n";
+    out += fmt::format(
+        "<figure class=\"scroll\" tabindex=\"0\">{}<figcaption>Mean differences over seeds, with "
+        "{} % intervals. Filled: significant. Open: not.{}</figcaption></figure>\n",
+        diagram, shortest(100 - 100 * report.comparison.options.level),
+        sources.empty() ? "" : fmt::format(" Crosses: {}.", html_text(join(sources, "; "))));
   }
-  out += rows +
-         "<p class=\"note\">Select a heading to sort. Bold: the best mean of "
-         "its experiment. ▲ "
-         "better, ▼ worse than the baseline, significantly. " +
-         html_text(test_sentence(report.comparison)) + "</p>\n";
+  out += fmt::format(
+      "{}<p class=\"note\">Select a heading to sort. Bold: the best mean of its experiment. ▲ "
+      "better, ▼ worse than the baseline, significantly. {}</p>\n",
+      rows, html_text(test_sentence(report.comparison)));
   return out + metrics_fold(report);
 }
 
@@ -114,13 +115,11 @@ std::string ranks_section(const Report& report) {
   std::string out;
   if (comparison.ranking) {
     const Ranking& ranking = *comparison.ranking;
-    out += "<figure class=\"scroll\" tabindex=\"0\">" + rank_svg(ranking) +
-           "<figcaption>Mean ranks over " + std::to_string(ranking.experiments.size()) +
-           " experiments; 1 is best. A bar joins attentions whose ranks differ "
-           "by less than "
-           "Nemenyi's critical difference (CD): they are not told apart. "
-           "Friedman's test: " +
-           html_text(p_phrase(ranking.test.p_value())) + ".</figcaption></figure>\n";
+    out += fmt::format(
+        "<figure class=\"scroll\" tabindex=\"0\">{}<figcaption>Mean ranks over {} experiments; 1 "
+        "is best. A bar joins attentions whose ranks differ by less than Nemenyi's critical "
+        "difference (CD): they are not told apart. Friedman's test: {}.</figcaption></figure>\n",
+        rank_svg(ranking), ranking.experiments.size(), html_text(p_phrase(ranking.test.p_value())));
     if (ranking.test.p_value() > comparison.options.level) {
       out +=
           "<p>Friedman's test shows no difference: read nothing into this "
@@ -133,10 +132,10 @@ std::string ranks_section(const Report& report) {
           "which the test takes for granted: its p-value is too small.</p>\n";
     }
   } else {
-    out += "<p>There is no diagram: " + html_text(comparison.no_ranking) + ".</p>\n";
+    out += fmt::format("<p>There is no diagram: {}.</p>\n", html_text(comparison.no_ranking));
   }
   if (!comparison.left_out.empty()) {
-    out += "<p>Left out: " + html_text(join(comparison.left_out, "; ")) + ".</p>\n";
+    out += fmt::format("<p>Left out: {}.</p>\n", html_text(join(comparison.left_out, "; ")));
   }
   return out;
 }
@@ -215,7 +214,7 @@ std::string joined(const std::vector<Section>& sections) {
 std::string navigation(const std::vector<Section>& sections) {
   std::string out;
   for (const Section& one : sections) {
-    out += "<a href=\"#" + one.id + "\">" + html_text(one.link) + "</a>\n";
+    out += fmt::format("<a href=\"#{}\">{}</a>\n", one.id, html_text(one.link));
   }
   return out;
 }

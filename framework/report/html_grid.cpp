@@ -1,5 +1,7 @@
 // The page's sections on runs that are pooled: a grid's tables and chart, and
 // distributions.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "framework/base/text.h"
@@ -44,14 +46,13 @@ std::string grid_tables(const Report& report, std::size_t number) {
   const MetricInfo& first = tables.front().columns.front().metric;
   std::string open, folded;
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    const std::string id = "grid-" + std::to_string(number) + "-" + std::to_string(i);
+    const std::string id = fmt::format("grid-{}-{}", number, i);
     const bool stands = tables[i].axis.empty() || tables[i].columns.front().metric == first;
     (stands ? open : folded) += table_html(report, tables[i], id);
   }
   if (folded.empty()) return open;
-  return open + "<details><summary>The other outcomes by " +
-         html_text(join(report.slices.grids[number].pool, ", ")) + "</summary>\n" + folded +
-         "</details>\n";
+  return fmt::format("{}<details><summary>The other outcomes by {}</summary>\n{}</details>\n", open,
+                     html_text(join(report.slices.grids[number].pool, ", ")), folded);
 }
 
 }  // namespace
@@ -66,12 +67,10 @@ std::string grid_html(const Report& report) {
 std::string distributions_html(const Report& report) {
   if (report.histograms.empty()) return "";
   return chart_box("distributions",
-                   "How many of an attention's runs ended "
-                   "where, in percent of those that are "
-                   "done; bins and scales are the same for "
-                   "all attentions. Attentions with fewer "
-                   "than " +
-                       std::to_string(kFewestInHistogram) + " finished runs have none.");
+                   fmt::format("How many of an attention's runs ended where, in percent of those "
+                               "that are done; bins and scales are the same for all attentions. "
+                               "Attentions with fewer than {} finished runs have none.",
+                               kFewestInHistogram));
 }
 
 }  // namespace attnlab

@@ -1,5 +1,7 @@
 #include "framework/report/html_parts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -22,37 +24,40 @@ HtmlCell number_cell(const std::string& text, double value, const std::string& s
 }
 
 std::string head_cell(const HtmlColumn& column, bool sortable) {
-  const std::string title = column.help.empty() ? "" : " title=\"" + html_text(column.help) + "\"";
+  const std::string title =
+      column.help.empty() ? "" : fmt::format(" title=\"{}\"", html_text(column.help));
   const std::string style = column.number ? " class=\"number\"" : "";
   const std::string name = html_text(column.name);
-  return "<th scope=\"col\"" + style + title + ">" +
-         (sortable ? "<button type=\"button\">" + name + "</button>" : name) + "</th>";
+  return fmt::format("<th scope=\"col\"{}{}>{}</th>", style, title,
+                     sortable ? fmt::format("<button type=\"button\">{}</button>", name) : name);
 }
 
 std::string paragraph(const std::string& html, const std::string& style = "") {
-  return (style.empty() ? "<p>" : "<p class=\"" + style + "\">") + html + "</p>\n";
+  return fmt::format("{}{}</p>\n", style.empty() ? "<p>" : fmt::format("<p class=\"{}\">", style),
+                     html);
 }
 
 std::string folded(const std::string& title, const std::string& html) {
-  return "<details><summary>" + html_text(title) + "</summary>\n" + html + "</details>\n";
+  return fmt::format("<details><summary>{}</summary>\n{}</details>\n", html_text(title), html);
 }
 
 }  // namespace
 
 std::string html_table(const std::string& caption, const std::vector<HtmlColumn>& columns,
                        const std::vector<std::vector<HtmlCell>>& rows, const std::string& id) {
-  std::string out = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"" +
-                    html_text(caption) + "\">\n<table";
-  if (!id.empty()) out += " class=\"sortable\" id=\"" + id + "\"";
-  out += ">\n<caption>" + html_text(caption) + "</caption>\n<thead><tr>";
+  std::string out =
+      fmt::format("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n<table",
+                  html_text(caption));
+  if (!id.empty()) out += fmt::format(" class=\"sortable\" id=\"{}\"", id);
+  out += fmt::format(">\n<caption>{}</caption>\n<thead><tr>", html_text(caption));
   for (const HtmlColumn& column : columns) out += head_cell(column, !id.empty());
   out += "</tr></thead>\n<tbody>\n";
   for (const auto& row : rows) {
     out += "<tr>";
     for (const HtmlCell& cell : row) {
-      out += cell.style.empty() ? "<td" : "<td class=\"" + cell.style + "\"";
-      if (!id.empty()) out += " data-order=\"" + html_text(cell.order) + "\"";
-      out += ">" + cell.html + "</td>";
+      out += cell.style.empty() ? "<td" : fmt::format("<td class=\"{}\"", cell.style);
+      if (!id.empty()) out += fmt::format(" data-order=\"{}\"", html_text(cell.order));
+      out += fmt::format(">{}</td>", cell.html);
     }
     out += "</tr>\n";
   }
@@ -60,9 +65,11 @@ std::string html_table(const std::string& caption, const std::vector<HtmlColumn>
 }
 
 std::string chart_box(const std::string& id, const std::string& note) {
-  return "<div class=\"controls\" id=\"" + id + "-controls\"></div>\n<div class=\"charts\" id=\"" +
-         id + "-charts\"><noscript>This chart needs scripts, which are off.</noscript></div>\n" +
-         "<p class=\"note\">" + note + "</p>\n";
+  return fmt::format(
+      "<div class=\"controls\" id=\"{0}-controls\"></div>\n<div class=\"charts\" id=\"{0}-charts\">"
+      "<noscript>This chart needs scripts, which are off.</noscript></div>\n"
+      "<p class=\"note\">{1}</p>\n",
+      id, note);
 }
 
 namespace {
@@ -74,7 +81,7 @@ std::string options_table(const Report& report) {
   for (const auto& [label, options] : report.attentions) {
     const bool baseline = label == report.comparison.baseline;
     rows.push_back({text_cell(label + (baseline ? " (baseline)" : "")),
-                    {"<code>" + html_text(options) + "</code>", "", ""}});
+                    {fmt::format("<code>{}</code>", html_text(options)), "", ""}});
   }
   return html_table("What the attentions are", {{"attention", "", false}, {"options", "", false}},
                     rows);
@@ -88,9 +95,9 @@ std::string experiments_table(const Report& report) {
   }
   std::vector<std::vector<HtmlCell>> rows;
   for (const ExperimentSetting& setting : report.settings) {
-    std::vector<HtmlCell> row = {{"<code>" + html_text(setting.key) + "</code>", "", ""}};
+    std::vector<HtmlCell> row = {{fmt::format("<code>{}</code>", html_text(setting.key)), "", ""}};
     for (const auto& [experiment, value] : setting.values) {
-      row.push_back({"<code>" + html_text(value) + "</code>", "", ""});
+      row.push_back({fmt::format("<code>{}</code>", html_text(value)), "", ""});
     }
     rows.push_back(std::move(row));
   }
@@ -103,8 +110,8 @@ std::string grids_table(const Report& report) {
   for (const Grid& grid : report.slices.grids) {
     for (const auto& [axis, values] : grid.axes) {
       rows.push_back({text_cell(grid.base),
-                      {"<code>" + html_text(axis) + "</code>", "", ""},
-                      {"<code>" + html_text(join(values, ", ")) + "</code>", "", ""}});
+                      {fmt::format("<code>{}</code>", html_text(axis)), "", ""},
+                      {fmt::format("<code>{}</code>", html_text(join(values, ", "))), "", ""}});
     }
   }
   if (rows.empty()) return "";
@@ -119,8 +126,8 @@ std::string differences_table(const std::string& caption,
   for (const ConfigDifference& one : differences) {
     for (const auto& [value, runs] : one.values) {
       rows.push_back({text_cell(one.experiment),
-                      {"<code>" + html_text(one.key) + "</code>", "", ""},
-                      {"<code>" + html_text(value) + "</code>", "", ""},
+                      {fmt::format("<code>{}</code>", html_text(one.key)), "", ""},
+                      {fmt::format("<code>{}</code>", html_text(value)), "", ""},
                       text_cell(runs)});
     }
   }
@@ -151,9 +158,9 @@ std::string configurations(const Report& report) {
   std::string out;
   for (std::size_t i = 0; i < std::min(runs.size(), kMostConfigurations); ++i) {
     const RunRecord& run = *runs[i];
-    out += folded("All settings of " + run.experiment + " (" + run.attention + ", seed " +
-                      std::to_string(run.seed) + ")",
-                  "<pre tabindex=\"0\">" + html_text(to_yaml(run.config)) + "</pre>\n");
+    out += folded(
+        fmt::format("All settings of {} ({}, seed {})", run.experiment, run.attention, run.seed),
+        fmt::format("<pre tabindex=\"0\">{}</pre>\n", html_text(to_yaml(run.config))));
   }
   if (runs.size() > kMostConfigurations) {
     out += paragraph("Those of further experiments are in their runs' <code>config.yaml</code>.",
@@ -166,13 +173,12 @@ std::string values_text(const Fact& fact, std::size_t runs) {
   std::string out;
   for (std::size_t i = 0; i < fact.values.size(); ++i) {
     if (i == kMostValues) {
-      return out + "<br>and " + std::to_string(fact.values.size() - i) + " more values";
+      return fmt::format("{}<br>and {} more values", out, fact.values.size() - i);
     }
     const auto& [value, count] = fact.values[i];
     const bool all = static_cast<std::size_t>(count) == runs;
     out += (i > 0 ? "<br>" : "") + html_text(value);
-    if (!all)
-      out += " <small>(" + std::to_string(count) + " of " + std::to_string(runs) + " runs)</small>";
+    if (!all) out += fmt::format(" <small>({} of {} runs)</small>", count, runs);
   }
   return out;
 }
@@ -183,7 +189,7 @@ std::string plugins_table(const Report& report) {
   for (const PluginUse& plugin : report.plugins) {
     rows.push_back({text_cell(plugin.kind),
                     text_cell(plugin.id),
-                    {"<code>" + html_text(plugin.hash) + "</code>", "", ""},
+                    {fmt::format("<code>{}</code>", html_text(plugin.hash)), "", ""},
                     number_cell(std::to_string(plugin.runs), static_cast<double>(plugin.runs))});
   }
   return html_table(
@@ -198,10 +204,10 @@ std::string settings_html(const Report& report) {
   std::string out;
   if (comparison.differences.empty()) {
     out += paragraph(
-        "<strong>Fair:</strong> the frozen configurations of " + std::to_string(comparison.runs) +
-            " runs agree. Within each experiment all " + std::to_string(comparison.values) +
-            " values outside <code>attention</code>, the data and the other plugins' "
-            "files are the same.",
+        fmt::format("<strong>Fair:</strong> the frozen configurations of {} runs agree. Within "
+                    "each experiment all {} values outside <code>attention</code>, the data and "
+                    "the other plugins' files are the same.",
+                    comparison.runs, comparison.values),
         "fair");
   } else {
     out += paragraph(
@@ -226,7 +232,7 @@ std::string environment_html(const Report& report) {
     for (const auto& [value, count] : fact.values) runs += count;
     const std::string values = values_text(fact, static_cast<std::size_t>(runs));
     if (fact.values.front().first.find('\n') != std::string::npos) {
-      folds += folded(fact.key, "<pre tabindex=\"0\">" + values + "</pre>\n");
+      folds += folded(fact.key, fmt::format("<pre tabindex=\"0\">{}</pre>\n", values));
     } else {
       rows.push_back({text_cell(fact.key), {values, "", ""}});
     }
@@ -241,18 +247,20 @@ namespace {
 std::string unfinished_item(const Report& report, const UnfinishedRun& one) {
   const RunRecord& run = report.run(one);
   const std::string state(name_of(run.status.state));
-  std::string out = "<li><p><span class=\"state " + state + "\">" + state + "</span> <strong>" +
-                    html_text(run.experiment + " / " + run.attention) + "</strong>, seed " +
-                    std::to_string(run.seed);
+  std::string out = fmt::format(
+      "<li><p><span class=\"state {0}\">{0}</span> <strong>{1}</strong>, seed {2}", state,
+      html_text(fmt::format("{} / {}", run.experiment, run.attention)), run.seed);
   if (run.status.steps > 0) {
-    out += ", step " + std::to_string(run.status.step) + " of " + std::to_string(run.status.steps);
+    out += fmt::format(", step {} of {}", run.status.step, run.status.steps);
   }
   out += "</p>\n";
   if (!run.status.reason.empty()) out += paragraph(html_text(run.status.reason), "reason");
   if (!one.log.empty()) {
-    out += folded("The log's last lines", "<pre tabindex=\"0\">" + html_text(one.log) + "</pre>\n");
+    out += folded("The log's last lines",
+                  fmt::format("<pre tabindex=\"0\">{}</pre>\n", html_text(one.log)));
   }
-  return out + paragraph("<code>" + html_text(run.folder) + "</code>", "folder") + "</li>\n";
+  return fmt::format("{}{}</li>\n", out,
+                     paragraph(fmt::format("<code>{}</code>", html_text(run.folder)), "folder"));
 }
 
 /// Cells of suites that have no run at all.
@@ -276,7 +284,7 @@ std::string absent_table(const std::vector<AbsentCell>& cells) {
 std::string unfinished_html(const Report& report) {
   std::string out;
   if (report.unfinished.empty()) {
-    out = paragraph("All " + std::to_string(report.collection.runs.size()) + " runs are done.");
+    out = paragraph(fmt::format("All {} runs are done.", report.collection.runs.size()));
   } else {
     out = "<ul class=\"runs\">\n";
     const std::size_t shown = std::min(report.unfinished.size(), kMostUnfinished);
@@ -284,9 +292,10 @@ std::string unfinished_html(const Report& report) {
     out += "</ul>\n";
     const std::size_t more = report.unfinished.size() - shown;
     if (more > 0) {
-      out += paragraph("And " + std::to_string(more) +
-                       " more: <code>attnlab status</code> and the report's format "
-                       "<code>csv</code> have them all.");
+      out +=
+          paragraph(fmt::format("And {} more: <code>attnlab status</code> and the report's format "
+                                "<code>csv</code> have them all.",
+                                more));
     }
   }
   return out + absent_table(report.collection.absent);
@@ -297,17 +306,16 @@ std::string citations_html(const Report& report) {
   if (!report.citations.empty()) {
     out = "<ul>\n";
     for (const Citation& citation : report.citations) {
-      out += "<li>" + html_text(citation.text) + " <small>(" +
-             html_text(join(citation.plugins, ", ")) + ")</small></li>\n";
+      out += fmt::format("<li>{} <small>({})</small></li>\n", html_text(citation.text),
+                         html_text(join(citation.plugins, ", ")));
     }
-    out += "</ul>\n" + folded("BibTeX", "<pre tabindex=\"0\">" +
-                                            html_text(bibtex_of(report.citations)) + "</pre>\n");
+    out += "</ul>\n" + folded("BibTeX", fmt::format("<pre tabindex=\"0\">{}</pre>\n",
+                                                    html_text(bibtex_of(report.citations))));
   }
   if (!report.absent_plugins.empty()) {
-    out += paragraph(
-        "Not installed where this page was made, so that their citations are not "
-        "known: " +
-        html_text(join(report.absent_plugins, ", ")) + ".");
+    out += paragraph(fmt::format(
+        "Not installed where this page was made, so that their citations are not known: {}.",
+        html_text(join(report.absent_plugins, ", "))));
   }
   return out.empty() ? paragraph("The plugins ask for no citation.") : out;
 }

@@ -1,4 +1,6 @@
 // The page's tables of results.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -47,8 +49,8 @@ std::map<std::string, double> best_means(const Comparison& comparison) {
 }
 
 HtmlCell gap_cell(const Gap& gap) {
-  return {"<span class=\"absent\" title=\"" + html_text(gap.text()) + "\">" +
-              html_text(std::string(name_of(gap.kind))) + "</span>",
+  return {fmt::format("<span class=\"absent\" title=\"{}\">{}</span>", html_text(gap.text()),
+                      html_text(std::string(name_of(gap.kind)))),
           "", "number"};
 }
 HtmlCell no_cell() { return {"<span class=\"absent\">–</span>", "", "number"}; }
@@ -67,8 +69,8 @@ HtmlCell verdict_cell(const Comparison& comparison, const ComparisonRow& row) {
   const std::string mark = word == "better" ? "▲ " : word == "worse" ? "▼ " : "";
   const std::string style = word == "better" ? "good" : word == "worse" ? "bad" : "";
   const std::string title = row.contrast->gap ? row.contrast->gap.text() : "";
-  return {"<span title=\"" + html_text(title) + "\">" + mark + html_text(word) + "</span>", word,
-          style};
+  return {fmt::format("<span title=\"{}\">{}{}</span>", html_text(title), mark, html_text(word)),
+          word, style};
 }
 
 /// A publication's number, with its own difference to the baseline.
@@ -78,7 +80,7 @@ HtmlCell published_cell(const Comparison& comparison, const PublishedNumbers& pu
   if (value == nullptr) return no_cell();
   const std::string difference =
       row.contrast ? published.difference(row.experiment, row.attention, comparison.baseline) : "";
-  return cell(difference.empty() ? *value : *value + " (" + difference + ")",
+  return cell(difference.empty() ? *value : fmt::format("{} ({})", *value, difference),
               Node::scalar(*value).as_double().value_or(NAN));
 }
 
@@ -144,8 +146,7 @@ HtmlCell evaluation_cell(const Comparison& comparison, const ComparisonRow& row,
 
 Row result_row(const Comparison& comparison, const ComparisonRow& row, bool best,
                const std::vector<MetricInfo>& costs) {
-  const std::string seeds =
-      std::to_string(row.summary.count) + " of " + std::to_string(row.seeds.size());
+  const std::string seeds = fmt::format("{} of {}", row.summary.count, row.seeds.size());
   const bool baseline = row.attention == comparison.baseline;
   Row out = {{html_text(row.experiment), row.experiment, ""},
              {html_text(row.attention) + (baseline ? " <small>(baseline)</small>" : ""),

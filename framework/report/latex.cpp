@@ -1,4 +1,6 @@
 // A table for a paper: attentions in rows, experiments in columns.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -70,11 +72,10 @@ Podium podium_of(const Comparison& comparison, const std::string& experiment) {
 std::string missing_seeds(const ComparisonRow& row) {
   std::vector<std::string> parts;
   for (const SeedValue& seed : row.seeds) {
-    if (seed.gap) parts.push_back("seed " + std::to_string(seed.seed) + " " + seed.gap.text());
+    if (seed.gap) parts.push_back(fmt::format("seed {} {}", seed.seed, seed.gap.text()));
   }
   if (parts.empty()) return "";
-  return std::to_string(row.summary.count) + " of " + std::to_string(row.seeds.size()) +
-         " seeds: " + join(parts, "; ");
+  return fmt::format("{} of {} seeds: {}", row.summary.count, row.seeds.size(), join(parts, "; "));
 }
 
 std::string value_cell(const ComparisonRow& row, const Podium& podium, Footnotes& notes) {
@@ -107,21 +108,23 @@ std::string seeds_text(const Comparison& comparison) {
     most = std::max(most, row.seeds.size());
   }
   const std::string count =
-      least == most ? std::to_string(most) : std::to_string(least) + " to " + std::to_string(most);
+      least == most ? std::to_string(most) : fmt::format("{} to {}", least, most);
   return count + (most == 1 ? " seed" : " seeds");
 }
 
 std::string caption(const Comparison& comparison) {
   const auto common = common_metric(comparison);
   const std::string unit(common ? metric_unit(*common) : "");
-  const std::string what = common ? common->name + (unit.empty() ? "" : " in " + unit) + " (" +
-                                        std::string(direction_text(*common)) + ")"
-                                  : "Each column's metric";
-  std::string text = latex_text(what) + ", mean $\\pm$ sample standard deviation over " +
-                     seeds_text(comparison) + ". Best in bold, second underlined. ";
+  const std::string what =
+      common ? fmt::format("{}{} ({})", common->name, unit.empty() ? "" : " in " + unit,
+                           direction_text(*common))
+             : "Each column's metric";
+  std::string text = fmt::format(
+      "{}, mean $\\pm$ sample standard deviation over {}. Best in bold, second underlined. ",
+      latex_text(what), seeds_text(comparison));
   if (comparison.attentions.size() > 1) {
-    text += "$\\dagger$ ($\\ddagger$): significantly better (worse) than " +
-            latex_text(comparison.baseline) + ". " + latex_text(test_sentence(comparison));
+    text += fmt::format("$\\dagger$ ($\\ddagger$): significantly better (worse) than {}. {}",
+                        latex_text(comparison.baseline), latex_text(test_sentence(comparison)));
   }
   while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.pop_back();
   return text;
@@ -181,8 +184,8 @@ std::string comparison_table(const Report& report) {
         latex_text(experiment) +
         (one_metric || metric.name.empty()
              ? ""
-             : " (" + latex_text(metric_heading(metric)) +
-                   (metric.better == Better::higher ? " $\\uparrow$)" : " $\\downarrow$)")));
+             : fmt::format(" ({}{}", latex_text(metric_heading(metric)),
+                           metric.better == Better::higher ? " $\\uparrow$)" : " $\\downarrow$)")));
   }
   if (experiments.empty()) return "";
   Footnotes notes;
@@ -202,14 +205,14 @@ std::string pooled_cell(const PoolColumn& column, const Summary* summary) {
   const std::string text = summary_text(column.metric, *summary), sign = " ± ";
   const std::size_t spread = text.find(sign), bracket = text.find(" [");
   if (spread != std::string::npos) {
-    return "$" + text.substr(0, spread) + " \\pm " + text.substr(spread + sign.size()) + "$";
+    return fmt::format("${} \\pm {}$", text.substr(0, spread), text.substr(spread + sign.size()));
   }
-  if (bracket == std::string::npos) return "$" + text + "$";
+  if (bracket == std::string::npos) return fmt::format("${}$", text);
   return "$" + text.substr(0, bracket) + "$ {\\footnotesize " + text.substr(bracket + 1) + "}";
 }
 
 std::string pooled_caption(const Report& report, const PoolTable& table) {
-  std::string text = latex_text(table.caption + ". " + pool_note(report));
+  std::string text = latex_text(fmt::format("{}. {}", table.caption, pool_note(report)));
   const std::string sign = "±";
   const std::size_t at = text.find(sign);
   return at == std::string::npos ? text : text.replace(at, sign.size(), "$\\pm$");

@@ -1,5 +1,7 @@
 #include "framework/report/pool_tables.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "framework/comparison/table.h"
@@ -36,7 +38,7 @@ PoolTable whole_table(const Report& report, const Grid& grid,
 
 PoolTable axis_table(const Report& report, const Grid& grid, const std::string& axis,
                      const MetricInfo& metric) {
-  PoolTable table{grid.base + ": " + metric_heading(metric) + " by " + axis, axis, {}};
+  PoolTable table{fmt::format("{}: {} by {}", grid.base, metric_heading(metric), axis), axis, {}};
   for (const auto& [name, values] : grid.axes) {
     if (name != axis) continue;
     for (const std::string& value : values) {
@@ -77,8 +79,8 @@ const Summary* find_summary(const Report& report, const PoolColumn& column,
 
 std::string runs_text(const PooledCell* cell) {
   if (cell == nullptr) return "-";
-  return std::to_string(cell->done) + " of " + std::to_string(cell->runs) +
-         (cell->not_finite > 0 ? ", " + std::to_string(cell->not_finite) + " not finite" : "");
+  return fmt::format("{} of {}{}", cell->done, cell->runs,
+                     cell->not_finite > 0 ? fmt::format(", {} not finite", cell->not_finite) : "");
 }
 
 std::string pool_note(const Report& report) {

@@ -1,4 +1,6 @@
 // The report for programs (CSV, JSON) and for notes (Markdown).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -58,7 +60,8 @@ std::string markdown_text(const std::string& text) {
 std::string fenced(const std::string& text) {
   std::string fence = "```";
   while (text.find(fence) != std::string::npos) fence += "`";
-  return fence + "\n" + text + (text.empty() || text.back() != '\n' ? "\n" : "") + fence + "\n";
+  return fmt::format("{}\n{}{}{}\n", fence, text, text.empty() || text.back() != '\n' ? "\n" : "",
+                     fence);
 }
 
 /// What the grids vary, each axis once.
@@ -188,10 +191,10 @@ std::string grids_markdown(const Report& report) {
         if (!table.axis.empty()) continue;
         row.push_back(runs_text(find_cell(report, table.columns.front().slice, attention)));
       }
-      out += "\n## " + markdown_text(table.caption) + "\n\n" + table_text(rows);
+      out += fmt::format("\n## {}\n\n{}", markdown_text(table.caption), table_text(rows));
     }
   }
-  return out.empty() ? "" : out + "\n" + pool_note(report) + "\n";
+  return out.empty() ? "" : fmt::format("{}\n{}\n", out, pool_note(report));
 }
 
 json environment_json(const Report& report) {
@@ -213,12 +216,12 @@ std::string unfinished_markdown(const Report& report) {
   for (const UnfinishedRun& one : report.unfinished) {
     if (shown++ == kMostUnfinished) {
       const std::size_t more = report.unfinished.size() - kMostUnfinished;
-      return out + "\nAnd " + std::to_string(more) + " more: attnlab status has them all.\n";
+      return fmt::format("{}\nAnd {} more: attnlab status has them all.\n", out, more);
     }
     const RunRecord& run = report.run(one);
-    out += "\n- **" + std::string(name_of(run.status.state)) +
-           "**: " + markdown_text(run.experiment + "/" + run.attention) + " seed " +
-           std::to_string(run.seed);
+    out +=
+        fmt::format("\n- **{}**: {} seed {}", name_of(run.status.state),
+                    markdown_text(fmt::format("{}/{}", run.experiment, run.attention)), run.seed);
     if (!run.status.reason.empty()) out += ": " + markdown_text(run.status.reason);
     out += "\n";
     if (!one.log.empty()) out += "\n" + fenced(one.log);
@@ -229,7 +232,7 @@ std::string unfinished_markdown(const Report& report) {
 }  // namespace
 
 std::string report_markdown(const Report& report) {
-  std::string out = "# " + markdown_text(report.title) + "\n\n";
+  std::string out = fmt::format("# {}\n\n", markdown_text(report.title));
   for (const std::string& sentence : finding_of(report)) out += markdown_text(sentence) + "\n";
   out += grids_markdown(report);
   const bool any = std::any_of(report.comparison.rows.begin(), report.comparison.rows.end(),
@@ -240,11 +243,12 @@ std::string report_markdown(const Report& report) {
   if (!report.citations.empty()) {
     out += "\n## To cite\n\n";
     for (const Citation& citation : report.citations) {
-      out += "- " + markdown_text(citation.text) + " (" +
-             markdown_text(join(citation.plugins, ", ")) + ")\n";
+      out += fmt::format("- {} ({})\n", markdown_text(citation.text),
+                         markdown_text(join(citation.plugins, ", ")));
     }
   }
-  return out + "\n" + markdown_text(report.date) + ", by\n" + fenced(one_line(report.command));
+  return fmt::format("{}\n{}, by\n{}", out, markdown_text(report.date),
+                     fenced(one_line(report.command)));
 }
 
 std::string report_csv(const Report& report) {

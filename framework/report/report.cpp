@@ -1,5 +1,6 @@
 #include "framework/report/report.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,7 +104,9 @@ class Surroundings {
   }
   void add_values(const std::string& key, const json& value) {
     if (value.is_object()) {
-      for (const auto& [name, member] : value.items()) add_values(key + "." + name, member);
+      for (const auto& [name, member] : value.items()) {
+        add_values(fmt::format("{}.{}", key, name), member);
+      }
     } else {
       counts_[key][text_of(value)] += 1;
     }
@@ -178,7 +181,7 @@ std::string title_of(const Comparison& comparison) {
   const std::size_t others = comparison.attentions.size() - 1;
   const std::string against =
       others == 1 ? comparison.attentions[1] : std::to_string(others) + " attentions";
-  return against + " against " + comparison.baseline;
+  return fmt::format("{} against {}", against, comparison.baseline);
 }
 
 /// A log that cannot be read gives no curves; the rest of the run counts.

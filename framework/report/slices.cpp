@@ -1,5 +1,7 @@
 #include "framework/report/slices.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -48,12 +50,13 @@ Slice pooled(const std::string& name, const std::string& axis, const std::string
 
 void add_grid(const Grid& grid, const std::vector<const SuitePoint*>& points, const Places& places,
               std::vector<Slice>& out) {
-  const std::string all = grid.base + ", all " + std::to_string(grid.points) + " points";
+  const std::string all = fmt::format("{}, all {} points", grid.base, grid.points);
   out.push_back(pooled(all, "", "", points, places));
   for (const auto& [axis, values] : grid.axes) {
     if (std::count(grid.pool.begin(), grid.pool.end(), axis) == 0) continue;
     for (const std::string& value : values) {
-      out.push_back(pooled(grid.base + ", " + axis + "=" + value, axis, value, points, places));
+      out.push_back(
+          pooled(fmt::format("{}, {}={}", grid.base, axis, value), axis, value, points, places));
     }
   }
   if (!grid.apart) return;

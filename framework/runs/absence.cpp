@@ -1,5 +1,7 @@
 #include "framework/runs/absence.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -50,7 +52,7 @@ Absence parse_absence(const std::string& name) {
   for (std::size_t i = 1; i < std::size(kAbsences); ++i) {
     if (name == kAbsences[i]) return static_cast<Absence>(i);
   }
-  throw DataError("unknown reason '" + name + "' of a missing value");
+  throw DataError(fmt::format("unknown reason '{}' of a missing value", name));
 }
 
 std::string Gap::text() const {
@@ -73,9 +75,9 @@ std::vector<std::string> absence_lines(const std::vector<AbsentCell>& cells) {
   std::vector<std::string> lines;
   lines.reserve(groups.size());
   for (const AbsenceGroup& group : groups) {
-    lines.push_back(group.experiment + ", " + join(group.attentions, ", ") +
-                    (group.seeds.size() == 1 ? ", seed " : ", seeds ") + join(group.seeds, ", ") +
-                    ": " + group.text);
+    lines.push_back(fmt::format("{}, {}, {} {}: {}", group.experiment, join(group.attentions, ", "),
+                                group.seeds.size() == 1 ? "seed" : "seeds", join(group.seeds, ", "),
+                                group.text));
   }
   return lines;
 }

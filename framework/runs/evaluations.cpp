@@ -1,5 +1,7 @@
 #include "framework/runs/evaluations.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -40,7 +42,9 @@ EvaluationRecord from_json(const json& in) {
   record.hash = in.at("hash").get<std::string>();
   record.split = in.at("split").get<std::string>();
   const std::string state = in.at("state").get<std::string>();
-  if (state != "done" && state != "failed") throw DataError("unknown state '" + state + "'");
+  if (state != "done" && state != "failed") {
+    throw DataError(fmt::format("unknown state '{}'", state));
+  }
   record.done = state == "done";
   record.reason = in.value("reason", "");
   for (const auto& [name, value] : in.at("metrics").items()) {
@@ -79,19 +83,22 @@ std::string evaluation_file(const std::string& entry, const std::string& hash) {
   const bool plain = std::none_of(entry.begin(), entry.end(),
                                   [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   if (entry.empty() || !plain || entry.front() == '.') {
-    throw ConfigError("evaluate: '" + entry +
-                      "' cannot be part of a file's name; choose letters, digits, - and _");
+    throw ConfigError(fmt::format(
+        "evaluate: '{}' cannot be part of a file's name; choose letters, digits, - and _", entry));
   }
   std::string name = entry;  // "swap/0.01" of an entry with `over`
   std::replace(name.begin(), name.end(), '/', '~');
-  return std::string(kFolder) + "/" + name + "-" + hash + ".json";
+  return fmt::format("{}/{}-{}.json", kFolder, name, hash);
 }
 
 void write_evaluation(const std::string& run_folder, const EvaluationRecord& record) {
-  const std::string path = run_folder + "/" + evaluation_file(record.entry, record.hash);
+  const std::string path =
+      fmt::format("{}/{}", run_folder, evaluation_file(record.entry, record.hash));
   std::error_code error;
   fs::create_directories(fs::path(path).parent_path(), error);
-  if (error) throw FileError(path + ": cannot create its folder: " + error.message());
+  if (error) {
+    throw FileError(fmt::format("{}: cannot create its folder: {}", path, error.message()));
+  }
   write_file(path, to_json(record).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
@@ -102,7 +109,7 @@ Evaluations read_evaluations(const std::string& run_folder) {
   if (!fs::exists(folder, error)) return out;
   std::vector<Dated> all;
   fs::directory_iterator entries(folder, error);
-  if (error) out.damaged.push_back(folder.string() + ": " + error.message());
+  if (error) out.damaged.push_back(fmt::format("{}: {}", folder.string(), error.message()));
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
     const fs::path& path = entries->path();
     if (path.extension() != ".json") continue;  // one that is being written has another ending
@@ -111,9 +118,9 @@ Evaluations read_evaluations(const std::string& run_folder) {
       all.push_back(
           {from_json(json::parse(read_text(path.string()))), fs::last_write_time(path, no_time)});
     } catch (const json::exception& damage) {
-      out.damaged.push_back(path.string() + ": damaged: " + damage.what());
+      out.damaged.push_back(fmt::format("{}: damaged: {}", path.string(), damage.what()));
     } catch (const DataError& damage) {
-      out.damaged.push_back(path.string() + ": damaged: " + damage.what());
+      out.damaged.push_back(fmt::format("{}: damaged: {}", path.string(), damage.what()));
     } catch (const Error& failure) {
       out.damaged.push_back(failure.what());
     }

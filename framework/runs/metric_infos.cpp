@@ -1,5 +1,7 @@
 #include "framework/runs/metric_infos.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -17,7 +19,8 @@ Better parse_better(const std::string& name) {
   for (std::size_t i = 0; i < std::size(kBetter); ++i) {
     if (name == kBetter[i]) return static_cast<Better>(i);
   }
-  throw DataError("metrics: '" + name + "' is not a direction; there are higher, lower, neither");
+  throw DataError(
+      fmt::format("metrics: '{}' is not a direction; there are higher, lower, neither", name));
 }
 
 const MetricInfo* exactly(const std::vector<MetricInfo>& infos, const std::string& name) {

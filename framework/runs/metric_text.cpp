@@ -1,5 +1,7 @@
 #include "framework/runs/metric_text.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdio>
 
@@ -62,7 +64,7 @@ std::string metric_text(const MetricInfo& metric, double value) {
     std::snprintf(percent, sizeof percent, "%.2f", how.scale * value);
     text = percent;
   }
-  return how.unit.empty() ? text : text + " " + std::string(how.unit);
+  return how.unit.empty() ? text : fmt::format("{} {}", text, how.unit);
 }
 
 std::string metrics_text(const std::map<std::string, double>& metrics,
@@ -73,8 +75,8 @@ std::string metrics_text(const std::map<std::string, double>& metrics,
   for (const auto& [name, value] : metrics) names.insert(name);
   std::string text;
   for (const std::string& name : book.in_order(names)) {
-    text += (text.empty() ? "" : "  ") + name + " " +
-            metric_text(metric_or_plain(infos, name), metrics.at(name));
+    text += fmt::format("{}{} {}", text.empty() ? "" : "  ", name,
+                        metric_text(metric_or_plain(infos, name), metrics.at(name)));
   }
   return text;
 }

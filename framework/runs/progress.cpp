@@ -1,5 +1,6 @@
 #include "framework/runs/progress.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -50,7 +51,7 @@ class PlainProgress : public ProgressSink {
         runs_[event.run].estimate.start(event.step);
         runs_[event.run].last = Clock::now();
         say(head + (event.step > 0 ? "resumes at step " + std::to_string(event.step)
-                                   : "starts, " + std::to_string(event.steps) + " steps"));
+                                   : fmt::format("starts, {} steps", event.steps)));
         break;
       case ProgressEvent::Kind::step:
         step(head, event);
@@ -67,7 +68,7 @@ class PlainProgress : public ProgressSink {
       case ProgressEvent::Kind::end:
         runs_.erase(event.run);
         numbers_.end(event.run);
-        say(head + event.text + "  " + metrics_.text(event));
+        say(fmt::format("{}{}  {}", head, event.text, metrics_.text(event)));
         metrics_.forget(event.run);
         break;
     }
@@ -88,8 +89,8 @@ class PlainProgress : public ProgressSink {
     Run& run = runs_[event.run];
     if (Clock::now() - run.last < std::chrono::seconds(10)) return;
     run.last = Clock::now();
-    say(head + "step " + std::to_string(event.step) + "/" + std::to_string(event.steps) + "  " +
-        metrics_.text(event) + "  " + run.estimate.left(event.step, event.steps) + " left");
+    say(fmt::format("{}step {}/{}  {}  {} left", head, event.step, event.steps,
+                    metrics_.text(event), run.estimate.left(event.step, event.steps)));
   }
 
   RunNumbers numbers_;
@@ -112,7 +113,7 @@ ProgressMode parse_progress_mode(const std::string& word) {
   if (word == "json") return ProgressMode::json;
   if (word == "none") return ProgressMode::none;
   const std::vector<std::string> words = {"auto", "bar", "plain", "json", "none"};
-  throw ConfigError("--progress: unknown mode '" + word + "'" + suggestion(word, words));
+  throw ConfigError(fmt::format("--progress: unknown mode '{}'{}", word, suggestion(word, words)));
 }
 
 std::unique_ptr<ProgressSink> make_progress(ProgressMode mode, std::int64_t total_runs) {
@@ -149,7 +150,7 @@ ProgressEvent progress_event(const std::string& text) {
     const std::string kind = in.at("event").get<std::string>();
     int index = 0;
     while (index < 5 && kind != kKinds[index]) ++index;
-    if (index == 5) throw Error("unknown event '" + kind + "'");
+    if (index == 5) throw Error(fmt::format("unknown event '{}'", kind));
     event.kind = static_cast<ProgressEvent::Kind>(index);
     event.run = in.value("run", "");
     event.step = in.value("step", std::int64_t{0});

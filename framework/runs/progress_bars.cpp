@@ -1,5 +1,6 @@
 #include "framework/runs/progress_bars.h"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -71,7 +72,7 @@ class BarProgress final : public ProgressSink {
         draw();
         break;
       case ProgressEvent::Kind::note:
-        say(event.run + ": " + event.text);
+        say(fmt::format("{}: {}", event.run, event.text));
         break;
       case ProgressEvent::Kind::end:
         end(event);
@@ -80,7 +81,7 @@ class BarProgress final : public ProgressSink {
   }
 
   void say(const std::string& text) override {
-    std::string out = erased() + text + "\n";
+    std::string out = fmt::format("{}{}\n", erased(), text);
     if (total_ > 1 && !bars_.empty()) out += frame();
     write(out);
   }
@@ -121,7 +122,7 @@ class BarProgress final : public ProgressSink {
     ++done_;
     const std::string head = numbers_.head(event.run);
     numbers_.end(event.run);
-    say(head + event.run + ": " + event.text + "  " + metrics_.text(event));
+    say(fmt::format("{}{}: {}  {}", head, event.run, event.text, metrics_.text(event)));
     metrics_.forget(event.run);
   }
 
@@ -132,7 +133,7 @@ class BarProgress final : public ProgressSink {
     std::vector<std::string> heads;
     int widest = 0;
     for (std::size_t i = 0; i < shown; ++i) {
-      heads.push_back(numbers_.head(bars_[i].run) + bars_[i].run + " ");
+      heads.push_back(fmt::format("{}{} ", numbers_.head(bars_[i].run), bars_[i].run));
       widest = std::max(widest, width_of(heads.back()));
     }
     std::vector<std::string> all;
@@ -143,7 +144,7 @@ class BarProgress final : public ProgressSink {
                     (left.empty() ? "" : left + " left  ") + metrics_.text(bar.run, bar.metrics));
     }
     if (shown < bars_.size()) {
-      all.push_back("and " + std::to_string(bars_.size() - shown) + " more");
+      all.push_back(fmt::format("and {} more", bars_.size() - shown));
     }
     if (total_ > 1) all.push_back(padded("all ", widest) + overall());
     return all;
@@ -166,7 +167,7 @@ class BarProgress final : public ProgressSink {
       text += duration(seconds_since(begin_) / gained * std::max(0.0, total - done - under_way)) +
               " left  ";
     }
-    return text + std::to_string(done_) + " of " + std::to_string(total_) + " runs ended";
+    return fmt::format("{}{} of {} runs ended", text, done_, total_);
   }
 
   /// What takes the last frame off the screen: the cursor stands at the end of its last line.
@@ -240,8 +241,7 @@ std::string RunNumbers::head(const std::string& run) {
   if (total_ <= 1 || run.empty()) return "";
   const auto [place, is_new] = numbers_.emplace(run, 0);
   if (is_new) place->second = ++last_;
-  return "[" + std::to_string(std::min(total_, place->second)) + "/" + std::to_string(total_) +
-         "] ";
+  return fmt::format("[{}/{}] ", std::min(total_, place->second), total_);
 }
 
 ScreenSize screen_size() {

@@ -1,4 +1,6 @@
 // Whether runs may be compared: in what they differ beside the attention.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -16,7 +18,7 @@ std::string value_of(const Node& node) {
   if (node.is_list()) {
     std::vector<std::string> items;
     for (const Node& item : node.items()) items.push_back(value_of(item));
-    return "[" + join(items, ", ") + "]";
+    return fmt::format("[{}]", join(items, ", "));
   }
   const auto number = node.as_double();
   return number ? shortest(*number) : to_flow(node);
@@ -28,7 +30,7 @@ void flatten(const Node& node, const std::string& path, Facts& out) {
     return;
   }
   for (const auto& [key, value] : node.entries()) {
-    flatten(value, path.empty() ? key : path + "." + key, out);
+    flatten(value, path.empty() ? key : fmt::format("{}.{}", path, key), out);
   }
 }
 
@@ -38,8 +40,8 @@ std::string runs_text(const std::vector<const RunRecord*>& runs) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     seeds.push_back(std::to_string(runs[i]->seed));
     if (i + 1 < runs.size() && runs[i + 1]->attention == runs[i]->attention) continue;
-    parts.push_back(runs[i]->attention + (seeds.size() == 1 ? " (seed " : " (seeds ") +
-                    join(seeds, ", ") + ")");
+    parts.push_back(fmt::format("{} ({} {})", runs[i]->attention,
+                                seeds.size() == 1 ? "seed" : "seeds", join(seeds, ", ")));
     seeds.clear();
   }
   return join(parts, ", ");
@@ -145,8 +147,8 @@ void compare_environments(const Group& group, const std::vector<std::string>& ke
 
 std::string ConfigDifference::text() const {
   std::vector<std::string> parts;
-  for (const auto& [value, runs] : values) parts.push_back(value + " in " + runs);
-  return experiment + ": " + key + " is " + join(parts, "; ");
+  for (const auto& [value, runs] : values) parts.push_back(fmt::format("{} in {}", value, runs));
+  return fmt::format("{}: {} is {}", experiment, key, join(parts, "; "));
 }
 
 std::vector<ConfigDifference> differences_of(const std::vector<RunRecord>& runs) {
@@ -209,7 +211,7 @@ std::vector<ConfigDifference> evaluation_differences(const std::vector<RunRecord
         for (const EvaluationRecord& one : run->evaluations) {
           if (one.entry != entry) continue;
           having.push_back(run);
-          facts.push_back({{entry, one.split + " split with " + one.set}});
+          facts.push_back({{entry, fmt::format("{} split with {}", one.split, one.set)}});
         }
       }
       compare_facts(having, facts, "evaluation ", out);

@@ -1,5 +1,7 @@
 #include "framework/runs/run_folder.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -39,13 +41,13 @@ RunState parse_state(const std::string& name) {
   for (std::size_t i = 0; i < std::size(kStates); ++i) {
     if (name == kStates[i]) return static_cast<RunState>(i);
   }
-  throw DataError("unknown state '" + name + "'");
+  throw DataError(fmt::format("unknown state '{}'", name));
 }
 
 RunFolder RunFolder::of(const std::string& root, const Experiment& experiment, std::int64_t seed,
                         const Identity& identity) {
-  return RunFolder(root + "/" + experiment.name + "/" + experiment.attention.label + "/" +
-                   std::to_string(seed) + "-" + identity.hash().substr(0, 8));
+  return RunFolder(fmt::format("{}/{}/{}/{}-{}", root, experiment.name, experiment.attention.label,
+                               seed, identity.hash().substr(0, 8)));
 }
 
 RunFolder RunFolder::of(const std::string& root, const Experiment& experiment, std::int64_t seed) {
@@ -53,7 +55,7 @@ RunFolder RunFolder::of(const std::string& root, const Experiment& experiment, s
 }
 
 std::string RunFolder::label(const Experiment& experiment, std::int64_t seed) {
-  return experiment.name + "/" + experiment.attention.label + "/" + std::to_string(seed);
+  return fmt::format("{}/{}/{}", experiment.name, experiment.attention.label, seed);
 }
 
 bool RunFolder::exists() const {
@@ -70,7 +72,9 @@ void RunFolder::freeze(const Experiment& experiment, std::int64_t seed,
   if (exists()) return;
   std::error_code error;
   fs::create_directories(path_, error);
-  if (error) throw FileError(path_ + ": cannot create the run's folder: " + error.message());
+  if (error) {
+    throw FileError(fmt::format("{}: cannot create the run's folder: {}", path_, error.message()));
+  }
   Node config = experiment.resolved;
   Node seeds = Node::list();
   seeds.items().push_back(Node::scalar(std::to_string(seed)));
@@ -87,8 +91,8 @@ RunStatus RunFolder::status() const {
   try {
     return parse_status(json::parse(read_text(path)));
   } catch (const std::exception& damage) {
-    throw DataError(path + ": damaged: " + damage.what() +
-                    "; delete the file to start the run over");
+    throw DataError(
+        fmt::format("{}: damaged: {}; delete the file to start the run over", path, damage.what()));
   }
 }
 

@@ -1,5 +1,6 @@
 #include "framework/runs/run_lock.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -51,15 +52,15 @@ std::string lock_file(const std::string& run_folder) { return run_folder + "/loc
 
 std::string Holder::text() const {
   if (pid == 0) return "another process";  // it has not written its name yet
-  return "process " + std::to_string(pid) + (host.empty() ? "" : " on host " + host);
+  return fmt::format("process {}{}", pid, host.empty() ? "" : " on host " + host);
 }
 
 RunLock::RunLock(const std::string& run_folder) : lock_(lock_file(run_folder)) {
   const Holder other = read_holder(lock_file(run_folder));
   const bool taken = lock_.state() == FileLock::State::taken;
   if (taken || (lock_.state() == FileLock::State::unknown && is_alive(other))) {
-    throw BusyError(run_folder + ": is being run by " + other.text() +
-                    "; wait for its end, or stop it");
+    throw BusyError(fmt::format("{}: is being run by {}; wait for its end, or stop it", run_folder,
+                                other.text()));
   }
   lock_.write(text_of(this_process()));
 }

@@ -1,5 +1,7 @@
 #include "framework/runs/run_records.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -25,7 +27,7 @@ json read_json(const std::string& path) {
   try {
     return json::parse(read_text(path));
   } catch (const json::exception& damage) {
-    throw DataError(path + ": damaged: " + damage.what());
+    throw DataError(fmt::format("{}: damaged: {}", path, damage.what()));
   }
 }
 
@@ -110,10 +112,11 @@ void refuse_doubles(const std::vector<RunRecord>& runs) {
     std::vector<ConfigDifference> found = differences_of({a, b});
     std::string keys;
     for (const ConfigDifference& one : found) keys += (keys.empty() ? "" : ", ") + one.key;
-    throw ConfigError("two runs of " + a.experiment + "/" + a.attention + " with seed " +
-                      std::to_string(a.seed) + ":\n  " + a.folder + "\n  " + b.folder +
-                      (keys.empty() ? "" : "\nthey differ in " + keys) +
-                      "\nname the folders to compare, without one of them");
+    throw ConfigError(
+        fmt::format("two runs of {}/{} with seed {}:\n  {}\n  {}{}\nname the folders to compare, "
+                    "without one of them",
+                    a.experiment, a.attention, a.seed, a.folder, b.folder,
+                    keys.empty() ? "" : "\nthey differ in " + keys));
   }
 }
 
@@ -162,7 +165,9 @@ void add_run_notes(RunCollection& out) {
     by_text["done, with values that are not finite and count nowhere: " + join(names, ", ")]
         .push_back(run.label());
   }
-  for (const auto& [text, labels] : by_text) out.notes.push_back(first_of(labels) + ": " + text);
+  for (const auto& [text, labels] : by_text) {
+    out.notes.push_back(fmt::format("{}: {}", first_of(labels), text));
+  }
 }
 
 }  // namespace
@@ -171,12 +176,11 @@ std::string first_of(std::vector<std::string> labels) {
   constexpr std::size_t kMost = 4;
   const std::size_t count = labels.size();
   if (count > kMost) labels.resize(kMost);
-  return join(labels, ", ") +
-         (count > kMost ? " and " + std::to_string(count - kMost) + " more" : "");
+  return join(labels, ", ") + (count > kMost ? fmt::format(" and {} more", count - kMost) : "");
 }
 
 std::string RunRecord::label() const {
-  return experiment + "/" + attention + "/" + std::to_string(seed);
+  return fmt::format("{}/{}/{}", experiment, attention, seed);
 }
 
 RunRecord read_run(const std::string& folder) {
@@ -226,7 +230,8 @@ std::optional<SuiteRecord> read_suite(const std::string& folder) {
     if (in.contains("reference")) suite.published = read_published(in.at("reference"));
     return suite;
   } catch (const json::exception& damage) {
-    throw DataError(path + ": damaged: " + damage.what() + "; run the suite again to rewrite it");
+    throw DataError(
+        fmt::format("{}: damaged: {}; run the suite again to rewrite it", path, damage.what()));
   }
 }
 
@@ -249,8 +254,8 @@ RunCollection find_runs(const std::vector<std::string>& folders) {
     }
   }
   if (out.runs.empty() && !out.unreadable.empty()) {
-    throw DataError("no run can be read; the first of " + std::to_string(out.unreadable.size()) +
-                    ": " + out.unreadable.front().text());
+    throw DataError(fmt::format("no run can be read; the first of {}: {}", out.unreadable.size(),
+                                out.unreadable.front().text()));
   }
   std::stable_sort(out.runs.begin(), out.runs.end(), [](const RunRecord& a, const RunRecord& b) {
     return std::tie(a.experiment, a.attention, a.seed) <
@@ -273,10 +278,10 @@ std::optional<std::string> revisions_note(const std::vector<RunRecord>& runs) {
   std::vector<std::string> parts;
   parts.reserve(by_revision.size());
   for (const auto& [revision, labels] : by_revision) {
-    parts.push_back(revision + " in " + first_of(labels));
+    parts.push_back(fmt::format("{} in {}", revision, first_of(labels)));
   }
-  return "runs of " + std::to_string(by_revision.size()) +
-         " framework revisions are compared: " + join(parts, "; ");
+  return fmt::format("runs of {} framework revisions are compared: {}", by_revision.size(),
+                     join(parts, "; "));
 }
 
 MetricBook book_of(const std::vector<RunRecord>& runs) {

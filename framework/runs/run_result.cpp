@@ -1,5 +1,7 @@
 #include "framework/runs/run_result.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -28,7 +30,7 @@ json read_environment_file(const std::string& path) {
   try {
     in = json::parse(read_text(path));
   } catch (const json::exception& damage) {
-    throw DataError(path + ": damaged: " + damage.what());
+    throw DataError(fmt::format("{}: damaged: {}", path, damage.what()));
   }
   if (!in.is_object()) throw DataError(path + ": damaged: it holds no JSON object");
   return in;
@@ -41,7 +43,7 @@ void read_conditions(const json& in, RunResult& run) {
     if (in.contains(at)) run.environment[key] = text_of(in.at(at));
   };
   take("data.fingerprint", "/data/fingerprint");
-  for (const std::string part : kParts) take(part + ".plugin", "/" + part + "/hash");
+  for (const std::string part : kParts) take(part + ".plugin", fmt::format("/{}/hash", part));
   take("machine.cpu", "/machine/cpu");
   take("device", "/device");
   take("threads", "/threads");
@@ -68,22 +70,23 @@ void read_costs(const json& in, RunResult& run) {
 /// Only the largest memory of the whole process is known.
 void forget_shared_memory(RunResult& run) {
   if (run.together < 2 || run.status.metrics.erase(kPeakMemory) == 0) return;
-  run.notes.push_back("trained together with others in one process (" +
-                      std::to_string(run.together) + " runs): " + kPeakMemory +
-                      " is that of all and is left out, and speed is a share of theirs");
+  run.notes.push_back(
+      fmt::format("trained together with others in one process ({} runs): {} is that of all and is "
+                  "left out, and speed is a share of theirs",
+                  run.together, kPeakMemory));
 }
 
 void add_evaluation(const EvaluationRecord& record, RunResult& run) {
   for (const auto& [name, value] : record.metrics) {
-    run.status.metrics[record.entry + "/" + name] = value;
+    run.status.metrics[fmt::format("{}/{}", record.entry, name)] = value;
   }
   for (const MetricInfo& info : record.infos) {
-    run.infos.push_back({record.entry + "/" + info.name, info.better, info.unit});
+    run.infos.push_back({fmt::format("{}/{}", record.entry, info.name), info.better, info.unit});
   }
   if (record.done && !record.infos.empty()) {
     const MetricInfo& headline = record.infos.front();
     run.evaluation_headlines.push_back(
-        {record.entry + "/" + headline.name, headline.better, headline.unit});
+        {fmt::format("{}/{}", record.entry, headline.name), headline.better, headline.unit});
   }
 }
 
@@ -93,7 +96,8 @@ void add_evaluations(const std::string& folder, RunResult& run) {
     if (record.done) add_evaluation(record, run);
   }
   for (const std::string& entry : all.replaced) {
-    run.notes.push_back("evaluation " + entry + ": results of several settings; the newest count");
+    run.notes.push_back(
+        fmt::format("evaluation {}: results of several settings; the newest count", entry));
   }
   for (const std::string& file : all.damaged) {
     run.notes.push_back("an evaluation cannot be read: " + file);
@@ -143,11 +147,12 @@ Gap RunResult::gap(const std::string& metric) const {
   const auto found = status.metrics.find(metric);
   if (found != status.metrics.end()) {
     if (std::isfinite(found->second)) return {};
-    return {Absence::not_finite, "the run is done, and its " + metric + " is not a finite number"};
+    return {Absence::not_finite,
+            fmt::format("the run is done, and its {} is not a finite number", metric)};
   }
   for (const EvaluationRecord& one : evaluations) {
     if (one.done || metric.rfind(one.entry + "/", 0) != 0) continue;
-    return {Absence::failed, "evaluation " + one.entry + ": " + one.reason};
+    return {Absence::failed, fmt::format("evaluation {}: {}", one.entry, one.reason)};
   }
   return {Absence::no_value, ""};
 }
@@ -155,7 +160,7 @@ Gap RunResult::gap(const std::string& metric) const {
 std::set<std::string> RunResult::details() const {
   std::set<std::string> out;
   for (const EvaluationRecord& one : evaluations) {
-    for (const auto& [name, value] : one.metrics) out.insert(one.entry + "/" + name);
+    for (const auto& [name, value] : one.metrics) out.insert(fmt::format("{}/{}", one.entry, name));
   }
   for (const MetricInfo& headline : evaluation_headlines) out.erase(headline.name);
   return out;
@@ -174,9 +179,9 @@ RunResult read_result(const std::string& folder) {
     forget_shared_memory(run);
     read_costs(environment, run);
   } catch (const json::exception& damage) {
-    throw DataError(path + ": damaged: " + damage.what());
+    throw DataError(fmt::format("{}: damaged: {}", path, damage.what()));
   } catch (const DataError& damage) {
-    throw DataError(path + ": damaged: " + damage.what());
+    throw DataError(fmt::format("{}: damaged: {}", path, damage.what()));
   }
   add_evaluations(folder, run);
   return run;

@@ -1,5 +1,7 @@
 #include "framework/runs/run_search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -39,7 +41,7 @@ void search_below(const fs::path& path, FoundFolders& found) {
 }  // namespace
 
 std::string Unreadable::text() const {
-  return folder + " cannot be read and is left out: " + reason;
+  return fmt::format("{} cannot be read and is left out: {}", folder, reason);
 }
 
 std::optional<AbsentCell> Unreadable::cell() const {
@@ -63,12 +65,12 @@ FoundFolders search_folders(const std::string& folder) {
   if (error == std::errc::no_such_file_or_directory) {
     throw ConfigError(Place{folder, 0, 0}, "there is no such folder");
   }
-  if (error) throw DataError(folder + ": cannot be read: " + error.message());
+  if (error) throw DataError(fmt::format("{}: cannot be read: {}", folder, error.message()));
   FoundFolders found;
   search_below(top, found);
   if (found.runs.empty() && !found.unreadable.empty()) {
-    throw DataError(found.unreadable.front().folder +
-                    ": cannot be read: " + found.unreadable.front().reason);
+    throw DataError(fmt::format("{}: cannot be read: {}", found.unreadable.front().folder,
+                                found.unreadable.front().reason));
   }
   if (found.runs.empty()) {
     throw ConfigError(Place{folder, 0, 0},

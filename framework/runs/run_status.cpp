@@ -1,5 +1,7 @@
 #include "framework/runs/run_status.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -63,9 +65,9 @@ std::string changes_since(const RunRecord& run, const Catalogue& catalogue) {
     try {
       const Candidate& plugin = catalogue.find(kind, run.config.at(key).at("use").text());
       if (file_hash(plugin.path) == file->second.hash) continue;
-      changes.push_back("the file of " + key + " '" + file->second.name + "' changed");
+      changes.push_back(fmt::format("the file of {} '{}' changed", key, file->second.name));
     } catch (const PluginError&) {
-      changes.push_back("the file of " + key + " '" + file->second.name + "' is gone");
+      changes.push_back(fmt::format("the file of {} '{}' is gone", key, file->second.name));
     }
   }
   return join(changes, ", ");
@@ -149,7 +151,8 @@ void add_notes(const std::vector<RunRecord>& done, std::vector<std::string>& not
   for (const RunRecord& run : done) {
     const std::vector<std::string> names = run.not_finite();
     if (names.empty()) continue;
-    notes.push_back(run.label() + ": done, with values that are not finite: " + join(names, ", "));
+    notes.push_back(fmt::format("{}: done, with values that are not finite: {}", run.label(),
+                                join(names, ", ")));
   }
   if (const auto note = revisions_note(done)) notes.push_back(*note);
 }
@@ -281,8 +284,8 @@ StatusReport status_of(const std::string& folder, const Catalogue& catalogue,
   }
   report.cells = std::move(seen.cells);
   if (report.cells.empty()) {
-    throw DataError("no run can be read; the first of " + std::to_string(unreadable.size()) + ": " +
-                    unreadable.front().text());
+    throw DataError(fmt::format("no run can be read; the first of {}: {}", unreadable.size(),
+                                unreadable.front().text()));
   }
   for (const Unreadable& one : unreadable) report.cells.push_back(unreadable_report(one));
   for (const SuiteRecord& suite : suites) {

@@ -1,4 +1,6 @@
 // What `attnlab status` prints.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -13,18 +15,18 @@ using nlohmann::json;
 std::string progress_of(const CellReport& cell) {
   std::string text;
   if (cell.steps > 0) {
-    text = "step " + std::to_string(cell.step) + "/" + std::to_string(cell.steps);
+    text = fmt::format("step {}/{}", cell.step, cell.steps);
   }
-  if (cell.seconds_left) text += ", about " + duration(*cell.seconds_left) + " left";
+  if (cell.seconds_left) text += fmt::format(", about {} left", duration(*cell.seconds_left));
   const bool known = cell.detail.empty() || cell.detail.rfind("at step ", 0) == 0;
   if (known) return text;
-  return text.empty() ? cell.detail : text + "; " + cell.detail;
+  return text.empty() ? cell.detail : fmt::format("{}; {}", text, cell.detail);
 }
 
 std::string indented(const std::string& lines) {
   std::string out;
   std::istringstream text(lines);
-  for (std::string line; std::getline(text, line);) out += "      | " + line + "\n";
+  for (std::string line; std::getline(text, line);) out += fmt::format("      | {}\n", line);
   return out;
 }
 
@@ -38,13 +40,13 @@ bool shows_progress(CellState state) {
 std::string status_text(const StatusReport& report) {
   std::vector<std::string> counts;
   for (const auto& [state, count] : report.counts) {
-    counts.push_back(std::to_string(count) + " " + std::string(name_of(state)));
+    counts.push_back(fmt::format("{} {}", count, name_of(state)));
   }
-  std::string out = report.folder + ": " + join(counts, ", ") + "\n";
+  std::string out = fmt::format("{}: {}\n", report.folder, join(counts, ", "));
   std::size_t width = 0;
   const auto label_of = [](const CellReport& cell) {
     if (cell.experiment.empty()) return cell.folder;  // that nothing is known of
-    return cell.experiment + "/" + cell.attention + "/" + std::to_string(cell.seed);
+    return fmt::format("{}/{}/{}", cell.experiment, cell.attention, cell.seed);
   };
   for (const CellReport& cell : report.cells) {
     if (cell.unfinished()) width = std::max(width, label_of(cell).size());
@@ -55,8 +57,8 @@ std::string status_text(const StatusReport& report) {
     label.resize(width, ' ');
     const std::string text = shows_progress(cell.state) ? progress_of(cell) : cell.detail;
     if (!text.empty()) state.resize(14, ' ');
-    out += "  " + label + "  " + state + text + "\n";
-    if (cell.state == CellState::superseded) out += "      | " + cell.folder + "\n";
+    out += fmt::format("  {}  {}{}\n", label, state, text);
+    if (cell.state == CellState::superseded) out += fmt::format("      | {}\n", cell.folder);
     out += indented(cell.log);
   }
   for (const std::string& note : report.notes) out += note + "\n";

@@ -1,5 +1,7 @@
 #include "framework/suites/cell.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <map>
 #include <sstream>
@@ -99,8 +101,8 @@ Rerun parse_rerun(const std::vector<std::string>& words) {
     std::istringstream parts(list);
     for (std::string word; std::getline(parts, word, ',');) {
       if (word != "failed" && word != "stale") {
-        throw ConfigError("--rerun: '" + word + "' is not a kind of run" +
-                          suggestion(word, {"failed", "stale"}));
+        throw ConfigError(fmt::format("--rerun: '{}' is not a kind of run{}", word,
+                                      suggestion(word, {"failed", "stale"})));
       }
       (word == "failed" ? rerun.failed : rerun.stale) = true;
     }

@@ -1,5 +1,7 @@
 #include "framework/suites/cell_costs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -43,13 +45,13 @@ std::string counts_text(const Suite& suite) {
         std::count_if(suite.cells.begin(), suite.cells.end(),
                       [wanted = action](auto& cell) { return cell.action == wanted; });
     if (count > 0 || action == CellAction::run) {
-      parts.push_back(std::to_string(count) + " " + name);
+      parts.push_back(fmt::format("{} {}", count, name));
     }
   }
   std::map<Absence, std::int64_t> absent;
   for (const AbsentCell& cell : suite.absent) ++absent[cell.gap.kind];
   for (const auto& [kind, count] : absent) {
-    parts.push_back(std::to_string(count) + " " + std::string(name_of(kind)));
+    parts.push_back(fmt::format("{} {}", count, name_of(kind)));
   }
   return join(parts, ", ");
 }
@@ -62,9 +64,10 @@ std::string left_out_text(const Suite& suite) {
     const char* kind = cell.action == CellAction::stale    ? "stale: "
                        : cell.action == CellAction::failed ? "failed: "
                                                            : "";
-    text += "  " + RunFolder::label(cell.experiment, cell.seed) + "  " + kind + cell.reason + "\n";
+    text += fmt::format("  {}  {}{}\n", RunFolder::label(cell.experiment, cell.seed), kind,
+                        cell.reason);
   }
-  for (const std::string& line : absence_lines(suite.absent)) text += "  " + line + "\n";
+  for (const std::string& line : absence_lines(suite.absent)) text += fmt::format("  {}\n", line);
   return text;
 }
 
@@ -129,7 +132,7 @@ std::string problems_text(const SuiteCosts& costs) {
   std::string text;
   for (const auto& [key, one] : costs) {
     if (!one.problem.empty()) {
-      text += "\n" + key.first + ", " + key.second + " cannot be built: " + one.problem + "\n";
+      text += fmt::format("\n{}, {} cannot be built: {}\n", key.first, key.second, one.problem);
     }
   }
   return text;
@@ -176,8 +179,8 @@ CellCosts parse_probe(const std::string& line) {
     costs.peak_memory = in.at("peak_memory").get<double>();
     return costs;
   } catch (const json::exception& error) {
-    throw Error("attnlab probe printed something else than costs: " + line.substr(0, 200) + " (" +
-                error.what() + ")");
+    throw Error(fmt::format("attnlab probe printed something else than costs: {} ({})",
+                            line.substr(0, 200), error.what()));
   }
 }
 
@@ -218,29 +221,28 @@ std::string seeds_text(const Suite& suite) {
   std::string warning = seeds_warning(suite);
   const auto [pairs, tests] = pairs_and_tests(suite);
   if (!warning.empty() || tests == 0) return warning;
-  return std::to_string(pairs) + " paired seeds can be significant at the level " +
-         shortest(suite.compare->level) + " with the test '" + suite.compare->test + "', " +
-         std::to_string(tests) + (tests == 1 ? " comparison" : " comparisons") + " counted";
+  return fmt::format(
+      "{} paired seeds can be significant at the level {} with the test '{}', {} {} counted", pairs,
+      shortest(suite.compare->level), suite.compare->test, tests,
+      tests == 1 ? "comparison" : "comparisons");
 }
 
 std::string dry_run_text(const Suite& suite, const SuiteCosts& costs, std::int64_t jobs,
                          const std::string& reach) {
   const SuiteEstimate total = estimate(suite, costs, jobs);
-  std::string text =
-      "dry run of " + suite.name + ": " +
-      runs_text(static_cast<std::int64_t>(suite.cells.size() + suite.absent.size())) + ": " +
-      counts_text(suite) + "\n" + left_out_text(suite) + costs_table(suite, costs) +
-      problems_text(costs);
-  if (!reach.empty()) text += "\ncompare: " + reach + "\n";
+  std::string text = fmt::format(
+      "dry run of {}: {}: {}\n{}{}{}", suite.name,
+      runs_text(static_cast<std::int64_t>(suite.cells.size() + suite.absent.size())),
+      counts_text(suite), left_out_text(suite), costs_table(suite, costs), problems_text(costs));
+  if (!reach.empty()) text += fmt::format("\ncompare: {}\n", reach);
   if (total.runs > 0) {
-    text += "\n" + runs_text(total.runs) + " to do: about " + duration(total.seconds) +
-            " one after the other, ";
+    text += fmt::format("\n{} to do: about {} one after the other, ", runs_text(total.runs),
+                        duration(total.seconds));
     if (jobs > 1) {
-      text += "not under " + duration(total.seconds_with(jobs)) + " with -j " +
-              std::to_string(jobs) + ", ";
+      text += fmt::format("not under {} with -j {}, ", duration(total.seconds_with(jobs)), jobs);
     }
-    text +=
-        "up to " + memory_text(total.memory) + " of memory" + (jobs > 1 ? " at once" : "") + "\n";
+    text += fmt::format("up to {} of memory{}\n", memory_text(total.memory),
+                        jobs > 1 ? " at once" : "");
   }
   return text + "nothing was written\n";
 }

@@ -1,5 +1,7 @@
 #include "framework/suites/ensembles.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "framework/experiment/identity.h"
@@ -30,16 +32,17 @@ std::string obstacle_to_ensemble(const Experiment& experiment, const Catalogue& 
   const Manifest& task = *catalogue.find(Kind::task, experiment.task.name).manifest;
   const Manifest& dataset = *catalogue.find(Kind::dataset, experiment.dataset.name).manifest;
   if (!model.ensemble) {
-    return "model '" + experiment.model.name + "' does not hold several members";
+    return fmt::format("model '{}' does not hold several members", experiment.model.name);
   }
   if (!task.ensemble) {
-    return "task '" + experiment.task.name + "' does not promise that its losses are its steps";
+    return fmt::format("task '{}' does not promise that its losses are its steps",
+                       experiment.task.name);
   }
   if (const std::string field = field_with_axis(dataset.gives); !field.empty()) {
-    return "dataset '" + experiment.dataset.name + "' gives '" + field + "', of uneven rows";
+    return fmt::format("dataset '{}' gives '{}', of uneven rows", experiment.dataset.name, field);
   }
   if (const std::string field = field_with_axis(model.takes); !field.empty()) {
-    return "model '" + experiment.model.name + "' takes '" + field + "', of uneven rows";
+    return fmt::format("model '{}' takes '{}', of uneven rows", experiment.model.name, field);
   }
   return obstacle_in_training(experiment.train);
 }
@@ -47,7 +50,7 @@ std::string obstacle_to_ensemble(const Experiment& experiment, const Catalogue& 
 std::string ensemble_key(const Experiment& experiment) {
   std::string key;
   const auto add = [&key](const std::string& name, const Node& value) {
-    key += name + "=" + canonical_text(value) + "\n";
+    key += fmt::format("{}={}\n", name, canonical_text(value));
   };
   for (const auto& [name, value] : experiment.resolved.entries()) {
     if (name == "name" || name == "seeds" || name == "dataset" || name == "train") continue;
@@ -57,7 +60,7 @@ std::string ensemble_key(const Experiment& experiment) {
   for (const auto& [name, value] : experiment.resolved.at("train").entries()) {
     if (name != "optimizer") add("train." + name, value);
   }
-  return key + experiment.dataset.id + "\n" + experiment.train.optimizer.use;
+  return fmt::format("{}{}\n{}", key, experiment.dataset.id, experiment.train.optimizer.use);
 }
 
 }  // namespace attnlab

@@ -1,5 +1,7 @@
 #include "framework/suites/grid.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -45,7 +47,9 @@ std::vector<std::string> keys_of(const SweepWords& sweep,
   for (const SweepAxis& axis : sweep.axes) {
     for (std::size_t k = 0; k < axis.keys.size(); ++k) {
       if (chosen_part(axis.keys[k]).empty()) continue;
-      for (const Words& point : axis.points) choices.push_back({axis.keys[k] + "=" + point[k]});
+      for (const Words& point : axis.points) {
+        choices.push_back({fmt::format("{}={}", axis.keys[k], point[k])});
+      }
     }
   }
   std::vector<std::string> keys;
@@ -67,7 +71,8 @@ void refuse_reserved(const std::string& key, const std::string& source) {
                              : key == "attention.as" ? "vary `attention` itself"
                                                      : "";
   if (remedy.empty()) return;
-  throw ConfigError("argument '" + source + "': a sweep does not change '" + key + "'; " + remedy);
+  throw ConfigError(
+      fmt::format("argument '{}': a sweep does not change '{}'; {}", source, key, remedy));
 }
 
 /// A value as part of a folder's name: "0.0001" for 1e-4, "1+2" for [1, 2].
@@ -121,13 +126,14 @@ std::string full_key(const std::string& word, const std::vector<std::string>& ke
     add_once(words, key.substr(key.rfind('.') + 1));
   }
   if (found.size() == 1) return found.front();
-  const std::string where = "argument '" + source + "': '" + word + "' ";
+  const std::string where = fmt::format("argument '{}': '{}' ", source, word);
   if (found.size() > 1) {
-    throw ConfigError(where + "may be " + join(found, " or ") + "; write one of them");
+    throw ConfigError(fmt::format("{}may be {}; write one of them", where, join(found, " or ")));
   }
   const bool dotted = word.find('.') != std::string::npos;
-  throw ConfigError(where + "is not a key of the experiment" +
-                    suggestion(word, dotted ? keys : words) + " (attnlab config show lists all)");
+  throw ConfigError(
+      fmt::format("{}is not a key of the experiment{} (attnlab config show lists all)", where,
+                  suggestion(word, dotted ? keys : words)));
 }
 
 void expand_keys(SweepWords& sweep, const std::function<Node(const Words&)>& with,
@@ -156,7 +162,7 @@ void expand_keys(SweepWords& sweep, const std::function<Node(const Words&)>& wit
         key = full_key(key, keys, axis.source);
         refuse_reserved(key, axis.source);
         if (varied.insert(key).second) return;
-        throw ConfigError("argument '" + axis.source + "': '" + key + "' is varied already");
+        throw ConfigError(fmt::format("argument '{}': '{}' is varied already", axis.source, key));
       });
     }
   }
@@ -167,8 +173,8 @@ std::vector<GridPoint> grid_points(const std::vector<SweepAxis>& axes) {
   std::vector<GridPoint> grid = {{}};
   for (const SweepAxis& axis : axes) {
     if (grid.size() * axis.points.size() > kMostPoints) {
-      throw ConfigError("the grid has more than " + std::to_string(kMostPoints) +
-                        " points; vary less at once");
+      throw ConfigError(
+          fmt::format("the grid has more than {} points; vary less at once", kMostPoints));
     }
     std::vector<GridPoint> larger;
     larger.reserve(grid.size() * axis.points.size());
@@ -186,7 +192,7 @@ std::vector<GridPoint> grid_points(const std::vector<SweepAxis>& axes) {
 
 Words arguments_of(const Words& fixed, const GridPoint& point) {
   Words words = fixed;
-  for (const auto& [key, value] : point) words.push_back(key + "=" + value);
+  for (const auto& [key, value] : point) words.push_back(fmt::format("{}={}", key, value));
   std::stable_partition(words.begin(), words.end(),
                         [](const std::string& word) { return !chosen_part(key_of(word)).empty(); });
   return words;
@@ -211,13 +217,13 @@ GridPoint PointNames::words_of(const GridPoint& point) const {
 std::string PointNames::of(const GridPoint& point) {
   std::string name = base_, all;
   for (const auto& [key, value] : point) {
-    all += key + "=" + canonical_text(parse_yaml(value, "value")) + ";";
+    all += fmt::format("{}={};", key, canonical_text(parse_yaml(value, "value")));
   }
-  for (const auto& [word, value] : words_of(point)) name += "," + word + "=" + value;
+  for (const auto& [word, value] : words_of(point)) name += fmt::format(",{}={}", word, value);
   const auto known = points_.find(name);
   const bool clash = known != points_.end() && known->second != without_attention(point);
   if (clash || name.size() > kLongestName) {
-    name = name.substr(0, kLongestName) + "~" + hex(fingerprint(all)).substr(0, 6);
+    name = fmt::format("{}~{}", name.substr(0, kLongestName), hex(fingerprint(all)).substr(0, 6));
   }
   points_.emplace(name, without_attention(point));
   return name;

@@ -1,11 +1,14 @@
 #include "framework/suites/json_schema.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
+#include "framework/experiment/compositions.h"
 #include "framework/experiment/experiment.h"
 #include "framework/experiment/keys.h"
 #include "framework/manifest/option_lookup.h"
@@ -72,7 +75,7 @@ json files_schema() {
 
 void close_map(json& map, const std::vector<std::string>& removable) {
   map["properties"]["extends"] = files_schema();
-  map["patternProperties"]["^(" + join(removable, "|") + ")-$"] = {
+  map["patternProperties"][fmt::format("^({})-$", join(removable, "|"))] = {
       {"type", "null"}, {"description", "removes the key with all below it"}};
   map["additionalProperties"] = false;
 }
@@ -80,9 +83,10 @@ void close_map(json& map, const std::vector<std::string>& removable) {
 void add_list_edits(json& properties, const std::string& name, const json& items) {
   properties[name + "+"] = {
       {"type", "array"}, {"items", items}, {"description", "appends to " + name}};
-  properties[name + "-"] = {{"type", {"array", "null"}},
-                            {"items", items},
-                            {"description", "removes items of " + name + "; nothing: all of it"}};
+  properties[name + "-"] = {
+      {"type", {"array", "null"}},
+      {"items", items},
+      {"description", fmt::format("removes items of {}; nothing: all of it", name)}};
 }
 
 json map_schema(const Schema& options);
@@ -192,12 +196,13 @@ void define_part(json& definitions, Kind kind, const Catalogue& catalogue) {
   rules.push_back({{"if", {{"type", "string"}}}, {"then", short_form}});
   for (const Candidate* plugin : catalogue.usable(kind)) {
     const Manifest& manifest = *plugin->manifest;
-    definitions[key + "." + manifest.name] = part_map(kind, manifest.options, catalogue);
+    definitions[fmt::format("{}.{}", key, manifest.name)] =
+        part_map(kind, manifest.options, catalogue);
     known.push_back(manifest.name);
     known.push_back(manifest.id);
     const json named = {{"use", {{"enum", {manifest.name, manifest.id}}}}};
     rules.push_back({{"if", {{"type", "object"}, {"required", {"use"}}, {"properties", named}}},
-                     {"then", reference_to(key + "." + manifest.name)}});
+                     {"then", reference_to(fmt::format("{}.{}", key, manifest.name))}});
   }
   const json any_known = {{"use", {{"enum", known}}}};
   rules.push_back(
@@ -299,7 +304,7 @@ const std::vector<std::string>& schema_kinds() {
 std::string json_schema(const std::string& kind, const Catalogue& catalogue) {
   const auto& kinds = schema_kinds();
   if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
-    throw ConfigError("there is no schema of '" + kind + "'" + suggestion(kind, kinds));
+    throw ConfigError(fmt::format("there is no schema of '{}'{}", kind, suggestion(kind, kinds)));
   }
   json definitions;
   for (const Kind part : kKinds) define_part(definitions, part, catalogue);

@@ -1,5 +1,7 @@
 #include "framework/suites/suite.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -25,7 +27,7 @@ const Node& list_of(const Node& root, const char* key) {
   const Node* list = root.find(key);
   if (list == nullptr || !list->is_list() || list->items().empty()) {
     throw ConfigError(list == nullptr ? root.place() : list->place(),
-                      std::string("a suite needs '") + key + ": [...]' with at least one item");
+                      fmt::format("a suite needs '{}: [...]' with at least one item", key));
   }
   return *list;
 }
@@ -33,8 +35,8 @@ const Node& list_of(const Node& root, const char* key) {
 void check_keys(const Node& root, Problems& problems) {
   for (const auto& [key, value] : root.entries()) {
     if (std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end()) continue;
-    problems.push_back(root.key_place(key).str() + ": unknown key '" + key + "' of a suite" +
-                       suggestion(key, kKeys));
+    problems.push_back(fmt::format("{}: unknown key '{}' of a suite{}", root.key_place(key).str(),
+                                   key, suggestion(key, kKeys)));
   }
   const Node* schema = root.find("schema");
   if (schema == nullptr || schema->as_int() != 1) {
@@ -43,30 +45,31 @@ void check_keys(const Node& root, Problems& problems) {
   for (const char* key : {"set", "fallback"}) {
     const Node* value = root.find(key);
     if (value == nullptr || value->is_map() || value->is_null()) continue;
-    problems.push_back(value->place().str() + ": " + key +
-                       ": expected a map of what to change in every experiment, found " +
-                       to_flow(*value));
+    problems.push_back(
+        fmt::format("{}: {}: expected a map of what to change in every experiment, found {}",
+                    value->place().str(), key, to_flow(*value)));
   }
   const Node* name = root.find("name");
   const std::string wrong = name == nullptr ? "" : name_problem(name->text());
-  if (!wrong.empty()) problems.push_back(name->place().str() + ": name: " + wrong);
+  if (!wrong.empty()) problems.push_back(fmt::format("{}: name: {}", name->place().str(), wrong));
 }
 
 void check_attentions(Suite& suite, const Node& root, const std::vector<SuiteAttention>& attentions,
                       Problems& problems) {
   for (const SuiteAttention& attention : attentions) {
     if (std::count(suite.attentions.begin(), suite.attentions.end(), attention.label) > 0) {
-      problems.push_back(attention.place.str() + ": the attention '" + attention.label +
-                         "' stands twice; tell them apart with `as: LABEL`");
+      problems.push_back(
+          fmt::format("{}: the attention '{}' stands twice; tell them apart with `as: LABEL`",
+                      attention.place.str(), attention.label));
     }
     suite.attentions.push_back(attention.label);
   }
   const Node* baseline = root.find("baseline");
   suite.baseline = baseline == nullptr ? suite.attentions.front() : baseline->text();
   if (std::count(suite.attentions.begin(), suite.attentions.end(), suite.baseline) == 0) {
-    problems.push_back((baseline == nullptr ? root.place() : baseline->place()).str() +
-                       ": baseline: '" + suite.baseline + "' is none of the suite's attentions" +
-                       suggestion(suite.baseline, suite.attentions));
+    problems.push_back(fmt::format("{}: baseline: '{}' is none of the suite's attentions{}",
+                                   (baseline == nullptr ? root.place() : baseline->place()).str(),
+                                   suite.baseline, suggestion(suite.baseline, suite.attentions)));
   }
 }
 
@@ -97,8 +100,8 @@ void read_missing_data(const Node& root, Suite& suite, Problems& problems) {
   const std::string text = value->is_scalar() ? value->text() : "";
   suite.skip_missing_data = text == "skip";
   if (text != "skip" && text != "error") {
-    problems.push_back(value->place().str() + ": missing_data: expected skip or error, found " +
-                       to_flow(*value));
+    problems.push_back(fmt::format("{}: missing_data: expected skip or error, found {}",
+                                   value->place().str(), to_flow(*value)));
   }
   if (suite.skip_missing_data && !suite.fallback.is_null()) {
     problems.push_back(value->place().str() +
@@ -170,7 +173,7 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
   suite.file = path;
   const Node* name = root.find("name");
   suite.name = name != nullptr ? name->text() : fs::path(path).stem().string();
-  suite.folder = root_folder + "/" + suite.name;
+  suite.folder = fmt::format("{}/{}", root_folder, suite.name);
   if (const Node* fallback = root.find("fallback")) suite.fallback = *fallback;
   read_compare(root, suite, problems);
   read_match(root, suite, problems);

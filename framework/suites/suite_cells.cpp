@@ -1,11 +1,14 @@
 #include "framework/suites/suite_cells.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
 
 #include "framework/config/compose.h"
 #include "framework/config/origins.h"
+#include "framework/experiment/compositions.h"
 
 namespace attnlab {
 namespace {
@@ -67,9 +70,10 @@ void check_set(const Node& set) {
   }
   for (const char* key : {"schema", "name", "seeds", "attention"}) {
     if (set.find(key) == nullptr) continue;
-    throw ConfigError(set.key_place(key), "attentions: set: does not change '" + std::string(key) +
-                                              "', which all attentions have in common or which "
-                                              "stands beside it; take it out");
+    throw ConfigError(set.key_place(key),
+                      fmt::format("attentions: set: does not change '{}', which all attentions "
+                                  "have in common or which stands beside it; take it out",
+                                  key));
   }
 }
 
@@ -186,8 +190,10 @@ void CellMaker::add_variant(const Source& source, const GridVariant& variant) {
 void CellMaker::begin_experiment(const Source& source, const GridVariant& variant,
                                  const std::string& name) {
   if (std::count(suite_.experiments.begin(), suite_.experiments.end(), name) > 0) {
-    problems_.push_back(source.item.place().str() + ": the experiment '" + name +
-                        "' stands twice; tell different ones apart with `name:` in their files");
+    problems_.push_back(
+        fmt::format("{}: the experiment '{}' stands twice; tell different ones apart with `name:` "
+                    "in their files",
+                    source.item.place().str(), name));
   }
   suite_.experiments.push_back(name);
   if (variant.suffix.empty()) return;

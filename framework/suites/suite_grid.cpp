@@ -1,5 +1,7 @@
 #include "framework/suites/suite_grid.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <sstream>
 
@@ -15,9 +17,9 @@ using Words = std::vector<std::string>;
 /// "argument 'grid.lr': ..." of the grammar as "file:line:column: grid.lr: ...".
 std::string placed(const std::string& line, const SuiteGrid& grid) {
   for (const auto& [source, place] : grid.places) {
-    const std::string start = "argument '" + source + "': ";
+    const std::string start = fmt::format("argument '{}': ", source);
     if (line.rfind(start, 0) == 0)
-      return place.str() + ": " + source + ": " + line.substr(start.size());
+      return fmt::format("{}: {}: {}", place.str(), source, line.substr(start.size()));
   }
   return line;
 }
@@ -37,10 +39,9 @@ std::string values_text(const Node& values, const std::string& key) {
   if (values.is_scalar()) return values.text();
   if (!values.is_list() || values.items().empty()) {
     throw ConfigError(values.place(),
-                      "grid." + key +
-                          ": expected a list of values, range(start, stop, step) or "
-                          "logspace(low, high, count), found " +
-                          to_flow(values));
+                      fmt::format("grid.{}: expected a list of values, range(start, stop, step) or "
+                                  "logspace(low, high, count), found {}",
+                                  key, to_flow(values)));
   }
   Words all;
   all.reserve(values.items().size());
@@ -57,9 +58,10 @@ SweepAxis zipped(const Node& section) {
   }
   Words parts;
   for (const auto& [key, values] : section.entries()) {
-    parts.push_back(key + "=[" + values_text(values, "zip." + key) + "]");
+    parts.push_back(fmt::format("{}=[{}]", key, values_text(values, "zip." + key)));
   }
-  const std::string word = "zip(" + join(parts, ", ") + ")", start = "argument '" + word + "': ";
+  const std::string word = fmt::format("zip({})", join(parts, ", ")),
+                    start = fmt::format("argument '{}': ", word);
   try {
     SweepAxis axis = parse_sweep({word}).axes.at(0);
     axis.source = "grid.zip";
@@ -80,7 +82,7 @@ void refuse_obstacles(const SweepAxis& axis, const Place& place) {
   for (const std::string& key : axis.keys) {
     const std::string reason = obstacle(key);
     if (!reason.empty()) {
-      throw ConfigError(place, "grid: does not vary '" + key + "': " + reason);
+      throw ConfigError(place, fmt::format("grid: does not vary '{}': {}", key, reason));
     }
   }
 }
@@ -98,10 +100,10 @@ std::vector<GridPoint> points_of(const SweepWords& sweep, const SuiteGrid& grid)
 SuiteGrid read_grid(const Node& section, Problems& problems) {
   SuiteGrid grid;
   if (!section.is_map() || section.entries().empty()) {
-    problems.push_back(section.place().str() +
-                       ": grid: expected keys of the experiments with lists of values, like {lr: "
-                       "[1e-4, 1e-3]}, found " +
-                       to_flow(section));
+    problems.push_back(
+        fmt::format("{}: grid: expected keys of the experiments with lists of values, like {{lr: "
+                    "[1e-4, 1e-3]}}, found {}",
+                    section.place().str(), to_flow(section)));
     return grid;
   }
   for (const auto& [key, values] : section.entries()) {
@@ -153,8 +155,8 @@ std::vector<std::string> read_pool(const Node* section, const std::vector<std::s
   if (section == nullptr || section->is_null()) return words;
   std::vector<std::string> pool;
   if (!section->is_list()) {
-    problems.push_back(section->place().str() +
-                       ": pool: expected a list of what 'grid' varies, found " + to_flow(*section));
+    problems.push_back(fmt::format("{}: pool: expected a list of what 'grid' varies, found {}",
+                                   section->place().str(), to_flow(*section)));
     return pool;
   }
   for (const Node& item : section->items()) {
@@ -167,10 +169,10 @@ std::vector<std::string> read_pool(const Node* section, const std::vector<std::s
     if (found != words.end() && std::count(pool.begin(), pool.end(), *found) == 0) {
       pool.push_back(*found);
     } else {
-      problems.push_back(item.place().str() + ": pool: '" + text + "' " +
-                         (found == words.end()
-                              ? "is none of what 'grid' varies" + suggestion(text, words)
-                              : "stands twice"));
+      problems.push_back(fmt::format("{}: pool: '{}' {}", item.place().str(), text,
+                                     found == words.end()
+                                         ? "is none of what 'grid' varies" + suggestion(text, words)
+                                         : "stands twice"));
     }
   }
   return pool;

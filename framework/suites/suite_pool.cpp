@@ -1,5 +1,7 @@
 #include "framework/suites/suite_pool.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -83,8 +85,8 @@ std::vector<SuitePool> pools_of(const Suite& suite) {
 std::string points_text(const Suite& suite) {
   std::vector<std::string> axes;
   for (const auto& [word, value] : suite.points.front().values) axes.push_back(word);
-  return std::to_string(suite.points.size()) +
-         (suite.points.size() == 1 ? " point (" : " points (") + join(axes, ", ") + ")";
+  return fmt::format("{} {} ({})", suite.points.size(),
+                     suite.points.size() == 1 ? "point" : "points", join(axes, ", "));
 }
 
 }  // namespace attnlab

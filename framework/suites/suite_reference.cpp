@@ -1,5 +1,7 @@
 #include "framework/suites/suite_reference.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +13,7 @@ namespace {
 const std::vector<std::string> kReferenceKeys = {"source", "metric", "values"};
 
 void note(const Node& node, const std::string& what, std::vector<std::string>& problems) {
-  problems.push_back(node.place().str() + ": reference" + what);
+  problems.push_back(fmt::format("{}: reference{}", node.place().str(), what));
 }
 
 std::string text_of(const Node& section, const std::string& key, const std::string& otherwise,
@@ -19,7 +21,7 @@ std::string text_of(const Node& section, const std::string& key, const std::stri
   const Node* value = section.find(key);
   if (value == nullptr || value->is_null()) return otherwise;
   if (value->is_scalar() && !value->text().empty()) return value->text();
-  note(*value, "." + key + ": expected a text, found " + to_flow(*value), problems);
+  note(*value, fmt::format(".{}: expected a text, found {}", key, to_flow(*value)), problems);
   return otherwise;
 }
 
@@ -27,7 +29,8 @@ void read_row(const std::string& experiment, const Node& row, PublishedNumbers& 
               std::vector<std::string>& problems) {
   if (!row.is_map()) {
     note(row,
-         ".values." + experiment + ": expected {ATTENTION: NUMBER, ...}, found " + to_flow(row),
+         fmt::format(".values.{}: expected {{ATTENTION: NUMBER, ...}}, found {}", experiment,
+                     to_flow(row)),
          problems);
     return;
   }
@@ -36,11 +39,12 @@ void read_row(const std::string& experiment, const Node& row, PublishedNumbers& 
     if (number && std::isfinite(*number)) {
       reference.values[experiment][attention] = value.text();
     } else {
-      note(value,
-           ".values." + experiment + "." + attention +
-               ": expected a number as the table writes it (98.4 for 98.4 %), found " +
-               to_flow(value),
-           problems);
+      note(
+          value,
+          fmt::format(
+              ".values.{}.{}: expected a number as the table writes it (98.4 for 98.4 %), found {}",
+              experiment, attention, to_flow(value)),
+          problems);
     }
   }
 }
@@ -59,8 +63,8 @@ PublishedNumbers read_reference(const Node& section, std::vector<std::string>& p
   for (const auto& [key, value] : section.entries()) {
     const auto& known = kReferenceKeys;
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    problems.push_back(section.key_place(key).str() + ": unknown key '" + key + "' of reference" +
-                       suggestion(key, known));
+    problems.push_back(fmt::format("{}: unknown key '{}' of reference{}",
+                                   section.key_place(key).str(), key, suggestion(key, known)));
   }
   reference.source = text_of(section, "source", "", problems);
   reference.metric = text_of(section, "metric", reference.metric, problems);

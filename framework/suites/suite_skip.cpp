@@ -1,5 +1,7 @@
 #include "framework/suites/suite_skip.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "framework/base/text.h"
@@ -17,7 +19,7 @@ bool contains(const std::vector<T>& list, const T& item) {
 }
 
 void add(Problems& problems, const Place& place, const std::string& what) {
-  problems.push_back(place.str() + ": skip: " + what);
+  problems.push_back(fmt::format("{}: skip: {}", place.str(), what));
 }
 
 /// A name or a list of names.
@@ -31,7 +33,7 @@ std::vector<std::string> read_names(const Node& entry, const char* key, Problems
   }
   if (names.empty() || names.size() != value->items().size()) {
     add(problems, value->place(),
-        std::string(key) + ": expected a name or a list of names, found " + to_flow(*value));
+        fmt::format("{}: expected a name or a list of names, found {}", key, to_flow(*value)));
   }
   return names;
 }
@@ -61,7 +63,8 @@ SkipRule read_rule(const Node& entry, Problems& problems) {
   }
   for (const auto& [key, value] : entry.entries()) {
     if (contains(kKeys, key)) continue;
-    add(problems, entry.key_place(key), "unknown key '" + key + "'" + suggestion(key, kKeys));
+    add(problems, entry.key_place(key),
+        fmt::format("unknown key '{}'{}", key, suggestion(key, kKeys)));
   }
   const std::size_t before = problems.size();
   rule.experiments = read_names(entry, "experiment", problems);
@@ -84,7 +87,8 @@ void check_names(const std::vector<std::string>& given, const std::vector<std::s
                  const std::string& kind, const Place& place, Problems& problems) {
   for (const std::string& name : given) {
     if (contains(known, name)) continue;
-    add(problems, place, "'" + name + "' is none of the suite's " + kind + suggestion(name, known));
+    add(problems, place,
+        fmt::format("'{}' is none of the suite's {}{}", name, kind, suggestion(name, known)));
   }
 }
 
@@ -122,7 +126,7 @@ void check_skips(const std::vector<SkipRule>& rules, const std::vector<std::stri
       names.reserve(seeds.size());
       for (const std::int64_t known : seeds) names.push_back(std::to_string(known));
       add(problems, rule.place,
-          "no run has the seed " + std::to_string(seed) + "; there is " + join(names, ", "));
+          fmt::format("no run has the seed {}; there is {}", seed, join(names, ", ")));
     }
   }
 }

@@ -1,4 +1,6 @@
 // A suite's table as Markdown and JSON, and its record.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -44,12 +46,12 @@ std::vector<MetricInfo> columns_of(const std::vector<SuiteRow>& rows) {
 std::string states_text(const SuiteRow& row) {
   std::vector<std::string> parts;
   for (const auto& [state, count] : row.states) {
-    parts.push_back(std::to_string(count) + " " + std::string(name_of(state)));
+    parts.push_back(fmt::format("{} {}", count, name_of(state)));
     if (state != RunState::done || row.not_finite == 0) continue;
-    parts.back() += " (" + std::to_string(row.not_finite) + " not finite)";
+    parts.back() += fmt::format(" ({} not finite)", row.not_finite);
   }
   for (const auto& [absence, count] : row.absences) {
-    parts.push_back(std::to_string(count) + " " + std::string(name_of(absence)));
+    parts.push_back(fmt::format("{} {}", count, name_of(absence)));
   }
   return join(parts, ", ");
 }
@@ -158,12 +160,14 @@ std::vector<std::string> run_notes(const std::vector<SuiteRow>& rows) {
   std::map<std::string, std::vector<std::string>> by_text;
   for (const SuiteRow& row : rows) {
     for (const std::string& note : row.notes) {
-      by_text[note].push_back(row.experiment + "/" + row.attention);
+      by_text[note].push_back(fmt::format("{}/{}", row.experiment, row.attention));
     }
   }
   std::vector<std::string> lines;
   lines.reserve(by_text.size());
-  for (const auto& [note, names] : by_text) lines.push_back(first_of(names) + ": " + note);
+  for (const auto& [note, names] : by_text) {
+    lines.push_back(fmt::format("{}: {}", first_of(names), note));
+  }
   return lines;
 }
 
@@ -212,7 +216,7 @@ std::string pool_markdown(const Suite& suite, const SuitePool& pool) {
   }
   const std::string title =
       pool.axis.empty() ? "Over all " + points_text(suite) : "By " + pool.axis;
-  return "## " + title + "\n\n" + rows_markdown(suite, pool.rows, values, columns);
+  return fmt::format("## {}\n\n{}", title, rows_markdown(suite, pool.rows, values, columns));
 }
 
 json pool_json(const Suite& suite, const SuitePool& pool) {
@@ -306,24 +310,24 @@ std::vector<SuiteRow> summarise(const Suite& suite) {
 
 std::string suite_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
                            const std::string& command) {
-  std::string out = "# Suite " + suite.name + "\n\n";
+  std::string out = fmt::format("# Suite {}\n\n", suite.name);
   for (const SuitePool& pool : pools_of(suite)) out += pool_markdown(suite, pool) + "\n";
   if (suite.points.empty()) {
     out += rows_markdown(suite, rows, {}, columns_of(rows));
   } else if (rows.size() <= kMostRows) {
     out += "## Each point\n\n" + rows_markdown(suite, rows, {}, columns_of(rows));
   } else {
-    out += "Each point, in " + std::to_string(rows.size()) + " rows, stands in table.json.\n";
+    out += fmt::format("Each point, in {} rows, stands in table.json.\n", rows.size());
   }
   out += suite.points.empty()
              ? "\nmean ± sample standard deviation over the seeds that are done\n"
              : "\nmean ± sample standard deviation over the runs that are done; shares with "
                "Wilson's interval of 95 %\n";
   const std::vector<std::string> absences = absence_lines(absent_cells(suite));
-  if (!absences.empty()) out += "\nNot there:\n\n- " + join(absences, "\n- ") + "\n";
-  for (const std::string& note : suite.notes) out += "\n**" + note + "**\n";
-  for (const std::string& note : run_notes(rows)) out += "\n- " + note + "\n";
-  return out + "\nRepeat it with\n\n    " + command + "\n";
+  if (!absences.empty()) out += fmt::format("\nNot there:\n\n- {}\n", join(absences, "\n- "));
+  for (const std::string& note : suite.notes) out += fmt::format("\n**{}**\n", note);
+  for (const std::string& note : run_notes(rows)) out += fmt::format("\n- {}\n", note);
+  return fmt::format("{}\nRepeat it with\n\n    {}\n", out, command);
 }
 
 std::string suite_json(const Suite& suite, const std::vector<SuiteRow>& rows,

@@ -1,5 +1,7 @@
 #include "framework/suites/sweep.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
@@ -65,8 +67,8 @@ void choose_baseline(Suite& suite, const std::string& given) {
   };
   suite.baseline = !given.empty() ? given : has("standard") ? "standard" : suite.attentions.front();
   if (has(suite.baseline)) return;
-  throw ConfigError("--baseline: '" + given + "' is none of the sweep's attentions" +
-                    suggestion(given, suite.attentions));
+  throw ConfigError(fmt::format("--baseline: '{}' is none of the sweep's attentions{}", given,
+                                suggestion(given, suite.attentions)));
 }
 
 }  // namespace
@@ -82,7 +84,7 @@ Suite make_sweep(const SweepRequest& request, const Catalogue& catalogue, const 
   Suite suite;
   suite.name = request.name.empty() ? base + "-sweep" : request.name;
   suite.file = request.file;
-  suite.folder = root + "/" + suite.name;
+  suite.folder = fmt::format("{}/{}", root, suite.name);
   PointNames names(base, sweep.axes);
   Words problems, unfit;
   for (const GridPoint& point : grid_points(sweep.axes)) {

@@ -1,5 +1,7 @@
 #include "framework/suites/sweep_grammar.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -15,7 +17,7 @@ namespace {
 constexpr std::size_t kMostValues = 10000;
 
 [[noreturn]] void refuse(const std::string& source, const std::string& what) {
-  throw ConfigError("argument '" + source + "': " + what);
+  throw ConfigError(fmt::format("argument '{}': {}", source, what));
 }
 
 /// Parts at commas that stand in no bracket and no quotes.
@@ -39,13 +41,12 @@ std::vector<std::string> split(const std::string& text, const std::string& sourc
     } else if (c == '(' || c == '[' || c == '{') {
       open += c == '(' ? ')' : c == '[' ? ']' : '}';
     } else if (c == ')' || c == ']' || c == '}') {
-      if (open.empty() || open.back() != c)
-        refuse(source, std::string("'") + c + "' closes nothing");
+      if (open.empty() || open.back() != c) refuse(source, fmt::format("'{}' closes nothing", c));
       open.pop_back();
     }
   }
-  if (!open.empty()) refuse(source, std::string("'") + open.back() + "' is missing");
-  if (quote != 0) refuse(source, std::string("the quote ") + quote + " is not closed");
+  if (!open.empty()) refuse(source, fmt::format("'{}' is missing", open.back()));
+  if (quote != 0) refuse(source, fmt::format("the quote {} is not closed", quote));
   for (std::string& part : parts) part = std::string(trimmed(part));
   return parts;
 }
@@ -63,14 +64,16 @@ void refuse_other_calls(const std::string& text, const std::string& source) {
   if (open == std::string::npos || open == 0 || text.back() != ')') return;
   const std::string near = nearest(text.substr(0, open), {"range", "logspace", "zip"});
   if (near.empty()) return;
-  refuse(source, "there is no '" + text.substr(0, open) + "(...)' here; did you mean '" + near +
-                     "'? There are range(start, stop, step) and logspace(low, high, count), and "
-                     "zip(key=[...], ...) around whole arguments");
+  refuse(source,
+         fmt::format(
+             "there is no '{}(...)' here; did you mean '{}'? There are range(start, stop, step) "
+             "and logspace(low, high, count), and zip(key=[...], ...) around whole arguments",
+             text.substr(0, open), near));
 }
 
 double number_of(const std::string& text, const std::string& source) {
   const auto number = Node::scalar(text).as_double();
-  if (!number || !std::isfinite(*number)) refuse(source, "'" + text + "' is not a number");
+  if (!number || !std::isfinite(*number)) refuse(source, fmt::format("'{}' is not a number", text));
   return *number;
 }
 
@@ -110,11 +113,12 @@ std::vector<std::string> range_values(const std::string& inside, const std::stri
   if (step == 0) refuse(source, "the step of range(start, stop, step) is 0");
   const double steps = (stop - start) / step;
   if (steps < 0) {
-    refuse(source, "range(start, stop, step) never comes to " + parts[1] + " from " + parts[0] +
-                       " in steps of " + parts[2] + "; turn the step's sign");
+    refuse(source, fmt::format("range(start, stop, step) never comes to {} from {} in steps of {}; "
+                               "turn the step's sign",
+                               parts[1], parts[0], parts[2]));
   }
   if (!(steps < static_cast<double>(kMostValues))) {
-    refuse(source, "more than " + std::to_string(kMostValues) + " values");
+    refuse(source, fmt::format("more than {} values", kMostValues));
   }
   const int decimals = std::max(decimals_of(parts[0]), decimals_of(parts[2]));
   // The last one may miss the end by rounding: (0.3 - 0) / 0.1 is below 3.
@@ -134,8 +138,8 @@ std::vector<std::string> logspace_values(const std::string& inside, const std::s
   const auto count = Node::scalar(parts[2]).as_int();
   if (low <= 0 || high <= 0) refuse(source, "logspace(low, high, count) needs numbers above 0");
   if (!count || *count < 2 || *count > static_cast<std::int64_t>(kMostValues)) {
-    refuse(source, "logspace(low, high, count) needs a count from 2 to " +
-                       std::to_string(kMostValues) + ", found '" + parts[2] + "'");
+    refuse(source, fmt::format("logspace(low, high, count) needs a count from 2 to {}, found '{}'",
+                               kMostValues, parts[2]));
   }
   std::vector<std::string> values;
   values.reserve(static_cast<std::size_t>(*count));
@@ -154,7 +158,7 @@ std::vector<std::string> canonical(const std::vector<std::string>& values,
   std::vector<std::string> all;
   all.reserve(values.size());
   for (const std::string& value : values) {
-    all.push_back(canonical_text(parse_yaml(value, "argument '" + source + "'")));
+    all.push_back(canonical_text(parse_yaml(value, fmt::format("argument '{}'", source))));
   }
   return all;
 }
@@ -164,7 +168,7 @@ void refuse_doubles(const SweepAxis& axis) {
   for (const auto& point : axis.points) {
     seen.push_back(canonical(point, axis.source));
     if (std::count(seen.begin(), seen.end(), seen.back()) > 1) {
-      refuse(axis.source, "'" + join(point, ", ") + "' stands twice");
+      refuse(axis.source, fmt::format("'{}' stands twice", join(point, ", ")));
     }
   }
 }
@@ -173,7 +177,7 @@ void refuse_doubles(const SweepAxis& axis) {
 void read_zipped(const std::string& part, SweepAxis& axis) {
   const std::size_t equals = part.find('=');
   if (equals == std::string::npos || equals == 0) {
-    refuse(axis.source, "expected zip(key=[...], key=[...]), found '" + part + "'");
+    refuse(axis.source, fmt::format("expected zip(key=[...], key=[...]), found '{}'", part));
   }
   const std::string key(trimmed(part.substr(0, equals)));
   std::string value(trimmed(part.substr(equals + 1)));
@@ -183,9 +187,9 @@ void read_zipped(const std::string& part, SweepAxis& axis) {
   const std::vector<std::string> values = sweep_values(value, axis.source);
   if (axis.keys.empty()) axis.points.resize(values.size());
   if (axis.points.size() != values.size()) {
-    refuse(axis.source, "'" + axis.keys.front() + "' has " + std::to_string(axis.points.size()) +
-                            " values and '" + key + "' has " + std::to_string(values.size()) +
-                            "; what is zipped has equally many");
+    refuse(axis.source,
+           fmt::format("'{}' has {} values and '{}' has {}; what is zipped has equally many",
+                       axis.keys.front(), axis.points.size(), key, values.size()));
   }
   axis.keys.push_back(key);
   for (std::size_t i = 0; i < values.size(); ++i) axis.points[i].push_back(values[i]);
@@ -229,16 +233,16 @@ void add_seeds(const std::string& part, const std::string& text, std::vector<std
   const auto last =
       dash == std::string::npos ? first : Node::scalar(part.substr(dash + 1)).as_int();
   if (!first || !last || *first < 0) {
-    throw ConfigError("--seeds " + text + ": '" + part +
-                      "' is neither a seed nor a range like 0-4");
+    throw ConfigError(
+        fmt::format("--seeds {}: '{}' is neither a seed nor a range like 0-4", text, part));
   }
   if (*last < *first || *last - *first >= static_cast<std::int64_t>(kMostValues)) {
-    throw ConfigError("--seeds " + text + ": '" + part + "' is not a range of 1 to " +
-                      std::to_string(kMostValues) + " seeds");
+    throw ConfigError(
+        fmt::format("--seeds {}: '{}' is not a range of 1 to {} seeds", text, part, kMostValues));
   }
   for (std::int64_t seed = *first; seed <= *last; ++seed) {
     if (std::count(seeds.begin(), seeds.end(), seed) > 0) {
-      throw ConfigError("--seeds " + text + ": " + std::to_string(seed) + " stands twice");
+      throw ConfigError(fmt::format("--seeds {}: {} stands twice", text, seed));
     }
     seeds.push_back(seed);
   }

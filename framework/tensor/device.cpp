@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
 #include <malloc.h>
 
 #include <cstdlib>
@@ -33,7 +34,9 @@ void keep_freed_memory() {
 
 at::Device device_of(const std::string& name) {
   if (name == "cpu") return at::kCPU;
-  if (name != "cuda") throw ConfigError("unknown device '" + name + "'; there is cpu, cuda");
+  if (name != "cuda") {
+    throw ConfigError(fmt::format("unknown device '{}'; there is cpu, cuda", name));
+  }
   if (!at::globalContext().hasCUDA()) {
     throw ConfigError(
         "train.device: cuda: this LibTorch has no CUDA, or there is no GPU; use train.device=cpu");

@@ -1,6 +1,8 @@
 // Descriptions of tensors for messages, and small collections of tensors by name.
 #include "framework/tensor/tensor.h"
 
+#include <fmt/format.h>
+
 namespace attnlab {
 namespace {
 
@@ -56,8 +58,8 @@ const Tensor& NamedTensors::at(std::string_view name) const {
   if (const Tensor* tensor = find(name)) return *tensor;
   std::string names;
   for (const auto& [key, tensor] : items_) names += (names.empty() ? "" : ", ") + key;
-  throw ShapeError("no tensor named '" + std::string(name) + "'; there " +
-                   (names.empty() ? "are none" : "is: " + names));
+  throw ShapeError(fmt::format("no tensor named '{}'; there {}", name,
+                               names.empty() ? "are none" : "is: " + names));
 }
 
 void NamedTensors::set(std::string_view name, Tensor tensor) {

@@ -1,6 +1,7 @@
 #include "framework/train/attention_log.h"
 
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -128,9 +129,9 @@ Tensor kinds_of(const Batch& batch, const std::vector<std::string>& record) {
   }
   if (kinds->dim() != 2 || kinds->scalar_type() != at::kLong) {
     throw ShapeError(
-        "trace.record: 'key_norm_by_kind' takes the field 'kind' as [B, N] int64, "
-        "found " +
-        describe(*kinds) + "; leave it out, or mend the dataset");
+        fmt::format("trace.record: 'key_norm_by_kind' takes the field 'kind' as [B, N] int64, "
+                    "found {}; leave it out, or mend the dataset",
+                    describe(*kinds)));
   }
   return *kinds;
 }
@@ -142,10 +143,10 @@ void add_by_kind(const LayerTrace& seen, const Tensor& kinds, std::map<std::int6
   const std::int64_t tokens = kinds.size(1), keys = norms.size(2);
   if (norms.size(0) != kinds.size(0) || keys < tokens) {
     throw ShapeError(
-        "trace.record: 'key_norm_by_kind' takes a key for each token, the tokens last: layer " +
-        std::to_string(seen.layer) + " has norms of keys [B, H, Lk] = " + describe(norms) +
-        ", the field 'kind' is [B, N] = " + describe(kinds) +
-        "; leave 'key_norm_by_kind' out for this model");
+        fmt::format("trace.record: 'key_norm_by_kind' takes a key for each token, the tokens last: "
+                    "layer {} has norms of keys [B, H, Lk] = {}, the field 'kind' is [B, N] = {}; "
+                    "leave 'key_norm_by_kind' out for this model",
+                    seen.layer, describe(norms), describe(kinds)));
   }
   const Tensor of_tokens = norms.narrow(2, keys - tokens, tokens);
   const Tensor there = std::get<0>(at::_unique(kinds)).cpu();

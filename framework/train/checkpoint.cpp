@@ -1,6 +1,7 @@
 #include "framework/train/checkpoint.h"
 
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include <charconv>
 #include <cstdio>
@@ -71,8 +72,9 @@ class Reader {
 
   void check_hash(const std::string& hash) const {
     if (text("hash") == hash) return;
-    throw DataError(path_ + ": belongs to another configuration (hash " + text("hash") +
-                    ", this run has " + hash + "); start a new run");
+    throw DataError(fmt::format(
+        "{}: belongs to another configuration (hash {}, this run has {}); start a new run", path_,
+        text("hash"), hash));
   }
 
   /// The tensors of a module, in its order; all checked.
@@ -86,18 +88,21 @@ class Reader {
       if (saved == nullptr) {
         problems.push_back(name + " is missing");
       } else if (saved->sizes() != tensor.sizes() || saved->scalar_type() != tensor.scalar_type()) {
-        problems.push_back(name + " is " + describe(*saved) + ", expected " + describe(tensor));
+        problems.push_back(
+            fmt::format("{} is {}, expected {}", name, describe(*saved), describe(tensor)));
       } else {
         found.push_back(*saved);
       }
     }
     for (const auto& [name, tensor] : file_.tensors) {
       if (begins_with(name, prefix) && known.count(name) == 0) {
-        problems.push_back(name.substr(prefix.size()) + " is unknown to " + owner_of(prefix));
+        problems.push_back(
+            fmt::format("{} is unknown to {}", name.substr(prefix.size()), owner_of(prefix)));
       }
     }
     if (problems.empty()) return found;
-    throw DataError(path_ + ": does not fit " + owner_of(prefix) + ": " + join(problems, "; "));
+    throw DataError(
+        fmt::format("{}: does not fit {}: {}", path_, owner_of(prefix), join(problems, "; ")));
   }
 
   /// All tensors whose names begin so, by the rest of the name.
@@ -113,7 +118,8 @@ class Reader {
   const std::string& text(const std::string& name) const {
     const auto entry = file_.metadata.find(name);
     if (entry == file_.metadata.end()) {
-      throw DataError(path_ + ": is not a checkpoint of a run: '" + name + "' is missing");
+      throw DataError(
+          fmt::format("{}: is not a checkpoint of a run: '{}' is missing", path_, name));
     }
     return entry->second;
   }
@@ -131,7 +137,7 @@ class Reader {
       const auto result = std::from_chars(digits.data(), end, value);
       if (result.ec == std::errc() && result.ptr == end) return value;
     }
-    throw DataError(path_ + ": damaged: " + name + " is '" + digits + "'");
+    throw DataError(fmt::format("{}: damaged: {} is '{}'", path_, name, digits));
   }
 
   std::string path_;
@@ -210,7 +216,7 @@ Position read_checkpoint(const std::string& path, const CheckpointParts& parts,
   try {
     parts.optimizer.load_state(reader.all_of(kOptimizer));
   } catch (const DataError& error) {
-    throw DataError(path + ": " + error.what());
+    throw DataError(fmt::format("{}: {}", path, error.what()));
   }
   parts.carried = reader.all_of(kCarried);
   pending.copy();

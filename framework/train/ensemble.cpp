@@ -1,6 +1,7 @@
 #include "framework/train/ensemble.h"
 
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include <map>
 
@@ -28,9 +29,10 @@ NamedList buffers_of(const Model& model) {
 
 /// What is wrong with the model, or with the attention in it, and what to do.
 [[noreturn]] void refuse(const BuiltRun& run, const std::string& problem) {
-  throw ConfigError("model '" + run.experiment.model.name + "' with attention '" +
-                    run.experiment.attention.name + "' cannot train runs together: " + problem +
-                    "; train them one by one (--ensemble 1)");
+  throw ConfigError(
+      fmt::format("model '{}' with attention '{}' cannot train runs together: {}; train them one "
+                  "by one (--ensemble 1)",
+                  run.experiment.model.name, run.experiment.attention.name, problem));
 }
 
 /// Member m's rows of a parameter or gradient of the ensemble.
@@ -48,10 +50,10 @@ void check_fit(const BuiltRun& run, const NamedList& whole, const NamedList& own
         whole[i].second.sizes() == at::IntArrayRef(expected)) {
       continue;
     }
-    refuse(run, "parameter " + own[i].first + " is " + describe(own[i].second) +
-                    " in one model and " + describe(whole[i].second) + " in one of " +
-                    std::to_string(members) + ", where its first dimension should be " +
-                    std::to_string(members) + " times as long");
+    refuse(run, fmt::format("parameter {} is {} in one model and {} in one of {}, where its first "
+                            "dimension should be {} times as long",
+                            own[i].first, describe(own[i].second), describe(whole[i].second),
+                            members, members));
   }
 }
 
@@ -67,10 +69,11 @@ void check_buffers(const BuiltRun& run, const Model& whole) {
 /// What the data and the built modules show, beside what `obstacle_to_ensemble` reads.
 void check_built(const BuiltRun& run) {
   if (run.dataset->plan(training_request(run, 0)).continues) {
-    refuse(run, "batches of dataset '" + run.experiment.dataset.name + "' continue each other");
+    refuse(run,
+           fmt::format("batches of dataset '{}' continue each other", run.experiment.dataset.name));
   }
   if (!run.task->parameters().empty()) {
-    refuse(run, "task '" + run.experiment.task.name + "' has parameters of its own");
+    refuse(run, fmt::format("task '{}' has parameters of its own", run.experiment.task.name));
   }
 }
 
@@ -140,9 +143,9 @@ void Ensemble::check_outputs() {
                                /*equal_nan=*/true)) {
         continue;
       }
-      refuse(run, "output '" + name + "' of member " + std::to_string(m) +
-                      " differs from what it computes alone (does it use dropout, or statistics of "
-                      "the batch?)");
+      refuse(run, fmt::format("output '{}' of member {} differs from what it computes alone (does "
+                              "it use dropout, or statistics of the batch?)",
+                              name, m));
     }
   }
 }

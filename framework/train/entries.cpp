@@ -1,5 +1,7 @@
 #include "framework/train/entries.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -27,7 +29,9 @@ void add_means(const std::map<std::string, std::vector<Metrics>>& by_group, Metr
         if (found != one.end()) sum += found->second;
         return found != one.end();
       });
-      if (all) metrics[group + "/" + name] = sum / static_cast<double>(points.size());
+      if (all) {
+        metrics[fmt::format("{}/{}", group, name)] = sum / static_cast<double>(points.size());
+      }
     }
   }
 }
@@ -42,7 +46,7 @@ std::vector<EvaluationEntry> chosen(const std::vector<EvaluationEntry>& entries,
   }
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw ConfigError("there is no evaluation '" + name + "'" + suggestion(name, known));
+    throw ConfigError(fmt::format("there is no evaluation '{}'{}", name, suggestion(name, known)));
   }
   std::vector<EvaluationEntry> out;
   for (const EvaluationEntry& entry : entries) {
@@ -107,8 +111,7 @@ class Work {
       add_means(points, sums);
       for (const auto& [name, value] : sums) mean.metrics[name.substr(1)] = value;
     } else {
-      mean.reason = std::to_string(failed) + " of " + std::to_string(points[""].size()) +
-                    " evaluations failed";
+      mean.reason = fmt::format("{} of {} evaluations failed", failed, points[""].size());
     }
     const auto before = known_.find(group);
     const bool was_there = before != known_.end() && before->second.hash == mean.hash &&
@@ -192,7 +195,7 @@ std::vector<MetricInfo> EachEvaluations::metrics() const {
     for (const std::string& name : {one.entry.name, one.entry.group}) {
       if (name.empty()) continue;
       for (MetricInfo info : one.overlay.task->metrics()) {
-        info.name = name + "/" + info.name;
+        info.name = fmt::format("{}/{}", name, info.name);
         all.push_back(std::move(info));
       }
     }
@@ -211,14 +214,18 @@ Metrics EachEvaluations::evaluate(const BuiltRun& run, Split split, const NamedT
       take_weights(one.overlay, run, one.entry, one.entry.average() ? average : live_weights(run),
                    "training");
       const Metrics found = evaluate_overlay(one.overlay, one.entry, stop);
-      for (const auto& [name, value] : found) metrics[one.entry.name + "/" + name] = value;
+      for (const auto& [name, value] : found) {
+        metrics[fmt::format("{}/{}", one.entry.name, name)] = value;
+      }
       if (!one.entry.group.empty()) by_group[one.entry.group].push_back(found);
     } catch (const Interrupted&) {
       throw;
     } catch (const std::exception& error) {
       one.overlay.model->train();
       one.overlay.task->train();
-      if (!one.complained) complain("evaluation '" + one.entry.name + "': " + error.what());
+      if (!one.complained) {
+        complain(fmt::format("evaluation '{}': {}", one.entry.name, error.what()));
+      }
       one.complained = true;
     }
   }

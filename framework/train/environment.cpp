@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
+#include <fmt/format.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -68,8 +69,8 @@ json read_environment(const std::string& path) {
   try {
     return json::parse(read_text(path));
   } catch (const json::exception& damage) {
-    throw DataError(path + ": damaged: " + damage.what() +
-                    "; remove the run's folder to run it again");
+    throw DataError(fmt::format("{}: damaged: {}; remove the run's folder to run it again", path,
+                                damage.what()));
   }
 }
 
@@ -87,11 +88,10 @@ json last_accepted(const json& environment) {
 std::string machine_json() {
   utsname name{};
   ::uname(&name);
-  const json out = {
-      {"cpu", proc_value("/proc/cpuinfo", "model name")},
-      {"cores", available_cores()},
-      {"memory", proc_value("/proc/meminfo", "MemTotal")},
-      {"system", std::string(name.sysname) + " " + name.release + " " + name.machine}};
+  const json out = {{"cpu", proc_value("/proc/cpuinfo", "model name")},
+                    {"cores", available_cores()},
+                    {"memory", proc_value("/proc/meminfo", "MemTotal")},
+                    {"system", fmt::format("{} {} {}", name.sysname, name.release, name.machine)}};
   return out.dump(2);
 }
 
@@ -135,11 +135,11 @@ std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolde
     if (before.contains(at) && before.at(at) != now.at(at)) changes.push_back(what + " changed");
   };
   const Experiment& experiment = run.experiment;
-  compare("/model/hash", "the file of model '" + experiment.model.name + "'");
-  compare("/attention/hash", "the file of attention '" + experiment.attention.name + "'");
-  compare("/task/hash", "the file of task '" + experiment.task.name + "'");
-  compare("/dataset/hash", "the file of dataset '" + experiment.dataset.name + "'");
-  compare("/data/fingerprint", "the data of dataset '" + experiment.dataset.name + "'");
+  compare("/model/hash", fmt::format("the file of model '{}'", experiment.model.name));
+  compare("/attention/hash", fmt::format("the file of attention '{}'", experiment.attention.name));
+  compare("/task/hash", fmt::format("the file of task '{}'", experiment.task.name));
+  compare("/dataset/hash", fmt::format("the file of dataset '{}'", experiment.dataset.name));
+  compare("/data/fingerprint", fmt::format("the data of dataset '{}'", experiment.dataset.name));
   compare("/framework/revision", "the framework");
   return changes;
 }

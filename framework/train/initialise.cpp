@@ -1,6 +1,7 @@
 #include "framework/train/initialise.h"
 
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <map>
@@ -11,6 +12,7 @@
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/data/formats/safetensors.h"
+#include "framework/experiment/compositions.h"
 
 namespace attnlab {
 namespace {
@@ -85,11 +87,11 @@ RunFolder source_run(const BuiltRun& run, const RunFolder& folder, const Catalog
     found.emplace(fs::last_write_time(candidate.file("status.json"), error), candidate);
   }
   if (!found.empty()) return found.rbegin()->second;
-  throw DataMissingError("init.experiment: there is no finished run of '" + source.name +
-                         "' with attention '" + source.attention.label + "' and seed " +
-                         std::to_string(run.seed) + " in " + runs.string() + "; attnlab run " +
-                         path + " attention=" + source.attention.label + " seeds=[" +
-                         std::to_string(run.seed) + "] --out " + root.string() + " makes one");
+  throw DataMissingError(
+      fmt::format("init.experiment: there is no finished run of '{}' with attention '{}' and seed "
+                  "{} in {}; attnlab run {} attention={} seeds=[{}] --out {} makes one",
+                  source.name, source.attention.label, run.seed, runs.string(), path,
+                  source.attention.label, run.seed, root.string()));
 }
 
 std::string file_of_run(const RunFolder& source) {
@@ -124,7 +126,7 @@ class Targets {
     const Tensor fitting =
         saved.sizes() == item.tensor.sizes() ? saved : item.module->adapt(item.name, saved);
     if (fitting.sizes() != item.tensor.sizes()) {
-      return name + " is " + describe(saved) + ", expected " + describe(item.tensor);
+      return fmt::format("{} is {}, expected {}", name, describe(saved), describe(item.tensor));
     }
     pending_.emplace_back(item.tensor, fitting);
     filled_.insert(name);
@@ -183,7 +185,7 @@ void fill(BuiltRun& run, const NamedTensors& tensors, const std::string& path) {
     const std::string target = of_task ? *mapped : start + *mapped;
     with_task = with_task || of_task;
     if (!targets.has(target)) {
-      unused.push_back(name + (target == name ? "" : " (as " + target + ")"));
+      unused.push_back(name + (target == name ? "" : fmt::format(" (as {})", target)));
     } else if (const std::string problem = targets.fill(target, tensor); !problem.empty()) {
       wrong.push_back(problem);
     }
@@ -196,8 +198,9 @@ void fill(BuiltRun& run, const NamedTensors& tensors, const std::string& path) {
     }
   }
   if (!problems.empty()) {
-    throw DataError("init: " + path + " does not fit:\n  " + join(problems, "\n  ") +
-                    "\nrename or leave out by init.map, or set init.partial");
+    throw DataError(fmt::format(
+        "init: {} does not fit:\n  {}\nrename or leave out by init.map, or set init.partial", path,
+        join(problems, "\n  ")));
   }
   targets.copy();
 }

@@ -1,6 +1,7 @@
 #include "framework/train/optimizer.h"
 
 #include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
@@ -16,7 +17,7 @@ using Problems = std::vector<std::string>;
 void check(const OptimizerSettings& s) {
   Problems problems;
   const auto need = [&](const char* name, double value, bool good, const char* what) {
-    if (!good) problems.push_back(std::string(name) + ": " + shortest(value) + " is not " + what);
+    if (!good) problems.push_back(fmt::format("{}: {} is not {}", name, shortest(value), what));
   };
   const auto decay_of_mean = [](double beta) { return beta >= 0 && beta < 1; };
   need("lr", s.learning_rate, s.learning_rate >= 0, "at least 0");
@@ -36,7 +37,7 @@ std::string misfit(const std::string& name, const Tensor* found, const Tensor& e
       found->scalar_type() == expected.scalar_type()) {
     return "";
   }
-  return name + ": " + describe(*found) + ", expected " + describe(expected);
+  return fmt::format("{}: {}, expected {}", name, describe(*found), describe(expected));
 }
 
 UpdateRule rule_of(const std::string& name) {
@@ -45,7 +46,7 @@ UpdateRule rule_of(const std::string& name) {
   if (name == "adam") return UpdateRule::adam;
   if (name == "sgd") return UpdateRule::sgd;
   if (name == "lamb") return UpdateRule::lamb;
-  throw ConfigError("train.optimizer.use: there is no optimiser '" + name + "'");
+  throw ConfigError(fmt::format("train.optimizer.use: there is no optimiser '{}'", name));
 }
 
 }  // namespace
@@ -64,11 +65,12 @@ Optimizer::Optimizer(std::vector<OptimizedParameter> parameters, const Optimizer
   std::set<std::string> names;
   for (OptimizedParameter& given : parameters) {
     if (!given.parameter.defined() || !given.parameter.is_floating_point()) {
-      throw ShapeError("optimiser: parameter '" + given.name + "' is " + describe(given.parameter) +
-                       ", expected a floating-point tensor");
+      throw ShapeError(
+          fmt::format("optimiser: parameter '{}' is {}, expected a floating-point tensor",
+                      given.name, describe(given.parameter)));
     }
     if (!names.insert(given.name).second) {
-      throw ShapeError("optimiser: two parameters are called '" + given.name + "'");
+      throw ShapeError(fmt::format("optimiser: two parameters are called '{}'", given.name));
     }
     Item item{.given = std::move(given)};
     const Tensor data = item.given.parameter.detach();

@@ -3,6 +3,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
@@ -100,10 +101,10 @@ void take_weights(const BuiltRun& overlay, const BuiltRun& run, const Evaluation
   const auto find = [&](const std::string& name, const Tensor& tensor) {
     const Tensor* saved = weights.find(prefix + name);
     if (saved == nullptr) {
-      problems.push_back(prefix + name + " is missing");
+      problems.push_back(fmt::format("{}{} is missing", prefix, name));
     } else if (saved->sizes() != tensor.sizes()) {
-      problems.push_back(prefix + name + " is " + describe(*saved) + ", expected " +
-                         describe(tensor));
+      problems.push_back(
+          fmt::format("{}{} is {}, expected {}", prefix, name, describe(*saved), describe(tensor)));
     } else {
       copies.emplace_back(tensor, *saved);
     }
@@ -111,8 +112,8 @@ void take_weights(const BuiltRun& overlay, const BuiltRun& run, const Evaluation
   if (overlay.model != run.model) each_tensor(*overlay.model, "model.", find);
   if (overlay.task != run.task) each_tensor(*overlay.task, "task.", find);
   if (!problems.empty()) {
-    throw DataError(source + ": the weights do not fit evaluation '" + entry.name +
-                    "': " + join(problems, "; "));
+    throw DataError(fmt::format("{}: the weights do not fit evaluation '{}': {}", source,
+                                entry.name, join(problems, "; ")));
   }
   const c10::NoGradGuard no_grad;
   for (auto& [tensor, saved] : copies) tensor.copy_(saved);
@@ -122,8 +123,8 @@ Metrics evaluate_overlay(BuiltRun& overlay, const EvaluationEntry& entry,
                          const std::atomic<bool>& stop) {
   const Split split = entry.options.split == "test" ? Split::test : Split::validation;
   if (overlay.dataset->size(split) == 0) {
-    throw DataError("dataset '" + overlay.dataset->info().name + "' has no " + entry.options.split +
-                    " examples; choose another split");
+    throw DataError(fmt::format("dataset '{}' has no {} examples; choose another split",
+                                overlay.dataset->info().name, entry.options.split));
   }
   BuiltRun drawing = overlay;
   drawing.streams = RandomStreams(overlay.streams.key("evaluation", fingerprint(entry.name)));

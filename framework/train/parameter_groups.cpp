@@ -1,5 +1,7 @@
 #include "framework/train/parameter_groups.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -33,10 +35,10 @@ std::string near_names(const std::string& pattern, const Parameters& parameters)
     if (std::find(starts.begin(), starts.end(), start) == starts.end()) starts.push_back(start);
   }
   const std::string near = nearest(pattern, candidates);
-  if (!near.empty()) return "; did you mean '" + near + "'?";
+  if (!near.empty()) return fmt::format("; did you mean '{}'?", near);
   const bool more = starts.size() > kMostListed;
   starts.resize(std::min(starts.size(), kMostListed));
-  return "; there is " + join(starts, ", ") + (more ? ", ..." : "");
+  return fmt::format("; there is {}{}", join(starts, ", "), more ? ", ..." : "");
 }
 
 void take(OptimizedParameter& parameter, const ParameterGroupOptions& group) {
@@ -49,15 +51,15 @@ void take(OptimizedParameter& parameter, const ParameterGroupOptions& group) {
 void assign(Parameters& parameters, const OptimizerOptions& options, Words& problems) {
   std::set<const OptimizedParameter*> taken;
   for (const auto& [name, group] : options.groups) {
-    const std::string key = "train.optimizer.groups." + name + ".match: ";
+    const std::string key = fmt::format("train.optimizer.groups.{}.match: ", name);
     const std::size_t before = problems.size(), taken_before = taken.size();
     for (const std::string& pattern : group.match) {
       const auto fits = [&pattern = pattern](const OptimizedParameter& one) {
         return matches_pattern(one.name, pattern);
       };
       if (std::any_of(parameters.begin(), parameters.end(), fits)) continue;
-      problems.push_back(key + "'" + pattern + "' is the name of no trained parameter" +
-                         near_names(pattern, parameters));
+      problems.push_back(fmt::format("{}'{}' is the name of no trained parameter{}", key, pattern,
+                                     near_names(pattern, parameters)));
     }
     for (OptimizedParameter& one : parameters) {
       if (matches_any(one.name, group.match) && taken.insert(&one).second) take(one, group);

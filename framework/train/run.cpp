@@ -1,6 +1,7 @@
 #include "framework/train/run.h"
 
 #include <ATen/Context.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -25,16 +26,17 @@ void check_protocol(const BuiltRun& run) {
   const std::string& name = run.experiment.dataset.name;
   if (protocol == "sound") {
     throw ConfigError(place,
-                      "train.protocol: sound chooses the epoch by a validation split, and dataset "
-                      "'" +
-                          name +
-                          "' has none; hold training examples out by its options "
-                          "(attnlab describe dataset/" +
-                          name + "), or choose last");
+                      fmt::format("train.protocol: sound chooses the epoch by a validation split, "
+                                  "and dataset '{0}' has none; hold training examples out by its "
+                                  "options (attnlab describe dataset/{0}), or choose last",
+                                  name));
   }
-  throw ConfigError(place, "train.protocol: published chooses the epoch by the test split, but " +
-                               std::to_string(held_out) + " training examples of dataset '" + name +
-                               "' are held out for validation; hold none out, or choose sound");
+  throw ConfigError(
+      place,
+      fmt::format(
+          "train.protocol: published chooses the epoch by the test split, but {} training examples "
+          "of dataset '{}' are held out for validation; hold none out, or choose sound",
+          held_out, name));
 }
 
 /// Model and task with their first values: the same ones each time.
@@ -102,10 +104,10 @@ PlanRequest evaluation_request(const BuiltRun& run, Split split) {
 EpochPlan training_plan(const BuiltRun& run, std::uint64_t epoch) {
   EpochPlan plan = run.dataset->plan(training_request(run, epoch));
   if (plan.batches() != run.steps_per_epoch) {
-    throw DataError("dataset '" + run.experiment.dataset.name + "' plans " +
-                    std::to_string(plan.batches()) + " batches for epoch " + std::to_string(epoch) +
-                    " and " + std::to_string(run.steps_per_epoch) +
-                    " for epoch 0; its plan() must give equally many in every epoch");
+    throw DataError(
+        fmt::format("dataset '{}' plans {} batches for epoch {} and {} for epoch 0; its plan() "
+                    "must give equally many in every epoch",
+                    run.experiment.dataset.name, plan.batches(), epoch, run.steps_per_epoch));
   }
   plan.ends.resize(std::size_t(run.steps_of_epoch(std::int64_t(epoch))));
   return plan;
@@ -125,9 +127,9 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
   check_protocol(run);
   if (run.steps_per_epoch == 0) {
     const Node& batch = experiment.resolved.at("train").at("batch_size");
-    throw ConfigError(batch.place(), "train.batch_size: " + batch.text() +
-                                         " is more than the training split has (" +
-                                         std::to_string(run.dataset->size(Split::train)) + ")");
+    throw ConfigError(batch.place(),
+                      fmt::format("train.batch_size: {} is more than the training split has ({})",
+                                  batch.text(), run.dataset->size(Split::train)));
   }
   build_modules(run, registry, run.model, run.task);
   if (experiment.train.average.decay > 0) {
@@ -163,8 +165,8 @@ RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progre
 void load_model(BuiltRun& run, const RunFolder& folder) {
   const std::string path = weights_file(run.experiment, folder);
   if (!std::filesystem::exists(path)) {
-    throw DataError(path + ": there is no checkpoint yet; attnlab run " + folder.path() +
-                    " --resume makes one");
+    throw DataError(fmt::format("{}: there is no checkpoint yet; attnlab run {} --resume makes one",
+                                path, folder.path()));
   }
   const SavedModules modules = {{"model.", run.model.get()}, {"task.", run.task.get()}};
   read_weights(path, modules, run.experiment.hash());

@@ -1,5 +1,7 @@
 #include "framework/train/schedule.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -15,9 +17,10 @@ void check(const Schedule& s) {
     throw ConfigError("learning-rate schedule: steps and rates must not be negative");
   }
   if (s.warmup_steps > s.total_steps) {
-    throw ConfigError("learning-rate schedule: " + std::to_string(s.warmup_steps) +
-                      " steps of warm-up do not fit into " + std::to_string(s.total_steps) +
-                      " steps; train longer or shorten the warm-up");
+    throw ConfigError(
+        fmt::format("learning-rate schedule: {} steps of warm-up do not fit into {} steps; train "
+                    "longer or shorten the warm-up",
+                    s.warmup_steps, s.total_steps));
   }
   if (s.shape == Schedule::Shape::inverse_root && s.warmup_steps == 0) {
     throw ConfigError("learning-rate schedule: an inverse root needs at least one step of warm-up");
@@ -52,7 +55,7 @@ Schedule::Shape shape_of(const std::string& name) {
   if (name == "polynomial") return Shape::polynomial;
   if (name == "onecycle") return Shape::onecycle;
   if (name == "inverse_root") return Shape::inverse_root;
-  throw ConfigError("train.schedule.shape: there is no shape '" + name + "'");
+  throw ConfigError(fmt::format("train.schedule.shape: there is no shape '{}'", name));
 }
 
 }  // namespace

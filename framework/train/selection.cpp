@@ -1,5 +1,7 @@
 #include "framework/train/selection.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "framework/base/text.h"
@@ -12,16 +14,18 @@ MetricInfo metric_of(const EarlyStopOptions& options, const std::vector<MetricIn
   if (metrics.empty()) throw ConfigError("train.protocol: the task states no metric to choose by");
   if (options.metric.empty()) return metrics.front();
   if (const auto found = find_metric(metrics, options.metric)) return *found;
-  throw ConfigError("train.early_stop.metric: the task gives no '" + options.metric + "'" +
-                    suggestion(options.metric, names_of(metrics)) + "; it gives " +
-                    join(names_of(metrics), ", "));
+  throw ConfigError(fmt::format("train.early_stop.metric: the task gives no '{}'{}; it gives {}",
+                                options.metric, suggestion(options.metric, names_of(metrics)),
+                                join(names_of(metrics), ", ")));
 }
 
 bool direction(const EarlyStopOptions& options, const MetricInfo& metric) {
   if (options.mode != "auto") return options.mode == "max";
   if (metric.better != Better::neither) return metric.better == Better::higher;
-  throw ConfigError("train.early_stop.mode: the task does not say whether a larger '" +
-                    metric.name + "' is better; say max or min");
+  throw ConfigError(
+      fmt::format("train.early_stop.mode: the task does not say whether a larger '{}' is better; "
+                  "say max or min",
+                  metric.name));
 }
 
 }  // namespace
@@ -42,8 +46,9 @@ bool EpochSelection::judge(const Metrics& metrics, std::int64_t epoch, BestEpoch
     std::vector<std::string> names;
     names.reserve(metrics.size());
     for (const auto& [name, value] : metrics) names.push_back(name);
-    throw ConfigError("train.early_stop.metric: the task states '" + metric_ +
-                      "' and did not give it; it gave " + join(names, ", "));
+    throw ConfigError(
+        fmt::format("train.early_stop.metric: the task states '{}' and did not give it; it gave {}",
+                    metric_, join(names, ", ")));
   }
   const double value = found->second;
   const bool better = best.epoch == 0 || std::isnan(best.value) ||

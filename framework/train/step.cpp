@@ -1,5 +1,7 @@
 #include "framework/train/step.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -47,22 +49,23 @@ NamedTensors joined(const std::vector<NamedTensors>& parts) {
 
 void check_carried(const NamedTensors& carried, std::int64_t rows) {
   for (const auto& [name, tensor] : carried) {
-    const std::string start = "the model carries '" + name + "' " + describe(tensor);
+    const std::string start = fmt::format("the model carries '{}' {}", name, describe(tensor));
     if (tensor.requires_grad()) {
       throw ShapeError(start + " with a gradient: it must detach what the next batch gets");
     }
     if (tensor.dim() == 0 || tensor.size(0) != rows) {
-      throw ShapeError(start + " from a batch of " + std::to_string(rows) +
-                       ": the first dimension must be the batch's rows");
+      throw ShapeError(fmt::format(
+          "{} from a batch of {}: the first dimension must be the batch's rows", start, rows));
     }
   }
 }
 
 void check_loss(const BuiltRun& run, const Tensor& loss) {
   if (loss.defined() && loss.numel() == 1 && loss.requires_grad()) return;
-  throw ShapeError("task '" + run.experiment.task.name + "': step() gave " + describe(loss) +
-                   (loss.defined() && !loss.requires_grad() ? " without a gradient" : "") +
-                   ", expected one number that gradients flow from");
+  throw ShapeError(
+      fmt::format("task '{}': step() gave {}{}, expected one number that gradients flow from",
+                  run.experiment.task.name, describe(loss),
+                  loss.defined() && !loss.requires_grad() ? " without a gradient" : ""));
 }
 
 }  // namespace

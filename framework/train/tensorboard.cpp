@@ -1,6 +1,7 @@
 #include "framework/train/tensorboard.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -106,7 +107,7 @@ std::string record_of(const std::string& text) {
     if (name == "step" || name == "epoch" || name == "layer" || name == "call") continue;
     if (!value.is_number() && !value.is_null()) continue;
     summary +=
-        scalar(split + "/" + name + suffix,
+        scalar(fmt::format("{}/{}{}", split, name, suffix),
                value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>());
   }
   return record(event(line.at("step").get<std::int64_t>(), field_bytes(5, summary)));
@@ -156,8 +157,7 @@ std::string new_name(const std::vector<std::string>& others, const std::string& 
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
   for (auto seconds = static_cast<std::int64_t>(wall_time());; ++seconds) {
-    std::string path = folder + "/" + kPrefix + std::to_string(seconds) + "." + host + "." +
-                       std::to_string(::getpid());
+    std::string path = fmt::format("{}/{}{}.{}.{}", folder, kPrefix, seconds, host, ::getpid());
     if (others.empty() || path > others.back()) return path;
   }
 }
@@ -173,7 +173,9 @@ std::uint32_t masked_crc32c(const std::string& bytes) {
 EventLog::EventLog(const std::string& folder, const std::string& metrics) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) throw FileError(folder + ": cannot make this folder: " + error.message());
+  if (error) {
+    throw FileError(fmt::format("{}: cannot make this folder: {}", folder, error.message()));
+  }
   const std::vector<std::string> before = files_in(folder), lines = lines_of(metrics);
   std::vector<std::string> kept;
   for (const std::string& old : before) {  // of two, a kill left both: either will do
@@ -196,8 +198,9 @@ EventLog::~EventLog() {
 void EventLog::add(const std::string& line) { append(record_of(line)); }
 
 void EventLog::throw_cannot(const char* action) const {
-  throw FileError(path_ + ": cannot " + action + ": " + std::strerror(errno) +
-                  "; make room or allow it, or do without: train.tensorboard=false");
+  throw FileError(fmt::format(
+      "{}: cannot {}: {}; make room or allow it, or do without: train.tensorboard=false", path_,
+      action, std::strerror(errno)));
 }
 
 void EventLog::append(const std::string& bytes) {

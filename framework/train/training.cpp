@@ -1,5 +1,7 @@
 #include "framework/train/training.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -204,8 +206,7 @@ void Training::update(double loss, const BatchPart& batch) {
       log_attention(batch.get(), carried_before_);
     }
     return end(RunState::diverged, {},
-               "the training loss was " + std::to_string(loss) + " at step " +
-                   std::to_string(position_.step + 1));
+               fmt::format("the training loss was {:f} at step {}", loss, position_.step + 1));
   }
   const bool log = log_due();
   const double norm = log || train_.clip_norm > 0 ? optimizer_.gradient_norm() : 0;
@@ -335,8 +336,8 @@ void Training::end(RunState state, const Metrics& metrics, const std::string& re
   ProgressEvent event = make_event(ProgressEvent::Kind::end, metrics);
   event.text = std::string(name_of(state)) + (reason.empty() ? "" : ": " + reason);
   if (state == RunState::done && selection_.active()) {
-    event.text += ", epoch " + std::to_string(position_.best.epoch) + " of " +
-                  std::to_string(epochs_done()) + "; " + protocol_note(run_.experiment);
+    event.text += fmt::format(", epoch {} of {}; {}", position_.best.epoch, epochs_done(),
+                              protocol_note(run_.experiment));
   }
   progress_.report(event);
 }

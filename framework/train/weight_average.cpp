@@ -1,6 +1,7 @@
 #include "framework/train/weight_average.h"
 
 #include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
 
 #include "framework/base/error.h"
 #include "framework/train/schedule.h"
@@ -13,15 +14,15 @@ using List = torch::OrderedDict<std::string, Tensor>;
 template <class Item>
 void add_all(const List& live, const List& mean, std::vector<Item>& items) {
   if (live.size() != mean.size()) {
-    throw ShapeError("weight average: " + std::to_string(live.size()) + " tensors are trained, " +
-                     std::to_string(mean.size()) + " hold their mean");
+    throw ShapeError(fmt::format("weight average: {} tensors are trained, {} hold their mean",
+                                 live.size(), mean.size()));
   }
   for (std::size_t i = 0; i < live.size(); ++i) {
     const Tensor &one = live[i].value(), &other = mean[i].value();
     if (live[i].key() != mean[i].key() || one.sizes() != other.sizes() ||
         one.scalar_type() != other.scalar_type()) {
-      throw ShapeError("weight average: " + live[i].key() + " " + describe(one) +
-                       " has no mean of its kind: " + mean[i].key() + " " + describe(other));
+      throw ShapeError(fmt::format("weight average: {} {} has no mean of its kind: {} {}",
+                                   live[i].key(), describe(one), mean[i].key(), describe(other)));
     }
     items.push_back({one, other});
   }

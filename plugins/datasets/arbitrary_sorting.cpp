@@ -8,6 +8,8 @@
 // the content is longer than the alphabet, the condition is padded with a token of its own.
 // Source: Indirect Attention, section 6.1: ten letters, a pool of five orders, 1,000 and 200
 // examples. Whether the pool is shared and how ties rank is not said.
+#include <fmt/format.h>
+
 #include "framework/data/made_up.h"
 #include "framework/plugin.h"
 
@@ -38,10 +40,9 @@ class ArbitrarySorting final : public MadeUpDataset {
                       options, OptionText::of(options), setup),
         options_(options) {
     if (options.length < options.letters) {
-      throw OptionError("length", std::to_string(options.length) + " is less than the " +
-                                      std::to_string(options.letters) +
-                                      " letters of the order beside it; make it longer, or set "
-                                      "fewer letters");
+      throw OptionError("length", fmt::format("{} is less than the {} letters of the order beside "
+                                              "it; make it longer, or set fewer letters",
+                                              options.length, options.letters));
     }
     info_.classes = options.length;
     info_.vocabulary = options.letters + (options.length > options.letters ? 1 : 0);

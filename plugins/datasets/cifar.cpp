@@ -6,6 +6,8 @@
 // Source: https://www.cs.toronto.edu/~kriz/cifar.html (Krizhevsky 2009). Classes of CIFAR-100 are
 // the fine ones. A part of a set is read where the options say so, and never otherwise. Cost: the
 // records are held in memory as they are, 3 KiB an image.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
@@ -50,9 +52,9 @@ constexpr std::size_t kTestRecords = 10000;  // of either set, as published
 std::vector<std::string> batch_files(const std::vector<std::int64_t>& batches) {
   std::vector<std::string> files;
   for (const std::int64_t number : batches) {
-    files.push_back("data_batch_" + std::to_string(number) + ".bin");
+    files.push_back(fmt::format("data_batch_{}.bin", number));
     if (std::count(batches.begin(), batches.end(), number) > 1) {
-      throw OptionError("batches", "names " + files.back() + " twice");
+      throw OptionError("batches", fmt::format("names {} twice", files.back()));
     }
   }
   if (files.empty()) throw OptionError("batches", "names no file to train on; give 1 to 5");
@@ -85,7 +87,7 @@ Layout layout_of(const CifarOptions& options) {
             .mean = {0.5071, 0.4867, 0.4408},
             .deviation = {0.2675, 0.2565, 0.2761}};
   }
-  throw OptionError("classes", "is " + std::to_string(options.classes) + "; CIFAR has 10 or 100");
+  throw OptionError("classes", fmt::format("is {}; CIFAR has 10 or 100", options.classes));
 }
 
 /// Appends the records of one file.
@@ -93,10 +95,10 @@ void append_records(const std::string& path, const Layout& layout, LabelledImage
   const std::string bytes = read_data_file(path);
   const std::size_t record = layout.record();
   if (bytes.empty() || bytes.size() % record != 0) {
-    throw DataError(path + ": holds " + std::to_string(bytes.size()) +
-                    " bytes, not a whole number of records of " + std::to_string(record) +
-                    " bytes (" + std::to_string(bytes.size() / record) + " and " +
-                    std::to_string(bytes.size() % record) + " bytes); fetch the file again");
+    throw DataError(
+        fmt::format("{}: holds {} bytes, not a whole number of records of {} bytes ({} and {} "
+                    "bytes); fetch the file again",
+                    path, bytes.size(), record, bytes.size() / record, bytes.size() % record));
   }
   for (std::size_t i = 0; i < bytes.size() / record; ++i) {
     std::uint8_t label = 0;
@@ -112,9 +114,9 @@ void append_records(const std::string& path, const Layout& layout, LabelledImage
 /// A file that holds another number of records than the published one was cut, or is another's.
 void check_count(const std::string& path, std::size_t found, std::size_t published, bool partial) {
   if (found == published || (partial && found < published)) return;
-  throw DataError(path + ": holds " + std::to_string(found) + " images, the published file " +
-                  std::to_string(published) + "; fetch it again" +
-                  (found < published ? ", or say `partial: true` to take what there is" : ""));
+  throw DataError(fmt::format(
+      "{}: holds {} images, the published file {}; fetch it again{}", path, found, published,
+      found < published ? ", or say `partial: true` to take what there is" : ""));
 }
 
 /// @param count  records of each file, as published
@@ -124,7 +126,7 @@ LabelledImages read_split(const std::string& folder, const Layout& layout,
   images.begin = layout.labels.size();
   images.stride = layout.record();
   for (const std::string& file : files) {
-    const std::string path = with_or_without_gz(folder + "/" + file);
+    const std::string path = with_or_without_gz(fmt::format("{}/{}", folder, file));
     const std::size_t before = images.labels.size();
     append_records(path, layout, images);
     check_count(path, images.labels.size() - before, count, partial);
@@ -142,8 +144,8 @@ std::vector<std::string> read_names(const std::string& path, std::int64_t classe
     if (!line.empty()) names.push_back(line);
   }
   if (static_cast<std::int64_t>(names.size()) != classes) {
-    throw DataError(path + ": names " + std::to_string(names.size()) + " classes, not " +
-                    std::to_string(classes) + "; fetch the file again or remove it");
+    throw DataError(fmt::format("{}: names {} classes, not {}; fetch the file again or remove it",
+                                path, names.size(), classes));
   }
   return names;
 }
@@ -152,27 +154,32 @@ std::vector<std::string> read_names(const std::string& path, std::int64_t classe
 void check_files(const std::string& folder, const Layout& layout, const std::string& hint) {
   std::vector<std::string> missing;
   for (const std::string& file : layout.train) {
-    if (!std::filesystem::exists(with_or_without_gz(folder + "/" + file))) missing.push_back(file);
+    if (!std::filesystem::exists(with_or_without_gz(fmt::format("{}/{}", folder, file)))) {
+      missing.push_back(file);
+    }
   }
   if (missing.empty()) return;
   const bool some = missing.size() < layout.train.size();
-  throw DataMissingError(folder + ": lacks " + join(missing, ", ") + "; " + hint +
-                         (some ? ", or name the files to train on: `batches: [1]`" : ""));
+  throw DataMissingError(
+      fmt::format("{}: lacks {}; {}{}", folder, join(missing, ", "), hint,
+                  some ? ", or name the files to train on: `batches: [1]`" : ""));
 }
 
 ImageSet open_set(const CifarOptions& options) {
   const Layout layout = layout_of(options);
-  const DataSearch search{layout.folder,
-                          {layout.test},
-                          options.root,
-                          "unpack the binary version of " + layout.name +
-                              " from https://www.cs.toronto.edu/~kriz/cifar.html below "
-                              "$ATTNLAB_DATA"};
+  const DataSearch search{
+      layout.folder,
+      {layout.test},
+      options.root,
+      fmt::format("unpack the binary version of {} from "
+                  "https://www.cs.toronto.edu/~kriz/cifar.html below $ATTNLAB_DATA",
+                  layout.name)};
   ImageSet set;
   set.info.name = layout.name;
   set.info.classes = options.classes;
   set.info.source = find_data_folder(search);
-  set.info.class_names = read_names(set.info.source + "/" + layout.class_names, options.classes);
+  set.info.class_names =
+      read_names(fmt::format("{}/{}", set.info.source, layout.class_names), options.classes);
   set.shape = {3, 32, 32};
   set.mean = layout.mean;
   set.deviation = layout.deviation;

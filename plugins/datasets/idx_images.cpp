@@ -6,6 +6,8 @@
 // Each file may be gzipped. Source: http://yann.lecun.com/exdb/mnist (LeCun, Cortes, Burges 1998)
 // and https://github.com/zalandoresearch/fashion-mnist (Xiao, Rasul, Vollgraf 2017).
 // Cost: the pixels are held in memory as bytes.
+#include <fmt/format.h>
+
 #include <cstdio>
 
 #include "framework/data/formats/files.h"
@@ -40,16 +42,16 @@ std::vector<std::uint64_t> check_idx(const std::string& path, const std::string&
                                      std::size_t dimensions) {
   const std::size_t header = 4 + 4 * dimensions;
   if (bytes.size() < header) {
-    throw DataError(path + ": holds " + std::to_string(bytes.size()) +
-                    " bytes, less than an IDX header of " + std::to_string(header) +
-                    "; fetch the file again");
+    throw DataError(
+        fmt::format("{}: holds {} bytes, less than an IDX header of {}; fetch the file again", path,
+                    bytes.size(), header));
   }
   const std::uint32_t magic = big_endian(bytes, 0), expected = 0x800 + std::uint32_t(dimensions);
   if (magic != expected) {
     char text[96];
     std::snprintf(text, sizeof text, "begins with 0x%08x where an IDX file of %s has 0x%08x", magic,
                   dimensions == 3 ? "images" : "labels", expected);
-    throw DataError(path + ": " + text + "; it is damaged or another file");
+    throw DataError(fmt::format("{}: {}; it is damaged or another file", path, text));
   }
   std::vector<std::uint64_t> sizes;
   std::string product;
@@ -60,17 +62,19 @@ std::vector<std::uint64_t> check_idx(const std::string& path, const std::string&
     if (__builtin_mul_overflow(length, sizes.back(), &length)) length = ~std::uint64_t{0};
   }
   if (length != bytes.size() - header) {
-    throw DataError(path + ": its header promises " + product + " bytes after the first " +
-                    std::to_string(header) + ", but " + std::to_string(bytes.size() - header) +
-                    " follow; fetch the file again");
+    throw DataError(fmt::format(
+        "{}: its header promises {} bytes after the first {}, but {} follow; fetch the file again",
+        path, product, header, bytes.size() - header));
   }
   return sizes;
 }
 
 LabelledImages read_split(const std::string& folder, const std::string& prefix,
                           std::int64_t classes, ImageShape& shape) {
-  const std::string images_path = with_or_without_gz(folder + "/" + prefix + "-images-idx3-ubyte");
-  const std::string labels_path = with_or_without_gz(folder + "/" + prefix + "-labels-idx1-ubyte");
+  const std::string images_path =
+      with_or_without_gz(fmt::format("{}/{}-images-idx3-ubyte", folder, prefix));
+  const std::string labels_path =
+      with_or_without_gz(fmt::format("{}/{}-labels-idx1-ubyte", folder, prefix));
   LabelledImages images;
   images.bytes = read_data_file(images_path);
   const auto sizes = check_idx(images_path, images.bytes, 3);
@@ -83,9 +87,9 @@ LabelledImages read_split(const std::string& folder, const std::string& prefix,
   const std::string labels = read_data_file(labels_path);
   const auto label_count = check_idx(labels_path, labels, 1)[0];
   if (label_count != sizes[0]) {
-    throw DataError(labels_path + ": holds " + std::to_string(label_count) + " labels for the " +
-                    std::to_string(sizes[0]) + " images of " + images_path +
-                    "; the two files do not belong together");
+    throw DataError(fmt::format(
+        "{}: holds {} labels for the {} images of {}; the two files do not belong together",
+        labels_path, label_count, sizes[0], images_path));
   }
   images.labels.assign(labels.begin() + 8, labels.end());
   for (std::size_t i = 0; i < images.labels.size(); ++i) {
@@ -130,10 +134,11 @@ ImageSet open_set(const IdxImagesOptions& options) {
   set.test = read_split(set.info.source, "t10k", options.classes, test_shape);
   if (test_shape.height != set.shape.height || test_shape.width != set.shape.width) {
     const auto text = [](const ImageShape& shape) {
-      return std::to_string(shape.height) + " x " + std::to_string(shape.width);
+      return fmt::format("{} x {}", shape.height, shape.width);
     };
-    throw DataError(set.info.source + ": training images are " + text(set.shape) +
-                    ", test images " + text(test_shape) + "; the files do not belong together");
+    throw DataError(
+        fmt::format("{}: training images are {}, test images {}; the files do not belong together",
+                    set.info.source, text(set.shape), text(test_shape)));
   }
   return set;
 }

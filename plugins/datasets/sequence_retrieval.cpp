@@ -10,6 +10,8 @@
 // Source: Indirect Attention, section 6.1: queries of 3, references of 10 out of 10 symbols, 1,000
 // and 200 examples. The paper says neither how it inserts nor what it does about second
 // occurrences.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -86,18 +88,20 @@ class SequenceRetrieval final : public MadeUpDataset {
 
   void check() const {
     if (options_.query > total_) {
-      throw OptionError("query", std::to_string(options_.query) + " symbols do not fit into " +
-                                     std::to_string(total_) +
-                                     "; make the query shorter, or set insert: lengthen");
+      throw OptionError(
+          "query",
+          fmt::format(
+              "{} symbols do not fit into {}; make the query shorter, or set insert: lengthen",
+              options_.query, total_));
     }
     const double elsewhere = static_cast<double>(total_ - options_.query) *
                              std::pow(double(options_.symbols), -double(options_.query));
     if (!options_.unique || elsewhere <= 1) return;
-    throw OptionError("unique",
-                      "so short a query of so few symbols nearly always stands elsewhere, too "
-                      "(some " +
-                          shortest(std::round(elsewhere)) +
-                          " times); set unique: false, more symbols or a longer query");
+    throw OptionError(
+        "unique",
+        fmt::format("so short a query of so few symbols nearly always stands elsewhere, too (some "
+                    "{} times); set unique: false, more symbols or a longer query",
+                    shortest(std::round(elsewhere))));
   }
 
   Symbols drawn(std::int64_t count, Random& random) const {

@@ -7,6 +7,8 @@
 //
 // Class k is the orientation. An example is a function of the seed, its split and its index, made
 // when it is asked for. Cost: one random number a pixel and channel.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numbers>
 
@@ -70,9 +72,9 @@ class SyntheticImages final : public Dataset {
 
   NamedTensors example(Split split, std::int64_t index, Random*) const override {
     if (index < 0 || index >= size(split)) {
-      throw DataError("dataset 'synthetic_images': the " + std::string(name_of(split)) +
-                      " split has " + std::to_string(size(split)) +
-                      " examples; there is no number " + std::to_string(index));
+      throw DataError(fmt::format(
+          "dataset 'synthetic_images': the {} split has {} examples; there is no number {}",
+          name_of(split), size(split), index));
     }
     Random random = streams_.stream("synthetic", static_cast<std::uint64_t>(split),
                                     static_cast<std::uint64_t>(index));

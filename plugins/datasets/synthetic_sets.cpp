@@ -6,6 +6,8 @@
 // The angles a_i are drawn uniformly and sorted, n_i has variance 1 in each coordinate; an edge
 // leads from each point to the next one, and from the last to the first. The number of points is
 // uniform in [least, most]. Batches lay the points of their sets end to end.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -39,8 +41,7 @@ class SyntheticSets final : public MadeUpDataset {
                       OptionText::of(options), setup),
         options_(options) {
     if (options.least > options.most) {
-      throw OptionError("least", std::to_string(options.least) + " is above most, " +
-                                     std::to_string(options.most));
+      throw OptionError("least", fmt::format("{} is above most, {}", options.least, options.most));
     }
     info_.classes = options.classes;
     for (std::int64_t k = 0; k < options.classes; ++k) {

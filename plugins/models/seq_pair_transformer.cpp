@@ -18,6 +18,8 @@
 // Source: Indirect Attention, sections 5 and 6.1 (6 layers, 4 heads, 128 channels; where queries,
 // keys and values come from: A.4). MLP, norms, positions, initial values and pooling are not given.
 // Cost: O(depth n dim (n + dim)), and what the attention adds.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "framework/nn/attention/dot_product_attention.h"
@@ -182,17 +184,21 @@ class SeqPairTransformer final : public Model {
     const std::vector<std::int64_t>& targets = data.field("targets").shape;
     if (condition.size() != 1 || condition[0] <= 0 || data.field("content").shape != condition) {
       throw DataError(
-          "seq_pair_transformer needs condition [n] and content [n] of one length; "
-          "dataset '" +
-          data.name + "' gives other shapes (pad the shorter sequence)");
+          fmt::format("seq_pair_transformer needs condition [n] and content [n] of one length; "
+                      "dataset '{}' gives other shapes (pad the shorter sequence)",
+                      data.name));
     }
     if (targets.size() != 1 || (targets[0] != 1 && targets[0] != condition[0])) {
-      throw DataError("seq_pair_transformer answers one target, or one for each token; dataset '" +
-                      data.name + "' has another number of targets");
+      throw DataError(
+          fmt::format("seq_pair_transformer answers one target, or one for each token; dataset "
+                      "'{}' has another number of targets",
+                      data.name));
     }
     if (data.vocabulary <= 0 || data.classes <= 0) {
-      throw DataError("seq_pair_transformer embeds tokens and gives classes; dataset '" +
-                      data.name + "' does not say how many there are (vocabulary, classes)");
+      throw DataError(
+          fmt::format("seq_pair_transformer embeds tokens and gives classes; dataset '{}' does not "
+                      "say how many there are (vocabulary, classes)",
+                      data.name));
     }
     length_ = condition[0];
     targets_ = targets[0];
@@ -201,8 +207,8 @@ class SeqPairTransformer final : public Model {
 
   void check_options() const {
     if (options_.dim % options_.heads != 0) {
-      throw OptionError("heads", std::to_string(options_.heads) + " heads do not divide dim " +
-                                     std::to_string(options_.dim) + "; change either");
+      throw OptionError("heads", fmt::format("{} heads do not divide dim {}; change either",
+                                             options_.heads, options_.dim));
     }
     if (each_token() && !asks_with_content()) {
       throw OptionError("queries",
@@ -243,8 +249,8 @@ class SeqPairTransformer final : public Model {
   Tensor embedded(const Batch& batch, const char* field, const Tensor& positions) const {
     const Tensor& ids = batch.fields.at(field);
     if (ids.dim() != 2 || ids.size(1) != length_ || ids.scalar_type() != at::kLong) {
-      throw ShapeError(std::string("seq_pair_transformer: ") + field + " must be [B, " +
-                       std::to_string(length_) + "] int64, found " + describe(ids));
+      throw ShapeError(fmt::format("seq_pair_transformer: {} must be [B, {}] int64, found {}",
+                                   field, length_, describe(ids)));
     }
     const Tensor x = at::embedding(tokens_, members_ == 1 ? ids : rows_of_members(ids, field));
     return positions.defined() ? add_by_member(x, positions, members_) : x;
@@ -255,9 +261,10 @@ class SeqPairTransformer final : public Model {
     // Beyond its part a member would read another's.
     if (ids.numel() > 0 &&
         (ids.min().item<std::int64_t>() < 0 || ids.max().item<std::int64_t>() >= vocabulary_)) {
-      throw DataError(std::string("seq_pair_transformer: ") + field +
-                      " has a token outside the vocabulary (0 to " +
-                      std::to_string(vocabulary_ - 1) + "); mend the dataset, or its vocabulary");
+      throw DataError(
+          fmt::format("seq_pair_transformer: {} has a token outside the vocabulary (0 to {}); mend "
+                      "the dataset, or its vocabulary",
+                      field, vocabulary_ - 1));
     }
     const Tensor first = at::arange(members_, ids.options()).mul_(vocabulary_);
     const std::int64_t batch = batch_of_member(ids, members_);

@@ -12,6 +12,8 @@
 // The class token starts as truncated normal (std 0.02) and has no position; the paper says
 // neither. Source: thuml/Time-Series-Library, commit 4e938a17; QUEST, ICLR 2026. Cost: O(depth L
 // dim (L + dim)) for L time steps, with attention of quadratic cost.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -170,16 +172,17 @@ class TimeseriesTransformer final : public Model {
   std::vector<std::int64_t> checked_series(const DatasetInfo& data) const {
     std::vector<std::int64_t> series = data.field("series").shape;
     if (series.size() != 2 || series[1] <= 0) {
-      throw ShapeError("timeseries_transformer needs series [L, C]; dataset '" + data.name +
-                       "' gives another shape");
+      throw ShapeError(fmt::format(
+          "timeseries_transformer needs series [L, C]; dataset '{}' gives another shape",
+          data.name));
     }
     if (data.classes <= 0) {
-      throw DataError("timeseries_transformer classifies, and dataset '" + data.name +
-                      "' has no classes");
+      throw DataError(fmt::format(
+          "timeseries_transformer classifies, and dataset '{}' has no classes", data.name));
     }
     if (options_.dim % options_.heads != 0) {
-      throw OptionError("heads", std::to_string(options_.heads) + " heads do not divide dim " +
-                                     std::to_string(options_.dim) + "; change either");
+      throw OptionError("heads", fmt::format("{} heads do not divide dim {}; change either",
+                                             options_.heads, options_.dim));
     }
     if (!has_class_token() && series[0] < 0) {
       throw OptionError("head",
@@ -196,9 +199,11 @@ class TimeseriesTransformer final : public Model {
     const bool marked = std::any_of(fields.begin(), fields.end(),
                                     [](const FieldInfo& field) { return field.name == "valid"; });
     if (!marked || layers_.front()->attention().traits().padding) return;
-    throw TraitError("the series of dataset '" + data.name +
-                     "' differ in length, and this attention does not honour 'padding'; choose "
-                     "another attention, or pad as published code does (uea: padding: published)");
+    throw TraitError(
+        fmt::format("the series of dataset '{}' differ in length, and this attention does not "
+                    "honour 'padding'; choose another attention, or pad as published code does "
+                    "(uea: padding: published)",
+                    data.name));
   }
 
   Tensor drop(const Tensor& x) const {
@@ -217,9 +222,10 @@ class TimeseriesTransformer final : public Model {
   /// @param tokens  [B, L, dim]
   Tensor concatenated(const Tensor& tokens, const Batch& batch) const {
     if (tokens.size(1) * options_.dim != head_->weight.size(1)) {
-      throw ShapeError("timeseries_transformer: the concatenated head was built for series of " +
-                       std::to_string(head_->weight.size(1) / options_.dim) +
-                       " time steps, this batch has " + std::to_string(tokens.size(1)));
+      throw ShapeError(
+          fmt::format("timeseries_transformer: the concatenated head was built for series of {} "
+                      "time steps, this batch has {}",
+                      head_->weight.size(1) / options_.dim, tokens.size(1)));
     }
     const Tensor& length = batch.fields.at("length");
     const Tensor real = at::arange(tokens.size(1), length.options()) < length.unsqueeze(1);

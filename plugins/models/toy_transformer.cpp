@@ -16,6 +16,8 @@
 // A trace therefore has one query a layer. An attention whose queries depend on each other
 // (Attention::couples_queries) is asked with all tokens.
 // Source: QUEST, ICLR 2026, algorithm A2 and appendix A.3. Cost: O(N D²), N tokens of D.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "framework/nn/modules/layers.h"
@@ -113,18 +115,20 @@ class ToyTransformer final : public Model {
     const std::vector<std::int64_t>& series = data.field("series").shape;
     if (series.size() != 2 || series[0] <= 0 || series[1] <= 0) {
       throw DataError(
-          "toy_transformer learns a position for each token and needs series [N, D] of "
-          "one length; those of dataset '" +
-          data.name + "' differ in length, or are no [N, D]");
+          fmt::format("toy_transformer learns a position for each token and needs series [N, D] of "
+                      "one length; those of dataset '{}' differ in length, or are no [N, D]",
+                      data.name));
     }
     for (const FieldInfo& field : data.fields) {
       if (field.name != "valid") continue;
-      throw DataError("dataset '" + data.name +
-                      "' marks padding (`valid`), which toy_transformer cannot hide; take series "
-                      "without padding, or model timeseries_transformer");
+      throw DataError(
+          fmt::format("dataset '{}' marks padding (`valid`), which toy_transformer cannot hide; "
+                      "take series without padding, or model timeseries_transformer",
+                      data.name));
     }
     if (data.classes <= 0) {
-      throw DataError("toy_transformer classifies, and dataset '" + data.name + "' has no classes");
+      throw DataError(
+          fmt::format("toy_transformer classifies, and dataset '{}' has no classes", data.name));
     }
     return {series[0], series[1]};
   }
@@ -138,8 +142,8 @@ class ToyTransformer final : public Model {
   void check_shape(const Tensor& series) const {
     const std::int64_t dim = positions_.size(1);
     if (series.dim() == 3 && series.size(1) == tokens_ && series.size(2) == dim) return;
-    throw ShapeError("toy_transformer: series must be [B, " + std::to_string(tokens_) + ", " +
-                     std::to_string(dim) + "], found " + describe(series));
+    throw ShapeError(fmt::format("toy_transformer: series must be [B, {}, {}], found {}", tokens_,
+                                 dim, describe(series)));
   }
 
   /// What each token starts from before the data: its position, and the class token before them.

@@ -8,6 +8,8 @@
 // Source: Dosovitskiy et al., ICLR 2021; Touvron et al., DeiT, ICML 2021 (presets Ti, S, B, the
 // initialisation, drop-path); layer scale from Touvron et al., CaiT, 2021.
 // Cost: O(depth N dim (N + dim)) for N patches, with attention of quadratic cost.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -77,8 +79,8 @@ VitOptions resolve(VitOptions options) {
   need("heads", options.heads);
   need("patch_size", options.patch_size);
   if (options.dim % options.heads != 0) {
-    throw OptionError("heads", std::to_string(options.heads) + " heads do not divide dim " +
-                                   std::to_string(options.dim) + "; change either");
+    throw OptionError("heads", fmt::format("{} heads do not divide dim {}; change either",
+                                           options.heads, options.dim));
   }
   return options;
 }
@@ -86,15 +88,16 @@ VitOptions resolve(VitOptions options) {
 PatchOptions patches_of(const DatasetInfo& data, const VitOptions& options) {
   const std::vector<std::int64_t> image = data.field("image").shape;
   if (image.size() != 3 || image[0] <= 0 || image[1] <= 0 || image[2] <= 0) {
-    throw ShapeError("vit needs images [C, H, W] of one size; dataset '" + data.name +
-                     "' gives images of varying size or other rank");
+    throw ShapeError(
+        fmt::format("vit needs images [C, H, W] of one size; dataset '{}' gives images of varying "
+                    "size or other rank",
+                    data.name));
   }
   const std::int64_t side = options.patch_size;
   if (image[1] % side != 0 || image[2] % side != 0) {
-    throw OptionError("patch_size", std::to_string(side) + " does not divide images of " +
-                                        std::to_string(image[1]) + " x " +
-                                        std::to_string(image[2]) +
-                                        " pixels; take a common divisor of height and width");
+    throw OptionError("patch_size", fmt::format("{} does not divide images of {} x {} pixels; take "
+                                                "a common divisor of height and width",
+                                                side, image[1], image[2]));
   }
   PatchOptions patches;
   patches.channels = image[0];
@@ -157,7 +160,8 @@ class Vit final : public Model {
   Vit(const VitOptions& given, const ModelSetup& setup) : options_(resolve(given)) {
     const VitOptions& o = options_;
     if (setup.data.classes <= 0) {
-      throw ShapeError("vit needs a dataset with classes; '" + setup.data.name + "' has none");
+      throw ShapeError(
+          fmt::format("vit needs a dataset with classes; '{}' has none", setup.data.name));
     }
     patches_ =
         register_module("patches", std::make_shared<PatchEmbedding>(patches_of(setup.data, o)));

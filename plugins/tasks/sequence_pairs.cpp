@@ -8,6 +8,8 @@
 //   nll, and top5 from five classes on
 //
 // Source: the metrics of Indirect Attention, section 6.1.
+#include <fmt/format.h>
+
 #include "framework/eval/classification.h"
 #include "framework/plugin.h"
 
@@ -22,8 +24,9 @@ std::pair<const Tensor&, const Tensor&> judged(const NamedTensors& outputs, cons
       logits.size(1) == targets.size(1)) {
     return {logits, targets};
   }
-  throw ShapeError("sequence_pairs: logits must be [B, T, K] for targets [B, T], found " +
-                   describe(logits) + " and " + describe(targets));
+  throw ShapeError(
+      fmt::format("sequence_pairs: logits must be [B, T, K] for targets [B, T], found {} and {}",
+                  describe(logits), describe(targets)));
 }
 
 /// Every target as an example of its own: logits [B * T, K] and the field "class" [B * T].

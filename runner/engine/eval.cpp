@@ -1,4 +1,6 @@
 // attnlab eval: evaluates a run as the entries of `evaluate:` say, and the run itself.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -58,10 +60,10 @@ Job job_of(const Arguments& arguments, const Catalogue& catalogue) {
   job.entries_too = named ? !job.request.names.empty() : !job.entries.empty();
   if (!named) job.clean = !with && (job.entries.empty() || job.request.again);
   if (job.entries_too && !job.folder.status().finished()) {
-    throw ConfigError(job.folder.path() + ": the run is " +
-                      std::string(name_of(job.folder.status().state)) +
-                      "; evaluations are of finished runs (attnlab run " + job.folder.path() +
-                      " --resume goes on with it)");
+    throw ConfigError(
+        fmt::format("{0}: the run is {1}; evaluations are of finished runs (attnlab run {0} "
+                    "--resume goes on with it)",
+                    job.folder.path(), name_of(job.folder.status().state)));
   }
   return job;
 }

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <map>
 
+#include "framework/experiment/compositions.h"
 #include "framework/experiment/identity.h"
 #include "framework/suites/suite.h"
 #include "framework/train/costs.h"

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "framework/experiment/compositions.h"
 #include "framework/train/costs.h"
 #include "runner/engine/engine.h"
 #include "runner/usages.h"

@@ -1,10 +1,13 @@
 // attnlab run: trains and evaluates an experiment, seed by seed.
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
 
 #include "framework/base/text.h"
+#include "framework/experiment/compositions.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/runs/metric_text.h"
 #include "framework/runs/missing_evaluations.h"
@@ -35,8 +38,8 @@ struct Job {
 /// Why a finished run of the same configuration does not count.
 std::string revision_note(const Cell& cell) {
   if (cell.action != CellAction::stale || !cell.other_revision) return "";
-  return "a finished run is there, and " + cell.reason +
-         "; --accept-revision counts it: " + cell.folder.path();
+  return fmt::format("a finished run is there, and {}; --accept-revision counts it: {}",
+                     cell.reason, cell.folder.path());
 }
 
 /// Opens the data as seed 0 has them: by these, runs are filed (Identity::data).
@@ -50,8 +53,8 @@ std::vector<Job> jobs_of(const std::string& what, const Arguments& arguments, Re
   const Catalogue& catalogue = registry.catalogue();
   if (fs::exists(what + "/config.yaml")) {
     if (!arguments.overrides.empty()) {
-      throw ConfigError(what + ": a run's configuration is frozen; it takes no " +
-                        arguments.overrides[0]);
+      throw ConfigError(fmt::format("{}: a run's configuration is frozen; it takes no {}", what,
+                                    arguments.overrides[0]));
     }
     const RunFolder folder(what);
     const Experiment experiment = folder.experiment(catalogue);
@@ -87,22 +90,22 @@ void check_fresh(const std::vector<Job>& jobs, bool resume) {
   for (const Job& job : jobs) {
     const RunStatus status = job.folder.status();
     if (resume || status.finished() || status.state == RunState::pending) continue;
-    throw ConfigError(job.folder.path() + ": this run was begun and is " +
-                      std::string(name_of(status.state)) + " at step " +
-                      std::to_string(status.step) +
-                      "; add --resume to go on, or remove the folder to start over");
+    throw ConfigError(
+        fmt::format("{}: this run was begun and is {} at step {}; add --resume to go on, or remove "
+                    "the folder to start over",
+                    job.folder.path(), name_of(status.state), status.step));
   }
 }
 
 void show_plan(const Job& job, const BuiltRun& run, ProgressSink& progress) {
   const TrainOptions& train = job.experiment.train;
   progress.say(
-      RunFolder::label(job.experiment, job.seed) + ": " + std::to_string(run.parameter_count()) +
-      " parameters, " + std::to_string(run.dataset->size(Split::train)) + " training, " +
-      std::to_string(run.dataset->size(Split::validation)) + " validation and " +
-      std::to_string(run.dataset->size(Split::test)) + " test examples from " +
-      run.dataset->info().source + ", " + std::to_string(run.total_steps()) + " steps of " +
-      std::to_string(train.batch_size) + "; would go to " + job.folder.path());
+      fmt::format("{}: {} parameters, {} training, {} validation and {} test examples from {}, {} "
+                  "steps of {}; would go to {}",
+                  RunFolder::label(job.experiment, job.seed), run.parameter_count(),
+                  run.dataset->size(Split::train), run.dataset->size(Split::validation),
+                  run.dataset->size(Split::test), run.dataset->info().source, run.total_steps(),
+                  train.batch_size, job.folder.path()));
 }
 
 /// `--dry-run`. @returns an exit code: other data may be taken where these are missing.
@@ -142,9 +145,10 @@ BuiltRun ready_run(const Job& job, Registry& registry, bool accept,
   BuiltRun run = build_run(job.experiment, job.seed, registry, std::move(dataset));
   run.accepted = changes_since_start(run, job.folder);
   if (!run.accepted.empty() && !accept) {
-    throw ConfigError(job.folder.path() + ": since this run began, " + join(run.accepted, ", ") +
-                      "; a new run (--out) keeps its numbers of one kind; --accept-changes goes on "
-                      "and records it");
+    throw ConfigError(
+        fmt::format("{}: since this run began, {}; a new run (--out) keeps its numbers of one "
+                    "kind; --accept-changes goes on and records it",
+                    job.folder.path(), join(run.accepted, ", ")));
   }
   initialise(run, job.folder, registry.catalogue());
   return run;
@@ -152,10 +156,10 @@ BuiltRun ready_run(const Job& job, Registry& registry, bool accept,
 
 /// Tells what an entry of `evaluate:` gave.
 void tell(const EvaluationRecord& record, ProgressSink& progress) {
-  std::string text = "  " + record.entry + ": ";
+  std::string text = fmt::format("  {}: ", record.entry);
   if (!record.done) text += "failed: " + record.reason;
   for (const auto& [name, value] : record.metrics) {
-    text += name + " " + metric_text(metric_or_plain(record.infos, name), value) + "  ";
+    text += fmt::format("{} {}  ", name, metric_text(metric_or_plain(record.infos, name), value));
   }
   progress.say(text.substr(0, text.find_last_not_of(' ') + 1));
 }
@@ -171,7 +175,7 @@ void evaluate_left(const Job& job, BuiltRun& run, Registry& registry, ProgressSi
                      registry, stop_requested(),
                      [&](const EvaluationRecord& record, bool) { tell(record, progress); });
   } catch (const Interrupted&) {
-    progress.say("  interrupted; attnlab eval " + job.folder.path() + " goes on");
+    progress.say(fmt::format("  interrupted; attnlab eval {} goes on", job.folder.path()));
   }
 }
 
@@ -230,7 +234,7 @@ std::vector<Together> ensembles_of(const std::vector<Job>& jobs, Registry& regis
   std::map<std::string, Together> by_key;
   for (const Job& job : jobs) {
     const std::string obstacle = obstacle_to_ensemble(job.experiment, registry.catalogue());
-    if (!obstacle.empty()) throw ConfigError("--ensemble: " + obstacle + "; leave it out");
+    if (!obstacle.empty()) throw ConfigError(fmt::format("--ensemble: {}; leave it out", obstacle));
     if (!finished_before(job, progress)) by_key[ensemble_key(job.experiment)].push_back(&job);
   }
   std::vector<Together> all;

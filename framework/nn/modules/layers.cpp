@@ -1,6 +1,8 @@
 // The building blocks that models share: see the header.
 #include "framework/nn/modules/layers.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "framework/nn/kernels/dropout.h"
@@ -10,9 +12,10 @@ namespace attnlab {
 
 void fill_truncated_normal(Tensor& tensor, double std, double low, double high) {
   if (!(std > 0) || !(low < high)) {
-    throw ShapeError("fill_truncated_normal: std must be positive and low below high, found std " +
-                     std::to_string(std) + ", low " + std::to_string(low) + ", high " +
-                     std::to_string(high));
+    throw ShapeError(
+        fmt::format("fill_truncated_normal: std must be positive and low below high, found std "
+                    "{:f}, low {:f}, high {:f}",
+                    std, low, high));
   }
   const at::NoGradGuard no_gradients;
   // erf(z / sqrt(2)) = 2 Phi(z) - 1, so a uniform number between the bounds' values of it comes
@@ -106,9 +109,9 @@ PatchEmbedding::PatchEmbedding(const PatchOptions& options) : options_(options) 
   const auto& o = options_;
   if (o.patch_height <= 0 || o.patch_width <= 0 || o.height % o.patch_height != 0 ||
       o.width % o.patch_width != 0) {
-    throw ShapeError("PatchEmbedding: patches of " + std::to_string(o.patch_height) + " x " +
-                     std::to_string(o.patch_width) + " pixels do not divide images of " +
-                     std::to_string(o.height) + " x " + std::to_string(o.width));
+    throw ShapeError(
+        fmt::format("PatchEmbedding: patches of {} x {} pixels do not divide images of {} x {}",
+                    o.patch_height, o.patch_width, o.height, o.width));
   }
   rows_ = o.height / o.patch_height;
   columns_ = o.width / o.patch_width;
@@ -126,9 +129,8 @@ Tensor PatchEmbedding::forward(const Tensor& images) const {
   const auto& o = options_;
   if (images.dim() != 4 || images.size(1) != o.channels || images.size(2) != o.height ||
       images.size(3) != o.width) {
-    throw ShapeError("PatchEmbedding: images must be [B, " + std::to_string(o.channels) + ", " +
-                     std::to_string(o.height) + ", " + std::to_string(o.width) + "], found " +
-                     describe(images));
+    throw ShapeError(fmt::format("PatchEmbedding: images must be [B, {}, {}, {}], found {}",
+                                 o.channels, o.height, o.width, describe(images)));
   }
   const std::int64_t batch = images.size(0);
   const Tensor patches =

@@ -2,6 +2,7 @@
 #include "framework/nn/modules/member_norm.h"
 
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
@@ -166,9 +167,9 @@ Tensor member_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bi
   if (members == 1) return at::layer_norm(x, {dim}, weight, bias, eps);
   batch_of_member(x, members);
   if (weight.numel() != members * dim || bias.numel() != members * dim) {
-    throw ShapeError("layer norm of " + std::to_string(members) + " members: expected weight and " +
-                     "bias [" + std::to_string(members * dim) + "] for " + describe(x) +
-                     ", found " + describe(weight) + " and " + describe(bias));
+    throw ShapeError(fmt::format(
+        "layer norm of {} members: expected weight and bias [{}] for {}, found {} and {}", members,
+        members * dim, describe(x), describe(weight), describe(bias)));
   }
   const auto plain = [](const Tensor& t) {
     return t.device().is_cpu() && t.scalar_type() == at::kFloat;

@@ -2,6 +2,7 @@
 #include "framework/nn/modules/members.h"
 
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -24,10 +25,10 @@ constexpr std::int64_t kThreadWork = 64 * 1024;
 
 void check_divides(const char* what, const Tensor& tensor, std::int64_t members) {
   if (members > 0 && tensor.dim() > 0 && tensor.size(0) % members == 0) return;
-  throw ShapeError(std::string("ensemble of ") + std::to_string(members) + " members: " + what +
-                   " must be the members' own one after the other along the first dimension, as "
-                   "many rows for each, found " +
-                   describe(tensor));
+  throw ShapeError(
+      fmt::format("ensemble of {} members: {} must be the members' own one after the other along "
+                  "the first dimension, as many rows for each, found {}",
+                  members, what, describe(tensor)));
 }
 
 /// What one call multiplies: for each member x [n, in] by parts of W [all, in], transposed.
@@ -276,9 +277,9 @@ std::vector<Tensor> parts_of(const Tensor& y, const Sizes& sizes) {
 std::vector<Tensor> mapped(const Tensor& x, const Tensor& weight, const Tensor& starts,
                            const Sizes& sizes) {
   if (x.size(-1) != sizes.in) {
-    throw ShapeError("ensemble: a linear map " + describe(weight) + " of " +
-                     std::to_string(sizes.members) + " members takes [..., " +
-                     std::to_string(sizes.in) + "], found " + describe(x));
+    throw ShapeError(
+        fmt::format("ensemble: a linear map {} of {} members takes [..., {}], found {}",
+                    describe(weight), sizes.members, sizes.in, describe(x)));
   }
   if (!has_own_kernel(x, weight, sizes)) return parts_of(compose(x, weight, starts, sizes), sizes);
   const bool gradients =
@@ -330,8 +331,9 @@ std::vector<Tensor> placed_linears(const Tensor& x, const Tensor& places, const 
   Sizes sizes(x, weight, members, first, widths);
   if (x.dim() != 3 || places.dim() != 2 || places.size(0) != members * x.size(1) ||
       places.size(1) != x.size(2)) {
-    throw ShapeError("places: expected [members * N, in] for " + std::to_string(members) +
-                     " members and tokens " + describe(x) + ", found " + describe(places));
+    throw ShapeError(
+        fmt::format("places: expected [members * N, in] for {} members and tokens {}, found {}",
+                    members, describe(x), describe(places)));
   }
   const Tensor starts = member_linears(places, weight, bias, members, first, {sizes.out()})[0];
   sizes.places = x.size(1);

@@ -1,6 +1,8 @@
 // Multi-head attention: see the header.
 #include "framework/nn/modules/multi_head_attention.h"
 
+#include <fmt/format.h>
+
 #include "framework/nn/kernels/dropout.h"
 
 namespace attnlab {
@@ -19,13 +21,12 @@ void check_apart(const Attention& single, const Attention& ensemble, std::int64_
           found.sizes().slice(1) == alone->sizes().slice(1)) {
         continue;
       }
-      throw ShapeError("attention '" + ensemble.name() + "' cannot stand in an ensemble of " +
-                       std::to_string(members) + " members: its '" + item.key() + "' is " +
-                       describe(found) + " where one model has " +
-                       (alone == nullptr ? "none" : describe(*alone)) + ", and must have " +
-                       std::to_string(members) +
-                       " times the rows; make what heads share each member's own "
-                       "(AttentionShape::members), or train its runs one by one");
+      throw ShapeError(fmt::format(
+          "attention '{}' cannot stand in an ensemble of {} members: its '{}' is {} where one "
+          "model has {}, and must have {} times the rows; make what heads share each member's own "
+          "(AttentionShape::members), or train its runs one by one",
+          ensemble.name(), members, item.key(), describe(found),
+          alone == nullptr ? "none" : describe(*alone), members));
     }
   };
   check(single.named_parameters(), ensemble.named_parameters());
@@ -37,8 +38,10 @@ bool has_state(const Attention& attention) {
 }
 
 [[noreturn]] void refuse(const std::string& what) {
-  throw ShapeError("MultiHeadAttention: an ensemble cannot take " + what +
-                   "; train such runs one by one, or leave that input out");
+  throw ShapeError(
+      fmt::format("MultiHeadAttention: an ensemble cannot take {}; train such runs one by one, or "
+                  "leave that input out",
+                  what));
 }
 
 }  // namespace
@@ -48,8 +51,9 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options,
     : heads_(options.heads), members_(options.members), dropout_(options.dropout) {
   const std::int64_t dim = options.dim;
   if (options.head_dim == 0 && (heads_ <= 0 || dim % heads_ != 0)) {
-    throw ShapeError("MultiHeadAttention: " + std::to_string(heads_) + " heads do not divide " +
-                     std::to_string(dim) + " channels; change either, or give head_dim");
+    throw ShapeError(fmt::format(
+        "MultiHeadAttention: {} heads do not divide {} channels; change either, or give head_dim",
+        heads_, dim));
   }
   head_dim_ = options.head_dim == 0 ? dim / heads_ : options.head_dim;
   value_dim_ = options.value_dim == 0 ? head_dim_ : options.value_dim;
@@ -196,9 +200,10 @@ Tensor MultiHeadAttention::beside_heads(const Tensor& x) const {
   const std::int64_t examples = full.size(0), heads = full.size(1);
   if (examples == 1 && heads == 1) return full;
   if ((examples != 1 && examples % members_ != 0) || (heads != 1 && heads != heads_)) {
-    throw ShapeError("MultiHeadAttention: masks and biases of an ensemble of " +
-                     std::to_string(members_) + " members with " + std::to_string(heads_) +
-                     " heads each broadcast to [members * B, heads, Lq, Lk], found " + describe(x));
+    throw ShapeError(
+        fmt::format("MultiHeadAttention: masks and biases of an ensemble of {} members with {} "
+                    "heads each broadcast to [members * B, heads, Lq, Lk], found {}",
+                    members_, heads_, describe(x)));
   }
   const std::int64_t rows = full.size(2), columns = full.size(3);
   const Tensor apart = examples == 1
@@ -221,16 +226,18 @@ void MultiHeadAttention::add_extras(const AttentionExtras& extras, AttentionInpu
   if (!side_by_side_) return;
   for (const Tensor* places : {&extras.query_positions, &extras.key_positions}) {
     if (places->defined() && places->size(0) > 1) {
-      refuse("positions that differ between examples beside attention '" + attention_->name() +
-             "', which has parameters");
+      refuse(fmt::format(
+          "positions that differ between examples beside attention '{}', which has parameters",
+          attention_->name()));
     }
   }
   Visibility& visible = input.visible;
   const auto restrict_to = [&](const Tensor& valid, std::int64_t dim) {
     if (!valid.defined()) return;
     if (!attention_->traits().pair_mask) {
-      refuse("padding beside attention '" + attention_->name() +
-             "', which has parameters and no trait 'pair_mask'");
+      refuse(fmt::format(
+          "padding beside attention '{}', which has parameters and no trait 'pair_mask'",
+          attention_->name()));
     }
     const Tensor more = valid.unsqueeze(1).unsqueeze(dim);
     visible.pairs = visible.pairs.defined() ? visible.pairs.logical_and(more) : more;

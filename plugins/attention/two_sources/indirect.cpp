@@ -13,6 +13,8 @@
 // zero, so that all layers start at the queries' own positions. The last layer has no g.
 // Source: Bahaduri et al., Indirect Attention: Turning Context Misalignment into a Feature, eq. 3.
 // Cost: as standard attention, and f: framework/nn/attention/position_bias.h.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "framework/nn/attention/dot_product_attention.h"
@@ -82,19 +84,20 @@ class Indirect final : public DotProductAttention {
   Tensor references(const IndirectState& state, const AttentionInput& input,
                     std::int64_t layer) const {
     if (layer != state.layer + 1) {
-      throw ConfigError("indirect attention: layer " + std::to_string(layer) +
-                        " came after layer " + std::to_string(state.layer) +
-                        ", but it refines the references of the layer before; the model must give "
-                        "each stack of layers, and each forward pass, a ForwardState of its own");
+      throw ConfigError(
+          fmt::format("indirect attention: layer {} came after layer {}, but it refines the "
+                      "references of the layer before; the model must give each stack of layers, "
+                      "and each forward pass, a ForwardState of its own",
+                      layer, state.layer));
     }
     const Tensor& places = state.references;
     if (!places.defined()) return input.query_positions;
     if (places.size(0) != shape().members * input.batch() ||
         places.size(1) != input.query_count()) {
-      throw ShapeError("indirect attention: the layer before left references " + describe(places) +
-                       " for the queries " + describe(input.queries) + " of layer " +
-                       std::to_string(layer) +
-                       "; set refine: false, or take it where all layers have the same queries");
+      throw ShapeError(fmt::format(
+          "indirect attention: the layer before left references {} for the queries {} of layer {}; "
+          "set refine: false, or take it where all layers have the same queries",
+          describe(places), describe(input.queries), layer));
     }
     return places;
   }
@@ -128,11 +131,11 @@ class Indirect final : public DotProductAttention {
     const at::TensorOptions wanted = position_bias_->position_options();
     const std::int64_t found = given.defined() ? given.size(2) : 1;
     if (found != options_.coordinates) {
-      throw ShapeError("indirect attention: positions have " + std::to_string(found) +
-                       (given.defined() ? " coordinates" : " coordinate (tokens at 0, 1, 2, ...)") +
-                       ", the option 'coordinates' says " + std::to_string(options_.coordinates) +
-                       "; set coordinates: " + std::to_string(found) +
-                       ", or take a model that gives such positions");
+      throw ShapeError(fmt::format(
+          "indirect attention: positions have {0} {1}, the option 'coordinates' says {2}; set "
+          "coordinates: {0}, or take a model that gives such positions",
+          found, given.defined() ? "coordinates" : "coordinate (tokens at 0, 1, 2, ...)",
+          options_.coordinates));
     }
     if (given.defined()) return given.to(wanted);
     return at::arange(count, wanted).view({1, count, 1});

@@ -9,6 +9,8 @@
 // scaled by what only a whole test split tells.
 // Source: Bagnall et al. 2018 (arXiv:1811.00075); protocol: thuml/Time-Series-Library, 4e938a17.
 // Cost: the series are held in memory as float32.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -53,23 +55,24 @@ struct UeaOptions {
 };
 
 std::string path_of(const std::string& folder, const UeaOptions& options, const char* part) {
-  return with_or_without_gz(folder + "/" + options.name + "_" + part + ".ts");
+  return with_or_without_gz(fmt::format("{}/{}_{}.ts", folder, options.name, part));
 }
 
 std::string find_folder(const UeaOptions& options) {
   if (options.name.empty() || options.name.find('/') != std::string::npos) {
-    throw OptionError("name",
-                      "expected the name of a set, as its files are called "
-                      "(JapaneseVowels), found '" +
-                          options.name + "'");
+    throw OptionError(
+        "name",
+        fmt::format(
+            "expected the name of a set, as its files are called (JapaneseVowels), found '{}'",
+            options.name));
   }
   DataSearch search;
   const bool below = options.root.empty() && !options.archive.empty();
   search.name = (below ? options.archive + "/" : "") + options.name;
   search.files = {options.name + "_TRAIN.ts", options.name + "_TEST.ts"};
   search.root = options.root;
-  search.hint =
-      "fetch " + options.name + " in .ts format from https://www.timeseriesclassification.com";
+  search.hint = fmt::format("fetch {} in .ts format from https://www.timeseriesclassification.com",
+                            options.name);
   return find_data_folder(search);
 }
 
@@ -78,12 +81,11 @@ std::string find_folder(const UeaOptions& options) {
 void match_files(const std::string& train_path, const TsFile& train, const std::string& test_path,
                  TsFile& test) {
   const auto refuse = [&](const std::string& what) {
-    throw DataError(test_path + ": " + what +
-                    "; the files of a set belong together: " + train_path);
+    throw DataError(
+        fmt::format("{}: {}; the files of a set belong together: {}", test_path, what, train_path));
   };
   if (test.channels != train.channels) {
-    refuse("has " + std::to_string(test.channels) + " channels, the training file " +
-           std::to_string(train.channels));
+    refuse(fmt::format("has {} channels, the training file {}", test.channels, train.channels));
   }
   if (test.has_targets != train.has_targets || test.classes.empty() != train.classes.empty()) {
     refuse("has other labels than the training file (@classLabel, @targetLabel)");
@@ -92,8 +94,8 @@ void match_files(const std::string& train_path, const TsFile& train, const std::
     const std::string& name = test.classes[std::size_t(label)];
     const auto found = std::find(train.classes.begin(), train.classes.end(), name);
     if (found == train.classes.end()) {
-      refuse("the class '" + name + "' is none of the training file's" +
-             suggestion(name, train.classes));
+      refuse(fmt::format("the class '{}' is none of the training file's{}", name,
+                         suggestion(name, train.classes)));
     }
     label = found - train.classes.begin();
   }
@@ -107,10 +109,10 @@ void refuse_missing(const std::string& path, const TsFile& file) {
     for (std::int64_t c = 0; c < file.channels; ++c) lacking += file.length(i, c) < file.length(i);
   }
   if (missing + lacking == 0) return;
-  throw DataError(path + ": " + std::to_string(missing) + " values are missing and " +
-                  std::to_string(lacking) +
-                  " channels are shorter than their case; set the option `missing` to interpolate "
-                  "or mean, or repair the file");
+  throw DataError(
+      fmt::format("{}: {} values are missing and {} channels are shorter than their case; set the "
+                  "option `missing` to interpolate or mean, or repair the file",
+                  path, missing, lacking));
 }
 
 class Uea final : public Dataset {
@@ -144,8 +146,8 @@ class Uea final : public Dataset {
   NamedTensors example(Split split, std::int64_t index, Random*) const override {
     const std::vector<std::int64_t>& all = cases(split);
     if (index < 0 || index >= static_cast<std::int64_t>(all.size())) {
-      throw DataError(info_.name + ": there is no example " + std::to_string(index) + " in " +
-                      std::string(name_of(split)));
+      throw DataError(
+          fmt::format("{}: there is no example {} in {}", info_.name, index, name_of(split)));
     }
     const SeriesTable& table = split == Split::test ? test_ : train_;
     const std::int64_t i = all[std::size_t(index)], length = table.length(i);

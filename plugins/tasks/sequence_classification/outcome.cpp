@@ -1,5 +1,7 @@
 #include "plugins/tasks/sequence_classification/outcome.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 namespace attnlab {
@@ -20,7 +22,7 @@ bool within(double value, const std::vector<double>& bounds) {
 double accuracy_of(const Metrics& metrics, const char* split) {
   const auto found = metrics.find("accuracy");
   if (found != metrics.end()) return found->second;
-  throw Error(std::string("outcome: the metrics of the ") + split + " split have no accuracy");
+  throw Error(fmt::format("outcome: the metrics of the {} split have no accuracy", split));
 }
 
 }  // namespace

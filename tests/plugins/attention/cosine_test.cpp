@@ -3,8 +3,7 @@
 
 #include "framework/nn/kernels/dropout.h"
 #include "tests/support/gradcheck.h"
-#include "tests/support/kernel_choice.h"
-#include "tests/support/naive_weights.h"
+#include "tests/support/linear_cost.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab {
@@ -12,11 +11,10 @@ namespace {
 
 using testing::Index;
 using testing::KernelChoice;
+using testing::kLinearForms;
 using testing::largest_difference;
 using testing::random_input;
 using testing::Row;
-
-constexpr AttentionKernel kForms[] = {AttentionKernel::own, AttentionKernel::explicit_form};
 
 std::shared_ptr<Attention> cosine(const AttentionInput& in, const std::string& options = "{}",
                                   double dropout = 0) {
@@ -54,23 +52,20 @@ Tensor naive(const AttentionInput& in, const Row& m) {
   return testing::weighed(weights, in.values);
 }
 
-testing::RulesByTraits rules() {
-  return testing::rules_by(cosine(random_input(1, 1, 1, 1, 1, 1))->traits());
-}
+AttentionTraits traits() { return cosine(random_input(1, 1, 1, 1, 1, 1))->traits(); }
+
+/// As the options are by default.
+Tensor plainly(const AttentionInput& in) { return attended(in); }
 
 TEST(CosineAttention, RefusesWhatHasNoLinearForm) {
-  const AttentionTraits has = cosine(random_input(1, 1, 1, 1, 1, 1))->traits();
-  EXPECT_TRUE(has.linear_cost && has.causal && has.padding && has.ragged && has.second_order);
-  EXPECT_FALSE(has.bias || has.window || has.pair_mask || has.relative_positions);
-  EXPECT_GE(rules().beyond.size(), 5u);
-  for (const auto& [name, in] : rules().beyond) EXPECT_THROW(attended(in), TraitError) << name;
+  testing::expect_rules_of_linear_form(traits(), plainly);
 }
 
 TEST(CosineAttention, EqualsItsEquationInEveryFormUnderEveryRule) {
   at::manual_seed(1);
-  for (const auto& [name, in] : rules().covered) {
+  for (const auto& [name, in] : testing::rules_by(traits()).covered) {
     const Tensor expected = naive(in, {0.5, 0.5});
-    for (const auto kernel : kForms) {
+    for (const auto kernel : kLinearForms) {
       const KernelChoice chosen(kernel);
       EXPECT_LT(largest_difference(attended(in), expected), 1e-10)
           << name << ", " << name_of(kernel);
@@ -90,7 +85,7 @@ TEST(CosineAttention, EachHeadHasItsExponent) {
   ASSERT_EQ(m.sizes(), at::IntArrayRef({2}));
   m.data().copy_(at::tensor({-2.0, 1.5}, at::kDouble));
   AttentionContext context;
-  for (const auto kernel : kForms) {
+  for (const auto kernel : kLinearForms) {
     const KernelChoice chosen(kernel);
     EXPECT_LT(largest_difference(attention->forward(in, context), naive(in, {-2.0, 1.5})), 1e-10);
   }
@@ -112,20 +107,7 @@ TEST(CosineAttention, IgnoresNormsOfQueriesAndKeys) {
 
 TEST(CosineAttention, LinearFormEqualsQuadraticFormOfLongSequences) {
   at::manual_seed(4);
-  for (const auto& [queries, keys] :
-       {std::pair(150, 150), std::pair(70, 200), std::pair(200, 70)}) {
-    AttentionInput in = random_input(2, 2, queries, keys, 8, 5);
-    in.visible.key_valid = at::rand({2, keys}) < 0.8;
-    for (const bool causal : {false, true}) {
-      in.visible.causal = causal;
-      Tensor outputs[2];
-      for (const bool own : {false, true}) {
-        const KernelChoice chosen(own ? AttentionKernel::own : AttentionKernel::explicit_form);
-        outputs[own] = attended(in);
-      }
-      EXPECT_LT(largest_difference(outputs[0], outputs[1]), 1e-10);
-    }
-  }
+  testing::expect_forms_agree(plainly);
 }
 
 TEST(CosineAttention, ACausalPrefixEqualsThePrefixAlone) {
@@ -166,7 +148,7 @@ TEST(CosineAttention, GradientsOfInputsAndExponentsAreRightTwiceInBothForms) {
   at::manual_seed(9);
   AttentionInput in = random_input(1, 2, 3, 4, 3, 2);
   const Tensor m = at::tensor({-0.4, 0.9}, at::kDouble);
-  for (const auto kernel : kForms) {
+  for (const auto kernel : kLinearForms) {
     const KernelChoice chosen(kernel);
     for (const bool causal : {false, true}) {
       in.visible.causal = causal;
@@ -187,37 +169,15 @@ TEST(CosineAttention, GradientsOfInputsAndExponentsAreRightTwiceInBothForms) {
 
 TEST(CosineAttention, BFloat16IsNearDoubleForLongSequences) {
   at::manual_seed(10);
-  AttentionInput in = random_input(1, 1, 1000, 1000, 8, 4), narrow = in;
   for (const bool causal : {false, true}) {
-    for (Tensor AttentionInput::*x :
-         {&AttentionInput::queries, &AttentionInput::keys, &AttentionInput::values}) {
-      narrow.*x = (in.*x).to(at::kBFloat16);
-      in.*x = (narrow.*x).to(at::kDouble);
-    }
-    in.visible.causal = narrow.visible.causal = causal;
-    const Tensor y = attended(narrow), expected = attended(in);
-    EXPECT_EQ(y.scalar_type(), at::kBFloat16);
-    EXPECT_LT(largest_difference(y, expected), 0.02 * expected.abs().max().item<double>());
+    const auto [narrow, exact] = testing::in_bfloat16_and_double(plainly, causal);
+    EXPECT_LT(largest_difference(narrow, exact), 0.02 * exact.abs().max().item<double>());
   }
 }
 
 TEST(CosineAttention, HugeAndZeroVectorsStayFinite) {
-  for (const auto kernel : kForms) {
-    const KernelChoice chosen(kernel);
-    for (const double size : {0.0, 1e4}) {
-      for (const std::int64_t length : {1, 5}) {
-        AttentionInput in = random_input(1, 1, length, length, 4, 4);
-        in.queries = (in.queries * size).to(at::kFloat).requires_grad_();
-        in.keys = (in.keys * size).to(at::kFloat).requires_grad_();
-        in.values = in.values.to(at::kFloat);
-        const Tensor y = attended(in);
-        y.sum().backward();
-        EXPECT_TRUE(y.isfinite().all().item<bool>());
-        EXPECT_TRUE(in.queries.grad().isfinite().all().item<bool>());
-        EXPECT_TRUE(in.keys.grad().isfinite().all().item<bool>());
-      }
-    }
-  }
+  at::manual_seed(11);
+  for (const double size : {0.0, 1e4}) testing::expect_finite(size, plainly);
 }
 
 }  // namespace

@@ -3,8 +3,7 @@
 
 #include "framework/nn/kernels/dropout.h"
 #include "tests/support/gradcheck.h"
-#include "tests/support/kernel_choice.h"
-#include "tests/support/naive_weights.h"
+#include "tests/support/linear_cost.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab {
@@ -12,6 +11,7 @@ namespace {
 
 using testing::Index;
 using testing::KernelChoice;
+using testing::kLinearForms;
 using testing::largest_difference;
 using testing::random_input;
 using testing::Row;
@@ -56,23 +56,20 @@ Tensor naive(const AttentionInput& in, double eps = 1e-6, bool maps_keys = true)
   return testing::weighed(weights, in.values);
 }
 
-testing::RulesByTraits rules() {
-  return testing::rules_by(linear(random_input(1, 1, 1, 1, 1, 1))->traits());
-}
+AttentionTraits traits() { return linear(random_input(1, 1, 1, 1, 1, 1))->traits(); }
+
+/// As the options are by default.
+Tensor plainly(const AttentionInput& in) { return attended(in); }
 
 TEST(LinearAttention, RefusesWhatHasNoLinearForm) {
-  const AttentionTraits has = linear(random_input(1, 1, 1, 1, 1, 1))->traits();
-  EXPECT_TRUE(has.linear_cost && has.causal && has.padding && has.ragged && has.second_order);
-  EXPECT_FALSE(has.bias || has.window || has.pair_mask || has.relative_positions);
-  EXPECT_GE(rules().beyond.size(), 5u);
-  for (const auto& [name, in] : rules().beyond) EXPECT_THROW(attended(in), TraitError) << name;
+  testing::expect_rules_of_linear_form(traits(), plainly);
 }
 
 TEST(LinearAttention, EqualsItsEquationInEveryFormUnderEveryRule) {
   at::manual_seed(1);
-  for (const auto& [name, in] : rules().covered) {
+  for (const auto& [name, in] : testing::rules_by(traits()).covered) {
     const Tensor expected = naive(in);
-    for (const auto kernel : {AttentionKernel::own, AttentionKernel::explicit_form}) {
+    for (const auto kernel : kLinearForms) {
       const KernelChoice chosen(kernel);
       EXPECT_LT(largest_difference(attended(in), expected), 1e-10)
           << name << ", " << name_of(kernel);
@@ -84,10 +81,10 @@ TEST(LinearAttention, EqualsItsEquationInEveryFormUnderEveryRule) {
 
 TEST(LinearAttention, ThePapersEquationIsAnOption) {
   at::manual_seed(2);
-  for (const auto& [name, in] : rules().covered) {
+  for (const auto& [name, in] : testing::rules_by(traits()).covered) {
     AttentionInput positive = in;  // the sums of raw keys may be near zero
     positive.keys = in.keys.abs() + 0.1;
-    for (const auto kernel : {AttentionKernel::own, AttentionKernel::explicit_form}) {
+    for (const auto kernel : kLinearForms) {
       const KernelChoice chosen(kernel);
       EXPECT_LT(largest_difference(attended(positive, "{feature_map: queries, eps: 0.1}"),
                                    naive(positive, 0.1, false)),
@@ -101,7 +98,7 @@ TEST(LinearAttention, WithoutEpsRowsThatSeeNothingGiveZerosAndFiniteGradients) {
   AttentionInput in = random_input(1, 1, 3, 2, 4, 4);
   in.visible.causal = true;  // the first query stands before the first key
   in.keys.requires_grad_();
-  for (const auto kernel : {AttentionKernel::own, AttentionKernel::explicit_form}) {
+  for (const auto kernel : kLinearForms) {
     const KernelChoice chosen(kernel);
     const Tensor y = attended(in, "{eps: 0}");
     EXPECT_LT(largest_difference(y.detach(), naive(in, 0)), 1e-10);
@@ -113,20 +110,7 @@ TEST(LinearAttention, WithoutEpsRowsThatSeeNothingGiveZerosAndFiniteGradients) {
 
 TEST(LinearAttention, LinearFormEqualsQuadraticFormOfLongSequences) {
   at::manual_seed(3);
-  for (const auto& [queries, keys] :
-       {std::pair(150, 150), std::pair(70, 200), std::pair(200, 70)}) {
-    AttentionInput in = random_input(2, 2, queries, keys, 8, 5);
-    in.visible.key_valid = at::rand({2, keys}) < 0.8;
-    for (const bool causal : {false, true}) {
-      in.visible.causal = causal;
-      Tensor outputs[2];
-      for (const bool own : {false, true}) {
-        const KernelChoice chosen(own ? AttentionKernel::own : AttentionKernel::explicit_form);
-        outputs[own] = attended(in);
-      }
-      EXPECT_LT(largest_difference(outputs[0], outputs[1]), 1e-10);
-    }
-  }
+  testing::expect_forms_agree(plainly);
 }
 
 TEST(LinearAttention, WeightsSumToOneWithoutEps) {
@@ -185,7 +169,7 @@ TEST(LinearAttention, RaggedSequencesEqualSeparateOnes) {
 TEST(LinearAttention, GradientsAreRightTwiceInBothForms) {
   at::manual_seed(9);
   AttentionInput in = random_input(1, 2, 3, 4, 3, 2);
-  for (const auto kernel : {AttentionKernel::own, AttentionKernel::explicit_form}) {
+  for (const auto kernel : kLinearForms) {
     const KernelChoice chosen(kernel);
     for (const char* options : {"{}", "{feature_map: queries, eps: 1}"}) {
       in.visible.causal = !in.visible.causal;
@@ -202,37 +186,16 @@ TEST(LinearAttention, GradientsAreRightTwiceInBothForms) {
 
 TEST(LinearAttention, BFloat16IsNearDoubleForLongSequences) {
   at::manual_seed(10);
-  AttentionInput in = random_input(1, 1, 1000, 1000, 8, 4), narrow = in;
   for (const bool causal : {false, true}) {
-    for (Tensor AttentionInput::*x :
-         {&AttentionInput::queries, &AttentionInput::keys, &AttentionInput::values}) {
-      narrow.*x = (in.*x).to(at::kBFloat16);
-      in.*x = (narrow.*x).to(at::kDouble);
-    }
-    in.visible.causal = narrow.visible.causal = causal;
-    const Tensor y = attended(narrow);
-    EXPECT_EQ(y.scalar_type(), at::kBFloat16);
-    EXPECT_LT(largest_difference(y, attended(in)), 0.02);
+    const auto [narrow, exact] = testing::in_bfloat16_and_double(plainly, causal);
+    EXPECT_LT(largest_difference(narrow, exact), 0.02);
   }
 }
 
 TEST(LinearAttention, HugeInputsAndSingleKeysStayFinite) {
   at::manual_seed(11);
-  for (const auto kernel : {AttentionKernel::own, AttentionKernel::explicit_form}) {
-    const KernelChoice chosen(kernel);
-    for (const char* options : {"{}", "{eps: 0}"}) {
-      for (const std::int64_t length : {1, 5}) {
-        AttentionInput in = random_input(1, 1, length, length, 4, 4);
-        in.queries = (in.queries * 1e4).to(at::kFloat).requires_grad_();
-        in.keys = (in.keys * 1e4).to(at::kFloat).requires_grad_();
-        in.values = in.values.to(at::kFloat);
-        const Tensor y = attended(in, options);
-        y.sum().backward();
-        EXPECT_TRUE(y.isfinite().all().item<bool>());
-        EXPECT_TRUE(in.queries.grad().isfinite().all().item<bool>());
-        EXPECT_TRUE(in.keys.grad().isfinite().all().item<bool>());
-      }
-    }
+  for (const char* options : {"{}", "{eps: 0}"}) {
+    testing::expect_finite(1e4, [&](const AttentionInput& in) { return attended(in, options); });
   }
 }
 

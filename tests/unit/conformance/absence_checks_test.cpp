@@ -4,15 +4,6 @@
 namespace attnlab::conformance {
 namespace {
 
-using ::testing::AllOf;
-using testing::Context;
-using testing::failure;
-using ::testing::HasSubstr;
-using testing::In;
-using testing::naive;
-using ::testing::StartsWith;
-using testing::Wrong;
-
 TEST(ConformanceKit, FindsPaddingThatIsSeen) {
   const auto attend = [](Wrong& self, In in, Context& context) {
     in.visible.key_valid = Tensor();

@@ -4,16 +4,6 @@
 namespace attnlab::conformance {
 namespace {
 
-using ::testing::AllOf;
-using testing::Context;
-using testing::failure;
-using ::testing::HasSubstr;
-using testing::In;
-using testing::sound;
-using ::testing::StartsWith;
-using testing::subject;
-using testing::Wrong;
-
 TEST(ConformanceKit, FindsOutputsAsWideAsQueries) {
   const auto attend = [](Wrong&, const In& in, Context&) { return at::zeros_like(in.queries); };
   EXPECT_EQ(failure("shapes", attend),

@@ -7,16 +7,6 @@
 namespace attnlab::conformance {
 namespace {
 
-using ::testing::AllOf;
-using testing::Context;
-using testing::failure;
-using ::testing::HasSubstr;
-using testing::In;
-using testing::naive;
-using ::testing::StartsWith;
-using testing::subject;
-using testing::Wrong;
-
 TEST(ConformanceKit, FindsWhatAPassLeavesBehind) {
   const auto attend = [](Wrong& self, const In& in, Context& context) {
     const Tensor before = self.kept.defined() ? self.kept : at::zeros({}, in.values.options());

@@ -6,13 +6,6 @@
 namespace attnlab::conformance {
 namespace {
 
-using testing::Context;
-using testing::failure;
-using testing::In;
-using testing::sound;
-using testing::subject;
-using testing::Wrong;
-
 std::string story(const std::vector<CheckResult>& results) {
   std::string text;
   for (const CheckResult& result : results) {

@@ -6,15 +6,6 @@
 namespace attnlab::conformance {
 namespace {
 
-using ::testing::AllOf;
-using testing::Context;
-using testing::failure;
-using ::testing::HasSubstr;
-using testing::In;
-using ::testing::StartsWith;
-using testing::subject;
-using testing::Wrong;
-
 /// x forward, half the gradient backward.
 struct HalfGradient : torch::autograd::Function<HalfGradient> {
   static Tensor forward(torch::autograd::AutogradContext*, const Tensor& x) { return x.clone(); }

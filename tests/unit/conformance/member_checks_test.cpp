@@ -4,12 +4,6 @@
 namespace attnlab::conformance {
 namespace {
 
-using testing::Context;
-using testing::failure;
-using ::testing::HasSubstr;
-using testing::In;
-using testing::Wrong;
-
 /// With one number that all heads share.
 class OneScale final : public DotProductAttention {
  public:

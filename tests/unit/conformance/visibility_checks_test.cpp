@@ -4,14 +4,6 @@
 namespace attnlab::conformance {
 namespace {
 
-using ::testing::AllOf;
-using testing::Context;
-using testing::failure;
-using ::testing::HasSubstr;
-using testing::In;
-using ::testing::StartsWith;
-using testing::Wrong;
-
 TEST(ConformanceKit, FindsACausalRuleThatIsIgnored) {
   const auto attend = [](Wrong& self, In in, Context& context) {
     in.visible.causal = false;

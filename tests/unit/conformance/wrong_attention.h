@@ -74,3 +74,19 @@ inline std::string failure(std::string_view check, const Wrong::Attend& attend,
 }
 
 }  // namespace attnlab::conformance::testing
+
+namespace attnlab::conformance {
+
+// The words that tests of the checks are written in.
+using ::testing::AllOf;
+using testing::Context;
+using testing::failure;
+using ::testing::HasSubstr;
+using testing::In;
+using testing::naive;
+using testing::sound;
+using ::testing::StartsWith;
+using testing::subject;
+using testing::Wrong;
+
+}  // namespace attnlab::conformance

@@ -1,0 +1,62 @@
+#include "framework/experiment/compositions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "framework/base/error.h"
+#include "framework/base/text.h"
+#include "framework/manifest/discovery.h"
+
+namespace attnlab {
+
+namespace fs = std::filesystem;
+
+std::map<std::string, std::vector<std::string>> compositions(const std::string& folder) {
+  std::map<std::string, std::vector<std::string>> all;
+  for (const std::string& root :
+       {std::string("configs"), Installation::of_this_program().configs()}) {
+    std::map<std::string, std::vector<std::string>> here;
+    std::error_code error;
+    for (const auto& entry :
+         fs::recursive_directory_iterator(fmt::format("{}/{}", root, folder), error)) {
+      if (entry.path().extension() != ".yaml") continue;
+      here[entry.path().stem().string()].push_back(entry.path().string());
+    }
+    all.merge(here);  // what stands in ./configs stays
+  }
+  for (auto& [name, files] : all) std::sort(files.begin(), files.end());
+  return all;
+}
+
+std::string find_composition(const std::string& path_or_name, const std::string& folder) {
+  std::error_code error;
+  const bool is_path =
+      path_or_name.find('/') != std::string::npos || fs::path(path_or_name).extension() == ".yaml";
+  // A folder here may by chance be called like a composition.
+  if (is_path ? fs::exists(path_or_name, error) : fs::is_regular_file(path_or_name, error)) {
+    return path_or_name;
+  }
+  if (is_path) throw ConfigError(Place{path_or_name, 0, 0}, "there is no such file");
+  const auto all = compositions(folder);
+  const auto named = all.find(path_or_name);
+  if (named == all.end()) {
+    std::vector<std::string> names;
+    names.reserve(all.size());
+    for (const auto& [name, files] : all) names.push_back(name);
+    throw ConfigError(
+        Place{path_or_name, 0, 0},
+        fmt::format("there is no such file, and no composition of that name in configs/{}{}",
+                    folder, suggestion(path_or_name, names)));
+  }
+  const std::vector<std::string>& found = named->second;
+  if (found.size() > 1) {
+    throw ConfigError(
+        Place{path_or_name, 0, 0},
+        fmt::format("the name stands for several files: {}; give the path", join(found, ", ")));
+  }
+  return found.front();
+}
+
+}  // namespace attnlab
