@@ -8,6 +8,7 @@
 #include "framework/nn/attention/attention_kernel.h"
 #include "framework/nn/kernels/cpu_attention.h"
 #include "framework/nn/kernels/dropout.h"
+#include "framework/nn/modules/relative_positions.h"
 
 namespace attnlab {
 namespace {
@@ -32,18 +33,6 @@ Tensor masked_softmax(Tensor logits, const Tensor& visible, bool may_be_empty) {
   const Tensor hidden = visible.logical_not();
   const Tensor weights = logits.masked_fill_(hidden, lowest(logits.scalar_type())).softmax(-1);
   return may_be_empty ? weights.masked_fill(hidden, 0) : weights;
-}
-
-/// Logits by distance to logits by key: out[i, j] = x[i, Lq - 1 - i + j], a view.
-/// @param x  [B, H, Lq, Lq + Lk - 1] contiguous; column c is distance Lk - 1 - c.
-Tensor shift(const Tensor& x, std::int64_t keys) {
-  const std::int64_t batch = x.size(0), heads = x.size(1), queries = x.size(2), all = x.size(3);
-  if (queries == 1) return x;
-  // Row i starts at Lq - 1 - i: in the flat matrix, one column less than a row further on.
-  return x.reshape({batch, heads, queries * all})
-      .narrow(2, queries - 1, queries * (all - 1))
-      .view({batch, heads, queries, all - 1})
-      .narrow(3, 0, keys);
 }
 
 void record(const AttentionInput& input, AttentionContext& context, const Tensor& logits,
@@ -261,7 +250,7 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input, const Tens
     const Tensor distances =
         to_unit(map_keys(relative.keys.unsqueeze(0), context)).transpose(-2, -1);
     const Tensor positions = scaled(mapped_queries(relative.position_bias));
-    logits = logits.add_(shift(at::matmul(positions, distances), columns));
+    logits = logits.add_(by_key(at::matmul(positions, distances), columns));
   }
   if (input.bias.defined()) logits = logits.add_(input.bias);
   const Tensor visible = visible_pairs(input.visible, rows, columns, logits.device());
