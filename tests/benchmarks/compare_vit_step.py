@@ -57,9 +57,9 @@ def fail(message):
     sys.exit(2)
 
 
-def tuned_settings(arguments):
-    command = [arguments.python, os.path.join(HERE, "vit_step.py"), "--tune-only",
-               "--threads", str(arguments.threads)]
+def tuned_settings(arguments, script):
+    """PyTorch's, as the script of the rival finds them. @param script  its words"""
+    command = [arguments.python] + script + ["--tune-only", "--threads", str(arguments.threads)]
     result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if result.returncode != 0:
         fail(f"cannot tune PyTorch: {' '.join(command)} gave {result.returncode}. "
@@ -118,44 +118,57 @@ def too_slow(rows, limits):
             if row["name"] in limits and row["paired_interval"][0] > limits[row["name"]]]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def parser_of(about, limits, threads, steps, unit="steps"):
+    """The arguments that all comparisons take."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--build", default="build/release", help="build folder of attnlab")
     parser.add_argument("--python", default="/usr/bin/python3", help="a Python with PyTorch")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--attention", action="append", help="default: standard and quest")
+    parser.add_argument("--threads", type=int, default=threads, help="of either program")
+    parser.add_argument("--attention", action="append", help="default: " + " and ".join(limits))
     parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--steps", type=int, default=3, help="steps a round")
-    parser.add_argument("--warmup", type=int, default=3, help="steps before the first round")
-    parser.add_argument("--settings", help="PyTorch's, as vit_step.py prints them; skips tuning")
+    parser.add_argument("--steps", type=int, default=steps, help=f"{unit} a round")
+    parser.add_argument("--warmup", type=int, default=steps, help=f"{unit} before the first round")
+    parser.add_argument("--settings", help="PyTorch's, as its script prints them; skips tuning")
     parser.add_argument("--json", action="store_true", help="print JSON, not a table")
     parser.add_argument("--check", action="store_true", help="fail above the limits "
-                        + ", ".join(f"{name} {limit}" for name, limit in LIMITS.items()))
-    arguments = parser.parse_args()
+                        + ", ".join(f"{name} {limit}" for name, limit in limits.items()))
+    return parser
+
+
+def compare(arguments, ours, theirs, limits):
+    """Measures a program of ours under each attention beside PyTorch's script, and ends.
+
+    @param ours    name of the program and its own words
+    @param theirs  file of the script beside this one and its own words
+    """
     if arguments.rounds < 2 or arguments.steps < 1 or arguments.warmup < 1:
-        parser.error("needs at least 2 rounds, 1 step and 1 step of warm-up")
-
-    settings = arguments.settings or tuned_settings(arguments)
-    ours = os.path.join(arguments.build, "bin", "attnlab_bench_vit_step")
+        fail("needs at least 2 rounds, 1 step and 1 step of warm-up")
+    script = [os.path.join(HERE, theirs[0])] + theirs[1:]
+    program = [os.path.join(arguments.build, "bin", ours[0])] + ours[1:]
+    settings = arguments.settings or tuned_settings(arguments, script)
     threads = ["--threads", str(arguments.threads)]
-    rival = Program(RIVAL, [arguments.python, os.path.join(HERE, "vit_step.py"),
-                            "--settings", settings] + threads)
-    programs = [rival] + [Program(name, [ours, "--attention", name] + threads)
-                          for name in arguments.attention or LIMITS]
+    rival = Program(RIVAL, [arguments.python] + script + ["--settings", settings] + threads)
+    programs = [rival] + [Program(name, program + ["--attention", name] + threads)
+                          for name in arguments.attention or limits]
     measure(programs, arguments)
-    for program in programs:
-        program.quit()
+    for one in programs:
+        one.quit()
 
-    rows = [summarise(program, rival) for program in programs]
+    rows = [summarise(one, rival) for one in programs]
     if arguments.json:
         print(json.dumps({"threads": arguments.threads, "settings": json.loads(settings),
-                          "limits": LIMITS, "programs": rows}, indent=2))
+                          "limits": limits, "programs": rows}, indent=2))
     else:
         print_table(rows)
-    slow = too_slow(rows, LIMITS) if arguments.check else []
+    slow = too_slow(rows, limits) if arguments.check else []
     for row in slow:
-        print(f"{row['name']}: slower than its limit of {LIMITS[row['name']]}", file=sys.stderr)
+        print(f"{row['name']}: slower than its limit of {limits[row['name']]}", file=sys.stderr)
     sys.exit(1 if slow else 0)
+
+
+def main():
+    arguments = parser_of(__doc__, LIMITS, os.cpu_count(), 3).parse_args()
+    compare(arguments, ["attnlab_bench_vit_step"], ["vit_step.py"], LIMITS)
 
 
 if __name__ == "__main__":
