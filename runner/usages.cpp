@@ -50,6 +50,28 @@ Usage eval_usage() {
   return usage;
 }
 
+Usage sample_usage() {
+  Usage usage;
+  usage.synopsis =
+      "attnlab sample RUN_DIR [--prompt TEXT] [--tokens N] [--temperature T] [--top-k K]\n"
+      "       [--seed N]";
+  usage.about =
+      "Writes text with the language model of a run: the prompt as the model reads it, and what\n"
+      "follows, token by token as it comes. Keys and values of what was written are kept, so a\n"
+      "token costs one look back and not the whole text again. The same seed writes the same\n"
+      "text. Ctrl-C ends it, with exit code 130.";
+  usage.options.add_options()("prompt", po::value<std::string>()->value_name("TEXT"),
+                              "what the text begins with; default: a line's end")(
+      "tokens", po::value<std::int64_t>()->value_name("N")->default_value(200), "tokens to write")(
+      "temperature", po::value<double>()->value_name("T")->default_value(1),
+      "below 1: likely tokens become likelier; 0: always the likeliest")(
+      "top-k", po::value<std::int64_t>()->value_name("K")->default_value(0),
+      "choose among the K likeliest tokens; 0: among all")(
+      "seed", po::value<std::int64_t>()->value_name("N")->default_value(0), "of what is drawn");
+  usage.fewest_words = usage.most_words = 1;
+  return usage;
+}
+
 Usage match_usage() {
   Usage usage;
   usage.synopsis = "attnlab match SUITE [key=value ...] [--fallback]";

@@ -8,6 +8,7 @@ namespace attnlab {
 
 Usage run_usage();
 Usage eval_usage();
+Usage sample_usage();
 Usage probe_usage();
 Usage match_usage();
 

@@ -23,6 +23,7 @@ nn/attention:     base config tensor contracts nn/kernels nn/modules
 data/formats:     base tensor
 data/image: base config tensor contracts data/formats
 data/series: base config tensor contracts data/formats
+data/text: base config tensor contracts data/formats
 data:             base config tensor contracts data/formats
 eval:             base config tensor contracts
 studies:          base config manifest tensor

@@ -4,7 +4,7 @@
 // example 12 in epoch 7, dropout of step 400. So nothing needs saving to resume a run, threads
 // cannot disturb each other, and two attentions under comparison see the same data in the same
 // order. The names in use: initialisation, attention, order, augmentation, dropout, split,
-// synthetic (made-up data), task (a task's own parameters).
+// synthetic (made-up data), task (a task's own parameters), swap (words of a text).
 #pragma once
 
 #include <cstdint>

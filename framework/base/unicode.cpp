@@ -28,6 +28,24 @@ std::size_t character_size(std::string_view text) {
   return follows(3, 0x80, 0xBF) ? 4 : 0;
 }
 
+std::uint32_t code_point(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first;
+  std::uint32_t code = first & (0x7FU >> character.size());
+  for (const char next : character.substr(1)) {
+    code = code << 6 | (static_cast<unsigned char>(next) & 0x3FU);
+  }
+  return code;
+}
+
+std::string utf8_character(std::uint32_t code) {
+  const auto tail = [&](int shift) { return static_cast<char>(0x80 | (code >> shift & 0x3F)); };
+  if (code < 0x80) return {static_cast<char>(code)};
+  if (code < 0x800) return {static_cast<char>(0xC0 | code >> 6), tail(0)};
+  if (code < 0x10000) return {static_cast<char>(0xE0 | code >> 12), tail(6), tail(0)};
+  return {static_cast<char>(0xF0 | code >> 18), tail(12), tail(6), tail(0)};
+}
+
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
     const std::size_t size = character_size(text);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,12 @@ namespace attnlab {
 
 /// Bytes of the UTF-8 character that a text begins with; 0 where it begins with none (RFC 3629).
 std::size_t character_size(std::string_view text);
+
+/// The code point of one such character. @param character  its bytes, as many as `character_size`
+std::uint32_t code_point(std::string_view character);
+
+/// A code point as a character. @param code  at most U+10FFFF, no surrogate
+std::string utf8_character(std::uint32_t code);
 
 bool is_utf8(std::string_view text);
 

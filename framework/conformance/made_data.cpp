@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::int64_t kExamples = 12, kClasses = 5, kVocabulary = 11, kChannels = 4, kLength = 6;
 constexpr std::int64_t kSide = 16;  // of an image
+/// What `targets` are beside `tokens`: one for each token, some of them not counted.
+constexpr const char* kNextTokens = "targets of tokens";
 
 /// One example, as its fields are drawn.
 struct Making {
@@ -96,6 +98,14 @@ std::optional<MadeField> field_of_example(const std::string& name, bool uneven) 
   }
   if (name == "class") return categories(name, {});
   if (name == "targets") return categories(name, {1});
+  if (name == kNextTokens) {
+    return MadeField{
+        {.name = "targets", .shape = {length}, .dtype = at::kLong, .categories = kVocabulary},
+        [](const Making& making) {
+          const Tensor targets = whole_numbers(making, {making.length}, kVocabulary);
+          return targets.masked_fill(at::arange(making.length).eq(making.index % 4), -1);
+        }};
+  }
   return std::nullopt;
 }
 
@@ -173,6 +183,9 @@ std::vector<std::string> with_companions(const std::vector<std::string>& takes, 
     if (uneven && has(sequence)) add_once(names, std::string(sequence) + "_valid");
   }
   if (has("condition") || has("content")) add_once(names, "targets");
+  if (has("tokens")) {
+    std::replace(names.begin(), names.end(), std::string("targets"), std::string(kNextTokens));
+  }
   add_once(names, "class");
   return names;
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/base/random.h"
@@ -64,6 +65,21 @@ struct PlanRequest {
   RandomStreams streams{0};
 };
 
+/// Text as a dataset's tokens and back: what a trained model of text is asked with and answers in.
+class TextCodec {
+ public:
+  virtual ~TextCodec() = default;
+
+  /// The tokens of a text as it stands: nothing is put before or behind it, unless the text says so
+  /// (a line's end). What the vocabulary lacks becomes its token for that.
+  /// @throws DataError for a text that the tokens cannot spell, naming what and where.
+  virtual std::vector<std::int64_t> encode(std::string_view text) const = 0;
+  /// What a token adds to a text. One after the other, what a text's tokens add spells the text; it
+  /// may end within a character of several bytes.
+  /// @param before  the token that came before; -1: none
+  virtual std::string decode(std::int64_t token, std::int64_t before) const = 0;
+};
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -92,6 +108,10 @@ class Dataset {
     (void)index;
     return 1;
   }
+
+  /// How a dataset of text spells its field `tokens`; null where there is no text. It lives as long
+  /// as the dataset. Thread-safe.
+  virtual const TextCodec* codec() const { return nullptr; }
 };
 
 /// All examples, in random order in training (stream "order", epoch), cut into batches of

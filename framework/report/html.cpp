@@ -170,6 +170,15 @@ std::string traces_html(const Report& report) {
          "one.</p>\n";
 }
 
+/// Nothing where no metric has numbers in its name.
+std::string ladders_html(const Report& report) {
+  if (report.ladders.empty()) return "";
+  return chart_box("ladders",
+                   "Metrics that were measured at several values of a number: by the values of an "
+                   "evaluation, or by what the task tells apart. Mean over the runs that are done, "
+                   "with one sample standard deviation.");
+}
+
 std::string curves_section(const Report& report) {
   if (!has_curves(report, false)) return "<p>No run has recorded any.</p>\n";
   return chart_box("curves", report.slices.grids.empty()
@@ -189,6 +198,7 @@ std::vector<Section> sections_of(const Report& report) {
       {"results", "Results", "Results", results_section(report)},
       {"grid", "Grid", "Over the grid", grid_html(report)},
       {"distributions", "Distributions", "Distributions over runs", distributions_html(report)},
+      {"ladders", "Over numbers", "Metrics over a number", ladders_html(report)},
       {"curves", "Learning curves", "Learning curves", curves_section(report)},
       {"traces", "Layers", "Inside the layers", traces_html(report)},
       {"cost", "Cost", "Against cost",

@@ -42,12 +42,12 @@ class ChartData {
   }
 
   json make() {
-    json out = {{"metric_of", json::array()}, {"baseline", report_.comparison.baseline},
-                {"experiments", names_},      {"attentions", report_.comparison.attentions},
-                {"curves", json::array()},    {"biases", json::array()},
-                {"costs", json::array()},     {"points", points()},
-                {"grids", json::array()},     {"cells", json::array()},
-                {"histograms", json::array()}};
+    json out = {{"metric_of", json::array()},  {"baseline", report_.comparison.baseline},
+                {"experiments", names_},       {"attentions", report_.comparison.attentions},
+                {"curves", json::array()},     {"biases", json::array()},
+                {"costs", json::array()},      {"points", points()},
+                {"grids", json::array()},      {"cells", json::array()},
+                {"histograms", json::array()}, {"ladders", json::array()}};
     for (const Curve& curve : report_.curves) out["curves"].push_back(curve_json(curve));
     for (const BiasFigure& bias : report_.biases) out["biases"].push_back(bias_json(bias));
     for (const Grid& grid : report_.slices.grids) out["grids"].push_back(grid_json(grid));
@@ -55,6 +55,7 @@ class ChartData {
       if (report_.slices.all[cell.slice].points > 0) out["cells"].push_back(cell_json(cell));
     }
     for (const Histogram& one : report_.histograms) out["histograms"].push_back(bins_json(one));
+    for (const Ladder& ladder : report_.ladders) out["ladders"].push_back(ladder_json(ladder));
     for (const std::string& name : costs_) {
       const MetricInfo cost = report_.info(name);
       out["costs"].push_back({{"name", cost.name},
@@ -179,6 +180,22 @@ class ChartData {
     }
     return {
         {"e", cell.slice}, {"a", attentions_.at(cell.attention)}, {"metrics", std::move(metrics)}};
+  }
+
+  json ladder_json(const Ladder& ladder) const {
+    MetricInfo metric = report_.info(ladder.rungs.front().name);
+    metric.name = ladder.metric;
+    json rungs = json::array();
+    for (const Ladder::Rung& rung : ladder.rungs) {
+      rungs.push_back({rounded(rung.at, "%.8g"), rounded(rung.value.mean),
+                       rounded(rung.value.deviation, "%.3g"), rung.value.count});
+    }
+    return {{"e", ladder.slice},
+            {"a", attentions_.at(ladder.attention)},
+            {"over", ladder.over},
+            {"heading", metric_heading(metric)},
+            {"scale", metric_scale(metric)},
+            {"rungs", std::move(rungs)}};
   }
 
   json bins_json(const Histogram& one) {

@@ -92,7 +92,7 @@ const charts = [];
 const state = {
   experiment: Math.max(0, data.experiments.indexOf(asked.get('experiment'))), log: asked.get('scale') === 'log',
   curve: (asked.get('curve') || '').replace('/', '\u0000'), trace: asked.get('trace'), layer: asked.get('layer'),
-  cost: asked.get('cost'), metric: asked.get('metric'), by: asked.get('by'), distribution: asked.get('distribution'), grid: 0,
+  cost: asked.get('cost'), metric: asked.get('metric'), by: asked.get('by'), distribution: asked.get('distribution'), ladder: asked.get('ladder'), grid: 0,
 };
 const unit = (metric) => (data.metrics[metric] || {scale: 1}).scale;
 const heading = (metric) => (data.metrics[metric] || {heading: metric}).heading;

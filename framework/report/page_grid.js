@@ -1,4 +1,5 @@
-// Charts of pooled runs: a grid's metrics by the values of an axis, and distributions over runs.
+// Charts of pooled runs: a grid's metrics by the values of an axis, distributions over runs, and
+// metrics over a number in their names.
 
 // ---- over the grid
 
@@ -103,4 +104,38 @@ function drawDistributions() {
     const x = {...axis(name, 'linear'), min: scale * one.low, max: scale * one.high, offset: false, grid: {color: variable('--grid'), offset: false}};
     draw(canvas, 'bar', binSets(one, scale, colourOf(one.a)), {x, y: {...axis('runs (%)', 'linear'), min: 0, suggestedMax: highest}}, title);
   }
+}
+
+// ---- metrics over a number
+
+const ladderName = (ladder) => `${ladder.heading} over ${ladder.over}`;
+function ladderSets(list) {
+  return list.map((ladder) => {
+    const colour = colourOf(ladder.a), name = data.attentions[ladder.a], scale = ladder.scale;
+    return {
+      group: ladder.a, label: name, borderColor: colour, backgroundColor: faded(colour, .35),
+      borderWidth: 2, borderDash: dashOf(ladder.a), showLine: true, fill: false, clip: 9,
+      pointStyle: shapes[ladder.a % shapes.length], pointRadius: 5, pointHoverRadius: 6,
+      data: ladder.rungs.map(([x, y, sd, runs]) => ({x, y: scale * y, sd: scale * sd, runs})),
+      told: (point) => `${name}: ${numberText(point.y)}` + (point.runs > 1 ? ` ± ${numberText(point.sd)}` : ''),
+    };
+  });
+}
+function drawLadders() {
+  const box = byId('ladders-charts'), controls = byId('ladders-controls');
+  if (!box) return;
+  clear(box);
+  controls.replaceChildren();
+  const experiment = experimentChoice(controls, experimentsOf(data.ladders));
+  const here = data.ladders.filter((ladder) => ladder.e === experiment);
+  const names = [...new Set(here.map(ladderName))];
+  if (!names.includes(state.ladder)) state.ladder = names[0];
+  choice(controls, 'Metric', names.map((name) => [name, name]), state.ladder, (value) => { state.ladder = value; drawLadders(); });
+  const shown = here.filter((ladder) => ladderName(ladder) === state.ladder).sort((a, b) => a.a - b.a);
+  const numbers = shown.flatMap((ladder) => ladder.rungs.map((rung) => rung[0]));
+  // Numbers that double from one to the next stand at equal distances.
+  const far = Math.min(...numbers) > 0 && Math.max(...numbers) >= 16 * Math.min(...numbers);
+  const canvas = canvasIn(box, '', `${state.ladder} on ${data.experiments[experiment]}, a line for each of: ` + shown.map((ladder) => data.attentions[ladder.a]).join(', '));
+  const x = {...axis(shown[0].over, far ? 'logarithmic' : 'linear'), grace: far ? 0 : '5%'};
+  draw(canvas, 'scatter', ladderSets(shown), {x, y: {...axis(shown[0].heading, 'linear'), grace: '5%'}}, (items) => (items.length ? `${shown[0].over} = ${numberText(items[0].raw.x)}` : ''));
 }

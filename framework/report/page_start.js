@@ -4,6 +4,7 @@ function drawAll() {
   Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
   drawGrid();
   drawDistributions();
+  drawLadders();
   drawCurves();
   drawTraces();
   drawBias();

@@ -205,6 +205,7 @@ Report build_report(RunCollection collection, Comparison comparison, const Catal
   report.title = title_of(report.comparison);
   report.slices = slices_of(report.collection);
   report.cells = pooled_cells(report.collection.runs, report.slices);
+  report.ladders = ladders_of(report.cells);
   report.histograms = histograms_of(report.collection.runs, report.slices, report.comparison.book);
   note_unreadable_logs(report);
   report.curves = curves_of(report.collection.runs, report.slices.all);

@@ -16,6 +16,7 @@
 #include "framework/report/bias.h"
 #include "framework/report/citations.h"
 #include "framework/report/curves.h"
+#include "framework/report/ladders.h"
 #include "framework/report/pooling.h"
 #include "framework/report/slices.h"
 #include "framework/runs/run_records.h"
@@ -59,6 +60,7 @@ struct Report {
   Slices slices;
   std::vector<PooledCell> cells;
   std::vector<Histogram> histograms;
+  std::vector<Ladder> ladders;
   std::vector<Curve> curves;
   std::vector<BiasFigure> biases;  ///< what attentions added to their logits, where it was traced
   std::vector<UnfinishedRun> unfinished;

@@ -46,6 +46,7 @@ extern "C" [[gnu::visibility("default")]] int attnlab_engine(const std::string& 
   static const std::map<std::string, int (*)(const attnlab::Words&)> commands = {
       {"run", attnlab::run_command},
       {"eval", attnlab::eval_command},
+      {"sample", attnlab::sample_command},
       {"probe", attnlab::probe_command},
       {"match", attnlab::match_command},
       {"attention apply", attnlab::attention_apply_command},

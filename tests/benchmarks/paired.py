@@ -1,6 +1,6 @@
 """Two or more programs timed in turn: rounds, ratios against PyTorch, and their intervals.
 
-Used by compare_vit_step.py and compare_uea_epoch.py. After a warm-up each program does a few steps a
+Used by the scripts compare_*.py. After a warm-up each program does a few steps a
 round, in an order that rotates; the others wait meanwhile, so that what disturbs the machine
 disturbs all alike.
 
@@ -55,7 +55,7 @@ def fail(message):
 
 
 def tuned_settings(script, arguments):
-    command = [arguments.python, script, "--tune-only", "--threads", str(arguments.threads)]
+    command = [arguments.python, *script, "--tune-only", "--threads", str(arguments.threads)]
     result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if result.returncode != 0:
         fail(f"cannot tune PyTorch: {' '.join(command)} gave {result.returncode}. "
@@ -114,8 +114,10 @@ def too_slow(rows, limits):
             if row["name"] in limits and row["paired_interval"][0] > limits[row["name"]]]
 
 
-def read_arguments(about, name, limits, unit, steps, threads):
+def read_arguments(about, name, limits, unit, steps, threads, models):
     parser = argparse.ArgumentParser(description=about)
+    if models:
+        parser.add_argument("model", choices=models)
     parser.add_argument("--build", default="build/release", help="build folder of attnlab")
     parser.add_argument("--python", default="/usr/bin/python3", help="a Python with PyTorch")
     parser.add_argument("--threads", type=int, default=threads,
@@ -134,19 +136,20 @@ def read_arguments(about, name, limits, unit, steps, threads):
     return arguments
 
 
-def compare(about, name, limits, unit, steps, threads):
+def compare(about, name, limits, unit, steps, threads, models=()):
     """Times attnlab_bench_NAME for each attention against NAME.py, and ends the program.
 
     limits: attention to the largest ratio that --check accepts; unit: what a step is called;
-    steps, threads: defaults.
+    steps, threads: defaults; models: what both programs take as --model, where they have several.
     """
-    arguments = read_arguments(about, name, limits, unit, steps, threads)
-    script = os.path.join(HERE, f"{name}.py")
+    arguments = read_arguments(about, name, limits, unit, steps, threads, models)
+    model = ["--model", arguments.model] if models else []
+    script = [os.path.join(HERE, f"{name}.py")] + model
     settings = arguments.settings or tuned_settings(script, arguments)
     ours = os.path.join(arguments.build, "bin", f"attnlab_bench_{name}")
     same = ["--threads", str(arguments.threads)]
-    rival = Program("pytorch", [arguments.python, script, "--settings", settings] + same)
-    programs = [rival] + [Program(attention, [ours, "--attention", attention] + same)
+    rival = Program("pytorch", [arguments.python, *script, "--settings", settings] + same)
+    programs = [rival] + [Program(attention, [ours, "--attention", attention] + model + same)
                           for attention in arguments.attention or limits]
     measure(programs, arguments)
     for program in programs:

@@ -20,8 +20,6 @@ is tuned in the same way. Settings:
   grads      none (freed between steps) or zero (kept, and added to; flat does always)
   compile    false, trace (torch.jit.trace) or true (torch.compile, PyTorch 2.x)
 """
-import argparse
-import json
 import math
 import os
 import sys
@@ -243,13 +241,8 @@ def make_epoch(settings, threads):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--settings", help="JSON; skips tuning")
-    parser.add_argument("--tune-only", action="store_true",
-                        help="print the best settings as JSON and end")
-    arguments = parser.parse_args()
-    vit_step.run(arguments, os.path.abspath(__file__), BASE, CANDIDATES, make_epoch)
+    arguments = vit_step.parser_of(__doc__).parse_args()
+    vit_step.run(arguments, [os.path.abspath(__file__)], BASE, CANDIDATES, make_epoch)
 
 
 if __name__ == "__main__":

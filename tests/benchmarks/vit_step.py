@@ -174,7 +174,7 @@ class Worker:
     """A process of this script with given settings, warmed up; None stands for one that failed."""
 
     def __init__(self, script, settings, threads):
-        command = [sys.executable, script, "--threads", str(threads),
+        command = [sys.executable, *script, "--threads", str(threads),
                    "--settings", json.dumps(settings)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True)
@@ -198,16 +198,16 @@ class Worker:
         self.process.stdout.close()
 
 
-def compare(best, challenger):
+def compare(best, challenger, count):
     """Ratios challenger to best, one a round, timed in turn; none where it does not work here.
 
     Ends early where two rounds say that it is not faster: it would not be kept.
     """
-    if challenger.steps(2) is None:
+    if challenger.steps(count) is None:
         return []
     ratios = []
     while len(ratios) < 5 and sum(ratio >= 1 for ratio in ratios) < 2:
-        old, new = (min(worker.steps(2)) for worker in (best, challenger))
+        old, new = (min(worker.steps(count)) for worker in (best, challenger))
         ratios.append(new / old)
     return ratios
 
@@ -217,20 +217,21 @@ def is_better(ratios):
     return bool(ratios) and statistics.median(ratios) < 0.99 and sorted(ratios)[-2] < 1
 
 
-def tune(script, base, candidates, threads):
+def tune(script, base, candidates, threads, count):
     """Tries one change after the other against the best so far, whose process stays."""
-    best, name = dict(base), os.path.splitext(os.path.basename(script))[0]
+    best, name = dict(base), os.path.splitext(os.path.basename(script[0]))[0]
     worker = Worker(script, best, threads)
-    if worker.steps(2) is None:
+    if worker.steps(count) is None:
         sys.exit(f"{name}: PyTorch fails with the settings it begins with; to see why: "
-                 f"echo steps 1 | {sys.executable} {script} --settings '{json.dumps(best)}'")
+                 f"echo steps 1 | {sys.executable} {' '.join(script)} "
+                 f"--settings '{json.dumps(best)}'")
     for key, values in candidates:
         start = best
         for value in values:
             new = {**start[key], **value} if key == "env" else value
             settings = {**start, key: new}
             challenger = Worker(script, settings, threads)
-            ratios = compare(worker, challenger)
+            ratios = compare(worker, challenger, count)
             better = is_better(ratios)
             text = f"{statistics.median(ratios):.3f} of the best so far" if ratios else "not here"
             print(f"{name}: {key}={json.dumps(value)}: {text}{', kept' if better else ''}",
@@ -243,28 +244,36 @@ def tune(script, base, candidates, threads):
     return best
 
 
-def run(arguments, script, base, candidates, make):
-    """Tunes where no settings are given, and serves in a process with their environment."""
+def run(arguments, script, base, candidates, make, count=2):
+    """Tunes where no settings are given, and serves in a process with their environment.
+
+    @param script  its file, and words of its own
+    @param count   steps of which the tuner takes the shortest
+    """
     settings = ({**base, **json.loads(arguments.settings)} if arguments.settings
-                else tune(script, base, candidates, arguments.threads))
+                else tune(script, base, candidates, arguments.threads, count))
     if arguments.tune_only:
         print(json.dumps(settings))
         return
     wanted = {**settings["env"], "OMP_NUM_THREADS": str(arguments.threads)}
     if any(os.environ.get(name) != value for name, value in wanted.items()):
-        command = [sys.executable, script, "--threads", str(arguments.threads),
+        command = [sys.executable, *script, "--threads", str(arguments.threads),
                    "--settings", json.dumps(settings)]
         os.execve(sys.executable, command, {**os.environ, **wanted})
     serve(make(settings, arguments.threads))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def parser_of(about):
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--settings", help="JSON; skips tuning")
     parser.add_argument("--tune-only", action="store_true",
                         help="print the best settings as JSON and end")
-    run(parser.parse_args(), os.path.abspath(__file__), BASE, CANDIDATES, make_step)
+    return parser
+
+
+def main():
+    run(parser_of(__doc__).parse_args(), [os.path.abspath(__file__)], BASE, CANDIDATES, make_step)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,10 @@
 #include <limits>
 
 #include "framework/nn/attention/attention_kernel.h"
+#include "framework/nn/attention/relative_attention.h"
 #include "framework/nn/kernels/cpu_attention.h"
 #include "framework/nn/kernels/dropout.h"
+#include "framework/nn/modules/relative_positions.h"
 
 namespace attnlab {
 namespace {
@@ -32,18 +34,6 @@ Tensor masked_softmax(Tensor logits, const Tensor& visible, bool may_be_empty) {
   const Tensor hidden = visible.logical_not();
   const Tensor weights = logits.masked_fill_(hidden, lowest(logits.scalar_type())).softmax(-1);
   return may_be_empty ? weights.masked_fill(hidden, 0) : weights;
-}
-
-/// Logits by distance to logits by key: out[i, j] = x[i, Lq - 1 - i + j], a view.
-/// @param x  [B, H, Lq, Lq + Lk - 1] contiguous; column c is distance Lk - 1 - c.
-Tensor shift(const Tensor& x, std::int64_t keys) {
-  const std::int64_t batch = x.size(0), heads = x.size(1), queries = x.size(2), all = x.size(3);
-  if (queries == 1) return x;
-  // Row i starts at Lq - 1 - i: in the flat matrix, one column less than a row further on.
-  return x.reshape({batch, heads, queries * all})
-      .narrow(2, queries - 1, queries * (all - 1))
-      .view({batch, heads, queries, all - 1})
-      .narrow(3, 0, keys);
 }
 
 void record(const AttentionInput& input, AttentionContext& context, const Tensor& logits,
@@ -78,6 +68,16 @@ const char* weights_needed_by(const AttentionInput& input, const AttentionContex
   if (input.bias.defined()) return "the logits have a bias";
   if (input.relative.defined()) return "positions are relative";
   return nullptr;
+}
+
+/// Whether the kernel of relative positions serves, which knows causal rules and windows alone.
+bool headwise_may_serve_relative(const AttentionInput& input, const AttentionContext& context) {
+  const AttentionKernel wanted = attention_kernel();
+  const Visibility& visible = input.visible;
+  return (wanted == AttentionKernel::automatic || wanted == AttentionKernel::headwise) &&
+         context.trace == nullptr && !input.bias.defined() && visible.causal &&
+         !visible.key_valid.defined() && !visible.pairs.defined() &&
+         relative_attention_takes(input.queries, input.keys, input.values);
 }
 
 /// Why a kernel that knows softmax alone cannot serve; null when it can.
@@ -245,6 +245,13 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input, const Tens
   const Tensor queries = mapped_queries(relative.content_bias);
   const Tensor mapped_keys = map_keys(input.keys, context);
   const bool drops = is_training() && shape().dropout > 0;
+  if (relative.defined() && normaliser_ == Normaliser::softmax && !drops &&
+      headwise_may_serve_relative(input, context)) {
+    const RelativeHeads heads{queries, mapped_queries(relative.position_bias), to_unit(mapped_keys),
+                              to_unit(map_keys(relative.keys.unsqueeze(0), context))[0],
+                              input.values};
+    return relative_attention(heads, scale_, input.visible.window);
+  }
   const bool explicitly = wants_weights(input, context, drops);
   if (!explicitly && normaliser_ == Normaliser::softmax) {
     Tensor out = attend_by_softmax_kernel(queries, mapped_keys, input);
@@ -258,10 +265,9 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input, const Tens
 
   Tensor logits = at::matmul(asking, keys.transpose(-2, -1));
   if (relative.defined()) {
-    const Tensor distances =
-        to_unit(map_keys(relative.keys.unsqueeze(0), context)).transpose(-2, -1);
+    const Tensor distances = to_unit(map_keys(relative.keys.unsqueeze(0), context));
     const Tensor positions = scaled(mapped_queries(relative.position_bias));
-    logits = logits.add_(shift(at::matmul(positions, distances), columns));
+    logits = logits.add_(by_key(at::matmul(positions, distances.transpose(-2, -1)), columns));
   }
   if (input.bias.defined()) logits = logits.add_(input.bias);
   const Tensor visible = visible_pairs(input.visible, rows, columns, logits.device());

@@ -60,10 +60,23 @@ void start_uniform(const torch::nn::Module& block) {
   }
 }
 
-LayerNorm::LayerNorm(std::int64_t dim, double eps, std::int64_t members)
+void start_normal(const torch::nn::Module& block, double std, double norm_std) {
+  const at::NoGradGuard no_gradients;
+  for (const auto& child : block.children()) {
+    if (auto* linear = child->as<Linear>()) {
+      linear->weight.normal_(0, std);
+      if (linear->bias.defined()) linear->bias.zero_();
+    }
+    auto* norm = child->as<LayerNorm>();
+    if (norm != nullptr && norm_std > 0) norm->weight.normal_(1, norm_std);
+  }
+}
+
+LayerNorm::LayerNorm(std::int64_t dim, double eps, std::int64_t members, bool with_bias)
     : dim_(dim), eps_(eps), members_(members) {
+  if (members > 1 && !with_bias) throw ShapeError("LayerNorm: those of an ensemble have biases");
   weight = register_parameter("weight", at::ones({members * dim}));
-  bias = register_parameter("bias", at::zeros({members * dim}));
+  if (with_bias) bias = register_parameter("bias", at::zeros({members * dim}));
 }
 
 Tensor LayerNorm::forward(const Tensor& x) const {
@@ -77,16 +90,27 @@ Tensor LayerNorm::forward_heads(const Tensor& x) const {
                      per_head(weight, members_, heads));
 }
 
+Mlp::Mlp(const MlpOptions& options)
+    : options_(options),
+      in_(register_module("in", std::make_shared<Linear>(options.dim, options.hidden, options.bias,
+                                                         options.members))),
+      out_(register_module("out", std::make_shared<Linear>(options.hidden, options.dim,
+                                                           options.bias, options.members))) {}
+
 Mlp::Mlp(std::int64_t dim, std::int64_t hidden, double dropout, std::int64_t members)
-    : in_(register_module("in", std::make_shared<Linear>(dim, hidden, true, members))),
-      out_(register_module("out", std::make_shared<Linear>(hidden, dim, true, members))),
-      dropout_(dropout) {}
+    : Mlp(MlpOptions{.dim = dim,
+                     .hidden = hidden,
+                     .hidden_dropout = dropout,
+                     .dropout = dropout,
+                     .members = members}) {}
 
 Tensor Mlp::forward(const Tensor& x) const {
-  const auto drop = [this](const Tensor& y) {
-    return is_training() && dropout_ > 0 ? dropout(y, dropout_) : y;
+  const auto drop = [this](const Tensor& y, double p) {
+    return is_training() && p > 0 ? dropout(y, p) : y;
   };
-  return drop(out_->forward(drop(at::gelu(in_->forward(x)))));
+  const Tensor y = in_->forward(x);
+  const Tensor hidden = options_.activation == Activation::gelu ? at::gelu(y) : at::relu(y);
+  return drop(out_->forward(drop(hidden, options_.hidden_dropout)), options_.dropout);
 }
 
 DropPath::DropPath(double p) : p_(p) {

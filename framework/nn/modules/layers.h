@@ -47,16 +47,23 @@ void start_uniform(Linear& linear);
 /// attention in it.
 void start_uniform(const torch::nn::Module& block);
 
+/// Starts a block as Transformer-XL does: weights of every Linear among its children normal with
+/// `std`, their biases 0, weights of every LayerNorm normal around 1 with `norm_std` (0: they
+/// stay).
+void start_normal(const torch::nn::Module& block, double std, double norm_std = 0);
+
 /// Layer normalisation over the last dimension, with weight 1 and bias 0 at the start.
 class LayerNorm : public torch::nn::Module {
  public:
-  explicit LayerNorm(std::int64_t dim, double eps = 1e-6, std::int64_t members = 1);
+  /// @throws ShapeError for an ensemble without biases.
+  explicit LayerNorm(std::int64_t dim, double eps = 1e-6, std::int64_t members = 1,
+                     bool with_bias = true);
   Tensor forward(const Tensor& x) const;
   /// The same where members stand in the heads and not in the batch.
   /// @param x  [B, H, L, dim], members divide H; see AttentionShape::members.
   Tensor forward_heads(const Tensor& x) const;
 
-  Tensor weight, bias;  ///< [members * dim]
+  Tensor weight, bias;  ///< [members * dim]; bias undefined without
 
  private:
   std::int64_t dim_;
@@ -64,15 +71,31 @@ class LayerNorm : public torch::nn::Module {
   std::int64_t members_;
 };
 
-/// Linear, exact GELU, dropout, linear, dropout.
+enum class Activation { gelu, relu };  ///< GELU is the exact one
+
+struct MlpOptions {
+  std::int64_t dim = 0, hidden = 0;
+  Activation activation = Activation::gelu;
+  bool bias = true;
+  double hidden_dropout = 0;  ///< behind the activation
+  double dropout = 0;         ///< of the output
+  std::int64_t members = 1;
+};
+
+/// Linear, activation, dropout, linear, dropout.
 class Mlp : public torch::nn::Module {
  public:
+  explicit Mlp(const MlpOptions& options);
+  /// With GELU and biases, and one dropout in both places.
   Mlp(std::int64_t dim, std::int64_t hidden, double dropout = 0, std::int64_t members = 1);
   Tensor forward(const Tensor& x) const;
 
+  /// The map of the hidden channels, for other starts.
+  Linear& output() { return *out_; }
+
  private:
+  MlpOptions options_;
   std::shared_ptr<Linear> in_, out_;
-  double dropout_;
 };
 
 /// Stochastic depth: in training each example's branch is dropped with probability p, and the

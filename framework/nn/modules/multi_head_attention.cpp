@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "framework/nn/kernels/dropout.h"
+#include "framework/nn/modules/relative_positions.h"
 
 namespace attnlab {
 namespace {
@@ -88,7 +91,7 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options,
     check_apart(*single, *attention_, members_);
   }
   register_module("attention", attention_);
-  output_ = linear("output", heads_ * value_dim_, dim, true);
+  output_ = linear("output", heads_ * value_dim_, dim, options.output_bias);
 }
 
 Tensor MultiHeadAttention::by_head(const Tensor& y, std::int64_t channels) const {
@@ -189,6 +192,21 @@ Tensor MultiHeadAttention::forward_placed(const Tensor& queries, const Tensor& t
   return finished(input, context);
 }
 
+Tensor MultiHeadAttention::forward_cached(const Tensor& x, KeyCache& cache,
+                                          AttentionContext& context,
+                                          const AttentionExtras& extras) {
+  if (members_ > 1) refuse("cached keys");
+  AttentionInput input;
+  project_all(x, x, x, input);
+  if (cache.keys.defined()) {
+    input.keys = at::cat({cache.keys, input.keys}, 2);
+    input.values = at::cat({cache.values, input.values}, 2);
+  }
+  cache = {input.keys.detach(), input.values.detach()};
+  add_extras(extras, input);
+  return finished(input, context);
+}
+
 Tensor MultiHeadAttention::finished(const AttentionInput& input, AttentionContext& context) {
   const Tensor y = output_->forward(merge(attention_->forward(input, context)));
   return is_training() && dropout_ > 0 ? dropout(y, dropout_) : y;
@@ -214,10 +232,26 @@ Tensor MultiHeadAttention::beside_heads(const Tensor& x) const {
       .reshape({apart.size(1), members_ * heads_, rows, columns});
 }
 
+void MultiHeadAttention::add_relative_bias(const RelativePositions& relative,
+                                           AttentionInput& input) const {
+  const auto moved_by = [&](const Tensor& by) {
+    return by.defined() ? input.queries + by.unsqueeze(1) : input.queries;
+  };
+  const Tensor by_distance =
+      at::matmul(moved_by(relative.position_bias), relative.keys.transpose(-2, -1));
+  const Tensor term = by_key(by_distance, input.key_count()) / std::sqrt(double(head_dim_));
+  input.bias = input.bias.defined() ? input.bias + term : term;
+  input.queries = moved_by(relative.content_bias);
+}
+
 void MultiHeadAttention::add_extras(const AttentionExtras& extras, AttentionInput& input) const {
   input.visible = extras.visible;
   input.bias = extras.bias;
-  input.relative = extras.relative;
+  if (extras.relative_as_bias) {
+    add_relative_bias(extras.relative, input);
+  } else {
+    input.relative = extras.relative;
+  }
   input.query_positions = extras.query_positions;
   input.key_positions = extras.key_positions;
   if (members_ == 1) return;

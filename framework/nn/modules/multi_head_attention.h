@@ -25,6 +25,7 @@ struct MultiHeadOptions {
   std::int64_t head_dim = 0;   ///< channels of a query and a key per head; 0: dim / heads
   std::int64_t value_dim = 0;  ///< channels of a value per head; 0: head_dim
   bool qkv_bias = true;
+  bool output_bias = true;
   double attention_dropout = 0;  ///< of the weights
   double dropout = 0;            ///< of the output
   std::int64_t layer = 0;        ///< for AttentionShape
@@ -38,7 +39,15 @@ struct AttentionExtras {
   Visibility visible;
   Tensor bias;
   RelativePositions relative;
+  /// The positions' term stands beside what the attention makes of queries and keys: added to the
+  /// logits as the bias (q_i + w) . r_{i-j} / sqrt(D), which no map of the attention changes.
+  bool relative_as_bias = false;
   Tensor query_positions, key_positions;
+};
+
+/// Keys and values of a layer's earlier tokens, for text that is written token by token.
+struct KeyCache {
+  Tensor keys, values;  ///< [B, H, n, D] and [B, H, n, Dv]; undefined: none yet
 };
 
 class MultiHeadAttention : public torch::nn::Module {
@@ -68,7 +77,17 @@ class MultiHeadAttention : public torch::nn::Module {
   Tensor forward_placed(const Tensor& queries, const Tensor& tokens, const Tensor& places,
                         AttentionContext& context);
 
+  /// Self-attention of new tokens that see earlier ones, too, as far as `extras` lets them. What
+  /// new tokens show is put behind the cache; no gradient flows into that.
+  /// @param x  [B, L, dim]
+  /// @returns [B, L, dim].
+  /// @throws ShapeError for an ensemble.
+  Tensor forward_cached(const Tensor& x, KeyCache& cache, AttentionContext& context,
+                        const AttentionExtras& extras);
+
   Attention& attention() { return *attention_; }
+  /// The map of the merged heads, for other starts.
+  Linear& output() { return *output_; }
 
  private:
   /// The query (0), key (1) or value (2) projection, split into heads.
@@ -84,6 +103,8 @@ class MultiHeadAttention : public torch::nn::Module {
   void add_extras(const AttentionExtras& extras, AttentionInput& input) const;
   /// The attention, its heads merged and mapped.
   Tensor finished(const AttentionInput& input, AttentionContext& context);
+  /// `AttentionExtras::relative_as_bias`.
+  void add_relative_bias(const RelativePositions& relative, AttentionInput& input) const;
   /// What broadcasts to [E * B, H, Lq, Lk] so that it broadcasts to [B, E * H, Lq, Lk].
   Tensor beside_heads(const Tensor& x) const;
 

@@ -46,6 +46,8 @@ std::string small(const std::string& id) {
       {"seq_pair_transformer", "{dim: 8, depth: 2, heads: 2, hidden: 8}"},
       {"timeseries_transformer", "{dim: 8, depth: 2, heads: 2, hidden: 8}"},
       {"toy_transformer", "{hidden: 4}"},
+      {"transformer_lm", "{dim: 8, depth: 2, heads: 2, hidden: 8, context: 6}"},
+      {"transformer_xl", "{dim: 8, depth: 2, heads: 2, hidden: 8}"},
       {"vit", "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1}"}};
   const auto found = options.find(id);
   return found == options.end() ? "{}" : found->second;
@@ -66,6 +68,14 @@ const Configured kConfigured[] = {
     {"timeseries_concatenated", "timeseries_transformer",
      "{dim: 8, depth: 2, heads: 2, hidden: 8, head: concatenated}"},
     {"toy_pre_norm", "toy_transformer", "{hidden: 4, block: pre_norm}"},
+    {"transformer_lm_published", "transformer_lm",
+     "{preset: small, dim: 8, depth: 2, heads: 2, hidden: 8, context: 6, cutoffs: [4, 8], "
+     "dropout: 0.1, attention_dropout: 0.1}"},
+    {"transformer_lm_without_positions", "transformer_lm",
+     "{dim: 8, depth: 1, heads: 2, positions: none, biases: none}"},
+    {"transformer_xl_other_readings", "transformer_xl",
+     "{dim: 8, depth: 2, heads: 2, hidden: 8, position_term: plain, biases: layer, norm: first, "
+     "clamp_length: 3, cutoffs: [4, 8], dropout: 0.1}"},
     {"seq_pair_cross", "seq_pair_transformer",
      "{dim: 8, depth: 2, heads: 2, hidden: 8, wiring: cross}"},
     {"seq_pair_cross_by_content", "seq_pair_transformer",

@@ -344,6 +344,22 @@ TEST_F(ReportTest, ShowsEvaluationsBesideTheResults) {
             "fog");
 }
 
+TEST_F(ReportTest, DrawsMetricsOverANumber) {
+  write_run("small", "quest", 0, done(0.5));
+  EXPECT_THAT(report_html(report(), "n"), Not(HasSubstr("id=\"ladders-charts\"")));
+  for (const char* rate : {"0.015", "0.05"}) {
+    const RunFolder folder = write_run("small", "quest", 0, done(0.5));
+    EvaluationRecord swap{
+        std::string("swap/") + rate, "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
+    swap.metrics = {{"accuracy", rate[3] == '1' ? 0.25 : 0.125}};
+    write_evaluation(folder.path(), swap);
+  }
+  const std::string page = report_html(report(), "n");
+  EXPECT_THAT(page, AllOf(HasSubstr("id=\"ladders-charts\""),
+                          HasSubstr("\"heading\":\"accuracy (%)\",\"over\":\"swap\""),
+                          HasSubstr("\"rungs\":[[0.015,0.25,0.0,1],[0.05,0.125,0.0,1]]")));
+}
+
 TEST_F(ReportTest, HasEverythingInItsJson) {
   write_seven("small", 1);
   write_run("small", "quest", 7, diverged("why"));

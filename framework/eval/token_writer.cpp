@@ -1,0 +1,51 @@
+#include "framework/eval/token_writer.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+
+namespace attnlab {
+
+std::int64_t draw_token(const Tensor& logits, const SamplingOptions& options, Random& random) {
+  const Tensor values = logits.to(at::kCPU, at::kDouble);
+  if (options.temperature == 0) return values.argmax().item<std::int64_t>();
+  const std::int64_t all = values.size(0);
+  const auto [largest, tokens] =
+      values.topk(options.top_k == 0 ? all : std::min(options.top_k, all));
+  const Tensor shares = (largest / options.temperature).softmax(0).cumsum(0).contiguous();
+  const double* begin = shares.data_ptr<double>();
+  const double* end = begin + shares.size(0);
+  // The last sum is 1 up to rounding only.
+  const double* found = std::upper_bound(begin, end - 1, random.uniform());
+  return tokens[found - begin].item<std::int64_t>();
+}
+
+TokenWriter::TokenWriter(Model& model, const at::Device& device, const SamplingOptions& options,
+                         Random random)
+    : model_(model), device_(device), options_(options), random_(random) {}
+
+void TokenWriter::read(const std::vector<std::int64_t>& tokens) {
+  const at::NoGradGuard no_gradients;
+  Batch batch;
+  batch.size = 1;
+  batch.fields.set("tokens", at::tensor(tokens, at::kLong).unsqueeze(0).to(device_));
+  batch.continues = carried_.size() > 0;
+  ForwardPass pass;
+  pass.carried = &carried_;
+  const NamedTensors outputs = model_.forward(batch, pass);
+  const Tensor* logits = outputs.find("logits");
+  if (logits == nullptr || logits->dim() != 2 || logits->size(0) != 1) {
+    throw DataError("the model '" + model_.name() +
+                    "' does not say which token follows: asked without targets, it must give "
+                    "`logits` [B, vocabulary]");
+  }
+  logits_ = (*logits)[0];
+}
+
+std::int64_t TokenWriter::next() {
+  const std::int64_t token = draw_token(logits_, options_, random_);
+  read({token});
+  return token;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,74 @@
+#include "framework/nn/modules/language.h"
+
+#include <algorithm>
+
+namespace attnlab {
+namespace {
+
+/// A field [B, L] beside `tokens`; undefined where the batch has none.
+Tensor beside(const Batch& batch, const Tensor& tokens, const char* name, at::ScalarType dtype) {
+  const Tensor* found = batch.fields.find(name);
+  if (found == nullptr) return {};
+  if (found->sizes() == tokens.sizes() && found->scalar_type() == dtype) return *found;
+  throw ShapeError(std::string("language model: ") + name + " must be as tokens, " +
+                   describe(at::empty(tokens.sizes(), dtype)) + ", found " + describe(*found));
+}
+
+}  // namespace
+
+TokenBatch::TokenBatch(const Batch& batch) : tokens(batch.fields.at("tokens")) {
+  if (tokens.dim() != 2 || tokens.size(1) == 0 || tokens.scalar_type() != at::kLong) {
+    throw ShapeError("language model: tokens must be [B, L] int64 with a token at least, found " +
+                     describe(tokens));
+  }
+  targets = beside(batch, tokens, "targets", at::kLong);
+  valid = beside(batch, tokens, "tokens_valid", at::kBool);
+  if (!valid.defined()) return;
+  if (!targets.defined()) {
+    throw ShapeError(
+        "language model: what follows is asked for (there are no targets), and tokens are padded; "
+        "ask line by line");
+  }
+  targets = targets.masked_fill(valid.logical_not(), -1);
+}
+
+std::int64_t window_of(const DatasetInfo& data) {
+  const std::vector<std::int64_t>& shape = data.field("tokens").shape;
+  if (shape.size() == 1 && data.vocabulary > 0) return shape[0];
+  throw DataError("a language model reads tokens [L] of a vocabulary; dataset '" + data.name +
+                  (data.vocabulary > 0 ? "' gives tokens of another shape"
+                                       : "' does not say how large its vocabulary is"));
+}
+
+void check_padding(const DatasetInfo& data, const Attention& attention) {
+  const bool marked =
+      std::any_of(data.fields.begin(), data.fields.end(),
+                  [](const FieldInfo& field) { return field.name == "tokens_valid"; });
+  if (!marked || attention.traits().padding) return;
+  throw TraitError("lines of dataset '" + data.name +
+                   "' are padded, and this attention does not honour 'padding'; choose another "
+                   "attention, or windows of one length");
+}
+
+std::vector<KeyCache> read_caches(const NamedTensors& carried, std::int64_t layers) {
+  std::vector<KeyCache> caches(static_cast<std::size_t>(layers));
+  if (carried.size() == 0) return caches;
+  for (std::size_t i = 0; i < caches.size(); ++i) {
+    caches[i] = {carried.at("keys" + std::to_string(i)), carried.at("values" + std::to_string(i))};
+  }
+  return caches;
+}
+
+void write_caches(const std::vector<KeyCache>& caches, std::int64_t most, NamedTensors& carried) {
+  for (std::size_t i = 0; i < caches.size(); ++i) {
+    carried.set("keys" + std::to_string(i), last_of(caches[i].keys, 2, most));
+    carried.set("values" + std::to_string(i), last_of(caches[i].values, 2, most));
+  }
+}
+
+Tensor last_of(const Tensor& x, std::int64_t dim, std::int64_t n) {
+  const std::int64_t all = x.size(dim);
+  return n <= 0 || all <= n ? x : x.narrow(dim, all - n, n);
+}
+
+}  // namespace attnlab

@@ -1,0 +1,42 @@
+// What language models share: the fields that they read, and keys that they keep while they write.
+//
+//   tokens        [B, L] int64
+//   targets       [B, L] int64, what each token is to be followed by; negative: not counted. A
+//   batch
+//                 without targets asks for what follows its last tokens: `logits`, not `nll`.
+//   tokens_valid  [B, L] bool, false = padding, which stands at the end; absent: there is none
+#pragma once
+
+#include "framework/contracts/model.h"
+#include "framework/nn/modules/multi_head_attention.h"
+
+namespace attnlab {
+
+/// What a model reads of a batch of text.
+struct TokenBatch {
+  Tensor tokens;   ///< [B, L]
+  Tensor targets;  ///< [B, L], negative for padding, too; undefined: what follows is asked for
+  Tensor valid;    ///< [B, L] bool; undefined: all are real
+
+  /// @throws ShapeError for fields of other shapes, or padding where what follows is asked for.
+  explicit TokenBatch(const Batch& batch);
+
+  std::int64_t length() const { return tokens.size(1); }
+};
+
+/// The length of a dataset's lines; -1: they differ.
+/// @throws DataError where it states no vocabulary, or its tokens are no sequence.
+std::int64_t window_of(const DatasetInfo& data);
+
+/// That padding can be hidden where the data mark it. @throws TraitError.
+void check_padding(const DatasetInfo& data, const Attention& attention);
+
+/// The caches of all layers, as `ForwardPass::carried` holds them.
+std::vector<KeyCache> read_caches(const NamedTensors& carried, std::int64_t layers);
+/// @param most  tokens to keep of each cache, the last ones; 0: all
+void write_caches(const std::vector<KeyCache>& caches, std::int64_t most, NamedTensors& carried);
+
+/// The last n rows along a dimension, or all.
+Tensor last_of(const Tensor& x, std::int64_t dim, std::int64_t n);
+
+}  // namespace attnlab

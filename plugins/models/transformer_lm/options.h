@@ -1,0 +1,51 @@
+// Sizes and style of a language model of fixed context.
+#pragma once
+
+#include "framework/plugin.h"
+
+namespace attnlab {
+
+struct TransformerLmOptions {
+  std::string preset, style;
+  std::int64_t dim = 0, depth = 0, heads = 0, hidden = 0, context = 0;
+  std::string positions, biases, softmax;
+  std::vector<std::int64_t> cutoffs = {20000, 40000, 200000};
+  double dropout = 0, attention_dropout = 0;
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("preset", preset, one_of("", "small", "medium", "nano_gpt"),
+      "a published model: 44M and 90M parameters on WikiText-103, nanoGPT's on characters; options "
+      "below that are set win over it");
+    v("style", style, one_of("", "gpt2", "transformer_xl"),
+      "gpt2: norm first and once more at the end, GELU, learned positions; transformer_xl: norm "
+      "last, ReLU, tokens times sqrt(dim), reversed sinusoids; empty: the preset's, or gpt2");
+    v("dim", dim, at_least(0), "channels of a token; 0: the preset's");
+    v("depth", depth, at_least(0), "number of layers; 0: the preset's");
+    v("heads", heads, at_least(0), "attention heads, a divisor of dim; 0: the preset's");
+    v("hidden", hidden, at_least(0), "hidden channels of the MLP; 0: the preset's, or 4 dim");
+    v("context", context, at_least(0),
+      "tokens that positions are for; 0: as many as the dataset's windows have");
+    v("positions", positions, one_of("", "learned", "sinusoidal", "reversed", "none"),
+      "reversed: sinusoids that count down to 0 at the context's end (published); empty: the "
+      "style's");
+    v("biases", biases, one_of("", "all", "mlp", "none"),
+      "which maps and norms have one; mlp: the MLP and the norms; empty: all in gpt2 (nano_gpt: "
+      "none), mlp in transformer_xl");
+    v("softmax", softmax, one_of("", "adaptive", "plain"),
+      "over the next token; empty: adaptive in transformer_xl, plain in gpt2");
+    v("cutoffs", cutoffs, at_least(1),
+      "where an adaptive softmax cuts the vocabulary, which is in order of frequency");
+    v("dropout", dropout, range(0, 0.99), "after the positions, the attention and in the MLP");
+    v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
+  }
+
+  bool gpt2() const { return style == "gpt2"; }
+};
+
+/// The options with all that stands for "the preset's" or "the style's" replaced.
+/// @param window  tokens of the dataset's examples; -1: they differ
+/// @throws OptionError.
+TransformerLmOptions resolve(TransformerLmOptions options, std::int64_t window);
+
+}  // namespace attnlab

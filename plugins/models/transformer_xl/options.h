@@ -1,0 +1,52 @@
+// Sizes of a Transformer-XL, and what its sources leave open.
+#pragma once
+
+#include "framework/plugin.h"
+
+namespace attnlab {
+
+struct TransformerXlOptions {
+  std::string preset;
+  std::int64_t dim = 0, depth = 0, heads = 0, hidden = 0;
+  std::int64_t memory = -1, clamp_length = 0;
+  bool same_length = false;
+  std::string biases = "shared", position_term = "mapped", norm = "last", softmax = "adaptive";
+  std::vector<std::int64_t> cutoffs = {20000, 40000, 200000};
+  double dropout = 0, attention_dropout = 0;
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("preset", preset, one_of("", "standard"),
+      "a published model: 151M parameters on WikiText-103; options below that are set win over it");
+    v("dim", dim, at_least(0), "channels of a token; 0: the preset's");
+    v("depth", depth, at_least(0), "number of layers; 0: the preset's");
+    v("heads", heads, at_least(0), "attention heads, a divisor of dim; 0: the preset's");
+    v("hidden", hidden, at_least(0), "hidden channels of the MLP; 0: the preset's, or 4 dim");
+    v("memory", memory, at_least(-1),
+      "tokens before a batch that its tokens see, where batches continue each other; 0: none; -1: "
+      "as many as the dataset's windows have");
+    v("clamp_length", clamp_length, at_least(0),
+      "larger distances count as this one; 0: each as what it is");
+    v("same_length", same_length,
+      "every token sees as many tokens as the memory has, itself included, and none beyond");
+    v("biases", biases, one_of("shared", "layer", "none"),
+      "u and w: one for all layers, each layer's own, or none");
+    v("position_term", position_term, one_of("mapped", "plain"),
+      "mapped: the attention treats places as keys (QUEST normalises both, and drops the scale); "
+      "plain: their term is a bias of the logits, (q + w) . r / sqrt(D), whatever the attention");
+    v("norm", norm, one_of("last", "first"), "of each branch: after it (published) or before");
+    v("softmax", softmax, one_of("adaptive", "plain"), "over the next token");
+    v("cutoffs", cutoffs, at_least(1),
+      "where an adaptive softmax cuts the vocabulary, which is in order of frequency");
+    v("dropout", dropout, range(0, 0.99),
+      "after the embedding, of the places, after the attention and in the MLP");
+    v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
+  }
+};
+
+/// The options with all that stands for "the preset's" replaced.
+/// @param window  tokens of the dataset's examples; -1: they differ
+/// @throws OptionError.
+TransformerXlOptions resolve(TransformerXlOptions options, std::int64_t window);
+
+}  // namespace attnlab

@@ -1,0 +1,189 @@
+// Language modelling: the next token of a text.
+//
+//   nll                 mean over targets of -log p(target | what stands before it), in nats
+//   perplexity          exp(nll)
+//   bits_per_character  nll / log 2, where tokens are characters; bits_per_byte likewise
+//   context/64/...      the same over targets with 33 to 64 tokens of context (with `context`)
+//
+// The model gives the numbers -log p itself, as `nll` [B, L]: an adaptive softmax is a part of the
+// model, and probabilities of all words would not fit into memory. Negative targets do not count.
+// The loss of training is nll; sums of evaluations are in double precision.
+// Source: metrics as in kimiyoung/transformer-xl, 44781ed2.
+#include <cmath>
+
+#include "framework/plugin.h"
+
+namespace attnlab {
+namespace {
+
+struct LanguageModellingOptions {
+  std::string unit = "word";
+  bool context = false;
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("unit", unit, one_of("word", "character", "byte"),
+      "what the dataset's tokens are: ${dataset.unit}; adds bits_per_character or bits_per_byte");
+    v("context", context,
+      "also how well targets are predicted by how many tokens stand before them in their window, "
+      "in steps of 1, 2, 4, 8, ...");
+  }
+};
+
+/// Targets with more than half of `most` tokens of context, and at most `most`.
+struct Reach {
+  std::int64_t first, most;
+};
+
+/// 1, 2, 3 to 4, 5 to 8, ... up to the window's length.
+std::vector<Reach> reaches_within(std::int64_t window) {
+  std::vector<Reach> all;
+  for (std::int64_t most = 1; all.empty() || all.back().most < window; most *= 2) {
+    all.push_back({most / 2 + 1, std::min(most, window)});
+  }
+  return all;
+}
+
+struct Sum {
+  double nll = 0;
+  std::int64_t count = 0;
+
+  void add(const Sum& other) {
+    nll += other.nll;
+    count += other.count;
+  }
+  double mean() const { return nll / static_cast<double>(count); }
+};
+
+/// The output `nll`, checked against the targets [B, L].
+const Tensor& checked_nll(const NamedTensors& outputs, const Tensor& targets,
+                          std::int64_t vocabulary) {
+  const Tensor& nll = outputs.at("nll");
+  if (nll.sizes() != targets.sizes() || !nll.is_floating_point()) {
+    throw ShapeError("nll: expected a number of floating point for each of the targets " +
+                     describe(targets) + ", got " + describe(nll));
+  }
+  // To read numbers of another device would wait for it; the meter reads them anyway.
+  if (targets.device().is_cpu() && targets.ge(vocabulary).any().item<bool>()) {
+    throw DataError("targets: a token is not below the vocabulary's size, " +
+                    std::to_string(vocabulary));
+  }
+  return nll;
+}
+
+class LanguageMeter final : public Meter {
+ public:
+  LanguageMeter(std::int64_t vocabulary, std::string bits, std::vector<Reach> reaches)
+      : vocabulary_(vocabulary), bits_(std::move(bits)), reaches_(std::move(reaches)) {}
+
+  void add(const NamedTensors& outputs, const Batch& batch) override {
+    const Tensor targets = batch.fields.at("targets").to(at::kCPU).contiguous();
+    const Tensor nll =
+        checked_nll(outputs, targets, vocabulary_).detach().to(at::kCPU, at::kDouble).contiguous();
+    const std::int64_t rows = targets.size(0), length = targets.size(1);
+    if (std::ssize(sums_) < length) sums_.resize(static_cast<std::size_t>(length));
+    const auto* target = targets.data_ptr<std::int64_t>();
+    const auto* value = nll.data_ptr<double>();
+    for (std::int64_t i = 0; i < rows * length; ++i) {
+      if (target[i] >= 0) sums_[static_cast<std::size_t>(i % length)].add({value[i], 1});
+    }
+  }
+
+  Metrics result() const override {
+    const Sum all = sum_of({1, std::ssize(sums_)});
+    if (all.count == 0) throw Error("evaluation: there were no targets; is the split empty?");
+    Metrics metrics = {{"nll", all.mean()}, {"perplexity", std::exp(all.mean())}};
+    if (!bits_.empty()) metrics[bits_] = all.mean() / std::log(2.0);
+    for (const Reach& reach : reaches_) {
+      const Sum some = sum_of(reach);
+      if (some.count == 0) continue;  // windows that overlap have no targets of little context
+      const std::string name = "context/" + std::to_string(reach.most) + "/";
+      metrics[name + "nll"] = some.mean();
+      metrics[name + "perplexity"] = std::exp(some.mean());
+    }
+    return metrics;
+  }
+
+ private:
+  /// Over targets with so many tokens of context.
+  Sum sum_of(const Reach& reach) const {
+    Sum sum;
+    for (std::int64_t i = reach.first; i <= std::min(reach.most, std::ssize(sums_)); ++i) {
+      sum.add(sums_[static_cast<std::size_t>(i - 1)]);
+    }
+    return sum;
+  }
+
+  std::int64_t vocabulary_;
+  std::string bits_;
+  std::vector<Reach> reaches_;
+  std::vector<Sum> sums_;  ///< by place in the window
+};
+
+class LanguageModelling final : public Task {
+ public:
+  LanguageModelling(const LanguageModellingOptions& options, const TaskSetup& setup)
+      : unit_(options.unit), vocabulary_(setup.data.vocabulary) {
+    if (vocabulary_ < 1) {
+      throw DataError("dataset '" + setup.data.name +
+                      "' has no vocabulary; a language model needs "
+                      "tokens");
+    }
+    const std::int64_t window = setup.data.field("targets").shape.at(0);
+    if (!options.context) return;
+    if (window < 0) {
+      throw OptionError("context", "needs windows of one length; the examples of dataset '" +
+                                       setup.data.name + "' differ");
+    }
+    reaches_ = reaches_within(window);
+  }
+
+  Tensor loss(const NamedTensors& outputs, const Batch& batch) const override {
+    const Tensor& targets = batch.fields.at("targets");
+    const Tensor& nll = checked_nll(outputs, targets, vocabulary_);
+    const Tensor counts = targets.ge(0);
+    return nll.masked_fill(counts.logical_not(), 0).sum() / counts.sum().clamp_min(1);
+  }
+
+  double weight(const Batch& batch) const override {
+    return batch.fields.at("targets").ge(0).sum().item<double>();
+  }
+
+  std::vector<MetricInfo> metrics() const override {
+    const std::string per = unit_ == "word" ? "token" : unit_;
+    const MetricInfo nll = {"nll", Better::lower, "nats/" + per};
+    const MetricInfo perplexity = {"perplexity", Better::lower, ""};
+    std::vector<MetricInfo> all = {perplexity, nll};
+    if (unit_ != "word") all = {nll, {bits(), Better::lower, "bits/" + per}, perplexity};
+    for (const Reach& reach : reaches_) {
+      const std::string name = "context/" + std::to_string(reach.most) + "/";
+      all.push_back({name + nll.name, nll.better, nll.unit});
+      all.push_back({name + perplexity.name, perplexity.better, perplexity.unit});
+    }
+    return all;
+  }
+
+  std::unique_ptr<Meter> meter() const override {
+    return std::make_unique<LanguageMeter>(vocabulary_, bits(), reaches_);
+  }
+
+ private:
+  std::string bits() const { return unit_ == "word" ? "" : "bits_per_" + unit_; }
+
+  std::string unit_;
+  std::int64_t vocabulary_;
+  std::vector<Reach> reaches_;
+};
+
+}  // namespace
+
+ATTNLAB_PLUGIN(task, LanguageModelling, LanguageModellingOptions,
+               {.id = "attnlab/language_modelling",
+                .version = "1.0.0",
+                .summary = "the next token of a text: perplexity, NLL, bits a character",
+                .citation = "Dai et al., Transformer-XL, ACL 2019, arXiv:1901.02860",
+                .licence = "Apache-2.0",
+                .takes = {"nll", "targets"},
+                .ensemble = true})
+
+}  // namespace attnlab

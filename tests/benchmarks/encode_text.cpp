@@ -1,0 +1,81 @@
+// How fast text becomes tokens: MB/s on one core, a JSON line for each unit and round. The time is
+// that of a first opening: the vocabulary is learnt, then everything is encoded into a file.
+//
+//   attnlab_bench_encode_text [--file FILE] [--megabytes 100] [--rounds 3]
+//
+// Without a file the text is made up: 30,000 words, the k-th with a frequency of 1 / (k + 2.7), ten
+// a line, as words of natural texts fall off.
+#include <boost/program_options.hpp>
+#include <chrono>
+#include <cmath>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "framework/base/files.h"
+#include "framework/data/text/encoded_text.h"
+
+namespace po = boost::program_options;
+
+namespace {
+
+using namespace attnlab;
+
+std::string made_up(std::size_t bytes) {
+  Random random(1);
+  std::vector<std::string> words(30000);
+  for (std::string& word : words) {
+    for (std::int64_t left = 1 + random.below(9); left > 0; --left) {
+      word += static_cast<char>('a' + random.below(26));
+    }
+  }
+  const double count = static_cast<double>(words.size());
+  std::string text;
+  for (int in_line = 1; text.size() < bytes; in_line = in_line % 10 + 1) {
+    // The inverse of log((k + 2.7) / 2.7) over its value for the last word.
+    const double k = 2.7 * (std::pow((count + 2.7) / 2.7, random.uniform()) - 1);
+    text += words[std::min(words.size() - 1, static_cast<std::size_t>(k))];
+    text += in_line == 10 ? '\n' : ' ';
+  }
+  return text;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::size_t megabytes = 100;
+  int rounds = 3;
+  std::string file;
+  po::options_description all("attnlab_bench_encode_text");
+  all.add_options()("help", "this text")("file", po::value(&file))(
+      "megabytes", po::value(&megabytes))("rounds", po::value(&rounds));
+  po::variables_map values;
+  po::store(po::parse_command_line(argc, argv, all), values);
+  po::notify(values);
+  if (values.count("help") > 0) {
+    std::cout << all;
+    return 0;
+  }
+  const TextPiece text =
+      file.empty() ? text_of("made-up", made_up(megabytes * 1'000'000)) : open_text(file);
+  const TextSplits texts = {Text{text}, {}, {}};
+  const ScratchFolder folder;
+  std::uint64_t key = 0;
+  for (int round = 0; round < rounds; ++round) {
+    for (const char* unit : {"word", "character", "byte"}) {
+      const auto begin = std::chrono::steady_clock::now();
+      const EncodedText encoded = encode_text(folder.file("text"), ++key, texts, [&] {
+        return Vocabulary::learn(texts[0], text_unit(unit), VocabularyRules{});
+      });
+      const double seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      const double size = static_cast<double>(text.text.size()) / 1e6;
+      const nlohmann::json line = {{"unit", unit},
+                                   {"megabytes", size},
+                                   {"tokens", encoded.splits[0].size()},
+                                   {"vocabulary", encoded.entries.size()},
+                                   {"seconds", seconds},
+                                   {"megabytes_per_second", size / seconds}};
+      std::cout << line.dump() << std::endl;
+    }
+  }
+}

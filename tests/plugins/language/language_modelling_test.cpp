@@ -1,0 +1,151 @@
+// Language modelling: losses and metrics over the targets that count.
+#include <cmath>
+
+#include "tests/support/data_files.h"
+#include "tests/support/plugins.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::message_of;
+
+constexpr std::int64_t kVocabulary = 7;
+
+DatasetInfo text_info(std::int64_t window) {
+  DatasetInfo info;
+  info.name = "a text";
+  info.vocabulary = kVocabulary;
+  info.fields = {
+      {.name = "tokens", .shape = {window}, .dtype = at::kLong, .categories = kVocabulary},
+      {.name = "targets", .shape = {window}, .dtype = at::kLong, .categories = kVocabulary}};
+  return info;
+}
+
+std::shared_ptr<Task> make(const std::string& options = "{}", std::int64_t window = 4) {
+  return testing::make_task("language_modelling", text_info(window), options);
+}
+
+Batch batch_of(const Tensor& targets) {
+  Batch batch;
+  batch.size = targets.size(0);
+  batch.fields.set("targets", targets);
+  return batch;
+}
+
+NamedTensors nll(const Tensor& values) { return {{"nll", values}}; }
+
+/// Two rows, of which three targets count: 1, 2 and 6 nats.
+const Tensor kTargets = at::tensor({3, -1, 0, -1, 6, -1, -1, -1}, at::kLong).view({2, 4});
+const Tensor kNll = at::tensor({1.f, 50.f, 2.f, 50.f, 6.f, 50.f, 50.f, 50.f}).view({2, 4});
+
+TEST(LanguageModelling, IsTheMeanOverTargetsThatCount) {
+  const auto task = make();
+  EXPECT_FLOAT_EQ(task->loss(nll(kNll), batch_of(kTargets)).item<float>(), 3);
+  EXPECT_EQ(task->weight(batch_of(kTargets)), 3);
+  const auto meter = task->meter();
+  meter->add(nll(kNll), batch_of(kTargets));
+  EXPECT_DOUBLE_EQ(meter->result().at("nll"), 3);
+  EXPECT_DOUBLE_EQ(meter->result().at("perplexity"), std::exp(3.0));
+}
+
+TEST(LanguageModelling, GivesNoGradientToWhatDoesNotCount) {
+  const Tensor values = kNll.clone().requires_grad_();
+  make()->loss(nll(values), batch_of(kTargets)).backward();
+  const Tensor third = kTargets.ge(0).to(at::kFloat) / 3;
+  EXPECT_TRUE(at::allclose(values.grad(), third));
+}
+
+TEST(LanguageModelling, IsZeroWhereNothingCounts) {
+  const Tensor values = kNll.clone().requires_grad_();
+  const Batch none = batch_of(at::full({2, 4}, -1, at::kLong));
+  EXPECT_EQ(make()->loss(nll(values), none).item<float>(), 0);
+  EXPECT_EQ(make()->weight(none), 0);
+  EXPECT_THROW(make()->meter()->result(), Error);
+}
+
+TEST(LanguageModelling, HasThePerplexityOfTheVocabularyForAUniformModel) {
+  const auto meter = make("{unit: character}")->meter();
+  for (int i = 0; i < 5; ++i) {
+    const Tensor targets = at::randint(0, kVocabulary, {3, 4}, at::kLong);
+    const Tensor log_p = at::log_softmax(at::zeros({3, 4, kVocabulary}), -1);
+    meter->add(nll(-log_p.gather(-1, targets.unsqueeze(-1)).squeeze(-1)), batch_of(targets));
+  }
+  const Metrics metrics = meter->result();
+  EXPECT_NEAR(metrics.at("perplexity"), kVocabulary, 1e-5);
+  EXPECT_NEAR(metrics.at("nll"), std::log(7.0), 1e-6);
+  EXPECT_NEAR(metrics.at("bits_per_character"), std::log2(7.0), 1e-6);
+}
+
+TEST(LanguageModelling, StatesWhatItMeasures) {
+  const auto names = [](const Task& task) {
+    std::vector<std::string> all;
+    for (const MetricInfo& info : task.metrics()) {
+      EXPECT_EQ(info.better, Better::lower);
+      all.push_back(info.name + " " + info.unit);
+    }
+    return all;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names(*make()), (Names{"perplexity ", "nll nats/token"}));
+  EXPECT_EQ(names(*make("{unit: byte}")),
+            (Names{"nll nats/byte", "bits_per_byte bits/byte", "perplexity "}));
+  EXPECT_EQ(names(*make("{context: true}", 3)),
+            (Names{"perplexity ", "nll nats/token", "context/1/nll nats/token",
+                   "context/1/perplexity ", "context/2/nll nats/token", "context/2/perplexity ",
+                   "context/3/nll nats/token", "context/3/perplexity "}));
+}
+
+TEST(LanguageModelling, TellsTargetsApartByTheirContext) {
+  const auto meter = make("{context: true}", 6)->meter();
+  const Tensor values = at::arange(1, 13, at::kFloat).view({2, 6});
+  const Tensor targets = at::zeros({2, 6}, at::kLong);
+  meter->add(nll(values), batch_of(targets));
+  const Metrics metrics = meter->result();
+  EXPECT_DOUBLE_EQ(metrics.at("context/1/nll"), (1 + 7) / 2.0);
+  EXPECT_DOUBLE_EQ(metrics.at("context/2/nll"), (2 + 8) / 2.0);
+  EXPECT_DOUBLE_EQ(metrics.at("context/4/nll"), (3 + 4 + 9 + 10) / 4.0);
+  EXPECT_DOUBLE_EQ(metrics.at("context/6/nll"), (5 + 6 + 11 + 12) / 4.0);
+  EXPECT_DOUBLE_EQ(metrics.at("context/6/perplexity"), std::exp(8.5));
+  EXPECT_DOUBLE_EQ(metrics.at("nll"), 6.5);
+}
+
+TEST(LanguageModelling, LeavesOutContextsThatNoTargetHas) {
+  const auto meter = make("{context: true}", 4)->meter();
+  const Tensor targets = at::tensor({-1, -1, -1, 2}, at::kLong).view({1, 4});
+  meter->add(nll(at::ones({1, 4})), batch_of(targets));
+  EXPECT_EQ(meter->result().count("context/1/nll"), 0U);
+  EXPECT_DOUBLE_EQ(meter->result().at("context/4/nll"), 1);
+}
+
+TEST(LanguageModelling, SumsInDoublePrecisionWhateverTheBatches) {
+  const Tensor values = at::rand({64, 4}) * 1e-3 + 10;
+  const Tensor targets = at::zeros({64, 4}, at::kLong);
+  const auto whole = make()->meter(), parts = make()->meter();
+  whole->add(nll(values), batch_of(targets));
+  for (std::int64_t i = 0; i < 64; i += 7) {
+    const std::int64_t size = std::min<std::int64_t>(7, 64 - i);
+    parts->add(nll(values.narrow(0, i, size)), batch_of(targets.narrow(0, i, size)));
+  }
+  EXPECT_NEAR(whole->result().at("nll"), values.to(at::kDouble).mean().item<double>(), 1e-12);
+  EXPECT_NEAR(parts->result().at("nll"), whole->result().at("nll"), 1e-12);
+}
+
+TEST(LanguageModelling, RefusesWhatDoesNotFit) {
+  const auto task = make();
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                task->loss(nll(at::zeros({2, 3})), batch_of(kTargets));
+              }),
+              HasSubstr("for each of the targets [2, 4] int64, got [2, 3]"));
+  EXPECT_THROW(task->loss(nll(kNll), batch_of(kTargets + kVocabulary)), DataError);
+  EXPECT_THROW(task->meter()->add(nll(kNll), batch_of(kTargets + kVocabulary)), DataError);
+  EXPECT_THAT(message_of<ConfigError>([] { make("{context: true}", -1); }),
+              HasSubstr("context: needs windows of one length"));
+  DatasetInfo images;
+  images.name = "images";
+  EXPECT_THAT(message_of<DataError>([&] { testing::make_task("language_modelling", images); }),
+              HasSubstr("has no vocabulary"));
+}
+
+}  // namespace
+}  // namespace attnlab

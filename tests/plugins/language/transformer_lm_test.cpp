@@ -1,0 +1,226 @@
+// The Transformer LM against its equations and published sizes; what it must not see; how it
+// writes.
+#include "tests/plugins/language/language_models.h"
+#include "tests/support/data_files.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace testing;
+
+constexpr std::int64_t kWindow = 8;
+const std::string kGpt = "{dim: 8, depth: 2, heads: 2, hidden: 12}";
+const std::string kXlStyle =
+    "{style: transformer_xl, dim: 8, depth: 2, heads: 2, hidden: 12, softmax: plain}";
+
+std::shared_ptr<Model> lm(const std::string& options = kGpt,
+                          const std::string& attention = "standard",
+                          const DatasetInfo& data = text_of(kWindow)) {
+  at::manual_seed(3);
+  return settled(make_model("transformer_lm", data, options, attention));
+}
+
+std::int64_t parameters_of(const std::string& options, std::int64_t vocabulary,
+                           std::int64_t window) {
+  return count_parameters(*make_model("transformer_lm", text_of(window, vocabulary), options));
+}
+
+TEST(TransformerLm, HasThePublishedSizes) {
+  EXPECT_EQ(parameters_of("{preset: small}", 267735, 256), 44'018'394) << "44M";
+  EXPECT_EQ(parameters_of("{preset: medium}", 267735, 384), 89'833'434) << "90M";
+  // nanoGPT counts without the positions: "number of parameters: 0.80M".
+  EXPECT_EQ(parameters_of("{preset: nano_gpt}", 65, 64) - 64 * 128, 795'904);
+}
+
+TEST(TransformerLm, StartsAsPublished) {
+  at::manual_seed(1);
+  const auto small = make_model("transformer_lm", text_of(16, 500), "{preset: small, depth: 2}");
+  const auto nano = make_model("transformer_lm", text_of(64, 500), "{preset: nano_gpt}");
+  const Parameters a(*small), b(*nano);
+  const auto deviation = [](const Tensor& x) { return x.std().item<double>(); };
+  EXPECT_NEAR(deviation(a.at("table.weight")), 0.02, 3e-4);
+  EXPECT_NEAR(deviation(a.at("layer1.mlp.out.weight")), 0.02, 3e-4);
+  EXPECT_NEAR(a.at("layer1.mlp_norm.weight").mean().item<double>(), 1, 6e-3);
+  EXPECT_NEAR(deviation(a.at("layer1.mlp_norm.weight")), 0.02, 4e-3);
+  EXPECT_TRUE(a.at("layer0.mlp.in.bias").eq(0).all().item<bool>());
+  EXPECT_TRUE(a.at("table.bias").eq(0).all().item<bool>());
+  EXPECT_NEAR(deviation(b.at("layer3.attention.qkv.weight")), 0.02, 3e-4);
+  EXPECT_NEAR(deviation(b.at("layer3.attention.output.weight")), 0.02 / std::sqrt(8), 2e-4);
+  EXPECT_NEAR(deviation(b.at("layer3.mlp.out.weight")), 0.02 / std::sqrt(8), 2e-4);
+  EXPECT_NEAR(deviation(b.at("positions")), 0.02, 1e-3);
+  EXPECT_TRUE(b.at("norm.weight").eq(1).all().item<bool>());
+  for (const auto& item : nano->named_parameters()) {
+    EXPECT_THAT(item.key(), ::testing::Not(HasSubstr("bias")));
+  }
+  for (const auto& item : small->named_parameters()) {
+    EXPECT_THAT(item.key(), ::testing::Not(HasSubstr("attention.qkv.bias")));
+    EXPECT_THAT(item.key(), ::testing::Not(HasSubstr("attention.output.bias")));
+  }
+}
+
+/// Everything of one line written out. @param tokens  [L]
+Tensor naive(const Model& model, const Tensor& tokens, const Tensor& targets, bool gpt) {
+  const Parameters p(model);
+  const std::int64_t length = tokens.size(0), dim = 8, heads = 2;
+  Tensor x = p.at("table.weight").index_select(0, tokens);
+  for (std::int64_t i = 0; i < length && !gpt; ++i) {
+    for (std::int64_t c = 0; c < dim; ++c) {
+      const double rate = std::pow(10000.0, -2.0 * double(c % (dim / 2)) / double(dim));
+      const double angle = double(kWindow - 1 - i) * rate;
+      x[i][c] =
+          x[i][c] * std::sqrt(double(dim)) + (c < dim / 2 ? std::sin(angle) : std::cos(angle));
+    }
+  }
+  if (gpt) x = x + p.at("positions").narrow(0, 0, length);
+  const NaiveLogit logit = [&](std::int64_t, const Tensor& q, const Tensor& k, std::int64_t,
+                               std::int64_t) { return q.dot(k).item<double>() / 2; };
+  for (const std::string& layer : {std::string("layer0."), std::string("layer1.")}) {
+    const Tensor in = gpt ? p.norm(x, layer + "attention_norm") : x;
+    x = x + naive_attention(p, layer + "attention", in, in, heads, logit);
+    if (!gpt) x = p.norm(x, layer + "attention_norm");
+    Tensor hidden = p.linear(gpt ? p.norm(x, layer + "mlp_norm") : x, layer + "mlp.in");
+    hidden = gpt ? hidden * 0.5 * (1 + (hidden / std::sqrt(2.0)).erf()) : hidden.clamp_min(0);
+    x = x + p.linear(hidden, layer + "mlp.out");
+    if (!gpt) x = p.norm(x, layer + "mlp_norm");
+  }
+  return naive_nll(p, gpt ? p.norm(x, "norm") : x, targets);
+}
+
+TEST(TransformerLm, ComputesItsEquations) {
+  for (const bool gpt : {true, false}) {
+    const auto model = lm(gpt ? kGpt : kXlStyle);
+    for (const std::int64_t length : {kWindow, std::int64_t{5}}) {
+      const Batch batch = lines(words({2, length}));
+      const Tensor nll = output(*model, batch);
+      for (std::int64_t b = 0; b < 2; ++b) {
+        expect_equal(
+            nll[b], naive(*model, batch.fields.at("tokens")[b], batch.fields.at("targets")[b], gpt),
+            (gpt ? "gpt2, " : "transformer_xl, ") + std::to_string(length) + " tokens");
+      }
+    }
+  }
+}
+
+TEST(TransformerLm, NeverSeesTheFuture) {
+  for (const std::string& attention : attentions_with("causal")) {
+    const auto model = lm(kGpt, attention);
+    const Batch batch = lines(words({1, kWindow}));
+    const Tensor before = output(*model, batch);
+    for (std::int64_t t = 1; t < kWindow; ++t) {
+      Batch other = batch;
+      const Tensor tokens = batch.fields.at("tokens").clone();
+      tokens.narrow(1, t, 1).add_(1).remainder_(kWords);
+      other.fields.set("tokens", tokens);
+      const Tensor after = output(*model, other);
+      expect_equal(after.narrow(1, 0, t), before.narrow(1, 0, t), attention, 1e-12);
+      EXPECT_GT((after - before).narrow(1, t, 1).abs().max().item<double>(), 1e-6) << attention;
+    }
+  }
+}
+
+TEST(TransformerLm, GivesALineTheSameAloneAndPadded) {
+  for (const std::string& style : {kGpt, kXlStyle}) {
+    for (const std::string& attention : attentions_with_all({"causal", "padding"})) {
+      const auto model = lm(style, attention, text_of(kWindow, kWords, true));
+      Batch batch = lines(words({3, kWindow}));
+      const Tensor lengths = at::tensor({3, 8, 5}, at::kLong);
+      batch.fields.set("tokens_valid", at::arange(kWindow) < lengths.unsqueeze(1));
+      const Tensor nll = output(*model, batch);
+      for (std::int64_t b = 0; b < 3; ++b) {
+        const std::int64_t length = lengths[b].item<std::int64_t>();
+        Batch alone;
+        alone.size = 1;
+        for (const char* name : {"tokens", "targets"}) {
+          alone.fields.set(name, batch.fields.at(name).narrow(0, b, 1).narrow(1, 0, length));
+        }
+        expect_equal(nll.narrow(0, b, 1).narrow(1, 0, length), output(*model, alone), attention);
+        EXPECT_TRUE(nll[b].narrow(0, length, kWindow - length).eq(0).all().item<bool>());
+      }
+    }
+  }
+}
+
+TEST(TransformerLm, CountsNoTargetBelowZero) {
+  const auto model = lm();
+  Batch batch = lines(words({2, kWindow}));
+  const Tensor all = output(*model, batch);
+  const Tensor counted = at::arange(kWindow).eq(kWindow - 1).expand({2, kWindow});
+  batch.fields.set("targets", batch.fields.at("targets").masked_fill(counted.logical_not(), -1));
+  expect_equal(output(*model, batch), all * counted);
+}
+
+TEST(TransformerLm, WithATableOfZerosKnowsNothing) {
+  const auto model = lm(kXlStyle);
+  const at::NoGradGuard no_gradients;
+  for (auto& item : model->named_parameters()) {
+    if (item.key().rfind("table", 0) == 0) item.value().zero_();
+  }
+  const Tensor nll = output(*model, lines(words({2, kWindow})));
+  EXPECT_NEAR(nll.mean().exp().item<double>(), double(kWords), 1e-9) << "perplexity";
+}
+
+TEST(TransformerLm, WritesFromCachedKeysWhatTheWholeTextGives) {
+  for (const std::string& style : {kGpt, kXlStyle}) {
+    for (const std::string& attention : attentions_with_all({"causal", "different_lengths"})) {
+      const auto model = lm(style, attention);
+      const Tensor tokens = words({2, kWindow});
+      NamedTensors carried;
+      expect_equal(output(*model, prompt(tokens.narrow(1, 0, 3)), &carried),
+                   output(*model, prompt(tokens.narrow(1, 0, 3))), attention);
+      for (std::int64_t t = 3; t < kWindow; ++t) {
+        expect_equal(output(*model, prompt(tokens.narrow(1, t, 1)), &carried),
+                     output(*model, prompt(tokens.narrow(1, 0, t + 1))),
+                     attention + ", token " + std::to_string(t));
+      }
+    }
+  }
+}
+
+TEST(TransformerLm, SaysWhatItsNllSays) {
+  const auto model = lm();
+  const Batch batch = lines(words({2, kWindow}));
+  const Tensor last = output(*model, prompt(batch.fields.at("tokens")));
+  const Tensor targets = batch.fields.at("targets").narrow(1, kWindow - 1, 1);
+  expect_equal(-last.gather(1, targets), output(*model, batch).narrow(1, kWindow - 1, 1));
+}
+
+TEST(TransformerLm, BeginsAgainWithTheLastHalfWhereTheContextIsFull) {
+  const auto model = lm();
+  const Tensor tokens = words({1, 2 * kWindow});
+  NamedTensors carried;
+  output(*model, prompt(tokens.narrow(1, 0, kWindow)), &carried);
+  const std::int64_t half = kWindow / 2;
+  for (std::int64_t t = kWindow; t < 2 * kWindow; ++t) {
+    // The ninth token finds eight: the text is now the last four, which grow again.
+    const std::int64_t begin = t < kWindow + half + 1 ? kWindow - half + 1 : kWindow + 2;
+    expect_equal(output(*model, prompt(tokens.narrow(1, t, 1)), &carried),
+                 output(*model, prompt(tokens.narrow(1, begin, t + 1 - begin))),
+                 "token " + std::to_string(t));
+  }
+}
+
+TEST(TransformerLm, RefusesWhatDoesNotFit) {
+  const auto message = [](const std::string& options, const DatasetInfo& data) {
+    return message_of<Error>([&] { make_model("transformer_lm", data, options); });
+  };
+  EXPECT_THAT(message("{}", text_of(8)), HasSubstr("set it, or set preset to small"));
+  EXPECT_THAT(message("{dim: 8, depth: 1, heads: 3}", text_of(8)),
+              HasSubstr("3 heads do not divide dim 8"));
+  EXPECT_THAT(message(kGpt, text_of(-1)), HasSubstr("context"));
+  EXPECT_THAT(message("{dim: 9, depth: 1, heads: 3, positions: sinusoidal}", text_of(8)),
+              HasSubstr("make it even"));
+  EXPECT_THAT(message(kGpt, text_of(8, 0)), HasSubstr("how large its vocabulary is"));
+  const auto model = lm();
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                output(*model, lines(words({1, kWindow + 1})));
+              }),
+              HasSubstr("learned positions for 8 tokens, and this line has 9"));
+  Batch outside = lines(words({1, kWindow}));
+  outside.fields.at("tokens")[0][2] = kWords;
+  EXPECT_THAT(message_of<DataError>([&] { output(*model, outside); }),
+              HasSubstr("the batch has 17, which is outside the vocabulary (0 to 16)"));
+}
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,272 @@
+// Transformer-XL: its memory against the whole text and against loops over layers and pairs.
+#include "tests/plugins/language/language_models.h"
+#include "tests/support/data_files.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace testing;
+
+constexpr std::int64_t kWindow = 4, kDim = 8, kHeads = 2, kWidth = kDim / kHeads;
+
+std::string sizes(const std::string& more = "") {
+  return "{dim: 8, depth: 2, heads: 2, hidden: 12, softmax: plain" + more + "}";
+}
+
+std::shared_ptr<Model> xl(const std::string& more = "", const std::string& attention = "standard",
+                          const DatasetInfo& data = text_of(kWindow)) {
+  at::manual_seed(3);
+  return settled(make_model("transformer_xl", data, sizes(more), attention));
+}
+
+std::vector<std::string> usable() {
+  return attentions_with_all({"causal", "different_lengths", "relative_positions"});
+}
+
+/// Segment after segment, each with what the ones before left. @returns [B, all tokens].
+Tensor in_segments(Model& model, const Batch& whole, std::int64_t length = kWindow) {
+  NamedTensors carried;
+  std::vector<Tensor> parts;
+  const std::int64_t all = whole.fields.at("tokens").size(1);
+  for (std::int64_t begin = 0; begin < all; begin += length) {
+    Batch part = whole;
+    for (const auto& [name, tensor] : whole.fields) {
+      part.fields.set(name, tensor.narrow(1, begin, std::min(length, all - begin)));
+    }
+    part.continues = begin > 0;
+    parts.push_back(output(model, part, &carried));
+  }
+  return at::cat(parts, 1);
+}
+
+TEST(TransformerXl, HasThePublishedSize) {
+  const auto model = make_model("transformer_xl", text_of(150, 267735), "{preset: standard}");
+  EXPECT_EQ(count_parameters(*model), 151'107'538) << "151M";
+}
+
+TEST(TransformerXl, SharesItsBiasesAmongLayersUnlessTold) {
+  const auto count = [](const std::string& more) { return count_parameters(*xl(more)); };
+  EXPECT_EQ(count("") - count(", biases: none"), 2 * kDim);
+  EXPECT_EQ(count(", biases: layer") - count(", biases: none"), 2 * 2 * kDim);
+}
+
+TEST(TransformerXl, InSegmentsGivesWhatTheWholeTextGives) {
+  const Batch two = lines(words({2, 2 * kWindow})), three = lines(words({2, 3 * kWindow}));
+  for (const std::string& attention : usable()) {
+    for (const std::string& more : {std::string(), std::string(", biases: layer, norm: first"),
+                                    std::string(", position_term: plain, clamp_length: 2")}) {
+      const auto model = xl(more, attention);
+      expect_equal(in_segments(*model, two), output(*model, two), attention + more);
+      const auto longer = xl(more + ", memory: 8", attention);
+      expect_equal(in_segments(*longer, three), output(*longer, three), attention + more);
+    }
+  }
+}
+
+/// What the options change of the logits.
+struct Naive {
+  std::int64_t memory = kWindow, clamp = 0, window = 0;
+  bool quest = false, plain = false;
+};
+
+/// S(d), [dim].
+Tensor sinusoid(double distance) {
+  Tensor row = at::zeros({kDim}, at::kDouble);
+  for (std::int64_t c = 0; c < kDim; ++c) {
+    const double rate = std::pow(10000.0, -2.0 * double(c % (kDim / 2)) / double(kDim));
+    row[c] = c < kDim / 2 ? std::sin(distance * rate) : std::cos(distance * rate);
+  }
+  return row;
+}
+
+/// One line, segment after segment, written out. @param tokens, targets  [L]
+Tensor naive(const Model& model, const Tensor& tokens, const Tensor& targets, const Naive& how) {
+  const Parameters p(model);
+  std::vector<Tensor> memory(2), parts;
+  for (std::int64_t begin = 0; begin < tokens.size(0); begin += kWindow) {
+    Tensor x = p.at("table.weight").index_select(0, tokens.narrow(0, begin, kWindow)) *
+               std::sqrt(double(kDim));
+    for (std::size_t l = 0; l < 2; ++l) {
+      const std::string layer = "layer" + std::to_string(l) + ".";
+      const Tensor sources = memory[l].defined() ? at::cat({memory[l], x}) : x;
+      const std::int64_t before = sources.size(0) - x.size(0);
+      const auto unit = [](const Tensor& y) { return y / y.norm(); };
+      const double scale = how.quest ? 1 : 1 / std::sqrt(double(kWidth));
+      const NaiveLogit logit = [&](std::int64_t h, const Tensor& q, const Tensor& k, std::int64_t i,
+                                   std::int64_t j) {
+        const std::int64_t distance = i + before - j;
+        if (how.window > 0 && distance >= how.window) return -INFINITY;
+        const Tensor sine =
+            sinusoid(double(how.clamp > 0 ? std::min(distance, how.clamp) : distance));
+        const Tensor r = p.linear(sine, layer + "places").narrow(0, h * kWidth, kWidth);
+        const Tensor content = q + p.at("content_bias")[h], place = q + p.at("position_bias")[h];
+        const Tensor key = how.quest ? unit(k) : k;
+        const Tensor of_place = how.quest && !how.plain ? unit(r) : r;
+        return content.dot(key).item<double>() * scale +
+               place.dot(of_place).item<double>() *
+                   (how.plain ? 1 / std::sqrt(double(kWidth)) : scale);
+      };
+      memory[l] = sources.narrow(0, std::max<std::int64_t>(0, sources.size(0) - how.memory),
+                                 std::min(how.memory, sources.size(0)));
+      const std::string inner = layer + "layer.";
+      x = p.norm(x + naive_attention(p, inner + "attention", x, sources, kHeads, logit),
+                 inner + "attention_norm");
+      x = p.norm(x + p.linear(p.linear(x, inner + "mlp.in").clamp_min(0), inner + "mlp.out"),
+                 inner + "mlp_norm");
+    }
+    parts.push_back(naive_nll(p, x, targets.narrow(0, begin, kWindow)));
+  }
+  return at::cat(parts);
+}
+
+TEST(TransformerXl, IsLoopsOverLayersAndPairs) {
+  struct Case {
+    std::string more;
+    Naive how;
+  };
+  const Case cases[] = {
+      {"", {}},
+      {", memory: 3", {.memory = 3}},
+      {", memory: 6, clamp_length: 5", {.memory = 6, .clamp = 5}},
+      {", memory: 5, same_length: true", {.memory = 5, .window = 5}},
+  };
+  const Batch batch = lines(words({1, 3 * kWindow}));
+  const auto line = [&](const char* name) { return batch.fields.at(name)[0]; };
+  for (Case one : cases) {
+    for (const bool quest : {false, true}) {
+      for (const bool plain : {false, true}) {
+        one.how.quest = quest, one.how.plain = plain;
+        const auto model =
+            xl(one.more + (plain ? ", position_term: plain" : ""), quest ? "quest" : "standard");
+        expect_equal(in_segments(*model, batch)[0],
+                     naive(*model, line("tokens"), line("targets"), one.how),
+                     one.more + (quest ? " quest" : "") + (plain ? " plain" : ""));
+      }
+    }
+  }
+}
+
+TEST(TransformerXl, NeverSeesTheFuture) {
+  const Batch batch = lines(words({1, 3 * kWindow}));
+  for (const std::string& attention : usable()) {
+    const auto model = xl("", attention);
+    const Tensor before = in_segments(*model, batch);
+    for (std::int64_t t = 1; t < 3 * kWindow; ++t) {
+      Batch other = batch;
+      const Tensor tokens = batch.fields.at("tokens").clone();
+      tokens.narrow(1, t, 1).add_(1).remainder_(kWords);
+      other.fields.set("tokens", tokens);
+      const Tensor after = in_segments(*model, other);
+      expect_equal(after.narrow(1, 0, t), before.narrow(1, 0, t), attention, 1e-12);
+      EXPECT_GT((after - before).narrow(1, t, 1).abs().max().item<double>(), 1e-6) << attention;
+    }
+  }
+}
+
+TEST(TransformerXl, SeesAsFarAsItsMemory) {
+  const Batch batch = lines(words({1, 3 * kWindow}));
+  Batch other = batch;
+  const Tensor tokens = batch.fields.at("tokens").clone();
+  tokens[0][0].add_(1).remainder_(kWords);
+  other.fields.set("tokens", tokens);
+  const auto reached = [&](const std::string& memory) {
+    const auto model = xl(", memory: " + memory);
+    return (in_segments(*model, other) - in_segments(*model, batch)).abs()[0].gt(1e-9);
+  };
+  // Each layer reaches a memory further back: two layers, so two segments.
+  EXPECT_FALSE(reached("0").narrow(0, kWindow, 2 * kWindow).any().item<bool>());
+  EXPECT_TRUE(reached("4").narrow(0, kWindow, 2 * kWindow).any().item<bool>());
+}
+
+TEST(TransformerXl, LeavesNothingWhereNothingFollowsOrThereIsNoMemory) {
+  NamedTensors carried;
+  output(*xl(", memory: 0"), lines(words({2, kWindow})), &carried);
+  EXPECT_EQ(carried.size(), 0U);
+  output(*xl(), lines(words({2, kWindow})), nullptr);
+}
+
+TEST(TransformerXl, NoGradientFlowsIntoTheMemory) {
+  const auto model = xl();
+  const Batch first = lines(words({2, kWindow})), second = lines(words({2, kWindow}, 2));
+  NamedTensors carried;
+  ForwardPass pass;
+  pass.carried = &carried;
+  model->forward(first, pass);
+  for (const auto& [name, tensor] : carried) EXPECT_FALSE(tensor.requires_grad()) << name;
+  NamedTensors copies;
+  for (const auto& [name, tensor] : carried) copies.set(name, tensor.clone());
+  model->forward(second, pass).at("nll").sum().backward();
+  std::vector<Tensor> gradients;
+  for (const Tensor& parameter : model->parameters()) {
+    gradients.push_back(parameter.grad().clone());
+    parameter.mutable_grad().zero_();
+  }
+  pass.carried = &copies;
+  model->forward(second, pass).at("nll").sum().backward();
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    expect_equal(model->parameters()[i].grad(), gradients[i], "", 1e-9);
+  }
+}
+
+TEST(TransformerXl, GivesALineTheSameAloneAndPadded) {
+  for (const std::string& attention : usable()) {
+    const auto model = xl("", attention, text_of(kWindow, kWords, true));
+    Batch batch = lines(words({3, kWindow}));
+    const Tensor lengths = at::tensor({2, 4, 3}, at::kLong);
+    batch.fields.set("tokens_valid", at::arange(kWindow) < lengths.unsqueeze(1));
+    const Tensor nll = output(*model, batch);
+    for (std::int64_t b = 0; b < 3; ++b) {
+      const std::int64_t length = lengths[b].item<std::int64_t>();
+      Batch alone;
+      alone.size = 1;
+      for (const char* name : {"tokens", "targets"}) {
+        alone.fields.set(name, batch.fields.at(name).narrow(0, b, 1).narrow(1, 0, length));
+      }
+      expect_equal(nll.narrow(0, b, 1).narrow(1, 0, length), output(*model, alone), attention);
+    }
+  }
+}
+
+TEST(TransformerXl, WritesFromCachedKeysWhatTheWholeTextGives) {
+  const Tensor tokens = words({2, 2 * kWindow - 1});
+  for (const std::string& attention : usable()) {
+    for (const std::string& more :
+         {std::string(), std::string(", clamp_length: 3, norm: first"),
+          std::string(", position_term: plain"), std::string(", same_length: true")}) {
+      const auto model = xl(more, attention);
+      NamedTensors carried;
+      output(*model, prompt(tokens.narrow(1, 0, 3)), &carried);
+      for (std::int64_t t = 3; t < tokens.size(1); ++t) {
+        expect_equal(output(*model, prompt(tokens.narrow(1, t, 1)), &carried),
+                     output(*model, prompt(tokens.narrow(1, 0, t + 1))), attention + more);
+      }
+    }
+  }
+}
+
+TEST(TransformerXl, WritesAsItReadsWithAMemory) {
+  const auto model = xl(", memory: 7");  // tokens one by one see 7 before them, as cached keys do
+  const auto writer = xl();              // window 4 and memory 4: the last of a segment sees 7
+  const Batch batch = lines(words({1, 20}));
+  const Tensor read = in_segments(*model, batch, 1);
+  NamedTensors carried;
+  for (std::int64_t t = 0; t < 20; ++t) {
+    const Tensor logits =
+        output(*writer, prompt(batch.fields.at("tokens").narrow(1, t, 1)), &carried);
+    expect_equal(-logits.gather(1, batch.fields.at("targets").narrow(1, t, 1)),
+                 read.narrow(1, t, 1), "token " + std::to_string(t));
+  }
+}
+
+TEST(TransformerXl, RefusesWhatDoesNotFit) {
+  const auto message = [](const std::string& more) {
+    return message_of<Error>([&] { make_model("transformer_xl", text_of(4), sizes(more)); });
+  };
+  EXPECT_THAT(message(", memory: 0, same_length: true"), HasSubstr("needs a memory"));
+  EXPECT_THAT(message_of<Error>([] { make_model("transformer_xl", text_of(4), "{}"); }),
+              HasSubstr("set it, or set preset to standard"));
+}
+
+}  // namespace
+}  // namespace attnlab
