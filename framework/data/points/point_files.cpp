@@ -25,7 +25,7 @@ std::string lower(std::string_view text) {
 std::vector<std::string> plain_names(std::int64_t columns) {
   std::vector<std::string> names = {"x", "y", "z"};
   names.resize(static_cast<std::size_t>(std::min<std::int64_t>(columns, 3)));
-  for (std::int64_t c = 3; c < columns; ++c) names.push_back("c" + std::to_string(c));
+  for (std::int64_t c = 3; c < columns; ++c) names.push_back(fmt::format("c{}", c));
   return names;
 }
 

@@ -46,6 +46,10 @@ std::int64_t rows_of_scan(const std::string& path, std::int64_t columns) {
   return rows_in(size_of(path), columns, path);
 }
 
+std::int64_t size_of_file(const std::string& path) {
+  return static_cast<std::int64_t>(size_of(path));
+}
+
 std::uint64_t files_fingerprint(const std::vector<std::string>& paths) {
   std::uintmax_t total = 0;
   for (const std::string& path : paths) total += size_of(path);

@@ -17,6 +17,9 @@ Tensor read_scan(const std::string& path, std::int64_t columns);
 /// How many rows such a file has, by its size. @throws as `read_scan`.
 std::int64_t rows_of_scan(const std::string& path, std::int64_t columns);
 
+/// Bytes of a file. @throws DataError where there is none.
+std::int64_t size_of_file(const std::string& path);
+
 /// A fingerprint of files: of every byte where they are 1 GiB at most, else of names, sizes and
 /// times, since larger sets are not read when they are opened.
 /// @throws DataError for a file that is not there.

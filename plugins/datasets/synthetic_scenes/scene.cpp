@@ -83,7 +83,7 @@ class Builder {
   void legs(double x, double y, double turn, double across, double along, double height,
             Label label) {
     const double c = std::cos(turn), s = std::sin(turn);
-    for (const auto [u, v] : {std::pair{1, 1}, {1, -1}, {-1, 1}, {-1, -1}}) {
+    for (const auto& [u, v] : {std::pair{1, 1}, {1, -1}, {-1, 1}, {-1, -1}}) {
       const double dx = u * across, dy = v * along;
       add(SolidKind::cylinder, {x + c * dx - s * dy, y + s * dx + c * dy, height / 2},
           {0.025, 0.025, height / 2}, 0, label);

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "framework/base/files.h"
 #include "framework/data/made_up.h"
 #include "framework/data/points/point_dataset.h"
 #include "framework/plugin.h"

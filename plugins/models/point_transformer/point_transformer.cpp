@@ -133,10 +133,11 @@ class PointTransformer final : public Model {
 
   PointBlockOptions block_options(std::int64_t dim, std::int64_t heads, std::int64_t number,
                                   double drop) {
-    PointBlockOptions block{.mlp_ratio = options_.mlp_ratio,
-                            .drop_path = drop,
-                            .patch_size = options_.patch_size,
-                            .number = number};
+    PointBlockOptions block;
+    block.mlp_ratio = options_.mlp_ratio;
+    block.drop_path = drop;
+    block.patch_size = options_.patch_size;
+    block.number = number;
     block.heads.dim = dim;
     block.heads.heads = heads;
     block.heads.attention_dropout = options_.attention_dropout;
