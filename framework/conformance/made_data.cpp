@@ -45,16 +45,30 @@ MadeField categories(const std::string& name, const std::vector<std::int64_t>& s
           }};
 }
 
+/// Voxels, each once, some of them neighbours: a row of whole numbers for each.
+MadeField places_on_a_grid(const std::string& name) {
+  return {{.name = name, .shape = {-1, 3}, .dtype = at::kLong}, [](const Making& making) {
+            const Tensor row = at::arange(making.length);
+            return at::stack({row.div(2, "floor"), row.remainder(2), row.remainder(3)}, 1);
+          }};
+}
+
 /// Fields that lie end to end along an axis.
 std::optional<MadeField> field_of_axis(const std::string& name, const FieldName& parsed) {
+  if (parsed.base == "inverse" && !parsed.target.empty()) {
+    return MadeField{{.name = name, .shape = {-1}, .dtype = at::kLong},
+                     [](const Making& making) { return at::arange(making.length); }};
+  }
+  if (parsed.base == "grid") return places_on_a_grid(name);
   if (!parsed.target.empty()) {
     return MadeField{{.name = name, .shape = {-1, 2}, .dtype = at::kLong},
                      [](const Making& making) {
                        return whole_numbers(making, {making.length, 2}, making.length);
                      }};
   }
-  if (is_one_of(parsed.base, {"class", "targets"})) return categories(name, {-1});
-  if (!is_one_of(parsed.base, {"x", "features", "positions", "points"})) return std::nullopt;
+  if (is_one_of(parsed.base, {"class", "targets", "label"})) return categories(name, {-1});
+  if (!is_one_of(parsed.base, {"x", "feature", "features", "positions", "points"}))
+    return std::nullopt;
   return MadeField{{.name = name, .shape = {-1, kChannels}}, [](const Making& making) {
                      return making.draw.normal({making.length, kChannels}).to(at::kFloat);
                    }};

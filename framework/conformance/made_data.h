@@ -26,8 +26,9 @@ std::string field_of_entry(const std::string& entry);
 ///
 ///   image [3, 16, 16]; series [L, 4] with length and, where lengths differ, valid; tokens,
 ///   condition, content [L] int64 with NAME_valid, targets [L] beside tokens, some negative; x,
-///   features, positions, points [L, 4] along any axis; NAME@axis>other [L, 2] rows of the other
-///   axis; class and targets by any axis
+///   feature, features, positions, points [L, 4] along any axis; NAME@axis>other [L, 2] rows of the
+///   other axis, inverse@axis>other [L]; grid@axis [L, 3] places of voxels; class, label and
+///   targets by any axis
 ///
 /// @throws ConfigError for a field that is none of these.
 std::vector<NamedData> made_data_for(const std::vector<std::string>& takes);

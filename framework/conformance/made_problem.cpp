@@ -13,9 +13,10 @@ namespace {
 
 constexpr std::int64_t kExamples = 24, kClasses = 5, kFeatures = 8, kTargets = 3;
 
-/// What a task takes, sorted: outputs of the model and labels of the data.
+/// What a task takes, sorted: outputs of the model, labels of the data, and maps from one axis to
+/// another.
 struct Sides {
-  std::vector<std::string> outputs, labels;
+  std::vector<std::string> outputs, labels, maps;
 };
 
 bool is_output(std::string_view base) {
@@ -29,9 +30,11 @@ Sides sides_of(const std::vector<std::string>& takes) {
     const std::string_view base = parse_field_name(name).base;
     if (is_output(base)) {
       sides.outputs.push_back(name);
-    } else if (base == "class" || base == "targets") {
+    } else if (base == "class" || base == "targets" || base == "label") {
       sides.labels.push_back(name);
-    } else {
+    } else if (base == "inverse") {
+      sides.maps.push_back(name);
+    } else if (entry.find('?') == std::string::npos) {
       throw ConfigError(
           fmt::format("no problem can be made up for what it takes as '{}'; name an experiment "
                       "with a model and data that give it: --experiment FILE",
@@ -57,12 +60,15 @@ std::vector<std::int64_t> rows_of_label(const std::string& label, std::int64_t r
 
 class Separable final : public Dataset {
  public:
-  explicit Separable(const std::vector<std::string>& labels) : labels_(labels) {
+  explicit Separable(const Sides& sides) : labels_(sides.labels), maps_(sides.maps) {
     info_.name = "a separable problem";
     info_.classes = kClasses;
     for (std::int64_t k = 0; k < kClasses; ++k) info_.class_names.push_back(std::to_string(k));
     info_.source = info_.fingerprint = "made up";
-    for (const std::string& label : labels) {
+    for (const std::string& map : maps_) {
+      info_.fields.push_back({.name = map, .shape = {-1}, .dtype = at::kLong});
+    }
+    for (const std::string& label : labels_) {
       const std::vector<std::int64_t> shape = rows_of_label(label, -1);
       info_.fields.push_back(
           {.name = label, .shape = shape, .dtype = at::kLong, .categories = kClasses});
@@ -81,6 +87,8 @@ class Separable final : public Dataset {
     }
     NamedTensors example;
     const Draw draw(static_cast<std::uint64_t>(index + 1000 * static_cast<std::int64_t>(split)));
+    // All axes have as many rows, with the same labels: each row stands for its own.
+    for (const std::string& map : maps_) example.set(map, at::arange(2 + index % 4));
     for (const std::string& label : labels_) {
       std::vector<std::int64_t> sizes = rows_of_label(label, 2 + index % 4);
       sizes.push_back(kFeatures);
@@ -92,7 +100,7 @@ class Separable final : public Dataset {
   }
 
  private:
-  std::vector<std::string> labels_;
+  std::vector<std::string> labels_, maps_;
   DatasetInfo info_;
 };
 
@@ -155,7 +163,7 @@ class LinearModel final : public Model {
 
 Problem made_problem_for(const std::vector<std::string>& takes) {
   const Sides sides = sides_of(takes);
-  return {std::make_shared<Separable>(sides.labels),
+  return {std::make_shared<Separable>(sides),
           [sides] { return std::make_shared<LinearModel>(sides); }};
 }
 

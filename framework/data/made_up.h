@@ -32,13 +32,15 @@ struct MadeUpOptions {
   }
 };
 
-/// "tokens=20;noise=0.1;...": every option of a flat struct, for a fingerprint.
+/// "tokens=20;noise=0.1;...": every option of a struct, groups too, for a fingerprint.
 class OptionText {
  public:
   template <class T>
   void operator()(std::string_view name, T& value, std::string_view) {
     text_ += std::string(name) + '=';
-    if constexpr (std::is_same_v<T, std::string>) {
+    if constexpr (OptionsStruct<T>) {
+      text_ += '{' + of(value) + '}';
+    } else if constexpr (std::is_same_v<T, std::string>) {
       text_ += value;
     } else if constexpr (std::is_floating_point_v<T>) {
       text_ += shortest(value);

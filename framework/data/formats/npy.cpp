@@ -1,0 +1,190 @@
+#include "framework/data/formats/npy.h"
+
+#include <fmt/format.h>
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace attnlab {
+namespace {
+
+std::uint64_t little(std::string_view bytes, std::size_t at, std::size_t count) {
+  std::uint64_t value = 0;
+  for (std::size_t i = count; i-- > 0;) {
+    value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+  }
+  return value;
+}
+
+/// What stands behind "'key':" in the header.
+std::string_view entry(std::string_view header, std::string_view key, const std::string& path) {
+  const std::size_t at = header.find(fmt::format("\'{}\'", key));
+  if (at == std::string_view::npos) {
+    throw DataError(fmt::format("{}: the header has no '{}'; the file is damaged", path, key));
+  }
+  const std::size_t colon = header.find(':', at);
+  return header.substr(std::min(colon + 1, header.size()));
+}
+
+std::vector<std::int64_t> shape_of(std::string_view text, const std::string& path) {
+  std::vector<std::int64_t> shape;
+  const std::size_t open = text.find('('), close = text.find(')');
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) {
+    throw DataError(path + ": the shape is not readable; the file is damaged");
+  }
+  for (std::size_t at = open + 1; at < close;) {
+    if (text[at] < '0' || text[at] > '9') {
+      ++at;
+      continue;
+    }
+    std::int64_t size = 0;
+    for (; at < close && text[at] >= '0' && text[at] <= '9'; ++at) {
+      size = size * 10 + (text[at] - '0');
+      if (size > (std::int64_t{1} << 40)) throw DataError(path + ": the shape is too large");
+    }
+    shape.push_back(size);
+  }
+  return shape;
+}
+
+struct Numbers {
+  at::ScalarType type;
+  std::size_t bytes;
+  bool widened = false;  ///< unsigned, to int64
+};
+
+Numbers numbers_of(std::string_view descr, const std::string& path) {
+  constexpr std::pair<std::string_view, Numbers> kTypes[] = {
+      {"b1", {at::kBool, 1}},       {"u1", {at::kByte, 1}},       {"i1", {at::kChar, 1}},
+      {"i2", {at::kShort, 2}},      {"i4", {at::kInt, 4}},        {"i8", {at::kLong, 8}},
+      {"u2", {at::kLong, 2, true}}, {"u4", {at::kLong, 4, true}}, {"u8", {at::kLong, 8, true}},
+      {"f2", {at::kHalf, 2}},       {"f4", {at::kFloat, 4}},      {"f8", {at::kDouble, 8}}};
+  for (const auto& [name, numbers] : kTypes) {
+    if (descr.substr(1) == name) return numbers;
+  }
+  throw DataError(fmt::format("{}: numbers of type '{}' are not read", path, descr));
+}
+
+Tensor tensor_of(const char* data, const Numbers& numbers, bool big, at::IntArrayRef shape) {
+  Tensor tensor = at::empty(shape, numbers.type);
+  const auto count = static_cast<std::size_t>(tensor.numel());
+  char* to = static_cast<char*>(tensor.data_ptr());
+  const std::size_t width = numbers.widened ? 8 : numbers.bytes;
+  for (std::size_t i = 0; i < count; ++i) {
+    char number[8] = {};
+    std::memcpy(number, data + i * numbers.bytes, numbers.bytes);
+    if (big) std::reverse(number, number + numbers.bytes);
+    std::memcpy(to + i * width, number, width);
+  }
+  return tensor;
+}
+
+struct Member {
+  std::string name;
+  std::uint64_t method, checksum, packed, size, header;
+};
+
+std::string contents(std::string_view zip, const Member& member, const std::string& path) {
+  const auto damaged = [&](const char* what) {
+    return DataError(path + ": member " + member.name + " " + what + "; the file is damaged");
+  };
+  if (member.header + 30 > zip.size()) throw damaged("lies behind the end");
+  const std::uint64_t begin =
+      member.header + 30 + little(zip, member.header + 26, 2) + little(zip, member.header + 28, 2);
+  if (begin > zip.size() || zip.size() - begin < member.packed) throw damaged("is cut off");
+  std::string_view packed = zip.substr(begin, member.packed);
+  std::string out;
+  if (member.method == 0) {
+    out = packed;
+  } else if (member.method == 8 && member.size < (std::uint64_t{1} << 32) &&
+             member.size / 1100 <= member.packed) {  // deflate packs to a thousandth at most
+    out.resize(member.size);
+    z_stream stream{};
+    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw Error("zlib: out of memory");
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+    stream.avail_in = static_cast<uInt>(packed.size());
+    stream.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream.avail_out = static_cast<uInt>(out.size());
+    const int status = inflate(&stream, Z_FINISH);
+    const bool whole = status == Z_STREAM_END && stream.avail_out == 0;
+    inflateEnd(&stream);
+    if (!whole) throw damaged("does not decompress");
+  } else {
+    throw damaged("is compressed in a way that is not read");
+  }
+  const auto* raw = reinterpret_cast<const Bytef*>(out.data());
+  if (out.size() != member.size || crc32_z(0, raw, out.size()) != member.checksum) {
+    throw damaged("has another checksum than it should");
+  }
+  return out;
+}
+
+/// The members that the directory at a zip's end names.
+std::vector<Member> members_of(std::string_view zip, const std::string& path) {
+  const std::size_t end = zip.rfind("PK\x05\x06");
+  if (end == std::string_view::npos || zip.size() - end < 22) {
+    throw DataError(path + ": has no directory at its end; it is no .npz, or cut off");
+  }
+  std::uint64_t at = little(zip, end + 16, 4);
+  std::vector<Member> members;
+  for (std::uint64_t i = 0; i < little(zip, end + 10, 2); ++i) {
+    if (at + 46 > zip.size() || zip.substr(at, 4) != "PK\x01\x02") {
+      throw DataError(path + ": the directory is damaged");
+    }
+    const std::uint64_t name = little(zip, at + 28, 2);
+    members.push_back({std::string(zip.substr(at + 46, name)), little(zip, at + 10, 2),
+                       little(zip, at + 16, 4), little(zip, at + 20, 4), little(zip, at + 24, 4),
+                       little(zip, at + 42, 4)});
+    at += 46 + name + little(zip, at + 30, 2) + little(zip, at + 32, 2);
+  }
+  return members;
+}
+
+}  // namespace
+
+Tensor parse_npy(std::string_view bytes, const std::string& path) {
+  if (bytes.size() < 12 || bytes.substr(0, 6) != "\x93NUMPY") {
+    throw DataError(path + ": does not begin as an array of NumPy does");
+  }
+  const std::size_t size = bytes[6] == 1 ? 2 : 4;
+  const std::uint64_t header = little(bytes, 8, size), begin = 8 + size + header;
+  if (header > bytes.size() || begin > bytes.size()) throw DataError(path + ": is cut off");
+  const std::string_view text = bytes.substr(8 + size, header);
+  const std::string_view descr = entry(text, "descr", path);
+  const std::size_t quote = descr.find('\'');
+  const std::string_view type = descr.substr(std::min(quote + 1, descr.size()), 3);
+  if (type.size() < 3) throw DataError(path + ": the type of numbers is not readable");
+  const Numbers numbers = numbers_of(type, path);
+  std::vector<std::int64_t> shape = shape_of(entry(text, "shape", path), path);
+  const bool columns_first = entry(text, "fortran_order", path).find("True") <
+                             entry(text, "fortran_order", path).find(',');
+  double count = 1;
+  for (const std::int64_t s : shape) count *= static_cast<double>(s);
+  if (count * static_cast<double>(numbers.bytes) != static_cast<double>(bytes.size() - begin)) {
+    throw DataError(
+        fmt::format("{}: the header speaks of {} numbers of {} bytes, the file has {} "
+                    "bytes of them; it is cut off or damaged",
+                    path, count, numbers.bytes, bytes.size() - begin));
+  }
+  if (columns_first) std::reverse(shape.begin(), shape.end());
+  Tensor tensor = tensor_of(bytes.data() + begin, numbers, type[0] == '>', shape);
+  if (!columns_first) return tensor;
+  std::vector<std::int64_t> axes(shape.size());
+  for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = std::int64_t(axes.size() - 1 - i);
+  return tensor.permute(axes).contiguous();
+}
+
+NamedTensors read_npz(std::string_view bytes, const std::string& path) {
+  NamedTensors arrays;
+  for (const Member& member : members_of(bytes, path)) {
+    std::string name = member.name;
+    if (name.size() > 4 && name.ends_with(".npy")) name.resize(name.size() - 4);
+    arrays.set(name, parse_npy(contents(bytes, member, path), path + "/" + member.name));
+  }
+  return arrays;
+}
+
+}  // namespace attnlab

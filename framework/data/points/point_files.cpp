@@ -1,0 +1,119 @@
+#include "framework/data/points/point_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "framework/base/text.h"
+#include "framework/data/formats/files.h"
+#include "framework/data/formats/npy.h"
+#include "framework/data/points/byte_reader.h"
+#include "framework/data/points/mesh.h"
+
+namespace attnlab {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+/// x, y, z, c3, c4, ...
+std::vector<std::string> plain_names(std::int64_t columns) {
+  std::vector<std::string> names = {"x", "y", "z"};
+  names.resize(static_cast<std::size_t>(std::min<std::int64_t>(columns, 3)));
+  for (std::int64_t c = 3; c < columns; ++c) names.push_back(fmt::format("c{}", c));
+  return names;
+}
+
+PointTable table_of(const Tensor& array, const std::string& path) {
+  if (array.dim() != 2) {
+    throw DataError(path + ": expected an array [points, columns], found " + describe(array));
+  }
+  return {plain_names(array.size(1)), array.to(at::kDouble).contiguous()};
+}
+
+PointTable parse_npz(std::string_view bytes, const std::string& path) {
+  const NamedTensors arrays = read_npz(bytes, path);
+  const Tensor* points = arrays.find("points");
+  if (points == nullptr && arrays.size() == 1) points = &arrays.begin()->second;
+  if (points == nullptr) throw DataError(path + ": has several arrays and none called points");
+  return table_of(*points, path);
+}
+
+}  // namespace
+
+std::int64_t PointTable::find(std::string_view name) const {
+  const auto found = std::find(names.begin(), names.end(), name);
+  return found == names.end() ? -1 : found - names.begin();
+}
+
+PointTable parse_xyz(std::string_view bytes, const std::string& path) {
+  WordReader text(bytes, path);
+  PointTable table;
+  std::vector<double> values;
+  std::size_t columns = 0;
+  while (!text.at_end()) {
+    std::string_view line = text.line();
+    line = line.substr(0, std::min(line.find('#'), line.find("//")));
+    std::vector<std::string_view> words;
+    for (std::string_view word; !(word = take_word(line, ",;")).empty();) words.push_back(word);
+    if (words.empty()) continue;
+    double number = 0;
+    if (columns == 0) {
+      columns = words.size();
+      if (!read_number(words[0], number)) {
+        for (const std::string_view word : words) table.names.emplace_back(word);
+        continue;
+      }
+    }
+    if (words.size() != columns) {
+      text.fail(fmt::format("has {} numbers, lines before have {}", words.size(), columns));
+    }
+    for (const std::string_view word : words) {
+      if (!read_number(word, values.emplace_back())) {
+        text.fail(fmt::format("\'{}\' is not a number; repair the line", word));
+      }
+    }
+  }
+  const auto width = static_cast<std::int64_t>(columns);
+  if (table.names.empty()) table.names = plain_names(width);
+  table.values = at::tensor(values, at::kDouble).view({width == 0 ? 0 : -1, width});
+  return table;
+}
+
+PointTable read_points(const std::string& path) {
+  const std::string bytes = read_data_file(path);
+  const std::string ending = lower(std::filesystem::path(path).extension().string());
+  PointTable table;
+  if (ending == ".ply") {
+    table = parse_ply(bytes, path);
+  } else if (ending == ".pcd") {
+    table = parse_pcd(bytes, path);
+  } else if (ending == ".las") {
+    table = parse_las(bytes, path);
+  } else if (ending == ".npy") {
+    table = table_of(parse_npy(bytes, path), path);
+  } else if (ending == ".npz") {
+    table = parse_npz(bytes, path);
+  } else if (ending == ".off") {
+    table = {plain_names(3), parse_off(bytes, path).corners};
+  } else if (ending == ".xyz" || ending == ".txt" || ending == ".csv" || ending == ".pts") {
+    table = parse_xyz(bytes, path);
+  } else {
+    throw DataError(path +
+                    ": files of points end in .ply, .pcd, .las, .npy, .npz, .off, .xyz, "
+                    ".txt, .csv or .pts");
+  }
+  for (std::string& name : table.names) name = lower(name);
+  for (const char* axis : {"x", "y", "z"}) {
+    if (table.find(axis) >= 0) continue;
+    throw DataError(path + ": has no column '" + axis + "', but " + join(table.names, ", "));
+  }
+  return table;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,41 @@
+// Files of points: columns of numbers under names.
+//
+//   .ply          ASCII and binary of both byte orders; the scalars of the element `vertex`
+//   .pcd          Point Cloud Library: ascii, binary, binary_compressed
+//   .las          1.0 to 1.4, point formats 0 to 10, not compressed (.laz is refused)
+//   .npy .npz     arrays [N, C]; of an .npz the one called points, or the only one
+//   .xyz .txt .csv .pts   numbers a line, divided by blanks, commas or semicolons; a first line of
+//                 words names the columns; # and // begin comments
+//   .off          the corners of a mesh (framework/data/points/mesh.h samples its faces)
+//
+// Names are lower case. Columns without names are x, y, z, then c3, c4, ...
+// Sources: Turk, The PLY polygon file format, 1994; pointclouds.org, The PCD file format; ASPRS LAS
+// specification 1.4 R15.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/tensor/tensor.h"
+
+namespace attnlab {
+
+struct PointTable {
+  std::vector<std::string> names;
+  Tensor values;  ///< [N, names] float64
+
+  /// Column of a name; -1 where there is none.
+  std::int64_t find(std::string_view name) const;
+};
+
+/// @throws FileError, DataError "path: what is wrong; what to do" (with line or byte), also for
+///         another ending and for files without columns x, y, z.
+PointTable read_points(const std::string& path);
+
+PointTable parse_ply(std::string_view bytes, const std::string& path);
+PointTable parse_pcd(std::string_view bytes, const std::string& path);
+PointTable parse_las(std::string_view bytes, const std::string& path);
+PointTable parse_xyz(std::string_view bytes, const std::string& path);
+
+}  // namespace attnlab

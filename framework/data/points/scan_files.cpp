@@ -1,0 +1,81 @@
+#include "framework/data/points/scan_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "framework/base/files.h"
+#include "framework/data/formats/files.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uintmax_t kMostRead = std::uintmax_t{1} << 30;
+
+std::int64_t rows_in(std::uintmax_t bytes, std::int64_t columns, const std::string& path) {
+  const auto row = static_cast<std::uintmax_t>(columns) * sizeof(float);
+  if (bytes == 0 || bytes % row != 0) {
+    throw DataError(fmt::format(
+        "{}: {} bytes are {}; remove it from the set, or fetch it again", path, bytes,
+        bytes == 0 ? "a scan without points" : fmt::format("no whole points of {} bytes", row)));
+  }
+  return static_cast<std::int64_t>(bytes / row);
+}
+
+std::uintmax_t size_of(const std::string& path) {
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error) throw DataError(path + ": " + error.message() + "; the set is not complete");
+  return size;
+}
+
+}  // namespace
+
+Tensor read_scan(const std::string& path, std::int64_t columns) {
+  const std::string bytes = read_text(path);
+  const Tensor scan = at::empty({rows_in(bytes.size(), columns, path), columns});
+  std::memcpy(scan.data_ptr<float>(), bytes.data(), bytes.size());
+  return scan;
+}
+
+std::int64_t rows_of_scan(const std::string& path, std::int64_t columns) {
+  return rows_in(size_of(path), columns, path);
+}
+
+std::int64_t size_of_file(const std::string& path) {
+  return static_cast<std::int64_t>(size_of(path));
+}
+
+std::uint64_t files_fingerprint(const std::vector<std::string>& paths) {
+  std::uintmax_t total = 0;
+  for (const std::string& path : paths) total += size_of(path);
+  std::uint64_t hash = 0;
+  for (const std::string& path : paths) {
+    const std::string name = fs::path(path).filename().string();
+    hash = content_fingerprint(name, hash);
+    if (total <= kMostRead) {
+      hash = content_fingerprint(read_text(path), hash);
+    } else {
+      const auto time = fs::last_write_time(path).time_since_epoch().count();
+      hash = content_fingerprint(fmt::format("{} {}", size_of(path), time), hash);
+    }
+  }
+  return hash;
+}
+
+std::vector<std::string> names_in(const std::string& folder, const std::string& ending) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(ending)) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,31 @@
+// Folders of scans, as lidar datasets come: many files of plain numbers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/tensor/tensor.h"
+
+namespace attnlab {
+
+/// Rows of float32 numbers, little-endian: KITTI's .bin has 4 (x, y, z, reflectance), nuScenes' 5.
+/// @returns [N, columns] float32
+/// @throws FileError; DataError for an empty file, and for one that holds no whole number of rows.
+Tensor read_scan(const std::string& path, std::int64_t columns);
+
+/// How many rows such a file has, by its size. @throws as `read_scan`.
+std::int64_t rows_of_scan(const std::string& path, std::int64_t columns);
+
+/// Bytes of a file. @throws DataError where there is none.
+std::int64_t size_of_file(const std::string& path);
+
+/// A fingerprint of files: of every byte where they are 1 GiB at most, else of names, sizes and
+/// times, since larger sets are not read when they are opened.
+/// @throws DataError for a file that is not there.
+std::uint64_t files_fingerprint(const std::vector<std::string>& paths);
+
+/// Names in a folder that end so, sorted; none where there is no folder.
+std::vector<std::string> names_in(const std::string& folder, const std::string& ending);
+
+}  // namespace attnlab

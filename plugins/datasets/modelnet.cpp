@@ -1,0 +1,246 @@
+// ModelNet: furniture and other things as points, one of 10 or 40 classes a cloud.
+//
+//   resampled  modelnet40_train.txt, ..._test.txt (NAME_0001 a line), modelnet40_shape_names.txt,
+//              NAME/NAME_0001.txt: x,y,z,nx,ny,nz a line
+//   meshes     NAME/train/*.off, NAME/test/*.off: points are sampled on the faces
+//   arrays     points1024.npz: points [B, N, 3], label [B], is_test [B]
+//
+// Which of them it is, is seen from the files. Each cloud is moved to its middle and scaled into
+// the unit sphere, as usual. A mesh is sampled by its own random stream, the same each time. Arrays
+// have no normals.
+// Source: Wu et al., 3D ShapeNets, CVPR 2015 (arXiv:1406.5670); the resampled set: Qi et al.,
+// PointNet++, NeurIPS 2017 (arXiv:1706.02413).
+// Cost: files are read when they are asked for; arrays are held in memory.
+#include <algorithm>
+#include <filesystem>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/data/formats/files.h"
+#include "framework/data/formats/npy.h"
+#include "framework/data/points/byte_reader.h"
+#include "framework/data/points/mesh.h"
+#include "framework/data/points/point_dataset.h"
+#include "framework/data/points/point_files.h"
+#include "framework/data/points/scan_files.h"
+#include "framework/plugin.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ModelnetOptions : PointOptions {
+  std::string root;
+  std::string archive = "modelnet";
+  std::int64_t classes = 40, points = 1024;
+  bool normals = true;
+
+  constexpr ModelnetOptions() { grid = 0.02; }
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("root", root, "folder with the files (empty: search the usual places)");
+    v("archive", archive, "the folder's name, where it is searched for");
+    v("classes", classes, range(2, 64),
+      "10 or 40: which of the resampled set's lists; else unused");
+    v("points", points, range(1, 1e6),
+      "points of a cloud: the first of a file, or so many of a mesh");
+    v("normals", normals, "normals as features, where the files have some");
+    PointOptions::describe(v);
+  }
+};
+
+struct Shape {
+  std::string file;       ///< or of arrays:
+  std::int64_t row = -1;  ///< of the array
+  std::int64_t label = 0;
+};
+
+class Modelnet final : public PointDataset {
+ public:
+  Modelnet(const ModelnetOptions& options, const DatasetSetup& setup)
+      : PointDataset("modelnet", options, setup), options_(options), streams_(setup.streams) {
+    folder_ = find_data_folder({options.archive,
+                                {},
+                                options.root,
+                                "fetch ModelNet from https://modelnet.cs.princeton.edu"});
+    std::uint64_t hash = 0;
+    const std::string prefix = folder_ + "/modelnet" + std::to_string(options.classes);
+    if (fs::exists(prefix + "_train.txt")) {
+      open_resampled(prefix);
+      hash = files_fingerprint(files());
+    } else if (fs::exists(folder_ + "/points1024.npz")) {
+      hash = open_arrays(folder_ + "/points1024.npz");
+    } else {
+      open_meshes();
+      hash = files_fingerprint(files());
+    }
+    if (train_.empty()) {
+      throw DataMissingError(folder_ + ": has neither modelnet" + std::to_string(options.classes) +
+                             "_train.txt, nor points1024.npz, nor CLASS/train/*.off");
+    }
+    info_.source = folder_;
+    info_.classes = static_cast<std::int64_t>(info_.class_names.size());
+    describe_fields(has_normals_ && options.normals ? 3 : 0, /*each_point=*/false);
+    set_fingerprint(
+        content_fingerprint(std::to_string(options.points) + (options.normals ? "n" : ""), hash));
+  }
+
+ protected:
+  std::int64_t clouds(Split split) const override {
+    return split == Split::validation ? 0 : static_cast<std::int64_t>(shapes(split).size());
+  }
+  std::int64_t points(Split, std::int64_t) const override { return options_.points; }
+
+  PointCloud read(Split split, std::int64_t index) const override {
+    const Shape& shape = shapes(split).at(static_cast<std::size_t>(index));
+    PointCloud cloud = shape.row >= 0              ? of_array(shape)
+                       : shape.file.ends_with("f") ? of_mesh(shape, split, index)
+                                                   : of_text(shape);
+    cloud.label = shape.label;
+    if (!options_.normals) cloud.normals = Tensor();
+    const Tensor middle = cloud.coordinates.mean(0, true);
+    cloud.coordinates = cloud.coordinates - middle;
+    const auto radius = cloud.coordinates.norm(2, 1).max().item<double>();
+    if (radius > 0) cloud.coordinates = cloud.coordinates / radius;
+    return cloud;
+  }
+
+ private:
+  const std::vector<Shape>& shapes(Split split) const {
+    return split == Split::train ? train_ : test_;
+  }
+
+  std::vector<std::string> files() const {
+    std::vector<std::string> all;
+    for (const auto* shapes : {&train_, &test_}) {
+      for (const Shape& shape : *shapes) all.push_back(shape.file);
+    }
+    return all;
+  }
+
+  static std::vector<std::string> lines_of(const std::string& path) {
+    std::vector<std::string> found;
+    const std::string text = read_text(path);
+    WordReader lines(text, path);
+    while (!lines.at_end()) {
+      std::string_view line = lines.line();
+      const std::string_view word = take_word(line);
+      if (!word.empty()) found.emplace_back(word);
+    }
+    return found;
+  }
+
+  void open_resampled(const std::string& prefix) {
+    info_.class_names = lines_of(prefix + "_shape_names.txt");
+    for (const bool training : {true, false}) {
+      const std::string list = prefix + (training ? "_train.txt" : "_test.txt");
+      for (const std::string& shape : lines_of(list)) {
+        const std::string name = shape.substr(0, shape.rfind('_'));
+        const auto& names = info_.class_names;
+        const auto label = std::find(names.begin(), names.end(), name);
+        if (label == names.end()) {
+          throw DataError(list + ": '" + shape + "' is of no class of " + prefix +
+                          "_shape_names.txt");
+        }
+        (training ? train_ : test_)
+            .push_back({folder_ + "/" + name + "/" + shape + ".txt", -1, label - names.begin()});
+      }
+    }
+    has_normals_ = true;
+  }
+
+  void open_meshes() {
+    for (const std::string& name : names_in(folder_, "")) {
+      if (!fs::is_directory(folder_ + "/" + name + "/train")) continue;
+      const auto label = static_cast<std::int64_t>(info_.class_names.size());
+      info_.class_names.push_back(name);
+      for (const bool training : {true, false}) {
+        const std::string below = folder_ + "/" + name + (training ? "/train" : "/test");
+        for (const std::string& file : names_in(below, ".off")) {
+          (training ? train_ : test_).push_back({below + "/" + file, -1, label});
+        }
+      }
+    }
+    has_normals_ = true;
+  }
+
+  std::uint64_t open_arrays(const std::string& path) {
+    const std::string bytes = read_text(path);
+    const NamedTensors arrays = read_npz(bytes, path);
+    for (const char* name : {"points", "label", "is_test"}) {
+      if (arrays.find(name) == nullptr) throw DataError(path + ": has no array '" + name + "'");
+    }
+    array_ = arrays.at("points").to(at::kFloat);
+    const Tensor labels = arrays.at("label").to(at::kLong),
+                 test = arrays.at("is_test").to(at::kLong);
+    const std::int64_t count = array_.dim() == 3 ? array_.size(0) : -1;
+    if (count < 1 || array_.size(1) < 1 || array_.size(2) != 3 || labels.numel() != count ||
+        test.numel() != count || labels.min().item<std::int64_t>() < 0) {
+      throw DataError(path + ": expected points [B, N, 3], label [B] and is_test [B], found " +
+                      describe(array_) + ", " + describe(labels) + " and " + describe(test));
+    }
+    for (std::int64_t k = 0; k <= labels.max().item<std::int64_t>(); ++k) {
+      info_.class_names.push_back(std::to_string(k));
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      (test[i].item<std::int64_t>() == 0 ? train_ : test_)
+          .push_back({path, i, labels[i].item<std::int64_t>()});
+    }
+    return content_fingerprint(bytes);
+  }
+
+  PointCloud of_array(const Shape& shape) const {
+    const Tensor points = array_[shape.row];
+    PointCloud cloud;
+    cloud.coordinates = points.narrow(0, 0, std::min(options_.points, points.size(0)));
+    cloud.place = shape.file + ": cloud " + std::to_string(shape.row);
+    return cloud;
+  }
+
+  PointCloud of_mesh(const Shape& shape, Split split, std::int64_t index) const {
+    Random random = streams_.stream("sampling", static_cast<std::uint64_t>(split),
+                                    static_cast<std::uint64_t>(index));
+    const Mesh mesh = parse_off(read_data_file(shape.file), shape.file);
+    const SampledPoints points = sampled(mesh, options_.points, random, shape.file);
+    PointCloud cloud;
+    cloud.coordinates = points.coordinates;
+    cloud.normals = points.normals;
+    cloud.place = shape.file;
+    return cloud;
+  }
+
+  PointCloud of_text(const Shape& shape) const {
+    const Tensor values = read_points(shape.file).values.to(at::kFloat);
+    if (values.size(1) != 6) {
+      throw DataError(shape.file + ": expected six numbers a line (x,y,z,nx,ny,nz)");
+    }
+    const Tensor first = values.narrow(0, 0, std::min(options_.points, values.size(0)));
+    PointCloud cloud;
+    cloud.coordinates = first.narrow(1, 0, 3).contiguous();
+    cloud.normals = first.narrow(1, 3, 3).contiguous();
+    cloud.place = shape.file;
+    return cloud;
+  }
+
+  ModelnetOptions options_;
+  RandomStreams streams_;
+  std::string folder_;
+  bool has_normals_ = false;
+  std::vector<Shape> train_, test_;
+  Tensor array_;  ///< [B, N, 3]
+};
+
+}  // namespace
+
+ATTNLAB_PLUGIN(dataset, Modelnet, ModelnetOptions,
+               {.id = "attnlab/modelnet",
+                .version = "1.0.0",
+                .summary = "things as points with normals, one of 10 or 40 classes a cloud",
+                .citation = "Wu et al. 2015, arXiv:1406.5670; Qi et al. 2017, arXiv:1706.02413",
+                .licence = "academic use",
+                .gives = {"coord@point", "inverse@point>voxel", "grid@voxel", "feature@voxel",
+                          "class", "view?"}})
+
+}  // namespace attnlab

@@ -1,0 +1,47 @@
+// What a point transformer is made of, and the sizes of named ones.
+#pragma once
+
+#include "framework/config/options.h"
+
+namespace attnlab {
+
+struct PointTransformerOptions {
+  std::string preset = "lite";
+  std::vector<std::int64_t> encoder_depths, encoder_dims, encoder_heads;
+  std::vector<std::int64_t> decoder_depths, decoder_dims, decoder_heads;
+  std::int64_t patch_size = 0;
+  double mlp_ratio = 4;
+  double drop_path = 0.3, dropout = 0, attention_dropout = 0;
+  std::string curves = "shuffled";
+  std::string head = "point";
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("preset", preset, one_of("lite", "ptv3"),
+      "sizes of a named model; lists below that are not empty win over it");
+    v("encoder_depths", encoder_depths, at_least(1),
+      "blocks of each stage, from the finest voxels on; voxels double in size from stage to stage");
+    v("encoder_dims", encoder_dims, at_least(1), "channels of each stage");
+    v("encoder_heads", encoder_heads, at_least(1), "attention heads of each stage");
+    v("decoder_depths", decoder_depths, at_least(1),
+      "blocks of each stage but the coarsest, from the finest voxels on");
+    v("decoder_dims", decoder_dims, at_least(1), "channels of each of these");
+    v("decoder_heads", decoder_heads, at_least(1), "attention heads of each of these");
+    v("patch_size", patch_size, at_least(0), "voxels of a group; 0: the preset's");
+    v("mlp_ratio", mlp_ratio, range(0.01, 64), "hidden channels of the MLP over its channels");
+    v("drop_path", drop_path, range(0, 0.99), "probability of dropping a branch in the last block");
+    v("dropout", dropout, range(0, 0.99), "after the attention and in the MLP");
+    v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
+    v("curves", curves, one_of("shuffled", "fixed"),
+      "in training, the order of the four curves: drawn for each batch and stage, or as it is; in "
+      "evaluation it is fixed");
+    v("head", head, one_of("point", "cloud"),
+      "classes of every voxel, or of a whole cloud (without a decoder)");
+  }
+};
+
+/// The options with the preset's sizes where they give none.
+/// @throws OptionError for lists whose lengths contradict, and for heads that do not divide.
+PointTransformerOptions resolved(PointTransformerOptions options);
+
+}  // namespace attnlab

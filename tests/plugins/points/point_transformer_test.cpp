@@ -1,0 +1,170 @@
+// The point transformer: a cloud's output is its own, and sizes are as published.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/plugins/points/clouds.h"
+#include "tests/support/data_files.h"
+#include "tests/support/plugins.h"
+
+namespace attnlab {
+namespace {
+
+using testing::Cloud;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::random_cloud;
+
+constexpr const char* kSmall =
+    "{encoder_depths: [1, 2, 1], encoder_dims: [8, 8, 16], encoder_heads: [1, 2, 2], "
+    "decoder_depths: [1, 1], decoder_dims: [8, 8], decoder_heads: [2, 2], patch_size: 16, "
+    "mlp_ratio: 1";
+
+DatasetInfo voxel_data(std::int64_t classes = 3, std::int64_t channels = 4) {
+  DatasetInfo data;
+  data.name = "clouds";
+  data.classes = classes;
+  data.fields = {{"grid@voxel", {-1, 3}, at::kLong}, {"feature@voxel", {-1, channels}}};
+  return data;
+}
+
+std::shared_ptr<Model> model_of(const std::string& options = std::string(kSmall) + "}",
+                                const std::string& attention = "standard") {
+  at::manual_seed(1);
+  auto model = testing::make_model("point_transformer", voxel_data(), options, attention);
+  model->to(at::kDouble);
+  model->eval();
+  return model;
+}
+
+Batch batch_of(const Tensor& grid, const Tensor& features, const Tensor& offsets) {
+  Batch batch;
+  batch.size = offsets.size(0) - 1;
+  batch.fields = {{"grid@voxel", grid}, {"feature@voxel", features}};
+  batch.offsets.set("voxel", offsets);
+  return batch;
+}
+
+Tensor logits_of(Model& model, const Batch& batch, const char* name = "logits@voxel") {
+  ForwardPass pass;
+  return model.forward(batch, pass).at(name);
+}
+
+/// Clouds of more and of fewer voxels than a patch has.
+struct Sample {
+  Cloud cloud = random_cloud({150, 5, 60, 1}, 12);
+  Tensor features = at::randn({cloud.keys.size(0), 4}, at::kDouble);
+  Batch batch() const { return batch_of(cloud.grid, features, cloud.offsets); }
+};
+
+TEST(PointTransformer, AnswersForACloudAloneAsInABatch) {
+  at::manual_seed(2);
+  const Sample sample;
+  for (const char* attention : {"standard", "quest", "elliptical"}) {
+    const auto model = model_of(std::string(kSmall) + "}", attention);
+    const Tensor all = logits_of(*model, sample.batch());
+    const auto* end = sample.cloud.offsets.data_ptr<std::int64_t>();
+    for (std::int64_t b = 0; b < 4; ++b) {
+      const std::int64_t size = end[b + 1] - end[b];
+      const Batch alone = batch_of(sample.cloud.grid.narrow(0, end[b], size),
+                                   sample.features.narrow(0, end[b], size),
+                                   at::tensor({std::int64_t{0}, size}, at::kLong));
+      EXPECT_TRUE(at::allclose(logits_of(*model, alone), all.narrow(0, end[b], size), 0, 1e-9))
+          << attention << ", cloud " << b;
+    }
+  }
+}
+
+TEST(PointTransformer, DoesNotSeeTheOrderOfVoxels) {
+  at::manual_seed(3);
+  const Sample sample;
+  const auto model = model_of();
+  const Tensor all = logits_of(*model, sample.batch());
+  const auto* end = sample.cloud.offsets.data_ptr<std::int64_t>();
+  std::vector<Tensor> orders;
+  for (std::int64_t b = 0; b < 4; ++b) orders.push_back(at::randperm(end[b + 1] - end[b]) + end[b]);
+  const Tensor order = at::cat(orders);
+  const Batch other = batch_of(sample.cloud.grid.index_select(0, order),
+                               sample.features.index_select(0, order), sample.cloud.offsets);
+  EXPECT_TRUE(at::allclose(logits_of(*model, other), all.index_select(0, order), 0, 1e-9));
+}
+
+TEST(PointTransformer, ReadsFeaturesPlacesAndNeighbours) {
+  at::manual_seed(4);
+  Sample sample;
+  const auto model = model_of();
+  const Tensor before = logits_of(*model, sample.batch());
+  sample.features[3] += 1;
+  const Tensor changed = logits_of(*model, sample.batch()).ne(before).any(1);
+  EXPECT_TRUE(changed[3].item<bool>());
+  EXPECT_GT(changed.sum().item<std::int64_t>(), 30) << "the whole patch sees it";
+  EXPECT_FALSE(changed.slice(0, sample.cloud.offsets[1].item<std::int64_t>()).any().item<bool>())
+      << "other clouds do not";
+}
+
+TEST(PointTransformer, TakesEmptyCloudsAndSinglePoints) {
+  const auto model = model_of();
+  const Tensor one = at::zeros({1, 3}, at::kLong), feature = at::ones({1, 4}, at::kDouble);
+  const Tensor alone = logits_of(*model, batch_of(one, feature, at::tensor({0, 1}, at::kLong)));
+  EXPECT_TRUE(alone.isfinite().all().item<bool>());
+  const Tensor beside =
+      logits_of(*model, batch_of(one, feature, at::tensor({0, 0, 1, 1}, at::kLong)));
+  EXPECT_TRUE(at::allclose(beside, alone, 0, 1e-12));
+  const Tensor none = logits_of(*model, batch_of(one.narrow(0, 0, 0), feature.narrow(0, 0, 0),
+                                                 at::tensor({0, 0}, at::kLong)));
+  EXPECT_EQ(none.size(0), 0);
+  model->train();
+  EXPECT_TRUE(logits_of(*model, batch_of(one, feature, at::tensor({0, 1}, at::kLong)))
+                  .isfinite()
+                  .all()
+                  .item<bool>());
+}
+
+TEST(PointTransformer, ClassifiesClouds) {
+  const auto model = model_of(std::string(kSmall) + ", head: cloud}");
+  const Sample sample;
+  const Tensor logits = logits_of(*model, sample.batch(), "logits");
+  EXPECT_EQ(logits.sizes(), (std::vector<std::int64_t>{4, 3}));
+  EXPECT_TRUE(logits.isfinite().all().item<bool>());
+}
+
+TEST(PointTransformer, ShufflesCurvesInTrainingAlone) {
+  const Sample sample;
+  const auto model = model_of(std::string(kSmall) + ", drop_path: 0}");
+  EXPECT_TRUE(logits_of(*model, sample.batch()).equal(logits_of(*model, sample.batch())));
+  model->train();
+  std::vector<Tensor> seen;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    at::manual_seed(seed);
+    seen.push_back(logits_of(*model, sample.batch()));
+  }
+  EXPECT_TRUE(std::any_of(seen.begin(), seen.end(),
+                          [&](const Tensor& x) { return !at::allclose(x, seen[0], 0, 1e-9); }));
+  at::manual_seed(0);
+  EXPECT_TRUE(logits_of(*model, sample.batch()).equal(seen[0]));
+}
+
+// The published model has 46.2 million parameters.
+TEST(PointTransformer, HasThePublishedSizes) {
+  const auto model = testing::make_model("point_transformer", voxel_data(16), "{preset: ptv3}");
+  std::int64_t count = 0;
+  for (const Tensor& parameter : model->parameters()) count += parameter.numel();
+  EXPECT_NEAR(double(count), 46.2e6, 0.1e6);
+}
+
+TEST(PointTransformer, NamesVoxelsThatStandTwice) {
+  const auto model = model_of();
+  const Tensor grid = at::tensor({1, 2, 3, 0, 0, 0, 1, 2, 3}, at::kLong).view({3, 3});
+  const Batch batch = batch_of(grid, at::zeros({3, 4}, at::kDouble), at::tensor({0, 3}, at::kLong));
+  EXPECT_THAT(message_of<DataError>([&] { logits_of(*model, batch); }),
+              HasSubstr("row 2 of the batch stands where another voxel"));
+}
+
+TEST(PointTransformer, NamesListsThatContradict) {
+  EXPECT_THAT(message_of<ConfigError>([] { model_of("{encoder_dims: [8, 8]}"); }),
+              HasSubstr("encoder_dims: has 2 numbers, expected 3"));
+  EXPECT_THAT(message_of<ConfigError>([] { model_of("{encoder_heads: [3, 4, 8]}"); }),
+              HasSubstr("encoder_heads: 3 heads do not divide 32 channels"));
+}
+
+}  // namespace
+}  // namespace attnlab
