@@ -25,8 +25,9 @@ std::string field_of_entry(const std::string& entry);
 /// length, one where they do.
 ///
 ///   image [3, 16, 16]; series [L, 4] with length and, where lengths differ, valid; tokens,
-///   condition, content [L] int64 with NAME_valid; x, features, positions, points [L, 4] along any
-///   axis; NAME@axis>other [L, 2] rows of the other axis; class and targets by any axis
+///   condition, content [L] int64 with NAME_valid; along any axis: x, e, features, positions,
+///   points, rwse, lap_vectors, lap_values [L, 4], lap_valid [L, 4] bool, type, edge_type, class,
+///   targets [L] and atom, bond [L, 2] categories; NAME@axis>other [L, 2] rows of the other axis
 ///
 /// @throws ConfigError for a field that is none of these.
 std::vector<NamedData> made_data_for(const std::vector<std::string>& takes);
