@@ -66,9 +66,20 @@ std::optional<MadeField> field_of_axis(const std::string& name, const FieldName&
                        return whole_numbers(making, {making.length, 2}, making.length);
                      }};
   }
-  if (is_one_of(parsed.base, {"class", "targets", "label"})) return categories(name, {-1});
-  if (!is_one_of(parsed.base, {"x", "feature", "features", "positions", "points"}))
+  if (is_one_of(parsed.base, {"class", "targets", "label", "type", "edge_type"})) {
+    return categories(name, {-1});
+  }
+  if (is_one_of(parsed.base, {"atom", "bond"})) return categories(name, {-1, 2});
+  if (parsed.base == "lap_valid") {
+    return MadeField{{.name = name, .shape = {-1, kChannels}, .dtype = at::kBool},
+                     [](const Making& making) {
+                       return making.draw.normal({making.length, kChannels}).gt(-0.5);
+                     }};
+  }
+  if (!is_one_of(parsed.base, {"x", "e", "feature", "features", "positions", "points", "rwse",
+                               "lap_vectors", "lap_values"})) {
     return std::nullopt;
+  }
   return MadeField{{.name = name, .shape = {-1, kChannels}}, [](const Making& making) {
                      return making.draw.normal({making.length, kChannels}).to(at::kFloat);
                    }};

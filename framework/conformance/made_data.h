@@ -25,10 +25,11 @@ std::string field_of_entry(const std::string& entry);
 /// length, one where they do.
 ///
 ///   image [3, 16, 16]; series [L, 4] with length and, where lengths differ, valid; tokens,
-///   condition, content [L] int64 with NAME_valid, targets [L] beside tokens, some negative; x,
-///   feature, features, positions, points [L, 4] along any axis; NAME@axis>other [L, 2] rows of the
-///   other axis, inverse@axis>other [L]; grid@axis [L, 3] places of voxels; class, label and
-///   targets by any axis
+///   condition, content [L] int64 with NAME_valid, targets [L] beside tokens, some negative. Along
+///   any axis: x, e, feature, features, positions, points, rwse, lap_vectors, lap_values [L, 4],
+///   lap_valid [L, 4] bool; type, edge_type, class, label, targets [L] and atom, bond [L, 2]
+///   categories; grid [L, 3] places of voxels; NAME@axis>other [L, 2] rows of the other axis,
+///   inverse@axis>other [L]
 ///
 /// @throws ConfigError for a field that is none of these.
 std::vector<NamedData> made_data_for(const std::vector<std::string>& takes);

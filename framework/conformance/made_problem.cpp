@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "framework/conformance/made_data.h"
 #include "framework/conformance/model_fixture.h"
@@ -17,6 +18,7 @@ constexpr std::int64_t kExamples = 24, kClasses = 5, kFeatures = 8, kTargets = 3
 /// another.
 struct Sides {
   std::vector<std::string> outputs, labels, maps;
+  std::string pairs;  ///< "pairs@pair>node", whose rows "link@pair" speaks of; empty: none
 };
 
 bool is_output(std::string_view base) {
@@ -30,10 +32,13 @@ Sides sides_of(const std::vector<std::string>& takes) {
     const std::string_view base = parse_field_name(name).base;
     if (is_output(base)) {
       sides.outputs.push_back(name);
-    } else if (base == "class" || base == "targets" || base == "label") {
+    } else if (base == "class" || base == "targets" || base == "label" || base == "labels" ||
+               base == "link") {
       sides.labels.push_back(name);
     } else if (base == "inverse") {
       sides.maps.push_back(name);
+    } else if (!parse_field_name(name).target.empty()) {
+      sides.pairs = name;
     } else if (entry.find('?') == std::string::npos) {
       throw ConfigError(
           fmt::format("no problem can be made up for what it takes as '{}'; name an experiment "
@@ -44,14 +49,17 @@ Sides sides_of(const std::vector<std::string>& takes) {
   return sides;
 }
 
-/// "x", or "x@node" beside "class@node".
-std::string inputs_of(const std::string& name) {
-  const std::string_view axis = parse_field_name(name).axis;
+/// "x", or "x@node" beside "class@node", and beside "pairs@pair>node" with "link@pair".
+std::string inputs_of(const std::string& label, const Sides& sides) {
+  const FieldName parsed = parse_field_name(label);
+  const std::string_view axis =
+      parsed.base == "link" ? parse_field_name(sides.pairs).target : parsed.axis;
   return axis.empty() ? "x" : "x@" + std::string(axis);
 }
 
-/// The shape of one example's labels. @param rows  along an axis
-std::vector<std::int64_t> rows_of_label(const std::string& label, std::int64_t rows) {
+/// The shape of the inputs that one example's label is drawn from, but for the features.
+/// @param rows  along an axis
+std::vector<std::int64_t> rows_of_inputs(const std::string& label, std::int64_t rows) {
   const FieldName parsed = parse_field_name(label);
   if (!parsed.axis.empty()) return {rows};
   return parsed.base == "targets" ? std::vector<std::int64_t>{kTargets}
@@ -60,21 +68,30 @@ std::vector<std::int64_t> rows_of_label(const std::string& label, std::int64_t r
 
 class Separable final : public Dataset {
  public:
-  explicit Separable(const Sides& sides) : labels_(sides.labels), maps_(sides.maps) {
+  explicit Separable(const Sides& sides) : sides_(sides) {
     info_.name = "a separable problem";
     info_.classes = kClasses;
     for (std::int64_t k = 0; k < kClasses; ++k) info_.class_names.push_back(std::to_string(k));
     info_.source = info_.fingerprint = "made up";
-    for (const std::string& map : maps_) {
+    for (const std::string& map : sides.maps) {
       info_.fields.push_back({.name = map, .shape = {-1}, .dtype = at::kLong});
     }
-    for (const std::string& label : labels_) {
-      const std::vector<std::int64_t> shape = rows_of_label(label, -1);
-      info_.fields.push_back(
-          {.name = label, .shape = shape, .dtype = at::kLong, .categories = kClasses});
-      std::vector<std::int64_t> inputs = shape;
-      inputs.push_back(kFeatures);
-      info_.fields.push_back({.name = inputs_of(label), .shape = inputs});
+    for (const std::string& label : sides.labels) {
+      std::vector<std::int64_t> shape = rows_of_inputs(label, -1);
+      const std::string_view base = parse_field_name(label).base;
+      if (base == "labels") {
+        info_.fields.push_back({.name = label, .shape = {kTargets}});
+      } else {
+        info_.fields.push_back({.name = label,
+                                .shape = shape,
+                                .dtype = at::kLong,
+                                .categories = base == "link" ? 2 : kClasses});
+      }
+      if (base == "link") {
+        info_.fields.push_back({.name = sides.pairs, .shape = {-1, 2}, .dtype = at::kLong});
+      }
+      shape.push_back(kFeatures);
+      info_.fields.push_back({.name = inputs_of(label, sides), .shape = shape});
     }
   }
 
@@ -88,19 +105,40 @@ class Separable final : public Dataset {
     NamedTensors example;
     const Draw draw(static_cast<std::uint64_t>(index + 1000 * static_cast<std::int64_t>(split)));
     // All axes have as many rows, with the same labels: each row stands for its own.
-    for (const std::string& map : maps_) example.set(map, at::arange(2 + index % 4));
-    for (const std::string& label : labels_) {
-      std::vector<std::int64_t> sizes = rows_of_label(label, 2 + index % 4);
+    for (const std::string& map : sides_.maps) example.set(map, at::arange(2 + index % 4));
+    for (const std::string& label : sides_.labels) {
+      std::vector<std::int64_t> sizes = rows_of_inputs(label, 2 + index % 4);
       sizes.push_back(kFeatures);
       const Tensor inputs = draw.normal(sizes);
-      example.set(label, inputs.narrow(-1, 0, kClasses).argmax(-1));
-      example.set(inputs_of(label), inputs.to(at::kFloat));
+      add_label(example, label, inputs, index);
+      example.set(inputs_of(label, sides_), inputs.to(at::kFloat));
     }
     return example;
   }
 
  private:
-  std::vector<std::string> labels_, maps_;
+  /// The largest of the first inputs; of several numbers, which are above 0, one of them unknown in
+  /// some examples; of nodes, which look the same way.
+  void add_label(NamedTensors& example, const std::string& label, const Tensor& inputs,
+                 std::int64_t index) const {
+    const std::string_view base = parse_field_name(label).base;
+    if (base == "labels") {
+      Tensor answers = inputs.narrow(0, 0, kTargets).gt(0).to(at::kFloat);
+      if (index % 5 == 0) answers[index % kTargets] = std::numeric_limits<float>::quiet_NaN();
+      example.set(label, answers);
+    } else if (base == "link") {
+      const std::int64_t nodes = inputs.size(0);
+      const Tensor all = at::arange(nodes * nodes, at::kLong);
+      const Tensor first = all.floor_divide(nodes), second = all.remainder(nodes);
+      const Tensor along = inputs.narrow(1, 0, 2);
+      example.set(sides_.pairs, at::stack({first, second}, 1));
+      example.set(label, at::matmul(along, along.t()).gt(0.5).to(at::kLong).flatten());
+    } else {
+      example.set(label, inputs.narrow(-1, 0, kClasses).argmax(-1));
+    }
+  }
+
+  Sides sides_;
   DatasetInfo info_;
 };
 
@@ -110,13 +148,14 @@ class LinearModel final : public Model {
   explicit LinearModel(const Sides& sides) {
     for (const std::string& output : sides.outputs) {
       const FieldName parsed = parse_field_name(output);
-      const std::int64_t width = parsed.base == "logits" ? kClasses : kFeatures;
+      const std::string& label = label_for(parsed, sides);
+      const std::int64_t answers = parse_field_name(label).base == "labels" ? kTargets : kClasses;
+      const std::int64_t width = parsed.base == "logits" ? answers : kFeatures;
       const Tensor start = Draw(7).normal({width, kFeatures}).to(at::kFloat) * 0.1;
       std::string name = output;
       std::replace(name.begin(), name.end(), '@', '_');
-      const std::string& label = label_for(parsed, sides);
-      maps_.push_back(
-          {output, inputs_of(label), rows_of_label(label, -1), register_parameter(name, start)});
+      maps_.push_back({output, inputs_of(label, sides), rows_of_inputs(label, -1),
+                       register_parameter(name, start)});
     }
   }
 
@@ -145,10 +184,10 @@ class LinearModel final : public Model {
     Tensor weight;
   };
 
-  /// The label along the output's own axis.
+  /// The label along the output's own axis, or of pairs of its rows.
   static const std::string& label_for(const FieldName& output, const Sides& sides) {
     for (const std::string& label : sides.labels) {
-      if (parse_field_name(label).axis == output.axis) return label;
+      if (parse_field_name(inputs_of(label, sides)).axis == output.axis) return label;
     }
     throw ConfigError(
         fmt::format("no problem can be made up for '{}' without labels along the same axis; name "

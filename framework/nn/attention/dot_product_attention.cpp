@@ -134,6 +134,30 @@ Tensor without_padding_queries(const Tensor& visible, const Tensor& query_valid)
   return visible.defined() ? visible.logical_and(rows) : rows;
 }
 
+/// The sequences of a ragged batch.
+class Sequences {
+ public:
+  explicit Sequences(const Tensor& offsets)
+      : offsets_(offsets.data_ptr<std::int64_t>(),
+                 offsets.data_ptr<std::int64_t>() + offsets.size(0)) {}
+
+  std::int64_t count() const { return static_cast<std::int64_t>(offsets_.size()) - 1; }
+  std::int64_t begin(std::int64_t t) const { return offsets_[static_cast<std::size_t>(t)]; }
+
+  /// [1, H, L, C] as one [1, H, l, C] for each. Tokens lie outermost meanwhile, as they do in
+  /// memory, so that gradients are put together by plain copies.
+  std::vector<Tensor> split(const Tensor& x) const {
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t t = 0; t < count(); ++t) lengths.push_back(begin(t + 1) - begin(t));
+    std::vector<Tensor> parts = x.transpose(1, 2).split_with_sizes(lengths, 1);
+    for (Tensor& one : parts) one = one.transpose(1, 2);
+    return parts;
+  }
+
+ private:
+  std::vector<std::int64_t> offsets_;
+};
+
 /// The input of one sequence of a ragged batch: queries [q, q + rows), keys [k, k + columns).
 AttentionInput segment(const AttentionInput& all, std::int64_t q, std::int64_t rows, std::int64_t k,
                        std::int64_t columns) {
@@ -286,17 +310,22 @@ Tensor DotProductAttention::attend_ragged(const AttentionInput& input, const Ten
         "attention input: a ragged batch has no rectangular weights to trace; trace sequences one "
         "by one, or padded with visible.key_valid");
   }
-  const std::int64_t sequences = input.visible.query_offsets.size(0) - 1;
+  const Sequences queries(input.visible.query_offsets), keys(input.visible.key_offsets);
+  // Split once: cutting a piece out of the whole for each sequence would give each a gradient as
+  // large as the whole.
+  const std::vector<Tensor> q = queries.split(input.queries), k = keys.split(input.keys),
+                            v = keys.split(input.values);
   std::vector<Tensor> outputs;
-  outputs.reserve(sequences);
-  std::int64_t first = 0;
-  for (std::int64_t t = 0; t < sequences; ++t) {
-    const AttentionInput one = sequence_of(input, t);
-    const std::int64_t rows = one.query_count();
-    outputs.push_back(attend_dense(one, part(diagonal, -2, first, rows), context));
-    first += rows;
+  for (std::int64_t t = 0; t < queries.count(); ++t) {
+    AttentionInput one = sequence_of(input, t);
+    one.queries = q[t];
+    one.keys = k[t];
+    one.values = v[t];
+    const std::int64_t first = queries.begin(t);
+    const Tensor own = part(diagonal, -2, first, one.query_count());
+    outputs.push_back(attend_dense(one, own, context).transpose(1, 2));
   }
-  return outputs.empty() ? at::zeros_like(input.values) : at::cat(outputs, 2);
+  return outputs.empty() ? at::zeros_like(input.values) : at::cat(outputs, 1).transpose(1, 2);
 }
 
 AttentionInput sequence_of(const AttentionInput& ragged, std::int64_t t) {

@@ -43,6 +43,7 @@ TEST_P(EveryModel, KeepsTheContract) {
 /// Sizes that make the checks quick; a model that is not named here is tested as it is.
 std::string small(const std::string& id) {
   const std::map<std::string, std::string> options = {
+      {"graph_gps", "{dim: 8, depth: 2, heads: 2}"},
       {"seq_pair_transformer", "{dim: 8, depth: 2, heads: 2, hidden: 8}"},
       {"timeseries_transformer", "{dim: 8, depth: 2, heads: 2, hidden: 8}"},
       {"toy_transformer", "{hidden: 4}"},
@@ -62,6 +63,15 @@ std::vector<Configured> installed() {
 }
 
 const Configured kConfigured[] = {
+    {"graph_gps_gine_and_walks", "graph_gps",
+     "{dim: 8, depth: 2, heads: 2, mpnn: gine, encoding: rwse, encoding_dim: 3, dropout: 0.1, "
+     "pool: "
+     "sum, head_layers: 3, head_halves: true}"},
+    {"graph_gps_of_nodes_and_eigenvectors", "graph_gps",
+     "{dim: 8, depth: 2, heads: 2, encoding: laplacian, encoding_dim: 3, dropout: 0.1, head: node, "
+     "head_layers: 2}"},
+    {"graph_gps_without_messages", "graph_gps",
+     "{dim: 8, depth: 2, heads: 2, mpnn: none, head: link}"},
     {"vit_without_class_token", "vit",
      "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1, pool: mean, layer_scale: 0.1, "
      "drop_path: 0.3, dropout: 0.1, attention_dropout: 0.1}"},

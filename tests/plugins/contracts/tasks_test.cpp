@@ -39,6 +39,10 @@ std::vector<Configured> installed() {
 }
 
 const Configured kConfigured[] = {
+    {"graph_regression_by_squares", "graph_regression", "{loss: mse, headline: rmse}"},
+    {"graphs_by_roc_auc", "graph_classification", "{roc_auc: headline}"},
+    {"nodes_by_recall", "node_classification", "{headline: recall}"},
+    {"links_filtered", "link_prediction", "{headline: mrr_filtered}"},
     {"images_with_smoothing", "image_classification", "{label_smoothing: 0.1}"},
     {"pairs_with_smoothing", "sequence_pairs", "{label_smoothing: 0.1}"},
     {"sequences_with_outcomes", "sequence_classification", "{outcomes: {record: true}}"},

@@ -1,0 +1,107 @@
+#include "plugins/models/graph_gps/gps_layer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/nn/kernels/dropout.h"
+
+namespace attnlab {
+namespace {
+
+/// As PyTorch's nn.MultiheadAttention: Xavier's rule for the packed projection, no biases.
+void start_as_published(MultiHeadAttention& attention) {
+  const at::NoGradGuard no_gradients;
+  for (const auto& child : attention.named_children()) {
+    auto* const linear = child.value()->as<Linear>();
+    if (linear == nullptr) continue;
+    start_uniform(*linear);
+    linear->bias.zero_();
+    if (child.key() != "qkv") continue;
+    const double bound = std::sqrt(6 / double(linear->weight.size(0) + linear->weight.size(1)));
+    linear->weight.uniform_(-bound, bound);
+  }
+}
+
+}  // namespace
+
+NodeSets::NodeSets(const Tensor& offsets, bool padded, const at::Device& device) {
+  if (!padded) {
+    extras_.visible.query_offsets = extras_.visible.key_offsets = offsets;
+    return;
+  }
+  const Tensor lengths = offsets.slice(0, 1) - offsets.slice(0, 0, -1);
+  graphs_ = lengths.size(0);
+  longest_ = graphs_ == 0 ? 0 : lengths.max().item<std::int64_t>();
+  const Tensor valid = at::arange(longest_, at::kLong) < lengths.unsqueeze(1);
+  place_ = valid.flatten().nonzero().squeeze(1).to(device);
+  extras_.visible.key_valid = extras_.visible.query_valid = valid.to(device);
+}
+
+Tensor NodeSets::laid_out(const Tensor& nodes) const {
+  if (!place_.defined()) return nodes.unsqueeze(0);
+  return at::zeros({graphs_ * longest_, nodes.size(1)}, nodes.options())
+      .index_copy(0, place_, nodes)
+      .view({graphs_, longest_, nodes.size(1)});
+}
+
+Tensor NodeSets::nodes_of(const Tensor& laid_out) const {
+  const Tensor rows = laid_out.flatten(0, 1);
+  return place_.defined() ? rows.index_select(0, place_) : rows;
+}
+
+GpsLayer::GpsLayer(const GraphGpsOptions& o, std::int64_t index, const AttentionBuilder& attention)
+    : dropout_(o.dropout), local_has_residual_(o.mpnn == "gated_gcn") {
+  const auto norm = [&](const char* name) {
+    return register_module(name, std::make_shared<BatchNorm>(o.dim));
+  };
+  if (o.mpnn == "gine") local_ = std::make_shared<Gine>(o.dim);
+  if (o.mpnn == "gated_gcn") {
+    local_ = std::make_shared<GatedGcn>(o.dim, o.dropout, /*edges_go_on=*/index + 1 < o.depth);
+  }
+  if (local_ != nullptr) {
+    register_module("local", local_);
+    local_norm_ = norm("local_norm");
+  }
+  if (o.global) {
+    MultiHeadOptions heads;
+    heads.dim = o.dim;
+    heads.heads = o.heads;
+    heads.attention_dropout = o.attention_dropout;
+    heads.dropout = o.dropout;
+    heads.layer = index;
+    heads.layers = o.depth;
+    attention_ =
+        register_module("attention", std::make_shared<MultiHeadAttention>(heads, attention));
+    start_as_published(*attention_);
+    global_norm_ = norm("global_norm");
+  }
+  in_ = register_module("in", std::make_shared<Linear>(o.dim, 2 * o.dim));
+  out_ = register_module("out", std::make_shared<Linear>(2 * o.dim, o.dim));
+  start_uniform(*this);
+  norm_ = norm("norm");
+}
+
+Tensor GpsLayer::drop(const Tensor& x) const {
+  return is_training() && dropout_ > 0 ? dropout(x, dropout_) : x;
+}
+
+GraphTokens GpsLayer::forward(const GraphTokens& tokens, const Edges* edges, const NodeSets& sets,
+                              AttentionContext& context) {
+  const Tensor& h = tokens.nodes;
+  GraphTokens result = tokens;
+  Tensor z;
+  if (local_ != nullptr) {
+    result = local_->forward(tokens, *edges);
+    z = local_norm_->forward(local_has_residual_ ? result.nodes : h + drop(result.nodes));
+  }
+  if (attention_ != nullptr) {
+    const Tensor seen =
+        sets.nodes_of(attention_->forward(sets.laid_out(h), context, sets.extras()));
+    z = global_norm_->forward(h + seen, {.residual = z});
+  }
+  const Tensor hidden = drop(in_->forward(z).relu_());
+  result.nodes = norm_->forward(z + drop(out_->forward(hidden)));
+  return result;
+}
+
+}  // namespace attnlab

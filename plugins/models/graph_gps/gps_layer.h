@@ -1,0 +1,54 @@
+// One layer of GraphGPS, and how the graphs of a batch lie for its attention.
+//
+//   local_i  = BN(h_i + drop(MPNN(h)_i))         GatedGCN has a residual of its own: BN(MPNN(h)_i)
+//   global_i = BN(h_i + drop(Attention(h)_i))    among the nodes of one graph
+//   z        = local + global
+//   h'       = BN(z + drop(W_2 drop(relu(W_1 z))))
+#pragma once
+
+#include "framework/nn/graph/local_layers.h"
+#include "framework/nn/modules/multi_head_attention.h"
+#include "plugins/models/graph_gps/options.h"
+
+namespace attnlab {
+
+/// The nodes of a batch as sequences: end to end, or each graph padded to the largest.
+class NodeSets {
+ public:
+  /// @param offsets  [B + 1] int64 on the CPU, where each graph's nodes begin
+  /// @param padded   else end to end
+  NodeSets(const Tensor& offsets, bool padded, const at::Device& device);
+
+  const AttentionExtras& extras() const { return extras_; }
+  /// [N, C] to [1, N, C] or [B, L, C], and back.
+  Tensor laid_out(const Tensor& nodes) const;
+  Tensor nodes_of(const Tensor& laid_out) const;
+
+ private:
+  AttentionExtras extras_;
+  std::int64_t graphs_ = 1, longest_ = 0;
+  Tensor place_;  ///< [N] int64, each node's row of [B * L]; undefined: end to end
+};
+
+class GpsLayer : public torch::nn::Module {
+ public:
+  GpsLayer(const GraphGpsOptions& options, std::int64_t index, const AttentionBuilder& attention);
+
+  /// @param edges  null without message passing; then tokens have no edges
+  GraphTokens forward(const GraphTokens& tokens, const Edges* edges, const NodeSets& sets,
+                      AttentionContext& context);
+  /// Null without attention.
+  MultiHeadAttention* attention() { return attention_.get(); }
+
+ private:
+  Tensor drop(const Tensor& x) const;
+
+  double dropout_;
+  bool local_has_residual_;
+  std::shared_ptr<LocalLayer> local_;              ///< null: none
+  std::shared_ptr<MultiHeadAttention> attention_;  ///< null: none
+  std::shared_ptr<BatchNorm> local_norm_, global_norm_, norm_;
+  std::shared_ptr<Linear> in_, out_;
+};
+
+}  // namespace attnlab

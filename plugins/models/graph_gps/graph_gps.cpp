@@ -1,0 +1,203 @@
+// GraphGPS: message passing along edges beside attention among all nodes of a graph.
+//
+//   h_i, e_m   encodings of nodes and edges (encoders.h), a node's with its place in the graph
+//   h, e       = GpsLayer(h, e)                                   depth times (gps_layer.h)
+//   graph:     logits      = MLP(mean or sum over the graph's nodes of h_i)
+//   node:      logits@node = MLP(h_i)
+//   link:      features@node = MLP(h_i), for tasks that multiply those of two nodes
+//
+// Attention sees the graphs of a batch end to end where it honours that (`ragged`), else padded to
+// the largest; a trace is always recorded of the padded form. Batch norms run over all nodes (or
+// edges) of a batch, never over padding; in evaluation a graph gives the same in every batch.
+// As outputs there are as many numbers as `labels` has, else as there are classes.
+// The last layer's edge norm, which nothing reads, is left out (2 dim parameters fewer than
+// published). Source: Rampášek et al., NeurIPS 2022, and their public code; QUEST, tables A10 and
+// A11. Cost: O(depth (N dim^2 + E dim^2 + sum over graphs of n^2 dim)) for N nodes and E edges.
+#include <fmt/format.h>
+
+#include "plugins/models/graph_gps/encoders.h"
+#include "plugins/models/graph_gps/gps_layer.h"
+
+namespace attnlab {
+namespace {
+
+/// Linear maps with ReLU between them.
+class HeadMlp : public torch::nn::Module {
+ public:
+  HeadMlp(const GraphGpsOptions& o, std::int64_t out) {
+    std::int64_t width = o.dim;
+    for (std::int64_t i = 0; i < o.head_layers; ++i) {
+      const bool last = i + 1 == o.head_layers;
+      const std::int64_t next = last ? out : o.head_halves ? width / 2 : width;
+      if (next < 1) {
+        throw OptionError(
+            "head_layers",
+            fmt::format("the head's width cannot be halved so often; it is {} at first", o.dim));
+      }
+      maps_.push_back(
+          register_module(fmt::format("map{}", i), std::make_shared<Linear>(width, next)));
+      width = next;
+    }
+    start_uniform(*this);
+  }
+
+  Tensor forward(const Tensor& x) const {
+    Tensor y = x;
+    for (const auto& map : maps_) y = map->forward(map == maps_.front() ? y : y.relu());
+    return y;
+  }
+
+ private:
+  std::vector<std::shared_ptr<Linear>> maps_;
+};
+
+class GraphGps final : public Model {
+ public:
+  GraphGps(const GraphGpsOptions& options, const ModelSetup& setup)
+      : options_(checked(options)), wide_(output_width(setup.data)) {
+    place_encoder_ = make_place_encoder(options_, setup.data);
+    const std::int64_t place_dim = place_encoder_ == nullptr ? 0 : options_.encoding_dim;
+    if (place_dim > 0) register_module("place", place_encoder_);
+    nodes_ = register_module(
+        "nodes", std::make_shared<FeatureEncoder>(setup.data, node_categories(), "x@node",
+                                                  options_.dim - place_dim));
+    if (nodes_->empty()) {
+      throw DataError(fmt::format(
+          "graph_gps: dataset '{}' has none of atom@node, type@node and x@node", setup.data.name));
+    }
+    if (has_edges()) {
+      edges_ = register_module("edges", std::make_shared<FeatureEncoder>(
+                                            setup.data, edge_categories(), "e@edge", options_.dim));
+      if (edges_->empty()) {
+        edge_ = register_parameter("edge", at::empty({1, options_.dim}).normal_());
+      }
+    }
+    for (std::int64_t i = 0; i < options_.depth; ++i) {
+      layers_.push_back(
+          register_module(layer_name(i), std::make_shared<GpsLayer>(options_, i, setup.attention)));
+    }
+    check_attention();
+    head_ = register_module("head", std::make_shared<HeadMlp>(options_, wide_));
+  }
+
+  NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
+    const at::ScalarType dtype = head_->parameters().front().scalar_type();
+    GraphTokens tokens = {nodes_->forward(batch, dtype), {}};
+    if (place_encoder_ != nullptr) {
+      tokens.nodes = at::cat({tokens.nodes, place_encoder_->forward(batch, dtype)}, 1);
+    }
+    const Tensor& h = tokens.nodes;
+    std::optional<Edges> edges;
+    if (has_edges()) {
+      edges.emplace(batch.fields.at("edges@edge>node"), h.size(0));
+      tokens.edges =
+          edges_->empty() ? edge_.expand({edges->count(), -1}) : edges_->forward(batch, dtype);
+    }
+    const Tensor& offsets = batch.offsets.at("node");
+    const NodeSets sets(offsets, padded_ || pass.trace != nullptr, h.device());
+    ForwardState state;
+    AttentionContext context{0, &state, pass.trace};
+    for (const auto& layer : layers_) {
+      tokens = layer->forward(tokens, edges ? &*edges : nullptr, sets, context);
+      ++context.layer;
+    }
+    if (options_.head != "graph") return {{output_name(), head_->forward(tokens.nodes)}};
+    const Segments graphs = segments_of(offsets, h.device());
+    return {{output_name(),
+             head_->forward(options_.pool == "sum" ? segment_sum(tokens.nodes, graphs)
+                                                   : segment_mean(tokens.nodes, graphs))}};
+  }
+
+  std::vector<FieldInfo> outputs() const override {
+    std::vector<std::int64_t> shape = {wide_};
+    if (options_.head != "graph") shape.insert(shape.begin(), -1);
+    return {{.name = output_name(),
+             .shape = shape,
+             .dtype = head_->parameters().front().scalar_type()}};
+  }
+
+  std::int64_t depth(const std::string& name) const override {
+    for (std::int64_t i = 0; i < options_.depth; ++i) {
+      if (name.rfind(layer_name(i) + ".", 0) == 0) return i + 1;
+    }
+    return name.rfind("head.", 0) == 0 ? -1 : 0;
+  }
+
+ private:
+  static std::string layer_name(std::int64_t i) { return fmt::format("layer{}", i); }
+  static std::vector<std::string> node_categories() { return {"atom@node", "type@node"}; }
+  static std::vector<std::string> edge_categories() { return {"bond@edge", "edge_type@edge"}; }
+
+  static const GraphGpsOptions& checked(const GraphGpsOptions& o) {
+    if (o.global && o.dim % o.heads != 0) {
+      throw OptionError(
+          "heads", fmt::format("{} heads do not divide dim {}; change either", o.heads, o.dim));
+    }
+    if (!o.global && o.mpnn == "none") {
+      throw OptionError("global",
+                        "without message passing and without attention nodes know "
+                        "nothing of each other; leave one of them in");
+    }
+    return o;
+  }
+
+  bool has_edges() const { return options_.mpnn != "none"; }
+
+  std::string output_name() const {
+    if (options_.head == "graph") return "logits";
+    return options_.head == "node" ? "logits@node" : "features@node";
+  }
+
+  /// How many numbers the head gives for each graph or node.
+  std::int64_t output_width(const DatasetInfo& data) const {
+    if (options_.head == "link") return options_.dim;
+    for (const FieldInfo& field : data.fields) {
+      if (options_.head == "graph" && field.name == "labels" && field.shape.size() == 1) {
+        return field.shape[0];
+      }
+    }
+    if (data.classes > 0) return data.classes;
+    throw DataError(
+        fmt::format("graph_gps: dataset '{}' has neither labels [T] nor classes", data.name));
+  }
+
+  /// Graphs must be kept apart; known before anything runs.
+  void check_attention() {
+    MultiHeadAttention* const attention = layers_.front()->attention();
+    if (attention == nullptr) return;
+    const AttentionTraits& traits = attention->attention().traits();
+    padded_ = !traits.ragged;
+    if (traits.ragged || traits.padding) return;
+    throw TraitError(
+        fmt::format("{} honours neither 'ragged' nor 'padding', so it cannot keep "
+                    "the graphs of a batch apart; choose another attention",
+                    attention->attention().name()));
+  }
+
+  GraphGpsOptions options_;
+  std::int64_t wide_;
+  bool padded_ = false;
+  std::shared_ptr<FeatureEncoder> nodes_, edges_;
+  std::shared_ptr<PlaceEncoder> place_encoder_;
+  Tensor edge_;  ///< [1, dim], of every edge; undefined where edges have features
+  std::vector<std::shared_ptr<GpsLayer>> layers_;
+  std::shared_ptr<HeadMlp> head_;
+};
+
+}  // namespace
+
+ATTNLAB_PLUGIN(
+    model, GraphGps, GraphGpsOptions,
+    {.id = "attnlab/graph_gps",
+     .version = "1.0.0",
+     .summary = "graph transformer: message passing beside attention among all nodes",
+     .citation = "Rampasek et al., Recipe for a general, powerful, scalable graph "
+                 "transformer, NeurIPS 2022, arXiv:2205.12454",
+     .licence = "Apache-2.0",
+     .takes = {"atom@node?", "type@node?", "x@node?", "edges@edge>node if mpnn=gine",
+               "edges@edge>node if mpnn=gated_gcn", "bond@edge?", "edge_type@edge?", "e@edge?",
+               "rwse@node if encoding=rwse", "lap_vectors@node if encoding=laplacian",
+               "lap_values@node if encoding=laplacian", "lap_valid@node if encoding=laplacian"},
+     .gives = {"logits if head=graph", "logits@node if head=node", "features@node if head=link"}})
+
+}  // namespace attnlab

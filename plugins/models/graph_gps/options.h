@@ -1,0 +1,42 @@
+// What a composition may say of graph_gps.
+#pragma once
+
+#include <string>
+
+#include "framework/plugin.h"
+
+namespace attnlab {
+
+struct GraphGpsOptions {
+  std::int64_t dim = 64, depth = 5, heads = 4;
+  std::string mpnn = "gated_gcn";
+  bool global = true;
+  double dropout = 0, attention_dropout = 0.5;
+  std::string encoding = "none";
+  std::int64_t encoding_dim = 16;
+  std::string head = "graph", pool = "mean";
+  std::int64_t head_layers = 1;
+  bool head_halves = false;
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("dim", dim, at_least(1), "channels of a node and of an edge");
+    v("depth", depth, at_least(1), "number of layers");
+    v("heads", heads, at_least(1), "attention heads, a divisor of dim");
+    v("mpnn", mpnn, one_of("gine", "gated_gcn", "none"),
+      "message passing along edges; none: a pure transformer over each graph's nodes");
+    v("global", global, "attention among all nodes of a graph; false: message passing alone");
+    v("dropout", dropout, range(0, 0.99), "after message passing, attention, and in the MLP");
+    v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
+    v("encoding", encoding, one_of("none", "rwse", "laplacian"),
+      "where a node stands in its graph: random walks' returns, or the Laplacian's eigenvectors");
+    v("encoding_dim", encoding_dim, at_least(1), "channels of a node that encode that; below dim");
+    v("head", head, one_of("graph", "node", "link"),
+      "what is answered for: each graph, each node, or pairs of nodes (features to multiply)");
+    v("pool", pool, one_of("mean", "sum"), "head graph: over the graph's nodes");
+    v("head_layers", head_layers, at_least(1), "linear maps of the head, with ReLU between");
+    v("head_halves", head_halves, "each hidden width of the head is half the one before");
+  }
+};
+
+}  // namespace attnlab

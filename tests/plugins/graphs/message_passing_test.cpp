@@ -1,0 +1,213 @@
+// Message passing against loops: sums, gradients, layers; and that nothing depends on threads.
+#include <ATen/Parallel.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/nn/graph/local_layers.h"
+#include "tests/support/gradcheck.h"
+#include "tests/support/naive_graphs.h"
+
+namespace attnlab {
+namespace {
+
+using testing::edges_of;
+using testing::NaiveEdge;
+using testing::NaiveGraphs;
+using testing::Rows;
+using testing::rows_of;
+using testing::tensor_of;
+
+/// Seven nodes: one with a loop, two edges between one pair, one that nothing leads to, and one
+/// without any edge; sorted by neither end.
+Tensor odd_edges() {
+  return at::tensor({3, 0, 0, 1, 2, 1, 1, 1, 2, 1, 5, 2, 0, 3, 4, 0, 1, 5}, at::kLong).view({9, 2});
+}
+constexpr std::int64_t kNodes = 7, kChannels = 5;
+
+struct Case {
+  Tensor x = at::randn({kNodes, kChannels}, at::kDouble);
+  Tensor wide = at::randn({kNodes, 4 * kChannels}, at::kDouble);
+  Tensor e = at::randn({9, kChannels}, at::kDouble);
+  Edges edges{odd_edges(), kNodes};
+};
+
+class MessagePassing : public ::testing::Test {
+ protected:
+  void SetUp() override { at::manual_seed(3); }
+};
+
+TEST_F(MessagePassing, SumsRowsOfEachSegmentInTheirOrder) {
+  const Tensor index = at::tensor({2, 0, 2, 3, 2}, at::kLong);
+  const Segments segments = segments_by(index, 5, "item");
+  const Tensor y = at::randn({5, 2, 3}, at::kDouble);
+  const Tensor sums = segment_sum(y, segments);
+  EXPECT_TRUE(sums[0].equal(y[1]));
+  EXPECT_EQ(sums[1].abs().sum().item<double>(), 0);
+  EXPECT_TRUE(sums[2].equal(y[0] + y[2] + y[4]));
+  EXPECT_EQ(sums[4].abs().sum().item<double>(), 0);
+  EXPECT_TRUE(segment_mean(y, segments)[2].allclose((y[0] + y[2] + y[4]) / 3, 0, 1e-15));
+  EXPECT_TRUE(gather_rows(sums, segments)[3].equal(sums[3]));
+  EXPECT_LT(testing::second_gradient_error(
+                [&](const auto& in) { return segment_mean(in[0], segments).square(); }, {y}),
+            1e-7);
+}
+
+TEST_F(MessagePassing, SegmentsEndToEndAreThoseOfABatch) {
+  const Segments segments = segments_of(at::tensor({0, 2, 2, 5}, at::kLong), at::kCPU);
+  const Tensor y = at::randn({5, 4}, at::kDouble);
+  const Tensor mean = segment_mean(y, segments);
+  EXPECT_TRUE(mean[0].allclose(y.narrow(0, 0, 2).mean(0)));
+  EXPECT_EQ(mean[1].abs().sum().item<double>(), 0);
+  EXPECT_TRUE(mean[2].allclose(y.narrow(0, 2, 3).mean(0)));
+}
+
+TEST_F(MessagePassing, GineSumsAgainstLoops) {
+  const Case in;
+  Tensor expected = at::zeros({kNodes, kChannels}, at::kDouble);
+  for (std::int64_t m = 0; m < 9; ++m) {
+    expected[odd_edges()[m][1].item<std::int64_t>()] +=
+        (in.x[odd_edges()[m][0].item<std::int64_t>()] + in.e[m]).relu();
+  }
+  EXPECT_TRUE(gine_sum(in.x, in.e, in.edges).allclose(expected, 0, 1e-13));
+  EXPECT_TRUE(gine_sum(in.x.to(at::kFloat), in.e.to(at::kFloat), in.edges)
+                  .allclose(expected.to(at::kFloat), 1e-5, 1e-6));
+}
+
+TEST_F(MessagePassing, GradientsOfGineSums) {
+  const Case in;
+  const auto f = [&](const auto& at) { return gine_sum(at[0], at[1], in.edges); };
+  EXPECT_LT(testing::gradient_error(f, {in.x, in.e}), 1e-8);
+  const auto squared = [&](const auto& at) { return gine_sum(at[0], at[1], in.edges).square(); };
+  EXPECT_LT(testing::second_gradient_error(squared, {in.x, in.e}), 1e-6);
+}
+
+/// Both outputs as one tensor.
+Tensor both(const GatedSums& sums) { return at::cat({sums.nodes, sums.edges.sin()}); }
+
+TEST_F(MessagePassing, GradientsOfGatedSums) {
+  const Case in;
+  const auto f = [&](const auto& at) { return both(gated_sums(at[0], at[1], in.edges)); };
+  EXPECT_LT(testing::gradient_error(f, {in.wide, in.e}), 1e-8);
+  EXPECT_LT(testing::second_gradient_error(f, {in.wide, in.e}), 1e-6);
+}
+
+TEST_F(MessagePassing, GradientsOfGatedSumsWhoseEdgesNobodyUses) {
+  const Case in;
+  const auto f = [&](const auto& at) { return gated_sums(at[0], at[1], in.edges).nodes; };
+  EXPECT_LT(testing::gradient_error(f, {in.wide, in.e}), 1e-8);
+  EXPECT_LT(testing::second_gradient_error(f, {in.wide, in.e}), 1e-6);
+}
+
+TEST_F(MessagePassing, SinglePrecisionAgainstDouble) {
+  const Case in;
+  const std::vector<Tensor> wide = {in.wide * 4, in.e * 4};
+  std::vector<Tensor> outputs[2], gradients[2];
+  for (const bool single : {false, true}) {
+    std::vector<Tensor> leaves;
+    for (const Tensor& x : wide) {
+      leaves.push_back(x.to(single ? at::kFloat : at::kDouble).clone().requires_grad_());
+    }
+    const Tensor y = both(gated_sums(leaves[0], leaves[1], in.edges));
+    outputs[single] = {y.to(at::kDouble)};
+    gradients[single] = torch::autograd::grad({(y * testing::probe_like(y)).sum()}, leaves);
+  }
+  EXPECT_TRUE(outputs[1][0].allclose(outputs[0][0], 1e-4, 1e-5));
+  for (const std::size_t i : {0, 1}) {
+    EXPECT_TRUE(gradients[1][i].to(at::kDouble).allclose(gradients[0][i], 1e-4, 1e-5));
+  }
+}
+
+TEST_F(MessagePassing, GatesOfHugeLogitsAreFinite) {
+  const Case in;
+  for (const double size : {1e3, 1e30}) {
+    const Tensor wide = (in.wide * size).to(at::kFloat).requires_grad_();
+    const GatedSums sums = gated_sums(wide, (in.e * size).to(at::kFloat), in.edges);
+    EXPECT_TRUE(sums.nodes.isfinite().all().item<bool>());
+    sums.nodes.sum().backward();
+    EXPECT_TRUE(wide.grad().isfinite().all().item<bool>());
+  }
+}
+
+TEST_F(MessagePassing, ThreadsChangeNoBit) {
+  const std::int64_t nodes = 4000;
+  const Edges edges(at::randint(nodes, {20000, 2}, at::kLong), nodes);
+  const Tensor wide = at::randn({nodes, 4 * 24}), e = at::randn({20000, 24});
+  std::vector<Tensor> first;
+  for (const int threads : {1, 2, 5}) {
+    at::set_num_threads(threads);
+    const Tensor a = wide.clone().requires_grad_(), b = e.clone().requires_grad_();
+    const GatedSums sums = gated_sums(a, b, edges);
+    const Tensor more = gine_sum(sums.nodes, sums.edges, edges);
+    more.sin().sum().backward();
+    const std::vector<Tensor> found = {more.detach(), a.grad(), b.grad()};
+    if (first.empty()) first = found;
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(found[i].equal(first[i])) << threads;
+  }
+  at::set_num_threads(1);
+}
+
+/// A layer in double precision whose tensors are none of them at their starts.
+template <class Layer>
+std::shared_ptr<Layer> randomised(std::shared_ptr<Layer> layer) {
+  layer->to(at::kDouble);
+  const at::NoGradGuard no_gradients;
+  for (Tensor& parameter : layer->parameters()) parameter.normal_(0, 0.5);
+  for (Tensor& buffer : layer->buffers()) buffer.uniform_(0.5, 2);
+  return layer;
+}
+
+TEST_F(MessagePassing, GineLayerAgainstLoops) {
+  const Case in;
+  torch::nn::Module holder;
+  const auto layer = holder.register_module("gine", randomised(std::make_shared<Gine>(kChannels)));
+  const Rows expected =
+      NaiveGraphs(holder, true).gine(rows_of(in.x), rows_of(in.e), edges_of(odd_edges()), "gine");
+  const Tensor found = layer->forward({in.x, in.e}, in.edges).nodes;
+  EXPECT_TRUE(found.allclose(tensor_of(expected), 0, 1e-12));
+}
+
+TEST_F(MessagePassing, GatedGcnLayerAgainstLoops) {
+  for (const bool training : {true, false}) {
+    for (const bool go_on : {true, false}) {
+      const Case in;
+      torch::nn::Module holder;
+      const auto layer = holder.register_module(
+          "gated", randomised(std::make_shared<GatedGcn>(kChannels, 0, go_on)));
+      layer->train(training);
+      const NaiveGraphs naive(holder, training);
+      Rows e = rows_of(in.e);
+      const Rows x = naive.gated_gcn(rows_of(in.x), e, edges_of(odd_edges()), "gated");
+      const GraphTokens found = layer->forward({in.x, in.e}, in.edges);
+      EXPECT_TRUE(found.nodes.allclose(tensor_of(x), 0, 1e-12)) << training;
+      EXPECT_EQ(found.edges.defined(), go_on);
+      if (go_on) EXPECT_TRUE(found.edges.allclose(tensor_of(e), 0, 1e-12)) << training;
+    }
+  }
+}
+
+TEST_F(MessagePassing, NamesAnEdgeThatLeadsNowhere) {
+  try {
+    Edges(at::tensor({0, 1, 1, 4}, at::kLong).view({2, 2}), 3);
+    FAIL() << "nothing was thrown";
+  } catch (const DataError& error) {
+    EXPECT_STREQ(error.what(),
+                 "the target of edge 1 of the batch belongs to row 4, and there are 3");
+  }
+  EXPECT_THROW(Edges(at::zeros({3, 3}, at::kLong), 3), ShapeError);
+  const Case in;
+  EXPECT_THROW(gine_sum(in.x, in.e.narrow(0, 0, 4), in.edges), ShapeError);
+  EXPECT_THROW(gated_sums(in.x, in.e, in.edges), ShapeError);
+}
+
+TEST_F(MessagePassing, TakesGraphsWithoutEdges) {
+  const Edges edges(at::empty({0, 2}, at::kLong), 3);
+  const Tensor x = at::randn({3, 4}).requires_grad_();
+  EXPECT_TRUE(gine_sum(x, at::empty({0, 4}), edges).equal(at::zeros({3, 4})));
+  GatedGcn layer(4, 0, true);
+  const GraphTokens found = layer.forward({x, at::empty({0, 4})}, edges);
+  found.nodes.square().sum().backward();
+  EXPECT_TRUE(x.grad().isfinite().all().item<bool>());
+}
+
+}  // namespace
+}  // namespace attnlab

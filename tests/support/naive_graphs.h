@@ -1,0 +1,203 @@
+// Graph layers by their definitions: loops over nodes, edges and numbers in double precision.
+#pragma once
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/contracts/model.h"
+#include "tests/support/naive_attention.h"
+
+namespace attnlab::testing {
+
+using Rows = std::vector<Row>;
+
+inline Rows rows_of(const Tensor& x) {
+  Rows rows;
+  for (std::int64_t i = 0; i < x.size(0); ++i) rows.push_back(row(x[i]));
+  return rows;
+}
+
+inline Tensor tensor_of(const Rows& rows) {
+  std::vector<Tensor> all;
+  for (const Row& one : rows) all.push_back(at::tensor(one, at::kDouble));
+  return at::stack(all);
+}
+
+inline Row sum(const Row& a, const Row& b) {
+  Row c = a;
+  for (std::size_t k = 0; k < c.size(); ++k) c[k] += b[k];
+  return c;
+}
+
+inline Rows sum(const Rows& a, const Rows& b) {
+  Rows c;
+  for (std::size_t i = 0; i < a.size(); ++i) c.push_back(sum(a[i], b[i]));
+  return c;
+}
+
+inline Rows rectified(Rows x) {
+  for (Row& one : x) {
+    for (double& number : one) number = number > 0 ? number : 0;
+  }
+  return x;
+}
+
+/// An edge from a node to another.
+struct NaiveEdge {
+  std::size_t source, target;
+};
+
+inline std::vector<NaiveEdge> edges_of(const Tensor& ends) {
+  std::vector<NaiveEdge> edges;
+  for (std::int64_t m = 0; m < ends.size(0); ++m) {
+    edges.push_back({static_cast<std::size_t>(ends[m][0].item<std::int64_t>()),
+                     static_cast<std::size_t>(ends[m][1].item<std::int64_t>())});
+  }
+  return edges;
+}
+
+/// A model's tensors by name, and the layers that are made of them.
+class NaiveGraphs {
+ public:
+  /// @param training  batch norms by the batch's statistics
+  NaiveGraphs(const torch::nn::Module& model, bool training) : training_(training) {
+    for (const auto& item : model.named_parameters()) tensors_[item.key()] = item.value();
+    for (const auto& item : model.named_buffers()) tensors_[item.key()] = item.value();
+  }
+
+  Rows linear(const Rows& x, const std::string& name) const {
+    return linear_part(x, name, 0, tensors_.at(name + ".weight").size(0));
+  }
+
+  /// By rows [first, first + count) of the matrix.
+  Rows linear_part(const Rows& x, const std::string& name, std::int64_t first,
+                   std::int64_t count) const {
+    const Rows weight =
+        rows_of(tensors_.at(name + ".weight").detach().slice(0, first, first + count));
+    const Row bias = row(tensors_.at(name + ".bias").detach().slice(0, first, first + count));
+    Rows y;
+    for (const Row& one : x) {
+      Row out = bias;
+      for (std::size_t k = 0; k < out.size(); ++k) out[k] += dot(weight[k], one);
+      y.push_back(out);
+    }
+    return y;
+  }
+
+  Rows batch_norm(const Rows& x, const std::string& name) const {
+    const Row weight = value(name + ".weight"), bias = value(name + ".bias");
+    Row mean = value(name + ".running_mean"), variance = value(name + ".running_variance");
+    const auto count = static_cast<double>(x.size());
+    for (std::size_t c = 0; training_ && c < mean.size(); ++c) {
+      mean[c] = variance[c] = 0;
+      for (const Row& one : x) mean[c] += one[c] / count;
+      for (const Row& one : x) variance[c] += (one[c] - mean[c]) * (one[c] - mean[c]) / count;
+    }
+    Rows y = x;
+    for (Row& one : y) {
+      for (std::size_t c = 0; c < one.size(); ++c) {
+        one[c] = (one[c] - mean[c]) / std::sqrt(variance[c] + 1e-5) * weight[c] + bias[c];
+      }
+    }
+    return y;
+  }
+
+  Rows gine(const Rows& x, const Rows& e, const std::vector<NaiveEdge>& edges,
+            const std::string& name) const {
+    Rows sums = x;
+    for (std::size_t m = 0; m < edges.size(); ++m) {
+      for (std::size_t c = 0; c < sums[0].size(); ++c) {
+        sums[edges[m].target][c] += std::max(0.0, x[edges[m].source][c] + e[m][c]);
+      }
+    }
+    return linear(rectified(linear(sums, name + ".in")), name + ".out");
+  }
+
+  /// @param e  what it becomes; as it is where the layer has no norm of edges
+  Rows gated_gcn(const Rows& x, Rows& e, const std::vector<NaiveEdge>& edges,
+                 const std::string& name) const {
+    const auto dim = static_cast<std::int64_t>(x[0].size());
+    const auto part = [&](std::int64_t k) { return linear_part(x, name + ".nodes", k * dim, dim); };
+    const Rows a = part(0), d = part(1), b = part(2), s = part(3), c = linear(e, name + ".edges");
+    Rows g, weighted(x.size(), Row(x[0].size(), 0)), gates = weighted, out;
+    for (std::size_t m = 0; m < edges.size(); ++m) {
+      const auto [source, target] = edges[m];
+      g.push_back(sum(sum(d[target], s[source]), c[m]));
+      for (std::size_t k = 0; k < g[m].size(); ++k) {
+        const double gate = 1 / (1 + std::exp(-g[m][k]));
+        weighted[target][k] += gate * b[source][k];
+        gates[target][k] += gate;
+      }
+    }
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      out.push_back(a[i]);
+      for (std::size_t k = 0; k < out[i].size(); ++k) {
+        out[i][k] += weighted[i][k] / (gates[i][k] + 1e-6);
+      }
+    }
+    if (tensors_.count(name + ".edge_norm.weight") > 0) {
+      e = sum(e, rectified(batch_norm(g, name + ".edge_norm")));
+    }
+    return sum(x, rectified(batch_norm(out, name + ".node_norm")));
+  }
+
+  /// Standard attention among the nodes of each graph. @param offsets  where each begins
+  Rows attention(const Rows& x, const std::vector<std::size_t>& offsets, std::size_t heads,
+                 const std::string& name) const {
+    const auto dim = static_cast<std::int64_t>(x[0].size());
+    const Rows q = linear_part(x, name + ".qkv", 0, dim);
+    const Rows k = linear_part(x, name + ".qkv", dim, dim);
+    const Rows v = linear_part(x, name + ".qkv", 2 * dim, dim);
+    const std::size_t width = x[0].size() / heads;
+    Rows merged(x.size(), Row(x[0].size(), 0));
+    for (std::size_t g = 0; g + 1 < offsets.size(); ++g) {
+      for (std::size_t h = 0; h < heads; ++h) {
+        for (std::size_t i = offsets[g]; i < offsets[g + 1]; ++i) {
+          Row weights;
+          double all = 0;
+          for (std::size_t j = offsets[g]; j < offsets[g + 1]; ++j) {
+            double logit = 0;
+            for (std::size_t c = h * width; c < (h + 1) * width; ++c) logit += q[i][c] * k[j][c];
+            weights.push_back(std::exp(logit / std::sqrt(double(width))));
+            all += weights.back();
+          }
+          for (std::size_t j = offsets[g]; j < offsets[g + 1]; ++j) {
+            for (std::size_t c = h * width; c < (h + 1) * width; ++c) {
+              merged[i][c] += weights[j - offsets[g]] / all * v[j][c];
+            }
+          }
+        }
+      }
+    }
+    return linear(merged, name + ".output");
+  }
+
+  /// One layer of GraphGPS, of whatever parts it has.
+  Rows gps_layer(const Rows& h, Rows& e, const std::vector<NaiveEdge>& edges,
+                 const std::vector<std::size_t>& offsets, std::size_t heads,
+                 const std::string& name) const {
+    Rows z(h.size(), Row(h[0].size(), 0));
+    if (tensors_.count(name + ".local.in.weight") > 0) {
+      z = sum(z, batch_norm(sum(h, gine(h, e, edges, name + ".local")), name + ".local_norm"));
+    }
+    if (tensors_.count(name + ".local.nodes.weight") > 0) {
+      z = sum(z, batch_norm(gated_gcn(h, e, edges, name + ".local"), name + ".local_norm"));
+    }
+    if (tensors_.count(name + ".attention.qkv.weight") > 0) {
+      const Rows seen = attention(h, offsets, heads, name + ".attention");
+      z = sum(z, batch_norm(sum(h, seen), name + ".global_norm"));
+    }
+    const Rows hidden = rectified(linear(z, name + ".in"));
+    return batch_norm(sum(z, linear(hidden, name + ".out")), name + ".norm");
+  }
+
+  Row value(const std::string& name) const { return row(tensors_.at(name).detach()); }
+
+ private:
+  bool training_;
+  std::map<std::string, Tensor> tensors_;
+};
+
+}  // namespace attnlab::testing

@@ -1,0 +1,121 @@
+// Batch norm over rows against its equations and against LibTorch's.
+#include "framework/nn/modules/batch_norm.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/gradcheck.h"
+
+namespace attnlab {
+namespace {
+
+class BatchNorms : public ::testing::Test {
+ protected:
+  void SetUp() override { at::manual_seed(5); }
+};
+
+/// A norm in double precision whose tensors are none of them at their starts.
+std::shared_ptr<BatchNorm> norm_of(std::int64_t dim) {
+  auto norm = std::make_shared<BatchNorm>(dim);
+  norm->to(at::kDouble);
+  const at::NoGradGuard no_gradients;
+  norm->weight.normal_();
+  norm->bias.normal_();
+  norm->running_mean.normal_();
+  norm->running_variance.uniform_(0.5, 2);
+  return norm;
+}
+
+TEST_F(BatchNorms, AreLibTorchsInTrainingAndMoveTheRunningStatistics) {
+  const Tensor x = at::randn({37, 5}, at::kDouble) * 3 + 2;
+  const auto norm = norm_of(5);
+  const Tensor mean = norm->running_mean.clone(), variance = norm->running_variance.clone();
+  const Tensor expected =
+      at::batch_norm(x, norm->weight, norm->bias, mean, variance, true, 0.1, 1e-5, false);
+  EXPECT_TRUE(norm->forward(x).allclose(expected, 0, 1e-12));
+  EXPECT_TRUE(norm->running_mean.allclose(mean, 0, 1e-12));
+  EXPECT_TRUE(norm->running_variance.allclose(variance, 0, 1e-12));
+}
+
+TEST_F(BatchNorms, AreOfEachRowAloneInEvaluation) {
+  const Tensor x = at::randn({6, 3}, at::kDouble);
+  const auto norm = norm_of(3);
+  norm->eval();
+  const Tensor before = norm->running_mean.clone();
+  const Tensor expected = (x - norm->running_mean) / (norm->running_variance + 1e-5).sqrt();
+  const Tensor y = norm->forward(x);
+  EXPECT_TRUE(y.allclose(expected * norm->weight + norm->bias, 0, 1e-12));
+  EXPECT_TRUE(norm->forward(x.narrow(0, 4, 1)).allclose(y.narrow(0, 4, 1), 0, 1e-12));
+  EXPECT_TRUE(norm->running_mean.equal(before));
+}
+
+TEST_F(BatchNorms, RectifyAndAddInTheSamePass) {
+  const Tensor x = at::randn({50, 4}, at::kDouble), more = at::randn({50, 4}, at::kDouble);
+  const auto norm = norm_of(4);
+  const Tensor plain = norm->forward(x);
+  EXPECT_TRUE(norm->forward(x, {.relu = true}).equal(plain.relu()));
+  EXPECT_TRUE(norm->forward(x, {.relu = true, .residual = more}).equal(plain.relu() + more));
+  EXPECT_TRUE(norm->forward(x, {.residual = more}).equal(plain + more));
+}
+
+TEST_F(BatchNorms, HaveRightGradientsOfBothOrders) {
+  const Tensor x = at::randn({9, 3}, at::kDouble), more = at::randn({9, 3}, at::kDouble);
+  for (const bool training : {true, false}) {
+    for (const bool relu : {false, true}) {
+      const auto norm = norm_of(3);
+      norm->train(training);
+      const auto f = [&](const std::vector<Tensor>& in) {
+        return norm->forward(in[0], {relu, in[1]}).square();
+      };
+      EXPECT_LT(testing::gradient_error(f, {x, more}), 1e-6) << training << relu;
+      EXPECT_LT(testing::second_gradient_error(f, {x, more}), 1e-5) << training << relu;
+      EXPECT_LT(testing::leaf_gradient_error(
+                    [&] {
+                      return norm->forward(x, {relu, more});
+                    },
+                    {norm->weight, norm->bias}),
+                1e-7)
+          << training << relu;
+    }
+  }
+}
+
+TEST_F(BatchNorms, AreExactFarFromZeroInSinglePrecision) {
+  const Tensor x = at::randn({1000, 2}, at::kDouble) * 0.01 + 100;
+  BatchNorm norm(2);
+  const Tensor single = x.to(at::kFloat);
+  const Tensor exact = single.to(at::kDouble);
+  const Tensor expected = (exact - exact.mean(0)) / (exact.var(0, false) + 1e-5).sqrt();
+  EXPECT_TRUE(norm.forward(single).to(at::kDouble).allclose(expected, 0, 2e-3));
+}
+
+TEST_F(BatchNorms, ThreadsChangeNoBit) {
+  const Tensor x = at::randn({5000, 7}), more = at::randn({5000, 7});
+  std::vector<Tensor> first;
+  for (const int threads : {1, 2, 5}) {
+    at::set_num_threads(threads);
+    BatchNorm norm(7);
+    const Tensor leaf = x.clone().requires_grad_();
+    const Tensor y = norm.forward(leaf, {true, more});
+    y.sin().sum().backward();
+    const std::vector<Tensor> found = {y.detach(), leaf.grad(), norm.weight.grad(),
+                                       norm.running_variance};
+    if (first.empty()) first = found;
+    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(found[i].equal(first[i]));
+  }
+  at::set_num_threads(1);
+}
+
+TEST_F(BatchNorms, TakeOneRowAndNone) {
+  const auto norm = norm_of(3);
+  const Tensor one = at::randn({1, 3}, at::kDouble);
+  EXPECT_TRUE(norm->forward(one).allclose(norm->bias.unsqueeze(0)));
+  EXPECT_TRUE(norm->running_variance.isfinite().all().item<bool>());
+  const Tensor before = norm->running_mean.clone();
+  EXPECT_EQ(norm->forward(at::empty({0, 3}, at::kDouble)).size(0), 0);
+  EXPECT_TRUE(norm->running_mean.equal(before));
+  EXPECT_THROW(norm->forward(at::randn({4, 2}, at::kDouble)), ShapeError);
+}
+
+}  // namespace
+}  // namespace attnlab
