@@ -10,5 +10,6 @@ Usage run_usage();
 Usage eval_usage();
 Usage probe_usage();
 Usage match_usage();
+Usage data_show_usage();
 
 }  // namespace attnlab

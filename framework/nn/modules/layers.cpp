@@ -74,16 +74,19 @@ Tensor LayerNorm::forward_heads(const Tensor& x) const {
                      per_head(weight, members_, heads));
 }
 
-Mlp::Mlp(std::int64_t dim, std::int64_t hidden, double dropout, std::int64_t members)
+Mlp::Mlp(std::int64_t dim, std::int64_t hidden, double dropout, std::int64_t members,
+         bool output_gelu)
     : in_(register_module("in", std::make_shared<Linear>(dim, hidden, true, members))),
       out_(register_module("out", std::make_shared<Linear>(hidden, dim, true, members))),
-      dropout_(dropout) {}
+      dropout_(dropout),
+      output_gelu_(output_gelu) {}
 
 Tensor Mlp::forward(const Tensor& x) const {
   const auto drop = [this](const Tensor& y) {
     return is_training() && dropout_ > 0 ? dropout(y, dropout_) : y;
   };
-  return drop(out_->forward(drop(at::gelu(in_->forward(x)))));
+  const Tensor y = out_->forward(drop(at::gelu(in_->forward(x))));
+  return drop(output_gelu_ ? at::gelu(y) : y);
 }
 
 DropPath::DropPath(double p) : p_(p) {

@@ -64,15 +64,18 @@ class LayerNorm : public torch::nn::Module {
   std::int64_t members_;
 };
 
-/// Linear, exact GELU, dropout, linear, dropout.
+/// Linear, exact GELU, dropout, linear, dropout; with `output_gelu` a second GELU before the last
+/// dropout.
 class Mlp : public torch::nn::Module {
  public:
-  Mlp(std::int64_t dim, std::int64_t hidden, double dropout = 0, std::int64_t members = 1);
+  Mlp(std::int64_t dim, std::int64_t hidden, double dropout = 0, std::int64_t members = 1,
+      bool output_gelu = false);
   Tensor forward(const Tensor& x) const;
 
  private:
   std::shared_ptr<Linear> in_, out_;
   double dropout_;
+  bool output_gelu_;
 };
 
 /// Stochastic depth: in training each example's branch is dropped with probability p, and the
@@ -117,6 +120,8 @@ class PatchEmbedding : public torch::nn::Module {
   /// @throws ShapeError for images of another shape.
   Tensor forward(const Tensor& images) const;
   std::int64_t count() const { return rows_ * columns_; }
+  std::int64_t rows() const { return rows_; }
+  std::int64_t columns() const { return columns_; }
 
   Tensor weight;  ///< [dim, C, patch_height, patch_width]
   Tensor bias;    ///< [dim]
