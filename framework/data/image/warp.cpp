@@ -28,7 +28,7 @@ void sample_cubic(const Pixels& image, double x, double y, std::uint8_t* out) {
         std::clamp<std::int64_t>(left - 1 + j, 0, image.width - 1) * image.channels;
   }
   for (std::int64_t c = 0; c < image.channels; ++c) {
-    float sum = 0.5f;
+    float sum = 0;  // Pillow drops the fraction
     for (std::int64_t i = 0; i < 4; ++i) {
       const std::uint8_t* row =
           image.row(std::clamp<std::int64_t>(top - 1 + i, 0, image.height - 1)) + c;
