@@ -17,6 +17,7 @@ int status_command(const Words& words);
 int compare_command(const Words& words);
 int report_command(const Words& words);
 int attention_command(const Words& words);
+int data_command(const Words& words);
 int plugin_command(const Words& words);
 int slurm_task_command(const Words& words);
 
@@ -26,8 +27,8 @@ const char* program_help();
 /// Runs a command. @throws Error; ConfigError for an unknown command.
 int dispatch(const std::string& command, const Words& rest);
 
-/// Commands that run plugin code (`run`, `eval`, `bench`, `attention apply`): loads the engine (and
-/// with it LibTorch) and hands over.
+/// Commands that run plugin code (`run`, `eval`, `bench`, `attention apply`, `data show`): loads the
+/// engine (and with it LibTorch) and hands over.
 int engine_command(const std::string& command, const Words& words);
 
 }  // namespace attnlab

@@ -16,7 +16,8 @@ void answer_usage(const std::string& command, const Words& words) {
                                                             {"eval", eval_usage},
                                                             {"sample", sample_usage},
                                                             {"probe", probe_usage},
-                                                            {"match", match_usage}};
+                                                            {"match", match_usage},
+                                                            {"data show", data_show_usage}};
   const auto known = usages.find(command);
   if (words != Words{kAskUsage} || known == usages.end()) return;
   Usage usage = known->second();

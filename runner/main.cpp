@@ -32,6 +32,7 @@ constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across do
   attnlab bench attention [ID ...]              time and memory, as ratios to standard attention
   attnlab study snr [key=value ...]             signal and noise of attention, by closed form too
   attnlab attention apply --use ID ...          compute one attention on the tensors of a file
+  attnlab data show EXPERIMENT [key=value ...]  a picture of what the model sees, with labels
   attnlab plugin test ID|PATH [key=value ...]   check a plugin against its contract
   attnlab completion bash|zsh|fish              a script that completes commands in that shell
 
@@ -57,6 +58,7 @@ int dispatch(const std::string& command, const Words& rest) {
       {"compare", compare_command},
       {"report", report_command},
       {"attention", attention_command},
+      {"data", data_command},
       {"plugin", plugin_command},
       {"slurm-task", slurm_task_command},
       {"run", [](const Words& words) { return engine_command("run", words); }},

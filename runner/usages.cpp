@@ -84,6 +84,29 @@ Usage match_usage() {
   return usage;
 }
 
+Usage data_show_usage() {
+  Usage usage;
+  usage.synopsis =
+      "attnlab data show EXPERIMENT [key=value ...] [--split SPLIT] [--images N] [--augmented N]\n"
+      "       [--out PATH]";
+  usage.about =
+      "Writes a PNG of images as the model gets them, normalisation undone, with their labels:\n"
+      "examples that lie equally far apart in the split, each once, or followed by augmented\n"
+      "versions, those of the first epochs of the first seed. What a task mixes (mixup, CutMix) "
+      "is\n"
+      "not shown.";
+  usage.options.add_options()(
+      "split", po::value<std::string>()->value_name("train|validation|test"), "default: train")(
+      "images", po::value<std::string>()->value_name("N"), "how many; default: 16, augmented 8")(
+      "augmented", po::value<std::string>()->value_name("N"),
+      "augmented versions beside each; default: 0")("out",
+                                                    po::value<std::string>()->value_name("PATH"),
+                                                    "file to write; default: EXPERIMENT-SPLIT.png");
+  usage.fewest_words = usage.most_words = 1;
+  usage.takes_overrides = true;
+  return usage;
+}
+
 Usage probe_usage() {
   Usage usage;
   usage.synopsis = "attnlab probe EXPERIMENT|RUN_DIR [key=value ...] [--steps N]";

@@ -11,5 +11,6 @@ Usage eval_usage();
 Usage sample_usage();
 Usage probe_usage();
 Usage match_usage();
+Usage data_show_usage();
 
 }  // namespace attnlab

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "framework/config/options.h"
 
@@ -14,6 +15,7 @@ struct InitOptions {
   std::string weights = "last";
   std::string map{};
   std::string into{};
+  std::vector<std::string> fresh{};
   bool partial = false;
   template <class Visitor>
   constexpr void describe(Visitor& v) {
@@ -24,6 +26,9 @@ struct InitOptions {
       "of another experiment's run: what was trained, or its running mean (train.average)");
     v("map", map, "rules that rename the file's tensors: a file, or a name in configs/maps");
     v("into", into, "the part of the model that is filled: what stands before its tensors' names");
+    v("fresh", fresh,
+      "parameters that keep their random numbers, whatever the file has for them: a new head, "
+      "head.*; * stands for any text, ? for any character");
     v("partial", partial,
       "leave out what fits nowhere, and keep random numbers where nothing fits");
   }

@@ -108,7 +108,10 @@ std::string environment_json(const BuiltRun& run) {
   out["flops"] = forward_flops(run);
   if (run.together > 1) out["together"] = run.together;
   if (!run.initial_file.empty()) {
-    out["init"] = {{"path", run.initial_file}, {"hash", file_hash(run.initial_file)}};
+    out["init"] = {{"path", run.initial_file},
+                   {"hash", file_hash(run.initial_file)},
+                   {"unused", run.initial_unused},
+                   {"random", run.initial_random}};
   }
   add_metrics(run.task->metrics(), run.dataset->info().unit, out);
   return out.dump(2) + "\n";

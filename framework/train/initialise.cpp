@@ -3,6 +3,7 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -13,6 +14,7 @@
 #include "framework/config/compose.h"
 #include "framework/data/formats/safetensors.h"
 #include "framework/experiment/compositions.h"
+#include "framework/train/parameter_groups.h"
 
 namespace attnlab {
 namespace {
@@ -171,37 +173,45 @@ class Targets {
   std::vector<std::pair<Tensor, Tensor>> pending_;
 };
 
+bool is_fresh(const std::string& name, const std::vector<std::string>& patterns) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return matches_pattern(name, pattern); });
+}
+
 void fill(BuiltRun& run, const NamedTensors& tensors, const std::string& path) {
   const InitOptions& options = *run.experiment.init;
   const std::vector<Rename> rules = read_map(options.map);
   const std::string start = options.into.empty() ? "" : options.into + ".";
   Targets targets(run);
-  Problems unused, wrong;
+  Problems unfit, problems;
   bool with_task = false;
   for (const auto& [name, tensor] : tensors) {
     const auto mapped = renamed(name, rules);
-    if (!mapped) continue;
-    const bool of_task = begins_with(*mapped, "task.");
-    const std::string target = of_task ? *mapped : start + *mapped;
+    const bool of_task = mapped && begins_with(*mapped, "task.");
+    const std::string target = !mapped ? "" : of_task ? *mapped : start + *mapped;
     with_task = with_task || of_task;
-    if (!targets.has(target)) {
-      unused.push_back(name + (target == name ? "" : fmt::format(" (as {})", target)));
+    if (!mapped || is_fresh(target, options.fresh)) {
+      run.initial_unused.push_back(name);
+    } else if (!targets.has(target)) {
+      unfit.push_back(name + (target == name ? "" : fmt::format(" (as {})", target)));
     } else if (const std::string problem = targets.fill(target, tensor); !problem.empty()) {
-      wrong.push_back(problem);
+      problems.push_back(problem);
     }
   }
-  Problems problems = wrong;
+  run.initial_random = targets.left(start, with_task);
   if (!options.partial) {
-    for (const std::string& name : unused) problems.push_back(name + " of the file fits nowhere");
-    for (const std::string& name : targets.left(start, with_task)) {
-      problems.push_back(name + " gets nothing");
+    for (const std::string& name : unfit) problems.push_back(name + " of the file fits nowhere");
+    for (const std::string& name : run.initial_random) {
+      if (!is_fresh(name, options.fresh)) problems.push_back(name + " gets nothing");
     }
   }
   if (!problems.empty()) {
-    throw DataError(fmt::format(
-        "init: {} does not fit:\n  {}\nrename or leave out by init.map, or set init.partial", path,
-        join(problems, "\n  ")));
+    throw DataError(
+        fmt::format("init: {} does not fit:\n  {}\nrename or leave out by init.map, name what is "
+                    "to stay random in init.fresh, or set init.partial",
+                    path, join(problems, "\n  ")));
   }
+  run.initial_unused.insert(run.initial_unused.end(), unfit.begin(), unfit.end());
   targets.copy();
 }
 

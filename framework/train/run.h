@@ -32,6 +32,8 @@ struct BuiltRun {
   std::shared_ptr<EachEvaluations> each;
   std::int64_t together = 1;  ///< runs that are trained together with this one, itself included
   std::string initial_file;   ///< that `init:` took parameters from; else empty
+  /// With `init:`: tensors of the file that were not used, and parameters that kept random numbers.
+  std::vector<std::string> initial_unused, initial_random;
   /// What has changed since the run began and is accepted (`--accept-changes`), for its records.
   std::vector<std::string> accepted;
 

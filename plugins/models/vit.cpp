@@ -6,8 +6,11 @@
 //   logits = W LayerNorm(x)[class token, or mean over patches]
 //
 // Source: Dosovitskiy et al., ICLR 2021; Touvron et al., DeiT, ICML 2021 (presets Ti, S, B, the
-// initialisation, drop-path); layer scale from Touvron et al., CaiT, 2021.
-// Cost: O(depth N dim (N + dim)) for N patches, with attention of quadratic cost.
+// initialisation, drop-path); layer scale from Touvron et al., CaiT, 2021. Touvron et al., DeiT
+// III, ECCV 2022: `positions: patches`, `drop_path_rule: constant`, layer_scale 1e-4. The ViT of
+// the code of "Your Attention Matters": `mlp_output_gelu`, `start: pytorch`, norm_eps 1e-5, and an
+// attention with `scale_by: model_dim`. Cost: O(depth N dim (N + dim)) for N patches, with
+// attention of quadratic cost.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +19,7 @@
 #include "framework/nn/kernels/dropout.h"
 #include "framework/nn/modules/layers.h"
 #include "framework/nn/modules/multi_head_attention.h"
+#include "framework/nn/modules/positions.h"
 #include "framework/plugin.h"
 
 namespace attnlab {
@@ -26,9 +30,16 @@ struct VitOptions {
   double mlp_ratio = 0;
   std::int64_t patch_size = 0;
   std::string pool = "class_token";
+  std::string positions = "all";
   bool qkv_bias = true;
   double layer_scale = 0;
   double drop_path = 0, dropout = 0, attention_dropout = 0;
+  std::string drop_path_rule = "linear";
+  bool mlp_output_gelu = false;
+  bool final_norm = true;
+  double norm_eps = 1e-6;
+  std::int64_t head_hidden = 0;
+  std::string start = "deit";
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
@@ -40,11 +51,23 @@ struct VitOptions {
     v("mlp_ratio", mlp_ratio, at_least(0), "hidden channels of the MLP over dim; 0: 4");
     v("patch_size", patch_size, at_least(0), "side of a patch in pixels; 0: the preset's");
     v("pool", pool, one_of("class_token", "mean"), "what the head reads; mean: no class token");
+    v("positions", positions, one_of("all", "patches"),
+      "all: class token and patches have one each; patches: they are added before it is prepended");
     v("qkv_bias", qkv_bias, "biases on queries, keys and values");
     v("layer_scale", layer_scale, at_least(0), "start of the channel factors; 0: none");
     v("drop_path", drop_path, range(0, 0.99), "probability of dropping a branch in the last layer");
+    v("drop_path_rule", drop_path_rule, one_of("linear", "constant"),
+      "linear: from 0 in the first layer to drop_path in the last; constant: the same in all");
     v("dropout", dropout, range(0, 0.99), "after the positions, the attention and the MLP");
     v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
+    v("mlp_output_gelu", mlp_output_gelu, "a second GELU, at the end of each MLP");
+    v("final_norm", final_norm, "a layer norm before the head");
+    v("norm_eps", norm_eps, range(0, 1), "added to the variance in each layer norm");
+    v("head_hidden", head_hidden, at_least(0), "hidden channels of the head, with GELU; 0: linear");
+    v("start", start, one_of("deit", "pytorch"),
+      "deit: truncated normal, std 0.02; pytorch: maps uniform in +-1/sqrt(in), positions and "
+      "class "
+      "token N(0, 1)");
   }
 };
 
@@ -111,9 +134,10 @@ PatchOptions patches_of(const DatasetInfo& data, const VitOptions& options) {
 class VitLayer : public torch::nn::Module {
  public:
   VitLayer(const VitOptions& o, std::int64_t index, const AttentionBuilder& attention) {
-    // From 0 in the first layer to drop_path in the last.
-    const double drop = o.drop_path * static_cast<double>(index) /
-                        static_cast<double>(std::max<std::int64_t>(o.depth - 1, 1));
+    const double depth = static_cast<double>(std::max<std::int64_t>(o.depth - 1, 1));
+    const double drop = o.drop_path_rule == "constant"
+                            ? o.drop_path
+                            : o.drop_path * static_cast<double>(index) / depth;
     MultiHeadOptions heads;
     heads.dim = o.dim;
     heads.heads = o.heads;
@@ -122,17 +146,28 @@ class VitLayer : public torch::nn::Module {
     heads.dropout = o.dropout;
     heads.layer = index;
     heads.layers = o.depth;
-    attention_norm_ = register_module("attention_norm", std::make_shared<LayerNorm>(o.dim));
+    attention_norm_ =
+        register_module("attention_norm", std::make_shared<LayerNorm>(o.dim, o.norm_eps));
     attention_ =
         register_module("attention", std::make_shared<MultiHeadAttention>(heads, attention));
-    mlp_norm_ = register_module("mlp_norm", std::make_shared<LayerNorm>(o.dim));
+    mlp_norm_ = register_module("mlp_norm", std::make_shared<LayerNorm>(o.dim, o.norm_eps));
     const std::int64_t hidden = std::llround(o.mlp_ratio * static_cast<double>(o.dim));
-    mlp_ = register_module("mlp", std::make_shared<Mlp>(o.dim, hidden, o.dropout));
+    mlp_ = register_module("mlp",
+                           std::make_shared<Mlp>(MlpOptions{.dim = o.dim,
+                                                            .hidden = hidden,
+                                                            .output_activation = o.mlp_output_gelu,
+                                                            .hidden_dropout = o.dropout,
+                                                            .dropout = o.dropout,
+                                                            .members = members}));
     drop_ = register_module("drop_path", std::make_shared<DropPath>(drop));
     if (o.layer_scale > 0) {
       attention_scale_ =
           register_module("attention_scale", std::make_shared<LayerScale>(o.dim, o.layer_scale));
       mlp_scale_ = register_module("mlp_scale", std::make_shared<LayerScale>(o.dim, o.layer_scale));
+    }
+    if (o.start == "pytorch") {
+      start_uniform(*attention_);
+      start_uniform(*mlp_);
     }
   }
 
@@ -167,19 +202,30 @@ class Vit final : public Model {
         register_module("patches", std::make_shared<PatchEmbedding>(patches_of(setup.data, o)));
     const bool with_class_token = o.pool == "class_token";
     if (with_class_token) class_token_ = learned("class_token", {1, 1, o.dim});
-    positions_ = learned("positions", {1, patches_->count() + (with_class_token ? 1 : 0), o.dim});
+    const bool of_class_token = with_class_token && o.positions == "all";
+    positions_ = learned("positions", {1, patches_->count() + (of_class_token ? 1 : 0), o.dim});
     for (std::int64_t i = 0; i < o.depth; ++i) {
       layers_.push_back(register_module("layer" + std::to_string(i),
                                         std::make_shared<VitLayer>(o, i, setup.attention)));
     }
-    norm_ = register_module("norm", std::make_shared<LayerNorm>(o.dim));
-    head_ = register_module("head", std::make_shared<Linear>(o.dim, setup.data.classes));
+    if (o.final_norm) {
+      norm_ = register_module("norm", std::make_shared<LayerNorm>(o.dim, o.norm_eps));
+    }
+    if (o.head_hidden > 0) {
+      head_in_ = register_module("head_in", std::make_shared<Linear>(o.dim, o.head_hidden));
+    }
+    head_ = register_module(
+        "head",
+        std::make_shared<Linear>(o.head_hidden > 0 ? o.head_hidden : o.dim, setup.data.classes));
+    if (o.start == "pytorch") start_uniform(*this);
   }
 
   NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
     Tensor x = patches_->forward(batch.fields.at("image").to(positions_.scalar_type()));
+    const bool patches_alone = options_.positions == "patches";
+    if (patches_alone) x = x + positions_;
     if (class_token_.defined()) x = at::cat({class_token_.expand({x.size(0), 1, -1}), x}, 1);
-    x = x + positions_;
+    if (!patches_alone) x = x + positions_;
     if (is_training() && options_.dropout > 0) x = dropout(x, options_.dropout);
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
@@ -187,8 +233,9 @@ class Vit final : public Model {
       x = layer->forward(x, context);
       ++context.layer;
     }
-    const Tensor tokens = norm_->forward(x);
-    const Tensor pooled = class_token_.defined() ? tokens.select(1, 0) : tokens.mean(1);
+    const Tensor tokens = norm_ == nullptr ? x : norm_->forward(x);
+    Tensor pooled = class_token_.defined() ? tokens.select(1, 0) : tokens.mean(1);
+    if (head_in_ != nullptr) pooled = at::gelu(head_in_->forward(pooled));
     return {{"logits", head_->forward(pooled)}, {"tokens", tokens}};
   }
 
@@ -196,10 +243,27 @@ class Vit final : public Model {
     return name != "positions" && name != "class_token" && Model::decays(name, parameter);
   }
 
+  /// Positions of another image size are resized; a patch's map that was saved as a matrix over its
+  /// values [dim, height * width * channels], channels fastest, becomes a convolution's.
+  Tensor adapt(const std::string& name, const Tensor& saved) const override {
+    if (name == "positions") {
+      return resized_positions(saved, positions_, patches_->rows(), patches_->columns());
+    }
+    const at::IntArrayRef sizes = patches_->weight.sizes();
+    if (name == "patches.weight" && saved.dim() == 2 && saved.numel() == patches_->weight.numel()) {
+      return saved.view({sizes[0], sizes[2], sizes[3], sizes[1]}).permute({0, 3, 1, 2});
+    }
+    return saved;
+  }
+
  private:
   Tensor learned(const char* name, at::IntArrayRef sizes) {
     Tensor values = at::empty(sizes);
-    fill_truncated_normal(values);
+    if (options_.start == "pytorch") {
+      values.normal_();
+    } else {
+      fill_truncated_normal(values);
+    }
     return register_parameter(name, values);
   }
 
@@ -208,13 +272,13 @@ class Vit final : public Model {
   Tensor class_token_;  ///< [1, 1, dim], undefined with pool = mean
   Tensor positions_;    ///< [1, N or N + 1, dim]
   std::vector<std::shared_ptr<VitLayer>> layers_;
-  std::shared_ptr<LayerNorm> norm_;
-  std::shared_ptr<Linear> head_;
+  std::shared_ptr<LayerNorm> norm_;         // null: none
+  std::shared_ptr<Linear> head_in_, head_;  // head_in_ null: the head is linear
 };
 
 ATTNLAB_PLUGIN(model, Vit, VitOptions,
                {.id = "attnlab/vit",
-                .version = "1.0.0",
+                .version = "1.1.0",
                 .summary = "vision transformer, pre-norm, DeiT's sizes and initialisation",
                 .citation = "Dosovitskiy et al., ICLR 2021; Touvron et al., DeiT, ICML 2021",
                 .licence = "Apache-2.0",

@@ -1,27 +1,103 @@
-// Image classification: one class an image.
+// Image classification: one class an image, or, in training, a mixture of two.
 //
-//   loss = cross entropy of the logits with label smoothing (Szegedy et al. 2016)
+//   loss = cross_entropy: - mean sum_k y_k log softmax(z)_k
+//          binary:        - mean over examples and classes of b_k log s(z_k) + (1 - b_k) log
+//          s(-z_k)
+//   y = (1 - eps) onehot + eps / K, mixed by mixup and CutMix (framework/data/image/mixing.h)
+//   b_k = 1 where y_k > 0, s the logistic function
 //
-// Metrics: accuracy (top-1), top5 and nll, without smoothing.
+// Label smoothing: Szegedy et al. 2016; binary cross entropy of mixed targets that are made 0 or 1:
+// Touvron et al., DeiT III, ECCV 2022. Metrics: accuracy (top-1), top5 and nll of the softmax,
+// without smoothing and mixing.
+#include "framework/data/image/mixing.h"
 #include "framework/eval/classification.h"
 #include "framework/plugin.h"
 
 namespace attnlab {
 namespace {
 
+struct ImageClassificationOptions : ClassificationOptions {
+  std::string loss = "cross_entropy";
+  MixingOptions mixing;
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    ClassificationOptions::describe(v);
+    v("loss", loss, one_of("cross_entropy", "binary"),
+      "binary: of each class by itself, with every class that is in the image as 1");
+    mixing.describe(v);
+  }
+};
+
 class ImageClassification final : public ClassificationTask {
  public:
-  ImageClassification(const ClassificationOptions& options, const TaskSetup& setup)
-      : ClassificationTask(options, setup) {}
+  ImageClassification(const ImageClassificationOptions& options, const TaskSetup& setup)
+      : ClassificationTask(options, setup), options_(options), classes_(setup.data.classes) {
+    if (options.loss == "binary" && options.label_smoothing > 0) {
+      throw OptionError("label_smoothing",
+                        "makes every class count as there for the binary loss; set it to 0");
+    }
+    if (options.mixing.mixes()) setup.data.field("image");
+  }
+
+  Tensor step(TrainingStep& step) override {
+    if (!options_.mixing.mixes()) return ClassificationTask::step(step);
+    Batch batch = step.batch;
+    const Tensor targets =
+        class_targets(batch.fields.at("class"), classes_, options_.label_smoothing);
+    const MixedBatch mixture =
+        mixed(batch.fields.at("image"), targets, options_.mixing, step.random);
+    batch.fields.set("image", mixture.images);
+    ForwardPass pass;
+    pass.carried = step.carried;
+    const Tensor logits = step.model.forward(batch, pass).at("logits");
+    return options_.loss == "binary" ? binary_loss(logits, mixture.targets)
+                                     : soft_loss(logits, mixture.targets);
+  }
+
+  Tensor loss(const NamedTensors& outputs, const Batch& batch) const override {
+    const Tensor plain = ClassificationTask::loss(outputs, batch);  // checks logits and classes
+    if (options_.loss != "binary") return plain;
+    return binary_loss(outputs.at("logits"), class_targets(batch.fields.at("class"), classes_, 0));
+  }
+
+  Tensor losses(const NamedTensors& outputs, const Batch& batch,
+                std::int64_t members) const override {
+    if (options_.mixing.mixes()) {
+      throw OptionError("mixup",
+                        "mixes images before the model sees them, which models that are "
+                        "trained together cannot do; train the runs one by one");
+    }
+    return options_.loss == "binary" ? Task::losses(outputs, batch, members)
+                                     : ClassificationTask::losses(outputs, batch, members);
+  }
+
+ private:
+  static Tensor wide(const Tensor& logits) {
+    const bool narrow = logits.scalar_type() == at::kHalf || logits.scalar_type() == at::kBFloat16;
+    return narrow ? logits.to(at::kFloat) : logits;
+  }
+  static Tensor soft_loss(const Tensor& logits, const Tensor& targets) {
+    return -(targets * wide(logits).log_softmax(-1)).sum(-1).mean();
+  }
+  static Tensor binary_loss(const Tensor& logits, const Tensor& targets) {
+    const Tensor z = wide(logits);
+    return at::binary_cross_entropy_with_logits(z, targets.gt(0).to(z.scalar_type()));
+  }
+
+  ImageClassificationOptions options_;
+  std::int64_t classes_;
 };
 
 }  // namespace
 
-ATTNLAB_PLUGIN(task, ImageClassification, ClassificationOptions,
+ATTNLAB_PLUGIN(task, ImageClassification, ImageClassificationOptions,
                {.id = "attnlab/image_classification",
-                .version = "1.0.0",
-                .summary = "one class an image: cross entropy, top-1, top-5, NLL",
-                .citation = "label smoothing: Szegedy et al. 2016, arXiv:1512.00567",
+                .version = "1.1.0",
+                .summary = "one class an image: cross entropy, mixup, CutMix; top-1, top-5, NLL",
+                .citation = "label smoothing: Szegedy et al. 2016, arXiv:1512.00567; mixup: Zhang "
+                            "et al. 2018, arXiv:1710.09412; CutMix: Yun et al. 2019, "
+                            "arXiv:1905.04899",
                 .licence = "Apache-2.0",
                 .takes = {"logits", "class"},
                 .ensemble = true})

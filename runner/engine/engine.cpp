@@ -53,6 +53,7 @@ extern "C" [[gnu::visibility("default")]] int attnlab_engine(const std::string& 
       {"plugin check", attnlab::plugin_check_command},
       {"bench", attnlab::bench_command},
       {"study", attnlab::study_command},
+      {"data show", attnlab::data_show_command},
   };
   return commands.at(command)(words);
 }

@@ -17,6 +17,7 @@ int attention_apply_command(const Words& words);
 int plugin_check_command(const Words& words);
 int bench_command(const Words& words);
 int study_command(const Words& words);
+int data_show_command(const Words& words);
 
 /// Set by SIGINT and SIGTERM; a second signal ends the process at once.
 const std::atomic<bool>& stop_requested();

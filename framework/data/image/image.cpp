@@ -9,6 +9,7 @@
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/data/formats/files.h"
+#include "framework/data/image/resize.h"
 
 namespace attnlab {
 namespace {
@@ -82,21 +83,11 @@ ImageSet settle(ImageSet set, const ImageSetOptions& options) {
     hash = content_fingerprint({labels, images->labels.size()}, hash);
   }
   set.info.fingerprint = hex(hash);
-  set.info.fields = {{"image", {set.shape.channels, set.shape.height, set.shape.width}, at::kFloat},
-                     {"class", {}, at::kLong}};
+  FieldInfo image{"image", {set.shape.channels, set.shape.height, set.shape.width}, at::kFloat};
+  image.mean = set.mean;
+  image.deviation = set.deviation;
+  set.info.fields = {image, {"class", {}, at::kLong}};
   return set;
-}
-
-/// One row of `width` pixels that begins `right` pixels into the source row.
-void write_row(const std::uint8_t* row, std::int64_t width, std::int64_t right, float scale,
-               float shift, float* out) {
-  const std::int64_t first = std::clamp<std::int64_t>(-right, 0, width);
-  const std::int64_t last = std::clamp<std::int64_t>(width - right, first, width);
-  std::fill(out, out + first, shift);
-  for (std::int64_t x = first; x < last; ++x) {
-    out[x] = static_cast<float>(row[x + right]) * scale + shift;
-  }
-  std::fill(out + last, out + width, shift);
 }
 
 }  // namespace
@@ -115,51 +106,11 @@ void check_label(const std::string& path, std::size_t record, std::size_t offset
                   path, record, offset, label, classes, classes - 1));
 }
 
-PixelMap::PixelMap(const std::vector<double>& mean, const std::vector<double>& deviation) {
-  for (std::size_t c = 0; c < mean.size(); ++c) {
-    scale.push_back(static_cast<float>(1.0 / (255.0 * deviation[c])));
-    shift.push_back(static_cast<float>(-mean[c] / deviation[c]));
-  }
-}
-
-ImageMove draw_move(const ImageAugmentation& augmentation, Random& random) {
-  ImageMove move;
-  if (augmentation.crop_padding > 0) {
-    move.down = random.below(2 * augmentation.crop_padding + 1) - augmentation.crop_padding;
-    move.right = random.below(2 * augmentation.crop_padding + 1) - augmentation.crop_padding;
-  }
-  if (augmentation.flip) move.flip = random.below(2) == 1;
-  return move;
-}
-
-void write_image(const std::uint8_t* pixels, const ImageShape& shape, const PixelMap& map,
-                 const ImageMove& move, float* out) {
-  const std::int64_t height = shape.height, width = shape.width;
-  for (std::int64_t c = 0; c < shape.channels; ++c) {
-    const float scale = map.scale[static_cast<std::size_t>(c)];
-    const float shift = map.shift[static_cast<std::size_t>(c)];
-    if (move.down == 0 && move.right == 0 && !move.flip) {  // the plane as one long row
-      write_row(pixels + c * height * width, height * width, 0, scale, shift,
-                out + c * height * width);
-      continue;
-    }
-    for (std::int64_t y = 0; y < height; ++y) {
-      float* row = out + (c * height + y) * width;
-      const std::int64_t source = y + move.down;
-      if (source < 0 || source >= height) {
-        std::fill(row, row + width, shift);
-        continue;
-      }
-      write_row(pixels + (c * height + source) * width, width, move.right, scale, shift, row);
-      if (move.flip) std::reverse(row, row + width);
-    }
-  }
-}
-
 ImageDataset::ImageDataset(ImageSet set, const ImageSetOptions& options, const DatasetSetup& setup)
     : set_(settle(std::move(set), options)),
       augmentation_(options.augmentation),
       map_(set_.mean, set_.deviation) {
+  check(augmentation_);
   split_train(options.validation, setup.streams.stream("split"));
 }
 
@@ -200,7 +151,17 @@ NamedTensors ImageDataset::example(Split split, std::int64_t index, Random* augm
   const ImageMove move = augmentation ? draw_move(augmentation_, *augmentation) : ImageMove{};
   const ImageShape& shape = set_.shape;
   Tensor image = at::empty({shape.channels, shape.height, shape.width}, at::kFloat);
-  write_image(images.image(index), shape, map_, move, image.data_ptr<float>());
+  if (augmentation != nullptr && augmentation_.changes_pixels()) {
+    Pixels pixels = interleaved(images.image(index), shape);
+    if (augmentation_.resized_crop) {
+      const Box part = draw_crop(augmentation_, shape.height, shape.width, *augmentation);
+      pixels = resized(pixels, part, shape.height, shape.width, Filter::bicubic);
+    }
+    write_augmented(std::move(pixels), augmentation_, move, map_, *augmentation,
+                    image.data_ptr<float>());
+  } else {
+    write_image(images.image(index), shape, map_, move, image.data_ptr<float>());
+  }
   Tensor label = at::empty({}, at::kLong);
   *label.data_ptr<std::int64_t>() = images.labels[static_cast<std::size_t>(index)];
   return {{"image", std::move(image)}, {"class", std::move(label)}};

@@ -3,7 +3,8 @@
 //   image[c, y, x] = (byte / 255 - mean_c) / std_c
 //
 // A random crop pads the bytes with zeros (black) before they are normalised, as torchvision's
-// RandomCrop followed by RandomHorizontalFlip and Normalize does. Cost: one pass over the pixels.
+// RandomCrop followed by RandomHorizontalFlip and Normalize does; augmentation.h says what else
+// there is. Cost: one pass over the pixels, and what the augmentation costs.
 #pragma once
 
 #include <cstddef>
@@ -13,27 +14,9 @@
 
 #include "framework/config/options.h"
 #include "framework/contracts/dataset.h"
+#include "framework/data/image/augmentation.h"
 
 namespace attnlab {
-
-struct ImageShape {
-  std::int64_t channels = 1, height = 0, width = 0;
-
-  std::int64_t pixels() const { return channels * height * width; }
-};
-
-/// Random changes to a training image.
-struct ImageAugmentation {
-  std::int64_t crop_padding = 0;
-  bool flip = false;
-
-  template <class Visitor>
-  constexpr void describe(Visitor& v) {
-    v("crop_padding", crop_padding, range(0, 4096),
-      "black pixels added on every side before a random crop of the image's own size");
-    v("flip", flip, "mirror left and right with probability 1/2");
-  }
-};
 
 /// The options that all image datasets have. A dataset with more derives its struct from this one
 /// and calls this `describe` from its own.
@@ -80,27 +63,6 @@ struct ImageSet {
 /// @throws DataError naming file, record and byte offset unless label < classes.
 void check_label(const std::string& path, std::size_t record, std::size_t offset,
                  std::int64_t label, std::int64_t classes);
-
-/// byte -> byte * scale + shift, for each channel.
-struct PixelMap {
-  std::vector<float> scale, shift;
-
-  /// The map that normalises by mean and standard deviation of pixels in [0, 1].
-  PixelMap(const std::vector<double>& mean, const std::vector<double>& deviation);
-};
-
-/// Where a crop begins relative to the image, and whether it is mirrored afterwards.
-struct ImageMove {
-  std::int64_t down = 0, right = 0;
-  bool flip = false;
-};
-ImageMove draw_move(const ImageAugmentation& augmentation, Random& random);
-
-/// out[c, y, x] = map_c(pixels[c, y + down, x' + right]), where x' is x, or its mirror image when
-/// flipped, and pixels outside the image are 0.
-/// @param pixels  [C, H, W] bytes   @param out  [C, H, W] floats
-void write_image(const std::uint8_t* pixels, const ImageShape& shape, const PixelMap& map,
-                 const ImageMove& move, float* out);
 
 /// A dataset over an `ImageSet`: fields image [C, H, W] float32 and class [] int64. Validation
 /// images are drawn by the stream `split`; the rest of train keeps the order of the files.

@@ -108,9 +108,11 @@ Tensor Mlp::forward(const Tensor& x) const {
   const auto drop = [this](const Tensor& y, double p) {
     return is_training() && p > 0 ? dropout(y, p) : y;
   };
-  const Tensor y = in_->forward(x);
-  const Tensor hidden = options_.activation == Activation::gelu ? at::gelu(y) : at::relu(y);
-  return drop(out_->forward(drop(hidden, options_.hidden_dropout)), options_.dropout);
+  const auto activate = [this](const Tensor& y) {
+    return options_.activation == Activation::gelu ? at::gelu(y) : at::relu(y);
+  };
+  const Tensor y = out_->forward(drop(activate(in_->forward(x)), options_.hidden_dropout));
+  return drop(options_.output_activation ? activate(y) : y, options_.dropout);
 }
 
 DropPath::DropPath(double p) : p_(p) {

@@ -77,8 +77,9 @@ struct MlpOptions {
   std::int64_t dim = 0, hidden = 0;
   Activation activation = Activation::gelu;
   bool bias = true;
-  double hidden_dropout = 0;  ///< behind the activation
-  double dropout = 0;         ///< of the output
+  bool output_activation = false;  ///< a second activation before the last dropout
+  double hidden_dropout = 0;       ///< behind the activation
+  double dropout = 0;              ///< of the output
   std::int64_t members = 1;
 };
 
@@ -140,6 +141,8 @@ class PatchEmbedding : public torch::nn::Module {
   /// @throws ShapeError for images of another shape.
   Tensor forward(const Tensor& images) const;
   std::int64_t count() const { return rows_ * columns_; }
+  std::int64_t rows() const { return rows_; }
+  std::int64_t columns() const { return columns_; }
 
   Tensor weight;  ///< [dim, C, patch_height, patch_width]
   Tensor bias;    ///< [dim]

@@ -1,0 +1,144 @@
+#include "framework/data/image/resize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "framework/base/error.h"
+#include "framework/base/vector_clones.h"
+
+namespace attnlab {
+namespace {
+
+double bilinear(double t) { return std::max(0.0, 1 - std::abs(t)); }
+
+double bicubic(double t) {
+  constexpr double a = -0.5;
+  t = std::abs(t);
+  if (t < 1) return ((a + 2) * t - (a + 3)) * t * t + 1;
+  return t < 2 ? (((t - 5) * t + 8) * t - 4) * a : 0;
+}
+
+/// What each pixel of a row or column of the result is the weighted sum of.
+struct Taps {
+  std::vector<std::int64_t> first, count;
+  std::vector<float> weights;  ///< `stride` for each pixel
+  std::int64_t stride = 0;
+
+  const float* of(std::int64_t pixel) const { return weights.data() + pixel * stride; }
+};
+
+/// @param in, out  pixels of the whole row   @param begin, size  of the result that is wanted
+Taps taps_of(std::int64_t in, std::int64_t out, std::int64_t begin, std::int64_t size,
+             Filter filter) {
+  const double scale = static_cast<double>(in) / static_cast<double>(out);
+  const double spread = std::max(scale, 1.0);
+  const double support = (filter == Filter::bicubic ? 2 : 1) * spread;
+  Taps taps;
+  taps.stride = static_cast<std::int64_t>(std::ceil(support)) * 2 + 1;
+  taps.weights.assign(static_cast<std::size_t>(size * taps.stride), 0);
+  std::vector<double> row(static_cast<std::size_t>(taps.stride));
+  for (std::int64_t i = 0; i < size; ++i) {
+    const double centre = (static_cast<double>(begin + i) + 0.5) * scale;
+    const auto first = std::max<std::int64_t>(0, static_cast<std::int64_t>(centre - support + 0.5));
+    const auto last = std::min<std::int64_t>(in, static_cast<std::int64_t>(centre + support + 0.5));
+    double sum = 0;
+    for (std::int64_t j = first; j < last; ++j) {
+      const double t = (static_cast<double>(j) + 0.5 - centre) / spread;
+      sum += row[static_cast<std::size_t>(j - first)] =
+          filter == Filter::bicubic ? bicubic(t) : bilinear(t);
+    }
+    for (std::int64_t j = first; j < last; ++j) {
+      taps.weights[static_cast<std::size_t>(i * taps.stride + j - first)] =
+          static_cast<float>(row[static_cast<std::size_t>(j - first)] / sum);
+    }
+    taps.first.push_back(first);
+    taps.count.push_back(last - first);
+  }
+  return taps;
+}
+
+/// out[i] = sum over rows of weight * row[i].
+/// @param step  bytes from one row to the next
+ATTNLAB_VECTOR_CLONES
+void blend_rows(const std::uint8_t* rows, std::int64_t step, const float* weights,
+                std::int64_t taps, std::int64_t count, float* __restrict__ out) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = weights[0] * static_cast<float>(rows[i]);
+  for (std::int64_t t = 1; t < taps; ++t) {
+    const std::uint8_t* row = rows + t * step;
+    const float weight = weights[t];
+    for (std::int64_t i = 0; i < count; ++i) out[i] += weight * static_cast<float>(row[i]);
+  }
+}
+
+[[gnu::always_inline]] inline std::uint8_t byte_of(float value) {
+  return static_cast<std::uint8_t>(std::clamp(value + 0.5f, 0.0f, 255.0f));
+}
+
+using Four = float __attribute__((vector_size(16)));
+
+/// One row of three channels: a pixel is the first three of four numbers at once.
+/// @param row  3 * pixels floats and one to spare
+ATTNLAB_VECTOR_CLONES
+void blend_colours(const float* row, const Taps& taps, std::int64_t count, std::uint8_t* out) {
+  for (std::int64_t x = 0; x < count; ++x, out += 3) {
+    const float* weights = taps.of(x);
+    const float* from = row + 3 * taps.first[static_cast<std::size_t>(x)];
+    const std::int64_t size = taps.count[static_cast<std::size_t>(x)];
+    Four sum = {0, 0, 0, 0};
+    for (std::int64_t t = 0; t < size; ++t, from += 3) {
+      Four pixel;
+      std::memcpy(&pixel, from, sizeof pixel);
+      sum += weights[t] * pixel;
+    }
+    for (int c = 0; c < 3; ++c) out[c] = byte_of(sum[c]);
+  }
+}
+
+/// One row of any number of channels.
+void blend_columns(const float* row, const Taps& taps, std::int64_t count, std::int64_t channels,
+                   std::uint8_t* out) {
+  for (std::int64_t x = 0; x < count; ++x) {
+    const float* weights = taps.of(x);
+    const std::int64_t first = taps.first[static_cast<std::size_t>(x)];
+    for (std::int64_t c = 0; c < channels; ++c) {
+      float sum = 0;
+      for (std::int64_t t = 0; t < taps.count[static_cast<std::size_t>(x)]; ++t) {
+        sum += weights[t] * row[(first + t) * channels + c];
+      }
+      *out++ = byte_of(sum);
+    }
+  }
+}
+
+}  // namespace
+
+Filter filter_named(const std::string& name) {
+  if (name == "bilinear") return Filter::bilinear;
+  if (name == "bicubic") return Filter::bicubic;
+  throw OptionError("interpolation", "is '" + name + "'; take bilinear or bicubic");
+}
+
+Pixels resized(const Pixels& image, const Box& box, std::int64_t height, std::int64_t width,
+               Filter filter, const Box& wanted) {
+  const Box window = wanted.height == 0 ? Box{0, 0, height, width} : wanted;
+  const std::int64_t channels = image.channels;
+  const Taps down = taps_of(box.height, height, window.top, window.height, filter);
+  const Taps across = taps_of(box.width, width, window.left, window.width, filter);
+  Pixels out(window.height, window.width, channels);
+  const std::int64_t count = box.width * channels;
+  std::vector<float> row(static_cast<std::size_t>(count) + 1, 0.0f);
+  for (std::int64_t y = 0; y < window.height; ++y) {
+    const auto at = static_cast<std::size_t>(y);
+    blend_rows(image.row(box.top + down.first[at]) + box.left * channels, image.width * channels,
+               down.of(y), down.count[at], count, row.data());
+    if (channels == 3) {
+      blend_colours(row.data(), across, window.width, out.row(y));
+    } else {
+      blend_columns(row.data(), across, window.width, channels, out.row(y));
+    }
+  }
+  return out;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,24 @@
+#include "framework/nn/modules/positions.h"
+
+#include <cmath>
+
+namespace attnlab {
+
+Tensor resized_positions(const Tensor& saved, const Tensor& own, std::int64_t rows,
+                         std::int64_t columns) {
+  const std::int64_t before = own.size(1) - rows * columns;
+  if (saved.dim() != 3 || saved.size(0) != 1 || saved.size(2) != own.size(2)) return saved;
+  const std::int64_t count = saved.size(1) - before;
+  const std::int64_t side =
+      std::llround(std::sqrt(static_cast<double>(std::max<std::int64_t>(count, 0))));
+  if (count < 1 || side * side != count) return saved;
+  const Tensor grid =
+      saved.narrow(1, before, count).reshape({1, side, side, -1}).permute({0, 3, 1, 2});
+  const Tensor resized =
+      at::upsample_bicubic2d(grid.contiguous(), {rows, columns},
+                             /*align_corners=*/false, c10::nullopt, c10::nullopt);
+  const Tensor places = resized.permute({0, 2, 3, 1}).reshape({1, rows * columns, -1});
+  return before == 0 ? places : at::cat({saved.narrow(1, 0, before), places}, 1);
+}
+
+}  // namespace attnlab

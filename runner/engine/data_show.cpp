@@ -1,0 +1,142 @@
+// attnlab data show: what a model sees of its images, in one picture.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+
+#include "framework/base/files.h"
+#include "runner/engine/contact_sheet.h"
+#include "runner/engine/engine.h"
+#include "runner/usages.h"
+
+namespace attnlab {
+namespace {
+
+/// The command line.
+struct Request {
+  Split split = Split::train;
+  std::int64_t images = 16, augmented = 0;
+  std::string out;
+};
+
+std::int64_t number_of(const Arguments& arguments, const char* option, std::int64_t otherwise,
+                       std::int64_t least) {
+  const auto number = Node::scalar(arguments.text(option, std::to_string(otherwise))).as_int();
+  if (number && *number >= least && *number <= 1000) return *number;
+  throw ConfigError(fmt::format("--{}: expected a number from {} to 1000, found '{}'", option,
+                                least, arguments.text(option, "")));
+}
+
+Split split_of(const std::string& name) {
+  for (const Split split : {Split::train, Split::validation, Split::test}) {
+    if (name == name_of(split)) return split;
+  }
+  throw ConfigError(fmt::format("--split: expected train, validation or test, found '{}'", name));
+}
+
+Request request_of(const Arguments& arguments, const std::string& experiment) {
+  Request request;
+  request.split = split_of(arguments.text("split", "train"));
+  request.augmented = number_of(arguments, "augmented", 0, 0);
+  request.images = number_of(arguments, "images", request.augmented > 0 ? 8 : 16, 1);
+  if (request.augmented > 0 && request.split != Split::train) {
+    throw ConfigError("--augmented: only the training split is augmented; leave it or --split out");
+  }
+  request.out = arguments.text("out", fmt::format("{}-{}.png", experiment, name_of(request.split)));
+  return request;
+}
+
+/// A normalised image as bytes again. Where the dataset does not say how it is normalised, the
+/// image's own range becomes 0 to 255.
+Pixels bytes_of(const Tensor& image, const FieldInfo& field) {
+  const Tensor values = image.to(at::kDouble).contiguous();
+  const std::int64_t channels = values.size(0), height = values.size(1), width = values.size(2);
+  const double low = values.min().item<double>(), high = values.max().item<double>();
+  Pixels out(height, width, channels >= 3 ? 3 : 1);
+  for (std::int64_t c = 0; c < out.channels; ++c) {
+    const auto channel = static_cast<std::size_t>(c);
+    const bool known = channel < field.mean.size();
+    const double scale = known ? field.deviation[channel] : 1 / std::max(high - low, 1e-12);
+    const double shift = known ? field.mean[channel] : -low * scale;
+    const double* plane = values.data_ptr<double>() + c * height * width;
+    for (std::int64_t i = 0; i < height * width; ++i) {
+      const double level = std::round(255 * (plane[i] * scale + shift));
+      out.bytes[static_cast<std::size_t>(i * out.channels + c)] =
+          static_cast<std::uint8_t>(std::clamp(level, 0.0, 255.0));
+    }
+  }
+  return out;
+}
+
+const FieldInfo& image_field(const DatasetInfo& info) {
+  const FieldInfo& field = info.field("image");
+  if (field.shape.size() == 3 && std::count(field.shape.begin(), field.shape.end(), -1) == 0) {
+    return field;
+  }
+  throw DataError(
+      fmt::format("dataset '{}': its images are not all of one shape [C, H, W]", info.name));
+}
+
+std::string label_of(const DatasetInfo& info, const NamedTensors& example) {
+  const Tensor* label = example.find("class");
+  if (label == nullptr || label->numel() != 1) return "";
+  const auto index = label->item<std::int64_t>();
+  const bool named = index >= 0 && index < static_cast<std::int64_t>(info.class_names.size());
+  return named ? info.class_names[static_cast<std::size_t>(index)] : std::to_string(index);
+}
+
+/// Examples that lie equally far apart in the split, and after each its augmented versions: those
+/// of the first epochs of a run.
+std::vector<Picture> pictures_of(const Dataset& dataset, const Request& request,
+                                 const RandomStreams& streams) {
+  const FieldInfo& field = image_field(dataset.info());
+  const std::int64_t size = dataset.size(request.split);
+  const std::int64_t count = std::min(request.images, size);
+  std::vector<Picture> pictures;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t index = i * size / count;
+    const NamedTensors plain = dataset.example(request.split, index, nullptr);
+    const std::string label = label_of(dataset.info(), plain);
+    pictures.push_back({bytes_of(plain.at("image"), field), label});
+    for (std::int64_t epoch = 0; epoch < request.augmented; ++epoch) {
+      Random random = streams.stream("augmentation", static_cast<std::uint64_t>(epoch),
+                                     static_cast<std::uint64_t>(index));
+      const NamedTensors changed = dataset.example(request.split, index, &random);
+      pictures.push_back({bytes_of(changed.at("image"), field), ""});
+    }
+  }
+  return pictures;
+}
+
+}  // namespace
+
+int data_show_command(const Words& words) {
+  Usage usage = data_show_usage();
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  Registry registry(Catalogue::of_this_program());
+  const Experiment experiment = load_experiment(find_composition(arguments.words[0], "experiments"),
+                                                arguments.overrides, registry.catalogue());
+  const Request request = request_of(arguments, experiment.name);
+  const RandomStreams streams(static_cast<std::uint64_t>(experiment.seeds.at(0)));
+  const auto dataset = registry.dataset(experiment.dataset, {streams});
+  if (dataset->size(request.split) == 0) {
+    throw DataError(
+        fmt::format("dataset '{}' has no {} split", dataset->info().name, name_of(request.split)));
+  }
+  const std::vector<Picture> pictures = pictures_of(*dataset, request, streams);
+  const auto side = static_cast<std::int64_t>(std::ceil(std::sqrt(double(pictures.size()))));
+  const Pixels sheet =
+      contact_sheet(pictures, request.augmented > 0 ? 1 + request.augmented : side);
+  write_file(request.out, png_of(sheet));
+  std::cout << fmt::format("{}: {} images of the {} split of {}{}\n", request.out,
+                           std::min(request.images, dataset->size(request.split)),
+                           name_of(request.split), dataset->info().source,
+                           request.augmented > 0
+                               ? fmt::format(", each with {} augmented versions", request.augmented)
+                               : "");
+  return kDone;
+}
+
+}  // namespace attnlab
