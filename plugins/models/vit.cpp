@@ -157,8 +157,7 @@ class VitLayer : public torch::nn::Module {
                                                             .hidden = hidden,
                                                             .output_activation = o.mlp_output_gelu,
                                                             .hidden_dropout = o.dropout,
-                                                            .dropout = o.dropout,
-                                                            .members = members}));
+                                                            .dropout = o.dropout}));
     drop_ = register_module("drop_path", std::make_shared<DropPath>(drop));
     if (o.layer_scale > 0) {
       attention_scale_ =
