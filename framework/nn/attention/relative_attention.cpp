@@ -52,14 +52,6 @@ void copy_transposed(Rows from, float* to, std::int64_t count, std::int64_t widt
   }
 }
 
-/// to[c] = sum over rows of x[., c]
-void sum_rows(const float* x, std::int64_t count, std::int64_t width, float* to) {
-  std::fill_n(to, width, 0.0F);
-  for (std::int64_t i = 0; i < count; ++i) {
-    for (std::int64_t c = 0; c < width; ++c) to[c] += x[i * width + c];
-  }
-}
-
 struct Problem {
   RelativeHeads in;
   float scale;
