@@ -11,6 +11,7 @@
 // `--write FILE` leaves the scan's voxels for points_step.py. `steps N` on standard input with
 // --serve answers with a list of N steps' seconds, as vit_step.
 #include <ATen/Parallel.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <boost/program_options.hpp>
@@ -165,8 +166,8 @@ class Step {
     for (int k = 0; k < 16; ++k) info.class_names.push_back(std::to_string(k));
     info.fields = {{"grid@voxel", {-1, 3}, at::kLong}, {"feature@voxel", {-1, 4}}};
     at::manual_seed(1);
-    model_ = testing::make_model("point_transformer", info, "{preset: lite, drop_path: 0}", options.attention);
-    task_ = testing::make_task("point_segmentation", info, "{lovasz: 0}");
+    model_ = attnlab::testing::make_model("point_transformer", info, "{preset: lite, drop_path: 0}", options.attention);
+    task_ = attnlab::testing::make_task("point_segmentation", info, "{lovasz: 0}");
     model_->train();
     for (const Tensor& parameter : model_->parameters()) {
       moments_.push_back({parameter, at::zeros_like(parameter), at::zeros_like(parameter)});
