@@ -8,8 +8,6 @@
 // Coordinates beyond 10 000 (of maps) are counted from a corner near the cloud, in whole units, as
 // float32 could not tell points apart there.
 // Cost: files are read when they are asked for, and once when they are opened, to find damage.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -73,7 +71,10 @@ class PointFiles final : public PointDataset {
     }
     std::string words =
         join(options.classes, ",") + ";" + join(options.features, ",") + ";" + options.label;
-    for (const std::int64_t value : options.ignored) words += fmt::format(";{}", value);
+    for (const std::int64_t value : options.ignored) {
+      words += ';';
+      words += std::to_string(value);
+    }
     set_fingerprint(content_fingerprint(words, files_fingerprint(all)));
   }
 

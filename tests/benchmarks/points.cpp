@@ -8,8 +8,10 @@
 //   step         a training step of point_transformer (preset lite) on one cloud
 //   memory       bytes of tensors at the peak of a step, from 10^4 points on
 //
-// `steps N` on standard input with --serve answers with a list of N steps' seconds, as vit_step.
+// `--write FILE` leaves the scan's voxels for points_step.py. `steps N` on standard input with
+// --serve answers with a list of N steps' seconds, as vit_step.
 #include <ATen/Parallel.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <boost/program_options.hpp>
@@ -20,12 +22,12 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
+#include "framework/base/files.h"
 #include "framework/nn/points/curves.h"
 #include "framework/nn/points/sparse_convolution.h"
 #include "framework/nn/points/voxels.h"
 #include "framework/tensor/device.h"
 #include "framework/tensor/memory_meter.h"
-#include "framework/train/optimizer.h"
 #include "tests/support/plugins.h"
 
 namespace po = boost::program_options;
@@ -37,7 +39,7 @@ namespace {
 struct Options {
   std::int64_t points = 120000, rounds = 5, threads = 0;
   double grid = 0.05;
-  std::string only, attention = "standard";
+  std::string only, write, attention = "standard";
   bool serve = false;
 };
 
@@ -49,6 +51,7 @@ Options parse(int argc, char** argv) {
       "threads", po::value(&options.threads), "0: all cores")(
       "attention", po::value(&options.attention))("only", po::value(&options.only),
                                                   "prepare, convolution, step or memory")(
+      "write", po::value(&options.write), "FILE: the scan's voxels, for points_step.py")(
       "serve", po::bool_switch(&options.serve), "steps on request");
   po::variables_map values;
   po::store(po::parse_command_line(argc, argv, all), values);
@@ -163,8 +166,8 @@ class Step {
     for (int k = 0; k < 16; ++k) info.class_names.push_back(std::to_string(k));
     info.fields = {{"grid@voxel", {-1, 3}, at::kLong}, {"feature@voxel", {-1, 4}}};
     at::manual_seed(1);
-    model_ = testing::make_model("point_transformer", info, "{preset: lite}", options.attention);
-    task_ = testing::make_task("point_segmentation", info, "{lovasz: 0}");
+    model_ = attnlab::testing::make_model("point_transformer", info, "{preset: lite, drop_path: 0}", options.attention);
+    task_ = attnlab::testing::make_task("point_segmentation", info, "{lovasz: 0}");
     model_->train();
     for (const Tensor& parameter : model_->parameters()) {
       moments_.push_back({parameter, at::zeros_like(parameter), at::zeros_like(parameter)});
@@ -233,6 +236,11 @@ int main(int argc, char** argv) {
   use_widest_vectors();
   const Options options = parse(argc, argv);
   use_threads(options.threads);
+  if (!options.write.empty()) {
+    const Tensor grid = voxelise(scan(options.points), options.grid, "scan").grid;
+    write_file(options.write, {static_cast<const char*>(grid.data_ptr()), grid.nbytes()});
+    return 0;
+  }
   if (options.serve) {
     serve(options);
     return 0;

@@ -24,12 +24,14 @@ namespace {
 
 struct KittiOptions : PointOptions {
   std::string root;
+  std::string archive = "kitti";
   std::vector<std::string> train_frames, test_frames;
   std::string view = "camera";
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("root", root, "folder with training/velodyne (empty: search the usual places)");
+    v("archive", archive, "the folder's name, where it is searched for");
     v("train_frames", train_frames,
       "frames to train on; empty: ImageSets/train.txt, or where there "
       "is none every second frame, from the first on");
@@ -61,7 +63,7 @@ class Kitti final : public PointDataset {
   Kitti(const KittiOptions& options, const DatasetSetup& setup)
       : PointDataset("kitti", options, setup), crops_(options.view == "camera") {
     folder_ = find_data_folder(
-        {"kitti",
+        {options.archive,
          {"training/velodyne", "training/calib", "training/label_2"},
          options.root,
          "fetch velodyne, calib and label_2 of the object benchmark from https://www.cvlibs.net"});

@@ -24,7 +24,7 @@ void each_record(const std::string& path, const std::function<void(const Json&)>
     return false;
   };
   try {
-    static_cast<void>(Json::parse(file, take));
+    if (!Json::parse(file, take).is_array()) throw DataError(path + ": is no list of records");
   } catch (const Json::exception& error) {
     throw DataError(path + ": is damaged: " + error.what());
   }

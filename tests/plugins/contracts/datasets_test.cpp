@@ -3,6 +3,7 @@
 #include <set>
 
 #include "framework/conformance/check_plugin.h"
+#include "tests/plugins/points/made_sets.h"
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
@@ -55,6 +56,11 @@ const TempFolder& files() {
     folder.write("uea/Set/Set_TRAIN.ts",
                  header + "1,2,3:10,20,60:a\n4,8:30,40:b\n0,1,2,3:5,5,5,9:a\n1,4:1,2:b\n");
     folder.write("uea/Set/Set_TEST.ts", header + "7:70:b\n1,2,6:3,2,1:a\n");
+    testing::write_kitti(folder, "kitti");
+    testing::write_semantic(folder);
+    testing::write_nuscenes(folder);
+    testing::write_modelnet(folder);
+    testing::write_points(folder);
     return true;
   }();
   EXPECT_TRUE(written);
@@ -94,6 +100,16 @@ const Configured kConfigured[] = {
     {"uea", "uea", "{root: ROOT/uea, name: Set, validation: 0.3}"},
     {"uea_padded_to_the_longest", "uea", "{root: ROOT/uea, name: Set, padding: maximum}"},
     {"synthetic_images", "synthetic_images", "{train: 40, test: 20, size: 8}"},
+    {"kitti", "kitti", "{root: ROOT/kitti, augmentation: {rotate: 180, flip: true, drop: 0.2}}"},
+    {"semantic_kitti", "semantic_kitti",
+     "{root: ROOT/semantic, voxel: sample, augmentation: {jitter: 0.1}}"},
+    {"nuscenes_lidarseg", "nuscenes_lidarseg", "{root: ROOT/nuscenes, views: 10}"},
+    {"modelnet_meshes", "modelnet", "{root: ROOT/meshes, points: 20}"},
+    {"modelnet_texts", "modelnet", "{root: ROOT/texts, classes: 10, points: 3}"},
+    {"point_files", "point_files", "{root: ROOT/folders, corruption: {scale: 0.1}}"},
+    {"point_files_with_labels", "point_files",
+     "{root: ROOT/points, label: label, classes: [ground, tree], ignored: [9], grid: 100}"},
+    {"synthetic_scenes", "synthetic_scenes", "{train: 6, test: 4, rays: 300, grid: 0.2}"},
     {"synthetic_sets", "synthetic_sets"},
     {"synthetic_sets_of_one_point", "synthetic_sets", "{least: 1, most: 2}"},
 };

@@ -40,10 +40,15 @@ TEST_P(EveryModel, KeepsTheContract) {
   EXPECT_GE(passed, 9) << "most checks are for every model";
 }
 
+const std::string kSmallPoints =
+    "{encoder_depths: [1, 2], encoder_dims: [8, 8], encoder_heads: [1, 2], decoder_depths: [1], "
+    "decoder_dims: [8], decoder_heads: [2], patch_size: 4, mlp_ratio: 1";
+
 /// Sizes that make the checks quick; a model that is not named here is tested as it is.
 std::string small(const std::string& id) {
   const std::map<std::string, std::string> options = {
       {"graph_gps", "{dim: 8, depth: 2, heads: 2}"},
+      {"point_transformer", kSmallPoints + "}"},
       {"seq_pair_transformer", "{dim: 8, depth: 2, heads: 2, hidden: 8}"},
       {"timeseries_transformer", "{dim: 8, depth: 2, heads: 2, hidden: 8}"},
       {"toy_transformer", "{hidden: 4}"},
@@ -75,6 +80,7 @@ const Configured kConfigured[] = {
     {"vit_without_class_token", "vit",
      "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1, pool: mean, layer_scale: 0.1, "
      "drop_path: 0.3, dropout: 0.1, attention_dropout: 0.1}"},
+    {"point_transformer_of_clouds", "point_transformer", kSmallPoints + ", head: cloud}"},
     {"timeseries_concatenated", "timeseries_transformer",
      "{dim: 8, depth: 2, heads: 2, hidden: 8, head: concatenated}"},
     {"toy_pre_norm", "toy_transformer", "{hidden: 4, block: pre_norm}"},

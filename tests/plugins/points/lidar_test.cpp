@@ -1,0 +1,134 @@
+// Datasets of files: what is labelled, what is refused, and the conformance kit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/plugins/points/made_sets.h"
+#include "tests/support/data_files.h"
+#include "tests/support/plugins.h"
+
+namespace attnlab {
+namespace {
+
+using testing::floats;
+using ::testing::HasSubstr;
+using testing::make_dataset;
+using testing::message_of;
+using testing::TempFolder;
+using testing::write_kitti;
+using testing::write_modelnet;
+using testing::write_nuscenes;
+using testing::write_points;
+using testing::write_semantic;
+
+TEST(Kitti, LabelsPointsByBoxes) {
+  const TempFolder folder;
+  write_kitti(folder, "kitti");
+  const std::string root = "{root: " + folder.path() + "/kitti, grid: 0.01";
+  const auto seen = make_dataset("kitti", root + "}");
+  EXPECT_EQ(seen->size(Split::train), 1);
+  EXPECT_EQ(seen->size(Split::test), 1);
+  const NamedTensors scan = seen->example(Split::train, 0, nullptr);
+  EXPECT_TRUE(scan.at("label@point").equal(at::tensor({1, 0, -1}, at::kLong)))
+      << "car, background above it, van; what lies behind the camera and what is lost is left out";
+  const auto all = make_dataset("kitti", root + ", view: all}");
+  EXPECT_TRUE(all->example(Split::test, 0, nullptr)
+                  .at("label@point")
+                  .equal(at::tensor({1, -1, 0, -1}, at::kLong)));
+}
+
+TEST(Kitti, NamesScansWithoutPointsAndFilesThatAreDamaged) {
+  const TempFolder folder;
+  write_kitti(folder, "kitti");
+  const std::string root = "{root: " + folder.path() + "/kitti}";
+  const auto refusal = [&](const std::string& file, const std::string& content) {
+    folder.write("kitti/training/" + file, content);
+    return message_of<DataError>(
+        [&] { make_dataset("kitti", root)->example(Split::train, 0, nullptr); });
+  };
+  EXPECT_THAT(refusal("velodyne/000000.bin", ""),
+              HasSubstr("000000.bin: 0 bytes are a scan without points"));
+  EXPECT_THAT(refusal("velodyne/000000.bin", "abc"), HasSubstr("no whole points of 16 bytes"));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(refusal("velodyne/000000.bin", floats({nan, 1, 1, 1})),
+              HasSubstr("has no point with finite coordinates"));
+  write_kitti(folder, "kitti");
+  EXPECT_THAT(refusal("calib/000000.txt", "P2: 1\n"), HasSubstr("000000.txt:1: P2 has 1 numbers"));
+  write_kitti(folder, "kitti");
+  EXPECT_THAT(refusal("label_2/000000.txt", "Car 1 2\n"),
+              HasSubstr("000000.txt:1: expected a type"));
+}
+
+TEST(SemanticKitti, MapsNumbersToClasses) {
+  const TempFolder folder;
+  write_semantic(folder);
+  const auto dataset = make_dataset("semantic_kitti", "{root: " + folder.path() + "/semantic}");
+  EXPECT_EQ(dataset->size(Split::test), 1);
+  EXPECT_TRUE(dataset->example(Split::train, 0, nullptr)
+                  .at("label@point")
+                  .equal(at::tensor({0, 5, -1}, at::kLong)));
+  EXPECT_EQ(dataset->info().class_names.at(5), "person");
+  folder.write("semantic/sequences/00/labels/000000.label", "12345678");
+  EXPECT_THAT(message_of<DataError>([&] {
+                make_dataset("semantic_kitti", "{root: " + folder.path() + "/semantic}");
+              }),
+              HasSubstr("000000.label: has 2 labels, its scan 3 points"));
+}
+
+TEST(NuscenesLidarseg, JoinsTheTables) {
+  const TempFolder folder;
+  write_nuscenes(folder);
+  const std::string options = "{root: " + folder.path() + "/nuscenes}";
+  const auto dataset = make_dataset("nuscenes_lidarseg", options);
+  EXPECT_EQ(dataset->size(Split::train), 1);
+  EXPECT_EQ(dataset->size(Split::test), 1) << "scene-0103 is one of validation";
+  const NamedTensors scan = dataset->example(Split::test, 0, nullptr);
+  EXPECT_TRUE(scan.at("label@point").equal(at::tensor({3, -1}, at::kLong))) << "car, own car";
+  EXPECT_NEAR(scan.at("feature@voxel").select(1, 3).max().item<double>(), 1, 1e-6);
+  folder.write("nuscenes/v1.0-trainval/sample.json", "[]");
+  EXPECT_THAT(message_of<DataError>([&] { make_dataset("nuscenes_lidarseg", options); }),
+              HasSubstr("sample.json: has no record 's"));
+}
+
+TEST(Modelnet, ReadsTextsAndSamplesMeshes) {
+  const TempFolder folder;
+  write_modelnet(folder);
+  const auto texts =
+      make_dataset("modelnet", "{root: " + folder.path() + "/texts, classes: 10, points: 2}");
+  EXPECT_EQ(texts->size(Split::train), 2);
+  EXPECT_EQ(texts->size(Split::test), 1);
+  const NamedTensors stand = texts->example(Split::train, 0, nullptr);
+  EXPECT_EQ(stand.at("class").item<std::int64_t>(), 1) << "night_stand";
+  EXPECT_TRUE(
+      stand.at("coord@point").equal(at::tensor({-1.f, 0.f, 0.f, 1.f, 0.f, 0.f}).view({2, 3})));
+  EXPECT_EQ(stand.at("feature@voxel").size(1), 6);
+  const auto meshes =
+      make_dataset("modelnet", "{root: " + folder.path() + "/meshes, points: 100, normals: false}");
+  EXPECT_EQ(meshes->info().class_names, (std::vector<std::string>{"chair", "desk"}));
+  const NamedTensors desk = meshes->example(Split::test, 1, nullptr);
+  EXPECT_EQ(desk.at("class").item<std::int64_t>(), 1);
+  EXPECT_EQ(desk.at("coord@point").size(0), 100);
+  EXPECT_EQ(desk.at("feature@voxel").size(1), 3);
+}
+
+TEST(PointFilesDataset, TakesLabelsFromColumnsOrFolders) {
+  const TempFolder folder;
+  write_points(folder);
+  const std::string options = "{root: " + folder.path() +
+                              "/points, label: label, grid: 100, "
+                              "classes: [ground, tree], features: [i]";
+  const auto labelled = make_dataset("point_files", options + ", ignored: [9]}");
+  const NamedTensors cloud = labelled->example(Split::train, 0, nullptr);
+  EXPECT_TRUE(cloud.at("label@point").equal(at::tensor({0, -1}, at::kLong)));
+  EXPECT_EQ(cloud.at("feature@voxel").size(1), 4);
+  EXPECT_EQ(labelled->cost(Split::train, 0), 2) << "one is lost";
+  EXPECT_THAT(message_of<DataError>([&] { make_dataset("point_files", options + "}"); }),
+              HasSubstr("a.xyz: the label of point 1 is 9, `classes` names 0 to 1"));
+  const auto folders = make_dataset("point_files", "{root: " + folder.path() + "/folders}");
+  EXPECT_EQ(folders->info().class_names, (std::vector<std::string>{"car", "tree"}));
+  EXPECT_EQ(folders->example(Split::train, 1, nullptr).at("class").item<std::int64_t>(), 1);
+}
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,208 @@
+// Files of points: what they say, and what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "framework/data/formats/npy.h"
+#include "framework/data/points/mesh.h"
+#include "framework/data/points/point_files.h"
+#include "tests/support/data_files.h"
+#include "tests/support/temp_folder.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::TempFolder;
+
+template <class T>
+std::string raw(std::initializer_list<T> numbers) {
+  std::string bytes;
+  for (T number : numbers) {
+    char part[sizeof(T)];
+    std::memcpy(part, &number, sizeof(T));
+    bytes.append(part, sizeof(T));
+  }
+  return bytes;
+}
+
+Tensor table(std::initializer_list<double> numbers, std::int64_t columns) {
+  return at::tensor(std::vector<double>(numbers)).view({-1, columns});
+}
+
+TEST(Ply, OfTextAndBytesOfBothOrders) {
+  const std::string properties =
+      "comment made by hand\nelement face 1\nproperty list uchar int vertex_indices\n"
+      "element vertex 2\nproperty float x\nproperty float y\nproperty float z\n"
+      "property uchar label\nend_header\n";
+  const Tensor expected = table({1, 2, 3, 7, -1, 0.5, 4, 200}, 4);
+  const PointTable text = parse_ply(
+      "ply\nformat ascii 1.0\n" + properties + "3 0 1 0\n1 2 3 7\n-1 0.5 4 200\n", "a.ply");
+  EXPECT_THAT(text.names, ElementsAre("x", "y", "z", "label"));
+  EXPECT_TRUE(text.values.equal(expected));
+  const std::string face = std::string("\x03", 1) + raw<std::int32_t>({0, 1, 0});
+  const std::string vertices = raw<float>({1, 2, 3}) + "\x07" + raw<float>({-1, 0.5, 4}) + "\xc8";
+  EXPECT_TRUE(parse_ply("ply\nformat binary_little_endian 1.0\n" + properties + face + vertices, "")
+                  .values.equal(expected));
+  std::string big = std::string("\x03", 1) + std::string(12, '\0');
+  for (const char* row :
+       {"\x3f\x80\0\0\x40\0\0\0\x40\x40\0\0\x07", "\xbf\x80\0\0\x3f\0\0\0\x40\x80\0\0\xc8"}) {
+    big.append(row, 13);
+  }
+  EXPECT_TRUE(parse_ply("ply\nformat binary_big_endian 1.0\n" + properties + big, "")
+                  .values.equal(expected));
+}
+
+TEST(Ply, NamesWhatIsWrong) {
+  const std::string start = "ply\nformat ascii 1.0\nelement vertex 2\nproperty float x\n";
+  EXPECT_THAT(message_of<DataError>([] { parse_ply("plz\n", "a.ply"); }),
+              HasSubstr("a.ply:1: does not begin with 'ply'"));
+  EXPECT_THAT(message_of<DataError>([&] { parse_ply(start, "a.ply"); }), HasSubstr("cut off"));
+  EXPECT_THAT(message_of<DataError>([&] { parse_ply(start + "end_header\n1", "a.ply"); }),
+              HasSubstr("too short"));
+  EXPECT_THAT(message_of<DataError>([&] { parse_ply(start + "end_header\n1 x\n", "a.ply"); }),
+              HasSubstr("there is no number"));
+  EXPECT_THROW(parse_ply("ply\nelement vertex 1000000000000\nproperty float x\nend_header\n", ""),
+               DataError);
+}
+
+TEST(Pcd, OfAllThreeKinds) {
+  const auto header = [](const char* data) {
+    return "# .PCD v0.7\nVERSION 0.7\nFIELDS x y z normal label\nSIZE 4 4 4 4 1\n"
+           "TYPE F F F F U\nCOUNT 1 1 1 2 1\nWIDTH 2\nHEIGHT 1\nVIEWPOINT 0 0 0 1 0 0 0\n"
+           "POINTS 2\nDATA " +
+           std::string(data) + "\n";
+  };
+  const Tensor expected = table({1, 2, 3, 0, 1, 5, 4, 5, 6, 1, 0, 6}, 6);
+  const PointTable text = parse_pcd(header("ascii") + "1 2 3 0 1 5\n4 5 6 1 0 6\n", "a.pcd");
+  EXPECT_THAT(text.names, ElementsAre("x", "y", "z", "normal_0", "normal_1", "label"));
+  EXPECT_TRUE(text.values.equal(expected));
+  const std::string rows =
+      raw<float>({1, 2, 3, 0, 1}) + "\x05" + raw<float>({4, 5, 6, 1, 0}) + "\x06";
+  EXPECT_TRUE(parse_pcd(header("binary") + rows, "").values.equal(expected));
+  // Field by field: literals, and a copy of eight bytes that came sixteen before.
+  const std::string fields = raw<float>({1, 4, 2, 5, 3, 6, 0, 1, 1, 0}) + "\x05\x06";
+  std::string packed;
+  packed += '\x1f' + fields.substr(0, 32);
+  packed += '\x09' + fields.substr(32, 10);
+  const auto size = [](std::size_t n) { return raw<std::uint32_t>({std::uint32_t(n)}); };
+  EXPECT_TRUE(parse_pcd(header("binary_compressed") + size(packed.size()) + size(42) + packed, "")
+                  .values.equal(expected));
+  EXPECT_THAT(message_of<DataError>([&] { parse_pcd(header("binary") + "abc", "a.pcd"); }),
+              HasSubstr("a.pcd: POINTS says 2, the file has room for 0"));
+  EXPECT_THROW(parse_pcd(header("ascii") + "1 2 3\n", ""), DataError);
+  EXPECT_THROW(parse_pcd("FIELDS x\n", ""), DataError);
+}
+
+TEST(Pcd, UnpacksRunsThatRepeat) {
+  // "abcabcabcab": three literals, then eight bytes from three before.
+  const std::string packed = std::string("\x02") + "abc" + '\xc0' + '\x02';
+  const std::string file =
+      "FIELDS x\nSIZE 1\nTYPE U\nCOUNT 1\nPOINTS 11\nDATA binary_compressed\n" +
+      raw<std::uint32_t>({std::uint32_t(packed.size()), 11}) + packed;
+  const PointTable points = parse_pcd(file, "");
+  EXPECT_EQ(points.values[3].item<double>(), 'a');
+  EXPECT_EQ(points.values[10].item<double>(), 'b');
+}
+
+TEST(Las, OfPointsWithColour) {
+  std::string bytes(227 + 2 * 26, '\0');
+  const auto put = [&](std::size_t at, const std::string& part) {
+    bytes.replace(at, part.size(), part);
+  };
+  put(0, "LASF");
+  put(24, "\x01\x02");
+  put(96, raw<std::uint32_t>({227}));
+  put(104, "\x02");
+  put(105, raw<std::uint16_t>({26}));
+  put(107, raw<std::uint32_t>({2}));
+  put(131, raw<double>({0.01, 0.01, 0.1, 1000, 2000, 0}));
+  for (const std::size_t row : {std::size_t{0}, std::size_t{1}}) {
+    const std::size_t at = 227 + 26 * row;
+    const auto n = static_cast<std::int32_t>(row);
+    put(at, raw<std::int32_t>({100 + n, -50, 7}) + raw<std::uint16_t>({900}));
+    put(at + 15, "\x65");  // class 5 below three flags
+    put(at + 20, raw<std::uint16_t>({1, 2, 65535}));
+  }
+  const PointTable points = parse_las(bytes, "a.las");
+  EXPECT_THAT(points.names,
+              ElementsAre("x", "y", "z", "intensity", "classification", "red", "green", "blue"));
+  EXPECT_TRUE(
+      at::allclose(points.values[1],
+                   at::tensor({1001.01, 1999.5, 0.7, 900.0, 5.0, 1.0, 2.0, 65535.0}, at::kDouble)));
+  EXPECT_THROW(parse_las(bytes.substr(0, 250), ""), DataError);
+  put(104, "\x82");
+  EXPECT_THAT(message_of<DataError>([&] { parse_las(bytes, "a.laz"); }), HasSubstr("laszip"));
+}
+
+TEST(Xyz, OfTextWithAndWithoutNames) {
+  const PointTable plain = parse_xyz("# a cloud\n1 2 3 9\n\n4,5;6 8 // x\n", "a.xyz");
+  EXPECT_THAT(plain.names, ElementsAre("x", "y", "z", "c3"));
+  EXPECT_TRUE(plain.values.equal(table({1, 2, 3, 9, 4, 5, 6, 8}, 4)));
+  EXPECT_THAT(parse_xyz("X,Y,Z\n1,2,nan\n", "").names, ElementsAre("X", "Y", "Z"));
+  EXPECT_THAT(message_of<DataError>([] { parse_xyz("1 2 3\n1 2\n", "a.xyz"); }),
+              HasSubstr("a.xyz:2: has 2 numbers, lines before have 3"));
+  EXPECT_THAT(message_of<DataError>([] { parse_xyz("1 2 3\n1 2 z\n", "a.xyz"); }),
+              HasSubstr("a.xyz:2: 'z' is not a number"));
+}
+
+std::string npy(const std::string& header, const std::string& data) {
+  std::string text = header;
+  text.resize(118, ' ');
+  return std::string("\x93NUMPY\x01\x00", 8) + raw<std::uint16_t>({118}) + text + data;
+}
+
+TEST(Npy, OfBothOrdersOfBytesAndOfAxes) {
+  const auto header = [](const char* type, bool fortran) {
+    return "{'descr': '" + std::string(type) +
+           "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': (2, 3), }";
+  };
+  const Tensor expected = at::tensor({1, 2, 3, 4, 5, 6}).view({2, 3});
+  EXPECT_TRUE(parse_npy(npy(header("<f4", false), raw<float>({1, 2, 3, 4, 5, 6})), "")
+                  .equal(expected.to(at::kFloat)));
+  EXPECT_TRUE(parse_npy(npy(header("<u2", true), raw<std::uint16_t>({1, 4, 2, 5, 3, 6})), "")
+                  .equal(expected.to(at::kLong)));
+  EXPECT_TRUE(parse_npy(npy(header(">i2", false), std::string("\0\1\0\2\0\3\0\4\0\5\0\6", 12)), "")
+                  .equal(expected.to(at::kShort)));
+  EXPECT_THAT(message_of<DataError>([&] { parse_npy(npy(header("<f4", false), "abc"), "a.npy"); }),
+              HasSubstr("a.npy: the header speaks of 6 numbers of 4 bytes"));
+  EXPECT_THROW(parse_npy(npy(header("<c8", false), ""), ""), DataError);
+  EXPECT_THROW(parse_npy("\x93NUMPY", ""), DataError);
+}
+
+TEST(Meshes, AreSampledEvenly) {
+  // A square of side 2 in the plane z = 1, as a face of four corners, and a small triangle below.
+  const Mesh mesh = parse_off(
+      "OFF7 2 0\n0 0 1\n2 0 1\n2 2 1\n0 2 1\n0 0 0\n1 0 0\n0 1 0\n4 0 1 2 3\n3 4 5 6\n", "a.off");
+  EXPECT_EQ(mesh.triangles.size(0), 3);
+  Random random(1);
+  const SampledPoints points = sampled(mesh, 20000, random, "a.off");
+  const Tensor above = points.coordinates.select(1, 2).gt(0.5);
+  EXPECT_NEAR(above.to(at::kDouble).mean().item<double>(), 4 / 4.5, 0.01) << "by area";
+  const Tensor top = points.coordinates.index_select(0, above.nonzero().squeeze(1));
+  EXPECT_NEAR(top.select(1, 0).mean().item<double>(), 1, 0.02);
+  EXPECT_NEAR(top.select(1, 1).gt(1.5).to(at::kDouble).mean().item<double>(), 0.25, 0.02);
+  EXPECT_TRUE(at::allclose(points.normals.abs().select(1, 2), at::ones({20000}), 0, 1e-5));
+  EXPECT_THAT(message_of<DataError>([] { parse_off("OFF\n1 1 0\n0 0 0\n3 0 0 1\n", "a.off"); }),
+              HasSubstr("a.off:4: the face has a corner 1, of 1 that there are"));
+  EXPECT_THROW(sampled(parse_off("OFF\n1 1 0\n0 0 0\n3 0 0 0\n", ""), 3, random, ""), DataError);
+  EXPECT_THROW(parse_off("OFF\n999999999 1 0\n", ""), DataError);
+}
+
+TEST(PointFiles, AreReadByTheirEnding) {
+  const TempFolder folder;
+  folder.write("a.CSV", "X,Y,Z,Intensity\n1,2,3,4\n");
+  EXPECT_THAT(read_points(folder.path() + "/a.CSV").names, ElementsAre("x", "y", "z", "intensity"));
+  folder.write("b.txt", "1 2\n");
+  EXPECT_THAT(message_of<DataError>([&] { read_points(folder.path() + "/b.txt"); }),
+              HasSubstr("b.txt: has no column 'z', but x, y"));
+  folder.write("c.stl", "");
+  EXPECT_THAT(message_of<DataError>([&] { read_points(folder.path() + "/c.stl"); }),
+              HasSubstr("files of points end in .ply"));
+}
+
+}  // namespace
+}  // namespace attnlab
