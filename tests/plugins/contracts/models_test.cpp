@@ -43,6 +43,9 @@ TEST_P(EveryModel, KeepsTheContract) {
 /// Sizes that make the checks quick; a model that is not named here is tested as it is.
 std::string small(const std::string& id) {
   const std::map<std::string, std::string> options = {
+      {"crossvit",
+       "{preset: '', sizes: [18, 16], patch_sizes: [6, 8], dims: [4, 8], depths: [1, 2], "
+       "heads: [2, 2], stages: 2, mlp_ratio: 1}"},
       {"seq_pair_transformer", "{dim: 8, depth: 2, heads: 2, hidden: 8}"},
       {"timeseries_transformer", "{dim: 8, depth: 2, heads: 2, hidden: 8}"},
       {"toy_transformer", "{hidden: 4}"},
@@ -63,6 +66,12 @@ const Configured kConfigured[] = {
     {"vit_without_class_token", "vit",
      "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1, pool: mean, layer_scale: 0.1, "
      "drop_path: 0.3, dropout: 0.1, attention_dropout: 0.1}"},
+    {"vit_as_deit_3", "vit",
+     "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1, positions: patches, "
+     "drop_path_rule: constant, drop_path: 0.2, layer_scale: 0.1}"},
+    {"vit_as_yam", "vit",
+     "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1, mlp_output_gelu: true, start: "
+     "pytorch, final_norm: false, head_hidden: 6}"},
     {"timeseries_concatenated", "timeseries_transformer",
      "{dim: 8, depth: 2, heads: 2, hidden: 8, head: concatenated}"},
     {"toy_pre_norm", "toy_transformer", "{hidden: 4, block: pre_norm}"},

@@ -40,6 +40,7 @@ std::vector<Configured> installed() {
 
 const Configured kConfigured[] = {
     {"images_with_smoothing", "image_classification", "{label_smoothing: 0.1}"},
+    {"images_with_a_binary_loss", "image_classification", "{loss: binary}"},
     {"pairs_with_smoothing", "sequence_pairs", "{label_smoothing: 0.1}"},
     {"sequences_with_outcomes", "sequence_classification", "{outcomes: {record: true}}"},
 };
