@@ -13,7 +13,7 @@ required=(
   g++ cmake make ninja-build ccache binutils git ca-certificates
   libtorch-dev libopenblas0-openmp libtbb-dev libyaml-cpp-dev libfmt-dev nlohmann-json3-dev zlib1g-dev
   libboost-dev libboost-program-options-dev libboost-filesystem-dev
-  libgtest-dev libgmock-dev libjs-chart.js
+  libgtest-dev libgmock-dev libjs-chart.js libopencv-imgcodecs-dev libjpeg62-turbo-dev
 )
 # Real images for the demo. A release may lack the package; the demo then says so and makes up data.
 optional=(dataset-fashion-mnist)
@@ -21,7 +21,7 @@ optional=(dataset-fashion-mnist)
 usage() {
   echo "usage: scripts/setup.sh [--with lint] [--with bench] [--with browser] [--with slurm]"
   echo "  --with lint   also clang-format and clang-tidy"
-  echo "  --with bench  also python3-torch, the rival of the benchmarks"
+  echo "  --with bench  also python3-torch and python3-torchvision, the rivals of the benchmarks"
   echo "  --with browser  also chromium, in which tests look at reports"
   echo "  --with slurm    also slurm-wlm and munge, for the tests of --launcher slurm"
 }
@@ -120,7 +120,7 @@ while (($# > 0)); do
     --with)
       case "${2:-}" in
         lint) required+=(clang-format clang-tidy) ;;
-        bench) required+=(python3 python3-torch) ;;
+        bench) required+=(python3 python3-torch python3-torchvision) ;;
         browser) required+=(chromium) ;;
         slurm) required+=(slurm-wlm munge) ;;
         *) die 2 "--with takes lint, bench, browser or slurm, not '${2:-}'." "$(usage)" ;;

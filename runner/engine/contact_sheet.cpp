@@ -1,14 +1,9 @@
 #include "runner/engine/contact_sheet.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstring>
 #include <string_view>
-
-#include "framework/base/error.h"
 
 namespace attnlab {
 namespace {
@@ -97,19 +92,6 @@ void write_text(Pixels& sheet, std::int64_t y, std::int64_t x, std::int64_t widt
   }
 }
 
-std::string big_endian(std::uint64_t value) {
-  std::string bytes;
-  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift);
-  return bytes;
-}
-
-std::string chunk(const std::string& type, const std::string& data) {
-  const std::string body = type + data;
-  const auto sum =
-      ::crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
-  return big_endian(data.size()) + body + big_endian(sum);
-}
-
 }  // namespace
 
 Pixels contact_sheet(const std::vector<Picture>& pictures, std::int64_t columns) {
@@ -136,26 +118,6 @@ Pixels contact_sheet(const std::vector<Picture>& pictures, std::int64_t columns)
     write_text(sheet, top + height + 3, left, width, picture.text);
   }
   return sheet;
-}
-
-std::string png_of(const Pixels& image) {
-  std::string rows;
-  for (std::int64_t y = 0; y < image.height; ++y) {
-    rows += '\0';  // no filter
-    rows.append(reinterpret_cast<const char*>(image.row(y)),
-                static_cast<std::size_t>(image.width * 3));
-  }
-  uLongf size = ::compressBound(rows.size());
-  std::string packed(size, '\0');
-  if (::compress(reinterpret_cast<Bytef*>(packed.data()), &size,
-                 reinterpret_cast<const Bytef*>(rows.data()), rows.size()) != Z_OK) {
-    throw Error("zlib: out of memory");
-  }
-  packed.resize(size);
-  const std::string header = big_endian(static_cast<std::uint64_t>(image.width)) +
-                             big_endian(static_cast<std::uint64_t>(image.height)) +
-                             std::string("\x08\x02\0\0\0", 5);
-  return "\x89PNG\r\n\x1a\n" + chunk("IHDR", header) + chunk("IDAT", packed) + chunk("IEND", "");
 }
 
 }  // namespace attnlab

@@ -1,4 +1,4 @@
-// Pictures with a line of text below each, side by side in one PNG file.
+// Pictures with a line of text below each, side by side in one picture.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,5 @@ struct Picture {
 /// @param columns  pictures side by side
 /// @returns [height, width, 3].
 Pixels contact_sheet(const std::vector<Picture>& pictures, std::int64_t columns);
-
-/// The bytes of a PNG file: 8 bits, red, green and blue.
-std::string png_of(const Pixels& image);
 
 }  // namespace attnlab

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "framework/base/files.h"
+#include "framework/data/image/png.h"
 #include "runner/engine/contact_sheet.h"
 #include "runner/engine/engine.h"
 #include "runner/usages.h"

@@ -99,7 +99,10 @@ Box draw_erased(std::int64_t height, std::int64_t width, Random& random) {
 
 void write_augmented(Pixels image, const ImageAugmentation& augmentation, const ImageMove& move,
                      const PixelMap& map, Random& random, float* out) {
-  if (move.moves()) image = moved(image, move);
+  // Nothing looks at the colours in between: the image is mirrored while it is written.
+  const bool plain = augmentation.policy == "none" && augmentation.colour_jitter == 0;
+  const bool flip_late = plain && move.down == 0 && move.right == 0 && move.flip;
+  if (move.moves() && !flip_late) image = moved(image, move);
   if (augmentation.policy == "auto_cifar10") {
     auto_augment(image, auto_augment_policy("cifar10"), random);
   } else if (augmentation.policy == "auto_imagenet") {
@@ -110,7 +113,7 @@ void write_augmented(Pixels image, const ImageAugmentation& augmentation, const 
     three_augment(image, random);
   }
   if (augmentation.colour_jitter > 0) jitter_colours(image, augmentation.colour_jitter, random);
-  write_image(image, map, out);
+  write_image(image, map, flip_late, out);
   if (augmentation.erase > 0) erase_some(augmentation.erase, image, random, out);
 }
 

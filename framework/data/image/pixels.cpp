@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "framework/base/vector_clones.h"
+
 namespace attnlab {
 namespace {
 
@@ -17,6 +19,19 @@ void write_row(const std::uint8_t* row, std::int64_t width, std::int64_t right, 
     out[x] = static_cast<float>(row[x + right]) * scale + shift;
   }
   std::fill(out + last, out + width, shift);
+}
+
+/// One row of three channels beside each other to a row of each.
+ATTNLAB_VECTOR_CLONES
+void write_colours(const std::uint8_t* row, std::int64_t width, const PixelMap& map,
+                   float* __restrict__ red, float* __restrict__ green, float* __restrict__ blue) {
+  const float scale[3] = {map.scale[0], map.scale[1], map.scale[2]};
+  const float shift[3] = {map.shift[0], map.shift[1], map.shift[2]};
+  for (std::int64_t x = 0; x < width; ++x) {
+    red[x] = static_cast<float>(row[3 * x]) * scale[0] + shift[0];
+    green[x] = static_cast<float>(row[3 * x + 1]) * scale[1] + shift[1];
+    blue[x] = static_cast<float>(row[3 * x + 2]) * scale[2] + shift[2];
+  }
 }
 
 }  // namespace
@@ -61,15 +76,24 @@ void write_image(const std::uint8_t* pixels, const ImageShape& shape, const Pixe
   }
 }
 
-void write_image(const Pixels& pixels, const PixelMap& map, float* out) {
-  const std::int64_t count = pixels.height * pixels.width, step = pixels.channels;
-  for (std::int64_t c = 0; c < step; ++c) {
-    const float scale = map.scale[static_cast<std::size_t>(c)];
-    const float shift = map.shift[static_cast<std::size_t>(c)];
-    const std::uint8_t* from = pixels.bytes.data() + c;
-    float* __restrict__ to = out + c * count;
-    for (std::int64_t i = 0; i < count; ++i) {
-      to[i] = static_cast<float>(from[i * step]) * scale + shift;
+void write_image(const Pixels& pixels, const PixelMap& map, bool flip, float* out) {
+  const std::int64_t width = pixels.width, plane = pixels.height * width;
+  for (std::int64_t y = 0; y < pixels.height; ++y) {
+    float* row = out + y * width;
+    if (pixels.channels == 3) {
+      write_colours(pixels.row(y), width, map, row, row + plane, row + 2 * plane);
+    } else {
+      for (std::int64_t c = 0; c < pixels.channels; ++c) {
+        for (std::int64_t x = 0; x < width; ++x) {
+          row[c * plane + x] = static_cast<float>(pixels.row(y)[x * pixels.channels + c]) *
+                                   map.scale[static_cast<std::size_t>(c)] +
+                               map.shift[static_cast<std::size_t>(c)];
+        }
+      }
+    }
+    if (!flip) continue;
+    for (std::int64_t c = 0; c < pixels.channels; ++c) {
+      std::reverse(row + c * plane, row + c * plane + width);
     }
   }
 }

@@ -58,8 +58,8 @@ struct PixelMap {
 /// @param pixels  [C, H, W] bytes   @param out  [C, H, W] floats
 void write_image(const std::uint8_t* pixels, const ImageShape& shape, const PixelMap& map,
                  const ImageMove& move, float* out);
-/// The same for [H, W, C] bytes.
-void write_image(const Pixels& pixels, const PixelMap& map, float* out);
+/// The same for [H, W, C] bytes, mirrored or not.
+void write_image(const Pixels& pixels, const PixelMap& map, bool flip, float* out);
 
 /// [C, H, W] bytes as an image.
 Pixels interleaved(const std::uint8_t* planes, const ImageShape& shape);

@@ -23,7 +23,7 @@ double bicubic(double t) {
 struct Taps {
   std::vector<std::int64_t> first, count;
   std::vector<float> weights;  ///< `stride` for each pixel
-  std::int64_t stride = 0;
+  std::int64_t stride = 0, most = 0;  ///< weights behind a pixel's last are 0, up to `most`
 
   const float* of(std::int64_t pixel) const { return weights.data() + pixel * stride; }
 };
@@ -54,20 +54,33 @@ Taps taps_of(std::int64_t in, std::int64_t out, std::int64_t begin, std::int64_t
     }
     taps.first.push_back(first);
     taps.count.push_back(last - first);
+    taps.most = std::max(taps.most, last - first);
   }
   return taps;
 }
+
+constexpr std::int64_t kBlock = 32;  ///< sums that are held in registers
 
 /// out[i] = sum over rows of weight * row[i].
 /// @param step  bytes from one row to the next
 ATTNLAB_VECTOR_CLONES
 void blend_rows(const std::uint8_t* rows, std::int64_t step, const float* weights,
                 std::int64_t taps, std::int64_t count, float* __restrict__ out) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = weights[0] * static_cast<float>(rows[i]);
-  for (std::int64_t t = 1; t < taps; ++t) {
-    const std::uint8_t* row = rows + t * step;
-    const float weight = weights[t];
-    for (std::int64_t i = 0; i < count; ++i) out[i] += weight * static_cast<float>(row[i]);
+  std::int64_t i = 0;
+  for (; i + kBlock <= count; i += kBlock) {
+    float sums[kBlock] = {};
+    for (std::int64_t t = 0; t < taps; ++t) {
+      const std::uint8_t* row = rows + t * step + i;
+      for (std::int64_t k = 0; k < kBlock; ++k) sums[k] += weights[t] * static_cast<float>(row[k]);
+    }
+    for (std::int64_t k = 0; k < kBlock; ++k) out[i + k] = sums[k];
+  }
+  for (; i < count; ++i) {
+    float sum = 0;
+    for (std::int64_t t = 0; t < taps; ++t) {
+      sum += weights[t] * static_cast<float>(rows[t * step + i]);
+    }
+    out[i] = sum;
   }
 }
 
@@ -76,22 +89,28 @@ void blend_rows(const std::uint8_t* rows, std::int64_t step, const float* weight
 }
 
 using Four = float __attribute__((vector_size(16)));
+using FourWhole = std::int32_t __attribute__((vector_size(16)));
 
 /// One row of three channels: a pixel is the first three of four numbers at once.
-/// @param row  3 * pixels floats and one to spare
+/// All pixels take as many steps, which processors foresee.
+/// @param row  3 * pixels floats, and zeros for 3 * (taps.most + 1) more
 ATTNLAB_VECTOR_CLONES
 void blend_colours(const float* row, const Taps& taps, std::int64_t count, std::uint8_t* out) {
-  for (std::int64_t x = 0; x < count; ++x, out += 3) {
-    const float* weights = taps.of(x);
-    const float* from = row + 3 * taps.first[static_cast<std::size_t>(x)];
-    const std::int64_t size = taps.count[static_cast<std::size_t>(x)];
-    Four sum = {0, 0, 0, 0};
+  const Four zero = {0, 0, 0, 0}, most = {255, 255, 255, 255}, half = {0.5, 0.5, 0.5, 0.5};
+  const std::int64_t* first = taps.first.data();
+  const std::int64_t size = taps.most;
+  const float* weights = taps.weights.data();
+  for (std::int64_t x = 0; x < count; ++x, out += 3, weights += taps.stride) {
+    const float* from = row + 3 * first[x];
+    Four sum = half;
     for (std::int64_t t = 0; t < size; ++t, from += 3) {
       Four pixel;
       std::memcpy(&pixel, from, sizeof pixel);
       sum += weights[t] * pixel;
     }
-    for (int c = 0; c < 3; ++c) out[c] = byte_of(sum[c]);
+    sum = sum < zero ? zero : sum;
+    const FourWhole bytes = __builtin_convertvector(sum > most ? most : sum, FourWhole);
+    for (int c = 0; c < 3; ++c) out[c] = static_cast<std::uint8_t>(bytes[c]);
   }
 }
 
@@ -127,7 +146,7 @@ Pixels resized(const Pixels& image, const Box& box, std::int64_t height, std::in
   const Taps across = taps_of(box.width, width, window.left, window.width, filter);
   Pixels out(window.height, window.width, channels);
   const std::int64_t count = box.width * channels;
-  std::vector<float> row(static_cast<std::size_t>(count) + 1, 0.0f);
+  std::vector<float> row(static_cast<std::size_t>(count + channels * (across.most + 1)), 0.0f);
   for (std::int64_t y = 0; y < window.height; ++y) {
     const auto at = static_cast<std::size_t>(y);
     blend_rows(image.row(box.top + down.first[at]) + box.left * channels, image.width * channels,

@@ -164,7 +164,7 @@ class ImageFolder final : public Dataset {
     ImageFile file(from.list->path(at));
     Tensor image = at::empty({3, options_.size, options_.size}, at::kFloat);
     if (augmentation == nullptr) {
-      write_image(evaluated(file), map_, image.data_ptr<float>());
+      write_image(evaluated(file), map_, /*flip=*/false, image.data_ptr<float>());
     } else {
       write_training(file, *augmentation, image.data_ptr<float>());
     }

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "framework/conformance/check_plugin.h"
+#include "framework/data/image/png.h"
 #include "tests/plugins/points/made_sets.h"
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
@@ -61,6 +62,13 @@ const TempFolder& files() {
     testing::write_nuscenes(folder);
     testing::write_modelnet(folder);
     testing::write_points(folder);
+    for (const std::string place : {"train/a/1", "train/a/2", "train/b/1", "val/a/1", "val/b/1"}) {
+      Pixels image(9, 12, 3);
+      for (std::uint8_t& byte : image.bytes) {
+        byte = testing::test_pixel(place.size(), std::size_t(&byte - image.bytes.data()));
+      }
+      folder.write("images/" + place + ".png", png_of(image));
+    }
     return true;
   }();
   EXPECT_TRUE(written);
@@ -97,6 +105,10 @@ const Configured kConfigured[] = {
      "{root: ROOT/idx, name: toy, validation: 5, augmentation: {crop_padding: 2, flip: true}}"},
     {"cifar", "cifar",
      "{root: ROOT/cifar, partial: true, augmentation: {crop_padding: 4, flip: true}}"},
+    {"idx_images_augmented", "idx_images",
+     "{root: ROOT/idx, name: toy, augmentation: {resized_crop: true, policy: rand, erase: 0.5}}"},
+    {"cifar_augmented", "cifar",
+     "{root: ROOT/cifar, partial: true, augmentation: {crop_padding: 4, policy: auto_cifar10}}"},
     {"uea", "uea", "{root: ROOT/uea, name: Set, validation: 0.3}"},
     {"uea_padded_to_the_longest", "uea", "{root: ROOT/uea, name: Set, padding: maximum}"},
     {"synthetic_images", "synthetic_images", "{train: 40, test: 20, size: 8}"},
@@ -114,10 +126,20 @@ const Configured kConfigured[] = {
     {"synthetic_sets_of_one_point", "synthetic_sets", "{least: 1, most: 2}"},
 };
 
+/// A dataset that is left out where its libraries are absent.
+std::vector<Configured> optional() {
+  std::vector<Configured> all;
+  for (const std::string& id : testing::registry().catalogue().names(Kind::dataset)) {
+    if (id == "image_folder") all.push_back({id, id, "{root: ROOT/images, size: 8}"});
+  }
+  return all;
+}
+
 /// Those that need no files and are not among the above.
 std::vector<Configured> others() {
   std::set<std::string> named;
   for (const Configured& dataset : kConfigured) named.insert(dataset.id);
+  for (const Configured& dataset : optional()) named.insert(dataset.id);
   std::vector<Configured> all;
   for (const std::string& id : testing::registry().catalogue().names(Kind::dataset)) {
     if (named.count(id) == 0) all.push_back({id, id});
@@ -129,7 +151,9 @@ std::string name_of(const ::testing::TestParamInfo<Configured>& dataset) {
   return dataset.param.name;
 }
 
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EveryDataset);
 INSTANTIATE_TEST_SUITE_P(Files, EveryDataset, ::testing::ValuesIn(kConfigured), name_of);
+INSTANTIATE_TEST_SUITE_P(Optional, EveryDataset, ::testing::ValuesIn(optional()), name_of);
 INSTANTIATE_TEST_SUITE_P(Installed, EveryDataset, ::testing::ValuesIn(others()), name_of);
 
 }  // namespace

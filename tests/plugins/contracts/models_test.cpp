@@ -49,6 +49,9 @@ std::string small(const std::string& id) {
   const std::map<std::string, std::string> options = {
       {"graph_gps", "{dim: 8, depth: 2, heads: 2}"},
       {"point_transformer", kSmallPoints + "}"},
+      {"crossvit",
+       "{preset: '', sizes: [18, 16], patch_sizes: [6, 8], dims: [4, 8], depths: [1, 2], "
+       "heads: [2, 2], stages: 2, mlp_ratio: 1}"},
       {"seq_pair_transformer", "{dim: 8, depth: 2, heads: 2, hidden: 8}"},
       {"timeseries_transformer", "{dim: 8, depth: 2, heads: 2, hidden: 8}"},
       {"toy_transformer", "{hidden: 4}"},
@@ -81,6 +84,12 @@ const Configured kConfigured[] = {
      "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1, pool: mean, layer_scale: 0.1, "
      "drop_path: 0.3, dropout: 0.1, attention_dropout: 0.1}"},
     {"point_transformer_of_clouds", "point_transformer", kSmallPoints + ", head: cloud}"},
+    {"vit_as_deit_3", "vit",
+     "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1, positions: patches, "
+     "drop_path_rule: constant, drop_path: 0.2, layer_scale: 0.1}"},
+    {"vit_as_yam", "vit",
+     "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1, mlp_output_gelu: true, start: "
+     "pytorch, final_norm: false, head_hidden: 6}"},
     {"timeseries_concatenated", "timeseries_transformer",
      "{dim: 8, depth: 2, heads: 2, hidden: 8, head: concatenated}"},
     {"toy_pre_norm", "toy_transformer", "{hidden: 4, block: pre_norm}"},

@@ -44,6 +44,7 @@ const Configured kConfigured[] = {
     {"nodes_by_recall", "node_classification", "{headline: recall}"},
     {"links_filtered", "link_prediction", "{headline: mrr_filtered}"},
     {"images_with_smoothing", "image_classification", "{label_smoothing: 0.1}"},
+    {"images_with_a_binary_loss", "image_classification", "{loss: binary}"},
     {"pairs_with_smoothing", "sequence_pairs", "{label_smoothing: 0.1}"},
     {"sequences_with_outcomes", "sequence_classification", "{outcomes: {record: true}}"},
 };

@@ -154,6 +154,70 @@ TEST(Vit, DropPathRisesLinearlyFromZeroInTheFirstLayer) {
   EXPECT_EQ(drop_probabilities(sizes + ", depth: 1"), std::vector<double>{0});
 }
 
+TEST(Vit, DropPathIsTheSameInAllLayersWhereAskedFor) {
+  EXPECT_EQ(drop_probabilities("dim: 8, heads: 1, patch_size: 4, drop_path: 0.5, depth: 3, "
+                               "drop_path_rule: constant"),
+            (std::vector<double>{0.5, 0.5, 0.5}));
+}
+
+TEST(Vit, AddsPositionsToPatchesAloneWhereAskedFor) {
+  at::manual_seed(12);
+  const auto model = small_vit("positions: patches, depth: 1");
+  const auto parameters = model->named_parameters();
+  EXPECT_EQ(parameters["positions"].size(1), 6);
+  // With branches that give nothing, the class token arrives as it is: without a position.
+  for (const char* name : {"layer0.attention.output.weight", "layer0.mlp.out.weight"}) {
+    parameters[name].data().zero_();
+  }
+  const Tensor token = outputs(*model, at::randn({1, 1, 8, 12})).at("tokens")[0][0];
+  const Tensor expected = at::layer_norm(parameters["class_token"][0][0], {24}, {}, {}, 1e-6);
+  EXPECT_LT(largest_difference(token.detach(), expected.detach()), 1e-5);
+}
+
+TEST(Vit, HasASecondGeluAndAHiddenHeadWhereAskedFor) {
+  at::manual_seed(13);
+  const auto model =
+      small_vit("depth: 1, mlp_output_gelu: true, final_norm: false, head_hidden: 7, pool: mean");
+  const auto p = model->named_parameters();
+  EXPECT_FALSE(p.contains("norm.weight"));
+  p["layer0.attention.output.weight"].data().zero_();
+  const Tensor x = at::randn({2, 1, 8, 12});
+  const Tensor patches =
+      at::conv2d(x, p["patches.weight"], p["patches.bias"], 4).flatten(2).transpose(1, 2) +
+      p["positions"];
+  const auto linear = [&](const Tensor& y, const std::string& name) {
+    return at::linear(y, p[name + ".weight"], p[name + ".bias"]);
+  };
+  const Tensor normed = at::layer_norm(patches, {24}, {}, {}, 1e-6);
+  const Tensor tokens =
+      patches + at::gelu(linear(at::gelu(linear(normed, "layer0.mlp.in")), "layer0.mlp.out"));
+  const Tensor expected = linear(at::gelu(linear(tokens.mean(1), "head_in")), "head");
+  EXPECT_LT(largest_difference(outputs(*model, x).at("logits").detach(), expected.detach()), 1e-5);
+}
+
+TEST(Vit, StartsAsPytorchDoesWhereAskedFor) {
+  at::manual_seed(14);
+  const auto model =
+      vit(images(3, 32, 32, 10), "preset: Ti, patch_size: 4, depth: 1, start: pytorch");
+  const auto p = model->named_parameters();
+  EXPECT_NEAR(p["positions"].std().item<double>(), 1, 0.05);
+  EXPECT_NEAR(p["class_token"].std().item<double>(), 1, 0.2);
+  for (const char* name : {"layer0.attention.qkv", "layer0.mlp.out", "head"}) {
+    const Tensor weight = p[std::string(name) + ".weight"];
+    const double bound = 1 / std::sqrt(double(weight.size(1)));
+    EXPECT_NEAR(weight.abs().max().item<double>(), bound, 0.02 * bound) << name;
+    EXPECT_NEAR(weight.std().item<double>(), bound / std::sqrt(3.0), 0.05 * bound) << name;
+    EXPECT_GT(p[std::string(name) + ".bias"].abs().max().item<double>(), 0.5 * bound) << name;
+  }
+}
+
+TEST(Vit, TakesPatchesThatWereSavedAsAMatrix) {
+  const auto model = vit(images(3, 8, 8, 5), kSmall);
+  const Tensor weight = model->named_parameters()["patches.weight"].detach();
+  const Tensor matrix = weight.permute({0, 2, 3, 1}).reshape({24, -1});  // (h, w, c)
+  EXPECT_TRUE(model->adapt("patches.weight", matrix).equal(weight));
+}
+
 TEST(Vit, DropoutsActInTrainingAlone) {
   for (const char* option : {"dropout: 0.5", "attention_dropout: 0.5"}) {
     at::manual_seed(6);

@@ -1,0 +1,113 @@
+// Image files: a part is what the same part of the whole is.
+#include "plugins/datasets/image_folder/image_file.h"
+
+#include "tests/plugins/vision/picture_files.h"
+#include "tests/support/data_files.h"
+#include "tests/support/temp_folder.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::AllOf;
+using testing::file_of;
+using ::testing::HasSubstr;
+using testing::jpeg_of;
+using testing::JpegForm;
+using testing::message_of;
+using testing::photograph;
+
+class ImageFiles : public ::testing::Test {
+ protected:
+  Pixels whole(const std::string& path) {
+    ImageFile file(path);
+    ImageFile::Part part = file.read({0, 0, file.height(), file.width()});
+    EXPECT_EQ(part.pixels.height, file.height());
+    EXPECT_EQ(part.pixels.width, file.width());
+    return part.pixels;
+  }
+
+  testing::TempFolder folder_;
+};
+
+TEST_F(ImageFiles, DecodeAPartOfAJpegAsPartOfTheWhole) {
+  const JpegForm forms[] = {{2, 2}, {2, 1}, {1, 1}, {1, 2}, {2, 2, true}, {1, 1, false, true}};
+  const std::int64_t height = 83, width = 125;
+  const Box boxes[] = {{0, 0, 83, 125},  {0, 0, 1, 1},     {82, 124, 1, 1},  {1, 1, 81, 123},
+                       {16, 16, 16, 16}, {17, 31, 40, 33}, {33, 48, 50, 77}, {5, 100, 70, 25},
+                       {64, 15, 3, 17},  {31, 0, 33, 64}};
+  for (const JpegForm& form : forms) {
+    const std::string path = folder_.write("a.jpg", jpeg_of(photograph(height, width), form));
+    const Pixels all = whole(path);
+    for (const Box& box : boxes) {
+      ImageFile file(path);
+      ASSERT_EQ(file.height(), height);
+      ASSERT_EQ(file.width(), width);
+      const ImageFile::Part part = file.read(box);
+      for (std::int64_t y = 0; y < box.height; ++y) {
+        const std::uint8_t* found = part.pixels.row(part.box.top + y) + 3 * part.box.left;
+        const std::uint8_t* expected = all.row(box.top + y) + 3 * box.left;
+        ASSERT_TRUE(std::equal(found, found + 3 * box.width, expected))
+            << form.across << "x" << form.down << (form.progressive ? " progressive" : "")
+            << " box " << box.top << "," << box.left << " row " << y;
+      }
+    }
+  }
+}
+
+TEST_F(ImageFiles, DecodeWhatBecomesSmallAtASmallerSize) {
+  const std::string path = folder_.write("a.jpg", jpeg_of(photograph(400, 600)));
+  const auto size_of = [&](const Box& box, std::int64_t size) {
+    ImageFile file(path);
+    const ImageFile::Part part = file.read(box, size, size);
+    EXPECT_LE(part.box.left + part.box.width, part.pixels.width);
+    return part.box.height;
+  };
+  EXPECT_EQ(size_of({0, 0, 400, 600}, 224), 400);
+  EXPECT_EQ(size_of({0, 0, 400, 600}, 200), 200);
+  EXPECT_EQ(size_of({0, 0, 400, 600}, 101), 200);
+  EXPECT_EQ(size_of({0, 0, 400, 600}, 100), 100);
+  EXPECT_EQ(size_of({0, 0, 400, 600}, 10), 50);
+  EXPECT_EQ(size_of({11, 301, 300, 210}, 100), 150);
+  // Nearly the mean of the pixels that one stands for.
+  ImageFile file(path);
+  const ImageFile::Part part = file.read({0, 0, 400, 600}, 200, 200);
+  const Pixels all = whole(path);
+  double difference = 0;
+  for (std::int64_t y = 0; y < 200; ++y) {
+    for (std::int64_t x = 0; x < 300; ++x) {
+      const std::uint8_t* top = all.row(2 * y) + 6 * x;
+      const std::uint8_t* below = all.row(2 * y + 1) + 6 * x;
+      const double mean = (top[0] + top[3] + below[0] + below[3]) / 4.0;
+      difference += std::abs(part.pixels.row(y)[3 * (part.box.left + x)] - mean);
+    }
+  }
+  EXPECT_LT(difference / 60000, 3);
+}
+
+TEST_F(ImageFiles, OfOtherFormatsAreTheirPixels) {
+  const Pixels image = photograph(40, 51);
+  for (const char* ending : {".png", ".webp"}) {
+    const std::string path = folder_.write(std::string("a") + ending, file_of(image, ending));
+    EXPECT_EQ(whole(path).bytes, image.bytes) << ending;
+  }
+  // By their content, not by their name: ImageNet has a PNG that is called JPEG.
+  EXPECT_EQ(whole(folder_.write("b.JPEG", file_of(image, ".png"))).bytes, image.bytes);
+}
+
+TEST_F(ImageFiles, ThatAreDamagedAreNamed) {
+  const std::string sound = jpeg_of(photograph(64, 64)), png = file_of(photograph(64, 64), ".png");
+  const auto refusal = [&](const std::string& bytes) {
+    const std::string path = folder_.write("bad.jpg", bytes);
+    return message_of<DataError>([&] { whole(path); });
+  };
+  EXPECT_THAT(refusal(sound.substr(0, sound.size() - 1)),
+              AllOf(HasSubstr("bad.jpg: ends too early"), HasSubstr("damaged: skip")));
+  EXPECT_THAT(refusal(sound.substr(0, 100)), HasSubstr("bad.jpg"));
+  EXPECT_THAT(refusal(sound.substr(0, 20) + "\xff\xd9"), HasSubstr("bad.jpg: damaged ("));
+  EXPECT_THAT(refusal(""), HasSubstr("no image"));
+  EXPECT_THAT(refusal("plain text"), HasSubstr("no image"));
+  EXPECT_THAT(refusal(png.substr(0, png.size() / 2)), HasSubstr("bad.jpg"));
+}
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,191 @@
+// Images in class folders: which files make up the splits, and what becomes of an image.
+#include <filesystem>
+#include <set>
+
+#include "framework/conformance/check_plugin.h"
+#include "framework/data/image/resize.h"
+#include "tests/plugins/vision/picture_files.h"
+#include "tests/support/data_files.h"
+#include "tests/support/plugins.h"
+#include "tests/support/temp_folder.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using testing::file_of;
+using ::testing::HasSubstr;
+using testing::jpeg_of;
+using testing::message_of;
+using testing::photograph;
+
+class ImageFolders : public ::testing::Test {
+ protected:
+  ImageFolders() {
+    for (int i = 0; i < 6; ++i) {
+      const std::string name = "train/" + std::string(i % 2 == 0 ? "dog" : "cat") + "/";
+      folder_.write(name + std::to_string(i) + ".JPEG", jpeg_of(photograph(40 + i, 50 - i, i)));
+    }
+    folder_.write("train/cat/notes.txt", "no image");
+    folder_.write("val/dog/deep/a.png", file_of(photograph(60, 44, 7), ".png"));
+    folder_.write("val/cat/b.webp", file_of(photograph(33, 48, 8), ".webp"));
+  }
+  std::shared_ptr<Dataset> open(const std::string& more = "", std::uint64_t seed = 0) const {
+    return testing::make_dataset("image_folder",
+                                 "{root: " + folder_.path() + ", size: 24" + more + "}", seed);
+  }
+  std::string refusal(const std::string& more = "") const {
+    return message_of<Error>([&] { open(more); });
+  }
+
+  testing::TempFolder folder_;
+};
+
+TEST_F(ImageFolders, HaveClassesInOrderOfTheirNames) {
+  const auto dataset = open();
+  EXPECT_THAT(dataset->info().class_names, ElementsAre("cat", "dog"));
+  EXPECT_EQ(dataset->info().classes, 2);
+  EXPECT_EQ(dataset->size(Split::train), 6);
+  EXPECT_EQ(dataset->size(Split::validation), 0);
+  EXPECT_EQ(dataset->size(Split::test), 2);
+  std::vector<std::int64_t> labels;
+  for (std::int64_t i = 0; i < 6; ++i) {
+    labels.push_back(dataset->example(Split::train, i, nullptr).at("class").item<std::int64_t>());
+  }
+  EXPECT_THAT(labels, ElementsAre(0, 0, 0, 1, 1, 1));
+}
+
+TEST_F(ImageFolders, TakeTestWhereThereIsOne) {
+  folder_.write("test/cat/x.png", file_of(photograph(30, 30), ".png"));
+  const auto dataset = open();
+  EXPECT_EQ(dataset->size(Split::test), 1);
+  EXPECT_EQ(dataset->size(Split::validation), 2);
+  EXPECT_THAT(refusal(", validation: 2"), HasSubstr("val is there"));
+}
+
+TEST_F(ImageFolders, PassOverATestFolderWithoutClasses) {  // ImageNet's
+  folder_.write("test/1.JPEG", jpeg_of(photograph(30, 30)));
+  EXPECT_EQ(open()->size(Split::test), 2);
+}
+
+TEST_F(ImageFolders, AreEvaluatedInTheMiddleOrAsAWhole) {
+  const Pixels image = photograph(60, 44, 7);
+  const PixelMap map({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225});
+  const auto expect_same = [&](const std::string& options, const Pixels& expected) {
+    Tensor out = at::empty({3, 24, 24});
+    write_image(expected, map, false, out.data_ptr<float>());
+    const Tensor found = open(options)->example(Split::test, 1, nullptr).at("image");
+    EXPECT_TRUE(found.equal(out)) << options;
+  };
+  const Box all{0, 0, 60, 44};
+  // 24 / 0.75 = 32 for the shorter side; 60 * 32 / 44 = 43 for the other.
+  const Pixels large = resized(image, all, 43, 32, Filter::bicubic);
+  Pixels middle(24, 24, 3);
+  for (std::int64_t y = 0; y < 24; ++y) {
+    std::copy_n(large.row(y + 10) + 3 * 4, 72, middle.row(y));  // 9.5 is rounded to even
+  }
+  expect_same(", crop_ratio: 0.75", middle);
+  expect_same(", resize: squash", resized(image, all, 24, 24, Filter::bicubic));
+  expect_same(", resize: squash, interpolation: bilinear",
+              resized(image, all, 24, 24, Filter::bilinear));
+}
+
+TEST_F(ImageFolders, AreAugmentedByTheirStreamAlone) {
+  const auto dataset = open(
+      ", augmentation: {resized_crop: true, flip: true, policy: rand, colour_jitter: 0.2, "
+      "erase: 0.5}");
+  std::set<double> seen;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Random first(seed), again(seed);
+    const Tensor image = dataset->example(Split::train, 3, &first).at("image");
+    EXPECT_TRUE(image.equal(dataset->example(Split::train, 3, &again).at("image")));
+    seen.insert(image.sum().item<double>());
+  }
+  EXPECT_EQ(seen.size(), 20U);
+}
+
+TEST_F(ImageFolders, TakeASubsetByTheSeed) {
+  const auto images = [&](const std::string& options, std::uint64_t seed) {
+    const auto dataset = open(options, seed);
+    std::set<double> sums;
+    for (std::int64_t i = 0; i < dataset->size(Split::train); ++i) {
+      sums.insert(dataset->example(Split::train, i, nullptr).at("image").sum().item<double>());
+    }
+    return sums;
+  };
+  EXPECT_EQ(images(", subset: 0.5", 1).size(), 3U);
+  EXPECT_EQ(images(", subset: 2", 1).size(), 2U);
+  EXPECT_EQ(images(", subset: 3", 1), images(", subset: 3", 1));
+  std::set<std::set<double>> several;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) several.insert(images(", subset: 3", seed));
+  EXPECT_GT(several.size(), 2U);
+  const auto held = open(", subset: 4, validation: 0.25");
+  EXPECT_EQ(held->size(Split::train), 3);
+  EXPECT_EQ(held->size(Split::validation), 1);
+  EXPECT_THAT(refusal(", subset: 7"), HasSubstr("more than the 6"));
+  EXPECT_THAT(refusal(", test_subset: 0.1"), HasSubstr("leaves no image"));
+}
+
+TEST_F(ImageFolders, RefuseDamagedFilesOrLeaveThemOutAndSaySo) {
+  const std::string whole = jpeg_of(photograph(40, 40));
+  folder_.write("train/dog/2.JPEG", whole.substr(0, whole.size() / 2));
+  const auto strict = open();
+  EXPECT_EQ(strict->size(Split::train), 6);
+  EXPECT_THAT(message_of<DataError>([&] { strict->example(Split::train, 4, nullptr); }),
+              HasSubstr("train/dog/2.JPEG: ends too early"));
+  const auto lenient = open(", damaged: skip");
+  EXPECT_EQ(lenient->size(Split::train), 5);
+  EXPECT_THAT(lenient->info().source,
+              AllOf(HasSubstr("without 1 damaged files"), HasSubstr("train/dog/2.JPEG")));
+  EXPECT_NE(lenient->info().fingerprint, strict->info().fingerprint);
+  for (std::int64_t i = 0; i < 5; ++i) EXPECT_NO_THROW(lenient->example(Split::train, i, nullptr));
+}
+
+TEST_F(ImageFolders, HaveAFingerprintOfNamesAndContents) {
+  const std::string before = open()->info().fingerprint;
+  EXPECT_EQ(open()->info().fingerprint, before);
+  std::filesystem::rename(folder_ / "train/cat/1.JPEG", folder_ / "train/cat/9.JPEG");
+  EXPECT_NE(open()->info().fingerprint, before);
+}
+
+TEST_F(ImageFolders, RefuseWhatIsNoClass) {
+  folder_.write("val/do/a.png", file_of(photograph(30, 30), ".png"));
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("val/do: is no class"), HasSubstr("did you mean 'dog'?")));
+}
+
+TEST_F(ImageFolders, RefuseAClassWithoutImages) {
+  std::filesystem::create_directory(folder_ / "train/eel");
+  EXPECT_THAT(refusal(), HasSubstr("train/eel: holds no images"));
+}
+
+TEST_F(ImageFolders, SayWhatIsMissing) {
+  std::filesystem::remove_all(folder_ / "val");
+  EXPECT_THAT(message_of<DataMissingError>([&] { open(); }), HasSubstr("no folder test or val"));
+  std::filesystem::remove_all(folder_ / "train");
+  EXPECT_THAT(message_of<DataMissingError>([&] { open(); }),
+              AllOf(HasSubstr("lacks train"), HasSubstr("train/CLASS")));
+}
+
+TEST_F(ImageFolders, RefuseOptionsWithoutMeaning) {
+  EXPECT_THAT(refusal(", mean: [0.5]"), HasSubstr("three numbers"));
+  EXPECT_THAT(refusal(", std: [1, 0, 1]"), HasSubstr("not above 0"));
+  EXPECT_THAT(refusal(", augmentation: {resized_crop: true, crop_padding: 2}"),
+              HasSubstr("one crop"));
+}
+
+TEST_F(ImageFolders, KeepTheContract) {
+  for (const char* more : {"", ", augmentation: {resized_crop: true, flip: true, policy: three}"}) {
+    const Part part = testing::make_part(Kind::dataset, "image_folder",
+                                         "{root: " + folder_.path() + ", size: 8" + more + "}");
+    for (const conformance::CheckInfo& check : conformance::checks_of(Kind::dataset)) {
+      const conformance::CheckResult result =
+          conformance::check_plugin(testing::registry(), part, check.name, {.options_given = true});
+      EXPECT_NE(result.outcome, conformance::Outcome::failed)
+          << check.name << ": " << result.message;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attnlab
