@@ -6,13 +6,11 @@
 #include <boost/program_options.hpp>
 #include <chrono>
 #include <cmath>
-#include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "framework/data/loader.h"
 #include "framework/eval/classification.h"
-#include "framework/tensor/device.h"
 #include "framework/train/optimizer.h"
+#include "tests/benchmarks/timed.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
@@ -33,13 +31,7 @@ Options parse(int argc, char** argv) {
   all.add_options()("help", "this text")("attention", po::value(&options.attention))(
       "threads", po::value(&options.threads), "0: all cores")("workers",
                                                               po::value(&options.workers));
-  po::variables_map values;
-  po::store(po::parse_command_line(argc, argv, all), values);
-  po::notify(values);
-  if (values.count("help") > 0) {
-    std::cout << all;
-    std::exit(0);
-  }
+  attnlab::bench::read_options(argc, argv, all);
   return options;
 }
 
@@ -125,16 +117,7 @@ class Training {
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
-  attnlab::use_widest_vectors();
-  attnlab::use_threads(options.threads);
-  attnlab::keep_freed_memory();
-  at::manual_seed(0);
+  attnlab::bench::prepare(options.threads);
   Training training(options);
-  for (std::string word; std::cin >> word && word == "steps";) {
-    std::int64_t count = 0;
-    std::cin >> count;
-    nlohmann::json times = nlohmann::json::array();
-    for (std::int64_t i = 0; i < count; ++i) times.push_back(training.epoch_seconds());
-    std::cout << times.dump() << std::endl;
-  }
+  attnlab::bench::answer([&] { return training.epoch_seconds(); });
 }

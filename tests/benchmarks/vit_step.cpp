@@ -6,12 +6,10 @@
 
 #include <boost/program_options.hpp>
 #include <chrono>
-#include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "framework/eval/classification.h"
-#include "framework/tensor/device.h"
 #include "framework/train/optimizer.h"
+#include "tests/benchmarks/timed.h"
 #include "tests/support/plugins.h"
 
 namespace po = boost::program_options;
@@ -29,13 +27,7 @@ Options parse(int argc, char** argv) {
   all.add_options()("help", "this text")("attention", po::value(&options.attention))(
       "threads", po::value(&options.threads), "0: all cores")("batch", po::value(&options.batch))(
       "size", po::value(&options.size), "pixels of a side");
-  po::variables_map values;
-  po::store(po::parse_command_line(argc, argv, all), values);
-  po::notify(values);
-  if (values.count("help") > 0) {
-    std::cout << all;
-    std::exit(0);
-  }
+  attnlab::bench::read_options(argc, argv, all);
   return options;
 }
 
@@ -89,16 +81,7 @@ class Step {
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
-  attnlab::use_widest_vectors();
-  attnlab::use_threads(options.threads);
-  attnlab::keep_freed_memory();
-  at::manual_seed(0);
+  attnlab::bench::prepare(options.threads);
   Step step(options);
-  for (std::string word; std::cin >> word && word == "steps";) {
-    std::int64_t count = 0;
-    std::cin >> count;
-    nlohmann::json times = nlohmann::json::array();
-    for (std::int64_t i = 0; i < count; ++i) times.push_back(step.seconds());
-    std::cout << times.dump() << std::endl;
-  }
+  attnlab::bench::answer([&] { return step.seconds(); });
 }

@@ -1,0 +1,167 @@
+"""Two or more programs timed in turn: rounds, ratios against PyTorch, and their intervals.
+
+Used by the scripts compare_*.py. After a warm-up each program does a few steps a
+round, in an order that rotates; the others wait meanwhile, so that what disturbs the machine
+disturbs all alike.
+
+A round's time is the median of its steps. Printed for each program: the median over rounds, the
+quartiles, and against PyTorch the ratio of medians, the median of the ratios round by round, and
+the 95 % interval of that (bootstrap over rounds). Above 1 is slower than PyTorch.
+Exit status: 0; 1 where --check finds a ratio's whole interval above its limit; 2 where a program is
+missing or ends early.
+"""
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Program:
+    """A program that answers "steps N" with a JSON list of seconds."""
+
+    def __init__(self, name, command):
+        self.name, self.command, self.rounds = name, command, []
+        try:
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE,
+                                            stdout=subprocess.PIPE, text=True)
+        except OSError as error:
+            fail(f"cannot start {command[0]}: {error.strerror}. Run: make bench")
+
+    def steps(self, count):
+        try:
+            self.process.stdin.write(f"steps {count}\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        line = self.process.stdout.readline()
+        if not line:
+            fail(f"{self.name} ended early (exit {self.process.wait()}): {' '.join(self.command)}")
+        return json.loads(line)
+
+    def quit(self):
+        self.process.stdin.write("quit\n")
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def fail(message):
+    print(f"{os.path.basename(sys.argv[0])}: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+def tuned_settings(script, arguments):
+    command = [arguments.python, *script, "--tune-only", "--threads", str(arguments.threads)]
+    result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if result.returncode != 0:
+        fail(f"cannot tune PyTorch: {' '.join(command)} gave {result.returncode}. "
+             "Is python3-torch there? scripts/setup.sh --with bench")
+    return result.stdout.strip()
+
+
+def interval(ratios, draws=2000):
+    """95 % bootstrap interval of the median; the same for the same ratios."""
+    generator = random.Random(0)
+    medians = sorted(statistics.median(generator.choices(ratios, k=len(ratios)))
+                     for _ in range(draws))
+    return medians[int(0.025 * draws)], medians[int(0.975 * draws)]
+
+
+def measure(programs, arguments):
+    for program in programs:
+        program.steps(arguments.warmup)
+    for round_index in range(arguments.rounds):
+        shift = round_index % len(programs)
+        for program in programs[shift:] + programs[:shift]:
+            program.rounds.append(statistics.median(program.steps(arguments.steps)))
+        print(f"round {round_index + 1}/{arguments.rounds}: "
+              + ", ".join(f"{p.name} {p.rounds[-1] * 1000:.1f} ms" for p in programs),
+              file=sys.stderr, flush=True)
+
+
+def summarise(program, rival):
+    quartiles = statistics.quantiles(program.rounds, n=4, method="inclusive")
+    row = {"name": program.name, "median_s": statistics.median(program.rounds),
+           "quartiles_s": [quartiles[0], quartiles[2]], "rounds_s": program.rounds}
+    if program is not rival:
+        paired = [ours / theirs for ours, theirs in zip(program.rounds, rival.rounds)]
+        row["ratio_of_medians"] = row["median_s"] / statistics.median(rival.rounds)
+        row["paired_ratio"] = statistics.median(paired)
+        row["paired_interval"] = interval(paired)
+        row["paired_ratios"] = paired
+    return row
+
+
+def print_table(rows):
+    print(f"{'program':<12}{'median':>10}{'quartiles':>20}{'ratio':>8}{'paired':>8}  95 %")
+    for row in rows:
+        low, high = (1000 * x for x in row["quartiles_s"])
+        line = f"{row['name']:<12}{1000 * row['median_s']:>7.1f} ms{low:>9.1f}-{high:.1f} ms"
+        if "paired_ratio" in row:
+            bounds = row["paired_interval"]
+            line = (f"{line:<42}{row['ratio_of_medians']:>8.3f}{row['paired_ratio']:>8.3f}"
+                    f"  {bounds[0]:.3f}-{bounds[1]:.3f}")
+        print(line)
+
+
+def too_slow(rows, limits):
+    """Those whose whole interval lies above the limit: slower by more than this run's noise."""
+    return [row for row in rows
+            if row["name"] in limits and row["paired_interval"][0] > limits[row["name"]]]
+
+
+def read_arguments(about, name, limits, unit, steps, threads, models):
+    parser = argparse.ArgumentParser(description=about)
+    if models:
+        parser.add_argument("model", choices=models)
+    parser.add_argument("--build", default="build/release", help="build folder of attnlab")
+    parser.add_argument("--python", default="/usr/bin/python3", help="a Python with PyTorch")
+    parser.add_argument("--threads", type=int, default=threads,
+                        help=f"of either program; default {threads}")
+    parser.add_argument("--attention", action="append", help="default: " + " and ".join(limits))
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=steps, help=f"{unit}s a round")
+    parser.add_argument("--warmup", type=int, default=steps, help=f"{unit}s before the first round")
+    parser.add_argument("--settings", help=f"PyTorch's, as {name}.py prints them; skips tuning")
+    parser.add_argument("--json", action="store_true", help="print JSON, not a table")
+    parser.add_argument("--check", action="store_true", help="fail above the limits "
+                        + ", ".join(f"{name} {limit}" for name, limit in limits.items()))
+    arguments = parser.parse_args()
+    if arguments.rounds < 2 or arguments.steps < 1 or arguments.warmup < 1:
+        parser.error(f"needs at least 2 rounds, 1 {unit} and 1 {unit} of warm-up")
+    return arguments
+
+
+def compare(about, name, limits, unit, steps, threads, models=()):
+    """Times attnlab_bench_NAME for each attention against NAME.py, and ends the program.
+
+    limits: attention to the largest ratio that --check accepts; unit: what a step is called;
+    steps, threads: defaults; models: what both programs take as --model, where they have several.
+    """
+    arguments = read_arguments(about, name, limits, unit, steps, threads, models)
+    model = ["--model", arguments.model] if models else []
+    script = [os.path.join(HERE, f"{name}.py")] + model
+    settings = arguments.settings or tuned_settings(script, arguments)
+    ours = os.path.join(arguments.build, "bin", f"attnlab_bench_{name}")
+    same = ["--threads", str(arguments.threads)]
+    rival = Program("pytorch", [arguments.python, *script, "--settings", settings] + same)
+    programs = [rival] + [Program(attention, [ours, "--attention", attention] + model + same)
+                          for attention in arguments.attention or limits]
+    measure(programs, arguments)
+    for program in programs:
+        program.quit()
+
+    rows = [summarise(program, rival) for program in programs]
+    if arguments.json:
+        print(json.dumps({"threads": arguments.threads, "settings": json.loads(settings),
+                          "limits": limits, "programs": rows}, indent=2))
+    else:
+        print_table(rows)
+    slow = too_slow(rows, limits) if arguments.check else []
+    for row in slow:
+        print(f"{row['name']}: slower than its limit of {limits[row['name']]}", file=sys.stderr)
+    sys.exit(1 if slow else 0)
