@@ -21,12 +21,14 @@ nn/kernels:       base tensor
 nn/modules:       base tensor contracts nn/kernels
 nn/points:        base tensor nn/kernels
 nn/attention:     base config tensor contracts nn/kernels nn/modules
+nn/graph:         base tensor nn/kernels nn/modules
 data/formats:     base tensor
 data/image: base config tensor contracts data/formats
 data/series: base config tensor contracts data/formats
 data/text: base config tensor contracts data/formats
 data:             base config tensor contracts data/formats
 data/points:      base config tensor contracts data data/formats nn/points
+data/graph:       base config tensor contracts data data/formats
 eval:             base config tensor contracts
 studies:          base config manifest tensor
 host:             base config manifest experiment tensor contracts

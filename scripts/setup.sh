@@ -15,8 +15,11 @@ required=(
   libboost-dev libboost-program-options-dev libboost-filesystem-dev
   libgtest-dev libgmock-dev libjs-chart.js libopencv-imgcodecs-dev libjpeg62-turbo-dev
 )
-# Real images for the demo. A release may lack the package; the demo then says so and makes up data.
-optional=(dataset-fashion-mnist)
+# What a release may lack: then the demo makes up data, and what needs a library is left out.
+#   dataset-fashion-mnist           real images for the demo
+#   libeigen3-dev, libspectra-dev   Laplacian encodings of graphs
+#   librdkit-dev                    the dataset `molecules`
+optional=(dataset-fashion-mnist libeigen3-dev libspectra-dev librdkit-dev)
 
 usage() {
   echo "usage: scripts/setup.sh [--with lint] [--with bench] [--with browser] [--with slurm]"
@@ -98,7 +101,7 @@ install_packages() {
     if has_candidate "$package"; then
       missing+=("$package")
     else
-      say "note: this release has no $package; the demo will use synthetic images"
+      say "note: this release has no $package; what needs it is left out"
     fi
   done
   ((${#missing[@]} > 0)) || return 0

@@ -3,8 +3,10 @@
 
 #include <csignal>
 #include <ctime>
+#include <iostream>
 #include <map>
 
+#include "framework/data/long_work.h"
 #include "framework/tensor/device.h"
 
 namespace attnlab {
@@ -43,6 +45,10 @@ extern "C" [[gnu::visibility("default")]] int attnlab_engine(const std::string& 
   attnlab::keep_freed_memory();
   std::signal(SIGINT, attnlab::on_signal);
   std::signal(SIGTERM, attnlab::on_signal);
+  // (A check's standard error is read by the program that started it.)
+  if (command != "plugin check") {
+    attnlab::on_long_work([](const std::string& text) { std::cerr << text << std::endl; });
+  }
   static const std::map<std::string, int (*)(const attnlab::Words&)> commands = {
       {"run", attnlab::run_command},
       {"eval", attnlab::eval_command},

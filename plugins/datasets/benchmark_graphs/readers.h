@@ -1,0 +1,28 @@
+// Published graphs in the files of PyTorch and Python.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/contracts/dataset.h"
+
+namespace attnlab {
+
+/// ZINC of Dwivedi et al.: a list of molecules, each a map with `atom_type` [n], `bond_type` [n, n]
+/// (0: no bond) and `logP_SA_cycle_normalized`. Fields type@node, edge_type@edge, labels [1].
+/// @param index_path  file of the molecules that are taken, in their order; empty: all
+/// @throws DataError with the molecule.
+std::vector<NamedTensors> read_zinc(const std::string& path, const std::string& index_path);
+
+/// LRGB's superpixels: a list of (x [n, C], edge_attr [E, D], edge_index [2, E], y [n]). Fields
+/// x@node, e@edge, class@node.
+/// @param coco  y are COCO's numbers of categories, which have gaps; they become 0 to 80
+/// @throws DataError with the graph.
+std::vector<NamedTensors> read_superpixels(const std::string& path, bool coco);
+
+/// PyG's files of the GNN benchmark: a list of maps with x, edge_index, edge_attr or nothing, and
+/// y: the graph's class, or one of each node. Fields x@node, e@edge, class or class@node.
+/// @throws DataError with the graph.
+std::vector<NamedTensors> read_torch_graphs(const std::string& path);
+
+}  // namespace attnlab

@@ -1,0 +1,13 @@
+# RDKit, of Debian's librdkit-dev: it brings no file for CMake.
+find_path(ATTNLAB_RDKIT GraphMol/GraphMol.h PATH_SUFFIXES rdkit)
+mark_as_advanced(ATTNLAB_RDKIT)
+set(_headers ${ATTNLAB_RDKIT})
+foreach(_part SmilesParse ChemTransforms GraphMol RDGeneral)
+  find_library(ATTNLAB_RDKIT_${_part} RDKit${_part})
+  mark_as_advanced(ATTNLAB_RDKIT_${_part})
+  list(APPEND _libraries ${ATTNLAB_RDKIT_${_part}})
+  if(NOT ATTNLAB_RDKIT OR NOT ATTNLAB_RDKIT_${_part})
+    set(_lacks "RDKit (librdkit-dev)")
+  endif()
+endforeach()
+list(APPEND _libraries Boost::headers)

@@ -1,0 +1,137 @@
+// Our side of the graph benchmark: training steps of GraphGPS on graphs of Peptides-func's sizes.
+//
+// Reads "steps N" and answers with a JSON list of N times in seconds; "quit" ends it. The batch is
+// that of peptides_step.py; model, task, clipping and optimiser are those of `attnlab run` with the
+// published configuration.
+#include <boost/program_options.hpp>
+#include <chrono>
+#include <cmath>
+
+#include "framework/train/optimizer.h"
+#include "tests/benchmarks/timed.h"
+#include "tests/support/plugins.h"
+
+namespace po = boost::program_options;
+
+namespace {
+
+using at::Tensor;
+using attnlab::NamedTensors;
+
+/// Quantiles of the peptides' numbers of atoms.
+constexpr std::int64_t kSizes[] = {20,  33,  43,  53,  60,  69,  77,  87,  94,  100, 105,
+                                   110, 115, 120, 127, 133, 139, 146, 155, 163, 171, 180,
+                                   188, 199, 209, 218, 231, 244, 265, 287, 318, 368};
+constexpr int kCopies = 4;
+constexpr std::int64_t kAtoms = 174, kBonds = 13, kVectors = 10, kLabels = 10;
+
+attnlab::DatasetInfo peptides() {
+  attnlab::DatasetInfo info;
+  info.name = "random";
+  info.fields = {{"atom@node", {-1, 9}, at::kLong, {}, kAtoms},
+                 {"edges@edge>node", {-1, 2}, at::kLong},
+                 {"bond@edge", {-1, 3}, at::kLong, {}, kBonds},
+                 {"lap_vectors@node", {-1, kVectors}},
+                 {"lap_values@node", {-1, kVectors}},
+                 {"lap_valid@node", {-1, kVectors}, at::kBool},
+                 {"labels", {kLabels}}};
+  return info;
+}
+
+/// Pairs (source, target) of one graph, by target.
+Tensor edges_of(std::int64_t size) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> pairs;  // target first, to sort by it
+  const auto both = [&](std::int64_t a, std::int64_t b) {
+    pairs.emplace_back(a, b);
+    pairs.emplace_back(b, a);
+  };
+  for (std::int64_t node = 1; node < size; ++node) {
+    both(node, node - 1 - (node * 7) % std::min<std::int64_t>(node, 3));
+    if (node % 55 == 54) both(node, node - 5);
+  }
+  std::sort(pairs.begin(), pairs.end());
+  Tensor edges = at::empty({static_cast<std::int64_t>(pairs.size()), 2}, at::kLong);
+  auto* end = edges.data_ptr<std::int64_t>();
+  for (const auto& [target, source] : pairs) {
+    *end++ = source;
+    *end++ = target;
+  }
+  return edges;
+}
+
+Tensor categories(std::int64_t rows, std::int64_t columns, std::int64_t each) {
+  return at::randint(each, {rows, columns}, at::kLong) + at::arange(columns, at::kLong) * each;
+}
+
+attnlab::Batch batch_of_peptides() {
+  std::vector<NamedTensors> graphs;
+  for (int copy = 0; copy < kCopies; ++copy) {
+    for (const std::int64_t size : kSizes) {
+      const Tensor edges = edges_of(size);
+      graphs.push_back({{"atom@node", categories(size, 9, 19)},
+                        {"edges@edge>node", edges},
+                        {"bond@edge", categories(edges.size(0), 3, 4)},
+                        {"lap_vectors@node", at::randn({size, kVectors})},
+                        {"lap_values@node", at::rand({size, kVectors})},
+                        {"lap_valid@node", at::ones({size, kVectors}, at::kBool)},
+                        {"labels", at::randint(2, {kLabels}, at::kFloat)}});
+    }
+  }
+  return attnlab::collated(graphs, peptides().fields);
+}
+
+class Training {
+ public:
+  Training(const std::string& attention, const std::string& more)
+      : batch_(batch_of_peptides()),
+        model_(attnlab::testing::make_model("graph_gps", peptides(),
+                                            "{dim: 96, depth: 4, heads: 4, encoding: laplacian, "
+                                            "encoding_dim: 16" +
+                                                more + "}",
+                                            attention)),
+        task_(attnlab::testing::make_task("graph_multilabel", peptides())),
+        optimizer_(make_optimizer(*model_, adamw())) {
+    model_->train();
+  }
+
+  double seconds() {
+    const auto begin = std::chrono::steady_clock::now();
+    attnlab::ForwardPass pass;
+    const Tensor loss = task_->loss(model_->forward(batch_, pass), batch_);
+    if (!std::isfinite(loss.item<double>())) {
+      throw attnlab::Error("the loss is not finite: this times nothing");
+    }
+    loss.backward();
+    optimizer_.step(attnlab::clip_factor(optimizer_.gradient_norm(), 1.0));
+    optimizer_.zero_grad();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+ private:
+  static attnlab::OptimizerOptions adamw() {
+    attnlab::OptimizerOptions options;
+    options.lr = 3e-4;
+    options.weight_decay = 0;
+    return options;
+  }
+
+  attnlab::Batch batch_;
+  std::shared_ptr<attnlab::Model> model_;
+  std::shared_ptr<attnlab::Task> task_;
+  attnlab::Optimizer optimizer_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string attention = "standard", more;
+  std::int64_t threads = 0;
+  po::options_description all("attnlab_bench_peptides_step");
+  all.add_options()("help", "this text")("attention", po::value(&attention))(
+      "threads", po::value(&threads), "0: all cores")(
+      "more", po::value(&more), "options of the model, e.g. ', global: false'");
+  attnlab::bench::read_options(argc, argv, all);
+  attnlab::bench::prepare(threads);
+  Training training(attention, more);
+  attnlab::bench::answer([&] { return training.seconds(); });
+}

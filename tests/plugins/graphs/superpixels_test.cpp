@@ -1,0 +1,178 @@
+// Superpixels: segments of known images, and graphs as the published code defines them.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "plugins/datasets/superpixels/slic.h"
+#include "tests/support/data_files.h"
+#include "tests/support/graph_sets.h"
+#include "tests/support/plugins.h"
+#include "tests/support/temp_folder.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::idx_file;
+using testing::make_dataset;
+using testing::message_of;
+
+TEST(Slic, LaysCentresAsRegularGridDoes) {
+  // skimage.util.regular_grid((1, 32, 32), n): spacing sqrt(1024 / n).
+  EXPECT_EQ(slic_grid(32, 32, 200), (SlicGrid{1, 2}));
+  EXPECT_EQ(slic_grid(32, 32, 160), (SlicGrid{1, 3}));
+  EXPECT_EQ(slic_grid(28, 28, 95), (SlicGrid{1, 3}));
+  EXPECT_EQ(slic_grid(28, 28, 49), (SlicGrid{2, 4}));
+  EXPECT_EQ(slic_grid(4, 4, 16), (SlicGrid{0, 1}));
+}
+
+TEST(Slic, CutsAPlainImageIntoSquares) {
+  const Pixels image{1, 12, 12, std::vector<double>(144, 0.5)};
+  const std::vector<std::int32_t> segments = slic(image, slic_grid(12, 12, 9), 10);
+  for (std::size_t p = 0; p < segments.size(); ++p) {
+    EXPECT_EQ(segments[p], std::int32_t(p / 12 / 4 * 3 + p % 12 / 4)) << p;
+  }
+}
+
+TEST(Slic, FollowsAnEdgeBetweenColours) {
+  Pixels image{3, 16, 16, {}};
+  for (int c = 0; c < 3; ++c) {
+    for (int p = 0; p < 256; ++p) image.values.push_back(p % 16 < 6 ? c == 0 : c == 2);
+  }
+  const std::vector<std::int32_t> segments = slic(image, slic_grid(16, 16, 16), 10);
+  for (int y = 0; y < 16; ++y) {
+    for (int x = 0; x < 6; ++x) {
+      for (int other = 6; other < 16; ++other) {
+        EXPECT_NE(segments[std::size_t(16 * y + x)], segments[std::size_t(16 * y + other)]);
+      }
+    }
+  }
+}
+
+/// A smooth image with detail, the same in Python: ((7 y + 13 x + 29 c) % 50 + 100 (y + x > 20)) /
+/// 150.
+Pixels test_image(std::int64_t channels, std::int64_t size) {
+  Pixels image{channels, size, size, {}};
+  for (std::int64_t c = 0; c < channels; ++c) {
+    for (std::int64_t y = 0; y < size; ++y) {
+      for (std::int64_t x = 0; x < size; ++x) {
+        image.values.push_back(double((7 * y + 13 * x + 29 * c) % 50 + (y + x > 20 ? 100 : 0)) /
+                               149.0);
+      }
+    }
+  }
+  return image;
+}
+
+TEST(Slic, AgreesWithScikitImage) {
+  const auto count_and_sum = [](const std::vector<std::int32_t>& segments) {
+    std::int64_t sum = 0;
+    for (std::size_t p = 0; p < segments.size(); ++p) sum += std::int64_t(p % 101) * segments[p];
+    return std::pair(int(*std::max_element(segments.begin(), segments.end()) + 1), sum);
+  };
+  // Of segmentation.slic of version 0.19.3, on float64 images: how many segments, and the sum over
+  // pixels p (row by row) of p mod 101 times the segment.
+  const auto found = [&](std::int64_t channels, std::int64_t size, std::int64_t count,
+                         double compactness) {
+    return count_and_sum(
+        slic(test_image(channels, size), slic_grid(size, size, count), compactness));
+  };
+  EXPECT_EQ(found(3, 32, 160, 10), std::pair(102, std::int64_t{2506625}));
+  EXPECT_EQ(found(3, 32, 200, 10), std::pair(170, std::int64_t{4294761}));
+  EXPECT_EQ(found(1, 28, 90, 0.25), std::pair(81, std::int64_t{1623709}));
+  EXPECT_EQ(found(1, 28, 49, 0.25), std::pair(49, std::int64_t{870752}));
+  EXPECT_EQ(found(3, 32, 60, 1), std::pair(14, std::int64_t{247298}));
+}
+
+/// Four training and two test images of 28 x 28.
+class Superpixels : public ::testing::Test {
+ protected:
+  Superpixels() {
+    for (const auto& [prefix, count] : {std::pair{"train", 4u}, std::pair{"t10k", 2u}}) {
+      std::string pixels, labels;
+      for (std::uint32_t i = 0; i < count; ++i) {
+        for (int y = 0; y < 28; ++y) {
+          for (int x = 0; x < 28; ++x) {
+            const double r = std::hypot(y - 12.0 - i, x - 15.0);
+            pixels += static_cast<char>(r < 8 ? 250 - 20 * r : 0);
+          }
+        }
+        labels += static_cast<char>(i);
+      }
+      folder_.write(std::string(prefix) + "-images-idx3-ubyte", idx_file({count, 28, 28}, pixels));
+      folder_.write(std::string(prefix) + "-labels-idx1-ubyte", idx_file({count}, labels));
+    }
+  }
+  std::shared_ptr<Dataset> open(const std::string& more = "") const {
+    return make_dataset("superpixels",
+                        "{name: mnist, root: " + folder_.path() + ", validation: 1" + more + "}");
+  }
+
+  testing::TempFolder folder_;
+};
+
+TEST_F(Superpixels, AreGraphsOfEightNeighbours) {
+  const auto dataset = open();
+  EXPECT_EQ(dataset->size(Split::train), 3);
+  EXPECT_EQ(dataset->size(Split::validation), 1);
+  EXPECT_EQ(dataset->size(Split::test), 2);
+  const NamedTensors graph = dataset->example(Split::train, 0, nullptr);
+  EXPECT_EQ(graph.at("class").item<std::int64_t>(), 1);  // the first image validates
+  const Tensor x = graph.at("x@node"), edges = graph.at("edges@edge>node"), e = graph.at("e@edge");
+  const std::int64_t n = x.size(0);
+  ASSERT_EQ(x.size(1), 3);
+  EXPECT_LE(n, 75);
+  EXPECT_GT(n, 40);
+  ASSERT_EQ(edges.size(0), 8 * n);
+  EXPECT_TRUE(at::bincount(edges.select(1, 0), {}, n).eq(8).all().item<bool>());
+  // The weights, from the places alone, in double precision.
+  const Tensor place = x.narrow(1, 1, 2).to(at::kDouble);
+  const Tensor d = (place.unsqueeze(0) - place.unsqueeze(1)).norm(2, 2);
+  const Tensor scale = std::get<0>(d.sort(1)).narrow(1, 0, 9).sum(1, true) / 8 + 1e-8;
+  Tensor a = (-(d / scale).square()).exp();
+  a = (a + a.t()) / 2;
+  a.fill_diagonal_(0);
+  const Tensor least = std::get<0>(std::get<0>(a.topk(8, 1)).min(1));
+  for (std::int64_t k = 0; k < edges.size(0); ++k) {
+    const std::int64_t i = edges[k][0].item<std::int64_t>(), j = edges[k][1].item<std::int64_t>();
+    EXPECT_NEAR(e[k][0].item<double>(), a[i][j].item<double>(), 1e-5);
+    EXPECT_GE(a[i][j].item<double>(), least[i].item<double>() - 1e-5);
+  }
+}
+
+TEST_F(Superpixels, MayWeighColours) {
+  const Tensor place = open()->example(Split::train, 0, nullptr).at("e@edge");
+  const Tensor colour =
+      open(", weights: place_and_colour")->example(Split::train, 0, nullptr).at("e@edge");
+  EXPECT_LT(colour.mean().item<double>(), place.mean().item<double>());
+}
+
+TEST_F(Superpixels, AreAsManyAsAsked) {
+  EXPECT_LE(open(", most: 20")->example(Split::train, 0, nullptr).at("x@node").size(0), 20);
+  const auto limited = open(", train_limit: 2, test_limit: 1");
+  EXPECT_EQ(limited->size(Split::train), 1);
+  EXPECT_EQ(limited->size(Split::test), 1);
+  EXPECT_THAT(message_of<Error>([&] { open(", train_limit: 1"); }), HasSubstr("none to train on"));
+}
+
+TEST(PublishedSuperpixels, OfCifarAreSome117) {
+  if (!testing::has_data("cifar-10-batches-bin"))
+    GTEST_SKIP() << "$ATTNLAB_DATA/cifar-10-batches-bin is not there";
+  const auto dataset = make_dataset("superpixels",
+                                    "{name: cifar10, batches: [1], partial: true, train_limit: 60, "
+                                    "test_limit: 20, validation: 20, laplacian: 8}");
+  double nodes = 0;
+  for (std::int64_t i = 0; i < 40; ++i) {
+    const NamedTensors graph = dataset->example(Split::train, i, nullptr);
+    const Tensor x = graph.at("x@node");
+    EXPECT_EQ(x.size(1), 5);
+    EXPECT_GE(x.min().item<float>(), 0);
+    EXPECT_LE(x.max().item<float>(), 1);
+    EXPECT_LE(x.size(0), 150);
+    nodes += double(x.size(0));
+  }
+  EXPECT_NEAR(nodes / 40, 117.6, 2);  // the benchmark's mean
+}
+
+}  // namespace
+}  // namespace attnlab
