@@ -27,8 +27,8 @@ const char* program_help();
 /// Runs a command. @throws Error; ConfigError for an unknown command.
 int dispatch(const std::string& command, const Words& rest);
 
-/// Commands that run plugin code (`run`, `eval`, `bench`, `attention apply`, `data show`): loads the
-/// engine (and with it LibTorch) and hands over.
+/// Commands that run plugin code (`run`, `eval`, `bench`, `attention apply`, `data show`): loads
+/// the engine (and with it LibTorch) and hands over.
 int engine_command(const std::string& command, const Words& words);
 
 }  // namespace attnlab

@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 
 /// Empty where the user has no such folder. Relative paths do not count, as XDG has it.
 std::string cache_folder() {
-  for (const auto& [variable, below] : {std::pair{"XDG_CACHE_HOME", "/attnlab"},
-                                        std::pair{"HOME", "/.cache/attnlab"}}) {
+  for (const auto& [variable, below] :
+       {std::pair{"XDG_CACHE_HOME", "/attnlab"}, std::pair{"HOME", "/.cache/attnlab"}}) {
     const char* value = std::getenv(variable);
     if (value != nullptr && *value == '/') return std::string(value) + below;
   }

@@ -10,8 +10,8 @@
 //
 // then `into` and a dot stand before them. Names are those of the model, and "task.NAME" of the
 // task. A run's own files have them already. A tensor of another shape goes through
-// `Trainable::adapt`. What `fresh` names keeps its random numbers. What the file had for nothing, and
-// what kept its random numbers, stands in the run's environment.json.
+// `Trainable::adapt`. What `fresh` names keeps its random numbers. What the file had for nothing,
+// and what kept its random numbers, stands in the run's environment.json.
 #pragma once
 
 #include <string>

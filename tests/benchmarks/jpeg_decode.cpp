@@ -48,9 +48,8 @@ int main(int argc, char** argv) {
     for (const std::string& file : files) decode(attnlab::read_text(file), pixels);
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    std::cout << nlohmann::json(
-                     {{"files", files.size()},
-                      {"files_per_second", static_cast<double>(files.size()) / seconds}})
+    std::cout << nlohmann::json({{"files", files.size()},
+                                 {"files_per_second", static_cast<double>(files.size()) / seconds}})
                      .dump()
               << std::endl;
   }

@@ -166,7 +166,8 @@ class Step {
     for (int k = 0; k < 16; ++k) info.class_names.push_back(std::to_string(k));
     info.fields = {{"grid@voxel", {-1, 3}, at::kLong}, {"feature@voxel", {-1, 4}}};
     at::manual_seed(1);
-    model_ = attnlab::testing::make_model("point_transformer", info, "{preset: lite, drop_path: 0}", options.attention);
+    model_ = attnlab::testing::make_model("point_transformer", info, "{preset: lite, drop_path: 0}",
+                                          options.attention);
     task_ = attnlab::testing::make_task("point_segmentation", info, "{lovasz: 0}");
     model_->train();
     for (const Tensor& parameter : model_->parameters()) {

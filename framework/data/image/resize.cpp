@@ -22,7 +22,7 @@ double bicubic(double t) {
 /// What each pixel of a row or column of the result is the weighted sum of.
 struct Taps {
   std::vector<std::int64_t> first, count;
-  std::vector<float> weights;  ///< `stride` for each pixel
+  std::vector<float> weights;         ///< `stride` for each pixel
   std::int64_t stride = 0, most = 0;  ///< weights behind a pixel's last are 0, up to `most`
 
   const float* of(std::int64_t pixel) const { return weights.data() + pixel * stride; }

@@ -2,7 +2,8 @@
 //
 //   explicit  matmul, normaliser, matmul. Serves everything; materialises [B, H, Lq, Lk].
 //   fused     LibTorch's scaled_dot_product_attention (from 2.1 on, where it can take a scale).
-//   headwise  ours on the CPU, a head at a time (framework/nn/kernels/cpu_attention.h; with relative
+//   headwise  ours on the CPU, a head at a time (framework/nn/kernels/cpu_attention.h; with
+//   relative
 //             positions under a causal rule framework/nn/attention/relative_attention.h).
 //   own       the mechanism's own: `DotProductAttention::own_kernel`, of linear cost for instance.
 //
