@@ -7,6 +7,7 @@
 
 #include "framework/base/files.h"
 #include "framework/data/image/png.h"
+#include "framework/experiment/compositions.h"
 #include "runner/engine/contact_sheet.h"
 #include "runner/engine/engine.h"
 #include "runner/usages.h"

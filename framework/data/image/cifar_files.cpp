@@ -146,7 +146,7 @@ void check_files(const std::string& folder, const Layout& layout, const std::str
 }  // namespace
 
 ImageSet read_cifar(const CifarFiles& files, const std::string& root) {
-  const Layout layout = layout_of(options);
+  const Layout layout = layout_of(files);
   const DataSearch search{
       layout.folder,
       {layout.test},

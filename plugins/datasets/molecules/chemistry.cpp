@@ -2,6 +2,7 @@
 
 #include <GraphMol/ChemTransforms/ChemTransforms.h>
 #include <GraphMol/GraphMol.h>
+#include <GraphMol/MolOps.h>
 #include <GraphMol/SmilesParse/SmilesParse.h>
 #include <GraphMol/SmilesParse/SmilesWrite.h>
 #include <RDGeneral/versions.h>

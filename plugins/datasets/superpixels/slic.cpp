@@ -42,7 +42,7 @@ struct Centre {
 /// k-means of pixels, each centre looking at its window alone.
 class Clusters {
  public:
-  Clusters(const Pixels& image, const SlicGrid& grid) : image_(image), grid_(grid) {
+  Clusters(const ImageValues& image, const SlicGrid& grid) : image_(image), grid_(grid) {
     for (std::int64_t y = grid.first; y < image.height; y += grid.step) {
       for (std::int64_t x = grid.first; x < image.width; x += grid.step) {
         centres_.push_back({double(y), double(x)});
@@ -121,7 +121,7 @@ class Clusters {
     }
   }
 
-  const Pixels& image_;
+  const ImageValues& image_;
   SlicGrid grid_;
   std::int64_t window_ = 1;
   std::vector<Centre> centres_;
@@ -175,8 +175,8 @@ SlicGrid slic_grid(std::int64_t height, std::int64_t width, std::int64_t count) 
           static_cast<std::int64_t>(std::nearbyint(spacing))};
 }
 
-std::vector<std::int32_t> slic(const Pixels& image, const SlicGrid& grid, double compactness) {
-  Pixels scaled = image;
+std::vector<std::int32_t> slic(const ImageValues& image, const SlicGrid& grid, double compactness) {
+  ImageValues scaled = image;
   if (scaled.channels == 3) to_lab(scaled.values, scaled.height * scaled.width);
   for (double& value : scaled.values) value /= compactness;
   Clusters clusters(scaled, grid);
@@ -185,7 +185,7 @@ std::vector<std::int32_t> slic(const Pixels& image, const SlicGrid& grid, double
                    static_cast<std::size_t>(3 * size));
 }
 
-std::vector<std::int32_t> at_most_segments(const Pixels& image, std::int64_t most,
+std::vector<std::int32_t> at_most_segments(const ImageValues& image, std::int64_t most,
                                            std::int64_t beyond, double compactness) {
   std::optional<SlicGrid> before;
   for (std::int64_t count = most + beyond; count > 0; --count) {

@@ -14,8 +14,8 @@
 
 namespace attnlab {
 
-/// Pixels of one image, each channel's values one after the other, in [0, 1].
-struct Pixels {
+/// ImageValues of one image, each channel's values one after the other, in [0, 1].
+struct ImageValues {
   std::int64_t channels = 1, height = 0, width = 0;
   std::vector<double> values;  ///< [C, H, W]
 };
@@ -28,11 +28,11 @@ struct SlicGrid {
 SlicGrid slic_grid(std::int64_t height, std::int64_t width, std::int64_t count);
 
 /// The segment of each pixel, [H, W]: 0, 1, ... in the order of their first pixel.
-std::vector<std::int32_t> slic(const Pixels& image, const SlicGrid& grid, double compactness);
+std::vector<std::int32_t> slic(const ImageValues& image, const SlicGrid& grid, double compactness);
 
 /// Segments of an image, at most `most`: of the largest number asked for, from `most + beyond`
 /// down, that gives no more.
-std::vector<std::int32_t> at_most_segments(const Pixels& image, std::int64_t most,
+std::vector<std::int32_t> at_most_segments(const ImageValues& image, std::int64_t most,
                                            std::int64_t beyond, double compactness);
 
 }  // namespace attnlab

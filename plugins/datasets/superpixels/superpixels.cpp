@@ -69,7 +69,7 @@ struct Segments {
   std::vector<double> colour, place;  ///< [count, C] and [count, 2]
 };
 
-Segments segments_of(const Pixels& image, const std::vector<std::int32_t>& labels) {
+Segments segments_of(const ImageValues& image, const std::vector<std::int32_t>& labels) {
   Segments all;
   all.count = *std::max_element(labels.begin(), labels.end()) + 1;
   all.channels = image.channels;
@@ -123,7 +123,7 @@ void add_exponents(const std::vector<double>& rows, std::size_t width,
   }
 }
 
-NamedTensors graph_of(const Pixels& image, const SuperpixelOptions& options) {
+NamedTensors graph_of(const ImageValues& image, const SuperpixelOptions& options) {
   const std::int64_t beyond = image.channels == 3 ? 50 : 20;
   const Segments segments =
       segments_of(image, at_most_segments(image, options.most, beyond, options.compactness));
@@ -168,8 +168,8 @@ ImageSet images_of(const SuperpixelOptions& options) {
   return read_cifar(files, options.root);
 }
 
-Pixels pixels_of(const LabelledImages& images, std::int64_t index, const ImageShape& shape) {
-  Pixels pixels{shape.channels, shape.height, shape.width, {}};
+ImageValues pixels_of(const LabelledImages& images, std::int64_t index, const ImageShape& shape) {
+  ImageValues pixels{shape.channels, shape.height, shape.width, {}};
   const std::uint8_t* bytes = images.image(index);
   for (std::int64_t k = 0; k < shape.pixels(); ++k) pixels.values.push_back(bytes[k] / 255.0);
   return pixels;
@@ -188,7 +188,7 @@ GraphTable graphs_of(const ImageSet& set, std::int64_t train, std::int64_t test,
     in_parallel(fmt::format("{}: superpixels of {} images", set.info.name, graphs.size()),
                 train + test, [&](std::int64_t i) {
                   const bool trains = i < train;
-                  const Pixels pixels =
+                  const ImageValues pixels =
                       pixels_of(trains ? set.train : set.test, trains ? i : i - train, set.shape);
                   graphs[static_cast<std::size_t>(i)] = graph_of(pixels, options);
                 });

@@ -27,7 +27,7 @@ TEST(Slic, LaysCentresAsRegularGridDoes) {
 }
 
 TEST(Slic, CutsAPlainImageIntoSquares) {
-  const Pixels image{1, 12, 12, std::vector<double>(144, 0.5)};
+  const ImageValues image{1, 12, 12, std::vector<double>(144, 0.5)};
   const std::vector<std::int32_t> segments = slic(image, slic_grid(12, 12, 9), 10);
   for (std::size_t p = 0; p < segments.size(); ++p) {
     EXPECT_EQ(segments[p], std::int32_t(p / 12 / 4 * 3 + p % 12 / 4)) << p;
@@ -35,7 +35,7 @@ TEST(Slic, CutsAPlainImageIntoSquares) {
 }
 
 TEST(Slic, FollowsAnEdgeBetweenColours) {
-  Pixels image{3, 16, 16, {}};
+  ImageValues image{3, 16, 16, {}};
   for (int c = 0; c < 3; ++c) {
     for (int p = 0; p < 256; ++p) image.values.push_back(p % 16 < 6 ? c == 0 : c == 2);
   }
@@ -51,8 +51,8 @@ TEST(Slic, FollowsAnEdgeBetweenColours) {
 
 /// A smooth image with detail, the same in Python: ((7 y + 13 x + 29 c) % 50 + 100 (y + x > 20)) /
 /// 150.
-Pixels test_image(std::int64_t channels, std::int64_t size) {
-  Pixels image{channels, size, size, {}};
+ImageValues test_image(std::int64_t channels, std::int64_t size) {
+  ImageValues image{channels, size, size, {}};
   for (std::int64_t c = 0; c < channels; ++c) {
     for (std::int64_t y = 0; y < size; ++y) {
       for (std::int64_t x = 0; x < size; ++x) {
