@@ -17,14 +17,14 @@ class Sample : public Workspace {
     for (int i = 0; i < 200; ++i) text += "abc cab bca\nacb bac cba\n";
     folder_.write("text/train.txt", text);
     folder_.write("text/test.txt", text);
-    folder_.write("written.yaml",
+    folder_.write(model + ".yaml",
                   "schema: 1\nmodel: {use: " + model +
                       ", dim: 16, depth: 2, heads: 2}\nattention: {use: quest}\n"
                       "task: {use: language_modelling, unit: character}\n"
                       "dataset: {use: text_stream, root: text, unit: character, window: 8}\n"
                       "train: {steps: 40, epochs: 1, batch_size: 16, optimizer: {lr: 0.01}}\n");
-    must({"run", "written.yaml"});
-    return run_folder("written/quest");
+    must({"run", model + ".yaml"});
+    return run_folder(model + "/quest");
   }
   std::string written(const std::string& run, Words more) const {
     Words words = {"sample", run, "--tokens", "30"};
@@ -88,15 +88,15 @@ TEST_F(Sample, SaysWhatIsWrong) {
 TEST_F(Sample, ModelsAreRefusedUnderAttentionsThatCannotServeThem) {
   trained("transformer_lm");
   const auto refusal = [&](const std::string& model, const std::string& attention) {
-    const Ended ended = attnlab(
-        {"validate", "written.yaml", "model.use=" + model, "attention={use: " + attention + "}"});
+    const Ended ended = attnlab({"validate", "transformer_lm.yaml", "model.use=" + model,
+                                 "attention={use: " + attention + "}"});
     EXPECT_EQ(ended.exit_code, 2) << ended.story();
     return ended.err;
   };
   EXPECT_THAT(refusal("transformer_lm", "doubly_stochastic"), HasSubstr("causal"));
   EXPECT_THAT(refusal("transformer_xl", "linear"), HasSubstr("relative_positions"));
   EXPECT_THAT(refusal("transformer_xl", "cosine"), HasSubstr("relative_positions"));
-  must({"validate", "written.yaml", "attention={use: linear}"});
+  must({"validate", "transformer_lm.yaml", "attention={use: linear}"});
 }
 
 }  // namespace
