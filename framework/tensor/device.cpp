@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "framework/base/cores.h"
+#include "framework/tensor/blas.h"
 
 namespace attnlab {
 
@@ -22,6 +23,7 @@ void use_widest_vectors() {
     ::setenv("ATEN_CPU_CAPABILITY", "avx512", 0);
   }
 #endif
+  use_fitting_blas();
 }
 
 void keep_freed_memory() {

@@ -12,7 +12,8 @@ namespace attnlab {
 void use_threads(std::int64_t threads);
 
 /// Lets LibTorch use AVX-512 where the processor has it (releases before 2.x stop at AVX2 unless
-/// told). Call it before the first tensor operation; ATEN_CPU_CAPABILITY in the environment wins.
+/// told), and its BLAS what it has, for which the program may begin again (see blas.h). Call it
+/// first of all; ATEN_CPU_CAPABILITY and OPENBLAS_CORETYPE in the environment win.
 void use_widest_vectors();
 
 /// Makes malloc keep what is freed instead of giving it back to the system. A training step frees

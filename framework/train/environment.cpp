@@ -15,6 +15,7 @@
 #include "framework/base/files.h"
 #include "framework/base/revision.h"
 #include "framework/runs/metric_infos.h"
+#include "framework/tensor/blas.h"
 #include "framework/train/costs.h"
 
 namespace attnlab {
@@ -104,6 +105,7 @@ std::vector<MetricInfo> run_metrics(const BuiltRun& run) {
 std::string environment_json(const BuiltRun& run) {
   json out = surroundings(run);
   out["libtorch"]["build"] = at::show_config();
+  out["libtorch"]["blas_core"] = blas_core();
   out["parameters"] = run.parameter_count();
   out["flops"] = forward_flops(run);
   if (run.together > 1) out["together"] = run.together;
