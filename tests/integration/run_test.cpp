@@ -33,6 +33,12 @@ TEST_F(Run, RecordsWhatItDidAndWithWhat) {
   }
   const json environment = json::parse(file_text(folder + "/environment.json"));
   EXPECT_EQ(environment.at("attention").at("id"), "attnlab/quest");
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) {  // OpenBLAS takes these where it does not know a processor
+    EXPECT_THAT(environment.at("libtorch").at("blas_core").get<std::string>(),
+                ::testing::Not(::testing::AnyOf("Prescott", "Nehalem")));
+  }
+#endif
   EXPECT_EQ(environment.at("attention").at("hash").get<std::string>().size(), 16U);
   EXPECT_THAT(file_text(folder + "/origins.txt"),
               HasSubstr("argument 'attention=quest': attention.use = quest\n"));
