@@ -10,8 +10,8 @@
 namespace attnlab {
 
 /// Reads `init` of a composition. Where it names another experiment and not which configuration of
-/// it, that is filled in: what its file says with this attention. So a run's identity covers what it
-/// begins with, and a frozen run means the same although the file changes.
+/// it, that is filled in: what its file says with this attention. So a run's identity covers what
+/// it begins with, and a frozen run means the same although the file changes.
 /// @param attention  the section as it is resolved; null: it could not be
 /// @param beginning  files of experiments that begin with this one, so that circles are found
 /// @param problems   what is wrong is appended

@@ -87,8 +87,9 @@ void begin_with_each_other(std::vector<Cell>& cells, const std::string& root) {
       if (name.empty() || source == cells.end()) continue;
       Cell& cell = cells[static_cast<std::size_t>(one - cells.data())];
       const Node* mark = value_of_attention(source->experiment.resolved);
-      set_source(cell.experiment, source->experiment.hash_without_attention(),
-                 mark == nullptr ? own.resolved.at("init").at("experiment").place() : mark->place());
+      set_source(
+          cell.experiment, source->experiment.hash_without_attention(),
+          mark == nullptr ? own.resolved.at("init").at("experiment").place() : mark->place());
       cell = make_cell(cell.experiment, cell.seed, root);
     }
   }

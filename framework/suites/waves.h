@@ -14,8 +14,8 @@ namespace attnlab {
 std::vector<std::vector<const Cell*>> waves_of(const std::vector<Cell>& cells);
 
 /// Has cells that begin with others of the suite begin with those as they are here: what the suite
-/// changes (`set`, `grid`, `match`) counts for both. A source that the suite does not run is meant as
-/// its own file says.
+/// changes (`set`, `grid`, `match`) counts for both. A source that the suite does not run is meant
+/// as its own file says.
 /// @param root  where the cells are filed
 /// @throws as `waves_of`.
 void begin_with_each_other(std::vector<Cell>& cells, const std::string& root);

@@ -102,12 +102,11 @@ RunFolder source_run(const BuiltRun& run, const RunFolder& folder, const Catalog
     }
   }
   if (!found.empty()) return found.rbegin()->second;
-  throw DataMissingError(
-      fmt::format("init.experiment: there is no finished run of '{0}' (configuration {1}) with "
-                  "attention '{2}' and seed {3} in {4}; attnlab run {0} attention={2} seeds=[{3}] "
-                  "--out {4} makes one",
-                  experiment.init->experiment, experiment.init->configuration, label, run.seed,
-                  root.string()));
+  throw DataMissingError(fmt::format(
+      "init.experiment: there is no finished run of '{0}' (configuration {1}) with "
+      "attention '{2}' and seed {3} in {4}; attnlab run {0} attention={2} seeds=[{3}] "
+      "--out {4} makes one",
+      experiment.init->experiment, experiment.init->configuration, label, run.seed, root.string()));
 }
 
 std::string file_of_run(const RunFolder& source) {
