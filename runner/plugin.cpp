@@ -277,7 +277,7 @@ std::vector<std::string> wanted_checks(const Arguments& arguments, Kind kind) {
 std::size_t jobs_of(const Arguments& arguments) {
   const std::int64_t given = arguments.options["jobs"].as<std::int64_t>();
   if (given < 0 || given > 64) {
-    throw ConfigError("--jobs: expected 0 to 64, found " + std::to_string(given));
+    throw ConfigError(fmt::format("--jobs: expected 0 to 64, found {}", given));
   }
   if (given > 0) return static_cast<std::size_t>(given);
   return static_cast<std::size_t>(std::min<std::int64_t>(available_cores(), 8));

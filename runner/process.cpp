@@ -272,7 +272,7 @@ std::string last_words(const Captured& captured) {
   while (!words.empty() && words.back() == '\n') words.pop_back();
   if (!words.empty()) return words;
   return captured.exit_code < 0 ? "it was killed"
-                                : "it ended with exit code " + std::to_string(captured.exit_code);
+                                : fmt::format("it ended with exit code {}", captured.exit_code);
 }
 
 bool interrupted() { return caught != 0; }

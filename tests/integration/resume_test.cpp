@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "framework/base/files.h"
 #include "framework/base/random.h"
 #include "tests/integration/workspace.h"
 
@@ -194,6 +195,28 @@ TEST_F(Resume, DoesNothingToARunThatIsDone) {
   EXPECT_THAT(must({"run", folder}).out, HasSubstr("done before"));
   EXPECT_EQ(file_text(folder + "/status.json"), status);
   EXPECT_EQ(fs::last_write_time(folder + "/checkpoint.safetensors"), written);
+}
+
+TEST_F(Resume, RefusesOtherPluginsUnlessToldTo) {
+  undisturbed();
+  const std::string folder = run_of("undisturbed"), path = folder + "/environment.json";
+  nlohmann::json environment = nlohmann::json::parse(file_text(path));
+  const std::string now = environment.at("attention").at("hash");
+  environment["attention"]["hash"] = std::string(now.size(), '0');
+  write_file(path, environment.dump());
+  nlohmann::json status = status_of(folder);
+  status["state"] = "interrupted";
+  write_file(folder + "/status.json", status.dump());
+  const Ended refused = attnlab({"run", folder, "--resume"});
+  EXPECT_EQ(refused.exit_code, 2) << refused.story();
+  EXPECT_THAT(refused.err,
+              HasSubstr("since this run began, the file of attention 'quest' changed"));
+  must({"run", folder, "--resume", "--accept-changes"});
+  environment = nlohmann::json::parse(file_text(path));
+  EXPECT_EQ(environment.at("attention").at("hash"), std::string(now.size(), '0'))
+      << "what it began with stays";
+  EXPECT_EQ(environment.at("resumed").at(0).at("accepted").at(0),
+            "the file of attention 'quest' changed");
 }
 
 TEST_F(Resume, RefusesADamagedCheckpoint) {
