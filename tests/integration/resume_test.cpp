@@ -115,11 +115,11 @@ TEST_F(Resume, EndsWithTheSameNumbersAfterKillsAtRandomMoments) {
   EXPECT_EQ(metric_lines(expected, "test").size(), 1U);
   std::mt19937_64 random(17);
   int kills = 0;
-  for (int sitting = 0; sitting < 6; ++sitting) {
+  for (int attempt = 0; attempt < 6; ++attempt) {
     const Ended ended = disturb("killed", SIGKILL, random);
     kills += ended.signal == SIGKILL ? 1 : 0;
     const std::string metrics = metrics_of("killed");
-    std::cout << "sitting " << sitting << " ended after "
+    std::cout << "attempt " << attempt << " ended after "
               << std::count(metrics.begin(), metrics.end(), '\n') << " lines\n";
     if (ended.signal != SIGKILL) {  // it was at its end already
       EXPECT_EQ(ended.exit_code, 0) << ended.story();
