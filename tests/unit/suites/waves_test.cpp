@@ -70,9 +70,11 @@ class SourcesInASuite : public ::testing::Test {
   }
   static const Cell& cell_of(const Suite& suite, const std::string& name,
                              const std::string& attention = "quest") {
-    return *std::find_if(suite.cells.begin(), suite.cells.end(), [&](const Cell& one) {
+    const auto found = std::find_if(suite.cells.begin(), suite.cells.end(), [&](const Cell& one) {
       return one.experiment.name == name && one.experiment.attention.label == attention;
     });
+    if (found == suite.cells.end()) throw Error("there is no cell of " + name);
+    return *found;
   }
   static std::string trained(const Suite& suite, const std::string& name,
                              const std::string& attention = "quest") {
@@ -110,8 +112,8 @@ TEST_F(SourcesInASuite, AreAsTheirFilesSayWhereTheSuiteDoesNotRunThem) {
 }
 
 TEST_F(SourcesInASuite, AreTheSamePointOfAGrid) {
-  const Suite suite = load("experiments: [first.yaml, second.yaml]\ngrid: {model.dim: [16, 32]}\n");
-  for (const std::string point : {",model.dim=16", ",model.dim=32"}) {
+  const Suite suite = load("experiments: [first.yaml, second.yaml]\ngrid: {dim: [16, 32]}\n");
+  for (const std::string point : {",dim=16", ",dim=32"}) {
     EXPECT_EQ(configuration(suite, "second" + point).text(), trained(suite, "first" + point));
   }
 }
