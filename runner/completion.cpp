@@ -2,9 +2,9 @@
 // ask: `attnlab completion complete WORD...`, the last word being the one under the cursor.
 //
 // Commands come from the program's help, options and what stands where from each command's usage,
-// plugins from their manifests, keys from the composition that the line names.
+// plugins from their manifests, keys from the composition that the line names, evaluations from the
+// run.
 #include <fmt/format.h>
-#include "runner/completion_scripts.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -15,12 +15,13 @@
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/experiment/compositions.h"
-#include "framework/experiment/experiment.h"
+#include "framework/experiment/evaluations.h"
 #include "framework/experiment/keys.h"
 #include "framework/manifest/option_lookup.h"
-#include "framework/runs/progress.h"
+#include "framework/runs/run_folder.h"
 #include "framework/suites/suite_keys.h"
 #include "runner/commands.h"
+#include "runner/completion_scripts.h"
 
 namespace attnlab {
 namespace {
@@ -137,8 +138,12 @@ void add_plugins(std::optional<Kind> only, bool qualified, Answer& answer) {
   }
 }
 
-void add_compositions(const std::string& folder, Answer& answer) {
+void add_names(const std::string& folder, Answer& answer) {
   for (const auto& [name, files] : compositions(folder)) answer.add(name, files.front());
+}
+
+void add_compositions(const std::string& folder, Answer& answer) {
+  add_names(folder, answer);
   answer.paths = "files";
 }
 
@@ -157,6 +162,7 @@ void add_values(const std::string& what, Answer& answer) {
     add_plugins(std::nullopt, true, answer);
   } else if (what == "LABEL" || what == "ATTENTION") {
     add_plugins(Kind::attention, false, answer);
+    add_names("attention", answer);
   } else if (what == "KIND") {
     answer.add_all({"attention", "model", "task", "dataset"});
   } else if (what == "MODE") {
@@ -234,20 +240,53 @@ void add_keys(const Schema& keys, const std::string& current, bool with_signs, A
   }
 }
 
+/// `attention=` and `attention.use=`, of an experiment or in what a suite changes.
+bool names_attention(std::string_view key) {
+  if (key.ends_with(".use")) key.remove_suffix(4);
+  return key == "attention" || key.ends_with(".attention");
+}
+
 void add_key_values(const Target& target, const std::string& current, Answer& answer) {
   const std::size_t equals = current.find('=');
-  std::string key = current.substr(0, equals);
+  const std::string key = current.substr(0, equals);
   const std::string prefix = current.substr(0, equals + 1);
   if (!key.empty() && (key.back() == '+' || key.back() == '-')) return;
   const OptionSpec* option = find_option(target.keys, key);
   if (option == nullptr) return;
   if (const OptionSpec* use = find_option(option->options, "use")) option = use;  // `model=vit`
   std::vector<std::string> values = option->choices;
+  if (names_attention(key)) {
+    for (const auto& [name, files] : compositions("attention")) values.push_back(name);
+  }
   if (option->type == OptionSpec::Type::boolean) values = {"true", "false"};
   const Node* present = find_key(target.composed, key);
   if (values.empty() && present != nullptr && !present->is_map()) values = {to_flow(*present)};
   if (values.empty() && !option->default_value.is_null()) values = {to_flow(option->default_value)};
   for (const std::string& value : values) answer.add(prefix + value);
+}
+
+// ---- evaluations of a run
+
+/// @param with  a file with other entries than the run's own; empty: none
+void add_entries(const std::string& run, const std::string& with, Answer& answer) {
+  try {
+    const Catalogue catalogue = Catalogue::of_this_program();
+    Experiment experiment = RunFolder(run).experiment(catalogue);
+    if (!with.empty()) experiment = with_evaluations(experiment, with, catalogue);
+    answer.add(kClean, "the run itself");
+    for (const EvaluationEntry& entry : evaluations_of(experiment, catalogue)) {
+      if (!entry.group.empty()) answer.add(entry.group, "all of its points");
+      answer.add(entry.name, to_flow(entry.set));
+    }
+  } catch (const Error&) {
+    // No run, or one that cannot be read: nothing is offered.
+  }
+}
+
+/// The value that follows an option; empty where it is not given.
+std::string value_after(const Words& words, const std::string& option) {
+  const auto found = std::find(words.begin(), words.end(), option);
+  return found == words.end() || found + 1 == words.end() ? "" : found[1];
 }
 
 // ---- a command line
@@ -291,6 +330,9 @@ void complete_arguments(const Usage& usage, std::size_t command_words, const Wor
   if (current.rfind('-', 0) == 0) return add_options(usage, answer);
   const Places places = places_of(usage.synopsis, command_words);
   const std::string what = places.at(given.words.size());
+  if (what == "ENTRY") {
+    return add_entries(given.words.front(), value_after(before, "--with"), answer);
+  }
   const bool has_target = !given.words.empty() && names_composition(places.at(0));
   if (has_target && (usage.takes_overrides || what == "KEY")) {
     const std::string file =

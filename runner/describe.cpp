@@ -31,9 +31,9 @@ void print(const Candidate& plugin) {
   const Manifest& manifest = *plugin.manifest;
   std::cout << manifest.id << " " << manifest.version << " (" << name_of(manifest.kind) << ")\n"
             << manifest.summary << "\n\n"
-            << "licence   " << manifest.licence << "\n"
-            << "cite      " << manifest.citation << "\n"
-            << "file      " << plugin.path << "\n";
+            << "licence   " << manifest.licence << "\n";
+  if (!manifest.citation.empty()) std::cout << "cite      " << manifest.citation << "\n";
+  std::cout << "file      " << plugin.path << "\n";
   print_names("takes     ", manifest.takes);
   print_names("gives     ", manifest.gives);
   print_names("needs     ", manifest.needs);

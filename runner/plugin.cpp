@@ -65,15 +65,18 @@ std::string path_of(const std::string& word) {
 }
 
 /// Why a process gave no result.
-std::string cause_of_death(const ProcessResult& result, const Job& job, const std::string& log) {
+/// @param trying  what it was about, if it said so: "a copy with images.bin cut off in the middle"
+std::string cause_of_death(const ProcessResult& result, const Job& job, const std::string& trying,
+                           const std::string& log) {
   const std::string said = log_tail(log, 3);
-  const std::string last_words = said.empty() ? "" : ": " + said;
+  const std::string rest =
+      (trying.empty() ? "" : ", trying " + trying) + (said.empty() ? "" : ": " + said);
   if (result.timed_out) {
     return fmt::format("still running after {} (--time-limit), killed{}", duration(job.time_limit),
-                       last_words);
+                       rest);
   }
-  if (result.signal != 0) return signal_text(result.signal) + last_words;
-  return fmt::format("ended with exit code {} without a result{}", result.exit_code, last_words);
+  if (result.signal != 0) return signal_text(result.signal) + rest;
+  return fmt::format("ended with exit code {} without a result{}", result.exit_code, rest);
 }
 
 Report run_one(const std::string& check, const Job& job) {
@@ -84,9 +87,12 @@ Report run_one(const std::string& check, const Job& job) {
   Report report;
   report.check = check;
   bool reported = false;
+  std::string trying;
   const auto on_line = [&](const std::string& line) {
     const nlohmann::json json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object() || json.value("check", nlohmann::json()) != check) return;  // it prints
+    if (!json.is_object()) return;  // the plugin prints, too
+    if (const auto told = json.find("trying"); told != json.end()) trying = *told;
+    if (json.value("check", nlohmann::json()) != check) return;
     report.outcome = json.at("outcome");
     report.message = json.at("message");
     report.seconds = json.at("seconds");
@@ -97,7 +103,7 @@ Report run_one(const std::string& check, const Job& job) {
   if (reported && result.ok()) return report;
   // A result that is followed by a crash is none: something is wrong with how the plugin ends.
   report.outcome = "failed";
-  report.message = cause_of_death(result, job, log);
+  report.message = cause_of_death(result, job, trying, log);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }
@@ -271,7 +277,7 @@ std::vector<std::string> wanted_checks(const Arguments& arguments, Kind kind) {
 std::size_t jobs_of(const Arguments& arguments) {
   const std::int64_t given = arguments.options["jobs"].as<std::int64_t>();
   if (given < 0 || given > 64) {
-    throw ConfigError("--jobs: expected 0 to 64, found " + std::to_string(given));
+    throw ConfigError(fmt::format("--jobs: expected 0 to 64, found {}", given));
   }
   if (given > 0) return static_cast<std::size_t>(given);
   return static_cast<std::size_t>(std::min<std::int64_t>(available_cores(), 8));

@@ -268,11 +268,10 @@ void read_both(int first, std::string& first_text, int second, std::string& seco
 }  // namespace
 
 std::string last_words(const Captured& captured) {
-  std::string words = captured.err.empty() ? captured.out : captured.err;
-  while (!words.empty() && words.back() == '\n') words.pop_back();
-  if (!words.empty()) return words;
+  const std::string_view words = trimmed(captured.err.empty() ? captured.out : captured.err);
+  if (!words.empty()) return std::string(words);
   return captured.exit_code < 0 ? "it was killed"
-                                : "it ended with exit code " + std::to_string(captured.exit_code);
+                                : fmt::format("it ended with exit code {}", captured.exit_code);
 }
 
 bool interrupted() { return caught != 0; }

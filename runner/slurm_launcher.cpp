@@ -170,7 +170,7 @@ class Submission {
                    "--chdir=" + fs::current_path().string(),
                    fmt::format("--output={}%a.txt", output),
                    fmt::format("--array=0-{}{}", job.tasks.size() - 1,
-                               options_.jobs > 0 ? "%" + std::to_string(options_.jobs) : "")};
+                               options_.jobs > 0 ? fmt::format("%{}", options_.jobs) : "")};
     const auto is_signal = [](const std::string& option) { return key_of(option) == kSignal; };
     if (std::none_of(options_.slurm.begin(), options_.slurm.end(), is_signal)) {
       words.emplace_back("--signal=B:TERM@120");

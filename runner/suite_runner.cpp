@@ -280,9 +280,10 @@ std::string together_text(const Suite& suite, const Catalogue& catalogue) {
   std::int64_t runs = 0;
   for (const auto& [key, count] : by_key) runs += count > 1 ? count : 0;
   if (runs == 0) return "";
-  return std::to_string(runs) +
-         " of them are trained together where they run on this machine (--ensemble), which takes "
-         "less than that\n";
+  return fmt::format(
+      "{} of them are trained together where they run on this machine (--ensemble), which takes "
+      "less than that\n",
+      runs);
 }
 
 /// Finished runs that would be evaluated.
@@ -353,16 +354,7 @@ std::string root_of(const Arguments& arguments) { return arguments.text("out", "
 
 std::string command_text(const std::string& command, const Words& words) {
   std::string text = "attnlab " + command;
-  for (const std::string& word : words) {
-    text += ' ';
-    if (word.find_first_of(" []{}$*?'\"&|;<>()") == std::string::npos) {
-      text += word;
-      continue;
-    }
-    text += '\'';
-    for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    text += '\'';
-  }
+  for (const std::string& word : words) text += " " + shell_word(word);
   return text;
 }
 

@@ -1,5 +1,7 @@
 #include "framework/base/error.h"
 
+#include <fmt/format.h>
+
 namespace attnlab {
 namespace {
 
@@ -17,8 +19,8 @@ std::string joined(const std::vector<std::string>& lines) {
 std::string Place::str() const {
   std::string text = file;
   if (line > 0) {
-    text += (text.empty() ? "line " : ":") + std::to_string(line);
-    if (column > 0) text += ":" + std::to_string(column);
+    text += fmt::format("{}{}", text.empty() ? "line " : ":", line);
+    if (column > 0) text += fmt::format(":{}", column);
   }
   return text;
 }

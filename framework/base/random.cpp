@@ -1,6 +1,8 @@
 // Named random streams on splitmix64 (Steele, Lea, Flood 2014; constants of Vigna's version).
 #include "framework/base/random.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numbers>
 #include <numeric>
@@ -29,7 +31,7 @@ Random::result_type Random::operator()() { return mix(state_ += kGolden); }
 double Random::uniform() { return static_cast<double>((*this)() >> 11) * 0x1p-53; }
 
 std::int64_t Random::below(std::int64_t n) {
-  if (n < 1) throw Error("Random::below: n must be at least 1, got " + std::to_string(n));
+  if (n < 1) throw Error(fmt::format("Random::below: n must be at least 1, got {}", n));
   const auto count = static_cast<std::uint64_t>(n);
   // The 2^64 mod n smallest draws are refused; what is left divides evenly among n values.
   const std::uint64_t refused = (0 - count) % count;
@@ -51,7 +53,7 @@ std::uint64_t RandomStreams::key(std::string_view name, std::uint64_t a, std::ui
 }
 
 std::vector<std::int64_t> permutation(std::int64_t n, Random random) {
-  if (n < 0) throw Error("permutation: n must not be negative, got " + std::to_string(n));
+  if (n < 0) throw Error(fmt::format("permutation: n must not be negative, got {}", n));
   std::vector<std::int64_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   for (std::size_t i = order.size(); i > 1; --i) {  // Fisher-Yates

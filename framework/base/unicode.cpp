@@ -3,11 +3,8 @@
 #include <algorithm>
 
 namespace attnlab {
-namespace {
 
-bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }
-
-}  // namespace
+bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }
 
 std::size_t character_size(std::string_view text) {
   const auto byte = [&](std::size_t i) {

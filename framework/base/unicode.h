@@ -8,6 +8,9 @@
 
 namespace attnlab {
 
+/// Whether a byte of valid UTF-8 is the first of a character.
+bool begins_character(char byte);
+
 /// Bytes of the UTF-8 character that a text begins with; 0 where it begins with none (RFC 3629).
 std::size_t character_size(std::string_view text);
 

@@ -191,7 +191,7 @@ Contrast contrast_of(const ComparisonRow& row, const ComparisonRow& baseline,
   } else if (baseline.gap) {
     out.gap = {Absence::no_baseline, baseline.gap.text()};
   } else if (differences.size() < 2) {
-    const std::string reason = std::to_string(differences.size()) + " of the two that a test needs";
+    const std::string reason = fmt::format("{} of the two that a test needs", differences.size());
     out.gap = {Absence::too_few_pairs, reason};
   } else {
     out.gap = {Absence::no_spread, "every pair differs by the same"};

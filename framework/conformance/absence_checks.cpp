@@ -213,7 +213,7 @@ void expect_zeros_in(const Stack& stack, const EmptyRows& rows, at::ScalarType d
   expect_finite(what, pass);
   const Tensor seeing = rows.empty.logical_not().unsqueeze(-1);
   for (int layer = 0; layer < 2; ++layer) {
-    const std::string where = ", layer " + std::to_string(layer);
+    const std::string where = fmt::format(", layer {}", layer);
     expect_zero(fmt::format("{}: rows that see nothing{}", what, where),
                 pass.outputs[layer].masked_fill(seeing, 0));
     for (const auto& [name, gradient] : pass.gradients) {

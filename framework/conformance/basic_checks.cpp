@@ -3,12 +3,9 @@
 #include <ATen/Context.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <set>
 
+#include "framework/base/files.h"
 #include "framework/conformance/checks.h"
 #include "framework/data/formats/safetensors.h"
 
@@ -53,31 +50,11 @@ void try_shape(const Fixture& fixture, const Stack& stack, const AttentionShape&
   }
 }
 
-/// A file that is gone at the end.
-class TemporaryFile {
- public:
-  TemporaryFile() : path_((std::filesystem::temp_directory_path() / "attnlab-XXXXXX").string()) {
-    const int descriptor = ::mkstemp(path_.data());
-    if (descriptor < 0) throw FileError(path_ + ": cannot make a temporary file");
-    ::close(descriptor);
-  }
-  ~TemporaryFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 /// Parameters and buffers of both layers by name.
 std::vector<std::pair<std::string, Tensor>> kept_tensors(const Stack& stack) {
   std::vector<std::pair<std::string, Tensor>> all;
   for (int layer = 0; layer < 2; ++layer) {
-    const std::string prefix = std::to_string(layer) + ".";
+    const std::string prefix = fmt::format("{}.", layer);
     const Attention& module = *stack.layers[layer];
     for (const auto& item : module.named_parameters())
       all.emplace_back(prefix + item.key(), item.value());
@@ -229,7 +206,7 @@ std::string check_dropout(const Fixture& fixture) {
   const Outputs first = seeded(dropping, 1), again = seeded(dropping, 1);
   for (int layer = 0; layer < 2; ++layer) {
     expect_identical(
-        "dropout 0.5 in training, the same seed twice: output of layer " + std::to_string(layer),
+        fmt::format("dropout 0.5 in training, the same seed twice: output of layer {}", layer),
         again[layer], first[layer]);
   }
   expect_effect("AttentionShape::dropout = 0.5 in training", first, seeded(plain, 1));
@@ -245,9 +222,10 @@ std::string check_save_and_load(const Fixture& fixture) {
   used.train(false);
   TensorFile file;
   for (const auto& [name, tensor] : kept_tensors(used)) file.tensors.set(name, tensor.detach());
-  const TemporaryFile saved;
-  write_safetensors(saved.path(), file);
-  load(saved.path(), other);
+  const ScratchFolder scratch;
+  const std::string saved = scratch.file("module.safetensors");
+  write_safetensors(saved, file);
+  load(saved, other);
   expect_close("a fresh module with the parameters and buffers of a used one", other(input),
                used(input));
   return file.tensors.size() == 0 ? "it has no parameters and no buffers" : "";

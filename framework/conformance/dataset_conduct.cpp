@@ -175,7 +175,7 @@ std::string check_fingerprint(const DatasetFixture& fixture) {
     }
     compare(variant.name, *other);
   }
-  return std::to_string(compared) + " other sets of examples compared";
+  return fmt::format("{} other sets of examples compared", compared);
 }
 
 std::string check_dataset_process_state(const DatasetFixture& fixture) {

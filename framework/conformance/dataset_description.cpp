@@ -204,7 +204,7 @@ std::string check_cost(const DatasetFixture& fixture) {
       most = std::max(most, cost);
     }
   }
-  return least == most ? "each " + std::to_string(most) : fmt::format("{} to {}", least, most);
+  return least == most ? fmt::format("each {}", most) : fmt::format("{} to {}", least, most);
 }
 
 }  // namespace attnlab::conformance

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <numeric>
 
 #include "framework/conformance/checks.h"
 
@@ -13,9 +12,8 @@ namespace {
 
 constexpr double kStep = 1e-6;
 constexpr double kTolerance = 1e-5;
-/// Elements of one tensor that are looked at; fewer for second derivatives, each of which costs a
-/// backward pass.
-constexpr std::int64_t kLooked = 16, kLookedTwice = 6;
+/// For each tensor, at random: an error that lies across one shows along another.
+constexpr int kDirections = 2;
 
 struct Leaf {
   std::string name;
@@ -52,39 +50,56 @@ std::string numbers(double derivative, double difference) {
   return text;
 }
 
-/// Up to `looked` of the numbers 0 .. count - 1, the first among them, spread over all rows and
-/// columns: multiples of a step that has no factor in common with the count.
-std::vector<std::int64_t> some_of(std::int64_t count, std::int64_t looked) {
-  std::int64_t step = 1 + count * 5 / 8;
-  while (std::gcd(step, count) != 1) ++step;
-  std::vector<std::int64_t> some;
-  for (std::int64_t n = 0; n < std::min(count, looked); ++n) some.push_back(n * step % count);
-  return some;
+/// The derivative of a function along a direction of one leaf, by central differences.
+double difference_along(const Function& function, const Leaf& leaf, const Tensor& direction) {
+  const Tensor values = leaf.tensor.detach();  // the same memory
+  const Tensor before = values.clone();
+  values.add_(direction, kStep);
+  const double above = function().item<double>();
+  values.copy_(before).sub_(direction, kStep);
+  const double below = function().item<double>();
+  values.copy_(before);
+  return (above - below) / (2 * kStep);
 }
 
+/// Relative; NaN where one of them is.
+double error_of(double derivative, double difference) {
+  return std::abs(derivative - difference) / std::max(1.0, std::abs(difference));
+}
+
+/// Looks for the first element whose derivative is wrong. @throws Failure naming it.
+void blame_element(const std::string& what, const Function& function, const Leaf& leaf,
+                   const Tensor& gradient) {
+  for (std::int64_t i = 0; i < leaf.tensor.numel(); ++i) {
+    Tensor direction = at::zeros_like(leaf.tensor).detach();
+    direction.view(-1)[i] = 1;
+    const double difference = difference_along(function, leaf, direction);
+    const double derivative = gradient.view(-1)[i].item<double>();
+    expect(error_of(derivative, difference) <= kTolerance,
+           fmt::format("{} by {} at {}: {}", what, leaf.name, place_text(leaf.tensor, i),
+                       numbers(derivative, difference)));
+  }
+}
+
+/// Each leaf is moved along random directions, in which every element has a part.
 /// @returns the largest relative error. @throws Failure when it is too large.
 double compare_with_differences(const std::string& what, const Function& function,
-                                const std::vector<Leaf>& leaves, std::int64_t looked) {
+                                const std::vector<Leaf>& leaves) {
   const std::vector<Tensor> gradients = gradients_of(function(), leaves, false);
   double worst = 0;
   for (std::size_t n = 0; n < leaves.size(); ++n) {
-    const Tensor gradient = gradients[n].contiguous();
-    double* values = leaves[n].tensor.data_ptr<double>();
-    const std::int64_t count = leaves[n].tensor.numel();
-    for (const std::int64_t i : some_of(count, looked)) {
-      const double value = values[i];
-      values[i] = value + kStep;
-      const double above = function().item<double>();
-      values[i] = value - kStep;
-      const double below = function().item<double>();
-      values[i] = value;
-      const double difference = (above - below) / (2 * kStep);
-      const double derivative = gradient.data_ptr<double>()[i];
-      const double error = std::abs(derivative - difference) / std::max(1.0, std::abs(difference));
-      expect(error <= kTolerance,
-             fmt::format("{} by {} at {}: {}", what, leaves[n].name,
-                         place_text(leaves[n].tensor, i), numbers(derivative, difference)));
+    const Tensor gradient = gradients[n].detach().contiguous();
+    const Draw draw(n);
+    for (int i = 0; i < kDirections; ++i) {
+      const Tensor direction = draw.normal(gradient.sizes());
+      const double difference = difference_along(function, leaves[n], direction);
+      const double derivative = (gradient * direction).sum().item<double>();
+      const double error = error_of(derivative, difference);
       worst = std::max(worst, error);
+      if (error <= kTolerance) continue;
+      blame_element(what, function, leaves[n], gradient);
+      throw Failure(fmt::format("{} by {} along a random direction: {}", what, leaves[n].name,
+                                numbers(derivative, difference)));
     }
   }
   return worst;
@@ -124,7 +139,7 @@ double gradient_error(const Stack& stack, const NamedStackInput& named, int laye
   add_parameters(stack, layer, leaves);
   const std::string what = fmt::format("{}: derivative of layer {}", named.name, layer);
   const Function function = [&] { return probed(stack, input, layer); };
-  double worst = compare_with_differences(what, function, leaves, kLooked);
+  double worst = compare_with_differences(what, function, leaves);
   if (layer == 0) return worst;
   // What the first layer hands on may carry a gradient to its parameters; where it does, it counts.
   std::vector<Leaf> earlier;
@@ -140,7 +155,7 @@ double gradient_error(const Stack& stack, const NamedStackInput& named, int laye
     if (flows[i].defined()) reached.push_back(earlier[i]);
   }
   if (reached.empty()) return worst;
-  return std::max(worst, compare_with_differences(what, function, reached, kLooked));
+  return std::max(worst, compare_with_differences(what, function, reached));
 }
 
 double second_gradient_error(const Stack& stack, const NamedStackInput& named, int layer) {
@@ -156,17 +171,16 @@ double second_gradient_error(const Stack& stack, const NamedStackInput& named, i
     return sum;
   };
   return compare_with_differences(
-      fmt::format("{}: second derivative of layer {}", named.name, layer), function, leaves,
-      kLookedTwice);
+      fmt::format("{}: second derivative of layer {}", named.name, layer), function, leaves);
 }
 
-using ErrorOf = double (*)(const Stack&, const NamedStackInput&, int);
+using LargestError = double (*)(const Stack&, const NamedStackInput&, int);
 
-std::string check_all(const Fixture& fixture, ErrorOf error_of) {
+std::string check_all(const Fixture& fixture, LargestError largest_error) {
   const Stack stack = fixture.stack();
   double worst = 0;
   for (const NamedStackInput& named : fixture.inputs({1, 3, 3})) {
-    for (const int layer : {0, 1}) worst = std::max(worst, error_of(stack, named, layer));
+    for (const int layer : {0, 1}) worst = std::max(worst, largest_error(stack, named, layer));
   }
   char text[64];
   std::snprintf(text, sizeof text, "largest error %.1e", worst);

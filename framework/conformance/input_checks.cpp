@@ -173,7 +173,7 @@ void expect_every_distance_counts(const Stack& stack, const Fixture& fixture,
   const StackInput input = with_relative(fixture.input(lengths), 6);
   const Outputs expected = stack(input);
   for (std::int64_t column = 0; column < lengths.queries + lengths.keys - 1; ++column) {
-    expect_effect("the relative key of distance " + std::to_string(lengths.keys - 1 - column),
+    expect_effect(fmt::format("the relative key of distance {}", lengths.keys - 1 - column),
                   stack(changed(input,
                                 [&](AttentionInput& in) {
                                   in.relative.keys = in.relative.keys.clone();

@@ -29,7 +29,7 @@ void expect_shape(const std::string& what, const Tensor& found, const Tensor& ex
 std::string place_text(const Tensor& tensor, std::int64_t index) {
   std::string text;
   for (std::int64_t d = tensor.dim() - 1; d >= 0; --d) {
-    text = std::to_string(index % tensor.size(d)) + (text.empty() ? "" : ", " + text);
+    text = fmt::format("{}{}", index % tensor.size(d), text.empty() ? "" : ", " + text);
     index /= tensor.size(d);
   }
   return fmt::format("[{}]", text);

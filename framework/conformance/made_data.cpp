@@ -166,7 +166,7 @@ class MadeExamples final : public Dataset {
 
   NamedTensors example(Split split, std::int64_t index, Random*) const override {
     if (index < 0 || index >= kExamples) {
-      throw DataError("made-up examples: there is no example " + std::to_string(index));
+      throw DataError(fmt::format("made-up examples: there is no example {}", index));
     }
     NamedTensors example;
     for (std::size_t i = 0; i < fields_.size(); ++i) {

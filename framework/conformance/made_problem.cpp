@@ -100,7 +100,7 @@ class Separable final : public Dataset {
 
   NamedTensors example(Split split, std::int64_t index, Random*) const override {
     if (index < 0 || index >= kExamples) {
-      throw DataError("a separable problem has no example " + std::to_string(index));
+      throw DataError(fmt::format("a separable problem has no example {}", index));
     }
     NamedTensors example;
     const Draw draw(static_cast<std::uint64_t>(index + 1000 * static_cast<std::int64_t>(split)));

@@ -161,7 +161,7 @@ std::string check_parameters(const ModelFixture& fixture) {
          fmt::format("no output depends on {}: the gradient of all outputs is 0 or undefined "
                      "there; use the parameters, or do not register them",
                      join({lacking.begin(), lacking.end()}, ", ")));
-  return std::to_string(names.size()) + " parameters";
+  return fmt::format("{} parameters", names.size());
 }
 
 std::string check_trace(const ModelFixture& fixture) {
@@ -192,7 +192,7 @@ std::string check_trace(const ModelFixture& fixture) {
     expect(built.count(layer) > 0,
            fmt::format("layer {} is recorded, and no attention was built with that index", layer));
   }
-  return std::to_string(built.size()) + (built.size() == 1 ? " layer" : " layers");
+  return fmt::format("{}{}", built.size(), built.size() == 1 ? " layer" : " layers");
 }
 
 std::string check_carried(const ModelFixture& fixture) {

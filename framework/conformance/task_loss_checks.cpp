@@ -116,7 +116,7 @@ std::string check_learning(const TaskFixture& fixture) {
   double first = 0, last = 0;
   for (std::int64_t i = 0; i < kSteps; ++i) {
     const Tensor loss = TaskFixture::step(pair, batch, i);
-    last = checked("the loss of step " + std::to_string(i), loss);
+    last = checked(fmt::format("the loss of step {}", i), loss);
     if (i == 0) first = last;
     descent.step(loss);
   }
@@ -196,7 +196,7 @@ std::string check_parameters(const TaskFixture& fixture) {
       fmt::format(
           "the loss does not depend on {}: use these parameters in step(), or do not register them",
           join(lacking, ", ")));
-  return std::to_string(found.size()) + " parameters";
+  return fmt::format("{} parameters", found.size());
 }
 
 std::string check_save_and_load(const TaskFixture& fixture) {

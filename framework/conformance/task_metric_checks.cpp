@@ -129,7 +129,7 @@ std::string check_batches(const TaskFixture& fixture) {
   const Metrics expected = fixture.evaluate(pair, batches_of(fixture, kExamples));
   for (const std::int64_t size : {1, 5}) {
     std::vector<Batch> batches = batches_of(fixture, size);
-    const std::string what = "in batches of " + std::to_string(size);
+    const std::string what = fmt::format("in batches of {}", size);
     expect_same(what + ", against all in one", fixture.evaluate(pair, batches), expected);
     std::reverse(batches.begin(), batches.end());
     expect_same(what + " from the last to the first", fixture.evaluate(pair, batches), expected);

@@ -99,8 +99,7 @@ void check_bias_and_positions(const AttentionInput& in) {
 }
 
 void check_offsets(const char* field, const Tensor& offsets, std::int64_t total) {
-  const std::string expected =
-      "[T + 1] int64 on the CPU, rising from 0 to " + std::to_string(total);
+  const std::string expected = fmt::format("[T + 1] int64 on the CPU, rising from 0 to {}", total);
   if (!offsets.defined() || offsets.dim() != 1 || offsets.size(0) < 1 ||
       offsets.scalar_type() != at::kLong || !offsets.device().is_cpu() ||
       !offsets.is_contiguous()) {
@@ -121,8 +120,8 @@ void check_offsets(const char* field, const Tensor& offsets, std::int64_t total)
 void check_visibility(const AttentionInput& in) {
   const Visibility& visible = in.visible;
   if (visible.window < 0) {
-    throw ShapeError("attention input: visible.window must be 0 (no limit) or more, found " +
-                     std::to_string(visible.window));
+    throw ShapeError(fmt::format(
+        "attention input: visible.window must be 0 (no limit) or more, found {}", visible.window));
   }
   const Tensor& valid = visible.key_valid;
   if (valid.defined() &&
@@ -154,8 +153,8 @@ void check_visibility(const AttentionInput& in) {
            visible.key_offsets);
   }
   if (in.batch() != 1) {
-    throw ShapeError("attention input: a ragged batch lies end to end, so B must be 1, found " +
-                     std::to_string(in.batch()));
+    throw ShapeError(fmt::format(
+        "attention input: a ragged batch lies end to end, so B must be 1, found {}", in.batch()));
   }
 }
 

@@ -81,7 +81,7 @@ std::string_view name_of(Split split) {
     case Split::test:
       return "test";
   }
-  throw Error("Split has no value " + std::to_string(static_cast<int>(split)));
+  throw Error(fmt::format("Split has no value {}", static_cast<int>(split)));
 }
 
 const FieldInfo& DatasetInfo::field(std::string_view wanted) const {

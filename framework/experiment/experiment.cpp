@@ -13,6 +13,7 @@
 #include "framework/experiment/evaluations.h"
 #include "framework/experiment/fields.h"
 #include "framework/experiment/identity.h"
+#include "framework/experiment/init_source.h"
 #include "framework/experiment/keys.h"
 #include "framework/experiment/names.h"
 #include "framework/experiment/part.h"
@@ -87,20 +88,6 @@ void check_trace(const TraceOptions& trace, const Node& resolved, const Part& da
                   dataset.name, text_of(given)));
 }
 
-/// @returns the resolved options, or null without `init`.
-Node resolve_init(const Node& composed, std::optional<InitOptions>& options, Problems& problems) {
-  const Node* given = value_of(composed, "init");
-  if (given == nullptr) return {};
-  const std::size_t before = problems.size();
-  Node resolved = resolve_options(*given, schema_of<InitOptions>(), "init", "init", problems);
-  if (problems.size() > before) return {};
-  options = read_options<InitOptions>(resolved);
-  if (options->from.empty() == options->experiment.empty()) {
-    add_problem(problems, given->place(), "init: give either `from`, a file, or `experiment`");
-  }
-  return resolved;
-}
-
 void resolve_seeds(const Node& composed, Experiment& experiment, Problems& problems) {
   const Node* seeds = value_of(composed, "seeds");
   if (seeds == nullptr) {
@@ -154,6 +141,19 @@ Problems all_problems(const Composition& composition, const Catalogue& catalogue
   return all;
 }
 
+/// What training depends on.
+Node trained(const Experiment& experiment) {
+  Node rest = experiment.resolved;
+  rest.erase("name");
+  rest.erase("seeds");
+  if (const Node* evaluate = experiment.resolved.find("evaluate")) {
+    const std::string judge = entry_of_metric(*evaluate, experiment.train.early_stop.metric);
+    rest.erase("evaluate");
+    if (!judge.empty()) rest.set("judge", evaluate->at(judge));
+  }
+  return rest;
+}
+
 void write_origins(const Node& node, const std::string& path, std::string& out) {
   if (node.is_map() && !node.entries().empty()) {
     for (const auto& [key, value] : node.entries()) {
@@ -170,15 +170,11 @@ void write_origins(const Node& node, const std::string& path, std::string& out) 
 
 }  // namespace
 
-std::string Experiment::hash() const {
-  Node rest = resolved;
-  rest.erase("name");
-  rest.erase("seeds");
-  if (const Node* evaluate = resolved.find("evaluate")) {
-    const std::string judge = entry_of_metric(*evaluate, train.early_stop.metric);
-    rest.erase("evaluate");
-    if (!judge.empty()) rest.set("judge", evaluate->at(judge));
-  }
+std::string Experiment::hash() const { return hex(fingerprint(canonical_text(trained(*this)))); }
+
+std::string Experiment::hash_without_attention() const {
+  Node rest = trained(*this);
+  rest.erase("attention");
   return hex(fingerprint(canonical_text(rest)));
 }
 
@@ -202,7 +198,7 @@ std::string protocol_note(const Experiment& experiment) {
 }
 
 Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
-                              const std::string& name) {
+                              const std::string& name, const std::vector<std::string>& beginning) {
   Problems problems;
   Experiment experiment;
   check_top(composed, catalogue, problems);
@@ -239,7 +235,8 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
   const Node* train = composed.find("train");
   const Node train_resolved = resolve_options(
       train == nullptr ? Node() : *train, schema_of<TrainOptions>(), "train", "train", problems);
-  const Node init = resolve_init(composed, experiment.init, problems);
+  const Node init = resolve_init(value_of(composed, "init"), resolved.find("attention"), catalogue,
+                                 beginning, experiment.init, problems, unfit);
   const Node trace = resolve_trace(composed, experiment.trace, problems);
   if (!trace.is_null() && dataset != nullptr) {
     check_trace(experiment.trace, trace, experiment.dataset, *dataset, problems);

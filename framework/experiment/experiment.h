@@ -46,6 +46,8 @@ struct Experiment {
   /// run, but it is counted where it is on: a run without it, finished before, does not pass for
   /// one with it.
   std::string hash() const;
+  /// The same of everything but the attention.
+  std::string hash_without_attention() const;
 };
 
 /// What readers of an experiment's numbers must know of how its model was chosen; empty for the
@@ -61,11 +63,13 @@ class IncompatibleError : public ConfigError {
 
 /// Checks a composition against the plugins' manifests: keys, types, ranges, and that the parts fit
 /// (what each takes is given by another; the attention has the traits that the model needs).
-/// @param composed  as `compose_file` makes it
-/// @param name      the experiment's name where the composition gives none
+/// @param composed   as `compose_file` makes it
+/// @param name       the experiment's name where the composition gives none
+/// @param beginning  files of experiments that begin with this one (`init.experiment`)
 /// @throws ConfigError with every problem, a line each; IncompatibleError.
 Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
-                              const std::string& name);
+                              const std::string& name,
+                              const std::vector<std::string>& beginning = {});
 
 /// Composes and resolves a file. The name is the file's, without folder and ending.
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides,

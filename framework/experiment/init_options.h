@@ -12,6 +12,7 @@ namespace attnlab {
 struct InitOptions {
   std::string from{};
   std::string experiment{};
+  std::string configuration{};
   std::string weights = "last";
   std::string map{};
   std::string into{};
@@ -22,6 +23,8 @@ struct InitOptions {
     v("from", from, "a safetensors file");
     v("experiment", experiment,
       "another experiment, by name or file: its finished run with the same attention and seed");
+    v("configuration", configuration,
+      "hash of that experiment's configuration; empty: what its file says, which is filled in");
     v("weights", weights, one_of("last", "average"),
       "of another experiment's run: what was trained, or its running mean (train.average)");
     v("map", map, "rules that rename the file's tensors: a file, or a name in configs/maps");

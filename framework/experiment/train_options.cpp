@@ -136,10 +136,10 @@ class Checker {
     if (by_epochs && by_steps) {
       add(key, "train.schedule.warmup_epochs is given too; set one of them to 0");
     }
-    if (schedule.shape == "onecycle" && (by_epochs || by_steps)) {
-      add(key,
-          "'onecycle' rises by itself; set it to 0 and say by train.schedule.pct_start how "
-          "long");
+    const double otherwise = ScheduleOptions().pct_start;
+    if (schedule.shape == "onecycle" && (by_epochs || by_steps) &&
+        schedule.pct_start != otherwise) {
+      add(key, "train.schedule.pct_start says how long 'onecycle' rises, too; set one of the two");
     }
     if (schedule.shape == "inverse_root" && !by_epochs && !by_steps) {
       add("schedule.shape",

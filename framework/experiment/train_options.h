@@ -82,15 +82,18 @@ struct ScheduleOptions {
     v("shape", shape,
       one_of("cosine", "constant", "step", "polynomial", "onecycle", "inverse_root"),
       "learning rate after warm-up, step by step");
-    v("warmup_epochs", warmup_epochs, at_least(0), "epochs of linear warm-up; may be a fraction");
+    v("warmup_epochs", warmup_epochs, at_least(0),
+      "epochs of warm-up, along a line; may be a fraction; of onecycle: in which it rises");
     v("warmup_steps", warmup_steps, at_least(0), "the same, in steps; 0: as warmup_epochs says");
-    v("warmup_lr", warmup_lr, at_least(0), "learning rate of the first step of warm-up");
+    v("warmup_lr", warmup_lr, at_least(0),
+      "learning rate of the first step of warm-up; not of onecycle");
     v("min_lr", min_lr, at_least(0), "learning rate at the end of cosine and polynomial");
     v("milestones", milestones, at_least(0),
       "of step: epochs after which the learning rate drops, may be fractions");
     v("gamma", gamma, range(0, 1), "of step: factor of each drop");
     v("power", power, at_least(0), "of polynomial: 1 is a straight line");
-    v("pct_start", pct_start, range(0, 1), "of onecycle: share of the steps in which it rises");
+    v("pct_start", pct_start, range(0, 1),
+      "of onecycle: share of the steps in which it rises; a warm-up says so instead");
     v("div_factor", div_factor, at_least(1), "of onecycle: it begins at lr / div_factor");
     v("final_div_factor", final_div_factor, at_least(1),
       "of onecycle: it ends at lr / div_factor / final_div_factor");

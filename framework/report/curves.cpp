@@ -1,5 +1,7 @@
 #include "framework/report/curves.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -156,7 +158,7 @@ std::string read_log(const std::string& run_folder) {
 
 std::string layer_name(std::int64_t layer, std::int64_t call) {
   if (layer < 0) return "";
-  return std::to_string(layer) + (call > 0 ? " call " + std::to_string(call) : "");
+  return fmt::format("{}{}", layer, call > 0 ? fmt::format(" call {}", call) : "");
 }
 
 std::vector<Curve> curves_of(const std::vector<RunRecord>& runs, const std::vector<Slice>& slices,

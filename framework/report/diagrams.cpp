@@ -41,14 +41,10 @@ std::string label(double x, double y, const std::string& anchor, const std::stri
 /// A long name without its middle: points of a grid begin alike.
 std::string shortened(const std::string& name) {
   std::string text = valid_utf8(name);
-  std::vector<std::size_t> begins;  // of characters
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if ((static_cast<unsigned char>(text[at]) & 0xC0) != 0x80) begins.push_back(at);
-  }
-  if (begins.size() <= kLongestLabel) return text;
-  const std::size_t half = kLongestLabel / 2;
-  return fmt::format("{}…{}", text.substr(0, begins[half]),
-                     text.substr(begins[begins.size() - half]));
+  const std::size_t width = display_width(text), half = kLongestLabel / 2;
+  if (width <= kLongestLabel) return text;
+  return fmt::format("{}…{}", display_prefix(text, half),
+                     text.substr(display_prefix(text, width - half).size()));
 }
 
 std::string svg(double height, const std::string& title, const std::string& body) {

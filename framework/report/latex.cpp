@@ -223,7 +223,7 @@ std::string pooled_table(const Report& report, const PoolTable& table, std::size
   columns.reserve(table.columns.size());
   for (const PoolColumn& column : table.columns) columns.push_back(latex_text(column.heading));
   std::string out = "\n" + table_head(pooled_caption(report, table),
-                                      "attnlab-grid-" + std::to_string(number), columns);
+                                      fmt::format("attnlab-grid-{}", number), columns);
   for (const std::string& attention : report.comparison.attentions) {
     out += "    " + latex_text(attention);
     for (const PoolColumn& column : table.columns) {

@@ -180,7 +180,7 @@ std::string title_of(const Comparison& comparison) {
   }
   const std::size_t others = comparison.attentions.size() - 1;
   const std::string against =
-      others == 1 ? comparison.attentions[1] : std::to_string(others) + " attentions";
+      others == 1 ? comparison.attentions[1] : fmt::format("{} attentions", others);
   return fmt::format("{} against {}", against, comparison.baseline);
 }
 

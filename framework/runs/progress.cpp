@@ -50,7 +50,7 @@ class PlainProgress : public ProgressSink {
       case ProgressEvent::Kind::start:
         runs_[event.run].estimate.start(event.step);
         runs_[event.run].last = Clock::now();
-        say(head + (event.step > 0 ? "resumes at step " + std::to_string(event.step)
+        say(head + (event.step > 0 ? fmt::format("resumes at step {}", event.step)
                                    : fmt::format("starts, {} steps", event.steps)));
         break;
       case ProgressEvent::Kind::step:

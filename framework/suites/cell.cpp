@@ -26,7 +26,7 @@ struct Earlier {
 /// The last begun of them, one without changes that count before all others. @throws DataError.
 std::optional<Earlier> earlier_run(const Cell& cell) {
   const fs::path place = fs::path(cell.folder.path()).parent_path();
-  const std::string prefix = std::to_string(cell.seed) + "-";
+  const std::string prefix = fmt::format("{}-", cell.seed);
   std::optional<Earlier> last;
   fs::file_time_type last_time;
   std::error_code error;

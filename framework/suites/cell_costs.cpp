@@ -29,7 +29,7 @@ std::string memory_text(double bytes) {
 }
 
 std::string runs_text(std::int64_t count) {
-  return std::to_string(count) + (count == 1 ? " run" : " runs");
+  return fmt::format("{}{}", count, count == 1 ? " run" : " runs");
 }
 
 /// "3 to run, 2 finished, 1 stale, 1 skipped".

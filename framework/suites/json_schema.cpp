@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
 #include "framework/experiment/compositions.h"
@@ -26,9 +27,8 @@ constexpr const char* kLater = R"(\$\{|^\?\?\?$)";
 json reference_to(const std::string& definition) { return {{"$ref", "#/$defs/" + definition}}; }
 
 json number_or_nothing(double value) {
-  if (!std::isfinite(value)) return nullptr;
   const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
-  return whole ? json(static_cast<std::int64_t>(value)) : json(value);
+  return whole ? json(static_cast<std::int64_t>(value)) : json(finite_or_null(value));
 }
 
 json json_of(const Node& value) {

@@ -12,6 +12,7 @@
 #include "framework/suites/suite_cells.h"
 #include "framework/suites/suite_grid.h"
 #include "framework/suites/suite_skip.h"
+#include "framework/suites/waves.h"
 
 namespace attnlab {
 namespace {
@@ -198,6 +199,7 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
   maker.refuse_if_nothing_fits();
   if (skip != nullptr && problems.empty()) apply_skips(suite, rules, skip->place(), problems);
   if (!problems.empty()) throw ConfigError(problems);
+  begin_with_each_other(suite.cells, suite.folder);
   return suite;
 }
 

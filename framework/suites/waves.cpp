@@ -2,20 +2,49 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 
 #include "framework/base/error.h"
+#include "framework/config/origins.h"
+#include "framework/experiment/init_source.h"
+#include "framework/experiment/match.h"
 
 namespace attnlab {
 namespace {
 
-/// The experiment that a cell's run begins with; empty where it begins with none. Files are named
-/// after their experiments.
-std::string source_of(const Cell& cell) {
+/// The suite's experiment that a cell's run begins with: files are named after their experiments,
+/// and a point of a grid (",lr=0.001") begins with the same point. Empty where there is none.
+std::string source_of(const Cell& cell, const std::set<std::string>& names) {
   const auto& init = cell.experiment.init;
-  return init ? std::filesystem::path(init->experiment).stem().string() : "";
+  if (!init || init->experiment.empty()) return "";
+  const std::string name = std::filesystem::path(init->experiment).stem().string();
+  if (names.count(name) > 0) return name;
+  const std::string& own = cell.experiment.name;
+  const std::string at_point = name + own.substr(std::min(own.find(','), own.size()));
+  return names.count(at_point) > 0 ? at_point : "";
+}
+
+/// By experiment, the one that it begins with; empty where that is none of the suite's.
+std::map<std::string, std::string> sources_of(const std::vector<Cell>& cells) {
+  std::set<std::string> names;
+  for (const Cell& cell : cells) names.insert(cell.experiment.name);
+  std::map<std::string, std::string> sources;
+  for (const Cell& cell : cells) sources[cell.experiment.name] = source_of(cell, names);
+  return sources;
+}
+
+/// The first value that belongs to a suite's attention: by its `set:` or by `match:`. Null: none.
+const Node* value_of_attention(const Node& node) {
+  const std::string place = node.place().str();
+  if (is_set_origin(place) || is_match_origin(place)) return &node;
+  for (const auto& [key, value] : node.entries()) {
+    if (const Node* found = value_of_attention(value)) return found;
+  }
+  return nullptr;
 }
 
 /// How many experiments stand before another one: its source, the source's source, and so on.
@@ -35,8 +64,7 @@ std::size_t depth_of(const std::string& name, const std::map<std::string, std::s
 }  // namespace
 
 std::vector<std::vector<const Cell*>> waves_of(const std::vector<Cell>& cells) {
-  std::map<std::string, std::string> sources;
-  for (const Cell& cell : cells) sources[cell.experiment.name] = source_of(cell);
+  const std::map<std::string, std::string> sources = sources_of(cells);
   std::vector<std::vector<const Cell*>> waves;
   for (const Cell& cell : cells) {
     const std::size_t depth = depth_of(cell.experiment.name, sources);
@@ -44,6 +72,27 @@ std::vector<std::vector<const Cell*>> waves_of(const std::vector<Cell>& cells) {
     waves[depth].push_back(&cell);
   }
   return waves;
+}
+
+void begin_with_each_other(std::vector<Cell>& cells, const std::string& root) {
+  const std::map<std::string, std::string> sources = sources_of(cells);
+  for (const std::vector<const Cell*>& wave : waves_of(cells)) {
+    for (const Cell* one : wave) {
+      const Experiment& own = one->experiment;
+      const std::string& name = sources.at(own.name);
+      const auto source = std::find_if(cells.begin(), cells.end(), [&](const Cell& other) {
+        return other.experiment.name == name && other.seed == one->seed &&
+               other.experiment.attention.label == own.attention.label;
+      });
+      if (name.empty() || source == cells.end()) continue;
+      Cell& cell = cells[static_cast<std::size_t>(one - cells.data())];
+      const Node* mark = value_of_attention(source->experiment.resolved);
+      set_source(
+          cell.experiment, source->experiment.hash_without_attention(),
+          mark == nullptr ? own.resolved.at("init").at("experiment").place() : mark->place());
+      cell = make_cell(cell.experiment, cell.seed, root);
+    }
+  }
 }
 
 }  // namespace attnlab

@@ -1,4 +1,5 @@
-// The order of a suite's runs: a run that begins with another run's parameters waits for it.
+// Runs of a suite that begin with the parameters of others: they wait for those, and mean them as
+// the suite has them.
 #pragma once
 
 #include <vector>
@@ -11,5 +12,12 @@ namespace attnlab {
 /// in a wave before. Within a wave the order stays.
 /// @throws ConfigError where experiments begin with each other.
 std::vector<std::vector<const Cell*>> waves_of(const std::vector<Cell>& cells);
+
+/// Has cells that begin with others of the suite begin with those as they are here: what the suite
+/// changes (`set`, `grid`, `match`) counts for both. A source that the suite does not run is meant
+/// as its own file says.
+/// @param root  where the cells are filed
+/// @throws as `waves_of`.
+void begin_with_each_other(std::vector<Cell>& cells, const std::string& root);
 
 }  // namespace attnlab

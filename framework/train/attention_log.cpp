@@ -166,7 +166,7 @@ std::string name_of_kind(std::int64_t kind, const DatasetInfo* data) {
     if (field != data->fields.end()) names = &field->values;
   }
   const auto at = static_cast<std::size_t>(kind);
-  return at < names->size() ? (*names)[at] : "kind_" + std::to_string(kind);
+  return at < names->size() ? (*names)[at] : fmt::format("kind_{}", kind);
 }
 
 AttentionTrace trace_of(const std::vector<std::string>& record) {

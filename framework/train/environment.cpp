@@ -14,6 +14,7 @@
 #include "framework/base/cores.h"
 #include "framework/base/files.h"
 #include "framework/base/revision.h"
+#include "framework/base/text.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/tensor/blas.h"
 #include "framework/train/costs.h"
@@ -29,8 +30,7 @@ std::string proc_value(const char* file, const std::string& key) {
   for (std::string line; std::getline(in, line);) {
     if (line.rfind(key, 0) != 0) continue;
     const std::size_t colon = line.find(':');
-    const std::size_t start = line.find_first_not_of(" \t", colon + 1);
-    if (colon != std::string::npos && start != std::string::npos) return line.substr(start);
+    if (colon != std::string::npos) return std::string(trimmed(line.substr(colon + 1)));
   }
   return "";
 }

@@ -14,6 +14,7 @@
 #include "framework/config/compose.h"
 #include "framework/data/formats/safetensors.h"
 #include "framework/experiment/compositions.h"
+#include "framework/experiment/identity.h"
 #include "framework/train/parameter_groups.h"
 
 namespace attnlab {
@@ -71,29 +72,41 @@ std::optional<std::string> renamed(std::string name, const std::vector<Rename>& 
   return name;
 }
 
-/// The finished run that `init.experiment` means.
+/// Whether a run is done, and is of the configuration that `init` means, with the same attention.
+bool is_source(const RunFolder& candidate, const Experiment& of, const Catalogue& catalogue) {
+  try {
+    if (!candidate.exists() || candidate.status().state != RunState::done) return false;
+    const Experiment source = candidate.experiment(catalogue);
+    return source.hash_without_attention() == of.init->configuration &&
+           canonical_text(source.resolved.at("attention")) ==
+               canonical_text(of.resolved.at("attention"));
+  } catch (const Error&) {
+    return false;  // of a plugin that is not here, or damaged: nothing to begin with
+  }
+}
+
+/// The finished run that `init.experiment` means, the newest of several. It may be filed under any
+/// name: that of a grid's point, say.
 RunFolder source_run(const BuiltRun& run, const RunFolder& folder, const Catalogue& catalogue) {
-  const std::string path = find_composition(run.experiment.init->experiment, "experiments");
-  Node composed = compose_file(path);
-  composed.set("attention", run.experiment.resolved.at("attention"));
-  const Experiment source = resolve_experiment(composed, catalogue, fs::path(path).stem().string());
+  const Experiment& experiment = run.experiment;
+  const std::string& label = experiment.attention.label;
   const fs::path root = fs::path(folder.path()).parent_path().parent_path().parent_path();
-  const fs::path runs = root / source.name / source.attention.label;
   std::error_code error;
-  std::map<fs::file_time_type, RunFolder> found;  // the newest last
-  for (const auto& entry : fs::directory_iterator(runs, error)) {
-    if (!begins_with(entry.path().filename(), std::to_string(run.seed) + "-")) continue;
-    const RunFolder candidate(entry.path().string());
-    if (!candidate.exists() || candidate.status().state != RunState::done) continue;
-    if (candidate.experiment(catalogue).hash() != source.hash()) continue;
-    found.emplace(fs::last_write_time(candidate.file("status.json"), error), candidate);
+  std::map<fs::file_time_type, RunFolder> found;
+  for (const auto& place : fs::directory_iterator(root, error)) {
+    for (const auto& entry : fs::directory_iterator(place.path() / label, error)) {
+      if (!begins_with(entry.path().filename(), fmt::format("{}-", run.seed))) continue;
+      const RunFolder candidate(entry.path().string());
+      if (!is_source(candidate, experiment, catalogue)) continue;
+      found.emplace(fs::last_write_time(candidate.file("status.json"), error), candidate);
+    }
   }
   if (!found.empty()) return found.rbegin()->second;
-  throw DataMissingError(
-      fmt::format("init.experiment: there is no finished run of '{}' with attention '{}' and seed "
-                  "{} in {}; attnlab run {} attention={} seeds=[{}] --out {} makes one",
-                  source.name, source.attention.label, run.seed, runs.string(), path,
-                  source.attention.label, run.seed, root.string()));
+  throw DataMissingError(fmt::format(
+      "init.experiment: there is no finished run of '{0}' (configuration {1}) with "
+      "attention '{2}' and seed {3} in {4}; attnlab run {0} attention={2} seeds=[{3}] "
+      "--out {4} makes one",
+      experiment.init->experiment, experiment.init->configuration, label, run.seed, root.string()));
 }
 
 std::string file_of_run(const RunFolder& source) {

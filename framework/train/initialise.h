@@ -23,7 +23,7 @@ namespace attnlab {
 /// Fills the parameters and buffers that `init:` names. Does nothing without `init:`, and where
 /// the run goes on from a checkpoint.
 /// @param folder  the run's; a run of another experiment is looked for beside it, in
-///                ../../../EXPERIMENT/ATTENTION/SEED-*
+///                ../../../*/ATTENTION/SEED-*
 /// @throws DataMissingError where the other experiment has no finished run, DataError where a file
 ///         is damaged or does not fit (every name), ConfigError for a map that is none.
 void initialise(BuiltRun& run, const RunFolder& folder, const Catalogue& catalogue);

@@ -42,7 +42,9 @@ double done_at(const Schedule& s, std::int64_t step) {
 double one_cycle(const Schedule& s, std::int64_t step) {
   const double first = s.base / s.div, last = first / s.final_div;
   const auto t = static_cast<double>(step), steps = static_cast<double>(s.total_steps);
-  const double peak = s.pct_start * steps - 1, end = steps - 1;
+  const double rise =
+      s.warmup_steps > 0 ? static_cast<double>(s.warmup_steps) : s.pct_start * steps;
+  const double peak = rise - 1, end = steps - 1;
   if (t <= peak) return peak > 0 ? anneal(first, s.base, t / peak) : s.base;
   return t < end ? anneal(s.base, last, (t - peak) / (end - peak)) : last;
 }

@@ -7,8 +7,9 @@
 //   polynomial, t >= w:    min + (base - min) (1 - (t - w) / (T - w))^power
 //   step, t >= w:          base gamma^(number of milestones <= t)
 //   inverse root, t >= w:  base sqrt(w / t)
-//   one cycle:             up from base / div to base by a cosine until t = pct T - 1, then down to
-//                          base / div / final by a cosine until t = T - 1
+//   one cycle:             up from base / div to base by a cosine until t = w - 1, then down to
+//                          base / div / final by a cosine until t = T - 1; w is pct T where no
+//                          warm-up is given
 //
 // Cosine and polynomial stay at min from T on. t is the number of updates done, 0 at the first.
 // Sources: Loshchilov & Hutter, SGDR, ICLR 2017 (one cycle, with linear warm-up); Vaswani et al.,

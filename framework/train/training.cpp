@@ -93,7 +93,7 @@ void Training::turn_epoch() {
   if (epochs_done() > position_.evaluated_epochs) {
     if (!finite_weights()) {
       return end(RunState::diverged, {},
-                 "the parameters were not finite after step " + std::to_string(position_.step));
+                 fmt::format("the parameters were not finite after step {}", position_.step));
     }
     finish_epoch();
   }
@@ -318,7 +318,7 @@ Metrics Training::best_result() {
 void Training::interrupt() {
   // A trained run's checkpoint is written, and its model may be the best epoch's by now.
   if (!trained()) save();
-  end(RunState::interrupted, {}, "at step " + std::to_string(position_.step));
+  end(RunState::interrupted, {}, fmt::format("at step {}", position_.step));
 }
 
 void Training::abandon(const std::string& reason) {

@@ -11,6 +11,8 @@
 // Source: Wu et al., 3D ShapeNets, CVPR 2015 (arXiv:1406.5670); the resampled set: Qi et al.,
 // PointNet++, NeurIPS 2017 (arXiv:1706.02413).
 // Cost: files are read when they are asked for; arrays are held in memory.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -65,7 +67,7 @@ class Modelnet final : public PointDataset {
                                 options.root,
                                 "fetch ModelNet from https://modelnet.cs.princeton.edu"});
     std::uint64_t hash = 0;
-    const std::string prefix = folder_ + "/modelnet" + std::to_string(options.classes);
+    const std::string prefix = fmt::format("{}/modelnet{}", folder_, options.classes);
     if (fs::exists(prefix + "_train.txt")) {
       open_resampled(prefix);
       hash = files_fingerprint(files());
@@ -76,14 +78,15 @@ class Modelnet final : public PointDataset {
       hash = files_fingerprint(files());
     }
     if (train_.empty()) {
-      throw DataMissingError(folder_ + ": has neither modelnet" + std::to_string(options.classes) +
-                             "_train.txt, nor points1024.npz, nor CLASS/train/*.off");
+      throw DataMissingError(fmt::format(
+          "{}: has neither modelnet{}_train.txt, nor points1024.npz, nor CLASS/train/*.off",
+          folder_, options.classes));
     }
     info_.source = folder_;
     info_.classes = static_cast<std::int64_t>(info_.class_names.size());
     describe_fields(has_normals_ && options.normals ? 3 : 0, /*each_point=*/false);
     set_fingerprint(
-        content_fingerprint(std::to_string(options.points) + (options.normals ? "n" : ""), hash));
+        content_fingerprint(fmt::format("{}{}", options.points, options.normals ? "n" : ""), hash));
   }
 
  protected:
@@ -194,7 +197,7 @@ class Modelnet final : public PointDataset {
     const Tensor points = array_[shape.row];
     PointCloud cloud;
     cloud.coordinates = points.narrow(0, 0, std::min(options_.points, points.size(0)));
-    cloud.place = shape.file + ": cloud " + std::to_string(shape.row);
+    cloud.place = fmt::format("{}: cloud {}", shape.file, shape.row);
     return cloud;
   }
 

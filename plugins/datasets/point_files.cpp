@@ -8,6 +8,8 @@
 // Coordinates beyond 10 000 (of maps) are counted from a corner near the cloud, in whole units, as
 // float32 could not tell points apart there.
 // Cost: files are read when they are asked for, and once when they are opened, to find damage.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -156,10 +158,10 @@ class PointFiles final : public PointDataset {
       const bool fits = value == static_cast<double>(whole) && whole >= 0 &&
                         whole < std::int64_t(options_.classes.size());
       if (!ignored && !fits) {
-        throw DataError(path + ": the label of point " + std::to_string(i) + " is " +
-                        shortest(value) + ", `classes` names 0 to " +
-                        std::to_string(options_.classes.size() - 1) +
-                        "; name more, or list it in `ignored`");
+        throw DataError(
+            fmt::format("{}: the label of point {} is {}, `classes` names 0 to {}; name more, or "
+                        "list it in `ignored`",
+                        path, i, shortest(value), options_.classes.size() - 1));
       }
       labels.data_ptr<std::int64_t>()[i] = ignored ? -1 : whole;
     }

@@ -7,6 +7,8 @@
 // what belongs to none (unlabelled, outliers, other structures and objects) does not count.
 // Source: Behley et al., ICCV 2019 (arXiv:1904.01416); its semantic-kitti.yaml.
 // Cost: scans are read when they are asked for; damage is found then, sizes when it is opened.
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <map>
 
@@ -122,8 +124,8 @@ class SemanticKitti final : public PointDataset {
   static void check_sizes(const std::string& scan) {
     const std::int64_t points = rows_of_scan(scan, 4), labels = rows_of_scan(labels_of(scan), 1);
     if (points == labels) return;
-    throw DataError(labels_of(scan) + ": has " + std::to_string(labels) + " labels, its scan " +
-                    std::to_string(points) + " points; fetch both again");
+    throw DataError(fmt::format("{}: has {} labels, its scan {} points; fetch both again",
+                                labels_of(scan), labels, points));
   }
 
   std::string folder_;

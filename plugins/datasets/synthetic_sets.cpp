@@ -45,7 +45,7 @@ class SyntheticSets final : public MadeUpDataset {
     }
     info_.classes = options.classes;
     for (std::int64_t k = 0; k < options.classes; ++k) {
-      info_.class_names.push_back(std::to_string(k + 2) + " petals");
+      info_.class_names.push_back(fmt::format("{} petals", k + 2));
     }
     info_.unit = "nodes";
     info_.unit_field = "node";

@@ -13,6 +13,8 @@
 // Fan, Panda, ICCV 2021 (arXiv:2103.14899), and their code: sizes, stems, drop-path rule, bicubic
 // resizing without antialias. "9d" stands for 9-dagger, whose patches come from three convolutions.
 // Cost: that of two ViTs; across it is linear in the patches.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -92,12 +94,12 @@ CrossVitOptions resolve(CrossVitOptions o) {
   need_two("heads", o.heads);
   for (std::size_t b = 0; b < kBranches; ++b) {
     if (o.dims[b] % o.heads[b] != 0) {
-      throw OptionError("heads", std::to_string(o.heads[b]) + " heads do not divide dim " +
-                                     std::to_string(o.dims[b]) + "; change either");
+      throw OptionError("heads", fmt::format("{} heads do not divide dim {}; change either",
+                                             o.heads[b], o.dims[b]));
     }
     if (o.sizes[b] % o.patch_sizes[b] != 0) {
-      throw OptionError("patch_sizes", std::to_string(o.patch_sizes[b]) + " does not divide " +
-                                           std::to_string(o.sizes[b]) + " pixels");
+      throw OptionError("patch_sizes",
+                        fmt::format("{} does not divide {} pixels", o.patch_sizes[b], o.sizes[b]));
     }
     if (o.stem == "convolutions" && o.patch_sizes[b] != 12 && o.patch_sizes[b] != 16) {
       throw OptionError("stem", "the convolutions make patches of 12 and 16 pixels alone");
@@ -293,7 +295,7 @@ class CrossVit final : public Model {
   /// Positions of another size are resized.
   Tensor adapt(const std::string& name, const Tensor& saved) const override {
     for (std::size_t b = 0; b < kBranches; ++b) {
-      if (name != "positions" + std::to_string(b)) continue;
+      if (name != fmt::format("positions{}", b)) continue;
       const std::int64_t side = options_.sizes[b] / options_.patch_sizes[b];
       return resized_positions(saved, positions_[b], side, side);
     }
@@ -338,7 +340,7 @@ class CrossVit final : public Model {
     const double last = static_cast<double>(std::max<std::int64_t>(o.stages * o.depths[1] - 1, 1));
     Place place{0, o.stages * (o.depths[0] + o.depths[1] + 2)};
     for (std::int64_t s = 0; s < o.stages; ++s) {
-      const std::string start = "stage" + std::to_string(s) + "_";
+      const std::string start = fmt::format("stage{}_", s);
       const auto rate = [&](std::int64_t block) {
         const double at = static_cast<double>(s * deepest + block) / last;
         return o.drop_path * std::min(1.0, at);
@@ -347,13 +349,13 @@ class CrossVit final : public Model {
       for (std::size_t b = 0; b < kBranches; ++b) {
         for (std::int64_t i = 0; i < o.depths[b]; ++i, ++place.layer) {
           stage.blocks[b].push_back(
-              register_module(start + "branch" + std::to_string(b) + "_block" + std::to_string(i),
+              register_module(fmt::format("{}branch{}_block{}", start, b, i),
                               std::make_shared<Block>(o, b, rate(i), place, attention)));
         }
       }
       for (std::size_t b = 0; b < kBranches; ++b, ++place.layer) {
         stage.crossings[b] = register_module(
-            start + "crossing" + std::to_string(b),
+            fmt::format("{}crossing{}", start, b),
             std::make_shared<Crossing>(o, b, 1 - b, rate(deepest - 1), place, attention));
       }
       stages_.push_back(std::move(stage));

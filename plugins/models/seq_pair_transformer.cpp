@@ -141,7 +141,7 @@ class SeqPairTransformer final : public Model {
     }
     for (std::int64_t i = 0; i < options.depth; ++i) {
       layers_.push_back(
-          register_module("layer" + std::to_string(i),
+          register_module(fmt::format("layer{}", i),
                           std::make_shared<PairLayer>(options, i, members_, setup.attention)));
     }
     check_traits();

@@ -126,7 +126,7 @@ class TimeseriesTransformer final : public Model {
     }
     for (std::int64_t i = 0; i < options_.depth; ++i) {
       layers_.push_back(
-          register_module("layer" + std::to_string(i),
+          register_module(fmt::format("layer{}", i),
                           std::make_shared<PostNormLayer>(options_, i, setup.attention)));
     }
     check_padding(setup.data);

@@ -204,7 +204,7 @@ class Vit final : public Model {
     const bool of_class_token = with_class_token && o.positions == "all";
     positions_ = learned("positions", {1, patches_->count() + (of_class_token ? 1 : 0), o.dim});
     for (std::int64_t i = 0; i < o.depth; ++i) {
-      layers_.push_back(register_module("layer" + std::to_string(i),
+      layers_.push_back(register_module(fmt::format("layer{}", i),
                                         std::make_shared<VitLayer>(o, i, setup.attention)));
     }
     if (o.final_norm) {

@@ -9,6 +9,8 @@
 // model, and probabilities of all words would not fit into memory. Negative targets do not count.
 // The loss of training is nll; sums of evaluations are in double precision.
 // Source: metrics as in kimiyoung/transformer-xl, 44781ed2.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "framework/plugin.h"
@@ -65,8 +67,8 @@ const Tensor& checked_nll(const NamedTensors& outputs, const Tensor& targets,
   }
   // To read numbers of another device would wait for it; the meter reads them anyway.
   if (targets.device().is_cpu() && targets.ge(vocabulary).any().item<bool>()) {
-    throw DataError("targets: a token is not below the vocabulary's size, " +
-                    std::to_string(vocabulary));
+    throw DataError(
+        fmt::format("targets: a token is not below the vocabulary's size, {}", vocabulary));
   }
   return nll;
 }
@@ -97,7 +99,7 @@ class LanguageMeter final : public Meter {
     for (const Reach& reach : reaches_) {
       const Sum some = sum_of(reach);
       if (some.count == 0) continue;  // windows that overlap have no targets of little context
-      const std::string name = "context/" + std::to_string(reach.most) + "/";
+      const std::string name = fmt::format("context/{}/", reach.most);
       metrics[name + "nll"] = some.mean();
       metrics[name + "perplexity"] = std::exp(some.mean());
     }
@@ -156,7 +158,7 @@ class LanguageModelling final : public Task {
     std::vector<MetricInfo> all = {perplexity, nll};
     if (unit_ != "word") all = {nll, {bits(), Better::lower, "bits/" + per}, perplexity};
     for (const Reach& reach : reaches_) {
-      const std::string name = "context/" + std::to_string(reach.most) + "/";
+      const std::string name = fmt::format("context/{}/", reach.most);
       all.push_back({name + nll.name, nll.better, nll.unit});
       all.push_back({name + perplexity.name, perplexity.better, perplexity.unit});
     }

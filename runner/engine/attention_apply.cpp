@@ -256,7 +256,7 @@ Request request_of(const Arguments& arguments, const Usage& usage) {
   request.causal = arguments.has("causal");
   request.seed = arguments.options["seed"].as<std::int64_t>();
   if (request.seed < 0) {
-    throw ConfigError("--seed: expected an integer >= 0, found " + std::to_string(request.seed));
+    throw ConfigError(fmt::format("--seed: expected an integer >= 0, found {}", request.seed));
   }
   std::error_code ignored;
   if (std::filesystem::equivalent(request.in, request.out, ignored)) {

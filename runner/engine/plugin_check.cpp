@@ -12,15 +12,18 @@
 namespace attnlab {
 namespace {
 
-void print(const conformance::CheckResult& result) {
-  const nlohmann::json line = {{"check", result.check},
-                               {"outcome", conformance::name_of(result.outcome)},
-                               {"message", result.message},
-                               {"seconds", result.seconds}};
-  // A line of its own, whatever the plugin printed; bytes that are not text do not stop it.
+/// A line of its own, whatever the plugin printed; bytes that are not text do not stop it.
+void print_line(const nlohmann::json& line) {
   std::cout << "\n"
             << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n"
             << std::flush;
+}
+
+void print(const conformance::CheckResult& result) {
+  print_line({{"check", result.check},
+              {"outcome", conformance::name_of(result.outcome)},
+              {"message", result.message},
+              {"seconds", result.seconds}});
 }
 
 }  // namespace
@@ -43,7 +46,7 @@ int plugin_check_command(const Words& words) {
   Registry registry(tested.catalogue);
   conformance::PluginCheck how;
   how.options_given = !arguments.overrides.empty() || tested.experiment.has_value();
-  how.trying = [](const std::string& what) { std::cerr << what << std::endl; };
+  how.trying = [](const std::string& what) { print_line({{"trying", what}}); };
   std::optional<Registry> others;  // attentions for a model, an experiment's parts
   if (tested.part.kind == Kind::model || tested.experiment) {
     others.emplace(Catalogue::of_this_program());

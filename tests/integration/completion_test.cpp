@@ -116,6 +116,28 @@ TEST_F(Completion, OffersValuesBehindTheEqualsSignAlone) {
   EXPECT_THAT(bash({"run", "tiny.yaml", "--progress", "j"}), ElementsAre("json"));
 }
 
+TEST_F(Completion, OffersEvaluationsByName) {
+  const std::string entries =
+      "evaluate: {small: {set: {dataset: {test: 8}}}, noise: {over: {dataset.noise: [0, 1]}}}\n";
+  folder_.write("judged.yaml", "extends: tiny.yaml\n" + entries);
+  EXPECT_THAT(bash({"run", "judged.yaml", "evaluate."}),
+              ElementsAre("evaluate.small.", "evaluate.noise."));
+  folder_.write("run/config.yaml", must({"config", "show", "judged.yaml"}).out);
+  EXPECT_THAT(bash({"eval", "run", ""}),
+              ElementsAre("clean", "small", "noise", "noise/0", "noise/1"));
+  folder_.write("others.yaml", "evaluate: {large: {set: {dataset: {test: 16}}}}\n");
+  EXPECT_THAT(bash({"eval", "run", "--with", "others.yaml", "l"}), ElementsAre("large"));
+  EXPECT_THAT(bash({"eval", "elsewhere", "small"}), IsEmpty());
+}
+
+TEST_F(Completion, OffersAttentionsThatAreCompositions) {
+  folder_.write("configs/attention/quest_wide.yaml", "use: quest\neps: 0.5\n");
+  EXPECT_THAT(bash({"run", "tiny.yaml", "attention", "=", "quest_"}), ElementsAre("quest_wide"));
+  EXPECT_THAT(bash({"run", "tiny.yaml", "attention.use", "=", "quest_"}),
+              ElementsAre("quest_wide"));
+  EXPECT_THAT(bash({"compare", "--baseline", "quest_"}), ElementsAre("quest_wide"));
+}
+
 TEST_F(Completion, HelpsWithFilesThatAreWrong) {
   folder_.write("bad.yaml", "schema: 1\nextends: gone.yaml\nmodel: {use: vit}\n");
   EXPECT_THAT(bash({"run", "bad.yaml", "model.dep"}), ElementsAre("model.depth="));

@@ -1,9 +1,15 @@
 // Another lab's plugin, for real: attnlab installed elsewhere, the sample built against it with
 // find_package alone, dropped into a folder, compared with the others. Nothing of attnlab is
 // rebuilt.
+#include <fnmatch.h>
+
 #include <chrono>
+#include <cmath>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <set>
 
 #include "tests/integration/workspace.h"
 
@@ -79,6 +85,26 @@ TEST_F(OutOfTree, IsFoundInEveryPlaceThatIsSearched) {
   fs::create_directories(at(user));
   fs::rename(at("plugins/learned_temperature.so"), at(user + "/learned_temperature.so"));
   EXPECT_THAT(installed({"list"}, {{"HOME", at("home")}}, folder_.path()).out, HasSubstr(line));
+}
+
+TEST_F(OutOfTree, HasThePublicHeadersAndNoOthers) {
+  std::vector<std::string> patterns;
+  std::ifstream list(ATTNLAB_TEST_SAMPLE "/../../framework/public_headers.txt");
+  for (std::string line; std::getline(list, line);) {
+    if (!line.empty() && line[0] != '#') patterns.push_back(line);
+  }
+  const fs::path include = fs::path(prefix()) / "include/attnlab";
+  std::set<std::string> matched;
+  for (const auto& entry : fs::recursive_directory_iterator(include)) {
+    if (!entry.is_regular_file()) continue;
+    const std::string header = entry.path().lexically_relative(include);
+    const auto pattern = std::find_if(patterns.begin(), patterns.end(), [&](const auto& one) {
+      return ::fnmatch(one.c_str(), header.c_str(), FNM_PATHNAME) == 0;
+    });
+    EXPECT_NE(pattern, patterns.end()) << header;
+    if (pattern != patterns.end()) matched.insert(*pattern);
+  }
+  EXPECT_THAT(patterns, ::testing::UnorderedElementsAreArray(matched));
 }
 
 TEST_F(OutOfTree, IsDescribedByTheInstalledProgram) {

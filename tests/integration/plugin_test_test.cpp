@@ -122,6 +122,14 @@ TEST_F(PluginTest, EndsACheckThatHangs) {
   EXPECT_GE(check.at("seconds"), 12);
 }
 
+TEST_F(PluginTest, NamesTheDamagedFileThatEndedTheProcess) {
+  folder_.write("data/values.bin", std::string(64, 'v'));
+  const json all = report({broken("dies_of_damage"), "root=" + at("data"), "--only", "damage"}, 1);
+  EXPECT_EQ(all.at("checks").back().at("message"),
+            "killed by signal 6 (Aborted), trying a copy with values.bin empty: "
+            "frame 5\nframe 6\nframe 7");
+}
+
 TEST_F(PluginTest, IsNotTakenInByAnEarlyEnd) {
   const json check = only_check(broken("exits_in_forward"));
   EXPECT_EQ(check.at("outcome"), "failed");

@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "framework/base/files.h"
 #include "framework/base/random.h"
 #include "tests/integration/workspace.h"
 
@@ -114,11 +115,11 @@ TEST_F(Resume, EndsWithTheSameNumbersAfterKillsAtRandomMoments) {
   EXPECT_EQ(metric_lines(expected, "test").size(), 1U);
   std::mt19937_64 random(17);
   int kills = 0;
-  for (int sitting = 0; sitting < 6; ++sitting) {
+  for (int attempt = 0; attempt < 6; ++attempt) {
     const Ended ended = disturb("killed", SIGKILL, random);
     kills += ended.signal == SIGKILL ? 1 : 0;
     const std::string metrics = metrics_of("killed");
-    std::cout << "sitting " << sitting << " ended after "
+    std::cout << "attempt " << attempt << " ended after "
               << std::count(metrics.begin(), metrics.end(), '\n') << " lines\n";
     if (ended.signal != SIGKILL) {  // it was at its end already
       EXPECT_EQ(ended.exit_code, 0) << ended.story();
@@ -194,6 +195,28 @@ TEST_F(Resume, DoesNothingToARunThatIsDone) {
   EXPECT_THAT(must({"run", folder}).out, HasSubstr("done before"));
   EXPECT_EQ(file_text(folder + "/status.json"), status);
   EXPECT_EQ(fs::last_write_time(folder + "/checkpoint.safetensors"), written);
+}
+
+TEST_F(Resume, RefusesOtherPluginsUnlessToldTo) {
+  undisturbed();
+  const std::string folder = run_of("undisturbed"), path = folder + "/environment.json";
+  nlohmann::json environment = nlohmann::json::parse(file_text(path));
+  const std::string now = environment.at("attention").at("hash");
+  environment["attention"]["hash"] = std::string(now.size(), '0');
+  write_file(path, environment.dump());
+  nlohmann::json status = status_of(folder);
+  status["state"] = "interrupted";
+  write_file(folder + "/status.json", status.dump());
+  const Ended refused = attnlab({"run", folder, "--resume"});
+  EXPECT_EQ(refused.exit_code, 2) << refused.story();
+  EXPECT_THAT(refused.err,
+              HasSubstr("since this run began, the file of attention 'quest' changed"));
+  must({"run", folder, "--resume", "--accept-changes"});
+  environment = nlohmann::json::parse(file_text(path));
+  EXPECT_EQ(environment.at("attention").at("hash"), std::string(now.size(), '0'))
+      << "what it began with stays";
+  EXPECT_EQ(environment.at("resumed").at(0).at("accepted").at(0),
+            "the file of attention 'quest' changed");
 }
 
 TEST_F(Resume, RefusesADamagedCheckpoint) {

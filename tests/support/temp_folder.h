@@ -1,37 +1,21 @@
 // A folder for one test, removed with everything in it when the test ends.
 #pragma once
 
-#include <stdlib.h>
-
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
+#include "framework/base/files.h"
+
 namespace attnlab::testing {
 
 class TempFolder {
  public:
-  TempFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "attnlab-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) {
-      throw std::runtime_error(pattern + ": cannot make a folder: " + std::strerror(errno));
-    }
-    path_ = pattern;
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return folder_.path(); }
   /// The path of something in the folder.
-  std::string operator/(std::string_view name) const { return path_ + "/" + std::string(name); }
+  std::string operator/(std::string_view name) const { return path() + "/" + std::string(name); }
 
   /// Writes a file, with the folders above it. @returns its path.
   std::string write(std::string_view name, std::string_view bytes) const {
@@ -44,7 +28,7 @@ class TempFolder {
   }
 
  private:
-  std::string path_;
+  ScratchFolder folder_;
 };
 
 /// Makes a folder the current one for a while.

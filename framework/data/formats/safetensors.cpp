@@ -249,7 +249,7 @@ class Header {
       reached = entry->end;
     }
     if (reached != data_size_) {
-      fail(std::to_string(data_size_ - reached) + " bytes follow the last tensor");
+      fail(fmt::format("{} bytes follow the last tensor", data_size_ - reached));
     }
   }
 

@@ -38,7 +38,7 @@ std::vector<std::uint64_t> check_idx(const std::string& path, const std::string&
   std::uint64_t length = 1;
   for (std::size_t i = 0; i < dimensions; ++i) {
     sizes.push_back(big_endian(bytes, 4 + 4 * i));
-    product += (i == 0 ? "" : " x ") + std::to_string(sizes.back());
+    product += fmt::format("{}{}", i == 0 ? "" : " x ", sizes.back());
     if (__builtin_mul_overflow(length, sizes.back(), &length)) length = ~std::uint64_t{0};
   }
   if (length != bytes.size() - header) {

@@ -1,5 +1,7 @@
 #include "framework/data/image/mixing.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -50,7 +52,7 @@ double draw_beta(double a, Random& random) {
 Tensor class_targets(const Tensor& classes, std::int64_t count, double label_smoothing) {
   // To read numbers of another device would wait for it.
   if (classes.device().is_cpu() && classes.lt(0).logical_or(classes.ge(count)).any().item<bool>()) {
-    throw DataError("class: the batch has a class that is not 0 to " + std::to_string(count - 1));
+    throw DataError(fmt::format("class: the batch has a class that is not 0 to {}", count - 1));
   }
   const double off = label_smoothing / static_cast<double>(count);
   const Tensor targets =

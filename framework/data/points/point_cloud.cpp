@@ -1,5 +1,7 @@
 #include "framework/data/points/point_cloud.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -92,9 +94,10 @@ PointCloud without_lost_points(PointCloud cloud) {
   for (const Tensor* part : {&cloud.features, &cloud.normals}) {
     if (!part->defined() || part->isfinite().all().item<bool>()) continue;
     const Tensor lost = part->isfinite().all(1).logical_not().nonzero();
-    throw DataError(cloud.place + ": point " + std::to_string(lost[0].item<std::int64_t>()) +
-                    " (of those with finite coordinates) has a feature that is not a finite "
-                    "number; repair the file, or leave that feature out");
+    throw DataError(
+        fmt::format("{}: point {} (of those with finite coordinates) has a feature that is not a "
+                    "finite number; repair the file, or leave that feature out",
+                    cloud.place, lost[0].item<std::int64_t>()));
   }
   return cloud;
 }

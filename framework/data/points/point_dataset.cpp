@@ -1,5 +1,7 @@
 #include "framework/data/points/point_dataset.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -111,8 +113,8 @@ Tensor channels_of(const PointCloud& cloud) {
 
 PointCloud PointDataset::moved_cloud(Split split, std::int64_t index, Random* augmentation) const {
   if (index < 0 || index >= size(split)) {
-    throw DataError(info_.name + ": there is no example " + std::to_string(index) + " in " +
-                    std::string(name_of(split)) + ", which has " + std::to_string(size(split)));
+    throw DataError(fmt::format("{}: there is no example {} in {}, which has {}", info_.name, index,
+                                name_of(split), size(split)));
   }
   const std::int64_t number = index / options_.views;
   PointCloud cloud = without_lost_points(read(split, number));

@@ -1,5 +1,7 @@
 #include "framework/data/text/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -11,8 +13,6 @@
 
 namespace attnlab {
 namespace {
-
-bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }
 
 std::uint64_t characters_of(const TextPiece& piece) {
   for (std::size_t at = 0; at < piece.text.size();) {
@@ -63,7 +63,7 @@ TextUnit text_unit(std::string_view name) {
 std::string TextPiece::place(std::size_t at) const {
   const auto begin = static_cast<std::size_t>(text.data() - whole.data());
   const std::string_view before = whole.substr(0, begin + at);
-  return path + ":" + std::to_string(1 + std::count(before.begin(), before.end(), '\n'));
+  return fmt::format("{}:{}", path, 1 + std::count(before.begin(), before.end(), '\n'));
 }
 
 std::uint64_t size_of(const Text& text) {

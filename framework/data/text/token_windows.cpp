@@ -1,5 +1,7 @@
 #include "framework/data/text/token_windows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <tuple>
 
@@ -27,9 +29,9 @@ TokenWindows::TokenWindows(const WindowOptions& options, Vocabulary vocabulary,
                            const std::array<TokenSpan, 3>& splits)
     : options_(options), vocabulary_(std::move(vocabulary)), splits_(splits) {
   if (options.stride > options.window) {
-    throw OptionError("stride", std::to_string(options.stride) + " is above window, " +
-                                    std::to_string(options.window) +
-                                    ": tokens in between would not be predicted");
+    throw OptionError(
+        "stride", fmt::format("{} is above window, {}: tokens in between would not be predicted",
+                              options.stride, options.window));
   }
   if (options.lines && options.stride > 0) {
     throw OptionError("stride", "lines have none; set lines: false, or stride: 0");
@@ -73,8 +75,8 @@ std::pair<std::int64_t, std::int64_t> TokenWindows::part_of_line(Split split,
 
 NamedTensors TokenWindows::example(Split split, std::int64_t index, Random*) const {
   if (index < 0 || index >= size(split)) {
-    throw DataError(info_.name + ": there is no example " + std::to_string(index) + " in " +
-                    std::string(name_of(split)) + ", which has " + std::to_string(size(split)));
+    throw DataError(fmt::format("{}: there is no example {} in {}, which has {}", info_.name, index,
+                                name_of(split), size(split)));
   }
   const TokenSpan& all = tokens(split);
   std::int64_t first = index + 1, length = options_.window;  // of the targets
@@ -112,9 +114,9 @@ std::int64_t TokenWindows::cost(Split split, std::int64_t index) const {
 std::int64_t TokenWindows::rows_within(const PlanRequest& request) const {
   if (request.budget == 0) return request.batch_size;
   if (request.budget >= options_.window) return request.budget / options_.window;
-  throw DataError("a window of " + std::to_string(options_.window) +
-                  " tokens is more than train.batching.budget (" + std::to_string(request.budget) +
-                  ") holds; raise the budget");
+  throw DataError(fmt::format(
+      "a window of {} tokens is more than train.batching.budget ({}) holds; raise the budget",
+      options_.window, request.budget));
 }
 
 EpochPlan TokenWindows::plan(const PlanRequest& request) const {

@@ -1,5 +1,7 @@
 #include "framework/data/text/vocabulary.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -188,8 +190,8 @@ Vocabulary Vocabulary::read(const std::string& path, bool split_marks) {
       throw DataError(file.place(begin) + ": expected one word, found '" + word + "'");
     }
     if (!is_new) {
-      throw DataError(file.place(begin) + ": '" + word + "' stands in line " +
-                      std::to_string(found->second) + ", too; remove one of them");
+      throw DataError(fmt::format("{}: '{}' stands in line {}, too; remove one of them",
+                                  file.place(begin), word, found->second));
     }
     words.push_back(std::move(word));
     begin = end + 1;
@@ -245,8 +247,7 @@ std::vector<std::int64_t> Vocabulary::encode(std::string_view text) const {
 
 std::string Vocabulary::decode(std::int64_t token, std::int64_t before) const {
   if (token < 0 || token >= size()) {
-    throw DataError("there is no token " + std::to_string(token) + " in a vocabulary of " +
-                    std::to_string(size()));
+    throw DataError(fmt::format("there is no token {} in a vocabulary of {}", token, size()));
   }
   if (token == line_end_) return "\n";
   const bool spaced = unit_ == TextUnit::word && before >= 0 && before != line_end_;

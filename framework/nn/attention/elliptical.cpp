@@ -1,6 +1,8 @@
 // The metric of Elliptical attention: see the header.
 #include "framework/nn/attention/elliptical.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <tuple>
@@ -28,18 +30,19 @@ constexpr std::int64_t kMedianChunk = std::int64_t{1} << 22;
 Tensor exchange_values(EllipticalState& state, const Tensor& values, std::int64_t layer,
                        bool keep) {
   if (state.layer != EllipticalState::kNone && layer != state.layer + 1) {
-    throw ConfigError("elliptical attention: layer " + std::to_string(layer) +
-                      " came after layer " + std::to_string(state.layer) +
-                      ", but its metric compares values of consecutive layers; the model must give "
-                      "each stack of layers, and each forward pass, a ForwardState of its own");
+    throw ConfigError(
+        fmt::format("elliptical attention: layer {} came after layer {}, but its metric compares "
+                    "values of consecutive layers; the model must give each stack of layers, and "
+                    "each forward pass, a ForwardState of its own",
+                    layer, state.layer));
   }
   Tensor previous = state.values;
   if (previous.defined() && previous.sizes() != values.sizes()) {
-    throw ShapeError("elliptical attention: the values of layer " + std::to_string(layer) +
-                     " are " + describe(values) + " and those of the layer before " +
-                     describe(previous) +
-                     ", but its metric compares them token by token; use another attention, or a "
-                     "ForwardState of their own for the layers after the change");
+    throw ShapeError(
+        fmt::format("elliptical attention: the values of layer {} are {} and those of the layer "
+                    "before {}, but its metric compares them token by token; use another "
+                    "attention, or a ForwardState of their own for the layers after the change",
+                    layer, describe(values), describe(previous)));
   }
   state.layer = layer;
   state.values = keep ? values.detach() : Tensor();
@@ -154,10 +157,11 @@ EllipticalMetric::EllipticalMetric(const EllipticalOptions& options, const Atten
       causal_leak_(options.causal_leak),
       last_(shape.layers > 1 && shape.layer + 1 == shape.layers) {
   if (shape.values() == shape.head_dim) return;
-  throw ConfigError("elliptical attention: values have " + std::to_string(shape.values()) +
-                    " channels a head and queries and keys " + std::to_string(shape.head_dim) +
-                    ", but the values' coordinates weigh those of queries and keys; make them as "
-                    "wide in the model, or take another attention or metric");
+  throw ConfigError(
+      fmt::format("elliptical attention: values have {} channels a head and queries and keys {}, "
+                  "but the values' coordinates weigh those of queries and keys; make them as wide "
+                  "in the model, or take another attention or metric",
+                  shape.values(), shape.head_dim));
 }
 
 Tensor EllipticalMetric::operator()(const AttentionInput& input, AttentionContext& context,

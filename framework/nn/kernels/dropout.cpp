@@ -1,6 +1,8 @@
 // Dropout by hashes: see the header.
 #include "framework/nn/kernels/dropout.h"
 
+#include <fmt/format.h>
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -142,7 +144,7 @@ struct HashDropout : public torch::autograd::Function<HashDropout> {
 
 void check_probability(double p) {
   if (p >= 0 && p < 1) return;
-  throw ShapeError("dropout: the probability must lie in [0, 1), found " + std::to_string(p));
+  throw ShapeError(fmt::format("dropout: the probability must lie in [0, 1), found {}", p));
 }
 
 std::uint64_t draw_key() {

@@ -1,5 +1,7 @@
 #include "framework/nn/modules/language.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace attnlab {
@@ -54,15 +56,15 @@ std::vector<KeyCache> read_caches(const NamedTensors& carried, std::int64_t laye
   std::vector<KeyCache> caches(static_cast<std::size_t>(layers));
   if (carried.size() == 0) return caches;
   for (std::size_t i = 0; i < caches.size(); ++i) {
-    caches[i] = {carried.at("keys" + std::to_string(i)), carried.at("values" + std::to_string(i))};
+    caches[i] = {carried.at(fmt::format("keys{}", i)), carried.at(fmt::format("values{}", i))};
   }
   return caches;
 }
 
 void write_caches(const std::vector<KeyCache>& caches, std::int64_t most, NamedTensors& carried) {
   for (std::size_t i = 0; i < caches.size(); ++i) {
-    carried.set("keys" + std::to_string(i), last_of(caches[i].keys, 2, most));
-    carried.set("values" + std::to_string(i), last_of(caches[i].values, 2, most));
+    carried.set(fmt::format("keys{}", i), last_of(caches[i].keys, 2, most));
+    carried.set(fmt::format("values{}", i), last_of(caches[i].values, 2, most));
   }
 }
 

@@ -117,7 +117,7 @@ Tensor Mlp::forward(const Tensor& x) const {
 
 DropPath::DropPath(double p) : p_(p) {
   if (!(p >= 0 && p < 1)) {
-    throw ShapeError("DropPath: the probability must lie in [0, 1), found " + std::to_string(p));
+    throw ShapeError(fmt::format("DropPath: the probability must lie in [0, 1), found {}", p));
   }
 }
 

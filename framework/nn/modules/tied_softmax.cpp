@@ -1,6 +1,8 @@
 // The table of tokens and its softmax: see the header.
 #include "framework/nn/modules/tied_softmax.h"
 
+#include <fmt/format.h>
+
 #include "framework/nn/modules/linear_nll.h"
 
 namespace attnlab {
@@ -13,10 +15,10 @@ void check_below(const char* what, const Tensor& tokens, std::int64_t lowest,
   const auto [low, high] = at::aminmax(tokens);
   const auto first = low.item<std::int64_t>(), last = high.item<std::int64_t>();
   if (first >= lowest && last < vocabulary) return;
-  throw DataError(std::string(what) + ": the batch has " +
-                  std::to_string(first < lowest ? first : last) +
-                  ", which is outside the vocabulary (0 to " + std::to_string(vocabulary - 1) +
-                  "); mend the dataset, or the vocabulary that it states");
+  throw DataError(
+      fmt::format("{}: the batch has {}, which is outside the vocabulary (0 to {}); mend the "
+                  "dataset, or the vocabulary that it states",
+                  what, first < lowest ? first : last, vocabulary - 1));
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Which voxels meet in a kernel, by walks along the sorted keys.
+#include <fmt/format.h>
+
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -71,8 +73,8 @@ KernelMap kernel_map(const Tensor& keys, std::int64_t size) {
   const std::int64_t n = keys.size(0);
   const std::int64_t* key = keys.data_ptr<std::int64_t>();
   if (size < 1 || size % 2 == 0 || n > std::numeric_limits<std::int32_t>::max()) {
-    throw ShapeError("kernel_map: expected an odd size and fewer than 2^31 voxels, found " +
-                     std::to_string(size) + " and " + std::to_string(n));
+    throw ShapeError(fmt::format(
+        "kernel_map: expected an odd size and fewer than 2^31 voxels, found {} and {}", size, n));
   }
   if (std::adjacent_find(key, key + n, std::greater_equal<>()) != key + n) {
     throw ShapeError("kernel_map: keys must rise, and none may stand there twice");

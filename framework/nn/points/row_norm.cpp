@@ -1,5 +1,7 @@
 #include "framework/nn/points/row_norm.h"
 
+#include <fmt/format.h>
+
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
@@ -122,8 +124,8 @@ RowNorm::RowNorm(std::int64_t channels, double eps, double momentum)
 
 Tensor RowNorm::forward(const Tensor& x) {
   if (x.dim() != 2 || x.size(1) != weight.size(0)) {
-    throw ShapeError("row_norm: expected [N, " + std::to_string(weight.size(0)) + "], found " +
-                     describe(x));
+    throw ShapeError(
+        fmt::format("row_norm: expected [N, {}], found {}", weight.size(0), describe(x)));
   }
   if (!is_training() || x.size(0) == 0) {
     const Tensor factor = weight * (running_var + eps_).rsqrt();

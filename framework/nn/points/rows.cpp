@@ -1,5 +1,7 @@
 #include "framework/nn/points/rows.h"
 
+#include <fmt/format.h>
+
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -182,8 +184,8 @@ struct MaxRows : public torch::autograd::Function<MaxRows> {
 
 void check_rows(const Tensor& x, std::int64_t rows, const char* what) {
   if (x.dim() == 2 && x.size(0) == rows && x.is_floating_point()) return;
-  throw ShapeError(std::string(what) + ": expected [" + std::to_string(rows) +
-                   ", C] floating point, found " + describe(x));
+  throw ShapeError(
+      fmt::format("{}: expected [{}, C] floating point, found {}", what, rows, describe(x)));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "framework/nn/points/sparse_convolution.h"
 
+#include <fmt/format.h>
+
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -111,10 +113,10 @@ Tensor sparse_convolution(const Tensor& x, const Tensor& weight, const KernelMap
                     weight.size(1) == map.size && weight.size(2) == map.size &&
                     weight.size(3) == map.size && weight.size(4) == x.size(1);
   if (!fits) {
-    throw ShapeError("sparse_convolution: expected x [" + std::to_string(map.rows) +
-                     ", in] and weight [out, size, size, size, in] of size " +
-                     std::to_string(map.size) + ", found " + describe(x) + " and " +
-                     describe(weight));
+    throw ShapeError(
+        fmt::format("sparse_convolution: expected x [{}, in] and weight [out, size, size, size, "
+                    "in] of size {}, found {} and {}",
+                    map.rows, map.size, describe(x), describe(weight)));
   }
   return has_own_loop(x) ? Convolve::apply(x, weight, map) : convolved_by_places(x, weight, map);
 }

@@ -1,5 +1,7 @@
 #include "plugins/datasets/image_folder/class_folders.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -60,7 +62,7 @@ ImageList list_images(const std::string& folder, const std::vector<std::string>&
     const std::vector<Found> found = images_below(folder, name);
     if (found.empty()) throw DataError(folder + "/" + name + ": holds no images");
     for (const Found& file : found) {
-      hash = fingerprint(file.name + ":" + std::to_string(file.bytes) + ";", hash);
+      hash = fingerprint(fmt::format("{}:{};", file.name, file.bytes), hash);
       list.files.push_back(file.name);
       list.labels.push_back(known - classes.begin());
       list.bytes += file.bytes;

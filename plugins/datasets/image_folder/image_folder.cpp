@@ -10,6 +10,8 @@
 // part of twice the size or more is decoded smaller (image_file.h); evaluation never is.
 // Source: Deng et al., ImageNet, CVPR 2009, and torchvision's ImageFolder for the layout. Cost: a
 // file is read and decoded each time that it is asked for; in memory are names and labels.
+#include <fmt/format.h>
+
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
@@ -85,8 +87,8 @@ std::int64_t wanted_of(const char* option, double wanted, std::size_t count) {
     throw OptionError(option, shortest(wanted) + " is neither a share below 1 nor a whole number");
   }
   if (number > all) {
-    throw OptionError(option, shortest(wanted) + " is more than the " + std::to_string(count) +
-                                  " images that there are");
+    throw OptionError(option, fmt::format("{} is more than the {} images that there are",
+                                          shortest(wanted), count));
   }
   return static_cast<std::int64_t>(number);
 }
@@ -155,9 +157,9 @@ class ImageFolder final : public Dataset {
 
   NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override {
     if (index < 0 || index >= size(split)) {
-      throw DataError("dataset '" + info_.name + "': the " + std::string(name_of(split)) +
-                      " split has " + std::to_string(size(split)) +
-                      " examples; there is no number " + std::to_string(index));
+      throw DataError(
+          fmt::format("dataset '{}': the {} split has {} examples; there is no number {}",
+                      info_.name, name_of(split), size(split), index));
     }
     const Chosen& from = chosen(split);
     const auto at = static_cast<std::size_t>(from.indices[static_cast<std::size_t>(index)]);
@@ -231,10 +233,10 @@ class ImageFolder final : public Dataset {
     }
     if (names.empty()) return;
     info_.fingerprint = hex(hash);
-    info_.source +=
-        " without " + std::to_string(names.size()) + " damaged files: " +
-        join({names.begin(), names.begin() + std::min<long>(5, long(names.size()))}, ", ") +
-        (names.size() > 5 ? ", ..." : "");
+    info_.source += fmt::format(
+        " without {} damaged files: {}{}", names.size(),
+        join({names.begin(), names.begin() + std::min<long>(5, long(names.size()))}, ", "),
+        names.size() > 5 ? ", ..." : "");
   }
 
   /// Which images make up the splits.

@@ -1,5 +1,7 @@
 #include "plugins/datasets/kitti/boxes.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "framework/base/files.h"
@@ -20,8 +22,7 @@ std::vector<double> matrix(const std::string& text, const std::string& path,
       if (!read_number(word, numbers.emplace_back())) lines.fail("a number is not readable");
     }
     if (numbers.size() != count) {
-      lines.fail(name + " has " + std::to_string(numbers.size()) + " numbers, expected " +
-                 std::to_string(count));
+      lines.fail(fmt::format("{} has {} numbers, expected {}", name, numbers.size(), count));
     }
     return numbers;
   }

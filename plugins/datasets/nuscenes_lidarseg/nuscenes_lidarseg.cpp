@@ -8,6 +8,8 @@
 // Intensities are divided by 255. Training scenes and validation scenes are the official ones.
 // Source: Fong et al., Panoptic nuScenes, RA-L 2022 (arXiv:2109.03805); nuscenes-devkit.
 // Cost: scans are read when they are asked for; damage is found then, sizes when it is opened.
+#include <fmt/format.h>
+
 #include "framework/base/files.h"
 #include "framework/data/formats/files.h"
 #include "framework/data/points/point_dataset.h"
@@ -88,8 +90,8 @@ class NuscenesLidarseg final : public PointDataset {
     for (std::int64_t i = 0; i < scan.size(0); ++i) {
       const auto number = static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)]);
       if (number >= std::size(kNumbers)) {
-        throw DataError(path + ": byte " + std::to_string(i) + " is " + std::to_string(number) +
-                        ", labels are 0 to 31; the file is damaged");
+        throw DataError(fmt::format("{}: byte {} is {}, labels are 0 to 31; the file is damaged",
+                                    path, i, number));
       }
       labels.data_ptr<std::int64_t>()[i] = kNumbers[number];
     }
@@ -113,8 +115,8 @@ class NuscenesLidarseg final : public PointDataset {
     const std::int64_t points = rows_of_scan(folder_ + "/" + files.scan, kColumns);
     const std::int64_t labels = size_of_file(folder_ + "/" + files.labels);
     if (points == labels) return;
-    throw DataError(folder_ + "/" + files.labels + ": has " + std::to_string(labels) +
-                    " labels, its scan " + std::to_string(points) + " points; fetch both again");
+    throw DataError(fmt::format("{}/{}: has {} labels, its scan {} points; fetch both again",
+                                folder_, files.labels, labels, points));
   }
 
   std::string folder_;

@@ -7,6 +7,8 @@
 // along the ray by noise. So what stands behind something else is hidden, and what is far away has
 // fewer points. Feature: the intensity that comes back, reflectance times the cosine between ray
 // and surface; reflectances are drawn by object, and say nothing about its class.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numbers>
 
@@ -72,7 +74,7 @@ class SyntheticScenes final : public PointDataset {
     const Scene scene = make_scene(random, options_.furniture, options_.clutter, options_.scanners);
     const std::int64_t n = options_.rays;
     PointCloud cloud;
-    cloud.place = "synthetic_scenes: scene " + std::to_string(index);
+    cloud.place = fmt::format("synthetic_scenes: scene {}", index);
     cloud.coordinates = at::empty({n, 3});
     cloud.features = at::empty({n, 1});
     cloud.labels = at::empty({n}, at::kLong);

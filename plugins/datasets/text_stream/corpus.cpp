@@ -1,5 +1,7 @@
 #include "plugins/datasets/text_stream/corpus.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
@@ -102,10 +104,11 @@ TextSplits cut_all(const Text& train, TextUnit unit, const std::vector<double>& 
                            kHint);
   }
   if (shares.size() != 2 && shares.size() != 3) {
-    throw OptionError("split",
-                      "expected the shares of train and test, or of train, validation and "
-                      "test; found " +
-                          std::to_string(shares.size()));
+    throw OptionError(
+        "split",
+        fmt::format(
+            "expected the shares of train and test, or of train, validation and test; found {}",
+            shares.size()));
   }
   std::vector<Text> parts = cut_text(train, unit, shares);
   if (parts.size() == 2) parts.insert(parts.begin() + 1, Text{});

@@ -10,6 +10,8 @@
 // in karpathy/nanoGPT; word swap as in QUEST, section 4.4.
 // Cost: texts of 16 MiB and more are encoded once, into a file of the user's cache that is mapped;
 // smaller ones each time, in memory. Opening reads text and cache once, for their fingerprints.
+#include <fmt/format.h>
+
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/data/text/token_windows.h"
@@ -79,8 +81,8 @@ void check(const TextStreamOptions& options) {
 
 /// Of all that tokens depend on.
 std::uint64_t key_of(const TextStreamOptions& options, const TextSplits& texts) {
-  std::string rules = "1;" + options.unit + ";" + std::to_string(options.min_count) + ";" +
-                      std::to_string(options.max_size) + ";" + (options.split_marks ? "marks" : "");
+  std::string rules = fmt::format("1;{};{};{};{}", options.unit, options.min_count,
+                                  options.max_size, options.split_marks ? "marks" : "");
   std::uint64_t key = fingerprint(rules);
   if (!options.vocabulary.empty()) key = text_fingerprint({open_text(options.vocabulary)}, key);
   for (const Text& text : texts) key = text_fingerprint(text, key + 1);

@@ -1,5 +1,7 @@
 #include "plugins/models/point_transformer/levels.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace attnlab {
@@ -54,9 +56,10 @@ SortedVoxels sorted_voxels(const Tensor& grid, const Tensor& offsets, std::vecto
   const std::int64_t* twice = std::adjacent_find(key, key + sorted.size(0));
   if (twice != key + sorted.size(0)) {
     const auto row = order[twice - key + 1].item<std::int64_t>();
-    throw DataError("grid@voxel: row " + std::to_string(row) +
-                    " of the batch stands where another voxel of its cloud does; a voxel may be "
-                    "there once");
+    throw DataError(
+        fmt::format("grid@voxel: row {} of the batch stands where another voxel of its cloud does; "
+                    "a voxel may be there once",
+                    row));
   }
   SortedVoxels voxels;
   voxels.level = std::make_shared<PointLevel>(sorted, offsets, std::move(curves), grid.device());

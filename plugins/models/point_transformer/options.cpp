@@ -1,5 +1,7 @@
 #include "plugins/models/point_transformer/options.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 namespace attnlab {
@@ -31,16 +33,16 @@ void fill(Sizes& given, const Sizes& preset) {
 
 void expect_length(const char* name, const Sizes& sizes, std::size_t length) {
   if (sizes.size() == length) return;
-  throw OptionError(name, "has " + std::to_string(sizes.size()) + " numbers, expected " +
-                              std::to_string(length) +
-                              ": encoder lists have one for each stage, decoder lists one fewer");
+  throw OptionError(name, fmt::format("has {} numbers, expected {}: encoder lists have one for "
+                                      "each stage, decoder lists one fewer",
+                                      sizes.size(), length));
 }
 
 void expect_heads(const char* name, const Sizes& heads, const Sizes& dims) {
   for (std::size_t i = 0; i < heads.size(); ++i) {
     if (dims[i] % heads[i] == 0) continue;
-    throw OptionError(name, std::to_string(heads[i]) + " heads do not divide " +
-                                std::to_string(dims[i]) + " channels; change either");
+    throw OptionError(
+        name, fmt::format("{} heads do not divide {} channels; change either", heads[i], dims[i]));
   }
 }
 

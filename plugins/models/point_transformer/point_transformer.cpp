@@ -13,6 +13,8 @@
 // Source: Wu et al., Point Transformer V3, CVPR 2024 (arXiv:2312.10035), and Pointcept's code
 // (preset ptv3: its nuScenes configuration).
 // Cost: O(N (dim^2 + patch_size dim)) for N voxels; memory O(N).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -98,7 +100,7 @@ class PointTransformer final : public Model {
       encoder_.emplace_back();
       for (std::int64_t i = 0; i < options_.encoder_depths[s]; ++i) {
         encoder_.back().push_back(
-            register_module("encoder" + name + "_block" + std::to_string(i),
+            register_module(fmt::format("encoder{}_block{}", name, i),
                             std::make_shared<PointBlock>(
                                 block_options(options_.encoder_dims[s], options_.encoder_heads[s],
                                               i, drops[block++]),
@@ -123,7 +125,7 @@ class PointTransformer final : public Model {
                                                                options_.decoder_dims[s]));
       for (std::int64_t i = 0; i < options_.decoder_depths[s]; ++i) {
         decoder_[s].push_back(register_module(
-            "decoder" + name + "_block" + std::to_string(i),
+            fmt::format("decoder{}_block{}", name, i),
             std::make_shared<PointBlock>(block_options(options_.decoder_dims[s],
                                                        options_.decoder_heads[s], i, drops[--last]),
                                          attention)));

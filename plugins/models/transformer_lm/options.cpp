@@ -1,5 +1,7 @@
 #include "plugins/models/transformer_lm/options.h"
 
+#include <fmt/format.h>
+
 namespace attnlab {
 namespace {
 
@@ -30,8 +32,8 @@ void check(const TransformerLmOptions& o) {
   need("depth", o.depth);
   need("heads", o.heads);
   if (o.dim % o.heads != 0) {
-    throw OptionError("heads", std::to_string(o.heads) + " heads do not divide dim " +
-                                   std::to_string(o.dim) + "; change either");
+    throw OptionError("heads",
+                      fmt::format("{} heads do not divide dim {}; change either", o.heads, o.dim));
   }
   const bool sinusoids = o.positions == "sinusoidal" || o.positions == "reversed";
   if (sinusoids && o.dim % 2 != 0) {

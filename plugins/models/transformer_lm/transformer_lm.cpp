@@ -14,6 +14,8 @@
 // Source: Radford et al. 2019 (GPT-2), sizes and start of nanoGPT (commit 3adf61e, "bias": False);
 // Small and Medium: Schlag et al., ICML 2021, code IDSIA/lmtool-fwp (attn_type 2), which QUEST's
 // language models follow. Cost: O(depth L dim (L + dim)), and the softmax.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "framework/nn/kernels/dropout.h"
@@ -61,7 +63,7 @@ class TransformerLm final : public Model {
     const double layers = static_cast<double>(o.depth);
     for (std::int64_t i = 0; i < o.depth; ++i) {
       layers_.push_back(register_module(
-          "layer" + std::to_string(i),
+          fmt::format("layer{}", i),
           std::make_shared<TransformerLayer>(layer_options(o, i), setup.attention)));
       layers_.back()->start(kStd, o.gpt2() ? 0 : kStd,
                             o.gpt2() ? kStd / std::sqrt(2 * layers) : kStd);
@@ -134,9 +136,10 @@ class TransformerLm final : public Model {
     const std::int64_t end = first + count;
     if (learned_.defined()) {
       if (end > options_.context) {
-        throw ShapeError("transformer_lm has learned positions for " +
-                         std::to_string(options_.context) + " tokens, and this line has " +
-                         std::to_string(end) + "; cut it, or train with a longer context");
+        throw ShapeError(
+            fmt::format("transformer_lm has learned positions for {} tokens, and this line has {}; "
+                        "cut it, or train with a longer context",
+                        options_.context, end));
       }
       return learned_.narrow(0, first, count);
     }

@@ -1,5 +1,7 @@
 #include "plugins/models/transformer_xl/options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace attnlab {
@@ -16,8 +18,8 @@ void check(const TransformerXlOptions& o) {
   need("depth", o.depth);
   need("heads", o.heads);
   if (o.dim % o.heads != 0) {
-    throw OptionError("heads", std::to_string(o.heads) + " heads do not divide dim " +
-                                   std::to_string(o.dim) + "; change either");
+    throw OptionError("heads",
+                      fmt::format("{} heads do not divide dim {}; change either", o.heads, o.dim));
   }
   if (o.dim % 2 != 0) {
     throw OptionError("dim", "is odd, and sinusoids are pairs; make it even");

@@ -19,6 +19,8 @@
 // training.
 // Source: Dai et al., ACL 2019, arXiv:1901.02860, and its code (commit 44781ed, attn_type 0);
 // QUEST, ICLR 2026, section 4.4. Cost: O(depth L (dim^2 + (L + memory) dim)), and the softmax.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "framework/nn/kernels/dropout.h"
@@ -111,7 +113,7 @@ class TransformerXl final : public Model {
                                           setup.data.vocabulary, o.dim, o.cutoffs, true}));
     if (o.biases == "shared") biases_ = PositionBiases(*this, o);
     for (std::int64_t i = 0; i < o.depth; ++i) {
-      layers_.push_back(register_module("layer" + std::to_string(i),
+      layers_.push_back(register_module(fmt::format("layer{}", i),
                                         std::make_shared<XlLayer>(o, i, setup.attention)));
     }
     check_traits(layers_.front()->layer().attention());
@@ -195,7 +197,7 @@ class TransformerXl final : public Model {
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
     for (const auto& layer : layers_) {
-      const std::string name = "memory" + std::to_string(context.layer);
+      const std::string name = fmt::format("memory{}", context.layer);
       const Tensor kept = memory > 0 ? before.at(name) : Tensor();
       if (remembers) {
         const Tensor seen =
@@ -226,7 +228,7 @@ class TransformerXl final : public Model {
     AttentionContext context{0, &state, pass.trace};
     for (const auto& layer : layers_) {
       const auto i = static_cast<std::size_t>(context.layer);
-      const Tensor places = known_places(*layer, sines, "places" + std::to_string(i), in, kept);
+      const Tensor places = known_places(*layer, sines, fmt::format("places{}", i), in, kept);
       extras.relative = layer->relative(places, in.length(), biases_);
       x = layer->layer().forward_cached(x, caches[i], context, extras);
       ++context.layer;

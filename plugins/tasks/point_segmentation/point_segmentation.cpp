@@ -8,6 +8,8 @@
 // whatever the grid. Views of a cloud (a dataset's `views`) are added up as probabilities.
 // Metrics: miou, macc, accuracy, iou_CLASS.
 // Source: the loss and metrics of Point Transformer V3 (arXiv:2312.10035) on nuScenes.
+#include <fmt/format.h>
+
 #include "framework/plugin.h"
 #include "plugins/tasks/point_segmentation/lovasz.h"
 #include "plugins/tasks/point_segmentation/segmentation_meter.h"
@@ -112,17 +114,16 @@ class PointSegmentation final : public Task {
     const auto classes = static_cast<std::int64_t>(names_.size());
     // To read numbers of another device would wait for it; the meter reads them anyway.
     if (!labels.device().is_cpu() || !labels.ge(classes).any().item<bool>()) return;
-    throw DataError(std::string(name) + ": the batch has a label that is not below " +
-                    std::to_string(classes));
+    throw DataError(fmt::format("{}: the batch has a label that is not below {}", name, classes));
   }
 
   void check(const Tensor& logits, const Tensor& labels) const {
     const auto classes = static_cast<std::int64_t>(names_.size());
     if (logits.dim() != 2 || logits.size(1) != classes || labels.dim() != 1 ||
         labels.size(0) != logits.size(0)) {
-      throw ShapeError("point_segmentation: expected logits@voxel [M, " + std::to_string(classes) +
-                       "] for label@voxel [M], found " + describe(logits) + " and " +
-                       describe(labels));
+      throw ShapeError(fmt::format(
+          "point_segmentation: expected logits@voxel [M, {}] for label@voxel [M], found {} and {}",
+          classes, describe(logits), describe(labels)));
     }
   }
 

@@ -1,5 +1,7 @@
 #include "plugins/tasks/point_segmentation/segmentation_meter.h"
 
+#include <fmt/format.h>
+
 namespace attnlab {
 
 Metrics segmentation_metrics(const Tensor& confusion, const std::vector<std::string>& names) {
@@ -38,8 +40,8 @@ void SegmentationMeter::add(const NamedTensors& outputs, const Batch& batch) {
   const Tensor given = outputs.at("logits@voxel").detach().to(at::kCPU);
   const Tensor inverse = batch.fields.at("inverse@point>voxel").to(at::kCPU);
   if (given.dim() != 2 || given.size(1) != classes || given.size(0) != rows_of(batch, "voxel")) {
-    throw ShapeError("logits@voxel: expected [" + std::to_string(rows_of(batch, "voxel")) + ", " +
-                     std::to_string(classes) + "], found " + describe(given));
+    throw ShapeError(fmt::format("logits@voxel: expected [{}, {}], found {}",
+                                 rows_of(batch, "voxel"), classes, describe(given)));
   }
   check_labels(batch.fields.at("label@point"), "label@point");
   check_labels(batch.fields.at("label@voxel"), "label@voxel");
@@ -50,8 +52,8 @@ void SegmentationMeter::add(const NamedTensors& outputs, const Batch& batch) {
 
 void SegmentationMeter::check_labels(const Tensor& labels, const char* name) const {
   if (labels.numel() == 0 || labels.max().item<std::int64_t>() < confusion_.size(0)) return;
-  throw DataError(std::string(name) + ": the batch has a label that is not below " +
-                  std::to_string(confusion_.size(0)));
+  throw DataError(
+      fmt::format("{}: the batch has a label that is not below {}", name, confusion_.size(0)));
 }
 
 void SegmentationMeter::count(const Tensor& scores, const Tensor& labels) {

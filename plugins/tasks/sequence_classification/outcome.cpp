@@ -38,7 +38,7 @@ std::string_view name_of(RunOutcome outcome) {
     case RunOutcome::other:
       return "other";
   }
-  throw Error("RunOutcome has no value " + std::to_string(static_cast<int>(outcome)));
+  throw Error(fmt::format("RunOutcome has no value {}", static_cast<int>(outcome)));
 }
 
 void check_outcomes(const OutcomeOptions& options, const std::string& prefix) {

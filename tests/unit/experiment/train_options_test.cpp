@@ -75,7 +75,7 @@ TEST(TrainOptions, RefuseContradictionsAllAtOnceEachWithItsPlace) {
                "  groups:\n    a: {match: []}\n    b: {match: [x], epochs: [2, 2]}\n"
                "    c: {match: [x], epochs: [1]}\n    d: {match: [x], weight_decay: -0.1}\n"
                "    e: {match: [x], epochs: [-1, 4]}\n"
-               "schedule: {shape: onecycle, warmup_epochs: 2}\n"
+               "schedule: {shape: onecycle, warmup_epochs: 2, pct_start: 0.1}\n"
                "average: {end: 1}\n"),
       ElementsAre(
           "f.yaml:2:13: train.accumulate: 3 does not divide train.batch_size 10",
@@ -89,8 +89,8 @@ TEST(TrainOptions, RefuseContradictionsAllAtOnceEachWithItsPlace) {
           "f.yaml:10:29: train.optimizer.groups.c.epochs: expected two numbers, [first, end)",
           "f.yaml:11:35: train.optimizer.groups.d.weight_decay: -0.1 is neither -1 nor at least 0",
           "f.yaml:12:29: train.optimizer.groups.e.epochs: the first epoch is 0",
-          "f.yaml:13:44: train.schedule.warmup_epochs: 'onecycle' rises by itself; set it to 0 and "
-          "say by train.schedule.pct_start how long",
+          "f.yaml:13:44: train.schedule.warmup_epochs: train.schedule.pct_start says how long "
+          "'onecycle' rises, too; set one of the two",
           "f.yaml:14:16: train.average.end: no mean is kept without train.average.decay; set that "
           "too"));
 }
@@ -104,6 +104,7 @@ TEST(TrainOptions, AskForWhatAScheduleNeeds) {
   EXPECT_THAT(problems("schedule: {shape: inverse_root}"),
               ElementsAre(HasSubstr("falls from the end of the warm-up on")));
   EXPECT_THAT(problems("schedule: {shape: inverse_root, warmup_steps: 4000}"), IsEmpty());
+  EXPECT_THAT(problems("schedule: {shape: onecycle, warmup_epochs: 2}"), IsEmpty());
   EXPECT_THAT(problems("schedule: {warmup_steps: 10, warmup_epochs: 2}"),
               ElementsAre(HasSubstr("train.schedule.warmup_epochs is given too")));
 }

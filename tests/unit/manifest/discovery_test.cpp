@@ -262,6 +262,20 @@ TEST(Catalogue, RefusesARealPluginThatLacksOneFieldOfTheStamp) {
               ::testing::ContainsRegex("sizeof_node: expected [0-9]+, found nothing"));
 }
 
+TEST(Catalogue, RefusesARealPluginOfOtherPublicHeaders) {
+  const Stamp host = read_stamp(Installation::of_this_program().library());
+  const std::string hash = host.at("sdk"), other(hash.size(), '0');
+  std::string bytes = read_text(quest());
+  const std::size_t at = bytes.find(hash);
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, hash.size(), other);
+  const TempFolder folder;
+  folder.write("quest.so", bytes);
+  const Catalogue catalogue({{folder.path(), "test", true}}, host);
+  EXPECT_THAT(message_of<PluginError>([&] { catalogue.find(Kind::attention, "quest"); }),
+              HasSubstr("was built for another host: sdk: expected " + hash + ", found " + other));
+}
+
 TEST(Catalogue, NamesEveryFieldInWhichAStampDiffers) {
   const TempFolder folder;
   nlohmann::json manifest = made_manifest(Kind::attention, "a");

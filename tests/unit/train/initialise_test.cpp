@@ -2,6 +2,7 @@
 #include "framework/train/initialise.h"
 
 #include "framework/config/compose.h"
+#include "framework/experiment/init_source.h"
 #include "tests/support/plugins.h"
 #include "tests/support/tiny_parts.h"
 
@@ -160,14 +161,45 @@ TEST_F(FromAnotherRun, BeginsWithTheFinishedRunOfTheSameAttentionAndSeed) {
   EXPECT_NE(second.hash(), experiment("first").hash());
 }
 
+TEST_F(FromAnotherRun, TakesTheConfigurationThatItMeansWhateverTheRunIsCalled) {
+  Experiment first = load_experiment(folder_ / "first.yaml", {"train.optimizer.lr=0.01"},
+                                     testing::registry().catalogue());
+  first.name = "first,lr=0.01";
+  ASSERT_EQ(trained(first).state, RunState::done);
+  Experiment second = experiment("second");
+  EXPECT_THROW(built(second), DataMissingError) << "its file has another learning rate";
+  set_source(second, first.hash_without_attention(), {});
+  EXPECT_EQ(built(second).initial_file, folder(first).file("checkpoint.safetensors"));
+}
+
+TEST_F(FromAnotherRun, IsAnotherRunWhereTheOtherExperimentChanges) {
+  const Experiment before = experiment("second");
+  folder_.write("first.yaml", kParts + "dataset: {use: synthetic_images, train: 32, test: 8}\n");
+  EXPECT_NE(experiment("second").hash(), before.hash());
+  EXPECT_EQ(resolve_experiment(before.resolved, testing::registry().catalogue(), "second").hash(),
+            before.hash())
+      << "what was frozen stays";
+}
+
+TEST_F(FromAnotherRun, RefusesExperimentsThatBeginWithEachOther) {
+  folder_.write("first.yaml", kParts +
+                                  "dataset: {use: synthetic_images, train: 16, test: 8}\n"
+                                  "init: {experiment: " +
+                                  (folder_ / "second.yaml") + "}\n");
+  EXPECT_THAT(
+      message_of<ConfigError>([&] { experiment("second"); }),
+      AllOf(HasSubstr("second.yaml:7:20: init.experiment: "), HasSubstr("begin with each other")));
+}
+
 TEST_F(FromAnotherRun, SaysHowToMakeTheRunThatIsMissing) {
   const auto refusal = [&](const std::string& attention) {
     return message_of<DataMissingError>([&] { built(experiment("second", attention)); });
   };
-  EXPECT_THAT(refusal("quest"),
-              AllOf(HasSubstr("there is no finished run of 'first' with attention 'quest' and "
-                              "seed 3"),
-                    HasSubstr("first.yaml attention=quest seeds=[3] --out " + (folder_ / "runs"))));
+  EXPECT_THAT(
+      refusal("quest"),
+      AllOf(HasSubstr("first.yaml' (configuration " + experiment("second").init->configuration +
+                      ") with attention 'quest' and seed 3"),
+            HasSubstr("first.yaml attention=quest seeds=[3] --out " + (folder_ / "runs"))));
   trained(experiment("first"));
   EXPECT_THAT(refusal("standard"), HasSubstr("attention 'standard'"));
 }

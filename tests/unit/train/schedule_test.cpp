@@ -139,6 +139,24 @@ TEST(Schedule, GoesOneCycleAsTorch) {
   EXPECT_NEAR(learning_rate(schedule, 50), 4e-6, 1e-18);
 }
 
+TEST(Schedule, RisesInOneCycleAsLongAsTheWarmUpSays) {
+  TrainOptions train;
+  train.optimizer.lr = 2e-3;
+  train.schedule.shape = "onecycle";
+  train.schedule.warmup_epochs = 2;  // of 25: torch's pct_start is 0.08
+  const Schedule schedule = make_schedule(train, 8, 200);
+  for (std::int64_t step = 0; step < 200; ++step) {
+    EXPECT_NEAR(learning_rate(schedule, step),
+                torch_one_cycle(2e-3, 200, 0.08, 25, 1e4, double(step)), 1e-15)
+        << step;
+  }
+  train.schedule.warmup_epochs = 0;
+  train.schedule.warmup_steps = 1;
+  EXPECT_EQ(learning_rate(make_schedule(train, 8, 200), 0), 2e-3) << "at the peak at once";
+  train.schedule.warmup_steps = 201;
+  EXPECT_THROW(learning_rate(make_schedule(train, 8, 200), 0), ConfigError);
+}
+
 TEST(Schedule, MovesWeightDecayByACosine) {
   Schedule schedule{.total_steps = 200, .weight_decay = 0.04, .weight_decay_end = 0.4};
   const double pi = std::acos(-1.0);

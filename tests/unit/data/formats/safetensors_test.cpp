@@ -1,5 +1,6 @@
 #include "framework/data/formats/safetensors.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
