@@ -4,7 +4,6 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
-
 #include "framework/base/files.h"
 #include "framework/conformance/checks.h"
 #include "framework/data/formats/safetensors.h"
