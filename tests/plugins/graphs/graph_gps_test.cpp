@@ -231,6 +231,30 @@ TEST_F(GraphGps, AGraphGivesTheSameAloneAndInAnyBatchInEvaluation) {
   }
 }
 
+/// Promises to keep sequences apart, and does not.
+class Leaking final : public Attention {
+ public:
+  explicit Leaking(const AttentionShape& shape)
+      : Attention(shape, AttentionTraits::all_quadratic()) {}
+
+ protected:
+  Tensor attend(const AttentionInput& input, AttentionContext&) override {
+    return input.values.mean(2, /*keepdim=*/true).expand_as(input.queries);
+  }
+};
+
+TEST_F(GraphGps, AnAttentionThatSeesAcrossGraphsIsCaughtByAGraphThatIsAlone) {
+  const DatasetInfo data = graphs();
+  const auto model = testing::registry().model(
+      testing::make_part(Kind::model, "graph_gps", "{" + kSmall + "}"),
+      {data, [](const AttentionShape& shape) { return std::make_shared<Leaking>(shape); }});
+  model->to(at::kDouble);
+  model->eval();
+  const std::vector<NamedTensors> all = examples();
+  const Tensor together = answer(*model, batch_of(all));
+  EXPECT_FALSE(answer(*model, batch_of({all[0]})).allclose(together.narrow(0, 0, 1), 0, 1e-6));
+}
+
 TEST_F(GraphGps, PaddedAndEndToEndAreTheSame) {
   const Batch batch = batch_of(examples());
   for (const std::string attention : {"standard", "quest", "elliptical"}) {
