@@ -5,7 +5,8 @@
 #   PARTS="nn series"           what `test` builds and runs, by names of test programs without _test
 #   JOBS=N                      compiler processes at a time (default: one a core)
 #   PREFIX=DIR                  where `install` puts things (default /usr/local)
-#   LINT_UNTIL=SECONDS          when `lint` takes up no further file, in seconds since 1970
+#   LINT_UNTIL=SECONDS          when `lint` takes up no further file, in seconds since 1970;
+#   ASAN_UNTIL=SECONDS          likewise `asan` no further test program
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
@@ -15,7 +16,7 @@ TESTS ?= all
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 PARTS ?=
-export LINT_UNTIL
+export LINT_UNTIL ASAN_UNTIL
 BUILD := build/$(PRESET)
 CMAKE_BUILD := cmake --build --preset $(PRESET) --parallel $(JOBS)
 
@@ -63,10 +64,9 @@ build:  ## Build the program and the plugins
 debug:  ## Build without optimisation, with assertions
 	$(MAKE) build PRESET=debug
 
-asan:  ## Build with address and undefined-behaviour checks, run the fast tests
+asan:  ## Build with address and undefined-behaviour checks, run the fast tests (ASAN_UNTIL=SECONDS)
 	cmake --preset asan -DATTNLAB_TESTS=ON
-	cmake --build --preset asan --parallel $(JOBS) --target attnlab_fast_tests
-	ctest --preset asan --label-regex '^fast$$'
+	scripts/asan.sh build/asan $(JOBS)
 
 format:  ## Format every source file in place
 	$(CLANG_FORMAT) -i $(SOURCES)
@@ -77,7 +77,7 @@ format-check:  ## Fail where a source file is not formatted, or includes what it
 	scripts/check_includes.sh
 
 lint:  ## clang-tidy over the core, the building blocks and the attentions (LINT_UNTIL=SECONDS)
-	scripts/lint_order.sh $(LINTED) | xargs -P $(JOBS) -I{} scripts/lint_one.sh {} \
+	scripts/by_change.sh $(LINTED) | xargs -P $(JOBS) -I{} scripts/lint_one.sh {} \
 	  $(CLANG_TIDY) --quiet --warnings-as-errors='*' {} -- $(LINT_FLAGS)
 
 bench:  ## Time attnlab against PyTorch, and the start of the program

@@ -22,7 +22,7 @@ struct Sides {
 };
 
 bool is_output(std::string_view base) {
-  return base == "logits" || base == "features" || base == "tokens";
+  return base == "logits" || base == "features" || base == "tokens" || base == "nll";
 }
 
 Sides sides_of(const std::vector<std::string>& takes) {
@@ -70,7 +70,7 @@ class Separable final : public Dataset {
  public:
   explicit Separable(const Sides& sides) : sides_(sides) {
     info_.name = "a separable problem";
-    info_.classes = kClasses;
+    info_.classes = info_.vocabulary = kClasses;
     for (std::int64_t k = 0; k < kClasses; ++k) info_.class_names.push_back(std::to_string(k));
     info_.source = info_.fingerprint = "made up";
     for (const std::string& map : sides.maps) {
@@ -150,11 +150,12 @@ class LinearModel final : public Model {
       const FieldName parsed = parse_field_name(output);
       const std::string& label = label_for(parsed, sides);
       const std::int64_t answers = parse_field_name(label).base == "labels" ? kTargets : kClasses;
-      const std::int64_t width = parsed.base == "logits" ? answers : kFeatures;
+      const bool nll = parsed.base == "nll";
+      const std::int64_t width = nll || parsed.base == "logits" ? answers : kFeatures;
       const Tensor start = Draw(7).normal({width, kFeatures}).to(at::kFloat) * 0.1;
       std::string name = output;
       std::replace(name.begin(), name.end(), '@', '_');
-      maps_.push_back({output, inputs_of(label, sides), rows_of_inputs(label, -1),
+      maps_.push_back({output, inputs_of(label, sides), nll ? label : "", rows_of_inputs(label, -1),
                        register_parameter(name, start)});
     }
   }
@@ -162,7 +163,8 @@ class LinearModel final : public Model {
   NamedTensors forward(const Batch& batch, ForwardPass&) override {
     NamedTensors outputs;
     for (const Map& map : maps_) {
-      outputs.set(map.output, at::linear(batch.fields.at(map.inputs), map.weight));
+      const Tensor y = at::linear(batch.fields.at(map.inputs), map.weight);
+      outputs.set(map.output, map.target.empty() ? y : nll_of(y, batch.fields.at(map.target)));
     }
     return outputs;
   }
@@ -171,7 +173,7 @@ class LinearModel final : public Model {
     std::vector<FieldInfo> infos;
     for (const Map& map : maps_) {
       std::vector<std::int64_t> shape = map.rows;
-      shape.push_back(map.weight.size(0));
+      if (map.target.empty()) shape.push_back(map.weight.size(0));
       infos.push_back({.name = map.output, .shape = shape, .dtype = map.weight.scalar_type()});
     }
     return infos;
@@ -180,9 +182,16 @@ class LinearModel final : public Model {
  private:
   struct Map {
     std::string output, inputs;
+    std::string target;              ///< whose negative log likelihood it gives; empty: itself
     std::vector<std::int64_t> rows;  ///< of one example
     Tensor weight;
   };
+
+  /// What is no class counts as one: to refuse it is the task's business.
+  static Tensor nll_of(const Tensor& logits, const Tensor& targets) {
+    const Tensor known = targets.clamp(0, kClasses - 1).unsqueeze(-1);
+    return at::log_softmax(logits, -1).gather(-1, known).squeeze(-1).neg();
+  }
 
   /// The label along the output's own axis, or of pairs of its rows.
   static const std::string& label_for(const FieldName& output, const Sides& sides) {

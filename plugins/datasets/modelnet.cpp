@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/data/formats/files.h"
 #include "framework/data/formats/npy.h"
@@ -122,7 +121,7 @@ class Modelnet final : public PointDataset {
 
   static std::vector<std::string> lines_of(const std::string& path) {
     std::vector<std::string> found;
-    const std::string text = read_text(path);
+    const std::string text = read_data_file(path);
     WordReader lines(text, path);
     while (!lines.at_end()) {
       std::string_view line = lines.line();
@@ -167,7 +166,7 @@ class Modelnet final : public PointDataset {
   }
 
   std::uint64_t open_arrays(const std::string& path) {
-    const std::string bytes = read_text(path);
+    const std::string bytes = read_data_file(path);
     const NamedTensors arrays = read_npz(bytes, path);
     for (const char* name : {"points", "label", "is_test"}) {
       if (arrays.find(name) == nullptr) throw DataError(path + ": has no array '" + name + "'");

@@ -261,7 +261,6 @@ class CrossVit final : public Model {
   NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
     const Tensor images = batch.fields.at("image").to(positions_[0].scalar_type());
     Tensor x[kBranches];
-    ForwardState states[kBranches];
     for (std::size_t b = 0; b < kBranches; ++b) {
       const Tensor patches = embedded(b, resized_images(images, options_.sizes[b]));
       x[b] =
@@ -269,7 +268,8 @@ class CrossVit final : public Model {
     }
     for (const Stage& stage : stages_) {
       for (std::size_t b = 0; b < kBranches; ++b) {
-        const AttentionContext context{0, &states[b], pass.trace};
+        ForwardState state;  // values of another stage are another branch's, too
+        AttentionContext context{0, &state, pass.trace};
         for (const auto& block : stage.blocks[b]) x[b] = block->forward(x[b], context);
       }
       const AttentionContext context{0, nullptr, pass.trace};

@@ -117,6 +117,9 @@ std::string with_or_without_gz(const std::string& path) {
 }
 
 std::string read_data_file(const std::string& path) {
+  if (std::error_code error; !fs::exists(path, error)) {
+    throw DataMissingError(path + ": is not there; fetch it, with the files beside it");
+  }
   std::string bytes = read_text(path);
   if (!is_gzip(bytes)) return bytes;
   std::string out;

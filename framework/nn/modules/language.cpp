@@ -66,6 +66,12 @@ void write_caches(const std::vector<KeyCache>& caches, std::int64_t most, NamedT
   }
 }
 
+void set_places(std::int64_t before, std::int64_t count, AttentionExtras& extras) {
+  if (before == 0) return;
+  extras.key_positions = at::arange(before + count, at::kFloat).view({1, -1, 1});
+  extras.query_positions = extras.key_positions.narrow(1, before, count);
+}
+
 Tensor last_of(const Tensor& x, std::int64_t dim, std::int64_t n) {
   const std::int64_t all = x.size(dim);
   return n <= 0 || all <= n ? x : x.narrow(dim, all - n, n);

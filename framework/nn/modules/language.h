@@ -2,8 +2,7 @@
 //
 //   tokens        [B, L] int64
 //   targets       [B, L] int64, what each token is to be followed by; negative: not counted. A
-//   batch
-//                 without targets asks for what follows its last tokens: `logits`, not `nll`.
+//                 batch without targets asks for what follows its last tokens: `logits`, not `nll`.
 //   tokens_valid  [B, L] bool, false = padding, which stands at the end; absent: there is none
 #pragma once
 
@@ -35,6 +34,10 @@ void check_padding(const DatasetInfo& data, const Attention& attention);
 std::vector<KeyCache> read_caches(const NamedTensors& carried, std::int64_t layers);
 /// @param most  tokens to keep of each cache, the last ones; 0: all
 void write_caches(const std::vector<KeyCache>& caches, std::int64_t most, NamedTensors& carried);
+
+/// Tells attentions that reason about places where tokens stand: `count` of them, behind `before`
+/// others that are keys alone. Without others they stand at 0, 1, 2, ..., which need not be said.
+void set_places(std::int64_t before, std::int64_t count, AttentionExtras& extras);
 
 /// The last n rows along a dimension, or all.
 Tensor last_of(const Tensor& x, std::int64_t dim, std::int64_t n);

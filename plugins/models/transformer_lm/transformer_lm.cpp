@@ -118,6 +118,7 @@ class TransformerLm final : public Model {
     AttentionExtras extras;
     extras.visible.causal = true;
     extras.visible.key_valid = in.valid;
+    set_places(first, in.length(), extras);
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
     for (std::size_t i = 0; i < layers_.size(); ++i) {

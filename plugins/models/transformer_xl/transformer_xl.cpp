@@ -191,6 +191,7 @@ class TransformerXl final : public Model {
     const Tensor sines = drop(distances(memory + in.length(), x.options()));
     AttentionExtras extras = this->extras();
     extras.visible.key_valid = valid_keys(in, before, memory);
+    set_places(memory, in.length(), extras);
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
     for (const auto& layer : layers_) {
@@ -220,6 +221,7 @@ class TransformerXl final : public Model {
     Tensor x = embedded(in);
     const Tensor sines = distances(before + in.length(), x.options());
     AttentionExtras extras = this->extras();
+    set_places(before, in.length(), extras);
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
     for (const auto& layer : layers_) {

@@ -80,6 +80,10 @@ const TempFolder& files() {
     folder.write("uea/Set/Set_TRAIN.ts",
                  header + "1,2,3:10,20,60:a\n4,8:30,40:b\n0,1,2,3:5,5,5,9:a\n1,4:1,2:b\n");
     folder.write("uea/Set/Set_TEST.ts", header + "7:70:b\n1,2,6:3,2,1:a\n");
+    for (const char* split : {"train", "valid", "test"}) {
+      folder.write("text/" + std::string(split) + ".txt",
+                   "one two three\nfour five\nsix two one\n");
+    }
     testing::write_kitti(folder, "kitti");
     testing::write_semantic(folder);
     testing::write_nuscenes(folder);
@@ -142,6 +146,10 @@ const Configured kConfigured[] = {
      "{root: ROOT/molecules, name: table, file: molecules.csv, targets: [y], validation: 0.2, "
      "rwse: "
      "3, laplacian: 2}"},
+    {"text_by_word", "text_stream", "{root: ROOT/text, window: 3}"},
+    {"text_by_character", "text_stream",
+     "{root: ROOT/text, unit: character, window: 4, order: random, min_count: 2}"},
+    {"text_by_line", "text_stream", "{root: ROOT/text, window: 4, lines: true, word_swap: 0.5}"},
     {"planetoid", "planetoid", "{root: ROOT/planetoid, name: cora, rwse: 2}"},
     {"planetoid_links", "planetoid", "{root: ROOT/planetoid, name: cora, links: 0.2}"},
     {"tudataset", "tudataset", "{root: ROOT/tu, name: MINI, folds: 4, laplacian: 2}"},

@@ -345,10 +345,10 @@ TEST_F(ReportTest, ShowsEvaluationsBesideTheResults) {
 }
 
 TEST_F(ReportTest, DrawsMetricsOverANumber) {
-  write_run("small", "quest", 0, done(0.5));
+  write_run("small", "standard", 0, done(0.5));
   EXPECT_THAT(report_html(report(), "n"), Not(HasSubstr("id=\"ladders-charts\"")));
   for (const char* rate : {"0.015", "0.05"}) {
-    const RunFolder folder = write_run("small", "quest", 0, done(0.5));
+    const RunFolder folder = write_run("small", "standard", 0, done(0.5));
     EvaluationRecord swap{
         std::string("swap/") + rate, "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
     swap.metrics = {{"accuracy", rate[3] == '1' ? 0.25 : 0.125}};

@@ -156,8 +156,8 @@ TEST(DataFile, FollowedByOtherBytesIsRefused) {
 TEST(DataFile, ThatCannotBeReadNamesPathAndReason) {
   const TempFolder folder;
   const std::string missing = folder / "missing";
-  EXPECT_THAT(message_of<FileError>([&] { read_data_file(missing); }),
-              AllOf(HasSubstr(missing), HasSubstr("No such file")));
+  EXPECT_THAT(message_of<DataMissingError>([&] { read_data_file(missing); }),
+              AllOf(HasSubstr(missing), HasSubstr("fetch it")));
   EXPECT_THAT(message_of<FileError>([&] { read_data_file(folder.path()); }),
               AllOf(HasSubstr(folder.path()), HasSubstr("folder")));
 }

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# asan.sh BUILD [JOBS]: builds the fast tests' programs in a configured folder and runs them, one
+# after the other, those first whose tests changed last. Programs that begin after ASAN_UNTIL
+# (seconds since 1970; empty: never) are left out and named.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=$1
+jobs=${2:-$(nproc)}
+
+fast=$(ctest --test-dir "$build" --show-only --label-regex '^fast$' 2>/dev/null |
+  sed -nE 's/^ *Test +#[0-9]+: //p')
+
+# "PROGRAM SOURCE" a line, for every source of every program.
+sources=$(for program in $fast; do
+  ninja -C "$build" -t query "bin/tests/$program" 2>/dev/null |
+    sed -nE "s|^ +tests/CMakeFiles/$program\.dir/(.*)\.o\$|$program tests/\1|p"
+done)
+mapfile -t files < <(cut -d' ' -f2 <<<"$sources")
+mapfile -t programs < <({
+  scripts/by_change.sh "${files[@]}" |
+    awk 'NR == FNR {of[$2] = $1; next} {print of[$1]}' <(echo "$sources") -
+  echo "$fast"  # those whose sources are not known
+} | awk '!seen[$0]++')
+for program in "${programs[@]}"; do
+  if [[ -n "${ASAN_UNTIL:-}" ]] && (($(date +%s) > ASAN_UNTIL)); then
+    echo "asan: no time left for $program"
+    continue
+  fi
+  cmake --build "$build" --parallel "$jobs" --target "$program"
+  ctest --preset asan --tests-regex "^$program\$"
+done
