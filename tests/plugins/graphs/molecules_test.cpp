@@ -26,11 +26,12 @@ class Molecules : public ::testing::Test {
   std::shared_ptr<Dataset> open(const std::string& table, const std::string& more = "",
                                 std::uint64_t seed = 0) const {
     folder_.write("molecules.csv", table);
-    return make_dataset("molecules",
-                        "{name: table, root: " + folder_.path() +
-                            ", file: molecules.csv, targets: [y], validation: 0, test: 0" + more +
-                            "}",
-                        seed);
+    std::string options = "{name: table, file: molecules.csv, root: " + folder_.path() + more;
+    for (const std::string other : {", targets: [y]", ", validation: 0", ", test: 0"}) {
+      const std::string key = other.substr(0, other.find(':') + 1);
+      if (more.find(key) == std::string::npos) options += other;
+    }
+    return make_dataset("molecules", options + "}", seed);
   }
   std::string refusal(const std::string& table, const std::string& more = "") const {
     return message_of<Error>([&] { open(table, more); });
@@ -86,7 +87,8 @@ TEST_F(Molecules, MayHaveNoBonds) {
   const NamedTensors ion = one("[Na+]");
   EXPECT_EQ(ion.at("edges@edge>node").sizes(), (at::IntArrayRef{0, 2}));
   EXPECT_EQ(ion.at("bond@edge").sizes(), (at::IntArrayRef{0, 3}));
-  EXPECT_TRUE(atoms_of(ion).equal(rows({10, 0, 0, 6, 0, 0, 2, 0, 0}, 9)));
+  // RDKit's hybridisation of a bare ion is S, which OGB's list lacks: the last of the column.
+  EXPECT_TRUE(atoms_of(ion).equal(rows({10, 0, 0, 6, 0, 0, 5, 0, 0}, 9)));
 }
 
 TEST_F(Molecules, GiveTargetsAsValuesLabelsOrClasses) {
