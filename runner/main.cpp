@@ -29,6 +29,7 @@ constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across do
   attnlab report DIR...                         a page, a paper's table or records of runs
   attnlab eval RUN_DIR [ENTRY ...]              evaluate a finished run, on other data too
   attnlab sample RUN_DIR [--prompt TEXT]        text of a trained language model
+  attnlab show RUN_DIR [--examples N]           test graphs with a model's answers, for the report
   attnlab bench attention [ID ...]              time and memory, as ratios to standard attention
   attnlab study snr [key=value ...]             signal and noise of attention, by closed form too
   attnlab attention apply --use ID ...          compute one attention on the tensors of a file
@@ -64,6 +65,7 @@ int dispatch(const std::string& command, const Words& rest) {
       {"run", [](const Words& words) { return engine_command("run", words); }},
       {"eval", [](const Words& words) { return engine_command("eval", words); }},
       {"sample", [](const Words& words) { return engine_command("sample", words); }},
+      {"show", [](const Words& words) { return engine_command("show", words); }},
       {"probe", [](const Words& words) { return engine_command("probe", words); }},
       {"match", [](const Words& words) { return engine_command("match", words); }},
       {"bench", [](const Words& words) { return engine_command("bench", words); }},

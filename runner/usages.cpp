@@ -72,6 +72,22 @@ Usage sample_usage() {
   return usage;
 }
 
+Usage show_usage() {
+  Usage usage;
+  usage.synopsis = "attnlab show RUN_DIR [--examples N] [--node I]";
+  usage.about =
+      "Keeps test graphs beside a run, with what its model answers and one node's attention in "
+      "the\n"
+      "last layer: RUN_DIR/graphs.json, which `attnlab report` draws. The graphs lie equally far\n"
+      "apart in the test split, so all runs of an experiment show the same ones.";
+  usage.options.add_options()(
+      "examples", po::value<std::int64_t>()->value_name("N")->default_value(4), "how many")(
+      "node", po::value<std::int64_t>()->value_name("I")->default_value(-1),
+      "whose attention; -1: the node with the most neighbours");
+  usage.fewest_words = usage.most_words = 1;
+  return usage;
+}
+
 Usage match_usage() {
   Usage usage;
   usage.synopsis = "attnlab match SUITE [key=value ...] [--fallback]";

@@ -201,6 +201,8 @@ std::vector<Section> sections_of(const Report& report) {
       {"ladders", "Over numbers", "Metrics over a number", ladders_html(report)},
       {"curves", "Learning curves", "Learning curves", curves_section(report)},
       {"traces", "Layers", "Inside the layers", traces_html(report)},
+      {"graphs", "Graphs", "Graphs and the attention of one node",
+       graph_pictures_html(report.graphs)},
       {"cost", "Cost", "Against cost",
        chart_box("cost",
                  "Mean over runs, with one sample standard deviation. "

@@ -213,6 +213,9 @@ Report build_report(RunCollection collection, Comparison comparison, const Catal
   // Heads of single runs; there are too many at the points of a large grid.
   std::erase_if(report.biases,
                 [&](const BiasFigure& bias) { return !report.shows(bias.experiment); });
+  report.graphs = graph_pictures_of(report.collection.runs, report.comparison.notes);
+  std::erase_if(report.graphs,
+                [&](const GraphPicture& one) { return !report.shows(one.experiment); });
   Surroundings surroundings;
   for (std::size_t i = 0; i < report.collection.runs.size(); ++i) {
     const RunRecord& run = report.collection.runs[i];

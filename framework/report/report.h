@@ -16,6 +16,7 @@
 #include "framework/report/bias.h"
 #include "framework/report/citations.h"
 #include "framework/report/curves.h"
+#include "framework/report/graph_pictures.h"
 #include "framework/report/ladders.h"
 #include "framework/report/pooling.h"
 #include "framework/report/slices.h"
@@ -63,6 +64,7 @@ struct Report {
   std::vector<Ladder> ladders;
   std::vector<Curve> curves;
   std::vector<BiasFigure> biases;  ///< what attentions added to their logits, where it was traced
+  std::vector<GraphPicture> graphs;  ///< that `attnlab show` kept
   std::vector<UnfinishedRun> unfinished;
   std::vector<Fact> environment;
   std::vector<PluginUse> plugins;

@@ -158,7 +158,7 @@ GraphSet make_set(const SbmOptions& options, const DatasetSetup& setup) {
   set.info.classes = pattern ? 2 : 6;
   if (pattern) set.info.class_names = {"other", "pattern"};
   set.info.fingerprint =
-      hex(fingerprint("sbm;" + OptionText::of(options), streams.key("synthetic")));
+      hex(fingerprint(fmt::format("sbm;{}", OptionText::of(options)), streams.key("synthetic")));
   set.info.fields = {{"x@node", {-1, colours}},
                      {"edges@edge>node", {-1, 2}, at::kLong},
                      {"class@node", {-1}, at::kLong, {}, set.info.classes}};

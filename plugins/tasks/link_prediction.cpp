@@ -1,9 +1,9 @@
 // Links between the nodes of a graph: a pair's score is the dot product of its nodes' features.
 //
-//   loss         = mean over pairs of the binary cross entropy of <f_a, f_b>
-//   mrr          = mean over links (a, b) of 1 / rank of b among the other nodes of the graph, a
-//   too mrr_filtered = the same among nodes that have no link from a hits1, hits3, hits10   share
-//   of links whose rank is at most that
+//   loss          = mean over pairs of the binary cross entropy of <f_a, f_b>
+//   mrr           = mean over links (a, b) of 1 / rank of b among the graph's other nodes, a too
+//   mrr_filtered  = the same among nodes that have no link from a
+//   hits1, hits3, hits10: share of links whose rank is at most that
 //
 // Means are taken over the links of each graph, then over graphs that have links. `mrr` is the raw
 // one, which LRGB's PCQM-Contact is reported by; equal scores count half (a model that says nothing

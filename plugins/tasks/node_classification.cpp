@@ -4,9 +4,9 @@
 //              class_weights: none   w = 1
 //              class_weights: batch  w_c = (V - n_c) / V for n_c of a batch's V nodes of class c
 //   accuracy = share of nodes whose class has the largest logit
-//   recall   = mean over classes of the share of their nodes that are right (of PATTERN and
-//   CLUSTER) f1       = mean over classes of their F1 (of the superpixels of LRGB) nll      = mean
-//   of nll_i
+//   recall   = mean over classes of the share of their nodes that are right: PATTERN's, CLUSTER's
+//   f1       = mean over classes of their F1: that of LRGB's superpixels
+//   nll      = mean of nll_i
 //
 // Classes that no node of a split has do not count in `recall`; ones that are not even predicted do
 // not in `f1`. A batch of one class alone has all weights 0; they are then 1.

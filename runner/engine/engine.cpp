@@ -53,6 +53,7 @@ extern "C" [[gnu::visibility("default")]] int attnlab_engine(const std::string& 
       {"run", attnlab::run_command},
       {"eval", attnlab::eval_command},
       {"sample", attnlab::sample_command},
+      {"show", attnlab::show_command},
       {"probe", attnlab::probe_command},
       {"match", attnlab::match_command},
       {"attention apply", attnlab::attention_apply_command},

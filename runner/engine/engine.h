@@ -11,6 +11,7 @@ namespace attnlab {
 int run_command(const Words& words);
 int eval_command(const Words& words);
 int sample_command(const Words& words);
+int show_command(const Words& words);
 int probe_command(const Words& words);
 int match_command(const Words& words);
 int attention_apply_command(const Words& words);

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "framework/train/optimizer.h"
+#include "tests/benchmarks/peptide_sizes.h"
 #include "tests/benchmarks/timed.h"
 #include "tests/support/plugins.h"
 
@@ -18,11 +19,6 @@ namespace {
 using at::Tensor;
 using attnlab::NamedTensors;
 
-/// Quantiles of the peptides' numbers of atoms.
-constexpr std::int64_t kSizes[] = {20,  33,  43,  53,  60,  69,  77,  87,  94,  100, 105,
-                                   110, 115, 120, 127, 133, 139, 146, 155, 163, 171, 180,
-                                   188, 199, 209, 218, 231, 244, 265, 287, 318, 368};
-constexpr int kCopies = 4;
 constexpr std::int64_t kAtoms = 174, kBonds = 13, kVectors = 10, kLabels = 10;
 
 attnlab::DatasetInfo peptides() {
@@ -65,8 +61,8 @@ Tensor categories(std::int64_t rows, std::int64_t columns, std::int64_t each) {
 
 attnlab::Batch batch_of_peptides() {
   std::vector<NamedTensors> graphs;
-  for (int copy = 0; copy < kCopies; ++copy) {
-    for (const std::int64_t size : kSizes) {
+  for (int copy = 0; copy < attnlab::bench::kPeptideCopies; ++copy) {
+    for (const std::int64_t size : attnlab::bench::kPeptideSizes) {
       const Tensor edges = edges_of(size);
       graphs.push_back({{"atom@node", categories(size, 9, 19)},
                         {"edges@edge>node", edges},

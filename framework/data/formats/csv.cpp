@@ -90,7 +90,7 @@ CsvTable parse_csv(std::string_view text, const std::string& path, char separato
     }
     table.rows.push_back(std::move(row));
   }
-  if (table.rows.empty()) throw DataError(path + ": holds no rows");
+  if (table.rows.empty()) throw DataError(fmt::format("{}: holds no rows", path));
   return table;
 }
 

@@ -9,9 +9,9 @@
 // the first). Pairs of several components are those of each, put in order. Small components are
 // decomposed whole (Eigen), large ones by shifted and inverted Lanczos steps (Spectra); then the
 // number of eigenvalues below the last is counted (Sylvester's law of inertia), and where Lanczos
-// has missed one, as it can where eigenvalues are equal, the component is decomposed whole. Source:
-// Rampasek et al. 2022 (arXiv:2205.12454), Dwivedi et al. 2021 (arXiv:2110.07875). Cost: all cores;
-// kept in the user's cache folder (data/cache.h).
+// has missed one, as it can where eigenvalues are equal, the component is decomposed whole.
+// Source: Rampasek et al. 2022 (arXiv:2205.12454), Dwivedi et al. 2021 (arXiv:2110.07875).
+// Cost: all cores; kept in the user's cache folder (data/cache.h).
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,8 @@ GraphSplits random_splits(std::int64_t n, double validation, double test, Random
 
 GraphDataset::GraphDataset(GraphSet set, const EncodingOptions& encodings) : set_(std::move(set)) {
   DatasetInfo& info = set_.info;
-  if (set_.splits[0].empty()) throw DataError(info.source + ": no graphs are left to train on");
+  if (set_.splits[0].empty())
+    throw DataError(fmt::format("{}: no graphs are left to train on", info.source));
   add_encodings(set_.table, encodings, info.name);
   const std::int64_t steps = encodings.rwse, pairs = encodings.laplacian;
   if (steps > 0) info.fields.push_back({"rwse@node", {-1, steps}});

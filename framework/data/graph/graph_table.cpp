@@ -81,7 +81,8 @@ std::vector<Edge> undirected(const std::vector<Edge>& edges) {
 
 NamedTensors with_sorted_edges(const NamedTensors& graph, const std::string& place) {
   const std::int64_t nodes = rows_in(graph, "node");
-  if (nodes == 0) throw DataError(place + ": the graph has no nodes; remove it from the data");
+  if (nodes == 0)
+    throw DataError(fmt::format("{}: the graph has no nodes; remove it from the data", place));
   const Tensor edges = graph.at(kEdges).contiguous();
   const auto* ends = edges.data_ptr<std::int64_t>();
   check_edges(ends, edges.size(0), nodes, place);
@@ -144,7 +145,8 @@ GraphTable table_of(const std::vector<NamedTensors>& graphs) {
     const Tensor ends = ends_of(graphs, name);
     const Tensor* before = table.offsets.find(axis);
     if (before != nullptr && !before->equal(ends)) {
-      throw DataError("field '" + name + "' has other rows than the fields of its axis before it");
+      throw DataError(
+          fmt::format("field '{}' has other rows than the fields of its axis before it", name));
     }
     if (before == nullptr) table.offsets.set(axis, ends);
   }

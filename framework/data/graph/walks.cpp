@@ -13,6 +13,7 @@ struct Sparse {
 
   void add(std::int32_t node, double value) {
     double& entry = values[static_cast<std::size_t>(node)];
+    if (value == 0) return;  // too small for a double: else the node might be listed twice
     if (entry == 0) nodes.push_back(node);
     entry += value;
   }

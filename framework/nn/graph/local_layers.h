@@ -1,9 +1,10 @@
 // Layers that pass messages along edges, as GraphGPS uses them beside global attention.
 //
 //   Gine       y_i = MLP(x_i + sum_{j -> i} relu(x_j + e_ji)),   MLP: linear, relu, linear
-//   GatedGcn   g_ji = D x_i + E x_j + C e_ji
-//              x'_i = x_i + drop(relu(BN(A x_i + sum_j sigmoid(g_ji) B x_j / (sum_j sigmoid(g_ji) +
-//              1e-6)))) e'_ji = e_ji + drop(relu(BN(g_ji)))
+//   GatedGcn   g_ji  = D x_i + E x_j + C e_ji
+//              m_i   = sum_j sigmoid(g_ji) B x_j / (sum_j sigmoid(g_ji) + 1e-6)
+//              x'_i  = x_i + drop(relu(BN(A x_i + m_i)))
+//              e'_ji = e_ji + drop(relu(BN(g_ji)))
 //
 // Linear maps start as PyTorch's do. Sources: Hu et al., ICLR 2020 (GINE, epsilon fixed at 0);
 // Bresson and Laurent 2017 with the batch norms and residuals of GraphGPS's public code.

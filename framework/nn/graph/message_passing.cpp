@@ -1,11 +1,14 @@
 // The edges of a batch: see the header.
 #include "framework/nn/graph/message_passing.h"
 
+#include <fmt/format.h>
+
 namespace attnlab {
 
 Edges::Edges(const Tensor& ends, std::int64_t nodes) {
   if (ends.dim() != 2 || ends.size(1) != 2 || ends.scalar_type() != at::kLong) {
-    throw ShapeError("edges must be [E, 2] int64, source and target, found " + describe(ends));
+    throw ShapeError(
+        fmt::format("edges must be [E, 2] int64, source and target, found {}", describe(ends)));
   }
   by_target = segments_by(ends.select(1, 1), nodes, "the target of edge");
   by_source = segments_by(ends.select(1, 0), nodes, "the source of edge");

@@ -40,9 +40,8 @@ struct GatedSums {
   Tensor edges;  ///< g, [E, C], before the sigmoid
 };
 
-/// @param nodes  [N, 4 C], side by side a (added to the sums), d (of targets), b (values of
-/// sources)
-///               and s (of sources)
+/// @param nodes  [N, 4 C], side by side a (added to the sums), d (of targets), b (what sources
+///               send) and s (of sources)
 /// @param c      [E, C] of the edges, of the same dtype and device
 GatedSums gated_sums(const Tensor& nodes, const Tensor& c, const Edges& edges);
 

@@ -115,7 +115,7 @@ void check_rows(const char* what, const Tensor& tensor, std::int64_t rows) {
 Segments segments_by(const Tensor& given, std::int64_t count, const std::string& what) {
   const Tensor index = given.contiguous();
   if (index.dim() != 1 || index.scalar_type() != at::kLong) {
-    throw ShapeError("segments_by takes [M] int64, found " + describe(given));
+    throw ShapeError(fmt::format("segments_by takes [M] int64, found {}", describe(given)));
   }
   if (index.device().is_cpu()) return sorted_here(index, count, what);
   const auto [sorted, order] = at::sort(index, /*stable=*/true, 0, false);

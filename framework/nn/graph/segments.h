@@ -1,7 +1,7 @@
 // Rows that are gathered and summed by an index: the two halves of message passing, and pooling.
 //
-//   gather_rows   y_m = x_{index_m}                 segment_sum   x_r = sum over {m : index_m = r}
-//   y_m
+//   gather_rows   y_m = x_{index_m}
+//   segment_sum   x_r = sum of y_m over {m : index_m = r}
 //
 // Each is the other's derivative. Items are sorted by their segment once; then every sum is one
 // thread's, in the order of the items: the same bits for every number of threads, forward and

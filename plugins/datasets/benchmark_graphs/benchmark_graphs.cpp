@@ -1,8 +1,9 @@
 // Benchmarks whose graphs are published as such, where a user has their files:
 //
-//   zinc          train.pickle, val.pickle, test.pickle; with `subset` the 12000 of the .index
-//   files pascalvoc-sp, coco-sp   LRGB's train.pickle, val.pickle, test.pickle pattern, cluster,
-//   mnist, cifar10   PyG's NAME_train.pt, NAME_val.pt, NAME_test.pt
+//   zinc                              train.pickle, val.pickle, test.pickle; with `subset` the
+//                                     12000 of the .index files
+//   pascalvoc-sp, coco-sp             LRGB's train.pickle, val.pickle, test.pickle
+//   pattern, cluster, mnist, cifar10  PyG's NAME_train.pt, NAME_val.pt, NAME_test.pt
 //
 // (LRGB's peptides come as SMILES: `molecules`. Without the files, `sbm` and `superpixels` make
 // graphs of the same kind.) Source: Dwivedi et al. 2020 (arXiv:2003.00982) and 2022
@@ -76,7 +77,10 @@ void check_range(const GraphTable& table, const std::string& name, std::int64_t 
 GraphSet open_set(const BenchmarkOptions& options) {
   const Known known = known_of(options.name);
   const bool zinc = options.name == "zinc";
-  DataSearch search{"graphs/" + options.name, {}, options.root, "fetch them from " + known.source};
+  DataSearch search{fmt::format("graphs/{}", options.name),
+                    {},
+                    options.root,
+                    fmt::format("fetch them from {}", known.source)};
   for (const char* part : kParts) {
     search.files.push_back(file_of(known, part));
     if (zinc && options.subset) search.files.push_back(fmt::format("{}.index", part));
@@ -92,7 +96,7 @@ GraphSet open_set(const BenchmarkOptions& options) {
   std::vector<NamedTensors> graphs;
   for (std::size_t split = 0; split < 3; ++split) {
     const std::string path =
-        with_or_without_gz(set.info.source + "/" + file_of(known, kParts[split]));
+        with_or_without_gz(fmt::format("{}/{}", set.info.source, file_of(known, kParts[split])));
     const std::string index =
         zinc && options.subset ? fmt::format("{}/{}.index", set.info.source, kParts[split]) : "";
     for (NamedTensors& graph : read(path, index)) {

@@ -23,12 +23,14 @@ NamedTensors graph_of(const c10::IValue& value, const std::string& place) {
   const bool fits = x.defined() && x.dim() == 2 && edges.defined() && edges.dim() == 2 &&
                     edges.size(0) == 2 && y.defined() &&
                     (!e.defined() || (e.dim() > 0 && e.size(0) == edges.size(1)));
-  if (!fits) throw DataError(place + ": lacks x, edge_index or y, or their shapes do not fit");
+  if (!fits)
+    throw DataError(fmt::format("{}: lacks x, edge_index or y, or their shapes do not fit", place));
   NamedTensors graph = {{"x@node", x.to(at::kFloat)},
                         {"edges@edge>node", edges.t().to(at::kLong).contiguous()}};
   if (e.defined()) graph.set("e@edge", e.reshape({e.size(0), -1}).to(at::kFloat));
   const bool nodes = y.numel() == x.size(0) && y.numel() > 1;
-  if (!nodes && y.numel() != 1) throw DataError(place + ": y has neither one value nor one a node");
+  if (!nodes && y.numel() != 1)
+    throw DataError(fmt::format("{}: y has neither one value nor one a node", place));
   graph.set(nodes ? "class@node" : "class",
             nodes ? y.reshape({-1}).to(at::kLong) : y.reshape({}).to(at::kLong));
   return with_sorted_edges(graph, place);

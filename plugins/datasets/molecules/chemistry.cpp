@@ -6,6 +6,7 @@
 #include <GraphMol/SmilesParse/SmilesParse.h>
 #include <GraphMol/SmilesParse/SmilesWrite.h>
 #include <RDGeneral/versions.h>
+#include <fmt/format.h>
 
 #include <memory>
 #include <vector>
@@ -27,8 +28,8 @@ std::unique_ptr<RDKit::ROMol> molecule_of(const std::string& smiles) {
   } catch (const std::exception& error) {
     reason = error.what();
   }
-  if (molecule == nullptr) throw DataError("RDKit refuses '" + smiles + "': " + reason);
-  if (molecule->getNumAtoms() == 0) throw DataError("'" + smiles + "' has no atoms");
+  if (molecule == nullptr) throw DataError(fmt::format("RDKit refuses '{}': {}", smiles, reason));
+  if (molecule->getNumAtoms() == 0) throw DataError(fmt::format("'{}' has no atoms", smiles));
   return molecule;
 }
 

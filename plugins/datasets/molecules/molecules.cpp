@@ -3,8 +3,8 @@
 //   peptides-func    LRGB's raw/peptide_multi_class_dataset.csv, 10 labels, official split
 //   peptides-struct  LRGB's raw/peptide_structure_normalized_dataset.csv, 11 values, official split
 //   esol, freesolv, lipophilicity   MoleculeNet's files, one value, random split
-//   molhiv           MoleculeNet's HIV.csv, the molecules of ogbg-molhiv: two classes, scaffold
-//   split table            any other: the options name file, columns and split
+//   molhiv           MoleculeNet's HIV.csv, that is ogbg-molhiv: two classes, scaffold split
+//   table            any other: the options name file, columns and split
 //
 // Each file may be gzipped. Fields: chemistry.h has atoms, bonds and edges; targets are `labels`
 // [T] float32, NaN where missing, or `class`. Graphs and encodings are kept in the user's cache
@@ -147,7 +147,7 @@ NamedTensors parse(const CsvTable& table, std::size_t column, bool skip, const s
     if (graphs[row].size() == 0) refused.push_back(static_cast<std::int64_t>(row));
   }
   std::erase_if(graphs, [](const NamedTensors& graph) { return graph.size() == 0; });
-  if (graphs.empty()) throw DataError(table.path + ": RDKit refuses every SMILES");
+  if (graphs.empty()) throw DataError(fmt::format("{}: RDKit refuses every SMILES", table.path));
   NamedTensors out = packed(table_of(graphs));
   out.set("refused", at::tensor(refused, at::kLong));
   return out;
@@ -158,7 +158,8 @@ NamedTensors parse(const CsvTable& table, std::size_t column, bool skip, const s
 GraphTable graphs_of(CsvTable& table, std::size_t column, bool skip, const std::string& name,
                      std::vector<std::int64_t>& rows) {
   std::uint64_t hash = 0;
-  for (const CsvTable::Row& row : table.rows) hash = fingerprint(row.values[column] + "\n", hash);
+  for (const CsvTable::Row& row : table.rows)
+    hash = fingerprint(fmt::format("{}\n", row.values[column]), hash);
   const std::string key =
       fmt::format("OGB graphs of {} SMILES {}{}, RDKit {}, version {}", table.rows.size(),
                   hex(hash), skip ? ", refused ones skipped" : "", chemistry_version(), kVersion);
@@ -249,20 +250,21 @@ void add_targets(const CsvTable& table, const Layout& layout, bool scale, GraphS
 GraphSet open_set(const MoleculesOptions& options, const DatasetSetup& setup) {
   const Layout layout = layout_of(options);
   if (options.scale_targets && layout.target != "values") {
-    throw OptionError("scale_targets", "is for values; " + options.name + " has " + layout.target);
+    throw OptionError("scale_targets",
+                      fmt::format("is for values; {} has {}", options.name, layout.target));
   }
   const std::string split = options.split == "published" ? layout.split : options.split;
   const bool below = options.root.empty() && !options.archive.empty();
-  DataSearch search{(below ? options.archive + "/" : "") + layout.folder,
+  DataSearch search{below ? fmt::format("{}/{}", options.archive, layout.folder) : layout.folder,
                     {layout.file},
                     options.root,
-                    "fetch " + layout.file + " from " + layout.source};
+                    fmt::format("fetch {} from {}", layout.file, layout.source)};
   if (split == "file") search.files.push_back(layout.split_file);
 
   GraphSet set;
   set.info.name = options.name;
   set.info.source = find_data_folder(search);
-  const std::string path = with_or_without_gz(set.info.source + "/" + layout.file);
+  const std::string path = with_or_without_gz(fmt::format("{}/{}", set.info.source, layout.file));
   CsvTable table = parse_csv(read_data_file(path), path);
   const std::size_t column = table.column(layout.smiles), all = table.rows.size();
   std::vector<std::int64_t> rows;
@@ -274,7 +276,8 @@ GraphSet open_set(const MoleculesOptions& options, const DatasetSetup& setup) {
       options.split_seed < 0 ? setup.streams : RandomStreams(std::uint64_t(options.split_seed));
   std::uint64_t hash = 0;
   if (split == "file") {
-    const std::string split_path = with_or_without_gz(set.info.source + "/" + layout.split_file);
+    const std::string split_path =
+        with_or_without_gz(fmt::format("{}/{}", set.info.source, layout.split_file));
     hash = content_fingerprint(read_data_file(split_path));
     set.splits = file_splits(split_path, rows, all);
   } else if (split == "scaffold") {

@@ -21,14 +21,15 @@ double number_of(const std::string& place, std::string_view text) {
   char* end = nullptr;
   const double value = std::strtod(word.c_str(), &end);
   if (*end == '\0' && !std::isinf(value)) return value;
-  throw DataError(place + ": '" + word + "' is no number; repair the line");
+  throw DataError(fmt::format("{}: '{}' is no number; repair the line", place, word));
 }
 
 /// One number, or those of "[a, b, c]".
 void append(const std::string& place, std::string_view cell, std::vector<double>& out) {
   cell = trimmed(cell);
   if (cell.empty() || cell.front() != '[') return out.push_back(number_of(place, cell));
-  if (cell.back() != ']') throw DataError(place + ": a list does not end; repair the line");
+  if (cell.back() != ']')
+    throw DataError(fmt::format("{}: a list does not end; repair the line", place));
   cell = cell.substr(1, cell.size() - 2);
   for (std::size_t comma = 0; comma != cell.npos; cell.remove_prefix(comma + 1)) {
     comma = cell.find(',');

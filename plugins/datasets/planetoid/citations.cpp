@@ -15,7 +15,7 @@ namespace {
 /// The files of one set.
 class Files {
  public:
-  Files(const std::string& name, const std::string& root) : prefix_("ind." + name + ".") {
+  Files(const std::string& name, const std::string& root) : prefix_(fmt::format("ind.{}.", name)) {
     DataSearch search{"graphs/planetoid",
                       {},
                       root,
@@ -27,7 +27,7 @@ class Files {
   }
 
   std::string path(const std::string& part) const {
-    return with_or_without_gz(folder + "/" + prefix_ + part);
+    return with_or_without_gz(fmt::format("{}/{}{}", folder, prefix_, part));
   }
   /// A file's bytes, which count for the fingerprint.
   std::string read(const std::string& part) {
@@ -54,7 +54,7 @@ Tensor matrix_of(Files& files, const std::string& part) {
   const Tensor places = state.entry("indices").tensor().to(at::kLong).contiguous();
   const Tensor values = state.entry("data").tensor().to(at::kFloat).contiguous();
   const auto damaged = [&](const std::string& what) {
-    return DataError(path + ": " + what + "; fetch the file again");
+    return DataError(fmt::format("{}: {}; fetch the file again", path, what));
   };
   constexpr std::int64_t kMost = std::int64_t{1} << 32;
   if (rows < 1 || columns < 1 || rows > kMost / columns) {
@@ -84,7 +84,8 @@ Tensor one_hot_of(Files& files, const std::string& part) {
   const Tensor rows = Pickle(bytes, path).root().tensor().to(at::kLong);
   const bool fits = rows.dim() == 2 && rows.size(1) > 0 && rows.ge(0).all().item<bool>() &&
                     rows.sum(1).le(1).all().item<bool>();
-  if (!fits) throw DataError(path + ": rows are not one-hot classes; fetch the file again");
+  if (!fits)
+    throw DataError(fmt::format("{}: rows are not one-hot classes; fetch the file again", path));
   return rows;
 }
 
@@ -130,7 +131,8 @@ Citations read_citations(const std::string& name, const std::string& root, bool 
   set.test = numbers_of(files, "test.index");
   const std::int64_t known = all.size(0);
   const auto refuse = [&](const std::string& part, const std::string& what) {
-    throw DataError(files.path(part) + ": " + what + "; the files of a set belong together");
+    throw DataError(
+        fmt::format("{}: {}; the files of a set belong together", files.path(part), what));
   };
   if (all.size(1) != test.size(1)) refuse("tx", "has other words than allx");
   if (all_classes.size(0) != known) refuse("ally", "has other papers than allx");

@@ -1,5 +1,5 @@
-// SLIC superpixels, step by step as scikit-image computes them, with which the published sets were
-// made.
+// SLIC superpixels, step by step as scikit-image computes them, by which the published sets were
+// made; without the stretching of an image to the whole range that version 0.19 begins with.
 //
 //   centres on a grid; ten times: each pixel to the nearest centre of those whose window of
 //   2 grid steps each way holds it, by  |place - c|^2 / step^2 + |colour - c|^2 / compactness^2,

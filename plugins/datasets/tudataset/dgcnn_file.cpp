@@ -75,13 +75,13 @@ void read_graph(Blocks& blocks, Collected& all) {
 }  // namespace
 
 GraphFiles read_dgcnn_file(const std::string& folder, const std::string& name) {
-  const TextLines lines = read_lines(with_or_without_gz(folder + "/" + name + ".txt"));
+  const TextLines lines = read_lines(with_or_without_gz(fmt::format("{}/{}.txt", folder, name)));
   Blocks blocks(lines);
   const double promised = blocks.next(1, "the number of graphs")[0];
   const std::int64_t count = blocks.whole(promised, 1, kMost, "the number of graphs");
   Collected all;
   for (std::int64_t g = 0; g < count; ++g) read_graph(blocks, all);
-  if (!blocks.done()) throw DataError(lines.path + ": lines follow the last graph");
+  if (!blocks.done()) throw DataError(fmt::format("{}: lines follow the last graph", lines.path));
 
   GraphFiles out;
   out.hash = content_fingerprint(*lines.text);

@@ -31,7 +31,8 @@ namespace {
 /// The files of one collection. Nodes and graphs count from 1 in them, here from 0.
 class TuFiles {
  public:
-  TuFiles(const std::string& folder, const std::string& name) : stem_(folder + "/" + name + "_") {}
+  TuFiles(const std::string& folder, const std::string& name)
+      : stem_(fmt::format("{}/{}_", folder, name)) {}
 
   GraphFiles read() {
     read_nodes();
@@ -47,11 +48,12 @@ class TuFiles {
   }
 
  private:
-  bool has(const std::string& part) const {
-    return std::filesystem::exists(with_or_without_gz(stem_ + part + ".txt"));
+  std::string path(const std::string& part) const {
+    return with_or_without_gz(fmt::format("{}{}.txt", stem_, part));
   }
+  bool has(const std::string& part) const { return std::filesystem::exists(path(part)); }
   TextLines lines_of(const std::string& part) {
-    TextLines lines = read_lines(with_or_without_gz(stem_ + part + ".txt"));
+    TextLines lines = read_lines(path(part));
     out_.hash = content_fingerprint(*lines.text, out_.hash);
     return lines;
   }
@@ -64,7 +66,7 @@ class TuFiles {
   }
   static std::int64_t one_of(const TextLines& lines, std::size_t index) {
     const std::vector<std::int64_t> numbers = lines.integers(index);
-    if (numbers.empty()) throw DataError(lines.place(index) + ": holds no number");
+    if (numbers.empty()) throw DataError(fmt::format("{}: holds no number", lines.place(index)));
     return numbers.front();
   }
 

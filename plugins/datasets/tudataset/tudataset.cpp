@@ -93,12 +93,13 @@ GraphSet open_set(const TuOptions& options, const DatasetSetup& setup) {
     throw OptionError("split", "published is for `layout: dgcnn` and 10 folds");
   }
   DataSearch search;
-  search.name = "graphs/" + options.layout + "/" + options.name;
+  search.name = fmt::format("graphs/{}/{}", options.layout, options.name);
   search.root = options.root;
   search.files = {options.name + (tu ? "_A.txt" : ".txt")};
-  if (tu) search.files.push_back(options.name + "_graph_indicator.txt");
-  search.hint = tu ? "fetch " + options.name + " from https://chrsmrrs.github.io/datasets"
-                   : "fetch " + options.name + " from https://github.com/muhanzhang/pytorch_DGCNN";
+  if (tu) search.files.push_back(fmt::format("{}_graph_indicator.txt", options.name));
+  search.hint =
+      fmt::format("fetch {} from https://{}", options.name,
+                  tu ? "chrsmrrs.github.io/datasets" : "github.com/muhanzhang/pytorch_DGCNN");
   GraphSet set;
   set.info.name = options.name;
   set.info.source = find_data_folder(search);

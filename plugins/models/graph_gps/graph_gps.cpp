@@ -118,9 +118,9 @@ class GraphGps final : public Model {
 
   std::int64_t depth(const std::string& name) const override {
     for (std::int64_t i = 0; i < options_.depth; ++i) {
-      if (name.rfind(layer_name(i) + ".", 0) == 0) return i + 1;
+      if (name.starts_with(fmt::format("{}.", layer_name(i)))) return i + 1;
     }
-    return name.rfind("head.", 0) == 0 ? -1 : 0;
+    return name.starts_with("head.") ? -1 : 0;
   }
 
  private:

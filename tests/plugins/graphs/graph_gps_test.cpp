@@ -165,6 +165,12 @@ Rows eigen_places(const NaiveGraphs& naive, const Batch& batch, const std::vecto
 TEST_F(GraphGps, PlacesByEigenvectorsWhoseSignsABatchSharesInTraining) {
   const Batch batch = batch_of(examples());
   const auto model = gps("{" + kSmall + ", encoding: laplacian}");
+  {  // no channel may be cut off by its ReLU: else some signs could not be told apart
+    const at::NoGradGuard no_gradients;
+    for (const char* bias : {"place.in.bias", "place.out.bias"}) {
+      model->named_parameters()[bias].fill_(1.5);
+    }
+  }
   model->eval();
   const NaiveGraphs naive(*model, false);
   const Rows plain = eigen_places(naive, batch, {1, 1, 1, 1});
@@ -229,6 +235,30 @@ TEST_F(GraphGps, AGraphGivesTheSameAloneAndInAnyBatchInEvaluation) {
     const Tensor alone = answer(*model, batch_of({all[i]}));
     EXPECT_TRUE(alone.allclose(together.narrow(0, static_cast<std::int64_t>(i), 1), 0, 1e-12)) << i;
   }
+}
+
+/// Promises to keep sequences apart, and does not.
+class Leaking final : public Attention {
+ public:
+  explicit Leaking(const AttentionShape& shape)
+      : Attention(shape, AttentionTraits::all_quadratic()) {}
+
+ protected:
+  Tensor attend(const AttentionInput& input, AttentionContext&) override {
+    return input.values.mean(2, /*keepdim=*/true).expand_as(input.queries);
+  }
+};
+
+TEST_F(GraphGps, AnAttentionThatSeesAcrossGraphsIsCaughtByAGraphThatIsAlone) {
+  const DatasetInfo data = graphs();
+  const auto model = testing::registry().model(
+      testing::make_part(Kind::model, "graph_gps", "{" + kSmall + "}"),
+      {data, [](const AttentionShape& shape) { return std::make_shared<Leaking>(shape); }});
+  model->to(at::kDouble);
+  model->eval();
+  const std::vector<NamedTensors> all = examples();
+  const Tensor together = answer(*model, batch_of(all));
+  EXPECT_FALSE(answer(*model, batch_of({all[0]})).allclose(together.narrow(0, 0, 1), 0, 1e-6));
 }
 
 TEST_F(GraphGps, PaddedAndEndToEndAreTheSame) {

@@ -26,11 +26,12 @@ class Molecules : public ::testing::Test {
   std::shared_ptr<Dataset> open(const std::string& table, const std::string& more = "",
                                 std::uint64_t seed = 0) const {
     folder_.write("molecules.csv", table);
-    return make_dataset("molecules",
-                        "{name: table, root: " + folder_.path() +
-                            ", file: molecules.csv, targets: [y], validation: 0, test: 0" + more +
-                            "}",
-                        seed);
+    std::string options = "{name: table, file: molecules.csv, root: " + folder_.path() + more;
+    for (const std::string other : {", targets: [y]", ", validation: 0", ", test: 0"}) {
+      const std::string key = other.substr(0, other.find(':') + 1);
+      if (more.find(key) == std::string::npos) options += other;
+    }
+    return make_dataset("molecules", options + "}", seed);
   }
   std::string refusal(const std::string& table, const std::string& more = "") const {
     return message_of<Error>([&] { open(table, more); });
@@ -86,7 +87,8 @@ TEST_F(Molecules, MayHaveNoBonds) {
   const NamedTensors ion = one("[Na+]");
   EXPECT_EQ(ion.at("edges@edge>node").sizes(), (at::IntArrayRef{0, 2}));
   EXPECT_EQ(ion.at("bond@edge").sizes(), (at::IntArrayRef{0, 3}));
-  EXPECT_TRUE(atoms_of(ion).equal(rows({10, 0, 0, 6, 0, 0, 2, 0, 0}, 9)));
+  // RDKit's hybridisation of a bare ion is S, which OGB's list lacks: the last of the column.
+  EXPECT_TRUE(atoms_of(ion).equal(rows({10, 0, 0, 6, 0, 0, 5, 0, 0}, 9)));
 }
 
 TEST_F(Molecules, GiveTargetsAsValuesLabelsOrClasses) {
@@ -173,8 +175,8 @@ TEST_F(Molecules, AreSplitByScaffold) {
   // 7.2 rows train and 9.6 train or validate: benzenes (5) train; pyridines (3) do not fit, so
   // they validate; of the two pairs, that with the later first row comes first and trains.
   EXPECT_EQ(rows_in(Split::train), (std::set<int>{0, 3, 5, 7, 10, 4, 9}));
-  EXPECT_EQ(rows_in(Split::validation), std::set<int>{});
-  EXPECT_EQ(rows_in(Split::test), (std::set<int>{1, 6, 8, 2, 11}));
+  EXPECT_EQ(rows_in(Split::validation), (std::set<int>{1, 6, 8}));
+  EXPECT_EQ(rows_in(Split::test), (std::set<int>{2, 11}));
 }
 
 TEST_F(Molecules, OfOneScaffoldAreWhatPretrainGnnsSays) {
@@ -182,7 +184,7 @@ TEST_F(Molecules, OfOneScaffoldAreWhatPretrainGnnsSays) {
   // together.
   std::string table = "smiles,y\nCc1cc(Oc2nccc(CCC)c2)ccc1,0\nc1ccc(Oc2ccccn2)cc1,1\n";
   for (int i = 0; i < 4; ++i) table += "C1CCCCC1" + std::string(std::size_t(i), 'C') + ",2\n";
-  const auto dataset = open(table, ", split: scaffold, test: 0.34");
+  const auto dataset = open(table, ", split: scaffold, test: 0.3");
   EXPECT_EQ(dataset->size(Split::train), 4);
   EXPECT_EQ(dataset->size(Split::test), 2);
 }

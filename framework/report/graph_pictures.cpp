@@ -1,0 +1,155 @@
+#include "framework/report/graph_pictures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "framework/base/files.h"
+#include "framework/report/graph_layout.h"
+#include "framework/report/markup.h"
+
+namespace attnlab {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kSide = 260, kMargin = 12;
+constexpr std::size_t kMostNodes = 1000;
+
+/// @throws json's exceptions, and DataError, for another form.
+GraphPicture picture_of(const json& in) {
+  GraphPicture picture;
+  in.at("index").get_to(picture.index);
+  in.at("nodes").get_to(picture.nodes);
+  in.at("shown").get_to(picture.shown);
+  in.at("chosen").get_to(picture.chosen);
+  in.at("edges").get_to(picture.edges);
+  in.at("attention").get_to(picture.attention_to);
+  in.at("answer").get_to(picture.answer);
+  in.at("words").get_to(picture.words);
+  in.at("wrong").get_to(picture.wrong);
+  const auto fits = [&](std::size_t count) { return count == 0 || count == picture.shown; };
+  const bool known = picture.chosen < picture.shown && picture.shown <= kMostNodes &&
+                     fits(picture.attention_to.size()) && fits(picture.words.size()) &&
+                     fits(picture.wrong.size());
+  const bool joined = std::all_of(picture.edges.begin(), picture.edges.end(), [&](const auto& e) {
+    return std::max(e.first, e.second) < picture.shown;
+  });
+  if (!known || !joined) throw DataError("a graph's parts do not fit each other");
+  return picture;
+}
+
+/// Empty where the run has none.
+std::vector<GraphPicture> read_pictures(const RunRecord& run, std::vector<std::string>& notes) {
+  const std::string path = run.folder + "/graphs.json";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return {};
+  std::vector<GraphPicture> pictures;
+  try {
+    for (const json& one : json::parse(read_text(path)).at("graphs")) {
+      GraphPicture& picture = pictures.emplace_back(picture_of(one));
+      picture.experiment = run.experiment;
+      picture.attention = run.attention;
+      picture.seed = run.seed;
+    }
+  } catch (const std::exception&) {
+    notes.push_back(
+        fmt::format("{} cannot be read: its graphs are not drawn; `attnlab show {}` writes it anew",
+                    path, run.folder));
+    return {};
+  }
+  return pictures;
+}
+
+std::string node_words(const GraphPicture& picture, std::size_t node) {
+  std::string words = fmt::format("node {}{}", node, node == picture.chosen ? " (chosen)" : "");
+  if (!picture.words.empty()) words += fmt::format(": {}", picture.words[node]);
+  if (!picture.attention_to.empty()) {
+    words += fmt::format("; attention {:.3g}", picture.attention_to[node]);
+  }
+  return words;
+}
+
+std::string caption_of(const GraphPicture& picture) {
+  std::string text = fmt::format("{}, seed {}", picture.attention, picture.seed);
+  if (!picture.answer.empty()) text += fmt::format(": {}", picture.answer);
+  if (picture.attention_to.empty()) return text + ". No attention.";
+  const double most = *std::max_element(picture.attention_to.begin(), picture.attention_to.end());
+  return text + fmt::format(". Darkest: {:.2g}.", most);
+}
+
+}  // namespace
+
+std::vector<GraphPicture> graph_pictures_of(const std::vector<RunRecord>& runs,
+                                            std::vector<std::string>& notes) {
+  std::vector<GraphPicture> all;
+  std::set<std::pair<std::string, std::string>> drawn;
+  for (const RunRecord& run : runs) {
+    if (drawn.count({run.experiment, run.attention}) > 0) continue;
+    for (GraphPicture& picture : read_pictures(run, notes)) {
+      drawn.insert({run.experiment, run.attention});
+      all.push_back(std::move(picture));
+    }
+  }
+  return all;
+}
+
+std::string graph_svg(const GraphPicture& picture) {
+  const std::vector<DrawnPoint> places = graph_layout(picture.shown, picture.edges);
+  const auto px = [](double place) { return kMargin + place * (kSide - 2 * kMargin); };
+  std::string out = fmt::format(
+      "<svg class=\"graph\" role=\"img\" viewBox=\"0 0 {0} {0}\" aria-label=\"graph {1}, {2}\">\n",
+      kSide, picture.index, html_text(picture.attention));
+  for (const auto& [a, b] : picture.edges) {
+    out += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n",
+                       px(places[a].x), px(places[a].y), px(places[b].x), px(places[b].y));
+  }
+  const double most = picture.attention_to.empty() ? 0
+                                                   : *std::max_element(picture.attention_to.begin(),
+                                                                       picture.attention_to.end());
+  const double radius = picture.shown > 60 ? 3.5 : 5;
+  for (std::size_t i = 0; i < picture.shown; ++i) {
+    const bool wrong = !picture.wrong.empty() && picture.wrong[i];
+    const double shade = most > 0 ? picture.attention_to[i] / most : 0;
+    const std::string disc =
+        fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"", px(places[i].x),
+                    px(places[i].y), i == picture.chosen ? radius + 1.5 : radius);
+    // The one below hides the edges, whatever shines through the one above.
+    out += fmt::format(
+        "{0} class=\"below\"/>{0} class=\"{1}{2}\" fill-opacity=\"{3:.2f}\"><title>{4}</title>"
+        "</circle>\n",
+        disc, i == picture.chosen ? "chosen " : "", wrong ? "wrong" : "", shade,
+        html_text(node_words(picture, i)));
+  }
+  return out + "</svg>\n";
+}
+
+std::string graph_pictures_html(const std::vector<GraphPicture>& pictures) {
+  std::map<std::pair<std::string, std::int64_t>, std::vector<const GraphPicture*>> rows;
+  for (const GraphPicture& one : pictures) rows[{one.experiment, one.index}].push_back(&one);
+  std::string out;
+  for (const auto& [key, drawings] : rows) {
+    const GraphPicture& first = *drawings.front();
+    out += fmt::format("<h3>{}, test graph {}: {} nodes{}</h3>\n<div class=\"graphs\">\n",
+                       html_text(key.first), key.second, first.nodes,
+                       std::size_t(first.nodes) == first.shown
+                           ? ""
+                           : fmt::format(", the {} nearest to the chosen one", first.shown));
+    for (const GraphPicture* picture : drawings) {
+      out += fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n", graph_svg(*picture),
+                         html_text(caption_of(*picture)));
+    }
+    out += "</div>\n";
+  }
+  if (out.empty()) return out;
+  return out +
+         "<p class=\"note\">The ringed node is the chosen one; the darker a node, the more of its "
+         "attention it gets (last layer, mean over heads). Nodes with a thick rim were classified "
+         "wrongly. A node under the mouse says what it is.</p>\n";
+}
+
+}  // namespace attnlab

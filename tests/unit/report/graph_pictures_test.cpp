@@ -1,0 +1,121 @@
+// Graphs as reports draw them: places, what was kept of a run, and files that are none.
+#include "framework/report/graph_pictures.h"
+
+#include <cmath>
+
+#include "framework/report/graph_layout.h"
+#include "tests/support/compositions.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+using Edges = std::vector<std::pair<std::size_t, std::size_t>>;
+
+double distance(const DrawnPoint& a, const DrawnPoint& b) {
+  return std::hypot(a.x - b.x, a.y - b.y);
+}
+
+TEST(GraphLayout, PutsAPathOnALine) {
+  const std::vector<DrawnPoint> points = graph_layout(6, {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}});
+  EXPECT_NEAR(distance(points[0], points[5]), 1, 0.45);
+  for (std::size_t i = 0; i + 1 < points.size(); ++i) {
+    EXPECT_NEAR(distance(points[i], points[i + 1]), distance(points[0], points[5]) / 5, 0.02) << i;
+  }
+}
+
+TEST(GraphLayout, PutsARingOnACircle) {
+  Edges ring;
+  for (std::size_t i = 0; i < 12; ++i) ring.emplace_back(i, (i + 1) % 12);
+  for (const DrawnPoint& point : graph_layout(12, ring)) {
+    EXPECT_NEAR(distance(point, {0.5, 0.5}), 0.5, 0.05);
+  }
+}
+
+TEST(GraphLayout, TakesWhatIsSmallOrInPiecesAndStaysInside) {
+  EXPECT_TRUE(graph_layout(0, {}).empty());
+  EXPECT_EQ(graph_layout(1, {}).at(0).x, 0.5);
+  for (const Edges& edges : {Edges{}, Edges{{0, 1}}, Edges{{0, 1}, {2, 3}, {3, 4}, {4, 2}}}) {
+    const std::vector<DrawnPoint> points = graph_layout(5, edges);
+    for (std::size_t i = 0; i < 5; ++i) {
+      EXPECT_TRUE(points[i].x >= -1e-9 && points[i].x <= 1 + 1e-9) << points[i].x;
+      EXPECT_TRUE(points[i].y >= -1e-9 && points[i].y <= 1 + 1e-9) << points[i].y;
+      for (std::size_t j = 0; j < i; ++j) EXPECT_GT(distance(points[i], points[j]), 0.05) << i << j;
+    }
+  }
+}
+
+class GraphPictures : public ::testing::Test {
+ protected:
+  void add_run(const std::string& attention, std::int64_t seed, const std::string& graphs) {
+    RunRecord run;
+    run.experiment = "molecules";
+    run.attention = attention;
+    run.seed = seed;
+    run.folder = temp_ / (attention + std::to_string(seed));
+    const std::string file = attention + std::to_string(seed) + "/graphs.json";
+    if (!graphs.empty()) temp_.write(file, R"({"graphs":[)" + graphs + "]}");
+    runs_.push_back(std::move(run));
+  }
+  /// A path of three nodes, whose second one is chosen.
+  static std::string path(const std::string& attention, const std::string& more = "") {
+    return R"({"index":7,"nodes":3,"shown":3,"chosen":1,"edges":[[0,1],[1,2]],"attention":)" +
+           attention + R"(,"answer":"says <b> (90 %), is c","words":["C","N","O"],"wrong":[]})" +
+           more;
+  }
+  std::vector<GraphPicture> found() {
+    notes_.clear();
+    return graph_pictures_of(runs_, notes_);
+  }
+
+  TempFolder temp_;
+  std::vector<RunRecord> runs_;
+  std::vector<std::string> notes_;
+};
+
+TEST_F(GraphPictures, AreThoseOfTheFirstSeedThatHasAny) {
+  add_run("quest", 0, "");
+  add_run("quest", 1, path("[0.2,0.5,0.3]"));
+  add_run("quest", 2, path("[0.1,0.1,0.8]"));
+  add_run("standard", 0, path("[]"));
+  const std::vector<GraphPicture> pictures = found();
+  ASSERT_EQ(pictures.size(), 2U);
+  EXPECT_EQ(pictures[0].seed, 1);
+  EXPECT_THAT(pictures[0].attention_to, ElementsAre(0.2, 0.5, 0.3));
+  EXPECT_EQ(pictures[1].attention, "standard");
+  EXPECT_TRUE(notes_.empty());
+}
+
+TEST_F(GraphPictures, AreDrawnSideBySideWithTheDarkestWhereAttentionIs) {
+  add_run("quest", 0, path("[0.2,0.5,0.3]"));
+  add_run("standard", 0, path("[]"));
+  const std::string html = graph_pictures_html(found());
+  EXPECT_THAT(html, HasSubstr("molecules, test graph 7: 3 nodes</h3>"));
+  EXPECT_THAT(html, HasSubstr("says &lt;b&gt; (90 %), is c. Darkest: 0.5."));
+  EXPECT_THAT(html, HasSubstr("is c. No attention."));
+  EXPECT_THAT(html, Not(HasSubstr("<b>")));
+  const std::string svg = graph_svg(found()[0]);
+  EXPECT_THAT(svg, HasSubstr("fill-opacity=\"0.40\"><title>node 0: C; attention 0.2<"));
+  EXPECT_THAT(svg, HasSubstr("class=\"chosen \" fill-opacity=\"1.00\"><title>node 1 (chosen): N"));
+  EXPECT_EQ(graph_pictures_html({}), "");
+}
+
+TEST_F(GraphPictures, OfAnotherFormAreANote) {
+  const std::string sound = path("[1,0,0]");
+  for (const std::string& bad : {std::string("7"), sound.substr(0, sound.size() - 2), path("[1,0]"),
+                                 path("[1,null,0]"), path("[1,0,0]", R"(,{"index":1})")}) {
+    runs_.clear();
+    add_run("quest", 0, bad);
+    EXPECT_TRUE(found().empty()) << bad;
+    ASSERT_EQ(notes_.size(), 1U) << bad;
+    EXPECT_THAT(notes_[0], HasSubstr("graphs.json cannot be read"));
+  }
+  std::string beyond = sound;
+  beyond.replace(beyond.find("[1,2]"), 5, "[1,3]");
+  runs_.clear();
+  add_run("quest", 0, beyond);
+  EXPECT_TRUE(found().empty());
+}
+
+}  // namespace
+}  // namespace attnlab
