@@ -10,6 +10,7 @@
 // part of twice the size or more is decoded smaller (image_file.h); evaluation never is.
 // Source: Deng et al., ImageNet, CVPR 2009, and torchvision's ImageFolder for the layout. Cost: a
 // file is read and decoded each time that it is asked for; in memory are names and labels.
+// Corruptions (framework/data/image/corruption.h) act on the resized image, before augmentation.
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include "framework/base/text.h"
 #include "framework/data/formats/files.h"
 #include "framework/data/image/augmentation.h"
+#include "framework/data/image/corruption.h"
 #include "framework/data/image/resize.h"
 #include "framework/plugin.h"
 #include "plugins/datasets/image_folder/class_folders.h"
@@ -42,6 +44,7 @@ struct ImageFolderOptions {
   std::vector<double> deviation = {0.229, 0.224, 0.225};
   std::string damaged = "refuse";
   ImageAugmentation augmentation;
+  CorruptionOptions corruption;
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
@@ -66,6 +69,7 @@ struct ImageFolderOptions {
       "file "
       "first, leaves them out and counts them in info().source");
     v("augmentation", augmentation, "random changes to training images");
+    corruption.describe(v);
   }
 };
 
@@ -141,6 +145,7 @@ class ImageFolder final : public Dataset {
     check(options.augmentation);
     open_folders();
     choose(setup.streams);
+    prepare_corruption();
     FieldInfo image{"image", {3, options.size, options.size}, at::kFloat};
     image.mean = options.mean;
     image.deviation = options.deviation;
@@ -163,10 +168,20 @@ class ImageFolder final : public Dataset {
     const auto at = static_cast<std::size_t>(from.indices[static_cast<std::size_t>(index)]);
     ImageFile file(from.list->path(at));
     Tensor image = at::empty({3, options_.size, options_.size}, at::kFloat);
+    const bool tested = from.list == &test_;
+    const auto corrupt = [&](Pixels pixels) {
+      const Split files = tested ? Split::test : Split::train;
+      if (corruption_ != nullptr && options_.corruption.covers(files)) {
+        // Validation images of a folder of their own follow those of the training folder.
+        const std::size_t before = from.list == &validation_ ? train_.files.size() : 0;
+        corruption_->apply(pixels, files, static_cast<std::int64_t>(before + at));
+      }
+      return pixels;
+    };
     if (augmentation == nullptr) {
-      write_image(evaluated(file), map_, /*flip=*/false, image.data_ptr<float>());
+      write_image(corrupt(evaluated(file)), map_, /*flip=*/false, image.data_ptr<float>());
     } else {
-      write_training(file, *augmentation, image.data_ptr<float>());
+      write_training(file, corrupt, *augmentation, image.data_ptr<float>());
     }
     return {{"image", std::move(image)},
             {"class", at::scalar_tensor(from.list->labels[at], at::kLong)}};
@@ -269,6 +284,20 @@ class ImageFolder final : public Dataset {
     }
   }
 
+  void prepare_corruption() {
+    const CorruptionOptions& options = options_.corruption;
+    if (!options.any()) return;
+    if (options.covers(Split::train) && options_.augmentation.resized_crop) {
+      throw OptionError("corruption",
+                        "is laid over whole images, of which a resized crop takes a part; switch "
+                        "resized_crop off, or corrupt test images alone");
+    }
+    corruption_ = std::make_unique<Corruption>(
+        options, options_.size, options_.size,
+        static_cast<std::int64_t>(train_.files.size() + validation_.files.size()),
+        static_cast<std::int64_t>(test_.files.size()));
+  }
+
   const Chosen& chosen(Split split) const {
     return splits_[split == Split::train ? 0 : split == Split::validation ? 1 : 2];
   }
@@ -291,7 +320,8 @@ class ImageFolder final : public Dataset {
                    {middle(height), middle(width), options_.size, options_.size});
   }
 
-  void write_training(ImageFile& file, Random& random, float* out) const {
+  template <class Corrupt>
+  void write_training(ImageFile& file, const Corrupt& corrupt, Random& random, float* out) const {
     const ImageAugmentation& augmentation = options_.augmentation;
     const ImageMove move = draw_move(augmentation, random);
     Pixels image;
@@ -300,7 +330,7 @@ class ImageFolder final : public Dataset {
       const ImageFile::Part part = file.read(box, options_.size, options_.size);
       image = resized(part.pixels, part.box, options_.size, options_.size, filter_);
     } else {
-      image = evaluated(file);
+      image = corrupt(evaluated(file));
     }
     write_augmented(std::move(image), augmentation, move, map_, random, out);
   }
@@ -311,6 +341,7 @@ class ImageFolder final : public Dataset {
   DatasetInfo info_;
   ImageList train_, validation_, test_;
   Chosen splits_[3];  ///< of train, validation, test
+  std::unique_ptr<Corruption> corruption_;  ///< null: none
 };
 
 }  // namespace
