@@ -157,13 +157,12 @@ double alexnet_error(const std::string& corruption) {
 }
 
 Corruption::Corruption(const CorruptionOptions& options, std::int64_t height, std::int64_t width,
-                       std::int64_t training_images, std::int64_t test_images)
+                       std::int64_t images)
     : kind_(options.corruption),
       severity_(options.severity),
       cifar_(options.constants == "auto" ? std::max(height, width) < 64
                                          : options.constants != "imagenet"),
-      yam_(options.constants == "yam"),
-      training_images_(training_images) {
+      yam_(options.constants == "yam") {
   if (yam_ && kind_ != "fog") {
     throw OptionError("corruption_constants", "yam is for fog; take auto for " + kind_);
   }
@@ -171,20 +170,21 @@ Corruption::Corruption(const CorruptionOptions& options, std::int64_t height, st
   if (kind_ == "frost") frost_ = frost_photos(options.frost, cifar_, height, width);
   if (kind_ == "shot_noise") poisson_ = corruptions::poisson_tables(c[0]);
   if (yam_) {
-    clouds_ = std::make_shared<NumpyPlasmas>(0, plasma_size(std::max(height, width)), c[1],
-                                             training_images + test_images);
+    clouds_ =
+        std::make_shared<NumpyPlasmas>(0, plasma_size(std::max(height, width)), c[1], images);
   }
 }
 
-void Corruption::apply(Pixels& image, Split split, std::int64_t index) const {
-  const bool test = split == Split::test;
-  Random random = RandomStreams(0).stream("corruption/" + kind_ + "/" + std::to_string(severity_),
-                                          test ? 1 : 0, static_cast<std::uint64_t>(index));
+void Corruption::apply(Pixels& image, std::int64_t number) const {
+  const std::string_view bytes(reinterpret_cast<const char*>(image.bytes.data()),
+                               image.bytes.size());
+  Random random = RandomStreams(0).stream("corruption/" + kind_, static_cast<std::uint64_t>(severity_),
+                                          content_fingerprint(bytes));
   if (!yam_) {
     image = corrupted(image, random, nullptr);
     return;
   }
-  const FloatImage cloud = clouds_->map(test ? training_images_ + index : index);
+  const FloatImage cloud = clouds_->map(number);
   image = corrupted(image, random, &cloud);
 }
 

@@ -19,8 +19,8 @@
 // Glass: the public code means to swap two pixels, and copies one over the other, NumPy's `x[a],
 // x[b] = x[b], x[a]` being of views. So is it here.
 //
-// What is drawn depends on corruption, severity, split and index alone, and on no seed: like the
-// published sets, a corrupted set is one set, and every model sees the same images.
+// What is drawn depends on corruption, severity and the image's bytes alone, on no seed and no order:
+// like the published sets, a corrupted set is one set, and every model sees the same images.
 //
 // constants: yam is the fog of "Your Attention Matters" (NeurIPS 2025 workshop, public code):
 // CIFAR-10-C's constants at any size, the middle of the plasma, drawn behind numpy.random.seed(0),
@@ -80,13 +80,15 @@ double alexnet_error(const std::string& corruption);
 /// One corruption at one severity, for images of one size.
 class Corruption {
  public:
-  /// @param training_images  in the training files, for `constants: yam`
+  /// @param images  how many there are in all files, for `constants: yam`
   /// @throws OptionError; DataMissingError where the photos of frost are not there.
   Corruption(const CorruptionOptions& options, std::int64_t height, std::int64_t width,
-             std::int64_t training_images = 0, std::int64_t test_images = 0);
+             std::int64_t images = 0);
 
-  /// @param image  of the size given   @param index  in its files. Thread-safe.
-  void apply(Pixels& image, Split split, std::int64_t index) const;
+  /// @param image   of the size given
+  /// @param number  of the image, those of the training files first; of `constants: yam` alone
+  /// Thread-safe.
+  void apply(Pixels& image, std::int64_t number = 0) const;
 
  private:
   Pixels corrupted(const Pixels& image, Random& random, const FloatImage* cloud) const;
@@ -94,7 +96,6 @@ class Corruption {
   std::string kind_;
   std::int64_t severity_;
   bool cifar_, yam_ = false;
-  std::int64_t training_images_;
   std::vector<Pixels> frost_;
   std::vector<std::vector<double>> poisson_;  ///< by byte, P(count <= k) of shot noise
   std::shared_ptr<const NumpyPlasmas> clouds_;

@@ -45,13 +45,13 @@ Statistics measure(const LabelledImages& images, const ImageShape& shape) {
   return statistics;
 }
 
-/// Corrupts the images of one split in their place.
+/// Corrupts the images of one split in their place. @param first  number of its first image
 void corrupt(LabelledImages& images, const ImageShape& shape, const Corruption& corruption,
-             Split split) {
+             std::int64_t first) {
   at::parallel_for(0, images.count(), 16, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       Pixels image = interleaved(images.image(i), shape);
-      corruption.apply(image, split, i);
+      corruption.apply(image, first + i);
       auto* planes = const_cast<std::uint8_t*>(images.image(i));  // of our own bytes
       const std::int64_t plane = shape.height * shape.width;
       for (std::int64_t k = 0; k < plane * shape.channels; ++k) {
@@ -97,12 +97,10 @@ ImageSet settle(ImageSet set, const ImageSetOptions& options) {
   }
   if (options.corruption.any()) {
     const Corruption corruption(options.corruption, set.shape.height, set.shape.width,
-                                training_images, set.test.count());
-    if (options.corruption.covers(Split::train)) {
-      corrupt(set.train, set.shape, corruption, Split::train);
-    }
+                                training_images + set.test.count());
+    if (options.corruption.covers(Split::train)) corrupt(set.train, set.shape, corruption, 0);
     if (options.corruption.covers(Split::test)) {
-      corrupt(set.test, set.shape, corruption, Split::test);
+      corrupt(set.test, set.shape, corruption, training_images);
     }
   }
   std::uint64_t hash = 0;

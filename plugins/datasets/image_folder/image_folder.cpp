@@ -168,14 +168,16 @@ class ImageFolder final : public Dataset {
     const auto at = static_cast<std::size_t>(from.indices[static_cast<std::size_t>(index)]);
     ImageFile file(from.list->path(at));
     Tensor image = at::empty({3, options_.size, options_.size}, at::kFloat);
-    const bool tested = from.list == &test_;
     const auto corrupt = [&](Pixels pixels) {
-      const Split files = tested ? Split::test : Split::train;
-      if (corruption_ != nullptr && options_.corruption.covers(files)) {
-        // Validation images of a folder of their own follow those of the training folder.
-        const std::size_t before = from.list == &validation_ ? train_.files.size() : 0;
-        corruption_->apply(pixels, files, static_cast<std::int64_t>(before + at));
+      const bool tested = from.list == &test_;
+      if (corruption_ == nullptr ||
+          !options_.corruption.covers(tested ? Split::test : Split::train)) {
+        return pixels;
       }
+      std::size_t before = 0;  // the training folder's images, then validation's, then the test's
+      if (from.list != &train_) before += train_.files.size();
+      if (tested) before += validation_.files.size();
+      corruption_->apply(pixels, static_cast<std::int64_t>(before + at));
       return pixels;
     };
     if (augmentation == nullptr) {
@@ -294,8 +296,8 @@ class ImageFolder final : public Dataset {
     }
     corruption_ = std::make_unique<Corruption>(
         options, options_.size, options_.size,
-        static_cast<std::int64_t>(train_.files.size() + validation_.files.size()),
-        static_cast<std::int64_t>(test_.files.size()));
+        static_cast<std::int64_t>(train_.files.size() + validation_.files.size() +
+                                  test_.files.size()));
   }
 
   const Chosen& chosen(Split split) const {

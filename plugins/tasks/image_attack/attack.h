@@ -14,8 +14,8 @@
 //           al., ECCV 2020.
 // Constants and order of steps are those of AutoAttack's code (fra31/auto-attack), version standard.
 //
-// What an image's attack draws depends on the streams, the attack and the image's number, not on
-// what else is in its batch. Cost: forward and backward passes; `Classifier::queries` counts them.
+// What an image's attack draws depends on the streams, the attack and the image itself, not on what
+// else is in its batch. Cost: forward and backward passes; `Classifier::queries` counts them.
 #pragma once
 
 #include <string_view>
@@ -33,7 +33,7 @@ struct Target {
   Tensor labels;   ///< [B] int64, what to lead away from
   double eps = 0;
   Tensor low, high;                   ///< candidates stay between them, [1, C, 1, 1]; may be infinite
-  std::vector<std::int64_t> numbers;  ///< of the images in their split
+  std::vector<std::uint64_t> keys;    ///< what tells the images apart: hashes of their values
   RandomStreams streams{0};
 
   /// The images of some rows. @param rows  [R] int64

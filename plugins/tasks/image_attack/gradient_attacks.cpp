@@ -11,10 +11,10 @@ Target Target::part(const Tensor& rows) const {
   Target some = *this;
   some.images = images.index_select(0, rows);
   some.labels = labels.index_select(0, rows);
-  some.numbers.clear();
+  some.keys.clear();
   const Tensor list = rows.to(at::kCPU);
   for (std::int64_t i = 0; i < list.numel(); ++i) {
-    some.numbers.push_back(numbers[static_cast<std::size_t>(list[i].item<std::int64_t>())]);
+    some.keys.push_back(keys[static_cast<std::size_t>(list[i].item<std::int64_t>())]);
   }
   return some;
 }
@@ -26,9 +26,7 @@ Tensor Target::inside(const Tensor& candidates) const {
 
 std::vector<Random> Target::random(std::string_view attack, std::uint64_t round) const {
   std::vector<Random> all;
-  for (const std::int64_t number : numbers) {
-    all.push_back(streams.stream(attack, static_cast<std::uint64_t>(number), round));
-  }
+  for (const std::uint64_t key : keys) all.push_back(streams.stream(attack, key, round));
   return all;
 }
 

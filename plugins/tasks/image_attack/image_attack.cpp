@@ -25,6 +25,7 @@
 #include <limits>
 
 #include "framework/eval/classification.h"
+#include "framework/eval/example_keys.h"
 #include "framework/plugin.h"
 #include "plugins/tasks/image_attack/attack.h"
 
@@ -104,7 +105,7 @@ class ImageAttack final : public ClassificationTask {
       const std::int64_t left = options_.images > 0 ? options_.images - seen : batch.size;
       if (left <= 0) return;
       attack(classifier, left < batch.size ? slice(batch, 0, left) : batch, evaluation.streams,
-             seen, totals);
+             totals);
     });
     if (totals.images == 0) throw Error("evaluation: there were no images; is the split empty?");
     return result(totals, classifier.queries());
@@ -135,10 +136,12 @@ class ImageAttack final : public ClassificationTask {
   }
 
   void attack(const Classifier& classifier, const Batch& batch, const RandomStreams& streams,
-              std::int64_t first, Totals& totals) const {
+              Totals& totals) const {
     const Tensor images = classifier.entered(batch.fields.at("image"));
     const Tensor labels = batch.fields.at("class");
-    const Tensor answers = classifier.logits(images).argmax(1);
+    const Tensor logits = classifier.logits(images);
+    loss({{"logits", logits}}, batch);  // refuses classes that are none
+    const Tensor answers = logits.argmax(1);
     Tensor attacked = images, right = answers.eq(labels);
     totals.clean += right.sum().item<double>();
     const bool own_answer = options_.protocol == "published" && !is_auto();
@@ -146,10 +149,9 @@ class ImageAttack final : public ClassificationTask {
       // One attack alone takes all images, so that nll is of attacked ones.
       const Tensor rows = rows_where(is_auto() ? right : at::ones_like(right));
       if (rows.numel() > 0) {
-        Target target{classifier, images, own_answer ? answers : labels, options_.eps, {}, {}, {},
-                      streams};
+        Target target{classifier, images, own_answer ? answers : labels, options_.eps, {}, {},
+                      keys_of(batch.fields.at("image")), streams};
         std::tie(target.low, target.high) = range(classifier, images);
-        for (std::int64_t k = 0; k < images.size(0); ++k) target.numbers.push_back(first + k);
         attacked = attacked.index_copy(0, rows, candidates(stages_[i], target.part(rows)));
         const Tensor still = classifier.logits(attacked).argmax(1).eq(labels);
         const Tensor newly = right.logical_and(still.logical_not());
@@ -216,6 +218,6 @@ ATTNLAB_PLUGIN(task, ImageAttack, ImageAttackOptions,
                 .citation = "Goodfellow et al., ICLR 2015; Madry et al., ICLR 2018; Uesato et al., "
                             "ICML 2018; Croce & Hein, ICML 2020",
                 .licence = "Apache-2.0",
-                .takes = {"logits", "class"}})
+                .takes = {"logits", "image", "class"}})
 
 }  // namespace attnlab
