@@ -33,8 +33,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/random.h"
 #include "framework/config/options.h"
-#include "framework/contracts/dataset.h"
 #include "framework/data/image/float_image.h"
 #include "framework/data/image/plasma.h"
 
@@ -66,9 +66,8 @@ struct CorruptionOptions {
   }
 
   bool any() const { return corruption != "none"; }
-  bool covers(Split split) const {
-    return any() && (splits == "all" || (splits == "test") == (split == Split::test));
-  }
+  /// Whether images of the test files, or of the training files, are corrupted.
+  bool covers(bool test) const { return any() && (splits == "all" || (splits == "test") == test); }
 };
 
 /// ImageNet-C's fifteen, in its order.

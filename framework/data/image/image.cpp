@@ -98,8 +98,8 @@ ImageSet settle(ImageSet set, const ImageSetOptions& options) {
   if (options.corruption.any()) {
     const Corruption corruption(options.corruption, set.shape.height, set.shape.width,
                                 training_images + set.test.count());
-    if (options.corruption.covers(Split::train)) corrupt(set.train, set.shape, corruption, 0);
-    if (options.corruption.covers(Split::test)) {
+    if (options.corruption.covers(/*test=*/false)) corrupt(set.train, set.shape, corruption, 0);
+    if (options.corruption.covers(/*test=*/true)) {
       corrupt(set.test, set.shape, corruption, training_images);
     }
   }

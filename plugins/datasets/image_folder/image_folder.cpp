@@ -171,7 +171,7 @@ class ImageFolder final : public Dataset {
     const auto corrupt = [&](Pixels pixels) {
       const bool tested = from.list == &test_;
       if (corruption_ == nullptr ||
-          !options_.corruption.covers(tested ? Split::test : Split::train)) {
+          !options_.corruption.covers(tested)) {
         return pixels;
       }
       std::size_t before = 0;  // the training folder's images, then validation's, then the test's
@@ -289,7 +289,7 @@ class ImageFolder final : public Dataset {
   void prepare_corruption() {
     const CorruptionOptions& options = options_.corruption;
     if (!options.any()) return;
-    if (options.covers(Split::train) && options_.augmentation.resized_crop) {
+    if (options.covers(/*test=*/false) && options_.augmentation.resized_crop) {
       throw OptionError("corruption",
                         "is laid over whole images, of which a resized crop takes a part; switch "
                         "resized_crop off, or corrupt test images alone");
