@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
@@ -26,6 +27,7 @@
 #include "framework/plugin.h"
 #include "plugins/datasets/image_folder/class_folders.h"
 #include "plugins/datasets/image_folder/image_file.h"
+#include "plugins/datasets/image_folder/subsets.h"
 
 namespace attnlab {
 namespace {
@@ -33,6 +35,7 @@ namespace {
 struct ImageFolderOptions {
   std::string root;
   std::string name = "imagenet";
+  std::string classes_from;
   std::int64_t size = 224;
   std::string resize = "short";
   double crop_ratio = 0.875;
@@ -51,6 +54,8 @@ struct ImageFolderOptions {
     v("root", root,
       "folder with train and val, or the one above it (empty: search the usual places)");
     v("name", name, "folder of the dataset: imagenet, imagenette2, ...");
+    v("classes_from", classes_from,
+      "of data that are only for testing: name or path of those whose train names the classes");
     v("size", size, range(1, 4096), "height and width that the model sees, in pixels");
     v("resize", resize, one_of("short", "squash"),
       "short: keep the aspect and take the middle; squash: the whole image, aspect lost");
@@ -80,35 +85,6 @@ struct Chosen {
   const ImageList* list = nullptr;
   std::vector<std::int64_t> indices;
 };
-
-/// So many of `count`: below 1 a share of them.
-std::int64_t wanted_of(const char* option, double wanted, std::size_t count) {
-  const auto all = static_cast<double>(count);
-  const double number = wanted < 1 ? std::round(wanted * all) : wanted;
-  if (number != std::floor(number)) {
-    throw OptionError(option, shortest(wanted) + " is neither a share below 1 nor a whole number");
-  }
-  if (number > all) {
-    throw OptionError(option, shortest(wanted) + " is more than the " + std::to_string(count) +
-                                  " images that there are");
-  }
-  return static_cast<std::int64_t>(number);
-}
-
-/// Takes `count` of the indices at random out of them. @returns those, sorted.
-std::vector<std::int64_t> take(std::vector<std::int64_t>& indices, std::int64_t count,
-                               Random random) {
-  const auto all = static_cast<std::int64_t>(indices.size());
-  std::vector<std::int64_t> order = permutation(all, random), taken, left;
-  std::sort(order.begin(), order.begin() + count);
-  std::sort(order.begin() + count, order.end());
-  for (std::int64_t i = 0; i < all; ++i) {
-    (i < count ? taken : left)
-        .push_back(indices[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])]);
-  }
-  indices = std::move(left);
-  return taken;
-}
 
 /// Which files of a list can be decoded; "" for those.
 std::vector<std::string> damage_of(const ImageList& list) {
@@ -191,29 +167,20 @@ class ImageFolder final : public Dataset {
 
  private:
   void open_folders() {
-    info_.source = find_data_folder({options_.name,
-                                     {"train"},
-                                     options_.root,
-                                     "unpack it as train/CLASS/*.jpg and val/CLASS/*.jpg"});
+    ImageFolders folders =
+        open_image_folders(options_.name, options_.root, options_.classes_from);
     info_.name = options_.name;
-    info_.class_names = folders_in(info_.source + "/train");
-    info_.classes = static_cast<std::int64_t>(info_.class_names.size());
-    std::uint64_t hash = fingerprint("");
-    const auto list = [&](ImageList& into, const std::string& folder) {
-      into = list_images(info_.source + "/" + folder, info_.class_names, hash);
-    };
-    list(train_, "train");
-    if (train_.empty()) throw DataError(train_.folder + ": has no class folders");
-    // ImageNet's own test folder has no classes: it does not count.
-    std::vector<std::string> others;
-    for (const char* folder : {"test", "val", "validation"}) {
-      if (!folders_in(info_.source + "/" + folder).empty()) others.push_back(folder);
+    info_.source = folders.source;
+    info_.classes = static_cast<std::int64_t>(folders.classes.size());
+    info_.class_names = std::move(folders.classes);
+    train_ = std::move(folders.train);
+    validation_ = std::move(folders.validation);
+    test_ = std::move(folders.test);
+    std::set<std::int64_t> present(test_.labels.begin(), test_.labels.end());
+    if (static_cast<std::int64_t>(present.size()) < info_.classes) {
+      info_.class_groups["tested"].assign(present.begin(), present.end());
     }
-    if (others.empty()) {
-      throw DataMissingError(info_.source + ": has no folder test or val with class folders");
-    }
-    list(test_, others[0]);
-    if (others.size() > 1) list(validation_, others[1]);
+    const std::uint64_t hash = folders.hash;
     info_.fingerprint = hex(with_contents(hash));
     if (options_.damaged == "skip") leave_out_damaged();
   }

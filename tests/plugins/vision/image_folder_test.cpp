@@ -56,6 +56,43 @@ TEST_F(ImageFolders, HaveClassesInOrderOfTheirNames) {
   EXPECT_THAT(labels, ElementsAre(0, 0, 0, 1, 1, 1));
 }
 
+TEST_F(ImageFolders, TakeTheirClassesFromAnotherSet) {
+  testing::TempFolder other;
+  other.write("dog/a.png", file_of(photograph(30, 30, 1), ".png"));
+  const auto open_other = [&](const std::string& more = "") {
+    return testing::make_dataset("image_folder", "{root: " + other.path() + ", name: other, size: 24, " +
+                                                     "classes_from: " + folder_.path() + more + "}");
+  };
+  const auto dataset = open_other();
+  EXPECT_THAT(dataset->info().class_names, ElementsAre("cat", "dog"));
+  EXPECT_EQ(dataset->size(Split::train), 0);
+  ASSERT_EQ(dataset->size(Split::test), 1);
+  EXPECT_EQ(dataset->example(Split::test, 0, nullptr).at("class").item<std::int64_t>(), 1);
+  EXPECT_THAT(dataset->info().class_groups.at("tested"), ElementsAre(1));
+  other.write("0/b.png", file_of(photograph(30, 30, 2), ".png"));  // by its number
+  const auto both = open_other();
+  ASSERT_EQ(both->size(Split::test), 2);
+  EXPECT_EQ(both->example(Split::test, 0, nullptr).at("class").item<std::int64_t>(), 0);
+  EXPECT_TRUE(both->info().class_groups.empty());
+  other.write("2/c.png", file_of(photograph(30, 30, 2), ".png"));
+  EXPECT_THAT(message_of<DataError>([&] { open_other(); }), HasSubstr("/2: is no class"));
+}
+
+TEST_F(ImageFolders, AreCorruptedAtTheModelsSize) {
+  const auto clean = open(), foggy = open(", corruption: fog, severity: 5");
+  const auto pixels = [](const Dataset& dataset, Split split, std::int64_t index) {
+    return dataset.example(split, index, nullptr).at("image");
+  };
+  EXPECT_FALSE(pixels(*clean, Split::test, 1).equal(pixels(*foggy, Split::test, 1)));
+  EXPECT_TRUE(pixels(*foggy, Split::test, 1).equal(pixels(*foggy, Split::test, 1)));
+  EXPECT_TRUE(pixels(*clean, Split::train, 1).equal(pixels(*foggy, Split::train, 1)));
+  const auto trained = open(", corruption: fog, corrupted: train, corruption_constants: yam");
+  EXPECT_TRUE(pixels(*clean, Split::test, 1).equal(pixels(*trained, Split::test, 1)));
+  EXPECT_FALSE(pixels(*clean, Split::train, 1).equal(pixels(*trained, Split::train, 1)));
+  EXPECT_THAT(refusal(", corruption: fog, corrupted: all, augmentation: {resized_crop: true}"),
+              HasSubstr("takes a part"));
+}
+
 TEST_F(ImageFolders, TakeTestWhereThereIsOne) {
   folder_.write("test/cat/x.png", file_of(photograph(30, 30), ".png"));
   const auto dataset = open();
