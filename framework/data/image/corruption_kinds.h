@@ -1,5 +1,5 @@
 // What each corruption does to one image, with its constants already chosen: corruption.h has the
-// definitions. None of these headers is of use to plugins but for tests.
+// definitions.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ FloatImage zoom_blur(const FloatImage& x, double end, double step);
 /// @param cloud  at least as large as the image; `offset` rows and columns of it are passed over
 void fog(FloatImage& x, double amount, const FloatImage& cloud, std::int64_t offset);
 void snow(FloatImage& x, const Constants& c, Random& random);
-/// @param photo  larger than the image   @param share  of the photo's size that is used
+/// @param photo  of three channels, larger than the image
 Pixels frost(const Pixels& image, double own, double photos, const Pixels& photo, Random& random);
 
 void contrast(FloatImage& x, double factor);

@@ -102,6 +102,18 @@ std::string training_set(const std::string& place, const std::string& root) {
                            "unpack it as train/CLASS/*.jpg and val/CLASS/*.jpg"});
 }
 
+std::string test_set(const std::string& name, const std::string& root) {
+  const bool above = !root.empty() && fs::is_directory(root + "/" + name);
+  const std::string source =
+      find_data_folder({name, {}, above ? root + "/" + name : root, "unpack it as CLASS/*.jpg"});
+  // An evaluation may change the name and forget the root.
+  if (fs::exists(source + "/train")) {
+    throw DataError(source + ": has a folder train, so it is no set that is only for testing; set " +
+                    "root to the folder of '" + name + "', or to the one above it");
+  }
+  return source;
+}
+
 }  // namespace
 
 ImageFolders open_image_folders(const std::string& name, const std::string& root,
@@ -112,8 +124,7 @@ ImageFolders open_image_folders(const std::string& name, const std::string& root
   const std::string teacher = own ? training_set(name, root) : training_set(classes_from, "");
   folders.classes = folders_in(teacher + "/train");
   if (folders.classes.empty()) throw DataError(teacher + "/train: has no class folders");
-  folders.source =
-      own ? teacher : find_data_folder({name, {}, root, "unpack it as CLASS/*.jpg"});
+  folders.source = own ? teacher : test_set(name, root);
   const auto list = [&](const std::string& folder) {
     return list_images(folder, folders.classes, !own, folders.hash);
   };

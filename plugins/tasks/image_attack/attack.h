@@ -56,7 +56,6 @@ Tensor margin_of(const Tensor& logits, const Tensor& labels);
 Tensor cross_entropies(const Tensor& logits, const Tensor& labels);
 
 Tensor fgsm(const Target& target);
-/// @param clips  false: the ball alone, as CleverHans does by default
 Tensor pgd(const Target& target, std::int64_t steps, double step_size);
 
 struct SpsaSettings {

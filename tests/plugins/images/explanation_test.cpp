@@ -41,7 +41,14 @@ std::shared_ptr<Model> vit(const std::string& more = "", const std::string& atte
   return model;
 }
 
-/// One layer whose weights and logits are set by hand: logits = (w . weights[row 0]) for each class.
+void record(AttentionTrace& trace, const Tensor& weights, const Tensor& logits = {}) {
+  LayerTrace layer;
+  layer.weights = weights;
+  layer.logits = logits;
+  trace.layers.push_back(layer);
+}
+
+/// Layers whose weights are set by hand, and a logit for each class: its numbers . the weights of row 0.
 class ByHand final : public Model {
  public:
   Tensor scores, classes;  ///< [1, H, 7, 7] logits of the attention, [K, 7]
@@ -56,7 +63,7 @@ class ByHand final : public Model {
       if (pass.trace != nullptr) {
         const at::AutoGradMode on(true);
         weights = weights.clone().set_requires_grad(pass.trace->attached);
-        pass.trace->layers.push_back({.layer = i, .weights = weights, .logits = logits});
+        record(*pass.trace, weights, logits);
       }
       sum = sum + at::matmul(weights.select(2, 0).sum(1), classes.t());
     }
@@ -129,7 +136,7 @@ class TwoGrids final : public Model {
  public:
   NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
     for (const std::int64_t tokens : {7, 25}) {
-      pass.trace->layers.push_back({.weights = at::ones({batch.size, 1, tokens, tokens})});
+      record(*pass.trace, at::ones({batch.size, 1, tokens, tokens}));
     }
     return {{"logits", at::zeros({batch.size, 3})}};
   }
@@ -181,7 +188,7 @@ class FirstPatch final : public Model {
     const Tensor bright = image.narrow(2, 0, 4).narrow(3, 0, 4).mean({1, 2, 3}).view({-1, 1});
     if (pass.trace != nullptr) {
       weights.set_requires_grad(pass.trace->attached);
-      pass.trace->layers.push_back({.weights = weights, .logits = at::zeros_like(weights)});
+      record(*pass.trace, weights, at::zeros_like(weights));
     }
     const Tensor seen = weights.select(1, 0).select(1, 0).select(1, 1).view({-1, 1}) * bright;
     return {{"logits", at::cat({at::zeros_like(seen), 8 * seen, at::zeros_like(seen)}, 1)}};

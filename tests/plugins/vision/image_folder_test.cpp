@@ -74,6 +74,7 @@ TEST_F(ImageFolders, TakeTheirClassesFromAnotherSet) {
   ASSERT_EQ(both->size(Split::test), 2);
   EXPECT_EQ(both->example(Split::test, 0, nullptr).at("class").item<std::int64_t>(), 0);
   EXPECT_TRUE(both->info().class_groups.empty());
+  EXPECT_THAT(refusal(", classes_from: " + folder_.path()), HasSubstr("has a folder train"));
   other.write("2/c.png", file_of(photograph(30, 30, 2), ".png"));
   EXPECT_THAT(message_of<DataError>([&] { open_other(); }), HasSubstr("/2: is no class"));
 }

@@ -269,7 +269,7 @@ TEST(Corruptions, ShiftNothingWhereNothingIsToBeShifted) {
 }
 
 TEST(Corruptions, AreWorseTheSevererAndTheSameEachTime) {
-  for (std::string kind : standard_corruptions()) {
+  for (const std::string& kind : standard_corruptions()) {
     if (kind == "frost") continue;  // needs photos
     for (const char* constants : {"cifar", "imagenet"}) {
       double before = 0;
