@@ -18,7 +18,8 @@ struct Grid {
 
 Grid grid_of(const std::vector<LayerTrace>& layers, const Tensor& image) {
   if (layers.empty()) {
-    throw ShapeError("explanation: the model recorded no attention; take one with attention layers");
+    throw ShapeError(
+        "explanation: the model recorded no attention; take one with attention layers");
   }
   const std::int64_t tokens = layers[0].weights.size(-1);
   for (const LayerTrace& layer : layers) {
@@ -37,9 +38,9 @@ Grid grid_of(const std::vector<LayerTrace>& layers, const Tensor& image) {
       }
     }
   }
-  throw ShapeError(fmt::format(
-      "explanation: {} tokens are no grid of patches of an image of {} x {} pixels", tokens, height,
-      width));
+  throw ShapeError(
+      fmt::format("explanation: {} tokens are no grid of patches of an image of {} x {} pixels",
+                  tokens, height, width));
 }
 
 /// [B, L, L] or [B, L] to [B, rows, columns]: what the class token, or all tokens, take of patches.
@@ -61,8 +62,9 @@ Explanation ag_cam(Model& model, const Batch& batch, const Tensor& classes) {
   std::vector<Tensor> weights;
   for (const LayerTrace& layer : trace.layers) {
     if (!layer.logits.defined()) {
-      throw ShapeError("explanation: AG-CAM needs logits, which this attention does not record; "
-                       "take method: rollout");
+      throw ShapeError(
+          "explanation: AG-CAM needs logits, which this attention does not record; "
+          "take method: rollout");
     }
     weights.push_back(layer.weights);
   }
@@ -72,8 +74,9 @@ Explanation ag_cam(Model& model, const Batch& batch, const Tensor& classes) {
   Tensor sum;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (!slopes[i].defined()) {
-      throw ShapeError("explanation: what the attention records is not what it computes with, so "
-                       "that weights have no gradient; take method: rollout");
+      throw ShapeError(
+          "explanation: what the attention records is not what it computes with, so "
+          "that weights have no gradient; take method: rollout");
     }
     const Tensor part = (slopes[i].relu() * trace.layers[i].logits.detach().sigmoid()).sum(1);
     sum = sum.defined() ? sum + part : part;

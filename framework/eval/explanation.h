@@ -1,7 +1,7 @@
 // What a vision transformer looked at: a number for each patch of each image.
 //
-//   AG-CAM   sum over layers l and heads h of  relu(d z_c / d A_lh)[row] * s(L_lh)[row],  s logistic
-//   rollout  R = prod_l rows_to_one(mean_h A_lh / 2 + 1/2),  its [row]
+//   AG-CAM   sum over layers l and heads h of  relu(d z_c / d A_lh)[row] * s(L_lh)[row],  s
+//   logistic rollout  R = prod_l rows_to_one(mean_h A_lh / 2 + 1/2),  its [row]
 //
 // with weights A and logits L of the attention, z_c the model's logit of class c, and [row] the
 // class token's row over the patches. A model without class token (`pool: mean`) has no such row:
@@ -30,7 +30,8 @@ struct Explanation {
 Explanation explain(Model& model, const Batch& batch, const std::string& method,
                     const Tensor& classes = {});
 
-/// Enlarged to the image by bilinear interpolation, corners not aligned, and each stretched to 0..1.
+/// Enlarged to the image by bilinear interpolation, corners not aligned, and each stretched to
+/// 0..1.
 /// @param map  [B, rows, columns]   @returns [B, height, width]; 0 where a map is flat
 Tensor heat_of(const Tensor& map, std::int64_t height, std::int64_t width);
 

@@ -7,9 +7,10 @@
 //               mCE of Hendrycks & Dietterich; where all corruptions are of the standard fifteen
 //   error/fog   of one corruption, mean over severities
 //
-// AlexNet's errors are of 1000 classes: mce of other data is a weighting, no more. What is corrupted
-// is the image as the dataset gives it, as bytes, in the same way for every model and seed. Source: Hendrycks & Dietterich, ICLR 2019. Cost: a forward pass and a
-// corruption an image, corruption and severity.
+// AlexNet's errors are of 1000 classes: mce of other data is a weighting, no more. What is
+// corrupted is the image as the dataset gives it, as bytes, in the same way for every model and
+// seed. Source: Hendrycks & Dietterich, ICLR 2019. Cost: a forward pass and a corruption an image,
+// corruption and severity.
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 
@@ -50,8 +51,9 @@ class ImageCorruptions final : public ClassificationTask {
     if (options_.corruptions.empty()) options_.corruptions = standard_corruptions();
     if (options_.severities.empty()) throw OptionError("severities", "is empty");
     if (image_.mean.empty() || image_.shape.size() != 3) {
-      throw DataError("the dataset does not say how its images are normalised, or they are of "
-                      "several sizes; corruptions are of pictures");
+      throw DataError(
+          "the dataset does not say how its images are normalised, or they are of "
+          "several sizes; corruptions are of pictures");
     }
     for (const std::string& name : options_.corruptions) {
       bool known = false;
@@ -110,8 +112,8 @@ class ImageCorruptions final : public ClassificationTask {
         options.severity = severity;
         options.constants = options_.constants;
         options.frost = options_.frost;
-        cells.push_back({name, std::make_shared<Corruption>(options, image_.shape[1],
-                                                            image_.shape[2])});
+        cells.push_back(
+            {name, std::make_shared<Corruption>(options, image_.shape[1], image_.shape[2])});
       }
     }
     return cells;
@@ -122,8 +124,8 @@ class ImageCorruptions final : public ClassificationTask {
     const auto channel = [&](const std::vector<double>& values) {
       return at::tensor(values, at::kDouble).view({1, -1, 1, 1});
     };
-    const Tensor levels = images.to(at::kCPU, at::kDouble) * channel(image_.deviation) +
-                          channel(image_.mean);
+    const Tensor levels =
+        images.to(at::kCPU, at::kDouble) * channel(image_.deviation) + channel(image_.mean);
     const Tensor bytes =
         (levels * 255).round().clamp(0, 255).to(at::kByte).permute({0, 2, 3, 1}).contiguous();
     std::vector<Pixels> pictures;

@@ -150,12 +150,12 @@ class ImageExplanation final : public ClassificationTask {
     const std::int64_t pixels = image.size(2) * image.size(3);
     // Of equal heat the first pixel comes first, whatever the library's sort does with equals.
     const Tensor rows = std::get<1>(order.flatten(1).sort(/*stable=*/true, 1, /*descending=*/true));
-    const Tensor place = at::zeros_like(rows).scatter(
-        1, rows, at::arange(pixels, rows.options()).expand_as(rows));
+    const Tensor place =
+        at::zeros_like(rows).scatter(1, rows, at::arange(pixels, rows.options()).expand_as(rows));
     double sum = 0;
     for (std::int64_t step = 0; step <= kSteps; ++step) {
-      const Tensor kept = place.ge(pixels * step / kSteps).view(
-          {image.size(0), 1, image.size(2), image.size(3)});
+      const Tensor kept =
+          place.ge(pixels * step / kSteps).view({image.size(0), 1, image.size(2), image.size(3)});
       Batch batch;
       batch.size = image.size(0);
       batch.fields.set("image", image * kept);

@@ -104,8 +104,8 @@ class ImageOcclusion final : public ClassificationTask {
     if (options_.order == "random") {
       std::vector<Tensor> rows;
       for (const std::uint64_t key : keys_of(image)) {
-        rows.push_back(at::tensor(
-            permutation(patches, RandomStreams(0).stream("occlusion", key)), at::kLong));
+        rows.push_back(
+            at::tensor(permutation(patches, RandomStreams(0).stream("occlusion", key)), at::kLong));
       }
       return at::stack(rows).to(image.device());
     }
@@ -114,8 +114,8 @@ class ImageOcclusion final : public ClassificationTask {
     const Tensor mean = at::adaptive_avg_pool2d(heat.unsqueeze(1), {options_.grid, options_.grid});
     const Tensor first =
         std::get<1>(mean.flatten(1).sort(/*stable=*/true, 1, options_.order == "salient"));
-    return at::zeros_like(first).scatter(
-        1, first, at::arange(patches, first.options()).expand_as(first));
+    return at::zeros_like(first).scatter(1, first,
+                                         at::arange(patches, first.options()).expand_as(first));
   }
 
   Tensor blanked(const Batch& batch, const Tensor& order, double share) const {

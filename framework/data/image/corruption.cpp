@@ -83,8 +83,8 @@ Pixels read_ppm(const std::string& path) {
   const std::string text = read_text(path);
   std::size_t at = 2;
   const auto number = [&]() -> std::int64_t {
-    while (at < text.size() && (std::isspace(static_cast<unsigned char>(text[at])) != 0 ||
-                                text[at] == '#')) {
+    while (at < text.size() &&
+           (std::isspace(static_cast<unsigned char>(text[at])) != 0 || text[at] == '#')) {
       if (text[at] == '#') at = std::min(text.find('\n', at), text.size() - 1);
       ++at;
     }
@@ -99,7 +99,8 @@ Pixels read_ppm(const std::string& path) {
   ++at;
   const auto size = static_cast<std::size_t>(3 * width * height);
   if (!right || most != 255 || size == 0 || text.size() < at + size) {
-    throw DataError(path + ": is no whole binary PPM file of 8 bits (P6); convert the picture anew");
+    throw DataError(path +
+                    ": is no whole binary PPM file of 8 bits (P6); convert the picture anew");
   }
   Pixels image(height, width, 3);
   std::copy_n(text.begin() + static_cast<std::ptrdiff_t>(at), size, image.bytes.begin());
@@ -133,20 +134,41 @@ std::vector<Pixels> frost_photos(const std::string& root, bool cifar, std::int64
 }
 
 const std::map<std::string, double> kAlexNet = {
-    {"gaussian_noise", .886428}, {"shot_noise", .894468},        {"impulse_noise", .922640},
-    {"defocus_blur", .819880},   {"glass_blur", .826268},        {"motion_blur", .785948},
-    {"zoom_blur", .798360},      {"snow", .866816},              {"frost", .826572},
-    {"fog", .819324},            {"brightness", .564592},        {"contrast", .853204},
-    {"pixelate", .717840},       {"elastic_transform", .646056}, {"jpeg_compression", .606500},
+    {"gaussian_noise", .886428},
+    {"shot_noise", .894468},
+    {"impulse_noise", .922640},
+    {"defocus_blur", .819880},
+    {"glass_blur", .826268},
+    {"motion_blur", .785948},
+    {"zoom_blur", .798360},
+    {"snow", .866816},
+    {"frost", .826572},
+    {"fog", .819324},
+    {"brightness", .564592},
+    {"contrast", .853204},
+    {"pixelate", .717840},
+    {"elastic_transform", .646056},
+    {"jpeg_compression", .606500},
 };
 
 }  // namespace
 
 const std::vector<std::string>& standard_corruptions() {
-  static const std::vector<std::string> all = {
-      "gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur",
-      "motion_blur",    "zoom_blur",  "snow",          "frost",        "fog",
-      "brightness",     "contrast",   "elastic_transform", "pixelate", "jpeg_compression"};
+  static const std::vector<std::string> all = {"gaussian_noise",
+                                               "shot_noise",
+                                               "impulse_noise",
+                                               "defocus_blur",
+                                               "glass_blur",
+                                               "motion_blur",
+                                               "zoom_blur",
+                                               "snow",
+                                               "frost",
+                                               "fog",
+                                               "brightness",
+                                               "contrast",
+                                               "elastic_transform",
+                                               "pixelate",
+                                               "jpeg_compression"};
   return all;
 }
 
@@ -170,16 +192,15 @@ Corruption::Corruption(const CorruptionOptions& options, std::int64_t height, st
   if (kind_ == "frost") frost_ = frost_photos(options.frost, cifar_, height, width);
   if (kind_ == "shot_noise") poisson_ = corruptions::poisson_tables(c[0]);
   if (yam_) {
-    clouds_ =
-        std::make_shared<NumpyPlasmas>(0, plasma_size(std::max(height, width)), c[1], images);
+    clouds_ = std::make_shared<NumpyPlasmas>(0, plasma_size(std::max(height, width)), c[1], images);
   }
 }
 
 void Corruption::apply(Pixels& image, std::int64_t number) const {
   const std::string_view bytes(reinterpret_cast<const char*>(image.bytes.data()),
                                image.bytes.size());
-  Random random = RandomStreams(0).stream("corruption/" + kind_, static_cast<std::uint64_t>(severity_),
-                                          content_fingerprint(bytes));
+  Random random = RandomStreams(0).stream(
+      "corruption/" + kind_, static_cast<std::uint64_t>(severity_), content_fingerprint(bytes));
   if (!yam_) {
     image = corrupted(image, random, nullptr);
     return;

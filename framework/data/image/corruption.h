@@ -13,14 +13,14 @@
 //
 // Constants are those of ImageNet-C for 224 pixels and of CIFAR-10-C for 32 (below 64 pixels by
 // default). Images are cut to 0..1 and the fraction of a byte dropped, as the public code does.
-// (ImageNet-C's files were then saved as JPEG of quality 85; CIFAR-10-C's were not. That is not done
-// here.) Source: Hendrycks & Dietterich, ICLR 2019, hendrycks/robustness. Not here: spatter.
+// (ImageNet-C's files were then saved as JPEG of quality 85; CIFAR-10-C's were not. That is not
+// done here.) Source: Hendrycks & Dietterich, ICLR 2019, hendrycks/robustness. Not here: spatter.
 //
 // Glass: the public code means to swap two pixels, and copies one over the other, NumPy's `x[a],
 // x[b] = x[b], x[a]` being of views. So is it here.
 //
-// What is drawn depends on corruption, severity and the image's bytes alone, on no seed and no order:
-// like the published sets, a corrupted set is one set, and every model sees the same images.
+// What is drawn depends on corruption, severity and the image's bytes alone, on no seed and no
+// order: like the published sets, a corrupted set is one set, and every model sees the same images.
 //
 // constants: yam is the fog of "Your Attention Matters" (NeurIPS 2025 workshop, public code):
 // CIFAR-10-C's constants at any size, the middle of the plasma, drawn behind numpy.random.seed(0),

@@ -81,7 +81,8 @@ FloatImage defocus_kernel(double radius, double smoothing) {
   double total = 0;
   for (std::int64_t y = 0; y < taps; ++y) {
     for (std::int64_t x = 0; x < taps; ++x) {
-      const auto squares = double((y - taps / 2) * (y - taps / 2) + (x - taps / 2) * (x - taps / 2));
+      const auto squares =
+          double((y - taps / 2) * (y - taps / 2) + (x - taps / 2) * (x - taps / 2));
       total += smooth.at(y, x) = std::exp(-squares / (2 * smoothing * smoothing));
     }
   }
@@ -161,7 +162,8 @@ Pixels frost(const Pixels& image, double own, double photos, const Pixels& photo
       std::uint8_t* pixel = out.row(y) + x * image.channels;
       for (std::int64_t c = 0; c < image.channels; ++c) {
         const double white = image.channels == 3 ? ice[c] : (ice[0] + ice[1] + ice[2]) / 3.0;
-        pixel[c] = static_cast<std::uint8_t>(std::clamp(own * pixel[c] + photos * white, 0.0, 255.0));
+        pixel[c] =
+            static_cast<std::uint8_t>(std::clamp(own * pixel[c] + photos * white, 0.0, 255.0));
       }
     }
   }
@@ -222,7 +224,8 @@ Pixels pixelate(const Pixels& image, double factor) {
 FloatImage elastic(const FloatImage& x, double amount, double smooth, double shift,
                    Random& random) {
   // Three corners of a square in the middle, (x, y), and where they go.
-  const double middle_y = std::floor(double(x.height) / 2), middle_x = std::floor(double(x.width) / 2);
+  const double middle_y = std::floor(double(x.height) / 2),
+               middle_x = std::floor(double(x.width) / 2);
   const auto side = double(std::min(x.height, x.width) / 3);
   // The public code takes (height, width) for (x, y); images are square there.
   const double from[3][2] = {{middle_x + side, middle_y + side},
@@ -242,10 +245,10 @@ FloatImage elastic(const FloatImage& x, double amount, double smooth, double shi
       const double dx = double(at) - to[1][0], dy = double(y) - to[1][1];
       const double along_u = (dx * v[1] - dy * v[0]) / area;
       const double along_v = (u[0] * dy - u[1] * dx) / area;
-      const double source_x = from[1][0] + along_u * (from[0][0] - from[1][0]) +
-                              along_v * (from[2][0] - from[1][0]);
-      const double source_y = from[1][1] + along_u * (from[0][1] - from[1][1]) +
-                              along_v * (from[2][1] - from[1][1]);
+      const double source_x =
+          from[1][0] + along_u * (from[0][0] - from[1][0]) + along_v * (from[2][0] - from[1][0]);
+      const double source_y =
+          from[1][1] + along_u * (from[0][1] - from[1][1]) + along_v * (from[2][1] - from[1][1]);
       for (std::int64_t c = 0; c < x.channels; ++c) {
         moved.at(y, at, c) = sampled(x, source_y, source_x, c, Beyond::mirror);
       }

@@ -130,8 +130,8 @@ double sampled(const FloatImage& image, double y, double x, std::int64_t channel
   const double down = y - top, right = x - left;
   const auto row = static_cast<std::int64_t>(top), column = static_cast<std::int64_t>(left);
   const auto value = [&](std::int64_t i, std::int64_t j) {
-    return image.at(inside(row + i, image.height, beyond),
-                    inside(column + j, image.width, beyond), channel);
+    return image.at(inside(row + i, image.height, beyond), inside(column + j, image.width, beyond),
+                    channel);
   };
   return (1 - down) * ((1 - right) * value(0, 0) + right * value(0, 1)) +
          down * ((1 - right) * value(1, 0) + right * value(1, 1));

@@ -13,16 +13,15 @@ namespace {
 using Steps = std::array<int, 64>;
 
 // Annex K.1 and K.2, row by row.
-constexpr Steps kLuminance = {
-    16, 11, 10, 16, 24,  40,  51,  61,  12, 12, 14, 19, 26,  58,  60,  55,
-    14, 13, 16, 24, 40,  57,  69,  56,  14, 17, 22, 29, 51,  87,  80,  62,
-    18, 22, 37, 56, 68,  109, 103, 77,  24, 35, 55, 64, 81,  104, 113, 92,
-    49, 64, 78, 87, 103, 121, 120, 101, 72, 92, 95, 98, 112, 100, 103, 99};
-constexpr Steps kChrominance = {
-    17, 18, 24, 47, 99, 99, 99, 99, 18, 21, 26, 66, 99, 99, 99, 99,
-    24, 26, 56, 99, 99, 99, 99, 99, 47, 66, 99, 99, 99, 99, 99, 99,
-    99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99,
-    99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99};
+constexpr Steps kLuminance = {16,  11,  10,  16,  24, 40, 51,  61,  12,  12,  14,  19,  26,
+                              58,  60,  55,  14,  13, 16, 24,  40,  57,  69,  56,  14,  17,
+                              22,  29,  51,  87,  80, 62, 18,  22,  37,  56,  68,  109, 103,
+                              77,  24,  35,  55,  64, 81, 104, 113, 92,  49,  64,  78,  87,
+                              103, 121, 120, 101, 72, 92, 95,  98,  112, 100, 103, 99};
+constexpr Steps kChrominance = {17, 18, 24, 47, 99, 99, 99, 99, 18, 21, 26, 66, 99, 99, 99, 99,
+                                24, 26, 56, 99, 99, 99, 99, 99, 47, 66, 99, 99, 99, 99, 99, 99,
+                                99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99,
+                                99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99};
 
 Steps scaled(Steps steps, int quality) {
   const int percent = quality < 50 ? 5000 / quality : 200 - 2 * quality;
@@ -48,7 +47,9 @@ const std::array<double, 64>& cosines() {
 /// out = C in C^T, or C^T in C.
 void transform(const double* in, bool back, double* out) {
   const std::array<double, 64>& c = cosines();
-  const auto factor = [&](std::size_t i, std::size_t k) { return back ? c[8 * k + i] : c[8 * i + k]; };
+  const auto factor = [&](std::size_t i, std::size_t k) {
+    return back ? c[8 * k + i] : c[8 * i + k];
+  };
   std::array<double, 64> half{};
   for (std::size_t i = 0; i < 8; ++i) {
     for (std::size_t k = 0; k < 8; ++k) {
@@ -71,9 +72,9 @@ void quantise(FloatImage& plane, const Steps& steps) {
   for (std::int64_t top = 0; top < plane.height; top += 8) {
     for (std::int64_t left = 0; left < plane.width; left += 8) {
       for (std::int64_t i = 0; i < 64; ++i) {  // beyond the edges they are repeated
-        block[static_cast<std::size_t>(i)] =
-            before.at(std::min(top + i / 8, plane.height - 1),
-                      std::min(left + i % 8, plane.width - 1)) - 128;
+        block[static_cast<std::size_t>(i)] = before.at(std::min(top + i / 8, plane.height - 1),
+                                                       std::min(left + i % 8, plane.width - 1)) -
+                                             128;
       }
       transform(block.data(), false, coefficients.data());
       for (std::size_t i = 0; i < 64; ++i) {
@@ -96,8 +97,8 @@ FloatImage halved(const FloatImage& plane) {
     for (std::int64_t x = 0; x < out.width; ++x) {
       const std::int64_t below = std::min(2 * y + 1, plane.height - 1);
       const std::int64_t beside = std::min(2 * x + 1, plane.width - 1);
-      const double sum = plane.at(2 * y, 2 * x) + plane.at(2 * y, beside) +
-                         plane.at(below, 2 * x) + plane.at(below, beside);
+      const double sum = plane.at(2 * y, 2 * x) + plane.at(2 * y, beside) + plane.at(below, 2 * x) +
+                         plane.at(below, beside);
       out.at(y, x) = std::floor((sum + (x % 2 == 0 ? 1 : 2)) / 4);
     }
   }
@@ -109,8 +110,8 @@ FloatImage doubled(const FloatImage& plane, std::int64_t height, std::int64_t wi
   FloatImage out(height, width, 1);
   for (std::int64_t y = 0; y < height; ++y) {
     const std::int64_t near = y / 2;
-    const std::int64_t far = std::clamp<std::int64_t>(near + (y % 2 == 0 ? -1 : 1), 0,
-                                                      plane.height - 1);
+    const std::int64_t far =
+        std::clamp<std::int64_t>(near + (y % 2 == 0 ? -1 : 1), 0, plane.height - 1);
     for (std::int64_t x = 0; x < width; ++x) {
       const std::int64_t column = x / 2;
       const std::int64_t other =

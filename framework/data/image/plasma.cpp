@@ -20,10 +20,10 @@ FloatImage plasma(std::int64_t size, double decay, const std::function<double()>
     const auto fill = [&](std::int64_t top, std::int64_t left, bool square) {
       for (std::int64_t y = top; y < size; y += step) {
         for (std::int64_t x = left; x < size; x += step) {
-          const double sum = square ? at(y - half, x - half) + at(y + half, x - half) +
-                                          at(y - half, x + half) + at(y + half, x + half)
-                                    : at(y - half, x) + at(y + half, x) + at(y, x - half) +
-                                          at(y, x + half);
+          const double sum =
+              square ? at(y - half, x - half) + at(y + half, x - half) + at(y - half, x + half) +
+                           at(y + half, x + half)
+                     : at(y - half, x) + at(y + half, x) + at(y, x - half) + at(y, x + half);
           at(y, x) = sum / 4 + wibble * (-wibble + 2 * wibble * uniform());
         }
       }
@@ -61,7 +61,8 @@ FloatImage NumpyPlasmas::map(std::int64_t map) const {
   std::mt19937 engine = states_.at(static_cast<std::size_t>(map / kApart));
   engine.discard(2 * plasma_draws(size_) * static_cast<std::uint64_t>(map % kApart));
   return plasma(size_, decay_, [&engine] {
-    const auto upper = static_cast<double>(engine() >> 5), lower = static_cast<double>(engine() >> 6);
+    const auto upper = static_cast<double>(engine() >> 5),
+               lower = static_cast<double>(engine() >> 6);
     return (upper * 67108864 + lower) / 9007199254740992.0;
   });
 }

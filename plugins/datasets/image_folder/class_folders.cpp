@@ -53,8 +53,8 @@ std::int64_t label_of(const std::string& name, const std::vector<std::string>& c
                       bool by_number) {
   const auto known = std::lower_bound(classes.begin(), classes.end(), name);
   if (known != classes.end() && *known == name) return known - classes.begin();
-  const bool digits = by_number && name.size() < 7 &&
-                      name.find_first_not_of("0123456789") == std::string::npos;
+  const bool digits =
+      by_number && name.size() < 7 && name.find_first_not_of("0123456789") == std::string::npos;
   const std::int64_t number = digits ? std::stoll(name) : -1;
   return number < static_cast<std::int64_t>(classes.size()) ? number : -1;
 }
@@ -108,7 +108,8 @@ std::string test_set(const std::string& name, const std::string& root) {
       find_data_folder({name, {}, above ? root + "/" + name : root, "unpack it as CLASS/*.jpg"});
   // An evaluation may change the name and forget the root.
   if (fs::exists(source + "/train")) {
-    throw DataError(source + ": has a folder train, so it is no set that is only for testing; set " +
+    throw DataError(source +
+                    ": has a folder train, so it is no set that is only for testing; set " +
                     "root to the folder of '" + name + "', or to the one above it");
   }
   return source;

@@ -25,6 +25,7 @@
 #include "framework/data/image/corruption.h"
 #include "framework/data/image/resize.h"
 #include "framework/plugin.h"
+#include "plugins/datasets/image_folder/boxes.h"
 #include "plugins/datasets/image_folder/class_folders.h"
 #include "plugins/datasets/image_folder/image_file.h"
 #include "plugins/datasets/image_folder/subsets.h"
@@ -46,6 +47,7 @@ struct ImageFolderOptions {
   std::vector<double> mean = {0.485, 0.456, 0.406};
   std::vector<double> deviation = {0.229, 0.224, 0.225};
   std::string damaged = "refuse";
+  std::string boxes;
   ImageAugmentation augmentation;
   CorruptionOptions corruption;
 
@@ -73,6 +75,9 @@ struct ImageFolderOptions {
       "files that cannot be decoded: refuse ends the run where one is met; skip looks at every "
       "file "
       "first, leaves them out and counts them in info().source");
+    v("boxes", boxes,
+      "folder with an XML file for each test image, as ImageNet's boxes have them (resize: "
+      "squash)");
     v("augmentation", augmentation, "random changes to training images");
     corruption.describe(v);
   }
@@ -126,6 +131,12 @@ class ImageFolder final : public Dataset {
     image.mean = options.mean;
     image.deviation = options.deviation;
     info_.fields = {image, {"class", {}, at::kLong}};
+    if (!options.boxes.empty()) {
+      if (options.resize != "squash") {
+        throw OptionError("boxes", "are of whole images; set resize to squash");
+      }
+      info_.fields.push_back({"boxes@box", {-1, 4}, at::kFloat});
+    }
   }
 
   const DatasetInfo& info() const override { return info_; }
@@ -146,8 +157,7 @@ class ImageFolder final : public Dataset {
     Tensor image = at::empty({3, options_.size, options_.size}, at::kFloat);
     const auto corrupt = [&](Pixels pixels) {
       const bool tested = from.list == &test_;
-      if (corruption_ == nullptr ||
-          !options_.corruption.covers(tested)) {
+      if (corruption_ == nullptr || !options_.corruption.covers(tested)) {
         return pixels;
       }
       std::size_t before = 0;  // the training folder's images, then validation's, then the test's
@@ -161,14 +171,15 @@ class ImageFolder final : public Dataset {
     } else {
       write_training(file, corrupt, *augmentation, image.data_ptr<float>());
     }
-    return {{"image", std::move(image)},
-            {"class", at::scalar_tensor(from.list->labels[at], at::kLong)}};
+    NamedTensors example = {{"image", std::move(image)},
+                            {"class", at::scalar_tensor(from.list->labels[at], at::kLong)}};
+    if (!options_.boxes.empty()) example.set("boxes@box", boxes_of(*from.list, at));
+    return example;
   }
 
  private:
   void open_folders() {
-    ImageFolders folders =
-        open_image_folders(options_.name, options_.root, options_.classes_from);
+    ImageFolders folders = open_image_folders(options_.name, options_.root, options_.classes_from);
     info_.name = options_.name;
     info_.source = folders.source;
     info_.classes = static_cast<std::int64_t>(folders.classes.size());
@@ -183,6 +194,22 @@ class ImageFolder final : public Dataset {
     const std::uint64_t hash = folders.hash;
     info_.fingerprint = hex(with_contents(hash));
     if (options_.damaged == "skip") leave_out_damaged();
+  }
+
+  /// [N, 4]: left, top, right, bottom in pixels; none of other images than the test's.
+  Tensor boxes_of(const ImageList& list, std::size_t at) const {
+    std::vector<ObjectBox> boxes;
+    if (&list == &test_) {
+      boxes = read_boxes(boxes_file(options_.boxes, list.files[at]), options_.size);
+    }
+    const Tensor out = at::empty({static_cast<std::int64_t>(boxes.size()), 4}, at::kFloat);
+    auto* value = out.data_ptr<float>();
+    for (const ObjectBox& box : boxes) {
+      for (const double side : {box.left, box.top, box.right, box.bottom}) {
+        *value++ = static_cast<float>(side);
+      }
+    }
+    return out;
   }
 
   /// Small data are hashed whole.
@@ -309,7 +336,7 @@ class ImageFolder final : public Dataset {
   PixelMap map_;
   DatasetInfo info_;
   ImageList train_, validation_, test_;
-  Chosen splits_[3];  ///< of train, validation, test
+  Chosen splits_[3];                        ///< of train, validation, test
   std::unique_ptr<Corruption> corruption_;  ///< null: none
 };
 
@@ -321,6 +348,6 @@ ATTNLAB_PLUGIN(dataset, ImageFolder, ImageFolderOptions,
                 .summary = "images in class folders: ImageNet, Imagenette, your own",
                 .citation = "Deng et al., ImageNet, CVPR 2009",
                 .licence = "that of your data",
-                .gives = {"image", "class"}})
+                .gives = {"image", "class", "boxes@box?"}})
 
 }  // namespace attnlab

@@ -56,8 +56,8 @@ Tensor apgd(const Target& target, std::int64_t steps, const LogitLoss& loss, std
 
 Tensor apgd_ce(const Target& target, std::int64_t steps) {
   return apgd(
-      target, steps,
-      [&](const Tensor& logits) { return cross_entropies(logits, target.labels); }, "apgd_ce");
+      target, steps, [&](const Tensor& logits) { return cross_entropies(logits, target.labels); },
+      "apgd_ce");
 }
 
 Tensor targeted_dlr(const Tensor& logits, const Tensor& labels, const Tensor& towards) {

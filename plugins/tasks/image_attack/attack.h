@@ -12,7 +12,8 @@
 //           perturbation is small. Croce & Hein, ICML 2020 (arXiv:1907.02044).
 //   Square  random squares of +-2 eps, kept where the margin falls; no gradients. Andriushchenko et
 //           al., ECCV 2020.
-// Constants and order of steps are those of AutoAttack's code (fra31/auto-attack), version standard.
+// Constants and order of steps are those of AutoAttack's code (fra31/auto-attack), version
+// standard.
 //
 // What an image's attack draws depends on the streams, the attack and the image itself, not on what
 // else is in its batch. Cost: forward and backward passes; `Classifier::queries` counts them.
@@ -29,11 +30,11 @@ namespace attnlab {
 /// What an attack is given.
 struct Target {
   const Classifier& classifier;
-  Tensor images;   ///< [B, C, H, W], in the classifier's space
-  Tensor labels;   ///< [B] int64, what to lead away from
+  Tensor images;  ///< [B, C, H, W], in the classifier's space
+  Tensor labels;  ///< [B] int64, what to lead away from
   double eps = 0;
-  Tensor low, high;                   ///< candidates stay between them, [1, C, 1, 1]; may be infinite
-  std::vector<std::uint64_t> keys;    ///< what tells the images apart: hashes of their values
+  Tensor low, high;                 ///< candidates stay between them, [1, C, 1, 1]; may be infinite
+  std::vector<std::uint64_t> keys;  ///< what tells the images apart: hashes of their values
   RandomStreams streams{0};
 
   /// The images of some rows. @param rows  [R] int64
@@ -71,8 +72,8 @@ Tensor spsa(const Target& target, const SpsaSettings& settings);
 /// @param loss   to be raised, of the rows of `target`
 /// @param round  for the start
 /// @returns the last candidate that fooled the model, else the start.
-Tensor apgd(const Target& target, std::int64_t steps, const LogitLoss& loss,
-            std::string_view name, std::uint64_t round = 0);
+Tensor apgd(const Target& target, std::int64_t steps, const LogitLoss& loss, std::string_view name,
+            std::uint64_t round = 0);
 Tensor apgd_ce(const Target& target, std::int64_t steps);
 /// @throws OptionError below four classes, which the loss compares.
 Tensor apgd_targeted(const Target& target, std::int64_t steps, std::int64_t targets);

@@ -6,9 +6,9 @@
 namespace attnlab {
 namespace {
 
-constexpr double kMostBack = 0.1;     ///< alpha_max: how far a step is drawn back to the image
-constexpr double kOvershoot = 1.05;   ///< eta
-constexpr double kBackwards = 0.9;    ///< beta: where to go on from after a success
+constexpr double kMostBack = 0.1;    ///< alpha_max: how far a step is drawn back to the image
+constexpr double kOvershoot = 1.05;  ///< eta
+constexpr double kBackwards = 0.9;   ///< beta: where to go on from after a success
 
 Tensor flat(const Tensor& images) { return images.reshape({images.size(0), -1}); }
 
@@ -39,8 +39,7 @@ Tensor towards(const Target& target, const Tensor& classes, std::int64_t steps) 
     const Tensor back = (near / (near + far)).clamp(0, kMostBack).view({-1, 1});
     at = (at + kOvershoot * from_here) * (1 - back) + (origin + kOvershoot * from_origin) * back;
     at = at::minimum(at::maximum(at, low), high);
-    const Tensor fooled =
-        target.classifier.logits(at.view_as(x)).argmax(1).ne(target.labels);
+    const Tensor fooled = target.classifier.logits(at.view_as(x)).argmax(1).ne(target.labels);
     const Tensor reach = largest(at - origin);
     const Tensor closer = fooled.logical_and(reach.lt(distance));
     found = chosen(closer, at, found);
@@ -88,8 +87,7 @@ Tensor fab_targeted(const Target& target, std::int64_t steps, std::int64_t targe
   for (std::int64_t rank = 1; rank <= std::min(targets, order.size(1) - 1); ++rank) {
     if (left.numel() == 0) break;
     const Target some = target.part(left);
-    const Tensor candidates =
-        towards(some, order.index_select(0, left).select(1, rank), steps);
+    const Tensor candidates = towards(some, order.index_select(0, left).select(1, rank), steps);
     const Tensor outside = largest(flat(candidates - some.images)).gt(target.eps);
     const Tensor right = target.classifier.logits(candidates).argmax(1).eq(some.labels);
     const Tensor holds = right.logical_or(outside);

@@ -96,8 +96,8 @@ Tensor spsa_alone(const Target& target, const SpsaSettings& settings) {
     const Tensor both = at::cat({signs, -signs});
     const Tensor around = settings.published ? x + x : x + moved;
     // The loss falls as the margin of the label does.
-    const Tensor margins = margin_of(
-        target.classifier.logits(around + settings.delta * both), labels);
+    const Tensor margins =
+        margin_of(target.classifier.logits(around + settings.delta * both), labels);
     const Tensor gradient =
         (margins.view({-1, 1, 1, 1}) * both).mean(0, /*keepdim=*/true) / settings.delta;
     mean = 0.9 * mean + 0.1 * gradient;

@@ -15,9 +15,9 @@
 //   corrected   candidates stay pictures, attacks lead away from the true class, SPSA looks around
 //               where it is
 //   published   as the tables of Elliptical Attention and QUEST were made: FGSM, PGD and SPSA are
-//               not cut to a range and lead away from the model's own answer, SPSA looks around 2 x,
-//               and AutoAttack cuts to [0, 1] even where values are normalised. There cutting alone
-//               changes an image by more than eps; distance is then of the cut.
+//               not cut to a range and lead away from the model's own answer, SPSA looks around 2
+//               x, and AutoAttack cuts to [0, 1] even where values are normalised. There cutting
+//               alone changes an image by more than eps; distance is then of the cut.
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
@@ -149,8 +149,8 @@ class ImageAttack final : public ClassificationTask {
       // One attack alone takes all images, so that nll is of attacked ones.
       const Tensor rows = rows_where(is_auto() ? right : at::ones_like(right));
       if (rows.numel() > 0) {
-        Target target{classifier, images, own_answer ? answers : labels, options_.eps, {}, {},
-                      keys_of(batch.fields.at("image")), streams};
+        Target target{classifier, images, own_answer ? answers : labels,     options_.eps,
+                      {},         {},     keys_of(batch.fields.at("image")), streams};
         std::tie(target.low, target.high) = range(classifier, images);
         attacked = attacked.index_copy(0, rows, candidates(stages_[i], target.part(rows)));
         const Tensor still = classifier.logits(attacked).argmax(1).eq(labels);
@@ -161,8 +161,7 @@ class ImageAttack final : public ClassificationTask {
       totals.after[i] += right.sum().item<double>();
     }
     totals.images += static_cast<double>(images.size(0));
-    totals.distance =
-        std::max(totals.distance, (attacked - images).abs().max().item<double>());
+    totals.distance = std::max(totals.distance, (attacked - images).abs().max().item<double>());
     judge(classifier, attacked, labels, totals);
   }
 

@@ -65,8 +65,8 @@ Tensor square_attack(const Target& target, std::int64_t queries) {
       own.push_back(&random[static_cast<std::size_t>(row[i])]);
     }
     const double area = share_at(query, queries) * double(height * width);
-    const auto side = std::clamp<std::int64_t>(std::llrint(std::sqrt(area)), 1,
-                                               std::min(height, width));
+    const auto side =
+        std::clamp<std::int64_t>(std::llrint(std::sqrt(area)), 1, std::min(height, width));
     const Target some = target.part(left);
     const Tensor before = best.index_select(0, left);
     const Tensor tried = some.inside(before + squares(before, side, target.eps, own));

@@ -19,8 +19,8 @@ struct Configured {
 
 void PrintTo(const Configured& task, std::ostream* out) { *out << task.id << " " << task.options; }
 
-/// Tasks that read images are tried on small ones and a small transformer; others on what is made up
-/// from what they take.
+/// Tasks that read images are tried on small ones and a small transformer; others on what is made
+/// up from what they take.
 conformance::Problem problem_for(const std::vector<std::string>& takes) {
   if (std::find(takes.begin(), takes.end(), "image") == takes.end()) return {};
   const std::shared_ptr<Dataset> data = testing::make_dataset(

@@ -1,4 +1,5 @@
-// Explanations against their definitions, computed here by other means, and what is measured of them.
+// Explanations against their definitions, computed here by other means, and what is measured of
+// them.
 #include <c10/core/GradMode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +35,8 @@ Batch batch_of(const Tensor& image) {
   return batch;
 }
 
-std::shared_ptr<Model> vit(const std::string& more = "", const std::string& attention = "standard") {
+std::shared_ptr<Model> vit(const std::string& more = "",
+                           const std::string& attention = "standard") {
   auto model = testing::make_model(
       "vit", pictures(), "{dim: 8, depth: 3, heads: 2, patch_size: 4" + more + "}", attention);
   model->eval();
@@ -48,7 +50,8 @@ void record(AttentionTrace& trace, const Tensor& weights, const Tensor& logits =
   trace.layers.push_back(layer);
 }
 
-/// Layers whose weights are set by hand, and a logit for each class: its numbers . the weights of row 0.
+/// Layers whose weights are set by hand, and a logit for each class: its numbers . the weights of
+/// row 0.
 class ByHand final : public Model {
  public:
   Tensor scores, classes;  ///< [1, H, 7, 7] logits of the attention, [K, 7]
@@ -116,7 +119,8 @@ TEST(Explanation, RolloutIsTheProductOfHalvesOfTheIdentity) {
 TEST(Explanation, OfAVitHasTheSlopesOfItsOwnWeights) {
   // Through every attention that records logits: the map is not flat, and depends on the class.
   const Batch batch = batch_of(noise({4, 1, 8, 12}, 5));
-  for (const char* attention : {"standard", "quest", "sigmoid", "doubly_stochastic", "elliptical"}) {
+  for (const char* attention :
+       {"standard", "quest", "sigmoid", "doubly_stochastic", "elliptical"}) {
     const auto model = vit("", attention);
     const Explanation first = explain(*model, batch, "ag_cam", at::zeros({4}, at::kLong));
     const Explanation other = explain(*model, batch, "ag_cam", at::ones({4}, at::kLong));
@@ -218,15 +222,15 @@ TEST(ImageExplanation, ComparesWithBoxes) {
   // pixels, which published code fills one pixel further.
   batch.fields.set("boxes@box", at::tensor({0.f, 0.f, 4.f, 4.f, 0.f, 0.f, 9.f, 4.f}).view({2, 4}));
   batch.offsets.set("box", at::tensor({0, 1, 2}, at::kLong));
-  const Metrics found = measured("image_explanation", "perturb: false", model, batch,
-                                 pictures(/*boxes=*/true));
+  const Metrics found =
+      measured("image_explanation", "perturb: false", model, batch, pictures(/*boxes=*/true));
   EXPECT_NEAR(found.at("iou"), (1 + 0.5) / 2, 1e-5);
   EXPECT_NEAR(found.at("dice"), (1 + 2 * 25.0 / 75) / 2, 1e-5);
   EXPECT_NEAR(found.at("pixel_accuracy"), (1 + (96 - 25.0) / 96) / 2, 1e-5);
   // An image that is classified wrongly does not count.
   batch.fields.set("class", at::tensor({1, 0}, at::kLong));
-  const Metrics one = measured("image_explanation", "perturb: false", model, batch,
-                               pictures(/*boxes=*/true));
+  const Metrics one =
+      measured("image_explanation", "perturb: false", model, batch, pictures(/*boxes=*/true));
   EXPECT_NEAR(one.at("iou"), 1, 1e-5);
   EXPECT_EQ(one.at("explained"), 0.5);
 }
@@ -236,7 +240,8 @@ TEST(ImageOcclusion, BlanksPatchesInItsOrder) {
   DatasetInfo info = pictures();
   info.fields[0].shape = {1, 12, 12};
   Batch batch = batch_of(at::ones({40, 1, 12, 12}));
-  for (std::int64_t i = 0; i < 40; ++i) batch.fields.at("image")[i][0][11][11] = double(i);  // differ
+  for (std::int64_t i = 0; i < 40; ++i)
+    batch.fields.at("image")[i][0][11][11] = double(i);  // differ
   batch.fields.set("class", at::ones({40}, at::kLong));
   const Metrics random =
       measured("image_occlusion", "grid: 3, shares: [0, 0.5, 1]", model, batch, info);
@@ -245,10 +250,9 @@ TEST(ImageOcclusion, BlanksPatchesInItsOrder) {
   EXPECT_EQ(random.at("at/1"), 0);
   EXPECT_NEAR(random.at("at/0.5"), 5 / 9.0, 0.25);  // 4 of 9 patches are blanked
   EXPECT_NEAR(random.at("accuracy"), (1 + random.at("at/0.5")) / 3, 1e-12);
-  EXPECT_THAT(message_of<OptionError>([&] {
-                measured("image_occlusion", "grid: 5", model, batch, info);
-              }),
-              HasSubstr("common divisor"));
+  EXPECT_THAT(
+      message_of<OptionError>([&] { measured("image_occlusion", "grid: 5", model, batch, info); }),
+      HasSubstr("common divisor"));
   // By salience, on the 2 x 3 patches that the model looks at.
   const auto at = [&](const std::string& order) {
     DatasetInfo wide = pictures();
@@ -280,9 +284,9 @@ TEST(ImageCorruptions, WeighErrorsByThoseOfAlexNet) {
   // Of levels a little below the middle: brightness makes them class 1, contrast keeps class 0.
   Batch batch = batch_of(((at::full({4, 1, 8, 12}, 120 / 255.0) - 0.5) / 0.25));
   batch.fields.set("class", at::zeros({4}, at::kLong));
-  const Metrics found = measured("image_corruptions",
-                                 "corruptions: [brightness, contrast], severities: [1, 5]", model,
-                                 batch, info);
+  const Metrics found =
+      measured("image_corruptions", "corruptions: [brightness, contrast], severities: [1, 5]",
+               model, batch, info);
   EXPECT_EQ(found.at("error/brightness"), 1);
   EXPECT_EQ(found.at("error/contrast"), 0);
   EXPECT_NEAR(found.at("error"), 0.5, 1e-12);

@@ -69,8 +69,10 @@ struct Scene {
                  std::uint64_t seed = 9)
       : model(std::move(known)),
         classifier(*model, small_images().fields[0], /*pixel_space=*/true, 1),
-        target{classifier, 0.5 + 0.3 * noise({count, 1, 2, 4}, seed, at::kDouble), {}, eps, {}, {}, {},
-               RandomStreams(5)} {
+        target{classifier, 0.5 + 0.3 * noise({count, 1, 2, 4}, seed, at::kDouble),
+               {},         eps,
+               {},         {},
+               {},         RandomStreams(5)} {
     target.labels = classifier.logits(target.images).argmax(1);
     std::tie(target.low, target.high) = classifier.picture_range(target.images);
     for (std::int64_t i = 0; i < count; ++i) target.keys.push_back(static_cast<std::uint64_t>(i));
@@ -82,7 +84,9 @@ struct Scene {
 };
 
 /// The model's weights seen from pixels.
-Tensor pixel_weights(const Known& model) { return model.named_parameters()["weight"].detach() / 0.25; }
+Tensor pixel_weights(const Known& model) {
+  return model.named_parameters()["weight"].detach() / 0.25;
+}
 
 TEST(ImageAttack, FgsmIsTheWorstOfALinearModelOfTwoClasses) {
   Scene scene(std::make_shared<Known>(noise({2, kPixels}, 3, at::kDouble)), 0.05, 6);
@@ -307,10 +311,9 @@ TEST(ImageAttack, SaysWhatItLacks) {
   const auto model = linear_model();
   EXPECT_THAT(message_of<DataError>([&] { measured(*model, "", small_images(false)); }),
               HasSubstr("no pixel space"));
-  EXPECT_THAT(message_of<DataError>([&] {
-                measured(*model, "space: normalised", small_images(false));
-              }),
-              HasSubstr("protocol to published"));
+  EXPECT_THAT(
+      message_of<DataError>([&] { measured(*model, "space: normalised", small_images(false)); }),
+      HasSubstr("protocol to published"));
   EXPECT_EQ(measured(*model, "images: 17").at("clean_accuracy"), 1);
 }
 

@@ -1,5 +1,5 @@
-// Corruptions against the libraries that ImageNet-C's code calls: tests/references/corruptions.py made
-// the numbers. What is random is tested by its distribution, or with the randomness taken out.
+// Corruptions against the libraries that ImageNet-C's code calls: tests/references/corruptions.py
+// made the numbers. What is random is tested by its distribution, or with the randomness taken out.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,8 +77,9 @@ FloatImage waved(const FloatImage& x) {
   for (std::int64_t y = 0; y < kSize; ++y) {
     for (std::int64_t at = 0; at < kSize; ++at) {
       for (std::int64_t c = 0; c < 3; ++c) {
-        out.at(y, at, c) = sampled(x, double(y) + 3 * std::sin(double(at) / 3),
-                                   double(at) + 4 * std::cos(double(y) / 4), c, Beyond::half_mirror);
+        out.at(y, at, c) =
+            sampled(x, double(y) + 3 * std::sin(double(at) / 3),
+                    double(at) + 4 * std::cos(double(y) / 4), c, Beyond::half_mirror);
       }
     }
   }
@@ -104,9 +105,9 @@ Pixels changed(const std::string& name) {
 
 TEST(Corruptions, AreThoseOfTheLibraries) {
   const std::vector<Near> all = {
-      {"gaussian_blur", 395632, {183, 158, 77, 189, 118, 81, 195, 84, 87,  198, 66, 97,
-                                 199, 57,  108, 198, 54, 123, 190, 59, 141, 164, 75, 159}},
-      {"zoom_blur", 393885, {184, 179, 52, 193, 77, 72, 203, 26, 91,  201, 45, 99,
+      {"gaussian_blur", 395632, {183, 158, 77,  189, 118, 81,  195, 84, 87,  198, 66, 97,
+                                 199, 57,  108, 198, 54,  123, 190, 59, 141, 164, 75, 159}},
+      {"zoom_blur", 393885, {184, 179, 52, 193, 77, 72,  203, 26, 91,  201, 45, 99,
                              185, 78,  93, 192, 40, 110, 202, 38, 130, 188, 59, 156}},
       {"contrast", 395531, {144, 162, 107, 147, 90, 113, 150, 95,  120, 153, 100, 126,
                             144, 92,  120, 147, 97, 126, 150, 102, 133, 153, 106, 139}},
@@ -119,15 +120,29 @@ TEST(Corruptions, AreThoseOfTheLibraries) {
       {"waved", 400315, {200, 12, 81,  198, 105, 70,  200, 41, 64,  210, 17, 79,
                          225, 38, 107, 237, 56,  132, 231, 56, 137, 211, 42, 129}},
       // Pillow rounds halves up twice, once in each direction.
-      {"pixelate 0.6", 398486, {185, 184, 54, 185, 184, 54,  200, 14, 85,  195, 82, 96,
-                                195, 82,  96, 196, 28,  117, 196, 28, 117, 211, 51, 147}, 1, 0.4},
-      {"pixelate 0.85", 397649, {180, 240, 44, 190, 127, 64,  205, 22, 95,  205, 22, 95,
-                                 180, 133, 86, 190, 20,  106, 201, 36, 127, 211, 51, 147}, 1, 0.4},
+      {"pixelate 0.6",
+       398486,
+       {185, 184, 54, 185, 184, 54,  200, 14, 85,  195, 82, 96,
+        195, 82,  96, 196, 28,  117, 196, 28, 117, 211, 51, 147},
+       1,
+       0.4},
+      {"pixelate 0.85",
+       397649,
+       {180, 240, 44, 190, 127, 64,  205, 22, 95,  205, 22, 95,
+        180, 133, 86, 190, 20,  106, 201, 36, 127, 211, 51, 147},
+       1,
+       0.4},
       // libjpeg computes its transforms in whole numbers.
-      {"jpeg 80", 396312, {242, 205, 134, 115, 47, 8,  172, 42, 66,  197, 45, 102,
-                           161, 26,  85,  173, 32, 98, 217, 46, 122, 193, 65, 158}, 3},
-      {"jpeg 10", 389964, {255, 181, 208, 216, 87, 105, 142, 16, 17,  141, 20, 29,
-                           161, 42,  84,  158, 46, 122, 159, 59, 171, 170, 97, 189}, 3},
+      {"jpeg 80",
+       396312,
+       {242, 205, 134, 115, 47, 8,  172, 42, 66,  197, 45, 102,
+        161, 26,  85,  173, 32, 98, 217, 46, 122, 193, 65, 158},
+       3},
+      {"jpeg 10",
+       389964,
+       {255, 181, 208, 216, 87, 105, 142, 16, 17,  141, 20, 29,
+        161, 42,  84,  158, 46, 122, 159, 59, 171, 170, 97, 189},
+       3},
   };
   for (const Near& expected : all) {
     const Pixels found = changed(expected.name);
