@@ -14,6 +14,9 @@
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
+#include <map>
+
 #include "framework/data/image/corruption.h"
 #include "framework/data/image/pixels.h"
 #include "framework/eval/classification.h"
@@ -56,9 +59,13 @@ class ImageCorruptions final : public ClassificationTask {
           "several sizes; corruptions are of pictures");
     }
     for (const std::string& name : options_.corruptions) {
-      bool known = false;
-      for (const std::string& standard : standard_corruptions()) known |= name == standard;
-      normalised_ = normalised_ && known;
+      const auto count = [&](const std::vector<std::string>& names) {
+        return std::count(names.begin(), names.end(), name);
+      };
+      if (count(options_.corruptions) > 1) {
+        throw OptionError("corruptions", "names " + name + " more than once");
+      }
+      normalised_ = normalised_ && count(standard_corruptions()) == 1;
     }
   }
 
@@ -86,14 +93,19 @@ class ImageCorruptions final : public ClassificationTask {
     if (images == 0) throw Error("evaluation: there were no images; is the split empty?");
     const auto severities = static_cast<double>(options_.severities.size());
     const auto kinds = static_cast<double>(options_.corruptions.size());
-    Metrics metrics;
+    std::map<std::string, double> by_kind;
+    double all = 0;
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      const double error = wrong[i] / images / severities;
-      metrics["error/" + cells[i].name] += error;
-      metrics["error"] += error / kinds;
-      if (normalised_) metrics["mce"] += error / alexnet_error(cells[i].name) / kinds;
+      by_kind[cells[i].name] += wrong[i];
+      all += wrong[i];
     }
-    metrics["accuracy"] = 1 - metrics["error"];
+    const double seen = images * severities * kinds;
+    Metrics metrics = {{"error", all / seen}, {"accuracy", (seen - all) / seen}};
+    for (const auto& [name, count] : by_kind) {
+      const double error = count / (images * severities);
+      metrics["error/" + name] = error;
+      if (normalised_) metrics["mce"] += error / alexnet_error(name) / kinds;
+    }
     return metrics;
   }
 

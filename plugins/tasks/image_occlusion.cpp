@@ -78,9 +78,9 @@ class ImageOcclusion final : public ClassificationTask {
     double sum = 0;
     for (std::size_t i = 0; i < right.size(); ++i) {
       metrics[name_of_share(options_.shares[i])] = right[i] / images;
-      sum += right[i] / images;
+      sum += right[i];
     }
-    metrics["accuracy"] = sum / static_cast<double>(right.size());
+    metrics["accuracy"] = sum / (images * static_cast<double>(right.size()));
     return metrics;
   }
 

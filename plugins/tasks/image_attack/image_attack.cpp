@@ -67,7 +67,7 @@ struct ImageAttackOptions : ClassificationOptions {
   }
 };
 
-/// Sums over images.
+/// Sums over images; robust and nll over draws, too.
 struct Totals {
   double images = 0, clean = 0, robust = 0, nll = 0, black_box = 0, distance = 0;
   std::vector<double> after;
@@ -116,9 +116,10 @@ class ImageAttack final : public ClassificationTask {
 
   Metrics result(const Totals& totals, double queries) const {
     const auto mean = [&](double sum) { return sum / totals.images; };
-    Metrics metrics = {{"accuracy", mean(totals.robust)},
+    const auto draws = static_cast<double>(options_.draws);
+    Metrics metrics = {{"accuracy", mean(totals.robust / draws)},
                        {"clean_accuracy", mean(totals.clean)},
-                       {"nll", mean(totals.nll)},
+                       {"nll", mean(totals.nll / draws)},
                        {"distance", totals.distance},
                        {"queries", mean(queries)}};
     if (!is_auto()) return metrics;
@@ -169,9 +170,8 @@ class ImageAttack final : public ClassificationTask {
              Totals& totals) const {
     for (std::int64_t draw = 0; draw < options_.draws; ++draw) {
       const Tensor logits = classifier.logits(attacked).to(at::kDouble);
-      const auto draws = static_cast<double>(options_.draws);
-      totals.robust += logits.argmax(1).eq(labels).sum().item<double>() / draws;
-      totals.nll += cross_entropies(logits, labels).sum().item<double>() / draws;
+      totals.robust += logits.argmax(1).eq(labels).sum().item<double>();
+      totals.nll += cross_entropies(logits, labels).sum().item<double>();
     }
   }
 
