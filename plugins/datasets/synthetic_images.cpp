@@ -51,6 +51,10 @@ class SyntheticImages final : public Dataset {
     info_.source = "oriented gratings, made by rule";
     info_.fields = {{"image", {options.channels, options.size, options.size}, at::kFloat},
                     {"class", {}, at::kLong}};
+    // No value is beyond 1 + noise sqrt(3): as pictures, that is white and its negative black.
+    const double largest = 1 + options.noise * std::sqrt(3.0);
+    info_.fields[0].mean.assign(static_cast<std::size_t>(options.channels), 0.5);
+    info_.fields[0].deviation.assign(static_cast<std::size_t>(options.channels), 0.5 / largest);
     std::uint64_t hash = streams_.key("synthetic");
     for (const double value : {double(options.classes), double(options.size),
                                double(options.channels), options.noise, options.shift}) {

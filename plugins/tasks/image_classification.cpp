@@ -9,6 +9,8 @@
 // Label smoothing: Szegedy et al. 2016; binary cross entropy of mixed targets that are made 0 or 1:
 // Touvron et al., DeiT III, ECCV 2022. Metrics: accuracy (top-1), top5 and nll of the softmax,
 // without smoothing and mixing.
+#include <limits>
+
 #include "framework/data/image/mixing.h"
 #include "framework/eval/classification.h"
 #include "framework/plugin.h"
@@ -18,6 +20,7 @@ namespace {
 
 struct ImageClassificationOptions : ClassificationOptions {
   std::string loss = "cross_entropy";
+  std::string among = "all";
   MixingOptions mixing;
 
   template <class Visitor>
@@ -25,8 +28,28 @@ struct ImageClassificationOptions : ClassificationOptions {
     ClassificationOptions::describe(v);
     v("loss", loss, one_of("cross_entropy", "binary"),
       "binary: of each class by itself, with every class that is in the image as 1");
+    v("among", among, one_of("all", "tested"),
+      "tested: metrics are of the classes alone that occur in the test images, as of ImageNet-A "
+      "and -R");
     mixing.describe(v);
   }
+};
+
+/// Metrics of some classes: the others' logits count as none.
+class AmongSome final : public Meter {
+ public:
+  explicit AmongSome(std::vector<std::int64_t> classes) : classes_(std::move(classes)) {}
+  void add(const NamedTensors& outputs, const Batch& batch) override {
+    const Tensor logits = outputs.at("logits").detach();
+    const Tensor some = at::tensor(classes_, at::kLong).to(logits.device());
+    const Tensor out = at::full_like(logits, -std::numeric_limits<double>::infinity());
+    all_.add({{"logits", out.index_copy(1, some, logits.index_select(1, some))}}, batch);
+  }
+  Metrics result() const override { return all_.result(); }
+
+ private:
+  std::vector<std::int64_t> classes_;
+  ClassificationMeter all_;
 };
 
 class ImageClassification final : public ClassificationTask {
@@ -38,6 +61,15 @@ class ImageClassification final : public ClassificationTask {
                         "makes every class count as there for the binary loss; set it to 0");
     }
     if (options.mixing.mixes()) setup.data.field("image");
+    const auto tested = setup.data.class_groups.find("tested");
+    if (options.among == "tested" && tested != setup.data.class_groups.end()) {
+      tested_ = tested->second;
+    }
+  }
+
+  std::unique_ptr<Meter> meter() const override {
+    if (tested_.empty()) return ClassificationTask::meter();
+    return std::make_unique<AmongSome>(tested_);
   }
 
   Tensor step(TrainingStep& step) override {
@@ -87,6 +119,7 @@ class ImageClassification final : public ClassificationTask {
 
   ImageClassificationOptions options_;
   std::int64_t classes_;
+  std::vector<std::int64_t> tested_;  ///< classes that metrics are among; empty: all
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "framework/data/image/image.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,6 +45,23 @@ Statistics measure(const LabelledImages& images, const ImageShape& shape) {
   return statistics;
 }
 
+/// Corrupts the images of one split in their place. @param first  number of its first image
+void corrupt(LabelledImages& images, const ImageShape& shape, const Corruption& corruption,
+             std::int64_t first) {
+  at::parallel_for(0, images.count(), 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      Pixels image = interleaved(images.image(i), shape);
+      corruption.apply(image, first + i);
+      auto* planes = const_cast<std::uint8_t*>(images.image(i));  // of our own bytes
+      const std::int64_t plane = shape.height * shape.width;
+      for (std::int64_t k = 0; k < plane * shape.channels; ++k) {
+        planes[(k % shape.channels) * plane + k / shape.channels] =
+            image.bytes[static_cast<std::size_t>(k)];
+      }
+    }
+  });
+}
+
 /// The user's value of each channel, or the set's own.
 void choose(const char* option, const std::vector<double>& wanted, const ImageShape& shape,
             std::vector<double>& value) {
@@ -64,6 +82,7 @@ ImageSet settle(ImageSet set, const ImageSetOptions& options) {
     const auto most = static_cast<std::size_t>(count);
     if (count > 0 && most < images.labels.size()) images.labels.resize(most);
   };
+  const std::int64_t training_images = set.train.count();  // in the files, whatever is used
   limit(set.train, options.train_limit, Split::train);
   limit(set.test, options.test_limit, Split::test);
   if (set.mean.empty()) {
@@ -75,6 +94,14 @@ ImageSet settle(ImageSet set, const ImageSetOptions& options) {
   choose("std", options.deviation, set.shape, set.deviation);
   for (const double deviation : set.deviation) {
     if (!(deviation > 0)) throw OptionError("std", shortest(deviation) + " is not above 0");
+  }
+  if (options.corruption.any()) {
+    const Corruption corruption(options.corruption, set.shape.height, set.shape.width,
+                                training_images + set.test.count());
+    if (options.corruption.covers(/*test=*/false)) corrupt(set.train, set.shape, corruption, 0);
+    if (options.corruption.covers(/*test=*/true)) {
+      corrupt(set.test, set.shape, corruption, training_images);
+    }
   }
   std::uint64_t hash = 0;
   for (const LabelledImages* images : {&set.train, &set.test}) {

@@ -4,7 +4,8 @@
 //
 // A random crop pads the bytes with zeros (black) before they are normalised, as torchvision's
 // RandomCrop followed by RandomHorizontalFlip and Normalize does; augmentation.h says what else
-// there is. Cost: one pass over the pixels, and what the augmentation costs.
+// there is. Images are corrupted (corruption.h) when the dataset is opened, after mean and standard
+// deviation were measured. Cost: one pass over the pixels, and what the augmentation costs.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include "framework/config/options.h"
 #include "framework/contracts/dataset.h"
 #include "framework/data/image/augmentation.h"
+#include "framework/data/image/corruption.h"
 
 namespace attnlab {
 
@@ -28,6 +30,7 @@ struct ImageSetOptions {
   std::vector<double> mean;
   std::vector<double> deviation;
   ImageAugmentation augmentation;
+  CorruptionOptions corruption;
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
@@ -39,6 +42,7 @@ struct ImageSetOptions {
     v("mean", mean, "mean of each channel, of pixels in [0, 1] (empty: known or measured)");
     v("std", deviation, "standard deviation of each channel (empty: known or measured)");
     v("augmentation", augmentation, "random changes to training images");
+    corruption.describe(v);
   }
 };
 
@@ -50,6 +54,7 @@ struct LabelledImages {
   std::vector<std::uint8_t> labels;  ///< one an image
 
   const std::uint8_t* image(std::int64_t index) const;
+  std::int64_t count() const { return static_cast<std::int64_t>(labels.size()); }
 };
 
 /// What a plugin reads from its files.

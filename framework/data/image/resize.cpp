@@ -19,6 +19,16 @@ double bicubic(double t) {
   return t < 2 ? (((t - 5) * t + 8) * t - 4) * a : 0;
 }
 
+double weight(Filter filter, double t) {
+  if (filter == Filter::box) return t > -0.5 && t <= 0.5 ? 1 : 0;
+  return filter == Filter::bicubic ? bicubic(t) : bilinear(t);
+}
+
+double support_of(Filter filter) {
+  if (filter == Filter::box) return 0.5;
+  return filter == Filter::bicubic ? 2 : 1;
+}
+
 /// What each pixel of a row or column of the result is the weighted sum of.
 struct Taps {
   std::vector<std::int64_t> first, count;
@@ -33,7 +43,7 @@ Taps taps_of(std::int64_t in, std::int64_t out, std::int64_t begin, std::int64_t
              Filter filter) {
   const double scale = static_cast<double>(in) / static_cast<double>(out);
   const double spread = std::max(scale, 1.0);
-  const double support = (filter == Filter::bicubic ? 2 : 1) * spread;
+  const double support = support_of(filter) * spread;
   Taps taps;
   taps.stride = static_cast<std::int64_t>(std::ceil(support)) * 2 + 1;
   taps.weights.assign(static_cast<std::size_t>(size * taps.stride), 0);
@@ -45,8 +55,7 @@ Taps taps_of(std::int64_t in, std::int64_t out, std::int64_t begin, std::int64_t
     double sum = 0;
     for (std::int64_t j = first; j < last; ++j) {
       const double t = (static_cast<double>(j) + 0.5 - centre) / spread;
-      sum += row[static_cast<std::size_t>(j - first)] =
-          filter == Filter::bicubic ? bicubic(t) : bilinear(t);
+      sum += row[static_cast<std::size_t>(j - first)] = weight(filter, t);
     }
     for (std::int64_t j = first; j < last; ++j) {
       taps.weights[static_cast<std::size_t>(i * taps.stride + j - first)] =

@@ -5,6 +5,7 @@
 //   w_y[i] ~ f((i + 1/2 - (y + 1/2) s) / max(s, 1)),   s = rows in / rows out, sum_i w_y[i] = 1
 //   bilinear: f(t) = 1 - |t| for |t| < 1
 //   bicubic:  Keys's cubic with a = -1/2, of support 2
+//   box:      f(t) = 1 for -1/2 < t <= 1/2
 //
 // Source: Keys, Cubic convolution interpolation, 1981; Pillow's Resample.c. Pillow rounds to bytes
 // between the two directions, this does not: results differ from Pillow's by 1 at most. Cost: some
@@ -17,7 +18,7 @@
 
 namespace attnlab {
 
-enum class Filter { bilinear, bicubic };
+enum class Filter { box, bilinear, bicubic };
 
 /// @throws OptionError (of `interpolation`) for another name than "bilinear" and "bicubic".
 Filter filter_named(const std::string& name);

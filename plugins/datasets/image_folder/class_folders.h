@@ -4,6 +4,10 @@
 //
 // Classes are the folders of train in order of their names. Files end in .jpg, .jpeg, .png or
 // .webp, small or capital letters; others are passed over.
+//
+// A set that is only for testing (ImageNet-v2, -A, -R) takes its classes from another one's train:
+//
+//   CLASS/NAME.JPEG, or test/CLASS/..., val/CLASS/...     CLASS a name of there, or its number
 #pragma once
 
 #include <cstdint>
@@ -23,13 +27,21 @@ struct ImageList {
   std::string path(std::size_t index) const { return folder + "/" + files[index]; }
 };
 
-/// Names of the folders in a folder, sorted; none where it is not there.
-std::vector<std::string> folders_in(const std::string& folder);
+/// A data set as its folders have it.
+struct ImageFolders {
+  std::string source;                ///< its folder
+  std::vector<std::string> classes;  ///< in order of their labels
+  ImageList train, validation, test;
+  std::uint64_t hash = 0;  ///< of names and sizes of all files
+};
 
-/// @param classes  names in order of their labels
-/// @param hash     continued by names and sizes of all files
-/// @throws DataError for a folder that is no class, or that holds no images; FileError.
-ImageList list_images(const std::string& folder, const std::vector<std::string>& classes,
-                      std::uint64_t& hash);
+/// @param name          of the folder
+/// @param root          the folder or the one above it; empty: the usual places
+/// @param classes_from  of a set that is only for testing: name or path of the one whose training
+///                      folders name the classes; empty: it has its own
+/// @throws DataMissingError; DataError for a folder that is no class, or that holds no images;
+///         FileError.
+ImageFolders open_image_folders(const std::string& name, const std::string& root,
+                                const std::string& classes_from);
 
 }  // namespace attnlab

@@ -10,6 +10,7 @@
 // part of twice the size or more is decoded smaller (image_file.h); evaluation never is.
 // Source: Deng et al., ImageNet, CVPR 2009, and torchvision's ImageFolder for the layout. Cost: a
 // file is read and decoded each time that it is asked for; in memory are names and labels.
+// Corruptions (framework/data/image/corruption.h) act on the resized image, before augmentation.
 #include <fmt/format.h>
 
 #include <tbb/parallel_for.h>
@@ -17,15 +18,19 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/data/formats/files.h"
 #include "framework/data/image/augmentation.h"
+#include "framework/data/image/corruption.h"
 #include "framework/data/image/resize.h"
 #include "framework/plugin.h"
+#include "plugins/datasets/image_folder/boxes.h"
 #include "plugins/datasets/image_folder/class_folders.h"
 #include "plugins/datasets/image_folder/image_file.h"
+#include "plugins/datasets/image_folder/subsets.h"
 
 namespace attnlab {
 namespace {
@@ -33,6 +38,7 @@ namespace {
 struct ImageFolderOptions {
   std::string root;
   std::string name = "imagenet";
+  std::string classes_from;
   std::int64_t size = 224;
   std::string resize = "short";
   double crop_ratio = 0.875;
@@ -43,13 +49,17 @@ struct ImageFolderOptions {
   std::vector<double> mean = {0.485, 0.456, 0.406};
   std::vector<double> deviation = {0.229, 0.224, 0.225};
   std::string damaged = "refuse";
+  std::string boxes;
   ImageAugmentation augmentation;
+  CorruptionOptions corruption;
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("root", root,
       "folder with train and val, or the one above it (empty: search the usual places)");
     v("name", name, "folder of the dataset: imagenet, imagenette2, ...");
+    v("classes_from", classes_from,
+      "of data that are only for testing: name or path of those whose train names the classes");
     v("size", size, range(1, 4096), "height and width that the model sees, in pixels");
     v("resize", resize, one_of("short", "squash"),
       "short: keep the aspect and take the middle; squash: the whole image, aspect lost");
@@ -67,7 +77,11 @@ struct ImageFolderOptions {
       "files that cannot be decoded: refuse ends the run where one is met; skip looks at every "
       "file "
       "first, leaves them out and counts them in info().source");
+    v("boxes", boxes,
+      "folder with an XML file for each test image, as ImageNet's boxes have them (resize: "
+      "squash)");
     v("augmentation", augmentation, "random changes to training images");
+    corruption.describe(v);
   }
 };
 
@@ -78,35 +92,6 @@ struct Chosen {
   const ImageList* list = nullptr;
   std::vector<std::int64_t> indices;
 };
-
-/// So many of `count`: below 1 a share of them.
-std::int64_t wanted_of(const char* option, double wanted, std::size_t count) {
-  const auto all = static_cast<double>(count);
-  const double number = wanted < 1 ? std::round(wanted * all) : wanted;
-  if (number != std::floor(number)) {
-    throw OptionError(option, shortest(wanted) + " is neither a share below 1 nor a whole number");
-  }
-  if (number > all) {
-    throw OptionError(option, fmt::format("{} is more than the {} images that there are",
-                                          shortest(wanted), count));
-  }
-  return static_cast<std::int64_t>(number);
-}
-
-/// Takes `count` of the indices at random out of them. @returns those, sorted.
-std::vector<std::int64_t> take(std::vector<std::int64_t>& indices, std::int64_t count,
-                               Random random) {
-  const auto all = static_cast<std::int64_t>(indices.size());
-  std::vector<std::int64_t> order = permutation(all, random), taken, left;
-  std::sort(order.begin(), order.begin() + count);
-  std::sort(order.begin() + count, order.end());
-  for (std::int64_t i = 0; i < all; ++i) {
-    (i < count ? taken : left)
-        .push_back(indices[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])]);
-  }
-  indices = std::move(left);
-  return taken;
-}
 
 /// Which files of a list can be decoded; "" for those.
 std::vector<std::string> damage_of(const ImageList& list) {
@@ -143,10 +128,17 @@ class ImageFolder final : public Dataset {
     check(options.augmentation);
     open_folders();
     choose(setup.streams);
+    prepare_corruption();
     FieldInfo image{"image", {3, options.size, options.size}, at::kFloat};
     image.mean = options.mean;
     image.deviation = options.deviation;
     info_.fields = {image, {"class", {}, at::kLong}};
+    if (!options.boxes.empty()) {
+      if (options.resize != "squash") {
+        throw OptionError("boxes", "are of whole images; set resize to squash");
+      }
+      info_.fields.push_back({"boxes@box", {-1, 4}, at::kFloat});
+    }
   }
 
   const DatasetInfo& info() const override { return info_; }
@@ -165,42 +157,61 @@ class ImageFolder final : public Dataset {
     const auto at = static_cast<std::size_t>(from.indices[static_cast<std::size_t>(index)]);
     ImageFile file(from.list->path(at));
     Tensor image = at::empty({3, options_.size, options_.size}, at::kFloat);
+    const auto corrupt = [&](Pixels pixels) {
+      const bool tested = from.list == &test_;
+      if (corruption_ == nullptr || !options_.corruption.covers(tested)) {
+        return pixels;
+      }
+      std::size_t before = 0;  // the training folder's images, then validation's, then the test's
+      if (from.list != &train_) before += train_.files.size();
+      if (tested) before += validation_.files.size();
+      corruption_->apply(pixels, static_cast<std::int64_t>(before + at));
+      return pixels;
+    };
     if (augmentation == nullptr) {
-      write_image(evaluated(file), map_, /*flip=*/false, image.data_ptr<float>());
+      write_image(corrupt(evaluated(file)), map_, /*flip=*/false, image.data_ptr<float>());
     } else {
-      write_training(file, *augmentation, image.data_ptr<float>());
+      write_training(file, corrupt, *augmentation, image.data_ptr<float>());
     }
-    return {{"image", std::move(image)},
-            {"class", at::scalar_tensor(from.list->labels[at], at::kLong)}};
+    NamedTensors example = {{"image", std::move(image)},
+                            {"class", at::scalar_tensor(from.list->labels[at], at::kLong)}};
+    if (!options_.boxes.empty()) example.set("boxes@box", boxes_of(*from.list, at));
+    return example;
   }
 
  private:
   void open_folders() {
-    info_.source = find_data_folder({options_.name,
-                                     {"train"},
-                                     options_.root,
-                                     "unpack it as train/CLASS/*.jpg and val/CLASS/*.jpg"});
+    ImageFolders folders = open_image_folders(options_.name, options_.root, options_.classes_from);
     info_.name = options_.name;
-    info_.class_names = folders_in(info_.source + "/train");
-    info_.classes = static_cast<std::int64_t>(info_.class_names.size());
-    std::uint64_t hash = fingerprint("");
-    const auto list = [&](ImageList& into, const std::string& folder) {
-      into = list_images(info_.source + "/" + folder, info_.class_names, hash);
-    };
-    list(train_, "train");
-    if (train_.empty()) throw DataError(train_.folder + ": has no class folders");
-    // ImageNet's own test folder has no classes: it does not count.
-    std::vector<std::string> others;
-    for (const char* folder : {"test", "val", "validation"}) {
-      if (!folders_in(info_.source + "/" + folder).empty()) others.push_back(folder);
+    info_.source = folders.source;
+    info_.classes = static_cast<std::int64_t>(folders.classes.size());
+    info_.class_names = std::move(folders.classes);
+    train_ = std::move(folders.train);
+    validation_ = std::move(folders.validation);
+    test_ = std::move(folders.test);
+    std::set<std::int64_t> present(test_.labels.begin(), test_.labels.end());
+    if (static_cast<std::int64_t>(present.size()) < info_.classes) {
+      info_.class_groups["tested"].assign(present.begin(), present.end());
     }
-    if (others.empty()) {
-      throw DataMissingError(info_.source + ": has no folder test or val with class folders");
-    }
-    list(test_, others[0]);
-    if (others.size() > 1) list(validation_, others[1]);
+    const std::uint64_t hash = folders.hash;
     info_.fingerprint = hex(with_contents(hash));
     if (options_.damaged == "skip") leave_out_damaged();
+  }
+
+  /// [N, 4]: left, top, right, bottom in pixels; none of other images than the test's.
+  Tensor boxes_of(const ImageList& list, std::size_t at) const {
+    std::vector<ObjectBox> boxes;
+    if (&list == &test_) {
+      boxes = read_boxes(boxes_file(options_.boxes, list.files[at]), options_.size);
+    }
+    const Tensor out = at::empty({static_cast<std::int64_t>(boxes.size()), 4}, at::kFloat);
+    auto* value = out.data_ptr<float>();
+    for (const ObjectBox& box : boxes) {
+      for (const double side : {box.left, box.top, box.right, box.bottom}) {
+        *value++ = static_cast<float>(side);
+      }
+    }
+    return out;
   }
 
   /// Small data are hashed whole.
@@ -271,6 +282,20 @@ class ImageFolder final : public Dataset {
     }
   }
 
+  void prepare_corruption() {
+    const CorruptionOptions& options = options_.corruption;
+    if (!options.any()) return;
+    if (options.covers(/*test=*/false) && options_.augmentation.resized_crop) {
+      throw OptionError("corruption",
+                        "is laid over whole images, of which a resized crop takes a part; switch "
+                        "resized_crop off, or corrupt test images alone");
+    }
+    corruption_ = std::make_unique<Corruption>(
+        options, options_.size, options_.size,
+        static_cast<std::int64_t>(train_.files.size() + validation_.files.size() +
+                                  test_.files.size()));
+  }
+
   const Chosen& chosen(Split split) const {
     return splits_[split == Split::train ? 0 : split == Split::validation ? 1 : 2];
   }
@@ -293,7 +318,8 @@ class ImageFolder final : public Dataset {
                    {middle(height), middle(width), options_.size, options_.size});
   }
 
-  void write_training(ImageFile& file, Random& random, float* out) const {
+  template <class Corrupt>
+  void write_training(ImageFile& file, const Corrupt& corrupt, Random& random, float* out) const {
     const ImageAugmentation& augmentation = options_.augmentation;
     const ImageMove move = draw_move(augmentation, random);
     Pixels image;
@@ -302,7 +328,7 @@ class ImageFolder final : public Dataset {
       const ImageFile::Part part = file.read(box, options_.size, options_.size);
       image = resized(part.pixels, part.box, options_.size, options_.size, filter_);
     } else {
-      image = evaluated(file);
+      image = corrupt(evaluated(file));
     }
     write_augmented(std::move(image), augmentation, move, map_, random, out);
   }
@@ -312,7 +338,8 @@ class ImageFolder final : public Dataset {
   PixelMap map_;
   DatasetInfo info_;
   ImageList train_, validation_, test_;
-  Chosen splits_[3];  ///< of train, validation, test
+  Chosen splits_[3];                        ///< of train, validation, test
+  std::unique_ptr<Corruption> corruption_;  ///< null: none
 };
 
 }  // namespace
@@ -323,6 +350,6 @@ ATTNLAB_PLUGIN(dataset, ImageFolder, ImageFolderOptions,
                 .summary = "images in class folders: ImageNet, Imagenette, your own",
                 .citation = "Deng et al., ImageNet, CVPR 2009",
                 .licence = "that of your data",
-                .gives = {"image", "class"}})
+                .gives = {"image", "class", "boxes@box?"}})
 
 }  // namespace attnlab

@@ -62,6 +62,23 @@ void expect_image(const Dataset& dataset, Split split, std::int64_t index, std::
   }
 }
 
+TEST_F(Cifar, IsCorruptedAsItIsOpened) {
+  const auto clean = open(), snowy = open(", corruption: snow, severity: 2");
+  const auto image = [](const Dataset& dataset, Split split, std::int64_t index) {
+    return dataset.example(split, index, nullptr).at("image");
+  };
+  EXPECT_FALSE(image(*clean, Split::test, 3).equal(image(*snowy, Split::test, 3)));
+  EXPECT_TRUE(image(*clean, Split::train, 3).equal(image(*snowy, Split::train, 3)));
+  EXPECT_NE(clean->info().fingerprint, snowy->info().fingerprint);
+  EXPECT_EQ(clean->info().fields[0].mean, snowy->info().fields[0].mean);
+  // What is drawn depends on the image, not on how many there are.
+  const auto few = open(", corruption: snow, severity: 2, test_limit: 4");
+  EXPECT_TRUE(image(*few, Split::test, 3).equal(image(*snowy, Split::test, 3)));
+  const auto all = open(", corruption: snow, severity: 2, corrupted: all");
+  EXPECT_FALSE(image(*clean, Split::train, 3).equal(image(*all, Split::train, 3)));
+  EXPECT_TRUE(image(*all, Split::test, 3).equal(image(*snowy, Split::test, 3)));
+}
+
 TEST_F(Cifar, GivesTheBatchesThatAreNamedOneAfterAnother) {
   folder.write("data_batch_3.bin.gz", gzipped(records(8, 4)));
   folder.write("data_batch_5.bin", records(12, 1));

@@ -61,6 +61,20 @@ TEST(ImageClassification, LossIsCrossEntropyWithSmoothedTargets) {
   }
 }
 
+TEST(ImageClassification, CountsAmongTheClassesThatAreTested) {
+  DatasetInfo info = info_of(4);
+  info.class_groups["tested"] = {1, 3};
+  const Tensor logits = at::tensor({9.0, 2.0, 0.0, 1.0}).view({1, 4});
+  const auto accuracy = [&](const std::string& options) {
+    const auto meter = make_task(kId, info, options)->meter();
+    meter->add({{"logits", logits}}, batch_of({1}));
+    return meter->result();
+  };
+  EXPECT_EQ(accuracy("{}").at("accuracy"), 0);
+  EXPECT_EQ(accuracy("{among: tested}").at("accuracy"), 1);
+  EXPECT_NEAR(accuracy("{among: tested}").at("nll"), std::log(1 + std::exp(-1.0)), 1e-12);
+}
+
 TEST(ImageClassification, LossHasTheGradientOfSoftmaxMinusTarget) {
   const Tensor logits = some_logits(3, 5).set_requires_grad(true);
   const std::vector<std::int64_t> classes = {4, 0, 2};

@@ -56,6 +56,70 @@ TEST_F(ImageFolders, HaveClassesInOrderOfTheirNames) {
   EXPECT_THAT(labels, ElementsAre(0, 0, 0, 1, 1, 1));
 }
 
+TEST_F(ImageFolders, TakeTheirClassesFromAnotherSet) {
+  testing::TempFolder other;
+  other.write("dog/a.png", file_of(photograph(30, 30, 1), ".png"));
+  const auto open_other = [&](const std::string& more = "") {
+    return testing::make_dataset("image_folder",
+                                 "{root: " + other.path() + ", name: other, size: 24, " +
+                                     "classes_from: " + folder_.path() + more + "}");
+  };
+  const auto dataset = open_other();
+  EXPECT_THAT(dataset->info().class_names, ElementsAre("cat", "dog"));
+  EXPECT_EQ(dataset->size(Split::train), 0);
+  ASSERT_EQ(dataset->size(Split::test), 1);
+  EXPECT_EQ(dataset->example(Split::test, 0, nullptr).at("class").item<std::int64_t>(), 1);
+  EXPECT_THAT(dataset->info().class_groups.at("tested"), ElementsAre(1));
+  other.write("0/b.png", file_of(photograph(30, 30, 2), ".png"));  // by its number
+  const auto both = open_other();
+  ASSERT_EQ(both->size(Split::test), 2);
+  EXPECT_EQ(both->example(Split::test, 0, nullptr).at("class").item<std::int64_t>(), 0);
+  EXPECT_TRUE(both->info().class_groups.empty());
+  EXPECT_THAT(refusal(", classes_from: " + folder_.path()), HasSubstr("has a folder train"));
+  other.write("2/c.png", file_of(photograph(30, 30, 2), ".png"));
+  EXPECT_THAT(message_of<DataError>([&] { open_other(); }), HasSubstr("/2: is no class"));
+}
+
+TEST_F(ImageFolders, GiveBoxesOfTestImages) {
+  const auto box = [](int left, int top, int right, int bottom) {
+    const auto tag = [](const std::string& name, int value) {
+      return "<" + name + ">" + std::to_string(value) + "</" + name + ">";
+    };
+    return "<object><bndbox>" + tag("xmin", left) + tag("ymin", top) + tag("xmax", right) +
+           tag("ymax", bottom) + "</bndbox></object>";
+  };
+  const std::string size = "<annotation><size><width>48</width><height>96</height></size>";
+  testing::TempFolder boxes;
+  boxes.write("b.xml", size + box(2, 4, 24, 48) + box(0, 0, 48, 96) + "</annotation>");
+  boxes.write("dog/deep/a.xml", size + "</annotation>");
+  const std::string more = ", resize: squash, boxes: " + boxes.path();
+  const auto dataset = open(more);
+  const Tensor found = dataset->example(Split::test, 0, nullptr).at("boxes@box");
+  EXPECT_TRUE(found.equal(at::tensor({1.f, 1.f, 12.f, 12.f, 0.f, 0.f, 24.f, 24.f}).view({2, 4})))
+      << found;
+  EXPECT_EQ(dataset->example(Split::test, 1, nullptr).at("boxes@box").size(0), 0);
+  EXPECT_EQ(dataset->example(Split::train, 1, nullptr).at("boxes@box").size(0), 0);
+  EXPECT_THAT(refusal(", boxes: " + boxes.path()), HasSubstr("set resize to squash"));
+  boxes.write("b.xml", size + "<bndbox><xmin>1</xmin>");
+  EXPECT_THAT(message_of<DataError>([&] { dataset->example(Split::test, 0, nullptr); }),
+              HasSubstr("b.xml: has no number <ymin>"));
+}
+
+TEST_F(ImageFolders, AreCorruptedAtTheModelsSize) {
+  const auto clean = open(), foggy = open(", corruption: fog, severity: 5");
+  const auto pixels = [](const Dataset& dataset, Split split, std::int64_t index) {
+    return dataset.example(split, index, nullptr).at("image");
+  };
+  EXPECT_FALSE(pixels(*clean, Split::test, 1).equal(pixels(*foggy, Split::test, 1)));
+  EXPECT_TRUE(pixels(*foggy, Split::test, 1).equal(pixels(*foggy, Split::test, 1)));
+  EXPECT_TRUE(pixels(*clean, Split::train, 1).equal(pixels(*foggy, Split::train, 1)));
+  const auto trained = open(", corruption: fog, corrupted: train, corruption_constants: yam");
+  EXPECT_TRUE(pixels(*clean, Split::test, 1).equal(pixels(*trained, Split::test, 1)));
+  EXPECT_FALSE(pixels(*clean, Split::train, 1).equal(pixels(*trained, Split::train, 1)));
+  EXPECT_THAT(refusal(", corruption: fog, corrupted: all, augmentation: {resized_crop: true}"),
+              HasSubstr("takes a part"));
+}
+
 TEST_F(ImageFolders, TakeTestWhereThereIsOne) {
   folder_.write("test/cat/x.png", file_of(photograph(30, 30), ".png"));
   const auto dataset = open();

@@ -1,0 +1,321 @@
+// Attacks on models whose weakest directions are known, and what the task makes of them.
+#include <ATen/CPUGeneratorImpl.h>
+#include <c10/core/GradMode.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "plugins/tasks/image_attack/attack.h"
+#include "tests/support/data_files.h"
+#include "tests/support/noise.h"
+#include "tests/support/plugins.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::noise;
+
+constexpr std::int64_t kClasses = 5, kPixels = 8;
+
+DatasetInfo small_images(bool normalised = true) {
+  DatasetInfo info;
+  info.name = "small images";
+  info.classes = kClasses;
+  info.fields = {{"image", {1, 2, 4}, at::kFloat}, {"class", {}, at::kLong}};
+  if (normalised) {
+    info.fields[0].mean = {0.5};
+    info.fields[0].deviation = {0.25};
+  }
+  return info;
+}
+
+/// logits = W2 f(W1 x); without W1 linear. It reads normalised images.
+class Known final : public Model {
+ public:
+  explicit Known(Tensor weight, Tensor inner = {}) : inner_(std::move(inner)) {
+    weight_ = register_parameter("weight", std::move(weight));
+  }
+  NamedTensors forward(const Batch& batch, ForwardPass&) override {
+    Tensor x = batch.fields.at("image").flatten(1);
+    if (steps > 0) x = (x * steps).round() / steps;  // its gradient is 0
+    if (inner_.defined()) x = at::linear(x, inner_).tanh();
+    return {{"logits", at::linear(x, weight_)}};
+  }
+  double steps = 0;
+
+ private:
+  Tensor weight_, inner_;
+};
+
+std::shared_ptr<Known> linear_model() {
+  return std::make_shared<Known>(noise({kClasses, kPixels}, 3, at::kDouble));
+}
+
+std::shared_ptr<Known> curved_model() {
+  return std::make_shared<Known>(noise({kClasses, 12}, 4, at::kDouble) * 2,
+                                 noise({12, kPixels}, 5, at::kDouble) * 2);
+}
+
+/// Pixels well inside 0..1, and what the model answers of them.
+struct Scene {
+  std::shared_ptr<Known> model;
+  Classifier classifier;
+  Target target;
+
+  explicit Scene(std::shared_ptr<Known> known, double eps, std::int64_t count = 24,
+                 std::uint64_t seed = 9)
+      : model(std::move(known)),
+        classifier(*model, small_images().fields[0], /*pixel_space=*/true, 1),
+        target{classifier, 0.5 + 0.3 * noise({count, 1, 2, 4}, seed, at::kDouble),
+               {},         eps,
+               {},         {},
+               {},         RandomStreams(5)} {
+    target.labels = classifier.logits(target.images).argmax(1);
+    std::tie(target.low, target.high) = classifier.picture_range(target.images);
+    for (std::int64_t i = 0; i < count; ++i) target.keys.push_back(static_cast<std::uint64_t>(i));
+  }
+  Tensor margins(const Tensor& images) const {
+    return margin_of(classifier.logits(images), target.labels);
+  }
+  double fooled(const Tensor& images) const { return margins(images).le(0).sum().item<double>(); }
+};
+
+/// The model's weights seen from pixels.
+Tensor pixel_weights(const Known& model) {
+  return model.named_parameters()["weight"].detach() / 0.25;
+}
+
+TEST(ImageAttack, FgsmIsTheWorstOfALinearModelOfTwoClasses) {
+  Scene scene(std::make_shared<Known>(noise({2, kPixels}, 3, at::kDouble)), 0.05, 6);
+  const Tensor margins = scene.margins(fgsm(scene.target));
+  Tensor worst = scene.margins(scene.target.images);
+  for (int corner = 0; corner < 256; ++corner) {
+    Tensor signs = at::empty({1, 1, 2, 4}, at::kDouble);
+    for (int i = 0; i < 8; ++i) signs.view({-1})[i] = (corner >> i & 1) != 0 ? 1 : -1;
+    worst = at::minimum(worst, scene.margins(scene.target.images + 0.05 * signs));
+  }
+  EXPECT_TRUE(margins.allclose(worst, 0, 1e-12)) << margins << worst;
+  // By its formula: the margin falls by eps |w_y - w_other|_1.
+  const Tensor weights = pixel_weights(*scene.model);
+  const double fall = 0.05 * (weights[0] - weights[1]).abs().sum().item<double>();
+  const Tensor expected = scene.margins(scene.target.images) - fall;
+  EXPECT_TRUE(margins.allclose(expected, 0, 1e-12));
+  // PGD ends in the same corner, since its steps are large enough to cross the ball.
+  EXPECT_TRUE(scene.margins(pgd(scene.target, 20, 0.01)).allclose(worst, 0, 1e-12));
+}
+
+TEST(ImageAttack, StaysInsideTheBallAndAmongPictures) {
+  Scene scene(curved_model(), 0.3);  // large: the range of a picture binds, too
+  const std::pair<const char*, Tensor> all[] = {
+      {"fgsm", fgsm(scene.target)},
+      {"pgd", pgd(scene.target, 5, 0.2)},
+      {"spsa", spsa(scene.target, {.steps = 3, .samples = 8, .rate = 0.2})},
+      {"apgd_ce", apgd_ce(scene.target, 20)},
+      {"apgd_t", apgd_targeted(scene.target, 20, 9)},
+      {"fab_t", fab_targeted(scene.target, 20, 9)},
+      {"square", square_attack(scene.target, 50)},
+  };
+  for (const auto& [name, images] : all) {
+    EXPECT_LE((images - scene.target.images).abs().max().item<double>(), 0.3 + 1e-12) << name;
+    EXPECT_GE(images.min().item<double>(), 0) << name;
+    EXPECT_LE(images.max().item<double>(), 1) << name;
+    EXPECT_GT((images - scene.target.images).abs().max().item<double>(), 0.01) << name;
+  }
+}
+
+TEST(ImageAttack, ApgdIsNoWorseThanPgdOfAsManySteps) {
+  // Of a linear model of two classes it fools all that can be fooled.
+  Scene plain(std::make_shared<Known>(noise({2, kPixels}, 3, at::kDouble)), 0.05, 60);
+  const double possible = plain.fooled(fgsm(plain.target));
+  EXPECT_GT(possible, 5);
+  EXPECT_LT(possible, 55);
+  EXPECT_EQ(plain.fooled(apgd_ce(plain.target, 20)), possible);
+  // Of a curved one single images may escape either; over many it wins.
+  double all_by_pgd = 0, all_by_apgd = 0;
+  for (const std::uint64_t seed : {9, 10, 11}) {
+    for (const double eps : {0.02, 0.05}) {
+      Scene scene(curved_model(), eps, 150, seed);
+      const double by_pgd = scene.fooled(pgd(scene.target, 20, 0.15 * eps));
+      EXPECT_GE(scene.fooled(apgd_targeted(scene.target, 20, 9)), by_pgd) << eps;
+      all_by_pgd += by_pgd;
+      all_by_apgd += scene.fooled(apgd_ce(scene.target, 20));
+    }
+  }
+  EXPECT_GE(all_by_apgd, all_by_pgd);
+}
+
+TEST(ImageAttack, FabFindsTheDistanceToTheBoundaryOfALinearModel) {
+  Scene scene(linear_model(), 1);
+  const Tensor weights = pixel_weights(*scene.model);
+  const Tensor found = fab_targeted(scene.target, 20, 4);
+  const Tensor logits = scene.classifier.logits(scene.target.images);
+  for (std::int64_t i = 0; i < found.size(0); ++i) {
+    const auto label = scene.target.labels[i].item<std::int64_t>();
+    // Towards the runner-up, as it is tried first; the range of a picture is far enough.
+    const auto next = logits[i].argsort(0, true)[1].item<std::int64_t>();
+    const double distance = (logits[i][label] - logits[i][next]).item<double>() /
+                            (weights[label] - weights[next]).abs().sum().item<double>();
+    const double moved = (found[i] - scene.target.images[i]).abs().max().item<double>();
+    if (distance > 0.15) continue;
+    EXPECT_GE(moved, distance * 0.999) << i;
+    EXPECT_LE(moved, distance * 1.06) << i;  // 5 % overshoot
+  }
+}
+
+TEST(ImageAttack, ProjectsOntoPlanesWithinABox) {
+  const std::int64_t count = 50, values = 7;
+  const Tensor points = 0.5 + 0.5 * noise({count, values}, 1, at::kDouble);
+  Tensor weights = noise({count, values}, 2, at::kDouble);
+  weights.select(1, 3).zero_();
+  const Tensor offsets = (weights * points).sum(1) + 2 * noise({count}, 3, at::kDouble);
+  const Tensor low = at::zeros_like(points), high = at::ones_like(points);
+  const Tensor moves = onto_plane(points, weights, offsets, low, high);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double needed = (offsets[i] - (weights[i] * points[i]).sum()).item<double>();
+    const auto reach = [&](double length) {  // by definition, with every coordinate moved so far
+      const Tensor aim = points[i] + length * weights[i].sign() * (needed > 0 ? 1 : -1);
+      return std::abs((weights[i] * (aim.clamp(0, 1) - points[i])).sum().item<double>());
+    };
+    double least = 0, most = 1;
+    for (int k = 0; k < 60; ++k) {
+      const double middle = (least + most) / 2;
+      (reach(middle) < std::abs(needed) ? least : most) = middle;
+    }
+    const Tensor after = points[i] + moves[i];
+    EXPECT_GE(after.min().item<double>(), -1e-12);
+    EXPECT_LE(after.max().item<double>(), 1 + 1e-12);
+    EXPECT_EQ(moves[i][3].item<double>(), 0);
+    if (reach(1) > std::abs(needed)) {
+      EXPECT_NEAR((weights[i] * moves[i]).sum().item<double>(), needed, 1e-9) << i;
+      EXPECT_NEAR(moves[i].abs().max().item<double>(), most, 1e-9) << i;
+    } else {
+      EXPECT_NEAR(std::abs((weights[i] * moves[i]).sum().item<double>()), reach(1), 1e-9) << i;
+    }
+  }
+}
+
+TEST(ImageAttack, DlrIsThatOfThePaper) {
+  const Tensor logits = at::tensor({3.0, 1.0, 0.5, 7.0, 5.0}).view({1, 5});
+  const auto loss = [&](std::int64_t label, std::int64_t towards) {
+    return targeted_dlr(logits, at::tensor({label}), at::tensor({towards})).item<double>();
+  };
+  // sorted 7 5 3 1 0.5: -(z_y - z_t) / (7 - (3 + 1) / 2)
+  EXPECT_NEAR(loss(3, 4), -(7 - 5) / 5.0, 1e-9);
+  EXPECT_NEAR(loss(0, 3), (7 - 3) / 5.0, 1e-9);
+  EXPECT_NEAR(margin_of(logits, at::tensor({std::int64_t{3}})).item<double>(), 2, 1e-12);
+  EXPECT_NEAR(margin_of(logits, at::tensor({std::int64_t{1}})).item<double>(), -6, 1e-12);
+}
+
+TEST(ImageAttack, SpsaFollowsTheMarginAndPublishedCodeLooksElsewhere) {
+  Scene scene(linear_model(), 0.05, 4);
+  const Tensor before = scene.margins(scene.target.images);
+  const SpsaSettings settings{.steps = 20, .samples = 64, .rate = 0.01};
+  const Tensor after = scene.margins(spsa(scene.target, settings));
+  EXPECT_TRUE(after.lt(before).all().item<bool>()) << before << after;
+  // Of a linear model within one face of the margin the gradient is the same everywhere.
+  Scene curved(curved_model(), 0.05, 4);
+  SpsaSettings published = settings;
+  published.published = true;
+  EXPECT_FALSE(spsa(curved.target, settings).equal(spsa(curved.target, published)));
+}
+
+TEST(ImageAttack, DrawsByTheImageNotByItsBatch) {
+  Scene scene(curved_model(), 0.1);
+  const Tensor rows = at::tensor({7, 2}, at::kLong);
+  const Target two = scene.target.part(rows);
+  const auto same = [&](const Tensor& all, const Tensor& some) {
+    return all.index_select(0, rows).allclose(some, 0, 1e-12);
+  };
+  EXPECT_TRUE(same(pgd(scene.target, 5, 0.02), pgd(two, 5, 0.02)));
+  EXPECT_TRUE(same(apgd_ce(scene.target, 10), apgd_ce(two, 10)));
+  EXPECT_TRUE(same(square_attack(scene.target, 30), square_attack(two, 30)));
+  const SpsaSettings settings{.steps = 2, .samples = 4};
+  EXPECT_TRUE(same(spsa(scene.target, settings), spsa(two, settings)));
+}
+
+/// What the task measures of a model on some images.
+Metrics measured(Model& model, const std::string& options, const DatasetInfo& info = small_images(),
+                 std::int64_t count = 40) {
+  const auto task = testing::make_task("image_attack", info, "{" + options + "}");
+  task->to(at::kDouble);
+  Batch all;
+  all.size = count;
+  all.fields.set("image", 1.2 * noise({count, 1, 2, 4}, 9, at::kDouble));
+  ForwardPass pass;
+  const c10::NoGradGuard no_grad;
+  all.fields.set("class", model.forward(all, pass).at("logits").argmax(1));
+  Evaluation evaluation{model, info, Split::test, RandomStreams(5), {}};
+  evaluation.batches = [&](Split, const std::function<void(const Batch&)>& use) {
+    use(slice(all, 0, 15));
+    use(slice(all, 15, count - 15));
+  };
+  return task->evaluate(evaluation);
+}
+
+TEST(ImageAttack, AutoNeverRaisesRobustAccuracy) {
+  const auto model = curved_model();
+  const Metrics found = measured(*model, "attack: auto, eps: 0.03, steps: 20");
+  EXPECT_EQ(found.at("clean_accuracy"), 1);
+  double before = 1;
+  for (const char* stage : {"apgd_ce", "apgd_t", "fab_t", "square"}) {
+    EXPECT_LE(found.at(std::string("after/") + stage), before) << stage;
+    before = found.at(std::string("after/") + stage);
+  }
+  EXPECT_EQ(found.at("accuracy"), before);
+  EXPECT_GT(before, 0);
+  EXPECT_LT(before, 1);
+  EXPECT_LE(before, measured(*model, "attack: pgd, eps: 0.03").at("accuracy"));
+  EXPECT_LE(found.at("distance"), 0.03 + 1e-9);
+  EXPECT_EQ(found.at("black_box_only"), 0);
+  EXPECT_GT(found.at("queries"), 20);
+}
+
+TEST(ImageAttack, ReportsMaskedGradients) {
+  const auto model = linear_model();
+  model->steps = 8;
+  ::testing::internal::CaptureStderr();
+  const Metrics found = measured(*model, "attack: auto, eps: 0.1, steps: 200, targets: 1");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("gradients of this model"));
+  EXPECT_GT(found.at("black_box_only"), 0.1);
+}
+
+TEST(ImageAttack, PublishedProtocolHasNoRangeAndAutoCutsToOne) {
+  const auto model = curved_model();
+  const std::string eps = ", eps: 0.1, space: normalised";
+  // Normalised pixels below 0 are cut to 0 by AutoAttack: far more than eps.
+  const Metrics cut = measured(*model, "attack: auto, steps: 5, protocol: published" + eps);
+  EXPECT_GT(cut.at("distance"), 0.5);
+  const Metrics free = measured(*model, "attack: pgd, protocol: published" + eps);
+  EXPECT_NEAR(free.at("distance"), 0.1, 1e-9);
+  // The same ball in pixels is a quarter of it.
+  EXPECT_NEAR(measured(*model, "attack: fgsm, eps: 0.025").at("accuracy"),
+              measured(*model, "attack: fgsm" + eps).at("accuracy"), 1e-12);
+}
+
+TEST(ImageAttack, LeavesTheModelAsItWas) {
+  const auto model = curved_model();
+  const at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const Tensor before = generator.get_state();
+  measured(*model, "attack: auto, steps: 3");
+  EXPECT_TRUE(generator.get_state().equal(before));
+  for (const Tensor& parameter : model->parameters()) {
+    EXPECT_TRUE(parameter.requires_grad());
+    EXPECT_FALSE(parameter.grad().defined());
+  }
+}
+
+TEST(ImageAttack, SaysWhatItLacks) {
+  const auto model = linear_model();
+  EXPECT_THAT(message_of<DataError>([&] { measured(*model, "", small_images(false)); }),
+              HasSubstr("no pixel space"));
+  EXPECT_THAT(
+      message_of<DataError>([&] { measured(*model, "space: normalised", small_images(false)); }),
+      HasSubstr("protocol to published"));
+  EXPECT_EQ(measured(*model, "images: 17").at("clean_accuracy"), 1);
+}
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,339 @@
+// Corruptions against the libraries that ImageNet-C's code calls: tests/references/corruptions.py
+// made the numbers. What is random is tested by its distribution, or with the randomness taken out.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
+
+#include "framework/data/image/corruption.h"
+#include "framework/data/image/corruption_kinds.h"
+#include "framework/data/image/jpeg_loss.h"
+#include "tests/support/data_files.h"
+#include "tests/support/temp_folder.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::message_of;
+
+constexpr std::int64_t kSize = 32;
+
+Pixels picture() {
+  Pixels image(kSize, kSize, 3);
+  for (std::int64_t y = 0; y < kSize; ++y) {
+    for (std::int64_t x = 0; x < kSize; ++x) {
+      for (std::int64_t c = 0; c < 3; ++c) {
+        image.row(y)[3 * x + c] = static_cast<std::uint8_t>(
+            9 * y + 5 * x + 60 * c + x * y * (c + 1) / 3 + 40 * ((x / 4 + y / 5) % 2));
+      }
+    }
+  }
+  return image;
+}
+
+/// A picture of one level.
+Pixels plain(std::uint8_t level, std::int64_t size = 64) {
+  Pixels image(size, size, 3);
+  std::fill(image.bytes.begin(), image.bytes.end(), level);
+  return image;
+}
+
+Pixels corrupted(Pixels image, const std::string& kind, std::int64_t severity,
+                 const std::string& constants = "auto") {
+  CorruptionOptions options;
+  options.corruption = kind;
+  options.severity = severity;
+  options.constants = constants;
+  Corruption(options, image.height, image.width).apply(image);
+  return image;
+}
+
+double mean_of(const std::vector<std::uint8_t>& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), 0.0) / double(bytes.size());
+}
+
+double deviation_of(const std::vector<std::uint8_t>& bytes) {
+  const double mean = mean_of(bytes);
+  double sum = 0;
+  for (const std::uint8_t byte : bytes) sum += (byte - mean) * (byte - mean);
+  return std::sqrt(sum / double(bytes.size()));
+}
+
+struct Near {
+  std::string name;
+  double sum;
+  std::vector<int> middle;  ///< the first bytes of the row in the middle
+  int apart = 1;            ///< largest difference of a byte
+  double mean_apart = 0.1;
+};
+
+FloatImage waved(const FloatImage& x) {
+  FloatImage out = x;
+  for (std::int64_t y = 0; y < kSize; ++y) {
+    for (std::int64_t at = 0; at < kSize; ++at) {
+      for (std::int64_t c = 0; c < 3; ++c) {
+        out.at(y, at, c) =
+            sampled(x, double(y) + 3 * std::sin(double(at) / 3),
+                    double(at) + 4 * std::cos(double(y) / 4), c, Beyond::half_mirror);
+      }
+    }
+  }
+  return out;
+}
+
+Pixels changed(const std::string& name) {
+  namespace kinds = corruptions;
+  FloatImage x = numbers_of(picture());
+  if (name == "gaussian_blur") x = gaussian(x, 1.4);
+  if (name == "zoom_blur") x = kinds::zoom_blur(x, 1.11, .01);
+  if (name == "contrast") kinds::contrast(x, .3);
+  if (name == "brightness") kinds::brightness(x, .3);
+  if (name == "saturate less") kinds::saturate(x, .3, 0);
+  if (name == "saturate more") kinds::saturate(x, 2, .1);
+  if (name == "waved") x = waved(x);
+  if (name == "pixelate 0.6") return kinds::pixelate(picture(), .6);
+  if (name == "pixelate 0.85") return kinds::pixelate(picture(), .85);
+  if (name == "jpeg 80") return jpeg_loss(picture(), 80);
+  if (name == "jpeg 10") return jpeg_loss(picture(), 10);
+  return bytes_of(x);
+}
+
+TEST(Corruptions, AreThoseOfTheLibraries) {
+  const std::vector<Near> all = {
+      {"gaussian_blur", 395632, {183, 158, 77,  189, 118, 81,  195, 84, 87,  198, 66, 97,
+                                 199, 57,  108, 198, 54,  123, 190, 59, 141, 164, 75, 159}},
+      {"zoom_blur", 393885, {184, 179, 52, 193, 77, 72,  203, 26, 91,  201, 45, 99,
+                             185, 78,  93, 192, 40, 110, 202, 38, 130, 188, 59, 156}},
+      {"contrast", 395531, {144, 162, 107, 147, 90, 113, 150, 95,  120, 153, 100, 126,
+                            144, 92,  120, 147, 97, 126, 150, 102, 133, 153, 106, 139}},
+      {"brightness", 481390, {192, 255, 50,  255, 3,  90,  255, 23, 112, 255, 41, 131,
+                              255, 13,  126, 255, 33, 147, 255, 51, 165, 255, 67, 182}},
+      {"saturate less", 552088, {226, 244, 185, 194, 136, 156, 204, 148, 169, 215, 161, 183,
+                                 185, 132, 157, 195, 144, 170, 206, 156, 184, 216, 168, 197}},
+      {"saturate more", 318206, {169, 244, 0,  194, 0, 67,  204, 0, 78,  215, 0, 90,
+                                 185, 0,   86, 195, 0, 100, 206, 0, 115, 216, 0, 133}},
+      {"waved", 400315, {200, 12, 81,  198, 105, 70,  200, 41, 64,  210, 17, 79,
+                         225, 38, 107, 237, 56,  132, 231, 56, 137, 211, 42, 129}},
+      // Pillow rounds halves up twice, once in each direction.
+      {"pixelate 0.6",
+       398486,
+       {185, 184, 54, 185, 184, 54,  200, 14, 85,  195, 82, 96,
+        195, 82,  96, 196, 28,  117, 196, 28, 117, 211, 51, 147},
+       1,
+       0.4},
+      {"pixelate 0.85",
+       397649,
+       {180, 240, 44, 190, 127, 64,  205, 22, 95,  205, 22, 95,
+        180, 133, 86, 190, 20,  106, 201, 36, 127, 211, 51, 147},
+       1,
+       0.4},
+      // libjpeg computes its transforms in whole numbers.
+      {"jpeg 80",
+       396312,
+       {242, 205, 134, 115, 47, 8,  172, 42, 66,  197, 45, 102,
+        161, 26,  85,  173, 32, 98, 217, 46, 122, 193, 65, 158},
+       3},
+      {"jpeg 10",
+       389964,
+       {255, 181, 208, 216, 87, 105, 142, 16, 17,  141, 20, 29,
+        161, 42,  84,  158, 46, 122, 159, 59, 171, 170, 97, 189},
+       3},
+  };
+  for (const Near& expected : all) {
+    const Pixels found = changed(expected.name);
+    for (std::size_t i = 0; i < expected.middle.size(); ++i) {
+      EXPECT_NEAR(found.row(kSize / 2)[i], expected.middle[i], expected.apart)
+          << expected.name << ", byte " << i;
+    }
+    const double sum = mean_of(found.bytes) * double(found.bytes.size());
+    EXPECT_NEAR(sum, expected.sum, expected.mean_apart * double(found.bytes.size()))
+        << expected.name;
+  }
+}
+
+TEST(Corruptions, HaveTheCloudsOfNumpysNumbers) {
+  const NumpyPlasmas clouds(0, kSize, 2, 70);
+  const FloatImage first = clouds.map(0), last = clouds.map(69);
+  const std::vector<double> of_first = {0.5338507066449174, 0.5529301598861313, 0.5274694129233701,
+                                        0.4856571578285803, 0.43426612177060925};
+  const std::vector<double> of_last = {0.4372219783873557, 0.37398641040350566, 0.3752972404989261,
+                                       0.34294206583812065, 0.30106992595532606};
+  for (std::int64_t x = 0; x < 5; ++x) {
+    EXPECT_NEAR(first.at(16, 3 + x), of_first[std::size_t(x)], 1e-12);
+    EXPECT_NEAR(last.at(16, 3 + x), of_last[std::size_t(x)], 1e-12);
+  }
+  EXPECT_NEAR(std::accumulate(first.values.begin(), first.values.end(), 0.0), 523.56164816259,
+              1e-9);
+  EXPECT_EQ(plasma_draws(kSize), 1023U);
+  EXPECT_EQ(plasma_size(224), 256);
+}
+
+TEST(Corruptions, LayTheFogOfPublishedCodeOverImagesByTheirNumber) {
+  CorruptionOptions options;
+  options.corruption = "fog";
+  options.severity = 4;  // amount 1, decay 2: the clouds above
+  options.constants = "yam";
+  const Corruption fog(options, kSize, kSize, 70);
+  for (const std::int64_t number : {0, 69}) {
+    Pixels image = picture();
+    fog.apply(image, number);
+    const FloatImage cloud = NumpyPlasmas(0, kSize, 2, 70).map(number);
+    const Pixels before = picture();
+    const double most = *std::max_element(before.bytes.begin(), before.bytes.end()) / 255.0;
+    for (std::int64_t x = 0; x < kSize; ++x) {
+      const double level = (before.row(7)[3 * x + 1] / 255.0 + cloud.at(7, x)) * most / (most + 1);
+      EXPECT_EQ(image.row(7)[3 * x + 1], static_cast<std::uint8_t>(level * 255)) << number << x;
+    }
+  }
+  options.corruption = "snow";
+  EXPECT_THAT(message_of<OptionError>([&] { Corruption(options, kSize, kSize); }),
+              HasSubstr("is for fog"));
+}
+
+TEST(Corruptions, AddNoiseOfThePublishedStrength) {
+  // Severity 1 of ImageNet-C; grey is far enough from black and white.
+  EXPECT_NEAR(deviation_of(corrupted(plain(128), "gaussian_noise", 1).bytes), .08 * 255, .4);
+  EXPECT_NEAR(deviation_of(corrupted(plain(128), "speckle_noise", 1).bytes), .15 * 128, .4);
+  const Pixels shot = corrupted(plain(128), "shot_noise", 1);  // Poisson(60 x) / 60
+  EXPECT_NEAR(mean_of(shot.bytes), 128, .8);
+  EXPECT_NEAR(deviation_of(shot.bytes), 255 * std::sqrt(60 * 128 / 255.0) / 60, .5);
+  EXPECT_NEAR(deviation_of(corrupted(plain(128, kSize), "gaussian_noise", 1).bytes), .04 * 255, .4);
+  const Pixels salted = corrupted(plain(128), "impulse_noise", 5);
+  const auto count = [&](int level) {
+    return double(std::count(salted.bytes.begin(), salted.bytes.end(), level)) /
+           double(salted.bytes.size());
+  };
+  EXPECT_NEAR(count(0), .135, .01);
+  EXPECT_NEAR(count(255), .135, .01);
+  EXPECT_NEAR(count(128), .73, .015);
+}
+
+TEST(Corruptions, SpreadAPointAsTheirKernelsSay) {
+  FloatImage point(41, 41, 1);
+  point.at(20, 20) = 1;
+  const FloatImage disk = correlated(point, corruptions::defocus_kernel(6, .5));
+  EXPECT_NEAR(std::accumulate(disk.values.begin(), disk.values.end(), 0.0), 1, 1e-12);
+  EXPECT_NEAR(disk.at(20, 20), 1 / 113.0, 1e-12);  // 113 points of the grid within 6
+  EXPECT_EQ(disk.at(20, 28), 0);
+  EXPECT_GT(disk.at(20, 26), 0);
+  // Motion to the right: what is behind the pixel comes over it, so the point moves to the left.
+  const FloatImage moved = motion_blurred(point, 3, 1.5, 0);
+  double sum = 0;
+  for (int i = 0; i < 7; ++i) sum += std::exp(-i * i / (2 * 1.5 * 1.5));
+  for (int i = 0; i < 7; ++i) {
+    const double weight = std::exp(-i * i / (2 * 1.5 * 1.5)) / sum;
+    EXPECT_NEAR(moved.at(20, 20 - i), weight, .5 / 255 + 1e-9) << i;
+  }
+  EXPECT_EQ(moved.at(20, 21), 0);
+  EXPECT_EQ(moved.at(19, 20), 0);
+}
+
+TEST(Corruptions, ReadBeyondEdgesAsTheLibrariesDo) {
+  const auto row = [](Beyond beyond) {
+    std::string letters;
+    for (std::int64_t i = -3; i < 7; ++i) letters += "abcd"[inside(i, 4, beyond)];
+    return letters;
+  };
+  EXPECT_EQ(row(Beyond::clamp), "aaaabcdddd");
+  EXPECT_EQ(row(Beyond::mirror), "dcbabcdcba");
+  EXPECT_EQ(row(Beyond::half_mirror), "cbaabcddcb");
+}
+
+TEST(Corruptions, CopyPixelsFromNearBehindGlass) {
+  Pixels image(16, 16, 1);
+  std::iota(image.bytes.begin(), image.bytes.end(), std::uint8_t{0});
+  Random random(7);
+  const Pixels mixed = bytes_of(corruptions::glass_blur(image, 0.05, 1, 1, random));
+  int differ = 0;
+  for (std::int64_t y = 0; y < 16; ++y) {
+    for (std::int64_t x = 0; x < 16; ++x) {
+      const int from = mixed.row(y)[x];
+      // Rows are done from the last to the first: what was copied may have come from further down.
+      EXPECT_LE(from / 16, y) << y << "," << x;
+      differ += from != 16 * y + x;
+    }
+  }
+  for (std::int64_t x = 0; x < 16; ++x) EXPECT_EQ(mixed.row(0)[x], x);  // the frame stays
+  EXPECT_GT(differ, 100);
+}
+
+TEST(Corruptions, ShiftNothingWhereNothingIsToBeShifted) {
+  Random random(3);
+  const FloatImage x = numbers_of(picture());
+  const FloatImage same = corruptions::elastic(x, 0, 1, 0, random);
+  for (std::size_t i = 0; i < x.values.size(); ++i) ASSERT_NEAR(same.values[i], x.values[i], 1e-12);
+  // Corners that move by s move nothing by much more than s times how far it lies outside.
+  FloatImage ramp(64, 64, 1);
+  for (std::int64_t y = 0; y < 64; ++y) {
+    for (std::int64_t at = 0; at < 64; ++at) ramp.at(y, at) = double(at) / 64;
+  }
+  const FloatImage bent = corruptions::elastic(ramp, 0, 1, 2, random);
+  double most = 0;
+  for (std::int64_t y = 16; y < 48; ++y) {
+    for (std::int64_t at = 16; at < 48; ++at) {
+      most = std::max(most, 64 * std::abs(bent.at(y, at) - ramp.at(y, at)));
+    }
+  }
+  EXPECT_GT(most, 0.1);
+  EXPECT_LT(most, 12);
+}
+
+TEST(Corruptions, AreWorseTheSevererAndTheSameEachTime) {
+  for (const std::string& kind : standard_corruptions()) {
+    if (kind == "frost") continue;  // needs photos
+    for (const char* constants : {"cifar", "imagenet"}) {
+      double before = 0;
+      for (const std::int64_t severity : {1, 5}) {
+        const Pixels once = corrupted(picture(), kind, severity, constants);
+        EXPECT_EQ(once.bytes, corrupted(picture(), kind, severity, constants).bytes) << kind;
+        double distance = 0;
+        for (std::size_t i = 0; i < once.bytes.size(); ++i) {
+          distance += std::abs(once.bytes[i] - picture().bytes[i]);
+        }
+        // Elastic severities differ in kind: the first shift much and slowly, the last little.
+        const bool rises = severity == 5 && kind != "elastic_transform";
+        EXPECT_GT(distance, rises ? before * 0.8 : 0) << kind << " " << constants;
+        before = distance;
+      }
+    }
+  }
+}
+
+TEST(Corruptions, LayPhotosOfFrostOverImages) {
+  CorruptionOptions options;
+  options.corruption = "frost";
+  options.severity = 5;
+  options.constants = "imagenet";
+  testing::TempFolder folder;
+  options.frost = folder.path();
+  EXPECT_THAT(message_of<DataMissingError>([&] { Corruption(options, 8, 8); }),
+              HasSubstr("leave frost out"));
+  for (int i = 1; i <= 5; ++i) {
+    std::string photo = "P6\n# by hand\n12 10\n255\n";
+    for (int k = 0; k < 12 * 10; ++k) photo += "\x28\x50\x78";  // 40, 80, 120
+    folder.write("frost" + std::to_string(i) + ".ppm", photo);
+  }
+  Pixels image = plain(100, 8);
+  Corruption(options, 8, 8).apply(image);  // 0.6 x + 0.75 ice
+  EXPECT_EQ(image.row(3)[9], 90);
+  EXPECT_EQ(image.row(3)[10], 120);
+  EXPECT_EQ(image.row(3)[11], 150);
+  folder.write("frost3.ppm", "P6\n12 10\n255\nshort");
+  EXPECT_THAT(message_of<DataError>([&] { Corruption(options, 8, 8); }), HasSubstr("frost3.ppm"));
+}
+
+TEST(Corruptions, OfOneChannelWorkToo) {
+  Pixels grey(28, 28, 1);
+  for (std::size_t i = 0; i < grey.bytes.size(); ++i) grey.bytes[i] = std::uint8_t(i * 7);
+  for (const std::string& kind : standard_corruptions()) {
+    if (kind != "frost") EXPECT_NE(corrupted(grey, kind, 4).bytes, grey.bytes) << kind;
+  }
+}
+
+}  // namespace
+}  // namespace attnlab
