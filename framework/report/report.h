@@ -63,7 +63,7 @@ struct Report {
   std::vector<Histogram> histograms;
   std::vector<Ladder> ladders;
   std::vector<Curve> curves;
-  std::vector<BiasFigure> biases;  ///< what attentions added to their logits, where it was traced
+  std::vector<BiasFigure> biases;    ///< what attentions added to their logits, where it was traced
   std::vector<GraphPicture> graphs;  ///< that `attnlab show` kept
   std::vector<UnfinishedRun> unfinished;
   std::vector<Fact> environment;
