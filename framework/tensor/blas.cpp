@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string_view>
@@ -47,10 +48,12 @@ void use_fitting_blas() {
   for (std::size_t at = 0; at < words.size(); at = words.find('\0', at) + 1) {
     arguments.push_back(words.data() + at);
   }
-  if (arguments.empty()) return;
+  std::error_code error;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (arguments.empty() || error) return;
   arguments.push_back(nullptr);
   ::setenv(kVariable, better.c_str(), 1);
-  ::execv("/proc/self/exe", arguments.data());
+  ::execv(program.c_str(), arguments.data());
   // Where that fails, the program goes on as it is: slower, and no worse.
 #endif
 }
