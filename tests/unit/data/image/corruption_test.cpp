@@ -331,7 +331,8 @@ TEST(Corruptions, OfOneChannelWorkToo) {
   Pixels grey(28, 28, 1);
   for (std::size_t i = 0; i < grey.bytes.size(); ++i) grey.bytes[i] = std::uint8_t(i * 7);
   for (const std::string& kind : standard_corruptions()) {
-    if (kind != "frost") EXPECT_NE(corrupted(grey, kind, 4).bytes, grey.bytes) << kind;
+    if (kind == "frost") continue;
+    EXPECT_NE(corrupted(grey, kind, 4).bytes, grey.bytes) << kind;
   }
 }
 
