@@ -50,7 +50,8 @@ std::vector<GraphPicture> read_pictures(const RunRecord& run, std::vector<std::s
   if (!std::filesystem::exists(path, error)) return {};
   std::vector<GraphPicture> pictures;
   try {
-    for (const json& one : json::parse(read_text(path)).at("graphs")) {
+    const json file = json::parse(read_text(path));
+    for (const json& one : file.at("graphs")) {
       GraphPicture& picture = pictures.emplace_back(picture_of(one));
       picture.experiment = run.experiment;
       picture.attention = run.attention;

@@ -148,8 +148,11 @@ class ImageExplanation final : public ClassificationTask {
   static double blanked(Model& model, const Tensor& image, const Tensor& labels,
                         const Tensor& order) {
     const std::int64_t pixels = image.size(2) * image.size(3);
-    // Of equal heat the first pixel comes first, whatever the library's sort does with equals.
-    const Tensor rows = std::get<1>(order.flatten(1).sort(/*stable=*/true, 1, /*descending=*/true));
+    // Of equal heat the first pixel comes first, whatever the library's sort does with equals; what
+    // differs by rounding alone, which changes with the batch, is equal.
+    const Tensor all = order.flatten(1);
+    const Tensor steps = (all / all.abs().amax(1, true).clamp_min(1e-30) * (1 << 20)).round();
+    const Tensor rows = std::get<1>(steps.sort(/*stable=*/true, 1, /*descending=*/true));
     const Tensor place =
         at::zeros_like(rows).scatter(1, rows, at::arange(pixels, rows.options()).expand_as(rows));
     double sum = 0;

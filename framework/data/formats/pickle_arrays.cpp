@@ -41,7 +41,11 @@ void PickleReader::reduce() {
   const auto& given = arguments->content(ValueKind::list, "arguments").items;
   const auto argument = [&](std::int64_t i) -> const PickleValue& { return arguments->item(i); };
   if (name.ends_with("multiarray._reconstruct")) {
-    push(make(ValueKind::tensor));  // filled by BUILD
+    push(make(ValueKind::tensor));                     // filled by BUILD
+  } else if (name.ends_with("numeric._frombuffer")) {  // (bytes, dtype, shape, "C" or "F")
+    PickleValue* array = make(ValueKind::tensor);
+    fill_array(*array, argument(0).text(), argument(1), argument(2), argument(3).text() == "F");
+    push(array);
   } else if (name.ends_with("multiarray.scalar")) {
     push_scalar(argument(0), argument(1).text());
   } else if (name == "_codecs.encode") {
@@ -80,7 +84,12 @@ void PickleReader::build_array(PickleValue& array, const PickleValue& state) {
     array.content_->items = data.content_->items;
     return;
   }
-  Tensor values = tensor_of(data.text(), numpy_dtype(state.item(2)));
+  fill_array(array, data.text(), state.item(2), shape, state.item(3).integer() != 0);
+}
+
+void PickleReader::fill_array(PickleValue& array, const std::string& bytes,
+                              const PickleValue& dtype, const PickleValue& shape, bool by_columns) {
+  Tensor values = tensor_of(bytes, numpy_dtype(dtype));
   std::vector<std::int64_t> sizes;
   std::int64_t count = 1;
   for (std::int64_t d = 0; d < shape.length(); ++d) {
@@ -91,7 +100,6 @@ void PickleReader::build_array(PickleValue& array, const PickleValue& state) {
   if (count != values.numel()) {
     fail(fmt::format("an array holds {} values, its shape needs {}", values.numel(), count));
   }
-  const bool by_columns = state.item(3).integer() != 0;
   if (by_columns) std::reverse(sizes.begin(), sizes.end());
   values = values.view(sizes);
   if (by_columns)

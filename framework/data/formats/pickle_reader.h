@@ -141,6 +141,8 @@ class PickleReader {
   void reduce();
   void build();
   void build_array(PickleValue& array, const PickleValue& state);
+  void fill_array(PickleValue& array, const std::string& bytes, const PickleValue& dtype,
+                  const PickleValue& shape, bool by_columns);
   Tensor storage_of(const std::string& bytes);
   Tensor strided(const std::vector<const PickleValue*>& arguments);
   at::ScalarType numpy_dtype(const PickleValue& dtype);

@@ -251,7 +251,7 @@ TEST(ImageOcclusion, BlanksPatchesInItsOrder) {
   EXPECT_NEAR(random.at("at/0.5"), 5 / 9.0, 0.25);  // 4 of 9 patches are blanked
   EXPECT_NEAR(random.at("accuracy"), (1 + random.at("at/0.5")) / 3, 1e-12);
   EXPECT_THAT(
-      message_of<OptionError>([&] { measured("image_occlusion", "grid: 5", model, batch, info); }),
+      message_of<ConfigError>([&] { measured("image_occlusion", "grid: 5", model, batch, info); }),
       HasSubstr("common divisor"));
   // By salience, on the 2 x 3 patches that the model looks at.
   const auto at = [&](const std::string& order) {

@@ -23,7 +23,9 @@ DatasetInfo images() {
 /// Logits that are linear in the image, and keeps what it was given.
 class Probe final : public Model {
  public:
-  Probe() { weight_ = register_parameter("weight", at::sin(at::arange(48.0)).view({3, 16})); }
+  Probe() {
+    weight_ = register_parameter("weight", at::sin(at::arange(48.0, at::kDouble)).view({3, 16}));
+  }
   NamedTensors forward(const Batch& batch, ForwardPass&) override {
     seen = batch.fields.at("image");
     return {{"logits", at::linear(seen.flatten(1).to(at::kDouble), weight_)}};

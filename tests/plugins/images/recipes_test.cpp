@@ -58,6 +58,9 @@ TEST(AllRecipes, Resolve) {
   if (std::count(datasets.begin(), datasets.end(), "image_folder") == 0) {
     GTEST_SKIP() << "needs image_folder, which needs OpenCV";
   }
+  // Where `init.experiment` is found by its name.
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(std::filesystem::path(ATTNLAB_TEST_CONFIGS).parent_path());
   int count = 0;
   for (const char* folder : {"deit", "crossvit", "yam"}) {
     for (const auto& entry : std::filesystem::directory_iterator(std::string(ATTNLAB_TEST_CONFIGS) +
@@ -67,6 +70,7 @@ TEST(AllRecipes, Resolve) {
       ++count;
     }
   }
+  std::filesystem::current_path(before);
   EXPECT_EQ(count, 14);
 }
 

@@ -12,7 +12,8 @@ namespace {
 
 using testing::largest_difference;
 
-constexpr const char* kSmall = "dim: 24, depth: 3, heads: 2, patch_size: 4";
+const std::string kSmall = "dim: 24, depth: 3, heads: 2, patch_size: 4";
+const std::string kOneLayer = "dim: 24, depth: 1, heads: 2, patch_size: 4";
 
 DatasetInfo images(std::int64_t channels, std::int64_t height, std::int64_t width,
                    std::int64_t classes) {
@@ -162,7 +163,7 @@ TEST(Vit, DropPathIsTheSameInAllLayersWhereAskedFor) {
 
 TEST(Vit, AddsPositionsToPatchesAloneWhereAskedFor) {
   at::manual_seed(12);
-  const auto model = small_vit("positions: patches, depth: 1");
+  const auto model = vit(images(1, 8, 12, 5), kOneLayer + ", positions: patches");
   const auto parameters = model->named_parameters();
   EXPECT_EQ(parameters["positions"].size(1), 6);
   // With branches that give nothing, the class token arrives as it is: without a position.
@@ -177,7 +178,8 @@ TEST(Vit, AddsPositionsToPatchesAloneWhereAskedFor) {
 TEST(Vit, HasASecondGeluAndAHiddenHeadWhereAskedFor) {
   at::manual_seed(13);
   const auto model =
-      small_vit("depth: 1, mlp_output_gelu: true, final_norm: false, head_hidden: 7, pool: mean");
+      vit(images(1, 8, 12, 5),
+          kOneLayer + ", mlp_output_gelu: true, final_norm: false, head_hidden: 7, pool: mean");
   const auto p = model->named_parameters();
   EXPECT_FALSE(p.contains("norm.weight"));
   p["layer0.attention.output.weight"].data().zero_();
