@@ -53,7 +53,7 @@ TEST_F(Show, KeepsGraphsWithAnswersAndTheAttentionOfOneNode) {
       EXPECT_LE(degree, degrees[graph.at("chosen").get<std::size_t>()]);
     }
   }
-  must({"report", "runs/blocks", "-o", "page.html"});
+  must({"report", "runs/blocks", "--baseline", "quest", "-o", "page.html"});
   const std::string page = file_text(at("page.html"));
   EXPECT_THAT(page, HasSubstr("Graphs and the attention of one node"));
   EXPECT_THAT(page, HasSubstr("blocks, test graph 0: "));
