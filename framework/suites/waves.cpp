@@ -21,10 +21,10 @@ namespace {
 std::string source_of(const Cell& cell, const std::set<std::string>& names) {
   const auto& init = cell.experiment.init;
   if (!init || init->experiment.empty()) return "";
-  const std::string name = std::filesystem::path(init->experiment).stem().string();
+  std::string name = std::filesystem::path(init->experiment).stem().string();
   if (names.count(name) > 0) return name;
   const std::string& own = cell.experiment.name;
-  const std::string at_point = name + own.substr(std::min(own.find(','), own.size()));
+  std::string at_point = name + own.substr(std::min(own.find(','), own.size()));
   return names.count(at_point) > 0 ? at_point : "";
 }
 

@@ -131,7 +131,7 @@ void fill_logits(const Problem& p, std::int64_t head, float* logits, float* room
 /// @param weights  [B * H, Lq, Lk], filled with P
 Tensor attend(const Problem& p, const Tensor& weights) {
   const OwnKernelFlops flops(p.heads * p.logits() * (2 * p.dim + p.channels));
-  const Tensor out = empty_by_token(p.in.queries, p.queries, p.channels);
+  Tensor out = empty_by_token(p.in.queries, p.queries, p.channels);
   const std::int64_t room = p.dim * p.keys + p.logits() + (p.keys + p.queries) * p.channels;
   p.each_head(room, [&](std::int64_t head, float* scratch) {
     Tensor rows = weights.select(0, head);

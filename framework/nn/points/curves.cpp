@@ -114,7 +114,7 @@ std::uint64_t curve_code(Curve curve, std::uint32_t x, std::uint32_t y, std::uin
 }
 
 Tensor curve_codes(const Tensor& keys, Curve curve) {
-  const Tensor codes = at::empty_like(keys);
+  Tensor codes = at::empty_like(keys);
   const std::int64_t* key = keys.data_ptr<std::int64_t>();
   auto* code = codes.data_ptr<std::int64_t>();
   const HilbertTable& steps = table();
@@ -134,7 +134,7 @@ Tensor sorting_order(const Tensor& numbers) {
   constexpr int kDigit = 11;  // bits: counters of a digit stay in the first level of cache
   constexpr std::size_t kValues = std::size_t{1} << kDigit;
   const auto n = static_cast<std::size_t>(numbers.numel());
-  const Tensor order = at::empty({numbers.numel()}, at::kLong);
+  Tensor order = at::empty({numbers.numel()}, at::kLong);
   const std::int64_t* number = numbers.data_ptr<std::int64_t>();
   auto* out = order.data_ptr<std::int64_t>();
   std::vector<Placed> items(n), other(n);

@@ -56,7 +56,7 @@ Tensor row_sums(const Tensor& x, const Tensor& z) {
     return at::stack({a.sum(0), (a * z.to(wide)).sum(0)});
   }
   const Tensor a = x.contiguous(), c = z.contiguous();
-  const Tensor sums = at::empty({2, x.size(1)}, at::kDouble);
+  Tensor sums = at::empty({2, x.size(1)}, at::kDouble);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "row_sums", [&] {
     sum_products(a.data_ptr<scalar_t>(), c.data_ptr<scalar_t>(), x.size(0), x.size(1),
                  sums.data_ptr<double>());

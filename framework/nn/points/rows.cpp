@@ -28,7 +28,7 @@ Tensor taken(const Tensor& x, const RowMap& map) {
   const std::int64_t n = map.source.size(0), channels = x.size(1);
   if (!has_own_loop(x)) {
     if (x.size(0) == 0) return x.new_zeros({n, channels});
-    const Tensor y = x.index_select(0, map.source.clamp_min(0));
+    Tensor y = x.index_select(0, map.source.clamp_min(0));
     return y.masked_fill(map.source.lt(0).unsqueeze(1), 0);
   }
   const Tensor from = x.contiguous(), y = at::empty({n, channels}, x.options());
@@ -77,7 +77,7 @@ void sum_users(const T* y, const RowMap& map, std::int64_t channels, T* x) {
 }
 
 Tensor summed(const Tensor& y, const RowMap& map) {
-  const Tensor x = at::zeros({map.rows(), y.size(1)}, y.options());
+  Tensor x = at::zeros({map.rows(), y.size(1)}, y.options());
   if (map.users.size(0) == 0) return x;
   if (!has_own_loop(y)) {
     const Tensor table = users_table(map);

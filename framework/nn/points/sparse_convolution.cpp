@@ -71,7 +71,7 @@ Tensor mirrored(const Tensor& weight) { return weight.flip({1, 2, 3}).transpose(
 /// @param kernel  [out, places, in] of any strides
 Tensor convolved_by_blocks(const Tensor& x, const Tensor& kernel, const KernelMap& map) {
   const OwnKernelFlops count(map.pairs() * kernel.size(0) * kernel.size(2));
-  const Tensor y = at::empty({map.rows, kernel.size(0)}, x.options());
+  Tensor y = at::empty({map.rows, kernel.size(0)}, x.options());
   convolve_blocks(x.contiguous(), packed_kernel(kernel), map, y);
   return y;
 }

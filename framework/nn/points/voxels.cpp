@@ -114,7 +114,7 @@ Tensor voxel_keys(const Tensor& grid, const Tensor& offsets) {
 }
 
 Tensor voxel_places(const Tensor& keys) {
-  const Tensor places = at::empty({keys.size(0), 3}, at::kLong);
+  Tensor places = at::empty({keys.size(0), 3}, at::kLong);
   const std::int64_t* key = keys.data_ptr<std::int64_t>();
   auto* place = places.data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < keys.size(0); ++i) {
