@@ -194,7 +194,8 @@ struct Normalised : public torch::autograd::Function<Normalised> {
                         const Tensor& bias, const Tensor& residual, const Tensor& statistics,
                         const std::pair<bool, double>& relu_and_eps) {
     const Tensor x = given.contiguous();
-    const auto [relu, eps] = relu_and_eps;
+    const bool relu = relu_and_eps.first;
+    const double eps = relu_and_eps.second;
     const Tensor inverse = (statistics[1] + eps).rsqrt();
     const Tensor mean = statistics[0].to(x.scalar_type());
     const Tensor scale = (weight.to(at::kDouble) * inverse).to(x.scalar_type());

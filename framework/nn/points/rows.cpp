@@ -28,10 +28,11 @@ Tensor taken(const Tensor& x, const RowMap& map) {
   const std::int64_t n = map.source.size(0), channels = x.size(1);
   if (!has_own_loop(x)) {
     if (x.size(0) == 0) return x.new_zeros({n, channels});
-    Tensor y = x.index_select(0, map.source.clamp_min(0));
+    const Tensor y = x.index_select(0, map.source.clamp_min(0));
     return y.masked_fill(map.source.lt(0).unsqueeze(1), 0);
   }
-  const Tensor from = x.contiguous(), y = at::empty({n, channels}, x.options());
+  const Tensor from = x.contiguous();
+  Tensor y = at::empty({n, channels}, x.options());
   const std::int64_t* source = map.source.data_ptr<std::int64_t>();
   const auto bytes = static_cast<std::size_t>(channels) * x.element_size();
   const char* in = static_cast<const char*>(from.data_ptr());
