@@ -29,7 +29,9 @@ data/text: base config tensor contracts data/formats
 data:             base config tensor contracts data/formats
 data/points:      base config tensor contracts data data/formats nn/points
 data/graph:       base config tensor contracts data data/formats
+nn/boxes:         base tensor contracts nn/kernels nn/modules nn/attention
 eval:             base config tensor contracts
+eval/detection:   base config tensor contracts nn/boxes eval
 studies:          base config manifest tensor
 host:             base config manifest experiment tensor contracts
 train:            base config manifest experiment runs comparison suites tensor contracts nn/kernels data data/formats eval host

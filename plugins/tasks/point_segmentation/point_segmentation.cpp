@@ -8,6 +8,7 @@
 // whatever the grid. Views of a cloud (a dataset's `views`) are added up as probabilities.
 // Metrics: miou, macc, accuracy, iou_CLASS.
 // Source: the loss and metrics of Point Transformer V3 (arXiv:2312.10035) on nuScenes.
+#include "framework/eval/metric_names.h"
 #include "framework/plugin.h"
 #include "plugins/tasks/point_segmentation/lovasz.h"
 #include "plugins/tasks/point_segmentation/segmentation_meter.h"
@@ -29,15 +30,6 @@ struct PointSegmentationOptions {
       "share of the target spread over all classes, in the cross entropy");
   }
 };
-
-/// A class's name as part of a metric's: "traffic sign" is "traffic_sign".
-std::string word_of(std::string name) {
-  for (char& c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (!plain) c = '_';
-  }
-  return name;
-}
 
 class PointSegmentation final : public Task {
  public:
