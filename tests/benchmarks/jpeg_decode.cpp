@@ -1,13 +1,14 @@
 // How fast libjpeg-turbo alone decodes the JPEGs of a folder, whole, in one thread: files a second.
 //
 //   attnlab_bench_jpeg_decode FOLDER
-#include <jpeglib.h>
-
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <vector>
+
+#include <jpeglib.h>  // knows neither FILE nor size_t by itself
 
 #include "framework/base/files.h"
 

@@ -27,7 +27,7 @@ struct ImageAugmentation {
   std::vector<double> crop_scale = {0.08, 1};
   std::vector<double> crop_ratio = {3.0 / 4, 4.0 / 3};
   std::string policy = "none";
-  RandAugmentOptions rand;
+  RandAugmentOptions rand = {};
   double colour_jitter = 0;
   double erase = 0;
 

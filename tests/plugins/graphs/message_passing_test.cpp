@@ -180,7 +180,9 @@ TEST_F(MessagePassing, GatedGcnLayerAgainstLoops) {
       const GraphTokens found = layer->forward({in.x, in.e}, in.edges);
       EXPECT_TRUE(found.nodes.allclose(tensor_of(x), 0, 1e-12)) << training;
       EXPECT_EQ(found.edges.defined(), go_on);
-      if (go_on) EXPECT_TRUE(found.edges.allclose(tensor_of(e), 0, 1e-12)) << training;
+      if (go_on) {
+        EXPECT_TRUE(found.edges.allclose(tensor_of(e), 0, 1e-12)) << training;
+      }
     }
   }
 }

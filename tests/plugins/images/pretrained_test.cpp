@@ -203,7 +203,9 @@ TEST_F(Pretrained, ResizesPositions) {
                                      "from: " + file + ", partial: true");
     const Tensor found = run.model->named_parameters()["positions"].detach();
     ASSERT_EQ(found.size(1), 64 + (all ? 1 : 0));
-    if (all) EXPECT_EQ(found[0][0][3].item<double>(), 99);
+    if (all) {
+      EXPECT_EQ(found[0][0][3].item<double>(), 99);
+    }
     const Tensor grid = found[0].slice(0, all ? 1 : 0).view({8, 8, 8});
     EXPECT_NEAR(grid[5][3][2].item<double>(), 1.25, 1e-5);  // (3 + 1/2) / 2 - 1/2
     EXPECT_NEAR(grid[0][4][7].item<double>(), 1.75, 1e-5);

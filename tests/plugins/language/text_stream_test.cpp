@@ -170,7 +170,9 @@ TEST_F(TextStream, CountsEachTargetOnceWhereWindowsOverlap) {
           const Numbers targets = list_of(batch.fields.at("targets")[row]);
           for (std::size_t i = 0; i < targets.size(); ++i) {
             // After the first window, a target has at least window - stride tokens before it.
-            if (window > 0 && targets[i] >= 0) EXPECT_GE(std::int64_t(i), 8 - stride);
+            if (window > 0 && targets[i] >= 0) {
+              EXPECT_GE(std::int64_t(i), 8 - stride);
+            }
           }
         }
       }

@@ -96,7 +96,8 @@ Tensor naive(const Model& model, const Tensor& tokens, const Tensor& targets, co
       const NaiveLogit logit = [&](std::int64_t h, const Tensor& q, const Tensor& k, std::int64_t i,
                                    std::int64_t j) {
         const std::int64_t distance = i + before - j;
-        if (how.window > 0 && distance >= how.window) return -INFINITY;
+        if (how.window > 0 && distance >= how.window)
+          return -std::numeric_limits<double>::infinity();
         const Tensor sine =
             sinusoid(double(how.clamp > 0 ? std::min(distance, how.clamp) : distance));
         const Tensor r = p.linear(sine, layer + "places").narrow(0, h * kWidth, kWidth);
