@@ -28,7 +28,9 @@ data/series: base config tensor contracts data/formats
 data/text: base config tensor contracts data/formats
 data:             base config tensor contracts data/formats
 data/points:      base config tensor contracts data data/formats nn/points
+data/detection:   base config tensor contracts data/formats data/image
 data/graph:       base config tensor contracts data data/formats
+nn/backbones:     base tensor contracts nn/kernels nn/modules nn/attention
 nn/boxes:         base tensor contracts nn/kernels nn/modules nn/attention
 eval:             base config tensor contracts
 eval/detection:   base config tensor contracts nn/boxes eval
@@ -79,10 +81,11 @@ while IFS= read -r line; do
   complain "$line" "the program knows plugins by their contracts"
 done < <(includes runner | awk -F: '$3 !~ "^(framework|runner)/"')
 
-# A plugin that is more than one file has a folder of its own, and includes that and framework/.
+# A plugin that is more than one file has a folder of its own, and includes that, framework/, and what
+# plugins share (plugins/shared/), which includes framework/ and itself.
 while IFS= read -r line; do
-  complain "$line" "a plugin includes framework/ and its own folder"
-done < <(includes plugins | awk -F: '$3 !~ "^framework/" {
+  complain "$line" "a plugin includes framework/, its own folder and plugins/shared/"
+done < <(includes plugins | awk -F: '$3 !~ "^(framework|plugins/shared)/" {
   own = $1; sub("[^/]*$", "", own)
   name = own; sub("/$", "", name); sub(".*/", "", name)
   if (index($3, own) != 1 || system("test -e " own name ".cpp") != 0) print }')

@@ -23,7 +23,7 @@
 #include "framework/data/image/resize.h"
 #include "framework/plugin.h"
 #include "plugins/datasets/image_folder/class_folders.h"
-#include "plugins/datasets/image_folder/image_file.h"
+#include "plugins/shared/pictures/image_file.h"
 
 namespace attnlab {
 namespace {

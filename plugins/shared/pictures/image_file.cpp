@@ -1,4 +1,4 @@
-#include "plugins/datasets/image_folder/image_file.h"
+#include "plugins/shared/pictures/image_file.h"
 
 #include <jpeglib.h>
 
