@@ -51,6 +51,10 @@ class SwinModel final : public Model {
     return {{"logits", head_->forward(net_->forward({images, {}}, pass.trace).map.mean({2, 3}))}};
   }
 
+  std::int64_t depth(const std::string& name) const override {
+    return name.starts_with("net.") ? net_->depth_of(name.substr(4)) : -1;
+  }
+
  private:
   std::shared_ptr<Swin> net_;
   std::shared_ptr<Linear> head_;

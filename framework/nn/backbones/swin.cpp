@@ -194,6 +194,19 @@ Swin::Swin(const SwinSizes& sizes, const AttentionBuilder& attention)
   norm_ = register_module("norm", std::make_shared<LayerNorm>(out_channels_, kEps));
 }
 
+std::int64_t Swin::depth_of(const std::string& name) const {
+  if (name.starts_with("embedding.")) return 0;
+  std::int64_t depth = 1;
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    const std::string stage = "stage" + std::to_string(s) + ".";
+    if (name.starts_with(stage + "merging.")) return depth;
+    for (std::size_t b = 0; b < stages_[s].blocks.size(); ++b, ++depth) {
+      if (name.starts_with(stage + "block" + std::to_string(b) + ".")) return depth;
+    }
+  }
+  return depth;
+}
+
 ImageFeatures Swin::forward(const ImageFeatures& images, AttentionTrace* trace) {
   Tensor x = embedding_->forward(images), valid = every(images.valid, kPatch);
   for (const Stage& stage : stages_) {

@@ -50,6 +50,9 @@ class Swin : public torch::nn::Module {
 
   std::int64_t out_channels() const { return out_channels_; }
   std::int64_t stride() const { return stride_; }
+  /// Where a parameter of this module lies (Trainable::depth): 0 the embedding, then a number a
+  /// block; what merges cells counts to the block behind it.
+  std::int64_t depth_of(const std::string& name) const;
 
  private:
   class Embedding;

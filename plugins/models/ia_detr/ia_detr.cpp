@@ -104,6 +104,14 @@ class IaDetr final : public Model {
     return outputs;
   }
 
+  /// Of a Swin backbone; everything else is as deep as what comes last.
+  std::int64_t depth(const std::string& name) const override {
+    constexpr std::string_view kBackbone = "backbone.";
+    return swin_ != nullptr && name.starts_with(kBackbone)
+               ? swin_->depth_of(name.substr(kBackbone.size()))
+               : -1;
+  }
+
  private:
   bool with_prompt() const { return options_.decoder != "plain"; }
   bool crosses_twice() const { return options_.decoder == "double_cross"; }
