@@ -19,7 +19,8 @@ required=(
 #   dataset-fashion-mnist           real images for the demo
 #   libeigen3-dev, libspectra-dev   Laplacian encodings of graphs
 #   librdkit-dev                    the dataset `molecules`
-optional=(dataset-fashion-mnist libeigen3-dev libspectra-dev librdkit-dev)
+#   libpugixml-dev                  the datasets `voc` and `one_shot_pairs`
+optional=(dataset-fashion-mnist libeigen3-dev libspectra-dev librdkit-dev libpugixml-dev)
 
 usage() {
   echo "usage: scripts/setup.sh [--with lint] [--with bench] [--with browser] [--with slurm]"
