@@ -32,10 +32,11 @@ std::int64_t channels_of(const DatasetInfo& data) {
 class ResNetModel final : public Model {
  public:
   ResNetModel(const ResNetModelOptions& options, const ModelSetup& setup) {
-    net_ = register_module("net", std::make_shared<ResNet>(ResNetOptions{
-                                      .depth = options.depth, .channels = channels_of(setup.data)}));
-    head_ = register_module("fc",
-                            std::make_shared<Linear>(net_->out_channels(), setup.data.classes));
+    net_ =
+        register_module("net", std::make_shared<ResNet>(ResNetOptions{
+                                   .depth = options.depth, .channels = channels_of(setup.data)}));
+    head_ =
+        register_module("fc", std::make_shared<Linear>(net_->out_channels(), setup.data.classes));
     start_uniform(*head_);
   }
 

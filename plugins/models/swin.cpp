@@ -1,6 +1,6 @@
 // Swin Transformer V2 as a classifier of images: framework/nn/backbones/swin.h, the mean over the
-// map, and a linear map to classes. The attention of its windows is the composition's; the published
-// one is configs/attention/swin_v2.yaml.
+// map, and a linear map to classes. The attention of its windows is the composition's; the
+// published one is configs/attention/swin_v2.yaml.
 //
 // Source: Liu et al., Swin Transformer V2, CVPR 2022, arXiv:2111.09883.
 #include "framework/nn/backbones/swin.h"
@@ -17,7 +17,8 @@ struct SwinModelOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("preset", preset, one_of("nano", "T", "S", "B"), "published sizes; nano: 32 channels, 8 blocks");
+    v("preset", preset, one_of("nano", "T", "S", "B"),
+      "published sizes; nano: 32 channels, 8 blocks");
     v("window", window, range(1, 64), "side of a window in cells");
     v("drop_path", drop_path, range(-1, 0.99),
       "probability of dropping a branch in the last block; -1: the preset's");
@@ -40,10 +41,10 @@ SwinSizes sizes_of(const SwinModelOptions& options, const DatasetInfo& data) {
 class SwinModel final : public Model {
  public:
   SwinModel(const SwinModelOptions& options, const ModelSetup& setup) {
-    net_ = register_module(
-        "net", std::make_shared<Swin>(sizes_of(options, setup.data), setup.attention));
-    head_ = register_module("head",
-                            std::make_shared<Linear>(net_->out_channels(), setup.data.classes));
+    net_ = register_module("net",
+                           std::make_shared<Swin>(sizes_of(options, setup.data), setup.attention));
+    head_ =
+        register_module("head", std::make_shared<Linear>(net_->out_channels(), setup.data.classes));
   }
 
   NamedTensors forward(const Batch& batch, ForwardPass& pass) override {

@@ -55,8 +55,8 @@ OneShotPairs::OneShotPairs(PictureSplits splits, const OneShotOptions& options)
   for (const std::string& name : options.novel) {
     const auto found = std::find(info_.class_names.begin(), info_.class_names.end(), name);
     if (found == info_.class_names.end()) {
-      throw OptionError("novel", "there is no class '" + name + "'" +
-                                     suggestion(name, info_.class_names));
+      throw OptionError("novel",
+                        "there is no class '" + name + "'" + suggestion(name, info_.class_names));
     }
     base_[std::size_t(found - info_.class_names.begin())] = 0;
   }
@@ -137,9 +137,9 @@ OneShotPairs::Place OneShotPairs::chosen_prompt(const PictureSet& pictures, cons
   Random random = RandomStreams(id).stream("prompt", std::uint64_t(question.label));
   const std::vector<Place>& places = pool.by_class[std::size_t(question.label)];
   // Places are sorted by picture: those of this one lie together.
-  const auto own = std::equal_range(
-      places.begin(), places.end(), Place{question.picture, 0},
-      [](const Place& a, const Place& b) { return a.picture < b.picture; });
+  const auto own =
+      std::equal_range(places.begin(), places.end(), Place{question.picture, 0},
+                       [](const Place& a, const Place& b) { return a.picture < b.picture; });
   const std::int64_t before = own.first - places.begin(), gap = own.second - own.first;
   const std::int64_t others = std::int64_t(places.size()) - gap;
   // The first prompts of a shuffled order, without shuffling all of it.
@@ -185,8 +185,8 @@ NamedTensors OneShotPairs::example(Split split, std::int64_t index, Random* augm
   } else {
     place = chosen_prompt(pictures, all, question);
   }
-  NamedTensors fields = fields_of(pictures, question.picture, augmentation,
-                                  split == Split::train ? &base_ : nullptr);
+  NamedTensors fields =
+      fields_of(pictures, question.picture, augmentation, split == Split::train ? &base_ : nullptr);
   fields.set("prompt", prompt(pictures, place, augmentation));
   fields.set("prompt_class", at::scalar_tensor(question.label, at::kLong));
   fields.set("prompt_number", at::scalar_tensor(question.number, at::kLong));

@@ -12,8 +12,8 @@
 // `prompts` prompts: the objects of that class in other pictures in an order that depends on the
 // picture's id alone, the first ones. `ask: present` asks for the classes that a picture has, as
 // published; `all` for every class.
-// Source: Hsieh et al., One-Shot Object Detection with Co-Attention and Co-Excitation, NeurIPS 2019;
-// prompts by the picture's id as Indirect Attention's appendix B.2 says (the order is ours).
+// Source: Hsieh et al., One-Shot Object Detection with Co-Attention and Co-Excitation, NeurIPS
+// 2019; prompts by the picture's id as Indirect Attention's appendix B.2 says (the order is ours).
 #pragma once
 
 #include "framework/data/detection/boxed_images.h"

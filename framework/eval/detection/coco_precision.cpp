@@ -15,11 +15,9 @@ double area_of(const Corners& box) {
 
 double overlap(const Corners& found, const KnownBox& known) {
   const Corners& other = known.box;
-  const double common =
-      area_of({std::max(found[0], other[0]), std::max(found[1], other[1]),
-               std::min(found[2], other[2]), std::min(found[3], other[3])});
-  const double together =
-      known.crowd ? area_of(found) : area_of(found) + area_of(other) - common;
+  const double common = area_of({std::max(found[0], other[0]), std::max(found[1], other[1]),
+                                 std::min(found[2], other[2]), std::min(found[3], other[3])});
+  const double together = known.crowd ? area_of(found) : area_of(found) + area_of(other) - common;
   return together > 0 ? common / together : 0;
 }
 
@@ -36,9 +34,8 @@ class Image {
  public:
   Image(const ClassInImage& image, const AreaRange& range, std::size_t most) : range_(range) {
     for (const FoundBox& found : image.found) found_.push_back(&found);
-    std::stable_sort(found_.begin(), found_.end(), [](const FoundBox* a, const FoundBox* b) {
-      return a->score > b->score;
-    });
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const FoundBox* a, const FoundBox* b) { return a->score > b->score; });
     if (found_.size() > most) found_.resize(most);
     const auto ignores = [&](const KnownBox& known) {
       return known.ignored || known.crowd || outside(known.area, range);

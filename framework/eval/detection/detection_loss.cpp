@@ -51,15 +51,14 @@ Matches matches_of(const Queries& queries, const Objects& objects, std::int64_t 
     const std::int64_t n = objects.starts[std::size_t(b) + 1] - begin;
     if (n == 0) continue;
     for (std::int64_t l = 0; l < layers; ++l) {
-      Tensor cost = matching_cost(queries.logits[b][l], queries.boxes[b][l], objects, begin, n,
-                                  options);
+      Tensor cost =
+          matching_cost(queries.logits[b][l], queries.boxes[b][l], objects, begin, n, options);
       // A model that has diverged is the trainer's to report; padding is what nobody takes.
       cost = at::nan_to_num(cost, 1e6, 1e6, -1e6);
       if (queries.valid.defined()) {
         cost = cost.masked_fill(queries.valid[b].logical_not().unsqueeze(1), 1e6);
       }
-      const std::vector<std::int64_t> of =
-          cheapest_assignment(cost.t().repeat({times, 1}));
+      const std::vector<std::int64_t> of = cheapest_assignment(cost.t().repeat({times, 1}));
       for (std::size_t i = 0; i < of.size(); ++i) {
         if (of[i] < 0) continue;
         if (queries.valid.defined() && !queries.valid[b][of[i]].item<bool>()) continue;
@@ -88,8 +87,7 @@ Tensor loss_of(const Queries& queries, const Matches& matches, const Objects& ob
     focal = focal.masked_fill(counted.reshape({-1, 1}).logical_not(), 0);
   }
   const Tensor boxes = queries.boxes.flatten(0, 2).index_select(0, matches.rows);
-  const Tensor known =
-      objects.boxes.index_select(0, matches.objects).to(boxes.scalar_type());
+  const Tensor known = objects.boxes.index_select(0, matches.objects).to(boxes.scalar_type());
   const Tensor classes = focal.sum() / count;
   const Tensor l1 = (boxes - known).abs().sum() / count;
   const Tensor overlap = (1 - giou(corners_of(boxes), corners_of(known))).sum() / count;
@@ -112,15 +110,16 @@ Tensor contrast_of(const Tensor& features, const Matches& matches, const Objects
   for (std::int64_t l = 0; l < layers; ++l) {
     const Tensor here = layer.eq(l).nonzero().squeeze(1);
     if (here.size(0) == 0) continue;
-    sum = sum + contrastive_loss(flat.index_select(0, here), kinds.index_select(0, here),
-                                 temperature);
+    sum = sum +
+          contrastive_loss(flat.index_select(0, here), kinds.index_select(0, here), temperature);
   }
   return sum;
 }
 
 Queries part_of(const NamedTensors& outputs, std::int64_t first, std::int64_t count) {
   return {outputs.at("layer_logits").narrow(2, first, count),
-          outputs.at("layer_boxes").narrow(2, first, count), {}};
+          outputs.at("layer_boxes").narrow(2, first, count),
+          {}};
 }
 
 }  // namespace
@@ -158,12 +157,12 @@ Tensor detection_loss(const NamedTensors& outputs, const Objects& asked, const O
     const Queries proposals = {logits->unsqueeze(1), outputs.at("proposal_boxes").unsqueeze(1),
                                outputs.at("proposal_valid")};
     const Matches found = matches_of(proposals, anything, 1, options);
-    loss = loss + options.proposals * loss_of(proposals, found, anything, count, options,
-                                              "proposal_", record);
+    loss = loss + options.proposals *
+                      loss_of(proposals, found, anything, count, options, "proposal_", record);
   }
   if (const Tensor* features = outputs.find("layer_features")) {
-    const Tensor contrast = contrast_of(features->narrow(2, 0, ones), matches, asked,
-                                        options.temperature);
+    const Tensor contrast =
+        contrast_of(features->narrow(2, 0, ones), matches, asked, options.temperature);
     if (record) record("contrast", contrast);
     loss = loss + options.contrast * contrast;
   }

@@ -1,4 +1,5 @@
-// The loss of detectors of the DETR family: queries are matched to objects, and judged by the match.
+// The loss of detectors of the DETR family: queries are matched to objects, and judged by the
+// match.
 //
 //   cost(q, o)  = class (focal(q, class o) as if right - as if wrong) + l1 |b_q - b_o|_1
 //                 - giou GIoU(b_q, b_o)
@@ -41,25 +42,26 @@ struct DetectionLossOptions {
     v("many", many, at_least(1), "queries that each object is matched to, of one-to-many queries");
     v("many_weight", many_weight, at_least(0), "of the loss of one-to-many queries");
     v("proposal_weight", proposals, at_least(0), "of the loss of proposals");
-    v("contrast_weight", contrast, at_least(0), "of the contrastive loss, where features are given");
+    v("contrast_weight", contrast, at_least(0),
+      "of the contrastive loss, where features are given");
     v("temperature", temperature, range(0.02, 100), "T of the contrastive loss");
   }
 };
 
 /// The objects of a batch, example by example.
 struct Objects {
-  Tensor boxes;   ///< [N, 4] centred, in shares of the image
-  Tensor labels;  ///< [N] int64: columns of logits
-  Tensor kinds;   ///< [N] int64: classes that contrast tells apart
+  Tensor boxes;                      ///< [N, 4] centred, in shares of the image
+  Tensor labels;                     ///< [N] int64: columns of logits
+  Tensor kinds;                      ///< [N] int64: classes that contrast tells apart
   std::vector<std::int64_t> starts;  ///< examples + 1: where each one's begin
 };
 
 /// Takes parts of the loss by name; may be empty.
 using RecordLoss = std::function<void(std::string_view, const Tensor&)>;
 
-/// Reads layer_logits [B, L, Q, K] and layer_boxes [B, L, Q, 4] centred, of which the first queries,
-/// as many as `logits` has, are one-to-one; where they are given proposal_logits [B, P, K'],
-/// proposal_boxes [B, P, 4] and proposal_valid [B, P] bool, and layer_features [B, L, Q, F].
+/// Reads layer_logits [B, L, Q, K] and layer_boxes [B, L, Q, 4] centred, of which the first
+/// queries, as many as `logits` has, are one-to-one; where they are given proposal_logits [B, P,
+/// K'], proposal_boxes [B, P, 4] and proposal_valid [B, P] bool, and layer_features [B, L, Q, F].
 /// @param asked    what queries must find
 /// @param anything what proposals must find; labels are those of column 0
 /// @returns a scalar.

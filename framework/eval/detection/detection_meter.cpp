@@ -148,9 +148,8 @@ Metrics DetectionMeter::result() const {
       ap[label] = average(all);
       ap50[label] = all[0];
       ap75[label] = all[5];
-      for (const auto& [range, into] : {std::pair{kSmallArea, &small},
-                                        {kMediumArea, &medium},
-                                        {kLargeArea, &large}}) {
+      for (const auto& [range, into] :
+           {std::pair{kSmallArea, &small}, {kMediumArea, &medium}, {kLargeArea, &large}}) {
         const std::vector<double> part = coco_precision(images, coco_thresholds(), range, most);
         if (!part.empty()) (*into)[label] = average(part);
       }

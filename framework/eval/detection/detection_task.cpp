@@ -15,7 +15,8 @@ Objects kept_objects(const Batch& batch, const Tensor& kept, bool in_column_0) {
   objects.boxes = centred_of(batch.fields.at("box@box").index_select(0, rows));
   objects.labels = in_column_0 ? at::zeros_like(classes) : classes;
   objects.kinds = classes;
-  const Tensor before = at::cat({at::zeros({1}, at::kLong), kept.to(at::kCPU, at::kLong).cumsum(0)});
+  const Tensor before =
+      at::cat({at::zeros({1}, at::kLong), kept.to(at::kCPU, at::kLong).cumsum(0)});
   const Tensor starts = before.index_select(0, batch.offsets.at("box"));
   objects.starts.assign(starts.data_ptr<std::int64_t>(),
                         starts.data_ptr<std::int64_t>() + starts.size(0));

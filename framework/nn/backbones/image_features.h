@@ -1,7 +1,8 @@
 // What a backbone makes of images: a map of features, and which of it is real.
 //
-// Images of one batch are padded at the bottom and on the right. Backbones hide the padding wherever
-// cells see their neighbours, so in evaluation an image gives the same alone and in any batch.
+// Images of one batch are padded at the bottom and on the right. Backbones hide the padding
+// wherever cells see their neighbours, so in evaluation an image gives the same alone and in any
+// batch.
 #pragma once
 
 #include "framework/tensor/tensor.h"

@@ -105,8 +105,8 @@ ResNet::ResNet(const ResNetOptions& options) {
     if (known.depth == options.depth) sizes = &known;
   }
   if (sizes == nullptr) {
-    throw OptionError("depth", "a ResNet has 18, 34, 50 or 101 layers, not " +
-                                   std::to_string(options.depth));
+    throw OptionError(
+        "depth", "a ResNet has 18, 34, 50 or 101 layers, not " + std::to_string(options.depth));
   }
   conv1_ = register_module("conv1", std::make_shared<Convolution>(options.channels, 64, 7, 2));
   bn1_ = register_module("bn1", std::make_shared<MapNorm>(64, options.frozen_norm));
@@ -115,8 +115,8 @@ ResNet::ResNet(const ResNetOptions& options) {
     const std::int64_t width = 64 << s;
     for (std::int64_t b = 0; b < sizes->blocks[s]; ++b) {
       const std::int64_t stride = b == 0 && s > 0 ? 2 : 1;
-      stage->add(std::make_shared<Block>(out_channels_, width, stride, sizes->wide,
-                                         options.frozen_norm));
+      stage->add(
+          std::make_shared<Block>(out_channels_, width, stride, sizes->wide, options.frozen_norm));
       out_channels_ = sizes->wide ? 4 * width : width;
       stride_ *= stride;
     }

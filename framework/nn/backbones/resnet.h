@@ -29,8 +29,8 @@ class Convolution : public torch::nn::Module {
   std::int64_t stride_, padding_;
 };
 
-/// Batch normalisation of maps [B, C, h, w]. Frozen, it uses what it has counted so far in training,
-/// too.
+/// Batch normalisation of maps [B, C, h, w]. Frozen, it uses what it has counted so far in
+/// training, too.
 class MapNorm : public torch::nn::Module {
  public:
   MapNorm(std::int64_t channels, bool frozen);

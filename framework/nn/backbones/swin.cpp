@@ -141,8 +141,8 @@ class Swin::Block : public torch::nn::Module {
   Tensor forward(const Tensor& x, const Tensor& valid, AttentionTrace* trace) const {
     const Windows windows(x.size(1), x.size(2), side_, shift_);
     AttentionContext context{layer_, nullptr, trace};
-    const Tensor attended = windows.joined(attention_->forward(
-        windows.cut(x), windows.visible(valid, x.device()), context));
+    const Tensor attended = windows.joined(
+        attention_->forward(windows.cut(x), windows.visible(valid, x.device()), context));
     const Tensor y = x + drop_->forward(attention_norm_->forward(attended));
     return y + drop_->forward(mlp_norm_->forward(mlp_->forward(y)));
   }
@@ -160,8 +160,7 @@ Swin::Swin(const SwinSizes& sizes, const AttentionBuilder& attention)
   if (sizes.depths.empty() || sizes.depths.size() != sizes.heads.size()) {
     throw OptionError("heads", "needs a number for each stage, as depths has");
   }
-  embedding_ =
-      register_module("embedding", std::make_shared<Embedding>(sizes.channels, sizes.dim));
+  embedding_ = register_module("embedding", std::make_shared<Embedding>(sizes.channels, sizes.dim));
   AttentionShape shape;
   shape.layers = sizes.blocks();
   for (std::size_t s = 0; s < sizes.depths.size(); ++s) {

@@ -2,7 +2,8 @@
 //
 //   x = x + LayerNorm(WindowAttention(x)),   x = x + LayerNorm(Mlp(x))      each block
 //   x = LayerNorm(W [four neighbours])                                      between stages
-//   bias_h(dy, dx) = 16 sigmoid(MLP_h(g(dy), g(dx))),   g(d) = sign(d) log2(1 + |8 d / (w - 1)|) / 3
+//   bias_h(dy, dx) = 16 sigmoid(MLP_h(g(dy), g(dx))),   g(d) = sign(d) log2(1 + |8 d / (w - 1)|) /
+//   3
 //
 // Every second block shifts its windows by half a window. Keys have no bias, queries and values do.
 // Published logits are cosines times a learned number of each head, capped: `swin_attention`; any
@@ -44,8 +45,8 @@ class Swin : public torch::nn::Module {
   /// @param sizes  with as many stages as there are depths; 3 end at stride 16
   Swin(const SwinSizes& sizes, const AttentionBuilder& attention);
 
-  /// The map of the last stage, after a LayerNorm. @param x  images [B, channels, H, W] of any size,
-  /// zeros where they are padded.
+  /// The map of the last stage, after a LayerNorm. @param x  images [B, channels, H, W] of any
+  /// size, zeros where they are padded.
   ImageFeatures forward(const ImageFeatures& x, AttentionTrace* trace = nullptr);
 
   std::int64_t out_channels() const { return out_channels_; }

@@ -17,10 +17,10 @@ WindowBias::WindowBias(std::int64_t side, std::int64_t heads) : side_(side) {
   out_ = register_module("out", std::make_shared<Linear>(512, heads, /*bias=*/false));
   const std::int64_t wide = 2 * side - 1;
   const Tensor along = log_spaced(side);
-  offsets_ = register_buffer(
-      "offsets", at::stack({along.view({wide, 1}).expand({wide, wide}).flatten(),
-                            along.view({1, wide}).expand({wide, wide}).flatten()},
-                           1));
+  offsets_ =
+      register_buffer("offsets", at::stack({along.view({wide, 1}).expand({wide, wide}).flatten(),
+                                            along.view({1, wide}).expand({wide, wide}).flatten()},
+                                           1));
   const Tensor cells = at::arange(side * side, at::kLong);
   const Tensor row = at::div(cells, side, "floor"), column = cells.remainder(side);
   const Tensor down = row.unsqueeze(1) - row.unsqueeze(0) + side - 1;
@@ -46,12 +46,11 @@ WindowAttention::WindowAttention(std::int64_t dim, std::int64_t side, const Atte
   output_ = register_module("output", std::make_shared<Linear>(dim, dim));
 }
 
-Tensor WindowAttention::forward(const Tensor& x, const Tensor& visible,
-                                AttentionContext& context) {
+Tensor WindowAttention::forward(const Tensor& x, const Tensor& visible, AttentionContext& context) {
   const std::int64_t windows = x.size(0), cells = x.size(1), dim = x.size(2);
   const Tensor& bias = qkv_->bias;
-  const Tensor without_keys =
-      at::cat({bias.narrow(0, 0, dim), at::zeros({dim}, bias.options()), bias.narrow(0, 2 * dim, dim)});
+  const Tensor without_keys = at::cat(
+      {bias.narrow(0, 0, dim), at::zeros({dim}, bias.options()), bias.narrow(0, 2 * dim, dim)});
   const std::vector<Tensor> qkv = at::linear(x, qkv_->weight, without_keys)
                                       .view({windows, cells, 3, heads_, dim / heads_})
                                       .permute({2, 0, 3, 1, 4})
@@ -63,8 +62,8 @@ Tensor WindowAttention::forward(const Tensor& x, const Tensor& visible,
   input.bias = bias_->forward().unsqueeze(0);
   if (visible.defined()) {
     const std::int64_t each = visible.size(1);
-    input.visible.pairs = visible.expand({windows / each, each, cells, cells})
-                              .reshape({windows, 1, cells, cells});
+    input.visible.pairs =
+        visible.expand({windows / each, each, cells, cells}).reshape({windows, 1, cells, cells});
   }
   const Tensor y = attention_->forward(input, context);
   return output_->forward(y.transpose(1, 2).reshape({windows, cells, dim}));

@@ -46,10 +46,10 @@ Tensor Windows::cut(const Tensor& x) const {
 
 Tensor Windows::joined(const Tensor& windows) const {
   const std::int64_t batch = windows.size(0) / count(), channels = windows.size(2);
-  Tensor x = windows
-                 .reshape({batch, full_rows_ / side_, full_columns_ / side_, side_, side_, channels})
-                 .permute({0, 1, 3, 2, 4, 5})
-                 .reshape({batch, full_rows_, full_columns_, channels});
+  Tensor x =
+      windows.reshape({batch, full_rows_ / side_, full_columns_ / side_, side_, side_, channels})
+          .permute({0, 1, 3, 2, 4, 5})
+          .reshape({batch, full_rows_, full_columns_, channels});
   if (down_ > 0 || right_ > 0) x = x.roll({down_, right_}, {1, 2});
   return x.narrow(1, 0, rows_).narrow(2, 0, columns_);
 }
@@ -60,10 +60,10 @@ Tensor Windows::visible(const Tensor& valid, const at::Device& device) const {
   const Tensor above = sides_of(full_rows_, down_, device).view({1, full_rows_, 1, 1});
   const Tensor left = sides_of(full_columns_, right_, device).view({1, 1, full_columns_, 1});
   Tensor groups = 2 * above + left + 1;  // 1 to 4
-  const Tensor real = valid.defined()
-                          ? valid
-                          : at::ones({1, rows_, columns_},
-                                     at::TensorOptions().dtype(at::kBool).device(device));
+  const Tensor real =
+      valid.defined()
+          ? valid
+          : at::ones({1, rows_, columns_}, at::TensorOptions().dtype(at::kBool).device(device));
   const Tensor full =
       at::constant_pad_nd(real, {0, full_columns_ - columns_, 0, full_rows_ - rows_});
   groups = pieces(groups * full.unsqueeze(-1));  // 0: not real

@@ -1,11 +1,11 @@
 // Windows of a map: attention within squares of w x w cells, shifted in every second layer.
 //
-// The map is filled up to whole windows at the bottom and on the right, and shifted up and left by s
-// cells, what leaves coming back on the other side. Cells see each other where they are in one
+// The map is filled up to whole windows at the bottom and on the right, and shifted up and left by
+// s cells, what leaves coming back on the other side. Cells see each other where they are in one
 // window, were neighbours before the shift, and are real. Along an axis that one window covers
 // nothing is shifted.
-// Source: Liu et al., Swin Transformer, ICCV 2021. There, cells that fill a window up are seen; here
-// they are hidden, so that a map gives the same whatever it is padded to.
+// Source: Liu et al., Swin Transformer, ICCV 2021. There, cells that fill a window up are seen;
+// here they are hidden, so that a map gives the same whatever it is padded to.
 #pragma once
 
 #include "framework/tensor/tensor.h"

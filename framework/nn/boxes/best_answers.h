@@ -1,5 +1,5 @@
-// What a detector of the DETR family says of an image: its best scored boxes. Nothing is suppressed:
-// queries were trained to answer each object once.
+// What a detector of the DETR family says of an image: its best scored boxes. Nothing is
+// suppressed: queries were trained to answer each object once.
 #pragma once
 
 #include "framework/tensor/tensor.h"

@@ -2,8 +2,8 @@
 //
 //   bias[h, q, (y, x)] = f_h(x0 - x, x1 - x) + g_h(y0 - y, y1 - y)
 //
-// x0, x1, y0, y1 are the edges of query q's box, (x, y) the middle of a cell, all in pixels; f and g
-// are small MLPs, R^2 to R^H, with no bias at their end. So the logits of a column and those of a
+// x0, x1, y0, y1 are the edges of query q's box, (x, y) the middle of a cell, all in pixels; f and
+// g are small MLPs, R^2 to R^H, with no bias at their end. So the logits of a column and those of a
 // row are computed once each: O(Q (w + h) hidden), and Q w h for their sum.
 // Source: Lin et al., DETR Does Not Need Multi-Scale or Locality Design, ICCV 2023,
 // arXiv:2308.01904 ("linear" offsets); Indirect Attention takes it for its decoder.

@@ -79,8 +79,7 @@ std::vector<std::int64_t> cheapest_assignment(const Tensor& given) {
     throw ShapeError("cheapest_assignment: costs are [rows, columns], found " + describe(given));
   }
   const bool turned = given.size(0) > given.size(1);
-  const Tensor cost =
-      (turned ? given.t() : given).detach().to(at::kCPU, at::kDouble).contiguous();
+  const Tensor cost = (turned ? given.t() : given).detach().to(at::kCPU, at::kDouble).contiguous();
   if (!cost.isfinite().all().item<bool>()) {
     throw ShapeError("cheapest_assignment: a cost is not a finite number");
   }

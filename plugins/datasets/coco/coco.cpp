@@ -1,8 +1,9 @@
 // COCO: pictures with boxes in the layout of COCO, its own or any in that layout.
 //
-// Layout and boxes: plugins/shared/pictures/layouts.h. Fields: framework/data/detection/boxed_images.h.
-// Source: Lin et al., Microsoft COCO: Common Objects in Context, ECCV 2014.
-// Cost: annotations are read when it is opened, pictures when they are asked for.
+// Layout and boxes: plugins/shared/pictures/layouts.h. Fields:
+// framework/data/detection/boxed_images.h. Source: Lin et al., Microsoft COCO: Common Objects in
+// Context, ECCV 2014. Cost: annotations are read when it is opened, pictures when they are asked
+// for.
 #include "framework/data/detection/boxed_images.h"
 #include "framework/plugin.h"
 #include "plugins/shared/pictures/layouts.h"

@@ -1,6 +1,6 @@
-// Fashion scenes: images of Fashion-MNIST on cluttered canvases, scaled, turned and partly hidden by
-// each other, with the boxes of what is seen of them. A benchmark of detection, one-shot or not, for
-// two cores.
+// Fashion scenes: images of Fashion-MNIST on cluttered canvases, scaled, turned and partly hidden
+// by each other, with the boxes of what is seen of them. A benchmark of detection, one-shot or not,
+// for two cores.
 //
 // Training scenes are made of the archive's training images, those of tests of its test images; in
 // one-shot detection, training scenes have base classes alone. Each scene is a function of the seed

@@ -7,8 +7,8 @@
 namespace attnlab {
 namespace {
 
-constexpr std::int64_t kSide = 28;      // of an image of Fashion-MNIST
-constexpr double kThreshold = 24;       // darker pixels are background
+constexpr std::int64_t kSide = 28;  // of an image of Fashion-MNIST
+constexpr double kThreshold = 24;   // darker pixels are background
 constexpr int kTries = 30;
 
 double between(Random& random, double low, double high) {
@@ -67,9 +67,7 @@ class Canvas {
     return covered;
   }
 
-  std::int64_t seen(int owner) const {
-    return std::count(owners_.begin(), owners_.end(), owner);
-  }
+  std::int64_t seen(int owner) const { return std::count(owners_.begin(), owners_.end(), owner); }
 
   /// The box of what is seen of a piece.
   ObjectBox box(int owner, std::int64_t label) const {
@@ -118,7 +116,8 @@ void add_clutter(Pixels& pixels, Random& random) {
   const double side = double(pixels.width);
   const double x = between(random, 0, side), y = between(random, 0, side);
   const double angle = between(random, 0, std::numbers::pi);
-  const double length = between(random, 0.05, 0.5) * side, width = between(random, 0.01, 0.12) * side;
+  const double length = between(random, 0.05, 0.5) * side,
+               width = between(random, 0.01, 0.12) * side;
   const double c = std::cos(angle), s = std::sin(angle);
   double colour[3];
   for (double& value : colour) value = between(random, 0, 200);

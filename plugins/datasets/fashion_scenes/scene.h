@@ -31,10 +31,10 @@ struct SceneOptions {
 
 /// One piece, and where it stands.
 struct Piece {
-  std::int64_t image = 0, label = 0;   ///< which image of the split
-  double scale = 1, turn = 0;          ///< turn in radians
-  double x = 0, y = 0;                 ///< its middle, in pixels of the canvas
-  double red = 1, green = 1, blue = 1; ///< its colour
+  std::int64_t image = 0, label = 0;    ///< which image of the split
+  double scale = 1, turn = 0;           ///< turn in radians
+  double x = 0, y = 0;                  ///< its middle, in pixels of the canvas
+  double red = 1, green = 1, blue = 1;  ///< its colour
 };
 
 /// Which pieces a scene has, from back to front, and the boxes of what is seen of them.

@@ -2,10 +2,10 @@
 //
 // Prompts, classes and fields: framework/data/detection/one_shot.h. Layouts:
 // plugins/shared/pictures/layouts.h. Difficult boxes are dropped and crowds are ignored, as
-// published; info().source says how many. The published novel classes of VOC are cow, sheep, cat and
-// aeroplane; of COCO's split k every fourth class from the k-th on.
-// Source: Hsieh et al., NeurIPS 2019; Michaelis et al., One-Shot Instance Segmentation, 2018;
-// Bahaduri et al., Indirect Attention.
+// published; info().source says how many. The published novel classes of VOC are cow, sheep, cat
+// and aeroplane; of COCO's split k every fourth class from the k-th on. Source: Hsieh et al.,
+// NeurIPS 2019; Michaelis et al., One-Shot Instance Segmentation, 2018; Bahaduri et al., Indirect
+// Attention.
 #include "framework/data/detection/one_shot.h"
 #include "framework/plugin.h"
 #include "plugins/shared/pictures/layouts.h"
@@ -26,7 +26,8 @@ struct OneShotPairsOptions : OneShotOptions {
     v("layout", layout, one_of("voc", "coco"), "how the files lie; its options are read");
     v("voc", voc, "of layout voc");
     v("coco", coco, "of layout coco");
-    v("coco_split", coco_split, range(0, 4), "of layout coco: 1 to 4 are the published novel classes");
+    v("coco_split", coco_split, range(0, 4),
+      "of layout coco: 1 to 4 are the published novel classes");
     OneShotOptions::describe(v);
   }
 };

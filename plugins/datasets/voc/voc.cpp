@@ -1,8 +1,9 @@
 // VOC: pictures with boxes in the layout of PASCAL VOC, its own or any in that layout.
 //
-// Layout and boxes: plugins/shared/pictures/layouts.h. Fields: framework/data/detection/boxed_images.h.
-// Source: Everingham et al., The Pascal Visual Object Classes Challenge, IJCV 2010.
-// Cost: annotations are read when it is opened, pictures when they are asked for.
+// Layout and boxes: plugins/shared/pictures/layouts.h. Fields:
+// framework/data/detection/boxed_images.h. Source: Everingham et al., The Pascal Visual Object
+// Classes Challenge, IJCV 2010. Cost: annotations are read when it is opened, pictures when they
+// are asked for.
 #include "framework/data/detection/boxed_images.h"
 #include "framework/plugin.h"
 #include "plugins/shared/pictures/layouts.h"

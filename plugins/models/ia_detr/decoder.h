@@ -16,9 +16,9 @@ struct DecoderOptions {
 
 /// What the queries read, on a grid.
 struct Memory {
-  Tensor keys, values;           ///< [B, rows columns, dim]
-  Tensor valid;                  ///< [B, rows, columns] bool: which slots may be seen
-  Tensor pixels;                 ///< [B, 2] height and width of each image
+  Tensor keys, values;  ///< [B, rows columns, dim]
+  Tensor valid;         ///< [B, rows, columns] bool: which slots may be seen
+  Tensor pixels;        ///< [B, 2] height and width of each image
 };
 
 struct Queries {

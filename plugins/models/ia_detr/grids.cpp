@@ -14,8 +14,7 @@ Grid grid_of(const Tensor& map, const Tensor& valid) {
   return {hidden(map.flatten(2).transpose(1, 2), valid), hidden(places, valid), valid};
 }
 
-Tensor on_grid(const Tensor& tokens, const Tensor& valid, std::int64_t rows,
-               std::int64_t columns) {
+Tensor on_grid(const Tensor& tokens, const Tensor& valid, std::int64_t rows, std::int64_t columns) {
   const std::int64_t h = valid.size(1), w = valid.size(2);
   if (h == rows && w == columns) return tokens;
   const Tensor cells = tokens.view({tokens.size(0), h, w, tokens.size(2)});

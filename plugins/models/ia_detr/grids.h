@@ -15,7 +15,8 @@ struct Grid {
 /// @param map  [B, C, h, w] features   @param valid  [B, h, w] bool
 Grid grid_of(const Tensor& map, const Tensor& valid);
 
-/// Tokens of a grid of h x w on a larger one, from its top left: [B, rows columns, C], zeros around.
+/// Tokens of a grid of h x w on a larger one, from its top left: [B, rows columns, C], zeros
+/// around.
 Tensor on_grid(const Tensor& tokens, const Tensor& valid, std::int64_t rows, std::int64_t columns);
 /// The same of [B, h, w] bool: [B, rows, columns], false around.
 Tensor on_grid(const Tensor& valid, std::int64_t rows, std::int64_t columns);

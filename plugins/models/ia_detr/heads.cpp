@@ -38,8 +38,8 @@ Proposals ProposalHead::forward(const Tensor& tokens, const Tensor& valid) const
 }
 
 Tensor best_boxes(const Proposals& proposals, std::int64_t count) {
-  const Tensor scores = proposals.logits.detach().select(2, 0).masked_fill(
-      proposals.valid.logical_not(), -INFINITY);
+  const Tensor scores =
+      proposals.logits.detach().select(2, 0).masked_fill(proposals.valid.logical_not(), -INFINITY);
   const Tensor order = std::get<1>(scores.sort(/*stable=*/true, 1, /*descending=*/true));
   const Tensor real = proposals.valid.sum(1, true).clamp_min(1);
   const Tensor ranks = at::arange(count, real.options()).unsqueeze(0).remainder(real);

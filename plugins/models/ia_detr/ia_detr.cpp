@@ -12,19 +12,18 @@
 //                 K = that + places, V = that, with the bias
 //   plain         the same without a prompt: closed-set detection, a column of logits a class
 //
-// Image and prompt lie on one grid, the larger of both; a slot is hidden only where both are padded.
-// Outputs: logits [B, Q, K] and boxes [B, Q, 4] (centred, in shares of the image) of the last layer;
-// layer_logits and layer_boxes [B, L, Q', ...] of all, in training with the one-to-many queries at
-// the end; with `proposals` proposal_logits [B, N, 1], proposal_boxes and proposal_valid; with
-// `contrast` layer_features [B, L, Q', F].
+// Image and prompt lie on one grid, the larger of both; a slot is hidden only where both are
+// padded. Outputs: logits [B, Q, K] and boxes [B, Q, 4] (centred, in shares of the image) of the
+// last layer; layer_logits and layer_boxes [B, L, Q', ...] of all, in training with the one-to-many
+// queries at the end; with `proposals` proposal_logits [B, N, 1], proposal_boxes and
+// proposal_valid; with `contrast` layer_features [B, L, Q', F].
 //
 // Where it differs from the public code: proposals are of one level (four there); the map is
 // normalised token by token, since a norm over the whole map (GroupNorm) would make what is seen
-// depend on padding; what is padded is 0; a backbone of stride 16 ends there, instead of a last stage
-// of stride 32 made larger again.
-// Source: Bahaduri et al., Indirect Attention: Turning Context Misalignment into a Feature, section
-// 6.2 and appendix B, and its public code; Lin et al., Plain DETR, ICCV 2023.
-// Cost: the backbone's, and O(depth Q (Q + N) dim) for N cells.
+// depend on padding; what is padded is 0; a backbone of stride 16 ends there, instead of a last
+// stage of stride 32 made larger again. Source: Bahaduri et al., Indirect Attention: Turning
+// Context Misalignment into a Feature, section 6.2 and appendix B, and its public code; Lin et al.,
+// Plain DETR, ICCV 2023. Cost: the backbone's, and O(depth Q (Q + N) dim) for N cells.
 #include "framework/nn/backbones/resnet.h"
 #include "framework/nn/backbones/swin.h"
 #include "framework/nn/boxes/sine_positions.h"
@@ -118,8 +117,8 @@ class IaDetr final : public Model {
 
   LayerSizes sizes(std::int64_t layer) const {
     const IaDetrOptions& o = options_;
-    return {o.dim, o.heads, o.hidden, o.dropout, layer,
-            o.encoder_depth + (crosses_twice() ? o.depth : 0) + 2 * o.depth};
+    return {o.dim,     o.heads, o.hidden,
+            o.dropout, layer,   o.encoder_depth + (crosses_twice() ? o.depth : 0) + 2 * o.depth};
   }
 
   void make_backbone(std::int64_t channels) {
@@ -217,8 +216,8 @@ class IaDetr final : public Model {
     ForwardState state;
     for (std::size_t i = 0; i < fusion_.size(); ++i) {
       image.tokens = fusion_mlps_[i]->forward(
-          fusion_[i]->read(image.tokens, image.places, prompt.tokens + prompt.places,
-                           prompt.tokens, &state, trace, extras));
+          fusion_[i]->read(image.tokens, image.places, prompt.tokens + prompt.places, prompt.tokens,
+                           &state, trace, extras));
     }
     image.tokens = hidden(image.tokens, image.valid);
   }

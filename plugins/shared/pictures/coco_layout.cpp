@@ -9,9 +9,13 @@ namespace attnlab {
 
 PictureSplits read_coco_sets(const CocoOptions& options) {
   const std::string sets[] = {options.train_set, options.validation_set, options.test_set};
-  const auto file_of = [](const std::string& set) { return "annotations/instances_" + set + ".json"; };
-  DataSearch search{
-      options.name, {}, options.root, "fetch pictures and annotations from https://cocodataset.org"};
+  const auto file_of = [](const std::string& set) {
+    return "annotations/instances_" + set + ".json";
+  };
+  DataSearch search{options.name,
+                    {},
+                    options.root,
+                    "fetch pictures and annotations from https://cocodataset.org"};
   for (const std::string& set : sets) {
     if (!set.empty()) search.files.push_back(file_of(set));
   }

@@ -26,8 +26,8 @@ std::string text_of(const std::string& path, const pugi::xml_node& parent, const
   const pugi::xml_node node = parent.child(name);
   const std::string text(trimmed(node.text().get()));
   if (!text.empty()) return text;
-  throw DataError(path + ": byte " + std::to_string(parent.offset_debug()) + ": <" +
-                  parent.name() + "> has no <" + name + ">");
+  throw DataError(path + ": byte " + std::to_string(parent.offset_debug()) + ": <" + parent.name() +
+                  "> has no <" + name + ">");
 }
 
 double number_of(const std::string& path, const pugi::xml_node& parent, const char* name) {
@@ -47,8 +47,7 @@ NamedPicture read_picture(const std::string& folder, const std::string& name,
   pugi::xml_document document;
   const pugi::xml_parse_result parsed = document.load_buffer(bytes.data(), bytes.size());
   if (!parsed) {
-    throw DataError(path + ": byte " + std::to_string(parsed.offset) + ": " +
-                    parsed.description());
+    throw DataError(path + ": byte " + std::to_string(parsed.offset) + ": " + parsed.description());
   }
   const pugi::xml_node root = document.child("annotation"), size = root.child("size");
   NamedPicture picture;
@@ -79,10 +78,10 @@ std::vector<NamedPicture> read_sets(const std::string& root, const std::vector<s
   std::vector<NamedPicture> pictures;
   for (const std::string& set : sets) {
     const std::size_t slash = set.rfind('/');
-    const std::string folder = slash == std::string::npos ? root : root + "/" + set.substr(0, slash);
-    const std::string list =
-        folder + "/ImageSets/Main/" + set.substr(slash == std::string::npos ? 0 : slash + 1) +
-        ".txt";
+    const std::string folder =
+        slash == std::string::npos ? root : root + "/" + set.substr(0, slash);
+    const std::string list = folder + "/ImageSets/Main/" +
+                             set.substr(slash == std::string::npos ? 0 : slash + 1) + ".txt";
     std::istringstream lines(read_text(list));
     for (std::string line; std::getline(lines, line);) {
       const std::string name(trimmed(line));
@@ -134,7 +133,9 @@ PictureSplits read_voc(const VocOptions& options) {
     return (slash == std::string::npos ? "" : set.substr(0, slash + 1)) + "ImageSets/Main/" +
            set.substr(slash == std::string::npos ? 0 : slash + 1) + ".txt";
   };
-  DataSearch search{options.name, {}, options.root,
+  DataSearch search{options.name,
+                    {},
+                    options.root,
                     "fetch VOC2007 and VOC2012 from http://host.robots.ox.ac.uk/pascal/VOC"};
   const std::vector<std::string>* sets[] = {&options.train_sets, &options.validation_sets,
                                             &options.test_sets};

@@ -48,8 +48,8 @@ TEST(FashionScenes, BoxesAreWhereAPieceIsPainted) {
     for (std::int64_t y = 0; y < 96; ++y) {
       for (std::int64_t x = 0; x < 96; ++x) {
         const int red = pixels.row(y)[3 * x];
-        const bool inside = double(x) >= box.x0 && double(x) < box.x1 && double(y) >= box.y0 &&
-                            double(y) < box.y1;
+        const bool inside =
+            double(x) >= box.x0 && double(x) < box.x1 && double(y) >= box.y0 && double(y) < box.y1;
         if (!inside) ASSERT_LT(red, 145) << x << " " << y;
       }
     }

@@ -21,13 +21,14 @@ DatasetInfo pictures() {
   data.name = "pictures";
   data.class_names = {"cat", "dog", "cow"};
   data.classes = 3;
-  data.fields = {{"image", {3, -1, -1}},       {"image_valid", {-1, -1}, at::kBool},
-                 {"prompt", {3, 32, 32}},      {"box@box", {-1, 4}},
+  data.fields = {{"image", {3, -1, -1}},         {"image_valid", {-1, -1}, at::kBool},
+                 {"prompt", {3, 32, 32}},        {"box@box", {-1, 4}},
                  {"label@box", {-1}, at::kLong}, {"prompt_class", {}, at::kLong}};
   return data;
 }
 
-std::shared_ptr<Model> detector(const std::string& more, const std::string& attention = "standard") {
+std::shared_ptr<Model> detector(const std::string& more,
+                                const std::string& attention = "standard") {
   at::manual_seed(1);
   auto model =
       testing::make_model("ia_detr", pictures(), "{" + kTiny + ", " + more + "}", attention);
@@ -72,7 +73,8 @@ TEST(IaDetr, GivesBoxesAndLogitsOfItsForms) {
     EXPECT_EQ(outputs.at("boxes").sizes(), (at::IntArrayRef{2, 6, 4}));
     EXPECT_EQ(outputs.at("layer_logits").sizes(), (at::IntArrayRef{2, 2, 6, columns}));
     EXPECT_EQ(outputs.at("proposal_boxes").sizes(), (at::IntArrayRef{2, 16, 4}));
-    EXPECT_TRUE(outputs.at("boxes").gt(0).logical_and(outputs.at("boxes").lt(1)).all().item<bool>());
+    EXPECT_TRUE(
+        outputs.at("boxes").gt(0).logical_and(outputs.at("boxes").lt(1)).all().item<bool>());
     model->train();
     EXPECT_EQ(asked(*model, batch).at("layer_logits").size(2), 10);
   }
@@ -116,9 +118,10 @@ TEST(IaDetr, BiasPromptAndImageAllCount) {
 }
 
 TEST(IaDetr, PaddingChangesNothing) {
-  for (const std::string form : {"indirect", "double_cross, encoder_depth: 1", "plain",
-                                 "indirect, proposals: false", "indirect, backbone: resnet, "
-                                 "resnet: 18"}) {
+  for (const std::string form :
+       {"indirect", "double_cross, encoder_depth: 1", "plain", "indirect, proposals: false",
+        "indirect, backbone: resnet, "
+        "resnet: 18"}) {
     const auto model = detector("decoder: " + form);
     stir(*model);
     at::manual_seed(7);
@@ -184,14 +187,15 @@ TEST(IaDetr, TakesEveryAttentionThatHasWhatItNeeds) {
 TEST(IaDetr, LearnsWhereTheSquareIs) {
   // Two pictures, each with a bright square somewhere; the prompt shows one.
   at::manual_seed(3);
-  const auto model = testing::make_model(
-      "ia_detr", pictures(), "{" + kTiny + ", decoder: indirect, drop_path: 0}");
+  const auto model = testing::make_model("ia_detr", pictures(),
+                                         "{" + kTiny + ", decoder: indirect, drop_path: 0}");
   const auto task = testing::make_task("one_shot_detection", pictures(), "{many: 2}");
   Batch batch = batch_of(at::randn({2, 3, 64, 64}) * 0.1, at::ones({2, 64, 64}, at::kBool),
                          at::ones({2, 3, 32, 32}));
   batch.fields.at("image")[0].narrow(1, 8, 24).narrow(2, 4, 24).fill_(2);
   batch.fields.at("image")[1].narrow(1, 32, 20).narrow(2, 36, 24).fill_(2);
-  batch.fields.set("box@box", at::tensor({4.f, 8.f, 28.f, 32.f, 36.f, 32.f, 60.f, 52.f}).view({2, 4}) / 64);
+  batch.fields.set("box@box",
+                   at::tensor({4.f, 8.f, 28.f, 32.f, 36.f, 32.f, 60.f, 52.f}).view({2, 4}) / 64);
   batch.fields.set("label@box", at::tensor({1, 1}, at::kLong));
   batch.fields.set("area@box", at::tensor({576.f, 480.f}));
   batch.fields.set("ignored@box", at::zeros({2}, at::kLong));
@@ -229,7 +233,8 @@ TEST(IaDetr, LearnsWhereTheSquareIs) {
 
 TEST(IaDetr, RefusesWhatDoesNotFit) {
   using ::testing::HasSubstr;
-  EXPECT_THAT(testing::message_of<ConfigError>([] { testing::make_model("ia_detr", pictures(), "{dim: 30, heads: 4}"); }),
+  EXPECT_THAT(testing::message_of<ConfigError>(
+                  [] { testing::make_model("ia_detr", pictures(), "{dim: 30, heads: 4}"); }),
               HasSubstr("multiple of 4 and of heads"));
   DatasetInfo without = pictures();
   without.fields.erase(without.fields.begin() + 2);

@@ -20,15 +20,15 @@ inline std::string voc_xml(std::int64_t height, std::int64_t width,
   const auto element = [](const char* name, const std::string& text) {
     return "<" + std::string(name) + ">" + text + "</" + name + ">\n";
   };
-  std::string xml = element("size", element("width", std::to_string(width)) +
-                                        element("height", std::to_string(height)));
+  std::string xml = element(
+      "size", element("width", std::to_string(width)) + element("height", std::to_string(height)));
   for (const SmallObject& o : objects) {
-    xml += element("object", element("name", o.name) +
-                                 element("difficult", o.difficult ? "1" : "0") +
-                                 element("bndbox", element("xmin", std::to_string(o.x0)) +
-                                                       element("ymin", std::to_string(o.y0)) +
-                                                       element("xmax", std::to_string(o.x1)) +
-                                                       element("ymax", std::to_string(o.y1))));
+    xml +=
+        element("object", element("name", o.name) + element("difficult", o.difficult ? "1" : "0") +
+                              element("bndbox", element("xmin", std::to_string(o.x0)) +
+                                                    element("ymin", std::to_string(o.y0)) +
+                                                    element("xmax", std::to_string(o.x1)) +
+                                                    element("ymax", std::to_string(o.y1))));
   }
   return element("annotation", xml);
 }

@@ -33,9 +33,8 @@ TEST(CocoPrecision, IsOneWhereAllIsFoundAndNothingElse) {
 TEST(CocoPrecision, IsThatOfARankedListByHand) {
   // Right, wrong, right of three boxes: precisions 1, 1/2, 2/3 at recalls 1/3, 1/3, 2/3, so 1 up to
   // recall 0.33 (34 of the 101), 2/3 up to 0.66 (33 more), and 0 beyond.
-  const ClassInImage image = {
-      {found(0.9, 0, 0, 10), found(0.8, 50, 50, 10), found(0.7, 20, 0, 10)},
-      {known(0, 0, 10), known(20, 0, 10), known(80, 80, 10)}};
+  const ClassInImage image = {{found(0.9, 0, 0, 10), found(0.8, 50, 50, 10), found(0.7, 20, 0, 10)},
+                              {known(0, 0, 10), known(20, 0, 10), known(80, 80, 10)}};
   EXPECT_NEAR(ap({image}), (34 * 1.0 + 33 * 2.0 / 3) / 101, 1e-12);
 }
 
@@ -142,8 +141,8 @@ TEST(CocoPrecision, EqualsAPlainSecondWayOnRandomBoxes) {
     std::vector<ClassInImage> images(6);
     for (ClassInImage& image : images) {
       for (std::int64_t i = random.below(5); i-- > 0;) {
-        image.known.push_back(known(60 * random.uniform(), 60 * random.uniform(),
-                                    10 + 30 * random.uniform()));
+        image.known.push_back(
+            known(60 * random.uniform(), 60 * random.uniform(), 10 + 30 * random.uniform()));
       }
       for (const KnownBox& box : image.known) {
         for (std::int64_t i = random.below(4); i-- > 0;) {
@@ -172,8 +171,7 @@ Objects objects(const std::vector<double>& boxes, const std::vector<std::int64_t
 
 double focal(double logit, bool right, double alpha = 0.25) {
   const double p = 1 / (1 + std::exp(-logit));
-  return right ? -alpha * (1 - p) * (1 - p) * std::log(p)
-               : -(1 - alpha) * p * p * std::log(1 - p);
+  return right ? -alpha * (1 - p) * (1 - p) * std::log(p) : -(1 - alpha) * p * p * std::log(1 - p);
 }
 
 TEST(DetectionLoss, IsThatOfTheEquationByHand) {
@@ -182,13 +180,11 @@ TEST(DetectionLoss, IsThatOfTheEquationByHand) {
   const Tensor logits = at::tensor({0.3, -1.0, 0.2, 2.0}, at::kDouble).view({1, 1, 2, 2});
   const Tensor boxes =
       at::tensor({0.1, 0.1, 0.1, 0.1, 0.6, 0.5, 0.2, 0.2}, at::kDouble).view({1, 1, 2, 4});
-  const NamedTensors outputs = {{"logits", logits.squeeze(1)},
-                                {"layer_logits", logits},
-                                {"layer_boxes", boxes}};
+  const NamedTensors outputs = {
+      {"logits", logits.squeeze(1)}, {"layer_logits", logits}, {"layer_boxes", boxes}};
   const Objects asked = objects({0.5, 0.5, 0.2, 0.2}, {1}, {0, 1});
   DetectionLossOptions options;
-  const double classes =
-      focal(0.3, false) + focal(-1, false) + focal(0.2, false) + focal(2, true);
+  const double classes = focal(0.3, false) + focal(-1, false) + focal(0.2, false) + focal(2, true);
   const double overlap = 1 - (1.0 / 3);  // half of each in common, nothing around beside them
   const double expected = 2 * classes + 5 * 0.1 + 2 * overlap;
   EXPECT_NEAR(detection_loss(outputs, asked, asked, options).item<double>(), expected, 1e-9);
@@ -227,9 +223,8 @@ TEST(DetectionLoss, ProposalsThatArePaddingDoNotCount) {
 TEST(DetectionLoss, AnImageWithoutObjectsTeachesSilence) {
   const Tensor logits = at::zeros({1, 2, 3, 1}, at::kDouble).requires_grad_();
   const Tensor boxes = at::full({1, 2, 3, 4}, 0.5, at::kDouble);
-  const NamedTensors outputs = {{"logits", logits.select(1, 1)},
-                                {"layer_logits", logits},
-                                {"layer_boxes", boxes}};
+  const NamedTensors outputs = {
+      {"logits", logits.select(1, 1)}, {"layer_logits", logits}, {"layer_boxes", boxes}};
   const Objects none = objects({}, {}, {0, 0});
   const Tensor loss = detection_loss(outputs, none, none, {});
   EXPECT_NEAR(loss.item<double>(), 2 * 6 * focal(0, false), 1e-9);
@@ -262,9 +257,8 @@ TEST(ContrastiveLoss, IsThatOfTheEquation) {
     }
     sum += of_class / pairs / 3;
   }
-  EXPECT_NEAR(
-      contrastive_loss(features, at::tensor(kinds, at::kLong), temperature).item<double>(), sum,
-      1e-10);
+  EXPECT_NEAR(contrastive_loss(features, at::tensor(kinds, at::kLong), temperature).item<double>(),
+              sum, 1e-10);
 }
 
 // ---- the meter
@@ -277,8 +271,8 @@ TEST(DetectionMeter, SplitsClassesAndGroupsAndImages) {
   Batch batch;
   batch.size = 2;
   batch.fields = {
-      {"box@box", at::tensor({0.f, 0.f, 0.5f, 0.5f, 0.5f, 0.5f, 1.f, 1.f, 0.f, 0.f, 1.f, 1.f})
-                      .view({3, 4})},
+      {"box@box",
+       at::tensor({0.f, 0.f, 0.5f, 0.5f, 0.5f, 0.5f, 1.f, 1.f, 0.f, 0.f, 1.f, 1.f}).view({3, 4})},
       {"label@box", at::tensor({0, 1, 1}, at::kLong)},
       {"area@box", at::tensor({2500.f, 2500.f, 10000.f})},
       {"ignored@box", at::zeros({3}, at::kLong)},

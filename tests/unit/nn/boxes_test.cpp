@@ -16,9 +16,7 @@
 namespace attnlab {
 namespace {
 
-Tensor box(std::vector<double> numbers) {
-  return at::tensor(numbers, at::kDouble).view({-1, 4});
-}
+Tensor box(std::vector<double> numbers) { return at::tensor(numbers, at::kDouble).view({-1, 4}); }
 
 TEST(Boxes, CornersAndCentresAreTheSameBoxes) {
   const Tensor centred = box({5, 6, 4, 2, 0.5, 0.5, 1, 1});
@@ -29,7 +27,8 @@ TEST(Boxes, CornersAndCentresAreTheSameBoxes) {
 TEST(Boxes, OverlapAsByHand) {
   const Tensor a = box({0, 0, 2, 2});
   const Tensor b = box({0, 0, 2, 2, 1, 1, 3, 3, 4, 0, 6, 2, 2, 0, 4, 2, 1, 1, 1, 1});
-  // The same; a corner of 1 in 7, around both 9; apart, around both 12; side by side; a point in it.
+  // The same; a corner of 1 in 7, around both 9; apart, around both 12; side by side; a point in
+  // it.
   const Tensor iou = at::tensor({1.0, 1.0 / 7, 0.0, 0.0, 0.0}, at::kDouble).view({1, 5});
   const Tensor generalised =
       at::tensor({1.0, 1.0 / 7 - 2.0 / 9, -4.0 / 12, 0.0, 0.0}, at::kDouble).view({1, 5});
@@ -147,10 +146,9 @@ TEST(BoxBias, IsThatOfTheEquationOnAGridOfNine) {
 TEST(SinePositions, AreThoseOfTheEquation) {
   const Tensor found = sine_positions(at::tensor({0.25, 0.5}, at::kDouble), 4);
   const double slow = 2 * M_PI / 100;
-  const Tensor expected =
-      at::tensor({1.0, 0.0, std::sin(0.25 * slow), std::cos(0.25 * slow), 0.0, -1.0,
-                  std::sin(0.5 * slow), std::cos(0.5 * slow)},
-                 at::kDouble);
+  const Tensor expected = at::tensor({1.0, 0.0, std::sin(0.25 * slow), std::cos(0.25 * slow), 0.0,
+                                      -1.0, std::sin(0.5 * slow), std::cos(0.5 * slow)},
+                                     at::kDouble);
   EXPECT_TRUE(at::allclose(found, expected, 0, 1e-12));
 }
 
