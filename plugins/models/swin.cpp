@@ -12,7 +12,7 @@ namespace {
 
 struct SwinModelOptions {
   std::string preset = "T";
-  std::int64_t window = 8;
+  std::int64_t window = 8, stages = 4;
   double drop_path = -1;
 
   template <class Visitor>
@@ -20,6 +20,7 @@ struct SwinModelOptions {
     v("preset", preset, one_of("nano", "T", "S", "B"),
       "published sizes; nano: 32 channels, 8 blocks");
     v("window", window, range(1, 64), "side of a window in cells");
+    v("stages", stages, range(1, 4), "that there are; fewer suit small images: 3 end at stride 16");
     v("drop_path", drop_path, range(-1, 0.99),
       "probability of dropping a branch in the last block; -1: the preset's");
   }
@@ -34,6 +35,8 @@ SwinSizes sizes_of(const SwinModelOptions& options, const DatasetInfo& data) {
   SwinSizes sizes = swin_sizes(options.preset);
   sizes.channels = image[0];
   sizes.window = options.window;
+  sizes.depths.resize(std::size_t(options.stages));
+  sizes.heads.resize(std::size_t(options.stages));
   if (options.drop_path >= 0) sizes.drop_path = options.drop_path;
   return sizes;
 }

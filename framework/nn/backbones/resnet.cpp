@@ -23,8 +23,11 @@ MapNorm::MapNorm(std::int64_t channels, bool frozen) : frozen_(frozen) {
 }
 
 Tensor MapNorm::forward(const Tensor& x) {
-  return at::batch_norm(x, weight, bias, running_mean, running_var, is_training() && !frozen_, 0.1,
-                        1e-5, /*cudnn_enabled=*/true);
+  const bool learns = is_training() && !frozen_;
+  // One number a channel has no variance to follow.
+  const bool one = learns && x.numel() == x.size(1);
+  return at::batch_norm(x, weight, bias, one ? Tensor() : running_mean,
+                        one ? Tensor() : running_var, learns, 0.1, 1e-5, /*cudnn_enabled=*/true);
 }
 
 class ResNet::Block : public torch::nn::Module {

@@ -35,12 +35,21 @@
 namespace attnlab {
 namespace {
 
+/// Stages of the backbone that end at the wanted stride; 0 for another stride.
+std::size_t stages_of(const IaDetrOptions& options) {
+  return options.stride == 4    ? 1
+         : options.stride == 8  ? 2
+         : options.stride == 16 ? 3
+         : options.stride == 32 ? 4
+                                : 0;
+}
+
 /// @throws OptionError for sizes that do not go together.
 void check(const IaDetrOptions& o, const DatasetInfo& data) {
   if (o.dim % 4 != 0 || o.dim % o.heads != 0) {
     throw OptionError("dim", "must be a multiple of 4 and of heads");
   }
-  if (o.stride != 16 && o.stride != 32) throw OptionError("stride", "is 16 or 32");
+  if (stages_of(o) == 0) throw OptionError("stride", "is 4, 8, 16 or 32");
   const std::vector<std::int64_t>& image = data.field("image").shape;
   if (image.size() != 3 || image[0] < 1) {
     throw ShapeError("ia_detr needs images [C, H, W]; dataset '" + data.name + "' gives others");
@@ -59,7 +68,8 @@ class IaDetr final : public Model {
     make_backbone(setup.data.field("image").shape[0]);
     input_ = register_module("input", std::make_shared<Linear>(backbone_channels_, o.dim));
     input_norm_ = register_module("input_norm", std::make_shared<LayerNorm>(o.dim, 1e-5));
-    level_ = register_parameter("level", at::empty({o.dim}).normal_());
+    // Added to every key alike, as in the other forms, it would change nothing.
+    if (reads_apart()) level_ = register_parameter("level", at::empty({o.dim}).normal_());
     make_encoder(setup.attention);
     const std::int64_t all = o.queries + o.many_queries;
     content_ = register_parameter("queries", at::empty({all, o.dim}).normal_());
@@ -114,6 +124,8 @@ class IaDetr final : public Model {
  private:
   bool with_prompt() const { return options_.decoder != "plain"; }
   bool crosses_twice() const { return options_.decoder == "double_cross"; }
+  /// Keys of the prompt, values of the image.
+  bool reads_apart() const { return with_prompt() && !crosses_twice(); }
 
   LayerSizes sizes(std::int64_t layer) const {
     const IaDetrOptions& o = options_;
@@ -123,7 +135,7 @@ class IaDetr final : public Model {
 
   void make_backbone(std::int64_t channels) {
     const IaDetrOptions& o = options_;
-    const std::size_t stages = o.stride == 16 ? 3 : 4;
+    const std::size_t stages = stages_of(o);
     if (o.backbone == "resnet") {
       resnet_ = register_module(
           "backbone", std::make_shared<ResNet>(ResNetOptions{.depth = o.resnet,
@@ -160,7 +172,7 @@ class IaDetr final : public Model {
   /// The map of a field's images. @param pixels  height and width of each image; null: not wanted
   Grid encoded(const Batch& batch, const std::string& field, AttentionTrace* trace,
                Tensor* pixels = nullptr) const {
-    const Tensor images = batch.fields.at(field).to(level_.scalar_type());
+    const Tensor images = batch.fields.at(field).to(content_.scalar_type());
     const Tensor* known = batch.fields.find(field + "_valid");
     const Tensor valid = known != nullptr
                              ? *known
@@ -188,16 +200,16 @@ class IaDetr final : public Model {
 
   /// What the queries read; `image` becomes what the proposals are made of.
   Memory memory_of(const Batch& batch, Grid& image, AttentionTrace* trace) const {
-    const Tensor level = hidden(level_.expand_as(image.places), image.valid);
     if (!with_prompt()) {
-      return {image.tokens + image.places + level, image.tokens, image.valid, {}};
+      return {image.tokens + image.places, image.tokens, image.valid, {}};
     }
     // The prompt's own layers are not recorded: they are the image's, once more.
     const Grid prompt = encoded(batch, "prompt", nullptr);
     if (crosses_twice()) {
       fuse(image, prompt, trace);
-      return {image.tokens + image.places + level, image.tokens, image.valid, {}};
+      return {image.tokens + image.places, image.tokens, image.valid, {}};
     }
+    const Tensor level = hidden(level_.expand_as(image.places), image.valid);
     const std::int64_t rows = std::max(image.valid.size(1), prompt.valid.size(1));
     const std::int64_t columns = std::max(image.valid.size(2), prompt.valid.size(2));
     const auto spread = [&](const Tensor& tokens, const Grid& of) {
@@ -251,7 +263,7 @@ class IaDetr final : public Model {
   std::shared_ptr<Swin> swin_;
   std::shared_ptr<Linear> input_;
   std::shared_ptr<LayerNorm> input_norm_;
-  Tensor level_;    ///< [dim], added to the image's places
+  Tensor level_;    ///< [dim], added to the image's values; undefined: not there
   Tensor content_;  ///< [Q', dim]
   std::vector<std::shared_ptr<ReadingBlock>> encoder_, fusion_;
   std::vector<std::shared_ptr<MlpBlock>> encoder_mlps_, fusion_mlps_;

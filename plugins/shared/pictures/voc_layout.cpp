@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <pugixml.hpp>
 #include <set>
@@ -42,6 +43,9 @@ double number_of(const std::string& path, const pugi::xml_node& parent, const ch
 NamedPicture read_picture(const std::string& folder, const std::string& name,
                           const std::string& difficult, std::uint64_t& hash) {
   const std::string path = folder + "/Annotations/" + name + ".xml";
+  if (!std::filesystem::exists(path)) {
+    throw DataMissingError(path + ": is not there, but a set in ImageSets/Main names it");
+  }
   const std::string bytes = read_text(path);
   hash = content_fingerprint(bytes, hash);
   pugi::xml_document document;
