@@ -59,6 +59,10 @@ class SwinModel final : public Model {
     return name.starts_with("net.") ? net_->depth_of(name.substr(4)) : -1;
   }
 
+  Tensor adapt(const std::string& name, const Tensor& saved) const override {
+    return Swin::adapted(name, saved);
+  }
+
  private:
   std::shared_ptr<Swin> net_;
   std::shared_ptr<Linear> head_;

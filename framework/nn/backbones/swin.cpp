@@ -193,6 +193,10 @@ Swin::Swin(const SwinSizes& sizes, const AttentionBuilder& attention)
   norm_ = register_module("norm", std::make_shared<LayerNorm>(out_channels_, kEps));
 }
 
+Tensor Swin::adapted(const std::string& name, const Tensor& saved) {
+  return name.ends_with(".log_scale") ? saved.flatten() : saved;
+}
+
 std::int64_t Swin::depth_of(const std::string& name) const {
   if (name.starts_with("embedding.")) return 0;
   std::int64_t depth = 1;

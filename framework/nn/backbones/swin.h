@@ -54,6 +54,9 @@ class Swin : public torch::nn::Module {
   /// Where a parameter of this module lies (Trainable::depth): 0 the embedding, then a number a
   /// block; what merges cells counts to the block behind it.
   std::int64_t depth_of(const std::string& name) const;
+  /// A saved tensor in the shape that it has here (Trainable::adapt): published scales of heads are
+  /// [H, 1, 1].
+  static Tensor adapted(const std::string& name, const Tensor& saved);
 
  private:
   class Embedding;

@@ -121,6 +121,10 @@ class IaDetr final : public Model {
                : -1;
   }
 
+  Tensor adapt(const std::string& name, const Tensor& saved) const override {
+    return name.starts_with("backbone.") ? Swin::adapted(name, saved) : saved;
+  }
+
  private:
   bool with_prompt() const { return options_.decoder != "plain"; }
   bool crosses_twice() const { return options_.decoder == "double_cross"; }

@@ -3,9 +3,8 @@
 
 #include "framework/conformance/check_plugin.h"
 #include "plugins/datasets/fashion_scenes/scene.h"
-#include "tests/support/data_files.h"
+#include "tests/plugins/detection/small_sets.h"
 #include "tests/support/plugins.h"
-#include "tests/support/temp_folder.h"
 
 namespace attnlab {
 namespace {
@@ -78,16 +77,8 @@ TEST(FashionScenes, PiecesLeaveEnoughOfEachOther) {
 }
 
 TEST(FashionScenes, KeepTheContract) {
-  testing::TempFolder folder;
-  std::string bytes, labels;
-  for (int i = 0; i < 40; ++i) {
-    labels += char(i % 10);
-    for (int k = 0; k < 784; ++k) bytes += char((k * (i + 3) + i) % 256);
-  }
-  for (const std::string prefix : {"train", "t10k"}) {
-    folder.write(prefix + "-images-idx3-ubyte", testing::idx_file({40, 28, 28}, bytes));
-    folder.write(prefix + "-labels-idx1-ubyte", testing::idx_file({40}, labels));
-  }
+  const testing::TempFolder folder;
+  testing::write_small_fashion(folder);
   for (const std::string form : {"true", "false"}) {
     const Part part = testing::make_part(
         Kind::dataset, "fashion_scenes",

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/plugins/vision/picture_files.h"
+#include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
 
 namespace attnlab::testing {
@@ -52,6 +53,19 @@ inline void write_small_voc(const TempFolder& folder) {
             {{"dog", 1, 21, 30, 50}, {"cow", 11, 1, 30, 20}, {"dog", 2, 2, 9, 9, true}});
   folder.write("ImageSets/Main/train.txt", "a1\na2\na3\na4\n");
   folder.write("ImageSets/Main/val.txt", "b1\nb2\n");
+}
+
+/// Forty images of 28 x 28 in Fashion-MNIST's four files, four of each class in both splits.
+inline void write_small_fashion(const TempFolder& folder) {
+  std::string bytes, labels;
+  for (int i = 0; i < 40; ++i) {
+    labels += char(i % 10);
+    for (int k = 0; k < 784; ++k) bytes += char((k * (i + 3) + i) % 256);
+  }
+  for (const std::string prefix : {"train", "t10k"}) {
+    folder.write(prefix + "-images-idx3-ubyte", idx_file({40, 28, 28}, bytes));
+    folder.write(prefix + "-labels-idx1-ubyte", idx_file({40}, labels));
+  }
 }
 
 inline const std::string kSmallSets = "train_sets: [train], test_sets: [val]";
