@@ -14,15 +14,6 @@ namespace {
 
 bool may_be_prompt(const ObjectBox& object) { return object.kind == BoxKind::counted; }
 
-/// Classes of the objects that count, rising.
-std::set<std::int64_t> classes_in(const PictureNotes& picture) {
-  std::set<std::int64_t> classes;
-  for (const ObjectBox& object : picture.objects) {
-    if (object.kind == BoxKind::counted) classes.insert(object.label);
-  }
-  return classes;
-}
-
 /// The whole pixels that a box lies in.
 Box pixels_of(const ObjectBox& object, const PictureNotes& picture) {
   const auto low = [](double x) { return static_cast<std::int64_t>(std::floor(x)); };
@@ -74,6 +65,16 @@ OneShotPairs::OneShotPairs(PictureSplits splits, const OneShotOptions& options)
   info_.fields.push_back({"prompt_number", {}, at::kLong, {}, options.prompts});
 }
 
+std::vector<std::int64_t> OneShotPairs::asked_in(const PictureNotes& picture, const Pool& pool) {
+  std::set<std::int64_t> classes;
+  for (const ObjectBox& object : picture.objects) {
+    if (may_be_prompt(object) && pool.asked[std::size_t(object.label)] != 0) {
+      classes.insert(object.label);
+    }
+  }
+  return {classes.begin(), classes.end()};
+}
+
 void OneShotPairs::open(Split split) {
   const PictureSet* pictures = set(split);
   if (pictures == nullptr) return;
@@ -86,31 +87,26 @@ void OneShotPairs::open(Split split) {
       if (may_be_prompt(objects[k])) pool.by_class[std::size_t(objects[k].label)].push_back({i, k});
     }
   }
-  const auto promptable = [&](std::int64_t label) {
-    const std::vector<Place>& places = pool.by_class[std::size_t(label)];
-    return !places.empty() && places.front().picture != places.back().picture;
-  };
-  for (std::int64_t i = 0; i < pictures->size(); ++i) {
-    std::set<std::int64_t> asked = classes_in(pictures->notes(i));
-    for (const std::int64_t label : asked) {
-      if (promptable(label) || (training && base_[std::size_t(label)] == 0)) continue;
-      throw DataError("dataset '" + info_.name + "': all objects of class '" +
-                      info_.class_names[std::size_t(label)] + "' of the " +
-                      std::string(name_of(split)) +
-                      " split are in one picture; a prompt is taken from another one");
+  for (std::size_t k = 0; k < base_.size(); ++k) {
+    const std::vector<Place>& places = pool.by_class[k];
+    const bool elsewhere = !places.empty() && places.front().picture != places.back().picture;
+    pool.asked.push_back(elsewhere && (!training || base_[k] != 0) ? 1 : 0);
+    if (!places.empty() && !elsewhere) {
+      info_.source += "; without questions for '" + info_.class_names[k] + "' in " +
+                      std::string(name_of(split)) + ", whose objects are in one picture";
     }
+  }
+  for (std::int64_t i = 0; i < pictures->size(); ++i) {
+    const std::vector<std::int64_t> there = asked_in(pictures->notes(i), pool);
     if (training) {
-      const auto base = std::find_if(asked.begin(), asked.end(), [&](std::int64_t label) {
-        return base_[std::size_t(label)] != 0;
-      });
-      if (base != asked.end()) pool.questions.push_back({i, *base, 0});
+      if (!there.empty()) pool.questions.push_back({i, there.front(), 0});
       continue;
     }
-    for (std::int64_t k = 0; options_.ask == "all" && k < info_.classes; ++k) {
-      if (promptable(k)) asked.insert(k);
-    }
-    for (const std::int64_t label : asked) {
-      for (std::int64_t n = 0; n < options_.prompts; ++n) pool.questions.push_back({i, label, n});
+    for (std::int64_t k = 0; k < info_.classes; ++k) {
+      const bool asks = options_.ask == "all" ? pool.asked[std::size_t(k)] != 0
+                                              : std::count(there.begin(), there.end(), k) > 0;
+      for (std::int64_t n = 0; asks && n < options_.prompts; ++n)
+        pool.questions.push_back({i, k, n});
     }
   }
   if (training && pool.questions.empty()) {
@@ -176,10 +172,7 @@ NamedTensors OneShotPairs::example(Split split, std::int64_t index, Random* augm
   Question question = all.questions[std::size_t(index)];
   Place place;
   if (augmentation != nullptr && split == Split::train) {
-    std::vector<std::int64_t> labels;
-    for (const std::int64_t label : classes_in(pictures.notes(question.picture))) {
-      if (base_[std::size_t(label)] != 0) labels.push_back(label);
-    }
+    const std::vector<std::int64_t> labels = asked_in(pictures.notes(question.picture), all);
     question.label = labels[std::size_t(augmentation->below(std::int64_t(labels.size())))];
     place = drawn_prompt(all, question.picture, question.label, *augmentation);
   } else {

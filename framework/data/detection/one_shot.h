@@ -40,8 +40,11 @@ struct OneShotOptions : BoxedImageOptions {
 
 class OneShotPairs : public BoxedImages {
  public:
-  /// @throws OptionError for a novel class that does not exist; DataError for a class that cannot
-  ///         be prompted, since all its objects are in one picture.
+  /// A class whose objects are all in one picture of a split is not asked for there; info().source
+  /// says so.
+  /// @throws OptionError for a novel class that does not exist; DataError where nothing can be
+  /// asked
+  ///         in training.
   OneShotPairs(PictureSplits splits, const OneShotOptions& options);
 
   std::int64_t size(Split split) const override;
@@ -59,10 +62,13 @@ class OneShotPairs : public BoxedImages {
   };
   struct Pool {
     std::vector<std::vector<Place>> by_class;
+    std::vector<char> asked;  ///< by class: whether it is asked for in this split
     std::vector<Question> questions;
   };
 
   void open(Split split);
+  /// Classes of a picture's objects that are asked for, rising.
+  static std::vector<std::int64_t> asked_in(const PictureNotes& picture, const Pool& pool);
   const Pool& pool(Split split) const { return pools_[std::size_t(split)]; }
   /// The prompt of an evaluation.
   Place chosen_prompt(const PictureSet& pictures, const Pool& pool, const Question& question) const;

@@ -29,9 +29,8 @@ class DetectionContracts : public ::testing::Test {
     const Part& part = kind == Kind::model ? given.model : given.task;
     int passed = 0;
     for (const conformance::CheckInfo& check : conformance::checks_of(kind)) {
-      const conformance::CheckResult result =
-          conformance::check_plugin(testing::registry(), part, check.name,
-                                    {.options_given = true, .experiment = &given});
+      const conformance::CheckResult result = conformance::check_plugin(
+          testing::registry(), part, check.name, {.options_given = true, .experiment = &given});
       EXPECT_NE(result.outcome, conformance::Outcome::failed)
           << check.name << ": " << result.message;
       passed += result.outcome == conformance::Outcome::passed ? 1 : 0;

@@ -52,7 +52,7 @@ OneShotPairs pairs(OneShotOptions options = {}) {
   splits.train = std::make_shared<GreyPictures>(
       std::vector<std::vector<std::int64_t>>{{0, 1, 2}, {0, 0}, {2}, {1}, {0}});
   splits.test = std::make_shared<GreyPictures>(
-      std::vector<std::vector<std::int64_t>>{{2, 0}, {2, 2}, {2}, {0}, {2}});
+      std::vector<std::vector<std::int64_t>>{{2, 0}, {2, 2}, {2}, {0, 1}, {2}});
   return OneShotPairs(splits, options);
 }
 
@@ -82,6 +82,7 @@ TEST(OneShotPairs, TrainOnBaseClassesAlone) {
 TEST(OneShotPairs, AskInEvaluationsForEachClassThatIsThere) {
   const OneShotPairs data = pairs();
   EXPECT_EQ(data.size(Split::test), (2 + 1 + 1 + 1 + 1) * 3);
+  EXPECT_THAT(data.info().source, HasSubstr("without questions for 'cat' in test"));
   std::set<std::int64_t> prompts;
   for (std::int64_t number = 0; number < 3; ++number) {
     const NamedTensors example = data.example(Split::test, 3 + number, nullptr);
@@ -101,7 +102,7 @@ TEST(OneShotPairs, AskInEvaluationsForEachClassThatIsThere) {
 TEST(OneShotPairs, AskForAllClassesWhereThatIsWanted) {
   OneShotOptions options;
   options.ask = "all";
-  // Cats are in no test picture, so nothing can prompt them.
+  // The only cat has no other one to be its prompt.
   EXPECT_EQ(pairs(options).size(Split::test), 5 * 2 * 3);
 }
 
