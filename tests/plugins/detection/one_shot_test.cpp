@@ -1,4 +1,6 @@
 // One-shot pairs: which classes are asked for, and where prompts come from.
+#include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "framework/conformance/check_plugin.h"
