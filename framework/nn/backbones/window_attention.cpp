@@ -10,6 +10,15 @@ Tensor log_spaced(std::int64_t side) {
   return scaled.sign() * at::log2(scaled.abs() + 1) / 3.0;
 }
 
+/// Which of the (2 w - 1)^2 offsets each pair of cells has: [w^4].
+Tensor offsets_of_pairs(std::int64_t side, const at::Device& device) {
+  const Tensor cells = at::arange(side * side, at::TensorOptions().dtype(at::kLong).device(device));
+  const Tensor row = at::div(cells, side, "floor"), column = cells.remainder(side);
+  const Tensor down = row.unsqueeze(1) - row.unsqueeze(0) + side - 1;
+  const Tensor right = column.unsqueeze(1) - column.unsqueeze(0) + side - 1;
+  return (down * (2 * side - 1) + right).flatten();
+}
+
 }  // namespace
 
 WindowBias::WindowBias(std::int64_t side, std::int64_t heads) : side_(side) {
@@ -21,18 +30,13 @@ WindowBias::WindowBias(std::int64_t side, std::int64_t heads) : side_(side) {
       register_buffer("offsets", at::stack({along.view({wide, 1}).expand({wide, wide}).flatten(),
                                             along.view({1, wide}).expand({wide, wide}).flatten()},
                                            1));
-  const Tensor cells = at::arange(side * side, at::kLong);
-  const Tensor row = at::div(cells, side, "floor"), column = cells.remainder(side);
-  const Tensor down = row.unsqueeze(1) - row.unsqueeze(0) + side - 1;
-  const Tensor right = column.unsqueeze(1) - column.unsqueeze(0) + side - 1;
-  index_ = register_buffer("index", (down * wide + right).flatten());
 }
 
 Tensor WindowBias::forward() const {
   const Tensor by_offset = out_->forward(at::relu(in_->forward(offsets_)));
   const std::int64_t cells = side_ * side_;
   return (by_offset.sigmoid() * 16)
-      .index_select(0, index_)
+      .index_select(0, offsets_of_pairs(side_, by_offset.device()))
       .view({cells, cells, -1})
       .permute({2, 0, 1});
 }

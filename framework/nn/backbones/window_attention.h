@@ -17,7 +17,6 @@ class WindowBias : public torch::nn::Module {
   std::int64_t side_;
   std::shared_ptr<Linear> in_, out_;  ///< 2 to 512, and 512 to H without bias
   Tensor offsets_;                    ///< [(2 w - 1)^2, 2], buffer
-  Tensor index_;                      ///< [w^4] int64: which offset a pair has, buffer
 };
 
 class WindowAttention : public torch::nn::Module {
