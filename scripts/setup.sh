@@ -12,6 +12,7 @@ set -euo pipefail
 required=(
   g++ cmake make ninja-build ccache binutils git ca-certificates
   libtorch-dev libopenblas0-openmp libtbb-dev libyaml-cpp-dev libfmt-dev nlohmann-json3-dev zlib1g-dev
+  libhwy-dev
   libboost-dev libboost-program-options-dev libboost-filesystem-dev
   libgtest-dev libgmock-dev libjs-chart.js
 )

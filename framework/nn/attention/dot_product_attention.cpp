@@ -199,10 +199,14 @@ Tensor DotProductAttention::attend_by_softmax_kernel(const Tensor& queries, cons
     return fused_softmax_attention(queries, to_unit(keys), input, scale_);
   }
   if (kernel == AttentionKernel::headwise) {
+    // What follows from places the kernel works out itself: a tensor of all pairs may not fit.
+    Visibility listed = input.visible;
+    listed.causal = false, listed.window = 0;
     return cpu_softmax_attention(
         queries, keys, input.values,
-        visible_pairs(input.visible, input.query_count(), input.key_count(), keys.device()), scale_,
-        unit_keys_, is_training() ? shape().dropout : 0);
+        visible_pairs(listed, input.query_count(), input.key_count(), keys.device()), scale_,
+        unit_keys_, is_training() ? shape().dropout : 0,
+        {input.visible.causal, input.visible.window});
   }
   return {};
 }

@@ -4,17 +4,16 @@
 //
 // The same mathematics and precision as matmul, softmax, matmul, without their traffic: heads run
 // in parallel (not one after another), strided views of packed projections are read as they lie,
-// the output lies as [B, Lq, H, Dv] so that merging heads moves nothing, and the softmax's two
-// passes find their rows in cache: short sequences go in groups of heads, long ones in blocks of
-// queries, and small heads without a library's products (framework/nn/kernels/small_attention.h).
-// Keys are brought to unit length, and that gradient is taken, while a head's keys are in cache;
-// dropped weights live no longer than that. Weights are kept for the gradient: O(B H Lq Lk) memory
-// when gradients flow, a megabyte or two a thread otherwise.
+// and the output lies as [B, Lq, H, Dv] so that merging heads moves nothing. Heads whose weights
+// fit a core's cache go whole, and keep them for the gradient (small_attention.h); others go block
+// by block, and compute them again (block_attention.h), so that memory is linear in the length.
+// Keys are brought to unit length, and that gradient is taken, while they are in cache; dropped
+// weights live no longer than that.
 #pragma once
 
 #include <array>
 
-#include "framework/nn/kernels/unit.h"
+#include "framework/nn/kernels/headwise.h"
 
 namespace attnlab {
 
@@ -30,12 +29,13 @@ bool cpu_softmax_attention_takes(const Tensor& queries, const Tensor& keys, cons
 ///                   it is.
 /// @param dropout    probability of dropping a weight; the same ones as `dropout` of the weights
 ///                   [B, H, Lq, Lk] at this place would.
+/// @param rules      what is hidden besides, without a tensor of pairs
 /// @returns [B, H, Lq, Dv], differentiable any number of times (beyond the first by composed
 /// operations).
 /// @throws ShapeError when `dropout` is outside [0, 1).
 Tensor cpu_softmax_attention(const Tensor& queries, const Tensor& keys, const Tensor& values,
                              const Tensor& visible, double scale, UnitKeys unit_keys = {},
-                             double dropout = 0);
+                             double dropout = 0, const PlaceRules& rules = {});
 
 /// The gradients of softmax attention's queries, keys and values, as operations that autograd can
 /// follow: what kernels use for gradients of gradients.

@@ -7,19 +7,88 @@
 #include <algorithm>
 #include <memory>
 
-#include "framework/base/vector_clones.h"
-#include "framework/nn/kernels/single_query.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "framework/nn/kernels/small_attention.cpp"
+#include "framework/nn/kernels/dispatch-inl.h"
+// (Above: before the vectors.)
+#include "framework/nn/kernels/single_query-inl.h"
 
+HWY_BEFORE_NAMESPACE();
+namespace attnlab::HWY_NAMESPACE {
+
+template <class T>
+void attend_range(const HeadwisePlan<T>& in, T* kept, const Heads<T>& out, std::int64_t begin,
+                  std::int64_t end, T* room) {
+  const bool single = has_single_query(in, out.column);
+  for (std::int64_t i = begin; i < end; ++i) {
+    single ? attend_query(in, i, kept, out, {room}) : attend_head(in, i, kept, out, {room});
+  }
+}
+
+template <class T>
+void differentiate_range(const HeadwisePlan<T>& in, T* weights, const HeadwiseGradients<T>& to,
+                         std::int64_t begin, std::int64_t end, T* room) {
+  const bool single = has_single_query(in, to.out.column);
+  for (std::int64_t i = begin; i < end; ++i) {
+    single ? differentiate_query(in, i, weights, to, {room})
+           : differentiate_head(in, i, weights, to, {room});
+  }
+}
+
+// Tables of kernels hold plain functions.
+void attend_floats(const HeadwisePlan<float>& in, float* kept, const Heads<float>& out,
+                   std::int64_t begin, std::int64_t end, float* room) {
+  attend_range(in, kept, out, begin, end, room);
+}
+void attend_doubles(const HeadwisePlan<double>& in, double* kept, const Heads<double>& out,
+                    std::int64_t begin, std::int64_t end, double* room) {
+  attend_range(in, kept, out, begin, end, room);
+}
+void differentiate_floats(const HeadwisePlan<float>& in, float* weights,
+                          const HeadwiseGradients<float>& to, std::int64_t begin, std::int64_t end,
+                          float* room) {
+  differentiate_range(in, weights, to, begin, end, room);
+}
+void differentiate_doubles(const HeadwisePlan<double>& in, double* weights,
+                           const HeadwiseGradients<double>& to, std::int64_t begin,
+                           std::int64_t end, double* room) {
+  differentiate_range(in, weights, to, begin, end, room);
+}
+
+}  // namespace attnlab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace attnlab {
 namespace {
 
-using small::Gradients;
-using small::Heads;
-using small::Plan;
+HWY_EXPORT(attend_floats);
+HWY_EXPORT(attend_doubles);
+HWY_EXPORT(differentiate_floats);
+HWY_EXPORT(differentiate_doubles);
 
-// Up to these sizes loops are faster than a library's products: what a head needs stays in a core's
-// second-level cache. Few queries pay for bringing many keys to form only where those lie in the
-// first level.
+void attend(const HeadwisePlan<float>& in, float* kept, const Heads<float>& out, std::int64_t begin,
+            std::int64_t end, float* room) {
+  ATTNLAB_DISPATCH(attend_floats)(in, kept, out, begin, end, room);
+}
+void attend(const HeadwisePlan<double>& in, double* kept, const Heads<double>& out,
+            std::int64_t begin, std::int64_t end, double* room) {
+  ATTNLAB_DISPATCH(attend_doubles)(in, kept, out, begin, end, room);
+}
+void differentiate(const HeadwisePlan<float>& in, float* weights,
+                   const HeadwiseGradients<float>& to, std::int64_t begin, std::int64_t end,
+                   float* room) {
+  ATTNLAB_DISPATCH(differentiate_floats)(in, weights, to, begin, end, room);
+}
+void differentiate(const HeadwisePlan<double>& in, double* weights,
+                   const HeadwiseGradients<double>& to, std::int64_t begin, std::int64_t end,
+                   double* room) {
+  ATTNLAB_DISPATCH(differentiate_doubles)(in, weights, to, begin, end, room);
+}
+
+// Up to these sizes everything of a head stays in a core's second-level cache, and its weights are
+// worth keeping. Few queries pay for bringing many keys to form only where those lie in the first
+// level.
 constexpr std::int64_t kLogitBytes = 256 * 1024;
 constexpr std::int64_t kChannels = 256;
 constexpr std::int64_t kFewQueries = 16;
@@ -27,42 +96,13 @@ constexpr std::int64_t kKeysOfFew = 16 * 1024;
 // Multiply-adds below which a thread is not worth waking.
 constexpr std::int64_t kThreadWork = 64 * 1024;
 
-ATTNLAB_VECTOR_CLONES
-void attend_range(const Plan<float>& in, const Heads<float>& out, std::int64_t begin,
-                  std::int64_t end, float* room) {
-  const bool single = small::has_single_query(in, out);
-  for (std::int64_t i = begin; i < end; ++i) {
-    single ? small::attend_query(in, i, out, {room}) : small::attend_head(in, i, out, {room});
-  }
-}
-
-ATTNLAB_VECTOR_CLONES
-void attend_range(const Plan<double>& in, const Heads<double>& out, std::int64_t begin,
-                  std::int64_t end, double* room) {
-  const bool single = small::has_single_query(in, out);
-  for (std::int64_t i = begin; i < end; ++i) {
-    single ? small::attend_query(in, i, out, {room}) : small::attend_head(in, i, out, {room});
-  }
-}
-
-ATTNLAB_VECTOR_CLONES
-void differentiate_range(const Plan<float>& in, const Gradients<float>& to, std::int64_t begin,
-                         std::int64_t end, float* room) {
-  const bool single = small::has_single_query(in, to);
-  for (std::int64_t i = begin; i < end; ++i) {
-    single ? small::differentiate_query(in, i, to, {room})
-           : small::differentiate_head(in, i, to, {room});
-  }
-}
-
-ATTNLAB_VECTOR_CLONES
-void differentiate_range(const Plan<double>& in, const Gradients<double>& to, std::int64_t begin,
-                         std::int64_t end, double* room) {
-  const bool single = small::has_single_query(in, to);
-  for (std::int64_t i = begin; i < end; ++i) {
-    single ? small::differentiate_query(in, i, to, {room})
-           : small::differentiate_head(in, i, to, {room});
-  }
+/// Numbers of scratch that a head needs at most, forward or backward, on any instruction set.
+template <class T>
+std::int64_t scratch_of(const HeadwisePlan<T>& in) {
+  const std::int64_t width = padded<T>(in.keys), wide = padded<T>(in.dim);
+  const std::int64_t deep = padded<T>(in.channels);
+  return (in.dim + in.channels + 3 * in.queries) * width + (2 * in.keys + in.queries) * wide +
+         (in.keys + in.queries) * deep + padded<T>(in.queries * in.keys + kPadding<T>);
 }
 
 /// Calls work(begin, end, scratch) on ranges of heads, in parallel.
@@ -77,6 +117,11 @@ void each_range(const HeadwiseProblem& in, std::int64_t scratch, const Work& wor
                    });
 }
 
+template <class T>
+T* start_of(const Tensor& x) {
+  return x.defined() ? x.data_ptr<T>() : nullptr;
+}
+
 }  // namespace
 
 bool heads_are_small(const HeadwiseProblem& in) {
@@ -88,18 +133,20 @@ bool heads_are_small(const HeadwiseProblem& in) {
 }
 
 Tensor room_for_small_weights(const HeadwiseProblem& in) {
-  const std::int64_t lanes = 64 / in.q.element_size();
-  const std::int64_t width = (in.k.size(2) + lanes - 1) / lanes * lanes;
+  const std::int64_t keys = in.k.size(2);
+  const std::int64_t width =
+      in.q.scalar_type() == at::kFloat ? padded<float>(keys) : padded<double>(keys);
   return at::empty({in.q.size(0) * in.q.size(1), in.q.size(2), width}, in.q.options());
 }
 
 void attend_small_heads(const HeadwiseProblem& in, const Tensor& weights, const Tensor& out) {
   AT_DISPATCH_FLOATING_TYPES(in.q.scalar_type(), "small_attention", [&] {
-    const Plan<scalar_t> plan(in, weights);
+    const HeadwisePlan<scalar_t> plan(in);
     const Heads<scalar_t> to(out);
-    each_range<scalar_t>(in, plan.scratch(),
+    scalar_t* const kept = start_of<scalar_t>(weights);
+    each_range<scalar_t>(in, scratch_of(plan),
                          [&](std::int64_t begin, std::int64_t end, scalar_t* room) {
-                           attend_range(plan, to, begin, end, room);
+                           attend(plan, kept, to, begin, end, room);
                          });
   });
 }
@@ -107,14 +154,16 @@ void attend_small_heads(const HeadwiseProblem& in, const Tensor& weights, const 
 void differentiate_small_heads(const HeadwiseProblem& in, const Tensor& weights, const Tensor& grad,
                                const Tensor& dq, const Tensor& dk, const Tensor& dv) {
   AT_DISPATCH_FLOATING_TYPES(in.q.scalar_type(), "small_attention_backward", [&] {
-    const Plan<scalar_t> plan(in, weights);
-    const Gradients<scalar_t> to{Heads<const scalar_t>(grad), Heads<scalar_t>(dq),
-                                 Heads<scalar_t>(dk), Heads<scalar_t>(dv)};
-    each_range<scalar_t>(in, plan.scratch(),
+    const HeadwisePlan<scalar_t> plan(in);
+    const HeadwiseGradients<scalar_t> to{Heads<const scalar_t>(grad), Heads<scalar_t>(dq),
+                                         Heads<scalar_t>(dk), Heads<scalar_t>(dv)};
+    scalar_t* const kept = start_of<scalar_t>(weights);
+    each_range<scalar_t>(in, scratch_of(plan),
                          [&](std::int64_t begin, std::int64_t end, scalar_t* room) {
-                           differentiate_range(plan, to, begin, end, room);
+                           differentiate(plan, kept, to, begin, end, room);
                          });
   });
 }
 
 }  // namespace attnlab
+#endif

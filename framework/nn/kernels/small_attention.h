@@ -8,21 +8,9 @@
 // Cost: O(B H Lq Lk (D + Dv)) time; P is kept for the gradient.
 #pragma once
 
-#include "framework/nn/kernels/dropout.h"
-#include "framework/nn/kernels/unit.h"
+#include "framework/nn/kernels/headwise.h"
 
 namespace attnlab {
-
-/// What attention, a head at a time, computes from; float32 or float64 on the CPU.
-struct HeadwiseProblem {
-  Tensor q, k, v;  ///< [B, H, Lq, D], [B, H, Lk, D] (of unit keys, the numbers of a row are
-                   ///< neighbours), [B, H, Lk, Dv]
-  Tensor hidden;   ///< bool [B, H, Lq, Lk], true = may not see, or undefined
-  double scale = 1;
-  UnitKeys unit;
-  DropoutMask drops;  ///< of the weights, as numbers of [B, H, Lq, Lk]
-  Tensor inverse;     ///< [B, H, Lk, 1] of unit keys: filled forward, read backward
-};
 
 /// Whether heads of these sizes are faster here. By measurement; the same for any layout.
 bool heads_are_small(const HeadwiseProblem& in);

@@ -2,6 +2,7 @@
 #include "framework/nn/kernels/unit.h"
 
 #include <ATen/Dispatch.h>
+#include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -9,11 +10,48 @@
 #include <cmath>
 #include <vector>
 
-#include "framework/base/vector_clones.h"
-#include "framework/nn/kernels/unit_row.h"
+#include "framework/nn/kernels/matrix.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "framework/nn/kernels/unit.cpp"
+#include "framework/nn/kernels/dispatch-inl.h"
+// (Above: before the vectors.)
+#include "framework/nn/kernels/unit_row-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attnlab::HWY_NAMESPACE {
+
+// Tables of kernels hold plain functions.
+void normalise_float_rows(Matrix<const float> x, Matrix<float> y, Matrix<float> inverse,
+                          std::int64_t count, std::int64_t dim, double eps) {
+  normalise_rows(x, y, inverse, count, dim, eps);
+}
+void normalise_double_rows(Matrix<const double> x, Matrix<double> y, Matrix<double> inverse,
+                           std::int64_t count, std::int64_t dim, double eps) {
+  normalise_rows(x, y, inverse, count, dim, eps);
+}
+void differentiate_float_rows(Matrix<const float> y, Matrix<const float> inverse,
+                              Matrix<const float> dy, Matrix<float> dx, std::int64_t count,
+                              std::int64_t dim, double eps) {
+  differentiate_rows(y, inverse, dy, dx, count, dim, eps);
+}
+void differentiate_double_rows(Matrix<const double> y, Matrix<const double> inverse,
+                               Matrix<const double> dy, Matrix<double> dx, std::int64_t count,
+                               std::int64_t dim, double eps) {
+  differentiate_rows(y, inverse, dy, dx, count, dim, eps);
+}
+
+}  // namespace attnlab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace attnlab {
 namespace {
+
+HWY_EXPORT(normalise_float_rows);
+HWY_EXPORT(normalise_double_rows);
+HWY_EXPORT(differentiate_float_rows);
+HWY_EXPORT(differentiate_double_rows);
 
 /// 1 / max(|x|, eps), and whether the norm stands above eps. A zero row with eps = 0 gives 0.
 struct Inverse {
@@ -30,91 +68,57 @@ Inverse inverse_norm(const Tensor& x, double eps) {
   return {safe.rsqrt().masked_fill(above.logical_not(), floor), above};
 }
 
-using rows::differentiate_row;
-using rows::normalise_row;
-using rows::Wide;
-
-/// The same for float32, with the widest vectors that the processor has.
-ATTNLAB_VECTOR_CLONES
-float normalise_row(const float* x, float* __restrict__ y, std::int64_t dim, double eps) {
-  return normalise_row<float>(x, y, dim, eps);
-}
-
-ATTNLAB_VECTOR_CLONES
-void differentiate_row(const float* y, float inverse, const float* dy, float* dx, std::int64_t dim,
-                       double eps) {
-  differentiate_row<float>(y, inverse, dy, dx, dim, eps);
-}
-
-/// A matrix's rows and the distance between them.
 template <class T>
-struct Rows {
-  T* first;
-  std::int64_t step;
-  T* at(std::int64_t i) const { return first + i * step; }
-};
+using Wide = at::opmath_type<T>;
 
-template <class T>
-Rows<T> rows_of(const Tensor& matrix) {
-  return {matrix.data_ptr<T>(), matrix.stride(0)};
+/// bfloat16, with sums in float32, by plain loops.
+float normalise_one(const at::BFloat16* x, at::BFloat16* y, std::int64_t dim, double eps) {
+  float sum = 0;
+  for (std::int64_t i = 0; i < dim; ++i) sum += float(x[i]) * float(x[i]);
+  const float norm = std::sqrt(sum), floor = static_cast<float>(eps);
+  const float inverse = norm > floor ? 1 / norm : floor > 0 ? 1 / floor : 0;
+  for (std::int64_t i = 0; i < dim; ++i) y[i] = float(x[i]) * inverse;
+  return inverse;
 }
 
-/// Asks for row i before it is needed: rows of a head lie apart, so that the processor does not see
-/// them coming.
-template <class T>
-[[gnu::always_inline]] inline void fetch(Rows<T> x, std::int64_t i, std::int64_t dim) {
-  constexpr std::int64_t kLine = 64 / sizeof(T);
-  for (std::int64_t j = 0; j < dim; j += kLine) __builtin_prefetch(x.at(i) + j);
-}
-constexpr std::int64_t kAhead = 8;
-
-template <class T>
-[[gnu::always_inline]] inline void normalise_matrix(Rows<T> x, Rows<T> y, Rows<T> inverse,
-                                                    std::int64_t count, std::int64_t dim,
-                                                    double eps) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (i + kAhead < count) fetch(x, i + kAhead, dim);
-    *inverse.at(i) = normalise_row<T>(x.at(i), y.at(i), dim, eps);
-  }
+void differentiate_one(const at::BFloat16* y, float inverse, const at::BFloat16* dy,
+                       at::BFloat16* dx, std::int64_t dim, double eps) {
+  const bool above = inverse != (eps > 0 ? 1 / static_cast<float>(eps) : 0);
+  float along = 0;
+  for (std::int64_t i = 0; above && i < dim; ++i) along += float(y[i]) * float(dy[i]);
+  for (std::int64_t i = 0; i < dim; ++i) dx[i] = (float(dy[i]) - float(y[i]) * along) * inverse;
 }
 
-template <class T>
-[[gnu::always_inline]] inline void scale_matrix(Rows<T> x, Rows<T> inverse, Rows<T> y,
-                                                std::int64_t count, std::int64_t dim) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (i + kAhead < count) fetch(x, i + kAhead, dim);
-    const T* from = x.at(i);
-    T* to = y.at(i);
-    const T factor = *inverse.at(i);
-    for (std::int64_t j = 0; j < dim; ++j) to[j] = from[j] * factor;
-  }
+void normalise_matrix(Matrix<const float> x, Matrix<float> y, Matrix<float> inverse,
+                      std::int64_t count, std::int64_t dim, double eps) {
+  ATTNLAB_DISPATCH(normalise_float_rows)(x, y, inverse, count, dim, eps);
 }
-
-template <class T>
-[[gnu::always_inline]] inline void differentiate_matrix(Rows<T> y, Rows<T> inverse, Rows<T> grad,
-                                                        std::int64_t count, std::int64_t dim,
-                                                        double eps) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    differentiate_row<T>(y.at(i), *inverse.at(i), grad.at(i), grad.at(i), dim, eps);
-  }
+void normalise_matrix(Matrix<const double> x, Matrix<double> y, Matrix<double> inverse,
+                      std::int64_t count, std::int64_t dim, double eps) {
+  ATTNLAB_DISPATCH(normalise_double_rows)(x, y, inverse, count, dim, eps);
 }
-
-ATTNLAB_VECTOR_CLONES
-void normalise_matrix(Rows<float> x, Rows<float> y, Rows<float> inverse, std::int64_t count,
-                      std::int64_t dim, double eps) {
-  normalise_matrix<float>(x, y, inverse, count, dim, eps);
-}
-
-ATTNLAB_VECTOR_CLONES
-void scale_matrix(Rows<float> x, Rows<float> inverse, Rows<float> y, std::int64_t count,
-                  std::int64_t dim) {
-  scale_matrix<float>(x, inverse, y, count, dim);
-}
-
-ATTNLAB_VECTOR_CLONES
-void differentiate_matrix(Rows<float> y, Rows<float> inverse, Rows<float> grad, std::int64_t count,
+void differentiate_matrix(Matrix<const float> y, Matrix<const float> inverse,
+                          Matrix<const float> dy, Matrix<float> dx, std::int64_t count,
                           std::int64_t dim, double eps) {
-  differentiate_matrix<float>(y, inverse, grad, count, dim, eps);
+  ATTNLAB_DISPATCH(differentiate_float_rows)(y, inverse, dy, dx, count, dim, eps);
+}
+void differentiate_matrix(Matrix<const double> y, Matrix<const double> inverse,
+                          Matrix<const double> dy, Matrix<double> dx, std::int64_t count,
+                          std::int64_t dim, double eps) {
+  ATTNLAB_DISPATCH(differentiate_double_rows)(y, inverse, dy, dx, count, dim, eps);
+}
+
+template <class T>
+T normalise_one(const T* x, T* y, std::int64_t dim, double eps) {
+  T inverse;
+  normalise_matrix(Matrix<const T>{x, 0}, Matrix<T>{y, 0}, Matrix<T>{&inverse, 0}, 1, dim, eps);
+  return inverse;
+}
+
+template <class T>
+void differentiate_one(const T* y, T inverse, const T* dy, T* dx, std::int64_t dim, double eps) {
+  differentiate_matrix(Matrix<const T>{y, 0}, Matrix<const T>{&inverse, 0}, Matrix<const T>{dy, 0},
+                       Matrix<T>{dx, 0}, 1, dim, eps);
 }
 
 /// Whether a [B, H, L, D] tensor lies in memory as [B, L, H, D]: projections split into heads.
@@ -190,7 +194,7 @@ UnitForm unit_form(const Tensor& x, double eps) {
     W* factors = inverse.data_ptr<W>();
     scalar_t* to = y.data_ptr<scalar_t>();
     each_row<scalar_t>(rows, rows, [&](const scalar_t* x, const scalar_t*, std::int64_t row) {
-      factors[row] = normalise_row(x, to + row * dim, dim, eps);
+      factors[row] = normalise_one(x, to + row * dim, dim, eps);
     });
   });
   return {as_before(y, x), as_before(inverse, x)};
@@ -205,7 +209,7 @@ Tensor differentiate_rows(const UnitForm& unit, const Tensor& grad, double eps) 
     const auto* factors = inverse.data_ptr<Wide<scalar_t>>();
     scalar_t* to = out.data_ptr<scalar_t>();
     each_row<scalar_t>(y, dy, [&](const scalar_t* y, const scalar_t* dy, std::int64_t row) {
-      differentiate_row(y, factors[row], dy, to + row * dim, dim, eps);
+      differentiate_one(y, factors[row], dy, to + row * dim, dim, eps);
     });
   });
   return as_before(out, unit.value);
@@ -249,58 +253,11 @@ Tensor composed_unit_gradient(const Tensor& x, const Tensor& grad, double eps) {
   return (grad - y * along) * inverse.value;
 }
 
-void unit_rows(const Tensor& x, double eps, const Tensor& y, const Tensor& inverse) {
-  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "unit_rows", [&] {
-    normalise_matrix(rows_of<scalar_t>(x), rows_of<scalar_t>(y), rows_of<scalar_t>(inverse),
-                     x.size(0), x.size(1), eps);
-  });
-}
-
-void unit_rows_again(const Tensor& x, const Tensor& inverse, const Tensor& y) {
-  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "unit_rows_again", [&] {
-    scale_matrix(rows_of<scalar_t>(x), rows_of<scalar_t>(inverse), rows_of<scalar_t>(y), x.size(0),
-                 x.size(1));
-  });
-}
-
-void differentiate_unit_rows(const Tensor& y, const Tensor& inverse, double eps,
-                             const Tensor& grad) {
-  AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "unit_rows_backward", [&] {
-    differentiate_matrix(rows_of<scalar_t>(y), rows_of<scalar_t>(inverse), rows_of<scalar_t>(grad),
-                         y.size(0), y.size(1), eps);
-  });
-}
-
 Tensor unit(const Tensor& x, double eps) {
   if (!has_row_kernel(x)) return x * inverse_norm(x, eps).value;
   if (at::GradMode::is_enabled() && x.requires_grad()) return UnitRows::apply(x, eps);
   return unit_form(x, eps).value;
 }
 
-namespace rows {
-
-void normalise(const float* x, std::int64_t x_step, float* y, std::int64_t y_step, float* inverse,
-               std::int64_t count, std::int64_t dim, double eps) {
-  normalise_matrix({const_cast<float*>(x), x_step}, {y, y_step}, {inverse, 1}, count, dim, eps);
-}
-
-void normalise(const double* x, std::int64_t x_step, double* y, std::int64_t y_step,
-               double* inverse, std::int64_t count, std::int64_t dim, double eps) {
-  normalise_matrix<double>({const_cast<double*>(x), x_step}, {y, y_step}, {inverse, 1}, count, dim,
-                           eps);
-}
-
-void differentiate(const float* y, std::int64_t y_step, const float* inverse, float* grad,
-                   std::int64_t grad_step, std::int64_t count, std::int64_t dim, double eps) {
-  differentiate_matrix({const_cast<float*>(y), y_step}, {const_cast<float*>(inverse), 1},
-                       {grad, grad_step}, count, dim, eps);
-}
-
-void differentiate(const double* y, std::int64_t y_step, const double* inverse, double* grad,
-                   std::int64_t grad_step, std::int64_t count, std::int64_t dim, double eps) {
-  differentiate_matrix<double>({const_cast<double*>(y), y_step}, {const_cast<double*>(inverse), 1},
-                               {grad, grad_step}, count, dim, eps);
-}
-
-}  // namespace rows
 }  // namespace attnlab
+#endif

@@ -6,89 +6,102 @@
 
 #include <cmath>
 
-#include "framework/base/vector_clones.h"
-#include "framework/nn/kernels/small_pieces.h"
+#include "framework/nn/modules/member_norm_rows.h"
 #include "framework/nn/modules/members.h"
 
-namespace attnlab {
-namespace {
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "framework/nn/modules/member_norm.cpp"
+#include "framework/nn/kernels/dispatch-inl.h"
+// (Above: before the vectors.)
+#include "framework/nn/kernels/vectors-inl.h"
 
-using small::each_piece;
-using small::piece_at;
-using small::PieceSums;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
+HWY_BEFORE_NAMESPACE();
+namespace attnlab::HWY_NAMESPACE {
 
-/// Numbers below which a thread is not worth waking.
-constexpr std::int64_t kThreadWork = 16 * 1024;
+/// (x - mean) * inverse. @param part  what is read of x
+template <class PartOf>
+HWY_INLINE Vec<float> unit_of(const float* x, PartOf part, Vec<float> mean, Vec<float> inverse) {
+  return hn::Mul(hn::Sub(load(x, part), mean), inverse);
+}
 
-/// One member's rows.
-struct Rows {
-  const float *x, *weight;
-  float* moments;  ///< [rows, 2]: mean, 1 / deviation
-  std::int64_t rows, dim;
-};
+/// x - mean within the row, 0 behind its end.
+HWY_INLINE Vec<float> away(const float* x, Whole part, Vec<float> mean) {
+  return hn::Sub(load(x, part), mean);
+}
+HWY_INLINE Vec<float> away(const float* x, Part part, Vec<float> mean) {
+  const Tag<float> d;
+  return hn::IfThenElseZero(hn::FirstN(d, static_cast<std::size_t>(part.count)),
+                            hn::Sub(load(x, part), mean));
+}
 
-ATTNLAB_VECTOR_CLONES
-void normalise(const Rows& in, const float* bias, float eps, float* out) {
+void normalise_member(const MemberNormRows& in, const float* bias, float eps, float* out) {
   const auto count = static_cast<float>(in.dim);
   for (std::int64_t r = 0; r < in.rows; ++r) {
     const float* const x = in.x + r * in.dim;
     float* const y = out + r * in.dim;
-    PieceSums<float> sums;
-    each_piece<float>(
-        in.dim, [&](auto kind, std::int64_t i) __attribute__((always_inline)) {
-          sums.of(kind) += piece_at<decltype(kind)>(x + i);
-        });
-    const float mean = sums.total() / count;
-    PieceSums<float> squares;
-    each_piece<float>(
-        in.dim, [&](auto kind, std::int64_t i) __attribute__((always_inline)) {
-          const auto away = piece_at<decltype(kind)>(x + i) - mean;
-          squares.of(kind) += away * away;
-        });
-    const float inverse = 1 / std::sqrt(squares.total() / count + eps);
+    Vec<float> sums = zeros<float>(), squares = sums;
+    each_vector<float>(in.dim, [&](std::int64_t i, auto part)
+                                   HWY_ATTR { sums = hn::Add(sums, load(x + i, part)); });
+    const float mean = sum_of<float>(sums) / count;
+    const Vec<float> middle = all(mean);
+    each_vector<float>(in.dim, [&](std::int64_t i, auto part) HWY_ATTR {
+      const Vec<float> distance = away(x + i, part, middle);
+      squares = hn::MulAdd(distance, distance, squares);
+    });
+    const float inverse = 1 / std::sqrt(sum_of<float>(squares) / count + eps);
     in.moments[2 * r] = mean, in.moments[2 * r + 1] = inverse;
-    each_piece<float>(
-        in.dim, [&](auto kind, std::int64_t i) __attribute__((always_inline)) {
-          using Kind = decltype(kind);
-          piece_at<Kind>(y + i) =
-              (piece_at<Kind>(x + i) - mean) * inverse * piece_at<Kind>(in.weight + i) +
-              piece_at<Kind>(bias + i);
-        });
+    const Vec<float> by = all(inverse);
+    each_vector<float>(in.dim, [&](std::int64_t i, auto part) HWY_ATTR {
+      const Vec<float> unit = unit_of(x + i, part, middle, by);
+      store<float>(hn::MulAdd(unit, load(in.weight + i, part), load(bias + i, part)), y + i, part);
+    });
   }
 }
 
 /// dx = (g - mean(g) - x̂ mean(g x̂)) / deviation with g = dy w;  dw = sum dy x̂;  db = sum dy.
 /// @param dw, db  [dim], zero before
-ATTNLAB_VECTOR_CLONES
-void differentiate(const Rows& in, const float* grad, float* out, float* dw, float* db) {
+void differentiate_member(const MemberNormRows& in, const float* grad, float* out, float* dw,
+                          float* db) {
   const auto count = static_cast<float>(in.dim);
   for (std::int64_t r = 0; r < in.rows; ++r) {
     const float *const x = in.x + r * in.dim, *const dy = grad + r * in.dim;
     float* const dx = out + r * in.dim;
-    const float mean = in.moments[2 * r], inverse = in.moments[2 * r + 1];
-    PieceSums<float> plain, along;
-    each_piece<float>(
-        in.dim, [&](auto kind, std::int64_t i) __attribute__((always_inline)) {
-          using Kind = decltype(kind);
-          const auto unit = (piece_at<Kind>(x + i) - mean) * inverse;
-          const auto g = piece_at<Kind>(dy + i) * piece_at<Kind>(in.weight + i);
-          plain.of(kind) += g;
-          along.of(kind) += g * unit;
-          piece_at<Kind>(dw + i) += piece_at<Kind>(dy + i) * unit;
-          piece_at<Kind>(db + i) += piece_at<Kind>(dy + i);
-        });
-    const float shift = plain.total() / count, slope = along.total() / count;
-    each_piece<float>(
-        in.dim, [&](auto kind, std::int64_t i) __attribute__((always_inline)) {
-          using Kind = decltype(kind);
-          const auto unit = (piece_at<Kind>(x + i) - mean) * inverse;
-          const auto g = piece_at<Kind>(dy + i) * piece_at<Kind>(in.weight + i);
-          piece_at<Kind>(dx + i) = (g - shift - unit * slope) * inverse;
-        });
+    const Vec<float> mean = all(in.moments[2 * r]), inverse = all(in.moments[2 * r + 1]);
+    Vec<float> plain = zeros<float>(), along = plain;
+    each_vector<float>(in.dim, [&](std::int64_t i, auto part) HWY_ATTR {
+      const Vec<float> unit = unit_of(x + i, part, mean, inverse), from = load(dy + i, part);
+      const Vec<float> g = hn::Mul(from, load(in.weight + i, part));  // 0 behind the row's end
+      plain = hn::Add(plain, g);
+      along = hn::MulAdd(g, unit, along);
+      store<float>(hn::MulAdd(from, unit, load(dw + i, part)), dw + i, part);
+      store<float>(hn::Add(from, load(db + i, part)), db + i, part);
+    });
+    const Vec<float> shift = all(sum_of<float>(plain) / count);
+    const Vec<float> slope = all(sum_of<float>(along) / count);
+    each_vector<float>(in.dim, [&](std::int64_t i, auto part) HWY_ATTR {
+      const Vec<float> unit = unit_of(x + i, part, mean, inverse);
+      const Vec<float> g = hn::Mul(load(dy + i, part), load(in.weight + i, part));
+      store<float>(hn::Mul(hn::NegMulAdd(unit, slope, hn::Sub(g, shift)), inverse), dx + i, part);
+    });
   }
 }
+
+}  // namespace attnlab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attnlab {
+namespace {
+
+HWY_EXPORT(normalise_member);
+HWY_EXPORT(differentiate_member);
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+using Rows = MemberNormRows;
+
+/// Numbers below which a thread is not worth waking.
+constexpr std::int64_t kThreadWork = 16 * 1024;
 
 /// Calls work(e, its rows) for all members, in parallel.
 /// @param x        contiguous
@@ -114,8 +127,9 @@ struct MemberNorm : public torch::autograd::Function<MemberNorm> {
     Tensor y = at::empty(x.sizes(), x.options());
     const Tensor moments = at::empty({x.numel() / x.size(-1), 2}, x.options());
     each_member(x, weight, moments, members, [&](std::int64_t e, const Rows& rows) {
-      normalise(rows, bias.data_ptr<float>() + e * rows.dim, static_cast<float>(eps),
-                y.data_ptr<float>() + e * rows.rows * rows.dim);
+      ATTNLAB_DISPATCH(normalise_member)
+      (rows, bias.data_ptr<float>() + e * rows.dim, static_cast<float>(eps),
+       y.data_ptr<float>() + e * rows.rows * rows.dim);
     });
     context->save_for_backward({x, weight, moments});
     context->saved_data["eps"] = eps;
@@ -138,8 +152,9 @@ struct MemberNorm : public torch::autograd::Function<MemberNorm> {
     const Tensor db = at::zeros(weight.sizes(), x.options());
     each_member(x, weight, saved[2], members, [&](std::int64_t e, const Rows& rows) {
       const std::int64_t at = e * rows.rows * rows.dim;
-      differentiate(rows, dy.data_ptr<float>() + at, dx.data_ptr<float>() + at,
-                    dw.data_ptr<float>() + e * rows.dim, db.data_ptr<float>() + e * rows.dim);
+      ATTNLAB_DISPATCH(differentiate_member)
+      (rows, dy.data_ptr<float>() + at, dx.data_ptr<float>() + at,
+       dw.data_ptr<float>() + e * rows.dim, db.data_ptr<float>() + e * rows.dim);
     });
     return {dx, dw, db, Tensor(), Tensor()};
   }
@@ -183,3 +198,4 @@ Tensor member_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bi
 }
 
 }  // namespace attnlab
+#endif

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "framework/base/vector_clones.h"
+#include "framework/nn/kernels/row_kernels.h"
 #include "framework/nn/kernels/small_product.h"
 #include "framework/tensor/flop_counter.h"
 
@@ -134,20 +134,6 @@ struct Gradients {
   Tensor x, weight, starts;  ///< undefined where not wanted
 };
 
-/// Row i to sum i % places. @param sums  [places, width], of which rows are `step` apart
-ATTNLAB_VECTOR_CLONES
-void add_rows(const float* rows, std::int64_t count, std::int64_t width, float* sums,
-              std::int64_t places, std::int64_t step) {
-  for (std::int64_t n = 0; n < places; ++n) std::fill_n(sums + n * step, width, 0.0F);
-  for (std::int64_t begin = 0; begin < count; begin += places) {
-    for (std::int64_t n = 0; n < places; ++n) {
-      const float* const row = rows + (begin + n) * width;
-      float* const sum = sums + n * step;
-      for (std::int64_t j = 0; j < width; ++j) sum[j] += row[j];
-    }
-  }
-}
-
 /// dX = sum of dY W,  dW = dY^T X,  and sums of dY's rows for what they started from; rows that
 /// belong to no part stay.
 /// @param grads  [E * B, ..., width] of each part
@@ -186,7 +172,7 @@ void differentiate(const Tensor& given, const Tensor& weight, const variable_lis
                        .c = dw + row * s.in});
       }
       if (float* const sums = starts.of(e, row - e * s.all - s.first)) {
-        add_rows(mine, s.n, width, sums, starts.places, starts.step);
+        rows::add_rows(mine, s.n, width, {sums, starts.step}, starts.places);
       }
     });
   });

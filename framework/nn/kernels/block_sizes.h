@@ -1,0 +1,22 @@
+// How long attention is cut into blocks, the same on every instruction set.
+#pragma once
+
+#include "framework/nn/kernels/matrix.h"
+
+namespace attnlab {
+
+/// Queries and keys of a block: a multiple of every tile's rows, and of every panel's columns. The
+/// logits of two blocks stay in a core's second-level cache.
+inline constexpr std::int64_t kQueryBlock = 96;
+inline constexpr std::int64_t kKeyBlock = 256;
+
+/// From one row of a block to the next: no power of two, so that rows do not share lines of cache.
+template <class T>
+inline constexpr std::int64_t kBlockRow = kKeyBlock + kPadding<T>;
+
+/// One of `shares` parts of a head's work.
+struct HeadShare {
+  std::int64_t head, share, shares;
+};
+
+}  // namespace attnlab
