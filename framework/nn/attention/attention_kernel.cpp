@@ -94,6 +94,47 @@ struct FusedSoftmax : public torch::autograd::Function<FusedSoftmax> {
   }
 };
 
+Tensor attend_fused(const SoftmaxCall& call) {
+  const AttentionInput& input = call.input;
+  const Tensor& queries = call.queries;
+  const Tensor keys = call.unit_keys ? unit(call.keys, *call.unit_keys) : call.keys;
+  const FusedMask mask(input.visible, input.query_count(), input.key_count(), keys.device());
+  const bool gradients =
+      at::GradMode::is_enabled() &&
+      (queries.requires_grad() || keys.requires_grad() || input.values.requires_grad());
+  if (gradients) return FusedSoftmax::apply(queries, keys, input.values, mask, call.scale);
+  return compat::fused_attention(queries, keys, input.values, mask.visible, 0, mask.causal,
+                                 call.scale);
+}
+
+Tensor attend_headwise(const SoftmaxCall& call) {
+  // What follows from places the kernel works out itself: a tensor of all pairs may not fit.
+  const AttentionInput& input = call.input;
+  Visibility listed = input.visible;
+  listed.causal = false, listed.window = 0;
+  const Tensor visible =
+      visible_pairs(listed, input.query_count(), input.key_count(), call.keys.device());
+  return cpu_softmax_attention(call.queries, call.keys, input.values, visible, call.scale,
+                               call.unit_keys, call.dropout,
+                               {input.visible.causal, input.visible.window});
+}
+
+constexpr SoftmaxKernel kSoftmaxKernels[] = {
+    {AttentionKernel::headwise,
+     [](const AttentionInput& in) -> const char* {
+       return cpu_softmax_attention_takes(in.queries, in.keys, in.values)
+                  ? nullptr
+                  : "it takes float32 and float64 on the CPU alone";
+     },
+     true, attend_headwise},
+    {AttentionKernel::fused,
+     [](const AttentionInput& in) -> const char* {
+       return fused_attention_serves(in) ? nullptr
+                                         : "this LibTorch has none, or a query may see no key";
+     },
+     false, attend_fused},
+};
+
 }  // namespace
 
 AttentionKernel attention_kernel() { return chosen(); }
@@ -116,14 +157,6 @@ bool fused_attention_serves(const AttentionInput& input) {
          !rows_may_be_empty(input.visible, input.query_count(), input.key_count());
 }
 
-Tensor fused_softmax_attention(const Tensor& queries, const Tensor& keys,
-                               const AttentionInput& input, double scale) {
-  const FusedMask mask(input.visible, input.query_count(), input.key_count(), keys.device());
-  const bool gradients =
-      at::GradMode::is_enabled() &&
-      (queries.requires_grad() || keys.requires_grad() || input.values.requires_grad());
-  if (gradients) return FusedSoftmax::apply(queries, keys, input.values, mask, scale);
-  return compat::fused_attention(queries, keys, input.values, mask.visible, 0, mask.causal, scale);
-}
+std::span<const SoftmaxKernel> softmax_kernels() { return kSoftmaxKernels; }
 
 }  // namespace attnlab

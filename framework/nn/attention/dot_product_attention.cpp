@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "framework/nn/attention/attention_kernel.h"
-#include "framework/nn/kernels/cpu_attention.h"
 #include "framework/nn/kernels/dropout.h"
 
 namespace attnlab {
@@ -80,44 +79,32 @@ const char* weights_needed_by(const AttentionInput& input, const AttentionContex
   return nullptr;
 }
 
-/// Why a kernel that knows softmax alone cannot serve; null when it can.
-const char* obstacle_to(AttentionKernel kernel, const AttentionInput& input) {
-  if (kernel == AttentionKernel::headwise) {
-    return cpu_softmax_attention_takes(input.queries, input.keys, input.values)
-               ? nullptr
-               : "it takes float32 and float64 on the CPU alone";
-  }
-  return fused_attention_serves(input) ? nullptr
-                                       : "this LibTorch has none, or a query may see no key";
-}
-
-/// The order of preference among the kernels of softmax.
-constexpr AttentionKernel kSoftmaxKernels[] = {AttentionKernel::headwise, AttentionKernel::fused};
-
 [[noreturn]] void refuse_kernel(AttentionKernel kernel, const std::string& obstacle) {
   throw ConfigError(std::string("the attention kernel '") + name_of(kernel) +
                     "' was asked for (ATTNLAB_ATTENTION_KERNEL), but " + obstacle +
                     "; unset it, or set it to explicit");
 }
 
-/// Whether the kernel of softmax that will be taken drops weights by itself.
-bool kernel_drops(const AttentionInput& input) {
+/// The first kernel of softmax that is wanted and serves; null when there is none.
+/// @param refuse  whether it is an error that one asked for by name does not serve
+const SoftmaxKernel* softmax_kernel(const AttentionInput& input, bool refuse) {
   const AttentionKernel wanted = attention_kernel();
-  if (wanted == AttentionKernel::headwise) return true;  // or it refuses this input
-  return wanted == AttentionKernel::automatic &&
-         obstacle_to(AttentionKernel::headwise, input) == nullptr;
+  for (const SoftmaxKernel& one : softmax_kernels()) {
+    if (wanted != AttentionKernel::automatic && wanted != one.kernel) continue;
+    const char* obstacle = one.obstacle(input);
+    if (obstacle == nullptr) return &one;
+    if (wanted == one.kernel && refuse) refuse_kernel(wanted, obstacle);
+  }
+  return nullptr;
 }
 
-/// The first kernel of softmax that is wanted and serves; `explicit_form` when there is none.
-AttentionKernel softmax_kernel(const AttentionInput& input) {
-  const AttentionKernel wanted = attention_kernel();
-  for (const AttentionKernel kernel : kSoftmaxKernels) {
-    if (wanted != AttentionKernel::automatic && wanted != kernel) continue;
-    const char* obstacle = obstacle_to(kernel, input);
-    if (obstacle == nullptr) return kernel;
-    if (wanted == kernel) refuse_kernel(kernel, obstacle);
+/// Whether the kernel of softmax that will be taken drops weights by itself.
+bool kernel_drops(const AttentionInput& input) {
+  for (const SoftmaxKernel& one : softmax_kernels()) {
+    if (attention_kernel() == one.kernel) return one.drops;  // or it refuses this input
   }
-  return AttentionKernel::explicit_form;
+  const SoftmaxKernel* taken = softmax_kernel(input, false);
+  return taken != nullptr && taken->drops;
 }
 
 /// The slice [begin, begin + length) of a dimension (from the end, -1 the last), or all of one that
@@ -194,21 +181,10 @@ Tensor DotProductAttention::attend_by_softmax_kernel(const Tensor& queries, cons
   if (attention_kernel() == AttentionKernel::own) {
     refuse_kernel(AttentionKernel::own, name() + " has none for this input");
   }
-  const AttentionKernel kernel = softmax_kernel(input);
-  if (kernel == AttentionKernel::fused) {
-    return fused_softmax_attention(queries, to_unit(keys), input, scale_);
-  }
-  if (kernel == AttentionKernel::headwise) {
-    // What follows from places the kernel works out itself: a tensor of all pairs may not fit.
-    Visibility listed = input.visible;
-    listed.causal = false, listed.window = 0;
-    return cpu_softmax_attention(
-        queries, keys, input.values,
-        visible_pairs(listed, input.query_count(), input.key_count(), keys.device()), scale_,
-        unit_keys_, is_training() ? shape().dropout : 0,
-        {input.visible.causal, input.visible.window});
-  }
-  return {};
+  const SoftmaxKernel* kernel = softmax_kernel(input, true);
+  if (kernel == nullptr) return {};
+  return kernel->attend(
+      {queries, keys, input, scale_, unit_keys_, is_training() ? shape().dropout : 0});
 }
 
 Tensor DotProductAttention::attend_by_own_kernel(const Tensor& queries, const Tensor& keys,

@@ -5,8 +5,6 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <memory>
-#include <type_traits>
 
 #include "framework/nn/kernels/block_sizes.h"
 #include "framework/nn/kernels/row_kernels.h"
@@ -82,7 +80,7 @@ std::int64_t shares_of(std::int64_t heads, std::int64_t length, std::int64_t blo
 template <class T, class Work>
 void each_share(std::int64_t heads, std::int64_t shares, std::int64_t size, const Work& work) {
   at::parallel_for(0, heads * shares, 1, [&](std::int64_t begin, std::int64_t end) {
-    const auto room = std::make_unique_for_overwrite<T[]>(size);
+    const Room<T> room(size);
     for (std::int64_t i = begin; i < end; ++i) {
       work(HeadShare{i / shares, i % shares, shares}, i, room.get());
     }
@@ -149,7 +147,7 @@ void differentiate_blocks(const HeadwiseProblem& in, const Tensor& rows, const T
     const HeadwiseGradients<scalar_t> to{Heads<const scalar_t>(grad), Heads<scalar_t>(dq),
                                          Heads<scalar_t>(dk), Heads<scalar_t>(dv)};
     const std::int64_t size = queries * padded<scalar_t>(plan.dim);
-    const auto parts = std::make_unique_for_overwrite<scalar_t[]>(heads * shares * size);
+    const Room<scalar_t> parts(heads * shares * size);
     const scalar_t* const kept = rows.data_ptr<scalar_t>();
     each_share<scalar_t>(heads, shares, backward_scratch(plan),
                          [&](HeadShare part, std::int64_t number, scalar_t* room) {

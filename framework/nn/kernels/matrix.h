@@ -1,6 +1,9 @@
 // Matrices and heads in plain memory, as the kernels see them: pointers and distances.
 #pragma once
 
+#include <c10/core/CPUAllocator.h>
+
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -55,6 +58,19 @@ template <class T>
 constexpr std::int64_t panel_room(std::int64_t depth, std::int64_t columns) {
   return depth * padded<T>(columns);
 }
+
+/// Numbers on whole lines of cache, uninitialised, from LibTorch's allocator: what measures memory
+/// sees them.
+template <class T>
+class Room {
+ public:
+  explicit Room(std::int64_t count)
+      : bytes_(c10::GetCPUAllocator()->allocate(static_cast<std::size_t>(count) * sizeof(T))) {}
+  T* get() const { return static_cast<T*>(bytes_.get()); }
+
+ private:
+  c10::DataPtr bytes_;
+};
 
 /// Room for matrices, one after another. A copy of it takes the same room again.
 template <class T>

@@ -5,7 +5,6 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <memory>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "framework/nn/kernels/small_attention.cpp"
@@ -112,7 +111,7 @@ void each_range(const HeadwiseProblem& in, std::int64_t scratch, const Work& wor
   const std::int64_t grain = std::max<std::int64_t>(1, kThreadWork / work_of_head);
   at::parallel_for(0, in.q.size(0) * in.q.size(1), grain,
                    [&](std::int64_t begin, std::int64_t end) {
-                     const auto room = std::make_unique_for_overwrite<T[]>(scratch);
+                     const Room<T> room(scratch);
                      work(begin, end, room.get());
                    });
 }
