@@ -141,8 +141,8 @@ HWY_INLINE void attend_share(const HeadwisePlan<T>& in, std::int64_t head, std::
         gather_row(in, at, r, p.at(r, 0), gathered);
         if (in.drops.p > 0) drop_row(in, at, r, p.at(r, 0));
       }
-      multiply(p.fixed(), v.from_row(j).fixed(), gathered.values, count, at.columns, in.channels,
-               true, true);
+      add_multiplied(p.fixed(), v.from_row(j).fixed(), gathered.values, count, at.columns,
+                     in.channels);
     }
     finish_rows(in, i, count, gathered, out.at(head),
                 rows == nullptr ? nullptr : rows + 2 * head * in.queries);
@@ -215,12 +215,12 @@ HWY_INLINE void differentiate_block(const HeadwisePlan<T>& in, const Block<T>& a
     differentiate_block_row(in, at, r, rows, room.along[at.query + r], room.p.at(r, 0),
                             room.dl.at(r, 0));
   }
-  multiply(room.p.fixed().transposed(), room.dy.from_row(at.query).fixed(), room.dv, at.columns,
-           at.rows, in.channels, true, true);
-  multiply(room.dl.fixed().transposed(), room.q.from_row(at.query).fixed(), room.dk, at.columns,
-           at.rows, in.dim, true, true);
-  multiply(room.dl.fixed(), room.k.fixed(), room.dq.from_row(at.query), at.rows, at.columns, in.dim,
-           true, true);
+  add_multiplied(room.p.fixed().transposed(), room.dy.from_row(at.query).fixed(), room.dv,
+                 at.columns, at.rows, in.channels);
+  add_multiplied(room.dl.fixed().transposed(), room.q.from_row(at.query).fixed(), room.dk,
+                 at.columns, at.rows, in.dim);
+  add_multiplied(room.dl.fixed(), room.k.fixed(), room.dq.from_row(at.query), at.rows, at.columns,
+                 in.dim);
 }
 
 /// Brings a block of keys to form. @returns 1 / |k| of unit keys, else null.

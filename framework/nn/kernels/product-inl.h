@@ -57,92 +57,109 @@ constexpr std::int64_t panel_width(std::int64_t left) {
   return left > kLanes<T> ? kWide<T> : kLanes<T>;
 }
 
-/// Where C's numbers go: `left` columns, or whole vectors where `whole`; what stands there is
-/// added where `add`.
-struct Target {
+/// Columns of a tile of C: all of its vectors, or the first `left`.
+template <class T, int vectors>
+struct Columns {
   std::int64_t left;
-  bool whole, add;
+  bool full;
+
+  HWY_INLINE Vec<T> load_from(const T* row, int v) const {
+    const T* from = row + v * kLanes<T>;
+    return full || left >= (v + 1) * kLanes<T> ? load(from, Whole())
+                                               : load(from, Part{left - v * kLanes<T>});
+  }
+  HWY_INLINE void store_to(Vec<T> x, T* row, int v) const {
+    T* to = row + v * kLanes<T>;
+    if (full || left >= (v + 1) * kLanes<T>) {
+      store<T>(x, to, Whole());
+    } else {
+      store<T>(x, to, Part{left - v * kLanes<T>});
+    }
+  }
 };
 
-template <class T, int rows, int vectors>
-HWY_INLINE void multiply_tile(const T* a, std::int64_t a_row, std::int64_t a_column, const T* b,
-                              std::int64_t depth, T* c, std::int64_t c_row, Target to) {
+/// @param b  a panel of `vectors` vectors @param add  to what stands in C
+template <class T, int rows, int vectors, bool add>
+HWY_INLINE void multiply_tile(Matrix<const T> a, const T* b, std::int64_t depth, Matrix<T> c,
+                              Columns<T, vectors> columns) {
   constexpr std::int64_t N = kLanes<T>;
   Vec<T> sums[rows][vectors];
   for (int r = 0; r < rows; ++r) {
     for (int v = 0; v < vectors; ++v) {
-      const T* from = c + r * c_row + v * N;
-      if (!to.add) {
-        sums[r][v] = zeros<T>();
-      } else if (to.whole || to.left >= (v + 1) * N) {
-        sums[r][v] = load(from, Whole());
-      } else {
-        sums[r][v] = load(from, Part{to.left - v * N});
-      }
+      sums[r][v] = add ? columns.load_from(c.data + r * c.row, v) : zeros<T>();
     }
   }
   // Three rows a pointer: a register each would be more than there are.
   constexpr int kGroups = (rows + 2) / 3;
   const T* group[kGroups];
-  for (int g = 0; g < kGroups; ++g) group[g] = a + 3 * g * a_row;
+  for (int g = 0; g < kGroups; ++g) group[g] = a.data + 3 * g * a.row;
   for (std::int64_t k = 0; k < depth; ++k) {
     Vec<T> x[vectors];
     for (int v = 0; v < vectors; ++v) x[v] = load(b + v * N, Whole());
     b += vectors * N;
     for (int r = 0; r < rows; ++r) {
-      const Vec<T> factor = all(group[r / 3][r % 3 * a_row]);
+      const Vec<T> factor = all(group[r / 3][r % 3 * a.row]);
       for (int v = 0; v < vectors; ++v) sums[r][v] = hn::MulAdd(factor, x[v], sums[r][v]);
     }
-    for (int g = 0; g < kGroups; ++g) group[g] += a_column;
+    for (int g = 0; g < kGroups; ++g) group[g] += a.column;
   }
-  for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v) {
-      T* at = c + r * c_row + v * N;
-      if (to.whole || to.left >= (v + 1) * N) {
-        store<T>(sums[r][v], at, Whole());
-      } else {
-        store<T>(sums[r][v], at, Part{to.left - v * N});
+  if (columns.full) {  // asked once, not for each vector
+    for (int r = 0; r < rows; ++r) {
+      for (int v = 0; v < vectors; ++v) {
+        store<T>(sums[r][v], c.data + r * c.row + v * N, Whole());
       }
     }
+    return;
+  }
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v) columns.store_to(sums[r][v], c.data + r * c.row, v);
   }
 }
 
 /// All rows of one panel's columns.
-template <class T, int vectors>
+template <class T, int vectors, bool add>
 HWY_NOINLINE void multiply_panel(Matrix<const T> a, const T* b, Matrix<T> c, std::int64_t rows,
-                                 std::int64_t depth, Target to) {
-  std::int64_t i = 0;
+                                 std::int64_t depth, Columns<T, vectors> columns) {
   const auto tile = [&](auto count) HWY_ATTR {
     constexpr int kRows = decltype(count)::value;
-    multiply_tile<T, kRows, vectors>(a.at(i, 0), a.row, a.column, b, depth, c.at(i, 0), c.row, to);
-    i += kRows;
+    multiply_tile<T, kRows, vectors, add>(a, b, depth, c, columns);
+    a.data += kRows * a.row, c.data += kRows * c.row, rows -= kRows;
   };
-  while (i + kTileRows <= rows) tile(std::integral_constant<int, kTileRows>());
+  while (rows >= kTileRows) tile(std::integral_constant<int, kTileRows>());
   if constexpr (kTileRows > 6) {
-    if (i + 6 <= rows) tile(std::integral_constant<int, 6>());
+    if (rows >= 6) tile(std::integral_constant<int, 6>());
   }
-  if (i + 4 <= rows) tile(std::integral_constant<int, 4>());
-  if (i + 2 <= rows) tile(std::integral_constant<int, 2>());
-  if (i < rows) tile(std::integral_constant<int, 1>());
+  if (rows >= 4) tile(std::integral_constant<int, 4>());
+  if (rows >= 2) tile(std::integral_constant<int, 2>());
+  if (rows > 0) tile(std::integral_constant<int, 1>());
 }
 
-/// C = A B, or C += A B.
+/// C = A B; C += A B where `add`.
 /// @param a      [rows, depth], any layout
 /// @param b      [depth, columns]
 /// @param c      [rows, columns], neither a nor b; numbers of a row are neighbours
 /// @param whole  whether rows of C have room for whole vectors (what B's padding gives is written)
-template <class T>
+template <class T, bool add = false>
 HWY_INLINE void multiply(Matrix<const T> a, Panels<const T> b, Matrix<T> c, std::int64_t rows,
-                         std::int64_t depth, std::int64_t columns, bool whole, bool add = false) {
+                         std::int64_t depth, std::int64_t columns, bool whole) {
   for (std::int64_t j = 0; j < columns; j += kWide<T>) {
     const std::int64_t left = columns - j;
     const Matrix<T> to{c.data + j, c.row};
     if (panel_width<T>(left) == kWide<T>) {
-      multiply_panel<T, 2>(a, b.at(j, kWide<T>), to, rows, depth, {left, whole, add});
+      multiply_panel<T, 2, add>(a, b.at(j, kWide<T>), to, rows, depth,
+                                {left, whole || left >= kWide<T>});
     } else {
-      multiply_panel<T, 1>(a, b.at(j, kLanes<T>), to, rows, depth, {left, whole, add});
+      multiply_panel<T, 1, add>(a, b.at(j, kLanes<T>), to, rows, depth,
+                                {left, whole || left >= kLanes<T>});
     }
   }
+}
+
+/// C += A B, of whole vectors.
+template <class T>
+HWY_INLINE void add_multiplied(Matrix<const T> a, Panels<const T> b, Matrix<T> c, std::int64_t rows,
+                               std::int64_t depth, std::int64_t columns) {
+  multiply<T, true>(a, b, c, rows, depth, columns, true);
 }
 
 /// Asks for a row before it is needed: rows of a head lie apart, so that the processor does not see
@@ -182,27 +199,48 @@ HWY_NOINLINE void pack(Matrix<const T> x, Panels<T> y, std::int64_t rows, std::i
   }
 }
 
-/// Four rows of four numbers, transposed, times a factor.
+/// Four rows of x^T's columns, or zeros: number k of row r stands at from[r] + k * step[r].
 template <class T>
-HWY_INLINE void transpose_block(const T* x, std::int64_t x_row, T* y, std::int64_t y_row,
+struct FourRows {
+  const T* from[4];
+  std::int64_t step[4];
+};
+
+/// Rows [first, first + 4) of x; those from `past` on are zeros.
+template <class T>
+HWY_INLINE FourRows<T> four_rows(Matrix<const T> x, std::int64_t first, std::int64_t past) {
+  static constexpr T kZeros[4] = {};
+  FourRows<T> rows;
+  for (int r = 0; r < 4; ++r) {
+    const bool is = first + r < past;
+    rows.from[r] = is ? x.at(first + r, 0) : kZeros;
+    rows.step[r] = is ? x.column : 0;
+  }
+  return rows;
+}
+
+/// Numbers [k, k + 4) of four dense rows, transposed, times a factor.
+template <class T>
+HWY_INLINE void transpose_block(const FourRows<T>& x, std::int64_t k, T* y, std::int64_t y_row,
                                 T factor) {
-  for (int i = 0; i < 4; ++i) {
-    for (int j = 0; j < 4; ++j) y[j * y_row + i] = x[i * x_row + j] * factor;
+  for (int r = 0; r < 4; ++r) {
+    const T* from = x.from[r] + k * x.step[r];
+    for (int j = 0; j < 4; ++j) y[j * y_row + r] = from[j] * factor;
   }
 }
 
 #if HWY_TARGET != HWY_SCALAR
-HWY_INLINE void transpose_block(const float* x, std::int64_t x_row, float* y, std::int64_t y_row,
-                                float factor) {
+HWY_INLINE void transpose_block(const FourRows<float>& x, std::int64_t k, float* y,
+                                std::int64_t y_row, float factor) {
   const hn::FixedTag<float, 4> d;
   const hn::Repartition<double, decltype(d)> pairs;
   using Quad = hn::Vec<decltype(d)>;
-  const Quad a = hn::LoadU(d, x), b = hn::LoadU(d, x + x_row);
-  const Quad c = hn::LoadU(d, x + 2 * x_row), e = hn::LoadU(d, x + 3 * x_row);
-  const auto ab = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
-  const auto ce = hn::BitCast(pairs, hn::InterleaveLower(d, c, e));
-  const auto upper_ab = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
-  const auto upper_ce = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
+  Quad given[4];
+  for (int r = 0; r < 4; ++r) given[r] = hn::LoadU(d, x.from[r] + k * x.step[r]);
+  const auto ab = hn::BitCast(pairs, hn::InterleaveLower(d, given[0], given[1]));
+  const auto ce = hn::BitCast(pairs, hn::InterleaveLower(d, given[2], given[3]));
+  const auto upper_ab = hn::BitCast(pairs, hn::InterleaveUpper(d, given[0], given[1]));
+  const auto upper_ce = hn::BitCast(pairs, hn::InterleaveUpper(d, given[2], given[3]));
   const Quad by = hn::Set(d, factor);
   const Quad rows[] = {hn::BitCast(d, hn::InterleaveLower(pairs, ab, ce)),
                        hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ce)),
@@ -219,24 +257,25 @@ HWY_NOINLINE void pack_transposed(Matrix<const T> x, Panels<T> y, std::int64_t d
   const std::int64_t quads = x.column == 1 ? depth / 4 * 4 : 0;
   for (std::int64_t first = 0; first < columns; first += kWide<T>) {
     const std::int64_t width = panel_width<T>(columns - first);
-    const std::int64_t filled = std::min(width, columns - first);
     T* const panel = y.at(first, width);
-    std::int64_t i = 0;
-    for (; i + 4 <= filled; i += 4) {
+    const std::int64_t quartets = kLanes<T> >= 4 ? width / 4 * 4 : 0;
+    for (std::int64_t i = 0; i < quartets; i += 4) {
       for (std::int64_t r = first + i + kRowsAhead; r < first + i + kRowsAhead + 4; ++r) {
         if (r < columns) fetch_row(x, r, depth);
       }
-      for (std::int64_t k = 0; k < quads; k += 4) {
-        transpose_block(x.at(first + i, k), x.row, panel + k * width + i, width, factor);
-      }
-      for (std::int64_t k = quads; k < depth; ++k) {
-        for (int r = 0; r < 4; ++r) panel[k * width + i + r] = *x.at(first + i + r, k) * factor;
+      const FourRows<T> rows = four_rows(x, first + i, columns);
+      std::int64_t k = 0;
+      for (; k < quads; k += 4) transpose_block(rows, k, panel + k * width + i, width, factor);
+      for (; k < depth; ++k) {
+        for (int r = 0; r < 4; ++r) {
+          panel[k * width + i + r] = rows.from[r][k * rows.step[r]] * factor;
+        }
       }
     }
-    for (std::int64_t k = 0; k < depth; ++k) {
-      T* to = panel + k * width;
-      for (std::int64_t r = i; r < filled; ++r) to[r] = *x.at(first + r, k) * factor;
-      std::fill(to + std::max(i, filled), to + width, T(0));
+    for (std::int64_t i = quartets; i < width; ++i) {  // of vectors of less than four numbers
+      for (std::int64_t k = 0; k < depth; ++k) {
+        panel[k * width + i] = first + i < columns ? *x.at(first + i, k) * factor : T(0);
+      }
     }
   }
 }

@@ -19,16 +19,21 @@ namespace attnlab::HWY_NAMESPACE {
 /// level of cache while all tiles pass over them.
 inline constexpr std::int64_t kDepthBlock = 64;
 
-/// What row `row` of C starts from, or null. @param begin  of the block of the depth
-HWY_INLINE const float* start_of(const SmallProduct& p, std::int64_t row, std::int64_t begin) {
-  if (begin > 0 || p.add) return p.c + row * p.columns;
-  return p.start == nullptr ? nullptr : p.start + row % p.places * p.start_step;
-}
-
 /// Where a tile stands: rows of C from `row` on, and what part of the depth it takes.
 struct Spot {
-  std::int64_t row, begin, end, column;
+  std::int64_t row, place;  ///< place: row % places
+  std::int64_t begin, end;
+  std::int64_t column = 0;
 };
+
+/// What row r of a tile starts from, or null.
+HWY_INLINE const float* start_of(const SmallProduct& p, const Spot& at, std::int64_t r) {
+  if (at.begin > 0 || p.add) return p.c + (at.row + r) * p.columns;
+  if (p.start == nullptr) return nullptr;
+  std::int64_t place = at.place + r;
+  while (place >= p.places) place -= p.places;
+  return p.start + place * p.start_step;
+}
 
 /// Columns [column, column + vectors * lanes); of the last vector what `tail` says.
 template <int rows, int vectors, class Tail>
@@ -38,7 +43,7 @@ HWY_INLINE void tile(const SmallProduct& p, const Spot& at, Tail tail) {
   float* const c = p.c + at.row * p.columns + at.column;
   Vec<float> sums[rows][vectors];
   for (int r = 0; r < rows; ++r) {
-    const float* from = start_of(p, at.row + r, at.begin);
+    const float* from = start_of(p, at, r);
     if (from != nullptr) from += at.column;
     for (int v = 0; v < vectors; ++v) {
       sums[r][v] = from == nullptr ? zeros<float>()
@@ -83,16 +88,23 @@ HWY_NOINLINE void band(const SmallProduct& p, Spot at) {
   }
 }
 
+/// As many bands of `rows` rows as there is room for.
+template <int rows>
+HWY_INLINE void bands(const SmallProduct& p, Spot& at) {
+  while (at.row + rows <= p.rows) {
+    band<rows>(p, at);
+    at.row += rows;
+    for (at.place += rows; at.place >= p.places;) at.place -= p.places;
+  }
+}
+
 void multiply_small(const SmallProduct& p) {
   for (std::int64_t begin = 0; begin == 0 || begin < p.depth; begin += kDepthBlock) {
-    Spot at{0, begin, std::min(begin + kDepthBlock, p.depth), 0};
-    for (; at.row + kTileRows <= p.rows; at.row += kTileRows) band<kTileRows>(p, at);
-    if (kTileRows > 6 && at.row + 6 <= p.rows) {
-      band<6>(p, at);
-      at.row += 6;
-    }
-    for (; at.row + 3 <= p.rows; at.row += 3) band<3>(p, at);
-    for (; at.row < p.rows; ++at.row) band<1>(p, at);
+    Spot at{0, 0, begin, std::min(begin + kDepthBlock, p.depth)};
+    bands<kTileRows>(p, at);
+    if constexpr (kTileRows > 6) bands<6>(p, at);
+    bands<3>(p, at);
+    bands<1>(p, at);
   }
 }
 

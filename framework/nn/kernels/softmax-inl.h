@@ -50,15 +50,17 @@ HWY_INLINE bool hide(const HeadwisePlan<T>& in, std::int64_t head, std::int64_t 
                             : hide_masked(row + begin, from, hidden.column, end - begin);
 }
 
-/// The largest of `count` numbers.
+/// The largest of `count` numbers; whole vectors are read.
 template <class T>
 HWY_INLINE T largest_in(const T* row, std::int64_t count) {
   Vec<T> tops = all(kHiddenLogit<T>);
   std::int64_t j = 0;
   for (; j + kLanes<T> <= count; j += kLanes<T>) tops = hn::Max(load(row + j, Whole()), tops);
-  T top = largest_of<T>(tops);
-  for (; j < count; ++j) top = row[j] > top ? row[j] : top;
-  return top;
+  if (j < count) {
+    const auto within = hn::FirstN(Tag<T>(), static_cast<std::size_t>(count - j));
+    tops = hn::IfThenElse(within, hn::Max(load(row + j, Whole()), tops), tops);
+  }
+  return largest_of<T>(tops);
 }
 
 /// e^(x - top) in place; whole vectors, what lies behind `count` becomes 0. @returns the sum.
