@@ -106,6 +106,7 @@ HWY_INLINE void differentiate_head(const HeadwisePlan<T>& in, std::int64_t i, T*
   const Panels<T> vt = panels(room, in.channels, in.keys);
   const Matrix<T> dl = room.matrix(in.queries, in.keys);
   const Matrix<T> p = weights_of(in, weights, i);
+  pack(to.out.at(i), dy, in.queries, in.channels);  // first: it also brings the rows to cache
   pack_transposed(in.v.at(i), vt, in.channels, in.keys);
   multiply(to.out.at(i), vt.fixed(), dl, in.queries, in.channels, in.keys, true);
   Matrix<T> kept = p;
@@ -115,7 +116,6 @@ HWY_INLINE void differentiate_head(const HeadwisePlan<T>& in, std::int64_t i, T*
     multiply_by(in, factors, p.fixed(), kept);
     multiply_by(in, factors, dl.fixed(), dl);
   }
-  pack(to.out.at(i), dy, in.queries, in.channels);
   multiply(kept.fixed().transposed(), dy.fixed(), to.v.at(i), in.keys, in.queries, in.channels,
            false);
   for (std::int64_t r = 0; r < in.queries; ++r) {
