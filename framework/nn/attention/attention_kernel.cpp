@@ -87,10 +87,10 @@ struct FusedSoftmax : public torch::autograd::Function<FusedSoftmax> {
       const std::int64_t length = saved[0].size(2);
       hidden = at::ones({length, length}, saved[0].options().dtype(at::kBool)).triu(1);
     }
-    const auto [dq, dk, dv] =
-        composed_softmax_gradients(saved[0], saved[1], saved[2], hidden, gradients[0],
-                                   context->saved_data["scale"].toDouble());
-    return {dq, dk, dv, Tensor(), Tensor()};
+    const ComposedGradients all =
+        composed_softmax_gradients(saved[0], saved[1], saved[2], gradients[0],
+                                   {context->saved_data["scale"].toDouble(), hidden});
+    return {all.q, all.k, all.v, Tensor(), Tensor()};
   }
 };
 
@@ -108,15 +108,18 @@ Tensor attend_fused(const SoftmaxCall& call) {
 }
 
 Tensor attend_headwise(const SoftmaxCall& call) {
-  // What follows from places the kernel works out itself: a tensor of all pairs may not fit.
-  const AttentionInput& input = call.input;
-  Visibility listed = input.visible;
-  listed.causal = false, listed.window = 0;
-  const Tensor visible =
-      visible_pairs(listed, input.query_count(), input.key_count(), call.keys.device());
-  return cpu_softmax_attention(call.queries, call.keys, input.values, visible, call.scale,
-                               call.unit_keys, call.dropout,
-                               {input.visible.causal, input.visible.window});
+  // Rules are handed on as they are: a tensor of all pairs may not fit.
+  const Visibility& visible = call.input.visible;
+  return cpu_softmax_attention(call.queries, call.keys, call.input.values,
+                               {.pairs = visible.pairs,
+                                .key_valid = visible.key_valid,
+                                .rules = {visible.causal, visible.window},
+                                .scale = call.scale,
+                                .unit_keys = call.unit_keys,
+                                .dropout = call.dropout,
+                                .bias = call.input.bias,
+                                .relative_queries = call.relative_queries,
+                                .relative_keys = call.relative_keys});
 }
 
 constexpr SoftmaxKernel kSoftmaxKernels[] = {
@@ -129,6 +132,8 @@ constexpr SoftmaxKernel kSoftmaxKernels[] = {
      true, attend_headwise},
     {AttentionKernel::fused,
      [](const AttentionInput& in) -> const char* {
+       if (in.bias.defined()) return "the logits have a bias";
+       if (in.relative.defined()) return "positions are relative";
        return fused_attention_serves(in) ? nullptr
                                          : "this LibTorch has none, or a query may see no key";
      },

@@ -35,10 +35,12 @@ const char* name_of(AttentionKernel kernel);
 struct SoftmaxCall {
   const Tensor& queries;        ///< [B, H, Lq, D], mapped
   const Tensor& keys;           ///< [B, H, Lk, D], mapped, before unit length
-  const AttentionInput& input;  ///< gives values and visibility; its other fields are not read
+  const AttentionInput& input;  ///< gives values, visibility and bias; not its other fields
   double scale;
   UnitKeys unit_keys;
-  double dropout;  ///< of the weights; 0 for a kernel that does not drop
+  double dropout;           ///< of the weights; 0 for a kernel that does not drop
+  Tensor relative_queries;  ///< [B, H, Lq, D], mapped, with their bias; undefined: none
+  Tensor relative_keys;     ///< [1, H, Lq + Lk - 1, D], mapped, at unit length where keys are
 };
 
 /// A kernel that knows softmax alone.

@@ -7,6 +7,7 @@
 
 #include "framework/nn/attention/attention_kernel.h"
 #include "framework/nn/kernels/dropout.h"
+#include "framework/nn/kernels/relative_shift.h"
 
 namespace attnlab {
 namespace {
@@ -31,18 +32,6 @@ Tensor masked_softmax(Tensor logits, const Tensor& visible, bool may_be_empty) {
   const Tensor hidden = visible.logical_not();
   const Tensor weights = logits.masked_fill_(hidden, lowest(logits.scalar_type())).softmax(-1);
   return may_be_empty ? weights.masked_fill(hidden, 0) : weights;
-}
-
-/// Logits by distance to logits by key: out[i, j] = x[i, Lq - 1 - i + j], a view.
-/// @param x  [B, H, Lq, Lq + Lk - 1] contiguous; column c is distance Lk - 1 - c.
-Tensor shift(const Tensor& x, std::int64_t keys) {
-  const std::int64_t batch = x.size(0), heads = x.size(1), queries = x.size(2), all = x.size(3);
-  if (queries == 1) return x;
-  // Row i starts at Lq - 1 - i: in the flat matrix, one column less than a row further on.
-  return x.reshape({batch, heads, queries * all})
-      .narrow(2, queries - 1, queries * (all - 1))
-      .view({batch, heads, queries, all - 1})
-      .narrow(3, 0, keys);
 }
 
 void record(const AttentionInput& input, AttentionContext& context, const Tensor& logits,
@@ -72,8 +61,10 @@ void record(const AttentionInput& input, AttentionContext& context, const Tensor
 }
 
 /// Why weights are needed one by one, whatever the kernel; null when they are not.
-const char* weights_needed_by(const AttentionInput& input, const AttentionContext& context) {
+const char* weights_needed_by(const AttentionInput& input, const AttentionContext& context,
+                              Normaliser normaliser) {
   if (context.trace != nullptr) return "a trace is recorded";
+  if (normaliser == Normaliser::softmax) return nullptr;
   if (input.bias.defined()) return "the logits have a bias";
   if (input.relative.defined()) return "positions are relative";
   return nullptr;
@@ -167,7 +158,7 @@ bool DotProductAttention::wants_weights(const AttentionInput& input,
                                         const AttentionContext& context, bool drops) const {
   const AttentionKernel wanted = attention_kernel();
   if (wanted == AttentionKernel::explicit_form) return true;
-  const char* obstacle = weights_needed_by(input, context);
+  const char* obstacle = weights_needed_by(input, context, normaliser_);
   if (obstacle == nullptr && drops &&
       (normaliser_ != Normaliser::softmax || !kernel_drops(input))) {
     obstacle = "weights are dropped out";
@@ -177,14 +168,16 @@ bool DotProductAttention::wants_weights(const AttentionInput& input,
 }
 
 Tensor DotProductAttention::attend_by_softmax_kernel(const Tensor& queries, const Tensor& keys,
-                                                     const AttentionInput& input) const {
+                                                     const AttentionInput& input,
+                                                     const Tensor& positions,
+                                                     const Tensor& distances) const {
   if (attention_kernel() == AttentionKernel::own) {
     refuse_kernel(AttentionKernel::own, name() + " has none for this input");
   }
   const SoftmaxKernel* kernel = softmax_kernel(input, true);
   if (kernel == nullptr) return {};
-  return kernel->attend(
-      {queries, keys, input, scale_, unit_keys_, is_training() ? shape().dropout : 0});
+  return kernel->attend({queries, keys, input, scale_, unit_keys_,
+                         is_training() ? shape().dropout : 0, positions, distances});
 }
 
 Tensor DotProductAttention::attend_by_own_kernel(const Tensor& queries, const Tensor& keys,
@@ -224,10 +217,15 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input, const Tens
   };
   const Tensor queries = mapped_queries(relative.content_bias);
   const Tensor mapped_keys = map_keys(input.keys, context);
+  Tensor positions, distances;
+  if (relative.defined()) {
+    distances = to_unit(map_keys(relative.keys.unsqueeze(0), context));
+    positions = mapped_queries(relative.position_bias);
+  }
   const bool drops = is_training() && shape().dropout > 0;
   const bool explicitly = wants_weights(input, context, drops);
   if (!explicitly && normaliser_ == Normaliser::softmax) {
-    Tensor out = attend_by_softmax_kernel(queries, mapped_keys, input);
+    Tensor out = attend_by_softmax_kernel(queries, mapped_keys, input, positions, distances);
     if (out.defined()) return out;
   }
   const Tensor asking = scaled(queries), keys = to_unit(mapped_keys);
@@ -238,10 +236,8 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input, const Tens
 
   Tensor logits = at::matmul(asking, keys.transpose(-2, -1));
   if (relative.defined()) {
-    const Tensor distances =
-        to_unit(map_keys(relative.keys.unsqueeze(0), context)).transpose(-2, -1);
-    const Tensor positions = scaled(mapped_queries(relative.position_bias));
-    logits = logits.add_(shift(at::matmul(positions, distances), columns));
+    logits = logits.add_(
+        shift_distances(at::matmul(scaled(positions), distances.transpose(-2, -1)), columns));
   }
   if (input.bias.defined()) logits = logits.add_(input.bias);
   const Tensor visible = visible_pairs(input.visible, rows, columns, logits.device());

@@ -73,9 +73,13 @@ class DotProductAttention : public Attention {
   /// name that cannot give them.
   bool wants_weights(const AttentionInput& input, const AttentionContext& context,
                      bool drops) const;
-  /// Undefined where no kernel serves. @param keys  after `map_keys`, before unit length
+  /// Undefined where no kernel serves.
+  /// @param keys       after `map_keys`, before unit length
+  /// @param positions  queries as relative positions take them; undefined: there are none
+  /// @param distances  [1, H, Lq + Lk - 1, D], mapped, at unit length where keys are
   Tensor attend_by_softmax_kernel(const Tensor& queries, const Tensor& keys,
-                                  const AttentionInput& input) const;
+                                  const AttentionInput& input, const Tensor& positions,
+                                  const Tensor& distances) const;
   Tensor attend_by_own_kernel(const Tensor& queries, const Tensor& keys,
                               const AttentionInput& input, AttentionContext& context) const;
   Tensor scaled(const Tensor& queries) const;

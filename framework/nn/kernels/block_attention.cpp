@@ -87,11 +87,19 @@ void each_share(std::int64_t heads, std::int64_t shares, std::int64_t size, cons
   });
 }
 
+/// Numbers of scratch that relative positions need forward.
+template <class T>
+std::int64_t relative_scratch(const HeadwisePlan<T>& in) {
+  if (!in.relative()) return 0;
+  return panel_room<T>(in.dim, in.distances()) + kQueryBlock * kDistanceRow<T>;
+}
+
 /// Numbers of scratch that a share needs at most, on any instruction set.
 template <class T>
 std::int64_t forward_scratch(const HeadwisePlan<T>& in) {
   return panel_room<T>(in.dim, in.keys) + panel_room<T>(in.keys, in.channels) +
-         kQueryBlock * (kBlockRow<T> + padded<T>(in.channels)) + kKeyBlock * padded<T>(in.dim);
+         kQueryBlock * (kBlockRow<T> + padded<T>(in.channels)) + kKeyBlock * padded<T>(in.dim) +
+         relative_scratch(in);
 }
 
 template <class T>
@@ -99,22 +107,29 @@ std::int64_t backward_scratch(const HeadwisePlan<T>& in) {
   const std::int64_t wide = padded<T>(in.dim) + padded<T>(in.channels);
   return in.queries * wide + (in.dim + in.channels) * padded<T>(kKeyBlock) +
          kKeyBlock * (2 * wide + padded<T>(in.dim)) + 2 * kQueryBlock * kBlockRow<T> +
-         padded<T>(in.queries);
+         padded<T>(in.queries) + relative_scratch(in) +
+         (in.relative() ? (in.queries + in.distances()) * padded<T>(in.dim) : 0);
 }
 
-/// The queries' gradient from its shares' sums, always in the same order.
-/// @param parts  [B * H, shares, Lq, padded D]; the first share's are added to
+/// Gradients from their shares' sums, always in the same order.
+/// @param parts  [B * H, shares, kept rows, padded D]; the first share's are added to
 template <class T>
 void collect(const HeadwisePlan<T>& in, T* parts, std::int64_t heads, std::int64_t shares,
-             const Heads<T>& dq) {
-  const std::int64_t width = padded<T>(in.dim), size = in.queries * width;
+             const HeadwiseGradients<T>& to) {
+  const std::int64_t width = padded<T>(in.dim), size = rows_of_sums(in) * width;
   at::parallel_for(0, heads, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t head = begin; head < end; ++head) {
       T* const sum = parts + head * shares * size;
       for (std::int64_t s = 1; s < shares; ++s) rows::add_scaled(sum, T(1), sum + s * size, size);
-      for (std::int64_t i = 0; i < in.queries; ++i) {
-        std::copy_n(sum + i * width, in.dim, dq.at(head).at(i, 0));
-      }
+      const auto copy = [&](std::int64_t first, std::int64_t count, const Heads<T>& rows) {
+        for (std::int64_t i = 0; i < count; ++i) {
+          std::copy_n(sum + (first + i) * width, in.dim, rows.at(head).at(i, 0));
+        }
+      };
+      copy(0, in.queries, to.q);
+      if (!in.relative()) continue;
+      copy(in.queries, in.queries, to.relative_q);
+      copy(2 * in.queries, in.distances(), to.relative_k);
     }
   });
 }
@@ -137,16 +152,17 @@ Tensor attend_blocks(const HeadwiseProblem& in, const Tensor& out) {
 }
 
 void differentiate_blocks(const HeadwiseProblem& in, const Tensor& rows, const Tensor& out,
-                          const Tensor& grad, const Tensor& dq, const Tensor& dk,
-                          const Tensor& dv) {
-  const std::int64_t heads = in.q.size(0) * in.q.size(1), queries = in.q.size(2);
+                          const Tensor& grad, const BlockGradients& given) {
+  const std::int64_t heads = in.q.size(0) * in.q.size(1);
   const std::int64_t shares = shares_of(heads, in.k.size(2), kKeyBlock);
   AT_DISPATCH_FLOATING_TYPES(in.q.scalar_type(), "block_attention_backward", [&] {
     const HeadwisePlan<scalar_t> plan(in);
     const Heads<const scalar_t> y(out);
-    const HeadwiseGradients<scalar_t> to{Heads<const scalar_t>(grad), Heads<scalar_t>(dq),
-                                         Heads<scalar_t>(dk), Heads<scalar_t>(dv)};
-    const std::int64_t size = queries * padded<scalar_t>(plan.dim);
+    using To = Heads<scalar_t>;
+    const HeadwiseGradients<scalar_t> to{
+        Heads<const scalar_t>(grad), To(given.q),         To(given.k), To(given.v), To(given.bias),
+        To(given.relative_q),        To(given.relative_k)};
+    const std::int64_t size = rows_of_sums(plan) * padded<scalar_t>(plan.dim);
     const Room<scalar_t> parts(heads * shares * size);
     const scalar_t* const kept = rows.data_ptr<scalar_t>();
     each_share<scalar_t>(heads, shares, backward_scratch(plan),
@@ -154,7 +170,7 @@ void differentiate_blocks(const HeadwiseProblem& in, const Tensor& rows, const T
                            scalar_t* const sums = parts.get() + number * size;
                            differentiate(plan, part, kept, y, to, sums, room);
                          });
-    collect(plan, parts.get(), heads, shares, to.q);
+    collect(plan, parts.get(), heads, shares, to);
   });
 }
 

@@ -2,6 +2,8 @@
 //
 //   P = softmax(scale * Q K̄^T),   Y = drop(P) V,   K̄ = K, or K with rows of unit length
 //
+// with a bias or relative positions added to the logits, where there are some.
+//
 // Logits are made for a block of queries and a block of keys at a time and never kept. Forward,
 // each row's largest logit so far and the sum of its exponentials are kept; where a block brings a
 // larger one, what was gathered shrinks. Backward, weights are computed again from those two
@@ -20,13 +22,19 @@ namespace attnlab {
 /// over the sum of exponentials; of rows that see nothing 0 and 0.
 Tensor attend_blocks(const HeadwiseProblem& in, const Tensor& out);
 
+/// What a backward pass fills, [B, H, L, C] each.
+struct BlockGradients {
+  Tensor q, k, v;
+  Tensor bias;  ///< [B, H, Lq, Lk], zeros at first; undefined: not wanted
+  Tensor relative_q, relative_k;
+};
+
 /// Where K was brought to unit length, dk is the gradient of what it was before. Sums do not depend
 /// on which thread is faster, yet they may on the number of threads.
-/// @param rows        what `attend_blocks` returned
-/// @param out         what `attend_blocks` filled
-/// @param grad        [B, H, Lq, Dv], of `out`
-/// @param dq, dk, dv  [B, H, L, C], filled
+/// @param rows  what `attend_blocks` returned
+/// @param out   what `attend_blocks` filled
+/// @param grad  [B, H, Lq, Dv], of `out`
 void differentiate_blocks(const HeadwiseProblem& in, const Tensor& rows, const Tensor& out,
-                          const Tensor& grad, const Tensor& dq, const Tensor& dk, const Tensor& dv);
+                          const Tensor& grad, const BlockGradients& to);
 
 }  // namespace attnlab

@@ -56,6 +56,49 @@ struct Block {
   }
 };
 
+/// The columns of the distances' matrix that a block of pairs needs, whole panels of them.
+template <class T>
+struct Distances {
+  std::int64_t begin, count, first;  ///< first: of row 0's first pair, within
+
+  Distances(const HeadwisePlan<T>& in, const Block<T>& at) {
+    const std::int64_t of_first = in.queries - 1 - at.query + at.key;
+    begin = (of_first - at.rows + 1) / kWide<T> * kWide<T>;
+    const std::int64_t end = of_first + at.columns;
+    count = std::min(in.distances(), (end + kWide<T> - 1) / kWide<T> * kWide<T>) - begin;
+    first = of_first - begin;
+  }
+  /// The place of row r's first pair.
+  std::int64_t at(std::int64_t r) const { return first - r; }
+};
+
+/// Adds the logits of relative positions. @param kt  scale R^T @param room  for logits by distance
+template <class T>
+HWY_INLINE void add_relative(const HeadwisePlan<T>& in, const Block<T>& at, Panels<const T> kt,
+                             Matrix<T> room, Matrix<T> logits) {
+  const Distances<T> among(in, at);
+  multiply(in.relative_q.at(at.head).from_row(at.query), kt.from_column(among.begin), room, at.rows,
+           in.dim, among.count, true);
+  for (std::int64_t r = 0; r < at.rows; ++r) {
+    add_scaled(logits.at(r, 0), T(1), room.at(r, among.at(r)), at.columns);
+  }
+}
+
+/// Room for a head's relative positions; where there are none, it takes none.
+template <class T>
+struct RelativeRoom {
+  Panels<T> kt;      ///< scale R^T
+  Matrix<T> logits;  ///< of a block, by distance
+
+  RelativeRoom(const HeadwisePlan<T>& in, std::int64_t head, Scratch<T>& room)
+      : kt{nullptr, in.dim}, logits{nullptr, kDistanceRow<T>} {
+    if (!in.relative()) return;
+    kt.data = room.take(panel_room<T>(in.dim, in.distances()));
+    logits.data = room.take(kQueryBlock * kDistanceRow<T>);
+    pack_transposed(in.relative_k.at(head), kt, in.dim, in.distances(), in.scale);
+  }
+};
+
 /// What the rows of a block of queries have gathered so far.
 template <class T>
 struct Gathered {
@@ -68,6 +111,7 @@ struct Gathered {
 template <class T>
 HWY_INLINE void gather_row(const HeadwisePlan<T>& in, const Block<T>& at, std::int64_t i, T* row,
                            Gathered<T>& to) {
+  add_bias(in, at.head, at.query + i, at.key, row, at.columns);
   if (!hide(in, at.head, at.query + i, at.key, row, at.columns)) {
     std::fill_n(row, at.columns, T(0));
     return;
@@ -119,6 +163,7 @@ HWY_INLINE void attend_share(const HeadwisePlan<T>& in, std::int64_t head, std::
   Gathered<T> gathered;
   gathered.values = room.matrix(kQueryBlock, in.channels);
   const Matrix<T> unit = in.unit ? room.matrix(kKeyBlock, in.dim) : Matrix<T>{};
+  const RelativeRoom<T> relative(in, head, room);
   T inverse[kKeyBlock];
   for (std::int64_t j = 0; j < in.keys; j += kKeyBlock) {
     const std::int64_t count = std::min(kKeyBlock, in.keys - j);
@@ -137,6 +182,7 @@ HWY_INLINE void attend_share(const HeadwisePlan<T>& in, std::int64_t head, std::
       const Block<T> at{head, i, count, j, std::min(kKeyBlock, seen.end - j)};
       multiply(in.q.at(head).from_row(i), kt.from_column(j).fixed(), p, count, in.dim, at.columns,
                true);
+      if (in.relative()) add_relative(in, at, relative.kt.fixed(), relative.logits, p);
       for (std::int64_t r = 0; r < count; ++r) {
         gather_row(in, at, r, p.at(r, 0), gathered);
         if (in.drops.p > 0) drop_row(in, at, r, p.at(r, 0));
@@ -158,9 +204,12 @@ struct BackwardRoom {
   Matrix<T> dk, dv;     ///< of a block of keys
   Matrix<T> unit;       ///< K̄ of a block of keys
   T* along;             ///< <dY_i, Y_i>
-  Matrix<T> dq;         ///< [Lq, D], sums
+  RelativeRoom<T> relative;
+  Panels<T> relative_q, relative_k;    ///< of the whole head
+  Matrix<T> dq;                        ///< [Lq, D], sums
+  Matrix<T> relative_dq, relative_dk;  ///< [Lq, D], [Lq + Lk - 1, D], sums
 
-  BackwardRoom(const HeadwisePlan<T>& in, T* sums, Scratch<T> room)
+  BackwardRoom(const HeadwisePlan<T>& in, std::int64_t head, T* sums, Scratch<T> room)
       : q{room.take(panel_room<T>(in.queries, in.dim)), in.queries},
         dy{room.take(panel_room<T>(in.queries, in.channels)), in.queries},
         kt{room.take(panel_room<T>(in.dim, kKeyBlock)), in.dim},
@@ -172,15 +221,46 @@ struct BackwardRoom {
         dv(room.matrix(kKeyBlock, in.channels)),
         unit(room.matrix(kKeyBlock, in.dim)),
         along(room.take(in.queries)),
-        dq{sums, padded<T>(in.dim)} {}
+        relative(in, head, room),
+        relative_q{nullptr, in.queries},
+        relative_k{nullptr, in.distances()},
+        dq{sums, padded<T>(in.dim)},
+        relative_dq{dq.at(in.queries, 0), dq.row},
+        relative_dk{dq.at(2 * in.queries, 0), dq.row} {
+    if (!in.relative()) return;
+    relative_q.data = room.take(panel_room<T>(in.queries, in.dim));
+    relative_k.data = room.take(panel_room<T>(in.distances(), in.dim));
+    pack(in.relative_q.at(head), relative_q, in.queries, in.dim);
+    pack(in.relative_k.at(head), relative_k, in.distances(), in.dim);
+  }
 };
+
+/// What a block adds to the gradients of relative positions; dl stands in `room.dl`.
+template <class T>
+HWY_INLINE void differentiate_relative(const HeadwisePlan<T>& in, const Block<T>& at,
+                                       const BackwardRoom<T>& room) {
+  const Distances<T> among(in, at);
+  const Matrix<T> by_distance = room.relative.logits;
+  for (std::int64_t r = 0; r < at.rows; ++r) {
+    T* const row = by_distance.at(r, 0);
+    std::fill_n(row, among.count, T(0));
+    std::copy_n(room.dl.at(r, 0), at.columns, row + among.at(r));
+  }
+  add_multiplied(by_distance.fixed(), room.relative_k.from_row(among.begin).fixed(),
+                 room.relative_dq.from_row(at.query), at.rows, among.count, in.dim);
+  add_multiplied(by_distance.fixed().transposed(), room.relative_q.from_row(at.query).fixed(),
+                 room.relative_dk.from_row(among.begin), among.count, at.rows, in.dim);
+}
 
 /// Row i of a block: weights, times dropout, in place of logits; the logits' gradient in place of
 /// the dropped weights' one.
-/// @param rows  the head's
+/// @param rows   the head's
+/// @param dbias  the bias's gradient, or null
 template <class T>
 HWY_INLINE void differentiate_block_row(const HeadwisePlan<T>& in, const Block<T>& at,
-                                        std::int64_t i, const T* rows, T along, T* p, T* dl) {
+                                        std::int64_t i, const T* rows, T along, T* p, T* dl,
+                                        T* dbias) {
+  add_bias(in, at.head, at.query + i, at.key, p, at.columns);
   const T top = rows[2 * (at.query + i)], inverse = rows[2 * (at.query + i) + 1];
   if (inverse == 0 || !hide(in, at.head, at.query + i, at.key, p, at.columns)) {
     std::fill_n(p, at.columns, T(0));
@@ -200,21 +280,28 @@ HWY_INLINE void differentiate_block_row(const HeadwisePlan<T>& in, const Block<T
       gradient = hn::Mul(gradient, factor);
     }
     store<T>(kept, p + j, part);
-    store<T>(hn::Mul(hn::Mul(weight, scale), hn::Sub(gradient, shift)), dl + j, part);
+    const Vec<T> away = hn::Sub(gradient, shift);
+    store<T>(hn::Mul(hn::Mul(weight, scale), away), dl + j, part);
+    if (dbias != nullptr) store<T>(hn::Mul(weight, away), dbias + j, part);
   });
 }
 
 /// What a block adds to the three gradients.
 template <class T>
 HWY_INLINE void differentiate_block(const HeadwisePlan<T>& in, const Block<T>& at, const T* rows,
-                                    Matrix<const T> q, Matrix<const T> grad,
+                                    Matrix<const T> q, Matrix<const T> grad, const Heads<T>& dbias,
                                     const BackwardRoom<T>& room) {
   multiply(q, room.kt.fixed(), room.p, at.rows, in.dim, at.columns, true);
+  if (in.relative()) {
+    add_relative(in, at, room.relative.kt.fixed(), room.relative.logits, room.p);
+  }
   multiply(grad, room.vt.fixed(), room.dl, at.rows, in.channels, at.columns, true);
   for (std::int64_t r = 0; r < at.rows; ++r) {
+    T* const to = dbias.data == nullptr ? nullptr : dbias.at(at.head).at(at.query + r, at.key);
     differentiate_block_row(in, at, r, rows, room.along[at.query + r], room.p.at(r, 0),
-                            room.dl.at(r, 0));
+                            room.dl.at(r, 0), to);
   }
+  if (in.relative()) differentiate_relative(in, at, room);
   add_multiplied(room.p.fixed().transposed(), room.dy.from_row(at.query).fixed(), room.dv,
                  at.columns, at.rows, in.channels);
   add_multiplied(room.dl.fixed().transposed(), room.q.from_row(at.query).fixed(), room.dk,
@@ -247,20 +334,21 @@ HWY_INLINE const T* prepare_keys(const HeadwisePlan<T>& in, std::int64_t head, s
 /// Every `shares`-th block of keys of a head, from block `share` on.
 /// @param rows  [B * H, Lq, 2]
 /// @param out   what was attended
-/// @param sums  [Lq, padded D]: the share's part of the queries' gradient, filled
+/// @param sums  [kept rows, padded D]: the share's part of the queries' gradient, filled, and of
+///              relative positions' likewise
 template <class T>
 HWY_INLINE void differentiate_share(const HeadwisePlan<T>& in, std::int64_t head,
                                     std::int64_t share, std::int64_t shares, const T* rows,
                                     Heads<const T> out, const HeadwiseGradients<T>& to, T* sums,
                                     Scratch<T> scratch) {
-  const BackwardRoom<T> room(in, sums, scratch);
+  const BackwardRoom<T> room(in, head, sums, scratch);
   const Matrix<const T> q = in.q.at(head), dy = to.out.at(head), y = out.at(head);
   pack(q, room.q, in.queries, in.dim);
   pack(dy, room.dy, in.queries, in.channels);
   for (std::int64_t i = 0; i < in.queries; ++i) {
     room.along[i] = dot(dy.at(i, 0), y.at(i, 0), in.channels);
   }
-  std::fill_n(sums, in.queries * padded<T>(in.dim), T(0));
+  std::fill_n(sums, rows_of_sums(in) * padded<T>(in.dim), T(0));
   for (std::int64_t j = share * kKeyBlock; j < in.keys; j += shares * kKeyBlock) {
     const std::int64_t columns = std::min(kKeyBlock, in.keys - j);
     const T* inverse = prepare_keys(in, head, j, columns, room);
@@ -269,7 +357,7 @@ HWY_INLINE void differentiate_share(const HeadwisePlan<T>& in, std::int64_t head
       const KeyRange seen = keys_seen(in, i, i + count);
       if (seen.end <= j || seen.begin >= j + columns) continue;
       differentiate_block(in, {head, i, count, j, columns}, rows + 2 * head * in.queries,
-                          q.from_row(i), dy.from_row(i), room);
+                          q.from_row(i), dy.from_row(i), to.bias, room);
     }
     const Matrix<T> dk = to.k.at(head).from_row(j), dv = to.v.at(head).from_row(j);
     for (std::int64_t r = 0; r < columns; ++r) {

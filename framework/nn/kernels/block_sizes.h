@@ -14,6 +14,10 @@ inline constexpr std::int64_t kKeyBlock = 256;
 template <class T>
 inline constexpr std::int64_t kBlockRow = kKeyBlock + kPadding<T>;
 
+/// Logits by distance of a block: its pairs' distances, and up to a panel more at both ends.
+template <class T>
+inline constexpr std::int64_t kDistanceRow = kQueryBlock + kKeyBlock + 64 + kPadding<T>;
+
 /// One of `shares` parts of a head's work.
 struct HeadShare {
   std::int64_t head, share, shares;

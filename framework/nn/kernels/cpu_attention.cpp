@@ -4,10 +4,10 @@
 #include <ATen/Dispatch.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <array>
 #include <limits>
 
 #include "framework/nn/kernels/block_attention.h"
+#include "framework/nn/kernels/relative_shift.h"
 #include "framework/nn/kernels/small_attention.h"
 #include "framework/tensor/flop_counter.h"
 
@@ -40,46 +40,77 @@ struct Attended {
 };
 
 Attended attend_heads(const HeadwiseProblem& in, bool keep) {
-  const OwnKernelFlops flops(in.q.size(0) * in.q.size(1) * in.q.size(2) * in.k.size(2) *
-                             (in.q.size(3) + in.v.size(3)));
-  Tensor out = empty_by_token(in.q, in.q.size(2), in.v.size(3));
+  const std::int64_t queries = in.q.size(2), keys = in.k.size(2), dim = in.q.size(3);
+  const std::int64_t by_distance = in.relative_q.defined() ? (queries + keys - 1) * dim : 0;
+  const OwnKernelFlops flops(in.q.size(0) * in.q.size(1) * queries *
+                             (keys * (dim + in.v.size(3)) + by_distance));
+  Tensor out = empty_by_token(in.q, queries, in.v.size(3));
   if (!heads_are_small(in)) return {out, attend_blocks(in, out)};
   const Tensor weights = keep ? room_for_small_weights(in) : Tensor();
   attend_small_heads(in, weights, out);
   return {out, weights};
 }
 
-/// Gradients of Q, K and V. Where K was brought to unit length, dK is the gradient of what it was
-/// before.
-std::array<Tensor, 3> differentiate_heads(const HeadwiseProblem& in, const Attended& attended,
-                                          const Tensor& grad) {
-  const Tensor dq = empty_by_token(in.q, in.q.size(2), in.q.size(3));
-  const Tensor dk = empty_by_token(in.k, in.k.size(2), in.k.size(3));
-  const Tensor dv = empty_by_token(in.v, in.v.size(2), in.v.size(3));
+/// Where K was brought to unit length, dK is the gradient of what it was before.
+/// @param of_bias  whether the bias's gradient is wanted
+BlockGradients differentiate_heads(const HeadwiseProblem& in, const Attended& attended,
+                                   const Tensor& grad, bool of_bias) {
+  const auto like = [](const Tensor& x) {
+    return x.defined() ? empty_by_token(x, x.size(2), x.size(3)) : Tensor();
+  };
+  const BlockGradients to{
+      like(in.q),          like(in.k),
+      like(in.v),          of_bias ? at::zeros(in.bias.sizes(), in.bias.options()) : Tensor(),
+      like(in.relative_q), like(in.relative_k)};
   if (heads_are_small(in)) {
-    differentiate_small_heads(in, attended.kept, grad, dq, dk, dv);
+    differentiate_small_heads(in, attended.kept, grad, to.q, to.k, to.v);
   } else {
-    differentiate_blocks(in, attended.kept, attended.out, grad, dq, dk, dv);
+    differentiate_blocks(in, attended.kept, attended.out, grad, to);
   }
-  return {dq, dk, dv};
+  return to;
 }
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Autograd cannot take an undefined tensor as an argument of its own, so it goes in a struct.
+/// What has no gradient. Autograd takes no undefined tensor as an argument of its own, so those
+/// that may be go in a struct.
 struct Settings {
-  Tensor hidden;
+  Tensor pairs, key_valid;
   PlaceRules rules;
   double scale;
   UnitKeys unit;
   DropoutMask drops;
 };
 
+/// What has a gradient and may be missing: of no elements then.
+struct Extras {
+  Tensor bias, relative_q, relative_k;
+};
+
+/// x over [B, H, Lq, Lk], or undefined where there is none.
+Tensor over_pairs(const Tensor& x, const Tensor& q, const Tensor& k) {
+  if (!x.defined() || x.numel() == 0) return {};
+  return x.detach().expand({q.size(0), q.size(1), q.size(2), k.size(2)});
+}
+
 HeadwiseProblem problem_of(const Tensor& q, const Tensor& k, const Tensor& v,
-                           const Settings& settings, const Tensor& inverse) {
-  return {rows_dense(q),  rows_dense(k), rows_dense(v),  settings.hidden, settings.rules,
-          settings.scale, settings.unit, settings.drops, inverse};
+                           const Settings& settings, const Extras& extras, const Tensor& inverse) {
+  HeadwiseProblem in;
+  in.q = rows_dense(q), in.k = rows_dense(k), in.v = rows_dense(v);
+  in.pairs = over_pairs(settings.pairs, q, k);
+  if (settings.key_valid.defined()) {
+    in.valid = over_pairs(settings.key_valid.unsqueeze(1).unsqueeze(1), q, k);
+  }
+  in.rules = settings.rules, in.scale = settings.scale, in.unit = settings.unit;
+  in.drops = settings.drops, in.inverse = inverse;
+  in.bias = over_pairs(extras.bias, q, k);
+  if (extras.relative_q.numel() > 0) {
+    in.relative_q = rows_dense(extras.relative_q);
+    in.relative_k = rows_dense(extras.relative_k)
+                        .expand({q.size(0), q.size(1), q.size(2) + k.size(2) - 1, q.size(3)});
+  }
+  return in;
 }
 
 /// Room for 1 / |k| of unit keys; undefined where there are none.
@@ -99,35 +130,56 @@ Tensor factors_of(const Tensor& q, const Tensor& k, const DropoutMask& drops) {
 
 /// What is hidden, as one tensor of pairs; undefined where nothing is.
 Tensor hidden_pairs(const Settings& settings, std::int64_t queries, std::int64_t keys) {
-  if (!settings.rules.any()) return settings.hidden;
+  Tensor hidden;
+  const auto add = [&](const Tensor& more) {
+    hidden = hidden.defined() ? hidden.logical_or(more) : more;
+  };
+  if (settings.pairs.defined()) add(settings.pairs.logical_not());
+  if (settings.key_valid.defined()) {
+    add(settings.key_valid.logical_not().unsqueeze(1).unsqueeze(1));
+  }
+  if (!settings.rules.any()) return hidden;
   const Tensor unseen = at::ones({queries, keys}, at::kBool);
   for (std::int64_t i = 0; i < queries; ++i) {
     const KeyRange seen = settings.rules.seen(i, queries, keys);
     unseen[i].narrow(0, seen.begin, seen.end - seen.begin).fill_(false);
   }
-  return settings.hidden.defined() ? settings.hidden.logical_or(unseen) : unseen;
+  add(unseen);
+  return hidden;
 }
 
 /// The gradients as operations that autograd can follow.
-std::array<Tensor, 3> compose_gradients(const Tensor& q, const Tensor& k, const Tensor& v,
-                                        const Settings& settings, const Tensor& grad) {
+ComposedGradients compose_gradients(const Tensor& q, const Tensor& k, const Tensor& v,
+                                    const Settings& settings, const Extras& extras,
+                                    const Tensor& grad) {
   const Tensor keys = settings.unit ? unit(k, *settings.unit) : k;
-  auto [dq, dk, dv] =
-      composed_softmax_gradients(q, keys, v, hidden_pairs(settings, q.size(2), k.size(2)), grad,
-                                 settings.scale, factors_of(q, k, settings.drops));
-  if (settings.unit) dk = composed_unit_gradient(k, dk, *settings.unit);
-  return {dq, dk, dv};
+  const auto given = [](const Tensor& x) { return x.numel() > 0 ? x : Tensor(); };
+  ComposedGradients all =
+      composed_softmax_gradients(q, keys, v, grad,
+                                 {settings.scale, hidden_pairs(settings, q.size(2), k.size(2)),
+                                  factors_of(q, k, settings.drops), given(extras.bias),
+                                  given(extras.relative_q), given(extras.relative_k)});
+  if (settings.unit) all.k = composed_unit_gradient(k, all.k, *settings.unit);
+  return all;
+}
+
+/// A gradient over all pairs or heads, for what was broadcast over them; undefined stays.
+Tensor summed_to(const Tensor& grad, const Tensor& x) {
+  return grad.defined() ? grad.sum_to_size(x.sizes()) : grad;
 }
 
 struct HeadwiseSoftmax : public torch::autograd::Function<HeadwiseSoftmax> {
   static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
+                        const Tensor& bias, const Tensor& relative_q, const Tensor& relative_k,
                         const Settings& settings) {
     const Tensor inverse = room_for_inverse(k, settings.unit);
-    const HeadwiseProblem problem = problem_of(q, k, v, settings, inverse);
+    const HeadwiseProblem problem =
+        problem_of(q, k, v, settings, {bias, relative_q, relative_k}, inverse);
     const Attended attended = attend_heads(problem, true);
     // Heads that keep their weights do not need the output again.
     const Tensor out = heads_are_small(problem) ? Tensor() : attended.out;
-    context->save_for_backward({q, k, v, settings.hidden, inverse, out, attended.kept});
+    context->save_for_backward({q, k, v, bias, relative_q, relative_k, settings.pairs,
+                                settings.key_valid, inverse, out, attended.kept});
     context->saved_data["causal"] = settings.rules.causal;
     context->saved_data["window"] = settings.rules.window;
     context->saved_data["scale"] = settings.scale;
@@ -140,40 +192,65 @@ struct HeadwiseSoftmax : public torch::autograd::Function<HeadwiseSoftmax> {
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
     const Tensor &q = saved[0], &k = saved[1], &v = saved[2], &grad = gradients[0];
-    const Tensor& inverse = saved[4];
+    const Extras extras{saved[3], saved[4], saved[5]};
+    const Tensor &inverse = saved[8], &out = saved[9];
     const double eps = context->saved_data["eps"].toDouble();
     const Settings settings{
-        saved[3],
+        saved[6],
+        saved[7],
         {context->saved_data["causal"].toBool(), context->saved_data["window"].toInt()},
         context->saved_data["scale"].toDouble(),
         inverse.defined() ? UnitKeys(eps) : UnitKeys(),
         {static_cast<std::uint64_t>(context->saved_data["key"].toInt()),
          context->saved_data["p"].toDouble()}};
-    const auto [dq, dk, dv] =
-        at::GradMode::is_enabled()  // the caller asked for a graph of this backward pass
-            ? compose_gradients(q, k, v, settings, grad)
-            : differentiate_heads(problem_of(q, k, v, settings, inverse),
-                                  {saved[5].defined() ? saved[5].detach() : Tensor(), saved[6]},
-                                  rows_dense(grad));
-    return {dq, dk, dv, Tensor()};
+    if (at::GradMode::is_enabled()) {  // the caller asked for a graph of this backward pass
+      const ComposedGradients all = compose_gradients(q, k, v, settings, extras, grad);
+      return {all.q,
+              all.k,
+              all.v,
+              summed_to(all.bias, extras.bias),
+              all.relative_queries,
+              summed_to(all.relative_keys, extras.relative_k),
+              Tensor()};
+    }
+    const BlockGradients all =
+        differentiate_heads(problem_of(q, k, v, settings, extras, inverse),
+                            {out.defined() ? out.detach() : Tensor(), saved[10]}, rows_dense(grad),
+                            extras.bias.numel() > 0 && context->needs_input_grad(3));
+    return {all.q,          all.k,
+            all.v,          summed_to(all.bias, extras.bias),
+            all.relative_q, summed_to(all.relative_k, extras.relative_k),
+            Tensor()};
   }
 };
 
 }  // namespace
 
-std::array<Tensor, 3> composed_softmax_gradients(const Tensor& q, const Tensor& k, const Tensor& v,
-                                                 const Tensor& hidden, const Tensor& grad,
-                                                 double scale, const Tensor& factors) {
-  Tensor logits = at::matmul(q, k.transpose(-2, -1)) * scale;
-  if (hidden.defined()) logits = logits.masked_fill(hidden, kHidden);
+ComposedGradients composed_softmax_gradients(const Tensor& q, const Tensor& k, const Tensor& v,
+                                             const Tensor& grad, const ComposedLogits& in) {
+  Tensor logits = at::matmul(q, k.transpose(-2, -1)) * in.scale;
+  if (in.relative_queries.defined()) {
+    const Tensor by_distance =
+        at::matmul(in.relative_queries, in.relative_keys.transpose(-2, -1)) * in.scale;
+    logits = logits + shift_distances(by_distance, k.size(2));
+  }
+  if (in.bias.defined()) logits = logits + in.bias;
+  if (in.hidden.defined()) logits = logits.masked_fill(in.hidden, kHidden);
   Tensor p = logits.softmax(-1);
-  if (hidden.defined()) p = p.masked_fill(hidden, 0);
-  const Tensor kept = factors.defined() ? p * factors : p;
+  if (in.hidden.defined()) p = p.masked_fill(in.hidden, 0);
+  const Tensor kept = in.factors.defined() ? p * in.factors : p;
   Tensor dp = at::matmul(grad, v.transpose(-2, -1));
-  if (factors.defined()) dp = dp * factors;
-  const Tensor dl = p * (dp - (dp * p).sum(-1, true)) * scale;
-  return {at::matmul(dl, k), at::matmul(dl.transpose(-2, -1), q),
-          at::matmul(kept.transpose(-2, -1), grad)};
+  if (in.factors.defined()) dp = dp * in.factors;
+  const Tensor of_logits = p * (dp - (dp * p).sum(-1, true)), dl = of_logits * in.scale;
+  ComposedGradients all{at::matmul(dl, k), at::matmul(dl.transpose(-2, -1), q),
+                        at::matmul(kept.transpose(-2, -1), grad)};
+  if (in.bias.defined()) all.bias = of_logits;
+  if (in.relative_queries.defined()) {
+    const Tensor by_distance = unshift_distances(dl);
+    all.relative_queries = at::matmul(by_distance, in.relative_keys);
+    all.relative_keys = at::matmul(by_distance.transpose(-2, -1), in.relative_queries);
+  }
+  return all;
 }
 
 bool cpu_softmax_attention_takes(const Tensor& queries, const Tensor& keys, const Tensor& values) {
@@ -183,19 +260,24 @@ bool cpu_softmax_attention_takes(const Tensor& queries, const Tensor& keys, cons
 }
 
 Tensor cpu_softmax_attention(const Tensor& queries, const Tensor& keys, const Tensor& values,
-                             const Tensor& visible, double scale, UnitKeys unit_keys,
-                             double dropout, const PlaceRules& rules) {
-  Settings settings{{}, rules, scale, unit_keys, draw_dropout(dropout)};
-  if (visible.defined()) {
-    settings.hidden = visible.logical_not().expand(
-        {queries.size(0), queries.size(1), queries.size(2), keys.size(2)});
+                             const SoftmaxQuestion& asked) {
+  const Settings settings{asked.pairs, asked.key_valid, asked.rules,
+                          asked.scale, asked.unit_keys, draw_dropout(asked.dropout)};
+  const auto or_none = [&](const Tensor& x) {
+    return x.defined() ? x : at::empty({0}, queries.options());
+  };
+  const Extras extras{or_none(asked.bias), or_none(asked.relative_queries),
+                      or_none(asked.relative_keys)};
+  const auto wants = [](const Tensor& x) { return x.requires_grad(); };
+  const bool gradients = at::GradMode::is_enabled() &&
+                         (wants(queries) || wants(keys) || wants(values) || wants(extras.bias) ||
+                          wants(extras.relative_q) || wants(extras.relative_k));
+  if (gradients) {
+    return HeadwiseSoftmax::apply(queries, keys, values, extras.bias, extras.relative_q,
+                                  extras.relative_k, settings);
   }
-  const bool gradients =
-      at::GradMode::is_enabled() &&
-      (queries.requires_grad() || keys.requires_grad() || values.requires_grad());
-  if (gradients) return HeadwiseSoftmax::apply(queries, keys, values, settings);
-  const Tensor inverse = room_for_inverse(keys, unit_keys);
-  return attend_heads(problem_of(queries, keys, values, settings, inverse), false).out;
+  const Tensor inverse = room_for_inverse(keys, settings.unit);
+  return attend_heads(problem_of(queries, keys, values, settings, extras, inverse), false).out;
 }
 
 }  // namespace attnlab

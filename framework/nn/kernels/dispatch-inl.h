@@ -25,6 +25,11 @@
 
 #include "framework/nn/kernels/dispatch.h"
 
+// Chosen once for each place that calls: rows of a few numbers cost less than the choice.
 #ifndef ATTNLAB_DISPATCH
-#define ATTNLAB_DISPATCH(name) (::attnlab::hold_kernels(), HWY_DYNAMIC_DISPATCH(name))
+#define ATTNLAB_DISPATCH(name)                                                           \
+  ([]() -> const auto& {                                                                 \
+    static const auto kernel = (::attnlab::hold_kernels(), &HWY_DYNAMIC_DISPATCH(name)); \
+    return kernel;                                                                       \
+  }())
 #endif

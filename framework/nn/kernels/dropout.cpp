@@ -21,12 +21,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace attnlab::HWY_NAMESPACE {
 
-/// Of a chunk's numbers from i on those that stay: bits of the same widths, all set or none.
-HWY_INLINE Vec<std::uint32_t> staying(std::uint32_t i, const ChunkPart& part) {
+/// Of a chunk's numbers those that stay: bits of the same widths, all set or none.
+/// @param places  within the chunk
+HWY_INLINE Vec<std::uint32_t> staying(Vec<std::uint32_t> places, const ChunkPart& part) {
   const Tag<std::uint32_t> d;
   const auto first = static_cast<std::uint32_t>(part.keys);
   const auto second = static_cast<std::uint32_t>(part.keys >> 32);
-  Vec<std::uint32_t> h = hn::Xor(hn::Iota(d, i), hn::Set(d, first));
+  Vec<std::uint32_t> h = hn::Xor(places, hn::Set(d, first));
   h = hn::Mul(hn::Xor(h, hn::ShiftRight<16>(h)), hn::Set(d, 0x7feb352dU));
   h = hn::Add(hn::Xor(h, hn::ShiftRight<15>(h)), hn::Set(d, second));
   h = hn::Mul(h, hn::Set(d, 0x846ca68bU));
@@ -36,10 +37,14 @@ HWY_INLINE Vec<std::uint32_t> staying(std::uint32_t i, const ChunkPart& part) {
 
 /// Calls work(place in the part, whole or part of a vector, bits of float32 numbers that stay).
 template <class Work>
-HWY_INLINE void each_staying(const ChunkPart& part, const Work& work) {
+HWY_INLINE void each_staying(const ChunkPart& given, const Work& work) {
+  const ChunkPart part = given;  // a copy: stores cannot reach it
+  const Tag<std::uint32_t> d;
+  const Vec<std::uint32_t> count_up = hn::Iota(d, 0);  // costs more than the hash
   each_vector<float>(part.end - part.begin, [&](std::int64_t i, auto piece) HWY_ATTR {
     const auto from = static_cast<std::uint32_t>(part.begin + i);
-    work(i, piece, hn::BitCast(Tag<float>(), staying(from, part)));
+    const auto stays = staying(hn::Add(count_up, hn::Set(d, from)), part);
+    work(i, piece, hn::BitCast(Tag<float>(), stays));
   });
 }
 

@@ -36,10 +36,14 @@ struct PlaceRules {
 
 /// Float32 or float64 on the CPU.
 struct HeadwiseProblem {
-  Tensor q, k, v;    ///< [B, H, Lq, D], [B, H, Lk, D] (of unit keys, the numbers of a row are
-                     ///< neighbours), [B, H, Lk, Dv]
-  Tensor hidden;     ///< bool [B, H, Lq, Lk], true = may not see, or undefined
-  PlaceRules rules;  ///< what is hidden besides
+  Tensor q, k, v;       ///< [B, H, Lq, D], [B, H, Lk, D], [B, H, Lk, Dv]; the numbers of a row are
+                        ///< neighbours
+  Tensor pairs, valid;  ///< bool [B, H, Lq, Lk], both true = may see; undefined: all may
+  PlaceRules rules;     ///< what is hidden besides
+  Tensor bias;          ///< [B, H, Lq, Lk], added to the scaled logits; undefined: none
+  /// Relative positions: query i and key j have the logit scale <rq_i, r_(Lq - 1 - i + j)> more.
+  Tensor relative_q;  ///< [B, H, Lq, D]; undefined: none
+  Tensor relative_k;  ///< [B, H, Lq + Lk - 1, D]
   double scale = 1;
   UnitKeys unit;
   DropoutMask drops;  ///< of the weights, as numbers of [B, H, Lq, Lk]
@@ -51,8 +55,9 @@ template <class T>
 struct HeadwisePlan {
   std::int64_t queries, keys, dim, channels;
   Heads<const T> q, k, v;
-  Heads<const bool> hidden;
+  Heads<const bool> pairs, valid;
   PlaceRules rules;
+  Heads<const T> bias, relative_q, relative_k;
   T scale;
   bool unit;
   double eps;
@@ -67,22 +72,37 @@ struct HeadwisePlan {
         q(in.q),
         k(in.k),
         v(in.v),
-        hidden(in.hidden),
+        pairs(in.pairs),
+        valid(in.valid),
         rules(in.rules),
+        bias(in.bias),
+        relative_q(in.relative_q),
+        relative_k(in.relative_k),
         scale(T(in.scale)),
         unit(in.unit.has_value()),
         eps(in.unit.value_or(0)),
         drops(in.drops),
         inverse(unit ? in.inverse.template data_ptr<T>() : nullptr) {}
 
-  bool all_seen() const { return hidden.data == nullptr && !rules.any(); }
+  bool all_seen() const { return pairs.data == nullptr && valid.data == nullptr && !rules.any(); }
+  bool relative() const { return relative_q.data != nullptr; }
+  std::int64_t distances() const { return queries + keys - 1; }
 };
+
+/// Rows of D that a part of a head's backward pass sums up: of queries, and of relative positions'
+/// queries and distances.
+template <class T>
+std::int64_t rows_of_sums(const HeadwisePlan<T>& in) {
+  return in.relative() ? 2 * in.queries + in.distances() : in.queries;
+}
 
 /// What a backward pass reads and fills.
 template <class T>
 struct HeadwiseGradients {
   Heads<const T> out;
   Heads<T> q, k, v;
+  Heads<T> bias = {};                         ///< [B, H, Lq, Lk], zeros at first; null: not wanted
+  Heads<T> relative_q = {}, relative_k = {};  ///< null: there are none
 };
 
 }  // namespace attnlab

@@ -129,9 +129,20 @@ HWY_NOINLINE void multiply_panel(Matrix<const T> a, const T* b, Matrix<T> c, std
   if constexpr (kTileRows > 6) {
     if (rows >= 6) tile(std::integral_constant<int, 6>());
   }
-  if (rows >= 4) tile(std::integral_constant<int, 4>());
-  if (rows >= 2) tile(std::integral_constant<int, 2>());
-  if (rows > 0) tile(std::integral_constant<int, 1>());
+  switch (rows) {
+    case 5:
+      return tile(std::integral_constant<int, 5>());
+    case 4:
+      return tile(std::integral_constant<int, 4>());
+    case 3:
+      return tile(std::integral_constant<int, 3>());
+    case 2:
+      return tile(std::integral_constant<int, 2>());
+    case 1:
+      return tile(std::integral_constant<int, 1>());
+    default:
+      return;
+  }
 }
 
 /// C = A B; C += A B where `add`.
@@ -172,28 +183,41 @@ HWY_INLINE void fetch_row(Matrix<const T> x, std::int64_t i, std::int64_t column
 
 inline constexpr std::int64_t kRowsAhead = 8;
 
+/// A panel of x, whose rows' numbers are neighbours. @param factors  of rows, or null
+/// @param ahead  how much of rows is asked for before they are needed
+template <class T, int vectors>
+HWY_INLINE void pack_panel(Matrix<const T> x, T* to, std::int64_t rows, const T* factors,
+                           std::int64_t ahead, Columns<T, vectors> columns) {
+  for (std::int64_t i = 0; i < rows; ++i, to += vectors * kLanes<T>) {
+    if (ahead > 0 && i + kRowsAhead < rows) fetch_row(x, i + kRowsAhead, ahead);
+    for (int v = 0; v < vectors; ++v) {
+      Vec<T> numbers = columns.load_from(x.data + i * x.row, v);
+      if (factors != nullptr) numbers = hn::Mul(numbers, all(factors[i]));
+      store<T>(numbers, to + v * kLanes<T>, Whole());
+    }
+  }
+}
+
 /// Panels of x [rows, columns], any layout, padded with zeros; row i times factors[i], where there
 /// are factors (not null).
 template <class T>
 HWY_NOINLINE void pack(Matrix<const T> x, Panels<T> y, std::int64_t rows, std::int64_t columns,
                        const T* factors = nullptr) {
-  for (std::int64_t i = 0; i < rows; ++i) {
-    if (i + kRowsAhead < rows) fetch_row(x, i + kRowsAhead, columns);
-    const T factor = factors != nullptr ? factors[i] : T(1);
-    for (std::int64_t j = 0; j < columns; j += kWide<T>) {
-      const std::int64_t width = panel_width<T>(columns - j), filled = std::min(width, columns - j);
-      T* to = y.at(j, width) + i * width;
-      if (x.column == 1) {
-        const T* from = x.at(i, j);
-        for (std::int64_t v = 0; v < width; v += kLanes<T>) {
-          const std::int64_t left = filled - v;
-          const Vec<T> numbers =
-              left >= kLanes<T> ? load(from + v, Whole()) : load(from + v, Part{left});
-          store<T>(hn::Mul(numbers, all(factor)), to + v, Whole());
+  for (std::int64_t j = 0; j < columns; j += kWide<T>) {
+    const std::int64_t left = columns - j, width = panel_width<T>(left);
+    const std::int64_t ahead = j == 0 ? columns : 0;
+    const Matrix<const T> from{x.at(0, j), x.row, x.column};
+    T* const to = y.at(j, width);
+    if (x.column == 1 && width == kWide<T>) {
+      pack_panel<T, 2>(from, to, rows, factors, ahead, {left, left >= width});
+    } else if (x.column == 1) {
+      pack_panel<T, 1>(from, to, rows, factors, ahead, {left, left >= width});
+    } else {
+      for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::int64_t l = 0; l < width; ++l) {
+          const T factor = factors != nullptr ? factors[i] : T(1);
+          to[i * width + l] = l < left ? *from.at(i, l) * factor : T(0);
         }
-      } else {
-        for (std::int64_t l = 0; l < filled; ++l) to[l] = *x.at(i, j + l) * factor;
-        std::fill(to + filled, to + width, T(0));
       }
     }
   }

@@ -21,28 +21,29 @@ void scale_rows_of_floats(rows::Rows x, const float* factors, rows::Rows y, std:
   }
 }
 
+// Sums stay in registers: columns outside, rows inside.
 void add_products_of_floats(rows::Rows x, rows::Rows z, float* sums, std::int64_t count,
                             std::int64_t n) {
-  for (std::int64_t r = 0; r < count; ++r) {
-    const float *const a = x.at(r), *const b = z.at(r);
-    each_vector<float>(n, [&](std::int64_t i, auto part) HWY_ATTR {
-      const Vec<float> sum = hn::MulAdd(load(a + i, part), load(b + i, part), load(sums + i, part));
-      store<float>(sum, sums + i, part);
-    });
-  }
+  each_vector<float>(n, [&](std::int64_t i, auto part) HWY_ATTR {
+    Vec<float> sum = load(sums + i, part);
+    for (std::int64_t r = 0; r < count; ++r) {
+      sum = hn::MulAdd(load(x.at(r) + i, part), load(z.at(r) + i, part), sum);
+    }
+    store<float>(sum, sums + i, part);
+  });
 }
 
 void add_rows_of_floats(const float* x, std::int64_t count, std::int64_t n, rows::Rows sums,
                         std::int64_t places) {
-  for (std::int64_t p = 0; p < places; ++p) std::fill_n(sums.at(p), n, 0.F);
-  std::int64_t place = 0;
-  for (std::int64_t r = 0; r < count; ++r) {
-    const float* const from = x + r * n;
+  for (std::int64_t place = 0; place < places; ++place) {
     float* const to = sums.at(place);
     each_vector<float>(n, [&](std::int64_t i, auto part) HWY_ATTR {
-      store<float>(hn::Add(load(from + i, part), load(to + i, part)), to + i, part);
+      Vec<float> sum = zeros<float>();
+      for (std::int64_t r = place; r < count; r += places) {
+        sum = hn::Add(load(x + r * n + i, part), sum);
+      }
+      store<float>(sum, to + i, part);
     });
-    if (++place == places) place = 0;
   }
 }
 

@@ -46,13 +46,6 @@ HWY_INLINE void combine(T a, const T* x, T b, const T* z, T* y, std::int64_t n) 
   });
 }
 
-/// Whether these loops can be used: one query, and rows whose numbers are neighbours.
-template <class T>
-HWY_INLINE bool has_single_query(const HeadwisePlan<T>& in, std::int64_t out_column) {
-  return in.queries == 1 && in.q.column == 1 && in.k.column == 1 && in.v.column == 1 &&
-         out_column == 1;
-}
-
 template <class T>
 HWY_INLINE void attend_query(const HeadwisePlan<T>& in, std::int64_t i, T* weights, Heads<T> out,
                              Scratch<T> room) {

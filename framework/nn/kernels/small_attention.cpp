@@ -18,7 +18,7 @@ namespace attnlab::HWY_NAMESPACE {
 template <class T>
 void attend_range(const HeadwisePlan<T>& in, T* kept, const Heads<T>& out, std::int64_t begin,
                   std::int64_t end, T* room) {
-  const bool single = has_single_query(in, out.column);
+  const bool single = in.queries == 1;
   for (std::int64_t i = begin; i < end; ++i) {
     single ? attend_query(in, i, kept, out, {room}) : attend_head(in, i, kept, out, {room});
   }
@@ -27,7 +27,7 @@ void attend_range(const HeadwisePlan<T>& in, T* kept, const Heads<T>& out, std::
 template <class T>
 void differentiate_range(const HeadwisePlan<T>& in, T* weights, const HeadwiseGradients<T>& to,
                          std::int64_t begin, std::int64_t end, T* room) {
-  const bool single = has_single_query(in, to.out.column);
+  const bool single = in.queries == 1;
   for (std::int64_t i = begin; i < end; ++i) {
     single ? differentiate_query(in, i, weights, to, {room})
            : differentiate_head(in, i, weights, to, {room});
@@ -99,6 +99,7 @@ constexpr std::int64_t kThreadWork = 64 * 1024;
 template <class T>
 std::int64_t scratch_of(const HeadwisePlan<T>& in) {
   const std::int64_t width = padded<T>(in.keys), wide = padded<T>(in.dim);
+  if (in.queries == 1) return 3 * width + kPadding<T>;
   const std::int64_t deep = padded<T>(in.channels);
   return (in.dim + in.channels + 3 * in.queries) * width + (2 * in.keys + in.queries) * wide +
          (in.keys + in.queries) * deep + padded<T>(in.queries * in.keys + kPadding<T>);
@@ -126,6 +127,8 @@ T* start_of(const Tensor& x) {
 bool heads_are_small(const HeadwiseProblem& in) {
   const std::int64_t queries = in.q.size(2), keys = in.k.size(2);
   const std::int64_t dim = in.q.size(3), channels = in.v.size(3);
+  if (in.bias.defined() || in.relative_q.defined()) return false;  // only blocks know them
+  if (queries == 1) return true;  // loops of its own, that read everything once
   return queries * keys * in.q.element_size() <= kLogitBytes &&
          std::max(dim, channels) <= kChannels &&
          (queries >= kFewQueries || keys * (dim + channels) <= kKeysOfFew);

@@ -24,7 +24,7 @@ void attend_small_heads(const HeadwiseProblem& in, const Tensor& weights, const 
 
 /// Where K was brought to unit length, dk is the gradient of what it was before.
 /// @param weights     what `attend_small_heads` left there
-/// @param grad        [B, H, Lq, Dv], of any layout
+/// @param grad        [B, H, Lq, Dv], the numbers of a row are neighbours
 /// @param dq, dk, dv  [B, H, L, C], filled
 void differentiate_small_heads(const HeadwiseProblem& in, const Tensor& weights, const Tensor& grad,
                                const Tensor& dq, const Tensor& dk, const Tensor& dv);

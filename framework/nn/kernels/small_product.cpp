@@ -26,10 +26,9 @@ struct Spot {
   std::int64_t column = 0;
 };
 
-/// What row r of a tile starts from, or null.
+/// What row r of a tile starts from; there must be something.
 HWY_INLINE const float* start_of(const SmallProduct& p, const Spot& at, std::int64_t r) {
   if (at.begin > 0 || p.add) return p.c + (at.row + r) * p.columns;
-  if (p.start == nullptr) return nullptr;
   std::int64_t place = at.place + r;
   while (place >= p.places) place -= p.places;
   return p.start + place * p.start_step;
@@ -42,13 +41,15 @@ HWY_INLINE void tile(const SmallProduct& p, const Spot& at, Tail tail) {
   constexpr int kLast = vectors - 1;
   float* const c = p.c + at.row * p.columns + at.column;
   Vec<float> sums[rows][vectors];
-  for (int r = 0; r < rows; ++r) {
-    const float* from = start_of(p, at, r);
-    if (from != nullptr) from += at.column;
-    for (int v = 0; v < vectors; ++v) {
-      sums[r][v] = from == nullptr ? zeros<float>()
-                   : v < kLast     ? load(from + v * N, Whole())
-                                   : load(from + v * N, tail);
+  if (at.begin == 0 && !p.add && p.start == nullptr) {  // asked once, not for each row
+    for (int r = 0; r < rows; ++r) {
+      for (int v = 0; v < vectors; ++v) sums[r][v] = zeros<float>();
+    }
+  } else {
+    for (int r = 0; r < rows; ++r) {
+      const float* const from = start_of(p, at, r) + at.column;
+      for (int v = 0; v < kLast; ++v) sums[r][v] = load(from + v * N, Whole());
+      sums[r][kLast] = load(from + kLast * N, tail);
     }
   }
   constexpr int kGroups = (rows + 2) / 3;  // three rows a pointer, as in product-inl.h
@@ -103,7 +104,8 @@ void multiply_small(const SmallProduct& p) {
     Spot at{0, 0, begin, std::min(begin + kDepthBlock, p.depth)};
     bands<kTileRows>(p, at);
     if constexpr (kTileRows > 6) bands<6>(p, at);
-    bands<3>(p, at);
+    bands<4>(p, at);
+    bands<2>(p, at);
     bands<1>(p, at);
   }
 }

@@ -18,15 +18,52 @@ namespace attnlab::HWY_NAMESPACE {
 template <class T>
 inline constexpr T kHiddenLogit = std::numeric_limits<T>::lowest();
 
+/// One row of a mask. @param step  from one key to the next
+struct MaskRow {
+  const bool* first;
+  std::int64_t step;
+};
+
 /// Puts the lowest number where a mask hides a logit. @returns whether one is seen.
-template <class T>
-HWY_INLINE bool hide_masked(T* row, const bool* hidden, std::int64_t step, std::int64_t count) {
+template <class T, class Step>
+HWY_INLINE bool hide_masked(T* row, MaskRow a, MaskRow b, Step step, std::int64_t count) {
   std::int64_t seen = 0;
   for (std::int64_t j = 0; j < count; ++j) {
-    row[j] = hidden[j * step] ? kHiddenLogit<T> : row[j];
-    seen += hidden[j * step] ? 0 : 1;
+    const bool sees =
+        static_cast<int>(a.first[j * step(a)]) & static_cast<int>(b.first[j * step(b)]);
+    row[j] = sees ? row[j] : kHiddenLogit<T>;
+    seen += sees ? 1 : 0;
   }
   return seen > 0;
+}
+
+/// What query i may see from key `first` on; one mask, twice, where there is no other.
+template <class T>
+HWY_INLINE bool hide_by_masks(const HeadwisePlan<T>& in, std::int64_t head, std::int64_t i,
+                              std::int64_t first, T* row, std::int64_t count) {
+  const auto row_of = [&](const Heads<const bool>& mask) {
+    const Matrix<const bool> all = mask.at(head);
+    return MaskRow{all.at(i, first), all.column};
+  };
+  const MaskRow a = row_of(in.pairs.data != nullptr ? in.pairs : in.valid);
+  const MaskRow b = in.valid.data != nullptr ? row_of(in.valid) : a;
+  if (a.step == 1 && b.step == 1) {
+    return hide_masked(
+        row, a, b, [](MaskRow) { return 1; }, count);
+  }
+  return hide_masked(
+      row, a, b, [](MaskRow mask) { return mask.step; }, count);
+}
+
+/// Adds the bias of query i to keys [first, first + count).
+template <class T>
+HWY_INLINE void add_bias(const HeadwisePlan<T>& in, std::int64_t head, std::int64_t i,
+                         std::int64_t first, T* row, std::int64_t count) {
+  if (in.bias.data == nullptr) return;
+  const Matrix<const T> bias = in.bias.at(head);
+  const T* from = bias.at(i, first);
+  if (bias.column == 1) return add_scaled(row, T(1), from, count);
+  for (std::int64_t j = 0; j < count; ++j) row[j] += from[j * bias.column];
 }
 
 /// The logits of query i to keys [first, first + count): the lowest number where one is hidden.
@@ -43,11 +80,8 @@ HWY_INLINE bool hide(const HeadwisePlan<T>& in, std::int64_t head, std::int64_t 
     std::fill(row, row + begin, kHiddenLogit<T>);
     std::fill(row + end, row + count, kHiddenLogit<T>);
   }
-  if (begin == end || in.hidden.data == nullptr) return begin < end;
-  const Matrix<const bool> hidden = in.hidden.at(head);
-  const bool* from = hidden.at(i, first + begin);
-  return hidden.column == 1 ? hide_masked(row + begin, from, 1, end - begin)
-                            : hide_masked(row + begin, from, hidden.column, end - begin);
+  if (begin == end || (in.pairs.data == nullptr && in.valid.data == nullptr)) return begin < end;
+  return hide_by_masks(in, head, i, first + begin, row + begin, end - begin);
 }
 
 /// The largest of `count` numbers; whole vectors are read.

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <vector>
 
-#include "framework/nn/kernels/matrix.h"
+#include "framework/nn/kernels/row_grid.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "framework/nn/kernels/unit.cpp"
@@ -21,24 +21,38 @@
 HWY_BEFORE_NAMESPACE();
 namespace attnlab::HWY_NAMESPACE {
 
+template <class T>
+HWY_INLINE void normalise_grid(const RowGrid<T>& grid, RowRange range, T* y, T* inverse,
+                               double eps) {
+  grid.each(range, [&](const T* x, const T*, std::int64_t row) HWY_ATTR {
+    inverse[row] = normalise_row(x, y + row * grid.dim, grid.dim, eps);
+  });
+}
+
+template <class T>
+HWY_INLINE void differentiate_grid(const RowGrid<T>& grid, RowRange range, const T* inverse, T* dx,
+                                   double eps) {
+  grid.each(range, [&](const T* y, const T* dy, std::int64_t row) HWY_ATTR {
+    differentiate_row(y, inverse[row], dy, dx + row * grid.dim, grid.dim, eps);
+  });
+}
+
 // Tables of kernels hold plain functions.
-void normalise_float_rows(Matrix<const float> x, Matrix<float> y, Matrix<float> inverse,
-                          std::int64_t count, std::int64_t dim, double eps) {
-  normalise_rows(x, y, inverse, count, dim, eps);
+void normalise_float_rows(const RowGrid<float>& grid, RowRange range, float* y, float* inverse,
+                          double eps) {
+  normalise_grid(grid, range, y, inverse, eps);
 }
-void normalise_double_rows(Matrix<const double> x, Matrix<double> y, Matrix<double> inverse,
-                           std::int64_t count, std::int64_t dim, double eps) {
-  normalise_rows(x, y, inverse, count, dim, eps);
+void normalise_double_rows(const RowGrid<double>& grid, RowRange range, double* y, double* inverse,
+                           double eps) {
+  normalise_grid(grid, range, y, inverse, eps);
 }
-void differentiate_float_rows(Matrix<const float> y, Matrix<const float> inverse,
-                              Matrix<const float> dy, Matrix<float> dx, std::int64_t count,
-                              std::int64_t dim, double eps) {
-  differentiate_rows(y, inverse, dy, dx, count, dim, eps);
+void differentiate_float_rows(const RowGrid<float>& grid, RowRange range, const float* inverse,
+                              float* dx, double eps) {
+  differentiate_grid(grid, range, inverse, dx, eps);
 }
-void differentiate_double_rows(Matrix<const double> y, Matrix<const double> inverse,
-                               Matrix<const double> dy, Matrix<double> dx, std::int64_t count,
-                               std::int64_t dim, double eps) {
-  differentiate_rows(y, inverse, dy, dx, count, dim, eps);
+void differentiate_double_rows(const RowGrid<double>& grid, RowRange range, const double* inverse,
+                               double* dx, double eps) {
+  differentiate_grid(grid, range, inverse, dx, eps);
 }
 
 }  // namespace attnlab::HWY_NAMESPACE
@@ -72,53 +86,44 @@ template <class T>
 using Wide = at::opmath_type<T>;
 
 /// bfloat16, with sums in float32, by plain loops.
-float normalise_one(const at::BFloat16* x, at::BFloat16* y, std::int64_t dim, double eps) {
-  float sum = 0;
-  for (std::int64_t i = 0; i < dim; ++i) sum += float(x[i]) * float(x[i]);
-  const float norm = std::sqrt(sum), floor = static_cast<float>(eps);
-  const float inverse = norm > floor ? 1 / norm : floor > 0 ? 1 / floor : 0;
-  for (std::int64_t i = 0; i < dim; ++i) y[i] = float(x[i]) * inverse;
-  return inverse;
+void normalise_rows(const RowGrid<at::BFloat16>& grid, RowRange range, at::BFloat16* y,
+                    float* inverse, double eps) {
+  grid.each(range, [&](const at::BFloat16* x, const at::BFloat16*, std::int64_t row) {
+    float sum = 0;
+    for (std::int64_t i = 0; i < grid.dim; ++i) sum += float(x[i]) * float(x[i]);
+    const float norm = std::sqrt(sum), floor = static_cast<float>(eps);
+    inverse[row] = norm > floor ? 1 / norm : floor > 0 ? 1 / floor : 0;
+    for (std::int64_t i = 0; i < grid.dim; ++i) y[row * grid.dim + i] = float(x[i]) * inverse[row];
+  });
 }
 
-void differentiate_one(const at::BFloat16* y, float inverse, const at::BFloat16* dy,
-                       at::BFloat16* dx, std::int64_t dim, double eps) {
-  const bool above = inverse != (eps > 0 ? 1 / static_cast<float>(eps) : 0);
-  float along = 0;
-  for (std::int64_t i = 0; above && i < dim; ++i) along += float(y[i]) * float(dy[i]);
-  for (std::int64_t i = 0; i < dim; ++i) dx[i] = (float(dy[i]) - float(y[i]) * along) * inverse;
+void differentiate_rows(const RowGrid<at::BFloat16>& grid, RowRange range, const float* inverse,
+                        at::BFloat16* dx, double eps) {
+  grid.each(range, [&](const at::BFloat16* y, const at::BFloat16* dy, std::int64_t row) {
+    const bool above = inverse[row] != (eps > 0 ? 1 / static_cast<float>(eps) : 0);
+    float along = 0;
+    for (std::int64_t i = 0; above && i < grid.dim; ++i) along += float(y[i]) * float(dy[i]);
+    for (std::int64_t i = 0; i < grid.dim; ++i) {
+      dx[row * grid.dim + i] = (float(dy[i]) - float(y[i]) * along) * inverse[row];
+    }
+  });
 }
 
-void normalise_matrix(Matrix<const float> x, Matrix<float> y, Matrix<float> inverse,
-                      std::int64_t count, std::int64_t dim, double eps) {
-  ATTNLAB_DISPATCH(normalise_float_rows)(x, y, inverse, count, dim, eps);
+void normalise_rows(const RowGrid<float>& grid, RowRange range, float* y, float* inverse,
+                    double eps) {
+  ATTNLAB_DISPATCH(normalise_float_rows)(grid, range, y, inverse, eps);
 }
-void normalise_matrix(Matrix<const double> x, Matrix<double> y, Matrix<double> inverse,
-                      std::int64_t count, std::int64_t dim, double eps) {
-  ATTNLAB_DISPATCH(normalise_double_rows)(x, y, inverse, count, dim, eps);
+void normalise_rows(const RowGrid<double>& grid, RowRange range, double* y, double* inverse,
+                    double eps) {
+  ATTNLAB_DISPATCH(normalise_double_rows)(grid, range, y, inverse, eps);
 }
-void differentiate_matrix(Matrix<const float> y, Matrix<const float> inverse,
-                          Matrix<const float> dy, Matrix<float> dx, std::int64_t count,
-                          std::int64_t dim, double eps) {
-  ATTNLAB_DISPATCH(differentiate_float_rows)(y, inverse, dy, dx, count, dim, eps);
+void differentiate_rows(const RowGrid<float>& grid, RowRange range, const float* inverse, float* dx,
+                        double eps) {
+  ATTNLAB_DISPATCH(differentiate_float_rows)(grid, range, inverse, dx, eps);
 }
-void differentiate_matrix(Matrix<const double> y, Matrix<const double> inverse,
-                          Matrix<const double> dy, Matrix<double> dx, std::int64_t count,
-                          std::int64_t dim, double eps) {
-  ATTNLAB_DISPATCH(differentiate_double_rows)(y, inverse, dy, dx, count, dim, eps);
-}
-
-template <class T>
-T normalise_one(const T* x, T* y, std::int64_t dim, double eps) {
-  T inverse;
-  normalise_matrix(Matrix<const T>{x, 0}, Matrix<T>{y, 0}, Matrix<T>{&inverse, 0}, 1, dim, eps);
-  return inverse;
-}
-
-template <class T>
-void differentiate_one(const T* y, T inverse, const T* dy, T* dx, std::int64_t dim, double eps) {
-  differentiate_matrix(Matrix<const T>{y, 0}, Matrix<const T>{&inverse, 0}, Matrix<const T>{dy, 0},
-                       Matrix<T>{dx, 0}, 1, dim, eps);
+void differentiate_rows(const RowGrid<double>& grid, RowRange range, const double* inverse,
+                        double* dx, double eps) {
+  ATTNLAB_DISPATCH(differentiate_double_rows)(grid, range, inverse, dx, eps);
 }
 
 /// Whether a [B, H, L, D] tensor lies in memory as [B, L, H, D]: projections split into heads.
@@ -154,25 +159,22 @@ Tensor as_before(const Tensor& rows, const Tensor& like) {
   return rows.view(sizes);
 }
 
-/// Calls work(row of x, row of other, number of the row) for every row, in parallel.
+/// Calls work(rows, range) for all rows, in parallel.
 /// @param x, other  [A, B, L, D] with neighbouring numbers in a row.
 template <class T, class Work>
-void each_row(const Tensor& x, const Tensor& other, const Work& work) {
+void each_range(const Tensor& x, const Tensor& other, const Work& work) {
   const std::int64_t inner = x.size(1), length = x.size(2), dim = x.size(3);
-  const T* from = x.data_ptr<T>();
-  const T* with = other.data_ptr<T>();
   const at::IntArrayRef s = x.strides(), t = other.strides();
+  const RowGrid<T> grid{x.data_ptr<T>(),
+                        other.data_ptr<T>(),
+                        {s[0], s[1], s[2]},
+                        {t[0], t[1], t[2]},
+                        inner,
+                        length,
+                        dim};
   const std::int64_t grain = std::max<std::int64_t>(1, 16 * 1024 / dim);
   at::parallel_for(0, x.size(0) * inner * length, grain, [&](std::int64_t begin, std::int64_t end) {
-    // Counted, not divided for: three divisions would take as long as a short row itself.
-    std::int64_t l = begin % length, b = begin / length % inner, a = begin / length / inner;
-    for (std::int64_t row = begin; row < end; ++row) {
-      work(from + a * s[0] + b * s[1] + l * s[2], with + a * t[0] + b * t[1] + l * t[2], row);
-      if (++l < length) continue;
-      l = 0;
-      if (++b < inner) continue;
-      b = 0, ++a;
-    }
+    work(grid, RowRange{begin, end});
   });
 }
 
@@ -185,7 +187,6 @@ struct UnitForm {
 UnitForm unit_form(const Tensor& x, double eps) {
   const Tensor rows = as_rows(x.detach(), x);
   const Tensor y = at::empty(rows.sizes(), rows.options());
-  const std::int64_t dim = rows.size(3);
   Tensor inverse;
   AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, x.scalar_type(), "unit", [&] {
     using W = Wide<scalar_t>;
@@ -193,23 +194,22 @@ UnitForm unit_form(const Tensor& x, double eps) {
                         rows.options().dtype(c10::CppTypeToScalarType<W>::value));
     W* factors = inverse.data_ptr<W>();
     scalar_t* to = y.data_ptr<scalar_t>();
-    each_row<scalar_t>(rows, rows, [&](const scalar_t* x, const scalar_t*, std::int64_t row) {
-      factors[row] = normalise_one(x, to + row * dim, dim, eps);
+    each_range<scalar_t>(rows, rows, [&](const RowGrid<scalar_t>& grid, RowRange range) {
+      normalise_rows(grid, range, to, factors, eps);
     });
   });
   return {as_before(y, x), as_before(inverse, x)};
 }
 
-Tensor differentiate_rows(const UnitForm& unit, const Tensor& grad, double eps) {
+Tensor unit_gradient(const UnitForm& unit, const Tensor& grad, double eps) {
   const Tensor y = as_rows(unit.value, unit.value), dy = as_rows(grad, unit.value);
   const Tensor inverse = in_memory_order(unit.inverse, unit.value).contiguous();
   const Tensor out = at::empty(y.sizes(), y.options());
-  const std::int64_t dim = y.size(3);
   AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, y.scalar_type(), "unit_backward", [&] {
     const auto* factors = inverse.data_ptr<Wide<scalar_t>>();
     scalar_t* to = out.data_ptr<scalar_t>();
-    each_row<scalar_t>(y, dy, [&](const scalar_t* y, const scalar_t* dy, std::int64_t row) {
-      differentiate_one(y, factors[row], dy, to + row * dim, dim, eps);
+    each_range<scalar_t>(y, dy, [&](const RowGrid<scalar_t>& grid, RowRange range) {
+      differentiate_rows(grid, range, factors, to, eps);
     });
   });
   return as_before(out, unit.value);
@@ -233,7 +233,7 @@ struct UnitRows : public torch::autograd::Function<UnitRows> {
     // With gradients on, the caller asked for a graph of this backward pass.
     return {at::GradMode::is_enabled()
                 ? composed_unit_gradient(saved[0], grad, eps)
-                : differentiate_rows({saved[1].detach(), saved[2]}, grad.detach(), eps),
+                : unit_gradient({saved[1].detach(), saved[2]}, grad.detach(), eps),
             Tensor()};
   }
 };

@@ -59,15 +59,6 @@ HWY_INLINE void normalise_rows(Matrix<const T> x, Matrix<T> y, Matrix<T> inverse
   }
 }
 
-/// Row i of dx from row i of dy; y and inverse are what `normalise_rows` gave. dx may be dy.
-template <class T>
-HWY_INLINE void differentiate_rows(Matrix<const T> y, Matrix<const T> inverse, Matrix<const T> dy,
-                                   Matrix<T> dx, std::int64_t count, std::int64_t dim, double eps) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    differentiate_row(y.at(i, 0), *inverse.at(i, 0), dy.at(i, 0), dx.at(i, 0), dim, eps);
-  }
-}
-
 }  // namespace attnlab::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

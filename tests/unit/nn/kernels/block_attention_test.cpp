@@ -25,7 +25,7 @@ struct Case {
   const char* name;
   std::int64_t queries, keys, dim, channels;
   PlaceRules rules = {};
-  bool hides = false, unit = false;
+  bool hides = false, unit = false, adds = false;  ///< adds: a bias and relative positions
 };
 
 // Less than a block, several of both, ends within tiles and panels, every rule, rows without keys.
@@ -44,6 +44,10 @@ const Case kCases[] = {
     {"mask", 205, 531, 9, 20, {}, true},
     {"unit keys", 205, 531, 9, 20, {}, false, true},
     {"everything", 205, 531, 9, 20, {.causal = true, .window = 300}, true, true},
+    {"bias and relative positions", 205, 531, 9, 20, {}, false, false, true},
+    {"few queries, relative", 3, 700, 40, 8, {}, false, false, true},
+    {"one key, relative", 200, 1, 5, 4, {}, false, false, true},
+    {"everything but unit keys", 301, 270, 9, 20, {.causal = true}, true, false, true},
 };
 
 AttentionInput input_of(const Case& c) {
@@ -54,6 +58,11 @@ AttentionInput input_of(const Case& c) {
   if (c.hides) {
     in.visible.pairs = at::rand({2, 1, c.queries, c.keys}) < 0.6;
     in.visible.pairs[0].select(1, 0).zero_();
+    in.visible.key_valid = at::rand({2, c.keys}) < 0.8;
+  }
+  if (c.adds) {
+    in.bias = at::randn({2, 1, c.queries, c.keys}, at::kDouble);
+    in.relative.keys = at::randn({2, c.queries + c.keys - 1, c.dim}, at::kDouble);
   }
   return in;
 }
@@ -61,7 +70,16 @@ AttentionInput input_of(const Case& c) {
 HeadwiseProblem problem_of(const Case& c, const AttentionInput& in, at::ScalarType dtype) {
   HeadwiseProblem problem;
   problem.q = in.queries.to(dtype), problem.k = in.keys.to(dtype), problem.v = in.values.to(dtype);
-  if (c.hides) problem.hidden = in.visible.pairs.logical_not().expand({2, 2, c.queries, c.keys});
+  const auto over_pairs = [&](const Tensor& x) { return x.expand({2, 2, c.queries, c.keys}); };
+  if (c.hides) {
+    problem.pairs = over_pairs(in.visible.pairs);
+    problem.valid = over_pairs(in.visible.key_valid.unsqueeze(1).unsqueeze(1));
+  }
+  if (c.adds) {
+    problem.bias = over_pairs(in.bias.to(dtype));
+    problem.relative_q = problem.q;
+    problem.relative_k = in.relative.keys.to(dtype).unsqueeze(0).expand({2, -1, -1, -1});
+  }
   problem.rules = c.rules;
   problem.scale = kScale;
   if (c.unit) problem.unit = kEps;
@@ -69,7 +87,8 @@ HeadwiseProblem problem_of(const Case& c, const AttentionInput& in, at::ScalarTy
   return problem;
 }
 
-/// Gradients of queries, keys and values for `grad`, and the output.
+/// Gradients of queries, keys and values for `grad`, and the output; where there are bias and
+/// relative positions, their gradients.
 std::vector<Tensor> by_blocks(const HeadwiseProblem& problem, const Tensor& grad) {
   const auto empty = [](const Tensor& x, std::int64_t channels) {
     return at::full({x.size(0), x.size(1), x.size(2), channels}, NAN, x.options());
@@ -78,8 +97,15 @@ std::vector<Tensor> by_blocks(const HeadwiseProblem& problem, const Tensor& grad
   const Tensor rows = attend_blocks(problem, out);
   const Tensor dq = empty(problem.q, problem.q.size(3)), dk = empty(problem.k, problem.k.size(3));
   const Tensor dv = empty(problem.v, problem.v.size(3));
-  differentiate_blocks(problem, rows, out, grad.to(problem.q.scalar_type()), dq, dk, dv);
-  return {dq, dk, dv, out};
+  BlockGradients to{dq, dk, dv};
+  if (problem.bias.defined()) {
+    to.bias = at::zeros(problem.bias.sizes(), problem.bias.options());
+    to.relative_q = empty(problem.q, problem.q.size(3));
+    to.relative_k = empty(problem.relative_k, problem.q.size(3));
+  }
+  differentiate_blocks(problem, rows, out, grad.to(problem.q.scalar_type()), to);
+  if (!problem.bias.defined()) return {dq, dk, dv, out};
+  return {dq + to.relative_q, dk, dv, out, to.bias.sum(1, true), to.relative_k.sum(0)};
 }
 
 /// The same by whole matrices in float64.
@@ -91,13 +117,27 @@ std::vector<Tensor> by_matrices(const Case& c, const AttentionInput& in, const T
   const Tensor place = at::arange(c.keys - c.queries, c.keys).unsqueeze(1) - at::arange(c.keys);
   if (c.rules.causal) hidden = hidden.logical_or(place < 0);
   if (c.rules.window > 0) hidden = hidden.logical_or(place.abs() >= c.rules.window);
-  if (c.hides) hidden = hidden.logical_or(in.visible.pairs.logical_not());
-  const Tensor logits = at::matmul(q, keys.transpose(2, 3)) * kScale;
+  if (c.hides) {
+    hidden = hidden.logical_or(in.visible.pairs.logical_not());
+    hidden = hidden.logical_or(in.visible.key_valid.logical_not().unsqueeze(1).unsqueeze(1));
+  }
+  Tensor logits = at::matmul(q, keys.transpose(2, 3)) * kScale;
+  Tensor bias, relative;
+  if (c.adds) {
+    bias = in.bias.clone().requires_grad_(), relative = in.relative.keys.clone().requires_grad_();
+    const Tensor distance = at::arange(c.keys) + at::arange(c.queries - 1, -1, -1).unsqueeze(1);
+    const Tensor by_distance = at::matmul(q, relative.transpose(1, 2)) * kScale;
+    logits = logits + by_distance.gather(3, distance.expand({2, 2, c.queries, c.keys})) + bias;
+  }
   const Tensor p = logits.masked_fill(hidden, -1e300).softmax(-1).masked_fill(hidden, 0);
   const Tensor y = at::matmul(p, v);
-  std::vector<Tensor> all = torch::autograd::grad({(y * grad).sum()}, {q, k, v});
-  all.push_back(y.detach());
-  return all;
+  if (!c.adds) {
+    std::vector<Tensor> all = torch::autograd::grad({(y * grad).sum()}, {q, k, v});
+    all.push_back(y.detach());
+    return all;
+  }
+  const auto all = torch::autograd::grad({(y * grad).sum()}, {q, k, v, bias, relative});
+  return {all[0], all[1], all[2], y.detach(), all[3], all[4]};
 }
 
 double difference(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
@@ -197,13 +237,22 @@ class MemoryPeak {
 TEST(BlockAttention, HoldsMemoryLinearInTheLength) {
   at::manual_seed(5);
   const std::int64_t length = 16384;
-  const auto leaf = [&] { return at::randn({1, 4, length, 16}).requires_grad_(); };
-  const Tensor q = leaf(), k = leaf(), v = leaf();
-  const MemoryPeak peak;
+  const auto leaf = [&](std::int64_t rows) { return at::randn({1, 4, rows, 16}).requires_grad_(); };
+  const Tensor q = leaf(length), k = leaf(length), v = leaf(length);
   // A narrow window, so that it does not take long; a tensor of all pairs would be 268 MB and more.
-  const Tensor y = cpu_softmax_attention(q, k, v, {}, 0.25, {}, 0, {.causal = true, .window = 64});
-  torch::autograd::grad({y.sum()}, {q, k, v});
-  EXPECT_LT(peak.bytes(), 100 * 1000 * 1000);
+  SoftmaxQuestion plain{.rules = {.causal = true, .window = 64}, .scale = 0.25}, masked = plain;
+  masked.pairs = at::ones({length, length}, at::kBool);
+  masked.key_valid = at::ones({1, length}, at::kBool);
+  SoftmaxQuestion unit = plain, dropped = plain, biased = plain, relative = plain;
+  unit.unit_keys = 1e-6, dropped.dropout = 0.1;
+  biased.bias = at::randn({4, 1, length});
+  relative.relative_queries = leaf(length), relative.relative_keys = leaf(2 * length - 1);
+  for (const auto* asked : {&plain, &masked, &unit, &dropped, &biased, &relative}) {
+    const MemoryPeak peak;
+    const Tensor y = cpu_softmax_attention(q, k, v, *asked);
+    torch::autograd::grad({y.sum()}, {q, k, v});
+    EXPECT_LT(peak.bytes(), 150 * 1000 * 1000);
+  }
 }
 
 }  // namespace

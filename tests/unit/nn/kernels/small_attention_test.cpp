@@ -122,8 +122,8 @@ HeadwiseProblem problem_of(const Given& g) {
   HeadwiseProblem problem;
   problem.q = in.queries, problem.k = in.keys, problem.v = in.values;
   if (in.visible.pairs.defined()) {
-    problem.hidden = in.visible.pairs.logical_not().expand(
-        {in.batch(), in.heads(), in.query_count(), in.key_count()});
+    problem.pairs =
+        in.visible.pairs.expand({in.batch(), in.heads(), in.query_count(), in.key_count()});
   }
   problem.scale = 0.7;
   if (g.unit) problem.unit = kEps;
