@@ -96,7 +96,8 @@ Tensor voxel_keys(const Tensor& grid, const Tensor& offsets) {
                     "batch",
                     examples, kMostExamples));
   }
-  const Tensor here = grid.to(at::kCPU).contiguous(), keys = at::empty({grid.size(0)}, at::kLong);
+  const Tensor here = grid.to(at::kCPU).contiguous();
+  Tensor keys = at::empty({grid.size(0)}, at::kLong);
   const std::int64_t* place = here.data_ptr<std::int64_t>();
   const std::int64_t* starts = offsets.data_ptr<std::int64_t>();
   auto* key = keys.data_ptr<std::int64_t>();

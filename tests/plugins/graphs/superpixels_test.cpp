@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "plugins/datasets/superpixels/slic.h"
+#include "plugins/datasets/graphs/superpixels/slic.h"
 #include "tests/support/data_files.h"
 #include "tests/support/graph_sets.h"
 #include "tests/support/plugins.h"

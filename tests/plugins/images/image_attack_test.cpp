@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "plugins/tasks/image_attack/attack.h"
+#include "plugins/tasks/images/image_attack/attack.h"
 #include "tests/support/data_files.h"
 #include "tests/support/noise.h"
 #include "tests/support/plugins.h"

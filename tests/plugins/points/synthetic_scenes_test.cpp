@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "framework/data/loader.h"
-#include "plugins/datasets/synthetic_scenes/scene.h"
+#include "plugins/datasets/points/synthetic_scenes/scene.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab {

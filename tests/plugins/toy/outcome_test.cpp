@@ -1,5 +1,5 @@
 // Which kind of solution a run found.
-#include "plugins/tasks/sequence_classification/outcome.h"
+#include "plugins/tasks/series/sequence_classification/outcome.h"
 
 #include <cmath>
 

@@ -1,0 +1,145 @@
+// Benchmarks whose graphs are published as such, where a user has their files:
+//
+//   zinc                              train.pickle, val.pickle, test.pickle; with `subset` the
+//                                     12000 of the .index files
+//   pascalvoc-sp, coco-sp             LRGB's train.pickle, val.pickle, test.pickle
+//   pattern, cluster, mnist, cifar10  PyG's NAME_train.pt, NAME_val.pt, NAME_test.pt
+//
+// (LRGB's peptides come as SMILES: `molecules`. Without the files, `sbm` and `superpixels` make
+// graphs of the same kind.) Source: Dwivedi et al. 2020 (arXiv:2003.00982) and 2022
+// (arXiv:2206.08164). Cost: the graphs are held in memory.
+#include <fmt/format.h>
+
+#include "framework/base/files.h"
+#include "framework/data/cache.h"
+#include "framework/data/formats/files.h"
+#include "framework/data/graph/graph_dataset.h"
+#include "framework/plugin.h"
+#include "plugins/datasets/graphs/benchmark_graphs/readers.h"
+
+namespace attnlab {
+namespace {
+
+struct BenchmarkOptions : EncodingOptions {
+  std::string name;
+  std::string root;
+  bool subset = true;
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("name", name,
+      required(one_of("zinc", "pascalvoc-sp", "coco-sp", "pattern", "cluster", "mnist", "cifar10")),
+      "the benchmark");
+    v("root", root, "folder with the files, or the one above it; empty: $ATTNLAB_DATA/graphs/NAME");
+    v("subset", subset, "of zinc: the 12000 molecules that the .index files name, not all 250000");
+    EncodingOptions::describe(v);
+  }
+};
+
+/// What is known of a benchmark.
+struct Known {
+  std::string pattern;  ///< of the files: "{}.pickle"
+  std::string source;
+  std::int64_t classes = 0;
+  std::int64_t nodes = 0, edges = 0;  ///< categories
+};
+
+Known known_of(const std::string& name) {
+  const std::string lrgb = "https://github.com/vijaydwivedi75/lrgb";
+  const std::string gnn = "https://github.com/graphdeeplearning/benchmarking-gnns";
+  const std::string pyg = "https://data.pyg.org/datasets/benchmarking-gnns";
+  if (name == "zinc") return {"{}.pickle", gnn, 0, 28, 4};
+  if (name == "pascalvoc-sp") return {"{}.pickle", lrgb, 21};
+  if (name == "coco-sp") return {"{}.pickle", lrgb, 81};
+  if (name == "mnist") return {"MNIST_{}.pt", pyg, 10};
+  if (name == "cifar10") return {"CIFAR10_{}.pt", pyg, 10};
+  if (name == "pattern") return {"PATTERN_{}.pt", pyg, 2};
+  return {"CLUSTER_{}.pt", pyg, 6};
+}
+
+constexpr const char* kParts[] = {"train", "val", "test"};
+
+std::string file_of(const Known& known, const char* part) {
+  return fmt::format(fmt::runtime(known.pattern), part);
+}
+
+/// Values of int64 fields must be known ones: models have a row for each.
+void check_range(const GraphTable& table, const std::string& name, std::int64_t count,
+                 const std::string& folder) {
+  const Tensor* values = table.fields.find(name);
+  if (values == nullptr || values->numel() == 0) return;
+  const auto least = values->min().item<std::int64_t>(), most = values->max().item<std::int64_t>();
+  if (least >= 0 && most < count) return;
+  throw DataError(fmt::format("{}: {} holds values from {} to {}, expected 0 to {}", folder, name,
+                              least, most, count - 1));
+}
+
+GraphSet open_set(const BenchmarkOptions& options) {
+  const Known known = known_of(options.name);
+  const bool zinc = options.name == "zinc";
+  DataSearch search{fmt::format("graphs/{}", options.name),
+                    {},
+                    options.root,
+                    fmt::format("fetch them from {}", known.source)};
+  for (const char* part : kParts) {
+    search.files.push_back(file_of(known, part));
+    if (zinc && options.subset) search.files.push_back(fmt::format("{}.index", part));
+  }
+  GraphSet set;
+  set.info.name = options.name;
+  set.info.source = find_data_folder(search);
+  const auto read = [&](const std::string& path, const std::string& index) {
+    if (zinc) return read_zinc(path, index);
+    if (known.pattern.ends_with("pt")) return read_torch_graphs(path);
+    return read_superpixels(path, options.name == "coco-sp");
+  };
+  std::vector<NamedTensors> graphs;
+  for (std::size_t split = 0; split < 3; ++split) {
+    const std::string path =
+        with_or_without_gz(fmt::format("{}/{}", set.info.source, file_of(known, kParts[split])));
+    const std::string index =
+        zinc && options.subset ? fmt::format("{}/{}.index", set.info.source, kParts[split]) : "";
+    for (NamedTensors& graph : read(path, index)) {
+      set.splits[split].push_back(static_cast<std::int64_t>(graphs.size()));
+      graphs.push_back(std::move(graph));
+    }
+  }
+  set.table = table_of(graphs);
+  set.info.classes = known.classes;
+  check_range(set.table, "type@node", known.nodes, set.info.source);
+  check_range(set.table, "edge_type@edge", known.edges, set.info.source);
+  for (const char* name : {"class", "class@node"})
+    check_range(set.table, name, known.classes, set.info.source);
+  for (const auto& [name, tensor] : graphs.front()) {
+    FieldInfo info{name, tensor.sizes().vec(), tensor.scalar_type()};
+    const bool rows = !parse_field_name(name).axis.empty();
+    if (rows) info.shape[0] = -1;
+    info.categories = name == "type@node"         ? known.nodes
+                      : name == "edge_type@edge"  ? known.edges
+                      : name.starts_with("class") ? known.classes
+                                                  : 0;
+    set.info.fields.push_back(info);
+  }
+  set.info.fingerprint = hex(content_of(packed(set.table)));
+  return set;
+}
+
+class BenchmarkGraphs final : public GraphDataset {
+ public:
+  BenchmarkGraphs(const BenchmarkOptions& options, const DatasetSetup&)
+      : GraphDataset(open_set(options), options) {}
+};
+
+}  // namespace
+
+ATTNLAB_PLUGIN(dataset, BenchmarkGraphs, BenchmarkOptions,
+               {.id = "attnlab/benchmark_graphs",
+                .version = "1.0.0",
+                .summary = "published graphs: ZINC, LRGB's superpixels, PATTERN, CLUSTER, CIFAR-10",
+                .citation = "Dwivedi et al. 2020, Benchmarking Graph Neural Networks, "
+                            "arXiv:2003.00982; 2022, Long Range Graph Benchmark, arXiv:2206.08164",
+                .licence = "as each set's",
+                .gives = {"type@node?", "x@node?", "edges@edge>node", "edge_type@edge?", "e@edge?",
+                          "labels?", "class?", "class@node?", ATTNLAB_GRAPH_ENCODINGS}})
+
+}  // namespace attnlab

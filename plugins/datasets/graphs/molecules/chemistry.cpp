@@ -1,0 +1,147 @@
+#include "plugins/datasets/graphs/molecules/chemistry.h"
+
+#include <GraphMol/ChemTransforms/ChemTransforms.h>
+#include <GraphMol/GraphMol.h>
+#include <GraphMol/MolOps.h>
+#include <GraphMol/SmilesParse/SmilesParse.h>
+#include <GraphMol/SmilesParse/SmilesWrite.h>
+#include <RDGeneral/versions.h>
+#include <fmt/format.h>
+
+#include <memory>
+#include <vector>
+
+#include "framework/data/graph/graph_table.h"
+
+namespace attnlab {
+namespace {
+
+using RDKit::Atom;
+using RDKit::Bond;
+
+/// As Python's MolFromSmiles reads it.
+std::unique_ptr<RDKit::ROMol> molecule_of(const std::string& smiles) {
+  std::unique_ptr<RDKit::ROMol> molecule;
+  std::string reason = "it is no SMILES";
+  try {
+    molecule.reset(RDKit::SmilesToMol(smiles, RDKit::SmilesParserParams()));
+  } catch (const std::exception& error) {
+    reason = error.what();
+  }
+  if (molecule == nullptr) throw DataError(fmt::format("RDKit refuses '{}': {}", smiles, reason));
+  if (molecule->getNumAtoms() == 0) throw DataError(fmt::format("'{}' has no atoms", smiles));
+  return molecule;
+}
+
+/// The place of a number among first, first + 1, ...; behind the last: misc.
+std::int64_t place(std::int64_t value, std::int64_t first, std::int64_t size) {
+  const std::int64_t last = size - 1;
+  return value < first || value - first >= last ? last : value - first;
+}
+
+std::int64_t hybridisation(const Atom& atom) {
+  switch (atom.getHybridization()) {
+    case Atom::SP:
+      return 0;
+    case Atom::SP2:
+      return 1;
+    case Atom::SP3:
+      return 2;
+    case Atom::SP3D:
+      return 3;
+    case Atom::SP3D2:
+      return 4;
+    default:
+      return 5;
+  }
+}
+
+std::int64_t kind(const Bond& bond) {
+  switch (bond.getBondType()) {
+    case Bond::SINGLE:
+      return 0;
+    case Bond::DOUBLE:
+      return 1;
+    case Bond::TRIPLE:
+      return 2;
+    case Bond::AROMATIC:
+      return 3;
+    default:
+      return 4;
+  }
+}
+
+std::int64_t stereo(const Bond& bond) {
+  switch (bond.getStereo()) {
+    case Bond::STEREONONE:
+      return 0;
+    case Bond::STEREOZ:
+      return 1;
+    case Bond::STEREOE:
+      return 2;
+    case Bond::STEREOCIS:
+      return 3;
+    case Bond::STEREOTRANS:
+      return 4;
+    default:
+      return 5;
+  }
+}
+
+std::array<std::int64_t, 9> features(const RDKit::ROMol& molecule, const Atom& atom) {
+  return {place(atom.getAtomicNum(), 1, 119),
+          place(atom.getChiralTag(), 0, 5),
+          place(atom.getTotalDegree(), 0, 12),
+          place(atom.getFormalCharge(), -5, 12),
+          place(atom.getTotalNumHs(), 0, 10),
+          place(atom.getNumRadicalElectrons(), 0, 6),
+          hybridisation(atom),
+          atom.getIsAromatic() ? 1 : 0,
+          molecule.getRingInfo()->numAtomRings(atom.getIdx()) > 0 ? 1 : 0};
+}
+
+/// Writes a row, each value behind those of the columns before.
+template <std::size_t columns>
+void write(const std::array<std::int64_t, columns>& values,
+           const std::array<std::int64_t, columns>& sizes, std::int64_t*& out) {
+  std::int64_t before = 0;
+  for (std::size_t c = 0; c < columns; ++c) {
+    *out++ = before + values[c];
+    before += sizes[c];
+  }
+}
+
+}  // namespace
+
+NamedTensors ogb_graph(const std::string& smiles) {
+  const std::unique_ptr<RDKit::ROMol> molecule = molecule_of(smiles);
+  const std::int64_t atoms = molecule->getNumAtoms(), bonds = molecule->getNumBonds();
+  const Tensor nodes = at::empty({atoms, 9}, at::kLong);
+  auto* node = nodes.data_ptr<std::int64_t>();
+  for (const Atom* atom : molecule->atoms()) write(features(*molecule, *atom), kAtomSizes, node);
+  const Tensor edges = at::empty({2 * bonds, 2}, at::kLong);
+  const Tensor kinds = at::empty({2 * bonds, 3}, at::kLong);
+  auto* end = edges.data_ptr<std::int64_t>();
+  auto* edge = kinds.data_ptr<std::int64_t>();
+  for (const Bond* bond : molecule->bonds()) {
+    const std::int64_t a = bond->getBeginAtomIdx(), b = bond->getEndAtomIdx();
+    for (const std::int64_t one : {a, b, b, a}) *end++ = one;
+    const std::array<std::int64_t, 3> values = {kind(*bond), stereo(*bond),
+                                                bond->getIsConjugated() ? 1 : 0};
+    for (int direction = 0; direction < 2; ++direction) write(values, kBondSizes, edge);
+  }
+  return with_sorted_edges({{"atom@node", nodes}, {"edges@edge>node", edges}, {"bond@edge", kinds}},
+                           smiles);
+}
+
+std::string scaffold_of(const std::string& smiles, bool chirality) {
+  const std::unique_ptr<RDKit::ROMol> scaffold(RDKit::MurckoDecompose(*molecule_of(smiles)));
+  scaffold->clearComputedProps();
+  scaffold->updatePropertyCache();
+  RDKit::MolOps::symmetrizeSSSR(*scaffold);
+  return RDKit::MolToSmiles(*scaffold, chirality);
+}
+
+std::string chemistry_version() { return RDKit::rdkitVersion; }
+
+}  // namespace attnlab

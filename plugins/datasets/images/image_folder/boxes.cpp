@@ -1,0 +1,69 @@
+#include "plugins/datasets/images/image_folder/boxes.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "framework/base/error.h"
+#include "framework/base/files.h"
+
+namespace attnlab {
+namespace {
+
+/// The number in the next <tag> from `at` on. @param at  moves behind it
+double number_in(const std::string& path, const std::string& text, const std::string& tag,
+                 std::size_t& at) {
+  const std::string opening = "<" + tag + ">";
+  const std::size_t found = text.find(opening, at);
+  if (found != std::string::npos) {
+    const char* begin = text.c_str() + found + opening.size();
+    char* end = nullptr;
+    const double value = std::strtod(begin, &end);
+    at = found + opening.size();
+    if (end != begin && std::isfinite(value)) return value;
+  }
+  throw DataError(path + ": has no number <" + tag +
+                  "> where one is expected; fetch the file again");
+}
+
+}  // namespace
+
+std::vector<ObjectBox> read_boxes(const std::string& path, std::int64_t size) {
+  const std::string text = read_text(path);
+  std::size_t at = 0;
+  const double width = number_in(path, text, "width", at);
+  at = 0;
+  const double height = number_in(path, text, "height", at);
+  if (width < 1 || height < 1) throw DataError(path + ": its image has no size");
+  std::vector<ObjectBox> boxes;
+  for (at = text.find("<bndbox>"); at != std::string::npos; at = text.find("<bndbox>", at)) {
+    ObjectBox box;
+    std::size_t of_box = at;  // the four stand in any order
+    const auto side = [&](const char* tag, double length) {
+      of_box = at;
+      return number_in(path, text, tag, of_box) * static_cast<double>(size) / length;
+    };
+    box.left = side("xmin", width);
+    box.top = side("ymin", height);
+    box.right = side("xmax", width);
+    box.bottom = side("ymax", height);
+    if (box.right < box.left || box.bottom < box.top) {
+      throw DataError(path + ": a box ends before it begins");
+    }
+    boxes.push_back(box);
+    at += 1;
+  }
+  return boxes;
+}
+
+std::string boxes_file(const std::string& folder, const std::string& image) {
+  namespace fs = std::filesystem;
+  const fs::path file = fs::path(image).replace_extension(".xml");
+  for (const fs::path& place : {folder / file, folder / file.filename()}) {
+    if (fs::exists(place)) return place.string();
+  }
+  throw DataMissingError(folder + ": has no boxes of " + image + ", neither " + file.string() +
+                         " nor " + file.filename().string());
+}
+
+}  // namespace attnlab

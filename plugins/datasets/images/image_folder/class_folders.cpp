@@ -1,0 +1,145 @@
+#include "plugins/datasets/images/image_folder/class_folders.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/data/formats/files.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_image(const fs::path& path) {
+  std::string ending = path.extension().string();
+  for (char& letter : ending) letter = static_cast<char>(std::tolower(letter));
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".webp";
+}
+
+struct Found {
+  std::string name;  ///< below the split's folder
+  std::uint64_t bytes;
+};
+
+std::vector<Found> images_below(const std::string& folder, const std::string& name) {
+  std::vector<Found> found;
+  for (const auto& entry : fs::recursive_directory_iterator(
+           folder + "/" + name, fs::directory_options::follow_directory_symlink)) {
+    if (!is_image(entry.path()) || !entry.is_regular_file()) continue;
+    found.push_back({entry.path().string().substr(folder.size() + 1), entry.file_size()});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Found& a, const Found& b) { return a.name < b.name; });
+  return found;
+}
+
+/// Names of the folders in a folder, sorted; none where it is not there.
+std::vector<std::string> folders_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// The label of a class folder; -1: it is none.
+/// @param by_number  a name may be the label itself
+std::int64_t label_of(const std::string& name, const std::vector<std::string>& classes,
+                      bool by_number) {
+  const auto known = std::lower_bound(classes.begin(), classes.end(), name);
+  if (known != classes.end() && *known == name) return known - classes.begin();
+  const bool digits =
+      by_number && name.size() < 7 && name.find_first_not_of("0123456789") == std::string::npos;
+  const std::int64_t number = digits ? std::stoll(name) : -1;
+  return number < static_cast<std::int64_t>(classes.size()) ? number : -1;
+}
+
+/// Adds names and sizes of all files to `hash`.
+ImageList list_images(const std::string& folder, const std::vector<std::string>& classes,
+                      bool by_number, std::uint64_t& hash) try {
+  ImageList list;
+  list.folder = folder;
+  for (const std::string& name : folders_in(folder)) {
+    const std::int64_t label = label_of(name, classes, by_number);
+    if (label < 0) {
+      throw DataError(folder + "/" + name + ": is no class of the training folder" +
+                      suggestion(name, classes) + "; remove or rename it");
+    }
+    const std::vector<Found> found = images_below(folder, name);
+    if (found.empty()) throw DataError(folder + "/" + name + ": holds no images");
+    for (const Found& file : found) {
+      hash = fingerprint(fmt::format("{}:{};", file.name, file.bytes), hash);
+      list.files.push_back(file.name);
+      list.labels.push_back(label);
+      list.bytes += file.bytes;
+    }
+  }
+  return list;
+} catch (const fs::filesystem_error& error) {
+  throw FileError(folder + ": cannot be listed: " + error.what());
+}
+
+/// Those of test, val and validation that hold class folders. (ImageNet's own test has none.)
+std::vector<std::string> tested_folders(const std::string& source) {
+  std::vector<std::string> some;
+  for (const char* folder : {"/test", "/val", "/validation"}) {
+    if (!folders_in(source + folder).empty()) some.push_back(source + folder);
+  }
+  return some;
+}
+
+/// The folder of a set with a training folder. @param place  a name, or a path
+std::string training_set(const std::string& place, const std::string& root) {
+  const bool path = place.find('/') != std::string::npos;
+  return find_data_folder({place,
+                           {"train"},
+                           path ? place : root,
+                           "unpack it as train/CLASS/*.jpg and val/CLASS/*.jpg"});
+}
+
+std::string test_set(const std::string& name, const std::string& root) {
+  const bool above = !root.empty() && fs::is_directory(root + "/" + name);
+  const std::string source =
+      find_data_folder({name, {}, above ? root + "/" + name : root, "unpack it as CLASS/*.jpg"});
+  // An evaluation may change the name and forget the root.
+  if (fs::exists(source + "/train")) {
+    throw DataError(source +
+                    ": has a folder train, so it is no set that is only for testing; set " +
+                    "root to the folder of '" + name + "', or to the one above it");
+  }
+  return source;
+}
+
+}  // namespace
+
+ImageFolders open_image_folders(const std::string& name, const std::string& root,
+                                const std::string& classes_from) {
+  ImageFolders folders;
+  folders.hash = fingerprint("");
+  const bool own = classes_from.empty();
+  const std::string teacher = own ? training_set(name, root) : training_set(classes_from, "");
+  folders.classes = folders_in(teacher + "/train");
+  if (folders.classes.empty()) throw DataError(teacher + "/train: has no class folders");
+  folders.source = own ? teacher : test_set(name, root);
+  const auto list = [&](const std::string& folder) {
+    return list_images(folder, folders.classes, !own, folders.hash);
+  };
+  if (own) folders.train = list(folders.source + "/train");
+  const std::vector<std::string> others = tested_folders(folders.source);
+  if (others.empty() && own) {
+    throw DataMissingError(folders.source + ": has no folder test or val with class folders");
+  }
+  folders.test = list(others.empty() ? folders.source : others[0]);
+  if (folders.test.empty()) throw DataMissingError(folders.source + ": has no class folders");
+  if (others.size() > 1) folders.validation = list(others[1]);
+  return folders;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,355 @@
+// Images in class folders: JPEG, PNG, WebP, of any size; ImageNet, Imagenette, your own.
+//
+//   training:   a random part resized to size x size (augmentation.resized_crop), else as
+//   evaluation evaluation: short:  the shorter side becomes size / crop_ratio, the middle size x
+//   size is taken
+//               squash: the whole image becomes size x size, whatever its aspect
+//   image[c, y, x] = (byte / 255 - mean_c) / std_c
+//
+// What is resized has the bytes of Pillow (framework/data/image/resize.h), but that a JPEG's random
+// part of twice the size or more is decoded smaller (image_file.h); evaluation never is.
+// Source: Deng et al., ImageNet, CVPR 2009, and torchvision's ImageFolder for the layout. Cost: a
+// file is read and decoded each time that it is asked for; in memory are names and labels.
+// Corruptions (framework/data/image/corruption.h) act on the resized image, before augmentation.
+#include <fmt/format.h>
+
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/data/formats/files.h"
+#include "framework/data/image/augmentation.h"
+#include "framework/data/image/corruption.h"
+#include "framework/data/image/resize.h"
+#include "framework/plugin.h"
+#include "plugins/datasets/images/image_folder/boxes.h"
+#include "plugins/datasets/images/image_folder/class_folders.h"
+#include "plugins/datasets/images/image_folder/image_file.h"
+#include "plugins/datasets/images/image_folder/subsets.h"
+
+namespace attnlab {
+namespace {
+
+struct ImageFolderOptions {
+  std::string root;
+  std::string name = "imagenet";
+  std::string classes_from;
+  std::int64_t size = 224;
+  std::string resize = "short";
+  double crop_ratio = 0.875;
+  std::string interpolation = "bicubic";
+  double subset = 0;
+  double test_subset = 0;
+  double validation = 0;
+  std::vector<double> mean = {0.485, 0.456, 0.406};
+  std::vector<double> deviation = {0.229, 0.224, 0.225};
+  std::string damaged = "refuse";
+  std::string boxes;
+  ImageAugmentation augmentation;
+  CorruptionOptions corruption;
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("root", root,
+      "folder with train and val, or the one above it (empty: search the usual places)");
+    v("name", name, "folder of the dataset: imagenet, imagenette2, ...");
+    v("classes_from", classes_from,
+      "of data that are only for testing: name or path of those whose train names the classes");
+    v("size", size, range(1, 4096), "height and width that the model sees, in pixels");
+    v("resize", resize, one_of("short", "squash"),
+      "short: keep the aspect and take the middle; squash: the whole image, aspect lost");
+    v("crop_ratio", crop_ratio, range(0.01, 1),
+      "of resize short: size over the shorter side of the resized image");
+    v("interpolation", interpolation, one_of("bicubic", "bilinear"), "filter of all resizing");
+    v("subset", subset, at_least(0),
+      "training images used, drawn at random: below 1 a share, from 1 on a number; 0: all");
+    v("test_subset", test_subset, at_least(0), "the same of test images");
+    v("validation", validation, at_least(0),
+      "training images held out at random: below 1 a share, from 1 on a number");
+    v("mean", mean, "mean of each channel, of pixels in [0, 1]");
+    v("std", deviation, "standard deviation of each channel");
+    v("damaged", damaged, one_of("refuse", "skip"),
+      "files that cannot be decoded: refuse ends the run where one is met; skip looks at every "
+      "file "
+      "first, leaves them out and counts them in info().source");
+    v("boxes", boxes,
+      "folder with an XML file for each test image, as ImageNet's boxes have them (resize: "
+      "squash)");
+    v("augmentation", augmentation, "random changes to training images");
+    corruption.describe(v);
+  }
+};
+
+constexpr std::uint64_t kSmallData = std::uint64_t{1} << 30;  ///< below it every byte is hashed
+
+/// Images by number, of one split.
+struct Chosen {
+  const ImageList* list = nullptr;
+  std::vector<std::int64_t> indices;
+};
+
+/// Which files of a list can be decoded; "" for those.
+std::vector<std::string> damage_of(const ImageList& list) {
+  std::vector<std::string> damage(list.files.size());
+  tbb::parallel_for(std::size_t{0}, damage.size(), [&](std::size_t i) {
+    try {
+      ImageFile file(list.path(i));
+      file.read({0, 0, file.height(), file.width()});
+    } catch (const Error& error) {
+      damage[i] = error.what();
+    }
+  });
+  return damage;
+}
+
+PixelMap checked_map(const ImageFolderOptions& options) {
+  const auto need_three = [](const char* option, const std::vector<double>& values) {
+    if (values.size() != 3) throw OptionError(option, "needs three numbers: red, green, blue");
+  };
+  need_three("mean", options.mean);
+  need_three("std", options.deviation);
+  for (const double deviation : options.deviation) {
+    if (!(deviation > 0)) throw OptionError("std", shortest(deviation) + " is not above 0");
+  }
+  return {options.mean, options.deviation};
+}
+
+class ImageFolder final : public Dataset {
+ public:
+  ImageFolder(const ImageFolderOptions& options, const DatasetSetup& setup)
+      : options_(options),
+        filter_(filter_named(options.interpolation)),
+        map_(checked_map(options)) {
+    check(options.augmentation);
+    open_folders();
+    choose(setup.streams);
+    prepare_corruption();
+    FieldInfo image{"image", {3, options.size, options.size}, at::kFloat};
+    image.mean = options.mean;
+    image.deviation = options.deviation;
+    info_.fields = {image, {"class", {}, at::kLong}};
+    if (!options.boxes.empty()) {
+      if (options.resize != "squash") {
+        throw OptionError("boxes", "are of whole images; set resize to squash");
+      }
+      info_.fields.push_back({"boxes@box", {-1, 4}, at::kFloat});
+    }
+  }
+
+  const DatasetInfo& info() const override { return info_; }
+
+  std::int64_t size(Split split) const override {
+    return static_cast<std::int64_t>(chosen(split).indices.size());
+  }
+
+  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override {
+    if (index < 0 || index >= size(split)) {
+      throw DataError(
+          fmt::format("dataset '{}': the {} split has {} examples; there is no number {}",
+                      info_.name, name_of(split), size(split), index));
+    }
+    const Chosen& from = chosen(split);
+    const auto at = static_cast<std::size_t>(from.indices[static_cast<std::size_t>(index)]);
+    ImageFile file(from.list->path(at));
+    Tensor image = at::empty({3, options_.size, options_.size}, at::kFloat);
+    const auto corrupt = [&](Pixels pixels) {
+      const bool tested = from.list == &test_;
+      if (corruption_ == nullptr || !options_.corruption.covers(tested)) {
+        return pixels;
+      }
+      std::size_t before = 0;  // the training folder's images, then validation's, then the test's
+      if (from.list != &train_) before += train_.files.size();
+      if (tested) before += validation_.files.size();
+      corruption_->apply(pixels, static_cast<std::int64_t>(before + at));
+      return pixels;
+    };
+    if (augmentation == nullptr) {
+      write_image(corrupt(evaluated(file)), map_, /*flip=*/false, image.data_ptr<float>());
+    } else {
+      write_training(file, corrupt, *augmentation, image.data_ptr<float>());
+    }
+    NamedTensors example = {{"image", std::move(image)},
+                            {"class", at::scalar_tensor(from.list->labels[at], at::kLong)}};
+    if (!options_.boxes.empty()) example.set("boxes@box", boxes_of(*from.list, at));
+    return example;
+  }
+
+ private:
+  void open_folders() {
+    ImageFolders folders = open_image_folders(options_.name, options_.root, options_.classes_from);
+    info_.name = options_.name;
+    info_.source = folders.source;
+    info_.classes = static_cast<std::int64_t>(folders.classes.size());
+    info_.class_names = std::move(folders.classes);
+    train_ = std::move(folders.train);
+    validation_ = std::move(folders.validation);
+    test_ = std::move(folders.test);
+    std::set<std::int64_t> present(test_.labels.begin(), test_.labels.end());
+    if (static_cast<std::int64_t>(present.size()) < info_.classes) {
+      info_.class_groups["tested"].assign(present.begin(), present.end());
+    }
+    const std::uint64_t hash = folders.hash;
+    info_.fingerprint = hex(with_contents(hash));
+    if (options_.damaged == "skip") leave_out_damaged();
+  }
+
+  /// [N, 4]: left, top, right, bottom in pixels; none of other images than the test's.
+  Tensor boxes_of(const ImageList& list, std::size_t at) const {
+    std::vector<ObjectBox> boxes;
+    if (&list == &test_) {
+      boxes = read_boxes(boxes_file(options_.boxes, list.files[at]), options_.size);
+    }
+    const Tensor out = at::empty({static_cast<std::int64_t>(boxes.size()), 4}, at::kFloat);
+    auto* value = out.data_ptr<float>();
+    for (const ObjectBox& box : boxes) {
+      for (const double side : {box.left, box.top, box.right, box.bottom}) {
+        *value++ = static_cast<float>(side);
+      }
+    }
+    return out;
+  }
+
+  /// Small data are hashed whole.
+  std::uint64_t with_contents(std::uint64_t hash) const {
+    if (train_.bytes + test_.bytes + validation_.bytes >= kSmallData) return hash;
+    for (const ImageList* list : {&train_, &test_, &validation_}) {
+      for (std::size_t i = 0; i < list->files.size(); ++i) {
+        hash = content_fingerprint(read_text(list->path(i)), hash);
+      }
+    }
+    return hash;
+  }
+
+  void leave_out_damaged() {
+    std::vector<std::string> names;
+    std::uint64_t hash = fingerprint(info_.fingerprint);
+    for (ImageList* list : {&train_, &test_, &validation_}) {
+      const std::vector<std::string> damage = damage_of(*list);
+      ImageList sound{list->folder, {}, {}, list->bytes};
+      for (std::size_t i = 0; i < damage.size(); ++i) {
+        if (!damage[i].empty()) {
+          names.push_back(list->path(i));
+          hash = fingerprint(list->files[i] + ";", hash);
+          continue;
+        }
+        sound.files.push_back(list->files[i]);
+        sound.labels.push_back(list->labels[i]);
+      }
+      *list = std::move(sound);
+    }
+    if (names.empty()) return;
+    info_.fingerprint = hex(hash);
+    info_.source += fmt::format(
+        " without {} damaged files: {}{}", names.size(),
+        join({names.begin(), names.begin() + std::min<long>(5, long(names.size()))}, ", "),
+        names.size() > 5 ? ", ..." : "");
+  }
+
+  /// Which images make up the splits.
+  void choose(const RandomStreams& streams) {
+    const auto all = [](const ImageList& list) {
+      Chosen chosen{&list, std::vector<std::int64_t>(list.files.size())};
+      std::iota(chosen.indices.begin(), chosen.indices.end(), 0);
+      return chosen;
+    };
+    const auto limit = [&](const char* option, double wanted, Chosen& chosen, std::uint64_t which) {
+      if (wanted == 0) return;
+      const std::int64_t count = wanted_of(option, wanted, chosen.indices.size());
+      chosen.indices = take(chosen.indices, count, streams.stream("split", which));
+      if (count == 0) throw OptionError(option, shortest(wanted) + " leaves no image");
+    };
+    splits_[0] = all(train_);
+    splits_[1] = all(validation_);
+    splits_[2] = all(test_);
+    limit("subset", options_.subset, splits_[0], 1);
+    limit("test_subset", options_.test_subset, splits_[2], 2);
+    if (options_.validation == 0) return;
+    if (!validation_.empty()) {
+      throw OptionError("validation", "is for data without a folder of their own; " +
+                                          validation_.folder + " is there");
+    }
+    Chosen& training = splits_[0];
+    const std::int64_t held = wanted_of("validation", options_.validation, training.indices.size());
+    splits_[1] = {&train_, take(training.indices, held, streams.stream("split"))};
+    if (training.indices.empty()) {
+      throw OptionError("validation",
+                        shortest(options_.validation) + " leaves nothing to train on");
+    }
+  }
+
+  void prepare_corruption() {
+    const CorruptionOptions& options = options_.corruption;
+    if (!options.any()) return;
+    if (options.covers(/*test=*/false) && options_.augmentation.resized_crop) {
+      throw OptionError("corruption",
+                        "is laid over whole images, of which a resized crop takes a part; switch "
+                        "resized_crop off, or corrupt test images alone");
+    }
+    corruption_ = std::make_unique<Corruption>(
+        options, options_.size, options_.size,
+        static_cast<std::int64_t>(train_.files.size() + validation_.files.size() +
+                                  test_.files.size()));
+  }
+
+  const Chosen& chosen(Split split) const {
+    return splits_[split == Split::train ? 0 : split == Split::validation ? 1 : 2];
+  }
+
+  /// As the image is evaluated.
+  Pixels evaluated(ImageFile& file) const {
+    const Box whole{0, 0, file.height(), file.width()};
+    const ImageFile::Part part = file.read(whole);
+    if (options_.resize == "squash") {
+      return resized(part.pixels, part.box, options_.size, options_.size, filter_);
+    }
+    const auto side = static_cast<std::int64_t>(
+        std::floor(static_cast<double>(options_.size) / options_.crop_ratio + 1e-9));
+    const std::int64_t shorter = std::min(whole.height, whole.width);
+    const std::int64_t height = side * whole.height / shorter, width = side * whole.width / shorter;
+    const auto middle = [&](std::int64_t length) {
+      return static_cast<std::int64_t>(std::nearbyint(double(length - options_.size) / 2));
+    };
+    return resized(part.pixels, part.box, height, width, filter_,
+                   {middle(height), middle(width), options_.size, options_.size});
+  }
+
+  template <class Corrupt>
+  void write_training(ImageFile& file, const Corrupt& corrupt, Random& random, float* out) const {
+    const ImageAugmentation& augmentation = options_.augmentation;
+    const ImageMove move = draw_move(augmentation, random);
+    Pixels image;
+    if (augmentation.resized_crop) {
+      const Box box = draw_crop(augmentation, file.height(), file.width(), random);
+      const ImageFile::Part part = file.read(box, options_.size, options_.size);
+      image = resized(part.pixels, part.box, options_.size, options_.size, filter_);
+    } else {
+      image = corrupt(evaluated(file));
+    }
+    write_augmented(std::move(image), augmentation, move, map_, random, out);
+  }
+
+  ImageFolderOptions options_;
+  Filter filter_;
+  PixelMap map_;
+  DatasetInfo info_;
+  ImageList train_, validation_, test_;
+  Chosen splits_[3];                        ///< of train, validation, test
+  std::unique_ptr<Corruption> corruption_;  ///< null: none
+};
+
+}  // namespace
+
+ATTNLAB_PLUGIN(dataset, ImageFolder, ImageFolderOptions,
+               {.id = "attnlab/image_folder",
+                .version = "1.0.0",
+                .summary = "images in class folders: ImageNet, Imagenette, your own",
+                .citation = "Deng et al., ImageNet, CVPR 2009",
+                .licence = "that of your data",
+                .gives = {"image", "class", "boxes@box?"}})
+
+}  // namespace attnlab

@@ -1,0 +1,156 @@
+#include "plugins/datasets/language/text_stream/corpus.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+
+#include "framework/base/text.h"
+#include "framework/data/formats/files.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kHint =
+    "put the text's files there (wiki.{train,valid,test}.tokens, {train,valid,test}.txt, or any "
+    "file, named by the option `train`)";
+
+/// The files of each split; several where a whole folder is one text.
+struct Files {
+  std::vector<std::string> train;
+  std::string validation, test;
+};
+
+std::string folder_of(const CorpusOptions& options) {
+  if (options.name.empty() && options.root.empty()) {
+    throw OptionError("name",
+                      "say which text: the name of its folder below $ATTNLAB_DATA/text, or the "
+                      "option `root`");
+  }
+  DataSearch search;
+  search.name = options.root.empty() ? "text/" + options.name : options.name;
+  for (const std::string& file : {options.train, options.validation, options.test}) {
+    if (!file.empty() && !fs::path(file).is_absolute()) search.files.push_back(file);
+  }
+  search.root = options.root;
+  search.hint = kHint;
+  return find_data_folder(search);
+}
+
+/// The first of these names that is there, gzipped or not; empty: none.
+std::string first_of(const std::string& folder, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const std::string path = with_or_without_gz(folder + "/" + name);
+    if (fs::exists(path)) return path;
+  }
+  return "";
+}
+
+std::vector<std::string> all_files(const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const bool hidden = entry.path().filename().string().starts_with('.');
+    if (entry.is_regular_file() && !hidden) paths.push_back(entry.path().string());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+Files usual_files(const std::string& folder) {
+  Files files;
+  const std::string train = first_of(folder, {"wiki.train.tokens", "wiki.train.raw", "train.txt"});
+  if (train.empty()) return {all_files(folder), "", ""};
+  return {{train},
+          first_of(folder, {"wiki.valid.tokens", "wiki.valid.raw", "valid.txt", "val.txt",
+                            "validation.txt"}),
+          first_of(folder, {"wiki.test.tokens", "wiki.test.raw", "test.txt"})};
+}
+
+/// The usual ones where the training text is not named; files that are named take their places.
+Files files_of(const std::string& folder, const CorpusOptions& options) {
+  const auto path = [&](const std::string& name) {
+    return with_or_without_gz((fs::path(folder) / name).string());
+  };
+  Files files = options.train.empty() ? usual_files(folder) : Files{{path(options.train)}, "", ""};
+  if (!options.validation.empty()) files.validation = path(options.validation);
+  if (!options.test.empty()) files.test = path(options.test);
+  if (files.train.empty()) throw DataMissingError(folder + ": is empty; " + kHint);
+  return files;
+}
+
+Text open_all(const std::vector<std::string>& paths) {
+  Text text;
+  for (const std::string& path : paths) text.push_back(open_text(path));
+  return text;
+}
+
+void check_shares(const std::vector<double>& shares) {
+  const bool positive =
+      std::all_of(shares.begin(), shares.end(), [](double share) { return share > 0; });
+  if (positive && std::accumulate(shares.begin(), shares.end(), 0.0) <= 1 + 1e-9) return;
+  throw OptionError("split", "expected shares above 0 that are at most 1 together");
+}
+
+/// Training text alone, cut into all splits.
+TextSplits cut_all(const Text& train, TextUnit unit, const std::vector<double>& shares,
+                   const std::string& source) {
+  if (shares.empty()) {
+    throw DataMissingError(source +
+                           ": holds no test text; give shares of the training text (split: [0.9, "
+                           "0.1]), or " +
+                           kHint);
+  }
+  if (shares.size() != 2 && shares.size() != 3) {
+    throw OptionError(
+        "split",
+        fmt::format(
+            "expected the shares of train and test, or of train, validation and test; found {}",
+            shares.size()));
+  }
+  std::vector<Text> parts = cut_text(train, unit, shares);
+  if (parts.size() == 2) parts.insert(parts.begin() + 1, Text{});
+  return {parts[0], parts[1], parts[2]};
+}
+
+TextSplits split_texts(const Files& files, TextUnit unit, const std::vector<double>& shares,
+                       const std::string& source) {
+  check_shares(shares);
+  const Text train = open_all(files.train);
+  // Two files are training and test text, whatever the second is called.
+  const bool validates = !files.validation.empty() && !files.test.empty();
+  const std::string& test = files.test.empty() ? files.validation : files.test;
+  if (test.empty()) return cut_all(train, unit, shares, source);
+  if (shares.empty()) {
+    return {train, validates ? open_all({files.validation}) : Text{}, open_all({test})};
+  }
+  if (validates || shares.size() != 2) {
+    throw OptionError("split", validates ? "the validation text has a file of its own"
+                                         : "the test text has a file of its own: expected the "
+                                           "shares of train and validation");
+  }
+  const std::vector<Text> parts = cut_text(train, unit, shares);
+  return {parts[0], parts[1], open_all({test})};
+}
+
+}  // namespace
+
+Corpus open_corpus(const CorpusOptions& options, TextUnit unit) {
+  Corpus corpus;
+  std::error_code error;
+  Files files;
+  if (fs::is_regular_file(options.root, error)) {
+    corpus.source = options.root;
+    files.train = {options.root};
+  } else {
+    corpus.source = folder_of(options);
+    files = files_of(corpus.source, options);
+  }
+  corpus.name = options.name.empty() ? fs::path(corpus.source).filename().string() : options.name;
+  corpus.texts = split_texts(files, unit, options.split, corpus.source);
+  return corpus;
+}
+
+}  // namespace attnlab

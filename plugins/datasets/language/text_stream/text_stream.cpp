@@ -1,0 +1,165 @@
+// Text streams: plain text by word, by character or by byte, as windows or lines.
+//
+//   wiki.{train,valid,test}.tokens   WikiText-2 and -103 as published; .raw too
+//   {train,valid,test}.txt           WikiText by another name, multi30k, ...
+//   any file or folder of text       with `split`, the shares of train, validation and test
+//
+// framework/data/text says what tokens (vocabulary.h), examples (token_windows.h) and swapped words
+// (word_swap.h) are. Texts may be gzipped.
+// Source: layouts and vocabulary as in kimiyoung/transformer-xl, 44781ed2; windows from anywhere as
+// in karpathy/nanoGPT; word swap as in QUEST, section 4.4.
+// Cost: texts of 16 MiB and more are encoded once, into a file of the user's cache that is mapped;
+// smaller ones each time, in memory. Opening reads text and cache once, for their fingerprints.
+#include <fmt/format.h>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/data/text/token_windows.h"
+#include "framework/data/text/word_swap.h"
+#include "framework/plugin.h"
+#include "plugins/datasets/language/text_stream/corpus.h"
+
+namespace attnlab {
+namespace {
+
+/// Bytes of text that are encoded in memory.
+constexpr std::uint64_t kSmall = std::uint64_t{16} << 20;
+
+struct TextStreamOptions : CorpusOptions, WindowOptions {
+  std::string unit = "word";
+  std::string vocabulary;
+  std::int64_t min_count = 1, max_size = 0;
+  bool split_marks = false;
+  double word_swap = 0;
+  std::string cache;
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    CorpusOptions::describe(v);
+    v("unit", unit, one_of("word", "character", "byte"), "what a token is");
+    v("vocabulary", vocabulary,
+      "by word: file with one word a line, in the order of their tokens; empty: of the training "
+      "text");
+    v("min_count", min_count, at_least(1),
+      "words and characters that the training text has less often become <unk>");
+    v("max_size", max_size, at_least(0),
+      "entries of the vocabulary, the most frequent ones; the others become <unk>; 0: all");
+    v("split_marks", split_marks, "by word: . , ; : ! ? \" ( ) [ ] are words of their own");
+    WindowOptions::describe(v);
+    v("word_swap", word_swap, range(0, 1),
+      "share of the words of each validation and test line that become AAA, before tokens are "
+      "made; "
+      "at least one a line");
+    v("cache", cache,
+      "folder for encoded texts; empty: attnlab/text in $XDG_CACHE_HOME or ~/.cache");
+  }
+};
+
+/// What a dataset is made of, in the order in which it is found out.
+struct Parts {
+  Corpus corpus;
+  std::uint64_t key = 0;
+  Vocabulary vocabulary;
+  std::array<TokenSpan, 3> splits;
+};
+
+void check(const TextStreamOptions& options) {
+  const bool by_word = options.unit == "word";
+  if (!by_word && !options.vocabulary.empty()) {
+    throw OptionError("vocabulary", "is for words; unit is " + options.unit);
+  }
+  if (!by_word && options.split_marks) {
+    throw OptionError("split_marks", "is for words; unit is " + options.unit);
+  }
+  const bool rules = options.min_count > 1 || options.max_size > 0;
+  if (rules && (options.unit == "byte" || !options.vocabulary.empty())) {
+    throw OptionError(options.max_size > 0 ? "max_size" : "min_count",
+                      options.unit == "byte" ? "every byte has a token"
+                                             : "the vocabulary's file says what is in it");
+  }
+}
+
+/// Of all that tokens depend on.
+std::uint64_t key_of(const TextStreamOptions& options, const TextSplits& texts) {
+  std::string rules = fmt::format("1;{};{};{};{}", options.unit, options.min_count,
+                                  options.max_size, options.split_marks ? "marks" : "");
+  std::uint64_t key = fingerprint(rules);
+  if (!options.vocabulary.empty()) key = text_fingerprint({open_text(options.vocabulary)}, key);
+  for (const Text& text : texts) key = text_fingerprint(text, key + 1);
+  return key;
+}
+
+/// Text as it is after words were swapped; each line draws from a stream of its own.
+Text swapped_text(const Text& text, double rate, const RandomStreams& streams, Split split) {
+  std::string out;
+  std::uint64_t number = 0;
+  for (const TextPiece& piece : text) {
+    for (std::string_view rest = piece.text; !rest.empty(); ++number) {
+      const std::size_t end = rest.find('\n');
+      out += swapped(rest.substr(0, end), rate,
+                     streams.stream("swap", static_cast<std::uint64_t>(split), number));
+      if (end != std::string_view::npos || &piece != &text.back()) out += '\n';
+      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    }
+  }
+  return {text_of(text.front().path + ", words swapped", std::move(out))};
+}
+
+Parts parts_of(const TextStreamOptions& options, const DatasetSetup& setup) {
+  check(options);
+  const TextUnit unit = text_unit(options.unit);
+  Corpus corpus = open_corpus(options, unit);
+  const TextSplits& texts = corpus.texts;
+  const std::uint64_t key = key_of(options, texts);
+  const auto vocabulary = [&] {
+    return options.vocabulary.empty()
+               ? Vocabulary::learn(texts[0], unit,
+                                   {options.min_count, options.max_size, options.split_marks})
+               : Vocabulary::read(options.vocabulary, options.split_marks);
+  };
+  std::uint64_t bytes = 0;
+  for (const Text& text : texts) bytes += size_of(text);
+  const std::string cache = options.cache.empty() ? user_cache_folder() + "/text" : options.cache;
+  const bool caches = bytes >= kSmall && cache != "/text";
+  EncodedText encoded = caches ? encode_text(cache + "/" + hex(key), key, texts, vocabulary)
+                               : encode_text(vocabulary(), texts);
+  Parts parts{std::move(corpus), key,
+              Vocabulary(unit, std::move(encoded.entries), options.split_marks), encoded.splits};
+  if (options.word_swap == 0) return parts;
+  for (const Split split : {Split::validation, Split::test}) {
+    const Text& text = parts.corpus.texts[static_cast<std::size_t>(split)];
+    if (text.empty()) continue;
+    const Text changed = swapped_text(text, options.word_swap, setup.streams, split);
+    parts.splits[static_cast<std::size_t>(split)] =
+        encode_text(parts.vocabulary, {changed}).splits[0];
+    parts.key = text_fingerprint(changed, parts.key);
+  }
+  return parts;
+}
+
+class TextStream final : public TokenWindows {
+ public:
+  TextStream(const TextStreamOptions& options, const DatasetSetup& setup)
+      : TextStream(options, parts_of(options, setup)) {}
+
+ private:
+  TextStream(const TextStreamOptions& options, Parts parts)
+      : TokenWindows(options, std::move(parts.vocabulary), parts.splits) {
+    info_.name = parts.corpus.name;
+    info_.source = parts.corpus.source;
+    info_.fingerprint = hex(parts.key);
+  }
+};
+
+}  // namespace
+
+ATTNLAB_PLUGIN(dataset, TextStream, TextStreamOptions,
+               {.id = "attnlab/text_stream",
+                .version = "1.0.0",
+                .summary = "plain text by word, character or byte: WikiText, enwik8, any file",
+                .citation = "WikiText: Merity et al., Pointer sentinel mixture models, 2016, "
+                            "arXiv:1609.07843",
+                .licence = "as each text's; WikiText is CC BY-SA",
+                .gives = {"tokens", "targets", "tokens_valid if lines=true"}})
+
+}  // namespace attnlab

@@ -1,0 +1,115 @@
+#include "plugins/datasets/points/kitti/boxes.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "framework/base/files.h"
+#include "framework/data/points/byte_reader.h"
+
+namespace attnlab {
+namespace {
+
+/// `count` numbers of the line "name: ...".
+std::vector<double> matrix(const std::string& text, const std::string& path,
+                           const std::string& name, std::size_t count) {
+  WordReader lines(text, path);
+  while (!lines.at_end()) {
+    std::string_view line = lines.line();
+    if (take_word(line, ":") != name) continue;
+    std::vector<double> numbers;
+    for (std::string_view word; !(word = take_word(line, ":")).empty();) {
+      if (!read_number(word, numbers.emplace_back())) lines.fail("a number is not readable");
+    }
+    if (numbers.size() != count) {
+      lines.fail(fmt::format("{} has {} numbers, expected {}", name, numbers.size(), count));
+    }
+    return numbers;
+  }
+  throw DataError(path + ": has no line '" + name + ":'");
+}
+
+Tensor rows_of(const std::array<double, 12>& matrix) {
+  return at::tensor(std::vector<double>(matrix.begin(), matrix.end())).view({3, 4});
+}
+
+/// [N, 3]: the matrix [3, 4] of each place.
+Tensor mapped(const Tensor& places, const std::array<double, 12>& matrix) {
+  const Tensor m = rows_of(matrix);
+  return places.mm(m.narrow(1, 0, 3).t()) + m.select(1, 3);
+}
+
+}  // namespace
+
+Calibration read_calibration(const std::string& path) {
+  const std::string text = read_text(path);
+  const std::vector<double> p2 = matrix(text, path, "P2", 12);
+  const std::vector<double> r0 = matrix(text, path, "R0_rect", 9);
+  const std::vector<double> to_camera = matrix(text, path, "Tr_velo_to_cam", 12);
+  Calibration calibration;
+  std::copy(p2.begin(), p2.end(), calibration.projection.begin());
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t j = 0; j < 4; ++j) {
+      for (std::size_t k = 0; k < 3; ++k) {
+        calibration.to_camera[4 * i + j] += r0[3 * i + k] * to_camera[4 * k + j];
+      }
+    }
+  }
+  return calibration;
+}
+
+std::vector<Box> read_boxes(const std::string& path) {
+  const std::string text = read_text(path);
+  WordReader lines(text, path);
+  std::vector<Box> boxes;
+  while (!lines.at_end()) {
+    std::string_view line = lines.line();
+    Box box;
+    box.type = take_word(line);
+    if (box.type.empty() || box.type == "DontCare") continue;
+    std::array<double, 14> numbers{};  // truncated, occluded, alpha, four of the image, then ours
+    for (double& number : numbers) {
+      if (!read_number(take_word(line), number)) {
+        lines.fail("expected a type and 14 numbers; repair the line");
+      }
+    }
+    box.height = numbers[7];
+    box.width = numbers[8];
+    box.length = numbers[9];
+    box.location = {numbers[10], numbers[11], numbers[12]};
+    box.turn = numbers[13];
+    boxes.push_back(box);
+  }
+  return boxes;
+}
+
+Tensor in_camera(const Tensor& scan, const Calibration& calibration) {
+  return mapped(scan.narrow(1, 0, 3).to(at::kDouble), calibration.to_camera);
+}
+
+Tensor in_image(const Tensor& camera, const Calibration& calibration, double width, double height) {
+  const Tensor image = mapped(camera, calibration.projection);
+  const Tensor depth = image.select(1, 2);
+  const Tensor u = image.select(1, 0) / depth, v = image.select(1, 1) / depth;
+  return camera.select(1, 2)
+      .gt(0)
+      .logical_and(u.ge(0))
+      .logical_and(u.lt(width))
+      .logical_and(v.ge(0))
+      .logical_and(v.lt(height));
+}
+
+Tensor in_box(const Tensor& camera, const Box& box) {
+  const Tensor x = camera.select(1, 0) - box.location[0];
+  const Tensor y = camera.select(1, 1) - box.location[1];
+  const Tensor z = camera.select(1, 2) - box.location[2];
+  const double c = std::cos(box.turn), s = std::sin(box.turn);
+  const Tensor along = x * c - z * s, across = x * s + z * c;
+  return along.abs()
+      .le(box.length / 2)
+      .logical_and(across.abs().le(box.width / 2))
+      .logical_and(y.le(0))
+      .logical_and(y.ge(-box.height));
+}
+
+}  // namespace attnlab

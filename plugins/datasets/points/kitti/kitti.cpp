@@ -1,0 +1,182 @@
+// KITTI: lidar scans with 3D boxes as a class for each point.
+//
+//   training/velodyne/ID.bin    float32 x, y, z, reflectance
+//   training/calib/ID.txt, label_2/ID.txt; ImageSets/train.txt, val.txt: a frame a line
+//
+// Points in the box of a Car, a Pedestrian or a Cyclist are of that class. Points in boxes of
+// other kinds (Van, Truck, Person_sitting, ...) do not count, as in KITTI's own evaluation. All
+// others are background. Boxes were drawn where the camera looks alone: points outside its image
+// are left out, unless `view` says that they stay, without labels.
+// Source: Geiger et al., Are we ready for autonomous driving?, CVPR 2012.
+// Cost: scans are read when they are asked for.
+#include <filesystem>
+
+#include "framework/base/files.h"
+#include "framework/data/formats/files.h"
+#include "framework/data/points/byte_reader.h"
+#include "framework/data/points/point_dataset.h"
+#include "framework/data/points/scan_files.h"
+#include "framework/plugin.h"
+#include "plugins/datasets/points/kitti/boxes.h"
+
+namespace attnlab {
+namespace {
+
+struct KittiOptions : PointOptions {
+  std::string root;
+  std::string archive = "kitti";
+  std::vector<std::string> train_frames, test_frames;
+  std::string view = "camera";
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("root", root, "folder with training/velodyne (empty: search the usual places)");
+    v("archive", archive, "the folder's name, where it is searched for");
+    v("train_frames", train_frames,
+      "frames to train on; empty: ImageSets/train.txt, or where there "
+      "is none every second frame, from the first on");
+    v("test_frames", test_frames, "frames to test on; empty: ImageSets/val.txt, or the others");
+    v("view", view, one_of("camera", "all"),
+      "points in the camera's image; or all, those outside without labels");
+    PointOptions::describe(v);
+  }
+};
+
+constexpr const char* kClasses[] = {"background", "car", "pedestrian", "cyclist"};
+
+/// The class of a box's points; -1: they do not count.
+std::int64_t class_of(const std::string& type) {
+  return type == "Car" ? 1 : type == "Pedestrian" ? 2 : type == "Cyclist" ? 3 : -1;
+}
+
+/// Width and height of a PNG; KITTI's usual ones where there is no image.
+std::pair<double, double> image_size(const std::string& path) {
+  if (!std::filesystem::exists(path)) return {1242, 375};
+  const std::string bytes = read_text(path);
+  if (bytes.size() < 24 || bytes.substr(1, 3) != "PNG") throw DataError(path + ": is no PNG image");
+  return {scalar_at(bytes.data() + 16, {'u', 4}, true),
+          scalar_at(bytes.data() + 20, {'u', 4}, true)};
+}
+
+class Kitti final : public PointDataset {
+ public:
+  Kitti(const KittiOptions& options, const DatasetSetup& setup)
+      : PointDataset("kitti", options, setup), crops_(options.view == "camera") {
+    folder_ = find_data_folder(
+        {options.archive,
+         {"training/velodyne", "training/calib", "training/label_2"},
+         options.root,
+         "fetch velodyne, calib and label_2 of the object benchmark from https://www.cvlibs.net"});
+    choose_frames(options);
+    info_.source = folder_;
+    info_.classes = std::size(kClasses);
+    info_.class_names.assign(std::begin(kClasses), std::end(kClasses));
+    describe_fields(1, /*each_point=*/true);
+    check_files(options);
+  }
+
+ protected:
+  std::int64_t clouds(Split split) const override {
+    return split == Split::validation ? 0 : static_cast<std::int64_t>(frames(split).size());
+  }
+
+  std::int64_t points(Split split, std::int64_t index) const override {
+    return rows_of_scan(path("velodyne", frame(split, index), ".bin"), 4);
+  }
+
+  PointCloud read(Split split, std::int64_t index) const override {
+    const std::string name = frame(split, index);
+    const std::string file = path("velodyne", name, ".bin");
+    Tensor scan = read_scan(file, 4);
+    const Calibration calibration = read_calibration(path("calib", name, ".txt"));
+    Tensor camera = in_camera(scan, calibration);
+    const auto [width, height] = image_size(path("image_2", name, ".png"));
+    const Tensor seen = in_image(camera, calibration, width, height);
+    Tensor labels = seen.to(at::kLong) - 1;  // 0 within the image, -1 outside
+    if (crops_) {
+      const Tensor rows = seen.nonzero().squeeze(1);
+      scan = scan.index_select(0, rows);
+      camera = camera.index_select(0, rows);
+      labels = at::zeros({rows.size(0)}, at::kLong);
+    }
+    for (const Box& box : read_boxes(path("label_2", name, ".txt"))) {
+      labels.masked_fill_(in_box(camera, box).logical_and(labels.ge(0)), class_of(box.type));
+    }
+    return {.coordinates = scan.narrow(1, 0, 3).contiguous(),
+            .features = scan.narrow(1, 3, 1).contiguous(),
+            .normals = {},
+            .labels = labels,
+            .place = file};
+  }
+
+ private:
+  std::string path(const char* kind, const std::string& frame, const char* ending) const {
+    return folder_ + "/training/" + kind + "/" + frame + ending;
+  }
+  const std::vector<std::string>& frames(Split split) const {
+    return split == Split::train ? train_ : test_;
+  }
+  const std::string& frame(Split split, std::int64_t index) const {
+    return frames(split).at(static_cast<std::size_t>(index));
+  }
+
+  std::vector<std::string> listed(const std::string& file) const {
+    std::vector<std::string> names;
+    if (!std::filesystem::exists(file)) return names;
+    const std::string text = read_text(file);
+    WordReader lines(text, file);
+    while (!lines.at_end()) {
+      std::string_view line = lines.line();
+      const std::string_view word = take_word(line);
+      if (!word.empty()) names.emplace_back(word);
+    }
+    return names;
+  }
+
+  void choose_frames(const KittiOptions& options) {
+    train_ = options.train_frames.empty() ? listed(folder_ + "/ImageSets/train.txt")
+                                          : options.train_frames;
+    test_ =
+        options.test_frames.empty() ? listed(folder_ + "/ImageSets/val.txt") : options.test_frames;
+    if (!train_.empty() || !test_.empty()) return;
+    bool to_train = true;
+    for (std::string name : names_in(folder_ + "/training/velodyne", ".bin")) {
+      name.resize(name.size() - 4);
+      (to_train ? train_ : test_).push_back(name);
+      to_train = !to_train;
+    }
+  }
+
+  void check_files(const KittiOptions& options) {
+    std::vector<std::string> files;
+    for (const auto* names : {&train_, &test_}) {
+      for (const std::string& name : *names) {
+        files.push_back(path("velodyne", name, ".bin"));
+        rows_of_scan(files.back(), 4);
+        files.push_back(path("calib", name, ".txt"));
+        files.push_back(path("label_2", name, ".txt"));
+        const std::string image = path("image_2", name, ".png");
+        if (std::filesystem::exists(image)) files.push_back(image);
+      }
+    }
+    if (train_.empty()) throw DataError(folder_ + ": has no frame to train on");
+    set_fingerprint(content_fingerprint(options.view, files_fingerprint(files)));
+  }
+
+  std::string folder_;
+  bool crops_;
+  std::vector<std::string> train_, test_;
+};
+
+}  // namespace
+
+ATTNLAB_PLUGIN(dataset, Kitti, KittiOptions,
+               {.id = "attnlab/kitti",
+                .version = "1.0.0",
+                .summary = "KITTI's lidar scans, a class for each point from the boxes",
+                .citation = "Geiger et al. 2012, CVPR",
+                .licence = "CC-BY-NC-SA-3.0",
+                .gives = {"coord@point", "label@point", "inverse@point>voxel", "grid@voxel",
+                          "feature@voxel", "label@voxel", "view?"}})
+
+}  // namespace attnlab

@@ -1,0 +1,90 @@
+#include "plugins/datasets/points/nuscenes_lidarseg/tables.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "framework/base/error.h"
+
+namespace attnlab {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Records of a table, one after the other: the largest table has some GB, and is never in memory.
+void each_record(const std::string& path, const std::function<void(const Json&)>& use) {
+  std::ifstream file(path);
+  if (!file) throw DataError(path + ": cannot be read; the tables are not complete");
+  const auto take = [&](int depth, Json::parse_event_t event, Json& record) {
+    if (depth != 1 || event != Json::parse_event_t::object_end) return true;
+    use(record);
+    return false;
+  };
+  try {
+    if (!Json::parse(file, take).is_array()) throw DataError(path + ": is no list of records");
+  } catch (const Json::exception& error) {
+    throw DataError(path + ": is damaged: " + error.what());
+  }
+}
+
+using Lookup = std::unordered_map<std::string, std::string>;
+
+const std::string& found(const Lookup& table, const std::string& token, const std::string& path) {
+  const auto at = table.find(token);
+  if (at == table.end()) {
+    throw DataError(path + ": has no record '" + token + "'; the tables do not belong together");
+  }
+  return at->second;
+}
+
+}  // namespace
+
+std::vector<LabelledScan> labelled_scans(const std::string& folder, const std::string& version) {
+  const auto path = [&](const char* table) {
+    return folder + "/" + version + "/" + table + ".json";
+  };
+  const auto word = [](const Json& record, const char* name) {
+    return record.at(name).get<std::string>();
+  };
+  Lookup scene_names, scene_of_sample, labels, scans, samples;
+  each_record(path("scene"),
+              [&](const Json& r) { scene_names[word(r, "token")] = word(r, "name"); });
+  each_record(path("sample"),
+              [&](const Json& r) { scene_of_sample[word(r, "token")] = word(r, "scene_token"); });
+  each_record(path("lidarseg"),
+              [&](const Json& r) { labels[word(r, "sample_data_token")] = word(r, "filename"); });
+  each_record(path("sample_data"), [&](const Json& r) {
+    const std::string token = word(r, "token");
+    if (labels.count(token) == 0) return;
+    scans[token] = word(r, "filename");
+    samples[token] = word(r, "sample_token");
+  });
+  std::vector<LabelledScan> all;
+  for (const auto& [token, file] : labels) {
+    const std::string& scene =
+        found(scene_of_sample, found(samples, token, path("sample_data")), path("sample"));
+    all.push_back(
+        {found(scans, token, path("sample_data")), file, found(scene_names, scene, path("scene"))});
+  }
+  std::sort(all.begin(), all.end(),
+            [](const LabelledScan& a, const LabelledScan& b) { return a.scan < b.scan; });
+  return all;
+}
+
+bool is_validation_scene(const std::string& scene) {
+  // nuscenes-devkit, utils/splits.py: first and last of each run of numbers.
+  constexpr std::array<std::array<int, 2>, 26> kRuns = {
+      {{3, 3},     {12, 18},   {35, 36},   {38, 39},   {92, 110},   {221, 221}, {268, 278},
+       {329, 332}, {344, 346}, {519, 524}, {552, 565}, {625, 627},  {629, 630}, {632, 638},
+       {770, 771}, {775, 775}, {777, 778}, {780, 784}, {794, 800},  {802, 802}, {904, 917},
+       {919, 931}, {962, 963}, {966, 969}, {971, 972}, {1059, 1073}}};
+  if (scene.size() != 10 || scene.substr(0, 6) != "scene-") return false;
+  const int number = std::atoi(scene.c_str() + 6);
+  return std::any_of(kRuns.begin(), kRuns.end(),
+                     [&](const auto& run) { return run[0] <= number && number <= run[1]; });
+}
+
+}  // namespace attnlab

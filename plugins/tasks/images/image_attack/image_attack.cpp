@@ -1,0 +1,222 @@
+// Robust accuracy: what is left of a classifier's accuracy under an attack on its images.
+//
+//   accuracy        of the attacked images        nll   of the attacked images
+//   clean_accuracy  of the same images unchanged
+//   after/ATTACK    of `auto`: accuracy after this attack and those before it
+//   black_box_only  of `auto`: share of images that Square fooled and no attack with gradients did;
+//                   above 0 gradients are masked, and robustness by gradients is overstated
+//   distance        largest |x' - x| of all images   queries   images through the model, an image
+//
+// `auto` is AutoAttack's standard version: APGD-CE, APGD-T, FAB-T, Square, each on the images that
+// are still classified correctly. attack.h has the attacks and their sources.
+//
+// space: eps is in units of pixels in [0, 1], or of normalised values (1/255 of those is some 0.23
+// of that in pixels). protocol:
+//   corrected   candidates stay pictures, attacks lead away from the true class, SPSA looks around
+//               where it is
+//   published   as the tables of Elliptical Attention and QUEST were made: FGSM, PGD and SPSA are
+//               not cut to a range and lead away from the model's own answer, SPSA looks around 2
+//               x, and AutoAttack cuts to [0, 1] even where values are normalised. There cutting
+//               alone changes an image by more than eps; distance is then of the cut.
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include <iostream>
+#include <limits>
+
+#include "framework/eval/classification.h"
+#include "framework/eval/example_keys.h"
+#include "framework/plugin.h"
+#include "plugins/tasks/images/image_attack/attack.h"
+
+namespace attnlab {
+namespace {
+
+struct ImageAttackOptions : ClassificationOptions {
+  std::string attack = "pgd";
+  double eps = 1.0 / 255;
+  std::string space = "pixel";
+  std::string protocol = "corrected";
+  std::int64_t steps = 0;
+  double step_size = 0;
+  std::int64_t targets = 9;
+  std::int64_t samples = 128;
+  double delta = 0.01;
+  std::int64_t draws = 1;
+  std::int64_t images = 0;
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    ClassificationOptions::describe(v);
+    v("attack", attack,
+      one_of("fgsm", "pgd", "spsa", "apgd_ce", "apgd_t", "fab_t", "square", "auto"),
+      "auto: apgd_ce, apgd_t, fab_t and square, one after the other");
+    v("eps", eps, at_least(0), "largest change of a value");
+    v("space", space, one_of("pixel", "normalised"), "whose values are attacked");
+    v("protocol", protocol, one_of("corrected", "published"),
+      "published: without range, away from the model's own answer, SPSA around 2 x");
+    v("steps", steps, at_least(0),
+      "0: 20 of pgd, 40 of spsa, 100 of apgd and fab, 5000 queries of square");
+    v("step_size", step_size, at_least(0), "0: 0.15 eps of pgd, 0.01 of spsa's Adam");
+    v("targets", targets, range(1, 1000), "of apgd_t and fab_t: classes that are tried");
+    v("samples", samples, range(1, 100000), "of spsa: pairs of directions a step");
+    v("delta", delta, range(1e-6, 1), "of spsa: how far it looks");
+    v("draws", draws, range(1, 10000),
+      "for models with randomness: passes that a gradient is the mean of, and that judge");
+    v("images", images, at_least(0), "attack the first N images (0: all)");
+  }
+};
+
+/// Sums over images; robust and nll over draws, too.
+struct Totals {
+  double images = 0, clean = 0, robust = 0, nll = 0, black_box = 0, distance = 0;
+  std::vector<double> after;
+};
+
+class ImageAttack final : public ClassificationTask {
+ public:
+  ImageAttack(const ImageAttackOptions& options, const TaskSetup& setup)
+      : ClassificationTask(options, setup), options_(options), image_(setup.data.field("image")) {
+    stages_ = {options.attack};
+    if (options.attack == "auto") stages_ = {"apgd_ce", "apgd_t", "fab_t", "square"};
+  }
+
+  std::vector<MetricInfo> metrics() const override {
+    std::vector<MetricInfo> all = {{"accuracy", Better::higher, "share"},
+                                   {"clean_accuracy", Better::higher, "share"},
+                                   {"nll", Better::lower, "nats"},
+                                   {"distance", Better::neither, ""},
+                                   {"queries", Better::neither, ""}};
+    if (!is_auto()) return all;
+    for (const std::string& stage : stages_) {
+      all.push_back({"after/" + stage, Better::higher, "share"});
+    }
+    all.push_back({"black_box_only", Better::lower, "share"});
+    return all;
+  }
+
+  Metrics evaluate(Evaluation& evaluation) const override {
+    const Classifier classifier(evaluation.model, image_, options_.space == "pixel",
+                                options_.draws);
+    Totals totals;
+    totals.after.assign(stages_.size(), 0);
+    evaluation.batches(evaluation.split, [&](const Batch& batch) {
+      const auto seen = static_cast<std::int64_t>(totals.images);
+      const std::int64_t left = options_.images > 0 ? options_.images - seen : batch.size;
+      if (left <= 0) return;
+      attack(classifier, left < batch.size ? slice(batch, 0, left) : batch, evaluation.streams,
+             totals);
+    });
+    if (totals.images == 0) throw Error("evaluation: there were no images; is the split empty?");
+    return result(totals, classifier.queries());
+  }
+
+ private:
+  bool is_auto() const { return options_.attack == "auto"; }
+
+  Metrics result(const Totals& totals, double queries) const {
+    const auto mean = [&](double sum) { return sum / totals.images; };
+    const auto draws = static_cast<double>(options_.draws);
+    Metrics metrics = {{"accuracy", mean(totals.robust / draws)},
+                       {"clean_accuracy", mean(totals.clean)},
+                       {"nll", mean(totals.nll / draws)},
+                       {"distance", totals.distance},
+                       {"queries", mean(queries)}};
+    if (!is_auto()) return metrics;
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      metrics["after/" + stages_[i]] = mean(totals.after[i]);
+    }
+    metrics["black_box_only"] = mean(totals.black_box);
+    if (totals.black_box > 0) {
+      std::cerr << fmt::format(
+          "warning: {} of {} images were fooled without gradients alone; gradients of this model "
+          "are masked, and accuracies under attacks that need them are too high\n",
+          totals.black_box, totals.images);
+    }
+    return metrics;
+  }
+
+  void attack(const Classifier& classifier, const Batch& batch, const RandomStreams& streams,
+              Totals& totals) const {
+    const Tensor images = classifier.entered(batch.fields.at("image"));
+    const Tensor labels = batch.fields.at("class");
+    const Tensor logits = classifier.logits(images);
+    loss({{"logits", logits}}, batch);  // refuses classes that are none
+    const Tensor answers = logits.argmax(1);
+    Tensor attacked = images, right = answers.eq(labels);
+    totals.clean += right.sum().item<double>();
+    const bool own_answer = options_.protocol == "published" && !is_auto();
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      // One attack alone takes all images, so that nll is of attacked ones.
+      const Tensor rows = rows_where(is_auto() ? right : at::ones_like(right));
+      if (rows.numel() > 0) {
+        Target target{classifier, images, own_answer ? answers : labels,     options_.eps,
+                      {},         {},     keys_of(batch.fields.at("image")), streams};
+        std::tie(target.low, target.high) = range(classifier, images);
+        attacked = attacked.index_copy(0, rows, candidates(stages_[i], target.part(rows)));
+        const Tensor still = classifier.logits(attacked).argmax(1).eq(labels);
+        const Tensor newly = right.logical_and(still.logical_not());
+        if (is_auto() && stages_[i] == "square") totals.black_box += newly.sum().item<double>();
+        right = is_auto() ? right.logical_and(still) : still;
+      }
+      totals.after[i] += right.sum().item<double>();
+    }
+    totals.images += static_cast<double>(images.size(0));
+    totals.distance = std::max(totals.distance, (attacked - images).abs().max().item<double>());
+    judge(classifier, attacked, labels, totals);
+  }
+
+  void judge(const Classifier& classifier, const Tensor& attacked, const Tensor& labels,
+             Totals& totals) const {
+    for (std::int64_t draw = 0; draw < options_.draws; ++draw) {
+      const Tensor logits = classifier.logits(attacked).to(at::kDouble);
+      totals.robust += logits.argmax(1).eq(labels).sum().item<double>();
+      totals.nll += cross_entropies(logits, labels).sum().item<double>();
+    }
+  }
+
+  /// What candidates are cut to.
+  std::pair<Tensor, Tensor> range(const Classifier& classifier, const Tensor& like) const {
+    if (options_.protocol == "corrected") return classifier.picture_range(like);
+    const Tensor zero = at::zeros({1, like.size(1), 1, 1}, like.options());
+    if (is_auto()) return {zero, zero + 1};
+    const double infinity = std::numeric_limits<double>::infinity();
+    return {zero - infinity, zero + infinity};
+  }
+
+  Tensor candidates(const std::string& stage, const Target& target) const {
+    const auto steps = [&](std::int64_t usual) {
+      return options_.steps > 0 ? options_.steps : usual;
+    };
+    const auto size = [&](double usual) {
+      return options_.step_size > 0 ? options_.step_size : usual;
+    };
+    if (stage == "fgsm") return fgsm(target);
+    if (stage == "pgd") return pgd(target, steps(20), size(0.15 * options_.eps));
+    if (stage == "spsa") {
+      return spsa(target, {steps(40), options_.samples, size(0.01), options_.delta,
+                           options_.protocol == "published"});
+    }
+    if (stage == "apgd_ce") return apgd_ce(target, steps(100));
+    if (stage == "apgd_t") return apgd_targeted(target, steps(100), options_.targets);
+    if (stage == "fab_t") return fab_targeted(target, steps(100), options_.targets);
+    return square_attack(target, steps(5000));
+  }
+
+  ImageAttackOptions options_;
+  FieldInfo image_;
+  std::vector<std::string> stages_;
+};
+
+}  // namespace
+
+ATTNLAB_PLUGIN(task, ImageAttack, ImageAttackOptions,
+               {.id = "attnlab/image_attack",
+                .version = "1.0.0",
+                .summary = "accuracy under FGSM, PGD, SPSA or AutoAttack",
+                .citation = "Goodfellow et al., ICLR 2015; Madry et al., ICLR 2018; Uesato et al., "
+                            "ICML 2018; Croce & Hein, ICML 2020",
+                .licence = "Apache-2.0",
+                .takes = {"logits", "image", "class"}})
+
+}  // namespace attnlab
