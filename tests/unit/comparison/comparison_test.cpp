@@ -190,6 +190,17 @@ TEST_F(ComparisonTest, LeavesOutRunsThatTheSuiteNoLongerKnows) {
   EXPECT_EQ(row(comparison, "small", "standard").summary.mean, 0.5);
 }
 
+TEST_F(ComparisonTest, OfOneAttentionAloneNeedsNoBaseline) {
+  write_pair("small", {}, {0.7, 0.8});
+  const Comparison comparison = compare();
+  EXPECT_THAT(comparison.attentions, ElementsAre("quest"));
+  EXPECT_EQ(row(comparison, "small", "quest").summary.mean, 0.75);
+  EXPECT_EQ(comparison.tests, 0);
+  EXPECT_THAT(message_of<ConfigError>([&] { compare({}, "qest"); }),
+              HasSubstr("no run has the baseline 'qest'"))
+      << "what is asked for must be there";
+}
+
 TEST_F(ComparisonTest, ReadsEachRunOnceHoweverItIsNamed) {
   const RunFolder folder = write_run("small", "standard", 0, done(0.5));
   EXPECT_EQ(find_runs({root(), folder.path(), root() + "/small"}).runs.size(), 1U);
