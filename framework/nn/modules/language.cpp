@@ -12,8 +12,8 @@ Tensor beside(const Batch& batch, const Tensor& tokens, const char* name, at::Sc
   const Tensor* found = batch.fields.find(name);
   if (found == nullptr) return {};
   if (found->sizes() == tokens.sizes() && found->scalar_type() == dtype) return *found;
-  throw ShapeError(std::string("language model: ") + name + " must be as tokens, " +
-                   describe(at::empty(tokens.sizes(), dtype)) + ", found " + describe(*found));
+  throw ShapeError(fmt::format("language model: {} must be as tokens, {}, found {}", name,
+                               describe(at::empty(tokens.sizes(), dtype)), describe(*found)));
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ class SemanticKitti final : public PointDataset {
   std::vector<std::string> scans_of(const std::vector<std::string>& drives) const {
     std::vector<std::string> scans;
     for (const std::string& drive : drives) {
-      const std::string folder = folder_ + "/sequences/" + drive + "/velodyne";
+      const std::string folder = fmt::format("{}/sequences/{}/velodyne", folder_, drive);
       for (const std::string& name : names_in(folder, ".bin")) scans.push_back(folder + "/" + name);
     }
     return scans;

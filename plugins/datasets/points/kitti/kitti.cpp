@@ -9,6 +9,8 @@
 // are left out, unless `view` says that they stay, without labels.
 // Source: Geiger et al., Are we ready for autonomous driving?, CVPR 2012.
 // Cost: scans are read when they are asked for.
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "framework/base/files.h"
@@ -111,7 +113,7 @@ class Kitti final : public PointDataset {
 
  private:
   std::string path(const char* kind, const std::string& frame, const char* ending) const {
-    return folder_ + "/training/" + kind + "/" + frame + ending;
+    return fmt::format("{}/training/{}/{}{}", folder_, kind, frame, ending);
   }
   const std::vector<std::string>& frames(Split split) const {
     return split == Split::train ? train_ : test_;
