@@ -34,6 +34,27 @@ TokenBatch::TokenBatch(const Batch& batch) : tokens(batch.fields.at("tokens")) {
   targets = targets.masked_fill(valid.logical_not(), -1);
 }
 
+void check_sizes(const LanguageSizes& sizes, const std::string& presets) {
+  for (const auto& [name, size] : {std::pair{"dim", sizes.dim}, std::pair{"depth", sizes.depth},
+                                   std::pair{"heads", sizes.heads}}) {
+    if (size > 0) continue;
+    throw OptionError(name, fmt::format("is 0 and there is no preset to take it from; set it, or "
+                                        "set preset to {}",
+                                        presets));
+  }
+  if (sizes.dim % sizes.heads != 0) {
+    throw OptionError("heads", fmt::format("{} heads do not divide dim {}; change either",
+                                           sizes.heads, sizes.dim));
+  }
+  if (sizes.sinusoids && sizes.dim % 2 != 0) {
+    throw OptionError("dim", "is odd, and sinusoids are pairs; make it even");
+  }
+  const std::vector<std::int64_t>& cutoffs = sizes.cutoffs;
+  for (std::size_t i = 1; i < cutoffs.size(); ++i) {
+    if (cutoffs[i] <= cutoffs[i - 1]) throw OptionError("cutoffs", "must rise");
+  }
+}
+
 std::int64_t window_of(const DatasetInfo& data) {
   const std::vector<std::int64_t>& shape = data.field("tokens").shape;
   if (shape.size() == 1 && data.vocabulary > 0) return shape[0];
