@@ -12,13 +12,8 @@ namespace {
 using namespace testing;
 using nlohmann::json;
 
-class ComparisonTest : public ::testing::Test {
+class ComparisonTest : public WithMadeParts {
  protected:
-  static const MadeParts& parts() {
-    static const MadeParts kParts;
-    return kParts;
-  }
-
   /// Writes a run's folder below runs/. @param changes  YAML over the usual experiment.
   RunFolder write_run(const std::string& experiment, const std::string& attention,
                       std::int64_t seed, const RunStatus& status,
