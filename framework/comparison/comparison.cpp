@@ -16,6 +16,8 @@ namespace {
 
 std::string chosen_baseline(const RunCollection& collection, const std::string& given,
                             const std::set<std::string>& labels) {
+  // One attention alone is compared with nothing.
+  if (given.empty() && labels.size() == 1) return *labels.begin();
   std::set<std::string> named;
   for (const SuiteRecord& suite : collection.suites) named.insert(suite.baseline);
   std::string baseline = !given.empty()      ? given

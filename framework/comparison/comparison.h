@@ -117,7 +117,8 @@ std::string metric_phrase(const Comparison& comparison);
 /// level can be reached. @param comparisons  how many tests there will be in all.
 std::string reach_note(const CompareOptions& options, std::int64_t pairs, std::int64_t comparisons);
 
-/// @param baseline   a label; empty: what the suites say, else "standard".
+/// @param baseline   a label; empty: what the suites say, else "standard"; of one attention alone
+///                   that one.
 /// @param catalogue  where it is given, cells without a run are composed to see whether the
 ///                   attention fits; else they are `no_run`.
 /// @throws ConfigError for an unknown baseline or metric, with candidates, and for a metric whose

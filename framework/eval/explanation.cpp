@@ -25,8 +25,10 @@ Grid grid_of(const std::vector<LayerTrace>& layers, const Tensor& image) {
   for (const LayerTrace& layer : layers) {
     const Tensor& weights = layer.weights;
     if (weights.dim() != 4 || weights.size(2) != tokens || weights.size(3) != tokens) {
-      throw ShapeError("explanation: its layers must all attend among the same tokens; one is " +
-                       describe(weights) + ", the first has " + std::to_string(tokens) + " tokens");
+      throw ShapeError(fmt::format(
+          "explanation: its layers must all attend among the same tokens; one is {}, the first "
+          "has {} tokens",
+          describe(weights), tokens));
     }
   }
   const std::int64_t height = image.size(2), width = image.size(3);

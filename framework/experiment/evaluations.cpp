@@ -77,9 +77,10 @@ class Reader {
                               wrong.empty() ? "expected a word without a dot before it" : wrong));
     }
     if (!entry.is_map() && !entry.is_null()) {
-      add_problem(problems_, entry.place(),
-                  key + ": expected a map like {set: {dataset: {corruption: fog}}}, found " +
-                      to_flow(entry));
+      add_problem(
+          problems_, entry.place(),
+          fmt::format("{}: expected a map like {{set: {{dataset: {{corruption: fog}}}}}}, found {}",
+                      key, to_flow(entry)));
     }
     if (problems_.size() > before) return {};
     if (name == kClean) return read_clean(entry, key);
@@ -94,7 +95,8 @@ class Reader {
     if (set.is_null() && over.is_null() && options.at("weights").text() == "last" &&
         options.at("split").text() == "test") {
       add_problem(problems_, place,
-                  key + ": changes nothing; add set: {...} or over: {...} (the run " +
+                  key +
+                      ": changes nothing; add set: {...} or over: {...} (the run "
                       "itself is called clean)");
     }
     if (options.at("weights").text() == "average" && base_.train.average.decay == 0) {
@@ -128,8 +130,8 @@ class Reader {
     const std::vector<std::string> known = {"set", "over", "when", "weights", "split"};
     for (const std::string& name : keys_of(given)) {
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-      const std::string hint =
-          is_part(name) ? "; write set: {" + name + ": {...}}" : suggestion(name, known);
+      const std::string hint = is_part(name) ? fmt::format("; write set: {{{}: {{...}}}}", name)
+                                             : suggestion(name, known);
       add_problem(problems_, given.key_place(name),
                   fmt::format("{}: unknown key '{}' of an evaluation{}", key, name, hint));
       given.erase(name);
@@ -336,9 +338,9 @@ Experiment with_evaluations(const Experiment& experiment, const std::string& pat
   for (const std::string& key : keys_of(root)) {
     if (key == "schema" || key == "evaluate") continue;
     add_problem(problems, root.key_place(key),
-                "'" + key +
-                    "' does not belong here: the file adds evaluations to a run, as evaluate: " +
-                    "{NAME: {set: {...}}}");
+                fmt::format("'{}' does not belong here: the file adds evaluations to a run, as "
+                            "evaluate: {{NAME: {{set: {{...}}}}}}",
+                            key));
   }
   const Node* section = root.find("evaluate");
   if (section == nullptr || section->is_null()) {

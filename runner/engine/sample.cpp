@@ -4,8 +4,8 @@
 #include <iostream>
 
 #include "framework/eval/token_writer.h"
-#include "framework/train/run.h"
 #include "runner/engine/engine.h"
+#include "runner/engine/open_run.h"
 #include "runner/usages.h"
 
 namespace attnlab {
@@ -90,13 +90,7 @@ int sample_command(const Words& words) {
   if (arguments.help) return kDone;
   const Request request = request_of(arguments);
   Registry registry(Catalogue::of_this_program());
-  const RunFolder folder(request.run);
-  const Experiment experiment = folder.experiment(registry.catalogue());
-  BuiltRun run = build_run(experiment, experiment.seeds.at(0), registry);
-  codec_of(run, request.run);
-  load_model(run, folder);
-  run.model->eval();
-  return write_text(run, request);
+  return write_text(open_run(RunFolder(request.run), registry), request);
 }
 
 }  // namespace attnlab

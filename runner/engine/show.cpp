@@ -11,8 +11,8 @@
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
-#include "framework/train/run.h"
 #include "runner/engine/engine.h"
+#include "runner/engine/open_run.h"
 #include "runner/usages.h"
 
 namespace attnlab {
@@ -191,8 +191,7 @@ int show_command(const Words& words) {
   const Request request = request_of(arguments);
   Registry registry(Catalogue::of_this_program());
   const RunFolder folder(request.run);
-  const Experiment experiment = folder.experiment(registry.catalogue());
-  BuiltRun run = build_run(experiment, experiment.seeds.at(0), registry);
+  const BuiltRun run = open_run(folder, registry);
   const DatasetInfo& info = run.dataset->info();
   const std::int64_t size = run.dataset->size(Split::test);
   const bool graphs = std::any_of(info.fields.begin(), info.fields.end(),
@@ -201,8 +200,6 @@ int show_command(const Words& words) {
     throw ConfigError(fmt::format("{}: dataset '{}' has no {}", request.run, info.name,
                                   graphs ? "test split" : "graphs, and nothing else is shown yet"));
   }
-  load_model(run, folder);
-  run.model->eval();
   const at::NoGradGuard no_gradients;
   json pictures = json::array();
   const std::int64_t count = std::min(request.examples, size);

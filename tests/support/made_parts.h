@@ -63,6 +63,15 @@ class MadeParts {
   Catalogue catalogue_;
 };
 
+/// Tests with them; they are written once a program.
+class WithMadeParts : public ::testing::Test {
+ protected:
+  static const MadeParts& parts() {
+    static const MadeParts kParts;
+    return kParts;
+  }
+};
+
 inline const std::string kImages =
     "schema: 1\nmodel: {use: vit}\nattention: {use: quest}\ntask: {use: sorting}\n"
     "dataset: {use: pictures}\n";

@@ -127,6 +127,16 @@ inline AttentionInput random_input(std::int64_t batch, std::int64_t heads, std::
   return in;
 }
 
+/// The shape of an attention for such an input, one of `layers` in a model.
+inline AttentionShape shape_of(const AttentionInput& in, std::int64_t layer = 0,
+                               std::int64_t layers = 1) {
+  return {.heads = in.heads(),
+          .head_dim = in.queries.size(3),
+          .value_dim = in.values.size(3),
+          .layer = layer,
+          .layers = layers};
+}
+
 inline double largest_difference(const Tensor& a, const Tensor& b) {
   if (a.sizes() != b.sizes()) return std::numeric_limits<double>::infinity();
   return a.numel() == 0 ? 0.0 : (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();

@@ -1,6 +1,7 @@
 #include "framework/data/formats/mapped_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@ namespace attnlab {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, int error) {
-  throw FileError(path + ": cannot read: " + std::strerror(error));
+  throw FileError(fmt::format("{}: cannot read: {}", path, std::strerror(error)));
 }
 
 /// A descriptor that is closed; what is mapped stays.

@@ -89,7 +89,7 @@ struct Member {
 
 std::string contents(std::string_view zip, const Member& member, const std::string& path) {
   const auto damaged = [&](const char* what) {
-    return DataError(path + ": member " + member.name + " " + what + "; the file is damaged");
+    return DataError(fmt::format("{}: member {} {}; the file is damaged", path, member.name, what));
   };
   if (member.header + 30 > zip.size()) throw damaged("lies behind the end");
   const std::uint64_t begin =
@@ -182,7 +182,8 @@ NamedTensors read_npz(std::string_view bytes, const std::string& path) {
   for (const Member& member : members_of(bytes, path)) {
     std::string name = member.name;
     if (name.size() > 4 && name.ends_with(".npy")) name.resize(name.size() - 4);
-    arrays.set(name, parse_npy(contents(bytes, member, path), path + "/" + member.name));
+    arrays.set(name,
+               parse_npy(contents(bytes, member, path), fmt::format("{}/{}", path, member.name)));
   }
   return arrays;
 }

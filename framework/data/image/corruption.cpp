@@ -1,5 +1,7 @@
 #include "framework/data/image/corruption.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -111,7 +113,7 @@ Pixels read_ppm(const std::string& path) {
 std::vector<Pixels> frost_photos(const std::string& root, bool cifar, std::int64_t height,
                                  std::int64_t width) {
   std::vector<std::string> names;
-  for (int i = 1; i <= 5; ++i) names.push_back("frost" + std::to_string(i) + ".ppm");
+  for (int i = 1; i <= 5; ++i) names.push_back(fmt::format("frost{}.ppm", i));
   const std::string folder = find_data_folder(
       {"frost", names, root,
        "convert frost1.png, frost2.png, frost3.png, frost4.jpg and frost5.jpg of ImageNet-C's code "
@@ -125,8 +127,8 @@ std::vector<Pixels> frost_photos(const std::string& root, bool cifar, std::int64
                       Filter::bilinear);
     }
     if (photo.height <= height || photo.width <= width) {
-      throw DataError(folder + "/" + name + ": is too small for images of " +
-                      std::to_string(height) + " x " + std::to_string(width) + " pixels");
+      throw DataError(fmt::format("{}/{}: is too small for images of {} x {} pixels", folder, name,
+                                  height, width));
     }
     photos.push_back(std::move(photo));
   }
@@ -175,7 +177,8 @@ const std::vector<std::string>& standard_corruptions() {
 double alexnet_error(const std::string& corruption) {
   const auto found = kAlexNet.find(corruption);
   if (found != kAlexNet.end()) return found->second;
-  throw OptionError("corruptions", "AlexNet's error under '" + corruption + "' is not published");
+  throw OptionError("corruptions",
+                    fmt::format("AlexNet's error under '{}' is not published", corruption));
 }
 
 Corruption::Corruption(const CorruptionOptions& options, std::int64_t height, std::int64_t width,

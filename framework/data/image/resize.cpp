@@ -1,5 +1,7 @@
 #include "framework/data/image/resize.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -144,7 +146,7 @@ void blend_columns(const float* row, const Taps& taps, std::int64_t count, std::
 Filter filter_named(const std::string& name) {
   if (name == "bilinear") return Filter::bilinear;
   if (name == "bicubic") return Filter::bicubic;
-  throw OptionError("interpolation", "is '" + name + "'; take bilinear or bicubic");
+  throw OptionError("interpolation", fmt::format("is '{}'; take bilinear or bicubic", name));
 }
 
 Pixels resized(const Pixels& image, const Box& box, std::int64_t height, std::int64_t width,

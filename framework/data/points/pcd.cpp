@@ -63,7 +63,7 @@ Header read_header(WordReader& text) {
     const bool fits = field.type.kind == 'f' ? bytes == 4 || bytes == 8
                                              : bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
     if (!fits || field.count > 4096)
-      text.fail("the field '" + field.name + "' has a size that no type has");
+      text.fail(fmt::format("the field '{}' has a size that no type has", field.name));
     columns += field.count;
   }
   if (columns == 0 || header.points < 0) text.fail("FIELDS or POINTS is lacking");
@@ -147,8 +147,8 @@ PointTable parse_pcd(std::string_view bytes, const std::string& path) {
     whole = unpacked(data.substr(8, in), out, path);
     data = whole;
   } else if (header.data != "binary") {
-    throw DataError(path + ": DATA " + header.data +
-                    " is none of ascii, binary, binary_compressed");
+    throw DataError(
+        fmt::format("{}: DATA {} is none of ascii, binary, binary_compressed", path, header.data));
   }
   if (data.size() / row < points) {
     throw DataError(fmt::format("{}: POINTS says {}, the file has room for {}; it is cut off", path,

@@ -82,8 +82,9 @@ class Scalars {
         ascii_(format == "ascii"),
         big_(format == "binary_big_endian") {
     if (!ascii_ && !big_ && format != "binary_little_endian") {
-      throw DataError(path_ + ": the format '" + format +
-                      "' is none of ascii, binary_little_endian, binary_big_endian");
+      throw DataError(fmt::format(
+          "{}: the format '{}' is none of ascii, binary_little_endian, binary_big_endian", path_,
+          format));
     }
   }
 
@@ -141,7 +142,8 @@ PointTable parse_ply(std::string_view bytes, const std::string& path) {
     PointTable table;
     for (const Property& property : element.properties) {
       if (property.list)
-        throw DataError(path + ": the list '" + property.name + "' of a vertex is not read");
+        throw DataError(
+            fmt::format("{}: the list '{}' of a vertex is not read", path, property.name));
       table.names.push_back(property.name);
     }
     const auto columns = static_cast<std::int64_t>(table.names.size());

@@ -31,7 +31,8 @@ std::vector<std::string> plain_names(std::int64_t columns) {
 
 PointTable table_of(const Tensor& array, const std::string& path) {
   if (array.dim() != 2) {
-    throw DataError(path + ": expected an array [points, columns], found " + describe(array));
+    throw DataError(
+        fmt::format("{}: expected an array [points, columns], found {}", path, describe(array)));
   }
   return {plain_names(array.size(1)), array.to(at::kDouble).contiguous()};
 }
@@ -111,7 +112,8 @@ PointTable read_points(const std::string& path) {
   for (std::string& name : table.names) name = lower(name);
   for (const char* axis : {"x", "y", "z"}) {
     if (table.find(axis) >= 0) continue;
-    throw DataError(path + ": has no column '" + axis + "', but " + join(table.names, ", "));
+    throw DataError(
+        fmt::format("{}: has no column '{}', but {}", path, axis, join(table.names, ", ")));
   }
   return table;
 }

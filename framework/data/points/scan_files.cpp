@@ -29,7 +29,9 @@ std::int64_t rows_in(std::uintmax_t bytes, std::int64_t columns, const std::stri
 std::uintmax_t size_of(const std::string& path) {
   std::error_code error;
   const std::uintmax_t size = fs::file_size(path, error);
-  if (error) throw DataError(path + ": " + error.message() + "; the set is not complete");
+  if (error) {
+    throw DataError(fmt::format("{}: {}; the set is not complete", path, error.message()));
+  }
   return size;
 }
 

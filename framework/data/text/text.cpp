@@ -57,7 +57,7 @@ TextUnit text_unit(std::string_view name) {
   if (name == "word") return TextUnit::word;
   if (name == "character") return TextUnit::character;
   if (name == "byte") return TextUnit::byte;
-  throw ConfigError("unit: '" + std::string(name) + "' is none of word, character, byte");
+  throw ConfigError(fmt::format("unit: '{}' is none of word, character, byte", name));
 }
 
 std::string TextPiece::place(std::size_t at) const {
@@ -109,8 +109,9 @@ std::vector<Text> cut_text(const Text& text, TextUnit unit, const std::vector<do
     }
     if (piece < text.size() && end > before) take(end_within(text[piece], unit, end - before));
     if (!part.empty()) continue;
-    throw DataError(text.front().path + ": a share of " + shortest(own) +
-                    " of it is empty; give larger shares, or more text");
+    throw DataError(
+        fmt::format("{}: a share of {} of it is empty; give larger shares, or more text",
+                    text.front().path, shortest(own)));
   }
   return parts;
 }

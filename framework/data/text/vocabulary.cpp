@@ -187,7 +187,7 @@ Vocabulary Vocabulary::read(const std::string& path, bool split_marks) {
     std::string word(trimmed(file.text.substr(begin, end - begin)));
     const auto [found, is_new] = lines.emplace(word, words.size() + 1);
     if (word.empty() || word.find(' ') != std::string::npos) {
-      throw DataError(file.place(begin) + ": expected one word, found '" + word + "'");
+      throw DataError(fmt::format("{}: expected one word, found '{}'", file.place(begin), word));
     }
     if (!is_new) {
       throw DataError(fmt::format("{}: '{}' stands in line {}, too; remove one of them",
@@ -198,7 +198,7 @@ Vocabulary Vocabulary::read(const std::string& path, bool split_marks) {
   }
   for (const std::string_view needed : {kLineEnd, kUnknown}) {
     if (lines.count(std::string(needed)) > 0) continue;
-    throw DataError(path + ": lacks '" + std::string(needed) + "'; add a line with it");
+    throw DataError(fmt::format("{}: lacks '{}'; add a line with it", path, needed));
   }
   return {TextUnit::word, std::move(words), split_marks};
 }
@@ -215,9 +215,10 @@ void Vocabulary::encode(const TextPiece& piece, bool ends_line, const Take& take
     scan_characters(piece, [&](std::uint32_t code, std::size_t at) {
       const std::int32_t token = index_->character(code);
       if (token < 0 && unknown_ < 0) {
-        throw DataError(piece.place(at) + ": the character '" + utf8_character(code) +
-                        "' does not stand in the training text; with min_count: 2 rare and unknown "
-                        "characters become one of their own");
+        throw DataError(fmt::format(
+            "{}: the character '{}' does not stand in the training text; with min_count: 2 rare "
+            "and unknown characters become one of their own",
+            piece.place(at), utf8_character(code)));
       }
       blocks.add(token < 0 ? static_cast<std::int32_t>(unknown_) : token);
     });

@@ -1,6 +1,8 @@
 // Maps of queries and keys, and scales: see the header.
 #include "framework/nn/attention/attention_maps.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "framework/base/text.h"
@@ -66,8 +68,10 @@ LearnedScale::LearnedScale(const ScaleOptions& options, const AttentionShape& sh
     throw OptionError("init", "0 has no logarithm; start above it, or take parameter: plain");
   }
   if (options.init > options.max) {
-    throw OptionError("init", shortest(options.init) + " is above max (" + shortest(options.max) +
-                                  "), where nothing is learned; lower it, or raise max");
+    throw OptionError(
+        "init",
+        fmt::format("{} is above max ({}), where nothing is learned; lower it, or raise max",
+                    shortest(options.init), shortest(options.max)));
   }
   const double start = logarithm_ ? std::log(options.init) : options.init;
   parameter =

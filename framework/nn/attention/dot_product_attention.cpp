@@ -1,6 +1,8 @@
 // Dot-product attention: see the header. Kernels are chosen here and nowhere else.
 #include "framework/nn/attention/dot_product_attention.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -95,9 +97,10 @@ const char* obstacle_to(AttentionKernel kernel, const AttentionInput& input) {
 constexpr AttentionKernel kSoftmaxKernels[] = {AttentionKernel::headwise, AttentionKernel::fused};
 
 [[noreturn]] void refuse_kernel(AttentionKernel kernel, const std::string& obstacle) {
-  throw ConfigError(std::string("the attention kernel '") + name_of(kernel) +
-                    "' was asked for (ATTNLAB_ATTENTION_KERNEL), but " + obstacle +
-                    "; unset it, or set it to explicit");
+  throw ConfigError(
+      fmt::format("the attention kernel '{}' was asked for (ATTNLAB_ATTENTION_KERNEL), but {}; "
+                  "unset it, or set it to explicit",
+                  name_of(kernel), obstacle));
 }
 
 /// Whether the kernel of softmax that will be taken drops weights by itself.

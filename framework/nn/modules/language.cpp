@@ -12,8 +12,8 @@ Tensor beside(const Batch& batch, const Tensor& tokens, const char* name, at::Sc
   const Tensor* found = batch.fields.find(name);
   if (found == nullptr) return {};
   if (found->sizes() == tokens.sizes() && found->scalar_type() == dtype) return *found;
-  throw ShapeError(std::string("language model: ") + name + " must be as tokens, " +
-                   describe(at::empty(tokens.sizes(), dtype)) + ", found " + describe(*found));
+  throw ShapeError(fmt::format("language model: {} must be as tokens, {}, found {}", name,
+                               describe(at::empty(tokens.sizes(), dtype)), describe(*found)));
 }
 
 }  // namespace
@@ -32,6 +32,27 @@ TokenBatch::TokenBatch(const Batch& batch) : tokens(batch.fields.at("tokens")) {
         "ask line by line");
   }
   targets = targets.masked_fill(valid.logical_not(), -1);
+}
+
+void check_sizes(const LanguageSizes& sizes, const std::string& presets) {
+  for (const auto& [name, size] : {std::pair{"dim", sizes.dim}, std::pair{"depth", sizes.depth},
+                                   std::pair{"heads", sizes.heads}}) {
+    if (size > 0) continue;
+    throw OptionError(name, fmt::format("is 0 and there is no preset to take it from; set it, or "
+                                        "set preset to {}",
+                                        presets));
+  }
+  if (sizes.dim % sizes.heads != 0) {
+    throw OptionError("heads", fmt::format("{} heads do not divide dim {}; change either",
+                                           sizes.heads, sizes.dim));
+  }
+  if (sizes.sinusoids && sizes.dim % 2 != 0) {
+    throw OptionError("dim", "is odd, and sinusoids are pairs; make it even");
+  }
+  const std::vector<std::int64_t>& cutoffs = sizes.cutoffs;
+  for (std::size_t i = 1; i < cutoffs.size(); ++i) {
+    if (cutoffs[i] <= cutoffs[i - 1]) throw OptionError("cutoffs", "must rise");
+  }
 }
 
 std::int64_t window_of(const DatasetInfo& data) {

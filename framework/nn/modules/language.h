@@ -23,6 +23,17 @@ struct TokenBatch {
   std::int64_t length() const { return tokens.size(1); }
 };
 
+/// What the options of every language model say.
+struct LanguageSizes {
+  std::int64_t dim = 0, depth = 0, heads = 0;
+  bool sinusoids = false;  ///< positions are sinusoids, which are pairs of channels
+  std::vector<std::int64_t> cutoffs{};
+};
+
+/// @param presets  from which sizes that are 0 can be taken, for the message: "small or medium"
+/// @throws OptionError for a size of 0, heads that do not divide dim, and cutoffs that do not rise.
+void check_sizes(const LanguageSizes& sizes, const std::string& presets);
+
 /// The length of a dataset's lines; -1: they differ.
 /// @throws DataError where it states no vocabulary, or its tokens are no sequence.
 std::int64_t window_of(const DatasetInfo& data);

@@ -62,8 +62,9 @@ std::array<double, 3> least_corner(const std::vector<double>& cells, double size
 
 Voxels voxelise(const Tensor& coordinates, double size, const std::string& place) {
   if (coordinates.dim() != 2 || coordinates.size(1) != 3 || !(size > 0)) {
-    throw ShapeError("voxelise: expected coordinates [N, 3] and a size above 0, found " +
-                     describe(coordinates) + fmt::format(" and {}", size));
+    throw ShapeError(
+        fmt::format("voxelise: expected coordinates [N, 3] and a size above 0, found {} and {}",
+                    describe(coordinates), size));
   }
   const Tensor dense = coordinates.contiguous();
   const std::vector<double> cells = dense.scalar_type() == at::kDouble

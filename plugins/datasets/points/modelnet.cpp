@@ -143,11 +143,11 @@ class Modelnet final : public PointDataset {
         const auto& names = info_.class_names;
         const auto label = std::find(names.begin(), names.end(), name);
         if (label == names.end()) {
-          throw DataError(list + ": '" + shape + "' is of no class of " + prefix +
-                          "_shape_names.txt");
+          throw DataError(
+              fmt::format("{}: '{}' is of no class of {}_shape_names.txt", list, shape, prefix));
         }
-        (training ? train_ : test_)
-            .push_back({folder_ + "/" + name + "/" + shape + ".txt", -1, label - names.begin()});
+        const std::string file = fmt::format("{}/{}/{}.txt", folder_, name, shape);
+        (training ? train_ : test_).push_back({file, -1, label - names.begin()});
       }
     }
     has_normals_ = true;
@@ -155,11 +155,12 @@ class Modelnet final : public PointDataset {
 
   void open_meshes() {
     for (const std::string& name : names_in(folder_, "")) {
-      if (!fs::is_directory(folder_ + "/" + name + "/train")) continue;
+      const std::string folder = fmt::format("{}/{}", folder_, name);
+      if (!fs::is_directory(folder + "/train")) continue;
       const auto label = static_cast<std::int64_t>(info_.class_names.size());
       info_.class_names.push_back(name);
       for (const bool training : {true, false}) {
-        const std::string below = folder_ + "/" + name + (training ? "/train" : "/test");
+        const std::string below = folder + (training ? "/train" : "/test");
         for (const std::string& file : names_in(below, ".off")) {
           (training ? train_ : test_).push_back({below + "/" + file, -1, label});
         }
@@ -172,7 +173,8 @@ class Modelnet final : public PointDataset {
     const std::string bytes = read_data_file(path);
     const NamedTensors arrays = read_npz(bytes, path);
     for (const char* name : {"points", "label", "is_test"}) {
-      if (arrays.find(name) == nullptr) throw DataError(path + ": has no array '" + name + "'");
+      if (arrays.find(name) != nullptr) continue;
+      throw DataError(fmt::format("{}: has no array '{}'", path, name));
     }
     array_ = arrays.at("points").to(at::kFloat);
     const Tensor labels = arrays.at("label").to(at::kLong),
@@ -180,8 +182,9 @@ class Modelnet final : public PointDataset {
     const std::int64_t count = array_.dim() == 3 ? array_.size(0) : -1;
     if (count < 1 || array_.size(1) < 1 || array_.size(2) != 3 || labels.numel() != count ||
         test.numel() != count || labels.min().item<std::int64_t>() < 0) {
-      throw DataError(path + ": expected points [B, N, 3], label [B] and is_test [B], found " +
-                      describe(array_) + ", " + describe(labels) + " and " + describe(test));
+      throw DataError(fmt::format(
+          "{}: expected points [B, N, 3], label [B] and is_test [B], found {}, {} and {}", path,
+          describe(array_), describe(labels), describe(test)));
     }
     for (std::int64_t k = 0; k <= labels.max().item<std::int64_t>(); ++k) {
       info_.class_names.push_back(std::to_string(k));

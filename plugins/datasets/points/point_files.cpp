@@ -55,13 +55,13 @@ class PointFiles final : public PointDataset {
     const std::string folder = find_data_folder(
         {"point_files", {"train"}, options.root, "put clouds into train/ and test/"});
     if (!options.label.empty() && options.classes.empty()) {
-      throw OptionError("classes",
-                        "is empty; name the classes 0, 1, 2, ... of '" + options.label + "'");
+      throw OptionError(
+          "classes", fmt::format("is empty; name the classes 0, 1, 2, ... of '{}'", options.label));
     }
     info_.class_names = options.classes;
     std::vector<std::string> all;
     for (const Split split : {Split::train, Split::validation, Split::test}) {
-      files_.push_back(files_of(folder + "/" + std::string(name_of(split))));
+      files_.push_back(files_of(fmt::format("{}/{}", folder, name_of(split))));
       for (const CloudFile& file : files_.back()) all.push_back(file.path);
     }
     info_.source = folder;
@@ -71,8 +71,8 @@ class PointFiles final : public PointDataset {
     for (auto& files : files_) {
       for (CloudFile& file : files) file.points = without_lost_points(read_file(file)).size();
     }
-    std::string words =
-        join(options.classes, ",") + ";" + join(options.features, ",") + ";" + options.label;
+    std::string words = fmt::format("{};{};{}", join(options.classes, ","),
+                                    join(options.features, ","), options.label);
     for (const std::int64_t value : options.ignored) {
       words += ';';
       words += std::to_string(value);
@@ -123,7 +123,8 @@ class PointFiles final : public PointDataset {
     for (const std::string& name : names) {
       rows.push_back(table.find(name));
       if (rows.back() < 0) {
-        throw DataError(path + ": has no column '" + name + "', but " + join(table.names, ", "));
+        throw DataError(
+            fmt::format("{}: has no column '{}', but {}", path, name, join(table.names, ", ")));
       }
     }
     return table.values.index_select(1, at::tensor(rows, at::kLong));

@@ -9,14 +9,12 @@
 // Cost: scans are read when they are asked for; damage is found then, sizes when it is opened.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <map>
 
 #include "framework/base/files.h"
 #include "framework/data/formats/files.h"
 #include "framework/data/points/byte_reader.h"
-#include "framework/data/points/point_dataset.h"
-#include "framework/data/points/scan_files.h"
+#include "framework/data/points/scan_dataset.h"
 #include "framework/plugin.h"
 
 namespace attnlab {
@@ -49,26 +47,26 @@ const std::map<std::int64_t, std::int64_t> kNumbers = {
     {60, 8},  {70, 14}, {71, 15}, {72, 16}, {80, 17}, {81, 18}, {252, 0}, {253, 6},
     {254, 5}, {255, 7}, {256, 4}, {257, 4}, {258, 3}, {259, 4}};
 
-class SemanticKitti final : public PointDataset {
+constexpr std::int64_t kColumns = 4;
+
+class SemanticKitti final : public ScanDataset {
  public:
   SemanticKitti(const SemanticKittiOptions& options, const DatasetSetup& setup)
-      : PointDataset("semantic_kitti", options, setup) {
-    folder_ = find_data_folder({"semantic_kitti",
-                                {"sequences"},
-                                options.root,
-                                "fetch velodyne and labels from http://www.semantic-kitti.org"});
-    train_ = scans_of(options.train);
-    test_ = scans_of(options.test);
-    if (train_.empty()) throw DataError(folder_ + ": has no scan of the drives to train on");
-    info_.source = folder_;
-    info_.classes = std::size(kClasses);
-    info_.class_names.assign(std::begin(kClasses), std::end(kClasses));
-    describe_fields(1, /*each_point=*/true);
+      : ScanDataset("semantic_kitti", options, setup, kColumns) {
+    const std::string folder =
+        find_data_folder({"semantic_kitti",
+                          {"sequences"},
+                          options.root,
+                          "fetch velodyne and labels from http://www.semantic-kitti.org"});
+    train_ = scans_of(folder, options.train);
+    test_ = scans_of(folder, options.test);
+    if (train_.empty()) throw DataError(folder + ": has no scan of the drives to train on");
+    describe_scans(folder, kClasses);
     std::vector<std::string> files;
     for (const auto* scans : {&train_, &test_}) {
-      for (const std::string& scan : *scans) {
-        files.push_back(scan);
-        files.push_back(labels_of(scan));
+      for (const Scan& scan : *scans) {
+        files.push_back(scan.points);
+        files.push_back(scan.labels);
         check_sizes(scan);
       }
     }
@@ -76,60 +74,37 @@ class SemanticKitti final : public PointDataset {
   }
 
  protected:
-  std::int64_t clouds(Split split) const override {
-    return split == Split::validation ? 0 : static_cast<std::int64_t>(scans(split).size());
-  }
-
-  std::int64_t points(Split split, std::int64_t index) const override {
-    return rows_of_scan(scans(split).at(static_cast<std::size_t>(index)), 4);
-  }
-
   PointCloud read(Split split, std::int64_t index) const override {
-    const std::string& file = scans(split).at(static_cast<std::size_t>(index));
-    check_sizes(file);
-    const Tensor scan = read_scan(file, 4);
-    const std::string bytes = read_text(labels_of(file));
-    const Tensor labels = at::empty({scan.size(0)}, at::kLong);
-    for (std::int64_t i = 0; i < scan.size(0); ++i) {
+    const Scan& scan = scan_at(split, index);
+    check_sizes(scan);
+    const Tensor rows = read_scan(scan.points, kColumns);
+    const std::string bytes = read_text(scan.labels);
+    const Tensor labels = at::empty({rows.size(0)}, at::kLong);
+    for (std::int64_t i = 0; i < rows.size(0); ++i) {
       const auto number = scalar_at(bytes.data() + 4 * i, {'u', 2}, false);
       const auto found = kNumbers.find(static_cast<std::int64_t>(number));
       labels.data_ptr<std::int64_t>()[i] = found == kNumbers.end() ? -1 : found->second;
     }
-    return {.coordinates = scan.narrow(1, 0, 3).contiguous(),
-            .features = scan.narrow(1, 3, 1).contiguous(),
-            .normals = {},
-            .labels = labels,
-            .place = file};
+    return labelled_cloud(scan, rows, labels);
   }
 
  private:
-  const std::vector<std::string>& scans(Split split) const {
-    return split == Split::train ? train_ : test_;
-  }
-
-  std::vector<std::string> scans_of(const std::vector<std::string>& drives) const {
-    std::vector<std::string> scans;
+  static std::vector<Scan> scans_of(const std::string& folder,
+                                    const std::vector<std::string>& drives) {
+    std::vector<Scan> scans;
     for (const std::string& drive : drives) {
-      const std::string folder = folder_ + "/sequences/" + drive + "/velodyne";
-      for (const std::string& name : names_in(folder, ".bin")) scans.push_back(folder + "/" + name);
+      const std::string below = fmt::format("{}/sequences/{}", folder, drive);
+      for (const std::string& name : names_in(below + "/velodyne", ".bin")) {
+        const std::string frame = name.substr(0, name.size() - 4);
+        scans.push_back({fmt::format("{}/velodyne/{}", below, name),
+                         fmt::format("{}/labels/{}.label", below, frame)});
+      }
     }
     return scans;
   }
 
-  static std::string labels_of(const std::string& scan) {
-    const std::filesystem::path path(scan);
-    return (path.parent_path().parent_path() / "labels" / path.stem()).string() + ".label";
-  }
-
-  static void check_sizes(const std::string& scan) {
-    const std::int64_t points = rows_of_scan(scan, 4), labels = rows_of_scan(labels_of(scan), 1);
-    if (points == labels) return;
-    throw DataError(fmt::format("{}: has {} labels, its scan {} points; fetch both again",
-                                labels_of(scan), labels, points));
-  }
-
-  std::string folder_;
-  std::vector<std::string> train_, test_;
+  /// A label has four bytes, as many as a column of a scan.
+  void check_sizes(const Scan& scan) const { check_count(scan, rows_of_scan(scan.labels, 1)); }
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "plugins/models/transformer_lm/options.h"
 
-#include <fmt/format.h>
+#include "framework/nn/modules/language.h"
 
 namespace attnlab {
 namespace {
@@ -22,29 +22,11 @@ void fill(T& value, const T& otherwise) {
 }
 
 void check(const TransformerLmOptions& o) {
-  const auto need = [](const char* name, std::int64_t value) {
-    if (value > 0) return;
-    throw OptionError(name,
-                      "is 0 and there is no preset to take it from; set it, or set preset to "
-                      "small, medium or nano_gpt");
-  };
-  need("dim", o.dim);
-  need("depth", o.depth);
-  need("heads", o.heads);
-  if (o.dim % o.heads != 0) {
-    throw OptionError("heads",
-                      fmt::format("{} heads do not divide dim {}; change either", o.heads, o.dim));
-  }
   const bool sinusoids = o.positions == "sinusoidal" || o.positions == "reversed";
-  if (sinusoids && o.dim % 2 != 0) {
-    throw OptionError("dim", "is odd, and sinusoids are pairs; make it even");
-  }
+  check_sizes({o.dim, o.depth, o.heads, sinusoids, o.cutoffs}, "small, medium or nano_gpt");
   if (o.context == 0 && (o.positions == "learned" || o.positions == "reversed")) {
     throw OptionError("context",
                       "the dataset's lines differ in length; say how many tokens the longest has");
-  }
-  for (std::size_t i = 1; i < o.cutoffs.size(); ++i) {
-    if (o.cutoffs[i] <= o.cutoffs[i - 1]) throw OptionError("cutoffs", "must rise");
   }
 }
 

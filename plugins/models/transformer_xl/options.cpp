@@ -1,34 +1,16 @@
 #include "plugins/models/transformer_xl/options.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include "framework/nn/modules/language.h"
 
 namespace attnlab {
 namespace {
 
 void check(const TransformerXlOptions& o) {
-  const auto need = [](const char* name, std::int64_t value) {
-    if (value > 0) return;
-    throw OptionError(name,
-                      "is 0 and there is no preset to take it from; set it, or set preset to "
-                      "standard");
-  };
-  need("dim", o.dim);
-  need("depth", o.depth);
-  need("heads", o.heads);
-  if (o.dim % o.heads != 0) {
-    throw OptionError("heads",
-                      fmt::format("{} heads do not divide dim {}; change either", o.heads, o.dim));
-  }
-  if (o.dim % 2 != 0) {
-    throw OptionError("dim", "is odd, and sinusoids are pairs; make it even");
-  }
+  check_sizes({o.dim, o.depth, o.heads, /*sinusoids=*/true, o.cutoffs}, "standard");
   if (o.same_length && o.memory == 0) {
     throw OptionError("same_length", "needs a memory, whose length every token sees; set memory");
-  }
-  for (std::size_t i = 1; i < o.cutoffs.size(); ++i) {
-    if (o.cutoffs[i] <= o.cutoffs[i - 1]) throw OptionError("cutoffs", "must rise");
   }
 }
 

@@ -13,6 +13,7 @@
 // corruption and severity.
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -63,7 +64,7 @@ class ImageCorruptions final : public ClassificationTask {
         return std::count(names.begin(), names.end(), name);
       };
       if (count(options_.corruptions) > 1) {
-        throw OptionError("corruptions", "names " + name + " more than once");
+        throw OptionError("corruptions", fmt::format("names {} more than once", name));
       }
       normalised_ = normalised_ && count(standard_corruptions()) == 1;
     }

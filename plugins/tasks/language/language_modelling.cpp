@@ -62,8 +62,9 @@ const Tensor& checked_nll(const NamedTensors& outputs, const Tensor& targets,
                           std::int64_t vocabulary) {
   const Tensor& nll = outputs.at("nll");
   if (nll.sizes() != targets.sizes() || !nll.is_floating_point()) {
-    throw ShapeError("nll: expected a number of floating point for each of the targets " +
-                     describe(targets) + ", got " + describe(nll));
+    throw ShapeError(
+        fmt::format("nll: expected a number of floating point for each of the targets {}, got {}",
+                    describe(targets), describe(nll)));
   }
   // To read numbers of another device would wait for it; the meter reads them anyway.
   if (targets.device().is_cpu() && targets.ge(vocabulary).any().item<bool>()) {
@@ -127,15 +128,15 @@ class LanguageModelling final : public Task {
   LanguageModelling(const LanguageModellingOptions& options, const TaskSetup& setup)
       : unit_(options.unit), vocabulary_(setup.data.vocabulary) {
     if (vocabulary_ < 1) {
-      throw DataError("dataset '" + setup.data.name +
-                      "' has no vocabulary; a language model needs "
-                      "tokens");
+      throw DataError(fmt::format("dataset '{}' has no vocabulary; a language model needs tokens",
+                                  setup.data.name));
     }
     const std::int64_t window = setup.data.field("targets").shape.at(0);
     if (!options.context) return;
     if (window < 0) {
-      throw OptionError("context", "needs windows of one length; the examples of dataset '" +
-                                       setup.data.name + "' differ");
+      throw OptionError(
+          "context", fmt::format("needs windows of one length; the examples of dataset '{}' differ",
+                                 setup.data.name));
     }
     reaches_ = reaches_within(window);
   }

@@ -66,13 +66,7 @@ const std::vector<Spelling>& spellings() {
 }
 
 AttentionShape shape_of(const AttentionInput& in, std::int64_t layer = 0) {
-  AttentionShape shape;
-  shape.heads = in.heads();
-  shape.head_dim = in.queries.size(3);
-  shape.value_dim = in.values.size(3);
-  shape.layer = layer;
-  shape.layers = 2;
-  return shape;
+  return testing::shape_of(in, layer, 2);
 }
 
 /// Two layers of one stack: elliptical attention has a metric in the second alone.

@@ -18,10 +18,7 @@ using testing::Row;
 
 std::shared_ptr<Attention> cosine(const AttentionInput& in, const std::string& options = "{}",
                                   double dropout = 0) {
-  AttentionShape shape;
-  shape.heads = in.heads();
-  shape.head_dim = in.queries.size(3);
-  shape.value_dim = in.values.size(3);
+  AttentionShape shape = testing::shape_of(in);
   shape.dropout = dropout;
   const auto attention = testing::make_attention("cosine", shape, options);
   attention->to(in.queries.scalar_type());

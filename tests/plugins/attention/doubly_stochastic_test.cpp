@@ -13,13 +13,10 @@ using testing::random_input;
 
 Tensor attended(const AttentionInput& in, const std::string& options = "{}",
                 AttentionTrace* trace = nullptr) {
-  AttentionShape shape;
-  shape.heads = in.heads();
-  shape.head_dim = in.queries.size(3);
-  shape.value_dim = in.values.size(3);
   AttentionContext context;
   context.trace = trace;
-  return testing::make_attention("doubly_stochastic", shape, options)->forward(in, context);
+  return testing::make_attention("doubly_stochastic", testing::shape_of(in), options)
+      ->forward(in, context);
 }
 
 Tensor naive(const AttentionInput& in, const SinkhornOptions& options) {

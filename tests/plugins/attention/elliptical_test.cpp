@@ -17,11 +17,7 @@ using testing::NaiveSettings;
 using testing::random_input;
 
 AttentionShape shape_of(const AttentionInput& in, std::int64_t layer) {
-  return {.heads = in.heads(),
-          .head_dim = in.queries.size(3),
-          .value_dim = in.values.size(3),
-          .layer = layer,
-          .layers = 2};
+  return testing::shape_of(in, layer, 2);
 }
 
 /// One mechanism, in a stack of two layers.

@@ -18,10 +18,7 @@ using testing::Row;
 
 std::shared_ptr<Attention> linear(const AttentionInput& in, const std::string& options = "{}",
                                   double dropout = 0) {
-  AttentionShape shape;
-  shape.heads = in.heads();
-  shape.head_dim = in.queries.size(3);
-  shape.value_dim = in.values.size(3);
+  AttentionShape shape = testing::shape_of(in);
   shape.dropout = dropout;
   return testing::make_attention("linear", shape, options);
 }

@@ -15,12 +15,8 @@ using testing::naive_attention;
 using testing::random_input;
 
 Tensor attended(const std::string& name, const AttentionInput& in) {
-  AttentionShape shape;
-  shape.heads = in.heads();
-  shape.head_dim = in.queries.size(3);
-  shape.value_dim = in.values.size(3);
   AttentionContext context;
-  return testing::make_attention(name, shape)->forward(in, context);
+  return testing::make_attention(name, testing::shape_of(in))->forward(in, context);
 }
 
 TEST(MisalignedAttention, HonoursEveryInputOfTheContract) {

@@ -31,11 +31,7 @@ Built built(const std::string& name, const AttentionInput& in, const std::string
     const std::string more = options.substr(1);  // "init: 2}", "}"
     return built("qknorm", in, "{scales: channel" + (more == "}" ? more : ", " + more));
   }
-  AttentionShape shape;
-  shape.heads = in.heads();
-  shape.head_dim = in.queries.size(3);
-  shape.value_dim = in.values.size(3);
-  const Built attention = testing::make_attention(name, shape, options);
+  const Built attention = testing::make_attention(name, testing::shape_of(in), options);
   attention->to(at::kDouble);
   return attention;
 }

@@ -14,11 +14,7 @@ using testing::naive_attention;
 using testing::random_input;
 
 std::shared_ptr<Attention> quest(const AttentionInput& in, const std::string& options = "{}") {
-  AttentionShape shape;
-  shape.heads = in.heads();
-  shape.head_dim = in.queries.size(3);
-  shape.value_dim = in.values.size(3);
-  return testing::make_attention("quest", shape, options);
+  return testing::make_attention("quest", testing::shape_of(in), options);
 }
 
 Tensor attended(const AttentionInput& in, AttentionTrace* trace = nullptr,

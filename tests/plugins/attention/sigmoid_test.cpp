@@ -16,13 +16,9 @@ using testing::random_input;
 
 Tensor attended(const AttentionInput& in, const std::string& options = "{}",
                 AttentionTrace* trace = nullptr) {
-  AttentionShape shape;
-  shape.heads = in.heads();
-  shape.head_dim = in.queries.size(3);
-  shape.value_dim = in.values.size(3);
   AttentionContext context;
   context.trace = trace;
-  return testing::make_attention("sigmoid", shape, options)->forward(in, context);
+  return testing::make_attention("sigmoid", testing::shape_of(in), options)->forward(in, context);
 }
 
 /// @param bias  of the logits; undefined: -log of the number of visible keys.

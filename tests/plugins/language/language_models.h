@@ -77,6 +77,40 @@ inline void expect_equal(const Tensor& found, const Tensor& expected, const std:
   EXPECT_LE((found - expected).abs().max().item<double>(), tolerance) << what;
 }
 
+/// A token that changes changes nothing before it, and something at its own place.
+/// @param nll  the model's, of one line
+inline void expect_no_sight_of_the_future(const std::function<Tensor(const Batch&)>& nll,
+                                          const Batch& line, const std::string& what) {
+  const Tensor before = nll(line), tokens = line.fields.at("tokens");
+  for (std::int64_t t = 1; t < tokens.size(1); ++t) {
+    Batch other = line;
+    const Tensor changed = tokens.clone();
+    changed.narrow(1, t, 1).add_(1).remainder_(kWords);
+    other.fields.set("tokens", changed);
+    const Tensor after = nll(other);
+    expect_equal(after.narrow(1, 0, t), before.narrow(1, 0, t), what, 1e-12);
+    EXPECT_GT((after - before).narrow(1, t, 1).abs().max().item<double>(), 1e-6) << what;
+  }
+}
+
+/// Lines of these lengths give the same alone and padded. @returns what they give padded.
+inline Tensor expect_same_alone(Model& model, Batch batch, const Tensor& lengths,
+                                const std::string& what) {
+  const std::int64_t window = batch.fields.at("tokens").size(1);
+  batch.fields.set("tokens_valid", at::arange(window) < lengths.unsqueeze(1));
+  const Tensor nll = output(model, batch);
+  for (std::int64_t b = 0; b < batch.size; ++b) {
+    const std::int64_t length = lengths[b].item<std::int64_t>();
+    Batch alone;
+    alone.size = 1;
+    for (const char* name : {"tokens", "targets"}) {
+      alone.fields.set(name, batch.fields.at(name).narrow(0, b, 1).narrow(1, 0, length));
+    }
+    expect_equal(nll.narrow(0, b, 1).narrow(1, 0, length), output(model, alone), what);
+  }
+  return nll;
+}
+
 /// A model's parameters by name, where a bias that is not there is 0.
 class Parameters {
  public:

@@ -1,34 +1,23 @@
 // Text streams: layouts, named files, vocabularies, swapped words, the cache, and what is refused.
 #include <filesystem>
 
-#include "tests/support/data_files.h"
-#include "tests/support/plugins.h"
-#include "tests/support/temp_folder.h"
+#include "tests/plugins/language/text_streams.h"
 
 namespace attnlab {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::list_of;
 using testing::make_dataset;
 using testing::message_of;
+using testing::Numbers;
 using testing::TempFolder;
-using Numbers = std::vector<std::int64_t>;
 
-Numbers list_of(const Tensor& tensor) {
-  const Tensor flat = tensor.contiguous().view({-1});
-  return {flat.data_ptr<std::int64_t>(), flat.data_ptr<std::int64_t>() + flat.numel()};
-}
-
-class TextCorpus : public ::testing::Test {
+class TextCorpus : public testing::TextFolder {
  protected:
-  std::shared_ptr<Dataset> open(const std::string& options, std::uint64_t seed = 0) const {
-    return make_dataset("text_stream", "{root: " + folder.path() + ", " + options + "}", seed);
-  }
   std::string refusal(const std::string& options) const {
     return message_of<Error>([&] { open(options); });
   }
-
-  TempFolder folder;
 };
 
 TEST_F(TextCorpus, ReadsThePublishedLayouts) {

@@ -4,21 +4,15 @@
 
 #include "framework/conformance/check_plugin.h"
 #include "framework/data/loader.h"
-#include "tests/support/data_files.h"
-#include "tests/support/plugins.h"
-#include "tests/support/temp_folder.h"
+#include "tests/plugins/language/text_streams.h"
 
 namespace attnlab {
 namespace {
 
+using testing::list_of;
 using testing::make_dataset;
+using testing::Numbers;
 using testing::TempFolder;
-using Numbers = std::vector<std::int64_t>;
-
-Numbers list_of(const Tensor& tensor) {
-  const Tensor flat = tensor.contiguous().view({-1});
-  return {flat.data_ptr<std::int64_t>(), flat.data_ptr<std::int64_t>() + flat.numel()};
-}
 
 /// Text by byte whose tokens are 0, 1, 2, ... so that a token is its own position.
 std::string counting(std::size_t bytes) {
@@ -27,19 +21,14 @@ std::string counting(std::size_t bytes) {
   return text;
 }
 
-class TextStream : public ::testing::Test {
+class TextStream : public testing::TextFolder {
  protected:
-  std::shared_ptr<Dataset> open(const std::string& options, std::uint64_t seed = 0) const {
-    return make_dataset("text_stream", "{root: " + folder.path() + ", " + options + "}", seed);
-  }
   /// Bytes 0, 1, ... of both splits.
   std::shared_ptr<Dataset> counted(std::size_t bytes, const std::string& options) const {
     folder.write("train.txt", counting(bytes));
     folder.write("test.txt", counting(bytes));
     return open("unit: byte, " + options);
   }
-
-  TempFolder folder;
 };
 
 /// Batches of a plan from one of them on, as a run that is resumed gets them.

@@ -105,37 +105,21 @@ TEST(TransformerLm, ComputesItsEquations) {
 TEST(TransformerLm, NeverSeesTheFuture) {
   for (const std::string& attention : attentions_with("causal")) {
     const auto model = lm(kGpt, attention);
-    const Batch batch = lines(words({1, kWindow}));
-    const Tensor before = output(*model, batch);
-    for (std::int64_t t = 1; t < kWindow; ++t) {
-      Batch other = batch;
-      const Tensor tokens = batch.fields.at("tokens").clone();
-      tokens.narrow(1, t, 1).add_(1).remainder_(kWords);
-      other.fields.set("tokens", tokens);
-      const Tensor after = output(*model, other);
-      expect_equal(after.narrow(1, 0, t), before.narrow(1, 0, t), attention, 1e-12);
-      EXPECT_GT((after - before).narrow(1, t, 1).abs().max().item<double>(), 1e-6) << attention;
-    }
+    expect_no_sight_of_the_future([&](const Batch& line) { return output(*model, line); },
+                                  lines(words({1, kWindow})), attention);
   }
 }
 
 TEST(TransformerLm, GivesALineTheSameAloneAndPadded) {
+  const std::vector<std::int64_t> lengths = {3, 8, 5};
   for (const std::string& style : {kGpt, kXlStyle}) {
     for (const std::string& attention : attentions_with_all({"causal", "padding"})) {
       const auto model = lm(style, attention, text_of(kWindow, kWords, true));
-      Batch batch = lines(words({3, kWindow}));
-      const Tensor lengths = at::tensor({3, 8, 5}, at::kLong);
-      batch.fields.set("tokens_valid", at::arange(kWindow) < lengths.unsqueeze(1));
-      const Tensor nll = output(*model, batch);
-      for (std::int64_t b = 0; b < 3; ++b) {
-        const std::int64_t length = lengths[b].item<std::int64_t>();
-        Batch alone;
-        alone.size = 1;
-        for (const char* name : {"tokens", "targets"}) {
-          alone.fields.set(name, batch.fields.at(name).narrow(0, b, 1).narrow(1, 0, length));
-        }
-        expect_equal(nll.narrow(0, b, 1).narrow(1, 0, length), output(*model, alone), attention);
-        EXPECT_TRUE(nll[b].narrow(0, length, kWindow - length).eq(0).all().item<bool>());
+      const Tensor nll = expect_same_alone(*model, lines(words({3, kWindow})),
+                                           at::tensor(lengths, at::kLong), attention);
+      for (std::size_t b = 0; b < lengths.size(); ++b) {
+        const Tensor padding = nll[std::int64_t(b)].narrow(0, lengths[b], kWindow - lengths[b]);
+        EXPECT_TRUE(padding.eq(0).all().item<bool>());
       }
     }
   }

@@ -149,19 +149,10 @@ TEST(TransformerXl, IsLoopsOverLayersAndPairs) {
 }
 
 TEST(TransformerXl, NeverSeesTheFuture) {
-  const Batch batch = lines(words({1, 3 * kWindow}));
   for (const std::string& attention : usable()) {
     const auto model = xl("", attention);
-    const Tensor before = in_segments(*model, batch);
-    for (std::int64_t t = 1; t < 3 * kWindow; ++t) {
-      Batch other = batch;
-      const Tensor tokens = batch.fields.at("tokens").clone();
-      tokens.narrow(1, t, 1).add_(1).remainder_(kWords);
-      other.fields.set("tokens", tokens);
-      const Tensor after = in_segments(*model, other);
-      expect_equal(after.narrow(1, 0, t), before.narrow(1, 0, t), attention, 1e-12);
-      EXPECT_GT((after - before).narrow(1, t, 1).abs().max().item<double>(), 1e-6) << attention;
-    }
+    expect_no_sight_of_the_future([&](const Batch& line) { return in_segments(*model, line); },
+                                  lines(words({1, 3 * kWindow})), attention);
   }
 }
 
@@ -213,19 +204,8 @@ TEST(TransformerXl, NoGradientFlowsIntoTheMemory) {
 TEST(TransformerXl, GivesALineTheSameAloneAndPadded) {
   for (const std::string& attention : usable()) {
     const auto model = xl("", attention, text_of(kWindow, kWords, true));
-    Batch batch = lines(words({3, kWindow}));
-    const Tensor lengths = at::tensor({2, 4, 3}, at::kLong);
-    batch.fields.set("tokens_valid", at::arange(kWindow) < lengths.unsqueeze(1));
-    const Tensor nll = output(*model, batch);
-    for (std::int64_t b = 0; b < 3; ++b) {
-      const std::int64_t length = lengths[b].item<std::int64_t>();
-      Batch alone;
-      alone.size = 1;
-      for (const char* name : {"tokens", "targets"}) {
-        alone.fields.set(name, batch.fields.at(name).narrow(0, b, 1).narrow(1, 0, length));
-      }
-      expect_equal(nll.narrow(0, b, 1).narrow(1, 0, length), output(*model, alone), attention);
-    }
+    expect_same_alone(*model, lines(words({3, kWindow})), at::tensor({2, 4, 3}, at::kLong),
+                      attention);
   }
 }
 

@@ -16,12 +16,8 @@ using namespace testing;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-class ComparableTest : public ::testing::Test {
+class ComparableTest : public WithMadeParts {
  protected:
-  static const MadeParts& parts() {
-    static const MadeParts kParts;
-    return kParts;
-  }
   /// A run that is done. @param environment  further members of environment.json
   RunFolder write_run(const std::string& experiment, const std::string& attention,
                       std::int64_t seed, const std::map<std::string, double>& metrics,

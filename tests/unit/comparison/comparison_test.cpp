@@ -12,13 +12,8 @@ namespace {
 using namespace testing;
 using nlohmann::json;
 
-class ComparisonTest : public ::testing::Test {
+class ComparisonTest : public WithMadeParts {
  protected:
-  static const MadeParts& parts() {
-    static const MadeParts kParts;
-    return kParts;
-  }
-
   /// Writes a run's folder below runs/. @param changes  YAML over the usual experiment.
   RunFolder write_run(const std::string& experiment, const std::string& attention,
                       std::int64_t seed, const RunStatus& status,
@@ -188,6 +183,17 @@ TEST_F(ComparisonTest, LeavesOutRunsThatTheSuiteNoLongerKnows) {
   const Comparison comparison = compare_runs(found, options, "");
   EXPECT_EQ(comparison.baseline, "quest") << "the suite's";
   EXPECT_EQ(row(comparison, "small", "standard").summary.mean, 0.5);
+}
+
+TEST_F(ComparisonTest, OfOneAttentionAloneNeedsNoBaseline) {
+  write_pair("small", {}, {0.7, 0.8});
+  const Comparison comparison = compare();
+  EXPECT_THAT(comparison.attentions, ElementsAre("quest"));
+  EXPECT_EQ(row(comparison, "small", "quest").summary.mean, 0.75);
+  EXPECT_EQ(comparison.tests, 0);
+  EXPECT_THAT(message_of<ConfigError>([&] { compare({}, "qest"); }),
+              HasSubstr("no run has the baseline 'qest'"))
+      << "what is asked for must be there";
 }
 
 TEST_F(ComparisonTest, ReadsEachRunOnceHoweverItIsNamed) {

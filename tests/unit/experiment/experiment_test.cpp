@@ -10,12 +10,8 @@ namespace {
 
 using namespace testing;
 
-class ExperimentTest : public ::testing::Test {
+class ExperimentTest : public WithMadeParts {
  protected:
-  static const MadeParts& parts() {
-    static const MadeParts kParts;
-    return kParts;
-  }
   static Experiment resolve(const std::string& yaml) { return parts().resolve(yaml); }
   static std::string refusal(const std::string& yaml) {
     return message_of<ConfigError>([&] { resolve(yaml); });

@@ -13,13 +13,8 @@ namespace {
 
 using namespace testing;
 
-class MatchTest : public ::testing::Test {
+class MatchTest : public WithMadeParts {
  protected:
-  static const MadeParts& parts() {
-    static const MadeParts kParts;
-    return kParts;
-  }
-
   MatchTest() {
     temp_.write("small.yaml",
                 "schema: 1\nmodel: {use: vit, dim: 64, note: "

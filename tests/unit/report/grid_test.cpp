@@ -18,17 +18,13 @@ using ::testing::Pair;
 
 using Metrics = std::map<std::string, double>;
 
-class ReportGridTest : public ::testing::Test {
+class ReportGridTest : public WithMadeParts {
  protected:
   ReportGridTest() {
     temp_.write("small.yaml",
                 "schema: 1\nmodel: {use: vit, dim: 8}\nattention: "
                 "standard\ntask: sorting\n"
                 "dataset: {use: pictures, root: real}\nseeds: [0, 1]\n");
-  }
-  static const MadeParts& parts() {
-    static const MadeParts kParts;
-    return kParts;
   }
   /// Runs every cell of a suite; its record stands beside the runs, as from a
   /// real suite.

@@ -13,13 +13,8 @@ namespace {
 using namespace testing;
 using nlohmann::json;
 
-class ReportTest : public ::testing::Test {
+class ReportTest : public WithMadeParts {
  protected:
-  static const MadeParts& parts() {
-    static const MadeParts kParts;
-    return kParts;
-  }
-
   RunFolder write_run(const std::string& experiment, const std::string& attention,
                       std::int64_t seed, const RunStatus& status,
                       const std::string& changes = "") const {

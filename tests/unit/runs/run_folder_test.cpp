@@ -10,12 +10,8 @@ namespace {
 using namespace testing;
 namespace fs = std::filesystem;
 
-class RunFolderTest : public ::testing::Test {
+class RunFolderTest : public WithMadeParts {
  protected:
-  static const MadeParts& parts() {
-    static const MadeParts kParts;
-    return kParts;
-  }
   static Experiment experiment(const std::string& more = "") {
     return parts().resolve(kImages + more);
   }

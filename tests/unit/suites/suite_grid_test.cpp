@@ -15,16 +15,12 @@ using namespace testing;
 using nlohmann::json;
 using ::testing::Pair;
 
-class SuiteGridTest : public ::testing::Test {
+class SuiteGridTest : public WithMadeParts {
  protected:
   SuiteGridTest() {
     temp_.write("small.yaml",
                 "schema: 1\nmodel: {use: vit, dim: 8}\nattention: standard\ntask: sorting\n"
                 "dataset: {use: pictures, root: real}\nseeds: [0, 1]\n");
-  }
-  static const MadeParts& parts() {
-    static const MadeParts kParts;
-    return kParts;
   }
   Suite load(const std::string& more, const std::vector<std::string>& overrides = {}) const {
     const std::string yaml =

@@ -11,13 +11,8 @@ namespace {
 using namespace testing;
 using nlohmann::json;
 
-class SuiteTest : public ::testing::Test {
+class SuiteTest : public WithMadeParts {
  protected:
-  static const MadeParts& parts() {
-    static const MadeParts kParts;
-    return kParts;
-  }
-
   SuiteTest() {
     temp_.write("small.yaml",
                 "schema: 1\nmodel: {use: vit, dim: 8}\nattention: {use: quest, eps: 0.5}\n"

@@ -11,7 +11,7 @@ namespace {
 using namespace testing;
 using Words = std::vector<std::string>;
 
-class SweepTest : public ::testing::Test {
+class SweepTest : public WithMadeParts {
  protected:
   SweepTest() {
     temp_.write("small.yaml",
@@ -19,10 +19,6 @@ class SweepTest : public ::testing::Test {
                 "task: sorting\ndataset: {use: pictures, root: real}\nseeds: [0, 1]\n");
   }
 
-  static const MadeParts& parts() {
-    static const MadeParts kParts;
-    return kParts;
-  }
   Suite sweep(const Words& words, const std::vector<std::int64_t>& seeds = {5},
               const std::string& baseline = "") const {
     return make_sweep({temp_ / "small.yaml", words, seeds, "", baseline}, parts().catalogue(),

@@ -21,10 +21,9 @@
 #include "framework/base/text.h"
 #include "framework/data/cache.h"
 #include "framework/data/formats/files.h"
-#include "framework/data/graph/graph_dataset.h"
 #include "framework/data/long_work.h"
-#include "framework/plugin.h"
 #include "plugins/datasets/graphs/molecules/chemistry.h"
+#include "plugins/datasets/graphs/molecules/layout.h"
 #include "plugins/datasets/graphs/molecules/rows.h"
 
 namespace attnlab {
@@ -33,98 +32,9 @@ namespace {
 /// Raised when the same SMILES would become another graph.
 constexpr int kVersion = 1;
 
-struct MoleculesOptions : EncodingOptions {
-  std::string name;
-  std::string archive = "graphs";
-  std::string root;
-  std::string file, smiles = "smiles", target = "values";
-  std::vector<std::string> targets;
-  std::string split = "published";
-  double validation = 0.1, test = 0.1;
-  std::int64_t split_seed = -1;
-  bool scaffold_chirality = false;
-  bool scale_targets = false;
-  std::string refused = "error";
-
-  template <class Visitor>
-  constexpr void describe(Visitor& v) {
-    v("name", name,
-      required(one_of("peptides-func", "peptides-struct", "esol", "freesolv", "lipophilicity",
-                      "molhiv", "table")),
-      "the set; table: what file, smiles, targets and target say");
-    v("archive", archive, "folder of the sets below $ATTNLAB_DATA; empty: the sets lie there");
-    v("root", root, "folder with the files, or the one above it; empty: $ATTNLAB_DATA");
-    v("file", file, "of name table: the file below the folder");
-    v("smiles", smiles, "of name table: the column of SMILES");
-    v("targets", targets, "of name table: the columns of targets");
-    v("target", target, one_of("values", "labels", "class"),
-      "of name table: numbers to predict; labels 0 and 1; or one column of classes 0, 1, ...");
-    v("split", split, one_of("published", "random", "scaffold"),
-      "published: the set's own; scaffold: DeepChem's and OGB's rule");
-    v("validation", validation, range(0, 0.9), "share of a random or scaffold split");
-    v("test", test, range(0, 0.9), "share of a random or scaffold split");
-    v("split_seed", split_seed, at_least(-1), "of a random split; -1: the run's seed");
-    v("scaffold_chirality", scaffold_chirality, "mirror images have different scaffolds");
-    v("scale_targets", scale_targets,
-      "values less the training examples' mean, over their deviation; metrics count in raw units");
-    v("refused", refused, one_of("error", "skip"), "what happens where RDKit refuses a SMILES");
-    EncodingOptions::describe(v);
-  }
-};
-
 template <std::size_t columns>
 std::int64_t sum_of(const std::array<std::int64_t, columns>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
-}
-
-/// Where a set lies, and what its columns mean.
-struct Layout {
-  std::string folder, file, smiles;
-  std::vector<std::string> targets;
-  std::string target, split, split_file, source;
-};
-
-Layout layout_of(const MoleculesOptions& options) {
-  static const std::string kLrgb = "https://github.com/vijaydwivedi75/lrgb";
-  static const std::string kNet = "https://moleculenet.org";
-  const std::string& name = options.name;
-  if (name == "peptides-func") {
-    return {"peptides_functional",
-            "raw/peptide_multi_class_dataset.csv",
-            "smiles",
-            {"labels"},
-            "labels",
-            "file",
-            "splits_random_stratified_peptide.pickle",
-            kLrgb};
-  }
-  if (name == "peptides-struct") {
-    return {"peptides_structural",
-            "raw/peptide_structure_normalized_dataset.csv",
-            "smiles",
-            {"Inertia_mass_a", "Inertia_mass_b", "Inertia_mass_c", "Inertia_valence_a",
-             "Inertia_valence_b", "Inertia_valence_c", "length_a", "length_b", "length_c",
-             "Spherocity", "Plane_best_fit"},
-            "values",
-            "file",
-            "splits_random_stratified_peptide_structure.pickle",
-            kLrgb};
-  }
-  const auto moleculenet = [&](const char* file, const char* column) {
-    return Layout{"moleculenet", file, "smiles", {column}, "values", "random", "", kNet};
-  };
-  if (name == "esol") {
-    return moleculenet("delaney-processed.csv", "measured log solubility in mols per litre");
-  }
-  if (name == "freesolv") return moleculenet("SAMPL.csv", "expt");
-  if (name == "lipophilicity") return moleculenet("Lipophilicity.csv", "exp");
-  if (name == "molhiv") {
-    return {"molhiv", "HIV.csv", "smiles", {"HIV_active"}, "class", "scaffold", "", kNet};
-  }
-  if (options.file.empty()) throw OptionError("file", "is empty; name the table's file");
-  if (options.targets.empty()) throw OptionError("targets", "is empty; name columns of the table");
-  return {"molecules", options.file, options.smiles, options.targets, options.target, "random",
-          "",          kNet};
 }
 
 /// Reads all rows. `refused` [R] int64 are those that RDKit refuses, where they are skipped.

@@ -1,5 +1,7 @@
 #include "plugins/datasets/images/image_folder/boxes.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -13,7 +15,7 @@ namespace {
 /// The number in the next <tag> from `at` on. @param at  moves behind it
 double number_in(const std::string& path, const std::string& text, const std::string& tag,
                  std::size_t& at) {
-  const std::string opening = "<" + tag + ">";
+  const std::string opening = fmt::format("<{}>", tag);
   const std::size_t found = text.find(opening, at);
   if (found != std::string::npos) {
     const char* begin = text.c_str() + found + opening.size();
@@ -22,8 +24,8 @@ double number_in(const std::string& path, const std::string& text, const std::st
     at = found + opening.size();
     if (end != begin && std::isfinite(value)) return value;
   }
-  throw DataError(path + ": has no number <" + tag +
-                  "> where one is expected; fetch the file again");
+  throw DataError(
+      fmt::format("{}: has no number <{}> where one is expected; fetch the file again", path, tag));
 }
 
 }  // namespace
@@ -62,8 +64,8 @@ std::string boxes_file(const std::string& folder, const std::string& image) {
   for (const fs::path& place : {folder / file, folder / file.filename()}) {
     if (fs::exists(place)) return place.string();
   }
-  throw DataMissingError(folder + ": has no boxes of " + image + ", neither " + file.string() +
-                         " nor " + file.filename().string());
+  throw DataMissingError(fmt::format("{}: has no boxes of {}, neither {} nor {}", folder, image,
+                                     file.string(), file.filename().string()));
 }
 
 }  // namespace attnlab

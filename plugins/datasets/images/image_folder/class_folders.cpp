@@ -69,11 +69,12 @@ ImageList list_images(const std::string& folder, const std::vector<std::string>&
   for (const std::string& name : folders_in(folder)) {
     const std::int64_t label = label_of(name, classes, by_number);
     if (label < 0) {
-      throw DataError(folder + "/" + name + ": is no class of the training folder" +
-                      suggestion(name, classes) + "; remove or rename it");
+      throw DataError(
+          fmt::format("{}/{}: is no class of the training folder{}; remove or rename it", folder,
+                      name, suggestion(name, classes)));
     }
     const std::vector<Found> found = images_below(folder, name);
-    if (found.empty()) throw DataError(folder + "/" + name + ": holds no images");
+    if (found.empty()) throw DataError(fmt::format("{}/{}: holds no images", folder, name));
     for (const Found& file : found) {
       hash = fingerprint(fmt::format("{}:{};", file.name, file.bytes), hash);
       list.files.push_back(file.name);
@@ -83,7 +84,7 @@ ImageList list_images(const std::string& folder, const std::vector<std::string>&
   }
   return list;
 } catch (const fs::filesystem_error& error) {
-  throw FileError(folder + ": cannot be listed: " + error.what());
+  throw FileError(fmt::format("{}: cannot be listed: {}", folder, error.what()));
 }
 
 /// Those of test, val and validation that hold class folders. (ImageNet's own test has none.)
@@ -105,14 +106,16 @@ std::string training_set(const std::string& place, const std::string& root) {
 }
 
 std::string test_set(const std::string& name, const std::string& root) {
-  const bool above = !root.empty() && fs::is_directory(root + "/" + name);
+  const std::string below = fmt::format("{}/{}", root, name);
+  const bool above = !root.empty() && fs::is_directory(below);
   const std::string source =
-      find_data_folder({name, {}, above ? root + "/" + name : root, "unpack it as CLASS/*.jpg"});
+      find_data_folder({name, {}, above ? below : root, "unpack it as CLASS/*.jpg"});
   // An evaluation may change the name and forget the root.
   if (fs::exists(source + "/train")) {
-    throw DataError(source +
-                    ": has a folder train, so it is no set that is only for testing; set " +
-                    "root to the folder of '" + name + "', or to the one above it");
+    throw DataError(
+        fmt::format("{}: has a folder train, so it is no set that is only for testing; set root to "
+                    "the folder of '{}', or to the one above it",
+                    source, name));
   }
   return source;
 }

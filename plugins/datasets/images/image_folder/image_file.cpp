@@ -1,5 +1,6 @@
 #include "plugins/datasets/images/image_folder/image_file.h"
 
+#include <fmt/format.h>
 #include <jpeglib.h>
 
 #include <algorithm>
@@ -13,9 +14,9 @@ namespace attnlab {
 namespace {
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
-  throw DataError(
-      path + ": " + reason +
-      "; fetch the file again, or say `damaged: skip` to leave out what cannot be read");
+  throw DataError(fmt::format(
+      "{}: {}; fetch the file again, or say `damaged: skip` to leave out what cannot be read", path,
+      reason));
 }
 
 bool is_jpeg(const std::string& bytes) { return bytes.compare(0, 3, "\xff\xd8\xff") == 0; }
@@ -30,7 +31,7 @@ Pixels decoded_by_opencv(const std::string& path, const std::string& bytes) {
       image = cv::imdecode(encoded, cv::IMREAD_COLOR | cv::IMREAD_IGNORE_ORIENTATION);
     }
   } catch (const cv::Exception& error) {
-    refuse(path, "cannot be decoded (" + error.err + ")");
+    refuse(path, fmt::format("cannot be decoded ({})", error.err));
   }
   if (image.empty()) refuse(path, "is no image that can be decoded, or damaged");
   Pixels out(image.rows, image.cols, 3);
@@ -120,7 +121,7 @@ class ImageFile::Jpeg {
 
   template <class Action>
   void guarded(const Action& action) {
-    if (setjmp(back_) != 0) refuse(path_, std::string("damaged (") + message_ + ")");
+    if (setjmp(back_) != 0) refuse(path_, fmt::format("damaged ({})", message_));
     action();
   }
 

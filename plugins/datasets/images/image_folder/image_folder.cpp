@@ -1,9 +1,9 @@
 // Images in class folders: JPEG, PNG, WebP, of any size; ImageNet, Imagenette, your own.
 //
-//   training:   a random part resized to size x size (augmentation.resized_crop), else as
-//   evaluation evaluation: short:  the shorter side becomes size / crop_ratio, the middle size x
-//   size is taken
-//               squash: the whole image becomes size x size, whatever its aspect
+//   training      a random part resized to size x size (augmentation.resized_crop), else as it is
+//                 evaluated
+//   evaluation    resize short: the shorter side becomes size / crop_ratio, and the middle
+//                 size x size is taken; squash: the whole image becomes size x size
 //   image[c, y, x] = (byte / 255 - mean_c) / std_c
 //
 // What is resized has the bytes of Pillow (framework/data/image/resize.h), but that a JPEG's random
@@ -13,8 +13,6 @@
 // Corruptions (framework/data/image/corruption.h) act on the resized image, before augmentation.
 #include <fmt/format.h>
 
-#include <tbb/parallel_for.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -23,67 +21,16 @@
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/data/formats/files.h"
-#include "framework/data/image/augmentation.h"
-#include "framework/data/image/corruption.h"
 #include "framework/data/image/resize.h"
-#include "framework/plugin.h"
 #include "plugins/datasets/images/image_folder/boxes.h"
 #include "plugins/datasets/images/image_folder/class_folders.h"
+#include "plugins/datasets/images/image_folder/damaged_files.h"
 #include "plugins/datasets/images/image_folder/image_file.h"
+#include "plugins/datasets/images/image_folder/options.h"
 #include "plugins/datasets/images/image_folder/subsets.h"
 
 namespace attnlab {
 namespace {
-
-struct ImageFolderOptions {
-  std::string root;
-  std::string name = "imagenet";
-  std::string classes_from;
-  std::int64_t size = 224;
-  std::string resize = "short";
-  double crop_ratio = 0.875;
-  std::string interpolation = "bicubic";
-  double subset = 0;
-  double test_subset = 0;
-  double validation = 0;
-  std::vector<double> mean = {0.485, 0.456, 0.406};
-  std::vector<double> deviation = {0.229, 0.224, 0.225};
-  std::string damaged = "refuse";
-  std::string boxes;
-  ImageAugmentation augmentation;
-  CorruptionOptions corruption;
-
-  template <class Visitor>
-  constexpr void describe(Visitor& v) {
-    v("root", root,
-      "folder with train and val, or the one above it (empty: search the usual places)");
-    v("name", name, "folder of the dataset: imagenet, imagenette2, ...");
-    v("classes_from", classes_from,
-      "of data that are only for testing: name or path of those whose train names the classes");
-    v("size", size, range(1, 4096), "height and width that the model sees, in pixels");
-    v("resize", resize, one_of("short", "squash"),
-      "short: keep the aspect and take the middle; squash: the whole image, aspect lost");
-    v("crop_ratio", crop_ratio, range(0.01, 1),
-      "of resize short: size over the shorter side of the resized image");
-    v("interpolation", interpolation, one_of("bicubic", "bilinear"), "filter of all resizing");
-    v("subset", subset, at_least(0),
-      "training images used, drawn at random: below 1 a share, from 1 on a number; 0: all");
-    v("test_subset", test_subset, at_least(0), "the same of test images");
-    v("validation", validation, at_least(0),
-      "training images held out at random: below 1 a share, from 1 on a number");
-    v("mean", mean, "mean of each channel, of pixels in [0, 1]");
-    v("std", deviation, "standard deviation of each channel");
-    v("damaged", damaged, one_of("refuse", "skip"),
-      "files that cannot be decoded: refuse ends the run where one is met; skip looks at every "
-      "file "
-      "first, leaves them out and counts them in info().source");
-    v("boxes", boxes,
-      "folder with an XML file for each test image, as ImageNet's boxes have them (resize: "
-      "squash)");
-    v("augmentation", augmentation, "random changes to training images");
-    corruption.describe(v);
-  }
-};
 
 constexpr std::uint64_t kSmallData = std::uint64_t{1} << 30;  ///< below it every byte is hashed
 
@@ -92,20 +39,6 @@ struct Chosen {
   const ImageList* list = nullptr;
   std::vector<std::int64_t> indices;
 };
-
-/// Which files of a list can be decoded; "" for those.
-std::vector<std::string> damage_of(const ImageList& list) {
-  std::vector<std::string> damage(list.files.size());
-  tbb::parallel_for(std::size_t{0}, damage.size(), [&](std::size_t i) {
-    try {
-      ImageFile file(list.path(i));
-      file.read({0, 0, file.height(), file.width()});
-    } catch (const Error& error) {
-      damage[i] = error.what();
-    }
-  });
-  return damage;
-}
 
 PixelMap checked_map(const ImageFolderOptions& options) {
   const auto need_three = [](const char* option, const std::vector<double>& values) {
@@ -229,18 +162,10 @@ class ImageFolder final : public Dataset {
     std::vector<std::string> names;
     std::uint64_t hash = fingerprint(info_.fingerprint);
     for (ImageList* list : {&train_, &test_, &validation_}) {
-      const std::vector<std::string> damage = damage_of(*list);
-      ImageList sound{list->folder, {}, {}, list->bytes};
-      for (std::size_t i = 0; i < damage.size(); ++i) {
-        if (!damage[i].empty()) {
-          names.push_back(list->path(i));
-          hash = fingerprint(list->files[i] + ";", hash);
-          continue;
-        }
-        sound.files.push_back(list->files[i]);
-        sound.labels.push_back(list->labels[i]);
+      for (const std::string& name : take_out_damaged(*list)) {
+        names.push_back(list->folder + "/" + name);
+        hash = fingerprint(name + ";", hash);
       }
-      *list = std::move(sound);
     }
     if (names.empty()) return;
     info_.fingerprint = hex(hash);

@@ -1,5 +1,7 @@
 #include "plugins/datasets/images/image_folder/subsets.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -16,8 +18,8 @@ std::int64_t wanted_of(const char* option, double wanted, std::size_t count) {
     throw OptionError(option, shortest(wanted) + " is neither a share below 1 nor a whole number");
   }
   if (number > all) {
-    throw OptionError(option, shortest(wanted) + " is more than the " + std::to_string(count) +
-                                  " images that there are");
+    throw OptionError(option, fmt::format("{} is more than the {} images that there are",
+                                          shortest(wanted), count));
   }
   return static_cast<std::int64_t>(number);
 }

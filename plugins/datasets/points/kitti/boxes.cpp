@@ -26,7 +26,7 @@ std::vector<double> matrix(const std::string& text, const std::string& path,
     }
     return numbers;
   }
-  throw DataError(path + ": has no line '" + name + ":'");
+  throw DataError(fmt::format("{}: has no line '{}:'", path, name));
 }
 
 Tensor rows_of(const std::array<double, 12>& matrix) {

@@ -9,13 +9,14 @@
 // are left out, unless `view` says that they stay, without labels.
 // Source: Geiger et al., Are we ready for autonomous driving?, CVPR 2012.
 // Cost: scans are read when they are asked for.
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "framework/base/files.h"
 #include "framework/data/formats/files.h"
 #include "framework/data/points/byte_reader.h"
-#include "framework/data/points/point_dataset.h"
-#include "framework/data/points/scan_files.h"
+#include "framework/data/points/scan_dataset.h"
 #include "framework/plugin.h"
 #include "plugins/datasets/points/kitti/boxes.h"
 
@@ -42,6 +43,8 @@ struct KittiOptions : PointOptions {
   }
 };
 
+constexpr std::int64_t kColumns = 4;
+
 constexpr const char* kClasses[] = {"background", "car", "pedestrian", "cyclist"};
 
 /// The class of a box's points; -1: they do not count.
@@ -58,104 +61,89 @@ std::pair<double, double> image_size(const std::string& path) {
           scalar_at(bytes.data() + 20, {'u', 4}, true)};
 }
 
-class Kitti final : public PointDataset {
+/// Names of the frames, a line each; none where there is no such file.
+std::vector<std::string> listed(const std::string& file) {
+  std::vector<std::string> names;
+  if (!std::filesystem::exists(file)) return names;
+  const std::string text = read_text(file);
+  WordReader lines(text, file);
+  while (!lines.at_end()) {
+    std::string_view line = lines.line();
+    const std::string_view word = take_word(line);
+    if (!word.empty()) names.emplace_back(word);
+  }
+  return names;
+}
+
+class Kitti final : public ScanDataset {
  public:
   Kitti(const KittiOptions& options, const DatasetSetup& setup)
-      : PointDataset("kitti", options, setup), crops_(options.view == "camera") {
+      : ScanDataset("kitti", options, setup, kColumns), crops_(options.view == "camera") {
     folder_ = find_data_folder(
         {options.archive,
          {"training/velodyne", "training/calib", "training/label_2"},
          options.root,
          "fetch velodyne, calib and label_2 of the object benchmark from https://www.cvlibs.net"});
     choose_frames(options);
-    info_.source = folder_;
-    info_.classes = std::size(kClasses);
-    info_.class_names.assign(std::begin(kClasses), std::end(kClasses));
-    describe_fields(1, /*each_point=*/true);
+    describe_scans(folder_, kClasses);
     check_files(options);
   }
 
  protected:
-  std::int64_t clouds(Split split) const override {
-    return split == Split::validation ? 0 : static_cast<std::int64_t>(frames(split).size());
-  }
-
-  std::int64_t points(Split split, std::int64_t index) const override {
-    return rows_of_scan(path("velodyne", frame(split, index), ".bin"), 4);
-  }
-
   PointCloud read(Split split, std::int64_t index) const override {
-    const std::string name = frame(split, index);
-    const std::string file = path("velodyne", name, ".bin");
-    Tensor scan = read_scan(file, 4);
-    const Calibration calibration = read_calibration(path("calib", name, ".txt"));
-    Tensor camera = in_camera(scan, calibration);
-    const auto [width, height] = image_size(path("image_2", name, ".png"));
+    const Scan& scan = scan_at(split, index);
+    Tensor rows = read_scan(scan.points, kColumns);
+    const Calibration calibration = read_calibration(path("calib", scan.name, ".txt"));
+    Tensor camera = in_camera(rows, calibration);
+    const auto [width, height] = image_size(path("image_2", scan.name, ".png"));
     const Tensor seen = in_image(camera, calibration, width, height);
     Tensor labels = seen.to(at::kLong) - 1;  // 0 within the image, -1 outside
     if (crops_) {
-      const Tensor rows = seen.nonzero().squeeze(1);
-      scan = scan.index_select(0, rows);
-      camera = camera.index_select(0, rows);
-      labels = at::zeros({rows.size(0)}, at::kLong);
+      const Tensor kept = seen.nonzero().squeeze(1);
+      rows = rows.index_select(0, kept);
+      camera = camera.index_select(0, kept);
+      labels = at::zeros({kept.size(0)}, at::kLong);
     }
-    for (const Box& box : read_boxes(path("label_2", name, ".txt"))) {
+    for (const Box& box : read_boxes(scan.labels)) {
       labels.masked_fill_(in_box(camera, box).logical_and(labels.ge(0)), class_of(box.type));
     }
-    return {.coordinates = scan.narrow(1, 0, 3).contiguous(),
-            .features = scan.narrow(1, 3, 1).contiguous(),
-            .normals = {},
-            .labels = labels,
-            .place = file};
+    return labelled_cloud(scan, rows, labels);
   }
 
  private:
   std::string path(const char* kind, const std::string& frame, const char* ending) const {
-    return folder_ + "/training/" + kind + "/" + frame + ending;
-  }
-  const std::vector<std::string>& frames(Split split) const {
-    return split == Split::train ? train_ : test_;
-  }
-  const std::string& frame(Split split, std::int64_t index) const {
-    return frames(split).at(static_cast<std::size_t>(index));
+    return fmt::format("{}/training/{}/{}{}", folder_, kind, frame, ending);
   }
 
-  std::vector<std::string> listed(const std::string& file) const {
-    std::vector<std::string> names;
-    if (!std::filesystem::exists(file)) return names;
-    const std::string text = read_text(file);
-    WordReader lines(text, file);
-    while (!lines.at_end()) {
-      std::string_view line = lines.line();
-      const std::string_view word = take_word(line);
-      if (!word.empty()) names.emplace_back(word);
-    }
-    return names;
+  Scan scan_of(const std::string& frame) const {
+    return {path("velodyne", frame, ".bin"), path("label_2", frame, ".txt"), frame};
   }
 
   void choose_frames(const KittiOptions& options) {
-    train_ = options.train_frames.empty() ? listed(folder_ + "/ImageSets/train.txt")
-                                          : options.train_frames;
-    test_ =
-        options.test_frames.empty() ? listed(folder_ + "/ImageSets/val.txt") : options.test_frames;
-    if (!train_.empty() || !test_.empty()) return;
-    bool to_train = true;
-    for (std::string name : names_in(folder_ + "/training/velodyne", ".bin")) {
-      name.resize(name.size() - 4);
-      (to_train ? train_ : test_).push_back(name);
-      to_train = !to_train;
+    std::vector<std::string> train = options.train_frames, test = options.test_frames;
+    if (train.empty()) train = listed(folder_ + "/ImageSets/train.txt");
+    if (test.empty()) test = listed(folder_ + "/ImageSets/val.txt");
+    if (train.empty() && test.empty()) {
+      bool to_train = true;
+      for (std::string name : names_in(folder_ + "/training/velodyne", ".bin")) {
+        name.resize(name.size() - 4);
+        (to_train ? train : test).push_back(name);
+        to_train = !to_train;
+      }
     }
+    for (const std::string& frame : train) train_.push_back(scan_of(frame));
+    for (const std::string& frame : test) test_.push_back(scan_of(frame));
   }
 
   void check_files(const KittiOptions& options) {
     std::vector<std::string> files;
-    for (const auto* names : {&train_, &test_}) {
-      for (const std::string& name : *names) {
-        files.push_back(path("velodyne", name, ".bin"));
-        rows_of_scan(files.back(), 4);
-        files.push_back(path("calib", name, ".txt"));
-        files.push_back(path("label_2", name, ".txt"));
-        const std::string image = path("image_2", name, ".png");
+    for (const auto* scans : {&train_, &test_}) {
+      for (const Scan& scan : *scans) {
+        files.push_back(scan.points);
+        rows_of_scan(scan.points, kColumns);
+        files.push_back(path("calib", scan.name, ".txt"));
+        files.push_back(scan.labels);
+        const std::string image = path("image_2", scan.name, ".png");
         if (std::filesystem::exists(image)) files.push_back(image);
       }
     }
@@ -165,7 +153,6 @@ class Kitti final : public PointDataset {
 
   std::string folder_;
   bool crops_;
-  std::vector<std::string> train_, test_;
 };
 
 }  // namespace

@@ -12,8 +12,7 @@
 
 #include "framework/base/files.h"
 #include "framework/data/formats/files.h"
-#include "framework/data/points/point_dataset.h"
-#include "framework/data/points/scan_files.h"
+#include "framework/data/points/scan_dataset.h"
 #include "framework/plugin.h"
 #include "plugins/datasets/points/nuscenes_lidarseg/tables.h"
 
@@ -44,83 +43,58 @@ constexpr std::int64_t kNumbers[] = {-1, -1, 6, 6,  6,  -1, 6, -1, -1, 0,  -1, -
 
 constexpr std::int64_t kColumns = 5;
 
-class NuscenesLidarseg final : public PointDataset {
+class NuscenesLidarseg final : public ScanDataset {
  public:
   NuscenesLidarseg(const NuscenesOptions& options, const DatasetSetup& setup)
-      : PointDataset("nuscenes_lidarseg", options, setup) {
-    folder_ = find_data_folder(
+      : ScanDataset("nuscenes_lidarseg", options, setup, kColumns) {
+    const auto table = [&](const char* name) {
+      return fmt::format("{}/{}.json", options.version, name);
+    };
+    const std::string folder = find_data_folder(
         {"nuscenes_lidarseg",
-         {options.version + "/lidarseg.json", options.version + "/sample_data.json",
-          options.version + "/sample.json", options.version + "/scene.json"},
+         {table("lidarseg"), table("sample_data"), table("sample"), table("scene")},
          options.root,
          "fetch nuScenes and nuScenes-lidarseg from https://www.nuscenes.org"});
     std::vector<std::string> files;
-    for (const LabelledScan& scan : labelled_scans(folder_, options.version)) {
-      (is_validation_scene(scan.scene) ? test_ : train_).push_back(scan);
-      files.push_back(folder_ + "/" + scan.scan);
-      files.push_back(folder_ + "/" + scan.labels);
+    for (const LabelledScan& listed : labelled_scans(folder, options.version)) {
+      const Scan scan{fmt::format("{}/{}", folder, listed.scan),
+                      fmt::format("{}/{}", folder, listed.labels)};
+      (is_validation_scene(listed.scene) ? test_ : train_).push_back(scan);
+      files.push_back(scan.points);
+      files.push_back(scan.labels);
       check_sizes(scan);
     }
-    if (train_.empty()) throw DataError(folder_ + ": the tables name no scan to train on");
-    for (const char* table : {"lidarseg", "sample_data", "sample", "scene"}) {
-      files.push_back(folder_ + "/" + options.version + "/" + table + ".json");
+    if (train_.empty()) throw DataError(folder + ": the tables name no scan to train on");
+    for (const char* name : {"lidarseg", "sample_data", "sample", "scene"}) {
+      files.push_back(fmt::format("{}/{}", folder, table(name)));
     }
-    info_.source = folder_;
-    info_.classes = std::size(kClasses);
-    info_.class_names.assign(std::begin(kClasses), std::end(kClasses));
-    describe_fields(1, /*each_point=*/true);
+    describe_scans(folder, kClasses);
     set_fingerprint(files_fingerprint(files));
   }
 
  protected:
-  std::int64_t clouds(Split split) const override {
-    return split == Split::validation ? 0 : static_cast<std::int64_t>(scans(split).size());
-  }
-
-  std::int64_t points(Split split, std::int64_t index) const override {
-    return rows_of_scan(folder_ + "/" + scan_at(split, index).scan, kColumns);
-  }
-
   PointCloud read(Split split, std::int64_t index) const override {
-    const LabelledScan& files = scan_at(split, index);
-    check_sizes(files);
-    const Tensor scan = read_scan(folder_ + "/" + files.scan, kColumns);
-    const std::string path = folder_ + "/" + files.labels, bytes = read_text(path);
-    const Tensor labels = at::empty({scan.size(0)}, at::kLong);
-    for (std::int64_t i = 0; i < scan.size(0); ++i) {
+    const Scan& scan = scan_at(split, index);
+    check_sizes(scan);
+    const Tensor rows = read_scan(scan.points, kColumns);
+    const std::string bytes = read_text(scan.labels);
+    const Tensor labels = at::empty({rows.size(0)}, at::kLong);
+    for (std::int64_t i = 0; i < rows.size(0); ++i) {
       const auto number = static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)]);
       if (number >= std::size(kNumbers)) {
         throw DataError(fmt::format("{}: byte {} is {}, labels are 0 to 31; the file is damaged",
-                                    path, i, number));
+                                    scan.labels, i, number));
       }
       labels.data_ptr<std::int64_t>()[i] = kNumbers[number];
     }
-    return {.coordinates = scan.narrow(1, 0, 3).contiguous(),
-            .features = scan.narrow(1, 3, 1) / 255,
-            .normals = {},
-            .labels = labels,
-            .place = folder_ + "/" + files.scan};
+    PointCloud cloud = labelled_cloud(scan, rows, labels);
+    cloud.features = cloud.features / 255;
+    return cloud;
   }
 
  private:
-  const std::vector<LabelledScan>& scans(Split split) const {
-    return split == Split::train ? train_ : test_;
-  }
-  const LabelledScan& scan_at(Split split, std::int64_t index) const {
-    return scans(split).at(static_cast<std::size_t>(index));
-  }
-
-  /// A label is a byte, so a file of labels is as long as its scan has points.
-  void check_sizes(const LabelledScan& files) const {
-    const std::int64_t points = rows_of_scan(folder_ + "/" + files.scan, kColumns);
-    const std::int64_t labels = size_of_file(folder_ + "/" + files.labels);
-    if (points == labels) return;
-    throw DataError(fmt::format("{}/{}: has {} labels, its scan {} points; fetch both again",
-                                folder_, files.labels, labels, points));
-  }
-
-  std::string folder_;
-  std::vector<LabelledScan> train_, test_;
+  /// A label is a byte.
+  void check_sizes(const Scan& scan) const { check_count(scan, size_of_file(scan.labels)); }
 };
 
 }  // namespace

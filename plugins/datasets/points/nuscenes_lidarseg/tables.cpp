@@ -1,5 +1,7 @@
 #include "plugins/datasets/points/nuscenes_lidarseg/tables.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -26,7 +28,7 @@ void each_record(const std::string& path, const std::function<void(const Json&)>
   try {
     if (!Json::parse(file, take).is_array()) throw DataError(path + ": is no list of records");
   } catch (const Json::exception& error) {
-    throw DataError(path + ": is damaged: " + error.what());
+    throw DataError(fmt::format("{}: is damaged: {}", path, error.what()));
   }
 }
 
@@ -35,7 +37,8 @@ using Lookup = std::unordered_map<std::string, std::string>;
 const std::string& found(const Lookup& table, const std::string& token, const std::string& path) {
   const auto at = table.find(token);
   if (at == table.end()) {
-    throw DataError(path + ": has no record '" + token + "'; the tables do not belong together");
+    throw DataError(
+        fmt::format("{}: has no record '{}'; the tables do not belong together", path, token));
   }
   return at->second;
 }
@@ -44,7 +47,7 @@ const std::string& found(const Lookup& table, const std::string& token, const st
 
 std::vector<LabelledScan> labelled_scans(const std::string& folder, const std::string& version) {
   const auto path = [&](const char* table) {
-    return folder + "/" + version + "/" + table + ".json";
+    return fmt::format("{}/{}/{}.json", folder, version, table);
   };
   const auto word = [](const Json& record, const char* name) {
     return record.at(name).get<std::string>();

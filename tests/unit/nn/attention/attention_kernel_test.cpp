@@ -19,14 +19,7 @@ using testing::naive_attention;
 using testing::one_input_for_each_rule;
 using testing::random_input;
 using testing::second_gradient_error;
-
-AttentionShape shape_of(const AttentionInput& in) {
-  AttentionShape shape;
-  shape.heads = in.heads();
-  shape.head_dim = in.queries.size(3);
-  shape.value_dim = in.values.size(3);
-  return shape;
-}
+using testing::shape_of;
 
 /// Softmax attention, as a normaliser of its own where it has a kernel; that one answers with a
 /// constant, so that its use shows.

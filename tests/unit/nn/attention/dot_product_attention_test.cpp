@@ -31,10 +31,7 @@ class Plain final : public DotProductAttention {
 
 std::shared_ptr<Plain> plain(const AttentionInput& in, const DotProductSettings& settings = {},
                              double dropout = 0) {
-  AttentionShape shape;
-  shape.heads = in.heads();
-  shape.head_dim = in.queries.size(3);
-  shape.value_dim = in.values.size(3);
+  AttentionShape shape = testing::shape_of(in);
   shape.dropout = dropout;
   return std::make_shared<Plain>(shape, settings);
 }

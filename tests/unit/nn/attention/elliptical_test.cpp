@@ -11,14 +11,7 @@ namespace {
 using testing::largest_difference;
 using testing::naive_metric;
 using testing::random_input;
-
-AttentionShape shape_of(const AttentionInput& in, std::int64_t layer = 0, std::int64_t layers = 1) {
-  return {.heads = in.heads(),
-          .head_dim = in.queries.size(3),
-          .value_dim = in.values.size(3),
-          .layer = layer,
-          .layers = layers};
-}
+using testing::shape_of;
 
 EllipticalOptions averaging(const std::string& average, bool leak = false) {
   EllipticalOptions options;

@@ -1,0 +1,59 @@
+// What is said of a folder of images.
+#pragma once
+
+#include "framework/data/image/augmentation.h"
+#include "framework/data/image/corruption.h"
+#include "framework/plugin.h"
+
+namespace attnlab {
+
+struct ImageFolderOptions {
+  std::string root;
+  std::string name = "imagenet";
+  std::string classes_from;
+  std::int64_t size = 224;
+  std::string resize = "short";
+  double crop_ratio = 0.875;
+  std::string interpolation = "bicubic";
+  double subset = 0;
+  double test_subset = 0;
+  double validation = 0;
+  std::vector<double> mean = {0.485, 0.456, 0.406};
+  std::vector<double> deviation = {0.229, 0.224, 0.225};
+  std::string damaged = "refuse";
+  std::string boxes;
+  ImageAugmentation augmentation;
+  CorruptionOptions corruption;
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("root", root,
+      "folder with train and val, or the one above it (empty: search the usual places)");
+    v("name", name, "folder of the dataset: imagenet, imagenette2, ...");
+    v("classes_from", classes_from,
+      "of data that are only for testing: name or path of those whose train names the classes");
+    v("size", size, range(1, 4096), "height and width that the model sees, in pixels");
+    v("resize", resize, one_of("short", "squash"),
+      "short: keep the aspect and take the middle; squash: the whole image, aspect lost");
+    v("crop_ratio", crop_ratio, range(0.01, 1),
+      "of resize short: size over the shorter side of the resized image");
+    v("interpolation", interpolation, one_of("bicubic", "bilinear"), "filter of all resizing");
+    v("subset", subset, at_least(0),
+      "training images used, drawn at random: below 1 a share, from 1 on a number; 0: all");
+    v("test_subset", test_subset, at_least(0), "the same of test images");
+    v("validation", validation, at_least(0),
+      "training images held out at random: below 1 a share, from 1 on a number");
+    v("mean", mean, "mean of each channel, of pixels in [0, 1]");
+    v("std", deviation, "standard deviation of each channel");
+    v("damaged", damaged, one_of("refuse", "skip"),
+      "files that cannot be decoded: refuse ends the run where one is met; skip looks at every "
+      "file first, leaves them out and counts them in info().source");
+    v("boxes", boxes,
+      "folder with an XML file for each test image, as ImageNet's boxes have them "
+      "(resize: squash)");
+    v("augmentation", augmentation, "random changes to training images");
+    corruption.describe(v);
+  }
+};
+
+}  // namespace attnlab
