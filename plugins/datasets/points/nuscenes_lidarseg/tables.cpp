@@ -67,7 +67,7 @@ std::vector<LabelledScan> labelled_scans(const std::string& folder, const std::s
   });
   std::vector<LabelledScan> all;
   for (const auto& [token, file] : labels) {
-    const std::string& scene =
+    const std::string scene =
         found(scene_of_sample, found(samples, token, path("sample_data")), path("sample"));
     all.push_back(
         {found(scans, token, path("sample_data")), file, found(scene_names, scene, path("scene"))});
