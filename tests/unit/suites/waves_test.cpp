@@ -92,7 +92,7 @@ TEST_F(SourcesInASuite, AreAsTheSuiteRunsThem) {
   const std::string source = configuration(suite, "second").text();
   EXPECT_EQ(source, trained(suite, "first"));
   EXPECT_NE(source, load_experiment(first_, {}, parts_.catalogue()).hash_without_attention());
-  const Cell& cell = cell_of(suite, "second");
+  const Cell cell = cell_of(suite, "second");
   EXPECT_EQ(cell.experiment.init->configuration, source);
   EXPECT_EQ(cell.folder.path(), RunFolder::of(suite.folder, cell.experiment, 0).path());
   EXPECT_EQ(parts_.resolve(to_yaml(cell.experiment.resolved)).hash(), cell.experiment.hash())

@@ -3,6 +3,7 @@
 #include <GraphMol/ChemTransforms/ChemTransforms.h>
 #include <GraphMol/GraphMol.h>
 #include <GraphMol/MolOps.h>
+#include <GraphMol/SanitException.h>
 #include <GraphMol/SmilesParse/SmilesParse.h>
 #include <GraphMol/SmilesParse/SmilesWrite.h>
 #include <RDGeneral/versions.h>
@@ -19,12 +20,43 @@ namespace {
 using RDKit::Atom;
 using RDKit::Bond;
 
+/// RDKit 2024.09 and later refuse aluminium with more than four bonds. MoleculeNet's tables hold
+/// such molecules, and OGB's features of them come from RDKits that took them: they are read so
+/// under each version.
+/// @returns null where anything else is wrong with the molecule.
+std::unique_ptr<RDKit::ROMol> with_aluminium(const std::string& smiles) {
+  constexpr int kAluminium = 13;
+  RDKit::SmilesParserParams as_written;
+  as_written.sanitize = as_written.removeHs = false;
+  std::unique_ptr<RDKit::RWMol> molecule(RDKit::SmilesToMol(smiles, as_written));
+  if (molecule == nullptr) return nullptr;
+  molecule->updatePropertyCache(/*strict=*/false);
+  for (const auto& problem : RDKit::MolOps::detectChemistryProblems(*molecule)) {
+    const auto* valence = dynamic_cast<const RDKit::AtomValenceException*>(problem.get());
+    if (valence == nullptr) return nullptr;
+    const Atom& atom = *molecule->getAtomWithIdx(valence->getAtomIdx());
+    if (atom.getAtomicNum() != kAluminium || atom.getDegree() > 6) return nullptr;
+  }
+  unsigned int failed = 0;
+  RDKit::MolOps::sanitizeMol(*molecule, failed,
+                             RDKit::MolOps::SANITIZE_ALL ^ RDKit::MolOps::SANITIZE_PROPERTIES);
+  RDKit::MolOps::removeHs(*molecule, RDKit::MolOps::RemoveHsParameters(), /*sanitize=*/false);
+  RDKit::MolOps::assignStereochemistry(*molecule, /*cleanIt=*/true);
+  return molecule;
+}
+
 /// As Python's MolFromSmiles reads it.
 std::unique_ptr<RDKit::ROMol> molecule_of(const std::string& smiles) {
   std::unique_ptr<RDKit::ROMol> molecule;
   std::string reason = "it is no SMILES";
   try {
     molecule.reset(RDKit::SmilesToMol(smiles, RDKit::SmilesParserParams()));
+  } catch (const RDKit::AtomValenceException& error) {
+    reason = error.what();
+    try {
+      molecule = with_aluminium(smiles);
+    } catch (const std::exception&) {  // what was wrong first is said
+    }
   } catch (const std::exception& error) {
     reason = error.what();
   }
