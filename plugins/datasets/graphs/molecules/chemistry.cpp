@@ -9,6 +9,8 @@
 #include <RDGeneral/versions.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -20,12 +22,20 @@ namespace {
 using RDKit::Atom;
 using RDKit::Bond;
 
-/// RDKit 2024.09 and later refuse aluminium with more than four bonds. MoleculeNet's tables hold
-/// such molecules, and OGB's features of them come from RDKits that took them: they are read so
-/// under each version.
-/// @returns null where anything else is wrong with the molecule.
-std::unique_ptr<RDKit::ROMol> with_aluminium(const std::string& smiles) {
-  constexpr int kAluminium = 13;
+/// Whether RDKits differ about how many bonds an atom may have: those from 2024.09 on allow charged
+/// atoms and some elements fewer than those before.
+bool bonds_depend_on_version(const Atom& atom) {
+  constexpr int kSettled[] = {1, 6, 7, 8, 9, 17, 35, 53};  // H C N O F Cl Br I
+  const bool settled = std::find(std::begin(kSettled), std::end(kSettled), atom.getAtomicNum()) !=
+                       std::end(kSettled);
+  return !settled || atom.getFormalCharge() != 0;
+}
+
+/// What RDKits before 2024.09 took: MoleculeNet's tables hold such molecules, and OGB's features of
+/// them come from those.
+/// @returns null where anything else is wrong with the molecule, or this RDKit is such a one.
+std::unique_ptr<RDKit::ROMol> as_before_2024(const std::string& smiles) {
+  if (chemistry_version() < "2024.09") return nullptr;
   RDKit::SmilesParserParams as_written;
   as_written.sanitize = as_written.removeHs = false;
   std::unique_ptr<RDKit::RWMol> molecule(RDKit::SmilesToMol(smiles, as_written));
@@ -34,8 +44,7 @@ std::unique_ptr<RDKit::ROMol> with_aluminium(const std::string& smiles) {
   for (const auto& problem : RDKit::MolOps::detectChemistryProblems(*molecule)) {
     const auto* valence = dynamic_cast<const RDKit::AtomValenceException*>(problem.get());
     if (valence == nullptr) return nullptr;
-    const Atom& atom = *molecule->getAtomWithIdx(valence->getAtomIdx());
-    if (atom.getAtomicNum() != kAluminium || atom.getDegree() > 6) return nullptr;
+    if (!bonds_depend_on_version(*molecule->getAtomWithIdx(valence->getAtomIdx()))) return nullptr;
   }
   unsigned int failed = 0;
   RDKit::MolOps::sanitizeMol(*molecule, failed,
@@ -54,7 +63,7 @@ std::unique_ptr<RDKit::ROMol> molecule_of(const std::string& smiles) {
   } catch (const RDKit::AtomValenceException& error) {
     reason = error.what();
     try {
-      molecule = with_aluminium(smiles);
+      molecule = as_before_2024(smiles);
     } catch (const std::exception&) {  // what was wrong first is said
     }
   } catch (const std::exception& error) {
@@ -169,7 +178,7 @@ NamedTensors ogb_graph(const std::string& smiles) {
 std::string scaffold_of(const std::string& smiles, bool chirality) {
   const std::unique_ptr<RDKit::ROMol> scaffold(RDKit::MurckoDecompose(*molecule_of(smiles)));
   scaffold->clearComputedProps();
-  scaffold->updatePropertyCache();
+  scaffold->updatePropertyCache(/*strict=*/false);
   RDKit::MolOps::symmetrizeSSSR(*scaffold);
   return RDKit::MolToSmiles(*scaffold, chirality);
 }
