@@ -18,8 +18,9 @@ required=(
 # What a release may lack: then the demo makes up data, and what needs a library is left out.
 #   dataset-fashion-mnist           real images for the demo
 #   libeigen3-dev, libspectra-dev   Laplacian encodings of graphs
-#   librdkit-dev                    the dataset `molecules`
-optional=(dataset-fashion-mnist libeigen3-dev libspectra-dev librdkit-dev)
+#   librdkit-dev                    the dataset `molecules`; from Debian 14 on its headers include
+#   libringdecomposerlib-dev        this one's
+optional=(dataset-fashion-mnist libeigen3-dev libspectra-dev librdkit-dev libringdecomposerlib-dev)
 
 usage() {
   echo "usage: scripts/setup.sh [--with lint] [--with bench] [--with browser] [--with slurm]"

@@ -11,6 +11,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/base/text.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/open_run.h"
 #include "runner/usages.h"
@@ -111,7 +112,7 @@ std::string graph_answer(const DatasetInfo& info, const Tensor& logits, const Ba
                                 logits[0][t].item<double>() * scale + mean,
                                 std::isnan(truth) ? "not known" : fmt::format("{:.2f}", truth)));
   }
-  return fmt::format("output {}", fmt::join(parts, ", "));
+  return "output " + join(parts, ", ");
 }
 
 /// What the model says of the nodes that are shown.
