@@ -1,11 +1,13 @@
 // What attention over sets of uneven size costs, against as many pairs without any raggedness.
 //
 //   attnlab_bench_ragged_attention [--attention standard] [--rounds 15] [--threads 0]
+//                                  [--dropout 0 0.5] [--check]
 //
 // A batch of 128 graphs of Peptides-func's sizes, end to end, forward and backward, in turn with a
 // dense batch of 128 equal sets of as many pairs in all; and with the same graphs padded to the
-// largest. Prints JSON: medians in milliseconds and ratios of medians to the dense batch, times
-// counted by pair.
+// largest. Prints a line of JSON for each dropout of the weights: medians in milliseconds and
+// ratios of medians to the dense batch, times counted by pair. --check fails where a ratio of
+// ragged_over_dense lies above 1.2.
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <chrono>
@@ -23,6 +25,7 @@ using at::Tensor;
 using attnlab::AttentionInput;
 
 constexpr std::int64_t kHeads = 4, kDim = 24;
+constexpr double kLimit = 1.2;
 
 /// [batch, heads, length, dim], by token in memory, as projections give it.
 Tensor drawn(std::int64_t batch, std::int64_t length) {
@@ -82,19 +85,8 @@ double median(std::vector<double> times) {
   return times[times.size() / 2];
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::string name = "standard";
-  int rounds = 15;
-  std::int64_t threads = 0;
-  double dropout = 0;
-  po::options_description all("attnlab_bench_ragged_attention");
-  all.add_options()("help", "this text")("attention", po::value(&name))(
-      "rounds", po::value(&rounds))("threads", po::value(&threads), "0: all cores")(
-      "dropout", po::value(&dropout), "of the weights");
-  attnlab::bench::read_options(argc, argv, all);
-  attnlab::bench::prepare(threads);
+/// One line of results.
+nlohmann::json measured(const std::string& name, double dropout, int rounds) {
   const auto attention = attnlab::testing::make_attention(
       name, {.heads = kHeads, .head_dim = kDim, .dropout = dropout});
   const double pairs = pairs_of(sizes());
@@ -109,11 +101,36 @@ int main(int argc, char** argv) {
     }
   }
   const double dense = median(times[1]) * pairs / (double(count) * double(equal) * double(equal));
-  const nlohmann::json line = {{"attention", name},
-                               {"ragged_ms", 1e3 * median(times[0])},
-                               {"dense_ms", 1e3 * dense},
-                               {"padded_ms", 1e3 * median(times[2])},
-                               {"ragged_over_dense", median(times[0]) / dense},
-                               {"padded_over_dense", median(times[2]) / dense}};
-  std::cout << line.dump() << std::endl;
+  return {{"attention", name},
+          {"dropout", dropout},
+          {"ragged_ms", 1e3 * median(times[0])},
+          {"dense_ms", 1e3 * dense},
+          {"padded_ms", 1e3 * median(times[2])},
+          {"ragged_over_dense", median(times[0]) / dense},
+          {"padded_over_dense", median(times[2]) / dense}};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string name = "standard";
+  int rounds = 15;
+  std::int64_t threads = 0;
+  std::vector<double> dropouts = {0, 0.5};
+  bool check = false;
+  po::options_description all("attnlab_bench_ragged_attention");
+  all.add_options()("help", "this text")("attention", po::value(&name))(
+      "rounds", po::value(&rounds))("threads", po::value(&threads), "0: all cores")(
+      "dropout", po::value(&dropouts)->multitoken(), "of the weights; 0 and 0.5 if not given")(
+      "check", po::bool_switch(&check),
+      "exit status 1 where ragged sets cost over 1.2 times as much");
+  attnlab::bench::read_options(argc, argv, all);
+  attnlab::bench::prepare(threads);
+  int status = 0;
+  for (const double dropout : dropouts) {
+    const nlohmann::json line = measured(name, dropout, rounds);
+    std::cout << line.dump() << std::endl;
+    if (check && line.at("ragged_over_dense").get<double>() > kLimit) status = 1;
+  }
+  return status;
 }

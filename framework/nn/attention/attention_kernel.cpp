@@ -8,6 +8,7 @@
 
 #include "framework/nn/attention/dot_product_attention.h"
 #include "framework/nn/kernels/cpu_attention.h"
+#include "framework/nn/kernels/ragged_attention.h"
 #include "framework/tensor/torch_compat.h"
 
 namespace attnlab {
@@ -87,11 +88,68 @@ struct FusedSoftmax : public torch::autograd::Function<FusedSoftmax> {
       const std::int64_t length = saved[0].size(2);
       hidden = at::ones({length, length}, saved[0].options().dtype(at::kBool)).triu(1);
     }
-    const auto [dq, dk, dv] =
-        composed_softmax_gradients(saved[0], saved[1], saved[2], hidden, gradients[0],
-                                   context->saved_data["scale"].toDouble());
-    return {dq, dk, dv, Tensor(), Tensor()};
+    const ComposedGradients all =
+        composed_softmax_gradients(saved[0], saved[1], saved[2], gradients[0],
+                                   {context->saved_data["scale"].toDouble(), hidden});
+    return {all.q, all.k, all.v, Tensor(), Tensor()};
   }
+};
+
+Tensor attend_fused(const SoftmaxCall& call) {
+  const AttentionInput& input = call.input;
+  const Tensor& queries = call.queries;
+  const Tensor keys = call.unit_keys ? unit(call.keys, *call.unit_keys) : call.keys;
+  const FusedMask mask(input.visible, input.query_count(), input.key_count(), keys.device());
+  const bool gradients =
+      at::GradMode::is_enabled() &&
+      (queries.requires_grad() || keys.requires_grad() || input.values.requires_grad());
+  if (gradients) return FusedSoftmax::apply(queries, keys, input.values, mask, call.scale);
+  return compat::fused_attention(queries, keys, input.values, mask.visible, 0, mask.causal,
+                                 call.scale);
+}
+
+Tensor attend_headwise(const SoftmaxCall& call) {
+  // Rules are handed on as they are: a tensor of all pairs may not fit.
+  const Visibility& visible = call.input.visible;
+  return cpu_softmax_attention(call.queries, call.keys, call.input.values,
+                               {.pairs = visible.pairs,
+                                .key_valid = visible.key_valid,
+                                .rules = {visible.causal, visible.window},
+                                .scale = call.scale,
+                                .unit_keys = call.unit_keys,
+                                .dropout = call.dropout,
+                                .bias = call.input.bias,
+                                .relative_queries = call.relative_queries,
+                                .relative_keys = call.relative_keys});
+}
+
+Tensor attend_sequences(const SoftmaxCall& call) {
+  const Visibility& visible = call.input.visible;
+  return cpu_ragged_attention(call.queries, call.keys, call.input.values,
+                              {.query_offsets = visible.query_offsets,
+                               .key_offsets = visible.key_offsets,
+                               .rules = {visible.causal, visible.window},
+                               .scale = call.scale,
+                               .unit_keys = call.unit_keys,
+                               .dropout = call.dropout});
+}
+
+constexpr SoftmaxKernel kSoftmaxKernels[] = {
+    {AttentionKernel::headwise,
+     [](const AttentionInput& in) -> const char* {
+       return cpu_softmax_attention_takes(in.queries, in.keys, in.values)
+                  ? nullptr
+                  : "it takes float32 and float64 on the CPU alone";
+     },
+     true, attend_headwise, attend_sequences},
+    {AttentionKernel::fused,
+     [](const AttentionInput& in) -> const char* {
+       if (in.bias.defined()) return "the logits have a bias";
+       if (in.relative.defined()) return "positions are relative";
+       return fused_attention_serves(in) ? nullptr
+                                         : "this LibTorch has none, or a query may see no key";
+     },
+     false, attend_fused, nullptr},
 };
 
 }  // namespace
@@ -116,14 +174,6 @@ bool fused_attention_serves(const AttentionInput& input) {
          !rows_may_be_empty(input.visible, input.query_count(), input.key_count());
 }
 
-Tensor fused_softmax_attention(const Tensor& queries, const Tensor& keys,
-                               const AttentionInput& input, double scale) {
-  const FusedMask mask(input.visible, input.query_count(), input.key_count(), keys.device());
-  const bool gradients =
-      at::GradMode::is_enabled() &&
-      (queries.requires_grad() || keys.requires_grad() || input.values.requires_grad());
-  if (gradients) return FusedSoftmax::apply(queries, keys, input.values, mask, scale);
-  return compat::fused_attention(queries, keys, input.values, mask.visible, 0, mask.causal, scale);
-}
+std::span<const SoftmaxKernel> softmax_kernels() { return kSoftmaxKernels; }
 
 }  // namespace attnlab

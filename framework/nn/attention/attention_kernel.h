@@ -2,17 +2,19 @@
 //
 //   explicit  matmul, normaliser, matmul. Serves everything; materialises [B, H, Lq, Lk].
 //   fused     LibTorch's scaled_dot_product_attention (from 2.1 on, where it can take a scale).
-//   headwise  ours on the CPU, a head at a time (framework/nn/kernels/cpu_attention.h; with
-//   relative
-//             positions under a causal rule framework/nn/attention/relative_attention.h).
+//   headwise  ours on the CPU, a head at a time (framework/nn/kernels/cpu_attention.h).
 //   own       the mechanism's own: `DotProductAttention::own_kernel`, of linear cost for instance.
 //
 // Without an override the first that serves is taken, in the order own, headwise, fused, explicit:
 // docs/results/speed.md has the measurements. All give the same numbers up to rounding, and all are
-// differentiable twice.
+// differentiable twice. What each kernel of softmax serves stands in one table,
+// `softmax_kernels`; a new one is a row there and a name.
 #pragma once
 
+#include <span>
+
 #include "framework/contracts/attention.h"
+#include "framework/nn/kernels/unit.h"
 
 namespace attnlab {
 
@@ -29,16 +31,36 @@ void set_attention_kernel(AttentionKernel kernel);
 
 const char* name_of(AttentionKernel kernel);
 
+/// Softmax attention as a kernel is asked for it.
+struct SoftmaxCall {
+  const Tensor& queries;        ///< [B, H, Lq, D], mapped
+  const Tensor& keys;           ///< [B, H, Lk, D], mapped, before unit length
+  const AttentionInput& input;  ///< gives values, visibility and bias; not its other fields
+  double scale;
+  UnitKeys unit_keys;
+  double dropout;           ///< of the weights; 0 for a kernel that does not drop
+  Tensor relative_queries;  ///< [B, H, Lq, D], mapped, with their bias; undefined: none
+  Tensor relative_keys;     ///< [1, H, Lq + Lk - 1, D], mapped, at unit length where keys are
+};
+
+/// A kernel that knows softmax alone.
+struct SoftmaxKernel {
+  AttentionKernel kernel;
+  /// Why it cannot serve an input; null when it can.
+  const char* (*obstacle)(const AttentionInput& input);
+  bool drops;  ///< whether it drops weights by itself
+  /// [B, H, Lq, Dv], differentiable twice.
+  Tensor (*attend)(const SoftmaxCall& call);
+  /// The same for a ragged batch at once, [1, H, L, ...], with neither bias, pairs, padding nor
+  /// relative positions; null: sequences are asked one by one.
+  Tensor (*attend_ragged)(const SoftmaxCall& call);
+};
+
+/// All of them, in the order of preference.
+std::span<const SoftmaxKernel> softmax_kernels();
+
 /// Whether LibTorch's fused kernel serves: there is one, and every query sees a key.
 bool fused_attention_serves(const AttentionInput& input);
-
-/// softmax(scale * Q K^T) V over what `visible` allows, by LibTorch's fused kernel.
-/// @param queries  [B, H, Lq, D], mapped
-/// @param keys     [B, H, Lk, D], mapped
-/// @param input    gives values and visibility; its other fields are not read
-/// @returns [B, H, Lq, Dv], differentiable twice.
-Tensor fused_softmax_attention(const Tensor& queries, const Tensor& keys,
-                               const AttentionInput& input, double scale);
 
 /// Whether a query may exist that sees no key.
 bool rows_may_be_empty(const Visibility& visible, std::int64_t queries, std::int64_t keys);

@@ -8,10 +8,8 @@
 #include <limits>
 
 #include "framework/nn/attention/attention_kernel.h"
-#include "framework/nn/attention/relative_attention.h"
-#include "framework/nn/kernels/cpu_attention.h"
 #include "framework/nn/kernels/dropout.h"
-#include "framework/nn/modules/relative_positions.h"
+#include "framework/nn/kernels/relative_shift.h"
 
 namespace attnlab {
 namespace {
@@ -65,36 +63,14 @@ void record(const AttentionInput& input, AttentionContext& context, const Tensor
 }
 
 /// Why weights are needed one by one, whatever the kernel; null when they are not.
-const char* weights_needed_by(const AttentionInput& input, const AttentionContext& context) {
+const char* weights_needed_by(const AttentionInput& input, const AttentionContext& context,
+                              Normaliser normaliser) {
   if (context.trace != nullptr) return "a trace is recorded";
+  if (normaliser == Normaliser::softmax) return nullptr;
   if (input.bias.defined()) return "the logits have a bias";
   if (input.relative.defined()) return "positions are relative";
   return nullptr;
 }
-
-/// Whether the kernel of relative positions serves, which knows causal rules and windows alone.
-bool headwise_may_serve_relative(const AttentionInput& input, const AttentionContext& context) {
-  const AttentionKernel wanted = attention_kernel();
-  const Visibility& visible = input.visible;
-  return (wanted == AttentionKernel::automatic || wanted == AttentionKernel::headwise) &&
-         context.trace == nullptr && !input.bias.defined() && visible.causal &&
-         !visible.key_valid.defined() && !visible.pairs.defined() &&
-         relative_attention_takes(input.queries, input.keys, input.values);
-}
-
-/// Why a kernel that knows softmax alone cannot serve; null when it can.
-const char* obstacle_to(AttentionKernel kernel, const AttentionInput& input) {
-  if (kernel == AttentionKernel::headwise) {
-    return cpu_softmax_attention_takes(input.queries, input.keys, input.values)
-               ? nullptr
-               : "it takes float32 and float64 on the CPU alone";
-  }
-  return fused_attention_serves(input) ? nullptr
-                                       : "this LibTorch has none, or a query may see no key";
-}
-
-/// The order of preference among the kernels of softmax.
-constexpr AttentionKernel kSoftmaxKernels[] = {AttentionKernel::headwise, AttentionKernel::fused};
 
 [[noreturn]] void refuse_kernel(AttentionKernel kernel, const std::string& obstacle) {
   throw ConfigError(
@@ -103,24 +79,26 @@ constexpr AttentionKernel kSoftmaxKernels[] = {AttentionKernel::headwise, Attent
                   name_of(kernel), obstacle));
 }
 
-/// Whether the kernel of softmax that will be taken drops weights by itself.
-bool kernel_drops(const AttentionInput& input) {
+/// The first kernel of softmax that is wanted and serves; null when there is none.
+/// @param refuse  whether it is an error that one asked for by name does not serve
+const SoftmaxKernel* softmax_kernel(const AttentionInput& input, bool refuse) {
   const AttentionKernel wanted = attention_kernel();
-  if (wanted == AttentionKernel::headwise) return true;  // or it refuses this input
-  return wanted == AttentionKernel::automatic &&
-         obstacle_to(AttentionKernel::headwise, input) == nullptr;
+  for (const SoftmaxKernel& one : softmax_kernels()) {
+    if (wanted != AttentionKernel::automatic && wanted != one.kernel) continue;
+    const char* obstacle = one.obstacle(input);
+    if (obstacle == nullptr) return &one;
+    if (wanted == one.kernel && refuse) refuse_kernel(wanted, obstacle);
+  }
+  return nullptr;
 }
 
-/// The first kernel of softmax that is wanted and serves; `explicit_form` when there is none.
-AttentionKernel softmax_kernel(const AttentionInput& input) {
-  const AttentionKernel wanted = attention_kernel();
-  for (const AttentionKernel kernel : kSoftmaxKernels) {
-    if (wanted != AttentionKernel::automatic && wanted != kernel) continue;
-    const char* obstacle = obstacle_to(kernel, input);
-    if (obstacle == nullptr) return kernel;
-    if (wanted == kernel) refuse_kernel(kernel, obstacle);
+/// Whether the kernel of softmax that will be taken drops weights by itself.
+bool kernel_drops(const AttentionInput& input) {
+  for (const SoftmaxKernel& one : softmax_kernels()) {
+    if (attention_kernel() == one.kernel) return one.drops;  // or it refuses this input
   }
-  return AttentionKernel::explicit_form;
+  const SoftmaxKernel* taken = softmax_kernel(input, false);
+  return taken != nullptr && taken->drops;
 }
 
 /// The slice [begin, begin + length) of a dimension (from the end, -1 the last), or all of one that
@@ -207,7 +185,7 @@ bool DotProductAttention::wants_weights(const AttentionInput& input,
                                         const AttentionContext& context, bool drops) const {
   const AttentionKernel wanted = attention_kernel();
   if (wanted == AttentionKernel::explicit_form) return true;
-  const char* obstacle = weights_needed_by(input, context);
+  const char* obstacle = weights_needed_by(input, context, normaliser_);
   if (obstacle == nullptr && drops &&
       (normaliser_ != Normaliser::softmax || !kernel_drops(input))) {
     obstacle = "weights are dropped out";
@@ -217,21 +195,16 @@ bool DotProductAttention::wants_weights(const AttentionInput& input,
 }
 
 Tensor DotProductAttention::attend_by_softmax_kernel(const Tensor& queries, const Tensor& keys,
-                                                     const AttentionInput& input) const {
+                                                     const AttentionInput& input,
+                                                     const Tensor& positions,
+                                                     const Tensor& distances) const {
   if (attention_kernel() == AttentionKernel::own) {
     refuse_kernel(AttentionKernel::own, name() + " has none for this input");
   }
-  const AttentionKernel kernel = softmax_kernel(input);
-  if (kernel == AttentionKernel::fused) {
-    return fused_softmax_attention(queries, to_unit(keys), input, scale_);
-  }
-  if (kernel == AttentionKernel::headwise) {
-    return cpu_softmax_attention(
-        queries, keys, input.values,
-        visible_pairs(input.visible, input.query_count(), input.key_count(), keys.device()), scale_,
-        unit_keys_, is_training() ? shape().dropout : 0);
-  }
-  return {};
+  const SoftmaxKernel* kernel = softmax_kernel(input, true);
+  if (kernel == nullptr) return {};
+  return kernel->attend({queries, keys, input, scale_, unit_keys_,
+                         is_training() ? shape().dropout : 0, positions, distances});
 }
 
 Tensor DotProductAttention::attend_by_own_kernel(const Tensor& queries, const Tensor& keys,
@@ -271,17 +244,15 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input, const Tens
   };
   const Tensor queries = mapped_queries(relative.content_bias);
   const Tensor mapped_keys = map_keys(input.keys, context);
-  const bool drops = is_training() && shape().dropout > 0;
-  if (relative.defined() && normaliser_ == Normaliser::softmax && !drops &&
-      headwise_may_serve_relative(input, context)) {
-    const RelativeHeads heads{queries, mapped_queries(relative.position_bias), to_unit(mapped_keys),
-                              to_unit(map_keys(relative.keys.unsqueeze(0), context))[0],
-                              input.values};
-    return relative_attention(heads, scale_, input.visible.window);
+  Tensor positions, distances;
+  if (relative.defined()) {
+    distances = to_unit(map_keys(relative.keys.unsqueeze(0), context));
+    positions = mapped_queries(relative.position_bias);
   }
+  const bool drops = is_training() && shape().dropout > 0;
   const bool explicitly = wants_weights(input, context, drops);
   if (!explicitly && normaliser_ == Normaliser::softmax) {
-    Tensor out = attend_by_softmax_kernel(queries, mapped_keys, input);
+    Tensor out = attend_by_softmax_kernel(queries, mapped_keys, input, positions, distances);
     if (out.defined()) return out;
   }
   const Tensor asking = scaled(queries), keys = to_unit(mapped_keys);
@@ -292,9 +263,8 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input, const Tens
 
   Tensor logits = at::matmul(asking, keys.transpose(-2, -1));
   if (relative.defined()) {
-    const Tensor distances = to_unit(map_keys(relative.keys.unsqueeze(0), context));
-    const Tensor positions = scaled(mapped_queries(relative.position_bias));
-    logits = logits.add_(by_key(at::matmul(positions, distances.transpose(-2, -1)), columns));
+    logits = logits.add_(
+        shift_distances(at::matmul(scaled(positions), distances.transpose(-2, -1)), columns));
   }
   if (input.bias.defined()) logits = logits.add_(input.bias);
   const Tensor visible = visible_pairs(input.visible, rows, columns, logits.device());
@@ -306,6 +276,22 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input, const Tens
   return at::matmul(drops ? dropout(weights, shape().dropout) : weights, input.values);
 }
 
+Tensor DotProductAttention::attend_sequences(const AttentionInput& input, const Tensor& diagonal,
+                                             AttentionContext& context) const {
+  const Visibility& visible = input.visible;
+  if (normaliser_ != Normaliser::softmax || input.bias.defined() || input.relative.defined() ||
+      visible.pairs.defined() || visible.key_valid.defined() || visible.query_valid.defined()) {
+    return {};
+  }
+  const SoftmaxKernel* kernel = softmax_kernel(input, false);
+  if (kernel == nullptr || kernel->attend_ragged == nullptr) return {};
+  const Tensor mapped = map_queries(input.queries, context);
+  const Tensor queries = diagonal.defined() ? mapped * diagonal : mapped;
+  const Tensor keys = map_keys(input.keys, context);
+  const double dropout = is_training() ? shape().dropout : 0;
+  return kernel->attend_ragged({queries, keys, input, scale_, unit_keys_, dropout, {}, {}});
+}
+
 Tensor DotProductAttention::attend_ragged(const AttentionInput& input, const Tensor& diagonal,
                                           AttentionContext& context) const {
   if (context.trace != nullptr) {
@@ -313,6 +299,8 @@ Tensor DotProductAttention::attend_ragged(const AttentionInput& input, const Ten
         "attention input: a ragged batch has no rectangular weights to trace; trace sequences one "
         "by one, or padded with visible.key_valid");
   }
+  Tensor at_once = attend_sequences(input, diagonal, context);
+  if (at_once.defined()) return at_once;
   const Sequences queries(input.visible.query_offsets), keys(input.visible.key_offsets);
   // Split once: cutting a piece out of the whole for each sequence would give each a gradient as
   // large as the whole.

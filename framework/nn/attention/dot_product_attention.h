@@ -37,7 +37,8 @@ class DotProductAttention : public Attention {
                                const AttentionTraits& traits = kTraits);
 
  protected:
-  /// [..., L, D] to the same shape. Applied to relative positional keys as well.
+  /// [..., L, D] to the same shape, each row by itself. Applied to relative positional keys as
+  /// well.
   virtual Tensor map_queries(const Tensor& queries, AttentionContext&) const { return queries; }
   virtual Tensor map_keys(const Tensor& keys, AttentionContext&) const { return keys; }
   /// The diagonal of M, broadcastable to [B, H, Lq, D]: one for all queries, or one for each;
@@ -69,13 +70,20 @@ class DotProductAttention : public Attention {
                       AttentionContext& context) const;
   Tensor attend_ragged(const AttentionInput& input, const Tensor& diagonal,
                        AttentionContext& context) const;
+  /// A ragged batch as one operation; undefined where its sequences are to be asked one by one.
+  Tensor attend_sequences(const AttentionInput& input, const Tensor& diagonal,
+                          AttentionContext& context) const;
   /// Whether weights are needed one by one. @throws ConfigError where a kernel was asked for by
   /// name that cannot give them.
   bool wants_weights(const AttentionInput& input, const AttentionContext& context,
                      bool drops) const;
-  /// Undefined where no kernel serves. @param keys  after `map_keys`, before unit length
+  /// Undefined where no kernel serves.
+  /// @param keys       after `map_keys`, before unit length
+  /// @param positions  queries as relative positions take them; undefined: there are none
+  /// @param distances  [1, H, Lq + Lk - 1, D], mapped, at unit length where keys are
   Tensor attend_by_softmax_kernel(const Tensor& queries, const Tensor& keys,
-                                  const AttentionInput& input) const;
+                                  const AttentionInput& input, const Tensor& positions,
+                                  const Tensor& distances) const;
   Tensor attend_by_own_kernel(const Tensor& queries, const Tensor& keys,
                               const AttentionInput& input, AttentionContext& context) const;
   Tensor scaled(const Tensor& queries) const;

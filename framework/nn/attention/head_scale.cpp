@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "framework/base/vector_clones.h"
+#include "framework/nn/kernels/row_kernels.h"
 
 namespace attnlab {
 namespace {
@@ -15,29 +15,7 @@ namespace {
 /// Numbers below which a thread is not worth waking.
 constexpr std::int64_t kThreadWork = 32 * 1024;
 
-/// The rows of one head of one example.
-struct Rows {
-  float* first;
-  std::int64_t step;
-};
-
-ATTNLAB_VECTOR_CLONES
-void scale_rows(Rows x, const float* factors, Rows y, std::int64_t count, std::int64_t dim) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float* const from = x.first + i * x.step;
-    float* const to = y.first + i * y.step;
-    for (std::int64_t j = 0; j < dim; ++j) to[j] = from[j] * factors[j];
-  }
-}
-
-ATTNLAB_VECTOR_CLONES
-void add_products(Rows x, Rows dy, float* __restrict__ sums, std::int64_t count, std::int64_t dim) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float* const a = x.first + i * x.step;
-    const float* const b = dy.first + i * dy.step;
-    for (std::int64_t j = 0; j < dim; ++j) sums[j] += a[j] * b[j];
-  }
-}
+using rows::Rows;
 
 Tensor with_dense_rows(const Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); }
 
@@ -66,7 +44,7 @@ Tensor scaled(const Tensor& given, const Tensor& factors) {
   float *const from = x.data_ptr<float>(), *const to = y.data_ptr<float>();
   const float* const by = c.data_ptr<float>();
   each_head(x, [&](std::int64_t h, std::int64_t b) {
-    scale_rows(rows_of(x, from, b, h), by + h * dim, rows_of(y, to, b, h), length, dim);
+    rows::scale_rows(rows_of(x, from, b, h), by + h * dim, rows_of(y, to, b, h), length, dim);
   });
   return y;
 }
@@ -79,7 +57,7 @@ Tensor factor_gradient(const Tensor& given, const Tensor& grad) {
   float *const a = x.data_ptr<float>(), *const b = dy.data_ptr<float>();
   float* const to = sums.data_ptr<float>();
   each_head(x, [&](std::int64_t h, std::int64_t e) {
-    add_products(rows_of(x, a, e, h), rows_of(dy, b, e, h), to + h * dim, length, dim);
+    rows::add_products(rows_of(x, a, e, h), rows_of(dy, b, e, h), to + h * dim, length, dim);
   });
   return sums;
 }

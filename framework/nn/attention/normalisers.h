@@ -41,7 +41,7 @@ Tensor sigmoid_weights(const Tensor& logits, const Tensor& visible, const Sigmoi
 struct SinkhornOptions {
   std::int64_t max_iter = 3;
   double eps = 1;
-  double tolerance = 1e-6;
+  double tolerance = 0;
   std::string total = "one";
 
   template <class Visitor>
@@ -50,7 +50,7 @@ struct SinkhornOptions {
     v("eps", eps, range(1e-6, 1e6), "temperature: divides the logits");
     v("tolerance", tolerance, at_least(0),
       "stop after a row step that moves the row potentials by less: the sum over rows, the mean "
-      "over examples and heads");
+      "over examples and heads, so that examples of a batch depend on each other; 0: never");
     v("total", total, one_of("one", "inverse_n"),
       "what a row sums to: one (the paper), or 1 / the number of rows (the paper's code)");
   }
@@ -63,7 +63,9 @@ struct SinkhornOptions {
 ///   P_ij = exp((l_ij + u_i + v_j) / eps), times R where `total` is "one".
 /// The side that came last is exact, the other approximate: rows sum to 1, columns to R / C (each
 /// over R for "inverse_n"). One half-step with eps 1 is softmax. The stop is looked for after row
-/// steps alone, over the whole batch given. Gradients flow through all steps.
+/// steps alone, over the whole batch given, as public code does it (with 1e-6, or 1e-12). A result
+/// then depends on who else is in the batch; with `tolerance` 0, the default, it does not.
+/// Gradients flow through all steps.
 /// @returns the weights, of the logits' shape and dtype (computed in float32 where that is wider).
 /// Source: Sander et al. 2022 (Sinkformers); protocol of "Your attention matters". Cost: on the
 /// CPU a softmax and half a pass over the weights for each half-step; elsewhere and where the

@@ -12,10 +12,91 @@
 #include <cstdint>
 #include <mutex>
 
-#include "framework/base/vector_clones.h"
+#include "framework/nn/kernels/chunk_part.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "framework/nn/kernels/dropout.cpp"
+#include "framework/nn/kernels/dispatch-inl.h"
+// (Above: before the vectors.)
+#include "framework/nn/kernels/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attnlab::HWY_NAMESPACE {
+
+/// Of a chunk's numbers those that stay: bits of the same widths, all set or none.
+/// @param places  within the chunk
+HWY_INLINE Vec<std::uint32_t> staying(Vec<std::uint32_t> places, const ChunkPart& part) {
+  const Tag<std::uint32_t> d;
+  const auto first = static_cast<std::uint32_t>(part.keys);
+  const auto second = static_cast<std::uint32_t>(part.keys >> 32);
+  Vec<std::uint32_t> h = hn::Xor(places, hn::Set(d, first));
+  h = hn::Mul(hn::Xor(h, hn::ShiftRight<16>(h)), hn::Set(d, 0x7feb352dU));
+  h = hn::Add(hn::Xor(h, hn::ShiftRight<15>(h)), hn::Set(d, second));
+  h = hn::Mul(h, hn::Set(d, 0x846ca68bU));
+  h = hn::Xor(h, hn::ShiftRight<16>(h));
+  return hn::VecFromMask(d, hn::Not(hn::Lt(h, hn::Set(d, part.limit))));
+}
+
+/// Calls work(place in the part, whole or part of a vector, bits of float32 numbers that stay).
+template <class Work>
+HWY_INLINE void each_staying(const ChunkPart& given, const Work& work) {
+  const ChunkPart part = given;  // a copy: stores cannot reach it
+  const Tag<std::uint32_t> d;
+  const Vec<std::uint32_t> count_up = hn::Iota(d, 0);  // costs more than the hash
+  each_vector<float>(part.end - part.begin, [&](std::int64_t i, auto piece) HWY_ATTR {
+    const auto from = static_cast<std::uint32_t>(part.begin + i);
+    const auto stays = staying(hn::Add(count_up, hn::Set(d, from)), part);
+    work(i, piece, hn::BitCast(Tag<float>(), stays));
+  });
+}
+
+void drop_floats(const float* x, float* y, const ChunkPart& part, float scale) {
+  each_staying(part, [&](std::int64_t i, auto piece, Vec<float> stays) HWY_ATTR {
+    const Vec<float> kept = hn::Mul(load(x + i, piece), all(scale));
+    const auto mask = hn::MaskFromVec(stays);
+    store<float>(hn::IfThenElseZero(mask, kept), y + i, piece);
+  });
+}
+
+void fill_floats(float* y, const ChunkPart& part, float scale) {
+  each_staying(part, [&](std::int64_t i, auto piece, Vec<float> stays)
+                         HWY_ATTR { store<float>(hn::And(stays, all(scale)), y + i, piece); });
+}
+
+/// The same number by number.
+HWY_INLINE bool stays(std::int64_t i, const ChunkPart& part) {
+  const auto first = static_cast<std::uint32_t>(part.keys);
+  const auto second = static_cast<std::uint32_t>(part.keys >> 32);
+  std::uint32_t h = static_cast<std::uint32_t>(i) ^ first;
+  h = (h ^ (h >> 16)) * 0x7feb352dU;
+  h = ((h ^ (h >> 15)) + second) * 0x846ca68bU;
+  h ^= h >> 16;
+  return h >= part.limit;
+}
+
+void drop_doubles(const double* x, double* y, const ChunkPart& part, double scale) {
+  for (std::int64_t i = part.begin; i < part.end; ++i) {
+    y[i - part.begin] = stays(i, part) ? x[i - part.begin] * scale : 0;
+  }
+}
+
+void fill_doubles(double* y, const ChunkPart& part, double scale) {
+  for (std::int64_t i = part.begin; i < part.end; ++i) {
+    y[i - part.begin] = stays(i, part) ? scale : 0;
+  }
+}
+
+}  // namespace attnlab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace attnlab {
 namespace {
+
+HWY_EXPORT(drop_floats);
+HWY_EXPORT(drop_doubles);
+HWY_EXPORT(fill_floats);
+HWY_EXPORT(fill_doubles);
 
 /// Elements that share a pair of keys; places within are 32-bit.
 constexpr std::int64_t kChunk = 16384;
@@ -28,52 +109,18 @@ std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// Whether a chunk's number i stays.
-[[gnu::always_inline]] inline bool stays(std::int64_t i, std::uint64_t keys, std::uint32_t limit) {
-  const auto first = static_cast<std::uint32_t>(keys), second = std::uint32_t(keys >> 32);
-  std::uint32_t h = static_cast<std::uint32_t>(i) ^ first;
-  h = (h ^ (h >> 16)) * 0x7feb352dU;
-  h = ((h ^ (h >> 15)) + second) * 0x846ca68bU;
-  h ^= h >> 16;
-  return h >= limit;
+void drop_part(const float* x, float* y, ChunkPart part, float scale) {
+  ATTNLAB_DISPATCH(drop_floats)(x, y, part, scale);
 }
-
-/// Numbers [begin, end) of a chunk; x and y are theirs.
-struct ChunkPart {
-  std::int64_t begin, end;
-  std::uint64_t keys;
-  std::uint32_t limit;
-};
-
-template <class T>
-[[gnu::always_inline]] inline void drop(const T* x, T* y, const ChunkPart& part, T scale) {
-  for (std::int64_t i = part.begin; i < part.end; ++i) {
-    y[i - part.begin] = stays(i, part.keys, part.limit) ? x[i - part.begin] * scale : T(0);
-  }
+void drop_part(const double* x, double* y, ChunkPart part, double scale) {
+  ATTNLAB_DISPATCH(drop_doubles)(x, y, part, scale);
 }
-
-template <class T>
-[[gnu::always_inline]] inline void fill(T* y, const ChunkPart& part, T scale) {
-  for (std::int64_t i = part.begin; i < part.end; ++i) {
-    y[i - part.begin] = stays(i, part.keys, part.limit) ? scale : T(0);
-  }
+void fill_part(float* y, ChunkPart part, float scale) {
+  ATTNLAB_DISPATCH(fill_floats)(y, part, scale);
 }
-
-ATTNLAB_VECTOR_CLONES
-void drop_part(const float* __restrict__ x, float* __restrict__ y, ChunkPart part, float scale) {
-  drop(x, y, part, scale);
+void fill_part(double* y, ChunkPart part, double scale) {
+  ATTNLAB_DISPATCH(fill_doubles)(y, part, scale);
 }
-
-ATTNLAB_VECTOR_CLONES
-void drop_part(const double* __restrict__ x, double* __restrict__ y, ChunkPart part, double scale) {
-  drop(x, y, part, scale);
-}
-
-ATTNLAB_VECTOR_CLONES
-void fill_part(float* y, ChunkPart part, float scale) { fill(y, part, scale); }
-
-ATTNLAB_VECTOR_CLONES
-void fill_part(double* y, ChunkPart part, double scale) { fill(y, part, scale); }
 
 /// Calls work(place in the piece, part of a chunk, 1 / (1 - p)) for the chunks that a piece
 /// touches.
@@ -190,3 +237,4 @@ void dropout_factors(double* y, std::int64_t first, std::int64_t count, const Dr
 }
 
 }  // namespace attnlab
+#endif

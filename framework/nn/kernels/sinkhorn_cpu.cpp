@@ -9,8 +9,13 @@
 #include <cmath>
 #include <limits>
 
+#include "framework/nn/kernels/row_kernels.h"
+
 namespace attnlab {
 namespace {
+
+using rows::add_scaled;
+using rows::dot;
 
 // Rows that share one vector of column sums. Blocks do not depend on the number of threads, so
 // sums do not either.
@@ -19,29 +24,6 @@ constexpr std::int64_t kBlockRows = 64;
 constexpr std::int64_t kThreadWork = 16 * 1024;
 // Bytes of K between one softmax and the column sums that follow: a core's second-level cache.
 constexpr std::int64_t kGroupBytes = 256 * 1024;
-
-/// <x, y> with independent partial sums, so that the compiler can use vector registers.
-template <class T>
-T dot(const T* x, const T* y, std::int64_t n) {
-  constexpr std::int64_t kLanes = 16;
-  T sums[kLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (std::int64_t j = 0; j < kLanes; ++j) sums[j] += x[i + j] * y[i + j];
-  }
-  for (std::int64_t half = kLanes / 2; half > 0; half /= 2) {
-    for (std::int64_t j = 0; j < half; ++j) sums[j] += sums[j + half];
-  }
-  T total = sums[0];
-  for (; i < n; ++i) total += x[i] * y[i];
-  return total;
-}
-
-/// y += a x
-template <class T>
-void add_scaled(T* __restrict y, T a, const T* __restrict x, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] += a * x[i];
-}
 
 /// N matrices [R, C], cut into blocks of rows.
 struct Grid {
@@ -156,7 +138,7 @@ class Scaling {
     const std::int64_t columns = grid_.columns;
     const Tensor from = logits_.view({-1, columns}), to = plan_.view({-1, columns});
     const T* logits = logits_.data_ptr<T>();
-    const T* rows = goal_.rows.data_ptr<T>();
+    const T* goals = goal_.rows.data_ptr<T>();
     T* log_sums = sums_of_logits_.data_ptr<T>();
     const std::int64_t block = kBlockRows * columns * static_cast<std::int64_t>(sizeof(T));
     return grid_.template sum_groups<T>(
@@ -168,7 +150,7 @@ class Scaling {
         },
         [&](std::int64_t row, std::int64_t, T* own) {
           T* k = k_ + row * columns;
-          if (rows[row] == 0) {
+          if (goals[row] == 0) {
             std::fill_n(k, columns, T(0));
             return;
           }
@@ -182,15 +164,15 @@ class Scaling {
 
   /// How far the first step moves row potentials from 0: the sum over rows, the mean over matrices.
   double first_move() const {
-    const T* rows = goal_.rows.data_ptr<T>();
+    const T* goals = goal_.rows.data_ptr<T>();
     const T* log_sums = sums_of_logits_.data_ptr<T>();
     double sum = 0;
     for (std::int64_t n = 0; n < grid_.matrices; ++n) {
       const std::int64_t first = n * grid_.rows, past = first + grid_.rows;
       const double log_count =
-          std::log(static_cast<double>(grid_.rows - std::count(rows + first, rows + past, T(0))));
+          std::log(static_cast<double>(grid_.rows - std::count(goals + first, goals + past, T(0))));
       for (std::int64_t i = first; i < past; ++i) {
-        if (rows[i] != 0) sum += std::abs(double(log_sums[i]) + log_count);
+        if (goals[i] != 0) sum += std::abs(double(log_sums[i]) + log_count);
       }
     }
     return sum / static_cast<double>(grid_.matrices);
@@ -200,15 +182,15 @@ class Scaling {
   Tensor row_step(const Tensor& b, bool last, Tensor& sums) {
     const std::int64_t columns = grid_.columns;
     Tensor a = at::empty(goal_.rows.sizes(), goal_.rows.options());
-    const T* rows = goal_.rows.data_ptr<T>();
+    const T* goals = goal_.rows.data_ptr<T>();
     T* to = a.data_ptr<T>();
     const T* with = b.data_ptr<T>();
     sums = grid_.template sum_rows<T>([&](std::int64_t row, std::int64_t matrix, T* own) {
       T* k = k_ + row * columns;
       const T* scaling = with + matrix * columns;
-      to[row] = rows[row] == 0 ? T(0) : rows[row] / dot(k, scaling, columns);
+      to[row] = goals[row] == 0 ? T(0) : goals[row] / dot(k, scaling, columns);
       if (last) {
-        scale(k, to[row], scaling);
+        rows::scale_by(k, to[row], scaling, columns);
       } else {
         add_scaled(own, to[row], k, columns);
       }
@@ -221,12 +203,8 @@ class Scaling {
     const T* b = steps[steps.size() - (ends_on_rows ? 2 : 1)].template data_ptr<T>();
     const T* a = steps[steps.size() - (ends_on_rows ? 1 : 2)].template data_ptr<T>();
     grid_.template sum_rows<T>([&](std::int64_t row, std::int64_t matrix, T*) {
-      scale(k_ + row * grid_.columns, a[row], b + matrix * grid_.columns);
+      rows::scale_by(k_ + row * grid_.columns, a[row], b + matrix * grid_.columns, grid_.columns);
     });
-  }
-
-  void scale(T* __restrict k, T a, const T* __restrict b) const {
-    for (std::int64_t j = 0; j < grid_.columns; ++j) k[j] *= a * b[j];
   }
 
   Grid grid_;
@@ -294,7 +272,7 @@ class Adjoint {
       const T* g = grad_ + row * grid_.columns;
       df[row] = dot(p, g, grid_.columns);
       const T x = ends_on_rows ? df[row] : T(0);
-      for (std::int64_t j = 0; j < grid_.columns; ++j) dg[j] += p[j] * (g[j] - x);
+      rows::add_weighted_difference(dg, p, g, x, grid_.columns);
     });
   }
 
@@ -326,16 +304,9 @@ class Adjoint {
       const auto& [x, y] = terms_[t];
       const auto& [x_next, y_next] = terms_[pair ? t + 1 : t];
       const T a = x[row], b = pair ? x_next[row] : T(0);
-      const auto left = [&, y = y + place, y_next = y_next + place](std::int64_t j) {
-        return from[j] - (a * y[j] + b * y_next[j]);
-      };
-      if (t + 2 < terms_.size()) {
-#pragma GCC ivdep
-        for (std::int64_t j = 0; j < columns; ++j) out[j] = left(j);
-      } else {
-#pragma GCC ivdep
-        for (std::int64_t j = 0; j < columns; ++j) out[j] = p[j] * left(j);
-      }
+      const T* const by = t + 2 < terms_.size() ? nullptr : p;
+      rows::subtract_terms(out, rows::TwoTerms<T>{by, from, a, y + place, b, y_next + place},
+                           columns);
       from = out;
     }
   }

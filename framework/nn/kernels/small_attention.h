@@ -8,24 +8,30 @@
 // Cost: O(B H Lq Lk (D + Dv)) time; P is kept for the gradient.
 #pragma once
 
-#include "framework/nn/kernels/dropout.h"
-#include "framework/nn/kernels/unit.h"
+#include <span>
+
+#include "framework/nn/kernels/headwise.h"
 
 namespace attnlab {
 
-/// What attention, a head at a time, computes from; float32 or float64 on the CPU.
-struct HeadwiseProblem {
-  Tensor q, k, v;  ///< [B, H, Lq, D], [B, H, Lk, D] (of unit keys, the numbers of a row are
-                   ///< neighbours), [B, H, Lk, Dv]
-  Tensor hidden;   ///< bool [B, H, Lq, Lk], true = may not see, or undefined
-  double scale = 1;
-  UnitKeys unit;
-  DropoutMask drops;  ///< of the weights, as numbers of [B, H, Lq, Lk]
-  Tensor inverse;     ///< [B, H, Lk, 1] of unit keys: filled forward, read backward
+/// One sequence of a ragged batch: which rows of the whole are its own, and where what is kept of
+/// it begins.
+struct Sequence {
+  std::int64_t query = 0, rows = 0;   ///< queries [query, query + rows)
+  std::int64_t key = 0, columns = 0;  ///< keys and values [key, key + columns)
+  std::int64_t weights = 0;           ///< first of its H * rows * padded columns kept weights
+  std::uint64_t drops = 0;            ///< key of its dropout
 };
 
 /// Whether heads of these sizes are faster here. By measurement; the same for any layout.
 bool heads_are_small(const HeadwiseProblem& in);
+
+/// Whether heads of a sequence of `like`'s rows are. @param like  with neither bias nor relative
+/// positions
+bool heads_are_small(const HeadwiseProblem& like, const Sequence& sequence);
+
+/// Numbers that the weights of a sequence take: H * rows * padded columns.
+std::int64_t small_weights_of(const HeadwiseProblem& whole, const Sequence& sequence);
 
 /// Uninitialised weights [B * H, Lq, Lk, padded] of small heads.
 Tensor room_for_small_weights(const HeadwiseProblem& in);
@@ -36,9 +42,21 @@ void attend_small_heads(const HeadwiseProblem& in, const Tensor& weights, const 
 
 /// Where K was brought to unit length, dk is the gradient of what it was before.
 /// @param weights     what `attend_small_heads` left there
-/// @param grad        [B, H, Lq, Dv], of any layout
-/// @param dq, dk, dv  [B, H, L, C], filled
+/// @param grad        [B, H, Lq, Dv], the numbers of a row are neighbours
+/// @param to       filled, but for the bias's: small heads have none
 void differentiate_small_heads(const HeadwiseProblem& in, const Tensor& weights, const Tensor& grad,
-                               const Tensor& dq, const Tensor& dk, const Tensor& dv);
+                               const HeadGradients& to);
+
+/// The same for sequences that lie end to end, each of which sees itself alone. Threads take equal
+/// shares of the pairs.
+/// @param whole     B is 1; no pairs, valid keys, bias or relative positions. `inverse`, where keys
+/// are
+///                  brought to unit length: H numbers a key, those of a sequence together
+/// @param weights   of all sequences' `small_weights_of`; undefined: not wanted
+void attend_small_sequences(const HeadwiseProblem& whole, std::span<const Sequence> sequences,
+                            const Tensor& weights, const Tensor& out);
+void differentiate_small_sequences(const HeadwiseProblem& whole,
+                                   std::span<const Sequence> sequences, const Tensor& weights,
+                                   const Tensor& grad, const HeadGradients& to);
 
 }  // namespace attnlab

@@ -1,118 +1,124 @@
 // Products of small matrices: see the header.
 //
-// A tile of four rows and two vectors of columns gathers its sums in registers while it walks down
-// the depth; columns that are left over go in narrower tiles, four of them beside the last whole
-// one (by themselves they would be too few sums to keep the processor busy). The vectors are the
-// compiler's own (vector_size), as loops over a tile of plain numbers are not kept in registers.
+// A tile of rows and two vectors of columns gathers its sums in registers while it walks down the
+// depth; the last vector of columns may be a part.
 #include "framework/nn/kernels/small_product.h"
 
 #include <algorithm>
 
-#include "framework/base/vector_clones.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "framework/nn/kernels/small_product.cpp"
+#include "framework/nn/kernels/dispatch-inl.h"
+// (Above: before the vectors.)
+#include "framework/nn/kernels/product-inl.h"
 
-namespace attnlab {
-namespace {
+HWY_BEFORE_NAMESPACE();
+namespace attnlab::HWY_NAMESPACE {
 
 /// How much of the depth is walked at once: rows of A and B of this many steps stay in the first
 /// level of cache while all tiles pass over them.
-constexpr std::int64_t kDepthBlock = 64;
+inline constexpr std::int64_t kDepthBlock = 64;
 
-/// `width` numbers side by side, at any address.
-template <int width>
-struct Vector {
-  using type
-      [[gnu::vector_size(width * sizeof(float)), gnu::aligned(sizeof(float)), gnu::may_alias]] =
-          float;
-};
-
-/// What row `row` of C starts from, or null. @param begin  of the block of the depth
-[[gnu::always_inline]] inline const float* start_of(const SmallProduct& p, std::int64_t row,
-                                                    std::int64_t place, std::int64_t begin) {
-  if (begin > 0 || p.add) return p.c + row * p.columns;
-  if (p.start == nullptr) return nullptr;
-  while (place >= p.places) place -= p.places;
-  return p.start + place * p.start_step;
-}
-
-/// Where a tile stands: rows [row, row + rows) of C from `column` on, and what part of the depth
-/// it takes.
+/// Where a tile stands: rows of C from `row` on, and what part of the depth it takes.
 struct Spot {
   std::int64_t row, place;  ///< place: row % places
   std::int64_t begin, end;
   std::int64_t column = 0;
 };
 
-/// Columns [column, column + vectors * width + tail). @param tail  4, or 0 for none
-template <int rows, int vectors, int width, int tail = 0>
-[[gnu::always_inline]] inline void tile(const SmallProduct& p, const Spot& at) {
-  using V = typename Vector<width>::type;
-  using W = typename Vector<4>::type;
-  constexpr int kWide = vectors * width;
-  const float* a = p.a.first + at.row * p.a.row_step;
-  float* c = p.c + at.row * p.columns + at.column;
-  V sums[rows][vectors];
-  W rest[rows];
-  for (int r = 0; r < rows; ++r) {
-    const float* from = start_of(p, at.row + r, at.place + r, at.begin);
-    if (from != nullptr) from += at.column;
-    for (int v = 0; v < vectors; ++v) {
-      sums[r][v] = from == nullptr ? V{} : *reinterpret_cast<const V*>(from + v * width);
-    }
-    if (tail > 0) rest[r] = from == nullptr ? W{} : *reinterpret_cast<const W*>(from + kWide);
-  }
-  for (std::int64_t i = at.begin; i < at.end; ++i) {
-    const float* b = p.b + i * p.columns + at.column;
-    V along[vectors];
-    for (int v = 0; v < vectors; ++v) along[v] = *reinterpret_cast<const V*>(b + v * width);
-    W along_rest{};
-    if (tail > 0) along_rest = *reinterpret_cast<const W*>(b + kWide);
+/// What row r of a tile starts from; there must be something.
+HWY_INLINE const float* start_of(const SmallProduct& p, const Spot& at, std::int64_t r) {
+  if (at.begin > 0 || p.add) return p.c + (at.row + r) * p.columns;
+  std::int64_t place = at.place + r;
+  while (place >= p.places) place -= p.places;
+  return p.start + place * p.start_step;
+}
+
+/// Columns [column, column + vectors * lanes); of the last vector what `tail` says.
+template <int rows, int vectors, class Tail>
+HWY_INLINE void tile(const SmallProduct& p, const Spot& at, Tail tail) {
+  constexpr std::int64_t N = kLanes<float>;
+  constexpr int kLast = vectors - 1;
+  float* const c = p.c + at.row * p.columns + at.column;
+  Vec<float> sums[rows][vectors];
+  if (at.begin == 0 && !p.add && p.start == nullptr) {  // asked once, not for each row
     for (int r = 0; r < rows; ++r) {
-      const float factor = a[r * p.a.row_step + i * p.a.column_step];
-      for (int v = 0; v < vectors; ++v) sums[r][v] += factor * along[v];
-      if (tail > 0) rest[r] += factor * along_rest;
+      for (int v = 0; v < vectors; ++v) sums[r][v] = zeros<float>();
+    }
+  } else {
+    for (int r = 0; r < rows; ++r) {
+      const float* const from = start_of(p, at, r) + at.column;
+      for (int v = 0; v < kLast; ++v) sums[r][v] = load(from + v * N, Whole());
+      sums[r][kLast] = load(from + kLast * N, tail);
     }
   }
-  for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v) {
-      *reinterpret_cast<V*>(c + r * p.columns + v * width) = sums[r][v];
+  constexpr int kGroups = (rows + 2) / 3;  // three rows a pointer, as in product-inl.h
+  const float* group[kGroups];
+  for (int g = 0; g < kGroups; ++g) {
+    group[g] = p.a.first + (at.row + 3 * g) * p.a.row_step + at.begin * p.a.column_step;
+  }
+  for (std::int64_t k = at.begin; k < at.end; ++k) {
+    const float* b = p.b + k * p.columns + at.column;
+    Vec<float> x[vectors];
+    for (int v = 0; v < kLast; ++v) x[v] = load(b + v * N, Whole());
+    x[kLast] = load(b + kLast * N, tail);
+    for (int r = 0; r < rows; ++r) {
+      const Vec<float> factor = all(group[r / 3][r % 3 * p.a.row_step]);
+      for (int v = 0; v < vectors; ++v) sums[r][v] = hn::MulAdd(factor, x[v], sums[r][v]);
     }
-    if (tail > 0) *reinterpret_cast<W*>(c + r * p.columns + kWide) = rest[r];
+    for (int g = 0; g < kGroups; ++g) group[g] += p.a.column_step;
+  }
+  for (int r = 0; r < rows; ++r) {
+    float* const to = c + r * p.columns;
+    for (int v = 0; v < kLast; ++v) store<float>(sums[r][v], to + v * N, Whole());
+    store<float>(sums[r][kLast], to + kLast * N, tail);
   }
 }
 
 template <int rows>
-[[gnu::always_inline]] inline void band(const SmallProduct& p, Spot at) {
-  const auto left = [&] { return p.columns - at.column; };
-  for (; left() >= 16; at.column += 16) {
-    if (left() >= 20 && left() < 24) {
-      tile<rows, 2, 8, 4>(p, at);
-      at.column += 4;
-    } else {
-      tile<rows, 2, 8>(p, at);
-    }
+HWY_NOINLINE void band(const SmallProduct& p, Spot at) {
+  constexpr std::int64_t N = kLanes<float>;
+  for (; at.column + 2 * N <= p.columns; at.column += 2 * N) tile<rows, 2>(p, at, Whole());
+  const std::int64_t left = p.columns - at.column;
+  if (left > N) {
+    tile<rows, 2>(p, at, Part{left - N});
+  } else if (left == N) {
+    tile<rows, 1>(p, at, Whole());
+  } else if (left > 0) {
+    tile<rows, 1>(p, at, Part{left});
   }
-  for (; left() >= 8; at.column += 8) tile<rows, 1, 8>(p, at);
-  for (; left() >= 4; at.column += 4) tile<rows, 1, 4>(p, at);
-  for (; left() >= 2; at.column += 2) tile<rows, 1, 2>(p, at);
-  for (; left() >= 1; ++at.column) tile<rows, 1, 1>(p, at);
 }
 
-ATTNLAB_VECTOR_CLONES
-void multiply(const SmallProduct& p) {
+/// As many bands of `rows` rows as there is room for.
+template <int rows>
+HWY_INLINE void bands(const SmallProduct& p, Spot& at) {
+  while (at.row + rows <= p.rows) {
+    band<rows>(p, at);
+    at.row += rows;
+    for (at.place += rows; at.place >= p.places;) at.place -= p.places;
+  }
+}
+
+void multiply_small(const SmallProduct& p) {
   for (std::int64_t begin = 0; begin == 0 || begin < p.depth; begin += kDepthBlock) {
     Spot at{0, 0, begin, std::min(begin + kDepthBlock, p.depth)};
-    for (; at.row < p.rows;) {
-      const std::int64_t rows = at.row + 4 <= p.rows ? 4 : 1;
-      rows == 4 ? band<4>(p, at) : band<1>(p, at);
-      at.row += rows;
-      for (at.place += rows; at.place >= p.places;) at.place -= p.places;
-    }
+    bands<kTileRows>(p, at);
+    if constexpr (kTileRows > 6) bands<6>(p, at);
+    bands<4>(p, at);
+    bands<2>(p, at);
+    bands<1>(p, at);
   }
 }
 
-}  // namespace
+}  // namespace attnlab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
 
-void small_product(const SmallProduct& product) { multiply(product); }
+#if HWY_ONCE
+namespace attnlab {
+
+HWY_EXPORT(multiply_small);
+
+void small_product(const SmallProduct& product) { ATTNLAB_DISPATCH(multiply_small)(product); }
 
 void small_transpose(const float* b, std::int64_t rows, std::int64_t columns, float* out) {
   for (std::int64_t j = 0; j < columns; ++j) {
@@ -121,3 +127,4 @@ void small_transpose(const float* b, std::int64_t rows, std::int64_t columns, fl
 }
 
 }  // namespace attnlab
+#endif

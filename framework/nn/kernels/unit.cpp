@@ -2,6 +2,7 @@
 #include "framework/nn/kernels/unit.h"
 
 #include <ATen/Dispatch.h>
+#include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -9,11 +10,62 @@
 #include <cmath>
 #include <vector>
 
-#include "framework/base/vector_clones.h"
-#include "framework/nn/kernels/unit_row.h"
+#include "framework/nn/kernels/row_grid.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "framework/nn/kernels/unit.cpp"
+#include "framework/nn/kernels/dispatch-inl.h"
+// (Above: before the vectors.)
+#include "framework/nn/kernels/unit_row-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attnlab::HWY_NAMESPACE {
+
+template <class T>
+HWY_INLINE void normalise_grid(const RowGrid<T>& grid, RowRange range, T* y, T* inverse,
+                               double eps) {
+  grid.each(range, [&](const T* x, const T*, std::int64_t row) HWY_ATTR {
+    inverse[row] = normalise_row(x, y + row * grid.dim, grid.dim, eps);
+  });
+}
+
+template <class T>
+HWY_INLINE void differentiate_grid(const RowGrid<T>& grid, RowRange range, const T* inverse, T* dx,
+                                   double eps) {
+  grid.each(range, [&](const T* y, const T* dy, std::int64_t row) HWY_ATTR {
+    differentiate_row(y, inverse[row], dy, dx + row * grid.dim, grid.dim, eps);
+  });
+}
+
+// Tables of kernels hold plain functions.
+void normalise_float_rows(const RowGrid<float>& grid, RowRange range, float* y, float* inverse,
+                          double eps) {
+  normalise_grid(grid, range, y, inverse, eps);
+}
+void normalise_double_rows(const RowGrid<double>& grid, RowRange range, double* y, double* inverse,
+                           double eps) {
+  normalise_grid(grid, range, y, inverse, eps);
+}
+void differentiate_float_rows(const RowGrid<float>& grid, RowRange range, const float* inverse,
+                              float* dx, double eps) {
+  differentiate_grid(grid, range, inverse, dx, eps);
+}
+void differentiate_double_rows(const RowGrid<double>& grid, RowRange range, const double* inverse,
+                               double* dx, double eps) {
+  differentiate_grid(grid, range, inverse, dx, eps);
+}
+
+}  // namespace attnlab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace attnlab {
 namespace {
+
+HWY_EXPORT(normalise_float_rows);
+HWY_EXPORT(normalise_double_rows);
+HWY_EXPORT(differentiate_float_rows);
+HWY_EXPORT(differentiate_double_rows);
 
 /// 1 / max(|x|, eps), and whether the norm stands above eps. A zero row with eps = 0 gives 0.
 struct Inverse {
@@ -30,91 +82,48 @@ Inverse inverse_norm(const Tensor& x, double eps) {
   return {safe.rsqrt().masked_fill(above.logical_not(), floor), above};
 }
 
-using rows::differentiate_row;
-using rows::normalise_row;
-using rows::Wide;
-
-/// The same for float32, with the widest vectors that the processor has.
-ATTNLAB_VECTOR_CLONES
-float normalise_row(const float* x, float* __restrict__ y, std::int64_t dim, double eps) {
-  return normalise_row<float>(x, y, dim, eps);
-}
-
-ATTNLAB_VECTOR_CLONES
-void differentiate_row(const float* y, float inverse, const float* dy, float* dx, std::int64_t dim,
-                       double eps) {
-  differentiate_row<float>(y, inverse, dy, dx, dim, eps);
-}
-
-/// A matrix's rows and the distance between them.
 template <class T>
-struct Rows {
-  T* first;
-  std::int64_t step;
-  T* at(std::int64_t i) const { return first + i * step; }
-};
+using Wide = at::opmath_type<T>;
 
-template <class T>
-Rows<T> rows_of(const Tensor& matrix) {
-  return {matrix.data_ptr<T>(), matrix.stride(0)};
+/// bfloat16, with sums in float32, by plain loops.
+void normalise_rows(const RowGrid<at::BFloat16>& grid, RowRange range, at::BFloat16* y,
+                    float* inverse, double eps) {
+  grid.each(range, [&](const at::BFloat16* x, const at::BFloat16*, std::int64_t row) {
+    float sum = 0;
+    for (std::int64_t i = 0; i < grid.dim; ++i) sum += float(x[i]) * float(x[i]);
+    const float norm = std::sqrt(sum), floor = static_cast<float>(eps);
+    inverse[row] = norm > floor ? 1 / norm : floor > 0 ? 1 / floor : 0;
+    for (std::int64_t i = 0; i < grid.dim; ++i) y[row * grid.dim + i] = float(x[i]) * inverse[row];
+  });
 }
 
-/// Asks for row i before it is needed: rows of a head lie apart, so that the processor does not see
-/// them coming.
-template <class T>
-[[gnu::always_inline]] inline void fetch(Rows<T> x, std::int64_t i, std::int64_t dim) {
-  constexpr std::int64_t kLine = 64 / sizeof(T);
-  for (std::int64_t j = 0; j < dim; j += kLine) __builtin_prefetch(x.at(i) + j);
-}
-constexpr std::int64_t kAhead = 8;
-
-template <class T>
-[[gnu::always_inline]] inline void normalise_matrix(Rows<T> x, Rows<T> y, Rows<T> inverse,
-                                                    std::int64_t count, std::int64_t dim,
-                                                    double eps) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (i + kAhead < count) fetch(x, i + kAhead, dim);
-    *inverse.at(i) = normalise_row<T>(x.at(i), y.at(i), dim, eps);
-  }
+void differentiate_rows(const RowGrid<at::BFloat16>& grid, RowRange range, const float* inverse,
+                        at::BFloat16* dx, double eps) {
+  grid.each(range, [&](const at::BFloat16* y, const at::BFloat16* dy, std::int64_t row) {
+    const bool above = inverse[row] != (eps > 0 ? 1 / static_cast<float>(eps) : 0);
+    float along = 0;
+    for (std::int64_t i = 0; above && i < grid.dim; ++i) along += float(y[i]) * float(dy[i]);
+    for (std::int64_t i = 0; i < grid.dim; ++i) {
+      dx[row * grid.dim + i] = (float(dy[i]) - float(y[i]) * along) * inverse[row];
+    }
+  });
 }
 
-template <class T>
-[[gnu::always_inline]] inline void scale_matrix(Rows<T> x, Rows<T> inverse, Rows<T> y,
-                                                std::int64_t count, std::int64_t dim) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (i + kAhead < count) fetch(x, i + kAhead, dim);
-    const T* from = x.at(i);
-    T* to = y.at(i);
-    const T factor = *inverse.at(i);
-    for (std::int64_t j = 0; j < dim; ++j) to[j] = from[j] * factor;
-  }
+void normalise_rows(const RowGrid<float>& grid, RowRange range, float* y, float* inverse,
+                    double eps) {
+  ATTNLAB_DISPATCH(normalise_float_rows)(grid, range, y, inverse, eps);
 }
-
-template <class T>
-[[gnu::always_inline]] inline void differentiate_matrix(Rows<T> y, Rows<T> inverse, Rows<T> grad,
-                                                        std::int64_t count, std::int64_t dim,
-                                                        double eps) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    differentiate_row<T>(y.at(i), *inverse.at(i), grad.at(i), grad.at(i), dim, eps);
-  }
+void normalise_rows(const RowGrid<double>& grid, RowRange range, double* y, double* inverse,
+                    double eps) {
+  ATTNLAB_DISPATCH(normalise_double_rows)(grid, range, y, inverse, eps);
 }
-
-ATTNLAB_VECTOR_CLONES
-void normalise_matrix(Rows<float> x, Rows<float> y, Rows<float> inverse, std::int64_t count,
-                      std::int64_t dim, double eps) {
-  normalise_matrix<float>(x, y, inverse, count, dim, eps);
+void differentiate_rows(const RowGrid<float>& grid, RowRange range, const float* inverse, float* dx,
+                        double eps) {
+  ATTNLAB_DISPATCH(differentiate_float_rows)(grid, range, inverse, dx, eps);
 }
-
-ATTNLAB_VECTOR_CLONES
-void scale_matrix(Rows<float> x, Rows<float> inverse, Rows<float> y, std::int64_t count,
-                  std::int64_t dim) {
-  scale_matrix<float>(x, inverse, y, count, dim);
-}
-
-ATTNLAB_VECTOR_CLONES
-void differentiate_matrix(Rows<float> y, Rows<float> inverse, Rows<float> grad, std::int64_t count,
-                          std::int64_t dim, double eps) {
-  differentiate_matrix<float>(y, inverse, grad, count, dim, eps);
+void differentiate_rows(const RowGrid<double>& grid, RowRange range, const double* inverse,
+                        double* dx, double eps) {
+  ATTNLAB_DISPATCH(differentiate_double_rows)(grid, range, inverse, dx, eps);
 }
 
 /// Whether a [B, H, L, D] tensor lies in memory as [B, L, H, D]: projections split into heads.
@@ -150,25 +159,22 @@ Tensor as_before(const Tensor& rows, const Tensor& like) {
   return rows.view(sizes);
 }
 
-/// Calls work(row of x, row of other, number of the row) for every row, in parallel.
+/// Calls work(rows, range) for all rows, in parallel.
 /// @param x, other  [A, B, L, D] with neighbouring numbers in a row.
 template <class T, class Work>
-void each_row(const Tensor& x, const Tensor& other, const Work& work) {
+void each_range(const Tensor& x, const Tensor& other, const Work& work) {
   const std::int64_t inner = x.size(1), length = x.size(2), dim = x.size(3);
-  const T* from = x.data_ptr<T>();
-  const T* with = other.data_ptr<T>();
   const at::IntArrayRef s = x.strides(), t = other.strides();
+  const RowGrid<T> grid{x.data_ptr<T>(),
+                        other.data_ptr<T>(),
+                        {s[0], s[1], s[2]},
+                        {t[0], t[1], t[2]},
+                        inner,
+                        length,
+                        dim};
   const std::int64_t grain = std::max<std::int64_t>(1, 16 * 1024 / dim);
   at::parallel_for(0, x.size(0) * inner * length, grain, [&](std::int64_t begin, std::int64_t end) {
-    // Counted, not divided for: three divisions would take as long as a short row itself.
-    std::int64_t l = begin % length, b = begin / length % inner, a = begin / length / inner;
-    for (std::int64_t row = begin; row < end; ++row) {
-      work(from + a * s[0] + b * s[1] + l * s[2], with + a * t[0] + b * t[1] + l * t[2], row);
-      if (++l < length) continue;
-      l = 0;
-      if (++b < inner) continue;
-      b = 0, ++a;
-    }
+    work(grid, RowRange{begin, end});
   });
 }
 
@@ -181,7 +187,6 @@ struct UnitForm {
 UnitForm unit_form(const Tensor& x, double eps) {
   const Tensor rows = as_rows(x.detach(), x);
   const Tensor y = at::empty(rows.sizes(), rows.options());
-  const std::int64_t dim = rows.size(3);
   Tensor inverse;
   AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, x.scalar_type(), "unit", [&] {
     using W = Wide<scalar_t>;
@@ -189,23 +194,22 @@ UnitForm unit_form(const Tensor& x, double eps) {
                         rows.options().dtype(c10::CppTypeToScalarType<W>::value));
     W* factors = inverse.data_ptr<W>();
     scalar_t* to = y.data_ptr<scalar_t>();
-    each_row<scalar_t>(rows, rows, [&](const scalar_t* x, const scalar_t*, std::int64_t row) {
-      factors[row] = normalise_row(x, to + row * dim, dim, eps);
+    each_range<scalar_t>(rows, rows, [&](const RowGrid<scalar_t>& grid, RowRange range) {
+      normalise_rows(grid, range, to, factors, eps);
     });
   });
   return {as_before(y, x), as_before(inverse, x)};
 }
 
-Tensor differentiate_rows(const UnitForm& unit, const Tensor& grad, double eps) {
+Tensor unit_gradient(const UnitForm& unit, const Tensor& grad, double eps) {
   const Tensor y = as_rows(unit.value, unit.value), dy = as_rows(grad, unit.value);
   const Tensor inverse = in_memory_order(unit.inverse, unit.value).contiguous();
   const Tensor out = at::empty(y.sizes(), y.options());
-  const std::int64_t dim = y.size(3);
   AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, y.scalar_type(), "unit_backward", [&] {
     const auto* factors = inverse.data_ptr<Wide<scalar_t>>();
     scalar_t* to = out.data_ptr<scalar_t>();
-    each_row<scalar_t>(y, dy, [&](const scalar_t* y, const scalar_t* dy, std::int64_t row) {
-      differentiate_row(y, factors[row], dy, to + row * dim, dim, eps);
+    each_range<scalar_t>(y, dy, [&](const RowGrid<scalar_t>& grid, RowRange range) {
+      differentiate_rows(grid, range, factors, to, eps);
     });
   });
   return as_before(out, unit.value);
@@ -229,7 +233,7 @@ struct UnitRows : public torch::autograd::Function<UnitRows> {
     // With gradients on, the caller asked for a graph of this backward pass.
     return {at::GradMode::is_enabled()
                 ? composed_unit_gradient(saved[0], grad, eps)
-                : differentiate_rows({saved[1].detach(), saved[2]}, grad.detach(), eps),
+                : unit_gradient({saved[1].detach(), saved[2]}, grad.detach(), eps),
             Tensor()};
   }
 };
@@ -249,58 +253,11 @@ Tensor composed_unit_gradient(const Tensor& x, const Tensor& grad, double eps) {
   return (grad - y * along) * inverse.value;
 }
 
-void unit_rows(const Tensor& x, double eps, const Tensor& y, const Tensor& inverse) {
-  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "unit_rows", [&] {
-    normalise_matrix(rows_of<scalar_t>(x), rows_of<scalar_t>(y), rows_of<scalar_t>(inverse),
-                     x.size(0), x.size(1), eps);
-  });
-}
-
-void unit_rows_again(const Tensor& x, const Tensor& inverse, const Tensor& y) {
-  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "unit_rows_again", [&] {
-    scale_matrix(rows_of<scalar_t>(x), rows_of<scalar_t>(inverse), rows_of<scalar_t>(y), x.size(0),
-                 x.size(1));
-  });
-}
-
-void differentiate_unit_rows(const Tensor& y, const Tensor& inverse, double eps,
-                             const Tensor& grad) {
-  AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "unit_rows_backward", [&] {
-    differentiate_matrix(rows_of<scalar_t>(y), rows_of<scalar_t>(inverse), rows_of<scalar_t>(grad),
-                         y.size(0), y.size(1), eps);
-  });
-}
-
 Tensor unit(const Tensor& x, double eps) {
   if (!has_row_kernel(x)) return x * inverse_norm(x, eps).value;
   if (at::GradMode::is_enabled() && x.requires_grad()) return UnitRows::apply(x, eps);
   return unit_form(x, eps).value;
 }
 
-namespace rows {
-
-void normalise(const float* x, std::int64_t x_step, float* y, std::int64_t y_step, float* inverse,
-               std::int64_t count, std::int64_t dim, double eps) {
-  normalise_matrix({const_cast<float*>(x), x_step}, {y, y_step}, {inverse, 1}, count, dim, eps);
-}
-
-void normalise(const double* x, std::int64_t x_step, double* y, std::int64_t y_step,
-               double* inverse, std::int64_t count, std::int64_t dim, double eps) {
-  normalise_matrix<double>({const_cast<double*>(x), x_step}, {y, y_step}, {inverse, 1}, count, dim,
-                           eps);
-}
-
-void differentiate(const float* y, std::int64_t y_step, const float* inverse, float* grad,
-                   std::int64_t grad_step, std::int64_t count, std::int64_t dim, double eps) {
-  differentiate_matrix({const_cast<float*>(y), y_step}, {const_cast<float*>(inverse), 1},
-                       {grad, grad_step}, count, dim, eps);
-}
-
-void differentiate(const double* y, std::int64_t y_step, const double* inverse, double* grad,
-                   std::int64_t grad_step, std::int64_t count, std::int64_t dim, double eps) {
-  differentiate_matrix<double>({const_cast<double*>(y), y_step}, {const_cast<double*>(inverse), 1},
-                               {grad, grad_step}, count, dim, eps);
-}
-
-}  // namespace rows
 }  // namespace attnlab
+#endif

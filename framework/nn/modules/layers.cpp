@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "framework/nn/kernels/dropout.h"
+#include "framework/nn/kernels/gelu.h"
+#include "framework/nn/kernels/linear.h"
 #include "framework/nn/modules/member_norm.h"
 
 namespace attnlab {
@@ -35,6 +37,14 @@ Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias, std::int64_t m
 
 Tensor Linear::forward(const Tensor& x, MemberRows rows) const {
   return member_linear(x, weight, bias, members_, rows);
+}
+
+Tensor Linear::forward_after(const Tensor& before, const Tensor& x, MemberRows rows) const {
+  if (members_ > 1) throw ShapeError("Linear: tokens before others are not for ensembles");
+  const auto some = [&](const Tensor& t) {
+    return t.defined() && rows.count > 0 ? t.narrow(0, rows.first, rows.count) : t;
+  };
+  return linear_after(before, x, some(weight), some(bias));
 }
 
 std::vector<Tensor> Linear::forward_parts(const Tensor& x, std::int64_t first,
@@ -83,6 +93,12 @@ Tensor LayerNorm::forward(const Tensor& x) const {
   return member_layer_norm(x, weight, bias, eps_, members_);
 }
 
+SumAndNorm LayerNorm::forward_sum(const Tensor& x, const Tensor& y) const {
+  if (members_ == 1) return add_layer_norm(x, y, weight, bias, eps_);
+  const Tensor sum = x + y;
+  return {sum, forward(sum)};
+}
+
 Tensor LayerNorm::forward_heads(const Tensor& x) const {
   if (members_ == 1) return forward(x);
   const std::int64_t heads = x.size(1);
@@ -109,8 +125,14 @@ Tensor Mlp::forward(const Tensor& x) const {
     return is_training() && p > 0 ? dropout(y, p) : y;
   };
   const auto activate = [this](const Tensor& y) {
-    return options_.activation == Activation::gelu ? at::gelu(y) : at::relu(y);
+    return options_.activation == Activation::gelu ? attnlab::gelu(y) : at::relu(y);
   };
+  const MlpWeights weights{in_->weight, in_->bias, out_->weight, out_->bias};
+  const bool drops = is_training() && options_.hidden_dropout > 0;
+  if (options_.members == 1 && !drops && mlp_takes(x, weights)) {
+    const Tensor y = mlp(x, weights, options_.activation);
+    return drop(options_.output_activation ? activate(y) : y, options_.dropout);
+  }
   const Tensor y = out_->forward(drop(activate(in_->forward(x)), options_.hidden_dropout));
   return drop(options_.output_activation ? activate(y) : y, options_.dropout);
 }

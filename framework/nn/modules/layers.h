@@ -8,6 +8,8 @@
 // LibTorch's default generator, in the order of construction, so one seed gives one model.
 #pragma once
 
+#include "framework/nn/kernels/mlp.h"
+#include "framework/nn/modules/member_norm.h"
 #include "framework/nn/modules/members.h"
 #include "framework/tensor/tensor.h"
 
@@ -27,6 +29,9 @@ class Linear : public torch::nn::Module {
   Tensor forward(const Tensor& x) const { return forward(x, {}); }
   /// The same by some rows of the matrix, of each member's: a part of a packed map.
   Tensor forward(const Tensor& x, MemberRows rows) const;
+  /// Some rows of the matrix, of tokens and of others before them that take no gradient:
+  /// `linear_after`. @throws ShapeError in an ensemble.
+  Tensor forward_after(const Tensor& before, const Tensor& x, MemberRows rows) const;
   /// Several parts of a packed map, one after the other from row `first` on.
   std::vector<Tensor> forward_parts(const Tensor& x, std::int64_t first,
                                     const std::vector<std::int64_t>& widths) const;
@@ -59,6 +64,8 @@ class LayerNorm : public torch::nn::Module {
   explicit LayerNorm(std::int64_t dim, double eps = 1e-6, std::int64_t members = 1,
                      bool with_bias = true);
   Tensor forward(const Tensor& x) const;
+  /// x + y, and forward() of that, in one pass.
+  SumAndNorm forward_sum(const Tensor& x, const Tensor& y) const;
   /// The same where members stand in the heads and not in the batch.
   /// @param x  [B, H, L, dim], members divide H; see AttentionShape::members.
   Tensor forward_heads(const Tensor& x) const;
@@ -70,8 +77,6 @@ class LayerNorm : public torch::nn::Module {
   double eps_;
   std::int64_t members_;
 };
-
-enum class Activation { gelu, relu };  ///< GELU is the exact one
 
 struct MlpOptions {
   std::int64_t dim = 0, hidden = 0;

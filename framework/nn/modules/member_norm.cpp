@@ -7,180 +7,293 @@
 
 #include <cmath>
 
-#include "framework/base/vector_clones.h"
-#include "framework/nn/kernels/small_pieces.h"
+#include "framework/nn/modules/member_norm_rows.h"
 #include "framework/nn/modules/members.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "framework/nn/modules/member_norm.cpp"
+#include "framework/nn/kernels/dispatch-inl.h"
+// (Above: before the vectors.)
+#include "framework/nn/kernels/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attnlab::HWY_NAMESPACE {
+
+/// (x - mean) * inverse. @param part  what is read of x
+template <class PartOf>
+HWY_INLINE Vec<float> unit_of(const float* x, PartOf part, Vec<float> mean, Vec<float> inverse) {
+  return hn::Mul(hn::Sub(load(x, part), mean), inverse);
+}
+
+/// x - mean within the row, 0 behind its end.
+HWY_INLINE Vec<float> away(const float* x, Whole part, Vec<float> mean) {
+  return hn::Sub(load(x, part), mean);
+}
+HWY_INLINE Vec<float> away(const float* x, Part part, Vec<float> mean) {
+  const Tag<float> d;
+  return hn::IfThenElseZero(hn::FirstN(d, static_cast<std::size_t>(part.count)),
+                            hn::Sub(load(x, part), mean));
+}
+
+void normalise_member(const MemberNormRows& in, float eps, float* out) {
+  const auto count = static_cast<float>(in.dim);
+  for (std::int64_t r = 0; r < in.rows; ++r) {
+    const float* x = in.x + r * in.dim;
+    float* const y = out + r * in.dim;
+    Vec<float> sums = zeros<float>(), squares = sums;
+    if (in.added != nullptr) {
+      const float* const added = in.added + r * in.dim;
+      float* const sum = in.sum + r * in.dim;
+      each_vector<float>(in.dim, [&](std::int64_t i, auto part) HWY_ATTR {
+        const Vec<float> both = hn::Add(load(x + i, part), load(added + i, part));
+        sums = hn::Add(sums, both);
+        store<float>(both, sum + i, part);
+      });
+      x = sum;
+    } else {
+      each_vector<float>(in.dim, [&](std::int64_t i, auto part)
+                                     HWY_ATTR { sums = hn::Add(sums, load(x + i, part)); });
+    }
+    const float mean = sum_of<float>(sums) / count;
+    const Vec<float> middle = all(mean);
+    each_vector<float>(in.dim, [&](std::int64_t i, auto part) HWY_ATTR {
+      const Vec<float> distance = away(x + i, part, middle);
+      squares = hn::MulAdd(distance, distance, squares);
+    });
+    const float inverse = 1 / std::sqrt(sum_of<float>(squares) / count + eps);
+    in.moments[2 * r] = mean, in.moments[2 * r + 1] = inverse;
+    const Vec<float> by = all(inverse);
+    each_vector<float>(in.dim, [&](std::int64_t i, auto part) HWY_ATTR {
+      const Vec<float> unit = unit_of(x + i, part, middle, by), w = load(in.weight + i, part);
+      const Vec<float> scaled =
+          in.bias == nullptr ? hn::Mul(unit, w) : hn::MulAdd(unit, w, load(in.bias + i, part));
+      store<float>(scaled, y + i, part);
+    });
+  }
+}
+
+/// dx = (g - mean(g) - x̂ mean(g x̂)) / deviation + other, with g = dy w;  dw += dy x̂;  db += dy.
+void differentiate_member(const MemberNormRows& in, const MemberNormGradients& to) {
+  const auto count = static_cast<float>(in.dim);
+  for (std::int64_t r = 0; r < in.rows; ++r) {
+    const float *const x = in.x + r * in.dim, *const dy = to.grad + r * in.dim;
+    const float* const other = to.other == nullptr ? nullptr : to.other + r * in.dim;
+    float* const dx = to.dx + r * in.dim;
+    const Vec<float> mean = all(in.moments[2 * r]), inverse = all(in.moments[2 * r + 1]);
+    Vec<float> plain = zeros<float>(), along = plain;
+    each_vector<float>(in.dim, [&](std::int64_t i, auto part) HWY_ATTR {
+      const Vec<float> unit = unit_of(x + i, part, mean, inverse), from = load(dy + i, part);
+      const Vec<float> g = hn::Mul(from, load(in.weight + i, part));  // 0 behind the row's end
+      plain = hn::Add(plain, g);
+      along = hn::MulAdd(g, unit, along);
+      store<float>(hn::MulAdd(from, unit, load(to.dw + i, part)), to.dw + i, part);
+      if (to.db != nullptr) {
+        store<float>(hn::Add(from, load(to.db + i, part)), to.db + i, part);
+      }
+    });
+    const Vec<float> shift = all(sum_of<float>(plain) / count);
+    const Vec<float> slope = all(sum_of<float>(along) / count);
+    each_vector<float>(in.dim, [&](std::int64_t i, auto part) HWY_ATTR {
+      const Vec<float> unit = unit_of(x + i, part, mean, inverse);
+      const Vec<float> g = hn::Mul(load(dy + i, part), load(in.weight + i, part));
+      const Vec<float> own = hn::NegMulAdd(unit, slope, hn::Sub(g, shift));
+      const Vec<float> all_of_it = other == nullptr
+                                       ? hn::Mul(own, inverse)
+                                       : hn::MulAdd(own, inverse, load(other + i, part));
+      store<float>(all_of_it, dx + i, part);
+    });
+  }
+}
+
+}  // namespace attnlab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace attnlab {
 namespace {
 
-using small::each_piece;
-using small::piece_at;
-using small::PieceSums;
+HWY_EXPORT(normalise_member);
+HWY_EXPORT(differentiate_member);
+
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+using Rows = MemberNormRows;
 
+/// Rows that are taken together: whatever the number of threads, so that sums are the same.
+constexpr std::int64_t kChunk = 256;
 /// Numbers below which a thread is not worth waking.
 constexpr std::int64_t kThreadWork = 16 * 1024;
 
-/// One member's rows.
-struct Rows {
-  const float *x, *weight;
-  float* moments;  ///< [rows, 2]: mean, 1 / deviation
-  std::int64_t rows, dim;
+float* start_of(const Tensor& x) { return x.defined() ? x.data_ptr<float>() : nullptr; }
+
+/// What is normalised, [E * rows, dim] dense.
+struct Norm {
+  Tensor x, added, sum, weight, bias, moments;  ///< undefined: there is none
+  std::int64_t members;
+
+  std::int64_t dim() const { return x.size(-1); }
+  std::int64_t rows() const { return x.numel() / dim() / members; }
+  std::int64_t chunks() const { return (rows() + kChunk - 1) / kChunk; }
+
+  /// Calls work(chunk's number among all, its first row, its rows), in parallel.
+  template <class Work>
+  void each_chunk(const Work& work) const {
+    const std::int64_t d = dim(), all = rows(), pieces = chunks();
+    const std::int64_t grain = std::max<std::int64_t>(1, kThreadWork / (std::min(all, kChunk) * d));
+    at::parallel_for(0, members * pieces, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t e = i / pieces, first = i % pieces * kChunk, row = e * all + first;
+        const auto at = [&](const Tensor& t, std::int64_t place) {
+          return t.defined() ? t.data_ptr<float>() + place : nullptr;
+        };
+        work(i, row,
+             Rows{std::min(kChunk, all - first), d, at(x, row * d), at(added, row * d),
+                  at(sum, row * d), at(weight, e * d), at(bias, e * d), at(moments, 2 * row)});
+      }
+    });
+  }
 };
 
-ATTNLAB_VECTOR_CLONES
-void normalise(const Rows& in, const float* bias, float eps, float* out) {
-  const auto count = static_cast<float>(in.dim);
-  for (std::int64_t r = 0; r < in.rows; ++r) {
-    const float* const x = in.x + r * in.dim;
-    float* const y = out + r * in.dim;
-    PieceSums<float> sums;
-    each_piece<float>(
-        in.dim, [&](auto kind, std::int64_t i) __attribute__((always_inline)) {
-          sums.of(kind) += piece_at<decltype(kind)>(x + i);
-        });
-    const float mean = sums.total() / count;
-    PieceSums<float> squares;
-    each_piece<float>(
-        in.dim, [&](auto kind, std::int64_t i) __attribute__((always_inline)) {
-          const auto away = piece_at<decltype(kind)>(x + i) - mean;
-          squares.of(kind) += away * away;
-        });
-    const float inverse = 1 / std::sqrt(squares.total() / count + eps);
-    in.moments[2 * r] = mean, in.moments[2 * r + 1] = inverse;
-    each_piece<float>(
-        in.dim, [&](auto kind, std::int64_t i) __attribute__((always_inline)) {
-          using Kind = decltype(kind);
-          piece_at<Kind>(y + i) =
-              (piece_at<Kind>(x + i) - mean) * inverse * piece_at<Kind>(in.weight + i) +
-              piece_at<Kind>(bias + i);
-        });
+/// Sums of chunks, [E * chunks, dim], as [E * dim], always in the same order.
+Tensor sum_of_chunks(const Tensor& sums, std::int64_t members) {
+  if (!sums.defined() || sums.size(0) == members) {
+    return sums.defined() ? sums.view({-1}) : sums;
   }
-}
-
-/// dx = (g - mean(g) - x̂ mean(g x̂)) / deviation with g = dy w;  dw = sum dy x̂;  db = sum dy.
-/// @param dw, db  [dim], zero before
-ATTNLAB_VECTOR_CLONES
-void differentiate(const Rows& in, const float* grad, float* out, float* dw, float* db) {
-  const auto count = static_cast<float>(in.dim);
-  for (std::int64_t r = 0; r < in.rows; ++r) {
-    const float *const x = in.x + r * in.dim, *const dy = grad + r * in.dim;
-    float* const dx = out + r * in.dim;
-    const float mean = in.moments[2 * r], inverse = in.moments[2 * r + 1];
-    PieceSums<float> plain, along;
-    each_piece<float>(
-        in.dim, [&](auto kind, std::int64_t i) __attribute__((always_inline)) {
-          using Kind = decltype(kind);
-          const auto unit = (piece_at<Kind>(x + i) - mean) * inverse;
-          const auto g = piece_at<Kind>(dy + i) * piece_at<Kind>(in.weight + i);
-          plain.of(kind) += g;
-          along.of(kind) += g * unit;
-          piece_at<Kind>(dw + i) += piece_at<Kind>(dy + i) * unit;
-          piece_at<Kind>(db + i) += piece_at<Kind>(dy + i);
-        });
-    const float shift = plain.total() / count, slope = along.total() / count;
-    each_piece<float>(
-        in.dim, [&](auto kind, std::int64_t i) __attribute__((always_inline)) {
-          using Kind = decltype(kind);
-          const auto unit = (piece_at<Kind>(x + i) - mean) * inverse;
-          const auto g = piece_at<Kind>(dy + i) * piece_at<Kind>(in.weight + i);
-          piece_at<Kind>(dx + i) = (g - shift - unit * slope) * inverse;
-        });
-  }
-}
-
-/// Calls work(e, its rows) for all members, in parallel.
-/// @param x        contiguous
-/// @param moments  [rows, 2]
-template <class Work>
-void each_member(const Tensor& x, const Tensor& weight, const Tensor& moments, std::int64_t members,
-                 const Work& work) {
-  const std::int64_t dim = x.size(-1), rows = x.numel() / dim / members;
-  const std::int64_t grain = std::max<std::int64_t>(1, kThreadWork / (rows * dim));
-  const float *const in = x.data_ptr<float>(), *const w = weight.data_ptr<float>();
-  float* const to = moments.data_ptr<float>();
-  at::parallel_for(0, members, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t e = begin; e < end; ++e) {
-      work(e, Rows{in + e * rows * dim, w + e * dim, to + 2 * e * rows, rows, dim});
-    }
-  });
+  return sums.view({members, -1, sums.size(1)}).sum(1).view({-1});
 }
 
 struct MemberNorm : public torch::autograd::Function<MemberNorm> {
-  static Tensor forward(AutogradContext* context, const Tensor& given, const Tensor& weight,
-                        const Tensor& bias, double eps, std::int64_t members) {
-    const Tensor x = given.contiguous();
-    Tensor y = at::empty(x.sizes(), x.options());
-    const Tensor moments = at::empty({x.numel() / x.size(-1), 2}, x.options());
-    each_member(x, weight, moments, members, [&](std::int64_t e, const Rows& rows) {
-      normalise(rows, bias.data_ptr<float>() + e * rows.dim, static_cast<float>(eps),
-                y.data_ptr<float>() + e * rows.rows * rows.dim);
+  /// @param added, bias  of no elements: none; autograd takes no undefined tensor here
+  /// @returns the norm; where there is something to add the sum before it
+  static variable_list forward(AutogradContext* context, const Tensor& x, const Tensor& added,
+                               const Tensor& weight, const Tensor& bias, double eps,
+                               std::int64_t members) {
+    context->set_materialize_grads(false);
+    const at::TensorOptions options = x.options().requires_grad(false);
+    const bool adds = added.numel() > 0;
+    const Norm norm{x.contiguous(),
+                    adds ? added.contiguous() : Tensor(),
+                    adds ? at::empty(x.sizes(), options) : Tensor(),
+                    weight,
+                    bias.numel() > 0 ? bias : Tensor(),
+                    at::empty({x.numel() / x.size(-1), 2}, options),
+                    members};
+    const Tensor y = at::empty(x.sizes(), options);
+    float* const out = start_of(y);
+    norm.each_chunk([&](std::int64_t, std::int64_t row, const Rows& rows) {
+      ATTNLAB_DISPATCH(normalise_member)(rows, static_cast<float>(eps), out + row * rows.dim);
     });
-    context->save_for_backward({x, weight, moments});
+    // The input itself: a copy would have no graph.
+    context->save_for_backward({adds ? norm.sum : x, weight, norm.moments});
     context->saved_data["eps"] = eps;
     context->saved_data["members"] = members;
-    return y;
+    context->saved_data["adds"] = adds;
+    context->saved_data["bias"] = bias.numel() > 0;
+    if (adds) return {norm.sum, y};
+    return {y};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const Tensor &x = saved[0], &weight = saved[1], dy = gradients[0].contiguous();
-    const std::int64_t members = context->saved_data["members"].toInt();
+    const Tensor x = saved[0].contiguous();
+    const Tensor& weight = saved[1];
+    const bool adds = context->saved_data["adds"].toBool();
+    const bool biased = context->saved_data["bias"].toBool();
+    const Norm norm{x, {}, {}, weight, {}, saved[2], context->saved_data["members"].toInt()};
+    const Tensor& grad = gradients.back();
+    const Tensor other = adds ? gradients[0] : Tensor();
     // With gradients on, the caller asked for a graph of this backward pass.
     if (at::GradMode::is_enabled()) {
-      variable_list all = composed(x, weight, dy, context->saved_data["eps"].toDouble(), members);
-      all.resize(5);
-      return all;
+      return composed(norm, grad, other, context->saved_data["eps"].toDouble(), adds, biased);
     }
+    if (!grad.defined()) return {other, other, {}, {}, {}, {}};
+    const Tensor dy = grad.contiguous(), beside = other.defined() ? other.contiguous() : other;
     const Tensor dx = at::empty(x.sizes(), x.options());
-    const Tensor dw = at::zeros(weight.sizes(), x.options());
-    const Tensor db = at::zeros(weight.sizes(), x.options());
-    each_member(x, weight, saved[2], members, [&](std::int64_t e, const Rows& rows) {
-      const std::int64_t at = e * rows.rows * rows.dim;
-      differentiate(rows, dy.data_ptr<float>() + at, dx.data_ptr<float>() + at,
-                    dw.data_ptr<float>() + e * rows.dim, db.data_ptr<float>() + e * rows.dim);
+    const std::int64_t sums = norm.members * norm.chunks();
+    const Tensor dw = at::zeros({sums, norm.dim()}, x.options());
+    const Tensor db = biased ? at::zeros({sums, norm.dim()}, x.options()) : Tensor();
+    norm.each_chunk([&](std::int64_t i, std::int64_t row, const Rows& rows) {
+      const auto at = [&](const Tensor& t, std::int64_t place) {
+        return t.defined() ? t.data_ptr<float>() + place : nullptr;
+      };
+      const std::int64_t d = rows.dim;
+      ATTNLAB_DISPATCH(differentiate_member)
+      (rows, {at(dy, row * d), at(beside, row * d), at(dx, row * d), at(dw, i * d), at(db, i * d)});
     });
-    return {dx, dw, db, Tensor(), Tensor()};
+    return {dx,
+            adds ? dx : Tensor(),
+            sum_of_chunks(dw, norm.members),
+            sum_of_chunks(db, norm.members),
+            Tensor(),
+            Tensor()};
   }
 
  private:
   /// The same gradients as operations that autograd can follow.
-  static variable_list composed(const Tensor& x, const Tensor& weight, const Tensor& dy, double eps,
-                                std::int64_t members) {
-    const std::int64_t dim = x.size(-1);
-    const auto by_row = [&](const Tensor& t) { return t.reshape({members, -1, dim}); };
+  static variable_list composed(const Norm& norm, const Tensor& dy, const Tensor& other, double eps,
+                                bool adds, bool biased) {
+    if (!dy.defined()) return {other, other, {}, {}, {}, {}};
+    const Tensor& x = norm.x;
+    const auto by_row = [&](const Tensor& t) { return t.reshape({norm.members, -1, norm.dim()}); };
     const Tensor rows = by_row(x), away = rows - rows.mean(-1, true);
     const Tensor inverse = (away.square().mean(-1, true) + eps).rsqrt(), unit = away * inverse;
-    const Tensor grad = by_row(dy), g = grad * weight.view({members, 1, dim});
-    const Tensor dx = (g - g.mean(-1, true) - unit * (g * unit).mean(-1, true)) * inverse;
-    return {dx.view(x.sizes()), (grad * unit).sum(1).view({-1}), grad.sum(1).view({-1})};
+    const Tensor grad = by_row(dy), g = grad * norm.weight.view({norm.members, 1, norm.dim()});
+    Tensor dx = (g - g.mean(-1, true) - unit * (g * unit).mean(-1, true)) * inverse;
+    dx = dx.view(x.sizes());
+    if (other.defined()) dx = dx + other;
+    return {dx,
+            adds ? dx : Tensor(),
+            (grad * unit).sum(1).view({-1}),
+            biased ? grad.sum(1).view({-1}) : Tensor(),
+            Tensor(),
+            Tensor()};
   }
 };
+
+bool has_own_kernel(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const auto plain = [](const Tensor& t) {
+    return !t.defined() ||
+           (t.device().is_cpu() && t.scalar_type() == at::kFloat && t.layout() == at::kStrided);
+  };
+  const auto dense = [](const Tensor& t) { return !t.defined() || t.is_contiguous(); };
+  return plain(x) && plain(weight) && plain(bias) && dense(weight) && dense(bias) && x.numel() > 0;
+}
+
+Tensor or_none(const Tensor& t, const Tensor& like) {
+  return t.defined() ? t : at::empty({0}, like.options().requires_grad(false));
+}
 
 }  // namespace
 
 Tensor member_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,
                          std::int64_t members) {
   const std::int64_t dim = x.size(-1);
-  if (members == 1) return at::layer_norm(x, {dim}, weight, bias, eps);
   batch_of_member(x, members);
-  if (weight.numel() != members * dim || bias.numel() != members * dim) {
+  if (weight.numel() != members * dim || (bias.defined() && bias.numel() != members * dim)) {
     throw ShapeError(fmt::format(
         "layer norm of {} members: expected weight and bias [{}] for {}, found {} and {}", members,
         members * dim, describe(x), describe(weight), describe(bias)));
   }
-  const auto plain = [](const Tensor& t) {
-    return t.device().is_cpu() && t.scalar_type() == at::kFloat;
-  };
-  if (plain(x) && plain(weight) && plain(bias) && weight.is_contiguous() && bias.is_contiguous() &&
-      x.numel() > 0) {
-    return MemberNorm::apply(x, weight, bias, eps, members);
+  if (has_own_kernel(x, weight, bias)) {
+    return MemberNorm::apply(x, or_none({}, x), weight, or_none(bias, x), eps, members)[0];
   }
+  if (members == 1) return at::layer_norm(x, {dim}, weight, bias, eps);
   const auto of_members = [&](const Tensor& t) { return t.reshape({members, -1, dim}); };
   const Tensor normal = at::layer_norm(x, {dim}, {}, {}, eps);
   return at::addcmul(of_members(bias), of_members(normal), of_members(weight)).view(x.sizes());
 }
 
+SumAndNorm add_layer_norm(const Tensor& x, const Tensor& y, const Tensor& weight,
+                          const Tensor& bias, double eps) {
+  const bool alike = x.sizes() == y.sizes() && y.scalar_type() == x.scalar_type() &&
+                     y.device() == x.device() && x.dim() > 0 && weight.numel() == x.size(-1);
+  if (alike && has_own_kernel(x, weight, bias)) {
+    const variable_list both = MemberNorm::apply(x, y, weight, or_none(bias, x), eps, 1);
+    return {both[0], both[1]};
+  }
+  const Tensor sum = x + y;
+  return {sum, member_layer_norm(sum, weight, bias, eps, 1)};
+}
+
 }  // namespace attnlab
+#endif

@@ -8,14 +8,24 @@
 namespace attnlab {
 
 /// @param x             [E * B, ..., D] floating point
-/// @param weight, bias  [E * D] of the same dtype and device
-/// @param members       E; with one member it is at::layer_norm
+/// @param weight, bias  [E * D] of the same dtype and device; bias undefined, with one member: none
+/// @param members       E
 /// @returns [E * B, ..., D], differentiable any number of times.
-/// @throws ShapeError where E does not divide the first dimension, or weight and bias are no [E *
-/// D]. Cost: one pass forward, one backward for float32 on the CPU, where rows of a few numbers
-/// cost LibTorch several times their arithmetic; elsewhere LibTorch's normalisation and two passes
-/// more.
+/// @throws ShapeError where E does not divide the first dimension, or weight and bias are no
+/// [E * D].
+/// Cost: one pass forward, one backward for float32 on the CPU; elsewhere LibTorch's normalisation,
+/// with several members two passes more.
 Tensor member_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,
                          std::int64_t members);
+
+struct SumAndNorm {
+  Tensor sum, norm;
+};
+
+/// x + y, and its layer norm, in the same pass: a residual and the norm behind it.
+/// @param x, y  [..., D] alike
+/// @returns both, as member_layer_norm of one member.
+SumAndNorm add_layer_norm(const Tensor& x, const Tensor& y, const Tensor& weight,
+                          const Tensor& bias, double eps);
 
 }  // namespace attnlab

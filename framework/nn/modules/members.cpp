@@ -8,7 +8,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "framework/base/vector_clones.h"
+#include "framework/nn/kernels/linear.h"
+#include "framework/nn/kernels/row_kernels.h"
 #include "framework/nn/kernels/small_product.h"
 #include "framework/tensor/flop_counter.h"
 
@@ -135,20 +136,6 @@ struct Gradients {
   Tensor x, weight, starts;  ///< undefined where not wanted
 };
 
-/// Row i to sum i % places. @param sums  [places, width], of which rows are `step` apart
-ATTNLAB_VECTOR_CLONES
-void add_rows(const float* rows, std::int64_t count, std::int64_t width, float* sums,
-              std::int64_t places, std::int64_t step) {
-  for (std::int64_t n = 0; n < places; ++n) std::fill_n(sums + n * step, width, 0.0F);
-  for (std::int64_t begin = 0; begin < count; begin += places) {
-    for (std::int64_t n = 0; n < places; ++n) {
-      const float* const row = rows + (begin + n) * width;
-      float* const sum = sums + n * step;
-      for (std::int64_t j = 0; j < width; ++j) sum[j] += row[j];
-    }
-  }
-}
-
 /// dX = sum of dY W,  dW = dY^T X,  and sums of dY's rows for what they started from; rows that
 /// belong to no part stay.
 /// @param grads  [E * B, ..., width] of each part
@@ -187,7 +174,7 @@ void differentiate(const Tensor& given, const Tensor& weight, const variable_lis
                        .c = dw + row * s.in});
       }
       if (float* const sums = starts.of(e, row - e * s.all - s.first)) {
-        add_rows(mine, s.n, width, sums, starts.places, starts.step);
+        rows::add_rows(mine, s.n, width, {sums, starts.step}, starts.places);
       }
     });
   });
@@ -304,7 +291,7 @@ Tensor per_head(const Tensor& parameter, std::int64_t groups, std::int64_t heads
 
 Tensor member_linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
                      std::int64_t members, MemberRows rows) {
-  if (members == 1 && rows.count == 0) return at::linear(x, weight, bias);
+  if (members == 1 && rows.count == 0) return attnlab::linear(x, weight, bias);
   check_divides("a matrix", weight, members);
   const std::int64_t all = weight.size(0) / members;
   return member_linears(x, weight, bias, members, rows.first,
@@ -318,8 +305,8 @@ std::vector<Tensor> member_linears(const Tensor& x, const Tensor& weight, const 
   check_divides("a matrix", weight, members);
   const Sizes sizes(x, weight, members, first, widths);
   if (members > 1) return mapped(x, weight, bias, sizes);
-  return parts_of(at::linear(x, weight.narrow(0, first, sizes.out()),
-                             bias.defined() ? bias.narrow(0, first, sizes.out()) : bias),
+  return parts_of(attnlab::linear(x, weight.narrow(0, first, sizes.out()),
+                                  bias.defined() ? bias.narrow(0, first, sizes.out()) : bias),
                   sizes);
 }
 
@@ -338,7 +325,7 @@ std::vector<Tensor> placed_linears(const Tensor& x, const Tensor& places, const 
   const Tensor starts = member_linears(places, weight, bias, members, first, {sizes.out()})[0];
   sizes.places = x.size(1);
   if (members > 1) return mapped(x, weight, starts, sizes);
-  return parts_of(at::linear(x, weight.narrow(0, first, sizes.out())) + starts, sizes);
+  return parts_of(attnlab::linear(x, weight.narrow(0, first, sizes.out()), {}) + starts, sizes);
 }
 
 Tensor by_member(const Tensor& parameter, std::int64_t members, std::int64_t batch) {

@@ -6,7 +6,8 @@
 #include <cmath>
 
 #include "framework/nn/kernels/dropout.h"
-#include "framework/nn/modules/relative_positions.h"
+#include "framework/nn/kernels/packed_heads.h"
+#include "framework/nn/kernels/relative_shift.h"
 
 namespace attnlab {
 namespace {
@@ -134,13 +135,11 @@ void MultiHeadAttention::project_all(const Tensor& queries, const Tensor& keys,
   const bool one_source = packed && queries.is_same(keys);
   const std::int64_t width = heads_ * head_dim_, value_width = heads_ * value_dim_;
   if (one_source && members_ == 1 && value_dim_ == head_dim_) {
-    // Views of one product: [B, L, 3, H, D] as three times [B, H, L, D], nothing is moved.
-    const std::vector<Tensor> qkv = packed_->forward(queries)
-                                        .view({keys.size(0), keys.size(1), 3, heads_, head_dim_})
-                                        .unbind(2);
-    input.queries = split(qkv[0]);
-    input.keys = split(qkv[1]);
-    input.values = split(qkv[2]);
+    // Views of one product: nothing is moved.
+    const std::vector<Tensor> qkv = unpack_heads(packed_->forward(queries), heads_, 3);
+    input.queries = qkv[0];
+    input.keys = qkv[1];
+    input.values = qkv[2];
     return;
   }
   if (!packed) {
@@ -171,6 +170,23 @@ Tensor MultiHeadAttention::forward(const Tensor& queries, const Tensor& keys, co
   AttentionInput input;
   input.values_from_elsewhere = !values.is_same(keys);
   project_all(queries, keys, values, input);
+  add_extras(extras, input);
+  return finished(input, context);
+}
+
+Tensor MultiHeadAttention::forward_after(const Tensor& before, const Tensor& x,
+                                         AttentionContext& context, const AttentionExtras& extras) {
+  if (packed_ == nullptr || members_ > 1 || value_dim_ != head_dim_ || before.requires_grad()) {
+    const Tensor sources = at::cat({before, x}, 1);
+    return forward(x, sources, sources, context, extras);
+  }
+  const std::int64_t width = heads_ * head_dim_;
+  const std::vector<Tensor> kv =
+      unpack_heads(packed_->forward_after(before, x, {width, 2 * width}), heads_, 2);
+  AttentionInput input;
+  input.queries = project(x, 0);
+  input.keys = kv[0];
+  input.values = kv[1];
   add_extras(extras, input);
   return finished(input, context);
 }
@@ -239,7 +255,8 @@ void MultiHeadAttention::add_relative_bias(const RelativePositions& relative,
   };
   const Tensor by_distance =
       at::matmul(moved_by(relative.position_bias), relative.keys.transpose(-2, -1));
-  const Tensor term = by_key(by_distance, input.key_count()) / std::sqrt(double(head_dim_));
+  const Tensor term =
+      shift_distances(by_distance, input.key_count()) / std::sqrt(double(head_dim_));
   input.bias = input.bias.defined() ? input.bias + term : term;
   input.queries = moved_by(relative.content_bias);
 }

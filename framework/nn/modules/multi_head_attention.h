@@ -77,6 +77,13 @@ class MultiHeadAttention : public torch::nn::Module {
   Tensor forward_placed(const Tensor& queries, const Tensor& tokens, const Tensor& places,
                         AttentionContext& context);
 
+  /// Self-attention of tokens whose keys and values follow those of others.
+  /// @param before  [B, M, dim], data: none of its gradient is computed where that saves work
+  /// @param x       [B, L, dim]
+  /// @returns [B, L, dim].
+  Tensor forward_after(const Tensor& before, const Tensor& x, AttentionContext& context,
+                       const AttentionExtras& extras);
+
   /// Self-attention of new tokens that see earlier ones, too, as far as `extras` lets them. What
   /// new tokens show is put behind the cache; no gradient flows into that.
   /// @param x  [B, L, dim]

@@ -16,25 +16,42 @@ TransformerLayer::TransformerLayer(const TransformerLayerOptions& options,
   mlp_ = register_module("mlp", std::make_shared<Mlp>(options.mlp));
 }
 
-Tensor TransformerLayer::forward(const Tensor& x, AttentionContext& context,
-                                 const AttentionExtras& extras, const Tensor& memory) const {
-  const Tensor sources = memory.defined() ? at::cat({memory, x}, 1) : x;
-  const Tensor keys = norm_first_ ? attention_norm_->forward(sources) : sources;
-  Tensor queries = keys;
-  if (memory.defined()) queries = norm_first_ ? keys.narrow(1, memory.size(1), x.size(1)) : x;
+SumAndNorm TransformerLayer::begun(const Residual& before) const {
+  if (!norm_first_) {
+    const Tensor x = before.sum();
+    return {x, x};
+  }
+  if (!before.added.defined()) return {before.x, attention_norm_->forward(before.x)};
+  return attention_norm_->forward_sum(before.x, before.added);
+}
+
+Residual TransformerLayer::forward(const Residual& before, AttentionContext& context,
+                                   const AttentionExtras& extras, const Tensor& memory) const {
+  if (!memory.defined()) {
+    const SumAndNorm x = begun(before);
+    return finished(x.sum, attention_->forward(x.norm, context, extras));
+  }
+  const Tensor x = before.sum();
+  if (!norm_first_) return finished(x, attention_->forward_after(memory, x, context, extras));
+  const Tensor keys = attention_norm_->forward(at::cat({memory, x}, 1));
+  const Tensor queries = keys.narrow(1, memory.size(1), x.size(1));
   return finished(x, attention_->forward(queries, keys, keys, context, extras));
 }
 
-Tensor TransformerLayer::forward_cached(const Tensor& x, KeyCache& cache, AttentionContext& context,
-                                        const AttentionExtras& extras) const {
-  const Tensor tokens = norm_first_ ? attention_norm_->forward(x) : x;
-  return finished(x, attention_->forward_cached(tokens, cache, context, extras));
+Residual TransformerLayer::forward_cached(const Residual& before, KeyCache& cache,
+                                          AttentionContext& context,
+                                          const AttentionExtras& extras) const {
+  const SumAndNorm x = begun(before);
+  return finished(x.sum, attention_->forward_cached(x.norm, cache, context, extras));
 }
 
-Tensor TransformerLayer::finished(const Tensor& x, const Tensor& attended) const {
-  const Tensor y = norm_first_ ? x + attended : attention_norm_->forward(x + attended);
-  return norm_first_ ? y + mlp_->forward(mlp_norm_->forward(y))
-                     : mlp_norm_->forward(y + mlp_->forward(y));
+Residual TransformerLayer::finished(const Tensor& x, const Tensor& attended) const {
+  if (norm_first_) {
+    const SumAndNorm y = mlp_norm_->forward_sum(x, attended);
+    return {y.sum, mlp_->forward(y.norm)};
+  }
+  const Tensor y = attention_norm_->forward_sum(x, attended).norm;
+  return {mlp_norm_->forward_sum(y, mlp_->forward(y)).norm};
 }
 
 void TransformerLayer::start(double std, double norm_std, double residual_std) {

@@ -18,19 +18,25 @@ struct TransformerLayerOptions {
   double eps = 1e-5;
 };
 
+/// A residual and what the layer before adds to it: the next norm does that in its own pass.
+struct Residual {
+  Tensor x;           ///< [B, L, dim]
+  Tensor added = {};  ///< the same; undefined: nothing
+
+  Tensor sum() const { return added.defined() ? x + added : x; }
+};
+
 class TransformerLayer : public torch::nn::Module {
  public:
   TransformerLayer(const TransformerLayerOptions& options, const AttentionBuilder& attention);
 
-  /// @param x       [B, L, dim]
   /// @param memory  [B, m, dim], what this layer was given for the m tokens before: keys and values
   ///                are theirs and those of x; undefined: there are none
-  /// @returns [B, L, dim].
-  Tensor forward(const Tensor& x, AttentionContext& context, const AttentionExtras& extras,
-                 const Tensor& memory = {}) const;
+  Residual forward(const Residual& before, AttentionContext& context, const AttentionExtras& extras,
+                   const Tensor& memory = {}) const;
   /// The same, with keys and values of earlier tokens in a cache, which grows.
-  Tensor forward_cached(const Tensor& x, KeyCache& cache, AttentionContext& context,
-                        const AttentionExtras& extras) const;
+  Residual forward_cached(const Residual& before, KeyCache& cache, AttentionContext& context,
+                          const AttentionExtras& extras) const;
 
   /// Weights normal with `std`, biases 0, weights of norms normal around 1 with `norm_std`.
   /// @param residual_std  of the two maps that add to the residual
@@ -39,8 +45,10 @@ class TransformerLayer : public torch::nn::Module {
   const Attention& attention() const { return attention_->attention(); }
 
  private:
+  /// The residual, and what attention reads of it.
+  SumAndNorm begun(const Residual& before) const;
   /// From the residual and what attention gave.
-  Tensor finished(const Tensor& x, const Tensor& attended) const;
+  Residual finished(const Tensor& x, const Tensor& attended) const;
 
   bool norm_first_;
   std::shared_ptr<LayerNorm> attention_norm_, mlp_norm_;

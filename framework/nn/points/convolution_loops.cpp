@@ -6,73 +6,127 @@
 #include <algorithm>
 #include <vector>
 
-#include "framework/base/vector_clones.h"
-#include "framework/nn/kernels/small_matrix.h"
+#include "framework/nn/points/convolution_pieces.h"
 
-namespace attnlab {
-namespace {
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "framework/nn/points/convolution_loops.cpp"
+#include "framework/nn/kernels/dispatch-inl.h"
+// (Above: before the vectors.)
+#include "framework/nn/kernels/product-inl.h"
 
-using small::kLanes;
-using small::Vector;
-using small::vector_at;
+HWY_BEFORE_NAMESPACE();
+namespace attnlab::HWY_NAMESPACE {
 
-template <class T>
-inline constexpr std::int64_t kPanel = 2 * kLanes<T>;  // columns of a tile
-
-/// One place of the kernel in one block of rows, one panel of columns.
-template <class T>
-struct Piece {
-  const T* x;  ///< rows of `in` numbers
-  std::int64_t in;
-  const T* weight;  ///< [in, kPanel]
-  const std::int32_t *inputs, *outputs;
-  std::int64_t pairs;
-  T* sums;             ///< [kBlock, kPanel]
-  std::int64_t first;  ///< the block's first row
-};
-
+/// @param j  the first of two vectors of the panel's columns
 template <int rows, class T>
-[[gnu::always_inline]] inline void convolve_tile(const Piece<T>& p, std::int64_t at) {
+HWY_INLINE void convolve_tile(const Piece<T>& p, std::int64_t at, std::int64_t j) {
+  constexpr std::int64_t N = kLanes<T>;
   const T* x[rows];
   T* to[rows];
-  Vector<T> low[rows], high[rows];
+  Vec<T> low[rows], high[rows];
   for (int r = 0; r < rows; ++r) {
     x[r] = p.x + p.inputs[at + r] * p.in;
-    to[r] = p.sums + (p.outputs[at + r] - p.first) * kPanel<T>;
-    low[r] = vector_at(to[r]);
-    high[r] = vector_at(to[r] + kLanes<T>);
+    to[r] = p.sums + (p.outputs[at + r] - p.first) * kPanel<T> + j;
+    low[r] = load(to[r], Whole());
+    high[r] = load(to[r] + N, Whole());
   }
   for (std::int64_t c = 0; c < p.in; ++c) {
-    const Vector<T> left = vector_at(p.weight + c * kPanel<T>);
-    const Vector<T> right = vector_at(p.weight + c * kPanel<T> + kLanes<T>);
+    const T* weight = p.weight + c * kPanel<T> + j;
+    const Vec<T> left = load(weight, Whole()), right = load(weight + N, Whole());
     for (int r = 0; r < rows; ++r) {
-      low[r] += x[r][c] * left;
-      high[r] += x[r][c] * right;
+      const Vec<T> factor = all(x[r][c]);
+      low[r] = hn::MulAdd(factor, left, low[r]);
+      high[r] = hn::MulAdd(factor, right, high[r]);
     }
   }
   for (int r = 0; r < rows; ++r) {
-    vector_at(to[r]) = low[r];
-    vector_at(to[r] + kLanes<T>) = high[r];
+    store<T>(low[r], to[r], Whole());
+    store<T>(high[r], to[r] + N, Whole());
   }
 }
 
 template <class T>
-[[gnu::always_inline]] inline void convolve_piece(const Piece<T>& p) {
-  std::int64_t at = 0;
-  for (; at + 6 <= p.pairs; at += 6) convolve_tile<6>(p, at);
-  if (at + 4 <= p.pairs) {
-    convolve_tile<4>(p, at);
-    at += 4;
+HWY_INLINE void convolve_piece(const Piece<T>& p) {
+  for (std::int64_t j = 0; j < kPanel<T>; j += kWide<T>) {
+    std::int64_t at = 0;
+    for (; at + 6 <= p.pairs; at += 6) convolve_tile<6>(p, at, j);
+    if (at + 4 <= p.pairs) {
+      convolve_tile<4>(p, at, j);
+      at += 4;
+    }
+    if (at + 2 <= p.pairs) {
+      convolve_tile<2>(p, at, j);
+      at += 2;
+    }
+    if (at < p.pairs) convolve_tile<1>(p, at, j);
   }
-  if (at + 2 <= p.pairs) {
-    convolve_tile<2>(p, at);
-    at += 2;
-  }
-  if (at < p.pairs) convolve_tile<1>(p, at);
 }
 
-ATTNLAB_VECTOR_CLONES void convolve(const Piece<float>& piece) { convolve_piece(piece); }
-ATTNLAB_VECTOR_CLONES void convolve(const Piece<double>& piece) { convolve_piece(piece); }
+template <int channels, class T>
+HWY_INLINE void outer_tile(const Outer<T>& p, std::int64_t c, std::int64_t j) {
+  constexpr std::int64_t N = kLanes<T>;
+  Vec<T> low[channels], high[channels];
+  for (int r = 0; r < channels; ++r) {
+    const T* from = p.sums + (c + r) * kPanel<T> + j;
+    low[r] = load(from, Whole());
+    high[r] = load(from + N, Whole());
+  }
+  for (std::int64_t i = 0; i < p.pairs; ++i) {
+    const T* x = p.x + p.inputs[i] * p.in + c;
+    const T* dy = p.dy + p.outputs[i] * p.out + j;
+    const Vec<T> left = load(dy, Whole()), right = load(dy + N, Whole());
+    for (int r = 0; r < channels; ++r) {
+      const Vec<T> factor = all(x[r]);
+      low[r] = hn::MulAdd(factor, left, low[r]);
+      high[r] = hn::MulAdd(factor, right, high[r]);
+    }
+  }
+  for (int r = 0; r < channels; ++r) {
+    T* to = p.sums + (c + r) * kPanel<T> + j;
+    store<T>(low[r], to, Whole());
+    store<T>(high[r], to + N, Whole());
+  }
+}
+
+template <class T>
+HWY_INLINE void add_outer(const Outer<T>& p) {
+  for (std::int64_t j = 0; j < kPanel<T>; j += kWide<T>) {
+    std::int64_t c = 0;
+    for (; c + 6 <= p.in; c += 6) outer_tile<6>(p, c, j);
+    if (c + 4 <= p.in) {
+      outer_tile<4>(p, c, j);
+      c += 4;
+    }
+    if (c + 2 <= p.in) {
+      outer_tile<2>(p, c, j);
+      c += 2;
+    }
+    if (c < p.in) outer_tile<1>(p, c, j);
+  }
+}
+
+// Tables of kernels hold plain functions.
+void convolve_floats(const Piece<float>& piece) { convolve_piece(piece); }
+void convolve_doubles(const Piece<double>& piece) { convolve_piece(piece); }
+void add_float_pairs(const Outer<float>& piece) { add_outer(piece); }
+void add_double_pairs(const Outer<double>& piece) { add_outer(piece); }
+
+}  // namespace attnlab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attnlab {
+namespace {
+
+HWY_EXPORT(convolve_floats);
+HWY_EXPORT(convolve_doubles);
+HWY_EXPORT(add_float_pairs);
+HWY_EXPORT(add_double_pairs);
+
+void convolve(const Piece<float>& piece) { ATTNLAB_DISPATCH(convolve_floats)(piece); }
+void convolve(const Piece<double>& piece) { ATTNLAB_DISPATCH(convolve_doubles)(piece); }
+void add_pairs(const Outer<float>& piece) { ATTNLAB_DISPATCH(add_float_pairs)(piece); }
+void add_pairs(const Outer<double>& piece) { ATTNLAB_DISPATCH(add_double_pairs)(piece); }
 
 template <class T>
 void convolve_all(const Tensor& x, const Tensor& packed, const KernelMap& map, const Tensor& y) {
@@ -87,11 +141,11 @@ void convolve_all(const Tensor& x, const Tensor& packed, const KernelMap& map, c
         std::fill(sums.begin(), sums.end(), T(0));
         for (std::int64_t d = 0; d < places; ++d) {
           const std::int64_t at = starts[b * places + d];
-          convolve({x.data_ptr<T>(), x.size(1),
-                    packed.data_ptr<T>() + (panel * places + d) * x.size(1) * kPanel<T>,
-                    map.inputs.data_ptr<std::int32_t>() + at,
-                    map.outputs.data_ptr<std::int32_t>() + at, starts[b * places + d + 1] - at,
-                    sums.data(), first});
+          convolve(Piece<T>{x.data_ptr<T>(), x.size(1),
+                            packed.data_ptr<T>() + (panel * places + d) * x.size(1) * kPanel<T>,
+                            map.inputs.data_ptr<std::int32_t>() + at,
+                            map.outputs.data_ptr<std::int32_t>() + at,
+                            starts[b * places + d + 1] - at, sums.data(), first});
         }
         const std::int64_t columns = std::min(kPanel<T>, out - panel * kPanel<T>);
         for (std::int64_t r = 0; r < rows; ++r) {
@@ -102,58 +156,6 @@ void convolve_all(const Tensor& x, const Tensor& packed, const KernelMap& map, c
     }
   });
 }
-
-/// dW of one place and one panel of outputs, the pairs of one block.
-template <class T>
-struct Outer {
-  const T* x;
-  std::int64_t in;
-  const T* dy;  ///< rows of `out` numbers, at the panel
-  std::int64_t out;
-  const std::int32_t *inputs, *outputs;
-  std::int64_t pairs;
-  T* sums;  ///< [in, kPanel]
-};
-
-template <int channels, class T>
-[[gnu::always_inline]] inline void outer_tile(const Outer<T>& p, std::int64_t c) {
-  Vector<T> low[channels], high[channels];
-  for (int r = 0; r < channels; ++r) {
-    low[r] = vector_at(p.sums + (c + r) * kPanel<T>);
-    high[r] = vector_at(p.sums + (c + r) * kPanel<T> + kLanes<T>);
-  }
-  for (std::int64_t i = 0; i < p.pairs; ++i) {
-    const T* x = p.x + p.inputs[i] * p.in + c;
-    const T* dy = p.dy + p.outputs[i] * p.out;
-    const Vector<T> left = vector_at(dy), right = vector_at(dy + kLanes<T>);
-    for (int r = 0; r < channels; ++r) {
-      low[r] += x[r] * left;
-      high[r] += x[r] * right;
-    }
-  }
-  for (int r = 0; r < channels; ++r) {
-    vector_at(p.sums + (c + r) * kPanel<T>) = low[r];
-    vector_at(p.sums + (c + r) * kPanel<T> + kLanes<T>) = high[r];
-  }
-}
-
-template <class T>
-[[gnu::always_inline]] inline void add_outer(const Outer<T>& p) {
-  std::int64_t c = 0;
-  for (; c + 6 <= p.in; c += 6) outer_tile<6>(p, c);
-  if (c + 4 <= p.in) {
-    outer_tile<4>(p, c);
-    c += 4;
-  }
-  if (c + 2 <= p.in) {
-    outer_tile<2>(p, c);
-    c += 2;
-  }
-  if (c < p.in) outer_tile<1>(p, c);
-}
-
-ATTNLAB_VECTOR_CLONES void add_pairs(const Outer<float>& piece) { add_outer(piece); }
-ATTNLAB_VECTOR_CLONES void add_pairs(const Outer<double>& piece) { add_outer(piece); }
 
 /// @param dy  [N, panels * kPanel]
 template <class T>
@@ -166,10 +168,10 @@ void add_gradients(const Tensor& x, const Tensor& dy, const KernelMap& map, cons
       const std::int64_t d = task / panels, panel = task % panels;
       for (std::int64_t b = 0; b < map.blocks(); ++b) {
         const std::int64_t at = starts[b * places + d];
-        add_pairs({x.data_ptr<T>(), in, dy.data_ptr<T>() + panel * kPanel<T>, out,
-                   map.inputs.data_ptr<std::int32_t>() + at,
-                   map.outputs.data_ptr<std::int32_t>() + at, starts[b * places + d + 1] - at,
-                   sums.data_ptr<T>() + task * in * kPanel<T>});
+        add_pairs(Outer<T>{
+            x.data_ptr<T>(), in, dy.data_ptr<T>() + panel * kPanel<T>, out,
+            map.inputs.data_ptr<std::int32_t>() + at, map.outputs.data_ptr<std::int32_t>() + at,
+            starts[b * places + d + 1] - at, sums.data_ptr<T>() + task * in * kPanel<T>});
       }
     }
   });
@@ -208,3 +210,4 @@ Tensor kernel_gradient(const Tensor& x, const Tensor& dy, const KernelMap& map) 
 }
 
 }  // namespace attnlab
+#endif

@@ -51,9 +51,8 @@ Tensor attended(const AttentionInput& in, bool own = false, AttentionTrace* trac
 }
 
 bool serves(AttentionKernel kernel, const AttentionInput& in) {
-  if (kernel == AttentionKernel::explicit_form) return true;
-  if (in.bias.defined() || in.relative.defined()) return false;
-  return kernel == AttentionKernel::headwise || fused_attention_serves(in);
+  if (kernel != AttentionKernel::fused) return true;
+  return !in.bias.defined() && !in.relative.defined() && fused_attention_serves(in);
 }
 
 TEST(AttentionKernel, EachEqualsTheDefinitionUnderEveryRuleItServesAndRefusesTheOthers) {
@@ -88,6 +87,26 @@ TEST(AttentionKernel, EachIsDifferentiableTwice) {
     EXPECT_LT(gradient_error(f, {in.queries, in.keys, in.values}), 1e-7) << name_of(kernel);
     EXPECT_LT(second_gradient_error(f, {in.queries, in.keys, in.values}), 1e-6) << name_of(kernel);
   }
+}
+
+TEST(AttentionKernel, HeadwiseDifferentiatesBiasAndRelativePositionsTwice) {
+  at::manual_seed(8);
+  AttentionInput in = random_input(2, 2, 4, 5, 3, 3);
+  in.visible.causal = true;
+  in.relative.keys = at::randn({2, 8, 3}, at::kDouble);
+  in.relative.position_bias = at::randn({2, 3}, at::kDouble);
+  in.bias = at::randn({2, 4, 1}, at::kDouble);
+  const auto f = [&](const std::vector<Tensor>& x) {
+    AttentionInput changed = in;
+    changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
+    changed.bias = x[3], changed.relative.keys = x[4], changed.relative.position_bias = x[5];
+    return attended(changed);
+  };
+  const std::vector<Tensor> inputs = {in.queries, in.keys,          in.values,
+                                      in.bias,    in.relative.keys, in.relative.position_bias};
+  const KernelChoice chosen(AttentionKernel::headwise);
+  EXPECT_LT(gradient_error(f, inputs), 1e-7);
+  EXPECT_LT(second_gradient_error(f, inputs), 1e-6);
 }
 
 /// Softmax attention whose keys come to unit length.

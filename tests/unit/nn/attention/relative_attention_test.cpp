@@ -1,7 +1,5 @@
-// The kernel of relative positions against the explicit form, which the contract's tests hold to
-// loops over pairs.
-#include "framework/nn/attention/relative_attention.h"
-
+// Relative positions in the kernel that goes head by head, against the explicit form, which the
+// contract's tests hold to loops over pairs.
 #include <gtest/gtest.h>
 
 #include "framework/nn/attention/dot_product_attention.h"
@@ -90,26 +88,15 @@ TEST(RelativeAttention, IsTheExplicitFormWithItsGradients) {
   }
 }
 
-TEST(RelativeAttention, IsTakenOnlyWhereItServes) {
+TEST(RelativeAttention, GivesNoGradientToWhatTakesNone) {
   const KernelChoice choice(AttentionKernel::headwise);
   AttentionInput in = made_input({1, 2, 4, 6, 4, 4, 0});
+  in.queries.requires_grad_();
   AttentionShape shape;
   shape.heads = 2, shape.head_dim = 4;
   DotProductAttention attention(shape);
   AttentionContext context;
-  attention.forward(in, context);
-  in.visible.key_valid = at::ones({1, 6}, at::kBool);
-  EXPECT_THROW(attention.forward(in, context), ConfigError);
-  in.visible.key_valid = Tensor();
-  in.visible.causal = false;
-  EXPECT_THROW(attention.forward(in, context), ConfigError);
-}
-
-TEST(RelativeAttention, GivesNoGradientToWhatTakesNone) {
-  AttentionInput in = made_input({1, 2, 4, 6, 4, 4, 0});
-  in.queries.requires_grad_();
-  const RelativeHeads heads{in.queries, in.queries, in.keys, in.relative.keys, in.values};
-  const Tensor out = relative_attention(heads, 0.5, 0);
+  const Tensor out = attention.forward(in, context);
   const auto first = torch::autograd::grad({out.sum()}, {in.queries}, {}, true, true);
   EXPECT_TRUE(first[0].requires_grad());
   out.sum().backward();

@@ -122,8 +122,8 @@ HeadwiseProblem problem_of(const Given& g) {
   HeadwiseProblem problem;
   problem.q = in.queries, problem.k = in.keys, problem.v = in.values;
   if (in.visible.pairs.defined()) {
-    problem.hidden = in.visible.pairs.logical_not().expand(
-        {in.batch(), in.heads(), in.query_count(), in.key_count()});
+    problem.pairs =
+        in.visible.pairs.expand({in.batch(), in.heads(), in.query_count(), in.key_count()});
   }
   problem.scale = 0.7;
   if (g.unit) problem.unit = kEps;
@@ -186,7 +186,7 @@ TEST(SmallAttention, TheLibrarysProductsGiveTheSameForLargeHeads) {
     attend_small_heads(problem, weights, out);
     const Tensor dq = at::empty_like(problem.q), dk = at::empty_like(problem.k);
     const Tensor dv = at::empty_like(problem.v);
-    differentiate_small_heads(problem, weights, testing::probe_like(out), dq, dk, dv);
+    differentiate_small_heads(problem, weights, testing::probe_like(out), {dq, dk, dv});
     EXPECT_LT(difference({dq, dk, dv, out}, expected), 1e-12) << name_of(s);
   }
 }
@@ -220,7 +220,7 @@ TEST(SmallAttention, ReadsAnyLayout) {
     const Tensor dq = by_token(at::full_like(problem.q, NAN));
     const Tensor dk = by_token(at::full_like(problem.k, NAN));
     const Tensor dv = by_token(at::full_like(problem.v, NAN));
-    differentiate_small_heads(problem, weights, layout(testing::probe_like(out)), dq, dk, dv);
+    differentiate_small_heads(problem, weights, layout(testing::probe_like(out)), {dq, dk, dv});
     EXPECT_LT(difference({dq, dk, dv, out}, expected), 1e-13);
   }
 }

@@ -1,12 +1,14 @@
 // Layer normalisation of members against what each member computes alone.
 #include "framework/nn/modules/member_norm.h"
 
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "tests/support/data_files.h"
 #include "tests/support/gradcheck.h"
+#include "tests/support/like_double.h"
 #include "tests/support/naive_attention.h"
 
 namespace attnlab {
@@ -92,6 +94,87 @@ TEST(MemberNorm, IsDifferentiableTwiceInSinglePrecision) {
     const double size = std::max(1.0, expected[n].abs().max().item<double>());
     EXPECT_LT(largest_difference(found[n], expected[n]) / size, 1e-4) << n;
   }
+}
+
+TEST(MemberNorm, OfOneModelIsLayerNormWithOrWithoutBias) {
+  at::manual_seed(4);
+  for (const std::int64_t rows : {1, 5, 256, 257, 600}) {
+    for (const std::int64_t dim : {1, 3, 16, 33, 128}) {
+      const Tensor x = at::randn({rows, dim}) * 2 + 1, weight = at::randn({dim});
+      const Tensor bias = at::randn({dim});
+      const double tolerance = dim == 1 ? 1e-3 : 2e-4;  // alone, a number is its own mean
+      testing::expect_like_double(
+          [](const std::vector<Tensor>& in) {
+            return member_layer_norm(in[0], in[1], in[2], kEps, 1);
+          },
+          [&](const std::vector<Tensor>& in) {
+            return at::layer_norm(in[0], {dim}, in[1], in[2], kEps);
+          },
+          {x, weight, bias}, tolerance);
+      testing::expect_like_double(
+          [](const std::vector<Tensor>& in) {
+            return member_layer_norm(in[0], in[1], {}, kEps, 1);
+          },
+          [&](const std::vector<Tensor>& in) {
+            return at::layer_norm(in[0], {dim}, in[1], {}, kEps);
+          },
+          {x, weight}, tolerance);
+    }
+  }
+}
+
+TEST(MemberNorm, TakesRowsThatDoNotLieDense) {
+  at::manual_seed(6);
+  const auto plain = [](const std::vector<Tensor>& in) {
+    return at::layer_norm(in[0], {16}, in[1], {}, kEps);
+  };
+  const auto ours = [](const std::vector<Tensor>& in) {
+    return member_layer_norm(in[0], in[1], {}, kEps, 1);
+  };
+  testing::expect_like_double(ours, plain, {at::randn({16, 20}).t(), at::randn({16})}, 2e-4);
+}
+
+TEST(MemberNorm, AddsFirstInTheSamePass) {
+  at::manual_seed(5);
+  const auto weighed = [](const SumAndNorm& both) { return both.sum * 0.3 + both.norm; };
+  for (const std::int64_t dim : {3, 32, 50}) {
+    const Tensor x = at::randn({2, 300, dim}), y = at::randn({2, 300, dim});
+    const Tensor weight = at::randn({dim}), bias = at::randn({dim});
+    const auto plain = [&](const std::vector<Tensor>& in) {
+      const Tensor sum = in[0] + in[1];
+      return SumAndNorm{sum, at::layer_norm(sum, {dim}, in[2], in[3], kEps)};
+    };
+    const auto ours = [](const std::vector<Tensor>& in) {
+      return add_layer_norm(in[0], in[1], in[2], in[3], kEps);
+    };
+    // Both results, one alone, the other alone.
+    testing::expect_like_double([&](const auto& in) { return weighed(ours(in)); },
+                                [&](const auto& in) { return weighed(plain(in)); },
+                                {x, y, weight, bias}, 3e-4);
+    testing::expect_like_double([&](const auto& in) { return ours(in).norm; },
+                                [&](const auto& in) { return plain(in).norm; },
+                                {x, y, weight, bias}, 3e-4);
+    const Tensor leaf = x.detach().requires_grad_();
+    ours({leaf, y, weight, bias}).sum.sum().backward();
+    EXPECT_TRUE(leaf.grad().equal(at::ones_like(x)));
+  }
+}
+
+TEST(MemberNorm, HasTheSameNumbersForAnyNumberOfThreads) {
+  const Tensor x = at::randn({5000, 32}), weight = at::randn({32}), bias = at::randn({32});
+  std::vector<std::vector<Tensor>> found;
+  for (const int threads : {1, 2}) {
+    const int before = at::get_num_threads();
+    at::set_num_threads(threads);
+    const std::vector<Tensor> leaves = {x.detach().requires_grad_(),
+                                        weight.detach().requires_grad_(),
+                                        bias.detach().requires_grad_()};
+    const Tensor y = member_layer_norm(leaves[0], leaves[1], leaves[2], kEps, 1);
+    found.push_back(torch::autograd::grad({y.square().sum()}, leaves));
+    found.back().push_back(y);
+    at::set_num_threads(before);
+  }
+  for (std::size_t i = 0; i < found[0].size(); ++i) EXPECT_TRUE(found[0][i].equal(found[1][i]));
 }
 
 TEST(MemberNorm, RefusesParametersOfAnotherNumberOfMembers) {

@@ -1,0 +1,63 @@
+// Instruction sets: see the header.
+#include "framework/base/processor.h"
+
+#include <cstdlib>
+
+#include "framework/base/error.h"
+
+namespace attnlab {
+namespace {
+
+/// A name of ours, and what each library calls it.
+struct InstructionSet {
+  const char *name, *libtorch, *openblas, *onednn;
+};
+
+constexpr InstructionSet kSets[] = {
+    {"sse4", "default", "Nehalem", "SSE41"},
+    {"avx2", "avx2", "Haswell", "AVX2"},
+    {"avx512", "avx512", "SkylakeX", "AVX512_CORE"},
+};
+
+bool processor_has(const std::string& name) {
+#if defined(__x86_64__)
+  if (name == "sse4") return __builtin_cpu_supports("sse4.2");
+  if (name == "avx2") return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+#else
+  return name.empty();
+#endif
+}
+
+const InstructionSet* asked() {
+  const char* value = std::getenv("ATTNLAB_CPU");
+  const std::string text = value == nullptr ? "" : value;
+  if (text.empty()) return nullptr;
+  for (const InstructionSet& set : kSets) {
+    if (text != set.name) continue;
+    if (processor_has(text)) return &set;
+    throw ConfigError("environment variable ATTNLAB_CPU is '" + text +
+                      "', but this processor does not have it; choose another, or do not set it");
+  }
+  throw ConfigError("environment variable ATTNLAB_CPU is '" + text +
+                    "'; it must be sse4, avx2 or avx512, or not be set");
+}
+
+}  // namespace
+
+std::optional<std::string> asked_instruction_set() {
+  const InstructionSet* set = asked();
+  return set == nullptr ? std::nullopt : std::optional<std::string>(set->name);
+}
+
+void hold_libraries_to_instruction_set() {
+  const InstructionSet* set = asked();
+  if (set == nullptr) return;
+  ::setenv("ATEN_CPU_CAPABILITY", set->libtorch, 1);
+  ::setenv("OPENBLAS_CORETYPE", set->openblas, 1);
+  ::setenv("ONEDNN_MAX_CPU_ISA", set->onednn, 1);
+  ::setenv("DNNL_MAX_CPU_ISA", set->onednn, 1);  // the name before oneDNN 2.6
+}
+
+}  // namespace attnlab

@@ -1,0 +1,318 @@
+// A share of a head of long attention, block by block: see block_attention.h.
+//
+// Heads are cut into shares where there are fewer of them than threads: forward by blocks of
+// queries, backward by blocks of keys, each share with sums of its own for the queries' gradient.
+#include <hwy/highway.h>
+
+#include "framework/nn/kernels/block_sizes.h"
+#include "framework/nn/kernels/headwise.h"
+#include "framework/nn/kernels/product-inl.h"
+#include "framework/nn/kernels/relative-inl.h"
+#include "framework/nn/kernels/softmax-inl.h"
+#include "framework/nn/kernels/unit_row-inl.h"
+
+#if defined(ATTNLAB_BLOCK_HEAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTNLAB_BLOCK_HEAD_INL_H_
+#undef ATTNLAB_BLOCK_HEAD_INL_H_
+#else
+#define ATTNLAB_BLOCK_HEAD_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace attnlab::HWY_NAMESPACE {
+
+/// scale * K̄^T for keys [first, first + count). @param unit  room for K̄ [count, D]
+/// @param inverse  [count], filled, where keys come to unit length
+template <class T>
+HWY_INLINE void pack_key_block(const HeadwisePlan<T>& in, std::int64_t head, std::int64_t first,
+                               std::int64_t count, Panels<T> kt, Matrix<T> unit, T* inverse) {
+  Matrix<const T> k = in.k.at(head).from_row(first);
+  if (in.unit) {
+    normalise_rows(k, unit, Matrix<T>{inverse, 1}, count, in.dim, in.eps);
+    k = unit.fixed();
+  }
+  pack_transposed(k, kt, in.dim, count, in.scale);
+}
+
+/// A block of logits or weights.
+template <class T>
+struct Block : PairBlock {
+  /// What dropout multiplies row i by. @param factors  room for them
+  HWY_INLINE void factors(const HeadwisePlan<T>& in, std::int64_t i, T* factors) const {
+    const std::int64_t place = (head * in.queries + query + i) * in.keys + key;
+    dropout_factors(factors, place, columns, in.drops);
+  }
+};
+
+/// What the rows of a block of queries have gathered so far.
+template <class T>
+struct Gathered {
+  T top[kQueryBlock], sum[kQueryBlock];
+  bool sees[kQueryBlock];  ///< whether a key was seen at all
+  Matrix<T> values;        ///< sum_j e^(l_j - top) drop_j v_j
+};
+
+/// e^(x - top) in place, with what was gathered before brought to the new top.
+template <class T>
+HWY_INLINE void gather_row(const HeadwisePlan<T>& in, const Block<T>& at, std::int64_t i, T* row,
+                           Gathered<T>& to) {
+  add_bias(in, at.head, at.query + i, at.key, row, at.columns);
+  if (!hide(in, at.head, at.query + i, at.key, row, at.columns)) {
+    std::fill_n(row, at.columns, T(0));
+    return;
+  }
+  to.sees[i] = true;
+  const T before = to.top[i], found = largest_in(row, at.columns);
+  const T top = found > before ? found : before;
+  const T sum = exponentiate(row, at.columns, top);
+  if (top != before) {
+    const T shrink = hn::GetLane(exponential(all(before - top)));
+    to.top[i] = top;
+    to.sum[i] *= shrink;
+    scale(shrink, to.values.at(i, 0), to.values.at(i, 0), whole_vectors<T>(in.channels));
+  }
+  to.sum[i] += sum;
+}
+
+template <class T>
+HWY_INLINE void drop_row(const HeadwisePlan<T>& in, const Block<T>& at, std::int64_t i, T* row) {
+  HWY_ALIGN T factors[kKeyBlock];
+  at.factors(in, i, factors);
+  each_vector<T>(at.columns, [&](std::int64_t j, auto part) HWY_ATTR {
+    store<T>(hn::Mul(load(row + j, part), load(factors + j, part)), row + j, part);
+  });
+}
+
+/// The outputs of a block of queries, and their rows' numbers for the gradient.
+/// @param rows  [Lq, 2] of the head, or null
+template <class T>
+HWY_INLINE void finish_rows(const HeadwisePlan<T>& in, std::int64_t query, std::int64_t count,
+                            const Gathered<T>& from, Matrix<T> out, T* rows) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const T inverse = from.sees[i] ? 1 / from.sum[i] : T(0);
+    scale(inverse, from.values.at(i, 0), out.at(query + i, 0), in.channels);
+    if (rows == nullptr) continue;
+    rows[2 * (query + i)] = from.sees[i] ? from.top[i] : T(0);
+    rows[2 * (query + i) + 1] = inverse;
+  }
+}
+
+/// Every `shares`-th block of queries of a head, from block `share` on.
+/// @param rows  [B * H, Lq, 2], or null
+template <class T>
+HWY_INLINE void attend_share(const HeadwisePlan<T>& in, std::int64_t head, std::int64_t share,
+                             std::int64_t shares, Heads<T> out, T* rows, Scratch<T> room) {
+  const Panels<T> kt{room.take(panel_room<T>(in.dim, in.keys)), in.dim};
+  const Panels<T> v{room.take(panel_room<T>(in.keys, in.channels)), in.keys};
+  const Matrix<T> p{room.take(kQueryBlock * kBlockRow<T>), kBlockRow<T>};
+  Gathered<T> gathered;
+  gathered.values = room.matrix(kQueryBlock, in.channels);
+  const Matrix<T> unit = in.unit ? room.matrix(kKeyBlock, in.dim) : Matrix<T>{};
+  const RelativeRoom<T> relative(in, head, kQueryBlock, kKeyBlock, room);
+  T inverse[kKeyBlock];
+  for (std::int64_t j = 0; j < in.keys; j += kKeyBlock) {
+    const std::int64_t count = std::min(kKeyBlock, in.keys - j);
+    pack_key_block(in, head, j, count, kt.from_column(j), unit, inverse);
+    if (in.unit && share == 0) std::copy_n(inverse, count, in.inverse + head * in.keys + j);
+  }
+  pack(in.v.at(head), v, in.keys, in.channels);
+  for (std::int64_t i = share * kQueryBlock; i < in.queries; i += shares * kQueryBlock) {
+    const std::int64_t count = std::min(kQueryBlock, in.queries - i);
+    std::fill_n(gathered.top, count, kHiddenLogit<T>);
+    std::fill_n(gathered.sum, count, T(0));
+    std::fill_n(gathered.sees, count, false);
+    std::fill_n(gathered.values.data, count * gathered.values.row, T(0));
+    const KeyRange seen = keys_seen(in, i, i + count);
+    for (std::int64_t j = seen.begin; j < seen.end; j += kKeyBlock) {
+      const Block<T> at{head, i, count, j, std::min(kKeyBlock, seen.end - j)};
+      multiply(in.q.at(head).from_row(i), kt.from_column(j).fixed(), p, count, in.dim, at.columns,
+               true);
+      if (in.relative()) add_relative(in, at, relative, p);
+      for (std::int64_t r = 0; r < count; ++r) {
+        gather_row(in, at, r, p.at(r, 0), gathered);
+        if (in.drops.p > 0) drop_row(in, at, r, p.at(r, 0));
+      }
+      add_multiplied(p.fixed(), v.from_row(j).fixed(), gathered.values, count, at.columns,
+                     in.channels);
+    }
+    finish_rows(in, i, count, gathered, out.at(head),
+                rows == nullptr ? nullptr : rows + 2 * head * in.queries);
+  }
+}
+
+/// Room of a share of the backward pass.
+template <class T>
+struct BackwardRoom {
+  Panels<T> q, dy;      ///< of the whole head
+  Panels<T> kt, vt, k;  ///< of a block of keys
+  Matrix<T> p, dl;      ///< of a block
+  Matrix<T> dk, dv;     ///< of a block of keys
+  Matrix<T> unit;       ///< K̄ of a block of keys
+  T* along;             ///< <dY_i, Y_i>
+  RelativeRoom<T> relative;
+  Panels<T> relative_q, relative_k;    ///< of the whole head
+  Matrix<T> dq;                        ///< [Lq, D], sums
+  Matrix<T> relative_dq, relative_dk;  ///< [Lq, D], [Lq + Lk - 1, D], sums
+
+  BackwardRoom(const HeadwisePlan<T>& in, std::int64_t head, T* sums, Scratch<T> room)
+      : q{room.take(panel_room<T>(in.queries, in.dim)), in.queries},
+        dy{room.take(panel_room<T>(in.queries, in.channels)), in.queries},
+        kt{room.take(panel_room<T>(in.dim, kKeyBlock)), in.dim},
+        vt{room.take(panel_room<T>(in.channels, kKeyBlock)), in.channels},
+        k{room.take(panel_room<T>(kKeyBlock, in.dim)), kKeyBlock},
+        p{room.take(kQueryBlock * kBlockRow<T>), kBlockRow<T>},
+        dl{room.take(kQueryBlock * kBlockRow<T>), kBlockRow<T>},
+        dk(room.matrix(kKeyBlock, in.dim)),
+        dv(room.matrix(kKeyBlock, in.channels)),
+        unit(room.matrix(kKeyBlock, in.dim)),
+        along(room.take(in.queries)),
+        relative(in, head, kQueryBlock, kKeyBlock, room),
+        relative_q{nullptr, in.queries},
+        relative_k{nullptr, in.distances()},
+        dq{sums, padded<T>(in.dim)},
+        relative_dq{dq.at(in.queries, 0), dq.row},
+        relative_dk{dq.at(2 * in.queries, 0), dq.row} {
+    if (!in.relative()) return;
+    relative_q.data = room.take(panel_room<T>(in.queries, in.dim));
+    relative_k.data = room.take(panel_room<T>(in.distances(), in.dim));
+    pack(in.relative_q.at(head), relative_q, in.queries, in.dim);
+    pack(in.relative_k.at(head), relative_k, in.distances(), in.dim);
+  }
+};
+
+/// What a block adds to the gradients of relative positions; dl stands in `room.dl`.
+template <class T>
+HWY_INLINE void differentiate_relative(const HeadwisePlan<T>& in, const Block<T>& at,
+                                       const BackwardRoom<T>& room) {
+  const Distances<T> among = by_distance(in, at, room.dl.fixed(), room.relative.logits);
+  const Matrix<const T> dl = room.relative.logits.fixed();
+  add_multiplied(dl, room.relative_k.from_row(among.begin).fixed(),
+                 room.relative_dq.from_row(at.query), at.rows, among.count, in.dim);
+  add_multiplied(dl.transposed(), room.relative_q.from_row(at.query).fixed(),
+                 room.relative_dk.from_row(among.begin), among.count, at.rows, in.dim);
+}
+
+/// Row i of a block: weights, times dropout, in place of logits; the logits' gradient in place of
+/// the dropped weights' one.
+/// @param rows   the head's
+/// @param dbias  the bias's gradient, or null
+template <class T>
+HWY_INLINE void differentiate_block_row(const HeadwisePlan<T>& in, const Block<T>& at,
+                                        std::int64_t i, const T* rows, T along, T* p, T* dl,
+                                        T* dbias) {
+  add_bias(in, at.head, at.query + i, at.key, p, at.columns);
+  const T top = rows[2 * (at.query + i)], inverse = rows[2 * (at.query + i) + 1];
+  if (inverse == 0 || !hide(in, at.head, at.query + i, at.key, p, at.columns)) {
+    std::fill_n(p, at.columns, T(0));
+    std::fill_n(dl, at.columns, T(0));
+    return;
+  }
+  HWY_ALIGN T factors[kKeyBlock];
+  const bool drops = in.drops.p > 0;
+  if (drops) at.factors(in, i, factors);
+  const Vec<T> highest = all(top), by = all(inverse), shift = all(along), scale = all(in.scale);
+  each_vector<T>(at.columns, [&](std::int64_t j, auto part) HWY_ATTR {
+    const Vec<T> weight = hn::Mul(exponential(hn::Sub(load(p + j, part), highest)), by);
+    Vec<T> kept = weight, gradient = load(dl + j, part);
+    if (drops) {
+      const Vec<T> factor = load(factors + j, part);
+      kept = hn::Mul(kept, factor);
+      gradient = hn::Mul(gradient, factor);
+    }
+    store<T>(kept, p + j, part);
+    const Vec<T> away = hn::Sub(gradient, shift);
+    store<T>(hn::Mul(hn::Mul(weight, scale), away), dl + j, part);
+    if (dbias != nullptr) store<T>(hn::Mul(weight, away), dbias + j, part);
+  });
+}
+
+/// What a block adds to the three gradients.
+template <class T>
+HWY_INLINE void differentiate_block(const HeadwisePlan<T>& in, const Block<T>& at, const T* rows,
+                                    Matrix<const T> q, Matrix<const T> grad, const Heads<T>& dbias,
+                                    const BackwardRoom<T>& room) {
+  multiply(q, room.kt.fixed(), room.p, at.rows, in.dim, at.columns, true);
+  if (in.relative()) {
+    add_relative(in, at, room.relative, room.p);
+  }
+  multiply(grad, room.vt.fixed(), room.dl, at.rows, in.channels, at.columns, true);
+  for (std::int64_t r = 0; r < at.rows; ++r) {
+    T* const to = dbias.data == nullptr ? nullptr : dbias.at(at.head).at(at.query + r, at.key);
+    differentiate_block_row(in, at, r, rows, room.along[at.query + r], room.p.at(r, 0),
+                            room.dl.at(r, 0), to);
+  }
+  if (in.relative()) differentiate_relative(in, at, room);
+  add_multiplied(room.p.fixed().transposed(), room.dy.from_row(at.query).fixed(), room.dv,
+                 at.columns, at.rows, in.channels);
+  add_multiplied(room.dl.fixed().transposed(), room.q.from_row(at.query).fixed(), room.dk,
+                 at.columns, at.rows, in.dim);
+  add_multiplied(room.dl.fixed(), room.k.fixed(), room.dq.from_row(at.query), at.rows, at.columns,
+                 in.dim);
+}
+
+/// Brings a block of keys to form. @returns 1 / |k| of unit keys, else null.
+template <class T>
+HWY_INLINE const T* prepare_keys(const HeadwisePlan<T>& in, std::int64_t head, std::int64_t first,
+                                 std::int64_t count, const BackwardRoom<T>& room) {
+  const Matrix<const T> given = in.k.at(head).from_row(first);
+  Matrix<const T> k = given;
+  const T* inverse = in.unit ? in.inverse + head * in.keys + first : nullptr;
+  if (in.unit) {
+    for (std::int64_t j = 0; j < count; ++j) {
+      scale(inverse[j], given.at(j, 0), room.unit.at(j, 0), in.dim);
+    }
+    k = room.unit.fixed();
+  }
+  pack_transposed(k, room.kt, in.dim, count, in.scale);
+  pack(k, room.k, count, in.dim);
+  pack_transposed(in.v.at(head).from_row(first), room.vt, in.channels, count);
+  std::fill_n(room.dk.data, count * room.dk.row, T(0));
+  std::fill_n(room.dv.data, count * room.dv.row, T(0));
+  return inverse;
+}
+
+/// Every `shares`-th block of keys of a head, from block `share` on.
+/// @param rows  [B * H, Lq, 2]
+/// @param out   what was attended
+/// @param sums  [kept rows, padded D]: the share's part of the queries' gradient, filled, and of
+///              relative positions' likewise
+template <class T>
+HWY_INLINE void differentiate_share(const HeadwisePlan<T>& in, std::int64_t head,
+                                    std::int64_t share, std::int64_t shares, const T* rows,
+                                    Heads<const T> out, const HeadwiseGradients<T>& to, T* sums,
+                                    Scratch<T> scratch) {
+  const BackwardRoom<T> room(in, head, sums, scratch);
+  const Matrix<const T> q = in.q.at(head), dy = to.out.at(head), y = out.at(head);
+  pack(q, room.q, in.queries, in.dim);
+  pack(dy, room.dy, in.queries, in.channels);
+  for (std::int64_t i = 0; i < in.queries; ++i) {
+    room.along[i] = dot(dy.at(i, 0), y.at(i, 0), in.channels);
+  }
+  std::fill_n(sums, rows_of_sums(in) * padded<T>(in.dim), T(0));
+  for (std::int64_t j = share * kKeyBlock; j < in.keys; j += shares * kKeyBlock) {
+    const std::int64_t columns = std::min(kKeyBlock, in.keys - j);
+    const T* inverse = prepare_keys(in, head, j, columns, room);
+    for (std::int64_t i = 0; i < in.queries; i += kQueryBlock) {
+      const std::int64_t count = std::min(kQueryBlock, in.queries - i);
+      const KeyRange seen = keys_seen(in, i, i + count);
+      if (seen.end <= j || seen.begin >= j + columns) continue;
+      differentiate_block(in, {head, i, count, j, columns}, rows + 2 * head * in.queries,
+                          q.from_row(i), dy.from_row(i), to.bias, room);
+    }
+    const Matrix<T> dk = to.k.at(head).from_row(j), dv = to.v.at(head).from_row(j);
+    for (std::int64_t r = 0; r < columns; ++r) {
+      scale(T(1), room.dv.at(r, 0), dv.at(r, 0), in.channels);
+      if (in.unit) {
+        differentiate_row(room.unit.at(r, 0), inverse[r], room.dk.at(r, 0), dk.at(r, 0), in.dim,
+                          in.eps);
+      } else {
+        scale(T(1), room.dk.at(r, 0), dk.at(r, 0), in.dim);
+      }
+    }
+  }
+}
+
+}  // namespace attnlab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

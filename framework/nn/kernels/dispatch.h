@@ -1,0 +1,13 @@
+// Which instruction set the kernels use; framework/base/processor.h has what holds them to one.
+#pragma once
+
+namespace attnlab {
+
+/// Holds the kernels to ATTNLAB_CPU, once. @throws ConfigError where it cannot be had.
+void hold_kernels();
+
+/// The instruction set that kernels run with: "avx512", "avx2", "sse4" or "plain"; of other
+/// processors Highway's name.
+const char* kernels_run_with();
+
+}  // namespace attnlab

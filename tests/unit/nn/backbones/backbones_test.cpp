@@ -1,0 +1,230 @@
+// ResNet and Swin against torchvision's numbers (tests/references/backbones.py), windows against a
+// plain look at neighbours, and images that must not depend on padding.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "framework/nn/backbones/resnet.h"
+#include "framework/nn/backbones/swin.h"
+#include "framework/nn/backbones/window_attention.h"
+#include "framework/nn/backbones/windows.h"
+
+namespace attnlab {
+namespace {
+
+/// What tests/references/backbones.py fills a parameter of that name with.
+Tensor by_rule(const std::string& name, at::IntArrayRef sizes) {
+  const int phase = std::accumulate(name.begin(), name.end(), 0) % 97;
+  const std::int64_t count = c10::multiply_integers(sizes);
+  const Tensor waves = (at::arange(count, at::kDouble) * 0.7 + phase).sin().view(sizes);
+  if (name.ends_with("logit_scale")) return 2 + 0.5 * waves;
+  if (sizes.size() > 1) return waves * std::sqrt(2.0 * double(sizes[0]) / double(count));
+  if (name.ends_with("running_var")) return 1 + 0.5 * waves;
+  return 0.1 * waves + (name.ends_with("weight") ? 1 : 0);
+}
+
+Tensor image(std::int64_t side) {
+  return (at::arange(3 * side * side, at::kDouble) * 0.05).sin().view({1, 3, side, side});
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+/// Fills what a backbone has; `name_of` gives torchvision's names.
+template <class NameOf>
+void fill(torch::nn::Module& module, const NameOf& name_of) {
+  const at::NoGradGuard no_gradients;
+  module.to(at::kDouble);
+  for (auto& item : module.named_parameters()) {
+    // A scale of each head is [H] here and [H, 1, 1] there.
+    item.value().copy_(by_rule(name_of(item.key()), item.value().sizes()));
+  }
+  for (auto& item : module.named_buffers()) {
+    if (item.key().find("running") == std::string::npos) continue;
+    item.value().copy_(by_rule(name_of(item.key()), item.value().sizes()));
+  }
+  module.eval();
+}
+
+/// The head that both classifiers have behind the mean over the map.
+Tensor classified(const ImageFeatures& features, const std::string& head) {
+  const Tensor pooled = features.map.mean({2, 3});
+  return at::linear(pooled, by_rule(head + ".weight", {5, pooled.size(1)}),
+                    by_rule(head + ".bias", {5}))[0];
+}
+
+void expect_close(const Tensor& found, const std::vector<double>& expected, double relative) {
+  const Tensor wanted = at::tensor(expected, at::kDouble);
+  const double scale = wanted.abs().max().item<double>();
+  EXPECT_LT((found - wanted).abs().max().item<double>(), relative * scale) << found;
+}
+
+std::int64_t parameters_of(const torch::nn::Module& module) {
+  std::int64_t count = 0;
+  for (const Tensor& p : module.parameters()) count += p.numel();
+  return count;
+}
+
+TEST(ResNet, GivesTorchvisionsNumbers) {
+  const auto same = [](const std::string& name) { return name; };
+  ResNet small({.depth = 18});
+  fill(small, same);
+  expect_close(classified(small.forward({image(64), {}}), "fc"),
+               {399503.615088872146, 586653.348720094189, 734838.174273684970, 834215.778208173579,
+                878185.569631367689},
+               1e-10);
+  ResNet wide({.depth = 50});
+  fill(wide, same);
+  expect_close(classified(wide.forward({image(64), {}}), "fc"),
+               {-153940803.186898052692, 151598012.961904764175, 309056009.231456935406,
+                164628338.726329743862, -140608163.554389029741},
+               1e-10);
+}
+
+TEST(ResNet, HasThePublishedParameters) {
+  ResNet small({.depth = 18}), wide({.depth = 50});
+  EXPECT_EQ(parameters_of(small) + 513 * 1000, 11689512);
+  EXPECT_EQ(parameters_of(wide) + 2049 * 1000, 25557032);
+  EXPECT_EQ(wide.out_channels(), 2048);
+  EXPECT_EQ(wide.stride(), 32);
+  EXPECT_THROW(ResNet({.depth = 20}), OptionError);
+}
+
+/// torchvision's name of a parameter of ours.
+std::string swin_name(const std::string& own) {
+  std::string name = replaced(own, "embedding.patches.", "features.0.0.");
+  name = replaced(name, "embedding.norm.", "features.0.2.");
+  for (int s = 0; s < 4; ++s) {
+    const std::string stage = "stage" + std::to_string(s) + ".";
+    name = replaced(name, stage + "merging.", "features." + std::to_string(2 * s) + ".");
+    name = replaced(name, stage + "block", "features." + std::to_string(2 * s + 1) + ".");
+  }
+  name = replaced(name, ".attention_norm.", ".norm1.");
+  name = replaced(name, ".mlp_norm.", ".norm2.");
+  name = replaced(name, ".attention.attention.scale.log_scale", ".attn.logit_scale");
+  name = replaced(name, ".attention.bias.in.", ".attn.cpb_mlp.0.");
+  name = replaced(name, ".attention.bias.out.", ".attn.cpb_mlp.2.");
+  name = replaced(name, ".attention.qkv.", ".attn.qkv.");
+  name = replaced(name, ".attention.output.", ".attn.proj.");
+  name = replaced(name, ".mlp.in.", ".mlp.0.");
+  return replaced(name, ".mlp.out.", ".mlp.3.");
+}
+
+SwinSizes small_swin() {
+  SwinSizes sizes;
+  sizes.dim = 32;
+  sizes.depths = {2, 2};
+  sizes.heads = {2, 4};
+  sizes.window = 4;
+  return sizes;
+}
+
+TEST(Swin, GivesTorchvisionsNumbers) {
+  Swin swin(small_swin(), swin_attention());
+  fill(swin, swin_name);
+  expect_close(classified(swin.forward({image(64), {}}), "head"),
+               {-0.585070194089, 0.091576828718, 0.706095171901, 0.881046694682, 0.513676992356},
+               1e-6);
+}
+
+TEST(Swin, HasThePublishedParameters) {
+  const auto count = [](const char* preset) {
+    Swin swin(swin_sizes(preset), swin_attention());
+    return parameters_of(swin) + (swin.out_channels() + 1) * 1000;
+  };
+  EXPECT_EQ(count("T"), 28351570);
+  EXPECT_EQ(count("S"), 49737442);
+  EXPECT_THROW(swin_sizes("L"), OptionError);
+}
+
+TEST(Windows, JoinWhatTheyCut) {
+  for (const auto& [rows, columns, side, shift] :
+       {std::tuple{8, 8, 4, 2}, {7, 10, 4, 2}, {3, 9, 4, 1}, {4, 4, 4, 2}, {5, 6, 3, 0}}) {
+    const Windows windows(rows, columns, side, shift);
+    const Tensor x = at::arange(2 * rows * columns * 3).view({2, rows, columns, 3});
+    const Tensor cut = windows.cut(x);
+    EXPECT_EQ(cut.sizes(), (at::IntArrayRef{2 * windows.count(), side * side, 3}));
+    EXPECT_TRUE(windows.joined(cut).equal(x));
+  }
+  EXPECT_THROW(Windows(4, 4, 4, 4), ShapeError);
+}
+
+TEST(Windows, ShowNeighboursAlone) {
+  // Which cell of the map a slot holds (-1: filled up), by cutting the cells' numbers.
+  const std::int64_t rows = 7, columns = 10, side = 4, shift = 2;
+  Tensor valid = at::ones({1, rows, columns}, at::kBool);
+  valid.slice(1, 6).fill_(false);
+  const Windows windows(rows, columns, side, shift, valid);
+  const Tensor numbers = (at::arange(rows * columns) + 1).view({1, rows, columns, 1});
+  const Tensor slots = (windows.cut(numbers) - 1).squeeze(2);
+  const Tensor visible = windows.visible(at::kCPU)[0];
+  // A shifted grid of windows begins 2 cells before the map does.
+  const auto window_of = [&](std::int64_t at) { return (at + side - shift) / side; };
+  for (std::int64_t n = 0; n < windows.count(); ++n) {
+    for (std::int64_t i = 0; i < side * side; ++i) {
+      for (std::int64_t j = 0; j < side * side; ++j) {
+        const auto a = slots[n][i].item<std::int64_t>(), b = slots[n][j].item<std::int64_t>();
+        const bool real = a >= 0 && b >= 0 && a / columns < 6 && b / columns < 6;
+        const bool expected = real && window_of(a / columns) == window_of(b / columns) &&
+                              window_of(a % columns) == window_of(b % columns);
+        ASSERT_EQ(visible[n][i][j].item<bool>(), expected) << n << " " << a << " " << b;
+      }
+    }
+  }
+}
+
+TEST(Windows, MoveNoMapThatOneWindowCovers) {
+  const std::int64_t side = 4, shift = 2;
+  Tensor valid = at::zeros({2, 7, 8}, at::kBool);
+  valid[0].narrow(0, 0, 3).narrow(1, 0, 6).fill_(true);  // no shift down, a shift to the right
+  valid[1].narrow(0, 0, 7).narrow(1, 0, 8).fill_(true);
+  const Windows both(7, 8, side, shift, valid), whole(7, 8, side, shift);
+  const Windows alone(3, 6, side, shift);
+  const Tensor x = at::arange(2 * 7 * 8).view({2, 7, 8, 1}) + 1;
+  EXPECT_TRUE(both.joined(both.cut(x)).equal(x));
+  // The first two windows hold what the small map's windows hold, where that is real.
+  const Tensor shown = both.visible(at::kCPU), small = alone.visible(at::kCPU)[0];
+  const Tensor own = alone.cut(x.narrow(0, 0, 1).narrow(1, 0, 3).narrow(2, 0, 6));
+  const Tensor seen = both.cut(x).narrow(0, 0, 2);
+  EXPECT_TRUE((seen * small.any(2).unsqueeze(2)).equal(own));
+  EXPECT_TRUE(shown[0].narrow(0, 0, 2).logical_and(small.any(2).unsqueeze(2)).equal(small));
+  EXPECT_TRUE(shown[1].equal(whole.visible(at::kCPU)[0]));
+}
+
+/// An image of 37 x 50 alone, and with other pixels around it, in a batch of 96 x 64.
+template <class Net>
+void expect_padding_to_change_nothing(Net& net) {
+  net.to(at::kDouble);
+  net.eval();
+  const at::NoGradGuard no_gradients;
+  const Tensor picture = at::randn({1, 3, 37, 50}, at::kDouble);
+  Tensor padded = at::zeros({1, 3, 96, 64}, at::kDouble);
+  padded.narrow(2, 0, 37).narrow(3, 0, 50).copy_(picture);
+  Tensor valid = at::zeros({1, 96, 64}, at::kBool);
+  valid.narrow(1, 0, 37).narrow(2, 0, 50).fill_(true);
+  const ImageFeatures alone = net.forward({picture, {}});
+  const ImageFeatures among = net.forward({padded, valid});
+  const std::int64_t rows = alone.map.size(2), columns = alone.map.size(3);
+  EXPECT_EQ(among.valid.sum().template item<std::int64_t>(), rows * columns);
+  const Tensor same = among.map.narrow(2, 0, rows).narrow(3, 0, columns);
+  EXPECT_LT((same - alone.map).abs().max().template item<double>(),
+            1e-9 * alone.map.abs().max().template item<double>());
+}
+
+TEST(Backbones, PaddingChangesNothing) {
+  at::manual_seed(1);
+  ResNet small({.depth = 18}), wide({.depth = 50, .stages = 3});
+  expect_padding_to_change_nothing(small);
+  expect_padding_to_change_nothing(wide);
+  SwinSizes deep = swin_sizes("nano");
+  deep.window = 4;
+  Swin swin(small_swin(), swin_attention()), nano(deep, swin_attention());
+  expect_padding_to_change_nothing(swin);
+  expect_padding_to_change_nothing(nano);
+}
+
+}  // namespace
+}  // namespace attnlab
