@@ -1,0 +1,164 @@
+#include "framework/data/pictures/image_file.h"
+
+#include <fmt/format.h>
+#include <jpeglib.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <opencv2/core.hpp>
+#include <opencv2/imgcodecs.hpp>
+
+#include "framework/base/files.h"
+
+namespace attnlab {
+namespace {
+
+[[noreturn]] void refuse(const std::string& path, const std::string& reason) {
+  throw DataError(fmt::format(
+      "{}: {}; fetch the file again, or say `damaged: skip` to leave out what cannot be read", path,
+      reason));
+}
+
+bool is_jpeg(const std::string& bytes) { return bytes.compare(0, 3, "\xff\xd8\xff") == 0; }
+
+/// Red, green and blue, whatever the file holds.
+Pixels decoded_by_opencv(const std::string& path, const std::string& bytes) {
+  cv::Mat image;
+  try {
+    const cv::Mat encoded(1, static_cast<int>(bytes.size()), CV_8U,
+                          const_cast<char*>(bytes.data()));
+    if (!bytes.empty()) {
+      image = cv::imdecode(encoded, cv::IMREAD_COLOR | cv::IMREAD_IGNORE_ORIENTATION);
+    }
+  } catch (const cv::Exception& error) {
+    refuse(path, fmt::format("cannot be decoded ({})", error.err));
+  }
+  if (image.empty()) refuse(path, "is no image that can be decoded, or damaged");
+  Pixels out(image.rows, image.cols, 3);
+  for (int y = 0; y < image.rows; ++y) {
+    const std::uint8_t* from = image.ptr(y);
+    std::uint8_t* to = out.row(y);
+    for (int x = 0; x < image.cols; ++x, from += 3, to += 3) {
+      to[0] = from[2];
+      to[1] = from[1];
+      to[2] = from[0];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+/// A JPEG in memory. libjpeg's errors come back by longjmp: nothing that it jumps over may own
+/// memory.
+class ImageFile::Jpeg {
+ public:
+  Jpeg(std::string path, std::string bytes) : path_(std::move(path)), bytes_(std::move(bytes)) {
+    // Data of the image hold no such pair: where it is missing the file was cut off.
+    if (bytes_.rfind("\xff\xd9") == std::string::npos) refuse(path_, "ends too early");
+    info_.err = jpeg_std_error(&errors_);
+    info_.client_data = this;
+    errors_.error_exit = [](j_common_ptr info) {
+      auto* self = static_cast<Jpeg*>(info->client_data);
+      info->err->format_message(info, self->message_);
+      std::longjmp(self->back_, 1);
+    };
+    errors_.emit_message = [](j_common_ptr, int) {};
+    jpeg_create_decompress(&info_);
+    try {
+      guarded([this] {
+        jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes_.data()), bytes_.size());
+        jpeg_read_header(&info_, TRUE);
+      });
+    } catch (...) {
+      jpeg_destroy_decompress(&info_);
+      throw;
+    }
+  }
+  ~Jpeg() { jpeg_destroy_decompress(&info_); }
+  Jpeg(const Jpeg&) = delete;
+  Jpeg& operator=(const Jpeg&) = delete;
+
+  std::int64_t height() const { return info_.image_height; }
+  std::int64_t width() const { return info_.image_width; }
+  bool has_four_colours() const { return info_.num_components > 3; }
+  const std::string& bytes() const { return bytes_; }
+
+  /// @param reduction  1, 2, 4 or 8
+  Part read(const Box& box, std::int64_t reduction) {
+    info_.out_color_space = JCS_RGB;
+    info_.scale_num = 1;
+    info_.scale_denom = static_cast<unsigned>(reduction);
+    guarded([this] { jpeg_start_decompress(&info_); });
+    const Box wanted = reduced(box, reduction);
+    // Colours are interpolated between columns: two more on each side are as if all were decoded.
+    JDIMENSION left = static_cast<JDIMENSION>(std::max<std::int64_t>(0, wanted.left - 2));
+    JDIMENSION width = std::min(static_cast<JDIMENSION>(wanted.left + wanted.width + 2) - left,
+                                info_.output_width - left);
+    guarded([&] { jpeg_crop_scanline(&info_, &left, &width); });
+    Part part{Pixels(wanted.height, width, 3), wanted};
+    part.box.top = 0;
+    part.box.left = wanted.left - left;
+    std::uint8_t* first = part.pixels.row(0);
+    guarded([&] {
+      if (wanted.top > 0) jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(wanted.top));
+      for (std::int64_t y = 0; y < wanted.height; ++y) {
+        JSAMPROW row = first + y * std::int64_t{width} * 3;
+        jpeg_read_scanlines(&info_, &row, 1);
+      }
+    });
+    return part;
+  }
+
+ private:
+  /// The same part of the smaller image.
+  Box reduced(const Box& box, std::int64_t by) const {
+    Box out{box.top / by, box.left / by, (box.height + by / 2) / by, (box.width + by / 2) / by};
+    out.height = std::min<std::int64_t>(out.height, info_.output_height - out.top);
+    out.width = std::min<std::int64_t>(out.width, info_.output_width - out.left);
+    return out;
+  }
+
+  template <class Action>
+  void guarded(const Action& action) {
+    if (setjmp(back_) != 0) refuse(path_, fmt::format("damaged ({})", message_));
+    action();
+  }
+
+  std::string path_, bytes_;
+  jpeg_decompress_struct info_{};
+  jpeg_error_mgr errors_{};
+  std::jmp_buf back_{};
+  char message_[JMSG_LENGTH_MAX] = "";
+};
+
+ImageFile::ImageFile(const std::string& path) {
+  std::string bytes = read_text(path);
+  if (is_jpeg(bytes)) {
+    jpeg_ = std::make_unique<Jpeg>(path, std::move(bytes));
+    if (!jpeg_->has_four_colours()) {
+      height_ = jpeg_->height();
+      width_ = jpeg_->width();
+      return;
+    }
+    bytes = jpeg_->bytes();
+    jpeg_ = nullptr;
+  }
+  whole_ = decoded_by_opencv(path, bytes);
+  height_ = whole_.height;
+  width_ = whole_.width;
+}
+
+ImageFile::~ImageFile() = default;
+
+ImageFile::Part ImageFile::read(const Box& box, std::int64_t height, std::int64_t width) {
+  if (jpeg_ == nullptr) return {std::move(whole_), box};
+  std::int64_t reduction = 1;
+  while (height > 0 && reduction < 8 && box.height >= 2 * reduction * height &&
+         box.width >= 2 * reduction * width) {
+    reduction *= 2;
+  }
+  return jpeg_->read(box, reduction);
+}
+
+}  // namespace attnlab

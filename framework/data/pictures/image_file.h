@@ -1,0 +1,48 @@
+// One JPEG, PNG or WebP file: its size, and the part of it that is asked for.
+//
+// Of a JPEG only that part is decoded: rows above it are skipped without transform, columns beside
+// it too, rows below it are not read, and where the part is resized to half its size or less, the
+// transform itself is of half size (libjpeg-turbo). The rest is OpenCV's: PNG, WebP, CMYK. A note
+// of the camera that says how to turn the image is not followed, as torchvision's loader does.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "framework/data/image/pixels.h"
+
+namespace attnlab {
+
+class ImageFile {
+ public:
+  /// Reads the file and what says how large the image is.
+  /// @throws DataError naming the file where it is no image or ends too early; FileError.
+  explicit ImageFile(const std::string& path);
+  ~ImageFile();
+  ImageFile(const ImageFile&) = delete;
+  ImageFile& operator=(const ImageFile&) = delete;
+
+  std::int64_t height() const { return height_; }
+  std::int64_t width() const { return width_; }
+
+  /// Decoded pixels and where in them what was asked for lies.
+  struct Part {
+    Pixels pixels;
+    Box box;
+  };
+  /// Call it once.
+  /// @param box            inside the image
+  /// @param height, width  that the part will be resized to: it may come smaller than `box`, never
+  ///                       smaller than this; 0: it comes as it is
+  /// @throws DataError.
+  Part read(const Box& box, std::int64_t height = 0, std::int64_t width = 0);
+
+ private:
+  class Jpeg;
+
+  std::int64_t height_ = 0, width_ = 0;
+  std::unique_ptr<Jpeg> jpeg_;  ///< null: `whole_` is the image
+  Pixels whole_;
+};
+
+}  // namespace attnlab

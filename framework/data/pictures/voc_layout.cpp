@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <pugixml.hpp>
+#include <set>
+#include <sstream>
+
+#include "framework/base/error.h"
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/data/formats/files.h"
+#include "framework/data/pictures/layouts.h"
+#include "framework/data/pictures/picture_files.h"
+
+namespace attnlab {
+namespace {
+
+/// A picture whose boxes have names of classes yet.
+struct NamedPicture {
+  PictureNotes notes;
+  std::vector<std::string> classes;  ///< of each object
+  std::string path;
+};
+
+/// The text of an element, which must be there.
+std::string text_of(const std::string& path, const pugi::xml_node& parent, const char* name) {
+  const pugi::xml_node node = parent.child(name);
+  const std::string text(trimmed(node.text().get()));
+  if (!text.empty()) return text;
+  throw DataError(path + ": byte " + std::to_string(parent.offset_debug()) + ": <" + parent.name() +
+                  "> has no <" + name + ">");
+}
+
+double number_of(const std::string& path, const pugi::xml_node& parent, const char* name) {
+  const std::string text = text_of(path, parent, name);
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() && *end == '\0') return number;
+  throw DataError(path + ": byte " + std::to_string(parent.child(name).offset_debug()) + ": '" +
+                  text + "' is not a number");
+}
+
+NamedPicture read_picture(const std::string& folder, const std::string& name,
+                          const std::string& difficult, std::uint64_t& hash) {
+  const std::string path = folder + "/Annotations/" + name + ".xml";
+  if (!std::filesystem::exists(path)) {
+    throw DataMissingError(path + ": is not there, but a set in ImageSets/Main names it");
+  }
+  const std::string bytes = read_text(path);
+  hash = content_fingerprint(bytes, hash);
+  pugi::xml_document document;
+  const pugi::xml_parse_result parsed = document.load_buffer(bytes.data(), bytes.size());
+  if (!parsed) {
+    throw DataError(path + ": byte " + std::to_string(parsed.offset) + ": " + parsed.description());
+  }
+  const pugi::xml_node root = document.child("annotation"), size = root.child("size");
+  NamedPicture picture;
+  picture.path = folder + "/JPEGImages/" + name + ".jpg";
+  picture.notes.height = static_cast<std::int64_t>(number_of(path, size, "height"));
+  picture.notes.width = static_cast<std::int64_t>(number_of(path, size, "width"));
+  if (picture.notes.height < 1 || picture.notes.width < 1) {
+    throw DataError(path + ": the picture has no pixels");
+  }
+  for (const pugi::xml_node& object : root.children("object")) {
+    const pugi::xml_node box = object.child("bndbox");
+    ObjectBox known;
+    known.x0 = number_of(path, box, "xmin") - 1;
+    known.y0 = number_of(path, box, "ymin") - 1;
+    known.x1 = number_of(path, box, "xmax");
+    known.y1 = number_of(path, box, "ymax");
+    const bool marked = object.child("difficult").text().as_int(0) != 0;
+    if (marked && difficult != "count") known.kind = BoxKind::difficult;
+    picture.notes.objects.push_back(known);
+    picture.classes.push_back(text_of(path, object, "name"));
+  }
+  return picture;
+}
+
+/// The pictures of some sets, each once.
+std::vector<NamedPicture> read_sets(const std::string& root, const std::vector<std::string>& sets,
+                                    const std::string& difficult, std::uint64_t& hash) {
+  std::vector<NamedPicture> pictures;
+  for (const std::string& set : sets) {
+    const std::size_t slash = set.rfind('/');
+    const std::string folder =
+        slash == std::string::npos ? root : root + "/" + set.substr(0, slash);
+    const std::string list = folder + "/ImageSets/Main/" +
+                             set.substr(slash == std::string::npos ? 0 : slash + 1) + ".txt";
+    std::istringstream lines(read_text(list));
+    for (std::string line; std::getline(lines, line);) {
+      const std::string name(trimmed(line));
+      if (!name.empty()) pictures.push_back(read_picture(folder, name, difficult, hash));
+    }
+  }
+  return pictures;
+}
+
+std::vector<std::string> names_in(const std::vector<std::vector<NamedPicture>>& splits) {
+  std::set<std::string> names;
+  for (const std::vector<NamedPicture>& split : splits) {
+    for (const NamedPicture& picture : split) {
+      names.insert(picture.classes.begin(), picture.classes.end());
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+std::shared_ptr<PictureFiles> settled(std::vector<NamedPicture> pictures,
+                                      const std::vector<std::string>& classes,
+                                      const BoxRules& rules, DroppedBoxes& dropped) {
+  std::vector<PictureNotes> notes;
+  std::vector<std::string> paths;
+  for (NamedPicture& picture : pictures) {
+    std::vector<ObjectBox> known;
+    for (std::size_t i = 0; i < picture.classes.size(); ++i) {
+      const auto found = std::find(classes.begin(), classes.end(), picture.classes[i]);
+      if (found == classes.end()) continue;  // the options' choice of classes
+      ObjectBox box = picture.notes.objects[i];
+      box.label = found - classes.begin();
+      known.push_back(box);
+    }
+    picture.notes.objects = std::move(known);
+    picture.notes.id = static_cast<std::int64_t>(notes.size());
+    settle_boxes(picture.notes, rules, dropped);
+    for (ObjectBox& box : picture.notes.objects) box.area = (box.x1 - box.x0) * (box.y1 - box.y0);
+    notes.push_back(std::move(picture.notes));
+    paths.push_back(std::move(picture.path));
+  }
+  return std::make_shared<PictureFiles>(std::move(notes), std::move(paths));
+}
+
+}  // namespace
+
+PictureSplits read_voc(const VocOptions& options) {
+  const auto list_of = [](const std::string& set) {
+    const std::size_t slash = set.rfind('/');
+    return (slash == std::string::npos ? "" : set.substr(0, slash + 1)) + "ImageSets/Main/" +
+           set.substr(slash == std::string::npos ? 0 : slash + 1) + ".txt";
+  };
+  DataSearch search{options.name,
+                    {},
+                    options.root,
+                    "fetch VOC2007 and VOC2012 from http://host.robots.ox.ac.uk/pascal/VOC"};
+  const std::vector<std::string>* sets[] = {&options.train_sets, &options.validation_sets,
+                                            &options.test_sets};
+  for (const auto* split : sets) {
+    for (const std::string& set : *split) search.files.push_back(list_of(set));
+  }
+  PictureSplits splits;
+  splits.name = "voc";
+  splits.source = find_data_folder(search);
+  std::uint64_t hash = fingerprint("voc");
+  std::vector<std::vector<NamedPicture>> read;
+  for (const auto* split : sets) {
+    read.push_back(read_sets(splits.source, *split, options.difficult, hash));
+    hash = fingerprint("|", hash);
+  }
+  splits.class_names = options.classes.empty() ? names_in(read) : options.classes;
+  DroppedBoxes dropped;
+  const BoxRules rules{options.difficult == "drop", false};
+  std::vector<std::shared_ptr<PictureFiles>> files;
+  std::vector<const PictureFiles*> all;
+  for (std::vector<NamedPicture>& split : read) {
+    files.push_back(settled(std::move(split), splits.class_names, rules, dropped));
+    all.push_back(files.back().get());
+  }
+  const std::string kept = options.difficult + ";" + join(splits.class_names, ",");
+  splits.fingerprint = fingerprint_of(all, fingerprint(kept, hash));
+  splits.source += dropped.text();
+  splits.train = files[0];
+  if (files[1]->size() > 0) splits.validation = files[1];
+  splits.test = files[2];
+  return splits;
+}
+
+}  // namespace attnlab

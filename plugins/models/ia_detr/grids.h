@@ -1,0 +1,27 @@
+// Maps as tokens, and two maps on one grid.
+#pragma once
+
+#include "framework/nn/backbones/image_features.h"
+
+namespace attnlab {
+
+/// The tokens of a map, row by row, zeros where it is padded.
+struct Grid {
+  Tensor tokens;  ///< [B, h w, C]
+  Tensor places;  ///< [B, h w, C] sines of where each one lies, zeros where padded
+  Tensor valid;   ///< [B, h, w] bool
+};
+
+/// @param map  [B, C, h, w] features   @param valid  [B, h, w] bool
+Grid grid_of(const Tensor& map, const Tensor& valid);
+
+/// Tokens of a grid of h x w on a larger one, from its top left: [B, rows columns, C], zeros
+/// around.
+Tensor on_grid(const Tensor& tokens, const Tensor& valid, std::int64_t rows, std::int64_t columns);
+/// The same of [B, h, w] bool: [B, rows, columns], false around.
+Tensor on_grid(const Tensor& valid, std::int64_t rows, std::int64_t columns);
+
+/// Zeros where [B, h, w] is false. @param x  [B, h w, C]
+Tensor hidden(const Tensor& x, const Tensor& valid);
+
+}  // namespace attnlab

@@ -1,0 +1,227 @@
+// attnlab detect: a trained detector on a user's own pictures. Boxes are drawn on copies of them,
+// and written as JSON.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "framework/base/files.h"
+#include "framework/nn/boxes/best_answers.h"
+#include "runner/engine/drawing.h"
+#include "runner/engine/engine.h"
+#include "runner/engine/image_bytes.h"
+#include "runner/engine/open_run.h"
+#include "runner/usages.h"
+
+namespace attnlab {
+namespace {
+
+using nlohmann::json;
+
+/// The command line.
+struct Request {
+  std::string run, prompt, out;
+  Words pictures;
+  double score = 0;
+  std::int64_t most = 0;
+};
+
+Request request_of(const Arguments& arguments) {
+  Request request{arguments.words[0],
+                  arguments.text("prompt", ""),
+                  arguments.text("out", "detections"),
+                  {},
+                  arguments.options["score"].as<double>(),
+                  arguments.options["most"].as<std::int64_t>()};
+  if (!arguments.has("image")) {
+    throw ConfigError("--image: which picture to look at is missing");
+  }
+  request.pictures = arguments.options["image"].as<Words>();
+  if (!(request.score >= 0 && request.score <= 1)) {
+    throw ConfigError(fmt::format("--score: {} is not a number from 0 to 1", request.score));
+  }
+  if (request.most < 1 || request.most > 10000) {
+    throw ConfigError(fmt::format("--most: {} is not 1 to 10000", request.most));
+  }
+  return request;
+}
+
+bool asks_by_prompt(const BuiltRun& run) {
+  const std::vector<FieldInfo>& fields = run.dataset->info().fields;
+  return std::any_of(fields.begin(), fields.end(),
+                     [](const auto& f) { return f.name == "prompt"; });
+}
+
+/// @throws ConfigError where the request does not go with the run.
+void check(const Request& request, const BuiltRun& run) {
+  if (!run.experiment.task.name.ends_with("detection")) {
+    throw ConfigError(fmt::format("{}: its task is '{}'; take a run of a detector", request.run,
+                                  run.experiment.task.name));
+  }
+  const bool prompted = asks_by_prompt(run);
+  if (prompted == !request.prompt.empty()) return;
+  throw ConfigError(
+      prompted ? "--prompt: this detector finds what a picture shows; which one is missing"
+               : "--prompt: this detector knows its classes, and takes no prompt; leave it out");
+}
+
+Node list_of(const Words& words) {
+  Node list = Node::list();
+  for (const std::string& word : words) list.items().push_back(Node::scalar(word, {}, true));
+  return list;
+}
+
+/// The pictures, prepared as those were that the run was trained on.
+std::shared_ptr<Dataset> as_trained(const Request& request, const BuiltRun& run,
+                                    Registry& registry) {
+  Node options = Node::map();
+  for (const char* name : {"size", "prompt_size", "mean", "std"}) {
+    const Node* value = run.experiment.dataset.options.find(name);
+    if (value != nullptr) options.set(name, *value);
+  }
+  options.set("files", list_of(request.pictures));
+  options.set("prompt", Node::scalar(request.prompt, {}, true));
+  return registry.dataset(part_of(Kind::dataset, "pictures", options, registry.catalogue()),
+                          {run.streams});
+}
+
+/// A picture to draw on: as it is stored, or smaller where that is enormous.
+Pixels to_draw_on(const std::string& path, std::int64_t longer_side, Registry& registry) {
+  Node options = Node::map();
+  options.set("files", list_of({path}));
+  options.set("size", Node::scalar(std::to_string(std::clamp<std::int64_t>(longer_side, 8, 8192))));
+  for (const auto& [name, value] : {std::pair{"mean", "0"}, {"std", "1"}}) {
+    options.set(name, Node::list()).items().assign(3, Node::scalar(value));
+  }
+  const auto dataset = registry.dataset(
+      part_of(Kind::dataset, "pictures", options, registry.catalogue()), DatasetSetup{});
+  const Tensor levels = dataset->example(Split::test, 0, nullptr).at("image").mul(255).round();
+  const Tensor bytes = levels.permute({1, 2, 0}).to(at::kByte).contiguous();
+  Pixels pixels(bytes.size(0), bytes.size(1), 3);
+  std::copy_n(bytes.data_ptr<std::uint8_t>(), bytes.numel(), pixels.bytes.data());
+  return pixels;
+}
+
+/// One answer, its edges in shares of the picture.
+struct Found {
+  double score = 0, x0 = 0, y0 = 0, x1 = 0, y1 = 0;
+  std::int64_t label = 0;
+};
+
+std::vector<Found> found_in(const BuiltRun& run, const Batch& picture, const Request& request) {
+  ForwardPass pass;
+  const NamedTensors outputs = run.model->forward(to_device(picture, run.device), pass);
+  const BestAnswers best = best_answers(outputs.at("logits").to(at::kCPU, at::kFloat),
+                                        outputs.at("boxes").to(at::kCPU, at::kFloat), request.most);
+  const Tensor boxes = best.boxes.to(at::kDouble).clamp(0, 1).contiguous();
+  std::vector<Found> all;
+  for (std::int64_t i = 0; i < best.scores.size(1); ++i) {
+    const double score = best.scores[0][i].item<double>();
+    if (score < request.score) break;
+    const double* box = boxes.data_ptr<double>() + 4 * i;
+    all.push_back({score, box[0], box[1], box[2], box[3], best.labels[0][i].item<std::int64_t>()});
+  }
+  return all;
+}
+
+/// What a class is called; nothing where the prompt says what is looked for.
+std::string class_name(const BuiltRun& run, std::int64_t label) {
+  if (asks_by_prompt(run)) return "";
+  return run.dataset->info().class_names.at(static_cast<std::size_t>(label));
+}
+
+/// Frames with scores; the best answer is drawn last, in front.
+void draw(const BuiltRun& run, const std::vector<Found>& found, Pixels& picture) {
+  static constexpr Colour kColours[] = {{230, 25, 75},  {60, 180, 75},  {0, 130, 200},
+                                        {245, 130, 48}, {145, 30, 180}, {0, 128, 128}};
+  const std::int64_t dot = std::max<std::int64_t>(1, std::max(picture.height, picture.width) / 500);
+  for (auto one = found.rbegin(); one != found.rend(); ++one) {
+    const Colour& colour = kColours[static_cast<std::size_t>(one->label) % std::size(kColours)];
+    const auto at = [](double share, std::int64_t side) {
+      return static_cast<std::int64_t>(std::lround(share * double(side)));
+    };
+    const std::int64_t top = at(one->y0, picture.height), left = at(one->x0, picture.width);
+    const Box box{top, left, at(one->y1, picture.height) - top, at(one->x1, picture.width) - left};
+    draw_frame(picture, box, 2 * dot, colour);
+    const std::string name = class_name(run, one->label);
+    const std::string text = fmt::format("{}{}{:.2f}", name, name.empty() ? "" : " ", one->score);
+    const std::int64_t high = (kLetterHeight + 2) * dot;
+    const Box label{std::max<std::int64_t>(0, box.top - high), box.left, high,
+                    (std::int64_t(text.size()) * kLetterWidth + 1) * dot};
+    fill(picture, label, colour);
+    write_text(picture, label.top + dot, label.left + dot, dot, {255, 255, 255}, text);
+  }
+}
+
+/// NAME.png for each picture, numbered where two have one name.
+Words file_names(const Words& pictures) {
+  Words names;
+  std::set<std::string> taken;
+  for (const std::string& path : pictures) {
+    const std::string stem = std::filesystem::path(path).stem();
+    std::string name = stem;
+    for (int n = 2; !taken.insert(name).second; ++n) name = fmt::format("{}-{}", stem, n);
+    names.push_back(name + ".png");
+  }
+  return names;
+}
+
+/// @param height, width  of the stored picture: boxes are written in its pixels
+json record_of(const BuiltRun& run, const std::vector<Found>& found, double height, double width) {
+  json boxes = json::array();
+  for (const Found& one : found) {
+    json box = {{"score", one.score},
+                {"box", {one.x0 * width, one.y0 * height, one.x1 * width, one.y1 * height}}};
+    if (const std::string name = class_name(run, one.label); !name.empty()) box["class"] = name;
+    boxes.push_back(box);
+  }
+  return boxes;
+}
+
+int detect(const BuiltRun& run, const Request& request, Registry& registry) {
+  const auto pictures = as_trained(request, run, registry);
+  const Words names = file_names(request.pictures);
+  json record = {{"run", request.run}, {"score", request.score}, {"pictures", json::array()}};
+  if (!request.prompt.empty()) record["prompt"] = request.prompt;
+  const at::NoGradGuard no_gradients;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (stop_requested()) return kInterrupted;
+    const std::string& path = request.pictures[i];
+    const Batch batch =
+        pictures->collate({pictures->example(Split::test, std::int64_t(i), nullptr)});
+    const auto height = batch.fields.at("size")[0][0].item<std::int64_t>();
+    const auto width = batch.fields.at("size")[0][1].item<std::int64_t>();
+    const std::vector<Found> found = found_in(run, batch, request);
+    Pixels picture = to_draw_on(path, std::max(height, width), registry);
+    draw(run, found, picture);
+    write_picture(request.out + "/" + names[i], picture);
+    record["pictures"].push_back({{"file", path},
+                                  {"drawn", names[i]},
+                                  {"height", height},
+                                  {"width", width},
+                                  {"found", record_of(run, found, double(height), double(width))}});
+    std::cout << fmt::format("{}/{}: {} found\n", request.out, names[i], found.size());
+  }
+  write_file(request.out + "/detections.json", record.dump(2) + "\n");
+  std::cout << fmt::format("{}/detections.json\n", request.out);
+  return kDone;
+}
+
+}  // namespace
+
+int detect_command(const Words& words) {
+  Usage usage = detect_usage();
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const Request request = request_of(arguments);
+  Registry registry(Catalogue::of_this_program());
+  const BuiltRun run = open_run(RunFolder(request.run), registry);
+  check(request, run);
+  return detect(run, request, registry);
+}
+
+}  // namespace attnlab

@@ -1,0 +1,148 @@
+// attnlab detect: a detector's boxes on pictures of one's own.
+#include "tests/integration/workspace.h"
+#include "tests/support/data_files.h"
+
+namespace attnlab::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class Detect : public Workspace {
+ protected:
+  void SetUp() override {
+    if (attnlab({"describe", "pictures"}).exit_code != 0) {
+      GTEST_SKIP() << "the dataset `pictures` was left out of this build";
+    }
+    std::string bytes, labels;
+    for (int i = 0; i < 40; ++i) {
+      labels += char(i % 10);
+      for (int k = 0; k < 784; ++k) bytes += char((k * (i + 3) + i) % 256);
+    }
+    for (const std::string prefix : {"train", "t10k"}) {
+      folder_.write("idx/" + prefix + "-images-idx3-ubyte", idx_file({40, 28, 28}, bytes));
+      folder_.write("idx/" + prefix + "-labels-idx1-ubyte", idx_file({40}, labels));
+    }
+    // Two pictures of different sizes.
+    must({"data", "show", "tiny.yaml", "--images", "2", "--out", "one.png"});
+    must({"data", "show", "tiny.yaml", "--images", "6", "--out", "more/one.png"});
+  }
+
+  std::string trained(const std::string& name, const std::string& decoder, const std::string& task,
+                      const std::string& one_shot) const {
+    folder_.write(name + ".yaml",
+                  "schema: 1\nmodel: {use: ia_detr, swin: nano, window: 2, stride: 8, dim: 8, "
+                  "heads: 2, hidden: 8, depth: 2, queries: 5, many_queries: 0, bias_hidden: 4, "
+                  "decoder: " +
+                      decoder + "}\nattention: standard\ntask: " + task +
+                      "\ndataset: {use: fashion_scenes, root: idx, train: 8, test: 8, canvas: 32, "
+                      "size: 32, prompt_size: 24, largest_scale: 1, one_shot: " +
+                      one_shot + "}\ntrain: {epochs: 1, batch_size: 4, workers: 0}\n");
+    must({"run", name + ".yaml"});
+    return run_folder(name + "/standard");
+  }
+  std::string refusal(const Words& words) const {
+    const Ended ended = attnlab(words);
+    EXPECT_EQ(ended.exit_code, 2) << ended.err;
+    return ended.err;
+  }
+  json written(const std::string& folder) const {
+    return json::parse(file_text(at(folder + "/detections.json")));
+  }
+};
+
+TEST_F(Detect, DrawsAndWritesWhatItFinds) {
+  const std::string run = trained("pairs", "indirect", "one_shot_detection", "true");
+  must(
+      {"detect", run, "--prompt", "one.png", "--image", "one.png", "more/one.png", "--score", "0"});
+  const json record = written("detections");
+  EXPECT_EQ(record.at("prompt"), "one.png");
+  const json& pictures = record.at("pictures");
+  ASSERT_EQ(pictures.size(), 2U);
+  EXPECT_EQ(pictures[0].at("drawn"), "one.png");
+  EXPECT_EQ(pictures[1].at("drawn"), "one-2.png");
+  EXPECT_NE(pictures[0].at("width"), pictures[1].at("width"));
+  for (const json& picture : pictures) {
+    const json& found = picture.at("found");
+    EXPECT_EQ(found.size(), 5U) << "an answer of each query";
+    double before = 1;
+    for (const json& one : found) {
+      const std::vector<double> box = one.at("box");
+      EXPECT_GE(box[0], 0);
+      EXPECT_GE(box[1], 0);
+      EXPECT_LE(box[0], box[2]);
+      EXPECT_LE(box[1], box[3]);
+      EXPECT_LE(box[2], picture.at("width").get<double>());
+      EXPECT_LE(box[3], picture.at("height").get<double>());
+      EXPECT_LE(one.at("score").get<double>(), before);
+      before = one.at("score");
+      EXPECT_EQ(one.count("class"), 0U);
+    }
+  }
+  const std::string drawn = file_text(at("detections/one.png"));
+  EXPECT_THAT(drawn, StartsWith("\x89PNG"));
+  EXPECT_NE(drawn, file_text(at("one.png")));
+  // What nothing reaches is drawn as it was.
+  must({"detect", run, "--prompt", "one.png", "--image", "one.png", "--score", "1", "--out",
+        "none"});
+  EXPECT_EQ(written("none").at("pictures")[0].at("found").size(), 0U);
+  EXPECT_EQ(file_text(at("none/one.png")), file_text(at("one.png")));
+  must({"detect", run, "--prompt", "one.png", "--image", "one.png", "--score", "0", "--most", "2",
+        "--out", "two"});
+  EXPECT_EQ(written("two").at("pictures")[0].at("found").size(), 2U);
+}
+
+TEST_F(Detect, NamesTheClassesOfAClosedSet) {
+  const std::string run = trained("closed", "plain", "object_detection", "false");
+  must({"detect", run, "--image", "one.png", "--score", "0", "--most", "3"});
+  const json found = written("detections").at("pictures")[0].at("found");
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_FALSE(found[0].at("class").get<std::string>().empty());
+  EXPECT_THAT(refusal({"detect", run, "--prompt", "one.png", "--image", "one.png"}),
+              HasSubstr("--prompt: this detector knows its classes"));
+}
+
+TEST_F(Detect, ShowsTestExamplesOnTheReportsPage) {
+  const std::string run = trained("pairs", "indirect", "one_shot_detection", "true");
+  must({"show", run, "--examples", "2"});
+  const json boxes = json::parse(file_text(run + "/boxes.json")).at("boxes");
+  ASSERT_EQ(boxes.size(), 2U);
+  for (const json& one : boxes) {
+    EXPECT_FALSE(one.at("asked").get<std::string>().empty());
+    EXPECT_FALSE(one.at("known").empty()) << "only classes that are there are asked for";
+    EXPECT_FALSE(one.at("found").empty());
+    EXPECT_EQ(one.at("columns"), 4) << "32 pixels at a stride of 8";
+    ASSERT_EQ(one.at("attention").size(), 16U);
+    double sum = 0;
+    for (const double weight : one.at("attention")) sum += weight;
+    EXPECT_NEAR(sum, 1, 1e-5);
+  }
+  must({"report", "runs/pairs", "--baseline", "standard", "-o", "page.html"});
+  const std::string page = file_text(at("page.html"));
+  EXPECT_THAT(page, HasSubstr("Boxes and the attention of one query"));
+  EXPECT_THAT(page, HasSubstr("pairs, test example 0: "));
+}
+
+TEST_F(Detect, RefusesWhatDoesNotFit) {
+  const std::string run = trained("pairs", "misaligned", "one_shot_detection", "true");
+  EXPECT_THAT(refusal({"detect", run, "--image", "one.png"}), HasSubstr("--prompt"));
+  EXPECT_THAT(refusal({"detect", run, "--prompt", "one.png"}), HasSubstr("--image"));
+  const Words whole = {"detect", run, "--prompt", "one.png", "--image"};
+  const auto with = [&](const Words& more) {
+    Words words = whole;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  EXPECT_THAT(refusal(with({"one.png", "--score", "2"})), HasSubstr("--score: 2"));
+  EXPECT_THAT(refusal(with({"one.png", "--most", "0"})), HasSubstr("--most: 0"));
+  EXPECT_THAT(attnlab(with({"no.png"})).err, HasSubstr("no.png"));
+  EXPECT_THAT(attnlab(with({"pairs.yaml"})).err, HasSubstr("pairs.yaml: is no image"));
+  EXPECT_FALSE(exists("detections"));
+  must({"run", "tiny.yaml"});
+  EXPECT_THAT(refusal({"detect", run_folder("tiny/standard"), "--image", "one.png"}),
+              HasSubstr("take a run of a detector"));
+}
+
+}  // namespace
+}  // namespace attnlab::testing

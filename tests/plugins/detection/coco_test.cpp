@@ -1,0 +1,124 @@
+// COCO's file: what is kept of it, in which order, and what is refused.
+#include "framework/data/detection/coco_file.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "framework/base/files.h"
+#include "tests/plugins/detection/small_sets.h"
+#include "tests/support/data_files.h"
+#include "tests/support/plugins.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::message_of;
+
+// Sections in another order than published, a mask of polygons and one of counts, unknown keys.
+constexpr const char* kInstances = R"({
+  "info": {"year": 2017, "id": 9},
+  "annotations": [
+    {"id": 1, "image_id": 7, "category_id": 18, "bbox": [10.5, 4, 20, 10], "area": 120.5,
+     "iscrowd": 0, "segmentation": [[1, 2, 3, 4], [5, 6]]},
+    {"id": 2, "image_id": 3, "category_id": 1, "bbox": [0, 0, 60, 40], "area": 2400, "iscrowd": 1,
+     "segmentation": {"counts": [1, 2], "size": [40, 60], "area": 5}},
+    {"id": 3, "image_id": 3, "category_id": 18, "bbox": [1, 1, 0, 5], "area": 0, "iscrowd": 0}],
+  "categories": [{"id": 18, "name": "dog", "supercategory": "animal"}, {"id": 1, "name": "person"}],
+  "images": [{"id": 7, "file_name": "7.jpg", "height": 40, "width": 60, "license": 3},
+             {"id": 3, "file_name": "3.jpg", "height": 40, "width": 60}]
+})";
+
+class Coco : public ::testing::Test {
+ protected:
+  std::string refusal(const std::string& text) const {
+    const std::string path = folder_.write("bad.json", text);
+    return message_of<DataError>([&] { read_coco(path, {}); });
+  }
+  testing::TempFolder folder_;
+};
+
+TEST_F(Coco, KeepsPicturesAndBoxes) {
+  const CocoFile file = read_coco(folder_.write("a.json", kInstances), {});
+  EXPECT_THAT(file.class_names, ElementsAre("person", "dog"));
+  EXPECT_THAT(file.files, ElementsAre("3.jpg", "7.jpg"));
+  ASSERT_EQ(file.pictures.size(), 2u);
+  EXPECT_EQ(file.pictures[0].id, 3);
+  EXPECT_THAT(file.pictures[0].objects,
+              ElementsAre(ObjectBox{0, 0, 60, 40, 0, 2400, BoxKind::crowd}));
+  EXPECT_THAT(file.pictures[1].objects,
+              ElementsAre(ObjectBox{10.5, 4, 30.5, 14, 1, 120.5, BoxKind::counted}));
+  EXPECT_EQ(file.dropped.degenerate, 1);
+}
+
+TEST_F(Coco, NamesFileAndPlaceOfWhatIsWrong) {
+  EXPECT_THAT(refusal(R"({"images": [)"), HasSubstr("bad.json: byte"));
+  EXPECT_THAT(refusal("{}"), HasSubstr("no images or no categories"));
+  EXPECT_THAT(refusal(R"({"annotations": [{"image_id": 1, "category_id": 1, "bbox": [1, 2]}]})"),
+              HasSubstr("number 1 of annotations has no bbox of four numbers"));
+  EXPECT_THAT(refusal(R"({"images": [{"id": 1, "height": 4}]})"),
+              HasSubstr("number 1 of images has no number 'width'"));
+  EXPECT_THAT(refusal(R"({"categories": [{"id": 1, "name": "a"}],
+                          "images": [{"id": 1, "file_name": "b", "height": 4, "width": 4}],
+                          "annotations": [{"image_id": 2, "category_id": 1,
+                                           "bbox": [0, 0, 1, 1]}]})"),
+              HasSubstr("names image 2, which is not in the file"));
+}
+
+/// The most memory that this process has held so far, in megabytes.
+long most_megabytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss / 1024;
+}
+
+TEST_F(Coco, NeedsLittleMemoryWhateverTheMasks) {
+  constexpr long kFile = 96;  // megabytes
+  const std::string path = folder_ / "large.json";
+  {
+    std::ofstream file(path);
+    file << R"({"images": [{"id": 1, "file_name": "b", "height": 9, "width": 9}],
+                "categories": [{"id": 1, "name": "a"}], "annotations": [
+                {"image_id": 1, "category_id": 1, "bbox": [0, 0, 9, 9], "segmentation": [)";
+    while (file.tellp() < kFile << 20) file << "[310.25, 22.5, 311.75, 24.125], ";
+    file << "[1]]}]}";
+  }
+  // In a process of its own, which ends with the megabytes that reading took.
+  const auto cost = [](const auto& read) {
+    const long before = most_megabytes();
+    ::_exit(read() ? int(std::min(most_megabytes() - before, 254L)) : 255);
+  };
+  const auto boxes = [&] { return read_coco(path, {}).pictures.at(0).objects.size() == 1; };
+  const auto text = [&] { return !read_text(path).empty(); };
+  const auto little = [](int status) {
+    return WIFEXITED(status) && WEXITSTATUS(status) < kFile / 4;
+  };
+  const auto whole = [](int status) {
+    return WIFEXITED(status) && WEXITSTATUS(status) >= kFile && WEXITSTATUS(status) < 255;
+  };
+  EXPECT_EXIT(cost(boxes), little, "");
+  EXPECT_EXIT(cost(text), whole, "") << "what reading the whole file costs is not seen";
+}
+
+TEST_F(Coco, IsADatasetOfItsPictures) {
+  for (const std::string set : {"train2017", "val2017"}) {
+    folder_.write("annotations/instances_" + set + ".json", kInstances);
+    for (const std::string name : {"3", "7"}) {
+      folder_.write(set + "/" + name + ".jpg", testing::jpeg_of(testing::photograph(40, 60)));
+    }
+  }
+  const auto dataset = testing::make_dataset("coco", "{root: " + folder_.path() + ", size: 60}");
+  EXPECT_EQ(dataset->size(Split::train), 2);
+  const NamedTensors example = dataset->example(Split::test, 1, nullptr);
+  EXPECT_EQ(example.at("image_id").item<std::int64_t>(), 7);
+  EXPECT_TRUE(at::allclose(example.at("box@box"),
+                           at::tensor({10.5f / 60, 0.1f, 30.5f / 60, 0.35f}).view({1, 4})));
+}
+
+}  // namespace
+}  // namespace attnlab

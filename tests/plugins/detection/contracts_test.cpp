@@ -1,0 +1,58 @@
+// IA-DETR and the detection tasks keep their contracts, on data that the kit cannot make up.
+#include "framework/conformance/check_plugin.h"
+#include "framework/experiment/experiment.h"
+#include "tests/plugins/detection/small_sets.h"
+#include "tests/support/plugins.h"
+
+namespace attnlab {
+namespace {
+
+class DetectionContracts : public ::testing::Test {
+ protected:
+  DetectionContracts() { testing::write_small_fashion(folder_); }
+
+  /// A small detector on small scenes.
+  Experiment experiment(const std::string& model, const std::string& task, bool one_shot) const {
+    const std::string file = folder_.write(
+        "experiment.yaml",
+        "schema: 1\nmodel: {use: ia_detr, swin: nano, window: 4, stride: 4, dim: 8, heads: 2, "
+        "hidden: 8, depth: 2, queries: 4, many_queries: 4, bias_hidden: 4, " +
+            model + "}\nattention: standard\ntask: " + task +
+            "\ndataset: {use: fashion_scenes, root: " + folder_.path() +
+            ", train: 8, test: 8, canvas: 32, size: 16, prompt_size: 16, largest_scale: 1, "
+            "one_shot: " +
+            (one_shot ? "true" : "false") + "}\ntrain: {batch_size: 4, workers: 0}\n");
+    return load_experiment(file, {}, testing::registry().catalogue());
+  }
+
+  static void expect_kept(Kind kind, const Experiment& given) {
+    const Part& part = kind == Kind::model ? given.model : given.task;
+    int passed = 0;
+    for (const conformance::CheckInfo& check : conformance::checks_of(kind)) {
+      const conformance::CheckResult result = conformance::check_plugin(
+          testing::registry(), part, check.name, {.options_given = true, .experiment = &given});
+      EXPECT_NE(result.outcome, conformance::Outcome::failed)
+          << check.name << ": " << result.message;
+      passed += result.outcome == conformance::Outcome::passed ? 1 : 0;
+    }
+    EXPECT_GE(passed, 8);
+  }
+
+  testing::TempFolder folder_;
+};
+
+TEST_F(DetectionContracts, OfTheModelsForms) {
+  for (const std::string form : {"indirect, contrast: true", "misaligned, proposals: false",
+                                 "double_cross, encoder_depth: 1"}) {
+    SCOPED_TRACE(form);
+    expect_kept(Kind::model, experiment("decoder: " + form, "one_shot_detection", true));
+  }
+}
+
+TEST_F(DetectionContracts, OfTheTasks) {
+  expect_kept(Kind::task, experiment("decoder: indirect", "one_shot_detection", true));
+  expect_kept(Kind::task, experiment("decoder: plain", "object_detection", false));
+}
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,102 @@
+// Fashion scenes: boxes are where the pieces are seen, and the data keep the contract.
+#include <cmath>
+
+#include "framework/conformance/check_plugin.h"
+#include "plugins/datasets/detection/fashion_scenes/scene.h"
+#include "tests/plugins/detection/small_sets.h"
+#include "tests/support/plugins.h"
+
+namespace attnlab {
+namespace {
+
+/// Two images of 28 x 28: white squares of 20 and of 12 in the middle.
+LabelledImages squares() {
+  LabelledImages images;
+  images.stride = 28 * 28;
+  images.bytes.assign(2 * 28 * 28, '\0');
+  for (const auto& [image, side] : {std::pair{0, 20}, {1, 12}}) {
+    for (int y = (28 - side) / 2; y < (28 + side) / 2; ++y) {
+      for (int x = (28 - side) / 2; x < (28 + side) / 2; ++x) {
+        images.bytes[std::size_t(image * 784 + y * 28 + x)] = char(0xff);
+      }
+    }
+  }
+  images.labels = {0, 1};
+  return images;
+}
+
+TEST(FashionScenes, BoxesAreWhereAPieceIsPainted) {
+  const LabelledImages images = squares();
+  SceneOptions options;
+  options.canvas = 96;
+  options.most = 1;
+  options.turn = 0;
+  options.clutter = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Random random(seed), behind(5);
+    const SceneLayout layout = lay_out(options, images, {{0}, {1}}, random);
+    ASSERT_EQ(layout.pieces.size(), 1u);
+    const Piece& piece = layout.pieces[0];
+    const ObjectBox& box = layout.boxes[0];
+    EXPECT_EQ(box.label, piece.label);
+    // The square's side, and the part of a pixel that is smoothed around it.
+    const double side = (piece.label == 0 ? 20 : 12) * piece.scale;
+    if (box.x0 > 0 && box.x1 < 96) {
+      EXPECT_NEAR(box.x1 - box.x0, side, 2 + piece.scale);
+    }
+    // Bright where the box says, dark (the background is at most 110 and noise) beside it.
+    const Pixels pixels = paint(options, images, layout, behind);
+    for (std::int64_t y = 0; y < 96; ++y) {
+      for (std::int64_t x = 0; x < 96; ++x) {
+        const int red = pixels.row(y)[3 * x];
+        const bool inside =
+            double(x) >= box.x0 && double(x) < box.x1 && double(y) >= box.y0 && double(y) < box.y1;
+        if (!inside) {
+          ASSERT_LT(red, 145) << x << " " << y;
+        }
+      }
+    }
+    const auto middle_x = std::int64_t((box.x0 + box.x1) / 2);
+    const auto middle_y = std::int64_t((box.y0 + box.y1) / 2);
+    EXPECT_NEAR(pixels.row(middle_y)[3 * middle_x], 255 * piece.red, 1);
+  }
+}
+
+TEST(FashionScenes, PiecesLeaveEnoughOfEachOther) {
+  const LabelledImages images = squares();
+  SceneOptions options;
+  options.most = 8;
+  options.least_seen = 0.6;
+  std::size_t pieces = 0;
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    Random random(seed);
+    const SceneLayout layout = lay_out(options, images, {{0}, {1}}, random);
+    pieces += layout.pieces.size();
+    for (const ObjectBox& box : layout.boxes) {
+      EXPECT_GT(box.x1, box.x0);
+      EXPECT_GT(box.y1, box.y0);
+    }
+  }
+  EXPECT_GT(pieces, 60u);
+}
+
+TEST(FashionScenes, KeepTheContract) {
+  const testing::TempFolder folder;
+  testing::write_small_fashion(folder);
+  for (const std::string form : {"true", "false"}) {
+    const Part part = testing::make_part(
+        Kind::dataset, "fashion_scenes",
+        "{root: " + folder.path() + ", one_shot: " + form +
+            ", train: 60, test: 60, canvas: 48, size: 48, prompt_size: 16, prompts: 2}");
+    for (const conformance::CheckInfo& check : conformance::checks_of(Kind::dataset)) {
+      if (check.name == "damage") continue;  // that of the images is idx_images' own
+      const conformance::CheckResult result =
+          conformance::check_plugin(testing::registry(), part, check.name);
+      EXPECT_NE(result.outcome, conformance::Outcome::failed)
+          << check.name << ": " << result.message;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attnlab

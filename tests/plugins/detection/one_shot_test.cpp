@@ -1,0 +1,136 @@
+// One-shot pairs: which classes are asked for, and where prompts come from.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "framework/conformance/check_plugin.h"
+#include "framework/data/detection/one_shot.h"
+#include "tests/plugins/detection/small_sets.h"
+#include "tests/support/data_files.h"
+#include "tests/support/plugins.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::message_of;
+
+/// Pictures of one grey each, picture i of grey i, so that a prompt tells where it came from.
+class GreyPictures final : public PictureSet {
+ public:
+  explicit GreyPictures(std::vector<std::vector<std::int64_t>> labels) {
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      PictureNotes notes{std::int64_t(100 + i), 20, 20, {}};
+      for (const std::int64_t label : labels[i]) {
+        notes.objects.push_back({2, 2, 12, 12, label, 100, BoxKind::counted});
+      }
+      notes_.push_back(notes);
+    }
+  }
+  std::int64_t size() const override { return std::int64_t(notes_.size()); }
+  const PictureNotes& notes(std::int64_t index) const override {
+    return notes_[std::size_t(index)];
+  }
+  Part part(std::int64_t index, const Box& box, std::int64_t, std::int64_t) const override {
+    Pixels pixels(20, 20, 3);
+    std::fill(pixels.bytes.begin(), pixels.bytes.end(), std::uint8_t(index));
+    return {pixels, box};
+  }
+
+ private:
+  std::vector<PictureNotes> notes_;
+};
+
+OneShotPairs pairs(OneShotOptions options = {}) {
+  options.size = 20;
+  options.prompt_size = 8;
+  options.mean = {0, 0, 0};
+  options.deviation = {1, 1, 1};
+  options.prompts = 3;
+  if (options.novel.empty()) options.novel = {"cow"};
+  PictureSplits splits;
+  splits.name = "grey";
+  splits.class_names = {"dog", "cat", "cow"};
+  splits.train = std::make_shared<GreyPictures>(
+      std::vector<std::vector<std::int64_t>>{{0, 1, 2}, {0, 0}, {2}, {1}, {0}});
+  splits.test = std::make_shared<GreyPictures>(
+      std::vector<std::vector<std::int64_t>>{{2, 0}, {2, 2}, {2}, {0, 1}, {2}});
+  return OneShotPairs(splits, options);
+}
+
+/// The picture that the prompt was cut from.
+std::int64_t origin(const NamedTensors& example) {
+  return std::llround(example.at("prompt").mean().item<double>() * 255);
+}
+
+TEST(OneShotPairs, TrainOnBaseClassesAlone) {
+  const OneShotPairs data = pairs();
+  EXPECT_EQ(data.info().class_groups.at("base"), (std::vector<std::int64_t>{0, 1}));
+  EXPECT_EQ(data.info().class_groups.at("novel"), (std::vector<std::int64_t>{2}));
+  EXPECT_EQ(data.size(Split::train), 4);  // the picture of a cow alone is left out
+  Random random(1);
+  std::set<std::int64_t> asked, from;
+  for (int i = 0; i < 60; ++i) {
+    const NamedTensors example = data.example(Split::train, 0, &random);
+    EXPECT_TRUE(example.at("label@box").equal(at::tensor({0, 1}, at::kLong)));
+    const auto label = example.at("prompt_class").item<std::int64_t>();
+    asked.insert(label);
+    if (label == 0) from.insert(origin(example));
+  }
+  EXPECT_EQ(asked, (std::set<std::int64_t>{0, 1}));
+  EXPECT_EQ(from, (std::set<std::int64_t>{1, 4}));  // never its own picture, 0
+}
+
+TEST(OneShotPairs, AskInEvaluationsForEachClassThatIsThere) {
+  const OneShotPairs data = pairs();
+  EXPECT_EQ(data.size(Split::test), (2 + 1 + 1 + 1 + 1) * 3);
+  EXPECT_THAT(data.info().source, HasSubstr("without questions for 'cat' in test"));
+  std::set<std::int64_t> prompts;
+  for (std::int64_t number = 0; number < 3; ++number) {
+    const NamedTensors example = data.example(Split::test, 3 + number, nullptr);
+    EXPECT_EQ(example.at("prompt_class").item<std::int64_t>(), 2);
+    EXPECT_EQ(example.at("prompt_number").item<std::int64_t>(), number);
+    EXPECT_EQ(example.at("label@box").numel(), 2);  // boxes of every class
+    EXPECT_NE(origin(example), 0);
+    prompts.insert(origin(example));
+  }
+  // Four cows elsewhere, two of them in picture 1: at least two pictures among three prompts.
+  EXPECT_GE(prompts.size(), 2u);
+  EXPECT_TRUE(data.example(Split::test, 4, nullptr)
+                  .at("prompt")
+                  .equal(data.example(Split::test, 4, nullptr).at("prompt")));
+}
+
+TEST(OneShotPairs, AskForAllClassesWhereThatIsWanted) {
+  OneShotOptions options;
+  options.ask = "all";
+  // The only cat has no other one to be its prompt.
+  EXPECT_EQ(pairs(options).size(Split::test), 5 * 2 * 3);
+}
+
+TEST(OneShotPairs, RefuseClassesThatDoNotFit) {
+  OneShotOptions options;
+  options.novel = {"cows"};
+  EXPECT_THAT(message_of<OptionError>([&] { pairs(options); }), HasSubstr("did you mean 'cow'"));
+  options.novel = {"dog", "cat", "cow"};
+  EXPECT_THAT(message_of<OptionError>([&] { pairs(options); }), HasSubstr("no class to train on"));
+}
+
+TEST(OneShotPairs, KeepTheContractOverVoc) {
+  const testing::TempFolder folder;
+  testing::write_small_voc(folder);
+  const Part part = testing::make_part(
+      Kind::dataset, "one_shot_pairs",
+      "{voc: {root: " + folder.path() + ", " + testing::kSmallSets +
+          "}, novel: [cow], size: 48, prompt_size: 16, jitter: [0.5, 2], flip: true, "
+          "prompt_augmentation: true}");
+  for (const conformance::CheckInfo& check : conformance::checks_of(Kind::dataset)) {
+    if (check.name == "damage") continue;  // voc's own, and the folder is not under `root` here
+    const conformance::CheckResult result =
+        conformance::check_plugin(testing::registry(), part, check.name);
+    EXPECT_NE(result.outcome, conformance::Outcome::failed) << check.name << ": " << result.message;
+  }
+}
+
+}  // namespace
+}  // namespace attnlab

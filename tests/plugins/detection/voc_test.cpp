@@ -1,0 +1,87 @@
+// VOC's layout: which pictures, which boxes, and what is refused.
+#include "framework/conformance/check_plugin.h"
+#include "tests/plugins/detection/small_sets.h"
+#include "tests/support/data_files.h"
+#include "tests/support/plugins.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::message_of;
+
+class VocSets : public ::testing::Test {
+ protected:
+  VocSets() { testing::write_small_voc(folder_); }
+  std::string options(const std::string& more) const {
+    return "{root: " + folder_.path() + ", " + testing::kSmallSets + ", size: 48" + more + "}";
+  }
+  std::shared_ptr<Dataset> open(const std::string& more = "") const {
+    return testing::make_dataset("voc", options(more));
+  }
+
+  testing::TempFolder folder_;
+};
+
+TEST_F(VocSets, AreTheListedPicturesAndTheirBoxes) {
+  const auto dataset = open();
+  EXPECT_THAT(dataset->info().class_names, ElementsAre("cat", "cow", "dog"));
+  EXPECT_EQ(dataset->size(Split::train), 4);
+  EXPECT_EQ(dataset->size(Split::validation), 0);
+  EXPECT_EQ(dataset->size(Split::test), 2);
+  const NamedTensors first = dataset->example(Split::train, 0, nullptr);
+  EXPECT_EQ(first.at("image").sizes(), (at::IntArrayRef{3, 32, 48}));
+  EXPECT_TRUE(first.at("size").equal(at::tensor({40, 60}, at::kLong)));
+  EXPECT_TRUE(first.at("label@box").equal(at::tensor({2, 0}, at::kLong)));
+  // Edges lie between pixels: 1..20 is 0 to 20, of 60 and of 40.
+  EXPECT_TRUE(at::allclose(
+      first.at("box@box"),
+      at::tensor({0.f, 0.f, 20 / 60.f, 0.5f, 0.5f, 0.25f, 50 / 60.f, 1.f}).view({2, 4})));
+  EXPECT_TRUE(first.at("area@box").equal(at::tensor({400.f, 600.f})));
+}
+
+TEST_F(VocSets, CountBoxesThatAreDropped) {
+  EXPECT_THAT(open()->info().source, HasSubstr("without 1 boxes of no area"));
+  EXPECT_EQ(open()->example(Split::train, 2, nullptr).at("label@box").numel(), 1);
+  const auto difficult = [&](const std::string& rule) {
+    return open(", difficult: " + rule)->example(Split::test, 1, nullptr).at("ignored@box");
+  };
+  EXPECT_TRUE(difficult("ignore").equal(at::tensor({0, 0, 1}, at::kLong)));
+  EXPECT_TRUE(difficult("drop").equal(at::tensor({0, 0}, at::kLong)));
+  EXPECT_TRUE(difficult("count").equal(at::tensor({0, 0, 0}, at::kLong)));
+}
+
+TEST_F(VocSets, ArePaddedInABatch) {
+  const auto dataset = open();
+  const Batch batch = dataset->collate(
+      {dataset->example(Split::train, 0, nullptr), dataset->example(Split::train, 2, nullptr)});
+  EXPECT_EQ(batch.fields.at("image").sizes(), (at::IntArrayRef{2, 3, 48, 48}));
+  EXPECT_EQ(batch.fields.at("image_valid")[0].sum().item<std::int64_t>(), 32 * 48);
+  EXPECT_EQ(batch.fields.at("image_valid")[1].sum().item<std::int64_t>(), 48 * 36);
+  EXPECT_TRUE(batch.offsets.at("box").equal(at::tensor({0, 2, 3}, at::kLong)));
+}
+
+TEST_F(VocSets, NameFileAndPlaceOfWhatIsWrong) {
+  const auto refusal = [&] { return message_of<Error>([&] { open(); }); };
+  folder_.write("Annotations/a2.xml", "<annotation><size><width>50</width></size></annotation>");
+  EXPECT_THAT(refusal(), HasSubstr("a2.xml: byte"));
+  EXPECT_THAT(refusal(), HasSubstr("<size> has no <height>"));
+  folder_.write("Annotations/a2.xml", "<annotation><size>");
+  EXPECT_THAT(refusal(), HasSubstr("a2.xml: byte"));
+  folder_.write("Annotations/a2.xml", testing::voc_xml(51, 50, {}));
+  EXPECT_THAT(message_of<DataError>([&] { open()->example(Split::train, 1, nullptr); }),
+              HasSubstr("its annotation says 50 x 51"));
+}
+
+TEST_F(VocSets, KeepTheContract) {
+  const Part part = testing::make_part(Kind::dataset, "voc", options(""));
+  for (const conformance::CheckInfo& check : conformance::checks_of(Kind::dataset)) {
+    const conformance::CheckResult result =
+        conformance::check_plugin(testing::registry(), part, check.name);
+    EXPECT_NE(result.outcome, conformance::Outcome::failed) << check.name << ": " << result.message;
+  }
+}
+
+}  // namespace
+}  // namespace attnlab
