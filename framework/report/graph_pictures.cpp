@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
-#include "framework/base/files.h"
 #include "framework/report/graph_layout.h"
 #include "framework/report/markup.h"
 
@@ -43,29 +40,6 @@ GraphPicture picture_of(const json& in) {
   return picture;
 }
 
-/// Empty where the run has none.
-std::vector<GraphPicture> read_pictures(const RunRecord& run, std::vector<std::string>& notes) {
-  const std::string path = run.folder + "/graphs.json";
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return {};
-  std::vector<GraphPicture> pictures;
-  try {
-    const json file = json::parse(read_text(path));
-    for (const json& one : file.at("graphs")) {
-      GraphPicture& picture = pictures.emplace_back(picture_of(one));
-      picture.experiment = run.experiment;
-      picture.attention = run.attention;
-      picture.seed = run.seed;
-    }
-  } catch (const std::exception&) {
-    notes.push_back(
-        fmt::format("{} cannot be read: its graphs are not drawn; `attnlab show {}` writes it anew",
-                    path, run.folder));
-    return {};
-  }
-  return pictures;
-}
-
 std::string node_words(const GraphPicture& picture, std::size_t node) {
   std::string words = fmt::format("node {}{}", node, node == picture.chosen ? " (chosen)" : "");
   if (!picture.words.empty()) words += fmt::format(": {}", picture.words[node]);
@@ -76,7 +50,7 @@ std::string node_words(const GraphPicture& picture, std::size_t node) {
 }
 
 std::string caption_of(const GraphPicture& picture) {
-  std::string text = fmt::format("{}, seed {}", picture.attention, picture.seed);
+  std::string text = fmt::format("{}, seed {}", picture.origin.attention, picture.origin.seed);
   if (!picture.answer.empty()) text += fmt::format(": {}", picture.answer);
   if (picture.attention_to.empty()) return text + ". No attention.";
   const double most = *std::max_element(picture.attention_to.begin(), picture.attention_to.end());
@@ -87,16 +61,7 @@ std::string caption_of(const GraphPicture& picture) {
 
 std::vector<GraphPicture> graph_pictures_of(const std::vector<RunRecord>& runs,
                                             std::vector<std::string>& notes) {
-  std::vector<GraphPicture> all;
-  std::set<std::pair<std::string, std::string>> drawn;
-  for (const RunRecord& run : runs) {
-    if (drawn.count({run.experiment, run.attention}) > 0) continue;
-    for (GraphPicture& picture : read_pictures(run, notes)) {
-      drawn.insert({run.experiment, run.attention});
-      all.push_back(std::move(picture));
-    }
-  }
-  return all;
+  return kept_pictures<GraphPicture>(runs, "graphs", picture_of, notes);
 }
 
 std::string graph_svg(const GraphPicture& picture) {
@@ -104,7 +69,7 @@ std::string graph_svg(const GraphPicture& picture) {
   const auto px = [](double place) { return kMargin + place * (kSide - 2 * kMargin); };
   std::string out = fmt::format(
       "<svg class=\"graph\" role=\"img\" viewBox=\"0 0 {0} {0}\" aria-label=\"graph {1}, {2}\">\n",
-      kSide, picture.index, html_text(picture.attention));
+      kSide, picture.index, html_text(picture.origin.attention));
   for (const auto& [a, b] : picture.edges) {
     out += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n",
                        px(places[a].x), px(places[a].y), px(places[b].x), px(places[b].y));
@@ -131,7 +96,7 @@ std::string graph_svg(const GraphPicture& picture) {
 
 std::string graph_pictures_html(const std::vector<GraphPicture>& pictures) {
   std::map<std::pair<std::string, std::int64_t>, std::vector<const GraphPicture*>> rows;
-  for (const GraphPicture& one : pictures) rows[{one.experiment, one.index}].push_back(&one);
+  for (const GraphPicture& one : pictures) rows[{one.origin.experiment, one.index}].push_back(&one);
   std::string out;
   for (const auto& [key, drawings] : rows) {
     const GraphPicture& first = *drawings.front();

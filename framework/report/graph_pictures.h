@@ -7,15 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "framework/runs/run_records.h"
+#include "framework/report/kept_pictures.h"
 
 namespace attnlab {
 
 /// One test graph, or the part of a large one that lies nearest to the chosen node.
 struct GraphPicture {
-  std::string experiment, attention;
-  std::int64_t seed = 0, index = 0;  ///< of the run; of the graph in the test split
-  std::int64_t nodes = 0;            ///< of the whole graph
+  PictureOrigin origin;
+  std::int64_t index = 0;  ///< of the graph in the test split
+  std::int64_t nodes = 0;  ///< of the whole graph
   std::size_t shown = 0, chosen = 0;
   std::vector<std::pair<std::size_t, std::size_t>> edges;
   /// Of the chosen node to each that is shown: the mean over heads, in the last layer; empty where

@@ -203,6 +203,7 @@ std::vector<Section> sections_of(const Report& report) {
       {"traces", "Layers", "Inside the layers", traces_html(report)},
       {"graphs", "Graphs", "Graphs and the attention of one node",
        graph_pictures_html(report.graphs)},
+      {"boxes", "Boxes", "Boxes and the attention of one query", box_pictures_html(report.boxes)},
       {"cost", "Cost", "Against cost",
        chart_box("cost",
                  "Mean over runs, with one sample standard deviation. "

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/base/unicode.h"
 #include "framework/comparison/table.h"
@@ -68,38 +69,28 @@ std::string_view html_of(char c) {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-bool is_control(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return (byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7F;
+/// The text with other characters in place of those that have no place in it.
+/// @param markup_of  what stands for an ASCII character; empty: itself
+std::string marked(std::string_view given, std::string_view (*markup_of)(char),
+                   std::string_view for_control) {
+  const std::string valid = valid_utf8(given);
+  std::string out;
+  for (std::string_view text = valid; !text.empty();) {
+    const std::string_view character = text.substr(0, character_size(text));
+    text.remove_prefix(character.size());
+    const std::string_view markup = markup_of(character[0]);
+    const bool control =
+        is_control(code_point(character)) && character != "\n" && character != "\t";
+    out += !markup.empty() ? markup : control ? for_control : character;
+  }
+  return out;
 }
 
 }  // namespace
 
-std::string html_text(std::string_view text) {
-  std::string out;
-  for (const char c : valid_utf8(text)) {
-    const std::string_view escaped = is_control(c) ? kReplacement : html_of(c);
-    if (escaped.empty()) {
-      out += c;
-    } else {
-      out += escaped;
-    }
-  }
-  return out;
-}
+std::string html_text(std::string_view text) { return marked(text, html_of, kReplacement); }
 
-std::string latex_text(std::string_view text) {
-  std::string out;
-  for (const char c : valid_utf8(text)) {
-    const std::string_view escaped = latex_of(c);
-    if (!escaped.empty()) {
-      out += escaped;
-    } else if (!is_control(c)) {
-      out += c;
-    }
-  }
-  return out;
-}
+std::string latex_text(std::string_view text) { return marked(text, latex_of, ""); }
 
 std::string csv_field(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);

@@ -215,7 +215,10 @@ Report build_report(RunCollection collection, Comparison comparison, const Catal
                 [&](const BiasFigure& bias) { return !report.shows(bias.experiment); });
   report.graphs = graph_pictures_of(report.collection.runs, report.comparison.notes);
   std::erase_if(report.graphs,
-                [&](const GraphPicture& one) { return !report.shows(one.experiment); });
+                [&](const GraphPicture& one) { return !report.shows(one.origin.experiment); });
+  report.boxes = box_pictures_of(report.collection.runs, report.comparison.notes);
+  std::erase_if(report.boxes,
+                [&](const BoxPicture& one) { return !report.shows(one.origin.experiment); });
   Surroundings surroundings;
   for (std::size_t i = 0; i < report.collection.runs.size(); ++i) {
     const RunRecord& run = report.collection.runs[i];

@@ -14,6 +14,7 @@
 #include "framework/comparison/comparison.h"
 #include "framework/manifest/discovery.h"
 #include "framework/report/bias.h"
+#include "framework/report/box_pictures.h"
 #include "framework/report/citations.h"
 #include "framework/report/curves.h"
 #include "framework/report/graph_pictures.h"
@@ -65,6 +66,7 @@ struct Report {
   std::vector<Curve> curves;
   std::vector<BiasFigure> biases;    ///< what attentions added to their logits, where it was traced
   std::vector<GraphPicture> graphs;  ///< that `attnlab show` kept
+  std::vector<BoxPicture> boxes;     ///< the same, of detectors
   std::vector<UnfinishedRun> unfinished;
   std::vector<Fact> environment;
   std::vector<PluginUse> plugins;

@@ -9,7 +9,6 @@
 #include "framework/base/text.h"
 #include "framework/experiment/identity.h"
 #include "framework/host/given_fields.h"
-#include "framework/train/evaluation.h"
 
 namespace attnlab {
 namespace {
@@ -49,6 +48,45 @@ bool differs(const Experiment& a, const Experiment& b, const char* part) {
   return canonical_text(left) != canonical_text(right);
 }
 
+/// A model of text reads tokens by their numbers: another vocabulary of the same size, or a smaller
+/// one, would be read without a complaint, and wrongly.
+/// @throws DataError where a token of the two texts stands for something else.
+void check_vocabulary(const Dataset& own, const Dataset& other) {
+  const TextCodec *ours = own.codec(), *theirs = other.codec();
+  if (ours == nullptr || theirs == nullptr) return;
+  const auto problem = [&](const std::string& what) {
+    return DataError(fmt::format(
+        "the vocabulary of '{}' ({}) is not the run's, of '{}' ({}): {}; keep the run's training "
+        "text and name the other text with dataset.test, or, by word, set dataset.vocabulary to "
+        "one file in both",
+        other.info().name, other.info().source, own.info().name, own.info().source, what));
+  };
+  const std::int64_t size = own.info().vocabulary;
+  if (other.info().vocabulary != size) {
+    throw problem(fmt::format("it has {} tokens, not {}", other.info().vocabulary, size));
+  }
+  for (std::int64_t token = 0; token < size; ++token) {
+    const std::string found = theirs->decode(token, -1), expected = ours->decode(token, -1);
+    if (found == expected) continue;
+    throw problem(
+        fmt::format("token {} is {}, not {}", token, json_quote(found), json_quote(expected)));
+  }
+}
+
+Split checked_split(const BuiltRun& overlay, const EvaluationEntry& entry) {
+  const Split split = entry.options.split == "test" ? Split::test : Split::validation;
+  if (overlay.dataset->size(split) > 0) return split;
+  throw DataError(fmt::format("dataset '{}' has no {} examples; choose another split",
+                              overlay.dataset->info().name, entry.options.split));
+}
+
+/// With the random numbers of the entry.
+BuiltRun drawing_as(const BuiltRun& overlay, const EvaluationEntry& entry) {
+  BuiltRun drawing = overlay;
+  drawing.streams = RandomStreams(overlay.streams.key("evaluation", fingerprint(entry.name)));
+  return drawing;
+}
+
 }  // namespace
 
 NamedTensors live_weights(const BuiltRun& run) {
@@ -75,7 +113,10 @@ BuiltRun overlaid(const BuiltRun& run, const EvaluationEntry& entry, Registry& r
   const bool other_task = other_data || other_model || differs(base, experiment, "task");
   BuiltRun overlay = run;
   overlay.experiment = experiment;
-  if (other_data) overlay.dataset = registry.dataset(experiment.dataset, {run.streams});
+  if (other_data) {
+    overlay.dataset = registry.dataset(experiment.dataset, {run.streams});
+    check_vocabulary(*run.dataset, *overlay.dataset);
+  }
   if (other_model) {
     at::manual_seed(run.streams.key("initialisation"));
     overlay.model = registry.model(
@@ -121,14 +162,17 @@ void take_weights(const BuiltRun& overlay, const BuiltRun& run, const Evaluation
 
 Metrics evaluate_overlay(BuiltRun& overlay, const EvaluationEntry& entry,
                          const std::atomic<bool>& stop) {
-  const Split split = entry.options.split == "test" ? Split::test : Split::validation;
-  if (overlay.dataset->size(split) == 0) {
-    throw DataError(fmt::format("dataset '{}' has no {} examples; choose another split",
-                                overlay.dataset->info().name, entry.options.split));
-  }
-  BuiltRun drawing = overlay;
-  drawing.streams = RandomStreams(overlay.streams.key("evaluation", fingerprint(entry.name)));
+  const Split split = checked_split(overlay, entry);
+  BuiltRun drawing = drawing_as(overlay, entry);
   return evaluate_split(drawing, split, stop);
+}
+
+void evaluate_overlay_examples(BuiltRun& overlay, const EvaluationEntry& entry,
+                               const std::atomic<bool>& stop,
+                               const std::function<void(const ExampleMetrics&)>& use) {
+  const Split split = checked_split(overlay, entry);
+  BuiltRun drawing = drawing_as(overlay, entry);
+  evaluate_examples(drawing, split, stop, use);
 }
 
 }  // namespace attnlab

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "framework/experiment/evaluations.h"
-#include "framework/train/run.h"
+#include "framework/train/evaluation.h"
 
 namespace attnlab {
 
@@ -17,7 +17,7 @@ NamedTensors average_weights(const BuiltRun& run);
 /// Builds what the entry changes: its dataset where options of it differ; the model where those of
 /// model or attention differ, or other weights are asked for; the task where anything differs.
 /// Random numbers of the process stay as they were.
-/// @throws as `build_run`.
+/// @throws as `build_run`; DataError for a text with another vocabulary than the run's.
 BuiltRun overlaid(const BuiltRun& run, const EvaluationEntry& entry, Registry& registry);
 
 /// Copies weights into what the overlay has built anew. Weights that it lacks are left out.
@@ -33,5 +33,9 @@ void take_weights(const BuiltRun& overlay, const BuiltRun& run, const Evaluation
 /// @throws DataError where the dataset has no such split; Interrupted.
 Metrics evaluate_overlay(BuiltRun& overlay, const EvaluationEntry& entry,
                          const std::atomic<bool>& stop);
+/// The same example by example. @throws as `evaluate_overlay`.
+void evaluate_overlay_examples(BuiltRun& overlay, const EvaluationEntry& entry,
+                               const std::atomic<bool>& stop,
+                               const std::function<void(const ExampleMetrics&)>& use);
 
 }  // namespace attnlab

@@ -16,14 +16,15 @@ same way. Settings:
   dropout    of the weights: torch's own, or bits (from 16 random bits an entry)
   sums       index_add, or scatter_add
   maps       packed (A, B, D, E as one product) or five
-  optimiser  loop or foreach
+  clip       torch.nn.utils.clip_grad_norm_, or foreach: by operations on lists
+  optimiser  loop, foreach, or fused (PyTorch 2.4 and later)
   grads      none (freed between steps) or zero
   compile    torch.compile (PyTorch 2.x)
 """
-import argparse
 import os
 import time
 
+import lm_step
 import vit_step
 
 SIZES = [20, 33, 43, 53, 60, 69, 77, 87, 94, 100, 105, 110, 115, 120, 127, 133, 139, 146, 155, 163,
@@ -32,7 +33,8 @@ COPIES, ATOMS, BONDS, VECTORS, LABELS = 4, 174, 13, 10, 10
 DIM, PLACE, DEPTH, HEADS, DROP = 96, 16, 4, 4, 0.5
 
 BASE = {"env": {}, "attention": "padded", "dropout": "torch", "sums": "index_add",
-        "maps": "packed", "optimiser": "foreach", "grads": "none", "compile": False}
+        "maps": "packed", "clip": "torch", "optimiser": "foreach", "grads": "none",
+        "compile": False}
 CANDIDATES = [
     ("env", [vit_step.KEEP_HEAP]),
     ("env", [vit_step.HUGE_PAGES]),
@@ -41,7 +43,8 @@ CANDIDATES = [
     ("dropout", ["bits"]),
     ("sums", ["scatter_add"]),
     ("maps", ["five"]),
-    ("optimiser", ["loop"]),
+    ("clip", ["foreach"]),
+    ("optimiser", ["loop", "fused"]),
     ("grads", ["zero"]),
     ("compile", [True]),
 ]
@@ -201,8 +204,9 @@ def make_step(settings, threads):
     torch.manual_seed(0)
     model, batch = make_model(torch, settings).train(), make_batch(torch)
     parameters = list(model.parameters())
+    how = {"loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
     optimiser = torch.optim.AdamW(parameters, lr=3e-4, weight_decay=0.0,
-                                  foreach=settings["optimiser"] == "foreach")
+                                  **how[settings["optimiser"]])
     forward = torch.compile(model) if settings["compile"] else model
     to_none = settings["grads"] == "none"
 
@@ -212,7 +216,7 @@ def make_step(settings, threads):
         loss = torch.nn.functional.binary_cross_entropy_with_logits(forward(batch),
                                                                     batch["labels"])
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        lm_step.clip(torch, parameters, 1.0, settings["clip"])
         optimiser.step()
         seconds = time.perf_counter() - start
         if not bool(torch.isfinite(loss)):
@@ -223,13 +227,8 @@ def make_step(settings, threads):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--settings", help="JSON; skips tuning")
-    parser.add_argument("--tune-only", action="store_true",
-                        help="print the best settings as JSON and end")
-    arguments = parser.parse_args()
-    vit_step.run(arguments, os.path.abspath(__file__), BASE, CANDIDATES, make_step)
+    vit_step.run(vit_step.parser_of(__doc__).parse_args(), [os.path.abspath(__file__)], BASE,
+                 CANDIDATES, make_step)
 
 
 if __name__ == "__main__":

@@ -239,7 +239,7 @@ def main():
     if not arguments.voxels:
         sys.exit("points_step: --voxels FILE, as attnlab_bench_points --write FILE leaves it")
     os.environ["ATTNLAB_BENCH_VOXELS"] = arguments.voxels  # for the processes that the tuner starts
-    vit_step.run(arguments, os.path.abspath(__file__), BASE, CANDIDATES, maker(arguments.voxels))
+    vit_step.run(arguments, [os.path.abspath(__file__)], BASE, CANDIDATES, maker(arguments.voxels))
 
 
 if __name__ == "__main__":

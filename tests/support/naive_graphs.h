@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -61,10 +62,29 @@ inline std::vector<NaiveEdge> edges_of(const Tensor& ends) {
 /// A model's tensors by name, and the layers that are made of them.
 class NaiveGraphs {
  public:
+  /// What dropout makes of rows, in the order in which the layers ask for it; by default nothing.
+  std::function<Rows(const Rows&)> drop = [](const Rows& x) { return x; };
+
   /// @param training  batch norms by the batch's statistics
   NaiveGraphs(const torch::nn::Module& model, bool training) : training_(training) {
     for (const auto& item : model.named_parameters()) tensors_[item.key()] = item.value();
     for (const auto& item : model.named_buffers()) tensors_[item.key()] = item.value();
+  }
+
+  bool has(const std::string& name) const { return tensors_.count(name) > 0; }
+
+  /// Of a table for several columns: the sum of the rows that a row of values names.
+  Rows looked_up(const Tensor& values, const std::string& name) const {
+    const Rows table = rows_of(tensors_.at(name + ".table").detach());
+    Rows out;
+    for (std::int64_t i = 0; i < values.size(0); ++i) {
+      out.emplace_back(table[0].size(), 0);
+      const Tensor columns = values[i].view({-1});
+      for (std::int64_t c = 0; c < columns.numel(); ++c) {
+        out.back() = sum(out.back(), table[static_cast<std::size_t>(columns[c].item<long>())]);
+      }
+    }
+    return out;
   }
 
   Rows linear(const Rows& x, const std::string& name) const {
@@ -137,10 +157,11 @@ class NaiveGraphs {
         out[i][k] += weighted[i][k] / (gates[i][k] + 1e-6);
       }
     }
-    if (tensors_.count(name + ".edge_norm.weight") > 0) {
-      e = sum(e, rectified(batch_norm(g, name + ".edge_norm")));
+    const Rows y = sum(x, drop(rectified(batch_norm(out, name + ".node_norm"))));
+    if (has(name + ".edge_norm.weight")) {
+      e = sum(e, drop(rectified(batch_norm(g, name + ".edge_norm"))));
     }
-    return sum(x, rectified(batch_norm(out, name + ".node_norm")));
+    return y;
   }
 
   /// Standard attention among the nodes of each graph. @param offsets  where each begins
@@ -179,18 +200,19 @@ class NaiveGraphs {
                  const std::vector<std::size_t>& offsets, std::size_t heads,
                  const std::string& name) const {
     Rows z(h.size(), Row(h[0].size(), 0));
-    if (tensors_.count(name + ".local.in.weight") > 0) {
-      z = sum(z, batch_norm(sum(h, gine(h, e, edges, name + ".local")), name + ".local_norm"));
+    if (has(name + ".local.in.weight")) {
+      const Rows local = drop(gine(h, e, edges, name + ".local"));
+      z = sum(z, batch_norm(sum(h, local), name + ".local_norm"));
     }
-    if (tensors_.count(name + ".local.nodes.weight") > 0) {
+    if (has(name + ".local.nodes.weight")) {
       z = sum(z, batch_norm(gated_gcn(h, e, edges, name + ".local"), name + ".local_norm"));
     }
-    if (tensors_.count(name + ".attention.qkv.weight") > 0) {
-      const Rows seen = attention(h, offsets, heads, name + ".attention");
+    if (has(name + ".attention.qkv.weight")) {
+      const Rows seen = drop(attention(h, offsets, heads, name + ".attention"));
       z = sum(z, batch_norm(sum(h, seen), name + ".global_norm"));
     }
-    const Rows hidden = rectified(linear(z, name + ".in"));
-    return batch_norm(sum(z, linear(hidden, name + ".out")), name + ".norm");
+    const Rows hidden = drop(rectified(linear(z, name + ".in")));
+    return batch_norm(sum(z, drop(linear(hidden, name + ".out"))), name + ".norm");
   }
 
   Row value(const std::string& name) const { return row(tensors_.at(name).detach()); }

@@ -1,5 +1,5 @@
-// A small citation graph in Planetoid's files: 4 + 500 papers of 3 classes and 6 words, and 3 that
-// test, the last of them behind a gap.
+// A small citation graph in Planetoid's files: 4 + 500 papers of 3 classes and some words, and 3
+// that test, the last of them behind a gap.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 namespace attnlab::testing {
 
 struct PlanetoidFiles {
+  std::int32_t columns = 6;  ///< words; paper i has the words i and i + 2
   std::vector<std::int64_t> test = {505, 504, 507};
   std::vector<std::vector<std::int32_t>> test_words = {{0, 5}, {2}, {1, 3, 4}};
   std::vector<std::int32_t> test_classes = {2, 0, 1};
@@ -28,7 +29,7 @@ struct PlanetoidFiles {
     std::vector<std::vector<std::int32_t>> words;
     std::vector<std::int32_t> classes;
     for (std::int32_t i = 0; i < known(); ++i) {
-      words.push_back({i % 6, (i + 2) % 6});
+      words.push_back({i % columns, (i + 2) % columns});
       std::sort(words.back().begin(), words.back().end());
       classes.push_back(i % 3);
     }
@@ -48,9 +49,9 @@ struct PlanetoidFiles {
     const std::string stem = below + "ind.cora.";
     const std::vector<std::vector<std::int32_t>> first_words(words.begin(), words.begin() + 4);
     const std::vector<std::int32_t> first(classes.begin(), classes.begin() + 4);
-    folder.write(stem + "x", file(sparse(6, first_words)));
-    folder.write(stem + "allx", file(sparse(6, words)));
-    folder.write(stem + "tx", file(sparse(6, test_words)));
+    folder.write(stem + "x", file(sparse(columns, first_words)));
+    folder.write(stem + "allx", file(sparse(columns, words)));
+    folder.write(stem + "tx", file(sparse(columns, test_words)));
     folder.write(stem + "y", file(one_hot(first)));
     folder.write(stem + "ally", file(one_hot(classes)));
     folder.write(stem + "ty", file(one_hot(test_classes)));

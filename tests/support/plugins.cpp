@@ -1,5 +1,7 @@
 #include "tests/support/plugins.h"
 
+#include <gtest/gtest.h>
+
 #include "framework/config/compose.h"
 
 namespace attnlab::testing {
@@ -14,6 +16,7 @@ std::vector<std::string> attentions_with(const std::string& trait) {
   for (const Candidate* plugin : registry().catalogue().usable(Kind::attention)) {
     if (plugin->manifest->traits.at(trait)) names.push_back(plugin->manifest->name);
   }
+  EXPECT_FALSE(names.empty()) << "no installed attention has " << trait;
   return names;
 }
 

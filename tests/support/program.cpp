@@ -89,6 +89,15 @@ bool Process::running() {
   return !ended_;
 }
 
+bool Process::handles(int signal) const {
+  std::ifstream in("/proc/" + std::to_string(pid_) + "/status");
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("SigCgt:", 0) != 0) continue;
+    return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+  }
+  return false;
+}
+
 Ended Process::wait() {
   int status = 0;
   while (!ended_) {

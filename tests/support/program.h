@@ -42,8 +42,11 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
+  pid_t id() const { return pid_; }
   void send(int signal) const;
   bool running();
+  /// Whether it has a handler of its own for a signal, so that its start is over.
+  bool handles(int signal) const;
   /// Waits for the end.
   Ended wait();
 

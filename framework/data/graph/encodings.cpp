@@ -47,7 +47,8 @@ NamedTensors eigenpairs(const GraphTable& table, std::int64_t k, const std::stri
 
 }  // namespace
 
-void add_encodings(GraphTable& table, const EncodingOptions& options, const std::string& name) {
+void add_encodings(GraphTable& table, const EncodingOptions& options, const std::string& name,
+                   double worth) {
   if (options.laplacian > 0 && !has_eigenpairs()) {
     throw OptionError("laplacian",
                       "this attnlab was built without Eigen and Spectra; install libeigen3-dev and "
@@ -60,7 +61,8 @@ void add_encodings(GraphTable& table, const EncodingOptions& options, const std:
     if (k == 0) return;
     const std::string key =
         fmt::format("{} {} of graphs {}, version {}", kind, k, graphs, kVersion);
-    for (const auto& [field, tensor] : cached(kind, key, [&] { return make(table, k, name); })) {
+    const auto made = [&] { return make(table, k, name); };
+    for (const auto& [field, tensor] : cached(kind, key, made, worth)) {
       table.fields.set(field, tensor);
     }
   };

@@ -52,7 +52,9 @@ bool has_eigenpairs();
 /// Adds `rwse@node` [N, k], and `lap_vectors@node` [N, k] with `lap_values` [graphs, k]; float32, 0
 /// beyond a graph's last pair.
 /// @param name  of the dataset, for people
+/// @param worth  seconds: what is made faster is not kept
 /// @throws OptionError for the Laplacian in a build without Eigen and Spectra.
-void add_encodings(GraphTable& table, const EncodingOptions& options, const std::string& name);
+void add_encodings(GraphTable& table, const EncodingOptions& options, const std::string& name,
+                   double worth = 1);
 
 }  // namespace attnlab

@@ -40,6 +40,7 @@ constexpr std::array<std::string_view, 179> kStopWords = {
     "whom",       "why",      "will",      "with",      "won",     "won't",   "wouldn",
     "wouldn't",   "y",        "you",       "you'd",     "you'll",  "you're",  "you've",
     "your",       "yours",    "yourself",  "yourselves"};
+static_assert(std::is_sorted(kStopWords.begin(), kStopWords.end()), "they are found by halving");
 
 /// Beyond ASCII, ranges of characters that are neither letters nor digits: Latin-1's signs, general
 /// punctuation, currencies, arrows to symbols, CJK's punctuation.
@@ -94,6 +95,8 @@ std::vector<WordPlace> swap_words(std::string_view line) {
   }
   return words;
 }
+
+std::span<const std::string_view> stop_words() { return kStopWords; }
 
 bool is_stop_word(std::string_view word) {
   return std::binary_search(kStopWords.begin(), kStopWords.end(), word);

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,8 @@ struct WordPlace {
 /// The words of a line. @param line  UTF-8
 std::vector<WordPlace> swap_words(std::string_view line);
 
-/// Of NLTK's list of 179 English words.
+/// NLTK's list of 179 English words, sorted.
+std::span<const std::string_view> stop_words();
 bool is_stop_word(std::string_view word);
 
 /// A line with some of its words swapped.

@@ -123,12 +123,16 @@ class TransformerLm final : public Model {
     set_places(first, in.length(), extras);
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
+    Residual residual{x};
     for (std::size_t i = 0; i < layers_.size(); ++i) {
-      x = caches == nullptr ? layers_[i]->forward(x, context, extras)
-                            : layers_[i]->forward_cached(x, (*caches)[i], context, extras);
+      residual = caches == nullptr
+                     ? layers_[i]->forward(residual, context, extras)
+                     : layers_[i]->forward_cached(residual, (*caches)[i], context, extras);
       ++context.layer;
     }
-    return norm_ == nullptr ? drop(x) : norm_->forward(x);
+    if (norm_ == nullptr) return drop(residual.sum());
+    return residual.added.defined() ? norm_->forward_sum(residual.x, residual.added).norm
+                                    : norm_->forward(residual.x);
   }
 
   /// [count, dim]

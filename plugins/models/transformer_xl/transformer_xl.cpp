@@ -205,7 +205,7 @@ class TransformerXl final : public Model {
         pass.carried->set(name, last_of(seen, 1, options_.memory).detach());
       }
       extras.relative = layer->relative(layer->places(sines), in.length(), biases_);
-      x = layer->layer().forward(x, context, extras, kept);
+      x = layer->layer().forward({x}, context, extras, kept).sum();
       ++context.layer;
     }
     if (remembers && extras.visible.key_valid.defined()) {
@@ -230,7 +230,7 @@ class TransformerXl final : public Model {
       const auto i = static_cast<std::size_t>(context.layer);
       const Tensor places = known_places(*layer, sines, fmt::format("places{}", i), in, kept);
       extras.relative = layer->relative(places, in.length(), biases_);
-      x = layer->layer().forward_cached(x, caches[i], context, extras);
+      x = layer->layer().forward_cached({x}, caches[i], context, extras).sum();
       ++context.layer;
     }
     write_caches(caches, reach_, kept);

@@ -2,13 +2,17 @@
 //
 //   loss          = mean over pairs of the binary cross entropy of <f_a, f_b>
 //   mrr           = mean over links (a, b) of 1 / rank of b among the graph's other nodes, a too
-//   mrr_filtered  = the same among nodes that have no link from a
+//   mrr_filtered  = the same among nodes that no known link joins with a, in either direction:
+//                   neither a pair of this split nor one of `links@link>node`, where a dataset
+//                   gives all links of a graph, those of other splits too
 //   hits1, hits3, hits10: share of links whose rank is at most that
 //
 // Means are taken over the links of each graph, then over graphs that have links. `mrr` is the raw
 // one, which LRGB's PCQM-Contact is reported by; equal scores count half (a model that says nothing
-// ranks in the middle). Source: Dwivedi et al. 2022 (LRGB); the filter: Bordes et al. 2013.
-// Cost of an evaluation: O(links * nodes) of each graph.
+// ranks in the middle). Source: Dwivedi et al. 2022 (LRGB); the filter, by the links of every
+// split: Bordes et al. 2013. (Toenshoff et al. 2023, arXiv:2309.00367, filter by the split's own
+// pairs, in the direction that they are stored in; there a graph is of one split alone.) Cost of an
+// evaluation: O(links * nodes) of each graph.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -55,8 +59,26 @@ Pairs pairs_of(const NamedTensors& outputs, const Batch& batch) {
 /// The links of one graph, as rows of its nodes.
 struct GraphLinks {
   Tensor features;  ///< [n, D] float64
-  std::set<std::pair<std::int64_t, std::int64_t>> links;
+  std::set<std::pair<std::int64_t, std::int64_t>> asked;
+  std::set<std::pair<std::int64_t, std::int64_t>> known;  ///< in both directions
+
+  void know(std::int64_t a, std::int64_t b) { known.insert({{a, b}, {b, a}}); }
 };
+
+/// All links that the dataset knows of, whichever split they are of.
+void add_known(std::vector<GraphLinks>& graphs, const Batch& batch) {
+  const Tensor* const links = batch.fields.find("links@link>node");
+  if (links == nullptr) return;
+  const Tensor ends = links->to(at::kCPU).contiguous();
+  const auto* end = ends.data_ptr<std::int64_t>();
+  const auto* node = batch.offsets.at("node").data_ptr<std::int64_t>();
+  const auto* link = batch.offsets.at("link").data_ptr<std::int64_t>();
+  for (std::size_t g = 0; g < graphs.size(); ++g) {
+    for (std::int64_t l = link[g]; l < link[g + 1]; ++l) {
+      graphs[g].know(end[2 * l] - node[g], end[2 * l + 1] - node[g]);
+    }
+  }
+}
 
 std::vector<GraphLinks> graphs_of(const Pairs& pairs, const Batch& batch) {
   const Tensor features = pairs.features.detach().to(at::kCPU, at::kDouble);
@@ -67,12 +89,16 @@ std::vector<GraphLinks> graphs_of(const Pairs& pairs, const Batch& batch) {
   const auto *end = ends.data_ptr<std::int64_t>(), *is_link = links.data_ptr<std::int64_t>();
   std::vector<GraphLinks> graphs;
   for (std::int64_t g = 0; g < batch.size; ++g) {
-    GraphLinks graph = {features.slice(0, node[g], node[g + 1]), {}};
+    GraphLinks graph = {features.slice(0, node[g], node[g + 1]), {}, {}};
     for (std::int64_t p = pair[g]; p < pair[g + 1]; ++p) {
-      if (is_link[p] == 1) graph.links.insert({end[2 * p] - node[g], end[2 * p + 1] - node[g]});
+      if (is_link[p] != 1) continue;
+      const std::int64_t head = end[2 * p] - node[g], tail = end[2 * p + 1] - node[g];
+      graph.asked.insert({head, tail});
+      graph.know(head, tail);
     }
     graphs.push_back(std::move(graph));
   }
+  add_known(graphs, batch);
   return graphs;
 }
 
@@ -92,14 +118,14 @@ struct Ranks {
 
 Ranks ranks_of(const GraphLinks& graph) {
   Ranks sums;
-  for (const auto& [head, tail] : graph.links) {
+  for (const auto& [head, tail] : graph.asked) {
     const Tensor scores = at::mv(graph.features, graph.features[head]).contiguous();
     const double* const score = scores.data_ptr<double>();
     std::vector<double> all, unlinked;
     for (std::int64_t other = 0; other < scores.numel(); ++other) {
       if (other == tail) continue;
       all.push_back(score[other]);
-      if (graph.links.count({head, other}) == 0) unlinked.push_back(score[other]);
+      if (graph.known.count({head, other}) == 0) unlinked.push_back(score[other]);
     }
     const double rank = rank_among(score[tail], all);
     sums.add({1 / rank, 1 / rank_among(score[tail], unlinked), double(rank <= 1), double(rank <= 3),
@@ -177,6 +203,6 @@ ATTNLAB_PLUGIN(task, LinkPrediction, LinkPredictionOptions,
                 .citation = "Dwivedi et al., Long range graph benchmark, NeurIPS 2022, "
                             "arXiv:2206.08164",
                 .licence = "Apache-2.0",
-                .takes = {"features@node", "pairs@pair>node", "link@pair"}})
+                .takes = {"features@node", "pairs@pair>node", "link@pair", "links@link>node?"}})
 
 }  // namespace attnlab

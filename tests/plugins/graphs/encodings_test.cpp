@@ -5,7 +5,11 @@
 #include <cmath>
 #include <numbers>
 
+#include "framework/base/files.h"
 #include "framework/base/random.h"
+#include "framework/data/cache.h"
+#include "framework/data/formats/safetensors.h"
+#include "tests/support/cache_folder.h"
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
@@ -193,6 +197,76 @@ TEST_F(LaplacianPairs, StandBesideTheirGraphsInATable) {
   EXPECT_TRUE(at::allclose(table.graph(0).at("lap_values"), at::tensor({0.f, 2.f, 0.f, 0.f})));
   EXPECT_TRUE(
       at::allclose(table.graph(2).at("rwse@node"), at::tensor({0.f, 0.5f, 0.f}).expand({5, 3})));
+}
+
+/// Two graphs, and their encodings where they are asked for.
+GraphTable some_graphs() {
+  std::vector<NamedTensors> graphs;
+  for (const std::int64_t nodes : {7, 30}) {
+    graphs.push_back({{"x@node", at::zeros({nodes, 1})},
+                      {"edges@edge>node", edge_tensor(undirected(cycle(nodes)))}});
+  }
+  return table_of(graphs);
+}
+
+EncodingOptions some_encodings() {
+  EncodingOptions options;
+  options.rwse = 3;
+  options.laplacian = has_eigenpairs() ? 4 : 0;
+  return options;
+}
+
+std::vector<std::string> encoded_fields() {
+  if (!has_eigenpairs()) return {"rwse@node"};
+  return {"rwse@node", "lap_vectors@node", "lap_values"};
+}
+
+TEST(CachedEncodings, AreMadeOnceWhateverTheNameOfTheSet) {
+  const testing::CacheFolder cache;
+  GraphTable first = some_graphs(), again = some_graphs(), renamed = some_graphs();
+  add_encodings(first, some_encodings(), "set", /*worth=*/0);
+  ASSERT_EQ(cache.files().size(), has_eigenpairs() ? 2u : 1u);
+  add_encodings(again, some_encodings(), "set", 0);
+  add_encodings(renamed, some_encodings(), "the same graphs elsewhere", 0);
+  for (const std::string& field : encoded_fields()) {
+    EXPECT_TRUE(again.fields.at(field).equal(first.fields.at(field))) << field;
+    EXPECT_TRUE(renamed.fields.at(field).equal(first.fields.at(field))) << field;
+  }
+  // What the files hold is taken: nothing is made where numbers come back that nobody computed.
+  for (const std::string& path : cache.files()) {
+    TensorFile file = read_safetensors(path);
+    for (auto& [name, tensor] : file.tensors) tensor.fill_(42);
+    file.metadata["content"] = hex(content_of(file.tensors));
+    write_safetensors(path, file);
+  }
+  GraphTable taken = some_graphs();
+  add_encodings(taken, some_encodings(), "set", 0);
+  for (const std::string& field : encoded_fields()) {
+    EXPECT_TRUE(taken.fields.at(field).eq(42).all().item<bool>()) << field;
+  }
+}
+
+TEST(CachedEncodings, OfOtherGraphsOrNumbersAreOthers) {
+  const testing::CacheFolder cache;
+  EncodingOptions options;
+  options.rwse = 3;
+  GraphTable table = some_graphs();
+  add_encodings(table, options, "set", /*worth=*/0);
+  options.rwse = 4;
+  add_encodings(table, options, "set", 0);
+  EXPECT_EQ(table.fields.at("rwse@node").size(1), 4);
+  EXPECT_EQ(cache.files().size(), 2u);
+  GraphTable other = table_of(
+      {{{"x@node", at::zeros({7, 1})}, {"edges@edge>node", edge_tensor(undirected(path(7)))}}});
+  add_encodings(other, options, "set", 0);
+  EXPECT_EQ(cache.files().size(), 3u);
+}
+
+TEST(CachedEncodings, AreNotKeptWhereTheyAreMadeAtOnce) {
+  const testing::CacheFolder cache;
+  GraphTable table = some_graphs();
+  add_encodings(table, some_encodings(), "set");
+  EXPECT_TRUE(cache.files().empty());
 }
 
 }  // namespace

@@ -1,105 +1,27 @@
 // graph_gps against loops in double precision, and what a graph must not know of others.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "tests/support/naive_graphs.h"
-#include "tests/support/plugins.h"
+#include "framework/data/graph/graph_dataset.h"
+#include "framework/nn/kernels/dropout.h"
+#include "tests/support/graph_gps_models.h"
 
 namespace attnlab {
 namespace {
 
+using testing::answer;
+using testing::batch_of;
+using testing::by_loops;
+using testing::examples;
+using testing::gps;
+using testing::graph_of;
+using testing::GraphGps;
+using testing::graphs;
+using testing::kSmall;
+using testing::kVectors;
+using testing::kWalks;
 using testing::NaiveGraphs;
+using testing::no_places;
 using testing::Rows;
 using testing::rows_of;
 using testing::tensor_of;
-
-constexpr std::int64_t kWalks = 3, kVectors = 4;
-
-/// Graphs with every kind of field.
-DatasetInfo graphs() {
-  DatasetInfo data;
-  data.name = "graphs";
-  data.classes = 3;
-  data.fields = {{"x@node", {-1, 3}},
-                 {"edges@edge>node", {-1, 2}, at::kLong},
-                 {"e@edge", {-1, 2}},
-                 {"rwse@node", {-1, kWalks}},
-                 {"lap_vectors@node", {-1, kVectors}},
-                 {"lap_values@node", {-1, kVectors}},
-                 {"lap_valid@node", {-1, kVectors}, at::kBool},
-                 {"class", {}, at::kLong, {}, 3}};
-  return data;
-}
-
-NamedTensors graph_of(std::int64_t nodes, std::int64_t edges) {
-  return {{"x@node", at::randn({nodes, 3}, at::kDouble)},
-          {"edges@edge>node", at::randint(nodes, {edges, 2}, at::kLong)},
-          {"e@edge", at::randn({edges, 2}, at::kDouble)},
-          {"rwse@node", at::rand({nodes, kWalks}, at::kDouble)},
-          {"lap_vectors@node", at::randn({nodes, kVectors}, at::kDouble)},
-          {"lap_values@node", at::rand({nodes, kVectors}, at::kDouble)},
-          {"lap_valid@node", at::rand({nodes, kVectors}).gt(0.3)},
-          {"class", at::randint(3, {}, at::kLong)}};
-}
-
-/// Of 5, 1 and 8 nodes; the one of a single node has no edges.
-std::vector<NamedTensors> examples() { return {graph_of(5, 9), graph_of(1, 0), graph_of(8, 20)}; }
-
-Batch batch_of(const std::vector<NamedTensors>& graphs_of_batch) {
-  return collated(graphs_of_batch, graphs().fields);
-}
-
-std::shared_ptr<Model> gps(const std::string& options, const std::string& attention = "standard",
-                           const DatasetInfo& data = graphs()) {
-  auto model = testing::make_model("graph_gps", data, options, attention);
-  model->to(at::kDouble);
-  const at::NoGradGuard no_gradients;
-  for (Tensor& parameter : model->parameters()) parameter.add_(at::randn_like(parameter), 0.2);
-  for (Tensor& buffer : model->buffers()) buffer.uniform_(0.5, 1.5);
-  return model;
-}
-
-Tensor answer(Model& model, const Batch& batch, ForwardPass pass = {}) {
-  return model.forward(batch, pass).begin()->second;
-}
-
-const std::string kSmall = "dim: 8, heads: 2, depth: 2, attention_dropout: 0, encoding_dim: 2";
-
-class GraphGps : public ::testing::Test {
- protected:
-  void SetUp() override { at::manual_seed(11); }
-};
-
-/// The whole model by loops. @param places  the encoding of each node's place; may have no channels
-Tensor by_loops(const NaiveGraphs& naive, const Batch& batch, const Rows& places, bool mean) {
-  Rows h = naive.linear(rows_of(batch.fields.at("x@node")), "nodes.x");
-  for (std::size_t i = 0; i < h.size(); ++i) {
-    h[i].insert(h[i].end(), places[i].begin(), places[i].end());
-  }
-  Rows e = naive.linear(rows_of(batch.fields.at("e@edge")), "edges.e");
-  std::vector<std::size_t> offsets;
-  const Tensor& begins = batch.offsets.at("node");
-  for (std::int64_t g = 0; g < begins.size(0); ++g) {
-    offsets.push_back(static_cast<std::size_t>(begins[g].item<std::int64_t>()));
-  }
-  const auto edges = testing::edges_of(batch.fields.at("edges@edge>node"));
-  for (const char* layer : {"layer0", "layer1"})
-    h = naive.gps_layer(h, e, edges, offsets, 2, layer);
-  Rows pooled;
-  for (std::size_t g = 0; g + 1 < offsets.size(); ++g) {
-    pooled.emplace_back(h[0].size(), 0);
-    for (std::size_t i = offsets[g]; i < offsets[g + 1]; ++i) {
-      for (std::size_t c = 0; c < h[i].size(); ++c) {
-        pooled[g][c] += h[i][c] / (mean ? double(offsets[g + 1] - offsets[g]) : 1);
-      }
-    }
-  }
-  return tensor_of(naive.linear(pooled, "head.map0"));
-}
-
-Rows no_places(const Batch& batch) {
-  return Rows(static_cast<std::size_t>(rows_of(batch, "node")));
-}
 
 TEST_F(GraphGps, AgainstLoops) {
   const Batch batch = batch_of(examples());
@@ -114,6 +36,78 @@ TEST_F(GraphGps, AgainstLoops) {
       const Tensor expected = by_loops(naive, batch, no_places(batch), mean);
       EXPECT_TRUE(answer(*model, batch).allclose(expected, 0, 1e-10)) << form << training;
     }
+  }
+}
+
+/// Columns of OGB's kind, whose values follow those of the columns before; and one category.
+DatasetInfo molecules(bool and_real) {
+  DatasetInfo data = graphs();
+  if (!and_real) {
+    std::erase_if(data.fields, [](const FieldInfo& field) {
+      return field.name == "x@node" || field.name == "e@edge";
+    });
+  }
+  data.fields.push_back({"atom@node", {-1, 3}, at::kLong, {}, 9});
+  data.fields.push_back({"type@node", {-1}, at::kLong, {}, 4});
+  data.fields.push_back({"bond@edge", {-1, 2}, at::kLong, {}, 5});
+  data.fields.push_back({"edge_type@edge", {-1}, at::kLong, {}, 2});
+  return data;
+}
+
+NamedTensors molecule_of(std::int64_t nodes, std::int64_t edges) {
+  const auto columns = [](std::int64_t rows, const std::vector<std::int64_t>& counts) {
+    std::vector<Tensor> all;
+    std::int64_t first = 0;
+    for (const std::int64_t count : counts) {
+      all.push_back(at::randint(first, first + count, {rows}, at::kLong));
+      first += count;
+    }
+    return at::stack(all, 1);
+  };
+  NamedTensors graph = graph_of(nodes, edges);
+  graph.set("atom@node", columns(nodes, {4, 2, 3}));
+  graph.set("type@node", at::randint(4, {nodes}, at::kLong));
+  graph.set("bond@edge", columns(edges, {3, 2}));
+  graph.set("edge_type@edge", at::randint(2, {edges}, at::kLong));
+  return graph;
+}
+
+TEST_F(GraphGps, CategoriesOfAtomsAndBondsAgainstLoops) {
+  for (const bool and_real : {false, true}) {
+    const DatasetInfo data = molecules(and_real);
+    const Batch batch = batch_of({molecule_of(5, 9), molecule_of(1, 0), molecule_of(8, 20)}, data);
+    for (const std::string form : {"mpnn: gine", "mpnn: gated_gcn"}) {
+      const auto model = gps("{" + kSmall + ", " + form + "}", "standard", data);
+      const Tensor expected =
+          by_loops(NaiveGraphs(*model, true), batch, no_places(batch), /*mean=*/true);
+      EXPECT_TRUE(answer(*model, batch).allclose(expected, 0, 1e-10)) << form << and_real;
+    }
+  }
+}
+
+TEST_F(GraphGps, DropsWhereThePublishedCodeDoes) {
+  const Batch batch = batch_of(examples());
+  // Of each layer: messages (GatedGCN: of nodes, and of edges but in the last layer), attention,
+  // and twice in the MLP.
+  for (const auto& [form, count] :
+       {std::pair{"mpnn: gine", 8}, std::pair{"mpnn: gated_gcn", 9}, std::pair{"mpnn: none", 6},
+        std::pair{"mpnn: gine, global: false", 6}}) {
+    const auto model = gps("{" + kSmall + ", dropout: 0.5, " + form + "}");
+    NaiveGraphs naive(*model, true);
+    int drops = 0;
+    naive.drop = [&](const Rows& x) {
+      ++drops;
+      return rows_of(dropout(tensor_of(x), 0.5));
+    };
+    at::manual_seed(21);
+    const Tensor expected = by_loops(naive, batch, no_places(batch), /*mean=*/true);
+    at::manual_seed(21);
+    EXPECT_TRUE(answer(*model, batch).allclose(expected, 0, 1e-10)) << form;
+    EXPECT_EQ(drops, count) << form;
+    model->eval();
+    const Tensor whole =
+        by_loops(NaiveGraphs(*model, false), batch, no_places(batch), /*mean=*/true);
+    EXPECT_TRUE(answer(*model, batch).allclose(whole, 0, 1e-10)) << form << ", evaluated";
   }
 }
 
@@ -211,16 +205,72 @@ NamedTensors permuted(const NamedTensors& graph, const Tensor& to) {
 TEST_F(GraphGps, PermutingNodesPermutesOutputs) {
   const NamedTensors graph = graph_of(8, 20), other = graph_of(4, 6);
   const Tensor to = at::randperm(8, at::kLong);
-  DatasetInfo data = graphs();
-  for (const std::string attention : {"standard", "quest", "elliptical", "linear"}) {
-    const auto model =
-        gps("{" + kSmall + ", encoding: laplacian, head: node, head_layers: 2}", attention);
+  for (const auto& [attention, mpnn] :
+       {std::pair{"standard", "gated_gcn"}, std::pair{"standard", "gine"},
+        std::pair{"quest", "gated_gcn"}, std::pair{"elliptical", "gated_gcn"},
+        std::pair{"linear", "gated_gcn"}}) {
+    const auto model = gps("{" + kSmall + ", encoding: laplacian, head: node, head_layers: 2, " +
+                               "mpnn: " + mpnn + "}",
+                           attention);
     model->eval();
     const Tensor plain = answer(*model, batch_of({graph, other}));
     const Tensor moved = answer(*model, batch_of({permuted(graph, to), other}));
     EXPECT_TRUE(moved.slice(0, 0, 8).index_select(0, to).allclose(plain.slice(0, 0, 8), 0, 1e-10))
         << attention;
     EXPECT_TRUE(moved.slice(0, 8).allclose(plain.slice(0, 8), 0, 1e-10)) << attention;
+  }
+}
+
+/// Graphs with encodings of their own edges, as examples for training.
+GraphDataset encoded(const std::vector<NamedTensors>& all) {
+  GraphSet set;
+  set.info.name = "encoded";
+  std::vector<NamedTensors> sorted;
+  for (const NamedTensors& graph : all) {
+    set.splits[0].push_back(static_cast<std::int64_t>(sorted.size()));
+    sorted.push_back(with_sorted_edges(graph, "a graph"));
+  }
+  set.table = table_of(sorted);
+  EncodingOptions options;
+  options.rwse = kWalks;
+  options.laplacian = kVectors;
+  return GraphDataset(std::move(set), options);
+}
+
+TEST_F(GraphGps, PermutingNodesPermutesOutputsWithEncodingsMadeAnew) {
+  if (!has_eigenpairs()) GTEST_SKIP() << "built without Eigen and Spectra";
+  // Without symmetries: no two eigenvalues are equal, and no two entries of a vector.
+  const Tensor edges = edge_tensor(undirected({{0, 1},
+                                               {1, 2},
+                                               {2, 3},
+                                               {3, 4},
+                                               {4, 5},
+                                               {5, 6},
+                                               {6, 7},
+                                               {7, 8},
+                                               {0, 3},
+                                               {2, 6},
+                                               {5, 8},
+                                               {3, 9}}));
+  const NamedTensors plain = {{"x@node", at::randn({10, 3}, at::kDouble)},
+                              {"edges@edge>node", edges},
+                              {"e@edge", at::randn({edges.size(0), 2}, at::kDouble)},
+                              {"class", at::zeros({}, at::kLong)}};
+  const Tensor to = at::randperm(10, at::kLong);
+  const GraphDataset dataset = encoded({plain, permuted(plain, to)});
+  const NamedTensors first = dataset.example(Split::train, 0, nullptr),
+                     second = dataset.example(Split::train, 1, nullptr);
+  EXPECT_FALSE(second.at("rwse@node").equal(first.at("rwse@node")));
+  for (const std::string mpnn : {"gine", "gated_gcn"}) {
+    for (const std::string encoding : {"rwse", "laplacian"}) {
+      const auto model =
+          gps("{" + kSmall + ", head: node, mpnn: " + mpnn + ", encoding: " + encoding + "}");
+      model->eval();
+      const Tensor expected = answer(*model, batch_of({first}));
+      const Tensor found = answer(*model, batch_of({second})).index_select(0, to);
+      EXPECT_TRUE(found.allclose(expected, 0, 1e-5)) << mpnn << ", " << encoding;
+      EXPECT_FALSE(answer(*model, batch_of({second})).allclose(expected, 0, 1e-2)) << mpnn;
+    }
   }
 }
 
@@ -234,131 +284,6 @@ TEST_F(GraphGps, AGraphGivesTheSameAloneAndInAnyBatchInEvaluation) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Tensor alone = answer(*model, batch_of({all[i]}));
     EXPECT_TRUE(alone.allclose(together.narrow(0, static_cast<std::int64_t>(i), 1), 0, 1e-12)) << i;
-  }
-}
-
-/// Promises to keep sequences apart, and does not.
-class Leaking final : public Attention {
- public:
-  explicit Leaking(const AttentionShape& shape)
-      : Attention(shape, AttentionTraits::all_quadratic()) {}
-
- protected:
-  Tensor attend(const AttentionInput& input, AttentionContext&) override {
-    return input.values.mean(2, /*keepdim=*/true).expand_as(input.queries);
-  }
-};
-
-TEST_F(GraphGps, AnAttentionThatSeesAcrossGraphsIsCaughtByAGraphThatIsAlone) {
-  const DatasetInfo data = graphs();
-  const auto model = testing::registry().model(
-      testing::make_part(Kind::model, "graph_gps", "{" + kSmall + "}"),
-      {data, [](const AttentionShape& shape) { return std::make_shared<Leaking>(shape); }});
-  model->to(at::kDouble);
-  model->eval();
-  const std::vector<NamedTensors> all = examples();
-  const Tensor together = answer(*model, batch_of(all));
-  EXPECT_FALSE(answer(*model, batch_of({all[0]})).allclose(together.narrow(0, 0, 1), 0, 1e-6));
-}
-
-TEST_F(GraphGps, PaddedAndEndToEndAreTheSame) {
-  const Batch batch = batch_of(examples());
-  for (const std::string attention : {"standard", "quest", "elliptical"}) {
-    const auto model = gps("{" + kSmall + "}", attention);
-    AttentionTrace trace;
-    trace.weights = true;
-    ForwardPass pass;
-    pass.trace = &trace;  // recorded of the padded form
-    EXPECT_TRUE(answer(*model, batch, pass).allclose(answer(*model, batch), 0, 1e-10)) << attention;
-    ASSERT_EQ(trace.layers.size(), 2u);
-    EXPECT_EQ(trace.layers[0].weights.sizes(), at::IntArrayRef({3, 2, 8, 8}));
-  }
-}
-
-TEST_F(GraphGps, OneVectorForAllEdgesWhereTheyHaveNoFeatures) {
-  DatasetInfo data = graphs();
-  std::erase_if(data.fields, [](const FieldInfo& field) { return field.name == "e@edge"; });
-  const auto model = gps("{" + kSmall + ", mpnn: gine}", "standard", data);
-  EXPECT_EQ(model->named_parameters()["edge"].sizes(), at::IntArrayRef({1, 8}));
-  answer(*model, batch_of(examples())).sum().backward();
-  EXPECT_GT(model->named_parameters()["edge"].grad().abs().sum().item<double>(), 0);
-}
-
-std::int64_t parameters_of(const std::string& options, const DatasetInfo& data) {
-  std::int64_t sum = 0;
-  for (const Tensor& parameter : testing::make_model("graph_gps", data, options)->parameters()) {
-    sum += parameter.numel();
-  }
-  return sum;
-}
-
-/// Published sizes (QUEST, tables A10 and A11), less the last layer's edge norm, 2 dim.
-TEST_F(GraphGps, HasAsManyParametersAsPublished) {
-  DatasetInfo zinc;
-  zinc.name = "zinc";
-  zinc.fields = {{"type@node", {-1}, at::kLong, {}, 28},
-                 {"edge_type@edge", {-1}, at::kLong, {}, 4},
-                 {"rwse@node", {-1, 20}},
-                 {"labels", {1}}};
-  EXPECT_EQ(
-      parameters_of("{dim: 64, depth: 10, heads: 4, mpnn: gine, encoding: rwse, encoding_dim: "
-                    "28, head_layers: 3, head_halves: true, pool: sum}",
-                    zinc),
-      423717);
-  DatasetInfo cifar;
-  cifar.name = "superpixels";
-  cifar.classes = 10;
-  cifar.fields = {{"x@node", {-1, 5}}, {"e@edge", {-1, 1}}, {"lap_vectors@node", {-1, 8}}};
-  EXPECT_EQ(parameters_of("{dim: 52, depth: 3, heads: 4, encoding: laplacian, encoding_dim: 8, "
-                          "head_layers: 2}",
-                          cifar),
-            112726 - 2 * 52);
-  DatasetInfo peptides;
-  peptides.name = "peptides";
-  peptides.fields = {{"atom@node", {-1, 9}, at::kLong, {}, 174},
-                     {"bond@edge", {-1, 3}, at::kLong, {}, 13},
-                     {"lap_vectors@node", {-1, 10}},
-                     {"labels", {10}}};
-  // OGB knew one kind of chirality less then: 80 numbers of the atoms' table.
-  EXPECT_EQ(parameters_of("{dim: 96, depth: 4, heads: 4, encoding: laplacian, encoding_dim: 16}",
-                          peptides),
-            504362 + 80 - 2 * 96);
-}
-
-std::string refusal(const std::string& options) {
-  try {
-    gps(options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
-TEST_F(GraphGps, RefusesWhatCannotBe) {
-  using ::testing::HasSubstr;
-  EXPECT_THAT(refusal("{dim: 8, heads: 3}"), HasSubstr("3 heads do not divide dim 8"));
-  EXPECT_THAT(refusal("{dim: 8, heads: 2, mpnn: none, global: false}"), HasSubstr("leave one"));
-  EXPECT_THAT(refusal("{dim: 8, heads: 2, encoding: rwse, encoding_dim: 8}"),
-              HasSubstr("leaves no channel"));
-  EXPECT_THAT(refusal("{dim: 8, heads: 2, head_layers: 6, head_halves: true}"),
-              HasSubstr("cannot be halved so often"));
-  DatasetInfo bare = graphs();
-  bare.fields.erase(bare.fields.begin());
-  EXPECT_THROW(gps("{" + kSmall + "}", "standard", bare), DataError);
-}
-
-TEST_F(GraphGps, NamesACategoryThatIsNone) {
-  DatasetInfo data = graphs();
-  data.fields.push_back({"type@node", {-1}, at::kLong, {}, 4});
-  const auto model = gps("{" + kSmall + "}", "standard", data);
-  NamedTensors graph = graph_of(3, 2);
-  graph.set("type@node", at::tensor({0, 4, 1}, at::kLong));
-  Batch batch = collated({graph}, data.fields);
-  try {
-    answer(*model, batch);
-    FAIL() << "nothing was thrown";
-  } catch (const DataError& error) {
-    EXPECT_STREQ(error.what(), "type@node: the batch has a value that is not 0 to 3");
   }
 }
 

@@ -199,6 +199,49 @@ TEST(LinkPrediction, RanksTailsAmongTheNodesOfTheirGraph) {
   EXPECT_DOUBLE_EQ(metrics.at("hits3"), 1);
 }
 
+/// Behind a graph of two nodes one of five, whose links (1, 2) and (2, 4) are asked for.
+Answered linked_before() {
+  Answered answered;
+  answered.outputs.set("features@node",
+                       at::tensor({7.0, 8.0, 1e-3, 1.0, 2.0, 3.0, 1.5}, at::kDouble).view({7, 1}));
+  answered.batch.fields.set("pairs@pair>node", at::tensor({3, 4, 4, 6}, at::kLong).view({2, 2}));
+  answered.batch.fields.set("link@pair", at::tensor({1, 1}, at::kLong));
+  answered.batch.offsets.set("node", at::tensor({0, 2, 7}, at::kLong));
+  answered.batch.offsets.set("pair", at::tensor({0, 0, 2}, at::kLong));
+  answered.batch.size = 2;
+  return answered;
+}
+
+TEST(LinkPrediction, FiltersLinksInWhicheverDirectionTheyAreStored) {
+  const auto task = testing::make_task("link_prediction", data_with({}));
+  // From node 2 the others score 0.002 2 4 6, and 3 for the tail 4: it is third. Filtered by (1,
+  // 2), which stands the other way round, it stays third, since node 1 scores less. From node 1 the
+  // tail 2 scores 2 among 0.001 1 3 1.5, second either way.
+  const Answered all = linked_before();
+  Metrics metrics = measured(*task, {all});
+  EXPECT_DOUBLE_EQ(metrics.at("mrr"), (1.0 / 3 + 1.0 / 2) / 2);
+  EXPECT_DOUBLE_EQ(metrics.at("mrr_filtered"), (1.0 / 3 + 1.0 / 2) / 2);
+  // With (3, 2) instead, node 3 no longer counts for head 2: itself alone is before the tail. From
+  // node 3 the tail 2 scores 6 among 0.003 3 9 4.5, second.
+  all.batch.fields.at("pairs@pair>node")[0][0] = 5;
+  metrics = measured(*task, {all});
+  EXPECT_DOUBLE_EQ(metrics.at("mrr"), (1.0 / 3 + 1.0 / 2) / 2);
+  EXPECT_DOUBLE_EQ(metrics.at("mrr_filtered"), (1.0 / 2 + 1.0 / 2) / 2);
+}
+
+TEST(LinkPrediction, FiltersLinksOfOtherSplits) {
+  const auto task = testing::make_task("link_prediction", data_with({}));
+  Answered all = linked_before();
+  // A training link (3, 2), one of the other graph, and the asked ones, which a dataset lists, too.
+  all.batch.fields.set("links@link>node",
+                       at::tensor({0, 1, 5, 4, 3, 4, 4, 6}, at::kLong).view({4, 2}));
+  all.batch.offsets.set("link", at::tensor({0, 1, 4}, at::kLong));
+  const Metrics metrics = measured(*task, {all});
+  EXPECT_DOUBLE_EQ(metrics.at("mrr"), (1.0 / 3 + 1.0 / 2) / 2);
+  EXPECT_DOUBLE_EQ(metrics.at("mrr_filtered"), (1.0 / 2 + 1.0 / 2) / 2);
+  EXPECT_DOUBLE_EQ(metrics.at("hits3"), 1);
+}
+
 TEST(LinkPrediction, TrainsByDotProducts) {
   const auto task = testing::make_task("link_prediction", data_with({}));
   const Answered all = linked();

@@ -261,6 +261,60 @@ TEST_F(Peptides, RefuseASplitOfOtherData) {
   EXPECT_THAT(refusal({{}, {1}, {2}}), HasSubstr("no graphs are left to train on"));
 }
 
+/// A row of Peptides-struct: the number `i` a tenth apart in each of its 11 columns.
+std::string struct_row(int i, const std::string& smiles) {
+  std::string row = std::to_string(i) + "," + smiles;
+  for (int t = 0; t < 11; ++t) row += "," + (i == 1 && t == 4 ? "" : std::to_string(i + 0.1 * t));
+  return row + "\n";
+}
+
+TEST_F(Molecules, OfPeptidesStructHaveElevenNormalisedValues) {
+  using namespace testing::pickles;
+  std::string table =
+      ",smiles,Inertia_mass_a,Inertia_mass_b,Inertia_mass_c,Inertia_valence_a,Inertia_valence_b,"
+      "Inertia_valence_c,length_a,length_b,length_c,Spherocity,Plane_best_fit\n";
+  for (const char* smiles : {"CC(N)C(=O)O", "NCC(=O)O", "CC(C)C(N)C(=O)O"}) {
+    table += struct_row(int(std::count(table.begin(), table.end(), '\n')) - 1, smiles);
+  }
+  folder_.write("raw/peptide_structure_normalized_dataset.csv", table);
+  const auto rows = [](std::int64_t row) { return array("i8", {1}, std::vector{row}); };
+  folder_.write(
+      "splits_random_stratified_peptide_structure.pickle",
+      file(map({{text("train"), rows(2)}, {text("val"), rows(0)}, {text("test"), rows(1)}})));
+  const auto dataset =
+      make_dataset("molecules", "{name: peptides-struct, root: " + folder_.path() + "}");
+  const FieldInfo& info = dataset->info().field("labels");
+  EXPECT_EQ(info.shape, std::vector<std::int64_t>{11});
+  EXPECT_EQ(info.values.at(9), "Spherocity");
+  EXPECT_TRUE(info.mean.empty()) << "the file's values are normalised already";
+  const NamedTensors last = dataset->example(Split::train, 0, nullptr);
+  EXPECT_EQ(last.at("atom@node").size(0), 8);
+  EXPECT_TRUE(last.at("labels").allclose(2 + 0.1 * at::arange(11), 0, 1e-6));
+  const Tensor test = dataset->example(Split::test, 0, nullptr).at("labels");
+  EXPECT_TRUE(test[4].isnan().item<bool>());
+  EXPECT_NEAR(test[10].item<double>(), 2, 1e-6);
+}
+
+TEST_F(Molecules, OfFreeSolvAreReadFromTheirOwnColumns) {
+  std::string table = "iupac,smiles,expt,calc\n";
+  for (int i = 1; i <= 20; ++i) {
+    table += "\"alkane, number " + std::to_string(i) + "\"," + std::string(std::size_t(i), 'C') +
+             "," + std::to_string(-0.5 * i) + ",99\n";
+  }
+  folder_.write("SAMPL.csv", table);
+  const auto dataset = make_dataset("molecules", "{name: freesolv, root: " + folder_.path() + "}");
+  EXPECT_EQ(dataset->size(Split::train), 16);
+  EXPECT_EQ(dataset->size(Split::validation), 2);
+  EXPECT_EQ(dataset->size(Split::test), 2);
+  for (const Split split : {Split::train, Split::validation, Split::test}) {
+    for (std::int64_t i = 0; i < dataset->size(split); ++i) {
+      const NamedTensors graph = dataset->example(split, i, nullptr);
+      EXPECT_EQ(graph.at("labels").sizes(), at::IntArrayRef{1});
+      EXPECT_EQ(graph.at("labels").item<double>(), -0.5 * double(graph.at("atom@node").size(0)));
+    }
+  }
+}
+
 /// Published sets, where they are on this machine.
 class PublishedMolecules : public Molecules {
  protected:

@@ -102,6 +102,8 @@ TEST_F(Planetoid, HoldsLinksOut) {
       }
     }
     EXPECT_EQ(graph.at("edges@edge>node").size(0), 2 * 160) << "held-out links are edges";
+    const Tensor all = at::stack({at::arange(200), at::arange(1, 201)}, 1);
+    EXPECT_TRUE(graph.at("links@link>node").equal(all)) << "each split knows the others' links";
   }
   EXPECT_EQ(held.size(), 200U);
 }
@@ -149,9 +151,20 @@ TEST(PublishedPlanetoid, CoraIsAsPublished) {
   const Tensor test = dataset->example(Split::test, 0, nullptr).at("class@node");
   EXPECT_EQ(test.ge(0).sum().item<std::int64_t>(), 1000);
   EXPECT_TRUE(test.narrow(0, 1708, 1000).ge(0).all().item<bool>());
-  // 78 components: every one of the smallest eigenvalues is 0.
+  // 78 components: the smallest eigenvalues are 0, and their vectors the same all over a component.
   EXPECT_TRUE(train.at("lap_values@node").eq(0).all().item<bool>());
-  EXPECT_TRUE(train.at("rwse@node").select(1, 0).eq(0).all().item<bool>());
+  const Tensor edges = train.at("edges@edge>node"), vectors = train.at("lap_vectors@node");
+  const Tensor source = edges.select(1, 0), target = edges.select(1, 1);
+  EXPECT_TRUE(vectors.index_select(0, source).allclose(vectors.index_select(0, target), 0, 1e-6));
+  EXPECT_TRUE(vectors.t().matmul(vectors).allclose(at::eye(4), 0, 1e-5));
+  // A walk is back after two steps by each neighbour: sum over j of 1 / (d_i d_j).
+  const Tensor degrees = at::bincount(target, {}, 2708).to(at::kDouble);
+  const Tensor back =
+      at::zeros({2708}, at::kDouble)
+          .index_add_(0, target,
+                      1 / (degrees.index_select(0, target) * degrees.index_select(0, source)));
+  EXPECT_TRUE(train.at("rwse@node").select(1, 1).to(at::kDouble).allclose(back, 0, 1e-6));
+  EXPECT_GT(back.max().item<double>(), 0.5);
 }
 
 }  // namespace

@@ -4,12 +4,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "framework/base/files.h"
 #include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" std::size_t __sanitizer_get_current_allocated_bytes();  // GCC 12 has no header of it
+#endif
 
 namespace attnlab {
 namespace {
@@ -126,6 +133,78 @@ TEST_F(TextCache, IsSafeWithManyProcesses) {
     waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
   }
+}
+
+/// The most memory of its own, in megabytes, that this process comes to hold in `work`. Pages of
+/// mapped files do not count: the system takes them back as it needs. (AddressSanitizer keeps what
+/// was freed for a while, and says itself what is in use.)
+long megabytes_of(const std::function<void()>& work) {
+  const auto own = [] {
+#if defined(__SANITIZE_ADDRESS__)
+    return static_cast<long>(__sanitizer_get_current_allocated_bytes() >> 20);
+#else
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.rfind("RssAnon:", 0) == 0) return std::stol(line.substr(8)) / 1024;
+    }
+    return 0L;
+#endif
+  };
+  const long before = own();
+  std::atomic<bool> done{false};
+  long most = before;
+  std::thread watch([&] {
+    while (!done) {
+      most = std::max(most, own());
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  work();
+  most = std::max(most, own());
+  done = true;
+  watch.join();
+  return most - before;
+}
+
+TEST(EncodedText, NeedsLittleMemoryWhateverTheTextsSize) {
+  constexpr long kFile = 96;  // megabytes
+  const TempFolder folder;
+  const std::string path = folder / "large.txt";
+  {
+    std::string lines;
+    for (int i = 0; i < 20000; ++i) lines += "w" + std::to_string(i % 3000) + " of a line\n";
+    std::ofstream file(path);
+    while (file.tellp() < kFile << 20) file << lines;
+  }
+  const auto through_a_file = [&] {
+    const TextSplits texts = {Text{open_text(path)}, {}, {}};
+    const EncodedText encoded = encode_text(folder / "encoded", 1, texts, [&] {
+      return Vocabulary::learn(texts[0], TextUnit::word, VocabularyRules{});
+    });
+    std::int64_t sum = 0;  // every token is read
+    for (std::int64_t i = 0; i < encoded.splits[0].size(); ++i) sum += encoded.splits[0][i];
+    return sum > 0;
+  };
+  const auto in_memory = [&] {
+    const TextSplits texts = {Text{open_text(path)}, {}, {}};
+    return encode_text(Vocabulary::learn(texts[0], TextUnit::word, VocabularyRules{}), texts)
+               .splits[0]
+               .size() > 0;
+  };
+  // In a process of its own, which ends with the megabytes that encoding took.
+  const auto cost = [](const auto& encode) {
+    bool encoded = false;
+    const long most = megabytes_of([&] { encoded = encode(); });
+    ::_exit(encoded ? int(std::min(most, 254L)) : 255);
+  };
+  const auto little = [](int status) {
+    return WIFEXITED(status) && WEXITSTATUS(status) < kFile / 4;
+  };
+  const auto all_tokens = [](int status) {
+    return WIFEXITED(status) && WEXITSTATUS(status) >= kFile / 3 && WEXITSTATUS(status) < 255;
+  };
+  EXPECT_EXIT(cost(through_a_file), little, "");
+  EXPECT_EXIT(cost(in_memory), all_tokens, "") << "what tokens in memory cost is not seen";
 }
 
 TEST(EncodedText, UsesFourBytesWhereTwoAreTooFew) {

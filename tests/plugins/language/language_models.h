@@ -183,6 +183,7 @@ inline std::vector<std::string> attentions_with_all(const std::vector<std::strin
       return std::find(having.begin(), having.end(), name) == having.end();
     });
   }
+  EXPECT_GE(all.size(), 12U) << "a loop over too few shows nothing";
   return all;
 }
 

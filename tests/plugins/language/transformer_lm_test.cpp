@@ -103,10 +103,12 @@ TEST(TransformerLm, ComputesItsEquations) {
 }
 
 TEST(TransformerLm, NeverSeesTheFuture) {
-  for (const std::string& attention : attentions_with("causal")) {
-    const auto model = lm(kGpt, attention);
-    expect_no_sight_of_the_future([&](const Batch& line) { return output(*model, line); },
-                                  lines(words({1, kWindow})), attention);
+  for (const std::string& style : {kGpt, kXlStyle}) {
+    for (const std::string& attention : attentions_with_all({"causal"})) {
+      const auto model = lm(style, attention);
+      expect_no_sight_of_the_future([&](const Batch& line) { return output(*model, line); },
+                                    lines(words({1, kWindow})), style + ", " + attention);
+    }
   }
 }
 

@@ -45,6 +45,36 @@ TEST(TransformerXl, HasThePublishedSize) {
   EXPECT_EQ(count_parameters(*model), 151'107'538) << "151M";
 }
 
+TEST(TransformerXl, StartsAsPublished) {
+  at::manual_seed(1);
+  const auto model =
+      make_model("transformer_xl", text_of(150, 500), "{preset: standard, depth: 2}");
+  const Parameters p(*model);
+  const auto deviation = [](const Tensor& x) { return x.std().item<double>(); };
+  for (const char* name : {"table.weight", "layer0.places.weight", "layer1.layer.mlp.in.weight",
+                           "layer1.layer.mlp.out.weight", "layer0.layer.attention.qkv.weight",
+                           "layer0.layer.attention.output.weight"}) {
+    EXPECT_NEAR(deviation(p.at(name)), 0.02, 3e-4) << name;
+    EXPECT_NEAR(p.at(name).mean().item<double>(), 0, 3e-4) << name;
+  }
+  for (const char* name : {"content_bias", "position_bias"}) {
+    EXPECT_NEAR(deviation(p.at(name)), 0.02, 3e-3) << name;
+  }
+  for (const char* name : {"layer0.layer.attention_norm.weight", "layer1.layer.mlp_norm.weight"}) {
+    EXPECT_NEAR(p.at(name).mean().item<double>(), 1, 5e-3) << name;
+    EXPECT_NEAR(deviation(p.at(name)), 0.02, 3e-3) << name;
+  }
+  for (const char* name : {"table.bias", "layer0.layer.mlp.in.bias", "layer1.layer.mlp.out.bias",
+                           "layer1.layer.mlp_norm.bias"}) {
+    EXPECT_TRUE(p.at(name).eq(0).all().item<bool>()) << name;
+  }
+  for (const auto& item : model->named_parameters()) {
+    EXPECT_THAT(item.key(), ::testing::Not(HasSubstr("qkv.bias")));
+    EXPECT_THAT(item.key(), ::testing::Not(HasSubstr("output.bias")));
+    EXPECT_THAT(item.key(), ::testing::Not(HasSubstr("places.bias")));
+  }
+}
+
 TEST(TransformerXl, SharesItsBiasesAmongLayersUnlessTold) {
   const auto count = [](const std::string& more) { return count_parameters(*xl(more)); };
   EXPECT_EQ(count("") - count(", biases: none"), 2 * kDim);
@@ -180,22 +210,31 @@ TEST(TransformerXl, LeavesNothingWhereNothingFollowsOrThereIsNoMemory) {
 
 TEST(TransformerXl, NoGradientFlowsIntoTheMemory) {
   const auto model = xl();
-  const Batch first = lines(words({2, kWindow})), second = lines(words({2, kWindow}, 2));
+  const Batch first = lines(words({2, kWindow}));
+  Batch second = lines(words({2, kWindow}, 2));
+  second.continues = true;
   NamedTensors carried;
   ForwardPass pass;
   pass.carried = &carried;
   model->forward(first, pass);
   for (const auto& [name, tensor] : carried) EXPECT_FALSE(tensor.requires_grad()) << name;
-  NamedTensors copies;
-  for (const auto& [name, tensor] : carried) copies.set(name, tensor.clone());
+  NamedTensors copies;  // numbers alone, which no gradient leads through
+  for (const auto& [name, tensor] : carried) {
+    copies.set(name, tensor.detach().clone().requires_grad_());
+  }
   model->forward(second, pass).at("nll").sum().backward();
   std::vector<Tensor> gradients;
   for (const Tensor& parameter : model->parameters()) {
     gradients.push_back(parameter.grad().clone());
     parameter.mutable_grad().zero_();
   }
+  const NamedTensors memory = copies;
   pass.carried = &copies;
   model->forward(second, pass).at("nll").sum().backward();
+  ASSERT_GT(memory.size(), 0U);
+  for (const auto& [name, tensor] : memory) {
+    EXPECT_GT(tensor.grad().abs().max().item<double>(), 1e-6) << name << " is what the loss sees";
+  }
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     expect_equal(model->parameters()[i].grad(), gradients[i], "", 1e-9);
   }

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include "framework/base/files.h"
+
 namespace attnlab {
 namespace {
 
@@ -44,6 +46,17 @@ TEST(WordSwap, KnowsStopWordsAsTheyAreWritten) {
   for (const char* word : {"The", "cat", "", "zebra", "shall"}) {
     EXPECT_FALSE(is_stop_word(word)) << word;
   }
+}
+
+TEST(WordSwap, HasAllOfTheList) {
+  std::string all;
+  for (const std::string_view word : stop_words()) {
+    EXPECT_TRUE(is_stop_word(word)) << word;
+    if (!all.empty()) all += ' ';
+    all += word;
+  }
+  EXPECT_EQ(stop_words().size(), 179U);
+  EXPECT_EQ(hex(fingerprint(all)), "6d46c6d81319b3e8") << "of NLTK's list, sorted, with blanks";
 }
 
 TEST(WordSwap, SwapsOneOfAShortLinesWordsOrNone) {

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <memory>
 #include <vector>
@@ -18,6 +19,8 @@
 
 namespace attnlab {
 namespace {
+
+constexpr const char* kStereoVariable = "RDK_USE_LEGACY_STEREO_PERCEPTION";
 
 using RDKit::Atom;
 using RDKit::Bond;
@@ -181,6 +184,18 @@ std::string scaffold_of(const std::string& smiles, bool chirality) {
   scaffold->updatePropertyCache(/*strict=*/false);
   RDKit::MolOps::symmetrizeSSSR(*scaffold);
   return RDKit::MolToSmiles(*scaffold, chirality);
+}
+
+ChemistryEnvironment::ChemistryEnvironment() {
+  if (const char* value = std::getenv(kStereoVariable)) before_ = value;
+}
+
+ChemistryEnvironment::~ChemistryEnvironment() {
+  if (before_) {
+    ::setenv(kStereoVariable, before_->c_str(), 1);
+  } else {
+    ::unsetenv(kStereoVariable);
+  }
 }
 
 std::string chemistry_version() { return RDKit::rdkitVersion; }

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "framework/contracts/batch.h"
@@ -28,6 +29,19 @@ NamedTensors ogb_graph(const std::string& smiles);
 /// @param chirality  whether mirror images differ
 /// @throws DataError as above.
 std::string scaffold_of(const std::string& smiles, bool chirality);
+
+/// While molecules are read, RDKit writes a variable into the environment; the destructor puts back
+/// what stood there. Make and destroy it where no other thread reads molecules.
+class ChemistryEnvironment {
+ public:
+  ChemistryEnvironment();
+  ~ChemistryEnvironment();
+  ChemistryEnvironment(const ChemistryEnvironment&) = delete;
+  ChemistryEnvironment& operator=(const ChemistryEnvironment&) = delete;
+
+ private:
+  std::optional<std::string> before_;
+};
 
 /// RDKit's, part of what features depend on.
 std::string chemistry_version();

@@ -158,6 +158,7 @@ void add_targets(const CsvTable& table, const Layout& layout, bool scale, GraphS
 }
 
 GraphSet open_set(const MoleculesOptions& options, const DatasetSetup& setup) {
+  const ChemistryEnvironment as_before;
   const Layout layout = layout_of(options);
   if (options.scale_targets && layout.target != "values") {
     throw OptionError("scale_targets",

@@ -11,7 +11,8 @@
 // labels. Links count in both directions, once, without loops. With `links`, a share of the links
 // is held out, for validation and for testing: each split has `pairs@pair>node` with `link@pair`:
 // links, and as many pairs drawn at random that are none. The graph keeps the others, which are the
-// pairs to train on. Source: Yang et al. 2016 (arXiv:1603.08861). Cost: 4 bytes a word and paper.
+// pairs to train on. `links@link>node` has all links, for metrics that leave out what is known.
+// Source: Yang et al. 2016 (arXiv:1603.08861). Cost: 4 bytes a word and paper.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -75,6 +76,7 @@ std::vector<Edge> add_links(const Citations& graph, double share, Random random,
   if (4 * count > nodes * (nodes - 1) / 2) {
     throw OptionError("links", "is for sparse graphs; here too many pairs are links");
   }
+  const Tensor all = edge_tensor(links);
   const std::vector<std::int64_t> order = permutation(count, Random(random()));
   std::vector<Edge> kept;
   const std::array<std::int64_t, 3> begins = {2 * held, held, 0};
@@ -94,9 +96,11 @@ std::vector<Edge> add_links(const Citations& graph, double share, Random random,
     is_link.narrow(0, 0, std::int64_t(real)).fill_(1);
     opened.own[split].set("pairs@pair>node", edge_tensor(pairs));
     opened.own[split].set("link@pair", is_link);
+    opened.own[split].set("links@link>node", all);
   }
   opened.set.info.fields.push_back({"pairs@pair>node", {-1, 2}, at::kLong});
   opened.set.info.fields.push_back({"link@pair", {-1}, at::kLong, {"none", "link"}, 2});
+  opened.set.info.fields.push_back({"links@link>node", {-1, 2}, at::kLong});
   return undirected(kept);
 }
 
@@ -151,6 +155,6 @@ ATTNLAB_PLUGIN(
                  "Embeddings, arXiv:1603.08861",
      .licence = "none stated; research use",
      .gives = {"x@node", "edges@edge>node", "class@node?", "pairs@pair>node?", "link@pair?",
-               ATTNLAB_GRAPH_ENCODINGS}})
+               "links@link>node?", ATTNLAB_GRAPH_ENCODINGS}})
 
 }  // namespace attnlab

@@ -1,0 +1,59 @@
+// What `attnlab show` kept beside runs, one JSON file a run: read for the page.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/files.h"
+#include "framework/runs/run_records.h"
+
+namespace attnlab {
+
+/// Whose a picture is.
+struct PictureOrigin {
+  std::string experiment, attention;
+  std::int64_t seed = 0;
+};
+
+/// The pictures of the first seed of each experiment and attention that has any.
+/// @param name   FILE.json holds them as a list, as `{"FILE": [...]}`
+/// @param read   one of the list to a Picture, a struct with a PictureOrigin `origin`; throws for
+///               another form
+/// @param notes  gets a note for a file that cannot be read
+template <class Picture, class Read>
+std::vector<Picture> kept_pictures(const std::vector<RunRecord>& runs, const std::string& name,
+                                   const Read& read, std::vector<std::string>& notes) {
+  std::vector<Picture> all;
+  std::set<std::pair<std::string, std::string>> drawn;
+  for (const RunRecord& run : runs) {
+    const std::string path = fmt::format("{}/{}.json", run.folder, name);
+    std::error_code error;
+    if (drawn.count({run.experiment, run.attention}) > 0 || !std::filesystem::exists(path, error)) {
+      continue;
+    }
+    std::vector<Picture> pictures;
+    try {
+      const nlohmann::json file = nlohmann::json::parse(read_text(path));
+      for (const nlohmann::json& one : file.at(name)) {
+        pictures.push_back(read(one));
+        pictures.back().origin = {run.experiment, run.attention, run.seed};
+      }
+    } catch (const std::exception&) {
+      notes.push_back(
+          fmt::format("{} cannot be read: its {} are not drawn; `attnlab show {}` writes it anew",
+                      path, name, run.folder));
+      continue;
+    }
+    if (!pictures.empty()) drawn.insert({run.experiment, run.attention});
+    for (Picture& picture : pictures) all.push_back(std::move(picture));
+  }
+  return all;
+}
+
+}  // namespace attnlab
