@@ -3,7 +3,7 @@
 #   PRESET=release|debug|asan   what `build`, `test` and `install` work on
 #   TESTS=all|fast              what `test` runs; fast leaves out training runs and real builds
 #   PARTS="nn series"           what `test` builds and runs, by names of test programs without _test
-#   JOBS=N                      compiler processes at a time (default: one a core)
+#   JOBS=N                      compilers or test programs at a time (default: one a core)
 #   PREFIX=DIR                  where `install` puts things (default /usr/local)
 #   LINT_UNTIL=SECONDS          when `lint` takes up no further file, in seconds since 1970;
 #   ASAN_UNTIL=SECONDS          likewise `asan` no further test program
@@ -44,13 +44,14 @@ test: setup  ## Set up, build everything, run the tests (TESTS=fast, PARTS=serie
 	cmake --preset $(PRESET) -DATTNLAB_TESTS=ON
 ifeq ($(PARTS),)
 	$(CMAKE_BUILD)
-	ctest --preset $(PRESET) $(if $(filter fast,$(TESTS)),--label-regex '^fast$$')
+	ctest --preset $(PRESET) --parallel $(JOBS) $(if $(filter fast,$(TESTS)),--label-regex '^fast$$')
 else
-	@known=$$(ctest --preset $(PRESET) --show-only | sed -nE 's/.*: ([a-z_]+)_test$$/\1/p'); \
+	@known=$$(ctest --preset $(PRESET) --show-only | sed -nE 's/.*: ([a-z_]+)_test(\.1)?$$/\1/p'); \
 	for part in $(PARTS); do grep -qx "$$part" <<<"$$known" || \
 	  { echo "PARTS: there is no part '$$part'; there are" $$known >&2; exit 2; }; done
 	$(CMAKE_BUILD) --target $(PARTS:%=%_test)
-	ctest --preset $(PRESET) --no-tests=error --tests-regex '^($(shell tr ' ' '|' <<<'$(strip $(PARTS))'))_test$$'
+	ctest --preset $(PRESET) --parallel $(JOBS) --no-tests=error \
+	  --tests-regex '^($(shell tr ' ' '|' <<<'$(strip $(PARTS))'))_test(\.[0-9])?$$'
 endif
 
 setup:  ## Install what is missing (Debian; as root or with sudo)

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "framework/base/processor.h"
 #include "framework/manifest/discovery.h"
 #include "runner/commands.h"
 #include "runner/usages.h"
@@ -12,13 +13,10 @@ namespace {
 
 /// Answers completion's question without the engine, where the usage is known here.
 void answer_usage(const std::string& command, const Words& words) {
-  static const std::map<std::string, Usage (*)()> usages = {{"run", run_usage},
-                                                            {"eval", eval_usage},
-                                                            {"sample", sample_usage},
-                                                            {"show", show_usage},
-                                                            {"probe", probe_usage},
-                                                            {"match", match_usage},
-                                                            {"data show", data_show_usage}};
+  static const std::map<std::string, Usage (*)()> usages = {
+      {"run", run_usage},       {"eval", eval_usage},          {"sample", sample_usage},
+      {"detect", detect_usage}, {"show", show_usage},          {"probe", probe_usage},
+      {"match", match_usage},   {"data show", data_show_usage}};
   const auto known = usages.find(command);
   if (words != Words{kAskUsage} || known == usages.end()) return;
   Usage usage = known->second();
@@ -29,6 +27,7 @@ void answer_usage(const std::string& command, const Words& words) {
 
 int engine_command(const std::string& command, const Words& words) {
   answer_usage(command, words);
+  hold_libraries_to_instruction_set();  // before they are loaded
   const std::string path = Installation::of_this_program().engine();
   void* engine = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (engine == nullptr) throw PluginError("cannot load the engine: " + std::string(::dlerror()));

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/manifest/discovery.h"
 #include "runner/commands.h"
@@ -64,10 +65,10 @@ void print_explanation(const Catalogue& catalogue) {
     for (const Candidate& candidate : catalogue.candidates()) {
       if (candidate.path.rfind(place.folder + "/", 0) != 0) continue;
       if (candidate.refused.empty()) {
-        std::cout << "    taken    " << candidate.path << " (" << candidate.manifest->id << " "
-                  << candidate.manifest->version << ")\n";
+        std::cout << "    taken    " << printable(candidate.path) << " (" << candidate.manifest->id
+                  << " " << candidate.manifest->version << ")\n";
       } else {
-        std::cout << "    refused  " << candidate.refused << "\n";
+        std::cout << "    refused  " << printable(candidate.refused) << "\n";
       }
     }
   }
@@ -97,7 +98,7 @@ int list_command(const Words& words) {
   }
   for (const Candidate& candidate : catalogue.candidates()) {
     if (!candidate.refused.empty() && wanted(candidate, kinds)) {
-      std::cerr << "refused: " << candidate.refused << "\n";
+      std::cerr << "refused: " << printable(candidate.refused) << "\n";
     }
   }
   return kDone;

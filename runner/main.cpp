@@ -1,11 +1,15 @@
 // attnlab: the program. Subcommands one file each; no science here.
 #include <fmt/format.h>
+
 #include <cstdio>
 #include <functional>
 #include <iostream>
 #include <map>
+#include <new>
+#include <stdexcept>
 
 #include "framework/base/error.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "runner/commands.h"
 
@@ -29,7 +33,8 @@ constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across do
   attnlab report DIR...                         a page, a paper's table or records of runs
   attnlab eval RUN_DIR [ENTRY ...]              evaluate a finished run, on other data too
   attnlab sample RUN_DIR [--prompt TEXT]        text of a trained language model
-  attnlab show RUN_DIR [--examples N]           test graphs with a model's answers, for the report
+  attnlab detect RUN_DIR --image FILE ...       boxes of a trained detector on pictures of yours
+  attnlab show RUN_DIR [--examples N]           test examples with answers, for the report
   attnlab bench attention [ID ...]              time and memory, as ratios to standard attention
   attnlab study snr [key=value ...]             signal and noise of attention, by closed form too
   attnlab attention apply --use ID ...          compute one attention on the tensors of a file
@@ -65,6 +70,7 @@ int dispatch(const std::string& command, const Words& rest) {
       {"run", [](const Words& words) { return engine_command("run", words); }},
       {"eval", [](const Words& words) { return engine_command("eval", words); }},
       {"sample", [](const Words& words) { return engine_command("sample", words); }},
+      {"detect", [](const Words& words) { return engine_command("detect", words); }},
       {"show", [](const Words& words) { return engine_command("show", words); }},
       {"probe", [](const Words& words) { return engine_command("probe", words); }},
       {"match", [](const Words& words) { return engine_command("match", words); }},
@@ -78,7 +84,16 @@ int dispatch(const std::string& command, const Words& rest) {
   throw ConfigError(fmt::format("unknown command '{}'{}", command, suggestion(command, names)));
 }
 
-int run_program(const Words& words) {
+namespace {
+
+constexpr const char* kTooLarge =
+    "out of memory: a size is too large for this machine; look at the sizes of model and data";
+
+void complain(const std::string& command, const std::string& what) {
+  std::cerr << printable(fmt::format("attnlab {}: {}\n", command, without_backtrace(what)));
+}
+
+int answer(const Words& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     std::cout << kHelp;
     return words.empty() ? kUsage : kDone;
@@ -90,12 +105,28 @@ int run_program(const Words& words) {
   try {
     return dispatch(words[0], Words(words.begin() + 1, words.end()));
   } catch (const Error& error) {
-    std::cerr << "attnlab " << words[0] << ": " << error.what() << "\n";
+    complain(words[0], error.what());
     return kUsage;
+  } catch (const std::bad_alloc&) {
+    complain(words[0], kTooLarge);
+  } catch (const std::length_error&) {
+    complain(words[0], kTooLarge);
   } catch (const std::exception& error) {
-    std::cerr << "attnlab " << words[0] << ": " << error.what() << "\n";
-    return kRunFailed;
+    complain(words[0], error.what());
   }
+  return kRunFailed;
+}
+
+}  // namespace
+
+int run_program(const Words& words) {
+  const int code = answer(words);
+  // What is printed may wait in a buffer until here: only now is it known to have arrived.
+  const bool written = std::cout.flush().good() && std::fflush(stdout) == 0;
+  if (written || code != kDone) return code;
+  std::cerr << "attnlab: standard output: cannot write (a full disk?); what it was to hold is "
+               "lost\n";
+  return kRunFailed;
 }
 
 }  // namespace attnlab

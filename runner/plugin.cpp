@@ -14,6 +14,7 @@
 
 #include "framework/base/cores.h"
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/base/threads.h"
 #include "framework/conformance/check_list.h"
@@ -173,9 +174,9 @@ void print_row(const Report& report) {
                 failed ? "FAILED" : report.outcome.c_str(), report.check.c_str(), report.seconds);
   std::cout << row;
   if (failed) {
-    std::cout << "\n" << indented(report.message, "      ");
+    std::cout << "\n" << indented(printable(without_backtrace(report.message)), "      ");
   } else if (!report.message.empty()) {
-    std::cout << "  " << report.message;
+    std::cout << "  " << printable(without_backtrace(report.message));
   }
   std::cout << "\n" << std::flush;
 }

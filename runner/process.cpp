@@ -23,6 +23,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 
 extern char** environ;
@@ -79,7 +80,11 @@ class SpawnActions {
     ::posix_spawn_file_actions_init(&actions_);
     // A group of its own: the terminal's ^C reaches it once, through us.
     ::posix_spawnattr_init(&attributes_);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP);
+    // No signal is held back from it, whichever this thread leaves to others.
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
   }
   ~SpawnActions() {
     ::posix_spawn_file_actions_destroy(&actions_);
@@ -214,6 +219,7 @@ pid_t start(const std::vector<std::string>& words, const std::string& log, int o
   all.insert(all.end(), words.begin(), words.end());
   std::signal(SIGINT, hand_on);
   std::signal(SIGTERM, hand_on);
+  if (std::signal(SIGHUP, hand_on) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup
   SpawnActions actions;
   actions.dup(output, STDOUT_FILENO);
   actions.open(STDERR_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND);
@@ -281,7 +287,7 @@ std::string signal_text(int signal) {
 }
 
 std::string log_tail(const std::string& path, std::size_t lines) {
-  return join(last_lines(path, lines), "\n");
+  return printable(join(last_lines(path, lines), "\n"));
 }
 
 ProcessResult run_self(const std::vector<std::string>& words, const std::string& log,

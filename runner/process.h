@@ -47,7 +47,7 @@ struct ProcessOptions {
 /// process inherits the calling thread's cores.
 /// @param log      file that its standard error is appended to
 /// @param on_line  called with each line of its standard output, on the calling thread
-/// While it runs, SIGINT and SIGTERM are handed on to it as SIGTERM.
+/// While it runs, SIGINT, SIGTERM and SIGHUP are handed on to it as SIGTERM.
 /// @throws Error when it cannot be started; what `on_line` throws, once the process has been
 /// killed.
 ProcessResult run_self(const std::vector<std::string>& words, const std::string& log,
@@ -70,7 +70,7 @@ Captured capture(const std::vector<std::string>& words);
 /// last newline.
 std::string last_words(const Captured& captured);
 
-/// Whether SIGINT or SIGTERM came while a child ran.
+/// Whether SIGINT, SIGTERM or SIGHUP came while a child ran.
 bool interrupted();
 
 /// "killed by signal 11 (Segmentation fault)".

@@ -72,11 +72,6 @@ void refuse_unwritable(const std::string& option, const std::string& path) {
   if (fs::is_directory(path, error)) {
     throw ConfigError(fmt::format("{}: {} is a folder; name a file in it", option, path));
   }
-  // Writing replaces what is there, which must not happen to /dev/null.
-  if (fs::exists(path, error) && !fs::is_regular_file(path, error)) {
-    throw ConfigError(
-        fmt::format("{}: {} is not a regular file; - is standard output", option, path));
-  }
 }
 
 std::string now_in_utc() {

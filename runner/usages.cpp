@@ -33,7 +33,8 @@ Usage run_usage() {
 
 Usage eval_usage() {
   Usage usage;
-  usage.synopsis = "attnlab eval RUN_DIR [ENTRY ...] [--with FILE] [--again] [--json]";
+  usage.synopsis =
+      "attnlab eval RUN_DIR [ENTRY ...] [--with FILE] [--again] [--examples FILE] [--json]";
   usage.about =
       "Evaluates a finished run as the entries of its `evaluate:` say, with the weights that it\n"
       "has; trains nothing. Each result is filed by itself in RUN_DIR/evaluations, and one that "
@@ -44,7 +45,11 @@ Usage eval_usage() {
       "entries, finished or not, is evaluated like that. Exit code 1: an entry failed.";
   usage.options.add_options()("with", po::value<std::string>()->value_name("PATH"),
                               "a file whose `evaluate:` has the entries, instead of the run's own")(
-      "again", "evaluate anew what has a result")("json", "print JSON");
+      "again", "evaluate anew what has a result")(
+      "examples", po::value<std::string>()->value_name("PATH"),
+      "also evaluate each example by itself, and write its metrics as a row of a CSV file; of "
+      "lines "
+      "of text: their perplexities")("json", "print JSON");
   usage.fewest_words = 1;
   usage.most_words = kAnyNumber;
   return usage;
@@ -72,18 +77,41 @@ Usage sample_usage() {
   return usage;
 }
 
+Usage detect_usage() {
+  Usage usage;
+  usage.synopsis =
+      "attnlab detect RUN_DIR [--prompt FILE] --image FILE ... [--out DIR] [--score S] [--most N]";
+  usage.about =
+      "Looks at pictures of yours with the detector of a run. A one-shot detector finds what the\n"
+      "prompt shows: a picture of one object, cut out. Writes a copy of each picture with boxes\n"
+      "and scores drawn in, and detections.json: boxes as x0, y0, x1, y1 in pixels of the "
+      "picture,\n"
+      "best first. The data that the run was trained on must be on this machine.";
+  usage.options.add_options()("prompt", po::value<std::string>()->value_name("FILE"),
+                              "what to look for (JPEG, PNG or WebP)")(
+      "image", po::value<Words>()->multitoken()->value_name("FILE ..."), "pictures to look at")(
+      "out", po::value<std::string>()->value_name("DIR"),
+      "folder to write to; default: detections")(
+      "score", po::value<double>()->value_name("S")->default_value(0.3), "least score, 0 to 1")(
+      "most", po::value<std::int64_t>()->value_name("N")->default_value(100), "boxes of a picture");
+  usage.fewest_words = usage.most_words = 1;
+  return usage;
+}
+
 Usage show_usage() {
   Usage usage;
   usage.synopsis = "attnlab show RUN_DIR [--examples N] [--node I]";
   usage.about =
-      "Keeps test graphs beside a run, with what its model answers and one node's attention in "
-      "the\n"
-      "last layer: RUN_DIR/graphs.json, which `attnlab report` draws. The graphs lie equally far\n"
-      "apart in the test split, so all runs of an experiment show the same ones.";
+      "Keeps test examples beside a run for `attnlab report`, which draws them. Of graphs, with "
+      "what\n"
+      "the model answers and one node's attention in the last layer: RUN_DIR/graphs.json. Of\n"
+      "detectors, with prompt, boxes and the best query's attention: RUN_DIR/boxes.json. The "
+      "examples\n"
+      "lie equally far apart in the test split, so all runs of an experiment show the same ones.";
   usage.options.add_options()(
       "examples", po::value<std::int64_t>()->value_name("N")->default_value(4), "how many")(
       "node", po::value<std::int64_t>()->value_name("I")->default_value(-1),
-      "whose attention; -1: the node with the most neighbours");
+      "of graphs: whose attention; -1: the node with the most neighbours");
   usage.fewest_words = usage.most_words = 1;
   return usage;
 }

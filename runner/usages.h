@@ -9,6 +9,7 @@ namespace attnlab {
 Usage run_usage();
 Usage eval_usage();
 Usage sample_usage();
+Usage detect_usage();
 Usage show_usage();
 Usage probe_usage();
 Usage match_usage();

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <iostream>
 
+#include "framework/base/foreign_text.h"
 #include "framework/config/compose.h"
 #include "framework/experiment/experiment.h"
 #include "framework/suites/suite.h"
@@ -47,7 +48,7 @@ int validate_command(const Words& words) {
       std::cout << path << ": valid: " << summary << "\n";
     } catch (const Error& error) {
       sound = false;
-      std::cerr << error.what() << "\n";
+      std::cerr << printable(error.what()) << "\n";
     }
   }
   return sound ? kDone : kUsage;

@@ -28,8 +28,13 @@ data/series: base config tensor contracts data/formats
 data/text: base config tensor contracts data/formats
 data:             base config tensor contracts data/formats
 data/points:      base config tensor contracts data data/formats nn/points
+data/detection:   base config tensor contracts data/formats data/image
+data/pictures:    base config tensor contracts data/formats data/image data/detection
 data/graph:       base config tensor contracts data data/formats
+nn/backbones:     base tensor contracts nn/kernels nn/modules nn/attention
+nn/boxes:         base tensor contracts nn/kernels nn/modules nn/attention
 eval:             base config tensor contracts
+eval/detection:   base config tensor contracts nn/boxes eval
 studies:          base config manifest tensor
 host:             base config manifest experiment tensor contracts
 train:            base config manifest experiment runs comparison suites tensor contracts nn/kernels data data/formats eval host

@@ -12,6 +12,7 @@ set -euo pipefail
 required=(
   g++ cmake make ninja-build ccache binutils git ca-certificates
   libtorch-dev libopenblas0-openmp libtbb-dev libyaml-cpp-dev libfmt-dev nlohmann-json3-dev zlib1g-dev
+  libhwy-dev
   libboost-dev libboost-program-options-dev libboost-filesystem-dev
   libgtest-dev libgmock-dev libjs-chart.js libopencv-imgcodecs-dev libjpeg62-turbo-dev
 )
@@ -20,7 +21,10 @@ required=(
 #   libeigen3-dev, libspectra-dev   Laplacian encodings of graphs
 #   librdkit-dev                    the dataset `molecules`; from Debian 14 on its headers include
 #   libringdecomposerlib-dev        this one's
-optional=(dataset-fashion-mnist libeigen3-dev libspectra-dev librdkit-dev libringdecomposerlib-dev)
+#   libpugixml-dev                  the datasets `voc` and `one_shot_pairs`
+#   libdnnl-dev                     large products of matrices without LibTorch's way to them
+optional=(dataset-fashion-mnist libeigen3-dev libspectra-dev librdkit-dev libringdecomposerlib-dev
+          libpugixml-dev libdnnl-dev)
 
 usage() {
   echo "usage: scripts/setup.sh [--with lint] [--with bench] [--with browser] [--with slurm]"

@@ -23,8 +23,9 @@ struct flock whole_file() {
 FileLock::FileLock(const std::string& path)
     : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
   if (descriptor_ < 0) {
-    throw FileError(
-        fmt::format("{}: cannot write: {}; check the permissions", path, std::strerror(errno)));
+    const char* const remedy =
+        errno == ENOSPC ? "free some space" : "check that the folder is there, and its permissions";
+    throw FileError(fmt::format("{}: cannot write: {}; {}", path, std::strerror(errno), remedy));
   }
   struct flock range = whole_file();
   if (::fcntl(descriptor_, F_OFD_SETLK, &range) == 0) {

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 namespace attnlab {
 namespace {
@@ -52,13 +53,57 @@ bool lives(::pid_t process) {
   return ::kill(process, 0) == 0 || errno != ESRCH;
 }
 
+/// Where a chain of links ends, whether something is there or not. Other paths stay as they are.
+std::string end_of_links(const std::string& path) {
+  constexpr int kMost = 40;  // as Linux follows
+  std::filesystem::path at = path;
+  std::error_code error;
+  for (int i = 0; i < kMost; ++i) {
+    if (!std::filesystem::is_symlink(at, error)) return at.string();
+    at = at.parent_path() / std::filesystem::read_symlink(at, error);
+    if (error) break;
+  }
+  throw FileError(fmt::format("{}: cannot write: {}", path, reason(ELOOP)));
+}
+
+/// Removes what dead processes left of one file of a folder, or of all where no name is given.
+void remove_dead(const std::filesystem::path& folder, const std::string& file) {
+  const std::string mark = temporary_mark();
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const std::size_t at = name.rfind(mark);
+    if (at == std::string::npos || (!file.empty() && name.substr(0, at) != file)) continue;
+    const char* const begin = name.data() + at + mark.size();
+    const char* const end = name.data() + name.size();
+    ::pid_t process = 0;
+    const auto read = std::from_chars(begin, end, process);
+    if (read.ec != std::errc() || read.ptr != end || process <= 0 || lives(process)) continue;
+    std::filesystem::remove(entry.path(), ignored);
+  }
+}
+
 }  // namespace
 
-AtomicFile::AtomicFile(std::string path)
-    : path_(std::move(path)),
-      temporary_(fmt::format("{}{}{}", path_, temporary_mark(), ::getpid())) {
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  struct stat there {};
+  const bool exists = ::stat(path_.c_str(), &there) == 0;
+  if (exists && S_ISDIR(there.st_mode)) {
+    throw FileError(path_ + ": cannot write: it is a folder; name a file in it");
+  }
+  if (exists && !S_ISREG(there.st_mode)) {  // a device, a FIFO: what stands there stays there
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    if (descriptor_ < 0) fail("cannot write");
+    return;
+  }
+  path_ = end_of_links(path_);
+  const std::filesystem::path target(path_);
+  remove_dead(target.has_parent_path() ? target.parent_path() : ".", target.filename().string());
+  temporary_ = fmt::format("{}{}{}", path_, temporary_mark(), ::getpid());
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail("cannot create");
+  // A file that others may not read stays so.
+  if (exists) ::fchmod(descriptor_, there.st_mode & 0777);
 }
 
 AtomicFile::~AtomicFile() { discard(); }
@@ -67,7 +112,7 @@ void AtomicFile::discard() noexcept {
   if (descriptor_ < 0) return;
   ::close(descriptor_);
   descriptor_ = -1;
-  ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::fail(const char* action) {
@@ -85,36 +130,21 @@ void AtomicFile::write(const void* data, std::size_t size) {
 }
 
 void AtomicFile::commit() {
-  if (::fsync(descriptor_) != 0) fail("cannot write");
-  if (::close(descriptor_) != 0) {
-    const int error = errno;
-    descriptor_ = -1;
-    ::unlink(temporary_.c_str());
-    throw FileError(fmt::format("{}: cannot write: {}", path_, reason(error)));
+  // (A FIFO or a terminal has nothing to make durable.)
+  if (::fsync(descriptor_) != 0 && !(temporary_.empty() && errno == EINVAL)) fail("cannot write");
+  const int descriptor = std::exchange(descriptor_, -1);
+  const char* action = ::close(descriptor) != 0 ? "cannot write" : nullptr;
+  if (action == nullptr && !temporary_.empty() &&
+      ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    action = "cannot replace";
   }
-  descriptor_ = -1;
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    const int error = errno;
-    ::unlink(temporary_.c_str());
-    throw FileError(fmt::format("{}: cannot replace: {}", path_, reason(error)));
-  }
+  if (action == nullptr) return;
+  const int error = errno;
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  throw FileError(fmt::format("{}: {}: {}", path_, action, reason(error)));
 }
 
-void remove_dead_temporaries(const std::string& folder) {
-  const std::string mark = temporary_mark();
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    const std::size_t at = name.rfind(mark);
-    if (at == std::string::npos) continue;
-    const char* const begin = name.data() + at + mark.size();
-    const char* const end = name.data() + name.size();
-    ::pid_t process = 0;
-    const auto read = std::from_chars(begin, end, process);
-    if (read.ec != std::errc() || read.ptr != end || process <= 0 || lives(process)) continue;
-    std::filesystem::remove(entry.path(), ignored);
-  }
-}
+void remove_dead_temporaries(const std::string& folder) { remove_dead(folder, ""); }
 
 void write_file(const std::string& path, std::string_view text) {
   AtomicFile file(path);
@@ -123,20 +153,28 @@ void write_file(const std::string& path, std::string_view text) {
 }
 
 std::string read_text(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw FileError(path + ": cannot read: it is a folder");
-  }
-  std::FILE* file = std::fopen(path.c_str(), "rbe");
-  if (file == nullptr) throw FileError(fmt::format("{}: cannot read: {}", path, reason(errno)));
+  // Opening a FIFO would wait for its writer, and a device may never end.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (descriptor < 0) throw FileError(fmt::format("{}: cannot read: {}", path, reason(errno)));
   std::string text;
-  char buffer[1 << 16];
-  std::size_t count = 0;
-  while ((count = std::fread(buffer, 1, sizeof buffer, file)) > 0) text.append(buffer, count);
-  const bool failed = std::ferror(file) != 0;
-  const int error = errno;
-  std::fclose(file);
-  if (failed) throw FileError(fmt::format("{}: cannot read: {}", path, reason(error)));
+  try {
+    struct stat there {};
+    if (::fstat(descriptor, &there) != 0) throw FileError(reason(errno));
+    if (S_ISDIR(there.st_mode)) throw FileError("it is a folder");
+    if (!S_ISREG(there.st_mode)) {
+      throw FileError("it is a device, a pipe or a socket; copy what it gives into a file first");
+    }
+    char buffer[1 << 16];
+    for (ssize_t count = 1; count != 0;) {
+      count = ::read(descriptor, buffer, sizeof buffer);
+      if (count < 0 && errno != EINTR) throw FileError(reason(errno));
+      if (count > 0) text.append(buffer, static_cast<std::size_t>(count));
+    }
+  } catch (const FileError& error) {
+    ::close(descriptor);
+    throw FileError(fmt::format("{}: cannot read: {}", path, error.what()));
+  }
+  ::close(descriptor);
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/unicode.h"
 #include "framework/runs/metric_text.h"
 
@@ -29,6 +30,17 @@ std::string markdown_cell(const std::string& text) {
 std::vector<std::vector<std::string>> markdown_cells(std::vector<std::vector<std::string>> rows) {
   for (auto& row : rows) {
     for (std::string& cell : row) cell = markdown_cell(cell);
+  }
+  return rows;
+}
+
+/// Names of plugins, metrics and groups may hold anything.
+std::vector<std::vector<std::string>> on_one_line(std::vector<std::vector<std::string>> rows) {
+  for (auto& row : rows) {
+    for (std::string& cell : row) {
+      const bool fits = printable(cell) == cell && cell.find('\n') == std::string::npos;
+      if (!fits || cell.size() > kLongestLine) cell = one_line(cell);  // an indent may stay
+    }
   }
   return rows;
 }
@@ -56,7 +68,8 @@ std::string decimal(const MetricInfo& metric, double value, double like, const c
 std::string table_text(const std::vector<std::vector<std::string>>& given, TableStyle style) {
   if (given.empty()) return "";
   const bool markdown = style == TableStyle::markdown;
-  const auto rows = markdown ? markdown_cells(given) : given;
+  const auto clean = on_one_line(given);
+  const auto rows = markdown ? markdown_cells(clean) : clean;
   std::vector<std::size_t> widths(rows.front().size(), 3);
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {

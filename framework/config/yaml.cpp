@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::size_t kMostNodes = 1'000'000;  // stops nested aliases from filling the memory
 constexpr std::size_t kMostProblems = 20;      // of one file; more would hide the first
+constexpr std::size_t kMostKeys = 2'000;       // of one map, which is searched from end to end
+constexpr std::size_t kDeepest = 100;          // maps and lists around a value
 constexpr std::string_view kMustBeGiven = "???";
 
 void replace_all(std::string& text, std::string_view what, std::string_view with) {
@@ -94,12 +96,12 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    open_.push_back({Node::list(place(mark)), anchor, {}, {}});
+    open({Node::list(place(mark)), anchor, {}, {}});
   }
   void OnSequenceEnd() override { close(); }
   void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    open_.push_back({Node::map(place(mark)), anchor, {}, {}});
+    open({Node::map(place(mark)), anchor, {}, {}});
   }
   void OnMapEnd() override { close(); }
 
@@ -110,6 +112,15 @@ class TreeBuilder : public YAML::EventHandler {
     std::string key;
     bool has_key = false;
   };
+
+  void open(Open inner) {
+    if (open_.size() == kDeepest) {
+      throw ConfigError(
+          inner.node.place(),
+          fmt::format("nested deeper than {} maps and lists; make it flatter", kDeepest));
+    }
+    open_.push_back(std::move(inner));
+  }
 
   Place place(const YAML::Mark& mark) const { return {file_, mark.line + 1, mark.column + 1}; }
 
@@ -150,6 +161,9 @@ class TreeBuilder : public YAML::EventHandler {
     if (!key.is_scalar()) {
       problem(key.place(), "a key must be a plain word");
       return;
+    }
+    if (parent.node.entries().size() == kMostKeys) {
+      throw ConfigError(key.place(), fmt::format("a map has at most {} keys; split it", kMostKeys));
     }
     if (parent.node.find(key.text()) != nullptr) {
       problem(key.place(), fmt::format("the key '{}' stands here twice; the first is {}",

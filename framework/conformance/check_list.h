@@ -50,7 +50,8 @@ inline constexpr CheckInfo kChecks[] = {
     {"trace", "tracing changes nothing and records what happened"},
     {"linear_cost", "no tensor of size Lq x Lk is made (trait linear_cost)"},
     {"inputs_unchanged", "inputs are not written to"},
-    {"process_state", "threads, random numbers, default dtype and rounding stay as they are"},
+    {"process_state", "the process stays as it is: threads, random numbers, folder, signals, ..."},
+    {"memory", "each call gives back the memory that it takes"},
 };
 
 /// Of datasets.
@@ -68,7 +69,8 @@ inline constexpr CheckInfo kDatasetChecks[] = {
     {"resident", "a split in memory holds what its examples are"},
     {"plan", "epochs are equally many batches of examples that exist"},
     {"damage", "damaged copies of the data end in a DataError"},
-    {"process_state", "threads, random numbers, default dtype and rounding stay as they are"},
+    {"process_state", "the process stays as it is: threads, random numbers, folder, signals, ..."},
+    {"memory", "each call gives back the memory that it takes"},
 };
 
 /// Of models.
@@ -85,7 +87,8 @@ inline constexpr CheckInfo kModelChecks[] = {
     {"carried", "batches that continue each other equal one long batch"},
     {"device", "the same numbers on another device, where there is one"},
     {"inputs_unchanged", "batches are not written to"},
-    {"process_state", "threads, random numbers, default dtype and rounding stay as they are"},
+    {"process_state", "the process stays as it is: threads, random numbers, folder, signals, ..."},
+    {"memory", "each call gives back the memory that it takes"},
 };
 
 /// Of tasks.
@@ -101,7 +104,8 @@ inline constexpr CheckInfo kTaskChecks[] = {
     {"save_and_load", "parameters and buffers hold all that it keeps"},
     {"evaluation", "measuring twice gives the same and changes nothing"},
     {"inputs_unchanged", "batches are not written to"},
-    {"process_state", "threads, random numbers, default dtype and rounding stay as they are"},
+    {"process_state", "the process stays as it is: threads, random numbers, folder, signals, ..."},
+    {"memory", "each call gives back the memory that it takes"},
 };
 
 /// The checks of a kind of plugin.

@@ -52,5 +52,6 @@ std::string check_trace(const Fixture& fixture);
 std::string check_linear_cost(const Fixture& fixture);
 std::string check_inputs_unchanged(const Fixture& fixture);
 std::string check_process_state(const Fixture& fixture);
+std::string check_memory(const Fixture& fixture);
 
 }  // namespace attnlab::conformance

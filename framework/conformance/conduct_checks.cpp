@@ -8,6 +8,7 @@
 
 #include "framework/base/text.h"
 #include "framework/conformance/checks.h"
+#include "framework/conformance/memory.h"
 #include "framework/host/process_state.h"
 #include "framework/nn/attention/dot_product_attention.h"
 
@@ -170,17 +171,22 @@ std::vector<std::pair<std::string, Tensor>> copies(StackInput& input) {
 void expect_unwritten(const Stack& stack, const NamedStackInput& named, bool record) {
   StackInput input = named.input;
   const auto before = copies(input);
+  const auto compare = [&](const std::string& what) {
+    const auto after = copies(input);
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      expect_identical(what + before[i].first, after[i].second, before[i].second);
+    }
+  };
+  // Autograd may refuse to go back over what was written to, without its name.
   const Outputs shapes = stack(input);
+  compare(named.name + ", after forward: ");
   const Outputs probes = {probe_like(shapes[0]), probe_like(shapes[1])};
   const Outputs probes_before = {probes[0].clone(), probes[1].clone()};
   AttentionTrace trace;
   trace.weights = trace.logits = trace.norms = trace.entropy = true;
   run_with_gradients(stack, input, probes, record ? &trace : nullptr);
-  const auto after = copies(input);
   const std::string what = named.name + ", after forward and backward: ";
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    expect_identical(what + before[i].first, after[i].second, before[i].second);
-  }
+  compare(what);
   for (int layer = 0; layer < 2; ++layer) {
     expect_identical(fmt::format("{}the gradient that came in, layer {}", what, layer),
                      probes[layer], probes_before[layer]);
@@ -324,6 +330,14 @@ std::string check_process_state(const Fixture& fixture) {
            fmt::format("a forward and backward pass in {}, without dropout, changes {}",
                        training ? "training" : "evaluation", join(changes, " and ")));
   }
+  return "";
+}
+
+std::string check_memory(const Fixture& fixture) {
+  const Stack stack = fixture.stack();
+  const StackInput input = fixture.input({2, 4, 4});
+  stack.train(true);
+  expect_no_leak("a forward and backward pass", [&] { run_with_gradients(stack, input); });
   return "";
 }
 

@@ -47,6 +47,7 @@ constexpr CheckEntry<Fixture> kEntries[] = {
     {"linear_cost", check_linear_cost},
     {"inputs_unchanged", check_inputs_unchanged},
     {"process_state", check_process_state},
+    {"memory", check_memory},
 };
 
 static_assert(lists_agree(kEntries, kChecks),

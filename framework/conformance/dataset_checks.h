@@ -19,6 +19,7 @@ std::string check_ownership(const DatasetFixture& fixture);
 std::string check_threads(const DatasetFixture& fixture);
 std::string check_fingerprint(const DatasetFixture& fixture);
 std::string check_dataset_process_state(const DatasetFixture& fixture);
+std::string check_dataset_memory(const DatasetFixture& fixture);
 
 // dataset_batches.cpp
 std::string check_collate(const DatasetFixture& fixture);

@@ -26,6 +26,7 @@ constexpr CheckEntry<DatasetFixture> kEntries[] = {
     {"plan", check_plan},
     {"damage", check_damage},
     {"process_state", check_dataset_process_state},
+    {"memory", check_dataset_memory},
 };
 static_assert(lists_agree(kEntries, kDatasetChecks),
               "check_list.h and the functions must name the same checks");

@@ -95,9 +95,19 @@ MadeField mask_of(const std::string& name, bool uneven) {
 
 std::optional<MadeField> field_of_example(const std::string& name, bool uneven) {
   const std::int64_t length = uneven ? -1 : kLength;
-  if (name == "image") {
+  if (is_one_of(name, {"image", "prompt"})) {
     return MadeField{{.name = name, .shape = {3, kSide, kSide}}, [](const Making& making) {
                        return making.draw.normal({3, kSide, kSide}).to(at::kFloat);
+                     }};
+  }
+  if (is_one_of(name, {"image_valid", "prompt_valid"})) {  // padded below and on the right
+    return MadeField{{.name = name, .shape = {kSide, kSide}, .dtype = at::kBool},
+                     [](const Making& making) {
+                       const Tensor real = at::zeros({kSide, kSide}, at::kBool);
+                       real.narrow(0, 0, kSide - 4 * (making.index % 3))
+                           .narrow(1, 0, kSide - 4 * (making.index % 2))
+                           .fill_(true);
+                       return real;
                      }};
   }
   if (name == "series") {

@@ -37,9 +37,11 @@ Sides sides_of(const std::vector<std::string>& takes) {
       sides.labels.push_back(name);
     } else if (base == "inverse") {
       sides.maps.push_back(name);
+    } else if (entry.find('?') != std::string::npos) {
+      continue;
     } else if (!parse_field_name(name).target.empty()) {
       sides.pairs = name;
-    } else if (entry.find('?') == std::string::npos) {
+    } else {
       throw ConfigError(
           fmt::format("no problem can be made up for what it takes as '{}'; name an experiment "
                       "with a model and data that give it: --experiment FILE",

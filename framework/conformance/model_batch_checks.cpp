@@ -47,6 +47,8 @@ void disturb(Disturbed& out, const DatasetInfo& info, const std::string& name, c
   const Tensor& tensor = out.batch.fields.at(name);
   if (real.all().item<bool>()) return;
   Tensor mask = real;
+  // Of images, whose channels come first.
+  if (mask.dim() > 2 && mask.size(1) != tensor.size(1)) mask = mask.unsqueeze(1);
   while (mask.dim() < tensor.dim()) mask = mask.unsqueeze(-1);
   out.batch.fields.set(name,
                        at::where(mask, tensor, garbage_like(tensor, values_below(info, name))));

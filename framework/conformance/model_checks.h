@@ -24,5 +24,6 @@ std::string check_save_and_load(const ModelFixture& fixture);
 std::string check_inputs_unchanged(const ModelFixture& fixture);
 std::string check_device(const ModelFixture& fixture);
 std::string check_process_state(const ModelFixture& fixture);
+std::string check_memory(const ModelFixture& fixture);
 
 }  // namespace attnlab::conformance

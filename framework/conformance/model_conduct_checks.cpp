@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "framework/base/text.h"
+#include "framework/conformance/memory.h"
 #include "framework/conformance/model_checks.h"
 #include "framework/host/process_state.h"
 
@@ -135,6 +136,15 @@ std::string check_process_state(const ModelFixture& fixture) {
            fmt::format("a forward and backward pass in {} changes {}",
                        training ? "training" : "evaluation", join(changes, " and ")));
   }
+  return "";
+}
+
+std::string check_memory(const ModelFixture& fixture) {
+  const auto model = fixture.model();
+  const Batch batch = in_double(batch_of(fixture.first_data(), {0, 1, 2}));
+  model->train();
+  expect_no_leak("a forward and backward pass",
+                 [&] { probed(seeded_pass(*model, batch, 1)).backward(); });
   return "";
 }
 

@@ -22,6 +22,7 @@ constexpr CheckEntry<ModelFixture> kEntries[] = {
     {"device", check_device},
     {"inputs_unchanged", check_inputs_unchanged},
     {"process_state", check_process_state},
+    {"memory", check_memory},
 };
 
 static_assert(lists_agree(kEntries, kModelChecks),

@@ -21,5 +21,6 @@ std::string check_evaluation(const TaskFixture& fixture);
 std::string check_labels(const TaskFixture& fixture);
 std::string check_inputs_unchanged(const TaskFixture& fixture);
 std::string check_process_state(const TaskFixture& fixture);
+std::string check_memory(const TaskFixture& fixture);
 
 }  // namespace attnlab::conformance

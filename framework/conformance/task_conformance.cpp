@@ -19,6 +19,7 @@ constexpr CheckEntry<TaskFixture> kEntries[] = {
     {"evaluation", check_evaluation},
     {"inputs_unchanged", check_inputs_unchanged},
     {"process_state", check_process_state},
+    {"memory", check_memory},
 };
 
 static_assert(lists_agree(kEntries, kTaskChecks),

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "framework/base/text.h"
+#include "framework/conformance/memory.h"
 #include "framework/conformance/task_checks.h"
 #include "framework/host/process_state.h"
 
@@ -204,6 +205,14 @@ std::string check_process_state(const TaskFixture& fixture) {
   std::vector<std::string> changes = before.changes();
   if (at::GradMode::is_enabled() != gradients) changes.emplace_back("autograd's mode");
   expect(changes.empty(), "a step and an evaluation change " + join(changes, " and "));
+  return "";
+}
+
+std::string check_memory(const TaskFixture& fixture) {
+  const Pair trained = fixture.pair(true), evaluated = fixture.pair(false);
+  const Batch batch = fixture.batch(0, 4);
+  expect_no_leak("a step", [&] { TaskFixture::step(trained, batch).backward(); });
+  expect_no_leak("an evaluation", [&] { fixture.evaluate(evaluated, {batch}); });
   return "";
 }
 

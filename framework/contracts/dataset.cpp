@@ -97,6 +97,8 @@ const FieldInfo& DatasetInfo::field(std::string_view wanted) const {
 std::int64_t units_of(const DatasetInfo& info, const Batch& batch) {
   if (info.unit_field.empty()) return batch.size;
   if (batch.offsets.find(info.unit_field) != nullptr) return rows_of(batch, info.unit_field);
+  const Tensor* valid = batch.fields.find(info.unit_field + "_valid");
+  if (valid != nullptr) return valid->sum().item<std::int64_t>();  // padding is none
   return batch.fields.at(info.unit_field).numel();
 }
 

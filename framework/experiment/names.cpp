@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include "framework/base/foreign_text.h"
 
 namespace attnlab {
 
@@ -12,8 +12,7 @@ std::string name_problem(const std::string& name) {
   if (name == "." || name == "..") {
     return fmt::format("'{}' stands for a folder that is there already; choose another word", name);
   }
-  const bool control =
-      std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  const bool control = printable(name) != name || name.find('\n') != std::string::npos;
   return control ? "expected a word without control characters" : "";
 }
 

@@ -39,6 +39,7 @@ class Checker {
       : train_(train), resolved_(resolved), problems_(problems) {}
 
   void run() {
+    check_sizes();
     check_batches();
     check_optimizer();
     for (const auto& [name, group] : train_.optimizer.groups) check_group(name, group);
@@ -81,6 +82,21 @@ class Checker {
   void check_inherited(const std::string& key, double value) {
     if (value >= 0 || value == -1) return;
     add(key, shortest(value) + " is neither -1 nor at least 0");
+  }
+
+  /// What is multiplied with sizes of data must not overflow.
+  void check_sizes() {
+    constexpr std::int64_t kMost = 1'000'000'000;
+    const std::pair<const char*, std::int64_t> sizes[] = {
+        {"epochs", train_.epochs},
+        {"steps", train_.steps},
+        {"batch_size", train_.batch_size},
+        {"eval_batch_size", train_.eval_batch_size},
+        {"batching.repeat", train_.batching.repeat},
+        {"schedule.warmup_steps", train_.schedule.warmup_steps}};
+    for (const auto& [key, size] : sizes) {
+      if (size > kMost) add(key, fmt::format("{} is more than {}", size, kMost));
+    }
   }
 
   void check_batches() {

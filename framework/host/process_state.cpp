@@ -39,6 +39,7 @@ ProcessState::ProcessState()
       float_control_(float_control()),
       default_dtype_(c10::get_default_dtype()),
       threads_(at::get_num_threads()),
+      inter_op_threads_(at::get_num_interop_threads()),
       random_(random_state()) {}
 
 std::vector<std::string> ProcessState::changes() const {
@@ -49,8 +50,11 @@ std::vector<std::string> ProcessState::changes() const {
   if (c10::get_default_dtype() != default_dtype_) {
     changed.emplace_back("LibTorch's default dtype");
   }
-  if (at::get_num_threads() != threads_) changed.emplace_back("LibTorch's number of threads");
+  if (at::get_num_threads() != threads_ || at::get_num_interop_threads() != inter_op_threads_) {
+    changed.emplace_back("LibTorch's number of threads");
+  }
   if (!at::equal(random_state(), random_)) changed.emplace_back("LibTorch's random numbers");
+  for (std::string& change : surroundings_.changes()) changed.push_back(std::move(change));
   return changed;
 }
 
@@ -61,6 +65,7 @@ void ProcessState::restore() const {
   if (at::get_num_threads() != threads_) at::set_num_threads(threads_);
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   generator.set_state(random_);
+  surroundings_.restore();
 }
 
 }  // namespace attnlab

@@ -4,11 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "framework/host/surroundings.h"
 #include "framework/tensor/tensor.h"
 
 namespace attnlab {
 
-/// A snapshot of floating-point mode, default dtype, thread count and random numbers.
+/// A snapshot of floating-point mode, default dtype, thread counts, random numbers, surroundings.
 class ProcessState {
  public:
   /// Takes the snapshot.
@@ -22,8 +23,9 @@ class ProcessState {
   int rounding_;
   unsigned float_control_;
   caffe2::TypeMeta default_dtype_;
-  int threads_;
+  int threads_, inter_op_threads_;
   Tensor random_;
+  Surroundings surroundings_;
 };
 
 }  // namespace attnlab

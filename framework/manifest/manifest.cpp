@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/manifest/elf.h"
 
@@ -12,6 +13,8 @@ namespace attnlab {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t kLongestId = 100;
 
 Kind parse_kind(const std::string& name) {
   std::vector<std::string> names;
@@ -30,6 +33,16 @@ Stamp parse_stamp(const json& object) {
   return stamp;
 }
 
+/// Names of fields and traits, which are shown, and are looked up letter by letter.
+std::vector<std::string> names_in(const json& root, const char* field) {
+  auto names = root.at(field).get<std::vector<std::string>>();
+  for (const std::string& name : names) {
+    if (one_line(name, kLongestId) == name) continue;
+    throw Error(fmt::format("{}: '{}' cannot be a name", field, one_line(name, kLongestId)));
+  }
+  return names;
+}
+
 Manifest parse_manifest(const std::string& text) {
   const json root = json::parse(text);
   Manifest manifest;
@@ -41,17 +54,22 @@ Manifest parse_manifest(const std::string& text) {
     throw Error(fmt::format("id '{}' is not of the form lab/name", manifest.id));
   }
   manifest.name = manifest.id.substr(slash + 1);
+  if (one_line(manifest.id, kLongestId) != manifest.id) {
+    throw Error(fmt::format("id '{}' is too long or has characters that cannot be shown",
+                            one_line(manifest.id, kLongestId)));
+  }
   if (manifest.name == "." || manifest.name == "..") {  // it becomes the name of a folder
     throw Error(fmt::format("id '{}' ends in no name", manifest.id));
   }
   manifest.kind = parse_kind(root.at("kind").get<std::string>());
-  manifest.version = root.at("version").get<std::string>();
-  manifest.summary = root.at("summary").get<std::string>();
-  manifest.citation = root.at("citation").get<std::string>();
-  manifest.licence = root.at("licence").get<std::string>();
-  manifest.takes = root.at("takes").get<std::vector<std::string>>();
-  manifest.gives = root.at("gives").get<std::vector<std::string>>();
-  manifest.needs = root.at("needs").get<std::vector<std::string>>();
+  const auto line = [&](const char* field) { return one_line(root.at(field).get<std::string>()); };
+  manifest.version = line("version");
+  manifest.summary = line("summary");
+  manifest.citation = line("citation");
+  manifest.licence = line("licence");
+  manifest.takes = names_in(root, "takes");
+  manifest.gives = names_in(root, "gives");
+  manifest.needs = names_in(root, "needs");
   if (manifest.kind == Kind::attention) {
     manifest.traits = root.at("traits").get<std::map<std::string, bool>>();
   }
@@ -79,7 +97,8 @@ Manifest read_manifest(const std::string& path) {
     if (sdk) manifest.stamp["sdk"] = *sdk;
     return manifest;
   } catch (const std::exception& error) {
-    throw PluginError(fmt::format("{}: invalid manifest: {}{}", path, error.what(), kRemedy));
+    throw PluginError(
+        fmt::format("{}: invalid manifest: {}{}", path, one_line(error.what()), kRemedy));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/config/problems.h"
 #include "framework/manifest/option_lookup.h"
@@ -53,6 +54,9 @@ Schema parse(const json& list);
 OptionSpec parse_option(const json& entry) {
   OptionSpec spec;
   spec.name = entry.at("name").get<std::string>();
+  if (spec.name.empty() || one_line(spec.name) != spec.name) {
+    throw Error(fmt::format("'{}' cannot be the name of an option", one_line(spec.name)));
+  }
   const std::string type = entry.at("type").get<std::string>();
   if (type == "group") {
     spec.type = OptionSpec::Type::group;
@@ -71,9 +75,13 @@ OptionSpec parse_option(const json& entry) {
   }
   spec.list = entry.value("list", false);
   spec.required = entry.value("required", false);
-  spec.help = entry.value("help", "");
+  spec.help = one_line(entry.value("help", ""));
   if (entry.contains("low")) spec.low = number_of(entry.at("low"));
   if (entry.contains("high")) spec.high = number_of(entry.at("high"));
+  if (spec.low && spec.high && !(*spec.low <= *spec.high)) {
+    throw Error(fmt::format("option '{}' has the empty range [{}, {}]", spec.name,
+                            shortest(*spec.low), shortest(*spec.high)));
+  }
   if (entry.contains("choices")) spec.choices = entry.at("choices").get<std::vector<std::string>>();
   if (entry.contains("default")) {
     spec.default_value = node_of(entry.at("default"));
@@ -84,7 +92,14 @@ OptionSpec parse_option(const json& entry) {
 
 Schema parse(const json& list) {
   Schema schema;
-  for (const json& entry : list) schema.push_back(parse_option(entry));
+  for (const json& entry : list) {
+    OptionSpec spec = parse_option(entry);
+    const auto named = [&](const OptionSpec& other) { return other.name == spec.name; };
+    if (std::any_of(schema.begin(), schema.end(), named)) {
+      throw Error(fmt::format("option '{}' is declared twice", spec.name));
+    }
+    schema.push_back(std::move(spec));
+  }
   return schema;
 }
 
@@ -323,6 +338,11 @@ class Resolver {
         !((!spec.low || *number >= *spec.low) && (!spec.high || *number <= *spec.high))) {
       add(value.place(),
           fmt::format("{}: {} is out of range; expected {}", name, value.text(), spec.type_text()));
+      return false;
+    }
+    if (numeric && number && std::isinf(*number) && (spec.low || spec.high)) {
+      add(value.place(),
+          fmt::format("{}: {} is not finite; expected {}", name, value.text(), spec.type_text()));
       return false;
     }
     return true;

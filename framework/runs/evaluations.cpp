@@ -9,6 +9,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/runs/metric_infos.h"
 
@@ -29,7 +30,7 @@ json to_json(const EvaluationRecord& record) {
           {"hash", record.hash},
           {"split", record.split},
           {"state", record.done ? "done" : "failed"},
-          {"reason", record.reason},
+          {"reason", one_line(without_backtrace(record.reason))},
           {"metrics", std::move(metrics)},
           {"infos", metric_infos_json(record.infos)},
           {"set", json::parse(record.set)},

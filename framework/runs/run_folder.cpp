@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/config/compose.h"
 
@@ -18,6 +19,45 @@ using nlohmann::json;
 
 constexpr std::string_view kStates[] = {"pending", "running",  "interrupted",
                                         "done",    "diverged", "failed"};
+
+constexpr const char* kCheckpoint = "checkpoint.safetensors";
+constexpr const char* kLines = "metrics.jsonl";
+
+/// As it is written, and as its check is computed. (A reason may quote a path that is not UTF-8;
+/// it must not keep the state from being recorded.)
+std::string text_of(const json& status) {
+  return status.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+/// Of a file's bytes; empty where there is none.
+std::string check_of(const std::string& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) ? hex(fingerprint(read_text(path))) : "";
+}
+
+/// What a status says of the files beside it still holds. (A result without its checkpoint is
+/// whole: people may delete that to save space.)
+void check_files(const RunFolder& folder, const RunStatus& status, const json& in) {
+  const std::string lines = in.value("lines", "");
+  if (!lines.empty() && lines != check_of(folder.file(kLines))) {
+    throw DataError(fmt::format("{} is missing or was changed since the run ended", kLines));
+  }
+  std::error_code error;
+  if (!status.finished() && in.value("checkpoint", false) &&
+      !fs::exists(folder.file(kCheckpoint), error)) {
+    throw DataError(fmt::format("{} is missing, which the run had written", kCheckpoint));
+  }
+}
+
+/// @throws DataError when another hand than the program's wrote it.
+void check_itself(json status) {
+  const std::string check = status.value("check", "");
+  if (check.empty()) return;  // of an earlier version
+  status.erase("check");
+  if (check != hex(fingerprint(text_of(status)))) {
+    throw DataError("its content does not fit its check: it was edited, or a disk fails");
+  }
+}
 
 RunStatus parse_status(const json& in) {
   RunStatus status;
@@ -89,7 +129,11 @@ RunStatus RunFolder::status() const {
   std::error_code error;
   if (!fs::exists(path, error)) return {};
   try {
-    return parse_status(json::parse(read_text(path)));
+    const json in = json::parse(read_text(path));
+    check_itself(in);
+    RunStatus status = parse_status(in);
+    check_files(*this, status, in);
+    return status;
   } catch (const std::exception& damage) {
     throw DataError(
         fmt::format("{}: damaged: {}; delete the file to start the run over", path, damage.what()));
@@ -104,9 +148,15 @@ void RunFolder::write_status(const RunStatus& status) const {
   json out = {{"state", name_of(status.state)}, {"step", status.step},
               {"steps", status.steps},          {"epoch", status.epoch},
               {"seconds", status.seconds},      {"metrics", metrics}};
-  if (!status.reason.empty()) out["reason"] = status.reason;
-  // A reason may quote a path that is not UTF-8; it must not keep the state from being recorded.
-  write_file(file("status.json"), out.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  if (!status.reason.empty()) out["reason"] = one_line(without_backtrace(status.reason));
+  std::error_code error;
+  if (fs::exists(file(kCheckpoint), error)) out["checkpoint"] = true;
+  if (status.finished()) {
+    const std::string lines = check_of(file(kLines));
+    if (!lines.empty()) out["lines"] = lines;
+  }
+  out["check"] = hex(fingerprint(text_of(out)));
+  write_file(file("status.json"), text_of(out));
 }
 
 Experiment RunFolder::experiment(const Catalogue& catalogue) const {

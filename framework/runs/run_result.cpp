@@ -9,6 +9,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
+#include "framework/base/text.h"
 
 namespace attnlab {
 namespace {
@@ -52,6 +53,19 @@ void read_conditions(const json& in, RunResult& run) {
   take("attnlab", "/attnlab");
   take("framework.revision", "/framework/revision");
   if (in.contains("together")) run.together = in.at("together").get<std::int64_t>();
+  for (const json& resumed : in.value("resumed", json::array())) {
+    const auto step = resumed.value("step", std::int64_t{0});
+    if (resumed.contains("accepted")) {
+      run.notes.push_back(
+          fmt::format("went on at step {} although, by --accept-changes, {}", step,
+                      join(resumed.at("accepted").get<std::vector<std::string>>(), ", ")));
+    }
+    if (resumed.value("together", run.together) < run.together) {
+      run.notes.push_back(fmt::format(
+          "begun as one of {} that were trained together, and trained {} from step {} on",
+          run.together, resumed.at("together") == 1 ? "alone" : "with fewer", step));
+    }
+  }
 }
 
 void read_costs(const json& in, RunResult& run) {

@@ -135,13 +135,15 @@ void decide(std::vector<Cell>& cells, const Rerun& rerun) {
 void record_accepted(const std::vector<Cell>& cells) {
   for (const Cell& cell : cells) {
     if (cell.action != CellAction::finished || !cell.other_revision) continue;
+    const RunLock lock(cell.folder.path());
     accept_revision(cell.folder.path(), cell.identity.framework);
   }
 }
 
 void clear_failure(const RunFolder& folder) {
+  if (folder.status().state != RunState::failed) return;
+  const RunLock lock(folder.path());
   RunStatus status = folder.status();
-  if (status.state != RunState::failed) return;
   std::error_code error;
   const bool begun = fs::exists(folder.file("checkpoint.safetensors"), error);
   status.state = begun ? RunState::interrupted : RunState::pending;

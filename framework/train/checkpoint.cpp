@@ -5,10 +5,13 @@
 
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <set>
 
+#include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
-#include "framework/data/formats/safetensors.h"
+#include "framework/data/formats/files.h"
 
 namespace attnlab {
 namespace {
@@ -60,9 +63,52 @@ std::string owner_of(const std::string& prefix) {
   return "the average of " + owner_of(prefix.substr(prefix.find('.') + 1));
 }
 
+constexpr const char* kChecksum = "checksum";         // of all else in the file
+constexpr const char* kLinesCheck = "metrics_check";  // of the lines that belong to it
+
+/// Of names, shapes, dtypes and bytes of all tensors, and of all metadata but itself.
+std::string checksum_of(const TensorFile& file) {
+  std::uint64_t hash = 0;
+  for (const auto& [name, tensor] : file.tensors) {
+    const Tensor dense = tensor.detach().to(at::kCPU).contiguous();
+    hash = content_fingerprint(fmt::format("{} {}", name, describe(dense)), hash);
+    hash = content_fingerprint({static_cast<const char*>(dense.data_ptr()), dense.nbytes()}, hash);
+  }
+  for (const auto& [key, text] : file.metadata) {
+    if (key != kChecksum) hash = content_fingerprint(fmt::format("{}={}", key, text), hash);
+  }
+  return hex(hash);
+}
+
+void write_sealed(const std::string& path, TensorFile file) {
+  file.metadata[kChecksum] = checksum_of(file);
+  write_safetensors(path, file);
+}
+
+/// Of the beginning of the metrics.jsonl beside a checkpoint; empty where that is shorter.
+std::string check_of_lines(const std::string& checkpoint, std::int64_t bytes) {
+  const std::filesystem::path path =
+      std::filesystem::path(checkpoint).replace_filename("metrics.jsonl");
+  std::error_code error;
+  if (bytes == 0 || !std::filesystem::is_regular_file(path, error)) return "";
+  const std::string text = read_text(path.string());
+  const auto size = static_cast<std::size_t>(bytes);
+  return text.size() < size ? "" : hex(fingerprint(std::string_view(text).substr(0, size)));
+}
+
 class Reader {
  public:
-  Reader(const std::string& path, TensorFile file) : path_(path), file_(std::move(file)) {}
+  explicit Reader(const std::string& path) : path_(path), file_(read_sealed(path)) {}
+
+  /// The lines that were written before the checkpoint are those that it saw.
+  void check_lines(std::int64_t bytes) const {
+    const auto check = file_.metadata.find(kLinesCheck);
+    if (check == file_.metadata.end() || check->second == check_of_lines(path_, bytes)) return;
+    throw DataError(fmt::format(
+        "{}: the metrics.jsonl beside it is missing or was changed since; put it back, or start a "
+        "new run",
+        path_));
+  }
 
   Position position() const {
     Position position;
@@ -74,7 +120,7 @@ class Reader {
     if (text("hash") == hash) return;
     throw DataError(fmt::format(
         "{}: belongs to another configuration (hash {}, this run has {}); start a new run", path_,
-        text("hash"), hash));
+        one_line(text("hash"), 100), hash));
   }
 
   /// The tensors of a module, in its order; all checked.
@@ -96,8 +142,8 @@ class Reader {
     }
     for (const auto& [name, tensor] : file_.tensors) {
       if (begins_with(name, prefix) && known.count(name) == 0) {
-        problems.push_back(
-            fmt::format("{} is unknown to {}", name.substr(prefix.size()), owner_of(prefix)));
+        problems.push_back(fmt::format(
+            "{} is unknown to {}", one_line(name.substr(prefix.size()), 100), owner_of(prefix)));
       }
     }
     if (problems.empty()) return found;
@@ -137,7 +183,7 @@ class Reader {
       const auto result = std::from_chars(digits.data(), end, value);
       if (result.ec == std::errc() && result.ptr == end) return value;
     }
-    throw DataError(fmt::format("{}: damaged: {} is '{}'", path_, name, digits));
+    throw DataError(fmt::format("{}: damaged: {} is '{}'", path_, name, one_line(digits, 100)));
   }
 
   std::string path_;
@@ -181,6 +227,17 @@ class Pending {
 
 }  // namespace
 
+TensorFile read_sealed(const std::string& path) {
+  TensorFile file = read_safetensors(path);
+  const auto checksum = file.metadata.find(kChecksum);
+  const bool sealed = checksum != file.metadata.end() && file.metadata.count("hash") > 0;
+  if (!sealed || checksum->second == checksum_of(file)) return file;
+  throw DataError(
+      fmt::format("{}: damaged: its content does not fit its checksum; take a copy of it, or start "
+                  "a new run",
+                  path));
+}
+
 SavedModules modules_of(const BuiltRun& run) {
   SavedModules modules = {{"model.", run.model.get()}, {"task.", run.task.get()}};
   if (run.average_model != nullptr) {
@@ -204,14 +261,17 @@ void write_checkpoint(const std::string& path, const CheckpointParts& parts,
       file.metadata[name] = std::to_string(value);
     }
   });
-  write_safetensors(path, file);
+  const std::string lines = check_of_lines(path, position.metrics_bytes);
+  if (!lines.empty()) file.metadata[kLinesCheck] = lines;
+  write_sealed(path, std::move(file));
 }
 
 Position read_checkpoint(const std::string& path, const CheckpointParts& parts,
                          const std::string& hash) {
-  const Reader reader(path, read_safetensors(path));
+  const Reader reader(path);
   reader.check_hash(hash);
   const Position position = reader.position();
+  reader.check_lines(position.metrics_bytes);
   const Pending pending(reader, parts.modules);
   try {
     parts.optimizer.load_state(reader.all_of(kOptimizer));
@@ -224,11 +284,11 @@ Position read_checkpoint(const std::string& path, const CheckpointParts& parts,
 }
 
 void write_weights(const std::string& path, const SavedModules& modules, const std::string& hash) {
-  write_safetensors(path, file_of(modules, hash));
+  write_sealed(path, file_of(modules, hash));
 }
 
 void read_weights(const std::string& path, const SavedModules& modules, const std::string& hash) {
-  const Reader reader(path, read_safetensors(path));
+  const Reader reader(path);
   reader.check_hash(hash);
   Pending(reader, modules).copy();
 }

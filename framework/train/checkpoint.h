@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/data/formats/safetensors.h"
 #include "framework/train/optimizer.h"
 #include "framework/train/run.h"
 #include "framework/train/selection.h"
@@ -29,6 +30,11 @@ struct Position {
   double train_seconds = 0;           ///< of them in training (throughput counts these)
   double step_seconds = 0;            ///< of them in the model and the optimiser
 };
+
+/// A file of tensors. Those that runs write carry a checksum, which is checked; others (of earlier
+/// versions, of other programs) are taken as they are. @throws DataError, FileError naming the
+/// file.
+TensorFile read_sealed(const std::string& path);
 
 /// Modules, each with what stands before its tensors' names in a file.
 using SavedModules = std::vector<std::pair<std::string, torch::nn::Module*>>;

@@ -8,6 +8,7 @@
 #include "framework/base/text.h"
 #include "framework/data/loader.h"
 #include "framework/suites/ensembles.h"
+#include "framework/train/environment.h"
 #include "framework/train/step.h"
 
 namespace attnlab {
@@ -207,7 +208,23 @@ std::string shape_of(const BuiltRun& run, std::int64_t step) {
 struct Group {
   std::vector<Training*> trainings;
   std::vector<BuiltRun*> runs;
+  std::vector<const RunFolder*> folders;
 };
+
+/// Members that cannot keep step with all others say so in their folders, and to people.
+void mark_parted(const Group& group, std::size_t members, ProgressSink& progress) {
+  if (group.runs.size() == members) return;
+  for (std::size_t i = 0; i < group.runs.size(); ++i) {
+    BuiltRun& run = *group.runs[i];
+    run.together = static_cast<std::int64_t>(group.runs.size());
+    record_together(run, *group.folders[i]);
+    progress.say(fmt::format(
+        "{}: is trained {}, since its step {} or its data are not those of all {} runs",
+        RunFolder::label(run.experiment, run.seed),
+        group.runs.size() == 1 ? "alone" : fmt::format("with {} others", group.runs.size() - 1),
+        group.trainings[i]->step(), members));
+  }
+}
 
 void train_group(const Group& group, Registry& registry, const std::atomic<bool>& stop) {
   if (group.runs.size() == 1) {
@@ -233,7 +250,9 @@ void train_ensemble(std::vector<Member>& members, Registry& registry, ProgressSi
       Group& group = groups[shape_of(member.run, training.step())];
       group.trainings.push_back(&training);
       group.runs.push_back(&member.run);
+      group.folders.push_back(&member.folder);
     }
+    for (const auto& [shape, group] : groups) mark_parted(group, members.size(), progress);
     for (const auto& [shape, group] : groups) train_group(group, registry, stop);
   } catch (const std::exception& error) {
     for (const auto& training : trainings) {

@@ -9,9 +9,9 @@
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
-#include "framework/data/formats/safetensors.h"
 #include "framework/experiment/identity.h"
 #include "framework/runs/missing_evaluations.h"
+#include "framework/train/checkpoint.h"
 
 namespace attnlab {
 namespace {
@@ -34,28 +34,6 @@ void add_means(const std::map<std::string, std::vector<Metrics>>& by_group, Metr
       }
     }
   }
-}
-
-std::vector<EvaluationEntry> chosen(const std::vector<EvaluationEntry>& entries,
-                                    const std::vector<std::string>& names) {
-  if (names.empty()) return entries;
-  std::vector<std::string> known = {kClean};
-  for (const EvaluationEntry& entry : entries) {
-    known.push_back(entry.name);
-    if (!entry.group.empty()) known.push_back(entry.group);
-  }
-  for (const std::string& name : names) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw ConfigError(fmt::format("there is no evaluation '{}'{}", name, suggestion(name, known)));
-  }
-  std::vector<EvaluationEntry> out;
-  for (const EvaluationEntry& entry : entries) {
-    const bool named = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-      return name == entry.name || name == entry.group;
-    });
-    if (named) out.push_back(entry);
-  }
-  return out;
 }
 
 /// One call of `evaluate_entries`.
@@ -133,22 +111,21 @@ class Work {
     record.hash = evaluation_hash(entry, weights_hash_, "");
     const std::string first = record.hash;
     const Clock::time_point begin = Clock::now();
+    bool kept = false;  // a result that is there stays until there is another
     try {
       BuiltRun overlay = overlaid(run_, entry, registry_);
       record.hash = evaluation_hash(entry, weights_hash_, overlay.dataset->info().fingerprint);
-      if (!again && before != known_.end() && before->second.done &&
-          before->second.hash == record.hash) {
-        return on_result_(before->second, true);
-      }
-      write_evaluation(folder_.path(), record);
+      kept = before != known_.end() && before->second.done && before->second.hash == record.hash;
+      if (kept && !again) return on_result_(before->second, true);
+      if (!kept) write_evaluation(folder_.path(), record);
       take_weights(overlay, run_, entry, weights(), weights_file_);
       record.infos = overlay.task->metrics();
       record.metrics = evaluate_overlay(overlay, entry, stop_);
       record.done = true;
       record.reason.clear();
     } catch (const Interrupted&) {
-      remove(entry.name, record.hash);
-      if (before != known_.end()) write_evaluation(folder_.path(), before->second);
+      if (!kept) remove(entry.name, record.hash);
+      if (!kept && before != known_.end()) write_evaluation(folder_.path(), before->second);
       throw;
     } catch (const std::exception& error) {
       record.reason = error.what();
@@ -166,7 +143,7 @@ class Work {
   }
 
   const NamedTensors& weights() {
-    if (weights_.size() == 0) weights_ = read_safetensors(weights_file_).tensors;
+    if (weights_.size() == 0) weights_ = read_sealed(weights_file_).tensors;
     return weights_;
   }
 
@@ -181,6 +158,28 @@ class Work {
 };
 
 }  // namespace
+
+std::vector<EvaluationEntry> chosen_entries(const std::vector<EvaluationEntry>& entries,
+                                            const std::vector<std::string>& names) {
+  if (names.empty()) return entries;
+  std::vector<std::string> known = {kClean};
+  for (const EvaluationEntry& entry : entries) {
+    known.push_back(entry.name);
+    if (!entry.group.empty()) known.push_back(entry.group);
+  }
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    throw ConfigError(fmt::format("there is no evaluation '{}'{}", name, suggestion(name, known)));
+  }
+  std::vector<EvaluationEntry> out;
+  for (const EvaluationEntry& entry : entries) {
+    const bool named = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return name == entry.name || name == entry.group;
+    });
+    if (named) out.push_back(entry);
+  }
+  return out;
+}
 
 EachEvaluations::EachEvaluations(const BuiltRun& run, const std::vector<EvaluationEntry>& entries,
                                  Registry& registry) {
@@ -249,7 +248,7 @@ void evaluate_entries(const BuiltRun& run, const RunFolder& folder,
                       const std::vector<EvaluationEntry>& entries, const EntriesRequest& request,
                       Registry& registry, const std::atomic<bool>& stop,
                       const OnResult& on_result) {
-  const std::vector<EvaluationEntry> some = chosen(entries, request.names);
+  const std::vector<EvaluationEntry> some = chosen_entries(entries, request.names);
   if (some.empty()) return;
   Work work(run, folder, registry, stop, on_result);
   work.run(some, request.again);

@@ -41,6 +41,11 @@ class EachEvaluations {
 /// The entries with `when: each` of an experiment, ready; null where there is none.
 std::shared_ptr<EachEvaluations> each_evaluations(const BuiltRun& run, Registry& registry);
 
+/// The entries of these names, or of groups of them; all where none is named.
+/// @throws ConfigError for a name that no entry has.
+std::vector<EvaluationEntry> chosen_entries(const std::vector<EvaluationEntry>& entries,
+                                            const std::vector<std::string>& names);
+
 struct EntriesRequest {
   std::vector<std::string> names;  ///< of entries, or of groups of them; empty: all
   bool again = false;              ///< those with a result, too

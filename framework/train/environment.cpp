@@ -124,8 +124,16 @@ void record_environment(const BuiltRun& run, const RunFolder& folder, std::int64
   if (step == 0 || !std::filesystem::exists(path)) return write_file(path, environment_json(run));
   json all = read_environment(path), now = surroundings(run);
   now["step"] = step;
+  now["together"] = run.together;
   if (!run.accepted.empty()) now["accepted"] = run.accepted;
   all["resumed"].push_back(std::move(now));
+  write_file(path, all.dump(2) + "\n");
+}
+
+void record_together(const BuiltRun& run, const RunFolder& folder) {
+  const std::string path = folder.file("environment.json");
+  json all = read_environment(path);
+  (all.contains("resumed") ? all["resumed"].back() : all)["together"] = run.together;
   write_file(path, all.dump(2) + "\n");
 }
 

@@ -23,6 +23,10 @@ std::string environment_json(const BuiltRun& run);
 /// @throws DataError naming a damaged file.
 void record_environment(const BuiltRun& run, const RunFolder& folder, std::int64_t step);
 
+/// Corrects with how many a run is trained, where fewer of an ensemble can keep step with it (their
+/// checkpoints are of another step), or none.
+void record_together(const BuiltRun& run, const RunFolder& folder);
+
 /// What computes another way than when the run began, for people: "the file of attention 'quest'
 /// changed". Empty where no checkpoint was written, which a change could contradict.
 /// @throws DataError naming a damaged environment.json.

@@ -12,9 +12,9 @@
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
-#include "framework/data/formats/safetensors.h"
 #include "framework/experiment/compositions.h"
 #include "framework/experiment/identity.h"
+#include "framework/train/checkpoint.h"
 #include "framework/train/parameter_groups.h"
 
 namespace attnlab {
@@ -235,7 +235,7 @@ void initialise(BuiltRun& run, const RunFolder& folder, const Catalogue& catalog
   if (!options || fs::exists(folder.file("checkpoint.safetensors"))) return;
   const bool of_run = !options->experiment.empty();
   run.initial_file = of_run ? file_of_run(source_run(run, folder, catalogue)) : options->from;
-  const TensorFile file = read_safetensors(run.initial_file);
+  const TensorFile file = read_sealed(run.initial_file);
   fill(run, of_run ? tensors_of_run(file, options->weights == "average") : file.tensors,
        run.initial_file);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "framework/base/work_to_save.h"
 #include "framework/train/step.h"
 
 namespace attnlab {
@@ -24,11 +25,12 @@ class Lockstep {
       for (each_active([](Training& one) { one.turn_epoch(); }); active() > 0 && !stop_;
            each_active([](Training& one) { one.turn_epoch(); })) {
         tell_of_one();
-        while (!stop_ && step()) each_active([](Training& one) { one.save_when_due(); });
+        while (!stop_ && step()) save_when_due();
         if (stop_) break;
       }
     } catch (const Interrupted&) {  // left in the middle of an evaluation
     }
+    const WorkToSave saving;
     each_active([](Training& one) { one.interrupt(); });
   }
 
@@ -38,6 +40,11 @@ class Lockstep {
     for (Training* one : trainings_) {
       if (!one->ended()) work(*one);
     }
+  }
+
+  void save_when_due() {
+    const WorkToSave saving;
+    each_active([](Training& one) { one.save_when_due(); });
   }
 
   std::int64_t active() const {
@@ -58,6 +65,7 @@ class Lockstep {
     const Clock::time_point begin = Clock::now();
     const std::optional<Batch> batch = next_batch();
     if (!batch) return false;
+    const WorkToSave stepping_now;
     const Clock::duration loading = Clock::now() - begin;
     const std::int64_t size = batch->size / std::int64_t(trainings_.size());
     const auto part = [&](std::size_t i) {

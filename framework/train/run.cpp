@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "framework/host/given_fields.h"
+#include "framework/host/working_folder.h"
 #include "framework/runs/missing_evaluations.h"
 #include "framework/tensor/device.h"
 #include "framework/train/checkpoint.h"
@@ -115,6 +116,7 @@ EpochPlan training_plan(const BuiltRun& run, std::uint64_t epoch) {
 
 BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& registry,
                    std::shared_ptr<Dataset> dataset) {
+  const WorkingFolder home;
   BuiltRun run;
   run.experiment = experiment;
   run.seed = seed;
@@ -138,6 +140,7 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
     rest(*run.average_task);
   }
   run.each = each_evaluations(run, registry);
+  home.check("opening the data and building the model");
   return run;
 }
 

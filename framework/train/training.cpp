@@ -33,6 +33,14 @@ std::vector<MetricInfo> metrics_to_judge_by(const BuiltRun& run) {
   return metrics;
 }
 
+/// The name of the task's headline where the result's is no number. (Others may have no value: the
+/// recall of a class without examples.)
+std::string broken_headline(const std::vector<MetricInfo>& metrics, const Metrics& result) {
+  if (metrics.empty()) return "";
+  const auto found = result.find(metrics.front().name);
+  return found == result.end() || std::isfinite(found->second) ? "" : found->first;
+}
+
 nlohmann::json json_of(const Metrics& metrics) {
   nlohmann::json out = nlohmann::json::object();
   for (const auto& [name, value] : metrics) out[name] = finite_or_null(value);
@@ -97,7 +105,12 @@ void Training::turn_epoch() {
     }
     finish_epoch();
   }
-  if (trained()) end(RunState::done, result(), "");
+  if (!trained()) return;
+  const Metrics metrics = result();
+  const std::string broken = broken_headline(run_.task->metrics(), metrics);
+  if (broken.empty()) return end(RunState::done, metrics, "");
+  end(RunState::diverged, {},
+      fmt::format("the result's {} was not finite after step {}", broken, position_.step));
 }
 
 /// Whether the last update left numbers: the next loss, which would show it, may never come.
@@ -200,6 +213,7 @@ double Training::backward(const Batch& batch) {
 }
 
 void Training::update(double loss, const BatchPart& batch) {
+  home_.check("a step of training");
   if (!std::isfinite(loss) || (train_.diverged_above > 0 && loss > train_.diverged_above)) {
     // The parameters are those that diverged: nothing was updated.
     if (run_.experiment.trace.every > 0 && !traced_) {

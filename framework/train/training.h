@@ -11,6 +11,7 @@
 
 #include "framework/base/files.h"
 #include "framework/data/loader.h"
+#include "framework/host/working_folder.h"
 #include "framework/train/checkpoint.h"
 #include "framework/train/costs.h"
 #include "framework/train/run.h"
@@ -126,6 +127,7 @@ class Training {
   std::unique_ptr<LineWriter> log_;
   std::unique_ptr<EventLog> events_;  ///< null: not wanted
   PeakMemory memory_;
+  WorkingFolder home_;
   Clock::time_point began_, saved_;
   double seconds_before_ = 0, saving_seconds_ = 0;
   bool ended_ = false, traced_ = false, tell_steps_ = true;

@@ -6,154 +6,22 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/base/vector_clones.h"
+#include "framework/nn/kernels/update_loops.h"
 
 namespace attnlab {
 namespace {
 
+using updates::Squares;
+using updates::StepNumbers;
+
 /// Elements that one thread takes at a time: its four arrays of floats fit into a cache of 512 KiB.
 constexpr std::int64_t kChunk = 16384;
 
-/// The numbers of one step: p <- p - step_size m / (square_root sqrt(v) + epsilon).
-template <class T>
-struct StepNumbers {
-  T factor, beta1, beta2, rest1, rest2;
-  T step_size, square_root, epsilon;
-};
-
 /// A piece of a float32 parameter.
 struct Chunk {
-  float* parameter;
-  const float* gradient;
-  float* average;
-  float* square;
-  std::int64_t count;
+  updates::Piece piece;
   std::size_t update;  ///< which it is of
 };
-
-// Numbers by value and pointers that do not overlap: what GCC needs to know to vectorise the loops.
-// (sqrt becomes a vector instruction because the library is built with -fno-math-errno.)
-
-/// AdamW and RAdam. @param keep  1 - lr wd
-ATTNLAB_VECTOR_CLONES
-void update_adamw(float* __restrict__ parameter, const float* __restrict__ gradient,
-                  float* __restrict__ average, float* __restrict__ square, std::int64_t count,
-                  float keep, const StepNumbers<float> n) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float g = gradient[i] * n.factor;
-    const float m = average[i] * n.beta1 + g * n.rest1;
-    const float v = square[i] * n.beta2 + g * g * n.rest2;
-    average[i] = m;
-    square[i] = v;
-    const float scale = __builtin_sqrtf(v) * n.square_root + n.epsilon;
-    parameter[i] = parameter[i] * keep - n.step_size * (m / scale);
-  }
-}
-
-ATTNLAB_VECTOR_CLONES
-void update_adam(float* __restrict__ parameter, const float* __restrict__ gradient,
-                 float* __restrict__ average, float* __restrict__ square, std::int64_t count,
-                 float decay, const StepNumbers<float> n) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float g = gradient[i] * n.factor + parameter[i] * decay;
-    const float m = average[i] * n.beta1 + g * n.rest1;
-    const float v = square[i] * n.beta2 + g * g * n.rest2;
-    average[i] = m;
-    square[i] = v;
-    const float scale = __builtin_sqrtf(v) * n.square_root + n.epsilon;
-    parameter[i] -= n.step_size * (m / scale);
-  }
-}
-
-/// SGD without momentum.
-ATTNLAB_VECTOR_CLONES
-void update_sgd(float* __restrict__ parameter, const float* __restrict__ gradient,
-                std::int64_t count, float factor, float decay, float rate) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    parameter[i] -= rate * (gradient[i] * factor + parameter[i] * decay);
-  }
-}
-
-/// The step is rate (of_sum b + of_gradient g): (1, 0), or Nesterov's (momentum, 1).
-ATTNLAB_VECTOR_CLONES
-void update_momentum(float* __restrict__ parameter, const float* __restrict__ gradient,
-                     float* __restrict__ sum, std::int64_t count, float factor, float decay,
-                     float rate, float momentum, float of_sum, float of_gradient) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float g = gradient[i] * factor + parameter[i] * decay;
-    const float b = sum[i] * momentum + g;
-    sum[i] = b;
-    parameter[i] -= rate * (b * of_sum + g * of_gradient);
-  }
-}
-
-/// LAMB's u; the step size is 1 / (1 - b1^t).
-[[gnu::always_inline]] inline float lamb_direction(float parameter, float average, float square,
-                                                   float decay, const StepNumbers<float>& n) {
-  const float scale = __builtin_sqrtf(square) * n.square_root + n.epsilon;
-  return n.step_size * (average / scale) + decay * parameter;
-}
-
-constexpr std::int64_t kLanes = 16;  ///< independent sums, so that additions need not wait
-
-/// Sums of squares.
-struct Squares {
-  double parameter = 0, direction = 0;
-};
-
-/// LAMB's first pass: the moments, and what the norms of p and u are made of.
-ATTNLAB_VECTOR_CLONES
-Squares prepare_lamb(const float* __restrict__ parameter, const float* __restrict__ gradient,
-                     float* __restrict__ average, float* __restrict__ square, std::int64_t count,
-                     float decay, const StepNumbers<float> n) {
-  double of_parameter[kLanes] = {}, of_direction[kLanes] = {};
-  for (std::int64_t begin = 0; begin < count; begin += kLanes) {
-    const std::int64_t lanes = std::min(kLanes, count - begin);
-    for (std::int64_t lane = 0; lane < lanes; ++lane) {
-      const std::int64_t i = begin + lane;
-      const float g = gradient[i] * n.factor;
-      const float m = average[i] * n.beta1 + g * n.rest1;
-      const float v = square[i] * n.beta2 + g * g * n.rest2;
-      average[i] = m;
-      square[i] = v;
-      const double p = parameter[i], u = lamb_direction(parameter[i], m, v, decay, n);
-      of_parameter[lane] += p * p;
-      of_direction[lane] += u * u;
-    }
-  }
-  Squares sums;
-  for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-    sums.parameter += of_parameter[lane];
-    sums.direction += of_direction[lane];
-  }
-  return sums;
-}
-
-/// LAMB's second pass. @param rate  with the ratio of the norms
-ATTNLAB_VECTOR_CLONES
-void finish_lamb(float* __restrict__ parameter, const float* __restrict__ average,
-                 const float* __restrict__ square, std::int64_t count, float decay, float rate,
-                 const StepNumbers<float> n) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    parameter[i] -= rate * lamb_direction(parameter[i], average[i], square[i], decay, n);
-  }
-}
-
-ATTNLAB_VECTOR_CLONES
-double sum_of_squares(const float* values, std::int64_t count) {
-  double sums[kLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-      const double value = values[i + lane];
-      sums[lane] += value * value;
-    }
-  }
-  double sum = 0;
-  for (; i < count; ++i) sum += double(values[i]) * double(values[i]);
-  for (const double lane : sums) sum += lane;
-  return sum;
-}
 
 bool is_plain_float(const Tensor& tensor) {
   return tensor.layout() == at::kStrided && tensor.device().is_cpu() &&
@@ -275,9 +143,11 @@ class FastUpdates {
     float* const parameter = update.parameter.data_ptr<float>();
     const float* const gradient = update.gradient.data_ptr<float>();
     for (std::int64_t at = 0; at < update.parameter.numel(); at += kChunk) {
-      chunks_.push_back({parameter + at, gradient + at, average == nullptr ? nullptr : average + at,
-                         square == nullptr ? nullptr : square + at,
-                         std::min(kChunk, update.parameter.numel() - at), numbers_.size() - 1});
+      const updates::Piece piece{parameter + at, gradient + at,
+                                 average == nullptr ? nullptr : average + at,
+                                 square == nullptr ? nullptr : square + at,
+                                 std::min(kChunk, update.parameter.numel() - at)};
+      chunks_.push_back({piece, numbers_.size() - 1});
     }
   }
 
@@ -298,19 +168,18 @@ class FastUpdates {
     const auto momentum = float(s_.momentum);
     switch (s_.rule) {
       case UpdateRule::adam:
-        update_adam(c.parameter, c.gradient, c.average, c.square, c.count, n.decay, n.step);
+        updates::adam(c.piece, n.decay, n.step);
         break;
       case UpdateRule::sgd:
-        if (c.average == nullptr) {
-          update_sgd(c.parameter, c.gradient, c.count, n.step.factor, n.decay, n.rate);
+        if (c.piece.average == nullptr) {
+          updates::sgd(c.piece, n.step.factor, n.decay, n.rate);
         } else {
-          update_momentum(c.parameter, c.gradient, c.average, c.count, n.step.factor, n.decay,
-                          n.rate, momentum, s_.nesterov ? momentum : 1.0F,
-                          s_.nesterov ? 1.0F : 0.0F);
+          updates::momentum(c.piece, {n.step.factor, n.decay, n.rate, momentum,
+                                      s_.nesterov ? momentum : 1.0F, s_.nesterov ? 1.0F : 0.0F});
         }
         break;
       default:
-        update_adamw(c.parameter, c.gradient, c.average, c.square, c.count, n.keep, n.step);
+        updates::adamw(c.piece, n.keep, n.step);
     }
   }
 
@@ -319,8 +188,7 @@ class FastUpdates {
     in_parallel(chunks_.size(), [&](std::size_t i) {
       const Chunk& c = chunks_[i];
       const Numbers& n = numbers_[c.update];
-      parts[i] =
-          prepare_lamb(c.parameter, c.gradient, c.average, c.square, c.count, n.decay, n.step);
+      parts[i] = updates::prepare_lamb(c.piece, n.decay, n.step);
     });
     // Added in order, so that the result does not depend on the number of threads.
     std::vector<Squares> sums(numbers_.size());
@@ -332,8 +200,7 @@ class FastUpdates {
       const Chunk& c = chunks_[i];
       const Numbers& n = numbers_[c.update];
       const double ratio = n.decay == 0 ? 1 : ratio_of(sums[c.update]);
-      finish_lamb(c.parameter, c.average, c.square, c.count, n.decay, float(n.rate * ratio),
-                  n.step);
+      updates::finish_lamb(c.piece, n.decay, float(n.rate * ratio), n.step);
     });
   }
 
@@ -383,8 +250,9 @@ double norm_of(const std::vector<Tensor>& tensors) {
   }
   // Partial sums are added in order, so the result does not depend on the number of threads.
   std::vector<double> sums(pieces.size());
-  in_parallel(pieces.size(),
-              [&](std::size_t i) { sums[i] = sum_of_squares(pieces[i].values, pieces[i].count); });
+  in_parallel(pieces.size(), [&](std::size_t i) {
+    sums[i] = updates::sum_of_squares(pieces[i].values, pieces[i].count);
+  });
   for (const double part : sums) sum += part;
   return std::sqrt(sum);
 }

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/data/formats/safetensors.h"
 #include "framework/nn/attention/attention_kernel.h"
@@ -27,7 +28,7 @@ struct Source {
   NamedTensors tensors;
 
   std::string place(const std::string& name) const {
-    return fmt::format("{}: tensor '{}'", path, name);
+    return fmt::format("{}: tensor '{}'", path, one_line(name, 100));
   }
   [[noreturn]] void refuse(const std::string& name, const std::string& expected,
                            const Tensor& found) const {
@@ -54,6 +55,14 @@ void check_names(const Source& source) {
   }
 }
 
+void check_finite(const Source& source, const std::string& name, const std::string& remedy) {
+  const Tensor& tensor = source.tensors.at(name);
+  const std::int64_t others = tensor.isfinite().logical_not().sum().item<std::int64_t>();
+  if (others == 0) return;
+  throw DataError(fmt::format("{} holds {} of {} numbers that are not finite; {}",
+                              source.place(name), others, tensor.numel(), remedy));
+}
+
 /// A projection as [B, H, L, C]: [H, L, C] is one example, [L, C] one head of one example.
 Tensor projection(const Source& source, const char* name) {
   const Tensor* given = source.tensors.find(name);
@@ -70,6 +79,7 @@ Tensor projection(const Source& source, const char* name) {
         "of 0",
         *given);
   }
+  check_finite(source, name, "replace them (hidden keys count, too)");
   Tensor whole = *given;
   while (whole.dim() < 4) whole = whole.unsqueeze(0);
   return whole;
@@ -111,10 +121,7 @@ void read_bias(const Source& source, at::IntArrayRef logits, AttentionInput& inp
                               describe(source.tensors.at("q")), sizes_text(logits)),
                   *bias);
   }
-  if (!bias->isfinite().all().item<bool>()) {
-    throw DataError(source.place("bias") +
-                    " holds numbers that are not finite; hide keys with 'mask'");
-  }
+  check_finite(source, "bias", "hide keys with 'mask'");
   input.bias = *bias;
 }
 
@@ -171,6 +178,7 @@ void read_parameters(const Source& source, const Part& part, Attention& attentio
     if (!tensor.is_floating_point() || tensor.sizes() != parameter->sizes()) {
       source.refuse(name, "floating point of shape " + sizes_text(parameter->sizes()), tensor);
     }
+    check_finite(source, name, "replace them");
     parameter->copy_(tensor);
   }
 }

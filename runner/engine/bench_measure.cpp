@@ -5,6 +5,7 @@
 #include <cmath>
 #include <new>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "runner/engine/bench.h"
 #include "runner/engine/bench_report.h"
@@ -64,7 +65,7 @@ BenchCell failed(const BenchCell& cell) {
   try {
     throw;
   } catch (const TraitError& error) {
-    return absent(cell, Absence::incompatible, error.what());
+    return absent(cell, Absence::incompatible, one_line(without_backtrace(error.what())));
   } catch (const std::bad_alloc&) {
     return absent(cell, Absence::memory, "the system gave no more");
   } catch (const c10::Error& error) {
@@ -72,7 +73,7 @@ BenchCell failed(const BenchCell& cell) {
     const bool memory = what.find("allocate") != std::string::npos;
     return absent(cell, memory ? Absence::memory : Absence::failed, what);
   } catch (const std::exception& error) {
-    return absent(cell, Absence::failed, error.what());
+    return absent(cell, Absence::failed, one_line(without_backtrace(error.what())));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "framework/base/text.h"
 #include "framework/nn/attention/attention_kernel.h"
+#include "framework/nn/kernels/dispatch.h"
 #include "framework/train/environment.h"
 
 namespace attnlab {
@@ -107,10 +108,11 @@ std::string bytes_text(std::int64_t bytes) {
 
 std::string machine_text() {
   const json machine = json::parse(machine_json());
-  return fmt::format("{}, {}\nattnlab {}, LibTorch {}, float32, {} threads, kernel {}\n",
-                     machine.at("cpu").get<std::string>(), machine.at("system").get<std::string>(),
-                     ATTNLAB_VERSION, TORCH_VERSION, at::get_num_threads(),
-                     name_of(attention_kernel()));
+  return fmt::format(
+      "{}, {}\nattnlab {}, LibTorch {}, float32, {} threads, kernel {}, instructions {}\n",
+      machine.at("cpu").get<std::string>(), machine.at("system").get<std::string>(),
+      ATTNLAB_VERSION, TORCH_VERSION, at::get_num_threads(), name_of(attention_kernel()),
+      kernels_run_with());
 }
 
 std::string block_text(const BenchBlock& block) {
@@ -149,6 +151,7 @@ std::string bench_json(const BenchPlan& plan, const std::vector<BenchBlock>& blo
               {"machine", json::parse(machine_json())},
               {"threads", at::get_num_threads()},
               {"kernel", name_of(attention_kernel())},
+              {"instructions", kernels_run_with()},
               {"dtype", "float32"},
               {"causal", plan.causal},
               {"seconds", plan.seconds},

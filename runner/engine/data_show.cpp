@@ -5,11 +5,10 @@
 #include <cmath>
 #include <iostream>
 
-#include "framework/base/files.h"
-#include "framework/data/image/png.h"
 #include "framework/experiment/compositions.h"
 #include "runner/engine/contact_sheet.h"
 #include "runner/engine/engine.h"
+#include "runner/engine/image_bytes.h"
 #include "runner/usages.h"
 
 namespace attnlab {
@@ -47,28 +46,6 @@ Request request_of(const Arguments& arguments, const std::string& experiment) {
   }
   request.out = arguments.text("out", fmt::format("{}-{}.png", experiment, name_of(request.split)));
   return request;
-}
-
-/// A normalised image as bytes again. Where the dataset does not say how it is normalised, the
-/// image's own range becomes 0 to 255.
-Pixels bytes_of(const Tensor& image, const FieldInfo& field) {
-  const Tensor values = image.to(at::kDouble).contiguous();
-  const std::int64_t channels = values.size(0), height = values.size(1), width = values.size(2);
-  const double low = values.min().item<double>(), high = values.max().item<double>();
-  Pixels out(height, width, channels >= 3 ? 3 : 1);
-  for (std::int64_t c = 0; c < out.channels; ++c) {
-    const auto channel = static_cast<std::size_t>(c);
-    const bool known = channel < field.mean.size();
-    const double scale = known ? field.deviation[channel] : 1 / std::max(high - low, 1e-12);
-    const double shift = known ? field.mean[channel] : -low * scale;
-    const double* plane = values.data_ptr<double>() + c * height * width;
-    for (std::int64_t i = 0; i < height * width; ++i) {
-      const double level = std::round(255 * (plane[i] * scale + shift));
-      out.bytes[static_cast<std::size_t>(i * out.channels + c)] =
-          static_cast<std::uint8_t>(std::clamp(level, 0.0, 255.0));
-    }
-  }
-  return out;
 }
 
 const FieldInfo& image_field(const DatasetInfo& info) {
@@ -131,7 +108,7 @@ int data_show_command(const Words& words) {
   const auto side = static_cast<std::int64_t>(std::ceil(std::sqrt(double(pictures.size()))));
   const Pixels sheet =
       contact_sheet(pictures, request.augmented > 0 ? 1 + request.augmented : side);
-  write_file(request.out, png_of(sheet));
+  write_picture(request.out, sheet);
   std::cout << fmt::format("{}: {} images of the {} split of {}{}\n", request.out,
                            std::min(request.images, dataset->size(request.split)),
                            name_of(request.split), dataset->info().source,

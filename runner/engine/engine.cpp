@@ -1,11 +1,16 @@
 // The engine's one exported function, and its signals.
 #include "runner/engine/engine.h"
 
+#include <sys/time.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <ctime>
 #include <iostream>
 #include <map>
 
+#include "framework/base/threads.h"
+#include "framework/base/work_to_save.h"
 #include "framework/data/long_work.h"
 #include "framework/tensor/device.h"
 
@@ -19,6 +24,21 @@ static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler")
 std::atomic<std::int64_t> asked_at{0};
 static_assert(std::atomic<std::int64_t>::is_always_lock_free, "set in a signal handler");
 
+/// Looks again after so long whether there is work to save.
+void look_after(long milliseconds) {
+  const itimerval timer{{0, 0}, {0, milliseconds * 1000}};
+  ::setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+/// Making data, loading or evaluating may take long before it looks whether to stop. What is on the
+/// disk is whole at any moment, so nothing is lost by not waiting.
+void on_patience_gone(int) {
+  if (WorkToSave::any()) return look_after(50);
+  constexpr char kText[] = "attnlab: interrupted\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText, sizeof kText - 1);
+  ::_exit(kInterrupted);
+}
+
 void on_signal(int signal) {
   // Slurm signals every process of a job, and a suite hands its own signal on to its runs: two
   // signals at the same moment are one request.
@@ -28,9 +48,30 @@ void on_signal(int signal) {
   const std::int64_t time = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
   std::int64_t first = 0;
   stop = true;
-  if (asked_at.compare_exchange_strong(first, time) || time - first < kSameMoment) return;
+  constexpr long kPatience = 700;  // ms
+  if (asked_at.compare_exchange_strong(first, time)) return look_after(kPatience);
+  if (time - first < kSameMoment) return;
   std::signal(signal, SIG_DFL);
   std::raise(signal);  // delivered when this returns
+}
+
+/// Handles signals on a thread of its own, and on no other that starts after this. oneDNN's
+/// products use the stack pointer as one more register: while they run it points into the heap, and
+/// a handler on their thread would write its frame over what lies there.
+void take_signals() {
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  // A terminal that goes asks to stop, too, unless the user said otherwise (nohup).
+  if (std::signal(SIGHUP, on_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
+  std::signal(SIGALRM, on_patience_gone);
+  sigset_t taken;
+  ::sigemptyset(&taken);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGALRM}) ::sigaddset(&taken, signal);
+  ::pthread_sigmask(SIG_BLOCK, &taken, nullptr);
+  start_thread([taken] {
+    ::pthread_sigmask(SIG_UNBLOCK, &taken, nullptr);
+    while (true) ::pause();
+  }).detach();
 }
 
 }  // namespace
@@ -43,8 +84,7 @@ extern "C" [[gnu::visibility("default")]] int attnlab_engine(const std::string& 
                                                              const attnlab::Words& words) {
   attnlab::use_widest_vectors();
   attnlab::keep_freed_memory();
-  std::signal(SIGINT, attnlab::on_signal);
-  std::signal(SIGTERM, attnlab::on_signal);
+  attnlab::take_signals();
   // (A check's standard error is read by the program that started it.)
   if (command != "plugin check") {
     attnlab::on_long_work([](const std::string& text) { std::cerr << text << std::endl; });
@@ -53,6 +93,7 @@ extern "C" [[gnu::visibility("default")]] int attnlab_engine(const std::string& 
       {"run", attnlab::run_command},
       {"eval", attnlab::eval_command},
       {"sample", attnlab::sample_command},
+      {"detect", attnlab::detect_command},
       {"show", attnlab::show_command},
       {"probe", attnlab::probe_command},
       {"match", attnlab::match_command},

@@ -11,6 +11,7 @@ namespace attnlab {
 int run_command(const Words& words);
 int eval_command(const Words& words);
 int sample_command(const Words& words);
+int detect_command(const Words& words);
 int show_command(const Words& words);
 int probe_command(const Words& words);
 int match_command(const Words& words);
@@ -20,7 +21,7 @@ int bench_command(const Words& words);
 int study_command(const Words& words);
 int data_show_command(const Words& words);
 
-/// Set by SIGINT and SIGTERM; a second signal ends the process at once.
+/// Set by SIGINT, SIGTERM and SIGHUP; a second signal ends the process at once.
 const std::atomic<bool>& stop_requested();
 
 }  // namespace attnlab

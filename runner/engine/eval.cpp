@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 #include "framework/comparison/table.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/runs/metric_text.h"
@@ -13,6 +14,7 @@
 #include "framework/train/entries.h"
 #include "framework/train/environment.h"
 #include "runner/engine/engine.h"
+#include "runner/engine/eval_examples.h"
 #include "runner/usages.h"
 
 namespace attnlab {
@@ -26,6 +28,7 @@ struct Job {
   EntriesRequest request;
   bool clean = false;  ///< evaluate the run itself
   bool entries_too = true;
+  std::string examples;  ///< where each example's own metrics go; empty: nowhere
 };
 
 /// Results in the order of their coming.
@@ -40,7 +43,7 @@ struct Results {
 };
 
 Job job_of(const Arguments& arguments, const Catalogue& catalogue) {
-  Job job{RunFolder(arguments.words[0]), {}, {}, {}, false, true};
+  Job job{RunFolder(arguments.words[0]), {}, {}, {}, false, true, arguments.text("examples", "")};
   job.experiment = job.folder.experiment(catalogue);
   const bool with = arguments.has("with");
   const Experiment source =
@@ -100,10 +103,16 @@ Results carry_out(const Job& job, Registry& registry) {
   } else if (job.folder.status().finished()) {
     results.add(clean_record(run, recorded_metrics(run, job.folder)));
   }
-  if (!job.entries_too) return results;
-  const RunLock lock(job.folder.path());
-  evaluate_entries(run, job.folder, job.entries, job.request, registry, stop_requested(),
-                   [&](const EvaluationRecord& record, bool) { results.add(record); });
+  if (job.entries_too) {
+    const RunLock lock(job.folder.path());
+    evaluate_entries(run, job.folder, job.entries, job.request, registry, stop_requested(),
+                     [&](const EvaluationRecord& record, bool) { results.add(record); });
+  }
+  if (!job.examples.empty() && results.all) {
+    const auto entries = job.entries_too ? chosen_entries(job.entries, job.request.names)
+                                         : std::vector<EvaluationEntry>();
+    write_examples(job.examples, run, job.folder, entries, job.clean, registry);
+  }
   return results;
 }
 
@@ -139,7 +148,8 @@ void print_table(const Results& results) {
   }
   std::cout << table_text(rows, TableStyle::text);
   for (const EvaluationRecord& record : results.records) {
-    if (!record.done) std::cout << record.entry << " failed: " << record.reason << "\n";
+    if (record.done) continue;
+    std::cout << record.entry << " failed: " << one_line(without_backtrace(record.reason)) << "\n";
   }
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/experiment/compositions.h"
 #include "framework/runs/metric_infos.h"
@@ -157,7 +158,7 @@ BuiltRun ready_run(const Job& job, Registry& registry, bool accept,
 /// Tells what an entry of `evaluate:` gave.
 void tell(const EvaluationRecord& record, ProgressSink& progress) {
   std::string text = fmt::format("  {}: ", record.entry);
-  if (!record.done) text += "failed: " + record.reason;
+  if (!record.done) text += "failed: " + one_line(without_backtrace(record.reason));
   for (const auto& [name, value] : record.metrics) {
     text += fmt::format("{} {}  ", name, metric_text(metric_or_plain(record.infos, name), value));
   }
@@ -188,6 +189,25 @@ void evaluate_left(const Job& job, Registry& registry, ProgressSink& progress) {
   evaluate_left(job, run, registry, progress);
 }
 
+void complain(const std::string& what, const std::exception& error) {
+  std::cerr << printable(
+      fmt::format("attnlab run: {}: {}\n", what, without_backtrace(error.what())));
+}
+
+/// Holds a run's folder before the first byte is written into it.
+std::unique_ptr<RunLock> held(const Job& job) {
+  std::error_code error;
+  fs::create_directories(job.folder.path(), error);
+  if (error) {
+    throw FileError(
+        fmt::format("{}: cannot create the run's folder: {}; look at the folder above it",
+                    job.folder.path(), error.message()));
+  }
+  auto lock = std::make_unique<RunLock>(job.folder.path());
+  job.folder.freeze(job.experiment, job.seed, job.identity);
+  return lock;
+}
+
 /// @returns false when the run failed.
 bool run_job(const Job& job, Registry& registry, bool accept, ProgressSink& progress) {
   if (!job.note.empty()) progress.say(job.note);
@@ -196,15 +216,13 @@ bool run_job(const Job& job, Registry& registry, bool accept, ProgressSink& prog
     return true;
   }
   BuiltRun run = ready_run(job, registry, accept);
-  job.folder.freeze(job.experiment, job.seed, job.identity);
-  const RunLock lock(job.folder.path());
+  const std::unique_ptr<RunLock> lock = held(job);
   try {
     const RunStatus status = train_run(run, job.folder, progress, stop_requested());
     if (status.state == RunState::done) evaluate_left(job, run, registry, progress);
   } catch (const std::exception& error) {
     progress.say("");  // ends a bar's line
-    std::cerr << "attnlab run: " << job.folder.path() << ": the run failed: " << error.what()
-              << "\n";
+    complain(job.folder.path() + ": the run failed", error);
     return false;
   }
   progress.say("  " + job.folder.path());
@@ -250,8 +268,7 @@ bool run_together(const Together& jobs, Registry& registry, bool accept, Progres
   for (const Job* job : jobs) {
     BuiltRun run = ready_run(*job, registry, accept, data.of(*job, registry));
     run.together = static_cast<std::int64_t>(jobs.size());
-    job->folder.freeze(job->experiment, job->seed, job->identity);
-    locks.push_back(std::make_unique<RunLock>(job->folder.path()));
+    locks.push_back(held(*job));
     members.push_back({std::move(run), job->folder});
   }
   try {
@@ -262,8 +279,7 @@ bool run_together(const Together& jobs, Registry& registry, bool accept, Progres
     }
   } catch (const std::exception& error) {
     progress.say("");  // ends a bar's line
-    std::cerr << "attnlab run: " << jobs.size()
-              << " runs that were trained together failed: " << error.what() << "\n";
+    complain(fmt::format("{} runs that were trained together failed", jobs.size()), error);
     return false;
   }
   for (const Member& member : members) progress.say("  " + member.folder.path());

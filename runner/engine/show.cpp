@@ -1,5 +1,5 @@
 // attnlab show: test examples with what a run's model answers, kept beside the run for its report.
-// Of graphs so far: graphs.json, which framework/report/graph_pictures.h reads.
+// Of graphs: graphs.json, which framework/report/graph_pictures.h reads; of detectors: boxes.json.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "framework/base/text.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/open_run.h"
+#include "runner/engine/show_boxes.h"
 #include "runner/usages.h"
 
 namespace attnlab {
@@ -195,22 +196,29 @@ int show_command(const Words& words) {
   const BuiltRun run = open_run(folder, registry);
   const DatasetInfo& info = run.dataset->info();
   const std::int64_t size = run.dataset->size(Split::test);
-  const bool graphs = std::any_of(info.fields.begin(), info.fields.end(),
-                                  [](const FieldInfo& field) { return field.name == kEdges; });
-  if (!graphs || size == 0) {
-    throw ConfigError(fmt::format("{}: dataset '{}' has no {}", request.run, info.name,
-                                  graphs ? "test split" : "graphs, and nothing else is shown yet"));
+  const auto gives = [&](const std::string& name) {
+    return std::any_of(info.fields.begin(), info.fields.end(),
+                       [&](const FieldInfo& field) { return field.name == name; });
+  };
+  const bool graphs = gives(kEdges), boxes = gives("box@box");
+  if (!(graphs || boxes) || size == 0) {
+    throw ConfigError(fmt::format(
+        "{}: dataset '{}' has no {}", request.run, info.name,
+        graphs || boxes ? "test split" : "graphs and no boxes, and nothing else is shown yet"));
   }
   const at::NoGradGuard no_gradients;
   json pictures = json::array();
   const std::int64_t count = std::min(request.examples, size);
   for (std::int64_t i = 0; i < count; ++i) {
     if (stop_requested()) return kInterrupted;
-    pictures.push_back(picture_of(run, request, i * size / count));
+    const std::int64_t index = i * size / count;
+    pictures.push_back(graphs ? picture_of(run, request, index) : picture_of_boxes(run, index));
   }
-  const std::string path = folder.file("graphs.json");
-  write_file(path, json{{"graphs", pictures}}.dump() + "\n");
-  std::cout << fmt::format("{}: {} test graphs; `attnlab report` draws them\n", path, count);
+  const std::string name = graphs ? "graphs" : "boxes";
+  const std::string path = folder.file(name + ".json");
+  write_file(path, json{{name, pictures}}.dump() + "\n");
+  std::cout << fmt::format("{}: {} test {}; `attnlab report` draws them\n", path, count,
+                           graphs ? "graphs" : "examples");
   return kDone;
 }
 

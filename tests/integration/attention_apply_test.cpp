@@ -352,7 +352,11 @@ TEST_F(AttentionApply, NamesWhatIsWrongWithAFile) {
   expect_refused(with("bias", zeros("F64", {3, 5})), {}, in + "tensor 'bias' must be");
   const double hidden = -std::numeric_limits<double>::infinity();
   expect_refused(with("bias", raw("F64", {1, 1}, {hidden})), {},
-                 in + "tensor 'bias' holds numbers that are not finite; hide keys with 'mask'");
+                 in + "tensor 'bias' holds 1 of 1 numbers that are not finite; hide keys with "
+                      "'mask'");
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  expect_refused(with("k", raw("F64", {1, 1}, {none})), {},
+                 in + "tensor 'k' holds 1 of 1 numbers that are not finite; replace them");
   expect_refused(with("maks", zeros("BOOL", {4, 5})), {},
                  in + "tensor 'maks' has no meaning here; did you mean 'mask'?");
   expect_refused(with("parameters.scale", zeros("F64", {3})), {},

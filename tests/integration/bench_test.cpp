@@ -36,6 +36,7 @@ TEST_F(Bench, ReportsEveryAttentionAtEveryShape) {
   const json out = report({"standard", "quest", "--shapes", "2x2x16x8,1×3×64×4"});
   EXPECT_EQ(out.at("threads"), 1);
   EXPECT_EQ(out.at("kernel"), "automatic");
+  EXPECT_FALSE(out.at("instructions").get<std::string>().empty());
   EXPECT_FALSE(out.at("machine").at("cpu").get<std::string>().empty());
   ASSERT_EQ(out.at("shapes").size(), 2U);
   const json& second = out.at("shapes").at(1);
@@ -145,9 +146,10 @@ TEST_F(Bench, NamesTheKernelThatIsTaken) {
 }
 
 TEST_F(Bench, RefusesShapesThatNoMachineHolds) {
-  const Ended ended = bench({"quest", "--shapes", "1x1x16000000x4"});
+  const Ended ended = bench({"quest", "--shapes", "1x1x16000000000x4"});
   EXPECT_EQ(ended.exit_code, 2);
-  EXPECT_THAT(ended.err, HasSubstr("1×1×16000000×4: standard attention, which all are compared"));
+  EXPECT_THAT(ended.err,
+              HasSubstr("1×1×16000000000×4: standard attention, which all are compared"));
   EXPECT_THAT(ended.err, HasSubstr("GiB are free"));
 }
 

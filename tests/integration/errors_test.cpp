@@ -157,9 +157,10 @@ TEST_F(BadInput, NeedsResumeForARunThatWasBegun) {
   const Words words = {"run", "tiny.yaml", "train.epochs=1"};
   must(words);
   const std::string run = run_folder("tiny/standard");
-  std::string status = file_text(run + "/status.json");
-  status.replace(status.find("\"done\""), 6, "\"running\"");  // as a kill would leave it
-  folder_.write(run.substr(folder_.path().size() + 1) + "/status.json", status);
+  nlohmann::json status = status_of(run);
+  status["state"] = "running";  // as a kill would leave it
+  status.erase("check");
+  folder_.write(run.substr(folder_.path().size() + 1) + "/status.json", status.dump());
   const Ended ended = attnlab(words);
   EXPECT_EQ(ended.exit_code, 2);
   EXPECT_THAT(ended.err, HasSubstr("this run was begun and is running at step 4; add --resume to "

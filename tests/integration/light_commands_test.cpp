@@ -1,9 +1,12 @@
 // list, describe, validate, config show: from manifests alone, without LibTorch.
+#include <filesystem>
+
 #include "tests/integration/workspace.h"
 
 namespace attnlab::testing {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -82,6 +85,20 @@ TEST_F(LightCommands, ConfigShowWritesAnExperimentOfTheSameHash) {
   EXPECT_THAT(planned, HasSubstr("runs/tiny/quest/4-"));
   EXPECT_EQ(planned_folder(must({"run", "whole.yaml", "--dry-run"})), planned);
   EXPECT_FALSE(exists("runs")) << "a dry run writes nothing";
+}
+
+TEST_F(LightCommands, ValidateTakesEveryExperimentAndSuiteOfTheProject) {
+  // Compositions in configs/ may be named, and are looked for where the program is called.
+  fs::create_directory_symlink(ATTNLAB_TEST_CONFIGS, at("configs"));
+  Words words = {"validate"};
+  for (const char* folder : {"experiments", "suites"}) {
+    for (const auto& entry :
+         fs::recursive_directory_iterator(std::string(ATTNLAB_TEST_CONFIGS) + "/" + folder)) {
+      if (entry.path().extension() == ".yaml") words.push_back(entry.path());
+    }
+  }
+  EXPECT_GT(words.size(), 60U) << "the folders are there";
+  must(words);
 }
 
 TEST_F(LightCommands, ConfigShowTellsWhereValuesCameFrom) {

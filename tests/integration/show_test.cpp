@@ -80,7 +80,7 @@ TEST_F(Show, SaysWhatIsWrong) {
   EXPECT_FALSE(std::filesystem::exists(run + "/graphs.json"));
   must({"run", "tiny.yaml"});
   EXPECT_THAT(refusal({"show", run_folder("tiny/standard")}),
-              HasSubstr("dataset 'synthetic_images' has no graphs, and nothing else is shown yet"));
+              HasSubstr("dataset 'synthetic_images' has no graphs and no boxes"));
 }
 
 }  // namespace

@@ -71,9 +71,11 @@ TEST_F(SuiteCells, AFailedCellIsLeftUntilAskedFor) {
   write_suite("[standard, quest]");
   must({"suite", "pair.yaml"});
   const std::string folder = folders_of("quest").at(0);
-  std::string status = file_text(folder + "/status.json");
-  status.replace(status.find("\"done\""), 6, "\"failed\", \"reason\": \"no memory\"");
-  write_file(folder + "/status.json", status);
+  nlohmann::json status = status_of(folder);
+  status["state"] = "failed";
+  status["reason"] = "no memory";
+  status.erase("check");
+  write_file(folder + "/status.json", status.dump());
 
   const Ended left = attnlab({"suite", "pair.yaml"});
   EXPECT_EQ(left.exit_code, 3) << left.story();

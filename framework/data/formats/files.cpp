@@ -11,6 +11,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
+#include "framework/data/formats/detail/promised_size.h"
 
 namespace attnlab {
 namespace {
@@ -47,9 +48,29 @@ bool is_gzip(std::string_view bytes) {
   return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b';
 }
 
+void refuse_more_than_promised(const std::string& path, std::string_view out,
+                               const PromisedSize& promised) {
+  const auto size = promised ? promised(out) : std::nullopt;
+  if (!size || out.size() <= *size) return;
+  throw DataError(
+      fmt::format("{}: it should hold {} bytes, and the gzip stream goes on after them; "
+                  "fetch the file again",
+                  path, *size));
+}
+
+/// Of formats that promise no size: a few megabytes of gzip can hold gigabytes, data do not.
+void refuse_bomb(const std::string& path, std::size_t packed, std::size_t unpacked) {
+  constexpr std::size_t kAlways = std::size_t{1} << 28, kMostPacking = 100;
+  if (unpacked <= kAlways || unpacked / kMostPacking <= packed) return;
+  throw DataError(
+      fmt::format("{}: {} bytes of gzip have given {} already, more than data give; where it is "
+                  "sound, decompress it yourself (gunzip)",
+                  path, packed, unpacked));
+}
+
 /// Decompresses the gzip member that begins at `offset`, appends it and moves `offset` to its end.
 void inflate_member(const std::string& path, std::string_view bytes, std::size_t& offset,
-                    std::string& out) {
+                    std::string& out, const PromisedSize& promised) {
   Inflater inflater;
   z_stream& stream = inflater.stream;
   // zlib counts input in 32 bits; larger files are handed over in pieces.
@@ -68,6 +89,8 @@ void inflate_member(const std::string& path, std::string_view bytes, std::size_t
     status = inflate(&stream, Z_NO_FLUSH);
     offset += input - stream.avail_in;
     used += room - stream.avail_out;
+    refuse_more_than_promised(path, std::string_view(out).substr(0, used), promised);
+    refuse_bomb(path, offset, used);
     if (status == Z_OK || status == Z_STREAM_END) continue;
     if (status == Z_MEM_ERROR) throw Error(path + ": out of memory while decompressing");
     if (status == Z_BUF_ERROR && offset == bytes.size()) {
@@ -116,7 +139,9 @@ std::string with_or_without_gz(const std::string& path) {
   return !fs::exists(path, error) && fs::exists(path + ".gz", error) ? path + ".gz" : path;
 }
 
-std::string read_data_file(const std::string& path) {
+std::string read_data_file(const std::string& path) { return read_data_file(path, nullptr); }
+
+std::string read_data_file(const std::string& path, const PromisedSize& promised) {
   if (std::error_code error; !fs::exists(path, error)) {
     throw DataMissingError(path + ": is not there; fetch it, with the files beside it");
   }
@@ -131,7 +156,7 @@ std::string read_data_file(const std::string& path) {
                       "fetch the file again",
                       path, bytes.size() - offset, offset));
     }
-    inflate_member(path, bytes, offset, out);
+    inflate_member(path, bytes, offset, out, promised);
   }
   return out;
 }

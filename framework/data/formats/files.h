@@ -27,8 +27,8 @@ std::string find_data_folder(const DataSearch& search);
 std::string with_or_without_gz(const std::string& path);
 
 /// A whole file, decompressed when it begins as gzip does (1f 8b), whatever its name.
-/// @throws FileError when it cannot be read, DataError with path and offset when the compressed
-///         stream is cut off, damaged, or followed by other bytes.
+/// @throws FileError when it cannot be read, DataError with path where the compressed stream is cut
+///         off, damaged, followed by other bytes, or gives 100 times its size and above 256 MiB.
 std::string read_data_file(const std::string& path);
 
 /// 64 bits that change whenever any byte does; some GB/s, so everything is read, nothing sampled.

@@ -14,6 +14,7 @@
 #include <set>
 
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 
 namespace attnlab {
 namespace {
@@ -40,6 +41,9 @@ constexpr std::array<DtypeName, 10> kDtypes = {{{"F64", at::kDouble},
                                                 {"I8", at::kChar},
                                                 {"U8", at::kByte},
                                                 {"BOOL", at::kBool}}};
+
+/// A name or text of the file as errors quote it.
+std::string shown(std::string_view text) { return one_line(text, 100); }
 
 /// What the header says of one tensor.
 struct Entry {
@@ -100,12 +104,14 @@ class Outline final : public nlohmann::json_sax<Json> {
   bool end_array() override { return ascend(); }
   bool key(string_t& name) override {
     if (depth_ != 1) return true;
-    if (!seen_.insert(name).second) return refuse(fmt::format("has the name '{}' twice", name));
+    if (!seen_.insert(name).second) {
+      return refuse(fmt::format("has the name '{}' twice", shown(name)));
+    }
     names.push_back(name);
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
-    return refuse(fmt::format("is not JSON ({})", error.what()));
+    return refuse(fmt::format("is not JSON ({})", shown(error.what())));
   }
 
  private:
@@ -166,13 +172,14 @@ class Header {
   void read_metadata(const Json& value) {
     if (!value.is_object()) fail("its __metadata__ is not a map");
     for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) fail(fmt::format("the __metadata__ of '{}' is not a text", key));
+      if (!text.is_string())
+        fail(fmt::format("the __metadata__ of '{}' is not a text", shown(key)));
       metadata[key] = text.get<std::string>();
     }
   }
 
   Entry read_entry(const std::string& name, const Json& value) const {
-    const std::string where = fmt::format("tensor '{}': ", name);
+    const std::string where = fmt::format("tensor '{}': ", shown(name));
     if (!value.is_object()) fail(where + "its description is not a map");
     Entry entry;
     entry.name = name;
@@ -196,7 +203,7 @@ class Header {
     }
     throw DataError(
         fmt::format("{}: {}its dtype {} is not supported; convert it to F32 or another common one",
-                    path_, where, found->get<std::string>()));
+                    path_, where, shown(found->get<std::string>())));
   }
 
   std::vector<std::uint64_t> read_counts(const std::string& where, const Json& value,
@@ -207,7 +214,8 @@ class Header {
     std::vector<std::uint64_t> counts;
     for (const Json& item : *found) {
       const bool fits = item.is_number_unsigned() && item.get<std::uint64_t>() < 1ULL << 62;
-      if (!fits) fail(fmt::format("{}'{}' holds {}, which is not a size", where, key, item.dump()));
+      if (!fits)
+        fail(fmt::format("{}'{}' holds {}, which is not a size", where, key, shown(item.dump())));
       counts.push_back(item.get<std::uint64_t>());
     }
     return counts;
@@ -243,7 +251,7 @@ class Header {
     for (const Entry* entry : sorted) {
       if (entry->begin != reached) {
         fail(fmt::format("tensor '{}' begins at byte {} of the data, {} another that ends at {}",
-                         entry->name, entry->begin,
+                         shown(entry->name), entry->begin,
                          entry->begin < reached ? "inside" : "after a gap behind", reached));
       }
       reached = entry->end;
@@ -259,12 +267,12 @@ class Header {
 
 std::string name_of_dtype(const std::string& name, const Tensor& tensor) {
   if (!tensor.defined())
-    throw DataError(fmt::format("tensor '{}' is undefined and cannot be saved", name));
+    throw DataError(fmt::format("tensor '{}' is undefined and cannot be saved", shown(name)));
   for (const auto& [text, dtype] : kDtypes) {
     if (tensor.scalar_type() == dtype) return std::string(text);
   }
   throw DataError(fmt::format("tensor '{}' is {}, a dtype that safetensors files cannot hold here",
-                              name, describe(tensor)));
+                              shown(name), describe(tensor)));
 }
 
 /// The tensors in the order of their data: largest elements first, so that all are aligned.
@@ -296,7 +304,7 @@ std::string header_text(const TensorFile& file, const std::vector<const Tensor*>
   if (!file.metadata.empty()) json[kMetadata] = file.metadata;
   for (const auto& [name, tensor] : file.tensors) {
     if (name == kMetadata || json.contains(name)) {
-      throw DataError(fmt::format("tensor '{}': the name is {}", name,
+      throw DataError(fmt::format("tensor '{}': the name is {}", shown(name),
                                   name == kMetadata ? "reserved" : "used twice"));
     }
     const std::uint64_t begin = begins.at(&tensor);
@@ -346,8 +354,8 @@ TensorFile read_safetensors(const std::string& path) {
     Tensor tensor = at::empty(entry.shape, entry.dtype);
     input.read(8 + header_size + entry.begin, tensor.data_ptr(), entry.end - entry.begin);
     if (entry.dtype == at::kBool && !holds_truths(tensor)) {
-      throw damaged(
-          fmt::format("tensor '{}': BOOL data hold a byte that is neither 0 nor 1", entry.name));
+      throw damaged(fmt::format("tensor '{}': BOOL data hold a byte that is neither 0 nor 1",
+                                shown(entry.name)));
     }
     file.tensors.set(entry.name, std::move(tensor));
   }

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <sstream>
 
 #include "framework/base/text.h"
+#include "framework/data/formats/detail/promised_size.h"
 #include "framework/data/formats/files.h"
 
 namespace attnlab {
@@ -68,10 +70,12 @@ Layout layout_of(const CifarFiles& files) {
   throw OptionError("classes", fmt::format("is {}; CIFAR has 10 or 100", files.classes));
 }
 
-/// Appends the records of one file.
-void append_records(const std::string& path, const Layout& layout, LabelledImages& images) {
-  const std::string bytes = read_data_file(path);
+/// Appends the records of one file. @param count  of them, as published
+void append_records(const std::string& path, const Layout& layout, std::size_t count,
+                    LabelledImages& images) {
   const std::size_t record = layout.record();
+  const std::string bytes = read_data_file(
+      path, [&](std::string_view) { return std::optional<std::uint64_t>(count * record); });
   if (bytes.empty() || bytes.size() % record != 0) {
     throw DataError(
         fmt::format("{}: holds {} bytes, not a whole number of records of {} bytes ({} and {} "
@@ -106,7 +110,7 @@ LabelledImages read_split(const std::string& folder, const Layout& layout,
   for (const std::string& file : files) {
     const std::string path = with_or_without_gz(fmt::format("{}/{}", folder, file));
     const std::size_t before = images.labels.size();
-    append_records(path, layout, images);
+    append_records(path, layout, count, images);
     check_count(path, images.labels.size() - before, count, partial);
   }
   return images;

@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <string_view>
 
+#include "framework/data/formats/detail/promised_size.h"
 #include "framework/data/formats/files.h"
 
 namespace attnlab {
 namespace {
 
-std::uint32_t big_endian(const std::string& bytes, std::size_t at) {
+std::uint32_t big_endian(std::string_view bytes, std::size_t at) {
   std::uint32_t value = 0;
   for (std::size_t i = 0; i < 4; ++i) {
     value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
@@ -17,15 +20,25 @@ std::uint32_t big_endian(const std::string& bytes, std::size_t at) {
   return value;
 }
 
-/// Checks magic number and length of an IDX file of `dimensions` sizes. @returns the sizes.
-std::vector<std::uint64_t> check_idx(const std::string& path, const std::string& bytes,
-                                     std::size_t dimensions) {
-  const std::size_t header = 4 + 4 * dimensions;
-  if (bytes.size() < header) {
-    throw DataError(
-        fmt::format("{}: holds {} bytes, less than an IDX header of {}; fetch the file again", path,
-                    bytes.size(), header));
+struct IdxHeader {
+  std::vector<std::uint64_t> sizes;
+  std::uint64_t bytes = 0;  ///< of all that follows the header; saturates
+
+  /// "60000 x 28 x 28"
+  std::string text() const {
+    std::string product;
+    for (const std::uint64_t size : sizes) {
+      product += fmt::format("{}{}", product.empty() ? "" : " x ", size);
+    }
+    return product;
   }
+};
+
+std::size_t header_size(std::size_t dimensions) { return 4 + 4 * dimensions; }
+
+/// @param bytes  the file's beginning, at least a header
+/// @throws DataError for another magic number.
+IdxHeader read_header(const std::string& path, std::string_view bytes, std::size_t dimensions) {
   const std::uint32_t magic = big_endian(bytes, 0), expected = 0x800 + std::uint32_t(dimensions);
   if (magic != expected) {
     char text[96];
@@ -33,20 +46,40 @@ std::vector<std::uint64_t> check_idx(const std::string& path, const std::string&
                   dimensions == 3 ? "images" : "labels", expected);
     throw DataError(fmt::format("{}: {}; it is damaged or another file", path, text));
   }
-  std::vector<std::uint64_t> sizes;
-  std::string product;
-  std::uint64_t length = 1;
+  IdxHeader header;
+  header.bytes = 1;
   for (std::size_t i = 0; i < dimensions; ++i) {
-    sizes.push_back(big_endian(bytes, 4 + 4 * i));
-    product += fmt::format("{}{}", i == 0 ? "" : " x ", sizes.back());
-    if (__builtin_mul_overflow(length, sizes.back(), &length)) length = ~std::uint64_t{0};
+    header.sizes.push_back(big_endian(bytes, 4 + 4 * i));
+    if (__builtin_mul_overflow(header.bytes, header.sizes.back(), &header.bytes)) {
+      header.bytes = ~std::uint64_t{0};
+    }
   }
-  if (length != bytes.size() - header) {
+  return header;
+}
+
+/// A whole IDX file of `dimensions` sizes, as long as its header says. @param sizes  becomes these
+std::string read_idx(const std::string& path, std::size_t dimensions,
+                     std::vector<std::uint64_t>& sizes) {
+  const std::size_t begin = header_size(dimensions);
+  const auto promised = [&](std::string_view first) -> std::optional<std::uint64_t> {
+    if (first.size() < begin) return std::nullopt;
+    const std::uint64_t size = read_header(path, first, dimensions).bytes;
+    return std::max(size, size + begin);  // what saturates stays
+  };
+  std::string bytes = read_data_file(path, promised);
+  if (bytes.size() < begin) {
+    throw DataError(
+        fmt::format("{}: holds {} bytes, less than an IDX header of {}; fetch the file again", path,
+                    bytes.size(), begin));
+  }
+  const IdxHeader header = read_header(path, bytes, dimensions);
+  if (header.bytes != bytes.size() - begin) {
     throw DataError(fmt::format(
         "{}: its header promises {} bytes after the first {}, but {} follow; fetch the file again",
-        path, product, header, bytes.size() - header));
+        path, header.text(), begin, bytes.size() - begin));
   }
-  return sizes;
+  sizes = header.sizes;
+  return bytes;
 }
 
 LabelledImages read_split(const std::string& folder, const std::string& prefix,
@@ -56,16 +89,16 @@ LabelledImages read_split(const std::string& folder, const std::string& prefix,
   const std::string labels_path =
       with_or_without_gz(fmt::format("{}/{}-labels-idx1-ubyte", folder, prefix));
   LabelledImages images;
-  images.bytes = read_data_file(images_path);
-  const auto sizes = check_idx(images_path, images.bytes, 3);
+  std::vector<std::uint64_t> sizes, label_sizes;
+  images.bytes = read_idx(images_path, 3, sizes);
   shape.height = static_cast<std::int64_t>(sizes[1]);
   shape.width = static_cast<std::int64_t>(sizes[2]);
   images.begin = 16;
   images.stride = sizes[1] * sizes[2];
   if (images.stride == 0) throw DataError(images_path + ": its images have no pixels");
 
-  const std::string labels = read_data_file(labels_path);
-  const auto label_count = check_idx(labels_path, labels, 1)[0];
+  const std::string labels = read_idx(labels_path, 1, label_sizes);
+  const std::uint64_t label_count = label_sizes[0];
   if (label_count != sizes[0]) {
     throw DataError(fmt::format(
         "{}: holds {} labels for the {} images of {}; the two files do not belong together",

@@ -99,6 +99,20 @@ TEST(DoublyStochasticAttention, PaddingQueriesAndKeysEqualAbsence) {
   EXPECT_EQ(y.narrow(2, 4, 2).abs().max().item<double>(), 0);
 }
 
+// The published stop looks at the mean over the batch: an example that is done goes on with others.
+TEST(DoublyStochasticAttention, ExamplesDoNotDependOnWhoElseIsInTheBatch) {
+  at::manual_seed(9);
+  AttentionInput in = random_input(2, 2, 6, 6, 4, 4);
+  in.queries.select(0, 0).mul_(0.1);  // near uniform from the first half-step on
+  AttentionInput alone = in;
+  for (Tensor* x : {&alone.queries, &alone.keys, &alone.values}) *x = x->narrow(0, 0, 1);
+  const auto difference = [&](const std::string& options) {
+    return largest_difference(attended(in, options).narrow(0, 0, 1), attended(alone, options));
+  };
+  EXPECT_LT(difference("{max_iter: 20}"), 1e-15);
+  EXPECT_GT(difference("{max_iter: 20, tolerance: 0.01}"), 1e-9) << "the published behaviour";
+}
+
 TEST(DoublyStochasticAttention, RaggedSequencesEqualSeparateOnes) {
   at::manual_seed(6);
   AttentionInput in = random_input(1, 2, 7, 7, 4, 4);

@@ -1,5 +1,5 @@
 // Image files: a part is what the same part of the whole is.
-#include "plugins/datasets/images/image_folder/image_file.h"
+#include "framework/data/pictures/image_file.h"
 
 #include "tests/plugins/vision/picture_files.h"
 #include "tests/support/data_files.h"

@@ -77,8 +77,55 @@ TEST(AtomicFile, LeavesNothingBehindWhenItsFolderIsMissingOrItsNameIsTaken) {
             folder / "gone/a" + ": cannot create: No such file or directory");
   folder.write("taken/inside", "x");
   EXPECT_EQ(message_of<FileError>([&] { write_file(folder / "taken", "x"); }),
-            folder / "taken" + ": cannot replace: Is a directory");
+            folder / "taken" + ": cannot write: it is a folder; name a file in it");
   EXPECT_THAT(names_in(folder.path()), ElementsAre("taken"));
+}
+
+TEST(AtomicFile, FollowsLinksAndLeavesThem) {
+  const TempFolder folder;
+  folder.write("deep/real", "old");
+  fs::create_symlink("deep/real", folder / "near");
+  fs::create_symlink("near", folder / "far");
+  fs::create_symlink("deep/new", folder / "dangling");
+  fs::create_symlink("circle", folder / "circle");
+  write_file(folder / "far", "new");
+  write_file(folder / "dangling", "born");
+  EXPECT_TRUE(fs::is_symlink(folder / "far") && fs::is_symlink(folder / "near"));
+  EXPECT_EQ(read_text(folder / "deep/real"), "new");
+  EXPECT_EQ(read_text(folder / "deep/new"), "born");
+  EXPECT_THROW(write_file(folder / "circle", "x"), FileError);
+  EXPECT_THAT(names_in(folder.path()),
+              ::testing::UnorderedElementsAre("circle", "dangling", "deep", "far", "near"));
+}
+
+TEST(AtomicFile, KeepsWhoMayReadTheFile) {
+  const TempFolder folder;
+  folder.write("a", "old");
+  fs::permissions(folder / "a", fs::perms::owner_read | fs::perms::owner_write);
+  write_file(folder / "a", "new");
+  EXPECT_EQ(fs::status(folder / "a").permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST(AtomicFile, WritesToFifosAndDevicesAndLeavesThem) {
+  const TempFolder folder;
+  const std::string fifo = folder / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const int reader = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  write_file(fifo, "text");
+  char read[8] = {};
+  EXPECT_EQ(::read(reader, read, sizeof read), 4);
+  ::close(reader);
+  EXPECT_STREQ(read, "text");
+  EXPECT_EQ(fs::status(fifo).type(), fs::file_type::fifo);
+
+  fs::create_symlink("/dev/null", folder / "nothing");
+  write_file(folder / "nothing", "gone");
+  EXPECT_EQ(fs::status(folder / "nothing").type(), fs::file_type::character);
+  EXPECT_EQ(message_of<FileError>([] { write_file("/dev/full", "x"); }),
+            "/dev/full: cannot write: No space left on device; free some space and resume");
+  EXPECT_EQ(fs::status("/dev/full").type(), fs::file_type::character);
+  EXPECT_THAT(names_in(folder.path()), ::testing::UnorderedElementsAre("fifo", "nothing"));
 }
 
 TEST(AtomicFile, LeavesTheOldFileAndNothingElseWhenItCannotGrow) {
@@ -143,6 +190,20 @@ TEST(Temporaries, OfDeadProcessesOfThisMachineAreRemovedAndNoOthers) {
   folder.write(mark + std::to_string(::getpid()), "of a process before, by chance of this number");
   remove_dead_temporaries(folder.path());
   EXPECT_THAT(names_in(folder.path()), ::testing::UnorderedElementsAreArray(kept));
+}
+
+TEST(Temporaries, OfDeadWritersOfAFileGoWhenItIsWrittenAgain) {
+  const TempFolder folder;
+  char host[256] = {};
+  ASSERT_EQ(::gethostname(host, sizeof host - 1), 0);
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
+  const std::string end = std::string(".tmp-") + host + "-" + std::to_string(dead);
+  folder.write("page.html" + end, "half");
+  folder.write("other.html" + end, "half");
+  write_file(folder / "page.html", "whole");
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("other.html" + end, "page.html"));
 }
 
 // ---- a disk that is really full, in a namespace of its own
@@ -309,6 +370,17 @@ TEST(ReadText, NamesTheFileThatItCannotRead) {
             folder / "gone" + ": cannot read: No such file or directory");
   EXPECT_EQ(message_of<FileError>([&] { read_text(folder.path()); }),
             folder.path() + ": cannot read: it is a folder");
+}
+
+TEST(ReadText, RefusesWhatMayNeverEnd) {
+  const TempFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
+  for (const std::string& path : {folder / "fifo", std::string("/dev/zero")}) {
+    EXPECT_EQ(message_of<FileError>([&] { read_text(path); }),
+              path +
+                  ": cannot read: it is a device, a pipe or a socket; copy what it gives into a "
+                  "file first");
+  }
 }
 
 TEST(ReadText, AdvisesOnPermissions) {

@@ -208,6 +208,28 @@ TEST_F(ComparableTest, MarksRunsTrainedTogetherAndGivesNoneTheMemoryOfAll) {
               ::testing::Contains(StartsWith("small: environment: together is 2 in standard")));
 }
 
+TEST_F(ComparableTest, ShowsWhatWasAcceptedAndWhoWentOnAlone) {
+  const json accepted = {{"step", 8},
+                         {"accepted", json::array({"the file of attention 'quest' changed"})}};
+  const json alone = {{"step", 4}, {"together", 1}}, fewer = {{"step", 5}, {"together", 2}};
+  write_run("small", "quest", 0, {{"accuracy", 0.5}}, {{"resumed", json::array({accepted})}});
+  write_run("small", "standard", 0, {{"accuracy", 0.5}},
+            {{"together", 3}, {"resumed", json::array({alone})}});
+  write_run("small", "standard", 1, {{"accuracy", 0.5}},
+            {{"together", 3}, {"resumed", json::array({fewer})}});
+  const Comparison comparison = compare();
+  for (const char* note :
+       {"small/quest/0: went on at step 8 although, by --accept-changes, the file of attention "
+        "'quest' changed",
+        "small/standard/0: begun as one of 3 that were trained together, and trained alone from "
+        "step 4 on",
+        "small/standard/1: begun as one of 3 that were trained together, and trained with fewer "
+        "from step 5 on"}) {
+    EXPECT_THAT(comparison.notes, ::testing::Contains(note));
+    EXPECT_THAT(text(), HasSubstr(std::string(note).substr(0, 40)));
+  }
+}
+
 TEST_F(ComparableTest, SaysWhenFrameworkRevisionsDiffer) {
   const auto of = [](const char* revision) {
     return json({{"framework", {{"version", "1"}, {"revision", revision}}}});

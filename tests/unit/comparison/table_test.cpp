@@ -29,6 +29,15 @@ TEST(Tables, LineUpInATerminal) {
   EXPECT_EQ(table_text({}), "");
 }
 
+TEST(Tables, KeepForeignNamesInTheirCells) {
+  const std::string clear = "\x1b[2J", turned = "\xe2\x80\xae";
+  for (const TableStyle style : {TableStyle::text, TableStyle::markdown}) {
+    const std::string table = table_text({{"who"}, {"a\nb" + clear + turned}}, style);
+    EXPECT_THAT(table, AllOf(HasSubstr("a b\\x1b[2J\\u202e"), Not(HasSubstr("\x1b"))));
+    EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 3);
+  }
+}
+
 TEST(Tables, WriteMetricsAsTheyAreRead) {
   EXPECT_EQ(metric_heading(kAccuracy), "accuracy (%)");
   EXPECT_EQ(metric_heading(kNll), "nll (nats)");

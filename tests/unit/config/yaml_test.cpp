@@ -1,3 +1,4 @@
+#include <chrono>
 #include <random>
 
 #include "tests/support/compositions.h"
@@ -130,6 +131,21 @@ TEST(ParseYaml, RefusesDeepNestingWithoutCrashing) {
   std::string block;
   for (int i = 0; i < 3000; ++i) block += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
   EXPECT_THAT(refusal(block), StartsWith("f.yaml:"));
+}
+
+TEST(ParseYaml, RefusesDeepBlocksWithTheirLine) {
+  std::string text;
+  for (std::size_t i = 0; i < 3000; ++i) text += std::string(i, ' ') + "a:\n";
+  EXPECT_EQ(refusal(text),
+            "f.yaml:101:101: nested deeper than 100 maps and lists; make it flatter");
+}
+
+TEST(ParseYaml, RefusesMapsThatTakeLongToSearch) {
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += "key" + std::to_string(i) + ": 1\n";
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(refusal(text), "f.yaml:2001:1: a map has at most 2000 keys; split it");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
 TEST(ParseYaml, NamesThePlaceOfASyntaxError) {

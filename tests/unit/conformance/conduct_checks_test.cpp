@@ -1,6 +1,14 @@
 // What the checks of conduct_checks.cpp find.
 #include <ATen/Parallel.h>
 #include <c10/core/DefaultDtype.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <clocale>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
 
 #include "tests/unit/conformance/wrong_attention.h"
 
@@ -148,24 +156,37 @@ TEST(ConformanceKit, FindsAnInputThatIsWrittenTo) {
     return out;
   };
   EXPECT_THAT(failure("inputs_unchanged", attend),
-              HasSubstr("after forward and backward: layer 0: visible.key_valid at [0, "));
+              HasSubstr("after forward: layer 0: visible.key_valid at [0, "));
   const auto scales = [](Wrong& self, const In& in, Context& context) {
     const Tensor out = self.sound(in, context);
     if (in.bias.defined()) in.bias.detach().mul_(2);
     return out;
   };
   EXPECT_THAT(failure("inputs_unchanged", scales),
-              StartsWith("bias, after forward and backward: layer 0: bias at [0, 0, 0, 0] is "));
+              StartsWith("bias, after forward: layer 0: bias at [0, 0, 0, 0] is "));
 }
 
 TEST(ConformanceKit, FindsChangesOfTheProcess) {
   const int threads = at::get_num_threads();
+  const auto folder = std::filesystem::current_path();
   const std::pair<const char*, void (*)()> changes[] = {
       {"LibTorch's number of threads", [] { at::set_num_threads(at::get_num_threads() + 1); }},
       {"LibTorch's random numbers", [] { at::rand({1}); }},
       {"LibTorch's default dtype",
        [] { c10::set_default_dtype(caffe2::TypeMeta::Make<double>()); }},
       {"autograd's mode", [] { at::GradMode::set_enabled(false); }},
+      {"the working folder", [] { std::filesystem::current_path("/"); }},
+      {"the umask", [] { ::umask(0); }},
+      {"the locale", [] { std::setlocale(LC_ALL, "C.UTF-8"); }},
+      {"the environment's ATTNLAB_TEST_MEDDLED", [] { ::setenv("ATTNLAB_TEST_MEDDLED", "1", 1); }},
+      {"the handler of signal 10 (User defined signal 1)", [] { std::signal(SIGUSR1, SIG_IGN); }},
+      {"what processes there are (a fork)",
+       [] {
+         const pid_t child = ::fork();
+         if (child == 0) ::_exit(0);
+         ::waitpid(child, nullptr, 0);
+       }},
+      {"what processes there are (a fork)", [] { ASSERT_EQ(std::system("true"), 0); }},
   };
   for (const auto& [what, change] : changes) {
     const auto attend = [act = change](Wrong& self, const In& in, Context& context) {
@@ -179,6 +200,47 @@ TEST(ConformanceKit, FindsChangesOfTheProcess) {
     EXPECT_EQ(at::get_num_threads(), threads);
     EXPECT_TRUE(at::GradMode::is_enabled());
   }
+  EXPECT_EQ(std::filesystem::current_path(), folder);
+  EXPECT_EQ(std::getenv("ATTNLAB_TEST_MEDDLED"), nullptr);
+  EXPECT_EQ(std::signal(SIGUSR1, SIG_DFL), SIG_DFL);
+  EXPECT_NE(::umask(022), 0U);
+}
+
+TEST(ConformanceKit, FindsAStandardStreamThatWasReplaced) {
+  const int kept = ::dup(STDIN_FILENO);
+  const auto attend = [](Wrong& self, const In& in, Context& context) {
+    int ends[2];
+    EXPECT_EQ(::pipe(ends), 0);
+    ::dup2(ends[0], STDIN_FILENO);
+    for (const int end : ends) ::close(end);
+    return self.sound(in, context);
+  };
+  EXPECT_THAT(failure("process_state", attend), HasSubstr("changes standard input"));
+  ::dup2(kept, STDIN_FILENO);
+  ::close(kept);
+}
+
+TEST(ConformanceKit, FindsMemoryThatIsNotGivenBack) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer's own allocations are not counted";
+#endif
+  static std::vector<std::unique_ptr<char[]>> kept;
+  const auto attend = [](Wrong& self, const In& in, Context& context) {
+    kept.push_back(std::make_unique<char[]>(5000));
+    return self.sound(in, context);
+  };
+  // Two layers.
+  EXPECT_THAT(failure("memory", attend),
+              ::testing::MatchesRegex("a forward and backward pass keeps 1[0-9]{4} bytes of memory "
+                                      "each time"));
+  const auto once = [](Wrong& self, const In& in, Context& context) {
+    static const std::vector<char> table(1 << 20);
+    EXPECT_FALSE(table.empty());
+    return self.sound(in, context);
+  };
+  const Subject sound = subject(once, AttentionTraits::all_quadratic());
+  EXPECT_EQ(run_check("memory", sound).outcome, Outcome::passed)
+      << "a table that is made once is no leak";
 }
 
 }  // namespace

@@ -307,5 +307,19 @@ TEST(DatasetKit, FindsADatasetThatChangesTheProcess) {
               HasSubstr("random numbers"));
 }
 
+TEST(DatasetKit, FindsMemoryThatIsNotGivenBack) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer's own allocations are not counted";
+#endif
+  static std::vector<std::unique_ptr<char[]>> kept;
+  EXPECT_THAT(failure("memory", with("image",
+                                     [](const Tensor& x) {
+                                       kept.push_back(std::make_unique<char[]>(100));
+                                       return x;
+                                     })),
+              ::testing::AllOf(HasSubstr("an example and its batch (train) keeps"),
+                               HasSubstr("each time")));
+}
+
 }  // namespace
 }  // namespace attnlab::conformance

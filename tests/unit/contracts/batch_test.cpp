@@ -188,7 +188,7 @@ TEST(RowsOf, NamesTheAxesThatExist) {
   EXPECT_THAT(message_of<ShapeError>([] { rows_of({}, "node"); }), HasSubstr("it has none"));
 }
 
-TEST(UnitsOf, CountsExamplesRowsOrElements) {
+TEST(UnitsOf, CountsExamplesRowsOrElementsThatAreNoPadding) {
   DatasetInfo info;
   Batch batch = graphs({2, 1, 4});
   batch.fields.set("tokens", at::zeros({3, 5}, at::kLong));
@@ -197,6 +197,8 @@ TEST(UnitsOf, CountsExamplesRowsOrElements) {
   EXPECT_EQ(units_of(info, batch), 7);
   info.unit_field = "tokens";
   EXPECT_EQ(units_of(info, batch), 15);
+  batch.fields.set("tokens_valid", at::arange(5).lt(at::tensor({5, 1, 3}).unsqueeze(1)));
+  EXPECT_EQ(units_of(info, batch), 9) << "padding does not count";
 }
 
 TEST(Slice, IsTheExamplesAsABatchOfTheirOwn) {

@@ -9,8 +9,8 @@
 
 #include "framework/base/files.h"
 #include "framework/data/formats/safetensors.h"
+#include "tests/support/cache_folder.h"
 #include "tests/support/data_files.h"
-#include "tests/support/temp_folder.h"
 
 namespace attnlab {
 namespace {
@@ -19,15 +19,6 @@ namespace fs = std::filesystem;
 
 class Cache : public ::testing::Test {
  protected:
-  Cache() {
-    const char* before = std::getenv("XDG_CACHE_HOME");
-    before_ = before == nullptr ? "" : before;
-    ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
-  }
-  ~Cache() override {
-    before_.empty() ? ::unsetenv("XDG_CACHE_HOME") : ::setenv("XDG_CACHE_HOME", before_.c_str(), 1);
-  }
-
   /// Asks for a value; counts how often it is made.
   Tensor ask(const std::string& key, double value, double worth = 0) {
     return cached(
@@ -39,17 +30,10 @@ class Cache : public ::testing::Test {
                worth)
         .at("x");
   }
-  std::vector<std::string> files() const {
-    std::vector<std::string> all;
-    const std::string own = folder_ / "attnlab";
-    if (!fs::exists(own)) return all;
-    for (const fs::directory_entry& entry : fs::directory_iterator(own))
-      all.push_back(entry.path());
-    return all;
-  }
+  std::vector<std::string> files() const { return cache_.files(); }
 
-  testing::TempFolder folder_;
-  std::string before_;
+  testing::CacheFolder cache_;
+  const testing::TempFolder& folder_ = cache_.folder();
   int made_ = 0;
 };
 

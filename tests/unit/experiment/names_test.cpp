@@ -8,7 +8,8 @@ namespace {
 using namespace testing;
 
 TEST(Names, OfFoldersStayBelowTheFolderThatTheyAreIn) {
-  for (const std::string name : {"..", ".", "", "a/b", "..\\a", "/tmp", "a\nb", "a\x1b[31m"}) {
+  for (const std::string name :
+       {"..", ".", "", "a/b", "..\\a", "/tmp", "a\nb", "a\x1b[31m", "a\xc2\x9b", "a\xe2\x80\xae"}) {
     EXPECT_NE(name_problem(name), "") << name;
   }
   for (const std::string name : {"vit_small", "quest-eps=0.1", "...", "größe", "a b"}) {

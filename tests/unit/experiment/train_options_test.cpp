@@ -30,6 +30,22 @@ std::vector<std::string> problems(const std::string& yaml) { return checked(yaml
 
 TEST(TrainOptions, AreSoundByDefault) { EXPECT_THAT(problems("{}"), IsEmpty()); }
 
+TEST(TrainOptions, RefuseSizesThatOverflow) {
+  EXPECT_THAT(problems("{epochs: 9223372036854775807, batch_size: 4611686018427387904}"),
+              ElementsAre("f.yaml:1:10: train.epochs: 9223372036854775807 is more than 1000000000",
+                          "f.yaml:1:43: train.batch_size: 4611686018427387904 is more than "
+                          "1000000000"));
+  EXPECT_THAT(problems("{steps: 2000000000}"), ::testing::SizeIs(1));
+  EXPECT_THAT(problems("{batching: {repeat: 2000000000}}"), ::testing::SizeIs(1));
+}
+
+TEST(TrainOptions, RefuseRatesThatAreNotFinite) {
+  EXPECT_THAT(problems("optimizer: {lr: .inf}"),
+              ElementsAre("f.yaml:1:17: train.optimizer.lr: .inf is not finite; expected float >= "
+                          "0"));
+  EXPECT_THAT(problems("optimizer: {lr: .nan}"), ::testing::SizeIs(1));
+}
+
 TEST(TrainOptions, HoldGroupsByNamesOfTheUsersChoice) {
   const Checked result = checked(
       "optimizer: {groups: {backbone: {match: [\"backbone.*\"], lr_scale: 0.1, epochs: [0, 2]}, "

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cfenv>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -255,6 +256,15 @@ TEST(BrokenPlugin, ThatChangesTheThreadsIsRefused) {
 
 TEST(BrokenPlugin, ThatDrawsRandomNumbersIsRefused) {
   expect_refused("changes_random_numbers", changes("LibTorch's random numbers"));
+}
+
+TEST(BrokenPlugin, ThatChangesItsSurroundingsIsRefusedAndTheyAreAsBefore) {
+  const auto folder = std::filesystem::current_path();
+  expect_refused(
+      "changes_surroundings",
+      changes("the working folder and the handler of signal 10 (User defined signal 1)"));
+  EXPECT_EQ(std::filesystem::current_path(), folder);
+  EXPECT_EQ(std::signal(SIGUSR1, SIG_DFL), SIG_DFL);
 }
 
 TEST(BrokenPlugin, ThatThrowsAfterItChangedEverythingLeavesNoTrace) {

@@ -311,6 +311,21 @@ TEST(FreeNames, AreNoneByDefault) {
   }
 }
 
+TEST(SchemaText, OfForeignPluginsIsCheckedAndMadeFitForATerminal) {
+  const auto refused = [](const std::string& text) {
+    return message_of<Error>([&] { parse_schema(text); });
+  };
+  EXPECT_EQ(refused(R"([{"name": "a", "type": "int"}, {"name": "a", "type": "bool"}])"),
+            "option 'a' is declared twice");
+  EXPECT_EQ(refused(R"([{"name": "a", "type": "float", "low": 2, "high": 1.5}])"),
+            "option 'a' has the empty range [2, 1.5]");
+  EXPECT_EQ(refused(R"([{"name": "a\nb", "type": "int"}])"),
+            "'a b' cannot be the name of an option");
+  const Schema schema =
+      parse_schema(R"([{"name": "a", "type": "int", "help": "red\u001b[31m\nand more"}])");
+  EXPECT_EQ(schema.at(0).help, "red\\x1b[31m and more");
+}
+
 TEST(FreeNames, AreCheckedLikeAnyOptionsEachWithItsPlace) {
   EXPECT_THAT(resolve_grouped("groups:\n  a: {match: [x], scael: 2}\n  b: {match: [x], scale: -1}\n"
                               "  c: {}\n  d.e: {match: [x]}\n  f: 3\n")

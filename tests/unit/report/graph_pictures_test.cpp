@@ -80,9 +80,9 @@ TEST_F(GraphPictures, AreThoseOfTheFirstSeedThatHasAny) {
   add_run("standard", 0, path("[]"));
   const std::vector<GraphPicture> pictures = found();
   ASSERT_EQ(pictures.size(), 2U);
-  EXPECT_EQ(pictures[0].seed, 1);
+  EXPECT_EQ(pictures[0].origin.seed, 1);
   EXPECT_THAT(pictures[0].attention_to, ElementsAre(0.2, 0.5, 0.3));
-  EXPECT_EQ(pictures[1].attention, "standard");
+  EXPECT_EQ(pictures[1].origin.attention, "standard");
   EXPECT_TRUE(notes_.empty());
 }
 

@@ -23,6 +23,9 @@ TEST(HtmlText, KeepsUnicodeAndReplacesWhatIsNone) {
   EXPECT_EQ(html_text("\xED\xA0\x80"), mark + mark + mark) << "half of a surrogate pair";
   EXPECT_EQ(html_text(std::string("a\0b\x1b", 4)), "a" + mark + "b" + mark);
   EXPECT_EQ(html_text("a\nb\tc"), "a\nb\tc");
+  EXPECT_EQ(html_text("a\xc2\x9b\xe2\x80\xaez"), "a" + mark + mark + "z")
+      << "a C1 control, and what turns the order of characters";
+  EXPECT_EQ(latex_text("a\xe2\x80\xaez"), "az");
 }
 
 TEST(LatexText, WritesEverySpecialCharacterAsItself) {

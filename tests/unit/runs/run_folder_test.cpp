@@ -124,6 +124,51 @@ TEST_F(RunFolderTest, RecordsAReasonThatIsNoUtf8) {
   EXPECT_THAT(folder.status().reason, StartsWith("cannot read pictures"));
 }
 
+TEST_F(RunFolderTest, NoticesAStatusThatWasEdited) {
+  const RunFolder folder(temp_.path());
+  RunStatus status;
+  status.state = RunState::running;
+  status.metrics = {{"accuracy", 0.1}, {"nll", std::nan("")}};
+  folder.write_status(status);
+  EXPECT_EQ(folder.status().state, RunState::running);
+  std::string text = read_text(folder.file("status.json"));
+  text.replace(text.find("running"), 7, "done");
+  write_file(folder.file("status.json"), text);
+  EXPECT_THAT(message_of<DataError>([&] { folder.status(); }),
+              HasSubstr("its content does not fit its check"));
+}
+
+TEST_F(RunFolderTest, NoticesLinesAndCheckpointsThatAreGoneOrChanged) {
+  const RunFolder folder(temp_.path());
+  write_file(folder.file("metrics.jsonl"), "{}\n");
+  write_file(folder.file("checkpoint.safetensors"), "x");
+  RunStatus status;
+  status.state = RunState::interrupted;
+  folder.write_status(status);
+  EXPECT_EQ(folder.status().state, RunState::interrupted);
+  fs::remove(folder.file("checkpoint.safetensors"));
+  EXPECT_THAT(message_of<DataError>([&] { folder.status(); }),
+              HasSubstr("checkpoint.safetensors is missing, which the run had written"));
+  status.state = RunState::done;
+  folder.write_status(status);
+  EXPECT_EQ(folder.status().state, RunState::done) << "a result needs no checkpoint";
+  write_file(folder.file("metrics.jsonl"), "[]\n");
+  EXPECT_THAT(message_of<DataError>([&] { folder.status(); }),
+              HasSubstr("metrics.jsonl is missing or was changed since the run ended"));
+  fs::remove(folder.file("metrics.jsonl"));
+  EXPECT_THAT(message_of<DataError>([&] { folder.status(); }),
+              HasSubstr("metrics.jsonl is missing or was changed"));
+}
+
+TEST_F(RunFolderTest, KeepsReasonsOnOneLineWithoutBacktraces) {
+  const RunFolder folder(temp_.path());
+  RunStatus status;
+  status.state = RunState::failed;
+  status.reason = "bad \x1b[31m shape\nException raised from f\nframe #0: f\n";
+  folder.write_status(status);
+  EXPECT_EQ(folder.status().reason, "bad \\x1b[31m shape");
+}
+
 TEST_F(RunFolderTest, NamesADamagedStatusAndTheRemedy) {
   const RunFolder folder(temp_.path());
   for (const char* text : {"", "{\"state\": \"do", "[]", "{\"state\": \"dancing\"}",

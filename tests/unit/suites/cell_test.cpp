@@ -91,6 +91,12 @@ TEST_F(CellTest, ARunOfAnotherRevisionCountsByTheUsersWordAlone) {
   EXPECT_EQ(accepted.action, CellAction::finished);
   EXPECT_EQ(accepted.folder.path(), before.folder.path());
   EXPECT_EQ(decided(cell()).action, CellAction::stale) << "nothing is recorded by deciding";
+  {
+    const RunLock other(before.folder.path());
+    EXPECT_THAT(message_of<BusyError>([&] { record_accepted({accepted}); }),
+                HasSubstr("is being run by"));
+  }
+  EXPECT_EQ(decided(cell()).action, CellAction::stale) << "the lock comes before the first byte";
   record_accepted({accepted});
   EXPECT_EQ(decided(cell()).action, CellAction::finished) << "it need not be said again";
   EXPECT_EQ(decided(cell()).folder.path(), before.folder.path());

@@ -89,6 +89,7 @@ TEST_F(Checkpoints, NameEveryTensorThatDoesNotFit) {
   TensorFile file = read_safetensors(written());
   TensorFile changed;
   changed.metadata = file.metadata;
+  changed.metadata.erase("checksum");
   for (const auto& [name, tensor] : file.tensors) {
     if (name != "model.bias") changed.tensors.set(name, tensor);
   }
@@ -104,8 +105,39 @@ TEST_F(Checkpoints, NameEveryTensorThatDoesNotFit) {
 TEST_F(Checkpoints, RefuseAnOptimiserOfOtherParameters) {
   TensorFile file = read_safetensors(written());
   file.tensors.set("optimizer.exp_avg.weight", at::zeros({3}));
+  file.metadata.erase("checksum");
   write_safetensors(folder_ / "changed", file);
   EXPECT_THAT(refusal(folder_ / "changed"), HasSubstr("exp_avg.weight: [3] float32"));
+}
+
+TEST_F(Checkpoints, NoticeOneFlippedBitOfATensorAndOfAPosition) {
+  TensorFile file = read_safetensors(written());
+  Tensor bias = file.tensors.at("model.bias").clone();
+  static_cast<std::uint8_t*>(bias.data_ptr())[0] ^= 1U;
+  TensorFile flipped = file;
+  flipped.tensors.set("model.bias", bias);
+  write_safetensors(folder_ / "flipped", flipped);
+  EXPECT_THAT(refusal(folder_ / "flipped"), HasSubstr("does not fit its checksum"));
+  file.metadata["step"] = "2";
+  write_safetensors(folder_ / "moved", file);
+  EXPECT_THAT(refusal(folder_ / "moved"), HasSubstr("does not fit its checksum"));
+}
+
+TEST_F(Checkpoints, NoticeLinesThatAreGoneOrChanged) {
+  folder_.write("metrics.jsonl", "{\"step\":1}\n{\"step\":2}\n");
+  position_.metrics_bytes = 11;
+  const std::string path = written();
+  Made other;
+  EXPECT_EQ(read_checkpoint(path, other.parts(), "0123456789abcdef").step, 1);
+  folder_.write("metrics.jsonl", "{\"step\":1}\n");
+  Made shorter;  // what comes after the checkpoint does not count
+  EXPECT_EQ(read_checkpoint(path, shorter.parts(), "0123456789abcdef").step, 1);
+  for (const char* text : {"{\"step\":7}\n", "{}\n"}) {
+    folder_.write("metrics.jsonl", text);
+    EXPECT_THAT(refusal(path), HasSubstr("metrics.jsonl beside it is missing or was changed"));
+  }
+  std::filesystem::remove(folder_ / "metrics.jsonl");
+  EXPECT_THAT(refusal(path), HasSubstr("metrics.jsonl beside it is missing or was changed"));
 }
 
 TEST_F(Checkpoints, RefuseFilesThatAreNone) {
@@ -113,6 +145,7 @@ TEST_F(Checkpoints, RefuseFilesThatAreNone) {
   EXPECT_THAT(refusal(folder_ / "weights"), HasSubstr("is not a checkpoint of a run"));
   TensorFile file = read_safetensors(written());
   file.metadata["step"] = "five";
+  file.metadata.erase("checksum");
   write_safetensors(folder_ / "damaged", file);
   EXPECT_THAT(refusal(folder_ / "damaged"), HasSubstr("damaged: step is 'five'"));
   const std::string bytes = read_text(written());

@@ -36,6 +36,24 @@ TEST_F(TrainingLoop, LowersTheLossAndSortsTheTestSplit) {
   EXPECT_GT(status.metrics.at("examples_per_second"), 0);
 }
 
+/// Where it goes, results by relative paths would go, too.
+class Wanderer : public Line {
+ public:
+  NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
+    std::filesystem::current_path("/");
+    return Line::forward(batch, pass);
+  }
+};
+
+TEST_F(TrainingLoop, EndsWhereThePartsChangeTheWorkingFolder) {
+  const testing::InFolder inside(folder_.path());
+  const std::string message = testing::message_of<PluginError>(
+      [&] { train(tiny_run(clouds<Sorting, Wanderer>(), tiny_options()), "run"); });
+  EXPECT_THAT(message, HasSubstr("a step of training changed the working folder to /, "));
+  EXPECT_EQ(std::filesystem::current_path(), std::filesystem::canonical(folder_.path()));
+  EXPECT_EQ(place("run").status().state, RunState::failed);
+}
+
 TEST_F(TrainingLoop, EndsTheSameWhereverItWasStopped) {
   TrainOptions options = tiny_options();
   options.epochs = 2;
@@ -103,6 +121,21 @@ TEST_F(TrainingLoop, EndsAsDivergedWhereTheLastUpdateLeavesNoNumbers) {
               "the parameters were not finite after step " + std::to_string(broken + 1));
     EXPECT_TRUE(status.metrics.empty());
   }
+}
+
+/// Finite parameters whose result is no number.
+class NoNumber final : public Sorting {
+ public:
+  Metrics evaluate(Evaluation&) const override {
+    return {{"accuracy", std::numeric_limits<double>::quiet_NaN()}};
+  }
+};
+
+TEST_F(TrainingLoop, EndsAsDivergedWhereTheResultIsNoNumber) {
+  const RunStatus status = train(tiny_run(clouds<NoNumber>(), tiny_options()), "run");
+  EXPECT_EQ(status.state, RunState::diverged);
+  EXPECT_THAT(status.reason, HasSubstr("the result's accuracy was not finite after step"));
+  EXPECT_TRUE(status.metrics.empty());
 }
 
 TEST_F(TrainingLoop, EndsAsDivergedWhereTheLossIsNoNumber) {

@@ -3,7 +3,7 @@
 #include <tbb/parallel_for.h>
 
 #include "framework/base/error.h"
-#include "plugins/datasets/images/image_folder/image_file.h"
+#include "framework/data/pictures/image_file.h"
 
 namespace attnlab {
 namespace {

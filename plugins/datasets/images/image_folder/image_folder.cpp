@@ -22,10 +22,10 @@
 #include "framework/base/text.h"
 #include "framework/data/formats/files.h"
 #include "framework/data/image/resize.h"
+#include "framework/data/pictures/image_file.h"
 #include "plugins/datasets/images/image_folder/boxes.h"
 #include "plugins/datasets/images/image_folder/class_folders.h"
 #include "plugins/datasets/images/image_folder/damaged_files.h"
-#include "plugins/datasets/images/image_folder/image_file.h"
 #include "plugins/datasets/images/image_folder/options.h"
 #include "plugins/datasets/images/image_folder/subsets.h"
 

@@ -1,11 +1,4 @@
-# OpenCV's own CMake files come with all of OpenCV alone; two of its libraries are enough.
-find_path(ATTNLAB_OPENCV_HEADERS opencv2/imgcodecs.hpp PATH_SUFFIXES opencv4)
-find_library(ATTNLAB_OPENCV_CORE opencv_core)
-find_library(ATTNLAB_OPENCV_IMGCODECS opencv_imgcodecs)
-mark_as_advanced(ATTNLAB_OPENCV_HEADERS ATTNLAB_OPENCV_CORE ATTNLAB_OPENCV_IMGCODECS)
-find_package(JPEG QUIET)
-if(NOT ATTNLAB_OPENCV_HEADERS OR NOT ATTNLAB_OPENCV_CORE OR NOT ATTNLAB_OPENCV_IMGCODECS OR NOT JPEG_FOUND)
+set(_libraries attnlab_pictures TBB::tbb)
+if(NOT TARGET attnlab_pictures)
   set(_lacks "OpenCV (libopencv-imgcodecs-dev) and libjpeg-turbo (libjpeg62-turbo-dev)")
 endif()
-set(_headers ${ATTNLAB_OPENCV_HEADERS})
-set(_libraries ${ATTNLAB_OPENCV_CORE} ${ATTNLAB_OPENCV_IMGCODECS} JPEG::JPEG TBB::tbb)

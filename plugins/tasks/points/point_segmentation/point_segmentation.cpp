@@ -10,6 +10,7 @@
 // Source: the loss and metrics of Point Transformer V3 (arXiv:2312.10035) on nuScenes.
 #include <fmt/format.h>
 
+#include "framework/eval/metric_names.h"
 #include "framework/plugin.h"
 #include "plugins/tasks/points/point_segmentation/lovasz.h"
 #include "plugins/tasks/points/point_segmentation/segmentation_meter.h"
@@ -31,15 +32,6 @@ struct PointSegmentationOptions {
       "share of the target spread over all classes, in the cross entropy");
   }
 };
-
-/// A class's name as part of a metric's: "traffic sign" is "traffic_sign".
-std::string word_of(std::string name) {
-  for (char& c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (!plain) c = '_';
-  }
-  return name;
-}
 
 class PointSegmentation final : public Task {
  public:

@@ -1,10 +1,12 @@
 #include "framework/data/formats/files.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <set>
 
 #include "framework/base/random.h"
+#include "framework/data/formats/detail/promised_size.h"
 #include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
 
@@ -15,6 +17,7 @@ using ::testing::AllOf;
 using testing::gzipped;
 using ::testing::HasSubstr;
 using testing::message_of;
+using ::testing::StartsWith;
 using testing::TempFolder;
 
 /// Sets ATTNLAB_DATA for one test.
@@ -175,6 +178,39 @@ TEST(ContentFingerprint, ChangesWithEveryBitAndWithTheLength) {
   EXPECT_TRUE(seen.insert(content_fingerprint(bytes + std::string(1, '\0'))).second);
   EXPECT_TRUE(seen.insert(content_fingerprint(bytes, 1)).second);
   EXPECT_EQ(content_fingerprint(bytes), content_fingerprint(std::string(bytes)));
+}
+
+TEST(DataFile, MayNotExpandForEver) {
+  const TempFolder folder;
+  const std::string member = gzipped(std::string(20'000'000, 'x'));
+  std::string members;
+  for (int i = 0; i < 100; ++i) members += member;  // 2 GB
+  const std::string bomb = folder.write("bomb.gz", members);
+  const std::string message = message_of<DataError>([&] { read_data_file(bomb); });
+  EXPECT_THAT(message, AllOf(StartsWith(bomb + ": "), HasSubstr("more than data give"),
+                             HasSubstr("gunzip")));
+  std::size_t packed = 0, given = 0;
+  ASSERT_EQ(std::sscanf(message.c_str() + bomb.size(), ": %zu bytes of gzip have given %zu",
+                        &packed, &given),
+            2);
+  EXPECT_LT(given, std::size_t{1} << 29) << "it stopped soon";
+}
+
+TEST(PromisedSize, StopsAStreamThatGoesOnAfterIt) {
+  const TempFolder folder;
+  const std::string bomb = folder.write("bomb.gz", gzipped(std::string(200'000'000, 'x')));
+  std::size_t most = 0;
+  const auto promised = [&](std::string_view first) -> std::optional<std::uint64_t> {
+    most = std::max(most, first.size());
+    return first.size() < 8 ? std::nullopt : std::optional<std::uint64_t>(1000);
+  };
+  EXPECT_EQ(message_of<DataError>([&] { read_data_file(bomb, promised); }),
+            bomb +
+                ": it should hold 1000 bytes, and the gzip stream goes on after them; fetch the "
+                "file again");
+  EXPECT_LE(most, std::size_t{1} << 20);
+  const std::string whole = folder.write("whole.gz", gzipped(std::string(1000, 'x')));
+  EXPECT_EQ(read_data_file(whole, promised), std::string(1000, 'x'));
 }
 
 }  // namespace

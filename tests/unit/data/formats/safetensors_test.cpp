@@ -155,6 +155,8 @@ std::vector<Damage> damages() {
       {"no object", file_of("[1]", ""), "not a JSON object"},
       {"name twice", file_of("{\"w\":{" + good + "},\"w\":{" + good + "}}", data), "'w' twice"},
       {"no map", file_of("{\"w\":3}", data), "'w'"},
+      {"colours in a name", file_of(R"({"w\u001b[31m":3})", data), "tensor 'w\\x1b[31m'"},
+      {"a long name", file_of("{\"" + std::string(5000, 'w') + "\":3}", data), "www...': its"},
       {"no dtype", file_of(one(R"("shape":[2],"data_offsets":[0,8])"), data), "'dtype'"},
       {"other dtype", file_of(one(R"("dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8])"), data),
        "F8_E4M3 is not supported"},

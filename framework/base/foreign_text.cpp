@@ -1,0 +1,64 @@
+#include "framework/base/foreign_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "framework/base/unicode.h"
+
+namespace attnlab {
+
+bool is_control(std::uint32_t code) {
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x2028 && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069);
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t size = character_size(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(size, 1));
+    const std::uint32_t code =
+        size == 0 ? static_cast<unsigned char>(text[0]) : code_point(character);
+    if (size == 0 || (code < 0x100 && is_control(code) && code != '\n')) {
+      out += fmt::format("\\x{:02x}", code);
+    } else if (is_control(code) && code != '\n') {
+      out += fmt::format("\\u{:04x}", code);
+    } else {
+      out += character;
+    }
+    text.remove_prefix(character.size());
+  }
+  return out;
+}
+
+std::string one_line(std::string_view text, std::size_t most) {
+  std::string words;
+  for (const char c : text.substr(0, 2 * most)) {  // what is cut needs no work
+    const bool blank = c == ' ' || (c >= '\t' && c <= '\r');
+    if (!blank) {
+      words += c;
+    } else if (!words.empty() && words.back() != ' ') {
+      words += ' ';
+    }
+  }
+  if (!words.empty() && words.back() == ' ') words.pop_back();
+  std::string out = printable(words);
+  if (out.size() <= most) return out;
+  std::size_t end = most;
+  while (end > 0 && !begins_character(out[end])) --end;
+  return out.substr(0, end) + "...";
+}
+
+std::string without_backtrace(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t size = std::min(text.find('\n'), text.size() - 1) + 1;
+    const std::string_view line = text.substr(0, size);
+    if (!line.starts_with("frame #") && !line.starts_with("Exception raised from ")) out += line;
+    text.remove_prefix(size);
+  }
+  return out.substr(0, out.find_last_not_of('\n') + 1);
+}
+
+}  // namespace attnlab

@@ -1,0 +1,246 @@
+// Outputs that are no plain files, hostile input, and signals: nothing lost, nothing silent.
+#include <sys/stat.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "framework/base/file_lock.h"
+#include "framework/base/files.h"
+#include "tests/integration/workspace.h"
+
+namespace attnlab::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Faults : public Workspace {
+ protected:
+  /// The program with these words, its standard output being /dev/full.
+  Ended into_full_disk(const std::string& words) const {
+    Invocation shell = invocation({});
+    const std::string program = shell.words.at(0);
+    shell.words = {"/bin/sh", "-c", program + " " + words + " >/dev/full"};
+    return run(shell);
+  }
+
+  /// Waits until it takes signals itself, and a moment longer. @returns whether it still runs
+  static bool at_work(Process& process) {
+    const bool began = wait_for([&] { return !process.running() || process.handles(SIGTERM); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return began && process.running();
+  }
+};
+
+// ---- files that are not ours
+
+TEST_F(Faults, StandardOutputThatCannotBeWrittenIsAnError) {
+  must({"run", "tiny.yaml", "train.epochs=1"});
+  for (const char* words :
+       {"list", "list --json", "describe quest --json", "config show tiny.yaml", "config schema",
+        "--help", "completion bash", "report runs --output -"}) {
+    const Ended ended = into_full_disk(words);
+    EXPECT_NE(ended.exit_code, 0) << words;
+    EXPECT_THAT(ended.err, HasSubstr("cannot write")) << words;
+  }
+}
+
+TEST_F(Faults, ReportsGoToDevicesAndThroughLinks) {
+  must({"run", "tiny.yaml", "train.epochs=1"});
+  const Ended full = attnlab({"report", "runs", "--output", "/dev/full"});
+  EXPECT_EQ(full.exit_code, 2) << full.story();
+  EXPECT_THAT(full.err, HasSubstr("/dev/full: cannot write: No space left on device"));
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+  must({"report", "runs", "--output", "/dev/null"});
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  folder_.write("real/page.html", "old");
+  fs::create_symlink("real/page.html", at("page.html"));
+  must({"report", "runs", "--output", "page.html"});
+  EXPECT_TRUE(fs::is_symlink(at("page.html")));
+  EXPECT_THAT(file_text(at("real/page.html")), HasSubstr("<html"));
+  EXPECT_TRUE(files_like(".tmp-").empty());
+}
+
+TEST_F(Faults, TheSameFolderAsOutputWorksTwice) {
+  const Words words = {"run", "tiny.yaml", "train.epochs=1", "--out", "."};
+  must(words);
+  EXPECT_THAT(must(words).out, HasSubstr("done before"));
+}
+
+TEST_F(Faults, NamesStayBelowTheOutputFolder) {
+  for (const std::string name : {"name=..", "name=.", "attention.as=..", "name='a\tb'"}) {
+    const Ended ended = attnlab({"run", "tiny.yaml", name, "--out", "out"});
+    EXPECT_EQ(ended.exit_code, 2) << ended.story();
+  }
+  folder_.write("suite.yaml",
+                "schema: 1\nname: ..\nbaseline: standard\nattentions: [standard]\n"
+                "experiments: [tiny.yaml]\nseeds: [0]\n");
+  EXPECT_EQ(attnlab({"suite", "suite.yaml", "--out", "out"}).exit_code, 2);
+  EXPECT_FALSE(exists("out"));
+}
+
+// ---- bounds
+
+TEST_F(Faults, CompositionsThatNeverEndAreRefused) {
+  ASSERT_EQ(::mkfifo(at("fifo").c_str(), 0600), 0);
+  folder_.write("extends_fifo.yaml", "extends: fifo\n");
+  folder_.write("extends_zero.yaml", "extends: /dev/zero\n");
+  for (const char* file : {"fifo", "/dev/zero", "extends_fifo.yaml", "extends_zero.yaml"}) {
+    const Ended ended = attnlab({"validate", file});
+    EXPECT_EQ(ended.exit_code, 2) << file;
+    EXPECT_THAT(ended.err, HasSubstr("a device, a pipe or a socket")) << file;
+  }
+}
+
+TEST_F(Faults, SizesThatOverflowAreRefusedBeforeAFolderIsMade) {
+  for (const char* size :
+       {"train.epochs=9223372036854775807", "train.batch_size=4611686018427387904",
+        "model.dim=4611686018427387904", "dataset.train=4611686018427387904"}) {
+    const Ended ended = attnlab({"run", "tiny.yaml", size});
+    EXPECT_NE(ended.exit_code, 0) << size;
+    EXPECT_THAT(ended.err, Not(HasSubstr("frame #"))) << size;
+    EXPECT_FALSE(exists("runs")) << size;
+  }
+  EXPECT_THAT(attnlab({"run", "tiny.yaml", "dataset.train=4611686018427387904"}).err,
+              HasSubstr("a size is too large for this machine"));
+}
+
+TEST_F(Faults, SigtermEndsTheMakingOfDataWithinASecond) {
+  const std::string experiment = ATTNLAB_TEST_CONFIGS "/experiments/smoke/graph_sbm.yaml";
+  Process process(invocation({"run", experiment, "dataset.train=200000"}));
+  ASSERT_TRUE(at_work(process)) << "the data were made too fast to see it";
+  const auto begin = std::chrono::steady_clock::now();
+  process.send(SIGTERM);
+  const Ended ended = process.wait();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(2000));
+  EXPECT_EQ(ended.exit_code, 130) << ended.story();
+  EXPECT_FALSE(exists("runs"));
+}
+
+TEST_F(Faults, ASecondSigtermEndsAtOnce) {
+  const std::string experiment = ATTNLAB_TEST_CONFIGS "/experiments/smoke/graph_sbm.yaml";
+  Process process(invocation({"run", experiment, "dataset.train=200000"}));
+  ASSERT_TRUE(at_work(process)) << "the data were made too fast to see it";
+  process.send(SIGTERM);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const auto begin = std::chrono::steady_clock::now();
+  process.send(SIGTERM);
+  const Ended ended = process.wait();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(400));
+  EXPECT_EQ(ended.signal, SIGTERM) << ended.story();
+}
+
+TEST_F(Faults, SigtermEndsAnEvaluationWithinASecond) {
+  must({"run", "tiny.yaml", "train.epochs=1", "dataset.test=20000"});
+  const std::string folder = run_folder("tiny/standard"),
+                    before = file_text(folder + "/status.json");
+  Process process(invocation({"eval", folder, "clean"}));
+  ASSERT_TRUE(at_work(process)) << "it was evaluated too fast to see it";
+  const auto begin = std::chrono::steady_clock::now();
+  process.send(SIGTERM);
+  const Ended ended = process.wait();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(2000));
+  EXPECT_EQ(ended.exit_code, 130) << ended.story();
+  EXPECT_EQ(file_text(folder + "/status.json"), before);
+}
+
+// ---- foreign text
+
+TEST_F(Faults, NamesOfFilesMoveNoCursor) {
+  const Ended ended = attnlab({"validate", "no\x1b[31msuch.yaml"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("no\\x1b[31msuch.yaml"), Not(HasSubstr("\x1b"))));
+}
+
+// ---- resume tells the truth
+
+TEST_F(Faults, WhatChangedBehindARunsBackIsNamed) {
+  must({"run", "tiny.yaml", "train.epochs=1"});
+  const std::string folder = run_folder("tiny/standard"), log = folder + "/metrics.jsonl";
+  const std::string lines = file_text(log);
+  write_file(log, lines + "{}\n");
+  EXPECT_THAT(attnlab({"run", folder}).err, HasSubstr("metrics.jsonl is missing or was changed"));
+  fs::remove(log);
+  EXPECT_THAT(attnlab({"run", folder}).err, HasSubstr("metrics.jsonl is missing or was changed"));
+  write_file(log, lines);
+  must({"run", folder});
+  std::string status = file_text(folder + "/status.json");
+  status.replace(status.find("\"accuracy\": 0."), 14, "\"accuracy\": 1.");
+  write_file(folder + "/status.json", status);
+  EXPECT_THAT(attnlab({"run", folder}).err, HasSubstr("does not fit its check"));
+}
+
+TEST_F(Faults, AChangeThatWasAcceptedShowsInComparisons) {
+  must({"run", "tiny.yaml"});
+  const std::string folder = run_folder("tiny/standard");
+  nlohmann::json environment = nlohmann::json::parse(file_text(folder + "/environment.json"));
+  environment["model"]["hash"] = "0";
+  write_file(folder + "/environment.json", environment.dump());
+  nlohmann::json status = status_of(folder);
+  status["state"] = "interrupted";
+  status.erase("check");
+  write_file(folder + "/status.json", status.dump());
+  must({"run", folder, "--resume", "--accept-changes"});
+  EXPECT_THAT(must({"compare", "runs"}).out,
+              HasSubstr("by --accept-changes, the file of model 'vit' changed"));
+}
+
+TEST_F(Faults, AMemberOfAnEnsembleThatWentOnAloneIsMarked) {
+  folder_.write("toy.yaml", R"(schema: 1
+model: toy_transformer
+attention: qknorm
+task: sequence_classification
+dataset: {use: spurious_retrieval, train: 70, test: 40, tokens: 4, key_dim: 3, classes: 3, data_seed: 0}
+train: {epochs: 400, batch_size: 16, drop_last: false, threads: 1, log_every: 1}
+seeds: [0, 1]
+)");
+  const Words words = {"run", "toy.yaml", "--ensemble"};
+  Process process(invocation(words));
+  ASSERT_TRUE(wait_for([&] {
+    return exists("runs/toy/qknorm") && files_like("metrics.jsonl").size() == 2 &&
+           !metric_lines(run_folder("toy/qknorm", 1)).empty();
+  }));
+  process.send(SIGINT);
+  const Ended ended = process.wait();
+  ASSERT_EQ(ended.exit_code, 130) << ended.story();
+  must({"run", run_folder("toy/qknorm", 1), "--resume"});
+  EXPECT_THAT(must({"compare", "runs"}).out,
+              HasSubstr("toy/qknorm/1: begun as one of 2 that were trained together, and "
+                        "trained alone from step"));
+}
+
+TEST_F(Faults, AFlippedBitInTheWeightsIsNoticedByEvaluations) {
+  folder_.write("asked.yaml",
+                "schema: 1\nextends: tiny.yaml\nevaluate: {noisy: {set: {dataset: {noise: 3}}}}\n");
+  must({"run", "asked.yaml", "train.epochs=1"});
+  const std::string folder = run_folder("asked/standard");
+  const std::string weights = folder + "/checkpoint.safetensors";
+  std::string bytes = file_text(weights);
+  bytes[bytes.size() - 9] ^= 1;
+  write_file(weights, bytes);
+  for (const Words& entry :
+       {Words{"eval", folder, "clean"}, Words{"eval", folder, "noisy", "--again"}}) {
+    const Ended ended = attnlab(entry);
+    EXPECT_NE(ended.exit_code, 0) << ended.story();
+    EXPECT_THAT(ended.out + ended.err, HasSubstr("does not fit its checksum"));
+  }
+}
+
+TEST_F(Faults, TheLockComesBeforeTheFirstByte) {
+  const std::string plan = must({"run", "tiny.yaml", "--dry-run"}).out;
+  std::string folder = plan.substr(plan.rfind("would go to ") + 12);
+  folder = at(folder.substr(0, folder.find('\n')));
+  fs::create_directories(folder);
+  const FileLock other(folder + "/lock");
+  const Ended ended = attnlab({"run", "tiny.yaml"});
+  EXPECT_EQ(ended.exit_code, 2) << ended.story();
+  EXPECT_THAT(ended.err, HasSubstr("is being run by"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1) << "the lock alone";
+}
+
+}  // namespace
+}  // namespace attnlab::testing
