@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/nn/kernels/dropout.h"
+
 namespace attnlab {
 namespace {
 
@@ -98,8 +100,8 @@ Tensor Categories::forward(const Tensor& values) const {
 }
 
 FeatureEncoder::FeatureEncoder(const DatasetInfo& data, const std::vector<std::string>& categorical,
-                               const std::string& real, std::int64_t dim)
-    : real_(real) {
+                               const std::string& real, std::int64_t dim, double dropout)
+    : real_(real), dropout_(dropout) {
   for (const std::string& name : categorical) {
     const FieldInfo* const field = find_field(data, name);
     if (field == nullptr) continue;
@@ -116,7 +118,10 @@ Tensor FeatureEncoder::forward(const Batch& batch, at::ScalarType dtype) const {
   Tensor sum;
   const auto add = [&](const Tensor& more) { sum = sum.defined() ? sum + more : more; };
   for (const auto& [name, table] : tables_) add(table->forward(batch.fields.at(name)));
-  if (linear_ != nullptr) add(linear_->forward(batch.fields.at(real_).to(dtype)));
+  if (linear_ != nullptr) {
+    const Tensor x = batch.fields.at(real_).to(dtype);
+    add(linear_->forward(is_training() && dropout_ > 0 ? dropout(x, dropout_) : x));
+  }
   return sum;
 }
 

@@ -38,8 +38,9 @@ class Categories : public torch::nn::Module {
 class FeatureEncoder : public torch::nn::Module {
  public:
   /// @param categorical, real  names of fields that may be there
+  /// @param dropout  of the real features, in training
   FeatureEncoder(const DatasetInfo& data, const std::vector<std::string>& categorical,
-                 const std::string& real, std::int64_t dim);
+                 const std::string& real, std::int64_t dim, double dropout = 0);
   bool empty() const { return tables_.empty() && linear_ == nullptr; }
   /// [rows, dim], in `dtype`.
   Tensor forward(const Batch& batch, at::ScalarType dtype) const;
@@ -47,6 +48,7 @@ class FeatureEncoder : public torch::nn::Module {
  private:
   std::vector<std::pair<std::string, std::shared_ptr<Categories>>> tables_;  ///< by field
   std::string real_;
+  double dropout_;
   std::shared_ptr<Linear> linear_;  ///< null: no real features
 };
 

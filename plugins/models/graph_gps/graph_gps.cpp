@@ -58,9 +58,9 @@ class GraphGps final : public Model {
     place_encoder_ = make_place_encoder(options_, setup.data);
     const std::int64_t place_dim = place_encoder_ == nullptr ? 0 : options_.encoding_dim;
     if (place_dim > 0) register_module("place", place_encoder_);
-    nodes_ = register_module(
-        "nodes", std::make_shared<FeatureEncoder>(setup.data, node_categories(), "x@node",
-                                                  options_.dim - place_dim));
+    nodes_ = register_module("nodes", std::make_shared<FeatureEncoder>(
+                                          setup.data, node_categories(), "x@node",
+                                          options_.dim - place_dim, options_.input_dropout));
     if (nodes_->empty()) {
       throw DataError(fmt::format(
           "graph_gps: dataset '{}' has none of atom@node, type@node and x@node", setup.data.name));

@@ -11,7 +11,7 @@ struct GraphGpsOptions {
   std::int64_t dim = 64, depth = 5, heads = 4;
   std::string mpnn = "gated_gcn";
   bool global = true;
-  double dropout = 0, attention_dropout = 0.5;
+  double input_dropout = 0, dropout = 0, attention_dropout = 0.5;
   std::string encoding = "none";
   std::int64_t encoding_dim = 16;
   std::string head = "graph", pool = "mean";
@@ -26,6 +26,7 @@ struct GraphGpsOptions {
     v("mpnn", mpnn, one_of("gine", "gated_gcn", "none"),
       "message passing along edges; none: a pure transformer over each graph's nodes");
     v("global", global, "attention among all nodes of a graph; false: message passing alone");
+    v("input_dropout", input_dropout, range(0, 0.99), "of the numbers in x@node, in training");
     v("dropout", dropout, range(0, 0.99), "after message passing, attention, and in the MLP");
     v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
     v("encoding", encoding, one_of("none", "rwse", "laplacian"),

@@ -111,6 +111,31 @@ TEST_F(GraphGps, DropsWhereThePublishedCodeDoes) {
   }
 }
 
+TEST_F(GraphGps, DropsInputsBeforeTheirEncoder) {
+  const Batch batch = batch_of(examples());
+  const auto model = gps("{" + kSmall + ", input_dropout: 0.5}");
+  const auto plain = gps("{" + kSmall + "}");
+  {
+    const at::NoGradGuard no_gradients;
+    for (const auto& item : plain->named_parameters()) {
+      item.value().copy_(model->named_parameters()[item.key()]);
+    }
+  }
+  at::manual_seed(21);
+  Batch dropped = batch;
+  dropped.fields.set("x@node", dropout(batch.fields.at("x@node"), 0.5));
+  const Tensor expected = answer(*plain, dropped);
+  at::manual_seed(21);
+  EXPECT_TRUE(answer(*model, batch).equal(expected));
+  EXPECT_FALSE(answer(*plain, batch).allclose(expected));
+  model->eval();
+  plain->eval();
+  for (const auto& item : plain->named_buffers()) {
+    item.value().copy_(model->named_buffers()[item.key()]);
+  }
+  EXPECT_TRUE(answer(*model, batch).equal(answer(*plain, batch))) << "evaluated";
+}
+
 TEST_F(GraphGps, PureTransformerAgainstLoopsOfALayerWithoutMessages) {
   const Batch batch = batch_of(examples());
   const auto model = gps("{" + kSmall + ", mpnn: none}");
