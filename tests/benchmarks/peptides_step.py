@@ -32,14 +32,14 @@ SIZES = [20, 33, 43, 53, 60, 69, 77, 87, 94, 100, 105, 110, 115, 120, 127, 133, 
 COPIES, ATOMS, BONDS, VECTORS, LABELS = 4, 174, 13, 10, 10
 DIM, PLACE, DEPTH, HEADS, DROP = 96, 16, 4, 4, 0.5
 
-BASE = {"env": {}, "attention": "padded", "dropout": "torch", "sums": "index_add",
+BASE = {"env": {}, "attention": "loop", "dropout": "torch", "sums": "index_add",
         "maps": "packed", "clip": "torch", "optimiser": "foreach", "grads": "none",
         "compile": False}
 CANDIDATES = [
     ("env", [vit_step.KEEP_HEAP]),
     ("env", [vit_step.HUGE_PAGES]),
     ("env", [{vit_step.ISA: "avx512"}, {vit_step.ISA: "avx2"}]),
-    ("attention", ["loop", "mha"]),
+    ("attention", ["padded", "mha"]),
     ("dropout", ["bits"]),
     ("sums", ["scatter_add"]),
     ("maps", ["five"]),
