@@ -17,13 +17,24 @@ namespace {
 
 constexpr const char* kSets = "classes@label";
 
+/// @throws DataError where a value of the field is no class.
+void check_classes(const Batch& batch, const char* field, std::int64_t classes) {
+  const Tensor& values = batch.fields.at(field);
+  if (values.numel() == 0) return;
+  const auto least = values.min().item<std::int64_t>(), most = values.max().item<std::int64_t>();
+  if (least >= 0 && most < classes) return;
+  throw DataError(fmt::format("{}: class {} is there, but the model gives logits for {} classes",
+                              field, least < 0 ? least : most, classes));
+}
+
 class LabelSetMeter final : public Meter {
  public:
   void add(const NamedTensors& outputs, const Batch& batch) override {
     const Tensor logits = outputs.at("logits").detach().to(at::kCPU, at::kDouble);
     const Tensor sets = batch.fields.at(kSets).to(at::kCPU).contiguous();
     const Tensor usual = batch.fields.at("class").to(at::kCPU);
-    check(sets, logits.size(1));
+    check_classes(batch, kSets, logits.size(1));
+    check_classes(batch, "class", logits.size(1));
     const auto* begin = batch.offsets.at("label").data_ptr<std::int64_t>();
     for (std::int64_t i = 0; i < batch.size; ++i) {
       ++images_;
@@ -47,14 +58,6 @@ class LabelSetMeter final : public Meter {
   }
 
  private:
-  static void check(const Tensor& sets, std::int64_t classes) {
-    if (sets.numel() == 0) return;
-    const auto least = sets.min().item<std::int64_t>(), most = sets.max().item<std::int64_t>();
-    if (least >= 0 && most < classes) return;
-    throw DataError(fmt::format("{}: class {} is there, but the model gives logits for {} classes",
-                                kSets, least < 0 ? least : most, classes));
-  }
-
   std::int64_t images_ = 0, labelled_ = 0, right_ = 0, usual_ = 0;
 };
 
@@ -62,6 +65,10 @@ class ImageLabelSets final : public ClassificationTask {
  public:
   using ClassificationTask::ClassificationTask;
 
+  Tensor loss(const NamedTensors& outputs, const Batch& batch) const override {
+    check_classes(batch, kSets, outputs.at("logits").size(-1));
+    return ClassificationTask::loss(outputs, batch);
+  }
   std::unique_ptr<Meter> meter() const override { return std::make_unique<LabelSetMeter>(); }
   std::vector<MetricInfo> metrics() const override {
     return {{"accuracy", Better::higher, "share"},
