@@ -40,7 +40,7 @@ struct SuiteRecord {
   std::vector<std::string> notes;  ///< what readers of its table must know, e.g. "synthetic data"
   std::vector<SuitePoint> points;  ///< of its `grid:`, in its order; empty without one
   std::vector<std::string> pool;   ///< axes of the grid that tables are pooled by
-  std::optional<PublishedNumbers> published;  ///< its `reference:`
+  std::vector<PublishedNumbers> published;  ///< its `reference:`
 };
 
 struct RunCollection {

@@ -275,10 +275,14 @@ json suite_map(const Catalogue& catalogue) {
   }
   for (const char* list : {"skip", "skip+", "skip-"}) properties[list]["items"] = skip_entry();
   const json numbers = {{"type", "object"}, {"additionalProperties", {{"type", "number"}}}};
-  properties["reference"]["properties"]["values"] = {
+  json one = properties["reference"];
+  one["properties"]["values"] = {
       {"type", "object"},
       {"description", "by experiment and attention, as the table writes them"},
       {"additionalProperties", numbers}};
+  const json several = {{"type", "array"}, {"items", one}};
+  properties["reference"] = {{"description", one.value("description", "")},
+                             {"anyOf", {one, several}}};
   properties["grid"] = {{"type", "object"}, {"description", find_option(keys, "grid")->help}};
   for (const char* changes : {"set", "fallback"}) {
     properties[changes] = reference_to("experiment");

@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 using Problems = std::vector<std::string>;
 
 const std::vector<std::string> kKeys = {
-    "schema",  "name", "baseline", "attentions",   "experiments", "seeds", "set", "fallback",
-    "compare", "skip", "match",    "missing_data", "reference",   "grid",  "pool"};
+    "schema",  "name", "baseline", "attentions",   "experiments", "seeds",    "set",  "fallback",
+    "compare", "skip", "match",    "missing_data", "reference",   "relative", "grid", "pool"};
 
 const Node& list_of(const Node& root, const char* key) {
   const Node* list = root.find(key);
@@ -180,7 +180,7 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
   read_match(root, suite, problems);
   read_missing_data(root, suite, problems);
   if (const Node* section = root.find("reference"); section != nullptr && !section->is_null()) {
-    suite.reference = read_reference(*section, problems);
+    suite.references = read_references(*section, problems);
   }
   std::vector<SuiteAttention> attentions;
   for (const Node& item : list_of(root, "attentions").items()) {
@@ -196,6 +196,9 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
   const bool sound_grid = problems.size() == before;
   for (const Node& item : list_of(root, "experiments").items()) maker.add(item, attentions, grid);
   if (sound_grid) read_pool(root, suite, problems);
+  if (const Node* section = root.find("relative"); section != nullptr && !section->is_null()) {
+    suite.relative = read_relative(*section, suite.experiments, problems);
+  }
   maker.refuse_if_nothing_fits();
   if (skip != nullptr && problems.empty()) apply_skips(suite, rules, skip->place(), problems);
   if (!problems.empty()) throw ConfigError(problems);

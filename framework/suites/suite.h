@@ -15,6 +15,7 @@
 #include "framework/runs/suite_point.h"
 #include "framework/suites/cell.h"
 #include "framework/suites/suite_reference.h"
+#include "framework/suites/suite_relative.h"
 
 namespace attnlab {
 
@@ -32,7 +33,9 @@ struct Suite {
   /// `missing_data: skip`: experiments whose data are not on this machine are absent, not an error.
   bool skip_missing_data = false;
   /// A publication's numbers, shown beside the suite's own; empty without any.
-  std::optional<PublishedNumbers> reference;
+  std::vector<PublishedNumbers> references;
+  /// What the table gives as a share of one experiment's value; empty without one.
+  std::optional<RelativeTo> relative;
   /// Overrides that are used where an experiment's data cannot be had; null: none.
   Node fallback;
   /// The `compare:` section: what `attnlab compare` does with the runs; empty without one.

@@ -15,6 +15,11 @@ Schema reference_keys() {
       make_option("metric", OptionSpec::Type::string, "what they are numbers of; else accuracy")};
 }
 
+Schema relative_keys() {
+  return {make_option("to", OptionSpec::Type::string, "the experiment whose value is 100 %"),
+          make_option("metric", OptionSpec::Type::string, "what is compared; else accuracy")};
+}
+
 }  // namespace
 
 Schema suite_keys(const Catalogue& catalogue) {
@@ -41,6 +46,7 @@ Schema suite_keys(const Catalogue& catalogue) {
           text("skip", "cells left out: experiment, attention, seeds, reason", true),
           missing,
           make_group("reference", reference_keys(), "a publication's numbers, shown beside these"),
+          make_group("relative", relative_keys(), "what tables give as a share of one value"),
           make_group("match", schema_of<MatchOptions>(), "what every attention has alike"),
           make_group("compare", schema_of<CompareOptions>(), "how the attentions are compared")};
 }
