@@ -228,6 +228,7 @@ std::optional<SuiteRecord> read_suite(const std::string& folder) {
       suite.pool = in.at("grid").at("pool").get<std::vector<std::string>>();
     }
     if (in.contains("reference")) suite.published = read_published(in.at("reference"));
+    if (in.contains("page")) suite.page = read_page_json(in.at("page"));
     return suite;
   } catch (const json::exception& damage) {
     throw DataError(

@@ -279,7 +279,9 @@ json suite_map(const Catalogue& catalogue) {
       {"type", "object"},
       {"description", "by experiment and attention, as the table writes them"},
       {"additionalProperties", numbers}};
-  properties["grid"] = {{"type", "object"}, {"description", find_option(keys, "grid")->help}};
+  for (const char* any : {"grid", "page"}) {
+    properties[any] = {{"type", "object"}, {"description", find_option(keys, any)->help}};
+  }
   for (const char* changes : {"set", "fallback"}) {
     properties[changes] = reference_to("experiment");
     properties[changes]["description"] = find_option(keys, changes)->help;

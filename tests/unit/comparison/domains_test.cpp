@@ -1,0 +1,352 @@
+// The page over domains: planted winners and losers are found where they are, identical attentions
+// are not told apart more often than the level says, and what is missing is named.
+#include "framework/comparison/domains.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "framework/base/random.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kDomains[] = {"images", "language", "graphs", "series", "points", "boxes"};
+
+/// Finished runs in memory: what comparisons read of them.
+class Runs {
+ public:
+  Runs() {
+    SuiteRecord suite;
+    suite.folder = "runs/made";
+    suite.baseline = "standard";
+    suite.page = PageSpec{"Every domain", {}, {}};
+    for (const char* domain : kDomains) {
+      suite.page->columns.push_back({domain, domain, "headline", domain});
+    }
+    all.suites.push_back(std::move(suite));
+  }
+
+  RunRecord& add(const std::string& experiment, const std::string& attention, std::int64_t seed,
+                 double value, Better better = Better::higher) {
+    RunRecord run;
+    run.experiment = experiment;
+    run.attention = attention;
+    run.seed = seed;
+    run.config = Node::map();
+    run.status.state = RunState::done;
+    run.status.metrics["score"] = value;
+    run.infos = {{"score", better, better == Better::higher ? "share" : "nats"}};
+    all.runs.push_back(std::move(run));
+    return all.runs.back();
+  }
+
+  PageSpec& page() { return *all.suites.front().page; }
+
+  DomainPage build(const std::string& test = "t") const {
+    CompareOptions options;
+    options.test = test;
+    RunCollection sorted = all;
+    std::stable_sort(sorted.runs.begin(), sorted.runs.end(),
+                     [](const RunRecord& a, const RunRecord& b) {
+                       return std::tie(a.experiment, a.attention, a.seed) <
+                              std::tie(b.experiment, b.attention, b.seed);
+                     });
+    return build_domain_page(sorted, options, "");
+  }
+
+  RunCollection all;
+};
+
+/// Attentions with noise from seed to seed, part of which all of them share.
+void add_alike(Runs& runs, const std::vector<std::string>& attentions, std::int64_t seeds,
+               std::uint64_t draw) {
+  std::uint64_t number = 0;
+  for (const char* domain : kDomains) {
+    ++number;
+    for (std::int64_t seed = 0; seed < seeds; ++seed) {
+      Random random = RandomStreams(draw).stream("made runs", number, seed);
+      const double shared = random.normal();
+      for (const std::string& attention : attentions) {
+        runs.add(domain, attention, seed, 0.8 + 0.01 * shared + 0.01 * random.normal());
+      }
+    }
+  }
+}
+
+std::size_t column(const DomainPage& page, const std::string& domain) {
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    if (page.columns[i].domain == domain) return i;
+  }
+  throw std::runtime_error("no column " + domain);
+}
+
+std::vector<std::string> with_verdict(const DomainPage& page, const std::string& attention,
+                                      const std::string& verdict) {
+  std::vector<std::string> found;
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    if (cell_verdict(page, page.row(attention), i) == verdict) found.push_back(page.columns[i].domain);
+  }
+  return found;
+}
+
+/// Moves the values of an attention in one domain.
+void plant(Runs& runs, const std::string& attention, const std::string& domain, double by) {
+  for (RunRecord& run : runs.all.runs) {
+    if (run.attention == attention && run.experiment == domain) run.status.metrics["score"] += by;
+  }
+}
+
+TEST(DomainPage, FindsAPlantedWinnerWhereItIsAndNowhereElse) {
+  Runs runs;
+  add_alike(runs, {"standard", "oracle", "plain"}, 5, 1);
+  plant(runs, "oracle", "graphs", 0.15);
+  const DomainPage page = runs.build();
+  EXPECT_THAT(with_verdict(page, "oracle", "better"), ElementsAre("graphs"));
+  EXPECT_THAT(with_verdict(page, "oracle", "worse"), IsEmpty());
+  EXPECT_THAT(with_verdict(page, "plain", "better"), IsEmpty());
+  EXPECT_THAT(with_verdict(page, "plain", "worse"), IsEmpty());
+  const std::size_t graphs = column(page, "graphs");
+  EXPECT_NEAR(page.row("oracle").cells[graphs].row.contrast->difference.mean, 0.15, 0.02);
+}
+
+TEST(DomainPage, FindsAPlantedLoserAndDoesNotHideItBehindAverages) {
+  Runs runs;
+  add_alike(runs, {"standard", "dud"}, 5, 2);
+  for (const char* domain : kDomains) plant(runs, "dud", domain, 0.02);
+  plant(runs, "dud", "points", -0.4);
+  const DomainPage page = runs.build();
+  EXPECT_THAT(with_verdict(page, "dud", "worse"), ElementsAre("points"));
+  ASSERT_TRUE(page.row("dud").worst);
+  EXPECT_EQ(page.columns[*page.row("dud").worst].domain, "points");
+}
+
+TEST(DomainPage, CountsADivergenceAgainstAnAttentionAndNamesIt) {
+  Runs runs;
+  add_alike(runs, {"standard", "wild", "calm"}, 3, 3);
+  plant(runs, "wild", "images", 0.2);
+  for (RunRecord& run : runs.all.runs) {
+    if (run.attention != "wild" || run.experiment != "images" || run.seed == 0) continue;
+    run.status.state = RunState::diverged;
+    run.status.reason = "loss is nan at step 12";
+  }
+  const DomainPage page = runs.build();
+  const std::size_t images = column(page, "images");
+  EXPECT_EQ(cell_verdict(page, page.row("wild"), images), "2 of 3 diverged");
+  EXPECT_FALSE(page.row("wild").cells[images].effect) << "a survivor is not the attention";
+  EXPECT_THAT(page.row("wild").without_effect, Contains("images: diverged"));
+  ASSERT_TRUE(page.ranking) << page.no_ranking;
+  EXPECT_THAT(page.ranking->attentions, Contains("wild")) << "it is ranked, and last there";
+}
+
+TEST(DomainPage, RanksAnAttentionThatDivergesBehindAllOthers) {
+  Runs runs;
+  for (const char* domain : kDomains) {
+    for (std::int64_t seed = 0; seed < 3; ++seed) {
+      runs.add(domain, "standard", seed, 0.5 + 0.001 * static_cast<double>(seed));
+      runs.add(domain, "wild", seed, 0.9).status.state = RunState::diverged;
+      runs.add(domain, "worse", seed, 0.2);
+    }
+  }
+  const DomainPage page = runs.build();
+  ASSERT_TRUE(page.ranking) << page.no_ranking;
+  EXPECT_THAT(page.ranking->attentions, ElementsAre("standard", "wild", "worse"));
+  EXPECT_THAT(page.ranking->test.mean_ranks, ElementsAre(1, 3, 2));
+}
+
+// A/A: one attention under two names. The stated rate is the chance of any false verdict in a row.
+TEST(DomainPage, TellsIdenticalAttentionsApartNoMoreOftenThanTheLevelSays) {
+  constexpr int kStudies = 1500;
+  for (const std::int64_t seeds : {3, 5}) {
+    int told_apart = 0;
+    for (int study = 0; study < kStudies; ++study) {
+      Runs runs;
+      add_alike(runs, {"standard", "same"}, seeds, 1000 + static_cast<std::uint64_t>(study));
+      const DomainPage page = runs.build();
+      const bool any = !with_verdict(page, "same", "better").empty() ||
+                       !with_verdict(page, "same", "worse").empty();
+      told_apart += any ? 1 : 0;
+    }
+    const double rate = static_cast<double>(told_apart) / kStudies;
+    const double error = std::sqrt(0.05 * 0.95 / kStudies);
+    EXPECT_LE(rate, 0.05 + 3 * error) << seeds << " seeds";
+    EXPECT_GE(rate, 0.05 - 4 * error) << seeds << " seeds: the rate is the level, not below it";
+    RecordProperty("rate_with_" + std::to_string(seeds) + "_seeds", std::to_string(rate));
+  }
+}
+
+TEST(DomainPage, SaysNothingOfRunsThatAreTheSameToTheLastDigit) {
+  Runs runs;
+  for (const char* domain : kDomains) {
+    for (std::int64_t seed = 0; seed < 3; ++seed) {
+      const double value = 0.5 + 0.1 * static_cast<double>(seed);
+      runs.add(domain, "standard", seed, value);
+      runs.add(domain, "same", seed, value);
+    }
+  }
+  const DomainPage page = runs.build();
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    EXPECT_EQ(cell_verdict(page, page.row("same"), i), "no spread");
+  }
+  EXPECT_FALSE(page.row("same").summary);
+  EXPECT_EQ(summary_cell_text(page.row("same")), "-");
+}
+
+TEST(DomainPage, TurnsMetricsOfWhichLessIsBetter) {
+  Runs runs;
+  for (const char* domain : {"images", "language"}) {
+    const Better better = std::string(domain) == "language" ? Better::lower : Better::higher;
+    for (std::int64_t seed = 0; seed < 4; ++seed) {
+      const double noise = 0.01 * static_cast<double>(seed * seed % 3);
+      runs.add(domain, "standard", seed, 2 + noise, better);
+      runs.add(domain, "lower", seed, 1 + 2 * noise, better);
+    }
+  }
+  const DomainPage page = runs.build();
+  EXPECT_THAT(with_verdict(page, "lower", "better"), ElementsAre("language"));
+  EXPECT_THAT(with_verdict(page, "lower", "worse"), ElementsAre("images"));
+  EXPECT_GT(page.row("lower").cells[column(page, "language")].effect->value, 0);
+  EXPECT_LT(page.row("lower").cells[column(page, "images")].effect->value, 0);
+  EXPECT_EQ(column_heading(page, column(page, "language")), "language (score, nats) ↓");
+}
+
+TEST(DomainPage, LeavesOutOfRanksWhatLacksADomainAndNamesIt) {
+  Runs runs;
+  add_alike(runs, {"standard", "whole", "part"}, 3, 4);
+  std::erase_if(runs.all.runs, [](const RunRecord& run) {
+    return run.attention == "part" && run.experiment == "language";
+  });
+  for (std::int64_t seed = 0; seed < 3; ++seed) {
+    runs.all.absent.push_back({"language", "part", seed,
+                               {Absence::incompatible, "attention 'part' is not causal"}, ""});
+  }
+  const DomainPage page = runs.build();
+  const std::size_t language = column(page, "language");
+  EXPECT_EQ(cell_text(page, page.row("part"), language), "incompatible");
+  EXPECT_EQ(page.row("part").cells[language].row.gap.reason, "attention 'part' is not causal");
+  ASSERT_TRUE(page.ranking);
+  EXPECT_THAT(page.ranking->attentions, ElementsAre("standard", "whole"));
+  EXPECT_THAT(page.left_out, Contains("part: no value in language"));
+  EXPECT_THAT(page.row("part").without_effect, Contains("language: incompatible"));
+  EXPECT_EQ(page.row("part").effects.size(), 5U) << "the other domains count";
+}
+
+TEST(DomainPage, KeepsTheColumnOfADomainThatNobodyHas) {
+  Runs runs;
+  add_alike(runs, {"standard", "mine"}, 3, 5);
+  std::erase_if(runs.all.runs,
+                [](const RunRecord& run) { return run.experiment == "points"; });
+  for (const char* attention : {"standard", "mine"}) {
+    runs.all.absent.push_back(
+        {"points", attention, 0, {Absence::no_plugin, "there is no dataset 'rooms'"}, ""});
+  }
+  const DomainPage page = runs.build();
+  const std::size_t points = column(page, "points");
+  EXPECT_EQ(cell_text(page, page.row("mine"), points), "no plugin");
+  ASSERT_TRUE(page.ranking);
+  EXPECT_EQ(page.ranking->experiments.size(), 5U);
+  EXPECT_THAT(page.left_out,
+              Contains(AllOf(HasSubstr("points"), HasSubstr("there is no dataset 'rooms'"))));
+}
+
+TEST(DomainPage, CountsColumnsOfOneDomainOnce) {
+  Runs runs;
+  add_alike(runs, {"standard", "mine"}, 4, 6);
+  runs.page().columns[1].domain = "images";
+  runs.page().columns[1].title = "more";
+  const DomainPage page = runs.build();
+  ASSERT_TRUE(page.ranking);
+  EXPECT_EQ(page.ranking->experiments.size(), 5U);
+  const DomainRow& mine = page.row("mine");
+  EXPECT_EQ(mine.effects.size(), 5U);
+  const Effect &a = *mine.cells[0].effect, &b = *mine.cells[1].effect;
+  EXPECT_NEAR(mine.effects.at("images").value, (a.value + b.value) / 2, 1e-12);
+  EXPECT_NEAR(mine.effects.at("images").variance, (a.variance + b.variance) / 2, 1e-12);
+}
+
+TEST(DomainPage, ShowsRobustnessAndCountsItInNoSummary) {
+  Runs runs;
+  add_alike(runs, {"standard", "mine"}, 4, 7);
+  runs.page().columns[0].role = ColumnRole::robustness;
+  const DomainPage page = runs.build();
+  EXPECT_TRUE(page.row("mine").cells[0].row.contrast);
+  EXPECT_EQ(page.row("mine").effects.size(), 5U);
+  EXPECT_EQ(page.ranking->experiments.size(), 5U);
+}
+
+TEST(DomainPage, ChecksClaimsByWhatWasFound) {
+  Runs runs;
+  add_alike(runs, {"standard", "mine"}, 5, 8);
+  plant(runs, "mine", "graphs", 0.2);
+  plant(runs, "mine", "points", -0.2);
+  const auto claim = [](const std::string& attention, const std::string& experiment) {
+    return PageClaim{attention, experiment, "score", true, "a paper", "it is better"};
+  };
+  runs.page().claims = {claim("mine", "graphs"), claim("mine", "points"), claim("mine", "images"),
+                        claim("other", "graphs")};
+  const DomainPage page = runs.build();
+  ASSERT_EQ(page.claims.size(), 4U);
+  EXPECT_EQ(name_of(page.claims[0].outcome), "holds");
+  EXPECT_EQ(name_of(page.claims[1].outcome), "contradicted");
+  EXPECT_EQ(name_of(page.claims[2].outcome), "not shown");
+  EXPECT_EQ(name_of(page.claims[3].outcome), "not tested");
+  EXPECT_EQ(page.claims[3].found, "the attention is not among these runs");
+}
+
+TEST(DomainPage, TakesThePublishedNumbersOfASuiteForClaims) {
+  Runs runs;
+  add_alike(runs, {"standard", "mine"}, 5, 9);
+  plant(runs, "mine", "graphs", 0.2);
+  PublishedNumbers published{"a table", "score", {}};
+  published.values["graphs"] = {{"standard", "70.0"}, {"mine", "72.5"}};
+  published.values["images"] = {{"standard", "80.0"}, {"mine", "80.0"}};
+  runs.all.suites.front().published = published;
+  const DomainPage page = runs.build();
+  ASSERT_EQ(page.claims.size(), 1U) << "equal numbers claim nothing";
+  EXPECT_EQ(page.claims[0].claim.text, "score 72.5 (+2.5)");
+  EXPECT_EQ(name_of(page.claims[0].outcome), "holds");
+}
+
+TEST(DomainPage, ComparesTimeOnOneKindOfMachineAlone) {
+  Runs runs;
+  for (const char* domain : {"images", "language"}) {
+    for (std::int64_t seed = 0; seed < 2; ++seed) {
+      for (const char* attention : {"standard", "slow"}) {
+        RunRecord& run = runs.add(domain, attention, seed, 0.5 + 0.1 * static_cast<double>(seed));
+        const bool slow = std::string(attention) == "slow";
+        run.costs = {{"parameters", slow ? 110 : 100},
+                     {"examples_per_second", slow ? 50 : 100},
+                     {"peak_memory", slow ? 3e8 : 1e8}};
+        run.environment["machine.cpu"] =
+            slow && std::string(domain) == "language" ? "another" : "this";
+      }
+    }
+  }
+  const CostRatios costs = runs.build().row("slow").costs;
+  EXPECT_NEAR(*costs.parameters, 1.1, 1e-12);
+  EXPECT_NEAR(*costs.time, 2, 1e-12) << "of images alone";
+  EXPECT_NEAR(*costs.memory, 3, 1e-12);
+  EXPECT_FALSE(costs.flops);
+  for (RunRecord& run : runs.all.runs) run.environment["machine.cpu"] = run.attention;
+  EXPECT_FALSE(runs.build().row("slow").costs.time);
+}
+
+TEST(DomainPage, SaysWhatItTakesForGranted) {
+  Runs runs;
+  add_alike(runs, {"standard", "mine"}, 3, 10);
+  const auto sentences = page_assumptions(runs.build());
+  EXPECT_THAT(sentences, Contains(HasSubstr("at most 0.05")));
+  EXPECT_THAT(sentences, Contains(HasSubstr("domains for independent draws")));
+}
+
+}  // namespace
+}  // namespace attnlab
