@@ -25,7 +25,8 @@ constexpr const char* kUsualRuns = "runs/cross_domain";
 void declare(Usage& usage) {
   usage.synopsis = "attnlab card ATTENTION [--runs DIR ...] [--as LABEL] [--no-test] [-o FILE]";
   usage.about =
-      "Writes a model card of an attention as Markdown: what it is, its equation, options, what it\n"
+      "Writes a model card of an attention as Markdown: what it is, its equation, options, what "
+      "it\n"
       "honours, the outcome of `attnlab plugin test`, and its results in every domain. ATTENTION\n"
       "is a name or lab/name. Results are those of runs/cross_domain where it is there and --runs\n"
       "says nothing else.";
@@ -58,9 +59,10 @@ Words folders_of(const Arguments& arguments) {
 const Candidate& attention_called(const Catalogue& catalogue, const std::string& name) {
   const Candidate& plugin = find_plugin(catalogue, name);
   if (plugin.manifest->kind == Kind::attention) return plugin;
-  throw ConfigError(fmt::format("card: '{}' is a {}; cards are of attentions (attnlab list "
-                                "attention shows them)",
-                                name, name_of(plugin.manifest->kind)));
+  throw ConfigError(
+      fmt::format("card: '{}' is a {}; cards are of attentions (attnlab list "
+                  "attention shows them)",
+                  name, name_of(plugin.manifest->kind)));
 }
 
 }  // namespace
@@ -83,8 +85,8 @@ int card_command(const Words& words) {
   if (!folders.empty()) {
     const RunCollection collection = find_runs(folders);
     card.runs = join(folders, ", ");
-    card.page = build_domain_page(collection, compare_options(compare_section(collection, arguments)),
-                                  "", &catalogue);
+    card.page = build_domain_page(
+        collection, compare_options(compare_section(collection, arguments)), "", &catalogue);
     static_cast<void>(card.page->row(card.label));  // a wrong label is said before the test
   }
   if (!arguments.has("no-test")) card.conformance = conformance_of(plugin.manifest->id);

@@ -16,7 +16,8 @@ void declare(Usage& usage) {
   usage.synopsis = "attnlab page DIR... [--output FOLDER] [--title TEXT]";
   usage.about =
       "Writes the page over domains of runs: a table of attentions by domains, each cell the\n"
-      "difference to the baseline in that domain's own unit with interval and verdict; cost, ranks\n"
+      "difference to the baseline in that domain's own unit with interval and verdict; cost, "
+      "ranks\n"
       "over domains, a summary of standardised differences, published claims. DIR is a run's\n"
       "folder or one with runs below it (runs/cross_domain). Columns and claims are those of the\n"
       "suite's `page:`; without one each experiment is a column. Writes page.html, page.md,\n"

@@ -24,7 +24,8 @@ std::string refusals_text(const StoredUse& use) {
   std::string text;
   std::size_t shown = 0;
   for (const auto& [reason, who] : reasons) {
-    if (++shown > kMostRefused) return text + fmt::format("  and {} other reasons\n", reasons.size() - kMostRefused);
+    if (++shown > kMostRefused)
+      return text + fmt::format("  and {} other reasons\n", reasons.size() - kMostRefused);
     text += fmt::format("  {}{}: {}\n", who.first,
                         who.second > 1 ? fmt::format(" and {} more", who.second - 1) : "", reason);
   }

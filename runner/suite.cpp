@@ -38,7 +38,8 @@ int suite_command(const Words& words) {
       "Examples: seeds=[0]  set.train.epochs=1  'grid.lr=[1e-3]'  -j 4  --dry-run";
   add_suite_options(usage);
   usage.options.add_options()(
-      "quick", "the suite's quick form, SUITE_quick.yaml beside it: does it run, not what is better");
+      "quick",
+      "the suite's quick form, SUITE_quick.yaml beside it: does it run, not what is better");
   usage.fewest_words = usage.most_words = 1;
   usage.takes_overrides = true;
   const Arguments arguments = parse_arguments(words, usage);

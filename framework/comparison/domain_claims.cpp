@@ -54,8 +54,7 @@ void add_published(const RunCollection& collection, const DomainPage& page,
       for (const auto& [attention, value] : values) {
         PageClaim claim{attention, experiment, published.metric, true, published.source, ""};
         const auto column = column_of(page, claim);
-        const std::string difference =
-            published.difference(experiment, attention, page.baseline);
+        const std::string difference = published.difference(experiment, attention, page.baseline);
         const double size = difference.empty() ? 0 : std::stod(difference);
         if (attention == page.baseline || !column || size == 0) continue;
         const Better better = page.metrics[*column].better;

@@ -25,8 +25,8 @@ std::vector<Ranked> ranked_columns(DomainPage& page) {
     if (ranks(page.rows.front().cells[i])) {
       out.push_back({i, page.columns[i].domain});
     } else {
-      page.left_out.push_back(fmt::format("{}: {} has no value there ({})",
-                                          page.columns[i].name(), page.baseline,
+      page.left_out.push_back(fmt::format("{}: {} has no value there ({})", page.columns[i].name(),
+                                          page.baseline,
                                           page.rows.front().cells[i].row.gap.text()));
     }
   }
@@ -43,7 +43,8 @@ std::vector<const DomainRow*> ranked_rows(DomainPage& page, const std::vector<Ra
     if (missing.empty()) {
       out.push_back(&row);
     } else {
-      page.left_out.push_back(fmt::format("{}: no value in {}", row.attention, join(missing, ", ")));
+      page.left_out.push_back(
+          fmt::format("{}: no value in {}", row.attention, join(missing, ", ")));
     }
   }
   return out;
@@ -114,10 +115,10 @@ void add_domain_ranking(DomainPage& page) {
     for (std::size_t j = 0; j < rows.size(); ++j) blocks[block][j] += column_ranks[j];
   }
   if (rows.size() < 2 || blocks.size() < 2) {
-    page.no_ranking =
-        fmt::format("ranks need two attentions and two domains with values of all; there are {} "
-                    "and {}",
-                    rows.size(), blocks.size());
+    page.no_ranking = fmt::format(
+        "ranks need two attentions and two domains with values of all; there are {} "
+        "and {}",
+        rows.size(), blocks.size());
     return;
   }
   ranking.test = friedman(blocks);

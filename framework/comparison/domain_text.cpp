@@ -43,8 +43,7 @@ std::string cell_verdict(const DomainPage& page, const DomainRow& row, std::size
   for (const DomainCell& one : row.cells) {
     tests += one.row.contrast && one.row.contrast->test ? 1 : 0;
   }
-  const bool reachable =
-      reach_note(page.options, contrast.difference.count, tests).empty();
+  const bool reachable = reach_note(page.options, contrast.difference.count, tests).empty();
   return reachable ? "not shown" : "out of reach";
 }
 
@@ -94,7 +93,8 @@ std::vector<std::string> page_assumptions(const DomainPage& page) {
       "Ranks are of domains: columns of one domain count as one, an attention with diverged seeds "
       "stands behind all without. Friedman's test and Nemenyi's critical difference (Demšar 2006) "
       "take domains for independent.",
-      "Time and memory are ratios to the baseline over experiments whose runs were made on one kind "
+      "Time and memory are ratios to the baseline over experiments whose runs were made on one "
+      "kind "
       "of machine, parameters and FLOPs over all; geometric means."};
   return out;
 }

@@ -179,9 +179,8 @@ void take_notes(const Comparison& comparison, DomainPage& page) {
     if (note.find("nothing can be significant") != std::string::npos) continue;
     page.notes.push_back(note);
   }
-  std::stable_partition(page.notes.begin(), page.notes.end(), [](const std::string& note) {
-    return note.rfind("WARNING", 0) == 0;
-  });
+  std::stable_partition(page.notes.begin(), page.notes.end(),
+                        [](const std::string& note) { return note.rfind("WARNING", 0) == 0; });
 }
 
 }  // namespace
@@ -193,8 +192,8 @@ const DomainRow& DomainPage::row(const std::string& attention) const {
   std::vector<std::string> names;
   names.reserve(rows.size());
   for (const DomainRow& one : rows) names.push_back(one.attention);
-  throw ConfigError(fmt::format("no run has the attention '{}'{}", attention,
-                                suggestion(attention, names)));
+  throw ConfigError(
+      fmt::format("no run has the attention '{}'{}", attention, suggestion(attention, names)));
 }
 
 DomainPage build_domain_page(const RunCollection& collection, const CompareOptions& options,

@@ -24,10 +24,10 @@ namespace attnlab {
 
 /// An attention in a column.
 struct DomainCell {
-  ComparisonRow row;            ///< as `compare_runs` has it; its p-values are corrected over the row
-  std::int64_t diverged = 0;    ///< seeds that diverged: a result, not an absence
-  std::int64_t stored = 0;      ///< runs that are stored results
-  std::optional<Effect> effect; ///< standardised; above 0 is better than the baseline
+  ComparisonRow row;          ///< as `compare_runs` has it; its p-values are corrected over the row
+  std::int64_t diverged = 0;  ///< seeds that diverged: a result, not an absence
+  std::int64_t stored = 0;    ///< runs that are stored results
+  std::optional<Effect> effect;  ///< standardised; above 0 is better than the baseline
 };
 
 /// What an attention costs beside the baseline: 1.05 is 5 % more. Empty where it cannot be said.
@@ -39,10 +39,10 @@ struct DomainRow {
   std::string attention;
   std::vector<DomainCell> cells;  ///< one a column
   CostRatios costs;
-  std::map<std::string, Effect> effects;   ///< by domain, of quality columns
-  std::optional<RandomEffects> summary;    ///< over them; from two domains on
-  std::vector<std::string> without_effect; ///< "points: diverged": domains that it leaves out
-  std::optional<std::size_t> worst;        ///< the column of the lowest standardised difference
+  std::map<std::string, Effect> effects;    ///< by domain, of quality columns
+  std::optional<RandomEffects> summary;     ///< over them; from two domains on
+  std::vector<std::string> without_effect;  ///< "points: diverged": domains that it leaves out
+  std::optional<std::size_t> worst;         ///< the column of the lowest standardised difference
 };
 
 /// Whether a publication's claim holds here.
@@ -78,8 +78,8 @@ struct DomainPage {
 DomainPage build_domain_page(const RunCollection& collection, const CompareOptions& options,
                              const std::string& baseline, const Catalogue* catalogue = nullptr);
 
-/// A cell's difference in its metric's unit with interval: "+0.86 [0.21, 1.51]"; of the baseline its
-/// own mean and deviation; else why there is none.
+/// A cell's difference in its metric's unit with interval: "+0.86 [0.21, 1.51]"; of the baseline
+/// its own mean and deviation; else why there is none.
 std::string cell_text(const DomainPage& page, const DomainRow& row, std::size_t column);
 /// "better", "worse", "not shown", "2 of 3 diverged", "incompatible"...; empty of the baseline.
 std::string cell_verdict(const DomainPage& page, const DomainRow& row, std::size_t column);

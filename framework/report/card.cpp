@@ -53,11 +53,10 @@ std::string conformance_text(const std::string& text) {
     throw DataError("the conformance test gave no result; run attnlab plugin test by itself");
   }
   const json& counts = in.at("counts");
-  std::string out = fmt::format("{} of {} checks passed, {} failed, {} not applicable, {} skipped.\n",
-                                counts.at("passed").get<int>(), in.at("checks").size(),
-                                counts.at("failed").get<int>(),
-                                counts.at("not applicable").get<int>(),
-                                counts.at("skipped").get<int>());
+  std::string out = fmt::format(
+      "{} of {} checks passed, {} failed, {} not applicable, {} skipped.\n",
+      counts.at("passed").get<int>(), in.at("checks").size(), counts.at("failed").get<int>(),
+      counts.at("not applicable").get<int>(), counts.at("skipped").get<int>());
   for (const json& check : in.at("checks")) {
     if (check.at("outcome") != "failed") continue;
     out += fmt::format("- FAILED {}: {}\n", check.at("check").get<std::string>(),
@@ -87,11 +86,9 @@ std::string results_text(const Card& card) {
   }
   out += table_text(rows);
   if (baseline) return out + "\nIt is the baseline of these runs.\n";
-  out += fmt::format("\nOver domains (standardised, above 0 is better): {}{}.\n",
-                     summary_cell_text(row),
-                     row.without_effect.empty()
-                         ? ""
-                         : "; without " + join(row.without_effect, ", "));
+  out += fmt::format(
+      "\nOver domains (standardised, above 0 is better): {}{}.\n", summary_cell_text(row),
+      row.without_effect.empty() ? "" : "; without " + join(row.without_effect, ", "));
   out += fmt::format("\nBeside {}: time {}, memory {}, parameters {}, FLOPs {}.\n", page.baseline,
                      ratio_text(row.costs.time), ratio_text(row.costs.memory),
                      ratio_text(row.costs.parameters), ratio_text(row.costs.flops));

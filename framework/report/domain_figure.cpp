@@ -60,13 +60,12 @@ std::string cell_svg(const DomainPage& page, const DomainRow& row, std::size_t c
   std::string out = fmt::format(
       "<rect class=\"frame\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" "
       "fill=\"{}\"><title>{}: {}; {}</title></rect>\n",
-      x, y, kCellWidth, kCellHeight, colour_of(cell.effect),
-      html_text(page.columns[column].name()), html_text(cell_text(page, row, column)),
-      html_text(verdict));
+      x, y, kCellWidth, kCellHeight, colour_of(cell.effect), html_text(page.columns[column].name()),
+      html_text(cell_text(page, row, column)), html_text(verdict));
   const double centre = x + kCellWidth / 2;
   if (number) {
-    const std::string difference = difference_text(
-        cell.row.metric, cell.row.contrast->difference.mean, cell.row.summary.mean);
+    const std::string difference =
+        difference_text(cell.row.metric, cell.row.contrast->difference.mean, cell.row.summary.mean);
     out += text_at(centre, y + 21, "middle", difference + mark_of(verdict));
   } else {
     out += text_at(centre, y + 21, "middle", verdict, "small");
@@ -105,8 +104,7 @@ std::string standing_alone(const std::string& svg) {
 
 std::string domain_figure(const DomainPage& page) {
   const double width = kLabels + kCellWidth * static_cast<double>(page.columns.size()) + 10;
-  const double height =
-      kTop + kCellHeight * static_cast<double>(page.rows.size() - 1) + kBottom;
+  const double height = kTop + kCellHeight * static_cast<double>(page.rows.size() - 1) + kBottom;
   std::string body = text_at(10, 22, "start", page.title, "group") + headings(page);
   for (std::size_t r = 1; r < page.rows.size(); ++r) {
     const double y = kTop + kCellHeight * static_cast<double>(r - 1);
@@ -121,9 +119,9 @@ std::string domain_figure(const DomainPage& page) {
                   "standardised difference. ▲ ▼: significant.",
                   page.baseline),
       "small");
-  return standing_alone(fmt::format(
-      "<svg role=\"img\" viewBox=\"0 0 {:.0f} {:.0f}\" aria-label=\"{}\">\n{}</svg>\n", width,
-      height, html_text(page.title), body));
+  return standing_alone(
+      fmt::format("<svg role=\"img\" viewBox=\"0 0 {:.0f} {:.0f}\" aria-label=\"{}\">\n{}</svg>\n",
+                  width, height, html_text(page.title), body));
 }
 
 std::string domain_ranks_figure(const DomainPage& page) {

@@ -37,8 +37,8 @@ using Rows = std::vector<std::vector<std::string>>;
 
 /// @param rows  the heading first; cells are HTML already
 std::string table(const std::string& caption, const Rows& rows) {
-  std::string out = fmt::format(
-      "<div class=\"scroll\"><table>\n<caption>{}</caption>\n<thead><tr>", html_text(caption));
+  std::string out = fmt::format("<div class=\"scroll\"><table>\n<caption>{}</caption>\n<thead><tr>",
+                                html_text(caption));
   for (const std::string& cell : rows.front()) out += "<th scope=\"col\">" + cell + "</th>";
   out += "</tr></thead>\n<tbody>\n";
   for (std::size_t i = 1; i < rows.size(); ++i) {
@@ -52,8 +52,9 @@ std::string table(const std::string& caption, const Rows& rows) {
 std::string cell_html(const DomainPage& page, const DomainRow& row, std::size_t column) {
   const DomainCell& cell = row.cells[column];
   const std::string verdict = cell_verdict(page, row, column);
-  const std::string style =
-      verdict == "better" || verdict == "worse" ? verdict : cell.row.gap ? "gone" : "";
+  const std::string style = verdict == "better" || verdict == "worse" ? verdict
+                            : cell.row.gap                            ? "gone"
+                                                                      : "";
   std::string text = html_text(cell_text(page, row, column));
   if (cell.row.gap && !cell.row.gap.reason.empty()) {
     text = fmt::format("<span title=\"{}\">{}</span>", html_text(cell.row.gap.reason), text);
@@ -75,8 +76,7 @@ std::string results_html(const DomainPage& page) {
   rows[0].push_back("attention");
   for (std::size_t i = 0; i < page.columns.size(); ++i) {
     rows[0].push_back(fmt::format("<small>{}</small><br>{}{}", html_text(page.columns[i].domain),
-                                  html_text(column_heading(page, i)),
-                                  role_note(page.columns[i])));
+                                  html_text(column_heading(page, i)), role_note(page.columns[i])));
   }
   for (const DomainRow& row : page.rows) {
     const bool baseline = row.attention == page.baseline;
@@ -97,8 +97,8 @@ std::string over_domains_html(const DomainPage& page) {
     if (row.attention == page.baseline) continue;
     std::string worst = "-";
     if (row.worst) {
-      worst = fmt::format("{}: {}", page.columns[*row.worst].name(),
-                          cell_text(page, row, *row.worst));
+      worst =
+          fmt::format("{}: {}", page.columns[*row.worst].name(), cell_text(page, row, *row.worst));
     }
     rows.push_back({html_text(row.attention), summary_cell_text(row),
                     std::to_string(row.effects.size()),
@@ -107,27 +107,30 @@ std::string over_domains_html(const DomainPage& page) {
                     ratio_text(row.costs.time), ratio_text(row.costs.memory),
                     ratio_text(row.costs.parameters), ratio_text(row.costs.flops)});
   }
-  return table("Standardised differences over domains (above 0 is better), and what it costs beside " +
-                   page.baseline + " (1.05 is 5 % more)",
-               rows);
+  return table(
+      "Standardised differences over domains (above 0 is better), and what it costs beside " +
+          page.baseline + " (1.05 is 5 % more)",
+      rows);
 }
 
 std::string ranks_html(const DomainPage& page) {
   std::string out;
   if (page.ranking) {
-    out += fmt::format("<figure>{}<figcaption>Mean ranks over {} domains ({}); 1 is best. A bar "
-                       "joins attentions that are not told apart. Friedman's test: {}.{}"
-                       "</figcaption></figure>\n",
-                       domain_ranks_figure(page), page.ranking->experiments.size(),
-                       html_text(join(page.ranking->experiments, ", ")),
-                       html_text(p_phrase(page.ranking->test.p_value())),
-                       page.ranking->test.p_value() > page.options.level
-                           ? " It shows no difference: read nothing into this order."
-                           : "");
+    out += fmt::format(
+        "<figure>{}<figcaption>Mean ranks over {} domains ({}); 1 is best. A bar "
+        "joins attentions that are not told apart. Friedman's test: {}.{}"
+        "</figcaption></figure>\n",
+        domain_ranks_figure(page), page.ranking->experiments.size(),
+        html_text(join(page.ranking->experiments, ", ")),
+        html_text(p_phrase(page.ranking->test.p_value())),
+        page.ranking->test.p_value() > page.options.level
+            ? " It shows no difference: read nothing into this order."
+            : "");
   } else {
     out += paragraph("There is no diagram: " + page.no_ranking + ".");
   }
-  return page.left_out.empty() ? out : out + paragraph("Left out of the ranks:") + list(page.left_out);
+  return page.left_out.empty() ? out
+                               : out + paragraph("Left out of the ranks:") + list(page.left_out);
 }
 
 std::string claims_html(const DomainPage& page) {
@@ -138,8 +141,8 @@ std::string claims_html(const DomainPage& page) {
                     fmt::format("{}{}", one.claim.better ? "better" : "worse",
                                 one.claim.text.empty() ? "" : ": " + html_text(one.claim.text)),
                     html_text(one.claim.source),
-                    html_text(one.claim.experiment + ", " + one.claim.metric),
-                    html_text(one.found), std::string(name_of(one.outcome))});
+                    html_text(one.claim.experiment + ", " + one.claim.metric), html_text(one.found),
+                    std::string(name_of(one.outcome))});
   }
   return table("What publications say beside the baseline, mostly of larger models and other data",
                rows);
@@ -196,8 +199,9 @@ std::string domain_html(const DomainPage& page, const PageStamp& stamp) {
   out += absences_html(page);
   out += "<h2>How to read it</h2>\n" + list(page_assumptions(page));
   out += notes_html(page);
-  return out + fmt::format("<p><small>attnlab {}, {}: <code>{}</code></small></p>\n</body>\n</html>\n",
-                           ATTNLAB_VERSION, html_text(stamp.date), html_text(stamp.command));
+  return out +
+         fmt::format("<p><small>attnlab {}, {}: <code>{}</code></small></p>\n</body>\n</html>\n",
+                     ATTNLAB_VERSION, html_text(stamp.date), html_text(stamp.command));
 }
 
 }  // namespace attnlab

@@ -41,11 +41,10 @@ Rows summary_rows(const DomainPage& page) {
                 "parameters", "FLOPs"}};
   for (const DomainRow& row : page.rows) {
     if (row.attention == page.baseline) continue;
-    rows.push_back({row.attention, summary_cell_text(row),
-                    row.worst ? page.columns[*row.worst].name() : "-",
-                    join(row.without_effect, "; "), ratio_text(row.costs.time),
-                    ratio_text(row.costs.memory), ratio_text(row.costs.parameters),
-                    ratio_text(row.costs.flops)});
+    rows.push_back(
+        {row.attention, summary_cell_text(row), row.worst ? page.columns[*row.worst].name() : "-",
+         join(row.without_effect, "; "), ratio_text(row.costs.time), ratio_text(row.costs.memory),
+         ratio_text(row.costs.parameters), ratio_text(row.costs.flops)});
   }
   return rows;
 }
@@ -154,9 +153,7 @@ std::string latex_cell(const DomainPage& page, const DomainRow& row, std::size_t
   }
   const std::size_t bracket = text.find(" [");
   const std::string verdict = cell_verdict(page, row, column);
-  const char* mark = verdict == "better"  ? "^{\\dagger}"
-                     : verdict == "worse" ? "^{\\ddagger}"
-                                          : "";
+  const char* mark = verdict == "better" ? "^{\\dagger}" : verdict == "worse" ? "^{\\ddagger}" : "";
   std::string out = "$" + text.substr(0, bracket) + mark + "$";
   if (bracket != std::string::npos) {
     out += " {\\footnotesize $" + text.substr(bracket + 1) + "$}";
@@ -168,9 +165,9 @@ std::string latex_heading(const DomainPage& page, std::size_t column) {
   std::string text = page.columns[column].name();
   const std::string unit = difference_unit(page.metrics[column]);
   if (!unit.empty()) text += fmt::format(" ({})", unit);
-  const char* arrow = page.metrics[column].better == Better::lower ? " $\\downarrow$"
+  const char* arrow = page.metrics[column].better == Better::lower    ? " $\\downarrow$"
                       : page.metrics[column].better == Better::higher ? " $\\uparrow$"
-                                                                     : "";
+                                                                      : "";
   return latex_text(text) + arrow;
 }
 
@@ -181,16 +178,17 @@ std::string domain_markdown(const DomainPage& page, const PageStamp& stamp) {
   for (const std::string& note : page.notes) {
     if (note.rfind("WARNING", 0) == 0) out += fmt::format("**{}**\n\n", note);
   }
-  if (!page.differences.empty()) out += "**NOT A FAIR COMPARISON: more than the attention differs.**\n\n";
+  if (!page.differences.empty())
+    out += "**NOT A FAIR COMPARISON: more than the attention differs.**\n\n";
   out += table_text(result_rows(page));
   out += "\n## Over domains, and what it costs\n\n" + table_text(summary_rows(page));
   out += "\n## Ranks over domains\n\n";
   if (page.ranking) {
-    out += fmt::format("```\n{}```\nFriedman's test over {}: {}\n",
-                       rank_diagram(page.ranking->attentions, page.ranking->test.mean_ranks,
-                                    page.ranking->critical_difference),
-                       join(page.ranking->experiments, ", "),
-                       p_phrase(page.ranking->test.p_value()));
+    out +=
+        fmt::format("```\n{}```\nFriedman's test over {}: {}\n",
+                    rank_diagram(page.ranking->attentions, page.ranking->test.mean_ranks,
+                                 page.ranking->critical_difference),
+                    join(page.ranking->experiments, ", "), p_phrase(page.ranking->test.p_value()));
   } else {
     out += page.no_ranking + "\n";
   }
@@ -209,7 +207,8 @@ std::string domain_latex(const DomainPage& page, const PageStamp& stamp) {
   }
   out += fmt::format(
       "\\begin{{table}}[t]\n  \\centering\\small\n  \\caption{{{} Difference to {} with its {} \\% "
-      "interval; {}: mean $\\pm$ sample standard deviation. $\\dagger$ ($\\ddagger$): significantly "
+      "interval; {}: mean $\\pm$ sample standard deviation. $\\dagger$ ($\\ddagger$): "
+      "significantly "
       "better (worse), paired test `{}'{}, level {}.}}\n  \\label{{tab:attnlab-domains}}\n",
       latex_text(page.title + "."), latex_text(page.baseline),
       shortest(100 - 100 * page.options.level), latex_text(page.baseline),

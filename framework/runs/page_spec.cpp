@@ -54,8 +54,7 @@ PageSpec read_page_json(const json& in) {
   page.title = in.at("title").get<std::string>();
   for (const json& one : in.at("columns")) {
     page.columns.push_back({one.at("domain"), one.at("experiment"), one.at("metric"),
-                            one.at("title"),
-                            parse_column_role(one.at("role").get<std::string>())});
+                            one.at("title"), parse_column_role(one.at("role").get<std::string>())});
   }
   for (const json& one : in.at("claims")) {
     page.claims.push_back({one.at("attention"), one.at("experiment"), one.at("metric"),

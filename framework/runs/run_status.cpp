@@ -21,9 +21,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::string_view kStates[] = {
-    "running", "queued",  "killed",       "interrupted", "failed",   "unreadable", "pending",
-    "stale",   "skipped", "incompatible", "no data", "no plugin", "diverged", "done",       "superseded"};
+constexpr std::string_view kStates[] = {"running",  "queued",       "killed",    "interrupted",
+                                        "failed",   "unreadable",   "pending",   "stale",
+                                        "skipped",  "incompatible", "no data",   "no plugin",
+                                        "diverged", "done",         "superseded"};
 constexpr std::size_t kLogLines = 5;
 
 /// The last step that metrics.jsonl has; status.json is only as new as the last checkpoint.

@@ -51,10 +51,9 @@ json kept_environment(const json& in) {
     const json::json_pointer at(pointer);
     if (in.contains(at)) out[at] = in.at(at);
   };
-  for (const char* pointer :
-       {"/attnlab", "/framework/revision", "/machine/cpu", "/device", "/threads", "/together",
-        "/libtorch/version", "/data/fingerprint", "/parameters", "/flops", "/metrics", "/costs",
-        "/started"}) {
+  for (const char* pointer : {"/attnlab", "/framework/revision", "/machine/cpu", "/device",
+                              "/threads", "/together", "/libtorch/version", "/data/fingerprint",
+                              "/parameters", "/flops", "/metrics", "/costs", "/started"}) {
     keep(pointer);
   }
   return out;
@@ -137,9 +136,8 @@ std::string StoredRun::name() const {
 StoredRun stored_of(const std::string& run_folder, const Catalogue& catalogue) {
   const RunRecord record = read_run(run_folder);
   if (!record.status.finished()) {
-    throw ConfigError(Place{run_folder, 0, 0},
-                      fmt::format("is {}; only finished runs are stored",
-                                  name_of(record.status.state)));
+    throw ConfigError(Place{run_folder, 0, 0}, fmt::format("is {}; only finished runs are stored",
+                                                           name_of(record.status.state)));
   }
   const auto identity = read_identity(run_folder);
   if (!identity) {
@@ -158,7 +156,8 @@ StoredRun stored_of(const std::string& run_folder, const Catalogue& catalogue) {
   out.status = folder.status();  // without the evaluations' metrics, which stand by themselves
   std::error_code error;
   if (fs::exists(folder.file("environment.json"), error)) {
-    out.environment = kept_environment(json::parse(read_text(folder.file("environment.json")))).dump();
+    out.environment =
+        kept_environment(json::parse(read_text(folder.file("environment.json")))).dump();
   }
   for (const EvaluationRecord& one : record.evaluations) {
     if (one.done) out.evaluations.push_back(one);
@@ -215,7 +214,8 @@ StoredRun read_stored(const std::string& file) try {
 } catch (const FileError&) {
   throw;
 } catch (const std::exception& damage) {
-  throw DataError(fmt::format("{}: not a stored run: {}; store the run again", file, damage.what()));
+  throw DataError(
+      fmt::format("{}: not a stored run: {}; store the run again", file, damage.what()));
 }
 
 std::vector<std::string> stored_files(const std::string& folder) {
@@ -253,9 +253,10 @@ std::string stored_source(const std::string& run_folder) {
   try {
     return json::parse(read_text(path)).at("from").get<std::string>();
   } catch (const json::exception& damage) {
-    throw DataError(fmt::format("{}: damaged: {}; remove the run's folder to restore or run it "
-                                "again",
-                                path, damage.what()));
+    throw DataError(
+        fmt::format("{}: damaged: {}; remove the run's folder to restore or run it "
+                    "again",
+                    path, damage.what()));
   }
 }
 

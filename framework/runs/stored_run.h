@@ -1,13 +1,12 @@
 // Finished runs in a compact form that is kept with a repository or sent to another machine: what a
-// run was and what came of it, without checkpoint, curves and logs. A file a run, JSON with a line a
-// value, some kilobytes:
+// run was and what came of it, without checkpoint, curves and logs. A file a run, JSON with a line
+// a value, some kilobytes:
 //
 //   FOLDER/EXPERIMENT/ATTENTION/SEED-HASH.json
 //     {"schema": 1, "experiment": ..., "attention": ..., "seed": 0,
-//      "identity": {"configuration", "data", "framework", "plugins": {KIND: {"id", "version", "hash"}}},
-//      "config": [lines of config.yaml],
-//      "status": {"state", "step", "steps", "epoch", "seconds", "reason", "metrics"},
-//      "environment": {what comparisons read of environment.json},
+//      "identity": {"configuration", "data", "framework", "plugins": {KIND: {"id", "version",
+//      "hash"}}}, "config": [lines of config.yaml], "status": {"state", "step", "steps", "epoch",
+//      "seconds", "reason", "metrics"}, "environment": {what comparisons read of environment.json},
 //      "evaluations": [{"entry", "hash", "split", "set", "metrics", "infos", "seconds"}]}
 //
 // A suite with `stored:` restores such a file as a run's folder where everything agrees
@@ -68,7 +67,8 @@ void restore(const StoredRun& run, const RunFolder& folder, const Experiment& ex
 /// Where a run's folder was restored from; empty for a run that was made here.
 std::string stored_source(const std::string& run_folder);
 
-/// "stored results, not made here: standard (cross_cora, cross_images: 6 runs), ..."; empty without.
+/// "stored results, not made here: standard (cross_cora, cross_images: 6 runs), ..."; empty
+/// without.
 std::optional<std::string> stored_note(const std::vector<RunRecord>& runs);
 
 }  // namespace attnlab

@@ -119,8 +119,8 @@ StoredUse find_stored(const Suite& suite, const Catalogue& catalogue, bool accep
     for (const StoredRun& run : found->second) {
       bool other_revision = false;
       const auto differences = differences_to(run, cell, catalogue, other_revision);
-      matched = differences.empty() ||
-                (accept_revision && other_revision && differences.size() == 1);
+      matched =
+          differences.empty() || (accept_revision && other_revision && differences.size() == 1);
       if (matched) use.matches.push_back({i, run, other_revision});
       if (matched) break;
       why = join(differences, ", ");

@@ -21,9 +21,9 @@ struct StoredUse {
     bool other_revision = false;  ///< counts by --accept-revision
   };
   std::vector<Match> matches;
-  std::size_t files = 0;              ///< stored runs that were looked at
-  std::vector<std::string> refused;   ///< "cross_cora/quest/0: the framework changed (...)"
-  std::vector<std::string> damaged;   ///< files that could not be read, with reasons
+  std::size_t files = 0;             ///< stored runs that were looked at
+  std::vector<std::string> refused;  ///< "cross_cora/quest/0: the framework changed (...)"
+  std::vector<std::string> damaged;  ///< files that could not be read, with reasons
 };
 
 /// What keeps a stored run from standing for a cell: "the data of dataset 'cora' changed". Empty

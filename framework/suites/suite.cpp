@@ -22,9 +22,9 @@ namespace fs = std::filesystem;
 using Problems = std::vector<std::string>;
 
 const std::vector<std::string> kKeys = {
-    "schema",  "name", "baseline", "attentions",   "experiments", "seeds", "set", "fallback",
-    "compare", "skip", "match",    "missing_data", "reference",   "grid",  "pool",
-    "page",    "stored", "warning", "missing_plugins"};
+    "schema",   "name",    "baseline", "attentions", "experiments",    "seeds",     "set",
+    "fallback", "compare", "skip",     "match",      "missing_data",   "reference", "grid",
+    "pool",     "page",    "stored",   "warning",    "missing_plugins"};
 
 const Node& list_of(const Node& root, const char* key) {
   const Node* list = root.find(key);
@@ -130,10 +130,9 @@ void read_stored(const Node& root, Suite& suite, Problems& problems) {
   for (const Node& item : list->items()) {
     if (!item.is_scalar()) continue;
     const fs::path path(item.text());
-    suite.stored.push_back(
-        (path.is_absolute() ? path : fs::path(suite.file).parent_path() / path)
-            .lexically_normal()
-            .string());
+    suite.stored.push_back((path.is_absolute() ? path : fs::path(suite.file).parent_path() / path)
+                               .lexically_normal()
+                               .string());
   }
   if (list->is_list() && suite.stored.size() == list->items().size()) return;
   problems.push_back(fmt::format("{}: stored: expected a list of folders, found {}",
@@ -144,8 +143,8 @@ void read_warning(const Node& root, Suite& suite, Problems& problems) {
   const Node* text = root.find("warning");
   if (text == nullptr || text->is_null()) return;
   if (!text->is_scalar()) {
-    problems.push_back(fmt::format("{}: warning: expected a text, found {}", text->place().str(),
-                                   to_flow(*text)));
+    problems.push_back(
+        fmt::format("{}: warning: expected a text, found {}", text->place().str(), to_flow(*text)));
     return;
   }
   suite.warning = text->text();

@@ -32,7 +32,8 @@ struct Suite {
   std::vector<AbsentCell> absent;  ///< skipped and incompatible cells, and those without data
   /// `missing_data: skip`: experiments whose data are not on this machine are absent, not an error.
   bool skip_missing_data = false;
-  /// `missing_plugins: skip`: the same for experiments whose model, task or dataset is not installed.
+  /// `missing_plugins: skip`: the same for experiments whose model, task or dataset is not
+  /// installed.
   bool skip_missing_plugins = false;
   /// What the page over domains shows; empty without one.
   std::optional<PageSpec> page;

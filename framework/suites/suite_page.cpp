@@ -81,14 +81,12 @@ PageColumn column_of(const Node& map, Problems& problems) {
 
 PageClaim claim_of(const Node& map, Problems& problems) {
   const std::string where = ".claims";
-  check_keys(map, {"attention", "experiment", "metric", "says", "source", "text"}, where,
-             problems);
+  check_keys(map, {"attention", "experiment", "metric", "says", "source", "text"}, where, problems);
   PageClaim claim;
   claim.attention = text_of(map, "attention", nullptr, where, problems);
   claim.experiment = text_of(map, "experiment", nullptr, where, problems);
   claim.metric = text_of(map, "metric", "headline", where, problems);
-  claim.better =
-      word_of(map, "says", nullptr, {"better", "worse"}, where, problems) != "worse";
+  claim.better = word_of(map, "says", nullptr, {"better", "worse"}, where, problems) != "worse";
   claim.source = text_of(map, "source", nullptr, where, problems);
   claim.text = text_of(map, "text", nullptr, where, problems);
   return claim;
@@ -108,8 +106,8 @@ PageSpec read_page(const Node& section, Problems& problems) {
   check_keys(section, {"title", "columns", "claims"}, "", problems);
   page.title = text_of(section, "title", "One attention, every domain", "", problems);
   std::set<std::string> names;
-  for (const Node* map : maps_of(section, "columns", "{domain: NAME, experiment: NAME}",
-                                 problems)) {
+  for (const Node* map :
+       maps_of(section, "columns", "{domain: NAME, experiment: NAME}", problems)) {
     page.columns.push_back(column_of(*map, problems));
     if (!names.insert(page.columns.back().name()).second) {
       note(map->place(),
@@ -121,10 +119,10 @@ PageSpec read_page(const Node& section, Problems& problems) {
   if (page.columns.empty()) {
     note(section.place(), ": needs columns: [{domain: NAME, experiment: NAME}]", problems);
   }
-  for (const Node* map : maps_of(
-           section, "claims",
-           "{attention: NAME, experiment: NAME, says: better, source: TEXT, text: TEXT}",
-           problems)) {
+  for (const Node* map :
+       maps_of(section, "claims",
+               "{attention: NAME, experiment: NAME, says: better, source: TEXT, text: TEXT}",
+               problems)) {
     page.claims.push_back(claim_of(*map, problems));
   }
   return page;
@@ -136,7 +134,7 @@ void fit_page(PageSpec& page, const std::vector<std::string>& experiments, const
   const auto strange = [&](const auto& one) {
     const bool known =
         std::find(experiments.begin(), experiments.end(), one.experiment) != experiments.end();
-    if (!known) unknown.insert(one.experiment);
+    if (!known && !one.experiment.empty()) unknown.insert(one.experiment);  // said before
     return !known;
   };
   std::erase_if(page.columns, strange);

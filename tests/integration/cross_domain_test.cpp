@@ -25,8 +25,7 @@ class CrossDomain : public Workspace {
                       "dataset: {train: 64, test: 32}\ntrain: {epochs: 1, evaluate_every: 1}\n");
     folder_.write("far.yaml",
                   "schema: 1\nextends: tiny.yaml\ndataset: {use: idx_images, name: not-here}\n");
-    folder_.write("strange.yaml",
-                  "schema: 1\nextends: tiny.yaml\ndataset: {use: not_installed}\n");
+    folder_.write("strange.yaml", "schema: 1\nextends: tiny.yaml\ndataset: {use: not_installed}\n");
     folder_.write("every.yaml",
                   "schema: 1\nbaseline: standard\nattentions: [standard, quest]\n"
                   "experiments: [clean.yaml, toy.yaml, far.yaml, strange.yaml]\nseeds: [0, 1, 2]\n"
@@ -42,8 +41,9 @@ class CrossDomain : public Workspace {
                   "  claims:\n"
                   "    - {attention: quest, experiment: clean, says: better, source: a paper, "
                   "text: it is}\n");
-    folder_.write("every_quick.yaml",
-                  "extends: every.yaml\nwarning: one seed proves nothing\nseeds: [0]\nstored: []\n");
+    folder_.write(
+        "every_quick.yaml",
+        "extends: every.yaml\nwarning: one seed proves nothing\nseeds: [0]\nstored: []\n");
   }
   json page(const std::string& runs = "runs") const {
     return json::parse(file_text(at(runs + "/every/page.json")));
@@ -135,10 +135,9 @@ TEST_F(CrossDomain, TheQuickFormSaysLoudlyThatItProvesNothing) {
 TEST_F(CrossDomain, ACardHasManifestConformanceAndResults) {
   must({"suite", "every.yaml", "experiments=[toy.yaml]", "seeds=[0,1]"});
   const Ended ended = must({"card", "quest", "--runs", "runs/every", "--no-test"});
-  EXPECT_THAT(ended.out,
-              AllOf(HasSubstr("# quest"), HasSubstr("softmax(Q K̄ᵀ) V"), HasSubstr("honours: "),
-                    HasSubstr("Not asked here"), HasSubstr("difference to standard"),
-                    HasSubstr("toy")));
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("# quest"), HasSubstr("softmax(Q K̄ᵀ) V"),
+                               HasSubstr("honours: "), HasSubstr("Not asked here"),
+                               HasSubstr("difference to standard"), HasSubstr("toy")));
   const Ended wrong = attnlab({"card", "vit"});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("'vit' is a model; cards are of attentions"));

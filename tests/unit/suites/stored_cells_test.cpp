@@ -10,8 +10,8 @@ namespace attnlab {
 namespace {
 
 using namespace testing;
-using ::testing::Contains;
 using nlohmann::json;
+using ::testing::Contains;
 
 class StoredCells : public ::testing::Test {
  protected:
@@ -137,8 +137,8 @@ TEST_F(StoredCells, CompareWithRunsOfAnotherBuildOfTheSamePlugins) {
   use.matches.resize(1);
   use_stored(use, here);
   finish(here.cells.back(), 0.9);
-  write_environment(here.cells.back().folder, {{"data", {{"fingerprint", "d1"}}},
-                                               {"model", {{"hash", "of another build"}}}});
+  write_environment(here.cells.back().folder,
+                    {{"data", {{"fingerprint", "d1"}}}, {"model", {{"hash", "of another build"}}}});
   const Comparison comparison = compare_runs(find_runs({here.folder}), {}, "standard");
   EXPECT_THAT(comparison.differences, IsEmpty()) << comparison.differences.front().text();
 }
@@ -153,7 +153,8 @@ TEST_F(StoredCells, AreNotUsedForOtherData) {
   keep_all();
   EXPECT_EQ(refusal(suite("runs", "", "d2")),
             "small/standard/0: the data of dataset 'pictures' differ");
-  EXPECT_EQ(refusal(suite("runs", "", "")), "small/standard/0: the data's fingerprint is not known");
+  EXPECT_EQ(refusal(suite("runs", "", "")),
+            "small/standard/0: the data's fingerprint is not known");
 }
 
 TEST_F(StoredCells, AreNotUsedUnderAnotherFrameworkButByWord) {
@@ -201,8 +202,8 @@ TEST_F(StoredCells, AFolderThatIsNotThereHoldsNone) {
 TEST_F(StoredCells, ARunThatIsNotFinishedIsNotStored) {
   const Cell cell = suite("elsewhere").cells.front();
   cell.folder.freeze(cell.experiment, cell.seed, cell.identity);
-  const std::string said = message_of<ConfigError>(
-      [&] { stored_of(cell.folder.path(), parts_.catalogue()); });
+  const std::string said =
+      message_of<ConfigError>([&] { stored_of(cell.folder.path(), parts_.catalogue()); });
   EXPECT_THAT(said, HasSubstr("is pending; only finished runs are stored"));
 }
 

@@ -21,9 +21,10 @@ class SuitePage : public WithMadeParts {
   }
   Suite load(const std::string& more, const std::string& experiments = "[small.yaml]",
              const std::vector<std::string>& overrides = {}) const {
-    return load_suite(temp_.write("s.yaml", "schema: 1\nattentions: [standard, quest]\n"
-                                            "experiments: " +
-                                                experiments + "\n" + more),
+    return load_suite(temp_.write("s.yaml",
+                                  "schema: 1\nattentions: [standard, quest]\n"
+                                  "experiments: " +
+                                      experiments + "\n" + more),
                       overrides, parts().catalogue(), temp_ / "runs");
   }
   std::string refusal(const std::string& more) const {
@@ -57,7 +58,8 @@ TEST_F(SuitePage, NamesEveryMistakeWithItsPlace) {
       "page:\n  columns:\n    - {experiment: small, rle: quality}\n"
       "    - {experiment: smal}\n    - {experiment: small, role: qualty, title: x}\n"
       "  claims: [{attention: quest}]\n");
-  EXPECT_THAT(said, HasSubstr("s.yaml:6:26: page.columns: unknown key 'rle'; did you mean 'role'?"));
+  EXPECT_THAT(said,
+              HasSubstr("s.yaml:6:27: page.columns: unknown key 'rle'; did you mean 'role'?"));
   EXPECT_THAT(said, HasSubstr("page.columns: role: expected quality, robustness, stability, found "
                               "'qualty'; did you mean 'quality'?"));
   EXPECT_THAT(said, HasSubstr("page.claims: needs says: TEXT"));
