@@ -36,13 +36,18 @@ PageSpec spec_of(const RunCollection& collection) {
   return out;
 }
 
-/// What no run of the collection has: a row of absences.
+/// A column that no run has a value of: a row of absences.
 ComparisonRow absent_row(const RunCollection& collection, const PageColumn& column,
                          const std::string& attention) {
   ComparisonRow row;
   row.experiment = column.experiment;
   row.attention = attention;
   row.gap = {Absence::no_run, ""};
+  for (const RunRecord& run : collection.runs) {
+    if (run.experiment != column.experiment || run.attention != attention) continue;
+    row.seeds.push_back({run.seed, std::nullopt, run.gap(column.metric)});
+    row.gap = row.seeds.back().gap;
+  }
   for (const AbsentCell& cell : collection.absent) {
     if (cell.experiment != column.experiment || cell.attention != attention) continue;
     row.seeds.push_back({cell.seed, std::nullopt, cell.gap});
@@ -166,11 +171,10 @@ std::vector<std::string> attentions_of(const RunCollection& collection, const Co
 }
 
 /// Metrics that some run has; the others' columns are absent.
-bool is_recorded(const Comparison& headline, const std::string& metric) {
-  for (const std::string& experiment : headline.experiments) {
-    if (headline.book.find(experiment, metric)) return true;
-  }
-  return false;
+bool is_recorded(const RunCollection& collection, const std::string& metric) {
+  return std::any_of(collection.runs.begin(), collection.runs.end(), [&](const RunRecord& run) {
+    return run.done() && run.status.metrics.count(metric) > 0;
+  });
 }
 
 void take_notes(const Comparison& comparison, DomainPage& page) {
@@ -205,7 +209,7 @@ DomainPage build_domain_page(const RunCollection& collection, const CompareOptio
   const Comparison& headline =
       all.emplace(kHeadline, compare_runs(collection, own, baseline, catalogue)).first->second;
   for (const PageColumn& column : spec.columns) {
-    if (all.count(column.metric) > 0 || !is_recorded(headline, column.metric)) continue;
+    if (all.count(column.metric) > 0 || !is_recorded(collection, column.metric)) continue;
     own.metric = column.metric;
     all.emplace(column.metric, compare_runs(collection, own, headline.baseline, catalogue));
   }

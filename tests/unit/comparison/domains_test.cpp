@@ -5,87 +5,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <tuple>
 
-#include "framework/base/random.h"
+#include "tests/support/made_domains.h"
 
 namespace attnlab {
 namespace {
 
+using testing::add_alike;
 using ::testing::AllOf;
 using ::testing::Contains;
+using testing::DomainRuns;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr const char* kDomains[] = {"images", "language", "graphs", "series", "points", "boxes"};
-
-/// Finished runs in memory: what comparisons read of them.
-class Runs {
- public:
-  Runs() {
-    SuiteRecord suite;
-    suite.folder = "runs/made";
-    suite.baseline = "standard";
-    suite.page = PageSpec{"Every domain", {}, {}};
-    for (const char* domain : kDomains) {
-      suite.page->columns.push_back({domain, domain, "headline", domain});
-    }
-    all.suites.push_back(std::move(suite));
-  }
-
-  RunRecord& add(const std::string& experiment, const std::string& attention, std::int64_t seed,
-                 double value, Better better = Better::higher) {
-    RunRecord run;
-    run.experiment = experiment;
-    run.attention = attention;
-    run.seed = seed;
-    run.config = Node::map();
-    Node use = Node::map();
-    use.set("use", Node::scalar(attention));
-    run.config.set("attention", use);
-    run.status.state = RunState::done;
-    run.status.metrics["score"] = value;
-    run.infos = {{"score", better, better == Better::higher ? "share" : "nats"}};
-    all.runs.push_back(std::move(run));
-    return all.runs.back();
-  }
-
-  PageSpec& page() { return *all.suites.front().page; }
-
-  DomainPage build(const std::string& test = "t") const {
-    CompareOptions options;
-    options.test = test;
-    RunCollection sorted = all;
-    std::stable_sort(sorted.runs.begin(), sorted.runs.end(),
-                     [](const RunRecord& a, const RunRecord& b) {
-                       return std::tie(a.experiment, a.attention, a.seed) <
-                              std::tie(b.experiment, b.attention, b.seed);
-                     });
-    return build_domain_page(sorted, options, "");
-  }
-
-  RunCollection all;
-};
-
-/// Attentions with noise from seed to seed, part of which all of them share.
-void add_alike(Runs& runs, const std::vector<std::string>& attentions, std::int64_t seeds,
-               std::uint64_t draw) {
-  std::uint64_t number = 0;
-  for (const char* domain : kDomains) {
-    ++number;
-    for (std::int64_t seed = 0; seed < seeds; ++seed) {
-      Random random = RandomStreams(draw).stream("made runs", number, seed);
-      const double shared = random.normal();
-      for (const std::string& attention : attentions) {
-        runs.add(domain, attention, seed, 0.8 + 0.01 * shared + 0.01 * random.normal());
-      }
-    }
-  }
-}
+using testing::kDomains;
 
 std::size_t column(const DomainPage& page, const std::string& domain) {
   for (std::size_t i = 0; i < page.columns.size(); ++i) {
@@ -105,14 +40,14 @@ std::vector<std::string> with_verdict(const DomainPage& page, const std::string&
 }
 
 /// Moves the values of an attention in one domain.
-void plant(Runs& runs, const std::string& attention, const std::string& domain, double by) {
+void plant(DomainRuns& runs, const std::string& attention, const std::string& domain, double by) {
   for (RunRecord& run : runs.all.runs) {
     if (run.attention == attention && run.experiment == domain) run.status.metrics["score"] += by;
   }
 }
 
 TEST(DomainPage, FindsAPlantedWinnerWhereItIsAndNowhereElse) {
-  Runs runs;
+  DomainRuns runs;
   add_alike(runs, {"standard", "oracle", "plain"}, 5, 1);
   plant(runs, "oracle", "graphs", 0.15);
   const DomainPage page = runs.build();
@@ -125,7 +60,7 @@ TEST(DomainPage, FindsAPlantedWinnerWhereItIsAndNowhereElse) {
 }
 
 TEST(DomainPage, FindsAPlantedLoserAndDoesNotHideItBehindAverages) {
-  Runs runs;
+  DomainRuns runs;
   add_alike(runs, {"standard", "dud"}, 5, 2);
   for (const char* domain : kDomains) plant(runs, "dud", domain, 0.02);
   plant(runs, "dud", "points", -0.4);
@@ -136,7 +71,7 @@ TEST(DomainPage, FindsAPlantedLoserAndDoesNotHideItBehindAverages) {
 }
 
 TEST(DomainPage, CountsADivergenceAgainstAnAttentionAndNamesIt) {
-  Runs runs;
+  DomainRuns runs;
   add_alike(runs, {"standard", "wild", "calm"}, 3, 3);
   plant(runs, "wild", "images", 0.2);
   for (RunRecord& run : runs.all.runs) {
@@ -154,7 +89,7 @@ TEST(DomainPage, CountsADivergenceAgainstAnAttentionAndNamesIt) {
 }
 
 TEST(DomainPage, RanksAnAttentionThatDivergesBehindAllOthers) {
-  Runs runs;
+  DomainRuns runs;
   for (const char* domain : kDomains) {
     for (std::int64_t seed = 0; seed < 3; ++seed) {
       runs.add(domain, "standard", seed, 0.5 + 0.001 * static_cast<double>(seed));
@@ -175,7 +110,7 @@ TEST(DomainPage, TellsIdenticalAttentionsApartNoMoreOftenThanTheLevelSays) {
   for (const std::int64_t seeds : {3, 5}) {
     int told_apart = 0;
     for (int study = 0; study < kStudies; ++study) {
-      Runs runs;
+      DomainRuns runs;
       add_alike(runs, {"standard", "same"}, seeds, 1000 + static_cast<std::uint64_t>(study));
       const DomainPage page = runs.build();
       const bool any = !with_verdict(page, "same", "better").empty() ||
@@ -191,7 +126,7 @@ TEST(DomainPage, TellsIdenticalAttentionsApartNoMoreOftenThanTheLevelSays) {
 }
 
 TEST(DomainPage, SaysNothingOfRunsThatAreTheSameToTheLastDigit) {
-  Runs runs;
+  DomainRuns runs;
   for (const char* domain : kDomains) {
     for (std::int64_t seed = 0; seed < 3; ++seed) {
       const double value = 0.5 + 0.1 * static_cast<double>(seed);
@@ -208,7 +143,7 @@ TEST(DomainPage, SaysNothingOfRunsThatAreTheSameToTheLastDigit) {
 }
 
 TEST(DomainPage, TurnsMetricsOfWhichLessIsBetter) {
-  Runs runs;
+  DomainRuns runs;
   for (const char* domain : {"images", "language"}) {
     const Better better = std::string(domain) == "language" ? Better::lower : Better::higher;
     for (std::int64_t seed = 0; seed < 4; ++seed) {
@@ -226,7 +161,7 @@ TEST(DomainPage, TurnsMetricsOfWhichLessIsBetter) {
 }
 
 TEST(DomainPage, LeavesOutOfRanksWhatLacksADomainAndNamesIt) {
-  Runs runs;
+  DomainRuns runs;
   add_alike(runs, {"standard", "whole", "part"}, 3, 4);
   std::erase_if(runs.all.runs, [](const RunRecord& run) {
     return run.attention == "part" && run.experiment == "language";
@@ -247,7 +182,7 @@ TEST(DomainPage, LeavesOutOfRanksWhatLacksADomainAndNamesIt) {
 }
 
 TEST(DomainPage, KeepsTheColumnOfADomainThatNobodyHas) {
-  Runs runs;
+  DomainRuns runs;
   add_alike(runs, {"standard", "mine"}, 3, 5);
   std::erase_if(runs.all.runs, [](const RunRecord& run) { return run.experiment == "points"; });
   for (const char* attention : {"standard", "mine"}) {
@@ -263,8 +198,17 @@ TEST(DomainPage, KeepsTheColumnOfADomainThatNobodyHas) {
               Contains(AllOf(HasSubstr("points"), HasSubstr("there is no dataset 'rooms'"))));
 }
 
+TEST(DomainPage, KeepsTheColumnOfAnEvaluationThatNoRunHas) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 3, 5);
+  runs.page().columns.push_back({"images", "images", "fog/score", "fog", ColumnRole::robustness});
+  const DomainPage page = runs.build();
+  EXPECT_EQ(cell_text(page, page.row("mine"), page.columns.size() - 1), "no value");
+  EXPECT_EQ(page.row("mine").effects.size(), 6U) << "the other columns are whole";
+}
+
 TEST(DomainPage, CountsColumnsOfOneDomainOnce) {
-  Runs runs;
+  DomainRuns runs;
   add_alike(runs, {"standard", "mine"}, 4, 6);
   runs.page().columns[1].domain = "images";
   runs.page().columns[1].title = "more";
@@ -279,7 +223,7 @@ TEST(DomainPage, CountsColumnsOfOneDomainOnce) {
 }
 
 TEST(DomainPage, ShowsRobustnessAndCountsItInNoSummary) {
-  Runs runs;
+  DomainRuns runs;
   add_alike(runs, {"standard", "mine"}, 4, 7);
   runs.page().columns[0].role = ColumnRole::robustness;
   const DomainPage page = runs.build();
@@ -289,7 +233,7 @@ TEST(DomainPage, ShowsRobustnessAndCountsItInNoSummary) {
 }
 
 TEST(DomainPage, ChecksClaimsByWhatWasFound) {
-  Runs runs;
+  DomainRuns runs;
   add_alike(runs, {"standard", "mine"}, 5, 8);
   plant(runs, "mine", "graphs", 0.2);
   plant(runs, "mine", "points", -0.2);
@@ -308,7 +252,7 @@ TEST(DomainPage, ChecksClaimsByWhatWasFound) {
 }
 
 TEST(DomainPage, TakesThePublishedNumbersOfASuiteForClaims) {
-  Runs runs;
+  DomainRuns runs;
   add_alike(runs, {"standard", "mine"}, 5, 9);
   plant(runs, "mine", "graphs", 0.2);
   PublishedNumbers published{"a table", "score", {}};
@@ -322,7 +266,7 @@ TEST(DomainPage, TakesThePublishedNumbersOfASuiteForClaims) {
 }
 
 TEST(DomainPage, ComparesTimeOnOneKindOfMachineAlone) {
-  Runs runs;
+  DomainRuns runs;
   for (const char* domain : {"images", "language"}) {
     for (std::int64_t seed = 0; seed < 2; ++seed) {
       for (const char* attention : {"standard", "slow"}) {
@@ -346,7 +290,7 @@ TEST(DomainPage, ComparesTimeOnOneKindOfMachineAlone) {
 }
 
 TEST(DomainPage, SaysWhatItTakesForGranted) {
-  Runs runs;
+  DomainRuns runs;
   add_alike(runs, {"standard", "mine"}, 3, 10);
   const auto sentences = page_assumptions(runs.build());
   EXPECT_THAT(sentences, Contains(HasSubstr("at most 0.05")));
