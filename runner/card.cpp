@@ -1,4 +1,4 @@
-// attnlab card ATTENTION: a model card from manifest, conformance test and runs.
+// attnlab card ID: a model card from manifest, conformance test and runs.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -23,13 +23,12 @@ namespace po = boost::program_options;
 constexpr const char* kUsualRuns = "runs/cross_domain";
 
 void declare(Usage& usage) {
-  usage.synopsis = "attnlab card ATTENTION [--runs DIR ...] [--as LABEL] [--no-test] [-o FILE]";
+  usage.synopsis = "attnlab card ID [--runs DIR ...] [--as LABEL] [--no-test] [-o FILE]";
   usage.about =
-      "Writes a model card of an attention as Markdown: what it is, its equation, options, what "
-      "it\n"
-      "honours, the outcome of `attnlab plugin test`, and its results in every domain. ATTENTION\n"
-      "is a name or lab/name. Results are those of runs/cross_domain where it is there and --runs\n"
-      "says nothing else.";
+      "Writes a model card of an attention as Markdown: what it is, its equation, options, what\n"
+      "it honours, the outcome of `attnlab plugin test`, and its results in every domain. ID is\n"
+      "a name (quest) or lab/name. Results are those of runs/cross_domain where it is there and\n"
+      "--runs says nothing else.";
   usage.options.add_options()("runs", po::value<Words>()->composing()->value_name("DIR"),
                               "folder with runs; may be repeated")(
       "as", po::value<std::string>()->value_name("LABEL"),

@@ -32,8 +32,8 @@ constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across do
   attnlab compare DIR...                        do attentions differ: means, paired tests, ranks
   attnlab report DIR...                         a page, a paper's table or records of runs
   attnlab page DIR...                           each attention in every domain, on one page
-  attnlab card ATTENTION [--runs DIR]           a model card: equation, traits, conformance, results
-  attnlab runs store DIR... --to FOLDER         finished runs as small files that suites use again
+  attnlab card ID [--runs DIR]                  a model card: equation, traits, conformance, results
+  attnlab runs store DIR... --to DIR            finished runs as small files that suites use again
   attnlab eval RUN_DIR [ENTRY ...]              evaluate a finished run, on other data too
   attnlab sample RUN_DIR [--prompt TEXT]        text of a trained language model
   attnlab detect RUN_DIR --image FILE ...       boxes of a trained detector on pictures of yours

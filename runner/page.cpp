@@ -13,7 +13,7 @@ namespace {
 namespace po = boost::program_options;
 
 void declare(Usage& usage) {
-  usage.synopsis = "attnlab page DIR... [--output FOLDER] [--title TEXT]";
+  usage.synopsis = "attnlab page DIR... [--output DIR] [--title TEXT]";
   usage.about =
       "Writes the page over domains of runs: a table of attentions by domains, each cell the\n"
       "difference to the baseline in that domain's own unit with interval and verdict; cost, "
@@ -21,9 +21,9 @@ void declare(Usage& usage) {
       "over domains, a summary of standardised differences, published claims. DIR is a run's\n"
       "folder or one with runs below it (runs/cross_domain). Columns and claims are those of the\n"
       "suite's `page:`; without one each experiment is a column. Writes page.html, page.md,\n"
-      "page.json, page.tex (for a paper), page.svg (for a talk) and ranks.svg into FOLDER, else\n"
-      "into the first DIR. Reads files only: needs no LibTorch.";
-  usage.options.add_options()("output,o", po::value<std::string>()->value_name("FOLDER"),
+      "page.json, page.tex (for a paper), page.svg (for a talk) and ranks.svg into the folder\n"
+      "that --output names, else into the first DIR. Reads files only: needs no LibTorch.";
+  usage.options.add_options()("output,o", po::value<std::string>()->value_name("DIR"),
                               "where the files go; must exist")(
       "title", po::value<std::string>()->value_name("TEXT"), "of the page");
   add_compare_options(usage);

@@ -25,15 +25,15 @@ constexpr const char* kHelp = R"(usage: attnlab runs COMMAND
 
 Usage store_usage() {
   Usage usage;
-  usage.synopsis = "attnlab runs store DIR... --to FOLDER [--replace]";
+  usage.synopsis = "attnlab runs store DIR... --to DIR [--replace]";
   usage.about =
       "Writes what finished runs were and what came of them, without checkpoints, curves and\n"
-      "logs: a JSON file a run, some kilobytes, FOLDER/EXPERIMENT/ATTENTION/SEED-HASH.json. A\n"
-      "suite whose `stored:` names FOLDER takes them for its runs where configuration, data,\n"
+      "logs: a JSON file a run, some kilobytes, EXPERIMENT/ATTENTION/SEED-HASH.json. A\n"
+      "suite whose `stored:` names the folder takes them for its runs where configuration, data,\n"
       "framework and versions of plugins agree, on this machine or another. DIR is a run's folder\n"
       "or one with runs below it. Runs that are not finished are left out, and so are those that\n"
       "were stored results themselves.";
-  usage.options.add_options()("to", po::value<std::string>()->value_name("FOLDER"),
+  usage.options.add_options()("to", po::value<std::string>()->value_name("DIR"),
                               "where the files go; made where it is missing")(
       "replace", "remove other stored files of the same experiment, attention and seed");
   usage.fewest_words = 1;
@@ -87,7 +87,7 @@ int store_command(const Words& words) {
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   const std::string folder = arguments.text("to", "");
-  if (folder.empty()) throw ConfigError("runs store: say where to: --to FOLDER");
+  if (folder.empty()) throw ConfigError("runs store: say where to: --to DIR");
   const RunCollection collection = find_runs(arguments.words);
   const Catalogue catalogue = Catalogue::of_this_program();
   Counts counts;
