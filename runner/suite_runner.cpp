@@ -15,6 +15,7 @@
 #include "framework/runs/missing_evaluations.h"
 #include "framework/runs/run_lock.h"
 #include "framework/runs/run_result.h"
+#include "framework/runs/stored_run.h"
 #include "framework/suites/cell_costs.h"
 #include "framework/suites/ensembles.h"
 #include "framework/suites/waves.h"
@@ -129,7 +130,8 @@ std::string left_text(const Cell& cell) {
     case CellAction::busy:
       return cell.reason;
     default:
-      return std::string(name_of(cell.folder.status().state)) + " before";
+      const std::string state(name_of(cell.folder.status().state));
+      return state + (stored_source(cell.folder.path()).empty() ? " before" : ", a stored result");
   }
 }
 

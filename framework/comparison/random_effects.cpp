@@ -64,7 +64,7 @@ std::optional<Effect> standardised_effect(const std::vector<double>& differences
   if (differences.size() < 3 || !d) return std::nullopt;
   const double n = static_cast<double>(differences.size());
   const double factor = small_sample_factor(static_cast<std::int64_t>(differences.size()) - 1);
-  return Effect{factor * *d, factor * factor * (1 / n + *d * *d / (2 * n))};
+  return Effect{factor * *d, factor * factor / n};
 }
 
 RandomEffects random_effects(const std::vector<Effect>& effects, double confidence) {

@@ -3,15 +3,19 @@
 //
 //   of one domain    d = mean(x) / sd(x), x the differences of n pairs
 //                    g = J(n - 1) d,  J(m) = Γ(m/2) / (sqrt(m/2) Γ((m - 1)/2))
-//                    v = J² (1/n + d² / 2n)
+//                    v = J² / n
 //   over k domains   g_i = θ_i + e_i,  e_i ~ N(0, v_i),  θ_i ~ N(μ, τ²)
 //                    τ² = max(0, (Q - (k - 1)) / (Σw - Σw²/Σw)),  w_i = 1/v_i
 //                    μ = Σ w*_i g_i / Σ w*_i,  w*_i = 1 / (v_i + τ²)
 //                    se² = max(1, Σ w*_i (g_i - μ)² / (k - 1)) / Σ w*_i,  Student's t, k - 1
 //
-// Sources: Hedges 1981 (J), Borenstein et al. 2009 (v, of paired differences), DerSimonian and
-// Laird 1986 (τ²), Knapp and Hartung 2003 with the floor of 1 that Röver et al. 2015 recommend for
-// few studies (se), Higgins et al. 2009 (interval of a new domain).
+// v is the variance where there is no effect. The usual one adds J² d² / 2n, which gives a domain the
+// less weight the more was found in it: with few seeds a mechanism that fails in one domain would
+// hardly be seen in the mean. What v leaves out is scatter between domains, which se is made of.
+//
+// Sources: Hedges 1981 (J), Borenstein et al. 2009 (paired differences), DerSimonian and Laird 1986
+// (τ²), Knapp and Hartung 2003 with the floor of 1 that Röver et al. 2015 recommend for few studies
+// (se), Higgins et al. 2009 (interval of a new domain).
 #pragma once
 
 #include <cstdint>

@@ -70,6 +70,23 @@ TEST(DomainPage, FindsAPlantedLoserAndDoesNotHideItBehindAverages) {
   EXPECT_EQ(page.columns[*page.row("dud").worst].domain, "points");
 }
 
+TEST(DomainPage, OneDomainMovesTheSummaryAndWidensItsInterval) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "dud", "oracle"}, 5, 3);
+  const DomainPage before = runs.build();
+  plant(runs, "dud", "points", -0.3);
+  plant(runs, "oracle", "graphs", 0.3);
+  const DomainPage after = runs.build();
+  const auto mean = [](const DomainPage& page, const char* name) {
+    return page.row(name).summary->mean;
+  };
+  EXPECT_LT(mean(after, "dud"), mean(before, "dud") - 1);
+  EXPECT_GT(mean(after, "oracle"), mean(before, "oracle") + 1);
+  const Interval interval = *after.row("oracle").summary->interval;
+  EXPECT_LT(interval.low, 0) << "one domain says nothing of the others";
+  EXPECT_GT(interval.high, mean(after, "oracle") + 1);
+}
+
 TEST(DomainPage, CountsADivergenceAgainstAnAttentionAndNamesIt) {
   DomainRuns runs;
   add_alike(runs, {"standard", "wild", "calm"}, 3, 3);

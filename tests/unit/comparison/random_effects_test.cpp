@@ -21,11 +21,13 @@ TEST(SmallSampleFactor, IsHedgesCorrection) {
 }
 
 TEST(StandardisedEffect, IsTheMeanOverTheDeviationOfTheDifferences) {
-  // mean 2, deviation 1, three pairs: d = 2, J = 1 / sqrt(π), v = J² (1/3 + 4/6) = J²
+  // mean 2, deviation 1, three pairs: d = 2, J = 1 / sqrt(π), v = J² / 3
   const auto effect = standardised_effect({1, 2, 3});
   ASSERT_TRUE(effect);
   EXPECT_NEAR(effect->value, 2 / std::sqrt(M_PI), 1e-12);
-  EXPECT_NEAR(effect->variance, 1 / M_PI, 1e-12);
+  EXPECT_NEAR(effect->variance, 1 / (3 * M_PI), 1e-12);
+  EXPECT_NEAR(standardised_effect({-1, 0, 1})->variance, effect->variance, 1e-12)
+      << "a domain's weight does not depend on what was found in it";
 }
 
 TEST(StandardisedEffect, TakesThreePairsThatVary) {
@@ -118,6 +120,7 @@ TEST(RandomEffects, KeepsItsErrorRateOverDomainsOfFewSeeds) {
       found += random_effects(effects).p_value <= 0.05 ? 1 : 0;
     }
     const double rate = static_cast<double>(found) / kStudies;
+    RecordProperty("rate_with_" + std::to_string(seeds) + "_seeds", std::to_string(rate));
     EXPECT_LE(rate, 0.05 + 3 * std::sqrt(0.05 * 0.95 / kStudies)) << seeds << " seeds";
     EXPECT_GE(rate, 0.002) << "a test that never finds anything tests nothing";
   }
