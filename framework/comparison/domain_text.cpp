@@ -82,20 +82,22 @@ std::vector<std::string> page_assumptions(const DomainPage& page) {
                   "several attentions, or several pages, it is more.",
                   page.options.test,
                   page.options.correct == "holm" ? " with Holm's correction over the row" : "",
-                  level),
+                  level)};
+  out.emplace_back(
       "The summary is the mean over domains of standardised differences: each domain's mean gain "
       "over the standard deviation of the gains from seed to seed, corrected for few seeds "
       "(Hedges' g); above 0 is better. It measures how far a gain stands out of the seeds' noise, "
       "not how large it is. Model: true effects of domains are normal draws about a common mean; "
       "their variance is DerSimonian and Laird's, the interval Knapp and Hartung's. It takes "
       "domains for independent draws, and columns of one domain for one. With three seeds each "
-      "domain's effect is rough.",
+      "domain's effect is rough.");
+  out.emplace_back(
       "Ranks are of domains: columns of one domain count as one, an attention with diverged seeds "
       "stands behind all without. Friedman's test and Nemenyi's critical difference (Demšar 2006) "
-      "take domains for independent.",
+      "take domains for independent.");
+  out.emplace_back(
       "Time and memory are ratios to the baseline over experiments whose runs were made on one "
-      "kind "
-      "of machine, parameters and FLOPs over all; geometric means."};
+      "kind of machine, parameters and FLOPs over all; geometric means.");
   return out;
 }
 

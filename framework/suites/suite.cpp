@@ -123,16 +123,16 @@ void read_missing_plugins(const Node& root, Suite& suite, Problems& problems) {
                                  value->place().str(), to_flow(*value)));
 }
 
-/// Folders stand relative to the suite's file.
+/// Folders stand relative to the suite's file, wherever a link to it lies.
 void read_stored(const Node& root, Suite& suite, Problems& problems) {
   const Node* list = root.find("stored");
   if (list == nullptr || list->is_null()) return;
-  for (const Node& item : list->items()) {
-    if (!item.is_scalar()) continue;
-    const fs::path path(item.text());
-    suite.stored.push_back((path.is_absolute() ? path : fs::path(suite.file).parent_path() / path)
-                               .lexically_normal()
-                               .string());
+  std::error_code error;
+  fs::path beside = fs::weakly_canonical(suite.file, error).parent_path();
+  if (error) beside = fs::path(suite.file).parent_path();
+  for (const Node& item : list->items()) {  // an absolute one stays what it is
+    if (item.is_scalar())
+      suite.stored.push_back((beside / item.text()).lexically_normal().string());
   }
   if (list->is_list() && suite.stored.size() == list->items().size()) return;
   problems.push_back(fmt::format("{}: stored: expected a list of folders, found {}",
