@@ -58,6 +58,12 @@ std::string column_heading(const DomainPage& page, std::size_t column) {
   return text + (metric.better == Better::higher ? " ↑" : " ↓");
 }
 
+std::string column_label(const DomainPage& page, std::size_t column) {
+  const PageColumn& one = page.columns[column];
+  const std::string heading = column_heading(page, column);
+  return one.title == one.domain ? heading : fmt::format("{}: {}", one.domain, heading);
+}
+
 std::string summary_cell_text(const DomainRow& row) {
   if (!row.summary) return "-";
   const RandomEffects& summary = *row.summary;

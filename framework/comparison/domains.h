@@ -85,6 +85,8 @@ std::string cell_text(const DomainPage& page, const DomainRow& row, std::size_t 
 std::string cell_verdict(const DomainPage& page, const DomainRow& row, std::size_t column);
 /// "clean (points)", with the metric's unit and an arrow to its better side.
 std::string column_heading(const DomainPage& page, std::size_t column);
+/// The same behind the column's domain: "images: clean (accuracy, points) ↑".
+std::string column_label(const DomainPage& page, std::size_t column);
 /// "0.42 [-0.10, 0.94]": the summary over domains; "-" without one.
 std::string summary_cell_text(const DomainRow& row);
 /// "1.05", "-".

@@ -80,9 +80,9 @@ std::string results_text(const Card& card) {
   Rows rows = {{"column", "role", baseline ? "value" : "difference to " + page.baseline, "verdict",
                 "missing because"}};
   for (std::size_t i = 0; i < page.columns.size(); ++i) {
-    rows.push_back({page.columns[i].domain + ": " + column_heading(page, i),
-                    std::string(name_of(page.columns[i].role)), cell_text(page, row, i),
-                    cell_verdict(page, row, i), row.cells[i].row.gap.reason});
+    rows.push_back({column_label(page, i), std::string(name_of(page.columns[i].role)),
+                    cell_text(page, row, i), cell_verdict(page, row, i),
+                    row.cells[i].row.gap.reason});
   }
   out += table_text(rows);
   if (baseline) return out + "\nIt is the baseline of these runs.\n";

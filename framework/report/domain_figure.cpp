@@ -13,10 +13,11 @@
 namespace attnlab {
 namespace {
 
-constexpr double kLabels = 150, kCellWidth = 92, kCellHeight = 34, kTop = 84, kBottom = 40;
+constexpr double kLabels = 150, kCellWidth = 92, kCellHeight = 34, kTop = 84, kBottom = 50,
+                 kNarrowest = 560;
 /// Standardised differences beyond it have the full colour.
 constexpr double kFullColour = 3;
-constexpr std::size_t kLongestTitle = 13;
+constexpr std::size_t kLongestTitle = 13, kLongestName = 20;
 
 constexpr const char* kStyle =
     "<style>text{font:12px sans-serif;fill:#222}.small{font-size:10px;fill:#555}"
@@ -24,11 +25,13 @@ constexpr const char* kStyle =
     ".thin{stroke:#888;stroke-width:1;fill:none}.bar{stroke:#222;stroke-width:4}"
     ".frame{stroke:#fff;stroke-width:2}</style>\n";
 
-std::string short_title(const std::string& text) {
-  const std::string whole = valid_utf8(text);
-  if (display_width(whole) <= kLongestTitle) return whole;
-  return std::string(display_prefix(whole, kLongestTitle - 1)) + "…";
+std::string shortened(const std::string& text, std::size_t longest) {
+  std::string whole = valid_utf8(text);
+  if (display_width(whole) <= longest) return whole;
+  return std::string(display_prefix(whole, longest - 1)) + "…";
 }
+
+std::string short_title(const std::string& text) { return shortened(text, kLongestTitle); }
 
 std::string text_at(double x, double y, const std::string& anchor, const std::string& text,
                     const std::string& style = "") {
@@ -83,7 +86,8 @@ std::string headings(const DomainPage& page) {
       out += text_at(x + 2, kTop - 44, "start", short_title(domain), "group");
     }
     const std::string unit = difference_unit(page.metrics[i]);
-    out += text_at(x + kCellWidth / 2, kTop - 26, "middle", short_title(page.columns[i].title)) +
+    const std::string title = page.columns[i].title == domain ? "" : page.columns[i].title;
+    out += text_at(x + kCellWidth / 2, kTop - 26, "middle", short_title(title)) +
            text_at(x + kCellWidth / 2, kTop - 12, "middle",
                    short_title(unit.empty() ? page.metrics[i].name : unit) +
                        (page.metrics[i].better == Better::lower ? " ↓" : " ↑"),
@@ -103,12 +107,13 @@ std::string standing_alone(const std::string& svg) {
 }  // namespace
 
 std::string domain_figure(const DomainPage& page) {
-  const double width = kLabels + kCellWidth * static_cast<double>(page.columns.size()) + 10;
+  const double width =
+      std::max(kNarrowest, kLabels + kCellWidth * static_cast<double>(page.columns.size()) + 10);
   const double height = kTop + kCellHeight * static_cast<double>(page.rows.size() - 1) + kBottom;
   std::string body = text_at(10, 22, "start", page.title, "group") + headings(page);
   for (std::size_t r = 1; r < page.rows.size(); ++r) {
     const double y = kTop + kCellHeight * static_cast<double>(r - 1);
-    body += text_at(kLabels - 8, y + 21, "end", short_title(page.rows[r].attention));
+    body += text_at(kLabels - 8, y + 21, "end", shortened(page.rows[r].attention, kLongestName));
     for (std::size_t i = 0; i < page.columns.size(); ++i) {
       body += cell_svg(page, page.rows[r], i, kLabels + kCellWidth * static_cast<double>(i), y);
     }

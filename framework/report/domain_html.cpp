@@ -75,8 +75,7 @@ std::string results_html(const DomainPage& page) {
   Rows rows(1);
   rows[0].push_back("attention");
   for (std::size_t i = 0; i < page.columns.size(); ++i) {
-    rows[0].push_back(fmt::format("<small>{}</small><br>{}{}", html_text(page.columns[i].domain),
-                                  html_text(column_heading(page, i)), role_note(page.columns[i])));
+    rows[0].push_back(html_text(column_label(page, i)) + role_note(page.columns[i]));
   }
   for (const DomainRow& row : page.rows) {
     const bool baseline = row.attention == page.baseline;

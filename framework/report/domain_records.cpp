@@ -25,7 +25,7 @@ std::string cell_line(const DomainPage& page, const DomainRow& row, std::size_t 
 Rows result_rows(const DomainPage& page) {
   Rows rows = {{"attention"}};
   for (std::size_t i = 0; i < page.columns.size(); ++i) {
-    rows[0].push_back(page.columns[i].domain + ": " + column_heading(page, i));
+    rows[0].push_back(column_label(page, i));
   }
   for (const DomainRow& row : page.rows) {
     rows.push_back({row.attention + (row.attention == page.baseline ? " (baseline)" : "")});

@@ -40,7 +40,7 @@ std::string text_of(const Node& map, const std::string& key, const char* otherwi
 std::string word_of(const Node& map, const std::string& key, const char* otherwise,
                     const std::vector<std::string>& words, const std::string& where,
                     Problems& problems) {
-  const std::string word = text_of(map, key, otherwise, where, problems);
+  std::string word = text_of(map, key, otherwise, where, problems);
   if (word.empty() || std::find(words.begin(), words.end(), word) != words.end()) return word;
   note(map.at(key).place(),
        fmt::format("{}: {}: expected {}, found '{}'{}", where, key, join(words, ", "), word,
