@@ -118,12 +118,13 @@ std::string domain_figure(const DomainPage& page) {
       body += cell_svg(page, page.rows[r], i, kLabels + kCellWidth * static_cast<double>(i), y);
     }
   }
-  body += text_at(
-      10, height - 14, "start",
-      fmt::format("Differences to {} in each column's unit. Blue: better, orange: worse, by the "
-                  "standardised difference. ▲ ▼: significant.",
-                  page.baseline),
-      "small");
+  body += text_at(10, height - 26, "start",
+                  fmt::format("Differences to {} in each column's unit; ▲ ▼: significant.",
+                              page.baseline),
+                  "small") +
+          text_at(10, height - 12, "start",
+                  "Blue: better, orange: worse, by the difference over what seeds change in it.",
+                  "small");
   return standing_alone(
       fmt::format("<svg role=\"img\" viewBox=\"0 0 {:.0f} {:.0f}\" aria-label=\"{}\">\n{}</svg>\n",
                   width, height, html_text(page.title), body));
