@@ -9,9 +9,10 @@
 //                    μ = Σ w*_i g_i / Σ w*_i,  w*_i = 1 / (v_i + τ²)
 //                    se² = max(1, Σ w*_i (g_i - μ)² / (k - 1)) / Σ w*_i,  Student's t, k - 1
 //
-// v is the variance where there is no effect. The usual one adds J² d² / 2n, which gives a domain the
-// less weight the more was found in it: with few seeds a mechanism that fails in one domain would
-// hardly be seen in the mean. What v leaves out is scatter between domains, which se is made of.
+// v is the variance where there is no effect. The usual one adds J² d² / 2n, which gives a domain
+// the less weight the more was found in it: with few seeds a mechanism that fails in one domain
+// would hardly be seen in the mean. What v leaves out is scatter between domains, which se is made
+// of.
 //
 // Sources: Hedges 1981 (J), Borenstein et al. 2009 (paired differences), DerSimonian and Laird 1986
 // (τ²), Knapp and Hartung 2003 with the floor of 1 that Röver et al. 2015 recommend for few studies
