@@ -39,6 +39,8 @@ help:  ## List the commands
 
 demo: setup build  ## Set up, build, compare two attentions on real images
 	build/$(PRESET)/bin/attnlab suite configs/suites/quickstart.yaml
+	@echo "One attention in every domain: build/$(PRESET)/bin/attnlab suite cross_domain \
+	'attentions=[standard,quest]' (docs/cross_domain.md)"
 
 test: setup  ## Set up, build everything, run the tests (TESTS=fast, PARTS=series: less)
 	cmake --preset $(PRESET) -DATTNLAB_TESTS=ON

@@ -31,6 +31,9 @@ constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across do
   attnlab status DIR                            where the runs of a suite or sweep stand
   attnlab compare DIR...                        do attentions differ: means, paired tests, ranks
   attnlab report DIR...                         a page, a paper's table or records of runs
+  attnlab page DIR...                           each attention in every domain, on one page
+  attnlab card ID [--runs DIR]                  a model card: equation, traits, conformance, results
+  attnlab runs store DIR... --to DIR            finished runs as small files that suites use again
   attnlab eval RUN_DIR [ENTRY ...]              evaluate a finished run, on other data too
   attnlab sample RUN_DIR [--prompt TEXT]        text of a trained language model
   attnlab detect RUN_DIR --image FILE ...       boxes of a trained detector on pictures of yours
@@ -63,6 +66,9 @@ int dispatch(const std::string& command, const Words& rest) {
       {"status", status_command},
       {"compare", compare_command},
       {"report", report_command},
+      {"page", page_command},
+      {"card", card_command},
+      {"runs", runs_command},
       {"attention", attention_command},
       {"data", data_command},
       {"plugin", plugin_command},

@@ -10,6 +10,7 @@
 #include "framework/comparison/metric_choice.h"
 #include "framework/comparison/ranking.h"
 #include "framework/manifest/schema.h"
+#include "framework/runs/stored_run.h"
 
 namespace attnlab {
 namespace {
@@ -278,6 +279,7 @@ void add_notes(Comparison& comparison, const RunCollection& collection) {
   }
   const std::string reach = reach_note(comparison.options, pairs, comparison.tests);
   if (!reach.empty()) comparison.notes.push_back(reach);
+  if (const auto note = stored_note(collection.runs)) comparison.notes.push_back(*note);
   if (const auto note = revisions_note(collection.runs)) comparison.notes.push_back(*note);
   for (const ConfigDifference& one : surroundings_of(collection.runs)) {
     comparison.notes.push_back(one.text() +

@@ -234,6 +234,7 @@ std::optional<SuiteRecord> read_suite(const std::string& folder) {
       suite.pool = in.at("grid").at("pool").get<std::vector<std::string>>();
     }
     suite.published = read_published(in);
+    if (in.contains("page")) suite.page = read_page_json(in.at("page"));
     return suite;
   } catch (const json::exception& damage) {
     throw DataError(

@@ -10,6 +10,7 @@
 
 #include "framework/config/node.h"
 #include "framework/runs/absence.h"
+#include "framework/runs/page_spec.h"
 #include "framework/runs/published.h"
 #include "framework/runs/run_result.h"
 #include "framework/runs/run_search.h"
@@ -41,6 +42,7 @@ struct SuiteRecord {
   std::vector<SuitePoint> points;  ///< of its `grid:`, in its order; empty without one
   std::vector<std::string> pool;   ///< axes of the grid that tables are pooled by
   std::vector<PublishedNumbers> published;  ///< its `reference:`
+  std::optional<PageSpec> page;             ///< its `page:`
 };
 
 struct RunCollection {

@@ -283,7 +283,9 @@ json suite_map(const Catalogue& catalogue) {
   const json several = {{"type", "array"}, {"items", one}};
   properties["reference"] = {{"description", one.value("description", "")},
                              {"anyOf", {one, several}}};
-  properties["grid"] = {{"type", "object"}, {"description", find_option(keys, "grid")->help}};
+  for (const char* any : {"grid", "page"}) {
+    properties[any] = {{"type", "object"}, {"description", find_option(keys, any)->help}};
+  }
   for (const char* changes : {"set", "fallback"}) {
     properties[changes] = reference_to("experiment");
     properties[changes]["description"] = find_option(keys, changes)->help;

@@ -98,6 +98,7 @@ json record_of(const Suite& suite, const std::string& command) {
   if (references.size() == 1) out["reference"] = references[0];
   if (references.size() > 1) out["references"] = std::move(references);
   if (!suite.points.empty()) out["grid"] = grid_json(suite);
+  if (suite.page) out["page"] = page_json(*suite.page);
   for (const Cell& cell : suite.cells) {
     if (cell.action == CellAction::stale) continue;
     out["runs"].push_back({{"experiment", cell.experiment.name},
