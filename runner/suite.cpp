@@ -9,6 +9,9 @@
 namespace attnlab {
 
 int suite_command(const Words& words) {
+  if (!words.empty() && words[0] == "pack") {  // a suite's file has an ending, or another name
+    return sharing_command("suite pack", Words(words.begin() + 1, words.end()));
+  }
   Usage usage;
   usage.synopsis =
       "attnlab suite SUITE [key=value ...] [-j N] [--rerun WHICH] [--dry-run] [--out DIR]\n"

@@ -1,5 +1,6 @@
-// Archives: tar in zstd, by libarchive, with limits. An archive holds regular files and nothing else,
-// sorted by name, without times, owners and links, so that the same files give the same bytes.
+// Archives: tar in zstd, by libarchive, with limits. An archive holds regular files and nothing
+// else, sorted by name, without times, owners and links, so that the same files give the same
+// bytes.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +35,8 @@ void check_path(const std::string& path);
 /// the same to a file system without upper case.
 std::string write_archive(std::vector<ArchiveFile> files);
 
-/// Reads an archive from memory; refuses what is no regular file, paths that leave the folder, paths
-/// out of order or twice, and what is beyond the limits, before it takes memory for it.
+/// Reads an archive from memory; refuses what is no regular file, paths that leave the folder,
+/// paths out of order or twice, and what is beyond the limits, before it takes memory for it.
 /// @param on_file  gets each file in its turn; may throw
 /// @throws BundleError.
 void read_archive(std::string_view bytes, const std::function<void(ArchiveFile)>& on_file,

@@ -45,8 +45,8 @@ std::string trusted_comment(const Contents& contents) {
   return fmt::format("attnlab-bundle id:{} version:{}", contents.id.str(), contents.version);
 }
 
-/// The file's two parts. The seal's length stands before it, its own text tells that of the archive:
-/// it is looked for from the end.
+/// The file's two parts. The seal's length stands before it, its own text tells that of the
+/// archive: it is looked for from the end.
 struct Parts {
   std::string_view archive, seal;
 };
@@ -150,8 +150,9 @@ Bundle parse_bundle(std::string_view bytes) {
                                   bundle.contents.id.str(), bundle.contents.version));
   }
   if (bundle.signer->lab != bundle.contents.id.lab) {
-    throw TrustError(fmt::format("{}: REFUSED: signed by a key of lab '{}', which has no say in {}/",
-                                 bundle.label(), bundle.signer->lab, bundle.contents.id.lab));
+    throw TrustError(
+        fmt::format("{}: REFUSED: signed by a key of lab '{}', which has no say in {}/",
+                    bundle.label(), bundle.signer->lab, bundle.contents.id.lab));
   }
   return bundle;
 }
@@ -160,8 +161,8 @@ std::string read_bundle_bytes(const std::string& path) {
   std::error_code error;
   const auto size = fs::file_size(path, error);
   if (!error && static_cast<std::int64_t>(size) > kLargestBundle) {
-    throw BundleError(fmt::format("{}: is larger than a bundle may be ({} bytes)", path,
-                                  kLargestBundle));
+    throw BundleError(
+        fmt::format("{}: is larger than a bundle may be ({} bytes)", path, kLargestBundle));
   }
   return read_text(path);
 }
@@ -181,12 +182,12 @@ void write_files(const std::vector<ArchiveFile>& files, const std::string& folde
     check_path(file.path);
     const std::string path = folder + "/" + file.path;
     make_folder(fs::path(path).parent_path().string());
-    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                                  file.executable ? 0755 : 0644);
+    const int descriptor =
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+               file.executable ? 0755 : 0644);
     std::size_t done = 0;
     while (descriptor >= 0 && done < file.bytes.size()) {
-      const ssize_t count =
-          ::write(descriptor, file.bytes.data() + done, file.bytes.size() - done);
+      const ssize_t count = ::write(descriptor, file.bytes.data() + done, file.bytes.size() - done);
       if (count < 0 && errno == EINTR) continue;
       if (count <= 0) break;
       done += static_cast<std::size_t>(count);

@@ -25,18 +25,38 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kSignalled = 128;  // an exit code above says which signal ended a process, as in shells
+constexpr int kSignalled =
+    128;  // an exit code above says which signal ended a process, as in shells
 
 /// What every program reads. Homes, mounts and other people's folders are not among them.
-const std::vector<std::string> kSystem = {"/usr", "/bin",  "/sbin", "/lib",  "/lib32", "/lib64",
-                                          "/etc", "/opt",  "/proc", "/sys",  "/dev",   "/nix",
+const std::vector<std::string> kSystem = {"/usr",
+                                          "/bin",
+                                          "/sbin",
+                                          "/lib",
+                                          "/lib32",
+                                          "/lib64",
+                                          "/etc",
+                                          "/opt",
+                                          "/proc",
+                                          "/sys",
+                                          "/dev",
+                                          "/nix",
                                           "/run/current-system"};
 const std::vector<std::string> kDevices = {"/dev/null", "/dev/zero", "/dev/full", "/dev/tty"};
 
 bool is_kept(const std::string& name) {
-  static const std::vector<std::string> kept = {"PATH", "LANG", "LC_ALL", "CC", "CXX", "CFLAGS",
-                                                "CXXFLAGS", "LDFLAGS", "LD_LIBRARY_PATH",
-                                                "ATTNLAB_CPU", "OMP_NUM_THREADS", "NUMBER_OF_PROCESSORS"};
+  static const std::vector<std::string> kept = {"PATH",
+                                                "LANG",
+                                                "LC_ALL",
+                                                "CC",
+                                                "CXX",
+                                                "CFLAGS",
+                                                "CXXFLAGS",
+                                                "LDFLAGS",
+                                                "LD_LIBRARY_PATH",
+                                                "ATTNLAB_CPU",
+                                                "OMP_NUM_THREADS",
+                                                "NUMBER_OF_PROCESSORS"};
   return std::find(kept.begin(), kept.end(), name) != kept.end() || name.starts_with("CMAKE_") ||
          name.ends_with("_ROOT") || name.starts_with("LSAN_") || name.starts_with("ASAN_");
 }
@@ -142,8 +162,8 @@ void go_on_in_a_child() {
 
 /// Waits, and kills it with all that it has started when its time is up.
 ConfinedEnd end_of(pid_t pid, double time_limit) {
-  const auto deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(time_limit));
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(time_limit));
   ConfinedEnd end;
   int status = 0;
   while (true) {
@@ -169,8 +189,8 @@ std::string Walls::text() const {
   std::vector<std::string> ways;
   if (network_namespace) ways.emplace_back("namespace");
   if (seccomp) ways.emplace_back("seccomp");
-  (network() ? up : missing).push_back("no network" +
-                                       (ways.empty() ? "" : fmt::format(" ({})", join(ways, ", "))));
+  (network() ? up : missing)
+      .push_back("no network" + (ways.empty() ? "" : fmt::format(" ({})", join(ways, ", "))));
   (landlock ? up : missing).emplace_back("no files but its own (Landlock)");
   (processes ? up : missing).emplace_back("no other processes (namespace)");
   std::string text = up.empty() ? "not confined" : "confined: " + join(up, ", ");

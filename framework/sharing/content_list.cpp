@@ -34,8 +34,8 @@ void check_file(const json& listed, const ArchiveFile& file) {
 
 void check_files(const json& list, const std::vector<ArchiveFile>& files) {
   if (list.size() != files.size()) {
-    throw BundleError(fmt::format("holds {} files, its content list names {}", files.size(),
-                                  list.size()));
+    throw BundleError(
+        fmt::format("holds {} files, its content list names {}", files.size(), list.size()));
   }
   for (std::size_t i = 0; i < files.size(); ++i) check_file(list.at(i), files[i]);
 }
@@ -55,8 +55,8 @@ std::vector<Binary> read_binaries(const json& in, const std::vector<ArchiveFile>
 
 void check_kind(const Contents& contents) {
   static const std::set<std::string> kinds = {"attention", "model", "task", "dataset"};
-  const bool known = contents.type == "plugin" ? kinds.count(contents.kind) > 0
-                                               : contents.type == "result";
+  const bool known =
+      contents.type == "plugin" ? kinds.count(contents.kind) > 0 : contents.type == "result";
   if (!known) {
     throw BundleError(fmt::format("holds '{}' of the kind '{}', which this attnlab does not know",
                                   one_line(contents.type, 50), one_line(contents.kind, 50)));

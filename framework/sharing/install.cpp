@@ -37,26 +37,6 @@ struct Making {
   }
 };
 
-/// May this bundle come in at all?
-void check_trust(const Bundle& bundle, Keyring& keys, const InstallOptions& options) {
-  const std::string label = bundle.label(), lab = bundle.contents.id.lab;
-  if (bundle.signer) return keys.admit(*bundle.signer, label, options.policy, options.ask);
-  const bool allowed = options.policy.unsigned_bundles == Rule::allow;
-  if (!keys.keys_of(lab).empty() && !allowed) {
-    throw TrustError(fmt::format("{}: REFUSED: it is not signed, and lab '{}' has a key here; ask the "
-                                 "lab for the signed one",
-                                 label, lab));
-  }
-  const std::string question =
-      fmt::format("{} is not signed: nobody vouches for it. Its code will run with your rights. "
-                  "Install it?",
-                  label);
-  if (permits(options.policy.unsigned_bundles, options.ask, question)) return;
-  throw TrustError(fmt::format("{}: it is not signed, and the policy does not let it in; --yes, or "
-                               "`unsigned: allow` in policy.yaml",
-                               label));
-}
-
 void check_version_goes_up(const Bundle& bundle, const std::optional<Installed>& active,
                            const Keyring& keys, const InstallOptions& options) {
   if (options.allow_downgrade) return;
@@ -67,14 +47,16 @@ void check_version_goes_up(const Bundle& bundle, const std::optional<Installed>&
           ? active->version
           : highest;
   if (!newest.empty() && compare_versions(contents.version, newest) < 0) {
-    throw TrustError(fmt::format("{}: REFUSED: {} was installed here; an older version may bring back "
-                                 "what was mended since (--allow-downgrade takes it)",
-                                 bundle.label(), newest));
+    throw TrustError(
+        fmt::format("{}: REFUSED: {} was installed here; an older version may bring back "
+                    "what was mended since (--allow-downgrade takes it)",
+                    bundle.label(), newest));
   }
   if (active && active->version == contents.version && active->bundle != bundle.sha256) {
-    throw TrustError(fmt::format("{}: REFUSED: another bundle of this very version is installed "
-                                 "(--allow-downgrade takes it)",
-                                 bundle.label()));
+    throw TrustError(
+        fmt::format("{}: REFUSED: another bundle of this very version is installed "
+                    "(--allow-downgrade takes it)",
+                    bundle.label()));
   }
 }
 
@@ -126,8 +108,8 @@ void check_manifest(Making& making) {
   making.begin("manifest");
   const Manifest manifest = read_manifest(making.library);
   const Contents& contents = making.bundle.contents;
-  const std::string found = fmt::format("{} {} {}", name_of(manifest.kind), manifest.id,
-                                        manifest.version);
+  const std::string found =
+      fmt::format("{} {} {}", name_of(manifest.kind), manifest.id, manifest.version);
   const std::string said =
       fmt::format("{} {} {}", contents.kind, contents.id.str(), contents.version);
   if (found != said) {
@@ -162,9 +144,9 @@ void try_library(Making& making) {
 std::string keep_log(const Making& making, const Store& store) {
   std::error_code error;
   fs::create_directories(store.places().logs(), error);
-  const std::string path = fmt::format("{}/install-{}-{}-{}.txt", store.places().logs(),
-                                       making.bundle.contents.id.lab,
-                                       making.bundle.contents.id.name, time_text());
+  const std::string path =
+      fmt::format("{}/install-{}-{}-{}.txt", store.places().logs(), making.bundle.contents.id.lab,
+                  making.bundle.contents.id.name, time_text());
   fs::copy_file(making.log(), path, fs::copy_options::overwrite_existing, error);
   return error ? "" : path;
 }
@@ -214,6 +196,27 @@ InstallError::InstallError(const std::string& label, const std::string& step,
     : Error(fmt::format("{}: step '{}' failed: {}; nothing was installed{}", label, step, reason,
                         log.empty() ? "" : "; the log: " + log)) {}
 
+void check_trust(const Bundle& bundle, Keyring& keys, const InstallOptions& options) {
+  const std::string label = bundle.label(), lab = bundle.contents.id.lab;
+  if (bundle.signer) return keys.admit(*bundle.signer, label, options.policy, options.ask);
+  const bool allowed = options.policy.unsigned_bundles == Rule::allow;
+  if (!keys.keys_of(lab).empty() && !allowed) {
+    throw TrustError(
+        fmt::format("{}: REFUSED: it is not signed, and lab '{}' has a key here; ask the "
+                    "lab for the signed one",
+                    label, lab));
+  }
+  const std::string question = fmt::format(
+      "{} is not signed: nobody vouches for it. Its code will run with your rights. "
+      "Install it?",
+      label);
+  if (permits(options.policy.unsigned_bundles, options.ask, question)) return;
+  throw TrustError(
+      fmt::format("{}: it is not signed, and the policy does not let it in; --yes, or "
+                  "`unsigned: allow` in policy.yaml",
+                  label));
+}
+
 Installed install(const std::string& bytes, const std::string& origin, const Store& store,
                   Keyring& keys, const InstallTools& tools, const InstallOptions& options) {
   Bundle bundle;
@@ -223,8 +226,8 @@ Installed install(const std::string& bytes, const std::string& origin, const Sto
     throw BundleError(fmt::format("{}: {}", origin, damage.what()));
   }
   if (bundle.contents.type != "plugin") {
-    throw BundleError(fmt::format("{}: holds a result, no plugin; attnlab reproduce FILE runs it",
-                                  origin));
+    throw BundleError(
+        fmt::format("{}: holds a result, no plugin; attnlab reproduce FILE runs it", origin));
   }
   if (!options.expected_sha256.empty() && options.expected_sha256 != bundle.sha256) {
     throw TrustError(fmt::format("{}: REFUSED: {} has the hash {}, expected {}", origin,
@@ -265,8 +268,8 @@ Installed roll_back(const Installed& installed, const Store& store) {
   const StoreLock lock(store.places());
   const std::optional<Installed> earlier = store.before(installed);
   if (!earlier) {
-    throw ConfigError(fmt::format("{}: there is no earlier version to go back to",
-                                  installed.label()));
+    throw ConfigError(
+        fmt::format("{}: there is no earlier version to go back to", installed.label()));
   }
   const std::string damage = damage_of(*earlier);
   if (!damage.empty()) throw TrustError(fmt::format("{}: REFUSED: {}", earlier->label(), damage));

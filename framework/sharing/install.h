@@ -49,6 +49,10 @@ struct InstallOptions {
   std::function<void(const std::string& step)> at_step = [](const std::string&) {};  ///< for tests
 };
 
+/// Whether a bundle may come in: its key, or what the policy says of unsigned ones.
+/// @throws TrustError.
+void check_trust(const Bundle& bundle, Keyring& keys, const InstallOptions& options);
+
 /// Installs a bundle, or finds that it is installed already.
 /// @param bytes  of the bundle's file
 /// @param origin what messages call it

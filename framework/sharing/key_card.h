@@ -1,5 +1,5 @@
-// A lab's public key with what the lab says of it: whose it is and until when it holds. A text of six
-// lines, the first two of which are a public-key file of minisign:
+// A lab's public key with what the lab says of it: whose it is and until when it holds. A text of
+// six lines, the first two of which are a public-key file of minisign:
 //
 //   untrusted comment: attnlab key of acme
 //   RWQ...
@@ -34,8 +34,8 @@ std::string write_key_card(const KeyCard& card, const SecretKey& key);
 /// Strict: every character of the six lines is checked. @throws BundleError.
 KeyCard parse_key_card(const std::string& text);
 
-/// A lab's word that a key must not be trusted any more, signed by that key: five lines, a statement
-/// and a signature.
+/// A lab's word that a key must not be trusted any more, signed by that key: five lines, a
+/// statement and a signature.
 std::string write_revocation(const std::string& lab, const SecretKey& key);
 
 struct Revocation {

@@ -34,16 +34,19 @@ void write_secret(const std::string& path, const std::string& text) {
 }
 
 json key_json(const KnownKey& key) {
-  json out = {{"lab", key.lab},         {"key", key.key.base64()}, {"id", key.key.id_text()},
-              {"added", key.added},     {"expires", key.expires},  {"how", key.how}};
+  json out = {{"lab", key.lab},     {"key", key.key.base64()}, {"id", key.key.id_text()},
+              {"added", key.added}, {"expires", key.expires},  {"how", key.how}};
   if (!key.revoked.empty()) out["revoked"] = key.revoked;
   return out;
 }
 
 KnownKey key_of(const json& in) {
-  return {in.at("lab"),     parse_public_key(in.at("key").get<std::string>()),
-          in.at("added"),   in.at("expires"),
-          in.value("revoked", ""), in.at("how")};
+  return {in.at("lab"),
+          parse_public_key(in.at("key").get<std::string>()),
+          in.at("added"),
+          in.at("expires"),
+          in.value("revoked", ""),
+          in.at("how")};
 }
 
 }  // namespace
@@ -72,10 +75,11 @@ void Keyring::read() {
   } catch (const FileError&) {
     throw;
   } catch (const std::exception& damage) {
-    throw BundleError(fmt::format(
-        "{}: damaged: {}; keys are pinned there: restore it from a backup, or remove it and add the "
-        "labs' keys again (attnlab key add)",
-        path, damage.what()));
+    throw BundleError(
+        fmt::format("{}: damaged: {}; keys are pinned there: restore it from a backup, or remove "
+                    "it and add the "
+                    "labs' keys again (attnlab key add)",
+                    path, damage.what()));
   }
 }
 
@@ -95,9 +99,8 @@ std::vector<KnownKey> Keyring::keys_of(const std::string& lab) const {
 }
 
 KnownKey* Keyring::find(const std::string& key_id) {
-  const auto found = std::find_if(keys_.begin(), keys_.end(), [&](const KnownKey& key) {
-    return key.key.id_text() == key_id;
-  });
+  const auto found = std::find_if(keys_.begin(), keys_.end(),
+                                  [&](const KnownKey& key) { return key.key.id_text() == key_id; });
   return found == keys_.end() ? nullptr : &*found;
 }
 
@@ -147,8 +150,8 @@ SecretKey Keyring::secret(const std::string& lab, const std::string& password) c
     SecretKey key = SecretKey::parse(read_text(path), password);
     for (const KnownKey& known : keys_) {
       if (known.key != key.public_key() || known.objection().empty()) continue;
-      throw TrustError(fmt::format("the key {} {}; make another", known.key.id_text(),
-                                   known.objection()));
+      throw TrustError(
+          fmt::format("the key {} {}; make another", known.key.id_text(), known.objection()));
     }
     return key;
   } catch (const BundleError& damage) {
@@ -176,19 +179,31 @@ void Keyring::add(const KeyCard& card, const std::string& how) {
 void Keyring::revoke(const std::string& key_id) {
   KnownKey* const key = find(key_id);
   if (key == nullptr) {
-    throw ConfigError(fmt::format("there is no key {}; attnlab key list shows those known", key_id));
+    throw ConfigError(
+        fmt::format("there is no key {}; attnlab key list shows those known", key_id));
   }
   if (!key->revoked.empty()) return;
   key->revoked = date_in(0);
   write();
 }
 
+void Keyring::retire(const std::string& lab) {
+  const std::string id = own_key_id(lab);
+  for (const char* ending : {"key", "pub"}) {
+    std::error_code error;
+    fs::rename(fmt::format("{}/{}.{}", folder_, lab, ending),
+               fmt::format("{}/{}-{}.{}", folder_, lab, id, ending), error);
+    if (error)
+      throw FileError(fmt::format("{}: cannot rename the key: {}", folder_, error.message()));
+  }
+}
+
 bool Keyring::take(const Revocation& revocation) {
   KnownKey* const key = find(revocation.key_id);
   if (key == nullptr || key->lab != revocation.lab) return false;
   if (!revocation.made_by(key->key)) {
-    throw TrustError(fmt::format("the revocation of key {} was not made by that key",
-                                 revocation.key_id));
+    throw TrustError(
+        fmt::format("the revocation of key {} was not made by that key", revocation.key_id));
   }
   if (!key->revoked.empty()) return false;
   key->revoked = revocation.date;
@@ -199,10 +214,11 @@ bool Keyring::take(const Revocation& revocation) {
 void Keyring::refuse_look_alikes(const std::string& lab, const std::string& what) const {
   for (const KnownKey& key : keys_) {
     if (key.lab == lab || look_of(key.lab) != look_of(lab)) continue;
-    throw TrustError(fmt::format(
-        "{}: REFUSED: lab '{}' looks like lab '{}', whose key you know. If they are two labs indeed, "
-        "add its key by hand: attnlab key add FILE",
-        what, lab, key.lab));
+    throw TrustError(
+        fmt::format("{}: REFUSED: lab '{}' looks like lab '{}', whose key you know. If they are "
+                    "two labs indeed, "
+                    "add its key by hand: attnlab key add FILE",
+                    what, lab, key.lab));
   }
 }
 
@@ -213,9 +229,10 @@ void Keyring::admit(const KeyCard& card, const std::string& what, const Policy& 
     if (key.key != card.key) continue;
     const std::string objection = key.objection();
     if (objection.empty()) return;
-    throw TrustError(fmt::format("{}: REFUSED: its key {} of lab '{}' {}; ask the lab for a bundle "
-                                 "signed with its new key",
-                                 what, key.key.id_text(), card.lab, objection));
+    throw TrustError(
+        fmt::format("{}: REFUSED: its key {} of lab '{}' {}; ask the lab for a bundle "
+                    "signed with its new key",
+                    what, key.key.id_text(), card.lab, objection));
   }
   if (card.expired(date_in(0))) {
     throw TrustError(fmt::format("{}: REFUSED: its key {} of lab '{}' expired on {}", what,
@@ -229,15 +246,16 @@ void Keyring::admit(const KeyCard& card, const std::string& what, const Policy& 
         what, card.lab, card.key.id_text(), known.front().key.id_text(), known.front().added));
   }
   refuse_look_alikes(card.lab, what);
-  const std::string question =
-      fmt::format("Lab '{}' is met for the first time, with the key {}. From now on only this key "
-                  "counts for {}/... Trust it?",
-                  card.lab, card.key.base64(), card.lab);
+  const std::string question = fmt::format(
+      "Lab '{}' is met for the first time, with the key {}. From now on only this key "
+      "counts for {}/... Trust it?",
+      card.lab, card.key.base64(), card.lab);
   if (!permits(policy.first_use, ask, question)) {
-    throw TrustError(fmt::format(
-        "{}: the key {} of lab '{}' is not known here; compare it with what the lab publishes, then: "
-        "attnlab key add FILE, or --yes, or `first_use: allow` in policy.yaml",
-        what, card.key.id_text(), card.lab));
+    throw TrustError(
+        fmt::format("{}: the key {} of lab '{}' is not known here; compare it with what the lab "
+                    "publishes, then: "
+                    "attnlab key add FILE, or --yes, or `first_use: allow` in policy.yaml",
+                    what, card.key.id_text(), card.lab));
   }
   keys_.push_back({card.lab, card.key, date_in(0), card.expires, "", "first use"});
   write();

@@ -48,12 +48,14 @@ class Keyring {
   void add(const KeyCard& card, const std::string& how);
   /// Marks a key as revoked from today on. @throws ConfigError when it is not known.
   void revoke(const std::string& key_id);
+  /// Puts a lab's own key aside (LAB.key becomes LAB-KEY-ID.key), so that it can have another.
+  void retire(const std::string& lab);
   /// Takes a lab's own revocation in. @returns whether the key was known and trusted until now.
   /// @throws TrustError when another key made it.
   bool take(const Revocation& revocation);
 
-  /// Whether something that a key of a lab signed may be used. The lab's first key is pinned, if the
-  /// policy and the person say so; afterwards only pinned keys count.
+  /// Whether something that a key of a lab signed may be used. The lab's first key is pinned, if
+  /// the policy and the person say so; afterwards only pinned keys count.
   /// @param what  "bundle acme/x 1.0.0", for messages
   /// @throws TrustError saying what is against it.
   void admit(const KeyCard& card, const std::string& what, const Policy& policy, const Ask& ask);

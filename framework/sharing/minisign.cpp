@@ -43,8 +43,8 @@ template <class Layout>
 Layout layout_of(std::string_view base64, const char* what) {
   const std::string bytes = from_base64(base64);
   if (bytes.size() != sizeof(Layout)) {
-    throw BundleError(fmt::format("is no {}: {} bytes, expected {}", what, bytes.size(),
-                                  sizeof(Layout)));
+    throw BundleError(
+        fmt::format("is no {}: {} bytes, expected {}", what, bytes.size(), sizeof(Layout)));
   }
   Layout layout;
   std::memcpy(&layout, bytes.data(), sizeof layout);
@@ -113,9 +113,8 @@ std::string key_text(const KeyId& id) {
   // minisign shows the id as a little-endian number.
   std::string reversed(id.rbegin(), id.rend());
   std::string text = to_hex(reversed);
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
-    return static_cast<char>(std::toupper(c));
-  });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return text;
 }
 

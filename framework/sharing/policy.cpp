@@ -34,8 +34,8 @@ Policy read_policy(const std::string& path) {
     } else if (key == "first_use") {
       policy.first_use = rule_of(value);
     } else {
-      throw ConfigError(value.place(), "unknown key '" + key + "'" +
-                                           suggestion(key, {"unsigned", "first_use"}));
+      throw ConfigError(value.place(),
+                        "unknown key '" + key + "'" + suggestion(key, {"unsigned", "first_use"}));
     }
   }
   return policy;

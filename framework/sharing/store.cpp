@@ -57,7 +57,9 @@ std::vector<std::string> folders_in(const std::string& folder) {
   return all;
 }
 
-std::string name_of_entry(const std::string& folder) { return fs::path(folder).filename().string(); }
+std::string name_of_entry(const std::string& folder) {
+  return fs::path(folder).filename().string();
+}
 
 /// Whether the process that a staging folder is called after lives.
 bool is_in_use(const std::string& name) {
@@ -104,16 +106,11 @@ Installed read_record(const std::string& folder) {
 }
 
 void write_record(const Installed& one) {
-  const json out = {{"format", 1},
-                    {"id", one.id.str()},
-                    {"kind", one.kind},
-                    {"version", one.version},
-                    {"bundle", one.bundle},
-                    {"library_hash", one.library_hash},
-                    {"key", one.key},
-                    {"replaces", one.replaces},
-                    {"built", one.built},
-                    {"date", one.date}};
+  const json out = {{"format", 1},          {"id", one.id.str()},
+                    {"kind", one.kind},     {"version", one.version},
+                    {"bundle", one.bundle}, {"library_hash", one.library_hash},
+                    {"key", one.key},       {"replaces", one.replaces},
+                    {"built", one.built},   {"date", one.date}};
   write_file(one.folder + "/record.json", out.dump(1) + "\n");
 }
 
@@ -194,8 +191,8 @@ void Store::link(const Installed& one) const {
   make_folder(fs::path(link).parent_path().string());
   const std::string target = fmt::format("../installed/{}/{}/{}/{}.so", one.id.lab, one.id.name,
                                          name_of_entry(one.folder), one.id.name);
-  const std::string temporary = fmt::format("{}/.link-{}", places_.installed(),
-                                            static_cast<long>(::getpid()));
+  const std::string temporary =
+      fmt::format("{}/.link-{}", places_.installed(), static_cast<long>(::getpid()));
   ::unlink(temporary.c_str());
   if (::symlink(target.c_str(), temporary.c_str()) != 0) fail(temporary, "make a link");
   try {

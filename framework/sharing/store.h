@@ -6,9 +6,9 @@
 //   installed/acme/sharp/1.0.0-0123456789ab/          an entry
 //       bundle.attnlab record.json sharp.so log.txt conformance.json
 //
-// A version becomes the one in use when its link is renamed into place: before, the old one is, after,
-// the new one. What no link leads to, and no `replaces` of what a link leads to, is left over from a
-// process that was killed, and goes with the next change.
+// A version becomes the one in use when its link is renamed into place: before, the old one is,
+// after, the new one. What no link leads to, and no `replaces` of what a link leads to, is left
+// over from a process that was killed, and goes with the next change.
 #pragma once
 
 #include <functional>
@@ -43,8 +43,8 @@ struct Installed {
 Installed read_record(const std::string& folder);
 void write_record(const Installed& installed);
 
-/// What is wrong with an entry: files altered or missing, a signature that does not fit. Empty: it is
-/// as it was installed.
+/// What is wrong with an entry: files altered or missing, a signature that does not fit. Empty: it
+/// is as it was installed.
 std::string damage_of(const Installed& installed);
 
 class Store {

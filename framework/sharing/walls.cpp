@@ -55,7 +55,8 @@ constexpr sock_filter jump(std::uint32_t k, std::uint8_t yes, std::uint8_t no) {
 
 constexpr std::uint64_t kReads =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
-constexpr std::uint64_t kAll = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;  // those of the first version
+constexpr std::uint64_t kAll =
+    (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;  // those of the first version
 constexpr std::uint64_t kOfFiles =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
 
@@ -86,8 +87,8 @@ bool refuse_sockets() {
   constexpr std::uint32_t kRefuse = SECCOMP_RET_ERRNO | 13;  // EACCES
   // io_uring opens sockets too; ptrace and process_vm_* reach into other processes.
   constexpr std::array<std::uint32_t, 7> kRefused = {
-      SYS_socket,           SYS_io_uring_setup, SYS_ptrace, SYS_process_vm_readv,
-      SYS_process_vm_writev, SYS_bpf,           SYS_mount};
+      SYS_socket, SYS_io_uring_setup, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev,
+      SYS_bpf,    SYS_mount};
   constexpr std::size_t kHead = 4;
   std::array<sock_filter, kHead + kRefused.size() + 2> filter{};
   filter[0] = statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch));

@@ -41,8 +41,8 @@ struct Hostile {
   std::string bytes = "x";
 };
 
-std::string archive_of(const std::vector<Hostile>& entries, int (*format)(archive*) =
-                                                                archive_write_set_format_pax) {
+std::string archive_of(const std::vector<Hostile>& entries,
+                       int (*format)(archive*) = archive_write_set_format_pax) {
   std::string out(1 << 20, '\0');
   std::size_t used = 0;
   archive* const writer = ::archive_write_new();
@@ -70,8 +70,8 @@ std::string archive_of(const std::vector<Hostile>& entries, int (*format)(archiv
 
 TEST(Archive, IsReadAsItWasWritten) {
   const std::string bytes = sharing::write_archive({{"b/two", "2", true}, {"a", "", false}});
-  EXPECT_THAT(contents_of(bytes), ::testing::ElementsAre(::testing::Pair("a", ""),
-                                                         ::testing::Pair("b/two", "2")));
+  EXPECT_THAT(contents_of(bytes),
+              ::testing::ElementsAre(::testing::Pair("a", ""), ::testing::Pair("b/two", "2")));
 }
 
 TEST(Archive, HasTheSameBytesWhateverTheOrder) {

@@ -98,9 +98,7 @@ TEST(Bundle, OfAnotherLabCannotBeSigned) {
 TEST(Bundle, RefusesASealMovedFromAnother) {
   const Lab acme("acme");
   const std::string first = signed_bundle(acme, "1.0.0"), second = signed_bundle(acme, "2.0.0");
-  const auto seal_of = [](const std::string& bytes) {
-    return bytes.rfind("attnlab bundle 1") - 8;
-  };
+  const auto seal_of = [](const std::string& bytes) { return bytes.rfind("attnlab bundle 1") - 8; };
   EXPECT_THAT(answer_to(first.substr(0, seal_of(first)) + second.substr(seal_of(second))),
               HasSubstr("is damaged"));
 }
@@ -127,8 +125,9 @@ TEST(Bundle, RefusesAListThatDisagreesWithItsFiles) {
 TEST(Bundle, IsReadByTarAndZstd) {
   const TempFolder folder;
   const std::string path = folder.write("x.attnlab", signed_bundle(Lab("acme")));
-  const Ended ended = run({{"sh", "-c", "command -v zstd >/dev/null || exit 77; zstd -dc " + path +
-                                            " | tar -tf - | wc -l"}});
+  const Ended ended =
+      run({{"sh", "-c",
+            "command -v zstd >/dev/null || exit 77; zstd -dc " + path + " | tar -tf - | wc -l"}});
   if (ended.exit_code == 77) GTEST_SKIP() << "needs the program zstd";
   EXPECT_EQ(ended.out, "4\n") << ended.story();
 }

@@ -44,8 +44,9 @@ TEST_F(ConfineTest, WorksInItsFolder) {
 TEST_F(ConfineTest, WritesNowhereElse) {
   if (!possible_walls().landlock) GTEST_SKIP() << "this kernel has no Landlock";
   outer_.write("kept", "as it was");
-  shell("echo x > ../outside; echo x > ../kept; rm ../kept; mv ../kept here; ln ../kept link; "
-        "mkdir ../folder; true");
+  shell(
+      "echo x > ../outside; echo x > ../kept; rm ../kept; mv ../kept here; ln ../kept link; "
+      "mkdir ../folder; true");
   EXPECT_FALSE(std::filesystem::exists(outer_ / "outside"));
   EXPECT_FALSE(std::filesystem::exists(outer_ / "folder"));
   EXPECT_EQ(file_text(outer_ / "kept"), "as it was");

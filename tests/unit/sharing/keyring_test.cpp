@@ -50,7 +50,8 @@ TEST_F(KeyringTest, AsksBeforeTheFirstUseWhereThePolicySaysSo) {
   EXPECT_THAT(answer(acme.card, asking), HasSubstr("is not known here"));
   EXPECT_THAT(answer(acme.card, asking, [](const auto&) { return false; }),
               HasSubstr("is not known here"));
-  EXPECT_THAT(answer(acme.card, {sharing::Rule::allow, sharing::Rule::refuse}, [](const auto&) { return true; }),
+  EXPECT_THAT(answer(acme.card, {sharing::Rule::allow, sharing::Rule::refuse},
+                     [](const auto&) { return true; }),
               HasSubstr("is not known here"));
   EXPECT_TRUE(ring().keys().empty());
   EXPECT_EQ(answer(acme.card, asking, [](const auto&) { return true; }), "admitted");

@@ -64,7 +64,8 @@ TEST(Minisign, UnderstandsTheProgram) {
   if (!has_minisign()) GTEST_SKIP() << "needs the program minisign";
   const TempFolder folder;
   const std::string file = folder.write("file", "some bytes");
-  const Ended made = run({{"minisign", "-G", "-W", "-p", folder / "k.pub", "-s", folder / "k.key"}});
+  const Ended made =
+      run({{"minisign", "-G", "-W", "-p", folder / "k.pub", "-s", folder / "k.key"}});
   ASSERT_EQ(made.exit_code, 0) << made.story();
   const Ended ended = run({{"minisign", "-S", "-s", folder / "k.key", "-m", file, "-t", "hello"}});
   ASSERT_EQ(ended.exit_code, 0) << ended.story();
