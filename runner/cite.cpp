@@ -4,7 +4,7 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/report/citations.h"
-#include "runner/commands.h"
+#include "runner/sharing_command.h"
 
 namespace attnlab {
 

@@ -20,8 +20,6 @@ int attention_command(const Words& words);
 int data_command(const Words& words);
 int plugin_command(const Words& words);
 int slurm_task_command(const Words& words);
-int new_command(const Words& words);
-int cite_command(const Words& words);
 
 /// What `attnlab --help` prints: a line for each command, "  attnlab NAME ARGUMENTS   what it
 /// does".
@@ -32,8 +30,5 @@ int dispatch(const std::string& command, const Words& rest);
 /// Commands that run plugin code (`run`, `eval`, `bench`, `attention apply`, `data show`): loads
 /// the engine (and with it LibTorch) and hands over.
 int engine_command(const std::string& command, const Words& words);
-/// Commands that share plugins and results (`plugin install`, `key`, `index`): loads their library.
-/// @throws ConfigError where attnlab was built without it.
-int sharing_command(const std::string& command, const Words& words);
 
 }  // namespace attnlab

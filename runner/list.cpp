@@ -8,6 +8,7 @@
 #include "framework/base/text.h"
 #include "framework/manifest/discovery.h"
 #include "runner/commands.h"
+#include "runner/sharing_command.h"
 
 namespace attnlab {
 namespace {

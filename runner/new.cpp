@@ -12,7 +12,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
-#include "runner/commands.h"
+#include "runner/sharing_command.h"
 #include "runner/templates.h"
 
 namespace attnlab {

@@ -21,6 +21,7 @@
 #include "framework/experiment/experiment.h"
 #include "runner/commands.h"
 #include "runner/process.h"
+#include "runner/sharing_command.h"
 #include "runner/tested_plugin.h"
 
 namespace attnlab {

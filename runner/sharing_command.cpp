@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "framework/manifest/discovery.h"
-#include "runner/commands.h"
+#include "runner/sharing_command.h"
 
 namespace attnlab {
 

@@ -4,6 +4,7 @@
 #include "framework/experiment/compositions.h"
 #include "runner/commands.h"
 #include "runner/match.h"
+#include "runner/sharing_command.h"
 #include "runner/suite_runner.h"
 
 namespace attnlab {

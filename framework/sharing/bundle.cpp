@@ -90,6 +90,14 @@ std::optional<KeyCard> check_seal(const Parts& parts, Signature& signature) {
   return card;
 }
 
+/// @param more  what a signed bundle's seal holds beside the hash
+std::string with_seal(std::string archive, const std::string& more) {
+  const std::string seal = std::string(kFirstLine) + archive_line(archive) + more;
+  archive += kSealMagic;
+  archive += little_endian(static_cast<std::uint32_t>(seal.size()));
+  return archive + seal;
+}
+
 }  // namespace
 
 std::string Bundle::label() const {
@@ -114,17 +122,20 @@ std::string write_bundle(const Contents& contents, std::vector<ArchiveFile> file
   std::string list = write_contents(contents, files);
   files.push_back({kContentList, std::move(list), false});
   std::string archive = write_archive(std::move(files));
-  std::string seal = std::string(kFirstLine) + archive_line(archive);
+  std::string more;
   if (signer) {
     if (parse_key_card(signer->card).lab != contents.id.lab) {
       throw BundleError(fmt::format("{}: only a key of lab '{}' may sign it", contents.id.str(),
                                     contents.id.lab));
     }
-    seal += signer->card + signer->key->sign(archive, kComment, trusted_comment(contents));
+    more = signer->card + signer->key->sign(archive, kComment, trusted_comment(contents));
   }
-  archive += kSealMagic;
-  archive += little_endian(static_cast<std::uint32_t>(seal.size()));
-  return archive + seal;
+  return with_seal(std::move(archive), more);
+}
+
+std::string sealed(std::string archive) {
+  start_sodium();
+  return with_seal(std::move(archive), "");
 }
 
 Bundle parse_bundle(std::string_view bytes) {

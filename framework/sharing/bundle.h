@@ -50,6 +50,9 @@ struct Signer {
 std::string write_bundle(const Contents& contents, std::vector<ArchiveFile> files,
                          const std::optional<Signer>& signer);
 
+/// An archive with its seal, unsigned.
+std::string sealed(std::string archive);
+
 /// @throws BundleError where anything in it is not as it should be.
 Bundle parse_bundle(std::string_view bytes);
 
