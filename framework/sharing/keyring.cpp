@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
+#include "framework/base/file_lock.h"
 #include "framework/base/files.h"
 #include "framework/sharing/hash.h"
 #include "framework/sharing/names.h"
@@ -83,8 +86,18 @@ void Keyring::read() {
   }
 }
 
-void Keyring::write() const {
+void Keyring::change(const std::function<void()>& how) {
   make_folder(folder_, /*secret=*/true);
+  std::optional<FileLock> lock;
+  for (lock.emplace(folder_ + "/lock"); lock->state() == FileLock::State::taken;) {
+    lock.reset();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    lock.emplace(folder_ + "/lock");
+  }
+  keys_.clear();
+  versions_.clear();
+  read();
+  how();
   json out = {{"format", 1}, {"keys", json::array()}, {"versions", json::object()}};
   for (const KnownKey& key : keys_) out["keys"].push_back(key_json(key));
   for (const auto& [id, version] : versions_) out["versions"][id] = version;
@@ -118,8 +131,7 @@ KeyCard Keyring::make(const std::string& lab, const std::string& expires,
   write_secret(fmt::format("{}/{}.key", folder_, lab),
                key.text(fmt::format("attnlab secret key of {}", lab), password));
   write_file(fmt::format("{}/{}.pub", folder_, lab), write_key_card(card, key));
-  keys_.push_back({lab, card.key, card.created, card.expires, "", "made here"});
-  write();
+  change([&] { keys_.push_back({lab, card.key, card.created, card.expires, "", "made here"}); });
   return card;
 }
 
@@ -172,19 +184,18 @@ void Keyring::add(const KeyCard& card, const std::string& how) {
                                  card.key.id_text(), known->lab,
                                  known->revoked.empty() ? "" : " that was revoked"));
   }
-  keys_.push_back({card.lab, card.key, date_in(0), card.expires, "", how});
-  write();
+  change([&] { keys_.push_back({card.lab, card.key, date_in(0), card.expires, "", how}); });
 }
 
 void Keyring::revoke(const std::string& key_id) {
-  KnownKey* const key = find(key_id);
-  if (key == nullptr) {
+  if (find(key_id) == nullptr) {
     throw ConfigError(
         fmt::format("there is no key {}; attnlab key list shows those known", key_id));
   }
-  if (!key->revoked.empty()) return;
-  key->revoked = date_in(0);
-  write();
+  change([&] {
+    KnownKey* const key = find(key_id);
+    if (key != nullptr && key->revoked.empty()) key->revoked = date_in(0);
+  });
 }
 
 void Keyring::retire(const std::string& lab) {
@@ -206,8 +217,10 @@ bool Keyring::take(const Revocation& revocation) {
         fmt::format("the revocation of key {} was not made by that key", revocation.key_id));
   }
   if (!key->revoked.empty()) return false;
-  key->revoked = revocation.date;
-  write();
+  change([&] {
+    KnownKey* const now = find(revocation.key_id);
+    if (now != nullptr) now->revoked = revocation.date;
+  });
   return true;
 }
 
@@ -257,8 +270,13 @@ void Keyring::admit(const KeyCard& card, const std::string& what, const Policy& 
                     "attnlab key add FILE, or --yes, or `first_use: allow` in policy.yaml",
                     what, card.key.id_text(), card.lab));
   }
-  keys_.push_back({card.lab, card.key, date_in(0), card.expires, "", "first use"});
-  write();
+  change([&] {
+    if (keys_of(card.lab).empty()) {
+      keys_.push_back({card.lab, card.key, date_in(0), card.expires, "", "first use"});
+    }
+  });
+  // Another process may have met the lab in the same moment, with another key.
+  admit(card, what, policy, nullptr);
 }
 
 std::string Keyring::highest(const std::string& id) const {
@@ -269,11 +287,12 @@ std::string Keyring::highest(const std::string& id) const {
 }
 
 void Keyring::note_version(const std::string& id, const std::string& version) {
-  const std::string before = highest(id);
-  if (!before.empty() && compare_versions(version, before) <= 0) return;
-  std::erase_if(versions_, [&](const auto& entry) { return entry.first == id; });
-  versions_.emplace_back(id, version);
-  write();
+  change([&] {
+    const std::string before = highest(id);
+    if (!before.empty() && compare_versions(version, before) <= 0) return;
+    std::erase_if(versions_, [&](const auto& entry) { return entry.first == id; });
+    versions_.emplace_back(id, version);
+  });
 }
 
 }  // namespace attnlab::sharing

@@ -2,6 +2,7 @@
 // lab's prefix when it is first met. Kept in ~/.config/attnlab/keys; needs no network.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,7 +67,8 @@ class Keyring {
 
  private:
   void read();
-  void write() const;
+  /// Changes the record as it is on the disk now: another process may have changed it meanwhile.
+  void change(const std::function<void()>& how);
   void refuse_look_alikes(const std::string& lab, const std::string& what) const;
   KnownKey* find(const std::string& key_id);
 
