@@ -19,7 +19,8 @@ struct InstalledFrom {
 /// @throws PluginError for a damaged record.
 std::optional<InstalledFrom> installed_from(const std::string& library);
 
-/// Refuses a library that is not the one that was installed and checked. Others pass.
+/// Refuses a library that is not the one that was installed and checked, and an unsigned one where
+/// the user's policy refuses those. Libraries that were not installed from a bundle pass.
 /// @throws PluginError saying what to do.
 void check_installed(const std::string& library);
 

@@ -135,7 +135,6 @@ void go_on_in_a_child() {
 
 [[noreturn]] void become(Prepared& prepared, int report) {
   ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -146,6 +145,7 @@ void go_on_in_a_child() {
   }
   Walls walls;
   walls.network_namespace = walls.processes = walls::leave_network_and_processes();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a new namespace of users took it away
   if (walls.processes) {
     go_on_in_a_child();  // the first process of the namespace, which signals do not end
     go_on_in_a_child();

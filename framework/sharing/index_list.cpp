@@ -61,7 +61,8 @@ IndexList::IndexList(std::string folder) : folder_(std::move(folder)) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return;
   try {
-    for (const json& in : json::parse(read_text(path)).at("indices")) {
+    const json list = json::parse(read_text(path));
+    for (const json& in : list.at("indices")) {
       all_.push_back({in.at("place"), in.at("lab"), in.at("serial"), in.at("taken"),
                       in.at("expires"), in.at("copy")});
     }

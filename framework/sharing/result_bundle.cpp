@@ -63,7 +63,8 @@ void add_plugins(const RunRecord& run, const std::vector<Installed>& installed,
     out.notes.push_back(run.label() + ": has no lock; it was run by an earlier attnlab");
     return;
   }
-  for (const json& part : json::parse(read_text(path)).at("parts")) {
+  const json lock = json::parse(read_text(path));
+  for (const json& part : lock.at("parts")) {
     const std::string id = part.at("id"), kind = part.at("kind");
     if (!part.contains("bundle")) {
       const std::string lab = id.substr(0, id.find('/'));
