@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <tuple>
 
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
@@ -87,8 +88,7 @@ Manifest read_manifest(const std::string& path) {
   std::string text;
   std::optional<std::string> sdk;
   try {
-    text = read_elf_section(path, kManifestSection);
-    sdk = find_elf_section(path, kSdkSection);
+    std::tie(text, sdk) = read_elf_sections(path, kManifestSection, kSdkSection);
   } catch (const PluginError& error) {
     throw PluginError(error.what() + std::string(kRemedy));
   }

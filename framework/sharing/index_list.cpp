@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -20,14 +19,8 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
-
-/// Whether a word in lower case stands in a line.
-bool holds(std::string_view line, std::string_view word) {
-  return std::search(line.begin(), line.end(), word.begin(), word.end(),
-                     [](char in_line, char in_word) { return lower(in_line) == in_word; }) !=
-         line.end();
-}
+/// Of ASCII alone: names are nothing else.
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 IndexEntry entry_in(std::string_view line) {
   if (line.ends_with(',')) line.remove_suffix(1);
@@ -36,16 +29,19 @@ IndexEntry entry_in(std::string_view line) {
           in.at("licence"), in.at("file"), in.at("sha256"),  in.at("size")};
 }
 
-/// The lines of a copy that have the word in them. A copy is our own writing: a bundle a line.
-void search_copy(const AddedIndex& index, std::string_view word, std::vector<Found>& out) {
+/// The lines of a copy that have the word, in lower case, in them. A copy is our own writing: a
+/// head, then a bundle a line.
+void search_copy(const AddedIndex& index, const std::string& word, std::vector<Found>& out) {
   const std::string text = read_text(index.copy);
-  std::string_view rest = text;
-  rest.remove_prefix(std::min(rest.size(), rest.find('\n') + 1));  // the head
-  while (!rest.empty()) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    if (!line.starts_with('{') || !holds(line, word)) continue;
-    out.push_back({entry_in(line), index.place});
+  std::string folded = text;
+  std::transform(folded.begin(), folded.end(), folded.begin(), lower);
+  const std::size_t head = text.find('\n');
+  for (std::size_t at = head; (at = folded.find(word, at)) != std::string::npos;) {
+    const std::size_t begin = text.rfind('\n', at) + 1, end = text.find('\n', at);
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    if (line.starts_with('{')) out.push_back({entry_in(line), index.place});
+    if (end == std::string::npos) break;
+    at = end;
   }
 }
 

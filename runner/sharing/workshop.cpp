@@ -104,9 +104,10 @@ std::string Workshop::build(const std::string& source, const std::string& work,
   walls.environment["SOURCE_DATE_EPOCH"] = "0";
   const std::string map =
       fmt::format("-ffile-prefix-map={}=. -ffile-prefix-map={}=.", source, work);
-  sharing::ConfinedEnd end = run({"cmake", "-S", source, "-B", work, "-DCMAKE_PREFIX_PATH=" + root_,
-                                  "-DCMAKE_CXX_FLAGS=" + map, "-DCMAKE_BUILD_RPATH_USE_ORIGIN=ON"},
-                                 walls);
+  sharing::ConfinedEnd end =
+      run({"cmake", "-S", source, "-B", work, "-DCMAKE_PREFIX_PATH=" + root_,
+           "-DCMAKE_CXX_FLAGS=" + map, "-DCMAKE_BUILD_RPATH_USE_ORIGIN=ON", "-DBUILD_TESTING=OFF"},
+          walls);
   if (!end.ok()) throw BundleError(fmt::format("cmake: {}\n{}", end.text(), tail(log)));
   end = run({"cmake", "--build", work, "--parallel", std::to_string(options_.jobs)}, walls);
   if (!end.ok()) throw BundleError(fmt::format("the compiler: {}\n{}", end.text(), tail(log)));
