@@ -9,6 +9,7 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/manifest/elf.h"
+#include "framework/manifest/schema_json.h"
 
 namespace attnlab {
 namespace {
@@ -76,7 +77,7 @@ Manifest parse_manifest(const std::string& text) {
   }
   // Not in attentions and datasets, nor in tasks of earlier contracts, which the stamp refuses.
   manifest.ensemble = root.value("ensemble", false);
-  manifest.options = parse_schema(root.at("options").dump());
+  manifest.options = schema_from(root.at("options"));
   manifest.stamp = parse_stamp(root.at("stamp"));
   return manifest;
 }

@@ -110,7 +110,9 @@ int plugin_verify_command(const Words& words) {
   }
   if (!arguments.words.empty() && names.empty()) return sound ? kDone : kRunFailed;
   const Stamp host = read_stamp(Installation::of_this_program().library());
-  for (const sharing::Installed& one : named(names, store)) {
+  const std::vector<sharing::Installed> all = named(names, store);
+  if (all.empty()) std::cout << "no plugin is installed\n";
+  for (const sharing::Installed& one : all) {
     std::string damage = damage_of(one);
     for (const sharing::KnownKey& key : keys.keys()) {
       if (damage.empty() && key.key.id_text() == one.key && !key.objection().empty()) {
