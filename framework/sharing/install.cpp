@@ -173,6 +173,7 @@ Installed make(const Bundle& bundle, const std::string& bytes, const std::string
     one.key = bundle.signer ? bundle.signer->key.id_text() : "";
     one.replaces = replaces;
     one.built = making.built;
+    one.kit = options.kit;
     one.date = time_text();
     write_record(one);
     making.begin("activate");

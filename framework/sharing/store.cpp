@@ -95,6 +95,7 @@ Installed read_record(const std::string& folder) {
     one.key = in.at("key");
     one.replaces = in.at("replaces");
     one.built = in.at("built");
+    one.kit = in.at("kit");
     one.date = in.at("date");
     return one;
   } catch (const json::exception& damage) {

@@ -32,6 +32,7 @@ struct Installed {
   std::string key;           ///< the id of the key that signed it; empty: unsigned
   std::string replaces;      ///< the name of the entry that it took the place of; empty: none
   std::string built;         ///< "binary" or "source"
+  bool kit = true;           ///< the conformance kit passed; false: it was left out
   std::string date;
 
   std::string library() const { return folder + "/" + id.name + ".so"; }

@@ -144,6 +144,7 @@ int list_installed_command(const Words& words) {
                    {"bundle", one.bundle},
                    {"key", one.key},
                    {"built", one.built},
+                   {"kit", one.kit},
                    {"date", one.date},
                    {"library", one.library()},
                    {"refused", refused}});
@@ -151,7 +152,9 @@ int list_installed_command(const Words& words) {
     std::cout << fmt::format("{:<10} {:<32} {:<10} {:<7} {:<28} {}\n", one.kind, one.id.str(),
                              one.version, one.built,
                              one.key.empty() ? "unsigned" : "signed by " + one.key,
-                             refused.empty() ? one.date : "REFUSED: " + printable(refused));
+                             !refused.empty() ? "REFUSED: " + printable(refused)
+                             : one.kit        ? one.date
+                                              : one.date + ", kit left out");
   }
   if (arguments.has("json")) std::cout << out.dump(2) << "\n";
   if (out.empty() && !arguments.has("json")) std::cout << "no plugin is installed\n";
