@@ -29,19 +29,11 @@ constexpr int kSignalled =
     128;  // an exit code above says which signal ended a process, as in shells
 
 /// What every program reads. Homes, mounts and other people's folders are not among them.
-const std::vector<std::string> kSystem = {"/usr",
-                                          "/bin",
-                                          "/sbin",
-                                          "/lib",
-                                          "/lib32",
-                                          "/lib64",
-                                          "/etc",
-                                          "/opt",
-                                          "/proc",
-                                          "/sys",
-                                          "/dev",
-                                          "/nix",
-                                          "/run/current-system"};
+// (Of /dev only what holds nothing: for the superuser the disks themselves stand there.)
+const std::vector<std::string> kSystem = {
+    "/usr",         "/bin",       "/sbin", "/lib", "/lib32", "/lib64",
+    "/etc",         "/opt",       "/proc", "/sys", "/nix",   "/run/current-system",
+    "/dev/urandom", "/dev/random"};
 const std::vector<std::string> kDevices = {"/dev/null", "/dev/zero", "/dev/full", "/dev/tty"};
 
 bool is_kept(const std::string& name) {
