@@ -6,6 +6,7 @@
 #include "framework/experiment/compositions.h"
 #include "runner/commands.h"
 #include "runner/match.h"
+#include "runner/sharing_command.h"
 #include "runner/suite_runner.h"
 
 namespace attnlab {
@@ -25,6 +26,9 @@ std::string quick_form(const std::string& file) {
 }  // namespace
 
 int suite_command(const Words& words) {
+  if (!words.empty() && words[0] == "pack") {  // a suite's file has an ending, or another name
+    return sharing_command("suite pack", Words(words.begin() + 1, words.end()));
+  }
   Usage usage;
   usage.synopsis =
       "attnlab suite SUITE [key=value ...] [-j N] [--quick] [--rerun WHICH] [--dry-run]\n"

@@ -7,11 +7,13 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
 #include "framework/experiment/identity.h"
+#include "framework/runs/lock_file.h"
 #include "framework/runs/missing_evaluations.h"
 #include "framework/runs/run_lock.h"
 #include "framework/runs/run_result.h"
@@ -152,6 +154,16 @@ void report_left(const Cell& cell, ProgressSink& progress) {
   progress.report(event);
 }
 
+std::string lock_of(const Suite& suite) {
+  std::vector<const Experiment*> experiments;
+  std::set<std::string> data;
+  for (const Cell& cell : suite.cells) {
+    experiments.push_back(&cell.experiment);
+    data.insert(cell.identity.data);
+  }
+  return lock_text(experiments, data);
+}
+
 /// Freezes what is to be run. From here on the suite can be killed and goes on.
 /// @returns one list a wave; without what need not be run
 std::vector<std::vector<LaunchedCell>> prepare(const Suite& suite, const std::string& command,
@@ -171,6 +183,7 @@ std::vector<std::vector<LaunchedCell>> prepare(const Suite& suite, const std::st
   }
   fs::create_directories(suite.folder);
   write_file(suite.folder + "/suite.json", suite_record(suite, command));
+  write_file(suite.folder + "/" + kLockFile, lock_of(suite));
   return waves;
 }
 

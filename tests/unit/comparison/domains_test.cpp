@@ -275,7 +275,7 @@ TEST(DomainPage, TakesThePublishedNumbersOfASuiteForClaims) {
   PublishedNumbers published{"a table", "score", {}};
   published.values["graphs"] = {{"standard", "70.0"}, {"mine", "72.5"}};
   published.values["images"] = {{"standard", "80.0"}, {"mine", "80.0"}};
-  runs.all.suites.front().published = published;
+  runs.all.suites.front().published = {published};
   const DomainPage page = runs.build();
   ASSERT_EQ(page.claims.size(), 1U) << "equal numbers claim nothing";
   EXPECT_EQ(page.claims[0].claim.text, "score 72.5 (+2.5)");
