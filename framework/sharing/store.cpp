@@ -111,7 +111,8 @@ void write_record(const Installed& one) {
                     {"kind", one.kind},     {"version", one.version},
                     {"bundle", one.bundle}, {"library_hash", one.library_hash},
                     {"key", one.key},       {"replaces", one.replaces},
-                    {"built", one.built},   {"date", one.date}};
+                    {"built", one.built},   {"kit", one.kit},
+                    {"date", one.date}};
   write_file(one.folder + "/record.json", out.dump(1) + "\n");
 }
 
