@@ -4,12 +4,9 @@
 // that of detr_step.py; model, task, clipping and optimiser are those of `attnlab run` with
 // configs/models/ia_detr_nano.yaml and 50 + 100 queries.
 #include <boost/program_options.hpp>
-#include <chrono>
-#include <cmath>
 
-#include "framework/train/optimizer.h"
 #include "tests/benchmarks/timed.h"
-#include "tests/support/plugins.h"
+#include "tests/benchmarks/training_step.h"
 
 namespace po = boost::program_options;
 
@@ -57,48 +54,6 @@ attnlab::Batch batch_of_pictures() {
   return attnlab::collated(examples, pictures().fields);
 }
 
-class Training {
- public:
-  Training(const std::string& attention, const std::string& more)
-      : batch_(batch_of_pictures()),
-        model_(attnlab::testing::make_model(
-            "ia_detr", pictures(),
-            "{swin: nano, window: 4, dim: 64, heads: 4, hidden: 128, depth: 3, queries: 50, "
-            "many_queries: 100, bias_hidden: 64" +
-                more + "}",
-            attention)),
-        task_(attnlab::testing::make_task("one_shot_detection", pictures())),
-        optimizer_(make_optimizer(*model_, adamw())) {
-    model_->train();
-  }
-
-  double seconds() {
-    const auto begin = std::chrono::steady_clock::now();
-    attnlab::ForwardPass pass;
-    const Tensor loss = task_->loss(model_->forward(batch_, pass), batch_);
-    if (!std::isfinite(loss.item<double>())) {
-      throw attnlab::Error("the loss is not finite: this times nothing");
-    }
-    loss.backward();
-    optimizer_.step(attnlab::clip_factor(optimizer_.gradient_norm(), 0.1));
-    optimizer_.zero_grad();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  }
-
- private:
-  static attnlab::OptimizerOptions adamw() {
-    attnlab::OptimizerOptions options;
-    options.lr = 5e-4;
-    options.weight_decay = 0.05;
-    return options;
-  }
-
-  attnlab::Batch batch_;
-  std::shared_ptr<attnlab::Model> model_;
-  std::shared_ptr<attnlab::Task> task_;
-  attnlab::Optimizer optimizer_;
-};
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -110,6 +65,17 @@ int main(int argc, char** argv) {
       "more", po::value(&more), "options of the model, e.g. ', decoder: misaligned'");
   attnlab::bench::read_options(argc, argv, all);
   attnlab::bench::prepare(threads);
-  Training training(attention, more);
-  attnlab::bench::answer([&] { return training.seconds(); });
+  attnlab::OptimizerOptions adamw;
+  adamw.lr = 5e-4;
+  adamw.weight_decay = 0.05;
+  attnlab::bench::TrainingStep step(
+      batch_of_pictures(),
+      attnlab::testing::make_model(
+          "ia_detr", pictures(),
+          "{swin: nano, window: 4, dim: 64, heads: 4, hidden: 128, depth: 3, queries: 50, "
+          "many_queries: 100, bias_hidden: 64" +
+              more + "}",
+          attention),
+      attnlab::testing::make_task("one_shot_detection", pictures()), adamw, 0.1);
+  attnlab::bench::answer([&] { return step.seconds(); });
 }

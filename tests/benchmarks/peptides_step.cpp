@@ -4,13 +4,10 @@
 // that of peptides_step.py; model, task, clipping and optimiser are those of `attnlab run` with the
 // published configuration.
 #include <boost/program_options.hpp>
-#include <chrono>
-#include <cmath>
 
-#include "framework/train/optimizer.h"
 #include "tests/benchmarks/peptide_sizes.h"
 #include "tests/benchmarks/timed.h"
-#include "tests/support/plugins.h"
+#include "tests/benchmarks/training_step.h"
 
 namespace po = boost::program_options;
 
@@ -76,47 +73,6 @@ attnlab::Batch batch_of_peptides() {
   return attnlab::collated(graphs, peptides().fields);
 }
 
-class Training {
- public:
-  Training(const std::string& attention, const std::string& more)
-      : batch_(batch_of_peptides()),
-        model_(attnlab::testing::make_model("graph_gps", peptides(),
-                                            "{dim: 96, depth: 4, heads: 4, encoding: laplacian, "
-                                            "encoding_dim: 16" +
-                                                more + "}",
-                                            attention)),
-        task_(attnlab::testing::make_task("graph_multilabel", peptides())),
-        optimizer_(make_optimizer(*model_, adamw())) {
-    model_->train();
-  }
-
-  double seconds() {
-    const auto begin = std::chrono::steady_clock::now();
-    attnlab::ForwardPass pass;
-    const Tensor loss = task_->loss(model_->forward(batch_, pass), batch_);
-    if (!std::isfinite(loss.item<double>())) {
-      throw attnlab::Error("the loss is not finite: this times nothing");
-    }
-    loss.backward();
-    optimizer_.step(attnlab::clip_factor(optimizer_.gradient_norm(), 1.0));
-    optimizer_.zero_grad();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  }
-
- private:
-  static attnlab::OptimizerOptions adamw() {
-    attnlab::OptimizerOptions options;
-    options.lr = 3e-4;
-    options.weight_decay = 0;
-    return options;
-  }
-
-  attnlab::Batch batch_;
-  std::shared_ptr<attnlab::Model> model_;
-  std::shared_ptr<attnlab::Task> task_;
-  attnlab::Optimizer optimizer_;
-};
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -128,6 +84,15 @@ int main(int argc, char** argv) {
       "more", po::value(&more), "options of the model, e.g. ', global: false'");
   attnlab::bench::read_options(argc, argv, all);
   attnlab::bench::prepare(threads);
-  Training training(attention, more);
-  attnlab::bench::answer([&] { return training.seconds(); });
+  attnlab::OptimizerOptions adamw;
+  adamw.lr = 3e-4;
+  adamw.weight_decay = 0;
+  attnlab::bench::TrainingStep step(
+      batch_of_peptides(),
+      attnlab::testing::make_model(
+          "graph_gps", peptides(),
+          "{dim: 96, depth: 4, heads: 4, encoding: laplacian, encoding_dim: 16" + more + "}",
+          attention),
+      attnlab::testing::make_task("graph_multilabel", peptides()), adamw, 1.0);
+  attnlab::bench::answer([&] { return step.seconds(); });
 }
