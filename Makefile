@@ -24,7 +24,7 @@ CMAKE_BUILD := cmake --build --preset $(PRESET) --parallel $(JOBS)
 SOURCES = $(wildcard $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp'))
 LINTED = $(filter framework/base/%.cpp framework/config/%.cpp framework/manifest/%.cpp \
   framework/experiment/%.cpp framework/runs/%.cpp framework/comparison/%.cpp framework/suites/%.cpp \
-  framework/report/%.cpp framework/tensor/%.cpp framework/contracts/%.cpp framework/nn/%.cpp plugins/attention/%.cpp,$(SOURCES))
+  framework/report/%.cpp framework/sharing/%.cpp framework/tensor/%.cpp framework/contracts/%.cpp framework/nn/%.cpp plugins/attention/%.cpp,$(SOURCES))
 LINT_FLAGS := -std=c++20 -include scripts/lint_prelude.h -I. -Ibuild/release/include \
   -isystem /usr/include/torch/csrc/api/include -DATTNLAB_LINT -DATTNLAB_VERSION=\"lint\" \
   -DATTNLAB_LIBTORCH_SONAME=\"lint\" -DATTNLAB_CUDA_VERSION=\"\"
@@ -39,6 +39,8 @@ help:  ## List the commands
 
 demo: setup build  ## Set up, build, compare two attentions on real images
 	build/$(PRESET)/bin/attnlab suite configs/suites/quickstart.yaml
+	@echo "One attention in every domain: build/$(PRESET)/bin/attnlab suite cross_domain \
+	'attentions=[standard,quest]' (docs/cross_domain.md)"
 
 test: setup  ## Set up, build everything, run the tests (TESTS=fast, PARTS=series: less)
 	cmake --preset $(PRESET) -DATTNLAB_TESTS=ON

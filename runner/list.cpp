@@ -8,6 +8,7 @@
 #include "framework/base/text.h"
 #include "framework/manifest/discovery.h"
 #include "runner/commands.h"
+#include "runner/sharing_command.h"
 
 namespace attnlab {
 namespace {
@@ -78,13 +79,15 @@ void print_explanation(const Catalogue& catalogue) {
 
 int list_command(const Words& words) {
   Usage usage;
-  usage.synopsis = "attnlab list [attention|model|task|dataset] [--json] [--explain]";
+  usage.synopsis = "attnlab list [attention|model|task|dataset] [--json] [--explain] [--installed]";
   usage.about = "Lists plugins. Reads their manifests only; no plugin code runs.";
   usage.options.add_options()("json", "whole manifests as JSON")(
-      "explain", "every folder and file that was looked at, and why it was taken or refused");
+      "explain", "every folder and file that was looked at, and why it was taken or refused")(
+      "installed", "those that attnlab plugin install put in: versions, keys, what refuses them");
   usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
+  if (arguments.has("installed")) return sharing_command("list installed", words);
   const std::vector<Kind> kinds = kinds_of(arguments.words);
   const Catalogue catalogue = Catalogue::of_this_program();
   if (arguments.has("json")) {

@@ -12,6 +12,7 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "runner/commands.h"
+#include "runner/sharing_command.h"
 
 namespace attnlab {
 namespace {
@@ -31,6 +32,9 @@ constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across do
   attnlab status DIR                            where the runs of a suite or sweep stand
   attnlab compare DIR...                        do attentions differ: means, paired tests, ranks
   attnlab report DIR...                         a page, a paper's table or records of runs
+  attnlab page DIR...                           each attention in every domain, on one page
+  attnlab card ID [--runs DIR]                  a model card: equation, traits, conformance, results
+  attnlab runs store DIR... --to DIR            finished runs as small files that suites use again
   attnlab eval RUN_DIR [ENTRY ...]              evaluate a finished run, on other data too
   attnlab sample RUN_DIR [--prompt TEXT]        text of a trained language model
   attnlab detect RUN_DIR --image FILE ...       boxes of a trained detector on pictures of yours
@@ -40,6 +44,27 @@ constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across do
   attnlab attention apply --use ID ...          compute one attention on the tensors of a file
   attnlab data show EXPERIMENT [key=value ...]  a picture of what the model sees, with labels
   attnlab plugin test ID|PATH [key=value ...]   check a plugin against its contract
+  attnlab new KIND NAME [--lab LAB]             a folder to begin a plugin of your own
+  attnlab plugin pack FOLDER                    one file that another lab can install
+  attnlab plugin install FILE|FOLDER|URL|NAME   install plugins of other labs, checked
+  attnlab plugin upgrade [NAME ...]             newer versions from the indices added
+  attnlab plugin remove NAME ...                remove installed plugins
+  attnlab plugin rollback NAME ...              go back to the version before
+  attnlab plugin verify [NAME|FILE ...]         are installed plugins as they were installed?
+  attnlab plugin rebuild [NAME ...]             build anew what an update made unfit
+  attnlab plugin search WORD                    find bundles in the indices added
+  attnlab key new LAB                           a key that signs what your lab publishes
+  attnlab key add FILE|KEY                      know another lab's key
+  attnlab key list                              keys that are known here
+  attnlab key revoke KEY-ID|FILE                trust a key no more
+  attnlab index make FOLDER                     publish a folder of bundles
+  attnlab index add URL|FOLDER                  search and install from a lab's index
+  attnlab index update                          take newer copies of all indices
+  attnlab index list                            indices that were added
+  attnlab index remove URL|FOLDER               forget an index
+  attnlab suite pack DIR                        results in one file that another lab can repeat
+  attnlab reproduce FILE                        run another lab's results here, and compare
+  attnlab cite DIR                              BibTeX of all that runs used
   attnlab completion bash|zsh|fish              a script that completes commands in that shell
 
 `attnlab COMMAND --help` tells more. Exit codes: 0 done, 1 a run failed, 2 usage or configuration,
@@ -63,10 +88,18 @@ int dispatch(const std::string& command, const Words& rest) {
       {"status", status_command},
       {"compare", compare_command},
       {"report", report_command},
+      {"page", page_command},
+      {"card", card_command},
+      {"runs", runs_command},
       {"attention", attention_command},
       {"data", data_command},
       {"plugin", plugin_command},
       {"slurm-task", slurm_task_command},
+      {"new", new_command},
+      {"cite", cite_command},
+      {"key", [](const Words& words) { return sharing_command("key", words); }},
+      {"index", [](const Words& words) { return sharing_command("index", words); }},
+      {"reproduce", [](const Words& words) { return sharing_command("reproduce", words); }},
       {"run", [](const Words& words) { return engine_command("run", words); }},
       {"eval", [](const Words& words) { return engine_command("eval", words); }},
       {"sample", [](const Words& words) { return engine_command("sample", words); }},

@@ -21,6 +21,7 @@
 #include "framework/experiment/experiment.h"
 #include "runner/commands.h"
 #include "runner/process.h"
+#include "runner/sharing_command.h"
 #include "runner/tested_plugin.h"
 
 namespace attnlab {
@@ -32,6 +33,14 @@ namespace fs = std::filesystem;
 constexpr const char* kHelp = R"(usage: attnlab plugin COMMAND
 
   attnlab plugin test ID|PATH [key=value ...]   check a plugin against its contract
+  attnlab plugin pack FOLDER                    one file that another lab can install
+  attnlab plugin install FILE|FOLDER|URL|NAME   install plugins of other labs, checked
+  attnlab plugin upgrade [NAME ...]             newer versions from the indices added
+  attnlab plugin remove NAME ...                remove installed plugins
+  attnlab plugin rollback NAME ...              go back to the version before
+  attnlab plugin verify [NAME|FILE ...]         are installed plugins as they were installed?
+  attnlab plugin rebuild [NAME ...]             build anew what an update made unfit
+  attnlab plugin search WORD                    find bundles in the indices added
 
 `attnlab plugin COMMAND --help` tells more.
 )";
@@ -359,8 +368,15 @@ int plugin_command(const Words& words) {
   const Words rest(words.begin() + 1, words.end());
   if (words[0] == "test") return test_command(rest);
   if (words[0] == "check") return engine_command("plugin check", rest);  // one check, for `test`
+  static const std::vector<std::string> shared = {"pack",   "install",  "upgrade", "remove",
+                                                  "verify", "rollback", "rebuild", "search"};
+  if (std::find(shared.begin(), shared.end(), words[0]) != shared.end()) {
+    return sharing_command("plugin " + words[0], rest);
+  }
+  std::vector<std::string> all = shared;
+  all.emplace_back("test");
   throw ConfigError(
-      fmt::format("unknown command 'plugin {}'{}", words[0], suggestion(words[0], {"test"})));
+      fmt::format("unknown command 'plugin {}'{}", words[0], suggestion(words[0], all)));
 }
 
 }  // namespace attnlab

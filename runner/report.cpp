@@ -2,7 +2,6 @@
 #include "framework/report/report.h"
 #include <fmt/format.h>
 
-#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <random>
@@ -11,6 +10,7 @@
 #include "framework/base/text.h"
 #include "runner/commands.h"
 #include "runner/compare_options.h"
+#include "runner/domain_page.h"
 
 namespace attnlab {
 namespace {
@@ -72,14 +72,6 @@ void refuse_unwritable(const std::string& option, const std::string& path) {
   if (fs::is_directory(path, error)) {
     throw ConfigError(fmt::format("{}: {} is a folder; name a file in it", option, path));
   }
-}
-
-std::string now_in_utc() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &parts)};
 }
 
 /// A word that nobody can guess, which scripts must carry to run in the page.

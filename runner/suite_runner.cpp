@@ -7,20 +7,25 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
 #include "framework/experiment/identity.h"
+#include "framework/runs/lock_file.h"
 #include "framework/runs/missing_evaluations.h"
 #include "framework/runs/run_lock.h"
 #include "framework/runs/run_result.h"
+#include "framework/runs/stored_run.h"
 #include "framework/suites/cell_costs.h"
 #include "framework/suites/ensembles.h"
 #include "framework/suites/waves.h"
+#include "runner/domain_page.h"
 #include "runner/launcher.h"
 #include "runner/probe_cells.h"
 #include "runner/process.h"
+#include "runner/stored_results.h"
 
 namespace attnlab {
 namespace {
@@ -83,6 +88,10 @@ void leave_out_missing(Suite& suite, const DataOf& data_of) {
   }
   if (kept.empty() && !missing.empty()) throw DataMissingError(missing.begin()->second);
   suite.cells = std::move(kept);
+  for (const AbsentCell& cell : suite.absent) {
+    if (cell.gap.kind == Absence::no_plugin) missing[cell.experiment] = cell.gap.reason;
+  }
+  say_missing(missing);
 }
 
 /// The suite with every cell filed by its identity; with its fallback where data are missing.
@@ -123,7 +132,8 @@ std::string left_text(const Cell& cell) {
     case CellAction::busy:
       return cell.reason;
     default:
-      return std::string(name_of(cell.folder.status().state)) + " before";
+      const std::string state(name_of(cell.folder.status().state));
+      return state + (stored_source(cell.folder.path()).empty() ? " before" : ", a stored result");
   }
 }
 
@@ -142,6 +152,16 @@ void report_left(const Cell& cell, ProgressSink& progress) {
     }
   }
   progress.report(event);
+}
+
+std::string lock_of(const Suite& suite) {
+  std::vector<const Experiment*> experiments;
+  std::set<std::string> data;
+  for (const Cell& cell : suite.cells) {
+    experiments.push_back(&cell.experiment);
+    data.insert(cell.identity.data);
+  }
+  return lock_text(experiments, data);
 }
 
 /// Freezes what is to be run. From here on the suite can be killed and goes on.
@@ -163,6 +183,7 @@ std::vector<std::vector<LaunchedCell>> prepare(const Suite& suite, const std::st
   }
   fs::create_directories(suite.folder);
   write_file(suite.folder + "/suite.json", suite_record(suite, command));
+  write_file(suite.folder + "/" + kLockFile, lock_of(suite));
   return waves;
 }
 
@@ -269,6 +290,17 @@ void write_comparison(const Suite& suite, const Catalogue& catalogue) {
             << std::flush;
 }
 
+/// The page over domains, where the suite has one.
+void write_page(const Suite& suite, const std::string& command, const Catalogue& catalogue) {
+  if (!suite.page) return;
+  const RunCollection collection = find_runs({suite.folder});
+  if (collection.runs.empty()) return;
+  const DomainPage page = build_domain_page(collection, suite.compare.value_or(CompareOptions{}),
+                                            suite.baseline, &catalogue);
+  const std::vector<std::string> files = write_domain_page(page, suite.folder, command);
+  std::cout << "the page over domains: " << join(files, ", ") << "\n" << std::flush;
+}
+
 /// What the estimates of a dry run leave out: each is of a run by itself.
 std::string together_text(const Suite& suite, const Catalogue& catalogue) {
   std::map<std::string, std::int64_t> by_key;
@@ -331,6 +363,8 @@ int launch_suite(const Suite& suite, const Arguments& arguments, Launcher& launc
   if (!launcher.waits() && !waves.empty()) return kDone;
   write_table(suite, command);
   write_comparison(suite, catalogue);
+  write_page(suite, command, catalogue);
+  warn_of(suite);
   return complete(suite) ? kDone : kIncomplete;
 }
 
@@ -367,6 +401,8 @@ int run_suite(const LoadSuite& load, const Arguments& arguments, const std::stri
   Suite suite = identified(load);
   if (interrupted()) return kInterrupted;
   decide(suite.cells, rerun);
+  warn_of(suite);
+  take_stored(suite, catalogue, rerun.accept_revision, arguments.has("dry-run"));
   note_protocols(suite);
   const LaunchOptions options = launch_options(arguments, suite.folder);
   if (arguments.has("dry-run")) return show_plan(suite, options.jobs, catalogue);

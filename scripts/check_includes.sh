@@ -15,6 +15,7 @@ runs:             base config manifest experiment
 comparison:       base config manifest experiment runs
 suites:           base config manifest experiment runs comparison
 report:           base config manifest experiment runs comparison
+sharing:          base config manifest experiment runs comparison report
 tensor:           base
 contracts:        base config tensor
 nn/kernels:       base tensor

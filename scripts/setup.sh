@@ -22,9 +22,11 @@ required=(
 #   librdkit-dev                    the dataset `molecules`; from Debian 14 on its headers include
 #   libringdecomposerlib-dev        this one's
 #   libpugixml-dev                  the datasets `voc` and `one_shot_pairs`
+#   libarchive-dev, libsodium-dev,  sharing between labs
+#   libcurl4-openssl-dev
 #   libdnnl-dev                     large products of matrices without LibTorch's way to them
 optional=(dataset-fashion-mnist libeigen3-dev libspectra-dev librdkit-dev libringdecomposerlib-dev
-          libpugixml-dev libdnnl-dev)
+          libpugixml-dev libdnnl-dev libarchive-dev libsodium-dev libcurl4-openssl-dev)
 
 usage() {
   echo "usage: scripts/setup.sh [--with lint] [--with bench] [--with browser] [--with slurm]"

@@ -1,8 +1,12 @@
 # cmake -DOUT=FILE.cpp -DFILES=name=path,name=path -P embed.cmake
+# (-DHEADER=FILE.h: what declares the functions, framework/report/assets.h unless given.)
 # Writes a source that defines, for each name, attnlab::name(): the file's bytes as a string_view.
 string(REPLACE "," ";" FILES "${FILES}")
+if(NOT HEADER)
+  set(HEADER framework/report/assets.h)
+endif()
 set(source "// Made by framework/cmake/embed.cmake; do not edit.\n")
-string(APPEND source "#include \"framework/report/assets.h\"\n\nnamespace attnlab {\n")
+string(APPEND source "#include \"${HEADER}\"\n\nnamespace attnlab {\n")
 foreach(entry IN LISTS FILES)
   string(FIND "${entry}" "=" at)
   string(SUBSTRING "${entry}" 0 ${at} name)

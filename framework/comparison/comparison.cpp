@@ -10,6 +10,7 @@
 #include "framework/comparison/metric_choice.h"
 #include "framework/comparison/ranking.h"
 #include "framework/manifest/schema.h"
+#include "framework/runs/stored_run.h"
 
 namespace attnlab {
 namespace {
@@ -225,16 +226,17 @@ void add_contrasts(Comparison& comparison) {
 
 /// What the suites' publications say of the compared metrics, experiments and attentions.
 void add_published(Comparison& comparison, const RunCollection& collection) {
-  std::map<std::string, PublishedNumbers> by_source;
+  std::map<std::pair<std::string, std::string>, PublishedNumbers> by_source;
   for (const SuiteRecord& suite : collection.suites) {
-    if (!suite.published) continue;
-    PublishedNumbers& all = by_source[suite.published->source];
-    all.source = suite.published->source;
-    all.metric = suite.published->metric;
-    for (const auto& [experiment, row] : suite.published->values) {
-      const auto compared = comparison.metrics.find(experiment);
-      if (compared == comparison.metrics.end() || compared->second.name != all.metric) continue;
-      for (const auto& [attention, value] : row) all.values[experiment][attention] = value;
+    for (const PublishedNumbers& one : suite.published) {
+      PublishedNumbers& all = by_source[{one.source, one.metric}];
+      all.source = one.source;
+      all.metric = one.metric;
+      for (const auto& [experiment, row] : one.values) {
+        const auto compared = comparison.metrics.find(experiment);
+        if (compared == comparison.metrics.end() || compared->second.name != all.metric) continue;
+        for (const auto& [attention, value] : row) all.values[experiment][attention] = value;
+      }
     }
   }
   const auto concerns = [&](const PublishedNumbers& published) {
@@ -277,6 +279,7 @@ void add_notes(Comparison& comparison, const RunCollection& collection) {
   }
   const std::string reach = reach_note(comparison.options, pairs, comparison.tests);
   if (!reach.empty()) comparison.notes.push_back(reach);
+  if (const auto note = stored_note(collection.runs)) comparison.notes.push_back(*note);
   if (const auto note = revisions_note(collection.runs)) comparison.notes.push_back(*note);
   for (const ConfigDifference& one : surroundings_of(collection.runs)) {
     comparison.notes.push_back(one.text() +

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <limits>
 #include <map>
+#include <mutex>
 #include <numeric>
 
 #include "framework/base/error.h"
@@ -143,12 +144,18 @@ double studentized_range_cdf(double q, std::int64_t k) {
 
 double studentized_range_quantile(double probability, std::int64_t k) {
   if (!(probability > 0 && probability < 1)) throw Error("a probability lies between 0 and 1");
+  // Each takes some ten milliseconds, and a report asks for few different ones many times.
+  static std::mutex guard;
+  static std::map<std::pair<double, std::int64_t>, double> known;
+  const std::lock_guard<std::mutex> lock(guard);
+  const auto found = known.find({probability, k});
+  if (found != known.end()) return found->second;
   double low = 0, high = 20;
   for (int i = 0; i < 60; ++i) {
     const double middle = (low + high) / 2;
     (studentized_range_cdf(middle, k) < probability ? low : high) = middle;
   }
-  return (low + high) / 2;
+  return known[{probability, k}] = (low + high) / 2;
 }
 
 double nemenyi_difference(std::int64_t treatments, std::int64_t blocks, double level) {

@@ -7,6 +7,7 @@
 #include "framework/config/compose.h"
 #include "framework/experiment/compositions.h"
 #include "framework/experiment/fields.h"
+#include "framework/experiment/installed.h"
 #include "framework/experiment/names.h"
 
 namespace attnlab {
@@ -88,6 +89,7 @@ const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& c
   const Candidate* plugin = nullptr;
   try {
     plugin = &catalogue.find(kind, part.name);
+    check_installed(plugin->path);
   } catch (const PluginError& error) {
     add_problem(problems, part.place, fmt::format("{}: {}", key, error.what()));
     return nullptr;
@@ -130,6 +132,7 @@ void check_traits(const Part& model, const Manifest& needs, const Part& attentio
 
 Part part_of(Kind kind, const std::string& name, const Node& options, const Catalogue& catalogue) {
   const Candidate& plugin = catalogue.find(kind, name);
+  check_installed(plugin.path);
   Part part;
   part.kind = kind;
   part.place = options.place();

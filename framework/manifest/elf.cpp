@@ -23,6 +23,7 @@ class ElfFile {
     // Asked before opening: opening a pipe would wait for a writer.
     if (!S_ISREG(status.st_mode)) fail("cannot be read: it is not a regular file");
     size_ = static_cast<std::uint64_t>(status.st_size);
+    file_.rdbuf()->pubsetbuf(nullptr, 0);  // a few bytes here and there: whole blocks cost more
     file_.open(path, std::ios::binary);
     if (!file_) fail_to_read();
     if (size_ < SELFMAG) fail("is not an ELF file");
@@ -75,9 +76,11 @@ class ElfFile {
 
   /// A library whose segments reach past its end would crash the loader with SIGBUS.
   void check_segments() {
-    for (unsigned i = 0; i < header_.e_phnum; ++i) {
-      Elf64_Phdr segment;
-      read_at(header_.e_phoff + i * sizeof segment, sizeof segment, &segment);
+    if (header_.e_phnum == 0) return;
+    require(header_.e_phoff, header_.e_phnum * sizeof(Elf64_Phdr));
+    std::vector<Elf64_Phdr> segments(header_.e_phnum);
+    read_at(header_.e_phoff, segments.size() * sizeof(Elf64_Phdr), segments.data());
+    for (const Elf64_Phdr& segment : segments) {
       if (segment.p_type != PT_LOAD) continue;
       if (segment.p_offset > size_ || segment.p_filesz > size_ - segment.p_offset) {
         fail("is cut short: its code ends after the end of the file");
@@ -113,6 +116,14 @@ class ElfFile {
 
 std::string read_elf_section(const std::string& path, const std::string& section) {
   return ElfFile(path).section(section);
+}
+
+std::pair<std::string, std::optional<std::string>> read_elf_sections(const std::string& path,
+                                                                     const std::string& needed,
+                                                                     const std::string& other) {
+  ElfFile file(path);
+  std::string first = file.section(needed);
+  return {std::move(first), file.find_section(other)};
 }
 
 std::optional<std::string> find_elf_section(const std::string& path, const std::string& section) {

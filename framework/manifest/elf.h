@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "framework/base/error.h"
 
@@ -13,6 +14,12 @@ namespace attnlab {
 /// @throws PluginError "PATH: REASON" when the file cannot be read, is no 64-bit little-endian ELF
 ///         shared library, is cut short, or has no such section.
 std::string read_elf_section(const std::string& path, const std::string& section);
+
+/// A section that must be there, and one that may be, in one pass: hundreds of files are read when
+/// plugins are listed.
+std::pair<std::string, std::optional<std::string>> read_elf_sections(const std::string& path,
+                                                                     const std::string& needed,
+                                                                     const std::string& other);
 
 /// The same, empty where there is no such section.
 std::optional<std::string> find_elf_section(const std::string& path, const std::string& section);

@@ -4,10 +4,12 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <tuple>
 
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/manifest/elf.h"
+#include "framework/manifest/schema_json.h"
 
 namespace attnlab {
 namespace {
@@ -75,7 +77,7 @@ Manifest parse_manifest(const std::string& text) {
   }
   // Not in attentions and datasets, nor in tasks of earlier contracts, which the stamp refuses.
   manifest.ensemble = root.value("ensemble", false);
-  manifest.options = parse_schema(root.at("options").dump());
+  manifest.options = schema_from(root.at("options"));
   manifest.stamp = parse_stamp(root.at("stamp"));
   return manifest;
 }
@@ -87,8 +89,7 @@ Manifest read_manifest(const std::string& path) {
   std::string text;
   std::optional<std::string> sdk;
   try {
-    text = read_elf_section(path, kManifestSection);
-    sdk = find_elf_section(path, kSdkSection);
+    std::tie(text, sdk) = read_elf_sections(path, kManifestSection, kSdkSection);
   } catch (const PluginError& error) {
     throw PluginError(error.what() + std::string(kRemedy));
   }

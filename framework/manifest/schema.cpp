@@ -12,6 +12,7 @@
 #include "framework/base/text.h"
 #include "framework/config/problems.h"
 #include "framework/manifest/option_lookup.h"
+#include "framework/manifest/schema_json.h"
 
 namespace attnlab {
 namespace {
@@ -378,9 +379,17 @@ OptionSpec make_group(std::string name, Schema options, std::string help) {
   return spec;
 }
 
+Schema schema_from(const json& list) {
+  try {
+    return parse(list);
+  } catch (const json::exception& error) {
+    throw Error(std::string("not a schema of options: ") + error.what());
+  }
+}
+
 Schema parse_schema(const std::string& text) {
   try {
-    return parse(json::parse(text));
+    return schema_from(json::parse(text));
   } catch (const json::exception& error) {
     throw Error(std::string("not a schema of options: ") + error.what());
   }

@@ -13,12 +13,6 @@ using nlohmann::json;
 constexpr std::int64_t kMostPixels = 8192;
 constexpr std::size_t kMostBoxes = 1000;
 
-bool is_base64(const std::string& text) {
-  return text.find_first_not_of(
-             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") ==
-         std::string::npos;
-}
-
 std::vector<SaidBox> boxes_of(const json& in) {
   std::vector<SaidBox> boxes;
   for (const json& one : in)

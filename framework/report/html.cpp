@@ -204,6 +204,8 @@ std::vector<Section> sections_of(const Report& report) {
       {"graphs", "Graphs", "Graphs and the attention of one node",
        graph_pictures_html(report.graphs)},
       {"boxes", "Boxes", "Boxes and the attention of one query", box_pictures_html(report.boxes)},
+      {"images", "Images", "Images, what the answer rests on, and changed images",
+       image_pictures_html(report.images)},
       {"cost", "Cost", "Against cost",
        chart_box("cost",
                  "Mean over runs, with one sample standard deviation. "

@@ -21,6 +21,13 @@ struct PictureOrigin {
   std::int64_t seed = 0;
 };
 
+/// Whether it is safe to stand in a data URL.
+inline bool is_base64(const std::string& text) {
+  return text.find_first_not_of(
+             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") ==
+         std::string::npos;
+}
+
 /// The pictures of the first seed of each experiment and attention that has any.
 /// @param name   FILE.json holds them as a list, as `{"FILE": [...]}`
 /// @param read   one of the list to a Picture, a struct with a PictureOrigin `origin`; throws for

@@ -219,6 +219,9 @@ Report build_report(RunCollection collection, Comparison comparison, const Catal
   report.boxes = box_pictures_of(report.collection.runs, report.comparison.notes);
   std::erase_if(report.boxes,
                 [&](const BoxPicture& one) { return !report.shows(one.origin.experiment); });
+  report.images = image_pictures_of(report.collection.runs, report.comparison.notes);
+  std::erase_if(report.images,
+                [&](const ImagePicture& one) { return !report.shows(one.origin.experiment); });
   Surroundings surroundings;
   for (std::size_t i = 0; i < report.collection.runs.size(); ++i) {
     const RunRecord& run = report.collection.runs[i];

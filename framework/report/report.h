@@ -18,6 +18,7 @@
 #include "framework/report/citations.h"
 #include "framework/report/curves.h"
 #include "framework/report/graph_pictures.h"
+#include "framework/report/image_pictures.h"
 #include "framework/report/ladders.h"
 #include "framework/report/pooling.h"
 #include "framework/report/slices.h"
@@ -67,6 +68,7 @@ struct Report {
   std::vector<BiasFigure> biases;    ///< what attentions added to their logits, where it was traced
   std::vector<GraphPicture> graphs;  ///< that `attnlab show` kept
   std::vector<BoxPicture> boxes;     ///< the same, of detectors
+  std::vector<ImagePicture> images;  ///< the same, of classifiers of images
   std::vector<UnfinishedRun> unfinished;
   std::vector<Fact> environment;
   std::vector<PluginUse> plugins;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kAbsences[] = {
     "",       "pending",    "running",     "interrupted",   "failed",    "diverged", "incompatible",
     "no run", "no value",   "no baseline", "too few pairs", "no spread", "skipped",  "no data",
-    "stale",  "unreadable", "not finite"};
+    "stale",  "unreadable", "no plugin",   "not finite"};
 
 /// Attentions of one experiment whose same seeds are absent for the same reason.
 struct AbsenceGroup {

@@ -25,6 +25,7 @@ enum class Absence {
   no_data,        ///< the experiment's data are not on this machine
   stale,          ///< there is a run of the same configuration with other plugin files or data
   unreadable,     ///< the run's files are damaged or may not be read
+  no_plugin,      ///< the experiment's model, task or dataset is not installed here
   not_finite,     ///< the run is done, and its value is not a finite number
 };
 std::string_view name_of(Absence absence);

@@ -133,6 +133,12 @@ Group begun(Group runs) {
   return runs;
 }
 
+/// Runs whose plugin files are known: those of stored results were another machine's.
+Group made_here(Group runs) {
+  std::erase_if(runs, [](const RunRecord* run) { return !run->stored.empty(); });
+  return runs;
+}
+
 void compare_environments(const Group& group, const std::vector<std::string>& keys,
                           std::vector<ConfigDifference>& out) {
   const Group runs = begun(group);
@@ -163,7 +169,7 @@ std::vector<ConfigDifference> differences_of(const std::vector<RunRecord>& runs)
       const std::vector<std::string> plugins =
           attention ? std::vector<std::string>{"attention.plugin"}
                     : std::vector<std::string>{"model.plugin", "task.plugin", "dataset.plugin"};
-      compare_environments(group, plugins, out);
+      compare_environments(made_here(group), plugins, out);
     }
   }
   // Made-up data are a function of the seed.

@@ -10,6 +10,8 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/config/compose.h"
+#include "framework/config/origins.h"
+#include "framework/runs/lock_file.h"
 
 namespace attnlab {
 namespace {
@@ -121,6 +123,7 @@ void RunFolder::freeze(const Experiment& experiment, std::int64_t seed,
   config.set("seeds", seeds);
   write_file(file("origins.txt"), origins_text(config));
   write_file(file("identity.json"), identity_json(identity));
+  write_file(file(kLockFile), lock_text({&experiment}, {identity.data}));
   write_file(file("config.yaml"), to_yaml(config));  // last: it makes the folder a run's
 }
 

@@ -3,6 +3,7 @@
 //   runs/<suite>/<experiment>/<attention>/<seed>-<hash>/
 //     config.yaml             every value, defaults included; `attnlab run` takes the folder again
 //     identity.json           what <hash> was made of: configuration, plugin files, data
+//     lock.json               its plugins, bundles, stamps, data and framework: lock_file.h
 //     origins.txt             where each value came from
 //     environment.json        machine, versions, plugins with their hashes
 //     metrics.jsonl           a line per logged step and evaluation

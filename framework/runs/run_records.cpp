@@ -65,10 +65,16 @@ SuitePoint read_point(const json& entry) {
   return point;
 }
 
-/// Empty for the record of an earlier attnlab, which has no values.
-std::optional<PublishedNumbers> read_published(const json& entry) {
-  if (!entry.contains("values")) return std::nullopt;
-  return PublishedNumbers{entry.at("source"), entry.at("metric"), entry.at("values")};
+/// Without those of a record of an earlier attnlab, which has no values.
+std::vector<PublishedNumbers> read_published(const json& record) {
+  json sections = record.value("references", json::array());
+  if (record.contains("reference")) sections.push_back(record.at("reference"));
+  std::vector<PublishedNumbers> all;
+  for (const json& one : sections) {
+    if (!one.contains("values")) continue;
+    all.push_back({one.at("source"), one.at("metric"), one.at("values")});
+  }
+  return all;
 }
 
 bool is_below(const std::string& path, const std::string& folder) {
@@ -227,7 +233,8 @@ std::optional<SuiteRecord> read_suite(const std::string& folder) {
         suite.points.push_back(read_point(entry));
       suite.pool = in.at("grid").at("pool").get<std::vector<std::string>>();
     }
-    if (in.contains("reference")) suite.published = read_published(in.at("reference"));
+    suite.published = read_published(in);
+    if (in.contains("page")) suite.page = read_page_json(in.at("page"));
     return suite;
   } catch (const json::exception& damage) {
     throw DataError(

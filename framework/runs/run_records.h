@@ -10,6 +10,7 @@
 
 #include "framework/config/node.h"
 #include "framework/runs/absence.h"
+#include "framework/runs/page_spec.h"
 #include "framework/runs/published.h"
 #include "framework/runs/run_result.h"
 #include "framework/runs/run_search.h"
@@ -40,7 +41,8 @@ struct SuiteRecord {
   std::vector<std::string> notes;  ///< what readers of its table must know, e.g. "synthetic data"
   std::vector<SuitePoint> points;  ///< of its `grid:`, in its order; empty without one
   std::vector<std::string> pool;   ///< axes of the grid that tables are pooled by
-  std::optional<PublishedNumbers> published;  ///< its `reference:`
+  std::vector<PublishedNumbers> published;  ///< its `reference:`
+  std::optional<PageSpec> page;             ///< its `page:`
 };
 
 struct RunCollection {

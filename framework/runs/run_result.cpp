@@ -10,6 +10,7 @@
 #include "framework/base/error.h"
 #include "framework/base/files.h"
 #include "framework/base/text.h"
+#include "framework/runs/stored_run.h"
 
 namespace attnlab {
 namespace {
@@ -196,6 +197,11 @@ RunResult read_result(const std::string& folder) {
     throw DataError(fmt::format("{}: damaged: {}", path, damage.what()));
   } catch (const DataError& damage) {
     throw DataError(fmt::format("{}: damaged: {}", path, damage.what()));
+  }
+  run.stored = stored_source(folder);
+  if (!run.stored.empty()) {
+    // Of another build: restoring has compared versions, and hashes of files say nothing more.
+    for (const std::string part : kParts) run.environment.erase(part + ".plugin");
   }
   add_evaluations(folder, run);
   return run;

@@ -27,7 +27,9 @@ struct RunResult {
   std::int64_t together = 1;            ///< runs that one process trained together, itself included
   std::vector<EvaluationRecord> evaluations;
   std::vector<MetricInfo> evaluation_headlines;  ///< one an entry that has any: "fog/accuracy"
-  std::vector<std::string> notes;                ///< what readers of its numbers must know
+  /// Where a stored result came from (stored_run.h); empty for a run that was made here.
+  std::string stored;
+  std::vector<std::string> notes;  ///< what readers of its numbers must know
 
   bool done() const { return status.state == RunState::done; }
   /// Metrics of a run that is done whose values are not finite.

@@ -21,9 +21,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::string_view kStates[] = {
-    "running", "queued",  "killed",       "interrupted", "failed",   "unreadable", "pending",
-    "stale",   "skipped", "incompatible", "no data",     "diverged", "done",       "superseded"};
+constexpr std::string_view kStates[] = {"running",  "queued",       "killed",    "interrupted",
+                                        "failed",   "unreadable",   "pending",   "stale",
+                                        "skipped",  "incompatible", "no data",   "no plugin",
+                                        "diverged", "done",         "superseded"};
 constexpr std::size_t kLogLines = 5;
 
 /// The last step that metrics.jsonl has; status.json is only as new as the last checkpoint.
@@ -207,9 +208,10 @@ void add_absent(const SuiteRecord& suite, std::vector<CellReport>& cells) {
     report.attention = cell.attention;
     report.seed = cell.seed;
     report.detail = cell.gap.reason;
-    report.state = cell.gap.kind == Absence::skipped   ? CellState::skipped
-                   : cell.gap.kind == Absence::no_data ? CellState::no_data
-                                                       : CellState::incompatible;
+    report.state = cell.gap.kind == Absence::skipped     ? CellState::skipped
+                   : cell.gap.kind == Absence::no_data   ? CellState::no_data
+                   : cell.gap.kind == Absence::no_plugin ? CellState::no_plugin
+                                                         : CellState::incompatible;
     cells.push_back(std::move(report));
   }
 }

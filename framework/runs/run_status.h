@@ -23,7 +23,8 @@ enum class CellState {
   stale,    ///< its plugins' files or data have changed since
   skipped,  ///< the suite says so
   incompatible,
-  no_data,  ///< its data are not on this machine, and the suite leaves such cells out
+  no_data,    ///< its data are not on this machine, and the suite leaves such cells out
+  no_plugin,  ///< a part of it is not installed, and the suite leaves such cells out
   diverged,
   done,
   superseded,  ///< of an earlier configuration, plugin or data; another run has its place

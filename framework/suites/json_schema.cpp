@@ -275,11 +275,17 @@ json suite_map(const Catalogue& catalogue) {
   }
   for (const char* list : {"skip", "skip+", "skip-"}) properties[list]["items"] = skip_entry();
   const json numbers = {{"type", "object"}, {"additionalProperties", {{"type", "number"}}}};
-  properties["reference"]["properties"]["values"] = {
+  json one = properties["reference"];
+  one["properties"]["values"] = {
       {"type", "object"},
       {"description", "by experiment and attention, as the table writes them"},
       {"additionalProperties", numbers}};
-  properties["grid"] = {{"type", "object"}, {"description", find_option(keys, "grid")->help}};
+  const json several = {{"type", "array"}, {"items", one}};
+  properties["reference"] = {{"description", one.value("description", "")},
+                             {"anyOf", {one, several}}};
+  for (const char* any : {"grid", "page"}) {
+    properties[any] = {{"type", "object"}, {"description", find_option(keys, any)->help}};
+  }
   for (const char* changes : {"set", "fallback"}) {
     properties[changes] = reference_to("experiment");
     properties[changes]["description"] = find_option(keys, changes)->help;

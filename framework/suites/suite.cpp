@@ -11,6 +11,7 @@
 #include "framework/experiment/names.h"
 #include "framework/suites/suite_cells.h"
 #include "framework/suites/suite_grid.h"
+#include "framework/suites/suite_page.h"
 #include "framework/suites/suite_skip.h"
 #include "framework/suites/waves.h"
 
@@ -21,8 +22,9 @@ namespace fs = std::filesystem;
 using Problems = std::vector<std::string>;
 
 const std::vector<std::string> kKeys = {
-    "schema",  "name", "baseline", "attentions",   "experiments", "seeds", "set", "fallback",
-    "compare", "skip", "match",    "missing_data", "reference",   "grid",  "pool"};
+    "schema",   "name",    "baseline", "attentions", "experiments",  "seeds",          "set",
+    "fallback", "compare", "skip",     "match",      "missing_data", "reference",      "relative",
+    "grid",     "pool",    "page",     "stored",     "warning",      "missing_plugins"};
 
 const Node& list_of(const Node& root, const char* key) {
   const Node* list = root.find(key);
@@ -111,6 +113,55 @@ void read_missing_data(const Node& root, Suite& suite, Problems& problems) {
   }
 }
 
+void read_missing_plugins(const Node& root, Suite& suite, Problems& problems) {
+  const Node* value = root.find("missing_plugins");
+  if (value == nullptr || value->is_null()) return;
+  const std::string text = value->is_scalar() ? value->text() : "";
+  suite.skip_missing_plugins = text == "skip";
+  if (text == "skip" || text == "error") return;
+  problems.push_back(fmt::format("{}: missing_plugins: expected skip or error, found {}",
+                                 value->place().str(), to_flow(*value)));
+}
+
+/// Folders stand relative to the suite's file, wherever a link to it lies.
+void read_stored(const Node& root, Suite& suite, Problems& problems) {
+  const Node* list = root.find("stored");
+  if (list == nullptr || list->is_null()) return;
+  std::error_code error;
+  fs::path beside = fs::weakly_canonical(suite.file, error).parent_path();
+  if (error) beside = fs::path(suite.file).parent_path();
+  for (const Node& item : list->items()) {  // an absolute one stays what it is
+    if (item.is_scalar())
+      suite.stored.push_back((beside / item.text()).lexically_normal().string());
+  }
+  if (list->is_list() && suite.stored.size() == list->items().size()) return;
+  problems.push_back(fmt::format("{}: stored: expected a list of folders, found {}",
+                                 list->place().str(), to_flow(*list)));
+}
+
+void read_warning(const Node& root, Suite& suite, Problems& problems) {
+  const Node* text = root.find("warning");
+  if (text == nullptr || text->is_null()) return;
+  if (!text->is_scalar()) {
+    problems.push_back(
+        fmt::format("{}: warning: expected a text, found {}", text->place().str(), to_flow(*text)));
+    return;
+  }
+  suite.warning = text->text();
+  suite.notes.push_back("WARNING: " + suite.warning);
+}
+
+/// After the cells, whose experiments it shows.
+void read_page(const Node& root, Suite& suite, Problems& problems) {
+  const Node* section = root.find("page");
+  if (section == nullptr || section->is_null()) return;
+  suite.page = read_page(*section, problems);
+  const Node* experiments = root.find("experiments");
+  const bool by_hand = experiments != nullptr && experiments->place().line == 0;
+  fit_page(*suite.page, suite.experiments, section->place(), by_hand ? nullptr : &problems);
+  if (suite.page->columns.empty()) suite.page.reset();
+}
+
 SuiteGrid given_grid(const Node& root, Problems& problems) {
   const Node* section = root.find("grid");
   return section == nullptr || section->is_null() ? SuiteGrid{} : read_grid(*section, problems);
@@ -179,8 +230,11 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
   read_compare(root, suite, problems);
   read_match(root, suite, problems);
   read_missing_data(root, suite, problems);
+  read_missing_plugins(root, suite, problems);
+  read_stored(root, suite, problems);
+  read_warning(root, suite, problems);
   if (const Node* section = root.find("reference"); section != nullptr && !section->is_null()) {
-    suite.reference = read_reference(*section, problems);
+    suite.references = read_references(*section, problems);
   }
   std::vector<SuiteAttention> attentions;
   for (const Node& item : list_of(root, "attentions").items()) {
@@ -196,7 +250,11 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
   const bool sound_grid = problems.size() == before;
   for (const Node& item : list_of(root, "experiments").items()) maker.add(item, attentions, grid);
   if (sound_grid) read_pool(root, suite, problems);
+  if (const Node* section = root.find("relative"); section != nullptr && !section->is_null()) {
+    suite.relative = read_relative(*section, suite.experiments, problems);
+  }
   maker.refuse_if_nothing_fits();
+  if (problems.size() == before) read_page(root, suite, problems);
   if (skip != nullptr && problems.empty()) apply_skips(suite, rules, skip->place(), problems);
   if (!problems.empty()) throw ConfigError(problems);
   begin_with_each_other(suite.cells, suite.folder);

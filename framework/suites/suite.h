@@ -12,9 +12,11 @@
 #include "framework/experiment/experiment.h"
 #include "framework/experiment/match.h"
 #include "framework/runs/absence.h"
+#include "framework/runs/page_spec.h"
 #include "framework/runs/suite_point.h"
 #include "framework/suites/cell.h"
 #include "framework/suites/suite_reference.h"
+#include "framework/suites/suite_relative.h"
 
 namespace attnlab {
 
@@ -31,8 +33,19 @@ struct Suite {
   std::vector<AbsentCell> absent;  ///< skipped and incompatible cells, and those without data
   /// `missing_data: skip`: experiments whose data are not on this machine are absent, not an error.
   bool skip_missing_data = false;
+  /// `missing_plugins: skip`: the same for experiments whose model, task or dataset is not
+  /// installed.
+  bool skip_missing_plugins = false;
+  /// What the page over domains shows; empty without one.
+  std::optional<PageSpec> page;
+  /// Folders of stored results that stand for runs which agree with them; as `stored:` names them,
+  /// relative to the suite's file.
+  std::vector<std::string> stored;
+  std::string warning;  ///< said loudly before and after; part of the notes
   /// A publication's numbers, shown beside the suite's own; empty without any.
-  std::optional<PublishedNumbers> reference;
+  std::vector<PublishedNumbers> references;
+  /// What the table gives as a share of one experiment's value; empty without one.
+  std::optional<RelativeTo> relative;
   /// Overrides that are used where an experiment's data cannot be had; null: none.
   Node fallback;
   /// The `compare:` section: what `attnlab compare` does with the runs; empty without one.

@@ -9,6 +9,7 @@
 #include "framework/config/compose.h"
 #include "framework/config/origins.h"
 #include "framework/experiment/compositions.h"
+#include "framework/suites/missing_plugins.h"
 
 namespace attnlab {
 namespace {
@@ -173,6 +174,7 @@ void CellMaker::add_variant(const Source& source, const GridVariant& variant) {
       if (name.empty()) {
         name = name_in(composed, source.file, {});
         begin_experiment(source, variant, name);
+        if (leave_out_uninstalled(source, composed, name)) return;
       }
       const CellWith with = [&, name](const std::string& label, const Node& over) {
         const auto other =
@@ -185,6 +187,20 @@ void CellMaker::add_variant(const Source& source, const GridVariant& variant) {
       note(error.what());
     }
   }
+}
+
+bool CellMaker::leave_out_uninstalled(const Source& source, const Node& composed,
+                                      const std::string& name) {
+  if (!suite_.skip_missing_plugins) return false;
+  const std::string missing = missing_plugin(composed, catalogue_);
+  if (missing.empty()) return false;
+  for (const SuiteAttention& attention : source.attentions) {
+    for (const std::int64_t seed : seeds_in(composed)) {
+      suite_.absent.push_back({name, attention.label, seed, {Absence::no_plugin, missing}, ""});
+    }
+  }
+  unfit_.push_back(fmt::format("{}: {}", name, missing));
+  return true;
 }
 
 void CellMaker::begin_experiment(const Source& source, const GridVariant& variant,

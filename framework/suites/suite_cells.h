@@ -49,6 +49,8 @@ class CellMaker {
   Node composed_cell(const Source& source, const GridVariant& variant,
                      const SuiteAttention& attention, const Node& matched) const;
   void add_variant(const Source& source, const GridVariant& variant);
+  /// Where `missing_plugins: skip` is said and one is missing: its cells are absent.
+  bool leave_out_uninstalled(const Source& source, const Node& composed, const std::string& name);
   void begin_experiment(const Source& source, const GridVariant& variant, const std::string& name);
   void add_cells(const Node& composed, const std::string& name, const SuiteAttention& attention,
                  const CellWith& with);

@@ -15,6 +15,11 @@ Schema reference_keys() {
       make_option("metric", OptionSpec::Type::string, "what they are numbers of; else accuracy")};
 }
 
+Schema relative_keys() {
+  return {make_option("to", OptionSpec::Type::string, "the experiment whose value is 100 %"),
+          make_option("metric", OptionSpec::Type::string, "what is compared; else accuracy")};
+}
+
 }  // namespace
 
 Schema suite_keys(const Catalogue& catalogue) {
@@ -28,6 +33,11 @@ Schema suite_keys(const Catalogue& catalogue) {
   OptionSpec missing =
       text("missing_data", "what to do where an experiment's data are missing", false);
   missing.choices = {"error", "skip"};
+  OptionSpec plugins = text("missing_plugins",
+                            "what to do where an experiment's model, task or dataset is not "
+                            "installed",
+                            false);
+  plugins.choices = missing.choices;
   return {key("schema"),
           text("name", "of the suite's folder; else the file's name", false),
           text("baseline", "label of the attention to compare with; else the first", false),
@@ -40,7 +50,12 @@ Schema suite_keys(const Catalogue& catalogue) {
           make_group("fallback", experiment, "what else to change where data are missing"),
           text("skip", "cells left out: experiment, attention, seeds, reason", true),
           missing,
+          plugins,
+          text("stored", "folders of stored results, relative to this file", true),
+          text("warning", "said loudly before and after, and part of every table", false),
+          make_group("page", {}, "the page over domains: title, columns, claims"),
           make_group("reference", reference_keys(), "a publication's numbers, shown beside these"),
+          make_group("relative", relative_keys(), "what tables give as a share of one value"),
           make_group("match", schema_of<MatchOptions>(), "what every attention has alike"),
           make_group("compare", schema_of<CompareOptions>(), "how the attentions are compared")};
 }

@@ -49,8 +49,6 @@ void read_row(const std::string& experiment, const Node& row, PublishedNumbers& 
   }
 }
 
-}  // namespace
-
 PublishedNumbers read_reference(const Node& section, std::vector<std::string>& problems) {
   PublishedNumbers reference;
   if (!section.is_map()) {
@@ -81,6 +79,16 @@ PublishedNumbers read_reference(const Node& section, std::vector<std::string>& p
     read_row(experiment, row, reference, problems);
   }
   return reference;
+}
+
+}  // namespace
+
+std::vector<PublishedNumbers> read_references(const Node& section,
+                                              std::vector<std::string>& problems) {
+  if (!section.is_list()) return {read_reference(section, problems)};
+  std::vector<PublishedNumbers> all;
+  for (const Node& one : section.items()) all.push_back(read_reference(one, problems));
+  return all;
 }
 
 }  // namespace attnlab

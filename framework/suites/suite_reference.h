@@ -6,7 +6,8 @@
 //     values:                                  as the table writes them: accuracies in percent
 //       JapaneseVowels: {standard: 98.38, quest: 98.38}
 //
-// Values of experiments and attentions that the suite does not run are not shown.
+// Values of experiments and attentions that the suite does not run are not shown. Numbers of
+// several metrics, or publications, are a list of such sections.
 #pragma once
 
 #include <string>
@@ -17,8 +18,9 @@
 
 namespace attnlab {
 
-/// @param section   the value of `reference`
+/// @param section   the value of `reference`: a map, or a list of them
 /// @param problems  every problem is appended: unknown keys, no source, values that are not numbers
-PublishedNumbers read_reference(const Node& section, std::vector<std::string>& problems);
+std::vector<PublishedNumbers> read_references(const Node& section,
+                                              std::vector<std::string>& problems);
 
 }  // namespace attnlab

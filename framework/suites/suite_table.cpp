@@ -91,12 +91,14 @@ json record_of(const Suite& suite, const std::string& command) {
                       {"correct", compare.correct}, {"level", compare.level},
                       {"metric", compare.metric},   {"better", compare.better}};
   }
-  if (suite.reference) {
-    out["reference"] = {{"source", suite.reference->source},
-                        {"metric", suite.reference->metric},
-                        {"values", suite.reference->values}};
+  json references = json::array();
+  for (const PublishedNumbers& one : suite.references) {
+    references.push_back({{"source", one.source}, {"metric", one.metric}, {"values", one.values}});
   }
+  if (references.size() == 1) out["reference"] = references[0];
+  if (references.size() > 1) out["references"] = std::move(references);
   if (!suite.points.empty()) out["grid"] = grid_json(suite);
+  if (suite.page) out["page"] = page_json(*suite.page);
   for (const Cell& cell : suite.cells) {
     if (cell.action == CellAction::stale) continue;
     out["runs"].push_back({{"experiment", cell.experiment.name},
@@ -118,9 +120,16 @@ json record_of(const Suite& suite, const std::string& command) {
 
 json row_json(const Suite& suite, const SuiteRow& row) {
   json entry = {{"experiment", row.experiment}, {"attention", row.attention}};
-  if (suite.reference) {
-    const std::string* value = suite.reference->find(row.experiment, row.attention);
-    if (value != nullptr) entry["reference"] = *Node::scalar(*value).as_double();
+  for (const PublishedNumbers& one : suite.references) {
+    const std::string* value = one.find(row.experiment, row.attention);
+    if (value == nullptr) continue;
+    const double number = *Node::scalar(*value).as_double();
+    if (suite.references.size() == 1) {
+      entry["reference"] = number;
+    } else {
+      entry["references"].push_back(
+          {{"source", one.source}, {"metric", one.metric}, {"value", number}});
+    }
   }
   for (const auto& [name, summary] : row.metrics) {
     entry["metrics"][name] = {
@@ -178,12 +187,16 @@ std::string rows_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
   std::vector<std::vector<std::string>> table(1);
   table[0] = {"experiment", "attention"};
   if (!values.empty()) table[0].insert(table[0].begin() + 1, values.front());
-  const auto refers_to = [&](const MetricInfo& column) {
-    return suite.reference && suite.reference->metric == column.name;
+  const auto references_of = [&](const MetricInfo& column) {
+    std::vector<PublishedNumbers> all;
+    for (const PublishedNumbers& one : suite.references) {
+      if (one.metric == column.name) all.push_back(one);
+    }
+    return all;
   };
   for (const MetricInfo& column : columns) {
     table[0].push_back(metric_heading(column));
-    if (refers_to(column)) table[0].push_back(suite.reference->source);
+    for (const PublishedNumbers& one : references_of(column)) table[0].push_back(one.source);
   }
   table[0].push_back("runs");
   for (const SuiteRow& row : rows) {
@@ -193,9 +206,10 @@ std::string rows_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
     for (const MetricInfo& column : columns) {
       const auto metric = row.metrics.find(column.name);
       line.push_back(metric == row.metrics.end() ? "-" : summary_text(column, metric->second));
-      if (!refers_to(column)) continue;
-      const std::string* value = suite.reference->find(row.experiment, row.attention);
-      line.push_back(value == nullptr ? "-" : *value);
+      for (const PublishedNumbers& one : references_of(column)) {
+        const std::string* value = one.find(row.experiment, row.attention);
+        line.push_back(value == nullptr ? "-" : *value);
+      }
     }
     line.push_back(states_text(row));
     table.push_back(std::move(line));
@@ -305,6 +319,7 @@ std::vector<SuiteRow> summarise(const Suite& suite) {
       if (!row.states.empty() || !row.absences.empty()) rows.push_back(std::move(row));
     }
   }
+  if (suite.relative) add_relative(*suite.relative, suite.cells, rows);
   return rows;
 }
 
@@ -323,6 +338,11 @@ std::string suite_markdown(const Suite& suite, const std::vector<SuiteRow>& rows
              ? "\nmean ± sample standard deviation over the seeds that are done\n"
              : "\nmean ± sample standard deviation over the runs that are done; shares with "
                "Wilson's interval of 95 %\n";
+  if (suite.relative) {
+    out += fmt::format("\n{}: of {} as {} has it with the same attention and seed\n",
+                       relative_name(suite.relative->metric) + ", ...", suite.relative->metric,
+                       suite.relative->to);
+  }
   const std::vector<std::string> absences = absence_lines(absent_cells(suite));
   if (!absences.empty()) out += fmt::format("\nNot there:\n\n- {}\n", join(absences, "\n- "));
   for (const std::string& note : suite.notes) out += fmt::format("\n**{}**\n", note);

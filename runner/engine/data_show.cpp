@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "framework/experiment/compositions.h"
+#include "runner/engine/class_name.h"
 #include "runner/engine/contact_sheet.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/image_bytes.h"
@@ -60,9 +61,7 @@ const FieldInfo& image_field(const DatasetInfo& info) {
 std::string label_of(const DatasetInfo& info, const NamedTensors& example) {
   const Tensor* label = example.find("class");
   if (label == nullptr || label->numel() != 1) return "";
-  const auto index = label->item<std::int64_t>();
-  const bool named = index >= 0 && index < static_cast<std::int64_t>(info.class_names.size());
-  return named ? info.class_names[static_cast<std::size_t>(index)] : std::to_string(index);
+  return class_name(info, label->item<std::int64_t>());
 }
 
 /// Examples that lie equally far apart in the split, and after each its augmented versions: those

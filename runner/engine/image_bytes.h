@@ -12,6 +12,9 @@ namespace attnlab {
 /// @returns 3 channels; 1 where the image has less than three.
 Pixels bytes_of(const Tensor& image, const FieldInfo& field);
 
+/// The same as a PNG in base64, for a page.
+std::string png_text(const Tensor& image, const FieldInfo& field);
+
 /// Writes a PNG; folders above it that are not there are made. @throws FileError.
 void write_picture(const std::string& path, const Pixels& picture);
 

@@ -1,20 +1,18 @@
 // attnlab show: test examples with what a run's model answers, kept beside the run for its report.
-// Of graphs: graphs.json, which framework/report/graph_pictures.h reads; of detectors: boxes.json.
+// Of graphs: graphs.json, which framework/report/graph_pictures.h reads; of detectors: boxes.json;
+// of classifiers of images: images.json.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <numeric>
-#include <set>
 
 #include "framework/base/files.h"
-#include "framework/base/json.h"
-#include "framework/base/text.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/open_run.h"
 #include "runner/engine/show_boxes.h"
+#include "runner/engine/show_graphs.h"
+#include "runner/engine/show_images.h"
 #include "runner/usages.h"
 
 namespace attnlab {
@@ -22,17 +20,15 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kEdges = "edges@edge>node";
-constexpr std::int64_t kMostShown = 150;
-
 struct Request {
   std::string run;
   std::int64_t examples = 0, node = -1;
+  std::string with;  ///< file with other evaluations than the run's; empty: the run's own
 };
 
 Request request_of(const Arguments& arguments) {
   Request request{arguments.words[0], arguments.options["examples"].as<std::int64_t>(),
-                  arguments.options["node"].as<std::int64_t>()};
+                  arguments.options["node"].as<std::int64_t>(), arguments.text("with", "")};
   if (request.examples < 1 || request.examples > 100) {
     throw ConfigError(fmt::format("--examples: {} is not 1 to 100", request.examples));
   }
@@ -41,147 +37,47 @@ Request request_of(const Arguments& arguments) {
   return request;
 }
 
-/// Both directions of each edge between different nodes, once.
-using Neighbours = std::vector<std::set<std::int64_t>>;
-
-Neighbours neighbours_of(const Tensor& edges, std::int64_t nodes) {
-  const Tensor ends = edges.to(at::kCPU).contiguous();
-  Neighbours all(static_cast<std::size_t>(nodes));
-  for (std::int64_t k = 0; k < ends.size(0); ++k) {
-    const std::int64_t a = ends.data_ptr<std::int64_t>()[2 * k];
-    const std::int64_t b = ends.data_ptr<std::int64_t>()[2 * k + 1];
-    if (a == b) continue;
-    all[static_cast<std::size_t>(a)].insert(b);
-    all[static_cast<std::size_t>(b)].insert(a);
-  }
-  return all;
-}
-
-std::int64_t chosen_node(const Neighbours& neighbours, const Request& request, std::int64_t graph) {
-  const auto nodes = static_cast<std::int64_t>(neighbours.size());
-  if (request.node >= nodes) {
-    throw ConfigError(fmt::format("--node: test graph {} has nodes 0 to {}", graph, nodes - 1));
-  }
-  if (request.node >= 0) return request.node;
-  const auto most =
-      std::max_element(neighbours.begin(), neighbours.end(),
-                       [](const auto& a, const auto& b) { return a.size() < b.size(); });
-  return most - neighbours.begin();
-}
-
-/// The nodes that are drawn, rising: all, or of a large graph those nearest to one.
-std::vector<std::int64_t> shown_nodes(const Neighbours& neighbours, std::int64_t chosen) {
-  std::vector<std::int64_t> nodes(neighbours.size());
-  std::iota(nodes.begin(), nodes.end(), 0);
-  if (std::int64_t(nodes.size()) <= kMostShown) return nodes;
-  std::vector<std::int64_t> reached = {chosen};
-  std::set<std::int64_t> known = {chosen};
-  for (std::size_t at = 0; at < reached.size() && std::int64_t(reached.size()) < kMostShown; ++at) {
-    for (const std::int64_t next : neighbours[static_cast<std::size_t>(reached[at])]) {
-      if (known.insert(next).second) reached.push_back(next);
-    }
-  }
-  reached.resize(std::min<std::size_t>(reached.size(), kMostShown));
-  std::sort(reached.begin(), reached.end());
-  return reached;
-}
-
-std::string class_name(const DatasetInfo& info, std::int64_t index) {
-  const bool named = index >= 0 && index < std::int64_t(info.class_names.size());
-  return named ? info.class_names[static_cast<std::size_t>(index)] : std::to_string(index);
-}
-
-/// What the model says of a whole graph, and what is true.
-std::string graph_answer(const DatasetInfo& info, const Tensor& logits, const Batch& batch) {
-  if (const Tensor* truth = batch.fields.find("class")) {
-    const auto said = logits[0].argmax().item<std::int64_t>();
-    return fmt::format("says {} ({:.0f} %), is {}", class_name(info, said),
-                       100 * logits[0].to(at::kDouble).softmax(0)[said].item<double>(),
-                       class_name(info, truth->item<std::int64_t>()));
-  }
-  const Tensor* labels = batch.fields.find("labels");
-  if (labels == nullptr) return "";
-  const FieldInfo& field = info.field("labels");
-  std::vector<std::string> parts;
-  for (std::int64_t t = 0; t < logits.size(1); ++t) {
-    const auto own = static_cast<std::size_t>(t);
-    const double scale = own < field.deviation.size() ? field.deviation[own] : 1;
-    const double mean = own < field.mean.size() ? field.mean[own] : 0;
-    const double truth = (*labels)[0][t].item<double>() * scale + mean;
-    const std::string name = own < field.values.size() ? field.values[own] + " " : "";
-    parts.push_back(fmt::format("{}{:.2f} (is {})", name,
-                                logits[0][t].item<double>() * scale + mean,
-                                std::isnan(truth) ? "not known" : fmt::format("{:.2f}", truth)));
-  }
-  return "output " + join(parts, ", ");
-}
-
-/// What the model says of the nodes that are shown.
-void add_node_answers(const DatasetInfo& info, const Tensor& logits, const Tensor& truth,
-                      const std::vector<std::int64_t>& shown, json& graph) {
-  const Tensor said = logits.argmax(1);
-  std::int64_t right = 0, known = 0;
-  for (const std::int64_t node : shown) {
-    const auto says = said[node].item<std::int64_t>(), is = truth[node].item<std::int64_t>();
-    const bool wrong = is >= 0 && says != is;
-    known += is >= 0 ? 1 : 0;
-    right += is >= 0 && !wrong ? 1 : 0;
-    graph["wrong"].push_back(wrong);
-    graph["words"].push_back(fmt::format("says {}, is {}", class_name(info, says),
-                                         is < 0 ? "not counted" : class_name(info, is)));
-  }
-  graph["answer"] = fmt::format("{} of {} nodes right", right, known);
-}
-
-/// The chosen node's attention in the last layer; undefined where there was none.
-struct LastLayer {
-  AttentionTrace trace;
-  Tensor row;  ///< [n], mean over heads
-
-  explicit LastLayer(std::int64_t chosen) {
-    trace.weights = true;
-    trace.on_layer = [this, chosen](const LayerTrace& layer) {
-      if (!layer.weights.defined()) return;
-      row = layer.weights.select(0, 0).select(1, chosen).to(at::kCPU, at::kDouble).mean(0);
-    };
-  }
-};
-
-json picture_of(const BuiltRun& run, const Request& request, std::int64_t index) {
-  const NamedTensors example = run.dataset->example(Split::test, index, nullptr);
-  const Batch batch = to_device(run.dataset->collate({example}), run.device);
-  const std::int64_t nodes = rows_of(batch, "node");
-  const Neighbours neighbours = neighbours_of(batch.fields.at(kEdges), nodes);
-  const std::int64_t chosen = chosen_node(neighbours, request, index);
-  const std::vector<std::int64_t> shown = shown_nodes(neighbours, chosen);
-  LastLayer last(chosen);
-  ForwardPass pass;
-  pass.trace = &last.trace;
-  const NamedTensors outputs = run.model->forward(batch, pass);
-
-  const auto place = [&](std::int64_t node) {
-    return std::lower_bound(shown.begin(), shown.end(), node) - shown.begin();
+/// What is drawn of a dataset's examples: "graphs", "boxes" or "images"; empty: nothing yet.
+std::string kind_of(const DatasetInfo& info) {
+  const auto gives = [&](const std::string& name) {
+    return std::any_of(info.fields.begin(), info.fields.end(),
+                       [&](const FieldInfo& field) { return field.name == name; });
   };
-  json graph = {{"index", index},          {"nodes", nodes},         {"shown", shown.size()},
-                {"chosen", place(chosen)}, {"answer", ""},           {"edges", json::array()},
-                {"words", json::array()},  {"wrong", json::array()}, {"attention", json::array()}};
-  for (const std::int64_t node : shown) {
-    for (const std::int64_t other : neighbours[static_cast<std::size_t>(node)]) {
-      if (node < other && std::binary_search(shown.begin(), shown.end(), other)) {
-        graph["edges"].push_back({place(node), place(other)});
-      }
-    }
-    if (last.row.defined()) {
-      graph["attention"].push_back(finite_or_null(last.row[node].item<double>()));
-    }
+  if (gives("edges@edge>node")) return "graphs";
+  if (gives("box@box")) return "boxes";
+  const bool pictures = gives("image") && gives("class") && info.field("image").shape.size() == 3;
+  return pictures ? "images" : "";
+}
+
+std::vector<EvaluationEntry> entries_of(const Request& request, const Experiment& experiment,
+                                        const Catalogue& catalogue) {
+  if (request.with.empty()) return evaluations_of(experiment, catalogue);
+  return evaluations_of(with_evaluations(experiment, request.with, catalogue), catalogue);
+}
+
+/// Examples that lie equally far apart in the test split.
+std::vector<std::int64_t> chosen_examples(std::int64_t wanted, std::int64_t size) {
+  const std::int64_t count = std::min(wanted, size);
+  std::vector<std::int64_t> indices;
+  for (std::int64_t i = 0; i < count; ++i) indices.push_back(i * size / count);
+  return indices;
+}
+
+json pictures_of(const std::string& kind, BuiltRun& run, const RunFolder& folder,
+                 const Request& request, Registry& registry) {
+  const std::vector<std::int64_t> indices =
+      chosen_examples(request.examples, run.dataset->size(Split::test));
+  if (kind == "images") {
+    return pictures_of_images(run, folder, indices,
+                              entries_of(request, run.experiment, registry.catalogue()), registry);
   }
-  const DatasetInfo& info = run.dataset->info();
-  if (const Tensor* logits = outputs.find("logits")) {
-    graph["answer"] = graph_answer(info, *logits, batch);
-  } else if (outputs.find("logits@node") != nullptr && batch.fields.find("class@node") != nullptr) {
-    add_node_answers(info, outputs.at("logits@node"), batch.fields.at("class@node"), shown, graph);
+  json pictures = json::array();
+  for (const std::int64_t index : indices) {
+    if (stop_requested()) throw Interrupted();
+    pictures.push_back(kind == "graphs" ? picture_of_graph(run, index, request.node)
+                                        : picture_of_boxes(run, index));
   }
-  return graph;
+  return pictures;
 }
 
 }  // namespace
@@ -193,32 +89,26 @@ int show_command(const Words& words) {
   const Request request = request_of(arguments);
   Registry registry(Catalogue::of_this_program());
   const RunFolder folder(request.run);
-  const BuiltRun run = open_run(folder, registry);
+  BuiltRun run = open_run(folder, registry);
   const DatasetInfo& info = run.dataset->info();
-  const std::int64_t size = run.dataset->size(Split::test);
-  const auto gives = [&](const std::string& name) {
-    return std::any_of(info.fields.begin(), info.fields.end(),
-                       [&](const FieldInfo& field) { return field.name == name; });
-  };
-  const bool graphs = gives(kEdges), boxes = gives("box@box");
-  if (!(graphs || boxes) || size == 0) {
-    throw ConfigError(fmt::format(
-        "{}: dataset '{}' has no {}", request.run, info.name,
-        graphs || boxes ? "test split" : "graphs and no boxes, and nothing else is shown yet"));
+  const std::string kind = kind_of(info);
+  if (kind.empty() || run.dataset->size(Split::test) == 0) {
+    throw ConfigError(fmt::format("{}: dataset '{}' has no {}", request.run, info.name,
+                                  kind.empty() ? "graphs, no boxes and no images of one size with "
+                                                 "classes, and nothing else is shown yet"
+                                               : "test split"));
   }
   const at::NoGradGuard no_gradients;
-  json pictures = json::array();
-  const std::int64_t count = std::min(request.examples, size);
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (stop_requested()) return kInterrupted;
-    const std::int64_t index = i * size / count;
-    pictures.push_back(graphs ? picture_of(run, request, index) : picture_of_boxes(run, index));
+  json pictures;
+  try {
+    pictures = pictures_of(kind, run, folder, request, registry);
+  } catch (const Interrupted&) {
+    return kInterrupted;
   }
-  const std::string name = graphs ? "graphs" : "boxes";
-  const std::string path = folder.file(name + ".json");
-  write_file(path, json{{name, pictures}}.dump() + "\n");
-  std::cout << fmt::format("{}: {} test {}; `attnlab report` draws them\n", path, count,
-                           graphs ? "graphs" : "examples");
+  const std::string path = folder.file(kind + ".json");
+  write_file(path, json{{kind, pictures}}.dump() + "\n");
+  std::cout << fmt::format("{}: {} test {}; `attnlab report` draws them\n", path, pictures.size(),
+                           kind == "boxes" ? "examples" : kind);
   return kDone;
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "framework/base/json.h"
-#include "framework/data/image/png.h"
 #include "framework/nn/boxes/best_answers.h"
 #include "runner/engine/image_bytes.h"
 
@@ -15,26 +14,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::int64_t kMostFound = 10;
-
-std::string base64(const std::string& bytes) {
-  constexpr const char* kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t three = 0;
-    for (std::size_t k = 0; k < 3; ++k) {
-      three = three << 8 | (i + k < bytes.size() ? static_cast<std::uint8_t>(bytes[i + k]) : 0U);
-    }
-    for (std::size_t k = 0; k < 4; ++k) {
-      text += i + k > bytes.size() ? '=' : kDigits[three >> (18 - 6 * k) & 63];
-    }
-  }
-  return text;
-}
-
-std::string png_text(const Tensor& image, const FieldInfo& field) {
-  return base64(png_of(bytes_of(image, field)));
-}
 
 /// Corners in shares as a list in pixels.
 json in_pixels(const Tensor& box, std::int64_t height, std::int64_t width) {

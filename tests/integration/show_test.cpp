@@ -78,9 +78,11 @@ TEST_F(Show, SaysWhatIsWrong) {
   EXPECT_THAT(refusal({"show", run, "--node", "9999"}), HasSubstr("test graph 0 has nodes 0 to "));
   EXPECT_THAT(refusal({"show", run, "--examples", "0"}), HasSubstr("0 is not 1 to 100"));
   EXPECT_FALSE(std::filesystem::exists(run + "/graphs.json"));
-  must({"run", "tiny.yaml"});
-  EXPECT_THAT(refusal({"show", run_folder("tiny/standard")}),
-              HasSubstr("dataset 'synthetic_images' has no graphs and no boxes"));
+  must({"run", "tiny.yaml", "name=toy", "model={use: toy_transformer}",
+        "task={use: sequence_classification}",
+        "dataset={use: spurious_retrieval, train: 32, test: 8}"});
+  EXPECT_THAT(refusal({"show", run_folder("toy/standard")}),
+              HasSubstr("has no graphs, no boxes and no images of one size with classes"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "framework/data/image/corruption_kinds.h"
 #include "framework/data/image/jpeg_loss.h"
 #include "framework/data/image/resize.h"
+#include "framework/data/image/spatter.h"
 
 namespace attnlab {
 namespace {
@@ -39,6 +40,12 @@ const std::map<std::string, Severities> kImagenet = {
        {.55, .3, 4, .9, 12, 8, .7},
        {.55, .3, 4.5, .85, 12, 8, .65},
        {.55, .3, 2.5, .85, 12, 12, .55}}}},
+    {"spatter",
+     {{{.65, .3, 4, .69, .6, 0},
+       {.65, .3, 3, .68, .6, 0},
+       {.65, .3, 2, .68, .5, 0},
+       {.65, .3, 1, .65, 1.5, 1},
+       {.67, .4, 1, .65, 1.5, 1}}}},
     {"contrast", {{{.4}, {.3}, {.2}, {.1}, {.05}}}},
     {"brightness", {{{.1}, {.2}, {.3}, {.4}, {.5}}}},
     {"saturate", {{{.3, 0}, {.1, 0}, {2, 0}, {5, .1}, {20, .2}}}},
@@ -67,6 +74,12 @@ const std::map<std::string, Severities> kCifar = {
        {.15, .3, 1.75, .55, 10, 4, .9},
        {.25, .3, 2.25, .6, 12, 6, .85},
        {.3, .3, 1.25, .65, 14, 12, .8}}}},
+    {"spatter",
+     {{{.62, .1, .7, .7, .5, 0},
+       {.65, .1, .8, .7, .5, 0},
+       {.65, .3, 1, .69, .5, 0},
+       {.65, .1, .7, .69, .6, 1},
+       {.65, .1, .5, .68, .6, 1}}}},
     {"contrast", {{{.75}, {.5}, {.4}, {.3}, {.15}}}},
     {"brightness", {{{.05}, {.1}, {.15}, {.2}, {.3}}}},
     {"saturate", {{{.3, 0}, {.1, 0}, {1.5, 0}, {2, .1}, {2.5, .2}}}},
@@ -241,6 +254,7 @@ Pixels Corruption::corrupted(const Pixels& image, Random& random, const FloatIma
     fog(x, c[0], own, cloud == nullptr ? 0 : (size - side) / 2);
   }
   if (kind_ == "snow") snow(x, c, random);
+  if (kind_ == "spatter") spatter(x, c, random);
   if (kind_ == "contrast") contrast(x, c[0]);
   if (kind_ == "brightness") brightness(x, c[0]);
   if (kind_ == "saturate") saturate(x, c[0], c[1]);

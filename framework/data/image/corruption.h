@@ -1,4 +1,4 @@
-// Common corruptions: ImageNet-C's fifteen and three of its four extra ones, at five severities.
+// Common corruptions: ImageNet-C's fifteen and its four extra ones, at five severities.
 //
 //   gaussian_noise  x + c N(0, 1)                     shot_noise    Poisson(c x) / c
 //   impulse_noise   a share c becomes 0 or 1          speckle_noise x + c x N(0, 1)
@@ -10,11 +10,12 @@
 //   brightness      V of HSV + c                      saturate      S of HSV a + b
 //   contrast        (x - mean) c + mean               jpeg_compression
 //   elastic_transform  an affine map and a field of shifts          pixelate
+//   spatter         drops of water, or mud (spatter.h)
 //
 // Constants are those of ImageNet-C for 224 pixels and of CIFAR-10-C for 32 (below 64 pixels by
 // default). Images are cut to 0..1 and the fraction of a byte dropped, as the public code does.
 // (ImageNet-C's files were then saved as JPEG of quality 85; CIFAR-10-C's were not. That is not
-// done here.) Source: Hendrycks & Dietterich, ICLR 2019, hendrycks/robustness. Not here: spatter.
+// done here.) Source: Hendrycks & Dietterich, ICLR 2019, hendrycks/robustness.
 //
 // Glass: the public code means to swap two pixels, and copies one over the other, NumPy's `x[a],
 // x[b] = x[b], x[a]` being of views. So is it here.
@@ -54,7 +55,7 @@ struct CorruptionOptions {
       one_of("none", "gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur",
              "motion_blur", "zoom_blur", "snow", "frost", "fog", "brightness", "contrast",
              "elastic_transform", "pixelate", "jpeg_compression", "speckle_noise", "gaussian_blur",
-             "saturate"),
+             "saturate", "spatter"),
       "what images go through before anything else, as in ImageNet-C");
     v("severity", severity, range(1, 5), "of the corruption");
     v("corrupted", splits, one_of("test", "train", "all"),

@@ -39,7 +39,7 @@ struct ImageCorruptionsOptions : ClassificationOptions {
       one_of("gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur",
              "motion_blur", "zoom_blur", "snow", "frost", "fog", "brightness", "contrast",
              "elastic_transform", "pixelate", "jpeg_compression", "speckle_noise", "gaussian_blur",
-             "saturate"),
+             "saturate", "spatter"),
       "which; empty: the standard fifteen");
     v("severities", severities, range(1, 5), "which of 1 to 5");
     v("constants", constants, one_of("auto", "imagenet", "cifar"),

@@ -19,12 +19,43 @@ struct Configured {
 
 void PrintTo(const Configured& task, std::ostream* out) { *out << task.id << " " << task.options; }
 
+/// Images with all classes that are right for each: the usual one and the next; none of every
+/// fourth.
+class WithLabelSets final : public Dataset {
+ public:
+  explicit WithLabelSets(std::shared_ptr<Dataset> images)
+      : images_(std::move(images)), info_(images_->info()) {
+    FieldInfo sets{"classes@label", {-1}, at::kLong};
+    sets.categories = info_.classes;
+    info_.fields.push_back(sets);
+  }
+  const DatasetInfo& info() const override { return info_; }
+  std::int64_t size(Split split) const override { return images_->size(split); }
+  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override {
+    NamedTensors example = images_->example(split, index, augmentation);
+    const auto own = example.at("class").item<std::int64_t>();
+    std::vector<std::int64_t> set;
+    if (index % 4 != 3) set = {own, (own + 1) % info_.classes};
+    example.set("classes@label", at::tensor(set, at::kLong));
+    return example;
+  }
+
+ private:
+  std::shared_ptr<Dataset> images_;
+  DatasetInfo info_;
+};
+
 /// Tasks that read images are tried on small ones and a small transformer; others on what is made
 /// up from what they take.
 conformance::Problem problem_for(const std::vector<std::string>& takes) {
-  if (std::find(takes.begin(), takes.end(), "image") == takes.end()) return {};
-  const std::shared_ptr<Dataset> data = testing::make_dataset(
+  const auto reads = [&](const char* field) {
+    return std::find(takes.begin(), takes.end(), field) != takes.end();
+  };
+  const bool sets = reads("classes@label");
+  if (!reads("image") && !sets) return {};
+  std::shared_ptr<Dataset> data = testing::make_dataset(
       "synthetic_images", "{classes: 5, size: 8, train: 24, test: 24, noise: 0.1, shift: 0}");
+  if (sets) data = std::make_shared<WithLabelSets>(data);
   return {data, [data] {
             return testing::make_model("vit", data->info(),
                                        "{dim: 8, depth: 1, heads: 2, patch_size: 4}");

@@ -271,6 +271,45 @@ TEST(ImageAttack, AutoNeverRaisesRobustAccuracy) {
   EXPECT_LE(found.at("distance"), 0.03 + 1e-9);
   EXPECT_EQ(found.at("black_box_only"), 0);
   EXPECT_GT(found.at("queries"), 20);
+  EXPECT_EQ(found.at("steps/square"), 20);
+  EXPECT_EQ(measured(*model, "attack: pgd, eps: 0.03").at("steps/pgd"), 20);
+}
+
+/// A linear model whose logits have noise: another one at each pass.
+class Noisy final : public Model {
+ public:
+  explicit Noisy(std::shared_ptr<Known> exact) : exact_(register_module("exact", exact)) {}
+  NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
+    const Tensor logits = exact_->forward(batch, pass).at("logits");
+    ++passes;
+    return {{"logits", logits + 0.8 * noise(logits.sizes().vec(), ++seed_, at::kDouble)}};
+  }
+  std::int64_t passes = 0;
+
+ private:
+  std::shared_ptr<Known> exact_;
+  int seed_ = 100;
+};
+
+TEST(ImageAttack, OfAModelWithRandomnessIsOverDrawsAndJudgedBySeveral) {
+  Noisy model(linear_model());
+  Batch batch;
+  batch.size = 1;
+  const FieldInfo field = small_images().fields[0];
+  const Tensor images = 0.5 + 0.3 * noise({12, 1, 2, 4}, 9, at::kDouble);
+  const auto spread = [&](std::int64_t draws) {
+    const Classifier classifier(model, field, /*pixel_space=*/true, draws);
+    return (classifier.logits(images) - classifier.logits(images)).pow(2).mean().item<double>();
+  };
+  EXPECT_LT(spread(100), 0.03 * spread(1)) << "a mean over 100 passes";
+  model.passes = 0;
+  const Metrics found = measured(model, "attack: pgd, steps: 3, eps: 0.02, draws: 5");
+  // One pass names the classes; then for each of two batches 5 together and 5 by themselves before
+  // the attack, 3 steps of 5, and 5 by themselves behind it.
+  EXPECT_EQ(model.passes, 1 + 2 * (10 + 15 + 5));
+  EXPECT_EQ(std::fmod(found.at("accuracy") * 40 * 5 + 1e-9, 1) < 1e-6, true)
+      << "a share of 40 images times 5 judgements";
+  EXPECT_NEAR(found.at("queries"), 10 + 15 + 5, 1e-9);
 }
 
 TEST(ImageAttack, ReportsMaskedGradients) {
@@ -305,6 +344,55 @@ TEST(ImageAttack, LeavesTheModelAsItWas) {
     EXPECT_TRUE(parameter.requires_grad());
     EXPECT_FALSE(parameter.grad().defined());
   }
+}
+
+/// Gradients of the cross entropies by the images, as attacks get them.
+Tensor slopes(Model& model, const FieldInfo& field, const Tensor& images, const Tensor& labels) {
+  const Classifier classifier(model, field, /*pixel_space=*/true, 1);
+  return classifier
+      .step(images, [&](const Tensor& logits) { return cross_entropies(logits, labels); })
+      .gradient.to(at::kDouble);
+}
+
+// Parameters need no gradient under attack, which must not lead to kernels for inference alone; and
+// what kernels for single precision give is what the equations give in double precision.
+TEST(ImageAttack, GradientsAreTheModelsOwnThroughEveryKernel) {
+  DatasetInfo info = small_images();
+  info.fields[0].shape = {1, 16, 24};
+  const Tensor images = 0.5 + 0.3 * noise({3, 1, 16, 24}, 21, at::kFloat);
+  const Tensor labels = at::tensor({0, 3, 4}, at::kLong);
+  int tried = 0;
+  for (const std::string& name : testing::registry().catalogue().names(Kind::attention)) {
+    const auto make = [&] {
+      at::manual_seed(3);
+      return testing::make_model(
+          "vit", info, "{dim: 32, depth: 2, heads: 2, patch_size: 4, start: pytorch}", name);
+    };
+    const auto single = make(), exact = make();
+    single->eval();
+    exact->to(at::kDouble);
+    exact->eval();
+    const Tensor found = slopes(*single, info.fields[0], images, labels);
+    const Tensor expected = slopes(*exact, info.fields[0], images.to(at::kDouble), labels);
+    const double scale = expected.abs().max().item<double>();
+    EXPECT_GT(scale, 1e-3) << name;
+    EXPECT_LT((found - expected).abs().max().item<double>(), 1e-3 * scale) << name;
+    // Central differences along one direction. Elliptical attention estimates its metric without a
+    // gradient, as published: there the gradient is not that of the whole model.
+    if (name.starts_with("elliptical")) continue;
+    const Tensor way = noise({3, 1, 16, 24}, 22, at::kDouble);
+    const auto loss = [&](double step) {
+      const Classifier classifier(*exact, info.fields[0], true, 1);
+      return cross_entropies(classifier.logits(images.to(at::kDouble) + step * way), labels)
+          .sum()
+          .item<double>();
+    };
+    EXPECT_NEAR((expected * way).sum().item<double>(), (loss(1e-5) - loss(-1e-5)) / 2e-5,
+                1e-4 * scale * way.abs().sum().item<double>())
+        << name;
+    ++tried;
+  }
+  EXPECT_GT(tried, 8);
 }
 
 TEST(ImageAttack, SaysWhatItLacks) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
 
 #include "framework/config/compose.h"
 #include "framework/train/costs.h"
@@ -37,9 +38,15 @@ BuiltRun built(const Recipe& recipe) {
 TEST_P(Recipes, HavePublishedSizes) {
   const Recipe& recipe = GetParam();
   const BuiltRun run = built(recipe);
-  EXPECT_NEAR(double(run.parameter_count()) / 1e6, recipe.parameters, 0.006 * recipe.parameters);
+  const double parameters = double(run.parameter_count()) / 1e6;
+  const double products = double(forward_flops(run)) / 2e9;
+  std::cout << recipe.name << ": " << parameters << " M parameters (published " << recipe.parameters
+            << "), " << products << " G products an image (published "
+            << (recipe.products == 0 ? std::string("none") : std::to_string(recipe.products))
+            << ")\n";
+  EXPECT_NEAR(parameters, recipe.parameters, 0.006 * recipe.parameters);
   if (recipe.products == 0) return;
-  EXPECT_NEAR(double(forward_flops(run)) / 2e9, recipe.products, 0.03 * recipe.products);
+  EXPECT_NEAR(products, recipe.products, 0.03 * recipe.products);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -105,6 +105,42 @@ TEST_F(ImageFolders, GiveBoxesOfTestImages) {
               HasSubstr("b.xml: has no number <ymin>"));
 }
 
+TEST_F(ImageFolders, GiveAllRightClassesOfTestImages) {
+  testing::TempFolder labels;
+  const auto with = [&](const std::string& name, const std::string& text) {
+    labels.write(name, text);
+    return ", label_sets: " + labels / name;
+  };
+  const auto sets_of = [](const Dataset& dataset, Split split, std::int64_t index) {
+    const Tensor sets = dataset.example(split, index, nullptr).at("classes@label");
+    return std::vector<std::int64_t>(sets.data_ptr<std::int64_t>(),
+                                     sets.data_ptr<std::int64_t>() + sets.numel());
+  };
+  // The lists are in order of names without folders, a.png before b.webp; examples are in order of
+  // classes, cat/b.webp first.
+  const auto listed = open(with("real.json", "[[1, 0], []]"));
+  EXPECT_THAT(sets_of(*listed, Split::test, 0), ElementsAre());
+  EXPECT_THAT(sets_of(*listed, Split::test, 1), ElementsAre(1, 0));
+  EXPECT_THAT(sets_of(*listed, Split::train, 1), ElementsAre());
+  EXPECT_NE(listed->info().fingerprint, open()->info().fingerprint);
+  const auto named = open(with("named.json", R"({"b.webp": [1], "elsewhere.png": [0]})"));
+  EXPECT_THAT(sets_of(*named, Split::test, 0), ElementsAre(1));
+  EXPECT_THAT(sets_of(*named, Split::test, 1), ElementsAre());
+  folder_.write("real.json", "[[0], [1]]");
+  EXPECT_THAT(sets_of(*open(", label_sets: real.json"), Split::test, 1), ElementsAre(0));
+  EXPECT_THAT(refusal(", label_sets: none.json"), HasSubstr("reassessed-imagenet"));
+  EXPECT_THAT(refusal(with("short.json", "[[1]]")),
+              AllOf(HasSubstr("short.json: has lists for 1 images"), HasSubstr("holds 2")));
+  EXPECT_THAT(refusal(with("far.json", "[[2], []]")),
+              HasSubstr("far.json: image a.png: expected a list of classes from 0 to 1"));
+  EXPECT_THAT(refusal(with("text.json", "no json")), HasSubstr("text.json: expected JSON"));
+  EXPECT_THAT(refusal(with("other.json", R"({"x.png": [1]})")),
+              HasSubstr("names none of the 2 test images"));
+  folder_.write("val/cat/a.png", file_of(photograph(30, 30), ".png"));
+  EXPECT_THAT(refusal(with("twice.json", "[[0], [0], [1]]")),
+              HasSubstr("two test images are called a.png"));
+}
+
 TEST_F(ImageFolders, AreCorruptedAtTheModelsSize) {
   const auto clean = open(), foggy = open(", corruption: fog, severity: 5");
   const auto pixels = [](const Dataset& dataset, Split split, std::int64_t index) {

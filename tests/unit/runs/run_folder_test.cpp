@@ -36,7 +36,8 @@ TEST_F(RunFolderTest, FreezesOneSeedOfTheExperiment) {
   EXPECT_FALSE(folder.exists());
   folder.freeze(made, 4);
   EXPECT_TRUE(folder.exists());
-  EXPECT_THAT(names_in(folder.path()), ElementsAre("config.yaml", "identity.json", "origins.txt"));
+  EXPECT_THAT(names_in(folder.path()),
+              ElementsAre("config.yaml", "identity.json", "lock.json", "origins.txt"));
   EXPECT_THAT(read_text(folder.file("origins.txt")),
               HasSubstr("f.yaml:3:18: attention.use = quest"));
   const Experiment again = folder.experiment(parts().catalogue());

@@ -17,15 +17,17 @@ using ::testing::StrEq;
 
 std::vector<std::string> problems_of(const std::string& yaml) {
   std::vector<std::string> problems;
-  read_reference(parse_yaml(yaml, "s.yaml"), problems);
+  read_references(parse_yaml(yaml, "s.yaml"), problems);
   return problems;
 }
 
 TEST(SuiteReference, HoldsNumbersByExperimentAndAttention) {
   std::vector<std::string> problems;
-  const PublishedNumbers reference = read_reference(
+  const std::vector<PublishedNumbers> references = read_references(
       parse_yaml("{source: A paper, values: {a: {standard: 98.380, quest: 1e2}}}", "s.yaml"),
       problems);
+  ASSERT_EQ(references.size(), 1U);
+  const PublishedNumbers& reference = references[0];
   EXPECT_THAT(problems, IsEmpty());
   EXPECT_EQ(reference.source, "A paper");
   EXPECT_EQ(reference.metric, "accuracy");
@@ -33,6 +35,19 @@ TEST(SuiteReference, HoldsNumbersByExperimentAndAttention) {
   EXPECT_THAT(reference.find("a", "quest"), Pointee(StrEq("1e2")));
   EXPECT_EQ(reference.find("a", "linear"), nullptr);
   EXPECT_EQ(reference.find("b", "standard"), nullptr);
+}
+
+TEST(SuiteReference, HoldsSeveralMetricsAsAList) {
+  std::vector<std::string> problems;
+  const std::vector<PublishedNumbers> references = read_references(
+      parse_yaml("[{source: A paper, values: {a: {quest: 88.9}}}, "
+                 "{source: A paper, metric: fog/accuracy, values: {a: {quest: 64}}}]",
+                 "s.yaml"),
+      problems);
+  EXPECT_THAT(problems, IsEmpty());
+  ASSERT_EQ(references.size(), 2U);
+  EXPECT_EQ(references[1].metric, "fog/accuracy");
+  EXPECT_THAT(references[1].find("a", "quest"), Pointee(StrEq("64")));
 }
 
 TEST(SuiteReference, NamesEveryProblemWithItsPlace) {

@@ -26,6 +26,7 @@
 #include "plugins/datasets/images/image_folder/boxes.h"
 #include "plugins/datasets/images/image_folder/class_folders.h"
 #include "plugins/datasets/images/image_folder/damaged_files.h"
+#include "plugins/datasets/images/image_folder/label_sets.h"
 #include "plugins/datasets/images/image_folder/options.h"
 #include "plugins/datasets/images/image_folder/subsets.h"
 
@@ -72,6 +73,11 @@ class ImageFolder final : public Dataset {
       }
       info_.fields.push_back({"boxes@box", {-1, 4}, at::kFloat});
     }
+    if (!options.label_sets.empty()) {
+      FieldInfo sets{"classes@label", {-1}, at::kLong};
+      sets.categories = info_.classes;
+      info_.fields.push_back(sets);
+    }
   }
 
   const DatasetInfo& info() const override { return info_; }
@@ -109,6 +115,10 @@ class ImageFolder final : public Dataset {
     NamedTensors example = {{"image", std::move(image)},
                             {"class", at::scalar_tensor(from.list->labels[at], at::kLong)}};
     if (!options_.boxes.empty()) example.set("boxes@box", boxes_of(*from.list, at));
+    if (!options_.label_sets.empty()) {
+      const bool tested = from.list == &test_;
+      example.set("classes@label", classes_of(label_sets_, tested ? from.list->files[at] : ""));
+    }
     return example;
   }
 
@@ -128,6 +138,11 @@ class ImageFolder final : public Dataset {
     }
     const std::uint64_t hash = folders.hash;
     info_.fingerprint = hex(with_contents(hash));
+    if (!options_.label_sets.empty()) {
+      const std::string path = label_sets_file(info_.source, options_.label_sets);
+      label_sets_ = read_label_sets(path, test_, info_.classes);
+      info_.fingerprint = hex(content_fingerprint(read_text(path), fingerprint(info_.fingerprint)));
+    }
     if (options_.damaged == "skip") leave_out_damaged();
   }
 
@@ -263,6 +278,7 @@ class ImageFolder final : public Dataset {
   PixelMap map_;
   DatasetInfo info_;
   ImageList train_, validation_, test_;
+  LabelSets label_sets_;
   Chosen splits_[3];                        ///< of train, validation, test
   std::unique_ptr<Corruption> corruption_;  ///< null: none
 };
@@ -271,10 +287,10 @@ class ImageFolder final : public Dataset {
 
 ATTNLAB_PLUGIN(dataset, ImageFolder, ImageFolderOptions,
                {.id = "attnlab/image_folder",
-                .version = "1.0.0",
+                .version = "1.1.0",
                 .summary = "images in class folders: ImageNet, Imagenette, your own",
                 .citation = "Deng et al., ImageNet, CVPR 2009",
                 .licence = "that of your data",
-                .gives = {"image", "class", "boxes@box?"}})
+                .gives = {"image", "class", "boxes@box?", "classes@label?"}})
 
 }  // namespace attnlab

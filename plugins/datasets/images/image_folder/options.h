@@ -22,6 +22,7 @@ struct ImageFolderOptions {
   std::vector<double> deviation = {0.229, 0.224, 0.225};
   std::string damaged = "refuse";
   std::string boxes;
+  std::string label_sets;
   ImageAugmentation augmentation;
   CorruptionOptions corruption;
 
@@ -51,6 +52,9 @@ struct ImageFolderOptions {
     v("boxes", boxes,
       "folder with an XML file for each test image, as ImageNet's boxes have them "
       "(resize: squash)");
+    v("label_sets", label_sets,
+      "JSON file, below the dataset's folder or a path, with several right classes for each test "
+      "image, as ImageNet-ReaL's real.json");
     v("augmentation", augmentation, "random changes to training images");
     corruption.describe(v);
   }

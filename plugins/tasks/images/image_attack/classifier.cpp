@@ -74,6 +74,11 @@ Tensor Classifier::logits(const Tensor& images) const {
   return sum / static_cast<double>(draws_);
 }
 
+Tensor Classifier::one_draw(const Tensor& images) const {
+  const c10::NoGradGuard no_grad;
+  return forward(images);
+}
+
 Classifier::Step Classifier::step(const Tensor& images, const LogitLoss& loss) const {
   Step mean;
   for (std::int64_t draw = 0; draw < draws_; ++draw) {

@@ -31,8 +31,10 @@ class Classifier {
   /// @throws DataError where the dataset does not say how it normalises.
   std::pair<Tensor, Tensor> picture_range(const Tensor& like) const;
 
-  /// [B, K], without gradient.
+  /// [B, K], without gradient: the mean over draws.
   Tensor logits(const Tensor& images) const;
+  /// The same of one pass.
+  Tensor one_draw(const Tensor& images) const;
 
   struct Step {
     Tensor logits, loss, gradient;  ///< [B, K], [B], as the images

@@ -6,6 +6,7 @@
 //   black_box_only  of `auto`: share of images that Square fooled and no attack with gradients did;
 //                   above 0 gradients are masked, and robustness by gradients is overstated
 //   distance        largest |x' - x| of all images   queries   images through the model, an image
+//   steps/ATTACK    the budget: steps, or queries of Square
 //
 // `auto` is AutoAttack's standard version: APGD-CE, APGD-T, FAB-T, Square, each on the images that
 // are still classified correctly. attack.h has the attacks and their sources.
@@ -67,7 +68,7 @@ struct ImageAttackOptions : ClassificationOptions {
   }
 };
 
-/// Sums over images; robust and nll over draws, too.
+/// Sums over images.
 struct Totals {
   double images = 0, clean = 0, robust = 0, nll = 0, black_box = 0, distance = 0;
   std::vector<double> after;
@@ -87,6 +88,9 @@ class ImageAttack final : public ClassificationTask {
                                    {"nll", Better::lower, "nats"},
                                    {"distance", Better::neither, ""},
                                    {"queries", Better::neither, ""}};
+    for (const std::string& stage : stages_) {
+      all.push_back({"steps/" + stage, Better::neither, ""});
+    }
     if (!is_auto()) return all;
     for (const std::string& stage : stages_) {
       all.push_back({"after/" + stage, Better::higher, "share"});
@@ -116,12 +120,14 @@ class ImageAttack final : public ClassificationTask {
 
   Metrics result(const Totals& totals, double queries) const {
     const auto mean = [&](double sum) { return sum / totals.images; };
-    const auto draws = static_cast<double>(options_.draws);
-    Metrics metrics = {{"accuracy", mean(totals.robust / draws)},
+    Metrics metrics = {{"accuracy", mean(totals.robust)},
                        {"clean_accuracy", mean(totals.clean)},
-                       {"nll", mean(totals.nll / draws)},
+                       {"nll", mean(totals.nll)},
                        {"distance", totals.distance},
                        {"queries", mean(queries)}};
+    for (const std::string& stage : stages_) {
+      metrics["steps/" + stage] = static_cast<double>(steps_of(stage));
+    }
     if (!is_auto()) return metrics;
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       metrics["after/" + stages_[i]] = mean(totals.after[i]);
@@ -144,7 +150,8 @@ class ImageAttack final : public ClassificationTask {
     loss({{"logits", logits}}, batch);  // refuses classes that are none
     const Tensor answers = logits.argmax(1);
     Tensor attacked = images, right = answers.eq(labels);
-    totals.clean += right.sum().item<double>();
+    totals.clean +=
+        options_.draws == 1 ? right.sum().item<double>() : judged(classifier, images, labels).right;
     const bool own_answer = options_.protocol == "published" && !is_auto();
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       // One attack alone takes all images, so that nll is of attacked ones.
@@ -154,25 +161,36 @@ class ImageAttack final : public ClassificationTask {
                       {},         {},     keys_of(batch.fields.at("image")), streams};
         std::tie(target.low, target.high) = range(classifier, images);
         attacked = attacked.index_copy(0, rows, candidates(stages_[i], target.part(rows)));
-        const Tensor still = classifier.logits(attacked).argmax(1).eq(labels);
-        const Tensor newly = right.logical_and(still.logical_not());
-        if (is_auto() && stages_[i] == "square") totals.black_box += newly.sum().item<double>();
-        right = is_auto() ? right.logical_and(still) : still;
+        if (is_auto()) {
+          const Tensor still = classifier.logits(attacked).argmax(1).eq(labels);
+          const Tensor newly = right.logical_and(still.logical_not());
+          if (stages_[i] == "square") totals.black_box += newly.sum().item<double>();
+          right = right.logical_and(still);
+        }
       }
       totals.after[i] += right.sum().item<double>();
     }
     totals.images += static_cast<double>(images.size(0));
     totals.distance = std::max(totals.distance, (attacked - images).abs().max().item<double>());
-    judge(classifier, attacked, labels, totals);
+    const Judgement judgement = judged(classifier, attacked, labels);
+    totals.robust += judgement.right;
+    totals.nll += judgement.nll;
   }
 
-  void judge(const Classifier& classifier, const Tensor& attacked, const Tensor& labels,
-             Totals& totals) const {
+  struct Judgement {
+    double right = 0, nll = 0;  ///< summed over images, means over draws
+  };
+
+  /// By as many passes as there are draws, each by itself: a model with randomness answers anew.
+  Judgement judged(const Classifier& classifier, const Tensor& images, const Tensor& labels) const {
+    Judgement judgement;
+    const auto draws = static_cast<double>(options_.draws);
     for (std::int64_t draw = 0; draw < options_.draws; ++draw) {
-      const Tensor logits = classifier.logits(attacked).to(at::kDouble);
-      totals.robust += logits.argmax(1).eq(labels).sum().item<double>();
-      totals.nll += cross_entropies(logits, labels).sum().item<double>();
+      const Tensor logits = classifier.one_draw(images).to(at::kDouble);
+      judgement.right += logits.argmax(1).eq(labels).sum().item<double>() / draws;
+      judgement.nll += cross_entropies(logits, labels).sum().item<double>() / draws;
     }
+    return judgement;
   }
 
   /// What candidates are cut to.
@@ -184,23 +202,29 @@ class ImageAttack final : public ClassificationTask {
     return {zero - infinity, zero + infinity};
   }
 
+  std::int64_t steps_of(const std::string& stage) const {
+    if (stage == "fgsm") return 1;
+    if (options_.steps > 0) return options_.steps;
+    if (stage == "pgd") return 20;
+    if (stage == "spsa") return 40;
+    return stage == "square" ? 5000 : 100;
+  }
+
   Tensor candidates(const std::string& stage, const Target& target) const {
-    const auto steps = [&](std::int64_t usual) {
-      return options_.steps > 0 ? options_.steps : usual;
-    };
+    const std::int64_t steps = steps_of(stage);
     const auto size = [&](double usual) {
       return options_.step_size > 0 ? options_.step_size : usual;
     };
     if (stage == "fgsm") return fgsm(target);
-    if (stage == "pgd") return pgd(target, steps(20), size(0.15 * options_.eps));
+    if (stage == "pgd") return pgd(target, steps, size(0.15 * options_.eps));
     if (stage == "spsa") {
-      return spsa(target, {steps(40), options_.samples, size(0.01), options_.delta,
+      return spsa(target, {steps, options_.samples, size(0.01), options_.delta,
                            options_.protocol == "published"});
     }
-    if (stage == "apgd_ce") return apgd_ce(target, steps(100));
-    if (stage == "apgd_t") return apgd_targeted(target, steps(100), options_.targets);
-    if (stage == "fab_t") return fab_targeted(target, steps(100), options_.targets);
-    return square_attack(target, steps(5000));
+    if (stage == "apgd_ce") return apgd_ce(target, steps);
+    if (stage == "apgd_t") return apgd_targeted(target, steps, options_.targets);
+    if (stage == "fab_t") return fab_targeted(target, steps, options_.targets);
+    return square_attack(target, steps);
   }
 
   ImageAttackOptions options_;
@@ -212,7 +236,7 @@ class ImageAttack final : public ClassificationTask {
 
 ATTNLAB_PLUGIN(task, ImageAttack, ImageAttackOptions,
                {.id = "attnlab/image_attack",
-                .version = "1.0.0",
+                .version = "1.1.0",
                 .summary = "accuracy under FGSM, PGD, SPSA or AutoAttack",
                 .citation = "Goodfellow et al., ICLR 2015; Madry et al., ICLR 2018; Uesato et al., "
                             "ICML 2018; Croce & Hein, ICML 2020",

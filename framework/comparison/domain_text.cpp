@@ -1,0 +1,110 @@
+// The words and numbers of a page over domains.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "framework/base/text.h"
+#include "framework/comparison/domains.h"
+#include "framework/runs/metric_text.h"
+
+namespace attnlab {
+namespace {
+
+bool is_baseline(const DomainPage& page, const DomainRow& row) {
+  return row.attention == page.baseline;
+}
+
+}  // namespace
+
+std::string cell_text(const DomainPage& page, const DomainRow& row, std::size_t column) {
+  const DomainCell& cell = row.cells[column];
+  if (cell.row.summary.count == 0) return std::string(name_of(cell.row.gap.kind));
+  if (is_baseline(page, row)) return summary_text(cell.row.metric, cell.row.summary);
+  if (!cell.row.contrast || cell.row.contrast->difference.count == 0) return "no pair";
+  const Contrast& contrast = *cell.row.contrast;
+  const double like = cell.row.summary.mean;
+  std::string text = difference_text(cell.row.metric, contrast.difference.mean, like);
+  if (contrast.interval) text += " " + interval_text(cell.row.metric, *contrast.interval, like);
+  return text;
+}
+
+std::string cell_verdict(const DomainPage& page, const DomainRow& row, std::size_t column) {
+  const DomainCell& cell = row.cells[column];
+  if (cell.diverged > 0) {
+    return fmt::format("{} of {} diverged", cell.diverged, cell.row.seeds.size());
+  }
+  if (is_baseline(page, row)) return "";
+  if (cell.row.gap) return std::string(name_of(cell.row.gap.kind));
+  if (!cell.row.contrast) return "no run";
+  const Contrast& contrast = *cell.row.contrast;
+  if (!contrast.test) return std::string(name_of(contrast.gap.kind));
+  if (contrast.significant) return cell.row.improves() ? "better" : "worse";
+  std::int64_t tests = 0;
+  for (const DomainCell& one : row.cells) {
+    tests += one.row.contrast && one.row.contrast->test ? 1 : 0;
+  }
+  const bool reachable = reach_note(page.options, contrast.difference.count, tests).empty();
+  return reachable ? "not shown" : "out of reach";
+}
+
+std::string column_heading(const DomainPage& page, std::size_t column) {
+  const MetricInfo& metric = page.metrics[column];
+  const std::string unit = difference_unit(metric);
+  std::string text = page.columns[column].title;
+  if (!metric.name.empty()) {
+    text += fmt::format(" ({}{}{})", metric.name, unit.empty() ? "" : ", ", unit);
+  }
+  if (metric.better == Better::neither) return text;
+  return text + (metric.better == Better::higher ? " ↑" : " ↓");
+}
+
+std::string column_label(const DomainPage& page, std::size_t column) {
+  const PageColumn& one = page.columns[column];
+  const std::string heading = column_heading(page, column);
+  return one.title == one.domain ? heading : fmt::format("{}: {}", one.domain, heading);
+}
+
+std::string summary_cell_text(const DomainRow& row) {
+  if (!row.summary) return "-";
+  const RandomEffects& summary = *row.summary;
+  return fmt::format("{:+.2f} [{:.2f}, {:.2f}]", summary.mean, summary.interval->low,
+                     summary.interval->high);
+}
+
+std::string ratio_text(const std::optional<double>& ratio) {
+  return ratio ? fmt::format("{:.2f}", *ratio) : "-";
+}
+
+std::vector<std::string> page_assumptions(const DomainPage& page) {
+  const std::string level = shortest(page.options.level);
+  const std::string confidence = shortest(100 - 100 * page.options.level);
+  std::vector<std::string> out = {
+      fmt::format("A cell is the mean difference to {} over seeds that both have, in the column's "
+                  "own unit, with its {} % interval (Student's, not corrected, differences taken "
+                  "for normal). An arrow shows the better side.",
+                  page.baseline, confidence),
+      fmt::format("Verdicts are of the paired test '{}'{}: the chance of any false verdict in the "
+                  "row of one attention is at most {} where the test's assumptions hold. Over "
+                  "several attentions, or several pages, it is more.",
+                  page.options.test,
+                  page.options.correct == "holm" ? " with Holm's correction over the row" : "",
+                  level)};
+  out.emplace_back(
+      "The summary is the mean over domains of standardised differences: each domain's mean gain "
+      "over the standard deviation of the gains from seed to seed, corrected for few seeds "
+      "(Hedges' g); above 0 is better. It measures how far a gain stands out of the seeds' noise, "
+      "not how large it is. Model: true effects of domains are normal draws about a common mean; "
+      "their variance is DerSimonian and Laird's, the interval Knapp and Hartung's. It takes "
+      "domains for independent draws, and columns of one domain for one. With three seeds each "
+      "domain's effect is rough.");
+  out.emplace_back(
+      "Ranks are of domains: columns of one domain count as one, an attention with diverged seeds "
+      "stands behind all without. Friedman's test and Nemenyi's critical difference (Demšar 2006) "
+      "take domains for independent.");
+  out.emplace_back(
+      "Time and memory are ratios to the baseline over experiments whose runs were made on one "
+      "kind of machine, parameters and FLOPs over all; geometric means.");
+  return out;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,248 @@
+#include "framework/comparison/domains.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "framework/base/text.h"
+#include "framework/comparison/domain_claims.h"
+#include "framework/comparison/domain_costs.h"
+#include "framework/comparison/domain_ranking.h"
+#include "framework/comparison/metric_choice.h"
+
+namespace attnlab {
+namespace {
+
+/// The suites' own columns and claims, each once.
+PageSpec spec_of(const RunCollection& collection) {
+  PageSpec out;
+  std::set<std::string> names;
+  for (const SuiteRecord& suite : collection.suites) {
+    if (!suite.page) continue;
+    if (out.title.empty()) out.title = suite.page->title;
+    for (const PageColumn& column : suite.page->columns) {
+      if (names.insert(column.name()).second) out.columns.push_back(column);
+    }
+    out.claims.insert(out.claims.end(), suite.page->claims.begin(), suite.page->claims.end());
+  }
+  if (!out.columns.empty()) return out;
+  out.title = "One attention, every experiment";
+  for (const RunRecord& run : collection.runs) {
+    if (!names.insert(run.experiment).second) continue;
+    out.columns.push_back({run.experiment, run.experiment, kHeadline, run.experiment});
+  }
+  return out;
+}
+
+/// A column that no run has a value of: a row of absences.
+ComparisonRow absent_row(const RunCollection& collection, const PageColumn& column,
+                         const std::string& attention) {
+  ComparisonRow row;
+  row.experiment = column.experiment;
+  row.attention = attention;
+  row.gap = {Absence::no_run, ""};
+  for (const RunRecord& run : collection.runs) {
+    if (run.experiment != column.experiment || run.attention != attention) continue;
+    row.seeds.push_back({run.seed, std::nullopt, run.gap(column.metric)});
+    row.gap = row.seeds.back().gap;
+  }
+  for (const AbsentCell& cell : collection.absent) {
+    if (cell.experiment != column.experiment || cell.attention != attention) continue;
+    row.seeds.push_back({cell.seed, std::nullopt, cell.gap});
+    row.gap = cell.gap;
+  }
+  return row;
+}
+
+/// The comparison by each metric that a column names.
+using ByMetric = std::map<std::string, Comparison>;
+
+const ComparisonRow* find_row(const ByMetric& all, const PageColumn& column,
+                              const std::string& attention) {
+  const auto comparison = all.find(column.metric);
+  if (comparison == all.end()) return nullptr;
+  for (const ComparisonRow& row : comparison->second.rows) {
+    if (row.experiment == column.experiment && row.attention == attention) return &row;
+  }
+  return nullptr;
+}
+
+/// Differences in the better direction; empty without a direction.
+std::vector<double> gains_of(const ComparisonRow& row, const ComparisonRow& baseline) {
+  std::vector<double> ours, theirs;
+  for (std::size_t i = 0; i < row.seeds.size(); ++i) {
+    if (!row.seeds[i].value || !baseline.seeds[i].value) continue;
+    ours.push_back(*row.seeds[i].value);
+    theirs.push_back(*baseline.seeds[i].value);
+  }
+  if (row.metric.better == Better::neither) return {};
+  return row.metric.better == Better::higher ? paired_differences(ours, theirs)
+                                             : paired_differences(theirs, ours);
+}
+
+/// Stored runs of each experiment and attention.
+using Stored = std::map<std::pair<std::string, std::string>, std::int64_t>;
+
+Stored stored_runs(const RunCollection& collection) {
+  Stored out;
+  for (const RunRecord& run : collection.runs) {
+    if (!run.stored.empty()) ++out[{run.experiment, run.attention}];
+  }
+  return out;
+}
+
+DomainCell cell_of(const RunCollection& collection, const ByMetric& all, const PageColumn& column,
+                   const std::string& attention, const std::string& baseline) {
+  DomainCell cell;
+  const ComparisonRow* row = find_row(all, column, attention);
+  cell.row = row == nullptr ? absent_row(collection, column, attention) : *row;
+  for (const SeedValue& seed : cell.row.seeds) {
+    cell.diverged += seed.gap.kind == Absence::diverged ? 1 : 0;
+  }
+  const ComparisonRow* base = find_row(all, column, baseline);
+  if (row == nullptr || base == nullptr || attention == baseline) return cell;
+  // Seeds that diverged are part of the finding: the survivors' mean alone would flatter.
+  if (cell.diverged == 0) cell.effect = standardised_effect(gains_of(*row, *base));
+  return cell;
+}
+
+/// Holm over the row: the level is the chance of any false verdict about this attention.
+void correct(DomainRow& row, const CompareOptions& options) {
+  std::vector<Contrast*> tested;
+  std::vector<double> p_values;
+  for (DomainCell& cell : row.cells) {
+    if (!cell.row.contrast || !cell.row.contrast->test) continue;
+    tested.push_back(&*cell.row.contrast);
+    p_values.push_back(cell.row.contrast->test->p_value);
+  }
+  if (options.correct == "holm") p_values = holm(p_values);
+  for (std::size_t i = 0; i < tested.size(); ++i) {
+    tested[i]->adjusted_p = p_values[i];
+    tested[i]->significant = p_values[i] <= options.level;
+  }
+}
+
+/// One effect a domain: the mean over its quality columns, with the mean of their variances, as if
+/// columns of one domain told the same thing twice.
+void add_effects(const DomainPage& page, DomainRow& row) {
+  std::map<std::string, std::vector<Effect>> found;
+  std::map<std::string, std::string> missing;
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    const PageColumn& column = page.columns[i];
+    const DomainCell& cell = row.cells[i];
+    if (cell.effect && (!row.worst || cell.effect->value < row.cells[*row.worst].effect->value)) {
+      row.worst = i;
+    }
+    if (column.role != ColumnRole::quality) continue;
+    if (cell.effect) {
+      found[column.domain].push_back(*cell.effect);
+    } else {
+      missing[column.domain] = cell.diverged > 0 ? "diverged"
+                               : cell.row.gap    ? std::string(name_of(cell.row.gap.kind))
+                                                 : "too few pairs that vary";
+    }
+  }
+  for (const auto& [domain, reason] : missing) {
+    found.erase(domain);  // a domain of which half is missing is not that domain
+    row.without_effect.push_back(fmt::format("{}: {}", domain, reason));
+  }
+  std::vector<Effect> effects;
+  for (const auto& [domain, list] : found) {
+    Effect mean;
+    for (const Effect& one : list) {
+      mean.value += one.value / static_cast<double>(list.size());
+      mean.variance += one.variance / static_cast<double>(list.size());
+    }
+    row.effects[domain] = mean;
+    effects.push_back(mean);
+  }
+  if (effects.size() > 1) row.summary = random_effects(effects, 1 - page.options.level);
+}
+
+/// Attentions of any experiment that a column shows, the baseline first.
+std::vector<std::string> attentions_of(const RunCollection& collection, const Comparison& any) {
+  std::vector<std::string> out = any.attentions;
+  for (const AbsentCell& cell : collection.absent) {
+    if (std::count(out.begin(), out.end(), cell.attention) == 0) out.push_back(cell.attention);
+  }
+  return out;
+}
+
+/// Metrics that some run has; the others' columns are absent.
+bool is_recorded(const RunCollection& collection, const std::string& metric) {
+  return std::any_of(collection.runs.begin(), collection.runs.end(), [&](const RunRecord& run) {
+    return run.done() && run.status.metrics.count(metric) > 0;
+  });
+}
+
+void take_notes(const Comparison& comparison, DomainPage& page) {
+  for (const std::string& note : comparison.notes) {
+    // How many seeds it takes is said of another family of tests there.
+    if (note.find("nothing can be significant") != std::string::npos) continue;
+    page.notes.push_back(note);
+  }
+  std::stable_partition(page.notes.begin(), page.notes.end(),
+                        [](const std::string& note) { return note.rfind("WARNING", 0) == 0; });
+}
+
+}  // namespace
+
+const DomainRow& DomainPage::row(const std::string& attention) const {
+  for (const DomainRow& one : rows) {
+    if (one.attention == attention) return one;
+  }
+  std::vector<std::string> names;
+  names.reserve(rows.size());
+  for (const DomainRow& one : rows) names.push_back(one.attention);
+  throw ConfigError(
+      fmt::format("no run has the attention '{}'{}", attention, suggestion(attention, names)));
+}
+
+DomainPage build_domain_page(const RunCollection& collection, const CompareOptions& options,
+                             const std::string& baseline, const Catalogue* catalogue) {
+  const PageSpec spec = spec_of(collection);
+  CompareOptions own = options;
+  own.metric = kHeadline;
+  ByMetric all;
+  const Comparison& headline =
+      all.emplace(kHeadline, compare_runs(collection, own, baseline, catalogue)).first->second;
+  for (const PageColumn& column : spec.columns) {
+    if (all.count(column.metric) > 0 || !is_recorded(collection, column.metric)) continue;
+    own.metric = column.metric;
+    all.emplace(column.metric, compare_runs(collection, own, headline.baseline, catalogue));
+  }
+  DomainPage page;
+  page.title = spec.title;
+  page.baseline = headline.baseline;
+  page.options = options;
+  page.columns = spec.columns;
+  page.experiments = headline.experiments;
+  page.differences = headline.differences;
+  take_notes(headline, page);
+  const Stored stored = stored_runs(collection);
+  for (const std::string& attention : attentions_of(collection, headline)) {
+    DomainRow row;
+    row.attention = attention;
+    for (const PageColumn& column : page.columns) {
+      row.cells.push_back(cell_of(collection, all, column, attention, page.baseline));
+      const auto found = stored.find({column.experiment, attention});
+      row.cells.back().stored = found == stored.end() ? 0 : found->second;
+    }
+    correct(row, options);
+    if (attention != page.baseline) {
+      add_effects(page, row);
+      row.costs = cost_ratios(collection.runs, attention, page.baseline);
+    }
+    page.rows.push_back(std::move(row));
+  }
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    page.metrics.push_back(page.rows.front().cells[i].row.metric);
+  }
+  add_domain_ranking(page);
+  add_claims(spec.claims, collection, page);
+  return page;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,97 @@
+// One attention, every domain: what each attention's difference to the baseline is in each domain's
+// own unit, and what they say together.
+//
+//   a cell       difference of paired seeds, interval, test; Holm's correction over an attention's
+//                row, so that the level is the chance of any false verdict about one attention
+//   cost         ratios to the baseline's, geometric means over experiments
+//   ranks        of domains (columns of one domain count as one): Friedman, Nemenyi
+//   summary      standardised differences of the domains, random effects over them
+//   claims       what publications say, and whether it holds here
+//
+// docs/cross_domain.md says how to read it and what it takes for granted.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/comparison/comparison.h"
+#include "framework/comparison/random_effects.h"
+#include "framework/runs/page_spec.h"
+
+namespace attnlab {
+
+/// An attention in a column.
+struct DomainCell {
+  ComparisonRow row;          ///< as `compare_runs` has it; its p-values are corrected over the row
+  std::int64_t diverged = 0;  ///< seeds that diverged: a result, not an absence
+  std::int64_t stored = 0;    ///< runs that are stored results
+  std::optional<Effect> effect;  ///< standardised; above 0 is better than the baseline
+};
+
+/// What an attention costs beside the baseline: 1.05 is 5 % more. Empty where it cannot be said.
+struct CostRatios {
+  std::optional<double> time, memory, parameters, flops;
+};
+
+struct DomainRow {
+  std::string attention;
+  std::vector<DomainCell> cells;  ///< one a column
+  CostRatios costs;
+  std::map<std::string, Effect> effects;    ///< by domain, of quality columns
+  std::optional<RandomEffects> summary;     ///< over them; from two domains on
+  std::vector<std::string> without_effect;  ///< "points: diverged": domains that it leaves out
+  std::optional<std::size_t> worst;         ///< the column of the lowest standardised difference
+};
+
+/// Whether a publication's claim holds here.
+struct ClaimCheck {
+  PageClaim claim;
+  enum class Outcome { holds, contradicted, not_shown, not_tested } outcome = Outcome::not_tested;
+  std::string found;  ///< "+0.86 [0.21, 1.51]", or why there is nothing
+};
+/// "holds", "contradicted", "not shown", "not tested".
+std::string_view name_of(ClaimCheck::Outcome outcome);
+
+struct DomainPage {
+  std::string title, baseline;
+  CompareOptions options;
+  std::vector<PageColumn> columns;
+  std::vector<MetricInfo> metrics;  ///< of the columns
+  std::vector<DomainRow> rows;      ///< the baseline first
+  std::optional<Ranking> ranking;   ///< its `experiments` are domains
+  std::string no_ranking;
+  std::vector<std::string> left_out;  ///< attentions and domains that the ranking leaves out
+  std::vector<ClaimCheck> claims;
+  std::vector<ConfigDifference> differences;  ///< why the comparison is not fair; empty: it is
+  std::vector<std::string> notes;             ///< warnings first
+  std::vector<std::string> experiments;       ///< every one that was compared
+
+  const DomainRow& row(const std::string& attention) const;
+};
+
+/// Columns and claims are those of the suites' `page:`; without one each experiment is a column and
+/// a domain of its own.
+/// @param catalogue  as in `compare_runs`
+/// @throws ConfigError as `compare_runs` does.
+DomainPage build_domain_page(const RunCollection& collection, const CompareOptions& options,
+                             const std::string& baseline, const Catalogue* catalogue = nullptr);
+
+/// A cell's difference in its metric's unit with interval: "+0.86 [0.21, 1.51]"; of the baseline
+/// its own mean and deviation; else why there is none.
+std::string cell_text(const DomainPage& page, const DomainRow& row, std::size_t column);
+/// "better", "worse", "not shown", "2 of 3 diverged", "incompatible"...; empty of the baseline.
+std::string cell_verdict(const DomainPage& page, const DomainRow& row, std::size_t column);
+/// "clean (points)", with the metric's unit and an arrow to its better side.
+std::string column_heading(const DomainPage& page, std::size_t column);
+/// The same behind the column's domain: "images: clean (accuracy, points) ↑".
+std::string column_label(const DomainPage& page, std::size_t column);
+/// "0.42 [-0.10, 0.94]": the summary over domains; "-" without one.
+std::string summary_cell_text(const DomainRow& row);
+/// "1.05", "-".
+std::string ratio_text(const std::optional<double>& ratio);
+/// What is assumed and what is corrected for: a sentence each.
+std::vector<std::string> page_assumptions(const DomainPage& page);
+
+}  // namespace attnlab

@@ -1,0 +1,125 @@
+#include "framework/report/card.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "framework/base/text.h"
+#include "framework/report/citations.h"
+
+namespace attnlab {
+namespace {
+
+using nlohmann::json;
+using Rows = std::vector<std::vector<std::string>>;
+
+/// "softmax(Q K̄ᵀ) V with keys of unit length": manifests say the equation in their summary.
+std::string identity_text(const Card& card) {
+  const Manifest& manifest = *card.manifest;
+  std::string out = fmt::format("# {}\n\n{}\n\n", manifest.name, manifest.summary);
+  out += table_text({{"id", manifest.id},
+                     {"version", manifest.version},
+                     {"licence", manifest.licence},
+                     {"file", card.file}});
+  if (!manifest.citation.empty()) {
+    out += "\nCite:\n\n";
+    for (const std::string& work : works_of(manifest.citation)) out += "- " + work + "\n";
+  }
+  return out;
+}
+
+std::string options_text(const Manifest& manifest) {
+  if (manifest.options.empty()) return "It has no options.\n";
+  Rows rows = {{"option", "type", "default", "is"}};
+  for (const OptionSpec& option : manifest.options) {
+    rows.push_back({option.name, option.type_text(),
+                    option.holds_options() ? "-" : to_flow(option.default_value), option.help});
+  }
+  return table_text(rows);
+}
+
+std::string traits_text(const Manifest& manifest) {
+  std::vector<std::string> honoured, lacked;
+  for (const auto& [trait, value] : manifest.traits) (value ? honoured : lacked).push_back(trait);
+  return fmt::format("- honours: {}\n- lacks: {}\n",
+                     honoured.empty() ? "nothing" : join(honoured, ", "),
+                     lacked.empty() ? "nothing" : join(lacked, ", "));
+}
+
+std::string conformance_text(const std::string& text) {
+  if (text.empty()) return "Not asked here (`attnlab plugin test` does).\n";
+  const json in = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!in.is_object() || !in.contains("counts") || !in.contains("checks")) {
+    throw DataError("the conformance test gave no result; run attnlab plugin test by itself");
+  }
+  const json& counts = in.at("counts");
+  std::string out = fmt::format(
+      "{} of {} checks passed, {} failed, {} not applicable, {} skipped.\n",
+      counts.at("passed").get<int>(), in.at("checks").size(), counts.at("failed").get<int>(),
+      counts.at("not applicable").get<int>(), counts.at("skipped").get<int>());
+  for (const json& check : in.at("checks")) {
+    if (check.at("outcome") != "failed") continue;
+    out += fmt::format("- FAILED {}: {}\n", check.at("check").get<std::string>(),
+                       check.at("message").get<std::string>());
+  }
+  return out;
+}
+
+std::string results_text(const Card& card) {
+  if (!card.page) return "No runs were given (`--runs DIR`).\n";
+  const DomainPage& page = *card.page;
+  const DomainRow& row = page.row(card.label);
+  std::string out;
+  for (const std::string& note : page.notes) {
+    if (note.rfind("WARNING", 0) == 0) out += fmt::format("**{}**\n\n", note);
+  }
+  if (!page.differences.empty()) {
+    out += "**NOT A FAIR COMPARISON: more than the attention differs.**\n\n";
+  }
+  const bool baseline = row.attention == page.baseline;
+  Rows rows = {{"column", "role", baseline ? "value" : "difference to " + page.baseline, "verdict",
+                "missing because"}};
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    rows.push_back({column_label(page, i), std::string(name_of(page.columns[i].role)),
+                    cell_text(page, row, i), cell_verdict(page, row, i),
+                    row.cells[i].row.gap.reason});
+  }
+  out += table_text(rows);
+  if (baseline) return out + "\nIt is the baseline of these runs.\n";
+  out += fmt::format(
+      "\nOver domains (standardised, above 0 is better): {}{}.\n", summary_cell_text(row),
+      row.without_effect.empty() ? "" : "; without " + join(row.without_effect, ", "));
+  out += fmt::format("\nBeside {}: time {}, memory {}, parameters {}, FLOPs {}.\n", page.baseline,
+                     ratio_text(row.costs.time), ratio_text(row.costs.memory),
+                     ratio_text(row.costs.parameters), ratio_text(row.costs.flops));
+  for (const ClaimCheck& one : page.claims) {
+    if (one.claim.attention != row.attention) continue;
+    out += fmt::format("\n- Claim ({}): {} on {}, {}: **{}** here ({}).", one.claim.source,
+                       one.claim.better ? "better" : "worse", one.claim.experiment,
+                       one.claim.text.empty() ? one.claim.metric : one.claim.text,
+                       name_of(one.outcome), one.found);
+  }
+  return out + "\n";
+}
+
+std::string reading_text(const Card& card) {
+  if (!card.page) return "";
+  std::string out = "\n## How to read it\n\n";
+  for (const std::string& line : page_assumptions(*card.page)) out += "- " + line + "\n";
+  return out;
+}
+
+}  // namespace
+
+std::string card_markdown(const Card& card) {
+  std::string out = identity_text(card);
+  out += "\n## Options\n\n" + options_text(*card.manifest);
+  out += "\n## What it honours\n\n" + traits_text(*card.manifest);
+  out += "\n## Its contract\n\n" + conformance_text(card.conformance);
+  out += "\n## Results" + (card.runs.empty() ? "" : " (" + card.runs + ")") + "\n\n" +
+         results_text(card);
+  return out + reading_text(card) +
+         fmt::format("\nattnlab {}, {}: `{}`\n", ATTNLAB_VERSION, card.date, card.command);
+}
+
+}  // namespace attnlab

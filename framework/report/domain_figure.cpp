@@ -1,0 +1,137 @@
+// Pictures of a page over domains that stand by themselves: style and all.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/base/unicode.h"
+#include "framework/comparison/table.h"
+#include "framework/report/diagrams.h"
+#include "framework/report/domain_report.h"
+#include "framework/report/markup.h"
+
+namespace attnlab {
+namespace {
+
+constexpr double kLabels = 150, kCellWidth = 92, kCellHeight = 34, kTop = 84, kBottom = 50,
+                 kNarrowest = 560;
+/// Standardised differences beyond it have the full colour.
+constexpr double kFullColour = 3;
+constexpr std::size_t kLongestTitle = 13, kLongestName = 20;
+
+constexpr const char* kStyle =
+    "<style>text{font:12px sans-serif;fill:#222}.small{font-size:10px;fill:#555}"
+    ".group{font-weight:bold}.tick{font-size:11px;fill:#555}.axis{stroke:#222;stroke-width:1.2}"
+    ".thin{stroke:#888;stroke-width:1;fill:none}.bar{stroke:#222;stroke-width:4}"
+    ".frame{stroke:#fff;stroke-width:2}</style>\n";
+
+std::string shortened(const std::string& text, std::size_t longest) {
+  std::string whole = valid_utf8(text);
+  if (display_width(whole) <= longest) return whole;
+  return std::string(display_prefix(whole, longest - 1)) + "…";
+}
+
+std::string short_title(const std::string& text) { return shortened(text, kLongestTitle); }
+
+std::string text_at(double x, double y, const std::string& anchor, const std::string& text,
+                    const std::string& style = "") {
+  return fmt::format("<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n",
+                     style, x, y, anchor, html_text(text));
+}
+
+/// White at 0, blue above, orange below: told apart without red and green.
+std::string colour_of(const std::optional<Effect>& effect) {
+  if (!effect) return "#eeeeee";
+  const double share = std::clamp(effect->value / kFullColour, -1.0, 1.0);
+  const int full[3] = {share > 0 ? 70 : 230, share > 0 ? 130 : 140, share > 0 ? 200 : 50};
+  int mixed[3];
+  for (int i = 0; i < 3; ++i) {
+    mixed[i] = static_cast<int>(std::lround(255 + std::abs(share) * (full[i] - 255)));
+  }
+  return fmt::format("#{:02x}{:02x}{:02x}", mixed[0], mixed[1], mixed[2]);
+}
+
+std::string mark_of(const std::string& verdict) {
+  return verdict == "better" ? " ▲" : verdict == "worse" ? " ▼" : "";
+}
+
+std::string cell_svg(const DomainPage& page, const DomainRow& row, std::size_t column, double x,
+                     double y) {
+  const DomainCell& cell = row.cells[column];
+  const std::string verdict = cell_verdict(page, row, column);
+  const bool number = cell.row.contrast && cell.row.contrast->difference.count > 0;
+  std::string out = fmt::format(
+      "<rect class=\"frame\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" "
+      "fill=\"{}\"><title>{}: {}; {}</title></rect>\n",
+      x, y, kCellWidth, kCellHeight, colour_of(cell.effect), html_text(page.columns[column].name()),
+      html_text(cell_text(page, row, column)), html_text(verdict));
+  const double centre = x + kCellWidth / 2;
+  if (number) {
+    const std::string difference =
+        difference_text(cell.row.metric, cell.row.contrast->difference.mean, cell.row.summary.mean);
+    out += text_at(centre, y + 21, "middle", difference + mark_of(verdict));
+  } else {
+    out += text_at(centre, y + 21, "middle", verdict, "small");
+  }
+  if (number && cell.diverged > 0) out += text_at(centre, y + 31, "middle", verdict, "small");
+  return out;
+}
+
+std::string headings(const DomainPage& page) {
+  std::string out, domain;
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    const double x = kLabels + kCellWidth * static_cast<double>(i);
+    if (page.columns[i].domain != domain) {
+      domain = page.columns[i].domain;
+      out += text_at(x + 2, kTop - 44, "start", short_title(domain), "group");
+    }
+    const std::string unit = difference_unit(page.metrics[i]);
+    const std::string title = page.columns[i].title == domain ? "" : page.columns[i].title;
+    out += text_at(x + kCellWidth / 2, kTop - 26, "middle", short_title(title)) +
+           text_at(x + kCellWidth / 2, kTop - 12, "middle",
+                   short_title(unit.empty() ? page.metrics[i].name : unit) +
+                       (page.metrics[i].better == Better::lower ? " ↓" : " ↑"),
+                   "small");
+  }
+  return out;
+}
+
+/// The figure of a page as one of its own: a name space, a background and the style.
+std::string standing_alone(const std::string& svg) {
+  const std::size_t open = svg.find("<svg"), close = svg.find('>', open);
+  return svg.substr(0, open) + "<svg xmlns=\"http://www.w3.org/2000/svg\"" +
+         svg.substr(open + 4, close - open - 3) + "\n" + kStyle +
+         "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n" + svg.substr(close + 1);
+}
+
+}  // namespace
+
+std::string domain_figure(const DomainPage& page) {
+  const double width =
+      std::max(kNarrowest, kLabels + kCellWidth * static_cast<double>(page.columns.size()) + 10);
+  const double height = kTop + kCellHeight * static_cast<double>(page.rows.size() - 1) + kBottom;
+  std::string body = text_at(10, 22, "start", page.title, "group") + headings(page);
+  for (std::size_t r = 1; r < page.rows.size(); ++r) {
+    const double y = kTop + kCellHeight * static_cast<double>(r - 1);
+    body += text_at(kLabels - 8, y + 21, "end", shortened(page.rows[r].attention, kLongestName));
+    for (std::size_t i = 0; i < page.columns.size(); ++i) {
+      body += cell_svg(page, page.rows[r], i, kLabels + kCellWidth * static_cast<double>(i), y);
+    }
+  }
+  body += text_at(10, height - 26, "start",
+                  fmt::format("Differences to {} in each column's unit; ▲ ▼: significant.",
+                              page.baseline),
+                  "small") +
+          text_at(10, height - 12, "start",
+                  "Blue: better, orange: worse, by the difference over what seeds change in it.",
+                  "small");
+  return standing_alone(
+      fmt::format("<svg role=\"img\" viewBox=\"0 0 {:.0f} {:.0f}\" aria-label=\"{}\">\n{}</svg>\n",
+                  width, height, html_text(page.title), body));
+}
+
+std::string domain_ranks_figure(const DomainPage& page) {
+  return page.ranking ? standing_alone(rank_svg(*page.ranking)) : "";
+}
+
+}  // namespace attnlab

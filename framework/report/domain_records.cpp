@@ -1,0 +1,281 @@
+// The page over domains as Markdown, as LaTeX and as JSON.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "framework/base/foreign_text.h"
+#include "framework/base/json.h"
+#include "framework/base/text.h"
+#include "framework/base/unicode.h"
+#include "framework/report/domain_report.h"
+#include "framework/report/markup.h"
+#include "framework/runs/metric_infos.h"
+
+namespace attnlab {
+namespace {
+
+using nlohmann::json;
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string cell_line(const DomainPage& page, const DomainRow& row, std::size_t column) {
+  const std::string text = cell_text(page, row, column), verdict = cell_verdict(page, row, column);
+  return verdict.empty() || verdict == text ? text : fmt::format("{} {}", text, verdict);
+}
+
+Rows result_rows(const DomainPage& page) {
+  Rows rows = {{"attention"}};
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    rows[0].push_back(column_label(page, i));
+  }
+  for (const DomainRow& row : page.rows) {
+    rows.push_back({row.attention + (row.attention == page.baseline ? " (baseline)" : "")});
+    for (std::size_t i = 0; i < page.columns.size(); ++i) {
+      rows.back().push_back(cell_line(page, row, i));
+    }
+  }
+  return rows;
+}
+
+Rows summary_rows(const DomainPage& page) {
+  Rows rows = {{"attention", "summary over domains", "worst column", "left out", "time", "memory",
+                "parameters", "FLOPs"}};
+  for (const DomainRow& row : page.rows) {
+    if (row.attention == page.baseline) continue;
+    rows.push_back(
+        {row.attention, summary_cell_text(row), row.worst ? page.columns[*row.worst].name() : "-",
+         join(row.without_effect, "; "), ratio_text(row.costs.time), ratio_text(row.costs.memory),
+         ratio_text(row.costs.parameters), ratio_text(row.costs.flops)});
+  }
+  return rows;
+}
+
+Rows claim_rows(const DomainPage& page) {
+  Rows rows = {{"attention", "claim", "source", "column", "here", "outcome"}};
+  for (const ClaimCheck& one : page.claims) {
+    rows.push_back({one.claim.attention,
+                    (one.claim.better ? "better: " : "worse: ") + one.claim.text, one.claim.source,
+                    one.claim.experiment + ", " + one.claim.metric, one.found,
+                    std::string(name_of(one.outcome))});
+  }
+  return rows;
+}
+
+std::string bullets(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) out += "- " + line + "\n";
+  return out;
+}
+
+json optional_json(const std::optional<double>& value) {
+  return value ? finite_or_null(*value) : json(nullptr);
+}
+json optional_json(const std::optional<Interval>& value) {
+  return value ? json::array({finite_or_null(value->low), finite_or_null(value->high)})
+               : json(nullptr);
+}
+
+json cell_json(const DomainPage& page, const DomainRow& row, std::size_t column) {
+  const DomainCell& cell = row.cells[column];
+  json out = {{"column", page.columns[column].name()},
+              {"seeds", cell.row.seeds.size()},
+              {"values", cell.row.summary.count},
+              {"diverged", cell.diverged},
+              {"stored", cell.stored},
+              {"verdict", cell_verdict(page, row, column)}};
+  if (cell.row.summary.count > 0) {
+    out["mean"] = finite_or_null(cell.row.summary.mean);
+    out["sd"] = finite_or_null(cell.row.summary.deviation);
+  }
+  if (cell.row.gap) out["absent"] = cell.row.gap.text();
+  if (!cell.row.contrast) return out;
+  const Contrast& contrast = *cell.row.contrast;
+  out["pairs"] = contrast.difference.count;
+  if (contrast.difference.count > 0) out["difference"] = finite_or_null(contrast.difference.mean);
+  out["interval"] = optional_json(contrast.interval);
+  if (contrast.test) {
+    out["p"] = contrast.test->p_value;
+    out["p_adjusted"] = contrast.adjusted_p;
+  }
+  if (cell.effect) {
+    out["effect"] = {{"g", cell.effect->value}, {"variance", cell.effect->variance}};
+  }
+  return out;
+}
+
+json row_json(const DomainPage& page, const DomainRow& row) {
+  json out = {{"attention", row.attention},
+              {"cells", json::array()},
+              {"without_effect", row.without_effect},
+              {"costs",
+               {{"time", optional_json(row.costs.time)},
+                {"memory", optional_json(row.costs.memory)},
+                {"parameters", optional_json(row.costs.parameters)},
+                {"flops", optional_json(row.costs.flops)}}}};
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    out["cells"].push_back(cell_json(page, row, i));
+  }
+  for (const auto& [domain, effect] : row.effects) {
+    out["effects"][domain] = {{"g", effect.value}, {"variance", effect.variance}};
+  }
+  if (!row.summary) return out;
+  const RandomEffects& all = *row.summary;
+  out["summary"] = {{"domains", all.count},
+                    {"mean", all.mean},
+                    {"standard_error", all.standard_error},
+                    {"interval", optional_json(all.interval)},
+                    {"prediction", optional_json(all.prediction)},
+                    {"tau_squared", all.tau_squared},
+                    {"q", all.q},
+                    {"i_squared", all.i_squared},
+                    {"p", all.p_value}};
+  return out;
+}
+
+json ranking_json(const Ranking& ranking) {
+  return {{"attentions", ranking.attentions},
+          {"domains", ranking.experiments},
+          {"mean_ranks", ranking.test.mean_ranks},
+          {"chi_squared", ranking.test.chi_squared},
+          {"p", ranking.test.p_value()},
+          {"critical_difference", ranking.critical_difference}};
+}
+
+/// "+0.86 [0.21, 1.51]" in math, so that signs are signs.
+std::string latex_cell(const DomainPage& page, const DomainRow& row, std::size_t column) {
+  const DomainCell& cell = row.cells[column];
+  if (cell.row.summary.count == 0) {
+    return "{\\footnotesize " + latex_text(cell_verdict(page, row, column)) + "}";
+  }
+  std::string text = cell_text(page, row, column);
+  const std::string sign = "±";
+  if (const std::size_t at = text.find(sign); at != std::string::npos) {
+    text.replace(at, sign.size(), "\\pm");
+  }
+  const std::size_t bracket = text.find(" [");
+  const std::string verdict = cell_verdict(page, row, column);
+  const char* mark = verdict == "better" ? "^{\\dagger}" : verdict == "worse" ? "^{\\ddagger}" : "";
+  std::string out = "$" + text.substr(0, bracket) + mark + "$";
+  if (bracket != std::string::npos) {
+    out += " {\\footnotesize $" + text.substr(bracket + 1) + "$}";
+  }
+  return out;
+}
+
+std::string latex_heading(const DomainPage& page, std::size_t column) {
+  std::string text = page.columns[column].name();
+  const std::string unit = difference_unit(page.metrics[column]);
+  if (!unit.empty()) text += fmt::format(" ({})", unit);
+  const char* arrow = page.metrics[column].better == Better::lower    ? " $\\downarrow$"
+                      : page.metrics[column].better == Better::higher ? " $\\uparrow$"
+                                                                      : "";
+  return latex_text(text) + arrow;
+}
+
+}  // namespace
+
+std::string domain_markdown(const DomainPage& page, const PageStamp& stamp) {
+  std::string out = fmt::format("# {}\n\n", page.title);
+  for (const std::string& note : page.notes) {
+    if (note.rfind("WARNING", 0) == 0) out += fmt::format("**{}**\n\n", note);
+  }
+  if (!page.differences.empty())
+    out += "**NOT A FAIR COMPARISON: more than the attention differs.**\n\n";
+  out += table_text(result_rows(page));
+  out += "\n## Over domains, and what it costs\n\n" + table_text(summary_rows(page));
+  out += "\n## Ranks over domains\n\n";
+  if (page.ranking) {
+    out +=
+        fmt::format("```\n{}```\nFriedman's test over {}: {}\n",
+                    rank_diagram(page.ranking->attentions, page.ranking->test.mean_ranks,
+                                 page.ranking->critical_difference),
+                    join(page.ranking->experiments, ", "), p_phrase(page.ranking->test.p_value()));
+  } else {
+    out += page.no_ranking + "\n";
+  }
+  if (!page.left_out.empty()) out += "\nLeft out of the ranks:\n\n" + bullets(page.left_out);
+  if (!page.claims.empty()) out += "\n## Published claims\n\n" + table_text(claim_rows(page));
+  out += "\n## How to read it\n\n" + bullets(page_assumptions(page));
+  if (!page.notes.empty()) out += "\n## Notes\n\n" + bullets(page.notes);
+  return out + fmt::format("\nattnlab {}, {}: `{}`\n", ATTNLAB_VERSION, stamp.date, stamp.command);
+}
+
+std::string domain_latex(const DomainPage& page, const PageStamp& stamp) {
+  std::string out = fmt::format("% Made by attnlab {}, {}: {}\n% Needs \\usepackage{{booktabs}}.\n",
+                                ATTNLAB_VERSION, valid_utf8(stamp.date), valid_utf8(stamp.command));
+  for (const std::string& note : page.notes) {
+    if (note.rfind("WARNING", 0) == 0) out += "% " + one_line(note) + "\n";
+  }
+  out += fmt::format(
+      "\\begin{{table}}[t]\n  \\centering\\small\n  \\caption{{{} Difference to {} with its {} \\% "
+      "interval; {}: mean $\\pm$ sample standard deviation. $\\dagger$ ($\\ddagger$): "
+      "significantly "
+      "better (worse), paired test `{}'{}, level {}.}}\n  \\label{{tab:attnlab-domains}}\n",
+      latex_text(page.title + "."), latex_text(page.baseline),
+      shortest(100 - 100 * page.options.level), latex_text(page.baseline),
+      latex_text(page.options.test),
+      page.options.correct == "holm" ? ", Holm's correction over a row" : "",
+      shortest(page.options.level));
+  // Columns turned into rows: there are more of them than fit side by side.
+  out += "  \\begin{tabular}{l" + std::string(page.rows.size(), 'r') + "}\n    \\toprule\n    ";
+  for (const DomainRow& row : page.rows) out += " & " + latex_text(row.attention);
+  out += " \\\\\n    \\midrule\n";
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    out += "    " + latex_heading(page, i);
+    for (const DomainRow& row : page.rows) out += " & " + latex_cell(page, row, i);
+    out += " \\\\\n";
+  }
+  out += "    \\midrule\n    over domains ($g$)";
+  for (const DomainRow& row : page.rows) {
+    out += " & " + (row.summary ? "$" + summary_cell_text(row) + "$" : std::string("--"));
+  }
+  return out + " \\\\\n    \\bottomrule\n  \\end{tabular}\n\\end{table}\n";
+}
+
+std::string domain_json(const DomainPage& page, const PageStamp& stamp) {
+  json out = {{"schema", 1},
+              {"title", page.title},
+              {"baseline", page.baseline},
+              {"command", stamp.command},
+              {"date", stamp.date},
+              {"compare",
+               {{"test", page.options.test},
+                {"correct", page.options.correct},
+                {"level", page.options.level}}},
+              {"notes", page.notes},
+              {"left_out", page.left_out},
+              {"assumptions", page_assumptions(page)},
+              {"columns", json::array()},
+              {"rows", json::array()},
+              {"claims", json::array()},
+              {"differences", json::array()}};
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    const PageColumn& column = page.columns[i];
+    out["columns"].push_back({{"name", column.name()},
+                              {"domain", column.domain},
+                              {"experiment", column.experiment},
+                              {"role", name_of(column.role)},
+                              {"metric", page.metrics[i].name},
+                              {"better", name_of(page.metrics[i].better)},
+                              {"unit", page.metrics[i].unit}});
+  }
+  for (const DomainRow& row : page.rows) out["rows"].push_back(row_json(page, row));
+  for (const ClaimCheck& one : page.claims) {
+    out["claims"].push_back({{"attention", one.claim.attention},
+                             {"experiment", one.claim.experiment},
+                             {"metric", one.claim.metric},
+                             {"says", one.claim.better ? "better" : "worse"},
+                             {"source", one.claim.source},
+                             {"text", one.claim.text},
+                             {"found", one.found},
+                             {"outcome", name_of(one.outcome)}});
+  }
+  for (const ConfigDifference& one : page.differences) out["differences"].push_back(one.text());
+  if (page.ranking) {
+    out["ranking"] = ranking_json(*page.ranking);
+  } else {
+    out["no_ranking"] = page.no_ranking;
+  }
+  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace attnlab

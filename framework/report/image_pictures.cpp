@@ -1,0 +1,150 @@
+#include "framework/report/image_pictures.h"
+
+#include <algorithm>
+#include <map>
+
+#include "framework/report/markup.h"
+
+namespace attnlab {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kMostPixels = 8192;
+constexpr std::size_t kMostVersions = 200, kMostCells = 10000;
+
+/// @throws json's exceptions, and DataError, for another form.
+ImagePicture picture_of(const json& in) {
+  ImagePicture picture;
+  in.at("index").get_to(picture.index);
+  in.at("height").get_to(picture.height);
+  in.at("width").get_to(picture.width);
+  in.at("class").get_to(picture.true_class);
+  in.at("method").get_to(picture.method);
+  in.at("map").get_to(picture.map);
+  in.at("columns").get_to(picture.columns);
+  bool fits = true;
+  for (const json& one : in.at("versions")) {
+    picture.versions.push_back({one.at("name"), one.at("image"), one.at("words"), one.at("wrong")});
+    fits = fits && is_base64(picture.versions.back().image);
+  }
+  const auto side = [](std::int64_t pixels) { return pixels > 0 && pixels <= kMostPixels; };
+  const auto cells = static_cast<std::int64_t>(picture.map.size());
+  const bool grid = cells == 0 || (picture.columns > 0 && cells % picture.columns == 0 &&
+                                   picture.map.size() <= kMostCells);
+  if (!fits || !grid || !side(picture.height) || !side(picture.width) || picture.versions.empty() ||
+      picture.versions.size() > kMostVersions) {
+    throw DataError("a picture's parts do not fit each other");
+  }
+  return picture;
+}
+
+std::string words_of(const ImageVersion& version) {
+  return fmt::format("<span class=\"{}\">{}{}</span>", version.wrong ? "wrong" : "right",
+                     html_text(version.words), version.wrong ? ", wrong" : "");
+}
+
+/// @param over  what is drawn over the picture
+std::string svg_of(const ImagePicture& picture, const std::string& image, const std::string& over,
+                   const std::string& label) {
+  return fmt::format(
+      "<svg class=\"seen\" role=\"img\" viewBox=\"0 0 {0} {1}\" aria-label=\"{2}\">"
+      "<image href=\"data:image/png;base64,{3}\" width=\"{0}\" height=\"{1}\"/>{4}</svg>",
+      picture.width, picture.height, html_text(label), image, over);
+}
+
+std::string version_cell(const ImagePicture& picture, const ImageVersion& version) {
+  return fmt::format(
+      "<td>{}{}</td>\n",
+      svg_of(picture, version.image, "", fmt::format("{}: {}", version.name, version.words)),
+      words_of(version));
+}
+
+/// The map over the clean image: each cell as strong as it is above the weakest.
+std::string map_cell(const ImagePicture& picture) {
+  if (picture.map.empty()) return "<td class=\"absent\">no map</td>\n";
+  const auto [least, most] = std::minmax_element(picture.map.begin(), picture.map.end());
+  const std::int64_t rows = std::int64_t(picture.map.size()) / picture.columns;
+  const double width = double(picture.width) / double(picture.columns);
+  const double height = double(picture.height) / double(rows);
+  std::string over;
+  for (std::size_t i = 0; i < picture.map.size(); ++i) {
+    const double shade = *most > *least ? (picture.map[i] - *least) / (*most - *least) : 0;
+    if (shade < 0.01) continue;
+    const std::int64_t row = std::int64_t(i) / picture.columns;
+    over += fmt::format(
+        "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" "
+        "fill-opacity=\"{:.2f}\"/>",
+        double(std::int64_t(i) - row * picture.columns) * width, double(row) * height, width,
+        height, 0.85 * shade);
+  }
+  const char* method = picture.method == "rollout" ? "attention rollout" : "AG-CAM";
+  return fmt::format("<td>{}{}</td>\n",
+                     svg_of(picture, picture.versions.front().image, over,
+                            fmt::format("{} of {}", method, picture.origin.attention)),
+                     method);
+}
+
+/// Names of all versions, in the order in which they come.
+std::vector<std::string> names_of(const std::vector<const ImagePicture*>& rows) {
+  std::vector<std::string> names;
+  for (const ImagePicture* picture : rows) {
+    for (const ImageVersion& version : picture->versions) {
+      if (std::find(names.begin(), names.end(), version.name) == names.end()) {
+        names.push_back(version.name);
+      }
+    }
+  }
+  return names;
+}
+
+std::string row_html(const ImagePicture& picture, const std::vector<std::string>& names) {
+  std::string out = fmt::format("<tr><th scope=\"row\">{}<br><small>seed {}</small></th>\n",
+                                html_text(picture.origin.attention), picture.origin.seed);
+  for (const std::string& name : names) {
+    const auto version = std::find_if(picture.versions.begin(), picture.versions.end(),
+                                      [&](const auto& one) { return one.name == name; });
+    out += version == picture.versions.end() ? "<td class=\"absent\">-</td>\n"
+                                             : version_cell(picture, *version);
+    if (name == names.front()) out += map_cell(picture);
+  }
+  return out + "</tr>\n";
+}
+
+std::string table_html(const std::vector<const ImagePicture*>& rows) {
+  const std::vector<std::string> names = names_of(rows);
+  std::string head = "<th>attention</th>";
+  for (const std::string& name : names) {
+    head += fmt::format("<th>{}</th>", html_text(name));
+    if (name == names.front()) head += "<th>where it looked</th>";
+  }
+  std::string body;
+  for (const ImagePicture* picture : rows) body += row_html(*picture, names);
+  return fmt::format(
+      "<h3>{}, test image {}: {}</h3>\n<div class=\"scroll images\"><table>\n<thead><tr>{}</tr>"
+      "</thead>\n<tbody>\n{}</tbody></table></div>\n",
+      html_text(rows.front()->origin.experiment), rows.front()->index,
+      html_text(rows.front()->true_class), head, body);
+}
+
+}  // namespace
+
+std::vector<ImagePicture> image_pictures_of(const std::vector<RunRecord>& runs,
+                                            std::vector<std::string>& notes) {
+  return kept_pictures<ImagePicture>(runs, "images", picture_of, notes);
+}
+
+std::string image_pictures_html(const std::vector<ImagePicture>& pictures) {
+  std::map<std::pair<std::string, std::int64_t>, std::vector<const ImagePicture*>> images;
+  for (const ImagePicture& one : pictures)
+    images[{one.origin.experiment, one.index}].push_back(&one);
+  std::string out;
+  for (const auto& [key, rows] : images) out += table_html(rows);
+  if (out.empty()) return out;
+  return out +
+         "<p class=\"note\">Below each picture is what the model says of it. The redder a patch, "
+         "the more the answer about the unchanged image rests on it; each map has its own scale, "
+         "from its weakest patch to its strongest.</p>\n";
+}
+
+}  // namespace attnlab

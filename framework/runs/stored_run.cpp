@@ -1,0 +1,282 @@
+#include "framework/runs/stored_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "framework/base/files.h"
+#include "framework/base/json.h"
+#include "framework/base/text.h"
+#include "framework/runs/metric_infos.h"
+#include "framework/runs/run_records.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kSource = "/stored.json";
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+json numbers_json(const std::map<std::string, double>& numbers) {
+  json out = json::object();
+  for (const auto& [name, value] : numbers) out[name] = finite_or_null(value);
+  return out;
+}
+
+std::map<std::string, double> read_numbers(const json& in) {
+  std::map<std::string, double> out;
+  for (const auto& [name, value] : in.items()) {
+    out[name] = value.is_null() ? std::nan("") : value.get<double>();
+  }
+  return out;
+}
+
+/// What run_result.cpp reads; nothing that names people, hosts or folders.
+json kept_environment(const json& in) {
+  json out = json::object();
+  const auto keep = [&](const char* pointer) {
+    const json::json_pointer at(pointer);
+    if (in.contains(at)) out[at] = in.at(at);
+  };
+  for (const char* pointer : {"/attnlab", "/framework/revision", "/machine/cpu", "/device",
+                              "/threads", "/together", "/libtorch/version", "/data/fingerprint",
+                              "/parameters", "/flops", "/metrics", "/costs", "/started"}) {
+    keep(pointer);
+  }
+  return out;
+}
+
+json evaluation_json(const EvaluationRecord& one) {
+  return {{"entry", one.entry},
+          {"hash", one.hash},
+          {"split", one.split},
+          {"set", json::parse(one.set)},
+          {"metrics", numbers_json(one.metrics)},
+          {"infos", metric_infos_json(one.infos)},
+          {"seconds", one.seconds}};
+}
+
+EvaluationRecord read_evaluation(const json& in) {
+  EvaluationRecord one;
+  one.entry = in.at("entry");
+  one.hash = in.at("hash");
+  one.split = in.at("split");
+  one.set = in.at("set").dump();
+  one.metrics = read_numbers(in.at("metrics"));
+  one.infos = read_metric_infos(in.at("infos"));
+  one.seconds = in.at("seconds");
+  one.done = true;
+  return one;
+}
+
+json identity_member(const StoredRun& run) {
+  json plugins = json::object();
+  for (const auto& [kind, file] : run.identity.plugins) {
+    plugins[kind] = {{"hash", file.hash}, {"name", file.name}};
+    const auto known = run.plugins.find(kind);
+    if (known == run.plugins.end()) continue;
+    plugins[kind]["id"] = known->second.id;
+    plugins[kind]["version"] = known->second.version;
+  }
+  return {{"configuration", run.identity.configuration},
+          {"data", run.identity.data},
+          {"framework", run.identity.framework},
+          {"plugins", std::move(plugins)}};
+}
+
+void read_identity_member(const json& in, StoredRun& run) {
+  run.identity.configuration = in.at("configuration");
+  run.identity.data = in.at("data");
+  run.identity.framework = in.at("framework");
+  for (const auto& [kind, file] : in.at("plugins").items()) {
+    run.identity.plugins[kind] = {file.at("name"), file.at("hash")};
+    if (!file.contains("version")) continue;
+    run.plugins[kind] = {file.at("id"), file.at("version")};
+  }
+}
+
+/// Versions as the installed plugins state them; of one that is not installed none is known.
+std::map<std::string, StoredPlugin> plugins_of(const Node& config, const Catalogue& catalogue) {
+  std::map<std::string, StoredPlugin> out;
+  for (const Kind kind : {Kind::model, Kind::attention, Kind::task, Kind::dataset}) {
+    const std::string key(name_of(kind));
+    try {
+      const Manifest& manifest = *catalogue.find(kind, config.at(key).at("use").text()).manifest;
+      out[key] = {manifest.id, manifest.version};
+    } catch (const PluginError&) {
+      continue;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string StoredRun::name() const {
+  // Without the hashes of plugin files: two builds of one source store one file.
+  const std::string what = fmt::format("{};data={};framework={}", identity.configuration,
+                                       identity.data, identity.framework);
+  return fmt::format("{}/{}/{}-{}.json", experiment, attention, seed,
+                     hex(fingerprint(what)).substr(0, 8));
+}
+
+StoredRun stored_of(const std::string& run_folder, const Catalogue& catalogue) {
+  const RunRecord record = read_run(run_folder);
+  if (!record.status.finished()) {
+    throw ConfigError(Place{run_folder, 0, 0}, fmt::format("is {}; only finished runs are stored",
+                                                           name_of(record.status.state)));
+  }
+  const auto identity = read_identity(run_folder);
+  if (!identity) {
+    throw ConfigError(Place{run_folder, 0, 0},
+                      "has no identity.json (a run of an earlier attnlab): it cannot be compared "
+                      "with another machine's");
+  }
+  StoredRun out;
+  out.experiment = record.experiment;
+  out.attention = record.attention;
+  out.seed = record.seed;
+  out.identity = *identity;
+  out.plugins = plugins_of(record.config, catalogue);
+  const RunFolder folder(run_folder);
+  out.config = read_text(folder.file("config.yaml"));
+  out.status = folder.status();  // without the evaluations' metrics, which stand by themselves
+  std::error_code error;
+  if (fs::exists(folder.file("environment.json"), error)) {
+    out.environment =
+        kept_environment(json::parse(read_text(folder.file("environment.json")))).dump();
+  }
+  for (const EvaluationRecord& one : record.evaluations) {
+    if (one.done) out.evaluations.push_back(one);
+  }
+  return out;
+}
+
+std::string stored_json(const StoredRun& run) {
+  const RunStatus& status = run.status;
+  json out = {{"schema", 1},
+              {"experiment", run.experiment},
+              {"attention", run.attention},
+              {"seed", run.seed},
+              {"identity", identity_member(run)},
+              {"config", lines_of(run.config)},
+              {"status",
+               {{"state", name_of(status.state)},
+                {"step", status.step},
+                {"steps", status.steps},
+                {"epoch", status.epoch},
+                {"seconds", status.seconds},
+                {"reason", status.reason},
+                {"metrics", numbers_json(status.metrics)}}},
+              {"environment", json::parse(run.environment)},
+              {"evaluations", json::array()}};
+  for (const EvaluationRecord& one : run.evaluations) {
+    out["evaluations"].push_back(evaluation_json(one));
+  }
+  return out.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+StoredRun read_stored(const std::string& file) try {
+  const json in = json::parse(read_text(file));
+  if (in.at("schema") != 1) throw DataError("it is of another form than this attnlab reads");
+  StoredRun run;
+  run.file = file;
+  run.experiment = in.at("experiment");
+  run.attention = in.at("attention");
+  run.seed = in.at("seed");
+  read_identity_member(in.at("identity"), run);
+  run.config = join(in.at("config").get<std::vector<std::string>>(), "\n") + "\n";
+  const json& status = in.at("status");
+  run.status.state = parse_state(status.at("state").get<std::string>());
+  run.status.step = status.at("step");
+  run.status.steps = status.at("steps");
+  run.status.epoch = status.at("epoch");
+  run.status.seconds = status.at("seconds");
+  run.status.reason = status.at("reason");
+  run.status.metrics = read_numbers(status.at("metrics"));
+  run.environment = in.at("environment").dump();
+  for (const json& one : in.at("evaluations")) run.evaluations.push_back(read_evaluation(one));
+  if (!run.status.finished()) throw DataError("it is of a run that is not finished");
+  return run;
+} catch (const FileError&) {
+  throw;
+} catch (const std::exception& damage) {
+  throw DataError(
+      fmt::format("{}: not a stored run: {}; store the run again", file, damage.what()));
+}
+
+std::vector<std::string> stored_files(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    const bool file = at->is_regular_file(error) && at->path().extension() == ".json";
+    if (file && at.depth() == 2) files.push_back(at->path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+void restore(const StoredRun& run, const RunFolder& folder, const Experiment& experiment,
+             const Identity& identity) {
+  std::error_code error;
+  fs::create_directories(folder.path(), error);
+  if (error) {
+    throw FileError(
+        fmt::format("{}: cannot create the run's folder: {}", folder.path(), error.message()));
+  }
+  for (const EvaluationRecord& one : run.evaluations) write_evaluation(folder.path(), one);
+  write_file(folder.file("environment.json"), json::parse(run.environment).dump(2) + "\n");
+  const json source = {{"from", run.file}, {"identity", identity_member(run)}};
+  write_file(folder.path() + kSource, source.dump(2) + "\n");
+  folder.write_status(run.status);
+  folder.freeze(experiment, run.seed, identity);
+}
+
+std::string stored_source(const std::string& run_folder) {
+  const std::string path = run_folder + kSource;
+  std::error_code error;
+  if (!fs::exists(path, error)) return "";
+  try {
+    return json::parse(read_text(path)).at("from").get<std::string>();
+  } catch (const json::exception& damage) {
+    throw DataError(
+        fmt::format("{}: damaged: {}; remove the run's folder to restore or run it "
+                    "again",
+                    path, damage.what()));
+  }
+}
+
+std::optional<std::string> stored_note(const std::vector<RunRecord>& runs) {
+  std::map<std::string, std::set<std::string>> experiments;
+  std::map<std::string, std::int64_t> counts;
+  for (const RunRecord& run : runs) {
+    if (run.stored.empty()) continue;
+    experiments[run.attention].insert(run.experiment);
+    ++counts[run.attention];
+  }
+  if (counts.empty()) return std::nullopt;
+  std::vector<std::string> parts;
+  parts.reserve(counts.size());
+  for (const auto& [attention, names] : experiments) {
+    parts.push_back(fmt::format("{} ({}: {} {})", attention,
+                                join({names.begin(), names.end()}, ", "), counts[attention],
+                                counts[attention] == 1 ? "run" : "runs"));
+  }
+  return "stored results, not made here: " + join(parts, "; ");
+}
+
+}  // namespace attnlab

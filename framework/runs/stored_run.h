@@ -1,0 +1,74 @@
+// Finished runs in a compact form that is kept with a repository or sent to another machine: what a
+// run was and what came of it, without checkpoint, curves and logs. A file a run, JSON with a line
+// a value, some kilobytes:
+//
+//   FOLDER/EXPERIMENT/ATTENTION/SEED-HASH.json
+//     {"schema": 1, "experiment": ..., "attention": ..., "seed": 0,
+//      "identity": {"configuration", "data", "framework", "plugins": {KIND: {"id", "version",
+//      "hash"}}}, "config": [lines of config.yaml], "status": {"state", "step", "steps", "epoch",
+//      "seconds", "reason", "metrics"}, "environment": {what comparisons read of environment.json},
+//      "evaluations": [{"entry", "hash", "split", "set", "metrics", "infos", "seconds"}]}
+//
+// A suite with `stored:` restores such a file as a run's folder where everything agrees
+// (framework/suites/stored_cells.h); the folder's stored.json says where it came from.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/experiment/identity.h"
+#include "framework/manifest/discovery.h"
+#include "framework/runs/evaluations.h"
+#include "framework/runs/run_folder.h"
+
+namespace attnlab {
+
+struct RunRecord;
+
+/// What is known of a plugin's file beside its hash, which is of one build on one machine.
+struct StoredPlugin {
+  std::string id, version;  ///< "attnlab/quest", "1.0.0"
+};
+
+struct StoredRun {
+  std::string file;                   ///< where it was read from
+  std::string experiment, attention;  ///< the attention's label
+  std::int64_t seed = 0;
+  Identity identity;
+  std::map<std::string, StoredPlugin> plugins;  ///< by kind: "model", "attention", ...
+  std::string config;                           ///< as config.yaml has it
+  RunStatus status;
+  std::string environment = "{}";  ///< JSON: what comparisons read
+  std::vector<EvaluationRecord> evaluations;
+
+  /// "EXPERIMENT/ATTENTION/SEED-HASH.json".
+  std::string name() const;
+};
+
+/// A finished run as it is stored. @param catalogue  for the versions of its plugins
+/// @throws ConfigError for a run that is not finished, DataError or FileError for damaged files.
+StoredRun stored_of(const std::string& run_folder, const Catalogue& catalogue);
+
+/// The text of the file. Equal runs give equal texts.
+std::string stored_json(const StoredRun& run);
+/// @throws DataError naming a damaged file, FileError for one that cannot be read.
+StoredRun read_stored(const std::string& file);
+
+/// All files of stored runs below a folder, sorted; none where there is no such folder.
+std::vector<std::string> stored_files(const std::string& folder);
+
+/// Writes a stored run as the folder of `experiment`, complete or not at all (config.yaml, which
+/// makes a folder a run's, comes last). @param identity  of the cell that it stands for
+void restore(const StoredRun& run, const RunFolder& folder, const Experiment& experiment,
+             const Identity& identity);
+
+/// Where a run's folder was restored from; empty for a run that was made here.
+std::string stored_source(const std::string& run_folder);
+
+/// "stored results, not made here: standard (cross_cora, cross_images: 6 runs), ..."; empty
+/// without.
+std::optional<std::string> stored_note(const std::vector<RunRecord>& runs);
+
+}  // namespace attnlab

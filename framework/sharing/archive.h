@@ -1,0 +1,45 @@
+// Archives: tar in zstd, by libarchive, with limits. An archive holds regular files and nothing
+// else, sorted by name, without times, owners and links, so that the same files give the same
+// bytes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/sharing/errors.h"
+
+namespace attnlab::sharing {
+
+struct ArchiveFile {
+  std::string path;  ///< relative, with '/'
+  std::string bytes;
+  bool executable = false;
+};
+
+/// What is refused beyond: a small file can hold terabytes of zeros.
+struct ArchiveLimits {
+  std::size_t files = 10'000;
+  std::int64_t file_bytes = std::int64_t{512} << 20;
+  std::int64_t all_bytes = std::int64_t{1} << 30;
+};
+
+/// Whether a path may stand in an archive: relative, at most 200 bytes and 20 folders deep, of
+/// A-Z, a-z, 0-9 and "._+=@,-", no part of it "." or "..", none that begins with "-".
+/// @throws BundleError saying why not.
+void check_path(const std::string& path);
+
+/// @param files  in any order. @throws BundleError for a path that may not be, and for two that are
+/// the same to a file system without upper case.
+std::string write_archive(std::vector<ArchiveFile> files);
+
+/// Reads an archive from memory; refuses what is no regular file, paths that leave the folder,
+/// paths out of order or twice, and what is beyond the limits, before it takes memory for it.
+/// @param on_file  gets each file in its turn; may throw
+/// @throws BundleError.
+void read_archive(std::string_view bytes, const std::function<void(ArchiveFile)>& on_file,
+                  const ArchiveLimits& limits = {});
+
+}  // namespace attnlab::sharing

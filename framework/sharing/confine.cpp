@@ -1,0 +1,229 @@
+#include "framework/sharing/confine.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "framework/base/error.h"
+#include "framework/base/text.h"
+#include "framework/sharing/walls.h"
+
+namespace attnlab::sharing {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kSignalled =
+    128;  // an exit code above says which signal ended a process, as in shells
+
+/// What every program reads. Homes, mounts and other people's folders are not among them.
+// (Of /dev only what holds nothing: for the superuser the disks themselves stand there.)
+const std::vector<std::string> kSystem = {
+    "/usr",         "/bin",       "/sbin", "/lib", "/lib32", "/lib64",
+    "/etc",         "/opt",       "/proc", "/sys", "/nix",   "/run/current-system",
+    "/dev/urandom", "/dev/random"};
+const std::vector<std::string> kDevices = {"/dev/null", "/dev/zero", "/dev/full", "/dev/tty"};
+
+bool is_kept(const std::string& name) {
+  static const std::vector<std::string> kept = {"PATH",
+                                                "LANG",
+                                                "LC_ALL",
+                                                "CC",
+                                                "CXX",
+                                                "CFLAGS",
+                                                "CXXFLAGS",
+                                                "LDFLAGS",
+                                                "LD_LIBRARY_PATH",
+                                                "ATTNLAB_CPU",
+                                                "OMP_NUM_THREADS",
+                                                "NUMBER_OF_PROCESSORS"};
+  return std::find(kept.begin(), kept.end(), name) != kept.end() || name.starts_with("CMAKE_") ||
+         name.ends_with("_ROOT") || name.starts_with("LSAN_") || name.starts_with("ASAN_");
+}
+
+std::vector<std::string> environment_of(const Confinement& confinement) {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry, name = text.substr(0, text.find('='));
+    if (is_kept(name) && confinement.environment.count(name) == 0) all.push_back(text);
+  }
+  for (const auto& [name, value] : confinement.environment) {
+    all.push_back(fmt::format("{}={}", name, value));
+  }
+  return all;
+}
+
+/// Tools may lie in a folder of PATH that is none of the system's: they may be read there.
+std::vector<std::string> readable_of(const Confinement& confinement) {
+  std::vector<std::string> all = kSystem;
+  all.insert(all.end(), confinement.readable.begin(), confinement.readable.end());
+  const char* const path = std::getenv("PATH");
+  std::string rest = path == nullptr ? "" : path;
+  while (!rest.empty()) {
+    const std::size_t colon = rest.find(':');
+    const std::string folder = rest.substr(0, colon);
+    if (folder.starts_with("/")) all.push_back(folder);
+    rest = colon == std::string::npos ? "" : rest.substr(colon + 1);
+  }
+  return all;
+}
+
+/// Everything that the child needs, made before the fork: afterwards no memory is taken.
+struct Prepared {
+  std::vector<std::string> words, environment, readable, writable;
+  std::vector<char*> argv, envp;
+  std::string folder, log, output;
+
+  Prepared(const std::vector<std::string>& given, const Confinement& confinement)
+      : words(given),
+        environment(environment_of(confinement)),
+        readable(readable_of(confinement)),
+        writable(kDevices),
+        folder(confinement.folder),
+        log(confinement.log),
+        output(confinement.output.empty() ? confinement.log : confinement.output) {
+    writable.push_back(folder);
+    for (std::string& word : words) argv.push_back(word.data());
+    for (std::string& entry : environment) envp.push_back(entry.data());
+    argv.push_back(nullptr);
+    envp.push_back(nullptr);
+  }
+};
+
+bool open_as(const std::string& path, int descriptor) {
+  const int opened = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  return opened >= 0 && ::dup2(opened, descriptor) >= 0;
+}
+
+/// Waits for a child, takes away what else ends, and ends as the child did.
+[[noreturn]] void pass_on(pid_t child) {
+  int status = 0;
+  for (pid_t ended = 0; ended != child;) {
+    ended = ::waitpid(-1, &status, 0);
+    if (ended < 0 && errno != EINTR) ::_exit(126);
+  }
+  ::_exit(WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+/// Goes on in a child; this process hands its end on.
+void go_on_in_a_child() {
+  const pid_t child = ::fork();
+  if (child < 0) ::_exit(126);
+  if (child > 0) pass_on(child);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+[[noreturn]] void become(Prepared& prepared, int report) {
+  ::setpgid(0, 0);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int input = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (::dup2(input, STDIN_FILENO) < 0 || !open_as(prepared.log, STDERR_FILENO) ||
+      !open_as(prepared.output, STDOUT_FILENO) || ::chdir(prepared.folder.c_str()) != 0) {
+    ::_exit(126);
+  }
+  Walls walls;
+  walls.network_namespace = walls.processes = walls::leave_network_and_processes();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a new namespace of users took it away
+  if (walls.processes) {
+    go_on_in_a_child();  // the first process of the namespace, which signals do not end
+    go_on_in_a_child();
+  }
+  walls::limit_sizes();
+  walls.landlock = walls::keep_to_folders(prepared.readable, prepared.writable);
+  walls.seccomp = walls::refuse_sockets();
+  [[maybe_unused]] const ssize_t written = ::write(report, &walls, sizeof walls);
+  ::execvpe(prepared.argv[0], prepared.argv.data(), prepared.envp.data());
+  const char* const text = "cannot start the program\n";
+  [[maybe_unused]] const ssize_t said = ::write(STDERR_FILENO, text, std::strlen(text));
+  ::_exit(127);
+}
+
+/// Waits, and kills it with all that it has started when its time is up.
+ConfinedEnd end_of(pid_t pid, double time_limit) {
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(time_limit));
+  ConfinedEnd end;
+  int status = 0;
+  while (true) {
+    const pid_t ended = ::waitpid(pid, &status, WNOHANG);
+    if (ended == pid || (ended < 0 && errno != EINTR)) break;
+    if (Clock::now() > deadline && !end.timed_out) {
+      end.timed_out = true;
+      ::kill(-pid, SIGKILL);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  ::kill(-pid, SIGKILL);  // what it left running
+  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+  if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
+  if (end.exit_code > kSignalled) end.signal = end.exit_code - kSignalled;
+  return end;
+}
+
+}  // namespace
+
+std::string Walls::text() const {
+  std::vector<std::string> up, missing;
+  std::vector<std::string> ways;
+  if (network_namespace) ways.emplace_back("namespace");
+  if (seccomp) ways.emplace_back("seccomp");
+  (network() ? up : missing)
+      .push_back("no network" + (ways.empty() ? "" : fmt::format(" ({})", join(ways, ", "))));
+  (landlock ? up : missing).emplace_back("no files but its own (Landlock)");
+  (processes ? up : missing).emplace_back("no other processes (namespace)");
+  std::string text = up.empty() ? "not confined" : "confined: " + join(up, ", ");
+  if (!missing.empty()) text += "; this kernel or user cannot have: " + join(missing, ", ");
+  return text;
+}
+
+std::string ConfinedEnd::text() const {
+  if (timed_out) return "killed, since its time was up (--time-limit)";
+  if (signal != 0) return fmt::format("killed by signal {} ({})", signal, ::strsignal(signal));
+  return fmt::format("exit code {}", exit_code);
+}
+
+ConfinedEnd run_confined(const std::vector<std::string>& words, const Confinement& confinement) {
+  Prepared prepared(words, confinement);
+  int report[2];
+  if (::pipe2(report, O_CLOEXEC) != 0) throw Error("cannot make a pipe");
+  const pid_t pid = ::fork();
+  if (pid < 0) {
+    ::close(report[0]);
+    ::close(report[1]);
+    throw Error(fmt::format("cannot start {}: {}", words.front(), std::strerror(errno)));
+  }
+  if (pid == 0) become(prepared, report[1]);
+  ::close(report[1]);
+  Walls walls;
+  const bool told = ::read(report[0], &walls, sizeof walls) == sizeof walls;
+  ::close(report[0]);
+  ConfinedEnd end = end_of(pid, confinement.time_limit);
+  if (told) end.walls = walls;
+  return end;
+}
+
+Walls possible_walls() {
+  std::error_code ignored;
+  const std::string folder = fs::temp_directory_path(ignored).string();
+  Confinement nothing;
+  nothing.folder = folder;
+  nothing.log = "/dev/null";
+  nothing.time_limit = 20;
+  return run_confined({"true"}, nothing).walls;
+}
+
+}  // namespace attnlab::sharing

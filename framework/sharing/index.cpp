@@ -1,0 +1,186 @@
+#include "framework/sharing/index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
+#include "framework/sharing/bundle.h"
+#include "framework/sharing/fetch.h"
+#include "framework/sharing/names.h"
+
+namespace attnlab::sharing {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kLargestSmall = 1 << 16;  // keys and signatures
+constexpr const char* kComment = "signature of an attnlab index";
+
+json entry_json(const IndexEntry& entry) {
+  return {{"id", entry.id},           {"kind", entry.kind},       {"version", entry.version},
+          {"summary", entry.summary}, {"licence", entry.licence}, {"file", entry.file},
+          {"sha256", entry.sha256},   {"size", entry.size}};
+}
+
+IndexEntry entry_of(const json& in) {
+  IndexEntry entry;
+  entry.id = parse_id(in.at("id")).str();
+  entry.kind = one_line(in.at("kind").get<std::string>(), 20);
+  entry.version = in.at("version");
+  check_version(entry.version);
+  entry.summary = one_line(in.at("summary").get<std::string>());
+  entry.licence = one_line(in.at("licence").get<std::string>(), 100);
+  entry.file = in.at("file");
+  check_path(entry.file);
+  entry.sha256 = in.at("sha256");
+  entry.size = in.at("size");
+  if (entry.sha256.size() != 64 || entry.size <= 0 || entry.size > kLargestBundle) {
+    throw BundleError(fmt::format("'{}': its hash or size cannot be", entry.id));
+  }
+  return entry;
+}
+
+IndexEntry entry_of_bundle(const fs::path& path) {
+  const Bundle bundle = read_bundle(path.string());
+  const Contents& contents = bundle.contents;
+  return {contents.id.str(), contents.kind.empty() ? contents.type : contents.kind,
+          contents.version,  contents.summary,
+          contents.licence,  path.filename().string(),
+          bundle.sha256,     static_cast<std::int64_t>(fs::file_size(path))};
+}
+
+std::int64_t serial_there(const std::string& folder) {
+  const std::string path = folder + "/" + kIndexFile;
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return 0;
+  try {
+    return parse_index(read_text(path)).serial;
+  } catch (const BundleError& damage) {
+    throw BundleError(
+        fmt::format("{}: {}; mend or remove it (its number must grow)", path, damage.what()));
+  }
+}
+
+}  // namespace
+
+std::string write_index(const Index& index) {
+  json head = {{"format", 1},
+               {"lab", index.lab},
+               {"serial", index.serial},
+               {"created", index.created},
+               {"expires", index.expires},
+               {"revocations", index.revocations}};
+  std::string text = head.dump();
+  text.pop_back();  // the brace
+  text += ",\"bundles\":[";
+  for (std::size_t i = 0; i < index.bundles.size(); ++i) {
+    text += (i == 0 ? "\n" : ",\n") + entry_json(index.bundles[i]).dump();
+  }
+  return text + "\n]}\n";
+}
+
+Index parse_index(std::string_view text) {
+  try {
+    const json in = json::parse(text);
+    if (in.at("format") != 1) throw BundleError("is an index of a newer attnlab");
+    Index index;
+    index.lab = in.at("lab");
+    check_name(index.lab, "the lab");
+    index.serial = in.at("serial");
+    if (index.serial < 1) throw BundleError("its serial number cannot be");
+    index.created = one_line(in.at("created").get<std::string>(), 30);
+    index.expires = in.at("expires");
+    check_date(index.expires, "expires");
+    for (const json& text_of : in.at("revocations")) {
+      index.revocations.push_back(text_of.get<std::string>());
+    }
+    for (const json& entry : in.at("bundles")) index.bundles.push_back(entry_of(entry));
+    return index;
+  } catch (const json::exception& damage) {
+    throw BundleError(fmt::format("is no index: {}", one_line(damage.what(), 200)));
+  } catch (const ConfigError& damage) {
+    throw BundleError(fmt::format("is no index: {}", damage.what()));
+  }
+}
+
+std::string index_comment(const Index& index) {
+  return fmt::format("attnlab-index lab:{} serial:{} expires:{}", index.lab, index.serial,
+                     index.expires);
+}
+
+Index make_index(const std::string& folder, const std::string& lab, const SecretKey& key,
+                 const std::string& card, int days) {
+  Index index;
+  index.lab = lab;
+  index.serial = serial_there(folder) + 1;
+  index.created = time_text();
+  index.expires = date_in(days);
+  std::error_code error;
+  for (const auto& file : fs::directory_iterator(folder, error)) {
+    const std::string ending = file.path().extension().string();
+    if (ending == kBundleEnding) index.bundles.push_back(entry_of_bundle(file.path()));
+    if (ending == ".revoked") {
+      index.revocations.push_back(read_text(file.path().string()));
+      parse_revocation(index.revocations.back());
+    }
+  }
+  if (error) throw FileError(fmt::format("{}: cannot read: {}", folder, error.message()));
+  std::sort(index.bundles.begin(), index.bundles.end(),
+            [](const IndexEntry& a, const IndexEntry& b) { return a.file < b.file; });
+  const std::string text = write_index(index), path = folder + "/" + kIndexFile;
+  // The signature last: between the two, readers see an index that does not fit and try again
+  // later.
+  write_file(folder + "/lab.pub", card);
+  write_file(path, text);
+  write_file(path + ".minisig", key.sign(text, kComment, index_comment(index)));
+  return index;
+}
+
+ServedIndex fetch_index(const std::string& place) {
+  const std::string file = beside(place, kIndexFile);
+  return {fetch(file, kLargestIndex), fetch(file + ".minisig", kLargestSmall),
+          fetch(beside(place, "lab.pub"), kLargestSmall)};
+}
+
+Index check_index(const ServedIndex& served, const std::string& place, std::int64_t seen_serial,
+                  Keyring& keys, const Policy& policy, const Ask& ask) {
+  const std::string what = "index " + place;
+  try {
+    const KeyCard card = parse_key_card(served.card);
+    const Signature signature = parse_signature(served.signature);
+    if (!is_signed_by(signature, card.key, served.text)) {
+      throw TrustError(
+          fmt::format("{}: REFUSED: its signature does not fit: altered, or in the middle "
+                      "of a change",
+                      what));
+    }
+    Index index = parse_index(served.text);
+    if (index.lab != card.lab || signature.trusted_comment != index_comment(index)) {
+      throw TrustError(fmt::format("{}: REFUSED: it says otherwise than what was signed", what));
+    }
+    keys.admit(card, what, policy, ask);
+    if (index.serial < seen_serial) {
+      throw TrustError(
+          fmt::format("{}: REFUSED: an old index is served again (number {}, {} was seen "
+                      "before): somebody may be hiding newer bundles",
+                      what, index.serial, seen_serial));
+    }
+    if (index.expires < date_in(0)) {
+      throw TrustError(
+          fmt::format("{}: REFUSED: it expired on {}: somebody may be hiding newer "
+                      "bundles, or the lab must renew it (attnlab index make)",
+                      what, index.expires));
+    }
+    for (const std::string& text : index.revocations) keys.take(parse_revocation(text));
+    return index;
+  } catch (const BundleError& damage) {
+    throw BundleError(fmt::format("{}: {}", what, damage.what()));
+  }
+}
+
+}  // namespace attnlab::sharing

@@ -1,0 +1,146 @@
+#include "framework/sharing/index_list.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "framework/base/files.h"
+#include "framework/sharing/fetch.h"
+#include "framework/sharing/hash.h"
+#include "framework/sharing/names.h"
+#include "framework/sharing/places.h"
+
+namespace attnlab::sharing {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+/// Of ASCII alone: names are nothing else.
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+IndexEntry entry_in(std::string_view line) {
+  if (line.ends_with(',')) line.remove_suffix(1);
+  const json in = json::parse(line);
+  return {in.at("id"),      in.at("kind"), in.at("version"), in.at("summary"),
+          in.at("licence"), in.at("file"), in.at("sha256"),  in.at("size")};
+}
+
+/// The lines of a copy that have the word, in lower case, in them. A copy is our own writing: a
+/// head, then a bundle a line.
+void search_copy(const AddedIndex& index, const std::string& word, std::vector<Found>& out) {
+  const std::string text = read_text(index.copy);
+  std::string folded = text;
+  std::transform(folded.begin(), folded.end(), folded.begin(), lower);
+  const std::size_t head = text.find('\n');
+  for (std::size_t at = head; (at = folded.find(word, at)) != std::string::npos;) {
+    const std::size_t begin = text.rfind('\n', at) + 1, end = text.find('\n', at);
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    if (line.starts_with('{')) out.push_back({entry_in(line), index.place});
+    if (end == std::string::npos) break;
+    at = end;
+  }
+}
+
+bool newer(const Found& a, const Found& b) {
+  if (a.entry.id != b.entry.id) return a.entry.id < b.entry.id;
+  return compare_versions(a.entry.version, b.entry.version) > 0;
+}
+
+}  // namespace
+
+IndexList::IndexList(std::string folder) : folder_(std::move(folder)) {
+  const std::string path = folder_ + "/list.json";
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return;
+  try {
+    const json list = json::parse(read_text(path));
+    for (const json& in : list.at("indices")) {
+      all_.push_back({in.at("place"), in.at("lab"), in.at("serial"), in.at("taken"),
+                      in.at("expires"), in.at("copy")});
+    }
+  } catch (const json::exception& damage) {
+    throw BundleError(
+        fmt::format("{}: damaged: {}; remove it and add the indices again", path, damage.what()));
+  }
+}
+
+void IndexList::write() const {
+  json out = {{"format", 1}, {"indices", json::array()}};
+  for (const AddedIndex& one : all_) {
+    out["indices"].push_back({{"place", one.place},
+                              {"lab", one.lab},
+                              {"serial", one.serial},
+                              {"taken", one.taken},
+                              {"expires", one.expires},
+                              {"copy", one.copy}});
+  }
+  write_file(folder_ + "/list.json", out.dump(1) + "\n");
+}
+
+Index IndexList::take(const std::string& given, Keyring& keys, const Policy& policy,
+                      const Ask& ask) {
+  const std::string place = is_url(given) ? given : fs::absolute(given).lexically_normal().string();
+  const auto same = [&](const AddedIndex& one) { return one.place == place; };
+  const auto known = std::find_if(all_.begin(), all_.end(), same);
+  const std::int64_t seen = known == all_.end() ? 0 : known->serial;
+  Index index = check_index(fetch_index(place), place, seen, keys, policy, ask);
+  if (known != all_.end() && known->lab != index.lab) {
+    throw TrustError(fmt::format("index {}: REFUSED: it was lab '{}''s, now it is lab '{}''s",
+                                 place, known->lab, index.lab));
+  }
+  make_folder(folder_);
+  const std::string copy = fmt::format("{}/{}.json", folder_, sha256(place).substr(0, 16));
+  write_file(copy, write_index(index));
+  std::erase_if(all_, same);
+  all_.push_back({place, index.lab, index.serial, time_text(), index.expires, copy});
+  write();
+  return index;
+}
+
+void IndexList::remove(const std::string& given) {
+  const std::string place = is_url(given) ? given : fs::absolute(given).lexically_normal().string();
+  for (auto one = all_.begin(); one != all_.end(); ++one) {
+    if (one->place != place && one->place != given) continue;
+    ::unlink(one->copy.c_str());
+    all_.erase(one);
+    return write();
+  }
+  throw ConfigError(
+      fmt::format("index {} was not added; attnlab index list shows those that were", given));
+}
+
+std::vector<Found> IndexList::search(const std::string& word,
+                                     std::vector<std::string>& expired) const {
+  std::string wanted = word;
+  std::transform(wanted.begin(), wanted.end(), wanted.begin(), lower);
+  std::vector<Found> found;
+  const std::string today = date_in(0);
+  for (const AddedIndex& index : all_) {
+    if (index.expires < today) expired.push_back(index.place);
+    search_copy(index, wanted, found);
+  }
+  std::sort(found.begin(), found.end(), newer);
+  return found;
+}
+
+std::optional<Found> IndexList::newest(const std::string& word, const std::string& version) const {
+  std::vector<std::string> expired;
+  std::optional<Found> best;
+  for (const Found& one : search(word, expired)) {
+    const std::string name = one.entry.id.substr(one.entry.id.find('/') + 1);
+    if (one.entry.id != word && name != word) continue;
+    if (one.entry.kind == "result" || (!version.empty() && one.entry.version != version)) continue;
+    if (best && best->entry.id != one.entry.id) {
+      throw ConfigError(fmt::format("'{}' is the name of {} and {}; write the lab before it", word,
+                                    best->entry.id, one.entry.id));
+    }
+    if (!best) best = one;
+  }
+  return best;
+}
+
+}  // namespace attnlab::sharing

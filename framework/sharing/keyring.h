@@ -1,0 +1,80 @@
+// The keys that this user has and knows: own secret ones, and labs' public ones, each pinned to the
+// lab's prefix when it is first met. Kept in ~/.config/attnlab/keys; needs no network.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/sharing/key_card.h"
+#include "framework/sharing/policy.h"
+
+namespace attnlab::sharing {
+
+/// A key that is pinned to a lab.
+struct KnownKey {
+  std::string lab;
+  PublicKey key;
+  std::string added;    ///< a date
+  std::string expires;  ///< a date or "never"
+  std::string revoked;  ///< a date; empty: it is not
+  std::string how;      ///< "first use", "added", "made here"
+
+  /// Why nothing that it signed is to be trusted today; empty: nothing is against it.
+  std::string objection() const;
+};
+
+class Keyring {
+ public:
+  /// @throws BundleError for a damaged record, naming the file.
+  explicit Keyring(std::string folder);
+
+  const std::vector<KnownKey>& keys() const { return keys_; }
+  std::vector<KnownKey> keys_of(const std::string& lab) const;
+
+  /// Makes a key pair of a lab: LAB.key (mode 0600) and LAB.pub, and knows it.
+  /// @throws ConfigError when the lab has one here; FileError.
+  KeyCard make(const std::string& lab, const std::string& expires, const std::string& password);
+  /// The lab's own secret key. @throws TrustError saying how to make one, or why it cannot be used.
+  SecretKey secret(const std::string& lab, const std::string& password) const;
+  /// The text of the lab's own LAB.pub.
+  std::string own_card(const std::string& lab) const;
+  bool has_secret(const std::string& lab) const;
+  std::string own_key_id(const std::string& lab) const;
+  bool secret_is_encrypted(const std::string& lab) const;
+
+  /// Adds a key by a person's word, beside those that the lab has.
+  /// @throws TrustError for a revoked or expired one.
+  void add(const KeyCard& card, const std::string& how);
+  /// Marks a key as revoked from today on. @throws ConfigError when it is not known.
+  void revoke(const std::string& key_id);
+  /// Puts a lab's own key aside (LAB.key becomes LAB-KEY-ID.key), so that it can have another.
+  void retire(const std::string& lab);
+  /// Takes a lab's own revocation in. @returns whether the key was known and trusted until now.
+  /// @throws TrustError when another key made it.
+  bool take(const Revocation& revocation);
+
+  /// Whether something that a key of a lab signed may be used. The lab's first key is pinned, if
+  /// the policy and the person say so; afterwards only pinned keys count.
+  /// @param what  "bundle acme/x 1.0.0", for messages
+  /// @throws TrustError saying what is against it.
+  void admit(const KeyCard& card, const std::string& what, const Policy& policy, const Ask& ask);
+
+  /// The highest version of a plugin that was installed here; empty: none was.
+  std::string highest(const std::string& id) const;
+  void note_version(const std::string& id, const std::string& version);
+
+ private:
+  void read();
+  /// Changes the record as it is on the disk now: another process may have changed it meanwhile.
+  void change(const std::function<void()>& how);
+  void refuse_look_alikes(const std::string& lab, const std::string& what) const;
+  KnownKey* find(const std::string& key_id);
+
+  std::string folder_;
+  std::vector<KnownKey> keys_;
+  std::vector<std::pair<std::string, std::string>> versions_;  ///< id, highest version
+};
+
+}  // namespace attnlab::sharing

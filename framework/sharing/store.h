@@ -1,0 +1,91 @@
+// What is installed for this user, below ~/.local/share/attnlab/plugins:
+//
+//   attention/sharp.so -> ../installed/acme/sharp/1.0.0-0123456789ab/sharp.so   what the host finds
+//   installed/lock                                    held by whoever changes anything
+//   installed/.staging-PID/                           what is being installed
+//   installed/acme/sharp/1.0.0-0123456789ab/          an entry
+//       bundle.attnlab record.json sharp.so log.txt conformance.json
+//
+// A version becomes the one in use when its link is renamed into place: before, the old one is,
+// after, the new one. What no link leads to, and no `replaces` of what a link leads to, is left
+// over from a process that was killed, and goes with the next change.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/base/file_lock.h"
+#include "framework/sharing/bundle.h"
+#include "framework/sharing/places.h"
+
+namespace attnlab::sharing {
+
+/// An entry of the store.
+struct Installed {
+  Id id;
+  std::string kind, version;
+  std::string folder;        ///< of the entry
+  std::string bundle;        ///< SHA-256 of the bundle's file
+  std::string library_hash;  ///< file_hash() of the library
+  std::string key;           ///< the id of the key that signed it; empty: unsigned
+  std::string replaces;      ///< the name of the entry that it took the place of; empty: none
+  std::string built;         ///< "binary" or "source"
+  bool kit = true;           ///< the conformance kit passed; false: it was left out
+  std::string date;
+
+  std::string library() const { return folder + "/" + id.name + ".so"; }
+  std::string bundle_file() const { return folder + "/bundle.attnlab"; }
+  std::string label() const { return id.str() + " " + version; }
+};
+
+/// @throws BundleError for a damaged record, naming it.
+Installed read_record(const std::string& folder);
+void write_record(const Installed& installed);
+
+/// What is wrong with an entry: files altered or missing, a signature that does not fit. Empty: it
+/// is as it was installed.
+std::string damage_of(const Installed& installed);
+
+class Store {
+ public:
+  explicit Store(Places places) : places_(std::move(places)) {}
+
+  const Places& places() const { return places_; }
+  /// What is in use, by id.
+  std::vector<Installed> active() const;
+  /// @param word  "acme/sharp" or "sharp". @throws ConfigError where two have the name.
+  std::optional<Installed> find(const std::string& word) const;
+  /// The same. @throws ConfigError with near names where there is none.
+  Installed need(const std::string& word) const;
+  /// The entry that an entry took the place of, if it is still there.
+  std::optional<Installed> before(const Installed& installed) const;
+
+  /// A fresh folder for an entry in the making; the lock must be held.
+  std::string new_staging() const;
+  /// Moves a staged entry, whose record is written, into the store, and makes it the one in use.
+  Installed activate(const std::string& staging, const Installed& installed) const;
+  /// Makes an entry of the store the one in use.
+  void link(const Installed& installed) const;
+  void remove(const Installed& installed) const;
+  /// Removes what killed processes left, and entries that nothing leads to. The lock must be held.
+  void clean() const;
+
+ private:
+  std::string link_of(const Installed& installed) const;
+
+  Places places_;
+};
+
+/// Held while the store is changed; waits for another process that holds it.
+class StoreLock {
+ public:
+  /// @param on_wait  called once if somebody else holds it
+  explicit StoreLock(const Places& places, const std::function<void()>& on_wait = nullptr);
+
+ private:
+  std::optional<FileLock> lock_;
+};
+
+}  // namespace attnlab::sharing

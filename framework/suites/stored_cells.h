@@ -1,0 +1,44 @@
+// Stored results (framework/runs/stored_run.h) in the place of a suite's runs, where everything
+// that decides about a run's numbers agrees.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "framework/manifest/discovery.h"
+#include "framework/runs/stored_run.h"
+#include "framework/suites/suite.h"
+
+namespace attnlab {
+
+/// Stored results that were found for a suite.
+struct StoredUse {
+  /// A cell that one stands for.
+  struct Match {
+    std::size_t cell = 0;  ///< its place in the suite
+    StoredRun run;
+    bool other_revision = false;  ///< counts by --accept-revision
+  };
+  std::vector<Match> matches;
+  std::size_t files = 0;             ///< stored runs that were looked at
+  std::vector<std::string> refused;  ///< "cross_cora/quest/0: the framework changed (...)"
+  std::vector<std::string> damaged;  ///< files that could not be read, with reasons
+};
+
+/// What keeps a stored run from standing for a cell: "the data of dataset 'cora' changed". Empty
+/// where configuration, data and framework agree, plugins have the versions that they had, and it
+/// has every evaluation that the experiment asks for.
+/// @param other_revision  set where the revision of the framework differs
+std::vector<std::string> differences_to(const StoredRun& run, const Cell& cell,
+                                        const Catalogue& catalogue, bool& other_revision);
+
+/// Looks for stored runs of the cells that are to be run. Writes nothing. A cell whose weights
+/// another one begins with is left: stored results have none.
+/// @param accept_revision  those of another revision of the framework count
+StoredUse find_stored(const Suite& suite, const Catalogue& catalogue, bool accept_revision);
+
+/// Writes the folders of what was found, and marks the cells as finished.
+void use_stored(const StoredUse& use, Suite& suite);
+
+}  // namespace attnlab

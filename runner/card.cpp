@@ -1,0 +1,103 @@
+// attnlab card ID: a model card from manifest, conformance test and runs.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/report/card.h"
+#include "runner/commands.h"
+#include "runner/compare_options.h"
+#include "runner/domain_page.h"
+#include "runner/process.h"
+#include "runner/tested_plugin.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+namespace po = boost::program_options;
+
+/// Looked for where --runs is not given.
+constexpr const char* kUsualRuns = "runs/cross_domain";
+
+void declare(Usage& usage) {
+  usage.synopsis = "attnlab card ID [--runs DIR ...] [--as LABEL] [--no-test] [-o FILE]";
+  usage.about =
+      "Writes a model card of an attention as Markdown: what it is, its equation, options, what\n"
+      "it honours, the outcome of `attnlab plugin test`, and its results in every domain. ID is\n"
+      "a name (quest) or lab/name. Results are those of runs/cross_domain where it is there and\n"
+      "--runs says nothing else.";
+  usage.options.add_options()("runs", po::value<Words>()->composing()->value_name("DIR"),
+                              "folder with runs; may be repeated")(
+      "as", po::value<std::string>()->value_name("LABEL"),
+      "what the runs call it; default: its name")("no-test", "leave the conformance test out")(
+      "output,o", po::value<std::string>()->value_name("FILE"),
+      "file to write; default: standard output");
+  usage.fewest_words = usage.most_words = 1;
+}
+
+/// The test's JSON: everything that it printed.
+std::string conformance_of(const std::string& id) {
+  const ScratchFolder scratch;
+  std::string text;
+  const ProcessResult result = run_self({"plugin", "test", id, "--json"}, scratch.file("log.txt"),
+                                        [&](const std::string& line) { text += line + "\n"; });
+  if (result.signal == 0 && (result.ok() || result.exit_code == kRunFailed)) return text;
+  throw Error(fmt::format("the conformance test of {} did not end: {}", id,
+                          log_tail(scratch.file("log.txt"), 5)));
+}
+
+Words folders_of(const Arguments& arguments) {
+  if (arguments.has("runs")) return arguments.options["runs"].as<Words>();
+  std::error_code error;
+  return fs::is_directory(kUsualRuns, error) ? Words{kUsualRuns} : Words{};
+}
+
+const Candidate& attention_called(const Catalogue& catalogue, const std::string& name) {
+  const Candidate& plugin = find_plugin(catalogue, name);
+  if (plugin.manifest->kind == Kind::attention) return plugin;
+  throw ConfigError(
+      fmt::format("card: '{}' is a {}; cards are of attentions (attnlab list "
+                  "attention shows them)",
+                  name, name_of(plugin.manifest->kind)));
+}
+
+}  // namespace
+
+int card_command(const Words& words) {
+  Usage usage;
+  declare(usage);
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const Catalogue catalogue = Catalogue::of_this_program();
+  const Candidate& plugin = attention_called(catalogue, arguments.words[0]);
+  Card card;
+  card.manifest = &*plugin.manifest;
+  card.file = fs::path(plugin.path).filename().string();
+  card.label = arguments.text("as", plugin.manifest->name);
+  card.date = now_in_utc();
+  card.command = "attnlab card";
+  for (const std::string& word : words) card.command += " " + shell_word(word);
+  const Words folders = folders_of(arguments);
+  if (!folders.empty()) {
+    const RunCollection collection = find_runs(folders);
+    card.runs = join(folders, ", ");
+    card.page = build_domain_page(
+        collection, compare_options(compare_section(collection, arguments)), "", &catalogue);
+    static_cast<void>(card.page->row(card.label));  // a wrong label is said before the test
+  }
+  if (!arguments.has("no-test")) card.conformance = conformance_of(plugin.manifest->id);
+  const std::string text = card_markdown(card);
+  const std::string output = arguments.text("output", "");
+  if (output.empty()) {
+    std::cout << text;
+  } else {
+    write_file(output, text);
+    std::cout << output << "\n";
+  }
+  return kDone;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,34 @@
+#include "runner/domain_page.h"
+
+#include <ctime>
+
+#include "framework/base/files.h"
+
+namespace attnlab {
+
+std::string now_in_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &parts)};
+}
+
+std::vector<std::string> write_domain_page(const DomainPage& page, const std::string& folder,
+                                           const std::string& command) {
+  const PageStamp stamp{command, now_in_utc()};
+  std::vector<std::string> written;
+  const auto write = [&](const char* name, const std::string& text) {
+    written.push_back(folder + "/" + name);
+    write_file(written.back(), text);
+  };
+  write("page.html", domain_html(page, stamp));
+  write("page.md", domain_markdown(page, stamp));
+  write("page.json", domain_json(page, stamp));
+  write("page.tex", domain_latex(page, stamp));
+  write("page.svg", domain_figure(page));
+  if (page.ranking) write("ranks.svg", domain_ranks_figure(page));
+  return written;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,20 @@
+// The page over domains, written beside a suite's tables.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/comparison/domains.h"
+#include "framework/report/domain_report.h"
+
+namespace attnlab {
+
+/// "2026-11-23 17:00 UTC".
+std::string now_in_utc();
+
+/// Writes page.html, page.md, page.json, page.tex, page.svg and, with ranks, ranks.svg.
+/// @returns their paths. @throws FileError.
+std::vector<std::string> write_domain_page(const DomainPage& page, const std::string& folder,
+                                           const std::string& command);
+
+}  // namespace attnlab

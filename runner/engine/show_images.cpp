@@ -1,0 +1,203 @@
+#include "runner/engine/show_images.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "framework/base/foreign_text.h"
+#include "framework/data/image/corruption.h"
+#include "framework/eval/explanation.h"
+#include "framework/runs/missing_evaluations.h"
+#include "framework/train/checkpoint.h"
+#include "runner/engine/class_name.h"
+#include "runner/engine/engine.h"
+#include "runner/engine/image_bytes.h"
+
+namespace attnlab {
+namespace {
+
+using nlohmann::json;
+
+/// Some examples of a dataset as its test split.
+class SomeExamples final : public Dataset {
+ public:
+  SomeExamples(std::shared_ptr<Dataset> all, std::vector<std::int64_t> indices)
+      : all_(std::move(all)), indices_(std::move(indices)) {}
+
+  const DatasetInfo& info() const override { return all_->info(); }
+  std::int64_t size(Split split) const override {
+    return split == Split::test ? static_cast<std::int64_t>(indices_.size()) : 0;
+  }
+  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override {
+    return all_->example(split, indices_.at(static_cast<std::size_t>(index)), augmentation);
+  }
+  Batch collate(const std::vector<NamedTensors>& examples) const override {
+    return all_->collate(examples);
+  }
+
+ private:
+  std::shared_ptr<Dataset> all_;
+  std::vector<std::int64_t> indices_;
+};
+
+/// A model that remembers the last image that it was asked about, and what it said.
+class Watched final : public Model {
+ public:
+  explicit Watched(std::shared_ptr<Model> model)
+      : model_(register_module("watched", std::move(model))) {}
+
+  NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
+    NamedTensors outputs = model_->forward(batch, pass);
+    image = batch.fields.at("image").detach().select(0, 0);
+    logits = outputs.at("logits").detach().select(0, 0);
+    return outputs;
+  }
+  std::vector<FieldInfo> outputs() const override { return model_->outputs(); }
+
+  Tensor image, logits;
+
+ private:
+  std::shared_ptr<Model> model_;
+};
+
+json version_of(const std::string& name, const Tensor& image, const Tensor& logits,
+                std::int64_t truth, const DatasetInfo& info) {
+  const auto said = logits.argmax().item<std::int64_t>();
+  const double share = logits.to(at::kCPU, at::kDouble).softmax(0)[said].item<double>();
+  return {{"name", name},
+          {"image", png_text(image.to(at::kCPU), info.field("image"))},
+          {"words", fmt::format("{} ({:.0f} %)", class_name(info, said), 100 * share)},
+          {"wrong", said != truth}};
+}
+
+/// Adds the map of the first method that the model and its attention have what it needs for.
+void add_map(json& picture, Model& model, const Batch& batch) {
+  picture["method"] = "";
+  picture["columns"] = 0;
+  picture["map"] = json::array();
+  for (const char* method : {"ag_cam", "rollout"}) {
+    try {
+      const Tensor map = explain(model, batch, method).map[0].to(at::kCPU, at::kDouble);
+      if (!at::isfinite(map).all().item<bool>()) return;
+      picture["method"] = method;
+      picture["columns"] = map.size(1);
+      const Tensor cells = map.flatten().contiguous();
+      for (std::int64_t i = 0; i < cells.numel(); ++i) {
+        picture["map"].push_back(cells.data_ptr<double>()[i]);
+      }
+      return;
+    } catch (const ShapeError&) {  // it lacks what this method needs
+      continue;
+    }
+  }
+}
+
+json picture_of(const BuiltRun& run, std::int64_t index) {
+  const DatasetInfo& info = run.dataset->info();
+  const Batch batch = to_device(
+      run.dataset->collate({run.dataset->example(Split::test, index, nullptr)}), run.device);
+  const Tensor& image = batch.fields.at("image");
+  const auto truth = batch.fields.at("class").item<std::int64_t>();
+  json picture = {{"index", index},
+                  {"height", image.size(2)},
+                  {"width", image.size(3)},
+                  {"class", class_name(info, truth)}};
+  ForwardPass pass;
+  const Tensor logits = run.model->forward(batch, pass).at("logits")[0];
+  picture["versions"] = {version_of(kClean, image[0], logits, truth, info)};
+  add_map(picture, *run.model, batch);
+  return picture;
+}
+
+/// An entry of several corruptions as one for each, at its highest severity.
+std::vector<EvaluationEntry> parts_of(const EvaluationEntry& entry) {
+  if (entry.experiment.task.name != "image_corruptions") return {entry};
+  const auto list_of = [](const std::vector<std::string>& texts) {
+    Node list = Node::list();
+    for (const std::string& text : texts) list.items().push_back(Node::scalar(text));
+    return list;
+  };
+  const Node& options = entry.experiment.task.options;
+  std::vector<std::string> kinds;
+  for (const Node& kind : options.at("corruptions").items()) kinds.push_back(kind.text());
+  if (kinds.empty()) kinds = standard_corruptions();
+  std::int64_t severity = 1;
+  for (const Node& one : options.at("severities").items()) {
+    severity = std::max(severity, one.as_int().value_or(1));
+  }
+  std::vector<EvaluationEntry> parts;
+  for (const std::string& kind : kinds) {
+    parts.push_back(entry);
+    parts.back().name = fmt::format("{} {}", kind, severity);
+    Node& own = parts.back().experiment.task.options;
+    own.set("corruptions", list_of({kind}));
+    own.set("severities", list_of({std::to_string(severity)}));
+  }
+  return parts;
+}
+
+/// @throws DataError where the overlay's test images are others than the run's.
+void check_same_images(const BuiltRun& run, const BuiltRun& overlay,
+                       const std::vector<std::int64_t>& indices) {
+  bool same = overlay.dataset->size(Split::test) == run.dataset->size(Split::test);
+  for (const std::int64_t index : indices) {
+    same = same && overlay.dataset->example(Split::test, index, nullptr)
+                       .at("class")
+                       .equal(run.dataset->example(Split::test, index, nullptr).at("class"));
+  }
+  if (!same) throw DataError("it is of other test images than the run's");
+}
+
+/// Adds what an entry makes of each image.
+void add_versions(json& pictures, const BuiltRun& run, const EvaluationEntry& entry,
+                  const std::vector<std::int64_t>& indices, const NamedTensors& weights,
+                  const std::string& source, Registry& registry) {
+  BuiltRun overlay = overlaid(run, entry, registry);
+  take_weights(overlay, run, entry, weights, source);
+  check_same_images(run, overlay, indices);
+  const auto watched = std::make_shared<Watched>(overlay.model);
+  overlay.model = watched;
+  overlay.dataset = std::make_shared<SomeExamples>(overlay.dataset, indices);
+  std::vector<json> versions;
+  evaluate_overlay_examples(overlay, entry, stop_requested(), [&](const ExampleMetrics& one) {
+    const auto at = indices.at(static_cast<std::size_t>(one.example));
+    const auto truth =
+        run.dataset->example(Split::test, at, nullptr).at("class").item<std::int64_t>();
+    versions.push_back(
+        version_of(entry.name, watched->image, watched->logits, truth, run.dataset->info()));
+  });
+  for (std::size_t i = 0; i < versions.size(); ++i) {
+    pictures[i]["versions"].push_back(std::move(versions[i]));
+  }
+}
+
+}  // namespace
+
+json pictures_of_images(BuiltRun& run, const RunFolder& folder,
+                        const std::vector<std::int64_t>& indices,
+                        const std::vector<EvaluationEntry>& entries, Registry& registry) {
+  json pictures = json::array();
+  run.model->eval();
+  for (const std::int64_t index : indices) pictures.push_back(picture_of(run, index));
+  const std::string path = weights_file(run.experiment, folder);
+  const NamedTensors weights = entries.empty() ? NamedTensors{} : read_sealed(path).tensors;
+  for (const EvaluationEntry& whole : entries) {
+    const bool asked_for_maps = whole.experiment.task.name == "image_explanation";
+    if (asked_for_maps || whole.options.split != "test") continue;
+    for (const EvaluationEntry& entry : parts_of(whole)) {
+      if (stop_requested()) throw Interrupted();
+      try {
+        add_versions(pictures, run, entry, indices, weights, path, registry);
+      } catch (const Interrupted&) {
+        throw;
+      } catch (const Error& error) {
+        std::cerr << fmt::format("warning: evaluation '{}' is not drawn: {}\n", entry.name,
+                                 without_backtrace(error.what()));
+      }
+    }
+  }
+  return pictures;
+}
+
+}  // namespace attnlab

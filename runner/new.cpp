@@ -1,0 +1,155 @@
+// attnlab new attention|model|task|dataset NAME: a folder that builds, tests, packs and passes the
+// conformance kit as it is.
+#include <fmt/format.h>
+
+#include <unistd.h>
+#include <algorithm>
+#include <cctype>
+#include <ctime>
+#include <filesystem>
+#include <iostream>
+#include <map>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "runner/sharing_command.h"
+#include "runner/templates.h"
+
+namespace attnlab {
+namespace {
+
+namespace po = boost::program_options;
+namespace fs = std::filesystem;
+
+using Replacements = std::map<std::string, std::string>;
+
+/// What a bundle's id may consist of (framework/sharing/names.h), and a C++ name can be made of.
+void check_word(const std::string& word, const std::string& what) {
+  const auto allowed = [](unsigned char c) {
+    return std::islower(c) || std::isdigit(c) || c == '_';
+  };
+  const bool begins = !word.empty() && std::islower(static_cast<unsigned char>(word[0])) != 0;
+  if (begins && word.size() <= 64 && std::all_of(word.begin(), word.end(), allowed)) return;
+  throw ConfigError(fmt::format("{} '{}': expected a-z, 0-9 and _, a letter first", what, word));
+}
+
+/// "learned_temperature" as "LearnedTemperature", with a blank between the words where asked for.
+std::string camel(const std::string& name, const std::string& between = "") {
+  std::string out;
+  bool begin = true;
+  for (const char c : name) {
+    if (c == '_') {
+      begin = true;
+      continue;
+    }
+    if (begin && !out.empty()) out += between;
+    out += begin ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    begin = false;
+  }
+  return out;
+}
+
+std::string filled(std::string_view text, const Replacements& words) {
+  std::string out(text);
+  for (const auto& [mark, word] : words) {
+    for (std::size_t at = 0; (at = out.find(mark, at)) != std::string::npos; at += word.size()) {
+      out.replace(at, mark.size(), word);
+    }
+  }
+  return out;
+}
+
+std::string this_year() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  return std::to_string(parts.tm_year + 1900);
+}
+
+std::pair<std::string_view, std::string_view> sources_of(const std::string& kind) {
+  if (kind == "attention") return {template_attention_plugin_cpp(), template_attention_test_cpp()};
+  if (kind == "model") return {template_model_plugin_cpp(), template_model_test_cpp()};
+  if (kind == "task") return {template_task_plugin_cpp(), template_task_test_cpp()};
+  if (kind == "dataset") return {template_dataset_plugin_cpp(), template_dataset_test_cpp()};
+  throw ConfigError(fmt::format("unknown kind '{}'{}", kind,
+                                suggestion(kind, {"attention", "model", "task", "dataset"})));
+}
+
+/// Files by their paths in the folder.
+std::map<std::string, std::string> files_of(const std::string& kind, const std::string& name,
+                                            const Replacements& words) {
+  const auto [plugin, test] = sources_of(kind);
+  std::map<std::string, std::string> files = {
+      {"CMakeLists.txt", filled(template_common_cmakelists_txt(), words)},
+      {"README.md", filled(template_common_readme_md(), words)},
+      {"CITATION.cff", filled(template_common_citation_cff(), words)},
+      {".gitignore", filled(template_common_gitignore(), words)},
+      {".github/workflows/ci.yml", filled(template_common_ci_yml(), words)},
+      {"LICENSE", std::string(template_licence())}};
+  files[name + ".cpp"] = filled(plugin, words);
+  files["tests/" + name + "_test.cpp"] = filled(test, words);
+  files["configs/" + name + ".yaml"] = filled(template_common_config_yaml(), words);
+  return files;
+}
+
+/// Written beside its place first: the folder appears whole.
+void write_folder(const std::string& folder, const std::map<std::string, std::string>& files) {
+  const std::string making = fmt::format("{}.new-{}", folder, static_cast<long>(::getpid()));
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(folder, error))) {
+    throw ConfigError(fmt::format("{}: is there already; name another folder with --out", folder));
+  }
+  try {
+    for (const auto& [path, text] : files) {
+      const fs::path file = fs::path(making) / path;
+      fs::create_directories(file.parent_path());
+      write_file(file.string(), text);
+    }
+    fs::rename(making, folder);
+  } catch (const fs::filesystem_error& failure) {
+    fs::remove_all(making, error);
+    throw FileError(fmt::format("{}: cannot write: {}", folder, failure.code().message()));
+  } catch (const FileError&) {
+    fs::remove_all(making, error);
+    throw;
+  }
+}
+
+}  // namespace
+
+int new_command(const Words& words) {
+  Usage usage;
+  usage.synopsis = "attnlab new attention|model|task|dataset NAME [--lab LAB] [--out DIR]";
+  usage.about =
+      "Writes a folder that is a plugin of its own: source, test, CMake file, README, licence and "
+      "a\n"
+      "CI file. It builds against an installed attnlab, passes attnlab plugin test, and attnlab\n"
+      "plugin pack makes one file of it. Begin your own by changing it.";
+  usage.options.add_options()("lab",
+                              po::value<std::string>()->value_name("LAB")->default_value("mylab"),
+                              "what stands before the slash of its id")(
+      "out", po::value<std::string>()->value_name("DIR"), "the folder; ./NAME unless given");
+  usage.fewest_words = usage.most_words = 2;
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const std::string kind = arguments.words[0], name = arguments.words[1];
+  const std::string lab = arguments.text("lab", "");
+  sources_of(kind);
+  check_word(name, "NAME");
+  check_word(lab, "--lab");
+  const std::string folder = arguments.text("out", name);
+  const Replacements replacements = {{"@NAME@", name},
+                                     {"@LAB@", lab},
+                                     {"@SPACE@", lab},
+                                     {"@KIND@", kind},
+                                     {"@CLASS@", camel(name)},
+                                     {"@YEAR@", this_year()},
+                                     {"@TITLE@", camel(name, " ")}};
+  const auto files = files_of(kind, name, replacements);
+  write_folder(folder, files);
+  std::cout << fmt::format("{}: {} files; begin with {}.cpp, README.md says how to build it\n",
+                           folder, files.size(), name);
+  return kDone;
+}
+
+}  // namespace attnlab

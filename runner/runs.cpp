@@ -1,0 +1,119 @@
+// attnlab runs: finished runs as files that are kept or sent elsewhere.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/runs/run_records.h"
+#include "framework/runs/stored_run.h"
+#include "runner/commands.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+namespace po = boost::program_options;
+
+constexpr const char* kHelp = R"(usage: attnlab runs COMMAND
+
+  attnlab runs store   finished runs as small files that suites use instead of running again
+
+`attnlab runs COMMAND --help` tells more.
+)";
+
+Usage store_usage() {
+  Usage usage;
+  usage.synopsis = "attnlab runs store DIR... --to DIR [--replace]";
+  usage.about =
+      "Writes what finished runs were and what came of them, without checkpoints, curves and\n"
+      "logs: a JSON file a run, some kilobytes, EXPERIMENT/ATTENTION/SEED-HASH.json. A\n"
+      "suite whose `stored:` names the folder takes them for its runs where configuration, data,\n"
+      "framework and versions of plugins agree, on this machine or another. DIR is a run's folder\n"
+      "or one with runs below it. Runs that are not finished are left out, and so are those that\n"
+      "were stored results themselves.";
+  usage.options.add_options()("to", po::value<std::string>()->value_name("DIR"),
+                              "where the files go; made where it is missing")(
+      "replace", "remove other stored files of the same experiment, attention and seed");
+  usage.fewest_words = 1;
+  usage.most_words = kAnyNumber;
+  return usage;
+}
+
+struct Counts {
+  std::int64_t stored = 0, unfinished = 0, restored = 0, removed = 0;
+};
+
+/// Files of the same cell under other hashes: of an earlier configuration, data or framework.
+std::int64_t remove_others(const fs::path& file, std::int64_t seed) {
+  const std::string prefix = fmt::format("{}-", seed);
+  std::vector<fs::path> others;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(file.parent_path(), error)) {
+    const std::string name = entry.path().filename().string();
+    const bool other = name.rfind(prefix, 0) == 0 && entry.path().extension() == ".json";
+    if (other && entry.path().filename() != file.filename()) others.push_back(entry.path());
+  }
+  for (const fs::path& path : others) fs::remove(path, error);
+  return static_cast<std::int64_t>(others.size());
+}
+
+void store(const RunRecord& run, const std::string& folder, bool replace,
+           const Catalogue& catalogue, Counts& counts) {
+  if (!run.stored.empty()) {
+    ++counts.restored;
+    return;
+  }
+  if (!run.status.finished()) {
+    ++counts.unfinished;
+    return;
+  }
+  const StoredRun stored = stored_of(run.folder, catalogue);
+  const fs::path file = fs::path(folder) / stored.name();
+  std::error_code error;
+  fs::create_directories(file.parent_path(), error);
+  if (error) {
+    throw FileError(fmt::format("{}: cannot create the folder: {}", file.parent_path().string(),
+                                error.message()));
+  }
+  write_file(file.string(), stored_json(stored));
+  if (replace) counts.removed += remove_others(file, stored.seed);
+  ++counts.stored;
+}
+
+int store_command(const Words& words) {
+  Usage usage = store_usage();
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const std::string folder = arguments.text("to", "");
+  if (folder.empty()) throw ConfigError("runs store: say where to: --to DIR");
+  const RunCollection collection = find_runs(arguments.words);
+  const Catalogue catalogue = Catalogue::of_this_program();
+  Counts counts;
+  for (const RunRecord& run : collection.runs) {
+    store(run, folder, arguments.has("replace"), catalogue, counts);
+  }
+  std::cout << fmt::format("{}: {} {} stored", folder, counts.stored,
+                           counts.stored == 1 ? "run" : "runs");
+  if (counts.unfinished > 0) std::cout << fmt::format(", {} not finished", counts.unfinished);
+  if (counts.restored > 0) std::cout << fmt::format(", {} stored before", counts.restored);
+  if (counts.removed > 0) std::cout << fmt::format(", {} older files removed", counts.removed);
+  std::cout << "\n";
+  for (const Unreadable& one : collection.unreadable) std::cout << one.text() << "\n";
+  return counts.stored + counts.restored > 0 ? kDone : kIncomplete;
+}
+
+}  // namespace
+
+int runs_command(const Words& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
+    std::cout << kHelp;
+    return words.empty() ? kUsage : kDone;
+  }
+  if (words[0] == "store") return store_command(Words(words.begin() + 1, words.end()));
+  throw ConfigError(
+      fmt::format("unknown command 'runs {}'{}", words[0], suggestion(words[0], {"store"})));
+}
+
+}  // namespace attnlab

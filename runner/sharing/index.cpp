@@ -1,0 +1,191 @@
+// attnlab index make|add|update|list|remove and attnlab plugin search.
+#include "framework/sharing/index.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "framework/base/foreign_text.h"
+#include "framework/base/text.h"
+#include "framework/sharing/index_list.h"
+#include "runner/sharing/sharing.h"
+
+namespace attnlab {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr const char* kHelp = R"(usage: attnlab index COMMAND
+
+  attnlab index make FOLDER       publish the bundles of a folder: any web server can serve it
+  attnlab index add URL|FOLDER    search and install from a lab's index
+  attnlab index update            take newer copies of all indices
+  attnlab index list              indices that were added
+  attnlab index remove URL|FOLDER forget one
+
+`attnlab index COMMAND --help` tells more.
+)";
+
+int make(const Words& words) {
+  Usage usage;
+  usage.synopsis = "attnlab index make FOLDER --lab LAB [--days N]";
+  usage.about =
+      "Writes FOLDER/index.json, a list of the bundles in the folder, signed with LAB's key\n"
+      "(attnlab key new), and the key itself, lab.pub. Serve the folder by any web server, keep "
+      "it\n"
+      "in a repository or on a shared disk. Make it anew when bundles come, and before it "
+      "expires:\n"
+      "so others notice when an old one is served to them.";
+  usage.options.add_options()("lab", po::value<std::string>()->value_name("LAB"), "who publishes")(
+      "days", po::value<int>()->value_name("N")->default_value(90), "for which it counts");
+  usage.fewest_words = usage.most_words = 1;
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const std::string lab = arguments.text("lab", ""), folder = arguments.words[0];
+  const int days = arguments.options["days"].as<int>();
+  if (lab.empty()) throw ConfigError("--lab is missing\nusage: " + usage.synopsis);
+  if (days < 1 || days > 3650) throw ConfigError("--days: expected 1 to 3650");
+  const sharing::Keyring keys(sharing::Places::of_this_user().keys());
+  const std::string password = keys.has_secret(lab) && keys.secret_is_encrypted(lab)
+                                   ? password_for("password of the key of " + lab)
+                                   : "";
+  const sharing::SecretKey key = keys.secret(lab, password);
+  const sharing::Index index = make_index(folder, lab, key, keys.own_card(lab), days);
+  std::cout << fmt::format("{}/{}: number {} of lab '{}', {} bundles, until {}\n", folder,
+                           sharing::kIndexFile, index.serial, lab, index.bundles.size(),
+                           index.expires);
+  return kDone;
+}
+
+void report(const std::string& place, const sharing::Index& index) {
+  std::cout << fmt::format("{}: lab '{}', {} bundles, number {}, until {}\n", place, index.lab,
+                           index.bundles.size(), index.serial, index.expires);
+}
+
+int add(const Words& words) {
+  Usage usage;
+  usage.synopsis = "attnlab index add URL|FOLDER [--yes]";
+  usage.about =
+      "Takes a lab's index in, from now on for attnlab plugin search and install. The first time "
+      "the\n"
+      "lab is met its key is shown, and pinned to the lab if you agree.";
+  usage.options.add_options()("yes,y", "answer every question with yes");
+  usage.fewest_words = usage.most_words = 1;
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const sharing::Places places = sharing::Places::of_this_user();
+  sharing::Keyring keys(places.keys());
+  sharing::IndexList indices(places.indices());
+  report(arguments.words[0],
+         indices.take(arguments.words[0], keys, sharing::read_policy(places.policy()),
+                      asker(arguments.has("yes"))));
+  return kDone;
+}
+
+int update(const Words& words) {
+  Usage usage;
+  usage.synopsis = "attnlab index update";
+  usage.about = "Takes newer copies of all indices that were added.";
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const sharing::Places places = sharing::Places::of_this_user();
+  sharing::Keyring keys(places.keys());
+  sharing::IndexList indices(places.indices());
+  const std::vector<sharing::AddedIndex> all = indices.all();
+  bool failed = false;
+  for (const sharing::AddedIndex& one : all) {
+    try {
+      report(one.place,
+             indices.take(one.place, keys, sharing::read_policy(places.policy()), nullptr));
+    } catch (const Error& error) {  // the others are tried, too
+      std::cerr << "attnlab index update: " << printable(error.what()) << "\n";
+      failed = true;
+    }
+  }
+  return failed ? kRunFailed : kDone;
+}
+
+int list(const Words& words) {
+  Usage usage;
+  usage.synopsis = "attnlab index list";
+  usage.about = "Lists the indices that were added.";
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const sharing::IndexList indices(sharing::Places::of_this_user().indices());
+  if (indices.all().empty()) std::cout << "no index was added\n";
+  for (const sharing::AddedIndex& one : indices.all()) {
+    const bool expired = one.expires < sharing::date_in(0);
+    std::cout << fmt::format("{}  lab '{}', number {}, taken {}, {} {}\n", one.place, one.lab,
+                             one.serial, one.taken, expired ? "EXPIRED on" : "until", one.expires);
+  }
+  return kDone;
+}
+
+int remove(const Words& words) {
+  Usage usage;
+  usage.synopsis = "attnlab index remove URL|FOLDER";
+  usage.about = "Forgets an index. The lab's key and what was installed stay.";
+  usage.fewest_words = usage.most_words = 1;
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  sharing::IndexList indices(sharing::Places::of_this_user().indices());
+  indices.remove(arguments.words[0]);
+  std::cout << "removed\n";
+  return kDone;
+}
+
+}  // namespace
+
+int index_command(const Words& words) {
+  if (prints_help(words, kHelp)) return words.empty() ? kUsage : kDone;
+  const Words rest(words.begin() + 1, words.end());
+  if (words[0] == "make") return make(rest);
+  if (words[0] == "add") return add(rest);
+  if (words[0] == "update") return update(rest);
+  if (words[0] == "list") return list(rest);
+  if (words[0] == "remove") return remove(rest);
+  throw ConfigError(fmt::format("unknown command 'index {}'{}", words[0],
+                                suggestion(words[0], {"make", "add", "update", "list", "remove"})));
+}
+
+int plugin_search_command(const Words& words) {
+  Usage usage;
+  usage.synopsis = "attnlab plugin search WORD [--json]";
+  usage.about =
+      "Lists bundles in whose entry the word stands, in the copies of the indices that were "
+      "added;\n"
+      "needs no network (attnlab index update takes newer copies).";
+  usage.options.add_options()("json", "as JSON");
+  usage.fewest_words = usage.most_words = 1;
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const sharing::IndexList indices(sharing::Places::of_this_user().indices());
+  std::vector<std::string> expired;
+  const auto found = indices.search(arguments.words[0], expired);
+  nlohmann::json out = nlohmann::json::array();
+  for (const sharing::Found& one : found) {
+    const sharing::IndexEntry& entry = one.entry;
+    if (arguments.has("json")) {
+      out.push_back({{"id", entry.id},
+                     {"kind", entry.kind},
+                     {"version", entry.version},
+                     {"summary", entry.summary},
+                     {"licence", entry.licence},
+                     {"file", entry.file},
+                     {"sha256", entry.sha256},
+                     {"index", one.place}});
+    } else {
+      std::cout << fmt::format("{:<10} {:<32} {:<10} {}\n", entry.kind, entry.id, entry.version,
+                               printable(entry.summary));
+    }
+  }
+  if (arguments.has("json")) std::cout << out.dump(2) << "\n";
+  for (const std::string& place : expired) {
+    std::cerr << "the copy of index " << place << " has expired; attnlab index update\n";
+  }
+  if (found.empty()) std::cerr << "nothing was found in " << indices.all().size() << " indices\n";
+  return kDone;
+}
+
+}  // namespace attnlab

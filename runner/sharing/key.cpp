@@ -1,0 +1,185 @@
+// attnlab key new|add|list|revoke: a lab's own keys, and those of labs that it knows.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
+#include "framework/base/text.h"
+#include "framework/sharing/lines.h"
+#include "runner/sharing/sharing.h"
+
+namespace attnlab {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr const char* kHelp = R"(usage: attnlab key COMMAND
+
+  attnlab key new LAB             make a key that signs what LAB publishes
+  attnlab key add FILE|KEY        know another lab's key
+  attnlab key list                keys that are known here
+  attnlab key revoke KEY-ID|FILE  trust a key no more
+
+`attnlab key COMMAND --help` tells more.
+)";
+
+sharing::Keyring keyring() { return sharing::Keyring(sharing::Places::of_this_user().keys()); }
+
+std::string expiry_of(const Arguments& arguments, const std::string& otherwise) {
+  const std::string date = arguments.text("expires", otherwise);
+  if (date != sharing::kNever) sharing::check_date(date, "--expires");
+  return date;
+}
+
+int make_key(const Words& words) {
+  Usage usage;
+  usage.synopsis = "attnlab key new LAB [--expires DATE|never]";
+  usage.about =
+      "Makes a key pair for LAB, the part before the slash of its plugins' ids. The secret key "
+      "stays\n"
+      "in ~/.config/attnlab/keys/LAB.key; LAB.pub beside it is for others (attnlab key add "
+      "LAB.pub).\n"
+      "Both are minisign's formats. A password protects the secret key: it is asked for on a\n"
+      "terminal, or taken from $ATTNLAB_KEY_PASSWORD; without one the key lies open.";
+  usage.options.add_options()("expires", po::value<std::string>()->value_name("DATE"),
+                              "the last day on which it holds; in two years unless given");
+  usage.fewest_words = usage.most_words = 1;
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  constexpr int kTwoYears = 730;
+  const std::string expires = expiry_of(arguments, sharing::date_in(kTwoYears));
+  const std::string lab = arguments.words[0];
+  const std::string password = password_for("password of the new key (empty: none)");
+  const sharing::KeyCard card = keyring().make(lab, expires, password);
+  if (password.empty()) std::cerr << "the secret key has no password: who can read it can sign\n";
+  const std::string file = sharing::Places::of_this_user().keys() + "/" + lab + ".pub";
+  std::cout << fmt::format("key {} of lab '{}', expires: {}\n{}\npublish {}\n", card.key.id_text(),
+                           lab, expires, card.key.base64(), file);
+  return kDone;
+}
+
+/// A lab's own file, a public key of minisign, or its 56 characters.
+sharing::KeyCard card_from(const Arguments& arguments) {
+  const std::string word = arguments.words[0], lab = arguments.text("lab", "");
+  std::error_code ignored;
+  std::string text = word;
+  if (std::filesystem::exists(word, ignored)) {
+    text = read_text(word);
+    try {
+      const std::size_t lines = sharing::lines_of(text).size();
+      if (lines == 6) {
+        sharing::KeyCard card = sharing::parse_key_card(text);
+        if (lab.empty() || lab == card.lab) return card;
+        throw sharing::TrustError(fmt::format("is a key of lab '{}', not of '{}'", card.lab, lab));
+      }
+      if (lines == 2) text = std::string(sharing::lines_of(text)[1]);
+    } catch (const sharing::BundleError& damage) {
+      throw sharing::BundleError(fmt::format("{}: {}", word, damage.what()));
+    }
+  }
+  if (lab.empty()) {
+    throw ConfigError("--lab is missing: this key does not say which lab's it is");
+  }
+  sharing::check_name(lab, "--lab");
+  try {
+    return {lab, sharing::parse_public_key(trimmed(text)), sharing::date_in(0),
+            expiry_of(arguments, sharing::kNever)};
+  } catch (const sharing::BundleError& damage) {
+    throw sharing::BundleError(fmt::format("{}: {}", one_line(word, 100), damage.what()));
+  }
+}
+
+int add_key(const Words& words) {
+  Usage usage;
+  usage.synopsis = "attnlab key add FILE|KEY [--lab LAB] [--expires DATE]";
+  usage.about =
+      "Trusts a lab's key from now on, beside those that it has. FILE is the lab's LAB.pub, or a\n"
+      "public key of minisign; KEY are its 56 characters, RW... Get it by a way that you trust.";
+  usage.options.add_options()("lab", po::value<std::string>()->value_name("LAB"),
+                              "whose it is, where the file does not say so")(
+      "expires", po::value<std::string>()->value_name("DATE"),
+      "the last day on which it holds, where the file does not say so");
+  usage.fewest_words = usage.most_words = 1;
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const sharing::KeyCard card = card_from(arguments);
+  keyring().add(card, "added");
+  std::cout << fmt::format("key {} of lab '{}' is known\n", card.key.id_text(), card.lab);
+  return kDone;
+}
+
+int list_keys(const Words& words) {
+  Usage usage;
+  usage.synopsis = "attnlab key list";
+  usage.about = "Lists the keys that are known here, and whether this machine has the secret part.";
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const sharing::Keyring keys = keyring();
+  if (keys.keys().empty()) std::cout << "no key is known\n";
+  for (const sharing::KnownKey& key : keys.keys()) {
+    const std::string objection = key.objection();
+    std::cout << fmt::format("{:<20} {}  {:<10} since {}, expires: {}{}\n", key.lab,
+                             key.key.id_text(), key.how, key.added, key.expires,
+                             objection.empty() ? "" : "  NOT TRUSTED: it " + objection);
+  }
+  return kDone;
+}
+
+int revoke_key(const Words& words) {
+  Usage usage;
+  usage.synopsis = "attnlab key revoke KEY-ID|FILE [--out FILE]";
+  usage.about =
+      "Trusts a key no more, by its number (attnlab key list) or by the revocation FILE that its "
+      "lab\n"
+      "published. Of a lab's own key a revocation is written, signed by the key itself, for "
+      "others:\n"
+      "put it beside the lab's bundles, attnlab index make takes it in.";
+  usage.options.add_options()("out", po::value<std::string>()->value_name("FILE"),
+                              "where the revocation is written; LAB-KEY-ID.revoked unless given");
+  usage.fewest_words = usage.most_words = 1;
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  sharing::Keyring keys = keyring();
+  const std::string word = arguments.words[0];
+  std::error_code ignored;
+  if (std::filesystem::exists(word, ignored)) {
+    const bool known = keys.take(sharing::parse_revocation(read_text(word)));
+    std::cout << (known ? "revoked\n"
+                        : "nothing changed: the key was revoked already, or is not known\n");
+    return kDone;
+  }
+  for (const sharing::KnownKey& key : keys.keys()) {
+    if (key.key.id_text() != word || !keys.has_secret(key.lab)) continue;
+    if (keys.own_key_id(key.lab) != word) continue;
+    const std::string password =
+        keys.secret_is_encrypted(key.lab) ? password_for("password of the key") : "";
+    const std::string path = arguments.text("out", fmt::format("{}-{}.revoked", key.lab, word));
+    write_file(path, write_revocation(key.lab, keys.secret(key.lab, password)));
+    std::cout << "publish " << path << "\n";
+    const std::string lab = key.lab;
+    keys.revoke(word);
+    keys.retire(lab);
+    std::cout << "revoked\n";
+    return kDone;
+  }
+  keys.revoke(word);
+  std::cout << "revoked\n";
+  return kDone;
+}
+
+}  // namespace
+
+int key_command(const Words& words) {
+  if (prints_help(words, kHelp)) return words.empty() ? kUsage : kDone;
+  const Words rest(words.begin() + 1, words.end());
+  if (words[0] == "new") return make_key(rest);
+  if (words[0] == "add") return add_key(rest);
+  if (words[0] == "list") return list_keys(rest);
+  if (words[0] == "revoke") return revoke_key(rest);
+  throw ConfigError(fmt::format("unknown command 'key {}'{}", words[0],
+                                suggestion(words[0], {"new", "add", "list", "revoke"})));
+}
+
+}  // namespace attnlab

@@ -1,0 +1,207 @@
+// attnlab plugin pack: a folder becomes one file that another lab can install.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
+#include "framework/base/text.h"
+#include "framework/manifest/discovery.h"
+#include "framework/sharing/expected.h"
+#include "framework/sharing/source_files.h"
+#include "runner/sharing/sharing.h"
+#include "runner/sharing/workshop.h"
+
+namespace attnlab {
+namespace {
+
+namespace po = boost::program_options;
+using nlohmann::json;
+using sharing::ArchiveFile;
+using sharing::BundleError;
+
+Usage pack_usage() {
+  Usage usage;
+  usage.synopsis =
+      "attnlab plugin pack FOLDER [--out DIR] [--binary] [--unsigned] [--no-kit]\n"
+      "       [--time-limit SECONDS] [--jobs N] [--readable DIR ...]";
+  usage.about =
+      "Writes NAME-VERSION.attnlab: the folder's source, licence and tests, the manifest, the\n"
+      "conformance report, numbers that it must give elsewhere too, and a list of all that with\n"
+      "hashes; signed, where there is a key of the plugin's lab (attnlab key new LAB). The source "
+      "is\n"
+      "unpacked, built and checked first, in a process without network that writes in its own "
+      "folder\n"
+      "alone: what would not build from the bundle is not packed. The same folder gives the same\n"
+      "bytes. Left out: names that begin with a dot, build folders, other bundles.";
+  usage.options.add_options()("out",
+                              po::value<std::string>()->value_name("DIR")->default_value("."),
+                              "folder that the file is written to")(
+      "binary", "put in the library that was built, for machines whose stamp is equal")(
+      "unsigned", "do not sign, although there is a key")(
+      "no-kit", "leave the conformance kit out; the bundle says so")(
+      "time-limit", po::value<double>()->value_name("SECONDS")->default_value(300),
+      "of one check; a build has 6 times as long")(
+      "jobs", po::value<std::int64_t>()->value_name("N")->default_value(0),
+      "compilers and checks at a time; 0: one a core")(
+      "readable", po::value<Words>()->value_name("DIR")->multitoken()->composing(),
+      "folder beside the system's that the build may read");
+  usage.fewest_words = usage.most_words = 1;
+  return usage;
+}
+
+/// What a check found, without what differs from time to time.
+std::string steady_report(const std::string& report) {
+  const json in = json::parse(report);
+  json out = {
+      {"plugin", in.at("plugin")}, {"version", in.at("version")}, {"checks", json::array()}};
+  for (const json& check : in.at("checks")) {
+    out["checks"].push_back({{"check", check.at("check")}, {"outcome", check.at("outcome")}});
+  }
+  return out.dump(1) + "\n";
+}
+
+/// The library that was built from the files, and what was found out about it.
+struct Made {
+  std::string library;
+  Manifest manifest;
+  std::vector<ArchiveFile> found;  ///< manifest, report, numbers
+};
+
+void add_case(const std::string& name, const std::string& options, const Made& made,
+              Workshop& workshop, const std::string& work, const std::string& log,
+              std::vector<ArchiveFile>& out) {
+  const std::string folder = work + "/numbers/" + name, result = folder + "/result";
+  sharing::make_folder(result);
+  const std::string tensors = sharing::made_up_tensors();
+  write_file(folder + "/in.safetensors", tensors);
+  workshop.apply(made.library, made.manifest.id, options, folder + "/in.safetensors",
+                 result + "/out.safetensors", log);
+  const std::string place = "expected/" + name + "/";
+  out.push_back({place + "in.safetensors", tensors});
+  out.push_back({place + "out.safetensors", read_text(result + "/out.safetensors")});
+  out.push_back({place + "options.json", options + "\n"});
+}
+
+/// The folder's own cases, or made-up ones of an attention.
+std::string add_numbers(const std::vector<ArchiveFile>& own, Made& made, Workshop& workshop,
+                        const std::string& work, const std::string& log) {
+  if (!own.empty()) {
+    made.found.insert(made.found.end(), own.begin(), own.end());
+    sharing::Bundle bundle;
+    bundle.files = own;
+    bundle.contents.id = sharing::parse_id(made.manifest.id);
+    return workshop.compare(bundle, made.library, work, log);
+  }
+  if (made.manifest.kind != Kind::attention) return "no expected numbers: those are of attentions";
+  try {
+    add_case("plain", "{}", made, workshop, work, log, made.found);
+    const auto causal = made.manifest.traits.find("causal");
+    if (causal != made.manifest.traits.end() && causal->second) {
+      add_case("causal", R"({"causal":true})", made, workshop, work, log, made.found);
+    }
+  } catch (const BundleError& error) {
+    return "no expected numbers: it does not take made-up tensors; put cases below expected/ (" +
+           one_line(error.what(), 300) + ")";
+  }
+  return "expected numbers: computed on made-up tensors";
+}
+
+Made make(const std::vector<ArchiveFile>& source, const std::vector<ArchiveFile>& own_numbers,
+          bool kit, Workshop& workshop, const std::string& work) {
+  const std::string log = work + "/log.txt";
+  write_files(source, work + "/source");
+  Made made;
+  const std::string built = workshop.build(work + "/source", work + "/build", log);
+  made.manifest = read_manifest(built);
+  const std::string name = made.manifest.name;
+  sharing::make_folder(work + "/library");
+  made.library = work + "/library/" + name + ".so";
+  std::filesystem::copy_file(built, made.library);
+  json manifest = json::parse(made.manifest.json);
+  manifest.erase("stamp");
+  made.found.push_back({"manifest.json", manifest.dump(1) + "\n"});
+  if (kit) {
+    std::cerr << "checking it with the conformance kit\n";
+    made.found.push_back(
+        {"conformance.json", steady_report(workshop.test(made.library, work, log))});
+  }
+  std::cerr << add_numbers(own_numbers, made, workshop, work, log) << "\n";
+  return made;
+}
+
+sharing::Contents contents_of(const Manifest& manifest) {
+  sharing::Contents contents;
+  contents.type = "plugin";
+  contents.id = sharing::parse_id(manifest.id);
+  contents.version = manifest.version;
+  sharing::check_version(manifest.version);
+  contents.kind = name_of(manifest.kind);
+  contents.summary = manifest.summary;
+  contents.citation = manifest.citation;
+  contents.licence = manifest.licence;
+  contents.attnlab = ATTNLAB_VERSION;
+  return contents;
+}
+
+/// The bundle's bytes, signed where the lab has a key here.
+std::string seal(const sharing::Contents& contents, std::vector<ArchiveFile> files,
+                 const Arguments& arguments) {
+  const sharing::Keyring keys(sharing::Places::of_this_user().keys());
+  const std::string lab = contents.id.lab;
+  if (arguments.has("unsigned") || !keys.has_secret(lab)) {
+    std::cerr << "not signed"
+              << (arguments.has("unsigned")
+                      ? ""
+                      : fmt::format(": there is no key of lab '{0}' here (attnlab key new {0})",
+                                    lab))
+              << "\n";
+    return write_bundle(contents, std::move(files), std::nullopt);
+  }
+  const std::string password =
+      keys.secret_is_encrypted(lab) ? password_for("password of the key of " + lab) : "";
+  const sharing::SecretKey key = keys.secret(lab, password);
+  std::cerr << "signed with key " << key.public_key().id_text() << "\n";
+  return write_bundle(contents, std::move(files), sharing::Signer{&key, keys.own_card(lab)});
+}
+
+}  // namespace
+
+int plugin_pack_command(const Words& words) {
+  Usage usage = pack_usage();
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  sharing::SourceFiles found = sharing::source_files(arguments.words[0]);
+  WorkshopOptions options;
+  options.check_limit = arguments.options["time-limit"].as<double>();
+  options.build_limit = 6 * options.check_limit;
+  options.jobs = arguments.options["jobs"].as<std::int64_t>();
+  if (arguments.has("readable")) options.readable = arguments.options["readable"].as<Words>();
+  options.say = [](const std::string& line) { std::cerr << printable(line) << "\n"; };
+  Workshop workshop(options);
+  const ScratchFolder scratch;
+  std::cerr << fmt::format("building {} files from a clean unpacking\n", found.source.size());
+  Made made =
+      make(found.source, found.expected, !arguments.has("no-kit"), workshop, scratch.path());
+  sharing::Contents contents = contents_of(made.manifest);
+  std::vector<ArchiveFile> files = std::move(made.found);
+  for (ArchiveFile& file : found.source) {
+    file.path = "source/" + file.path;
+    files.push_back(std::move(file));
+  }
+  if (arguments.has("binary")) {
+    const std::string path = fmt::format("binaries/0/{}.so", contents.id.name);
+    files.push_back({path, read_text(made.library)});
+    contents.binaries.push_back({path, made.manifest.stamp});
+  }
+  const std::string bytes = seal(contents, std::move(files), arguments);
+  const std::string path = arguments.text("out", ".") + "/" + bundle_name(contents);
+  write_file(path, bytes);
+  std::cout << path << "\n";
+  return kDone;
+}
+
+}  // namespace attnlab

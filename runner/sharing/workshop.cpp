@@ -1,0 +1,216 @@
+#include "runner/sharing/workshop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "framework/base/cores.h"
+#include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
+#include "framework/base/text.h"
+#include "framework/manifest/discovery.h"
+#include "framework/sharing/expected.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using sharing::BundleError;
+
+std::vector<std::string> libraries_below(const std::string& folder) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
+    const bool plain = fs::is_regular_file(fs::symlink_status(entry.path(), error));
+    if (plain && entry.path().extension() == ".so") found.push_back(entry.path().string());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+/// The last words of a log, for an error.
+std::string tail(const std::string& log) { return printable(join(last_lines(log, 12), "\n")); }
+
+/// Which checks failed, and why.
+std::string failures_in(const json& report) {
+  std::vector<std::string> failed;
+  for (const json& check : report.at("checks")) {
+    if (check.at("outcome") != "failed") continue;
+    failed.push_back(fmt::format("{}: {}", check.at("check").get<std::string>(),
+                                 one_line(check.at("message").get<std::string>(), 300)));
+  }
+  return join(failed, "; ");
+}
+
+std::string environment_folders(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+Workshop::Workshop(WorkshopOptions options)
+    : options_(std::move(options)), root_(Installation::of_this_program().root) {
+  if (options_.jobs <= 0) options_.jobs = available_cores();
+}
+
+sharing::Confinement Workshop::confinement(const std::string& folder,
+                                           const std::string& log) const {
+  for (const char* name : {"", "/home", "/tmp"}) sharing::make_folder(folder + name);
+  sharing::Confinement all;
+  all.folder = folder;
+  all.log = log;
+  all.readable = options_.readable;
+  all.readable.push_back(root_);
+  for (const char* variable : {"LibTorch_ROOT", "LIBTORCH_ROOT", "ATTNLAB_DATA"}) {
+    const std::string path = environment_folders(variable);
+    if (path.empty()) continue;
+    all.readable.push_back(path);
+    all.environment[variable] = path;
+  }
+  all.environment["HOME"] = folder + "/home";
+  all.environment["TMPDIR"] = folder + "/tmp";
+  all.environment["ATTNLAB_PLUGIN_PATH"] = "";
+  return all;
+}
+
+void Workshop::say_walls(const sharing::Walls& walls) {
+  if (!said_walls_) options_.say(walls.text());
+  said_walls_ = true;
+}
+
+sharing::ConfinedEnd Workshop::run(const std::vector<std::string>& words,
+                                   const sharing::Confinement& confinement) {
+  sharing::ConfinedEnd end = run_confined(words, confinement);
+  say_walls(end.walls);
+  return end;
+}
+
+std::string Workshop::build(const std::string& source, const std::string& work,
+                            const std::string& log) {
+  if (!fs::exists(root_ + "/lib/cmake/attnlab/attnlabConfig.cmake")) {
+    throw ConfigError(fmt::format(
+        "{}: this attnlab runs from its build tree, against which nothing is built: make install "
+        "PREFIX=DIR, then use DIR/bin/attnlab",
+        root_));
+  }
+  sharing::Confinement walls = confinement(work, log);
+  walls.readable.push_back(source);
+  walls.time_limit = options_.build_limit;
+  walls.environment["SOURCE_DATE_EPOCH"] = "0";
+  const std::string map =
+      fmt::format("-ffile-prefix-map={}=. -ffile-prefix-map={}=.", source, work);
+  sharing::ConfinedEnd end =
+      run({"cmake", "-S", source, "-B", work, "-DCMAKE_PREFIX_PATH=" + root_,
+           "-DCMAKE_CXX_FLAGS=" + map, "-DCMAKE_BUILD_RPATH_USE_ORIGIN=ON", "-DBUILD_TESTING=OFF"},
+          walls);
+  if (!end.ok()) throw BundleError(fmt::format("cmake: {}\n{}", end.text(), tail(log)));
+  end = run({"cmake", "--build", work, "--parallel", std::to_string(options_.jobs)}, walls);
+  if (!end.ok()) throw BundleError(fmt::format("the compiler: {}\n{}", end.text(), tail(log)));
+  const std::vector<std::string> made = libraries_below(work + "/lib/attnlab/plugins");
+  if (made.size() == 1) return made.front();
+  throw BundleError(fmt::format(
+      "the build made {} plugins (with attnlab_add_plugin()), a bundle holds one", made.size()));
+}
+
+std::string Workshop::test(const std::string& library, const std::string& work,
+                           const std::string& log) {
+  sharing::Confinement walls = confinement(work + "/kit", log);
+  walls.readable.push_back(fs::path(library).parent_path().string());
+  walls.output = work + "/kit.json";
+  walls.time_limit = 100 * options_.check_limit;  // each check has its own limit
+  std::error_code ignored;
+  fs::remove(walls.output, ignored);
+  const sharing::ConfinedEnd end = run({root_ + "/bin/attnlab", "plugin", "test", library, "--json",
+                                        "--time-limit", shortest(options_.check_limit), "--jobs",
+                                        std::to_string(std::min<std::int64_t>(options_.jobs, 64))},
+                                       walls);
+  const std::string text = read_text(walls.output);
+  const json report = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!report.is_object() || !report.contains("checks")) {
+    throw BundleError(fmt::format("attnlab plugin test: {}\n{}", end.text(), tail(log)));
+  }
+  if (!end.ok()) throw BundleError("checks failed: " + failures_in(report));
+  return text;
+}
+
+void Workshop::apply(const std::string& library, const std::string& id, const std::string& options,
+                     const std::string& in, const std::string& out, const std::string& log) {
+  const std::string folder = fs::path(out).parent_path().string();
+  sharing::Confinement walls = confinement(folder, log);
+  const std::string plugins = fs::path(library).parent_path().string();
+  walls.readable.push_back(plugins);
+  walls.readable.push_back(fs::path(in).parent_path().string());
+  walls.environment["ATTNLAB_PLUGIN_PATH"] = plugins;
+  walls.time_limit = options_.check_limit;
+  std::vector<std::string> words = {
+      root_ + "/bin/attnlab", "attention", "apply", "--use", id, "--in", in, "--out", out};
+  const json given = json::parse(options);
+  if (given.value("causal", false)) words.emplace_back("--causal");
+  for (const json& option : given.value("options", json::array())) {
+    words.emplace_back("--option");
+    words.push_back(option.get<std::string>());
+  }
+  const sharing::ConfinedEnd end = run(words, walls);
+  if (!end.ok()) {
+    throw BundleError(fmt::format("attnlab attention apply: {}\n{}", end.text(), tail(log)));
+  }
+}
+
+std::string Workshop::compare(const sharing::Bundle& bundle, const std::string& library,
+                              const std::string& work, const std::string& log) {
+  const std::vector<std::string> cases = sharing::expected_cases(bundle);
+  if (cases.empty()) return "the bundle names no expected numbers";
+  double largest = 0;
+  for (const std::string& name : cases) {
+    const std::string folder = work + "/numbers/" + name;
+    sharing::write_files({{"in.safetensors", bundle.file(name + "/in.safetensors").bytes}}, folder);
+    const std::string out = folder + "/result/out.safetensors";
+    sharing::make_folder(folder + "/result");
+    apply(library, bundle.contents.id.str(), bundle.file(name + "/options.json").bytes,
+          folder + "/in.safetensors", out, log);
+    const sharing::Deviation found =
+        sharing::compare_tensors(bundle.file(name + "/out.safetensors").bytes, read_text(out));
+    if (!found.problem.empty()) throw BundleError(fmt::format("{}: {}", name, found.problem));
+    largest = std::max(largest, found.largest);
+  }
+  return fmt::format("{} case(s) of expected numbers hold; the largest difference is {:.2g}",
+                     cases.size(), largest);
+}
+
+void check_name_is_free(const Manifest& manifest, const sharing::Store& store) {
+  std::error_code error;
+  const std::string own =
+      fs::weakly_canonical(store.places().installed(), error).string() + "/" + manifest.id + "/";
+  for (const Candidate* other : Catalogue::of_this_program().usable(manifest.kind)) {
+    if (other->manifest->name != manifest.name) continue;
+    const std::string path = fs::weakly_canonical(other->path, error).string();
+    if (path.rfind(own, 0) == 0) continue;
+    throw BundleError(
+        fmt::format("the name '{}' is taken by {} ({}); with both, neither could be used",
+                    manifest.name, other->manifest->id, other->path));
+  }
+}
+
+sharing::InstallTools Workshop::tools() {
+  sharing::InstallTools tools;
+  tools.host = read_stamp(Installation::of_this_program().library());
+  tools.build = [this](const auto& source, const auto& work, const auto& log) {
+    return build(source, work, log);
+  };
+  tools.test = [this](const auto& library, const auto& work, const auto& log) {
+    return test(library, work, log);
+  };
+  tools.compare = [this](const auto& bundle, const auto& library, const auto& work,
+                         const auto& log) { return compare(bundle, library, work, log); };
+  tools.check_name = [](const Manifest& manifest, const std::string&) {
+    check_name_is_free(manifest, sharing::Store(sharing::Places::of_this_user()));
+  };
+  return tools;
+}
+
+}  // namespace attnlab

@@ -1,0 +1,155 @@
+// A suite over domains from its beginning to its page, at its smallest size: missing domains left
+// out, finished runs stored and used elsewhere, the page, a card, the quick form.
+#include <filesystem>
+
+#include "tests/integration/workspace.h"
+
+namespace attnlab::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CrossDomain : public Workspace {
+ protected:
+  CrossDomain() {
+    folder_.write("clean.yaml",
+                  "schema: 1\nextends: tiny.yaml\n"
+                  "evaluate:\n  noisy: {set: {dataset: {noise: 2}}}\n");
+    folder_.write("toy.yaml",
+                  "schema: 1\nextends: " + std::string(ATTNLAB_TEST_CONFIGS) +
+                      "/experiments/smoke/spurious_retrieval.yaml\nname: toy\n"
+                      "dataset: {train: 64, test: 32}\ntrain: {epochs: 1, evaluate_every: 1}\n");
+    folder_.write("far.yaml",
+                  "schema: 1\nextends: tiny.yaml\ndataset: {use: idx_images, name: not-here}\n");
+    folder_.write("strange.yaml", "schema: 1\nextends: tiny.yaml\ndataset: {use: not_installed}\n");
+    folder_.write("every.yaml",
+                  "schema: 1\nbaseline: standard\nattentions: [standard, quest]\n"
+                  "experiments: [clean.yaml, toy.yaml, far.yaml, strange.yaml]\nseeds: [0, 1, 2]\n"
+                  "missing_data: skip\nmissing_plugins: skip\nstored: [kept]\n"
+                  "compare: {test: t}\n"
+                  "page:\n  title: Every small domain\n  columns:\n"
+                  "    - {domain: images, experiment: clean, title: clean}\n"
+                  "    - {domain: images, experiment: clean, metric: noisy/accuracy, title: noise, "
+                  "role: robustness}\n"
+                  "    - {domain: toy, experiment: toy}\n"
+                  "    - {domain: far away, experiment: far}\n"
+                  "    - {domain: strange, experiment: strange}\n"
+                  "  claims:\n"
+                  "    - {attention: quest, experiment: clean, says: better, source: a paper, "
+                  "text: it is}\n");
+    folder_.write(
+        "every_quick.yaml",
+        "extends: every.yaml\nwarning: one seed proves nothing\nseeds: [0]\nstored: []\n");
+  }
+  json page(const std::string& runs = "runs") const {
+    return json::parse(file_text(at(runs + "/every/page.json")));
+  }
+  json cell(const json& page, const std::string& attention, const std::string& column) const {
+    for (const json& row : page.at("rows")) {
+      if (row.at("attention") != attention) continue;
+      for (const json& one : row.at("cells")) {
+        if (one.at("column") == column) return one;
+      }
+    }
+    return nullptr;
+  }
+};
+
+TEST_F(CrossDomain, RunsFromItsBeginningToItsPage) {
+  const Ended ended = must({"suite", "every.yaml"});
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("Left out"), HasSubstr("far: "), HasSubstr("not-here"),
+                               HasSubstr("strange: "), HasSubstr("not_installed")));
+  for (const char* file : {"page.html", "page.md", "page.tex", "page.svg", "ranks.svg"}) {
+    EXPECT_NE(file_text(at(std::string("runs/every/") + file)), "") << file;
+  }
+  const json page = this->page();
+  EXPECT_EQ(page.at("rows").size(), 2U);
+  EXPECT_EQ(cell(page, "quest", "images: clean").at("pairs"), 3);
+  EXPECT_EQ(cell(page, "quest", "images: noise").at("pairs"), 3);
+  EXPECT_EQ(cell(page, "quest", "toy").at("pairs"), 3);
+  EXPECT_THAT(cell(page, "quest", "far away: far").dump() + cell(page, "quest", "far away").dump(),
+              HasSubstr("no data"));
+  EXPECT_THAT(cell(page, "quest", "strange").dump(), HasSubstr("no plugin"));
+  EXPECT_EQ(page.at("claims").size(), 1U);
+  EXPECT_TRUE(page.at("differences").empty());
+  // The difference is that of the runs' own numbers.
+  double difference = 0;
+  for (int seed = 0; seed < 3; ++seed) {
+    const auto accuracy = [&](const std::string& attention) {
+      return status_of(run_folder("every/clean/" + attention, seed))
+          .at("metrics")
+          .at("accuracy")
+          .get<double>();
+    };
+    difference += (accuracy("quest") - accuracy("standard")) / 3;
+  }
+  EXPECT_NEAR(cell(page, "quest", "images: clean").at("difference"), difference, 1e-12);
+}
+
+TEST_F(CrossDomain, UsesStoredResultsElsewhereAndRunsOnlyWhatIsNew) {
+  const Words small = {"suite", "every.yaml", "experiments=[clean.yaml]", "seeds=[0,1]"};
+  must(small);
+  const Ended kept = must({"runs", "store", "runs/every", "--to", "kept"});
+  EXPECT_THAT(kept.out, HasSubstr("kept: 4 runs stored"));
+  const auto with = [&](Words words) {
+    Words all = small;
+    all.insert(all.end(), words.begin(), words.end());
+    return all;
+  };
+  const Ended dry = must(with({"--out", "there", "--dry-run"}));
+  EXPECT_THAT(dry.err, HasSubstr("4 runs are taken from"));
+  EXPECT_FALSE(exists("there"));
+  const Ended ended = must(with({"--out", "there", "attentions+=[qnorm]"}));
+  EXPECT_THAT(ended.err, HasSubstr("4 runs are taken from"));
+  EXPECT_EQ(files_like("there").size() > 0, true);
+  int trained = 0;
+  for (const std::string& file : files_like("metrics.jsonl")) {
+    trained += file.find("/there/") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ(trained, 2) << "qnorm with two seeds";
+  EXPECT_EQ(cell(page("there"), "quest", "images: clean").at("stored"), 2);
+  EXPECT_EQ(cell(page("there"), "qnorm", "images: clean").at("stored"), 0);
+  EXPECT_EQ(cell(page("there"), "quest", "images: clean").at("difference"),
+            cell(page(), "quest", "images: clean").at("difference"));
+  const Ended compared = must({"compare", "there/every"});
+  EXPECT_THAT(compared.out, HasSubstr("stored results, not made here: quest (clean: 2 runs); "
+                                      "standard (clean: 2 runs)"));
+  const Ended changed = must(with({"--out", "other", "set.train.epochs=1", "--dry-run"}));
+  EXPECT_THAT(changed.err, HasSubstr("the configuration changed"));
+}
+
+TEST_F(CrossDomain, TheQuickFormSaysLoudlyThatItProvesNothing) {
+  const Ended ended = must({"suite", "every.yaml", "--quick", "experiments=[clean.yaml]"});
+  EXPECT_THAT(ended.err, HasSubstr("*** WARNING: one seed proves nothing ***"));
+  const std::string html = file_text(at("runs/every_quick/page.html"));
+  EXPECT_THAT(html, HasSubstr("WARNING: one seed proves nothing"));
+  const Ended none = attnlab({"suite", "every_quick.yaml", "--quick"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("this suite has no quick form"));
+}
+
+TEST_F(CrossDomain, ACardHasManifestConformanceAndResults) {
+  must({"suite", "every.yaml", "experiments=[toy.yaml]", "seeds=[0,1]"});
+  const Ended ended = must({"card", "quest", "--runs", "runs/every", "--no-test"});
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("# quest"), HasSubstr("softmax(Q K̄ᵀ) V"),
+                               HasSubstr("honours: "), HasSubstr("Not asked here"),
+                               HasSubstr("difference to standard"), HasSubstr("toy")));
+  const Ended wrong = attnlab({"card", "vit"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("'vit' is a model; cards are of attentions"));
+}
+
+TEST_F(CrossDomain, TheShippedSuitesAreSound) {
+  const std::string configs = ATTNLAB_TEST_CONFIGS;
+  for (const char* suite : {"cross_domain", "cross_domain_quick"}) {
+    const Ended ended = must({"validate", configs + "/suites/" + suite + ".yaml"});
+    EXPECT_THAT(ended.out, Not(HasSubstr("error"))) << ended.story();
+  }
+}
+
+}  // namespace
+}  // namespace attnlab::testing

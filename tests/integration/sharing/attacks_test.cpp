@@ -1,0 +1,155 @@
+// Bundles that want to do harm, through the program: what they reach, and what is left of them.
+#include <filesystem>
+
+#include "framework/base/files.h"
+#include "framework/sharing/bundle.h"
+#include "tests/integration/sharing/two_labs.h"
+#include "tests/unit/sharing/made_bundle.h"
+
+namespace attnlab::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// One installation for all tests of this file.
+class Attacks : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    prefix_ = new TempFolder();
+    const Ended ended =
+        run({{ATTNLAB_TEST_CMAKE, "--install", build_tree(), "--prefix", prefix_->path()}});
+    ASSERT_EQ(ended.exit_code, 0) << ended.story();
+  }
+  static void TearDownTestSuite() {
+    delete prefix_;
+    prefix_ = nullptr;
+  }
+  Attacks() : lab_(prefix_->path(), home_ / "home") {
+    lab_.write(".config/attnlab/policy.yaml", "unsigned: allow\nfirst_use: allow\n");
+  }
+
+  /// A bundle whose build is these lines of CMake.
+  std::string bundle(const std::string& cmake) {
+    return home_.write(
+        "evil.attnlab",
+        write_bundle(made_contents("acme/evil"),
+                     {{"source/CMakeLists.txt",
+                       "cmake_minimum_required(VERSION 3.25)\nproject(evil NONE)\n" + cmake},
+                      {"source/LICENSE", "none"},
+                      {"manifest.json", "{}"}},
+                     {}));
+  }
+  /// Installs it, which must fail and leave nothing behind. @returns what was said, and the log.
+  std::string failure(const std::string& file) {
+    const Ended ended = lab_.attnlab({"plugin", "install", file, "--time-limit", "60"});
+    EXPECT_NE(ended.exit_code, 0) << ended.story();
+    EXPECT_FALSE(fs::exists(lab_.plugins() + "/attention"));
+    std::error_code error;
+    for (const auto& left : fs::directory_iterator(lab_.plugins() + "/installed", error)) {
+      EXPECT_EQ(left.path().filename(), "lock");
+    }
+    std::string text = ended.err;
+    for (const auto& log : fs::directory_iterator(lab_.at(".local/share/attnlab/logs"), error)) {
+      text += file_text(log.path().string());
+    }
+    return text;
+  }
+
+  inline static TempFolder* prefix_ = nullptr;
+  TempFolder home_;
+  LabMachine lab_;
+};
+
+TEST_F(Attacks, ABuildReachesNoNetwork) {
+  const WebServer server(home_.path(), home_.path());
+  home_.write("secret", "from the web");
+  const std::string said = failure(
+      bundle("file(DOWNLOAD " + server.url() +
+             "/secret ${CMAKE_BINARY_DIR}/got STATUS status)\n"
+             "message(STATUS \"download: ${status}\")\nfile(READ ${CMAKE_BINARY_DIR}/got text)\n"
+             "message(STATUS \"got <${text}>\")\n"));
+  EXPECT_THAT(said, HasSubstr("download: "));
+  EXPECT_THAT(said, Not(HasSubstr("from the web")));
+}
+
+TEST_F(Attacks, ABuildWritesOnlyInItsFolder) {
+  for (const std::string& place :
+       {home_ / "home/.bashrc", lab_.plugins() + "/attention/evil.so", home_ / "outside",
+        std::string("${CMAKE_SOURCE_DIR}/../../escaped")}) {
+    const std::string said = failure(bundle("file(WRITE \"" + place + "\" harm)\n"));
+    EXPECT_THAT(said, HasSubstr("step 'build' failed")) << place;
+  }
+  EXPECT_FALSE(fs::exists(home_ / "home/.bashrc"));
+  EXPECT_FALSE(fs::exists(home_ / "outside"));
+}
+
+TEST_F(Attacks, ABuildReadsNothingOfTheUsers) {
+  lab_.write("secret", "my secret");
+  lab_.must({"key", "new", "acme"});
+  const std::string said =
+      failure(bundle("file(READ \"" + lab_.at("secret") + "\" text)\nmessage(\"<${text}>\")\n"));
+  EXPECT_THAT(said, Not(HasSubstr("my secret>")));
+  const std::string key = failure(bundle("file(READ \"" + lab_.at(".config/attnlab/keys/acme.key") +
+                                         "\" text)\nmessage(\"<${text}>\")\n"));
+  EXPECT_THAT(key, Not(HasSubstr("untrusted comment")));
+}
+
+TEST_F(Attacks, ABuildThatNeverEndsIsEnded) {
+  lab_.write("x", "");
+  const std::string file = bundle("execute_process(COMMAND sleep 10000)\n");
+  const Ended ended = lab_.attnlab({"plugin", "install", file, "--time-limit", "0.5"});
+  EXPECT_THAT(ended.err, HasSubstr("since its time was up"));
+}
+
+TEST_F(Attacks, AFullDiskLeavesNothingBehind) {
+  const std::string file = home_.write(
+      "large.attnlab",
+      write_bundle(made_contents("acme/evil"),
+                   {{"source/CMakeLists.txt", std::string(300'000, ' ')}, {"manifest.json", "{}"}},
+                   {}));
+  Invocation small{{prefix_->path() + "/bin/attnlab", "plugin", "install", file},
+                   lab_.home(),
+                   {{"HOME", lab_.home()}}};
+  small.largest_file = 100 * 1024;
+  const Ended ended = run(small);
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_THAT(ended.err, HasSubstr("nothing was installed"));
+  EXPECT_THAT(failure(file), HasSubstr("step 'build' failed"));  // with room, it is its content
+}
+
+TEST_F(Attacks, AReplayedOrExpiredIndexIsNoticed) {
+  lab_.must({"key", "new", "acme"});
+  const std::string folder = lab_.at("public");
+  fs::create_directories(folder);
+  lab_.must({"index", "make", folder, "--lab", "acme"});
+  fs::copy(folder, lab_.at("old"), fs::copy_options::recursive);
+  lab_.must({"index", "make", folder, "--lab", "acme"});
+  lab_.must({"index", "add", folder});
+  fs::remove_all(folder);
+  fs::rename(lab_.at("old"), folder);
+  const Ended replayed = lab_.attnlab({"index", "update"});
+  EXPECT_EQ(replayed.exit_code, 1);
+  EXPECT_THAT(replayed.err, HasSubstr("an old index is served again"));
+  EXPECT_THAT(lab_.attnlab({"plugin", "install", "sharp"}).err, HasSubstr("served again"));
+}
+
+TEST_F(Attacks, AnIndexOfAnotherKeyIsRefused) {
+  const Lab mallory("acme");
+  lab_.must({"key", "new", "acme"});
+  const std::string folder = lab_.at("public");
+  fs::create_directories(folder);
+  lab_.must({"index", "make", folder, "--lab", "acme"});
+  lab_.must({"index", "add", folder});
+  std::string text = file_text(folder + "/index.json");
+  write_file(folder + "/index.json", text + " ");
+  EXPECT_THAT(lab_.attnlab({"index", "update"}).err, HasSubstr("its signature does not fit"));
+  write_file(folder + "/index.json", text);
+  lab_.must({"index", "update"});
+  write_file(folder + "/lab.pub", mallory.text);
+  EXPECT_THAT(lab_.attnlab({"index", "update"}).err, HasSubstr("REFUSED"));
+}
+
+}  // namespace
+}  // namespace attnlab::testing

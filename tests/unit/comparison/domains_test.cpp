@@ -1,0 +1,318 @@
+// The page over domains: planted winners and losers are found where they are, identical attentions
+// are not told apart more often than the level says, and what is missing is named.
+#include "framework/comparison/domains.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/made_domains.h"
+
+namespace attnlab {
+namespace {
+
+using testing::add_alike;
+using ::testing::AllOf;
+using ::testing::Contains;
+using testing::DomainRuns;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::kDomains;
+
+std::size_t column(const DomainPage& page, const std::string& domain) {
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    if (page.columns[i].domain == domain) return i;
+  }
+  throw std::runtime_error("no column " + domain);
+}
+
+std::vector<std::string> with_verdict(const DomainPage& page, const std::string& attention,
+                                      const std::string& verdict) {
+  std::vector<std::string> found;
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    if (cell_verdict(page, page.row(attention), i) == verdict)
+      found.push_back(page.columns[i].domain);
+  }
+  return found;
+}
+
+/// Moves the values of an attention in one domain.
+void plant(DomainRuns& runs, const std::string& attention, const std::string& domain, double by) {
+  for (RunRecord& run : runs.all.runs) {
+    if (run.attention == attention && run.experiment == domain) run.status.metrics["score"] += by;
+  }
+}
+
+TEST(DomainPage, FindsAPlantedWinnerWhereItIsAndNowhereElse) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "oracle", "plain"}, 5, 1);
+  plant(runs, "oracle", "graphs", 0.15);
+  const DomainPage page = runs.build();
+  EXPECT_THAT(with_verdict(page, "oracle", "better"), ElementsAre("graphs"));
+  EXPECT_THAT(with_verdict(page, "oracle", "worse"), IsEmpty());
+  EXPECT_THAT(with_verdict(page, "plain", "better"), IsEmpty());
+  EXPECT_THAT(with_verdict(page, "plain", "worse"), IsEmpty());
+  const std::size_t graphs = column(page, "graphs");
+  EXPECT_NEAR(page.row("oracle").cells[graphs].row.contrast->difference.mean, 0.15, 0.02);
+}
+
+TEST(DomainPage, FindsAPlantedLoserAndDoesNotHideItBehindAverages) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "dud"}, 5, 2);
+  for (const char* domain : kDomains) plant(runs, "dud", domain, 0.02);
+  plant(runs, "dud", "points", -0.4);
+  const DomainPage page = runs.build();
+  EXPECT_THAT(with_verdict(page, "dud", "worse"), ElementsAre("points"));
+  ASSERT_TRUE(page.row("dud").worst);
+  EXPECT_EQ(page.columns[*page.row("dud").worst].domain, "points");
+}
+
+TEST(DomainPage, OneDomainMovesTheSummaryAndWidensItsInterval) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "dud", "oracle"}, 5, 3);
+  const DomainPage before = runs.build();
+  plant(runs, "dud", "points", -0.3);
+  plant(runs, "oracle", "graphs", 0.3);
+  const DomainPage after = runs.build();
+  const auto mean = [](const DomainPage& page, const char* name) {
+    return page.row(name).summary->mean;
+  };
+  EXPECT_LT(mean(after, "dud"), mean(before, "dud") - 1);
+  EXPECT_GT(mean(after, "oracle"), mean(before, "oracle") + 1);
+  const Interval interval = *after.row("oracle").summary->interval;
+  EXPECT_LT(interval.low, 0) << "one domain says nothing of the others";
+  EXPECT_GT(interval.high, mean(after, "oracle") + 1);
+}
+
+TEST(DomainPage, CountsADivergenceAgainstAnAttentionAndNamesIt) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "wild", "calm"}, 3, 3);
+  plant(runs, "wild", "images", 0.2);
+  for (RunRecord& run : runs.all.runs) {
+    if (run.attention != "wild" || run.experiment != "images" || run.seed == 0) continue;
+    run.status.state = RunState::diverged;
+    run.status.reason = "loss is nan at step 12";
+  }
+  const DomainPage page = runs.build();
+  const std::size_t images = column(page, "images");
+  EXPECT_EQ(cell_verdict(page, page.row("wild"), images), "2 of 3 diverged");
+  EXPECT_FALSE(page.row("wild").cells[images].effect) << "a survivor is not the attention";
+  EXPECT_THAT(page.row("wild").without_effect, Contains("images: diverged"));
+  ASSERT_TRUE(page.ranking) << page.no_ranking;
+  EXPECT_THAT(page.ranking->attentions, Contains("wild")) << "it is ranked, and last there";
+}
+
+TEST(DomainPage, RanksAnAttentionThatDivergesBehindAllOthers) {
+  DomainRuns runs;
+  for (const char* domain : kDomains) {
+    for (std::int64_t seed = 0; seed < 3; ++seed) {
+      runs.add(domain, "standard", seed, 0.5 + 0.001 * static_cast<double>(seed));
+      runs.add(domain, "wild", seed, 0.9).status.state = RunState::diverged;
+      runs.add(domain, "worse", seed, 0.2);
+    }
+  }
+  const DomainPage page = runs.build();
+  ASSERT_TRUE(page.ranking) << page.no_ranking;
+  EXPECT_THAT(page.ranking->attentions, ElementsAre("standard", "wild", "worse"));
+  EXPECT_THAT(page.ranking->test.mean_ranks,
+              ElementsAre(DoubleNear(1, 1e-12), DoubleNear(3, 1e-12), DoubleNear(2, 1e-12)));
+}
+
+// A/A: one attention under two names. The stated rate is the chance of any false verdict in a row.
+TEST(DomainPage, TellsIdenticalAttentionsApartNoMoreOftenThanTheLevelSays) {
+  constexpr int kStudies = 1500;
+  for (const std::int64_t seeds : {3, 5}) {
+    int told_apart = 0;
+    for (int study = 0; study < kStudies; ++study) {
+      DomainRuns runs;
+      add_alike(runs, {"standard", "same"}, seeds, 1000 + static_cast<std::uint64_t>(study));
+      const DomainPage page = runs.build();
+      const bool any = !with_verdict(page, "same", "better").empty() ||
+                       !with_verdict(page, "same", "worse").empty();
+      told_apart += any ? 1 : 0;
+    }
+    const double rate = static_cast<double>(told_apart) / kStudies;
+    const double error = std::sqrt(0.05 * 0.95 / kStudies);
+    EXPECT_LE(rate, 0.05 + 3 * error) << seeds << " seeds";
+    EXPECT_GE(rate, 0.05 - 4 * error) << seeds << " seeds: the rate is the level, not below it";
+    RecordProperty("rate_with_" + std::to_string(seeds) + "_seeds", std::to_string(rate));
+  }
+}
+
+TEST(DomainPage, SaysNothingOfRunsThatAreTheSameToTheLastDigit) {
+  DomainRuns runs;
+  for (const char* domain : kDomains) {
+    for (std::int64_t seed = 0; seed < 3; ++seed) {
+      const double value = 0.5 + 0.1 * static_cast<double>(seed);
+      runs.add(domain, "standard", seed, value);
+      runs.add(domain, "same", seed, value);
+    }
+  }
+  const DomainPage page = runs.build();
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    EXPECT_EQ(cell_verdict(page, page.row("same"), i), "no spread");
+  }
+  EXPECT_FALSE(page.row("same").summary);
+  EXPECT_EQ(summary_cell_text(page.row("same")), "-");
+}
+
+TEST(DomainPage, TurnsMetricsOfWhichLessIsBetter) {
+  DomainRuns runs;
+  for (const char* domain : {"images", "language"}) {
+    const Better better = std::string(domain) == "language" ? Better::lower : Better::higher;
+    for (std::int64_t seed = 0; seed < 4; ++seed) {
+      const double noise = 0.01 * static_cast<double>(seed * seed % 3);
+      runs.add(domain, "standard", seed, 2 + noise, better);
+      runs.add(domain, "lower", seed, 1 + 2 * noise, better);
+    }
+  }
+  const DomainPage page = runs.build();
+  EXPECT_THAT(with_verdict(page, "lower", "better"), ElementsAre("language"));
+  EXPECT_THAT(with_verdict(page, "lower", "worse"), ElementsAre("images"));
+  EXPECT_GT(page.row("lower").cells[column(page, "language")].effect->value, 0);
+  EXPECT_LT(page.row("lower").cells[column(page, "images")].effect->value, 0);
+  EXPECT_EQ(column_heading(page, column(page, "language")), "language (score, nats) ↓");
+}
+
+TEST(DomainPage, LeavesOutOfRanksWhatLacksADomainAndNamesIt) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "whole", "part"}, 3, 4);
+  std::erase_if(runs.all.runs, [](const RunRecord& run) {
+    return run.attention == "part" && run.experiment == "language";
+  });
+  for (std::int64_t seed = 0; seed < 3; ++seed) {
+    runs.all.absent.push_back(
+        {"language", "part", seed, {Absence::incompatible, "attention 'part' is not causal"}, ""});
+  }
+  const DomainPage page = runs.build();
+  const std::size_t language = column(page, "language");
+  EXPECT_EQ(cell_text(page, page.row("part"), language), "incompatible");
+  EXPECT_EQ(page.row("part").cells[language].row.gap.reason, "attention 'part' is not causal");
+  ASSERT_TRUE(page.ranking);
+  EXPECT_THAT(page.ranking->attentions, ElementsAre("standard", "whole"));
+  EXPECT_THAT(page.left_out, Contains("part: no value in language"));
+  EXPECT_THAT(page.row("part").without_effect, Contains("language: incompatible"));
+  EXPECT_EQ(page.row("part").effects.size(), 5U) << "the other domains count";
+}
+
+TEST(DomainPage, KeepsTheColumnOfADomainThatNobodyHas) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 3, 5);
+  std::erase_if(runs.all.runs, [](const RunRecord& run) { return run.experiment == "points"; });
+  for (const char* attention : {"standard", "mine"}) {
+    runs.all.absent.push_back(
+        {"points", attention, 0, {Absence::no_plugin, "there is no dataset 'rooms'"}, ""});
+  }
+  const DomainPage page = runs.build();
+  const std::size_t points = column(page, "points");
+  EXPECT_EQ(cell_text(page, page.row("mine"), points), "no plugin");
+  ASSERT_TRUE(page.ranking);
+  EXPECT_EQ(page.ranking->experiments.size(), 5U);
+  EXPECT_THAT(page.left_out,
+              Contains(AllOf(HasSubstr("points"), HasSubstr("there is no dataset 'rooms'"))));
+}
+
+TEST(DomainPage, KeepsTheColumnOfAnEvaluationThatNoRunHas) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 3, 5);
+  runs.page().columns.push_back({"images", "images", "fog/score", "fog", ColumnRole::robustness});
+  const DomainPage page = runs.build();
+  EXPECT_EQ(cell_text(page, page.row("mine"), page.columns.size() - 1), "no value");
+  EXPECT_EQ(page.row("mine").effects.size(), 6U) << "the other columns are whole";
+}
+
+TEST(DomainPage, CountsColumnsOfOneDomainOnce) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 4, 6);
+  runs.page().columns[1].domain = "images";
+  runs.page().columns[1].title = "more";
+  const DomainPage page = runs.build();
+  ASSERT_TRUE(page.ranking);
+  EXPECT_EQ(page.ranking->experiments.size(), 5U);
+  const DomainRow& mine = page.row("mine");
+  EXPECT_EQ(mine.effects.size(), 5U);
+  const Effect &a = *mine.cells[0].effect, &b = *mine.cells[1].effect;
+  EXPECT_NEAR(mine.effects.at("images").value, (a.value + b.value) / 2, 1e-12);
+  EXPECT_NEAR(mine.effects.at("images").variance, (a.variance + b.variance) / 2, 1e-12);
+}
+
+TEST(DomainPage, ShowsRobustnessAndCountsItInNoSummary) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 4, 7);
+  runs.page().columns[0].role = ColumnRole::robustness;
+  const DomainPage page = runs.build();
+  EXPECT_TRUE(page.row("mine").cells[0].row.contrast);
+  EXPECT_EQ(page.row("mine").effects.size(), 5U);
+  EXPECT_EQ(page.ranking->experiments.size(), 5U);
+}
+
+TEST(DomainPage, ChecksClaimsByWhatWasFound) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 5, 8);
+  plant(runs, "mine", "graphs", 0.2);
+  plant(runs, "mine", "points", -0.2);
+  const auto claim = [](const std::string& attention, const std::string& experiment) {
+    return PageClaim{attention, experiment, "score", true, "a paper", "it is better"};
+  };
+  runs.page().claims = {claim("mine", "graphs"), claim("mine", "points"), claim("mine", "images"),
+                        claim("other", "graphs")};
+  const DomainPage page = runs.build();
+  ASSERT_EQ(page.claims.size(), 4U);
+  EXPECT_EQ(name_of(page.claims[0].outcome), "holds");
+  EXPECT_EQ(name_of(page.claims[1].outcome), "contradicted");
+  EXPECT_EQ(name_of(page.claims[2].outcome), "not shown");
+  EXPECT_EQ(name_of(page.claims[3].outcome), "not tested");
+  EXPECT_EQ(page.claims[3].found, "the attention is not among these runs");
+}
+
+TEST(DomainPage, TakesThePublishedNumbersOfASuiteForClaims) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 5, 9);
+  plant(runs, "mine", "graphs", 0.2);
+  PublishedNumbers published{"a table", "score", {}};
+  published.values["graphs"] = {{"standard", "70.0"}, {"mine", "72.5"}};
+  published.values["images"] = {{"standard", "80.0"}, {"mine", "80.0"}};
+  runs.all.suites.front().published = {published};
+  const DomainPage page = runs.build();
+  ASSERT_EQ(page.claims.size(), 1U) << "equal numbers claim nothing";
+  EXPECT_EQ(page.claims[0].claim.text, "score 72.5 (+2.5)");
+  EXPECT_EQ(name_of(page.claims[0].outcome), "holds");
+}
+
+TEST(DomainPage, ComparesTimeOnOneKindOfMachineAlone) {
+  DomainRuns runs;
+  for (const char* domain : {"images", "language"}) {
+    for (std::int64_t seed = 0; seed < 2; ++seed) {
+      for (const char* attention : {"standard", "slow"}) {
+        RunRecord& run = runs.add(domain, attention, seed, 0.5 + 0.1 * static_cast<double>(seed));
+        const bool slow = std::string(attention) == "slow";
+        run.costs = {{"parameters", slow ? 110 : 100},
+                     {"examples_per_second", slow ? 50 : 100},
+                     {"peak_memory", slow ? 3e8 : 1e8}};
+        run.environment["machine.cpu"] =
+            slow && std::string(domain) == "language" ? "another" : "this";
+      }
+    }
+  }
+  const CostRatios costs = runs.build().row("slow").costs;
+  EXPECT_NEAR(*costs.parameters, 1.1, 1e-12);
+  EXPECT_NEAR(*costs.time, 2, 1e-12) << "of images alone";
+  EXPECT_NEAR(*costs.memory, 3, 1e-12);
+  EXPECT_FALSE(costs.flops);
+  for (RunRecord& run : runs.all.runs) run.environment["machine.cpu"] = run.attention;
+  EXPECT_FALSE(runs.build().row("slow").costs.time);
+}
+
+TEST(DomainPage, SaysWhatItTakesForGranted) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 3, 10);
+  const auto sentences = page_assumptions(runs.build());
+  EXPECT_THAT(sentences, Contains(HasSubstr("at most 0.05")));
+  EXPECT_THAT(sentences, Contains(HasSubstr("domains for independent draws")));
+}
+
+}  // namespace
+}  // namespace attnlab

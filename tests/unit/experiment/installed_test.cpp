@@ -1,0 +1,90 @@
+// Plugins that were installed from a bundle: altered ones, and unsigned ones where the policy
+// refuses them, are not used.
+#include "framework/experiment/installed.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "framework/experiment/identity.h"
+#include "tests/support/temp_folder.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class InstalledTest : public ::testing::Test {
+ protected:
+  InstalledTest() {
+    const char* const home = std::getenv("HOME");
+    home_ = home == nullptr ? "" : home;
+    ::setenv("HOME", temp_.path().c_str(), 1);
+    library_ = temp_.write("store/sharp.so", "code");
+    temp_.write("store/bundle.attnlab", "");
+    record("0123456789ABCDEF");
+  }
+  ~InstalledTest() override { ::setenv("HOME", home_.c_str(), 1); }
+
+  void record(const std::string& key) const {
+    const nlohmann::json out = {{"id", "acme/sharp"},
+                                {"version", "1.0.0"},
+                                {"bundle", "aa"},
+                                {"key", key},
+                                {"library_hash", file_hash(library_)}};
+    temp_.write("store/record.json", out.dump());
+  }
+  /// "used" or why not.
+  static std::string answer(const std::string& library) {
+    try {
+      check_installed(library);
+      return "used";
+    } catch (const PluginError& error) {
+      return error.what();
+    }
+  }
+
+  testing::TempFolder temp_;
+  std::string library_, home_;
+};
+
+TEST_F(InstalledTest, AreFoundThroughTheirLinks) {
+  const std::string link = temp_ / "link.so";
+  fs::create_symlink(library_, link);
+  ASSERT_TRUE(installed_from(link));
+  EXPECT_EQ(installed_from(link)->bundle, "aa");
+  EXPECT_EQ(answer(link), "used");
+}
+
+TEST_F(InstalledTest, AreNotUsedOnceAltered) {
+  temp_.write("store/sharp.so", "other code");
+  EXPECT_THAT(answer(library_),
+              HasSubstr("was altered since it was installed as acme/sharp 1.0.0"));
+}
+
+TEST_F(InstalledTest, AreNotUsedUnsignedWhereThePolicyRefusesThat) {
+  record("");
+  EXPECT_EQ(answer(library_), "used");
+  temp_.write(".config/attnlab/policy.yaml", "unsigned: refuse\n");
+  EXPECT_THAT(answer(library_), HasSubstr("is not signed"));
+  record("0123456789ABCDEF");
+  EXPECT_EQ(answer(library_), "used");
+}
+
+TEST_F(InstalledTest, NameADamagedRecord) {
+  temp_.write("store/record.json", "{}");
+  EXPECT_THAT(answer(library_), HasSubstr("record.json: damaged"));
+}
+
+TEST_F(InstalledTest, AreOthersThanLibrariesBesideNothing) {
+  const std::string other = temp_.write("plain/other.so", "code");
+  EXPECT_FALSE(installed_from(other));
+  EXPECT_EQ(answer(other), "used");
+}
+
+}  // namespace
+}  // namespace attnlab

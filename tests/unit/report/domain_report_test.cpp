@@ -1,0 +1,156 @@
+// The page over domains as a page, a figure, a paper's table and records; and a model card.
+#include "framework/report/domain_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "framework/report/card.h"
+#include "tests/support/compositions.h"
+#include "tests/support/made_domains.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+
+const PageStamp kStamp{"attnlab page runs/<made>", "2026-11-23 17:00 UTC"};
+
+/// Two attentions beside the baseline: one wins in graphs, one fits half of the domains.
+DomainPage made_page() {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "winner", "partial"}, 5, 1);
+  for (RunRecord& run : runs.all.runs) {
+    if (run.attention == "winner" && run.experiment == "graphs") run.status.metrics["score"] += 0.2;
+  }
+  std::erase_if(runs.all.runs, [](const RunRecord& run) {
+    return run.attention == "partial" && run.experiment == "language";
+  });
+  runs.all.absent.push_back(
+      {"language", "partial", 0, {Absence::incompatible, "it is not <causal>"}, ""});
+  runs.page().claims = {{"winner", "graphs", "score", true, "a paper & its table", "it wins"}};
+  runs.all.notes = {"a note", "WARNING: it proves nothing"};
+  runs.all.suites.front().page->title = "Every <domain>";
+  return runs.build();
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+TEST(DomainReport, ThePageHasEveryPartAndEscapesWhatItQuotes) {
+  const std::string html = domain_html(made_page(), kStamp);
+  EXPECT_THAT(html, AllOf(HasSubstr("<h1>Every &lt;domain&gt;</h1>"),
+                          HasSubstr("WARNING: it proves nothing"), HasSubstr("Published claims"),
+                          HasSubstr("a paper &amp; its table"), HasSubstr("holds"),
+                          HasSubstr("it is not &lt;causal&gt;"), HasSubstr("Ranks over domains"),
+                          HasSubstr("How to read it"), HasSubstr("runs/&lt;made&gt;")));
+  EXPECT_THAT(html, Not(HasSubstr("<script")));
+  EXPECT_EQ(count(html, "<svg"), 2U) << "the figure and the ranks";
+  EXPECT_EQ(count(html, "<table>"), count(html, "</table>"));
+}
+
+TEST(DomainReport, TheFigureIsAPictureOfItsOwn) {
+  const std::string svg = domain_figure(made_page());
+  EXPECT_THAT(svg, StartsWith("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+  EXPECT_THAT(svg, AllOf(HasSubstr("<style>"), HasSubstr("Every &lt;domain&gt;"),
+                         HasSubstr("incompatible")));
+  EXPECT_EQ(count(svg, "<rect class=\"frame\""), 12U) << "two attentions in six columns";
+  EXPECT_EQ(count(svg, " ▲</text>"), 1U) << "the planted one";
+  EXPECT_EQ(count(svg, " ▼</text>"), 0U);
+}
+
+TEST(DomainReport, TheRanksAreAPictureOfTheirOwn) {
+  EXPECT_THAT(domain_ranks_figure(made_page()),
+              AllOf(StartsWith("<svg xmlns="), HasSubstr("CD = "), HasSubstr("<style>")));
+}
+
+TEST(DomainReport, ThePapersTableHasARowAColumn) {
+  const std::string tex = domain_latex(made_page(), kStamp);
+  EXPECT_EQ(count(tex, "\\\\\n"), 8U) << "heading, six columns, summary";
+  EXPECT_THAT(tex, AllOf(HasSubstr("^{\\dagger}"), HasSubstr("{\\footnotesize incompatible}"),
+                         HasSubstr("% WARNING: it proves nothing"), HasSubstr("\\bottomrule")));
+  EXPECT_EQ(count(tex, "$") % 2, 0U);
+}
+
+TEST(DomainReport, TheRecordsHaveTheNumbers) {
+  const json out = json::parse(domain_json(made_page(), kStamp));
+  EXPECT_EQ(out.at("schema"), 1);
+  EXPECT_EQ(out.at("columns").size(), 6U);
+  ASSERT_EQ(out.at("rows").size(), 3U);
+  const json& winner = out.at("rows").at(2);
+  EXPECT_EQ(winner.at("attention"), "winner");
+  EXPECT_EQ(winner.at("cells").at(2).at("verdict"), "better");
+  EXPECT_NEAR(winner.at("cells").at(2).at("difference").get<double>(), 0.2, 0.03);
+  EXPECT_GT(winner.at("effects").at("graphs").at("g").get<double>(), 1);
+  EXPECT_EQ(winner.at("summary").at("domains"), 6);
+  const json& partial = out.at("rows").at(1);
+  EXPECT_EQ(partial.at("cells").at(1).at("absent"), "incompatible: it is not <causal>");
+  EXPECT_FALSE(partial.at("cells").at(1).contains("difference")) << "an absence, not a zero";
+  EXPECT_EQ(out.at("ranking").at("domains").size(), 6U);
+  EXPECT_EQ(out.at("claims").at(0).at("outcome"), "holds");
+}
+
+TEST(DomainReport, MarkdownHasTheTables) {
+  EXPECT_THAT(
+      domain_markdown(made_page(), kStamp),
+      AllOf(HasSubstr("**WARNING: it proves nothing**"), HasSubstr("| standard (baseline)"),
+            HasSubstr("mean rank, 1 is best"), HasSubstr("| winner"), HasSubstr("incompatible")));
+}
+
+// ---- the card
+
+Manifest made_attention() {
+  Manifest manifest;
+  manifest.id = "lab/winner";
+  manifest.name = "winner";
+  manifest.version = "1.2.0";
+  manifest.licence = "Apache-2.0";
+  manifest.summary = "softmax(Q Kᵀ) V with an oracle";
+  manifest.citation = "A paper, 2025; Another, 2026";
+  manifest.traits = {{"causal", true}, {"window", false}};
+  return manifest;
+}
+
+TEST(ModelCard, SaysWhatAnAttentionIsAndWhatCameOfIt) {
+  const Manifest manifest = made_attention();
+  Card card;
+  card.manifest = &manifest;
+  card.label = "winner";
+  card.runs = "runs/made";
+  card.page = made_page();
+  card.conformance = R"({"counts": {"passed": 1, "failed": 1, "not applicable": 0, "skipped": 0},
+    "checks": [{"check": "shapes", "outcome": "passed", "message": ""},
+               {"check": "causal", "outcome": "failed", "message": "a query saw the future"}]})";
+  const std::string text = card_markdown(card);
+  EXPECT_THAT(
+      text, AllOf(StartsWith("# winner\n\nsoftmax(Q Kᵀ) V with an oracle\n"),
+                  HasSubstr("lab/winner"), HasSubstr("- A paper, 2025\n- Another, 2026\n"),
+                  HasSubstr("honours: causal\n- lacks: window"), HasSubstr("1 of 2 checks passed"),
+                  HasSubstr("FAILED causal: a query saw the future")));
+  EXPECT_THAT(text, AllOf(HasSubstr("## Results (runs/made)"), HasSubstr("better"),
+                          HasSubstr("Over domains (standardised, above 0 is better): +"),
+                          HasSubstr("**holds** here"), HasSubstr("WARNING: it proves nothing")));
+}
+
+TEST(ModelCard, SaysWhatItWasNotGiven) {
+  const Manifest manifest = made_attention();
+  Card card;
+  card.manifest = &manifest;
+  EXPECT_THAT(card_markdown(card),
+              AllOf(HasSubstr("Not asked here"), HasSubstr("No runs were given")));
+  card.conformance = "killed";
+  EXPECT_THAT(message_of<DataError>([&] { card_markdown(card); }),
+              HasSubstr("run attnlab plugin test by itself"));
+  card.page = made_page();
+  card.label = "winer";
+  card.conformance.clear();
+  EXPECT_THAT(message_of<ConfigError>([&] { card_markdown(card); }),
+              HasSubstr("no run has the attention 'winer'; did you mean 'winner'?"));
+}
+
+}  // namespace
+}  // namespace attnlab

@@ -1,0 +1,73 @@
+// Expected numbers: what counts as the same.
+#include "framework/sharing/expected.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+
+#include "tests/unit/sharing/made_bundle.h"
+
+namespace attnlab::testing {
+namespace {
+
+using sharing::compare_tensors;
+using ::testing::HasSubstr;
+
+/// A safetensors file of one float32 tensor [2].
+std::string file_of(float first, float second, const std::string& name = "out") {
+  const std::string header =
+      "{\"" + name + R"(":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
+  const std::uint64_t size = header.size();
+  const float values[] = {first, second};
+  return std::string(reinterpret_cast<const char*>(&size), 8) + header +
+         std::string(reinterpret_cast<const char*>(values), 8);
+}
+
+std::string problem(const std::string& found) {
+  return compare_tensors(file_of(1, -2), found).problem;
+}
+
+TEST(ExpectedNumbers, HoldToRounding) {
+  EXPECT_EQ(problem(file_of(1, -2)), "");
+  EXPECT_EQ(problem(file_of(1.00001F, -2.0001F)), "");
+  EXPECT_THAT(problem(file_of(1, -2.01F)), HasSubstr("at place 1, expected -2"));
+  EXPECT_THAT(problem(file_of(1, std::numeric_limits<float>::quiet_NaN())), HasSubstr("place 1"));
+  EXPECT_THAT(problem(file_of(1, -2, "other")), HasSubstr("'out' is missing"));
+}
+
+TEST(ExpectedNumbers, KnowInfinity) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(compare_tensors(file_of(-infinity, 0), file_of(-infinity, 0)).problem, "");
+  EXPECT_NE(compare_tensors(file_of(-infinity, 0), file_of(infinity, 0)).problem, "");
+  EXPECT_NE(compare_tensors(file_of(-infinity, 0), file_of(-1e30F, 0)).problem, "");
+}
+
+TEST(ExpectedNumbers, RefuseDamagedFiles) {
+  const std::string whole = file_of(1, 2);
+  for (std::size_t size = 0; size < whole.size(); size += 3) {
+    EXPECT_THROW(compare_tensors(whole, whole.substr(0, size)), sharing::BundleError) << size;
+  }
+  EXPECT_THROW(compare_tensors(std::string(16, '\xff'), whole), sharing::BundleError);
+}
+
+TEST(ExpectedNumbers, AreWholeCases) {
+  sharing::Bundle bundle;
+  bundle.contents = made_contents();
+  EXPECT_TRUE(expected_cases(bundle).empty());
+  bundle.files = {{"expected/a/in.safetensors", ""},
+                  {"expected/a/out.safetensors", ""},
+                  {"expected/a/options.json", "{}"}};
+  EXPECT_THAT(expected_cases(bundle), ::testing::ElementsAre("expected/a"));
+  bundle.files.pop_back();
+  EXPECT_THROW(expected_cases(bundle), sharing::BundleError);
+}
+
+TEST(ExpectedNumbers, MadeUpOnesAreTheSameEachTime) {
+  EXPECT_EQ(compare_tensors(sharing::made_up_tensors(), sharing::made_up_tensors()).largest, 0);
+  EXPECT_EQ(sharing::made_up_tensors().size(), sharing::made_up_tensors().size());
+}
+
+}  // namespace
+}  // namespace attnlab::testing

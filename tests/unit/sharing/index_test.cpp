@@ -1,0 +1,133 @@
+// Indices: what is published is found, and old, foreign and expired ones are refused.
+#include "framework/sharing/index.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "framework/base/files.h"
+#include "framework/sharing/index_list.h"
+#include "tests/support/temp_folder.h"
+#include "tests/unit/sharing/made_bundle.h"
+
+namespace attnlab::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using sharing::BundleError;
+using sharing::TrustError;
+using ::testing::HasSubstr;
+
+class IndexTest : public ::testing::Test {
+ protected:
+  IndexTest() {
+    fs::create_directories(at());
+    add("1.0.0");
+  }
+
+  std::string at() const { return folder_ / "public"; }
+  void add(const std::string& version) {
+    write_file(at() + "/sharp-" + version + ".attnlab", signed_bundle(acme_, version));
+  }
+  void publish(int days = 90) { make_index(at(), "acme", acme_.key, acme_.text, days); }
+  /// "taken" or why not.
+  std::string answer() {
+    try {
+      sharing::Keyring keys(folder_ / "keys");
+      sharing::IndexList list(folder_ / "indices");
+      list.take(at(), keys, {sharing::Rule::allow, sharing::Rule::allow}, nullptr);
+      return "taken";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+  std::vector<sharing::Found> search(const std::string& word) const {
+    std::vector<std::string> expired;
+    return sharing::IndexList(folder_ / "indices").search(word, expired);
+  }
+
+  const Lab acme_{"acme"};
+  TempFolder folder_;
+};
+
+TEST_F(IndexTest, FindsWhatWasPublishedNewestFirst) {
+  add("1.10.0");
+  add("1.9.0");
+  publish();
+  EXPECT_EQ(answer(), "taken");
+  const auto found = search("SHARP");
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].entry.version, "1.10.0");
+  EXPECT_EQ(found[1].entry.version, "1.9.0");
+  EXPECT_TRUE(search("blunt").empty());
+  const sharing::IndexList list(folder_ / "indices");
+  EXPECT_EQ(list.newest("sharp", "")->entry.version, "1.10.0");
+  EXPECT_EQ(list.newest("acme/sharp", "1.9.0")->entry.version, "1.9.0");
+  EXPECT_FALSE(list.newest("shar", ""));
+}
+
+TEST_F(IndexTest, NoticesAnOldOneServedAgain) {
+  publish();
+  const std::string text = read_text(at() + "/index.json");
+  const std::string signature = read_text(at() + "/index.json.minisig");
+  publish();
+  EXPECT_EQ(answer(), "taken");
+  write_file(at() + "/index.json", text);
+  write_file(at() + "/index.json.minisig", signature);
+  EXPECT_THAT(answer(), HasSubstr("an old index is served again (number 1, 2 was seen before)"));
+  EXPECT_EQ(search("sharp").size(), 1U);  // the copy stays
+}
+
+TEST_F(IndexTest, NoticesOneThatIsServedOnAndOn) {
+  publish(-1);
+  EXPECT_THAT(answer(), HasSubstr("it expired on"));
+}
+
+TEST_F(IndexTest, NoticesEveryChange) {
+  publish();
+  const std::string text = read_text(at() + "/index.json");
+  for (std::size_t i = 0; i < text.size(); i += 5) {
+    std::string changed = text;
+    changed[i] = static_cast<char>(changed[i] ^ 1);
+    write_file(at() + "/index.json", changed);
+    EXPECT_NE(answer(), "taken") << i;
+  }
+}
+
+TEST_F(IndexTest, RefusesAnotherLabsSignature) {
+  publish();
+  EXPECT_EQ(answer(), "taken");
+  const Lab impostor("acme");
+  make_index(at(), "acme", impostor.key, impostor.text, 90);
+  EXPECT_THAT(answer(), HasSubstr("HAS CHANGED"));
+  const Lab other("other");
+  make_index(at(), "acme", other.key, other.text, 90);
+  EXPECT_THAT(answer(), HasSubstr("says otherwise than what was signed"));
+}
+
+TEST_F(IndexTest, CarriesRevocations) {
+  publish();
+  EXPECT_EQ(answer(), "taken");
+  write_file(at() + "/old.revoked", write_revocation("acme", acme_.key));
+  publish();
+  EXPECT_EQ(answer(), "taken");  // it is the lab's last word with this key
+  publish();
+  EXPECT_THAT(answer(), HasSubstr("was revoked on"));
+}
+
+TEST_F(IndexTest, RefusesABundleThatIsNotWhole) {
+  write_file(at() + "/broken.attnlab", signed_bundle(acme_).substr(5));
+  EXPECT_THROW(publish(), BundleError);
+  EXPECT_FALSE(fs::exists(at() + "/index.json"));
+}
+
+TEST_F(IndexTest, RefusesEntriesThatLeaveItsFolder) {
+  publish();
+  std::string text = read_text(at() + "/index.json");
+  text.replace(text.find("sharp-1.0.0.attnlab"), 19, "../../../etc/passwd");
+  EXPECT_THROW(sharing::parse_index(text), BundleError);
+}
+
+}  // namespace
+}  // namespace attnlab::testing

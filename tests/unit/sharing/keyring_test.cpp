@@ -1,0 +1,170 @@
+// Which keys are trusted, and why not.
+#include "framework/sharing/keyring.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "framework/base/files.h"
+#include "framework/sharing/names.h"
+#include "tests/support/temp_folder.h"
+#include "tests/unit/sharing/made_bundle.h"
+
+namespace attnlab::testing {
+namespace {
+
+using namespace sharing;  // NOLINT: a test of that room
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const Policy kAllow{sharing::Rule::allow, sharing::Rule::allow};
+
+class KeyringTest : public ::testing::Test {
+ protected:
+  Keyring ring() const { return Keyring(folder_ / "keys"); }
+  /// "admitted" or why not.
+  std::string answer(const KeyCard& card, const Policy& policy = kAllow,
+                     const Ask& ask = nullptr) const {
+    try {
+      ring().admit(card, "bundle x", policy, ask);
+      return "admitted";
+    } catch (const TrustError& error) {
+      return error.what();
+    }
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(KeyringTest, PinsALabsFirstKeyAndRefusesAnotherLoudly) {
+  const Lab acme("acme"), impostor("acme");
+  EXPECT_EQ(answer(acme.card), "admitted");
+  EXPECT_EQ(answer(acme.card), "admitted");
+  EXPECT_THAT(answer(impostor.card), HasSubstr("THE KEY OF LAB 'acme' HAS CHANGED"));
+  EXPECT_EQ(ring().keys().size(), 1U);
+}
+
+TEST_F(KeyringTest, AsksBeforeTheFirstUseWhereThePolicySaysSo) {
+  const Lab acme("acme");
+  const Policy asking;
+  EXPECT_THAT(answer(acme.card, asking), HasSubstr("is not known here"));
+  EXPECT_THAT(answer(acme.card, asking, [](const auto&) { return false; }),
+              HasSubstr("is not known here"));
+  EXPECT_THAT(answer(acme.card, {sharing::Rule::allow, sharing::Rule::refuse},
+                     [](const auto&) { return true; }),
+              HasSubstr("is not known here"));
+  EXPECT_TRUE(ring().keys().empty());
+  EXPECT_EQ(answer(acme.card, asking, [](const auto&) { return true; }), "admitted");
+  EXPECT_EQ(answer(acme.card, asking), "admitted");
+}
+
+TEST_F(KeyringTest, TakesASecondKeyByAPersonsWord) {
+  const Lab acme("acme"), later("acme");
+  EXPECT_EQ(answer(acme.card), "admitted");
+  ring().add(later.card, "added");
+  EXPECT_EQ(answer(later.card), "admitted");
+  EXPECT_EQ(answer(acme.card), "admitted");
+}
+
+TEST_F(KeyringTest, RefusesRevokedAndExpiredKeys) {
+  const Lab acme("acme"), old("old", "2026-01-31");
+  EXPECT_EQ(answer(acme.card), "admitted");
+  ring().revoke(acme.card.key.id_text());
+  EXPECT_THAT(answer(acme.card), HasSubstr("was revoked on"));
+  EXPECT_THAT(answer(old.card), HasSubstr("expired on 2026-01-31"));
+  EXPECT_THROW(ring().add(old.card, "added"), TrustError);
+  EXPECT_THROW(ring().add(acme.card, "added"), TrustError);
+}
+
+TEST_F(KeyringTest, TakesALabsOwnRevocationAndNoOthers) {
+  const Lab acme("acme"), mallory("mallory");
+  EXPECT_EQ(answer(acme.card), "admitted");
+  EXPECT_EQ(answer(mallory.card), "admitted");
+  // Signed by mallory's key, with acme's name and number in the statement.
+  std::string forged = write_revocation("acme", mallory.key);
+  EXPECT_FALSE(ring().take(parse_revocation(forged)));  // mallory's key is none of acme's
+  EXPECT_EQ(answer(acme.card), "admitted");
+  EXPECT_TRUE(ring().take(parse_revocation(write_revocation("acme", acme.key))));
+  EXPECT_THAT(answer(acme.card), HasSubstr("was revoked on"));
+  EXPECT_FALSE(ring().take(parse_revocation(write_revocation("acme", acme.key))));
+}
+
+TEST_F(KeyringTest, RefusesNamesThatLookLikeAKnownLabs) {
+  EXPECT_EQ(answer(Lab("acme_lab").card), "admitted");
+  EXPECT_THAT(answer(Lab("acrne_lab").card), HasSubstr("looks like lab 'acme_lab'"));
+  EXPECT_THAT(answer(Lab("acme-lab").card), HasSubstr("looks like"));
+  EXPECT_THAT(answer(Lab("acme_1ab").card), HasSubstr("looks like"));
+  EXPECT_EQ(answer(Lab("other").card), "admitted");
+}
+
+TEST_F(KeyringTest, KeepsSecretKeysFromOthers) {
+  Keyring keys = ring();
+  const KeyCard card = keys.make("acme", kNever, "");
+  EXPECT_THROW(keys.make("acme", kNever, ""), ConfigError);
+  struct stat status {};
+  ASSERT_EQ(::stat((folder_ / "keys/acme.key").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+  EXPECT_EQ(ring().secret("acme", "").public_key(), card.key);
+  EXPECT_EQ(parse_key_card(ring().own_card("acme")).key, card.key);
+  EXPECT_EQ(answer(card), "admitted");
+  ring().revoke(card.key.id_text());
+  EXPECT_THROW(ring().secret("acme", ""), TrustError);
+}
+
+TEST_F(KeyringTest, NamesADamagedRecord) {
+  EXPECT_EQ(answer(Lab("acme").card), "admitted");
+  folder_.write("keys/known.json", "{\"keys\":[{}]}");
+  EXPECT_THROW(ring(), BundleError);
+}
+
+TEST_F(KeyringTest, RemembersTheHighestVersion) {
+  ring().note_version("acme/x", "1.10.0");
+  ring().note_version("acme/x", "1.9.0");
+  EXPECT_EQ(ring().highest("acme/x"), "1.10.0");
+  EXPECT_EQ(ring().highest("acme/y"), "");
+}
+
+TEST(KeyCard, IsRefusedWithAnyBitFlipped) {
+  const std::string text = Lab("acme", "2030-01-01").text;
+  EXPECT_EQ(parse_key_card(text).lab, "acme");
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string changed = text;
+      changed[i] = static_cast<char>(changed[i] ^ (1 << bit));
+      EXPECT_THROW(parse_key_card(changed), BundleError) << i;
+    }
+  }
+}
+
+TEST(Names, AreOfOneAlphabet) {
+  EXPECT_EQ(parse_id("acme/x_1").str(), "acme/x_1");
+  for (const char* id : {"acme", "/x", "acme/", "Acme/x", "acme/\xd0\xb0", "acme/x/y", "acme/..",
+                         "acme/x y", "1acme/x", "acme/x\n"}) {
+    EXPECT_THROW(parse_id(id), BundleError) << id;
+  }
+}
+
+TEST(Versions, AreComparedAsNumbers) {
+  EXPECT_LT(compare_versions("1.9.0", "1.10.0"), 0);
+  EXPECT_EQ(compare_versions("1.0", "1.0.0"), 0);
+  EXPECT_LT(compare_versions("1.0.0-beta1", "1.0.0"), 0);
+  EXPECT_GT(compare_versions("2", "1.99"), 0);
+  for (const char* version : {"", "a", "1.", ".1", "1..2", "1.0-", "1.0 ", "-1", "1.0-B", "v1"}) {
+    EXPECT_THROW(check_version(version), BundleError) << version;
+  }
+}
+
+TEST(Policy, IsReadFromAFile) {
+  const TempFolder folder;
+  EXPECT_EQ(read_policy(folder / "none").unsigned_bundles, sharing::Rule::ask);
+  const std::string path = folder.write("policy.yaml", "unsigned: refuse\nfirst_use: allow\n");
+  EXPECT_EQ(read_policy(path).unsigned_bundles, sharing::Rule::refuse);
+  EXPECT_EQ(read_policy(path).first_use, sharing::Rule::allow);
+  folder.write("policy.yaml", "unsigned: perhaps\n");
+  EXPECT_THROW(read_policy(path), ConfigError);
+  folder.write("policy.yaml", "unsinged: refuse\n");
+  EXPECT_THROW(read_policy(path), ConfigError);
+}
+
+}  // namespace
+}  // namespace attnlab::testing

@@ -1,0 +1,211 @@
+// Stored results: a finished run as one file, and such files in the place of a suite's runs.
+#include "framework/suites/stored_cells.h"
+
+#include "framework/comparison/comparison.h"
+#include "framework/runs/run_records.h"
+#include "tests/support/made_parts.h"
+#include "tests/support/made_runs.h"
+
+namespace attnlab {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+using ::testing::Contains;
+
+class StoredCells : public ::testing::Test {
+ protected:
+  StoredCells() {
+    temp_.write("small.yaml",
+                "schema: 1\nmodel: {use: vit, dim: 8}\nattention: quest\ntask: sorting\n"
+                "dataset: {use: pictures}\nevaluate:\n  fog: {set: {dataset: {root: foggy}}}\n");
+  }
+
+  /// A suite of two attentions, its cells identified below a folder. @param more  of the suite
+  Suite suite(const std::string& runs = "runs", const std::string& more = "",
+              const std::string& data = "d1") const {
+    const std::string file = temp_.write(
+        "s.yaml",
+        "schema: 1\nattentions: [standard, quest]\nexperiments: [small.yaml]\nseeds: [0]\n"
+        "stored: [kept]\n" +
+            more);
+    Suite suite = load_suite(file, {}, parts_.catalogue(), temp_ / runs);
+    identify(suite.cells, suite.folder, [&](const Experiment&) { return data; });
+    decide(suite.cells, {});
+    return suite;
+  }
+
+  /// A finished run of a cell, with its evaluation.
+  static void finish(const Cell& cell, double accuracy, bool evaluated = true) {
+    cell.folder.freeze(cell.experiment, cell.seed, cell.identity);
+    cell.folder.write_status({RunState::done, 5, 5, 1, 2.5, {{"accuracy", accuracy}}, ""});
+    write_environment(cell.folder, {{"machine", {{"cpu", "a processor"}, {"host", "secret"}}},
+                                    {"data", {{"fingerprint", "d1"}, {"source", "/home/me"}}},
+                                    {"model", {{"hash", "m"}}}});
+    if (!evaluated) return;
+    EvaluationRecord fog;
+    fog.entry = "fog";
+    fog.hash = "0123456789abcdef";
+    fog.split = "test";
+    fog.done = true;
+    fog.metrics = {{"accuracy", accuracy / 2}};
+    fog.infos = {kMadeMetrics.front()};
+    fog.set = R"({"dataset": {"root": "foggy"}})";
+    write_evaluation(cell.folder.path(), fog);
+  }
+
+  /// Runs the suite elsewhere and keeps what came of it.
+  void keep_all(bool evaluated = true) const {
+    double accuracy = 0.5;
+    for (const Cell& cell : suite("elsewhere").cells) {
+      finish(cell, accuracy += 0.1, evaluated);
+      const StoredRun run = stored_of(cell.folder.path(), parts_.catalogue());
+      temp_.write("kept/" + run.name(), stored_json(run));
+    }
+  }
+
+  std::string refusal(const Suite& suite, bool accept_revision = false) const {
+    const StoredUse use = find_stored(suite, parts_.catalogue(), accept_revision);
+    EXPECT_THAT(use.matches, IsEmpty());
+    return use.refused.empty() ? "" : use.refused.front();
+  }
+
+  /// Changes every kept file.
+  void edit(const std::function<void(json&)>& change) const {
+    for (const std::string& file : stored_files(temp_ / "kept")) {
+      json in = json::parse(read_text(file));
+      change(in);
+      write_file(file, in.dump(1));
+    }
+  }
+
+  const MadeParts parts_;
+  const TempFolder temp_;
+};
+
+TEST_F(StoredCells, AStoredRunReadsBackAsItWas) {
+  keep_all();
+  const std::vector<std::string> files = stored_files(temp_ / "kept");
+  ASSERT_EQ(files.size(), 2U);
+  const StoredRun run = read_stored(files.front());
+  EXPECT_EQ(run.experiment + "/" + run.attention, "small/quest");
+  EXPECT_EQ(run.status.metrics.at("accuracy"), 0.7);
+  ASSERT_EQ(run.evaluations.size(), 1U);
+  EXPECT_EQ(run.evaluations.front().metrics.at("accuracy"), 0.35);
+  EXPECT_THAT(run.config, HasSubstr("use: quest"));
+  EXPECT_EQ(stored_json(run), read_text(files.front())) << "equal runs are equal files";
+  EXPECT_LT(read_text(files.front()).size(), 10000U) << "small enough to keep";
+}
+
+TEST_F(StoredCells, StoredFilesNameNoHostAndNoFolderOfAnybody) {
+  keep_all();
+  const std::string text = read_text(stored_files(temp_ / "kept").front());
+  EXPECT_THAT(text, AllOf(HasSubstr("a processor"), Not(HasSubstr("secret")),
+                          Not(HasSubstr("/home/me")), Not(HasSubstr(temp_.path()))));
+}
+
+TEST_F(StoredCells, StandForRunsThatAgreeInEverything) {
+  keep_all();
+  Suite here = suite();
+  use_stored(find_stored(here, parts_.catalogue(), false), here);
+  for (const Cell& cell : here.cells) {
+    EXPECT_EQ(cell.action, CellAction::finished);
+    EXPECT_EQ(cell.folder.status().state, RunState::done);
+  }
+  const auto rows = summarise(here);
+  EXPECT_EQ(rows.at(1).metrics.at("accuracy").mean, 0.7);
+  EXPECT_EQ(rows.at(1).metrics.at("fog/accuracy").mean, 0.35);
+  EXPECT_EQ(suite().cells.front().action, CellAction::finished) << "the next call finds them";
+}
+
+TEST_F(StoredCells, ComparisonsSayWhichRunsWereStored) {
+  keep_all();
+  Suite here = suite();
+  use_stored(find_stored(here, parts_.catalogue(), false), here);
+  const RunCollection runs = find_runs({here.folder});
+  const Comparison comparison = compare_runs(runs, {}, "standard");
+  EXPECT_THAT(comparison.notes,
+              Contains("stored results, not made here: quest (small: 1 run); standard (small: 1 "
+                       "run)"));
+  EXPECT_THAT(comparison.differences, IsEmpty());
+}
+
+TEST_F(StoredCells, CompareWithRunsOfAnotherBuildOfTheSamePlugins) {
+  keep_all();
+  Suite here = suite();
+  StoredUse use = find_stored(here, parts_.catalogue(), false);
+  use.matches.resize(1);
+  use_stored(use, here);
+  finish(here.cells.back(), 0.9);
+  write_environment(here.cells.back().folder,
+                    {{"data", {{"fingerprint", "d1"}}}, {"model", {{"hash", "of another build"}}}});
+  const Comparison comparison = compare_runs(find_runs({here.folder}), {}, "standard");
+  EXPECT_THAT(comparison.differences, IsEmpty()) << comparison.differences.front().text();
+}
+
+TEST_F(StoredCells, AreNotUsedForAnotherConfiguration) {
+  keep_all();
+  EXPECT_EQ(refusal(suite("runs", "set: {train: {epochs: 3}}\n")),
+            "small/standard/0: the configuration changed");
+}
+
+TEST_F(StoredCells, AreNotUsedForOtherData) {
+  keep_all();
+  EXPECT_EQ(refusal(suite("runs", "", "d2")),
+            "small/standard/0: the data of dataset 'pictures' differ");
+  EXPECT_EQ(refusal(suite("runs", "", "")),
+            "small/standard/0: the data's fingerprint is not known");
+}
+
+TEST_F(StoredCells, AreNotUsedUnderAnotherFrameworkButByWord) {
+  keep_all();
+  edit([](json& in) { in["identity"]["framework"] = "0123456789abcdef"; });
+  EXPECT_THAT(refusal(suite()), HasSubstr("the framework changed (revision 01234567 -> "));
+  EXPECT_EQ(find_stored(suite(), parts_.catalogue(), true).matches.size(), 2U);
+}
+
+TEST_F(StoredCells, AreNotUsedForAnotherVersionOfAPlugin) {
+  keep_all();
+  edit([](json& in) { in["identity"]["plugins"]["model"]["version"] = "0.9"; });
+  EXPECT_THAT(refusal(suite()), AllOf(HasSubstr("model is "), HasSubstr("0.9")));
+}
+
+TEST_F(StoredCells, AreNotUsedWhereAnEvaluationIsMissing) {
+  keep_all(/*evaluated=*/false);
+  EXPECT_EQ(refusal(suite()), "small/standard/0: it has no evaluation 'fog'");
+}
+
+TEST_F(StoredCells, NeverReplaceARunThatIsThere) {
+  keep_all();
+  const Suite before = suite();
+  finish(before.cells.front(), 0.1);
+  const Suite here = suite();
+  const StoredUse use = find_stored(here, parts_.catalogue(), false);
+  ASSERT_EQ(use.matches.size(), 1U);
+  EXPECT_EQ(here.cells[use.matches.front().cell].experiment.attention.label, "quest");
+}
+
+TEST_F(StoredCells, ADamagedFileIsNamedAndTheOthersAreUsed) {
+  keep_all();
+  const std::string first = stored_files(temp_ / "kept").front();
+  write_file(first, "{\"schema\": 1");
+  const StoredUse use = find_stored(suite(), parts_.catalogue(), false);
+  EXPECT_EQ(use.matches.size(), 1U);
+  ASSERT_EQ(use.damaged.size(), 1U);
+  EXPECT_THAT(use.damaged.front(), AllOf(StartsWith(first), HasSubstr("not a stored run")));
+}
+
+TEST_F(StoredCells, AFolderThatIsNotThereHoldsNone) {
+  EXPECT_EQ(find_stored(suite(), parts_.catalogue(), false).files, 0U);
+}
+
+TEST_F(StoredCells, ARunThatIsNotFinishedIsNotStored) {
+  const Cell cell = suite("elsewhere").cells.front();
+  cell.folder.freeze(cell.experiment, cell.seed, cell.identity);
+  const std::string said =
+      message_of<ConfigError>([&] { stored_of(cell.folder.path(), parts_.catalogue()); });
+  EXPECT_THAT(said, HasSubstr("is pending; only finished runs are stored"));
+}
+
+}  // namespace
+}  // namespace attnlab
