@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "framework/base/blas.h"
 #include "framework/base/processor.h"
 #include "framework/manifest/discovery.h"
 #include "runner/commands.h"
@@ -28,6 +29,7 @@ void answer_usage(const std::string& command, const Words& words) {
 int engine_command(const std::string& command, const Words& words) {
   answer_usage(command, words);
   hold_libraries_to_instruction_set();  // before they are loaded
+  use_fitting_blas(system_blas_core());
   const std::string path = Installation::of_this_program().engine();
   void* engine = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (engine == nullptr) throw PluginError("cannot load the engine: " + std::string(::dlerror()));

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 
+#include "framework/base/blas.h"
 #include "framework/base/cores.h"
 #include "framework/tensor/blas.h"
 
@@ -23,7 +24,7 @@ void use_widest_vectors() {
     ::setenv("ATEN_CPU_CAPABILITY", "avx512", 0);
   }
 #endif
-  use_fitting_blas();
+  use_fitting_blas(blas_core());
 }
 
 void keep_freed_memory() {

@@ -1,5 +1,5 @@
 // The kernels of OpenBLAS: told where it does not know the processor, and else left alone.
-#include "framework/tensor/blas.h"
+#include "framework/base/blas.h"
 
 #include <gtest/gtest.h>
 
