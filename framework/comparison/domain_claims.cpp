@@ -22,6 +22,16 @@ std::optional<std::size_t> column_of(const DomainPage& page, const PageClaim& cl
   return std::nullopt;
 }
 
+/// Of a cell in which seeds diverged, here or of the baseline: what survived shows nothing, so that
+/// only divergences themselves count, and those of the baseline where stability is what is claimed.
+Outcome outcome_with_divergences(const PageClaim& claim, const DomainCell& cell, ColumnRole role) {
+  const auto seeds = static_cast<std::int64_t>(cell.row.seeds.size());
+  const bool worse = cell.diverged == seeds && cell.baseline_diverged == 0;
+  const bool better = role == ColumnRole::stability && cell.diverged == 0;
+  if (!worse && !better) return Outcome::not_shown;
+  return better == claim.better ? Outcome::holds : Outcome::contradicted;
+}
+
 ClaimCheck checked(const PageClaim& claim, const DomainPage& page) {
   ClaimCheck check{claim, Outcome::not_tested, ""};
   const auto column = column_of(page, claim);
@@ -32,14 +42,20 @@ ClaimCheck checked(const PageClaim& claim, const DomainPage& page) {
     check.found = column ? "the attention is not among these runs" : "no column shows it";
     return check;
   }
+  const DomainCell& cell = row->cells[*column];
   check.found = cell_text(page, *row, *column);
-  const auto& contrast = row->cells[*column].row.contrast;
-  if (!contrast || !contrast->test) return check;
-  const bool improves = row->cells[*column].row.improves();
-  if (!contrast->significant) {
+  if (!cell.whole() && !cell.is_missing()) {
+    const std::string divergence = cell_verdict(page, *row, *column);
+    check.found = cell.row.summary.count == 0 ? divergence : check.found + "; " + divergence;
+    if (row->attention == page.baseline) return check;  // compared with itself
+    check.outcome = outcome_with_divergences(claim, cell, page.columns[*column].role);
+    return check;
+  }
+  if (!cell.is_tested()) return check;
+  if (!cell.row.contrast->significant) {
     check.outcome = Outcome::not_shown;
   } else {
-    check.outcome = improves == claim.better ? Outcome::holds : Outcome::contradicted;
+    check.outcome = cell.row.improves() == claim.better ? Outcome::holds : Outcome::contradicted;
   }
   return check;
 }

@@ -61,7 +61,8 @@ std::vector<double> means_of(const std::vector<const DomainCell*>& cells) {
   bool any = false;
   for (std::size_t seed = 0; seed < cells.front()->row.seeds.size(); ++seed) {
     const bool all = std::all_of(cells.begin(), cells.end(), [&](const DomainCell* cell) {
-      return cell->diverged > 0 || cell->row.seeds[seed].value.has_value();
+      if (cell->diverged > 0) return true;
+      return seed < cell->row.seeds.size() && cell->row.seeds[seed].value.has_value();
     });
     if (!all) continue;
     for (std::size_t j = 0; j < cells.size(); ++j) {

@@ -1,11 +1,8 @@
 // The words and numbers of a page over domains.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "framework/base/text.h"
 #include "framework/comparison/domains.h"
-#include "framework/runs/metric_text.h"
 
 namespace attnlab {
 namespace {
@@ -14,13 +11,27 @@ bool is_baseline(const DomainPage& page, const DomainRow& row) {
   return row.attention == page.baseline;
 }
 
+/// "2 of 3 diverged", "standard: 3 of 3 diverged", or both.
+std::string divergence_text(const DomainPage& page, const DomainCell& cell, std::size_t column) {
+  std::vector<std::string> parts;
+  const auto add = [&](const std::string& who, std::int64_t diverged, std::size_t of) {
+    if (diverged > 0) parts.push_back(fmt::format("{}{} of {} diverged", who, diverged, of));
+  };
+  add("", cell.diverged, cell.row.seeds.size());
+  add(page.baseline + ": ", cell.baseline_diverged,
+      page.rows.front().cells[column].row.seeds.size());
+  return join(parts, "; ");
+}
+
 }  // namespace
 
 std::string cell_text(const DomainPage& page, const DomainRow& row, std::size_t column) {
   const DomainCell& cell = row.cells[column];
   if (cell.row.summary.count == 0) return std::string(name_of(cell.row.gap.kind));
   if (is_baseline(page, row)) return summary_text(cell.row.metric, cell.row.summary);
-  if (!cell.row.contrast || cell.row.contrast->difference.count == 0) return "no pair";
+  if (!cell.row.contrast || cell.row.contrast->difference.count == 0) {
+    return "mean " + summary_text(cell.row.metric, cell.row.summary);
+  }
   const Contrast& contrast = *cell.row.contrast;
   const double like = cell.row.summary.mean;
   std::string text = difference_text(cell.row.metric, contrast.difference.mean, like);
@@ -30,21 +41,24 @@ std::string cell_text(const DomainPage& page, const DomainRow& row, std::size_t 
 
 std::string cell_verdict(const DomainPage& page, const DomainRow& row, std::size_t column) {
   const DomainCell& cell = row.cells[column];
-  if (cell.diverged > 0) {
-    return fmt::format("{} of {} diverged", cell.diverged, cell.row.seeds.size());
-  }
+  if (cell.is_missing()) return std::string(name_of(cell.row.gap.kind));
+  if (!cell.whole()) return divergence_text(page, cell, column);
   if (is_baseline(page, row)) return "";
-  if (cell.row.gap) return std::string(name_of(cell.row.gap.kind));
   if (!cell.row.contrast) return "no run";
   const Contrast& contrast = *cell.row.contrast;
   if (!contrast.test) return std::string(name_of(contrast.gap.kind));
   if (contrast.significant) return cell.row.improves() ? "better" : "worse";
   std::int64_t tests = 0;
   for (const DomainCell& one : row.cells) {
-    tests += one.row.contrast && one.row.contrast->test ? 1 : 0;
+    tests += one.is_tested() ? 1 : 0;
   }
   const bool reachable = reach_note(page.options, contrast.difference.count, tests).empty();
   return reachable ? "not shown" : "out of reach";
+}
+
+std::string cell_line(const DomainPage& page, const DomainRow& row, std::size_t column) {
+  const std::string text = cell_text(page, row, column), verdict = cell_verdict(page, row, column);
+  return verdict.empty() || verdict == text ? text : fmt::format("{} {}", text, verdict);
 }
 
 std::string column_heading(const DomainPage& page, std::size_t column) {
@@ -95,8 +109,10 @@ std::vector<std::string> page_assumptions(const DomainPage& page) {
       "(Hedges' g); above 0 is better. It measures how far a gain stands out of the seeds' noise, "
       "not how large it is. Model: true effects of domains are normal draws about a common mean; "
       "their variance is DerSimonian and Laird's, the interval Knapp and Hartung's. It takes "
-      "domains for independent draws, and columns of one domain for one. With three seeds each "
-      "domain's effect is rough.");
+      "domains for independent draws, and columns of one domain for one. A domain's weight is the "
+      "variance of g where there is no effect, which is not finite with three pairs: J²/n stands "
+      "for it then, in every domain of that row, and τ², the scatter beyond the seeds', is mostly "
+      "noise of the seeds.");
   out.emplace_back(
       "Ranks are of domains: columns of one domain count as one, an attention with diverged seeds "
       "stands behind all without. Friedman's test and Nemenyi's critical difference (Demšar 2006) "

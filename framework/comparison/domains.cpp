@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "framework/base/text.h"
 #include "framework/comparison/domain_claims.h"
 #include "framework/comparison/domain_costs.h"
+#include "framework/comparison/domain_effects.h"
 #include "framework/comparison/domain_ranking.h"
 #include "framework/comparison/metric_choice.h"
 
@@ -42,14 +42,18 @@ ComparisonRow absent_row(const RunCollection& collection, const PageColumn& colu
   ComparisonRow row;
   row.experiment = column.experiment;
   row.attention = attention;
+  row.metric.better = Better::neither;  // nothing says which
   row.gap = {Absence::no_run, ""};
+  std::set<std::int64_t> seeds;  // a seed counts once: its run says more than a suite's absence
   for (const RunRecord& run : collection.runs) {
     if (run.experiment != column.experiment || run.attention != attention) continue;
+    if (!seeds.insert(run.seed).second) continue;
     row.seeds.push_back({run.seed, std::nullopt, run.gap(column.metric)});
     row.gap = row.seeds.back().gap;
   }
   for (const AbsentCell& cell : collection.absent) {
     if (cell.experiment != column.experiment || cell.attention != attention) continue;
+    if (!seeds.insert(cell.seed).second) continue;
     row.seeds.push_back({cell.seed, std::nullopt, cell.gap});
     row.gap = cell.gap;
   }
@@ -93,27 +97,31 @@ Stored stored_runs(const RunCollection& collection) {
   return out;
 }
 
+/// @param baseline  its cell; null for the baseline itself
 DomainCell cell_of(const RunCollection& collection, const ByMetric& all, const PageColumn& column,
-                   const std::string& attention, const std::string& baseline) {
+                   const std::string& attention, const DomainCell* baseline) {
   DomainCell cell;
   const ComparisonRow* row = find_row(all, column, attention);
   cell.row = row == nullptr ? absent_row(collection, column, attention) : *row;
   for (const SeedValue& seed : cell.row.seeds) {
     cell.diverged += seed.gap.kind == Absence::diverged ? 1 : 0;
   }
-  const ComparisonRow* base = find_row(all, column, baseline);
-  if (row == nullptr || base == nullptr || attention == baseline) return cell;
-  // Seeds that diverged are part of the finding: the survivors' mean alone would flatter.
-  if (cell.diverged == 0) cell.effect = standardised_effect(gains_of(*row, *base));
+  if (baseline != nullptr) cell.baseline_diverged = baseline->diverged;
+  if (row == nullptr || baseline == nullptr) return cell;
+  // Seeds that diverged are part of the finding: the survivors alone would flatter the attention
+  // or the baseline.
+  if (cell.whole()) cell.effect = standardised_effect(gains_of(*row, baseline->row));
   return cell;
 }
 
-/// Holm over the row: the level is the chance of any false verdict about this attention.
+/// Holm over the row: the level is the chance of any false verdict about this attention. Cells with
+/// seeds that diverged have no verdict of a test.
 void correct(DomainRow& row, const CompareOptions& options) {
   std::vector<Contrast*> tested;
   std::vector<double> p_values;
   for (DomainCell& cell : row.cells) {
-    if (!cell.row.contrast || !cell.row.contrast->test) continue;
+    if (cell.row.contrast) cell.row.contrast->significant = false;
+    if (!cell.is_tested()) continue;
     tested.push_back(&*cell.row.contrast);
     p_values.push_back(cell.row.contrast->test->p_value);
   }
@@ -122,43 +130,6 @@ void correct(DomainRow& row, const CompareOptions& options) {
     tested[i]->adjusted_p = p_values[i];
     tested[i]->significant = p_values[i] <= options.level;
   }
-}
-
-/// One effect a domain: the mean over its quality columns, with the mean of their variances, as if
-/// columns of one domain told the same thing twice.
-void add_effects(const DomainPage& page, DomainRow& row) {
-  std::map<std::string, std::vector<Effect>> found;
-  std::map<std::string, std::string> missing;
-  for (std::size_t i = 0; i < page.columns.size(); ++i) {
-    const PageColumn& column = page.columns[i];
-    const DomainCell& cell = row.cells[i];
-    if (cell.effect && (!row.worst || cell.effect->value < row.cells[*row.worst].effect->value)) {
-      row.worst = i;
-    }
-    if (column.role != ColumnRole::quality) continue;
-    if (cell.effect) {
-      found[column.domain].push_back(*cell.effect);
-    } else {
-      missing[column.domain] = cell.diverged > 0 ? "diverged"
-                               : cell.row.gap    ? std::string(name_of(cell.row.gap.kind))
-                                                 : "too few pairs that vary";
-    }
-  }
-  for (const auto& [domain, reason] : missing) {
-    found.erase(domain);  // a domain of which half is missing is not that domain
-    row.without_effect.push_back(fmt::format("{}: {}", domain, reason));
-  }
-  std::vector<Effect> effects;
-  for (const auto& [domain, list] : found) {
-    Effect mean;
-    for (const Effect& one : list) {
-      mean.value += one.value / static_cast<double>(list.size());
-      mean.variance += one.variance / static_cast<double>(list.size());
-    }
-    row.effects[domain] = mean;
-    effects.push_back(mean);
-  }
-  if (effects.size() > 1) row.summary = random_effects(effects, 1 - page.options.level);
 }
 
 /// Attentions of any experiment that a column shows, the baseline first.
@@ -175,6 +146,16 @@ bool is_recorded(const RunCollection& collection, const std::string& metric) {
   return std::any_of(collection.runs.begin(), collection.runs.end(), [&](const RunRecord& run) {
     return run.done() && run.status.metrics.count(metric) > 0;
   });
+}
+
+/// Those of one metric, an evaluation's settings for instance, may be no other's.
+void take_differences(const Comparison& comparison, DomainPage& page) {
+  for (const ConfigDifference& one : comparison.differences) {
+    const bool known =
+        std::any_of(page.differences.begin(), page.differences.end(),
+                    [&](const ConfigDifference& other) { return other.text() == one.text(); });
+    if (!known) page.differences.push_back(one);
+  }
 }
 
 void take_notes(const Comparison& comparison, DomainPage& page) {
@@ -219,14 +200,17 @@ DomainPage build_domain_page(const RunCollection& collection, const CompareOptio
   page.options = options;
   page.columns = spec.columns;
   page.experiments = headline.experiments;
-  page.differences = headline.differences;
+  take_differences(headline, page);
+  for (const auto& [metric, comparison] : all) take_differences(comparison, page);
   take_notes(headline, page);
   const Stored stored = stored_runs(collection);
   for (const std::string& attention : attentions_of(collection, headline)) {
     DomainRow row;
     row.attention = attention;
     for (const PageColumn& column : page.columns) {
-      row.cells.push_back(cell_of(collection, all, column, attention, page.baseline));
+      const DomainCell* baseline =
+          page.rows.empty() ? nullptr : &page.rows.front().cells[row.cells.size()];
+      row.cells.push_back(cell_of(collection, all, column, attention, baseline));
       const auto found = stored.find({column.experiment, attention});
       row.cells.back().stored = found == stored.end() ? 0 : found->second;
     }

@@ -26,8 +26,16 @@ namespace attnlab {
 struct DomainCell {
   ComparisonRow row;          ///< as `compare_runs` has it; its p-values are corrected over the row
   std::int64_t diverged = 0;  ///< seeds that diverged: a result, not an absence
-  std::int64_t stored = 0;    ///< runs that are stored results
-  std::optional<Effect> effect;  ///< standardised; above 0 is better than the baseline
+  std::int64_t baseline_diverged = 0;  ///< the baseline's, in a cell of another attention
+  std::int64_t stored = 0;             ///< runs that are stored results
+  std::optional<Effect> effect;        ///< standardised; above 0 is better than the baseline
+
+  /// No seed diverged, here and of the baseline: the difference is of all, not of survivors.
+  bool whole() const { return diverged == 0 && baseline_diverged == 0; }
+  /// No value, and not because seeds diverged.
+  bool is_missing() const { return diverged == 0 && row.gap; }
+  /// Whether its verdict is that of a test.
+  bool is_tested() const { return whole() && row.contrast && row.contrast->test; }
 };
 
 /// What an attention costs beside the baseline: 1.05 is 5 % more. Empty where it cannot be said.
@@ -39,10 +47,13 @@ struct DomainRow {
   std::string attention;
   std::vector<DomainCell> cells;  ///< one a column
   CostRatios costs;
-  std::map<std::string, Effect> effects;    ///< by domain, of quality columns
-  std::optional<RandomEffects> summary;     ///< over them; from two domains on
+  std::map<std::string, Effect> effects;  ///< by domain, of quality columns
+  bool rough = false;                     ///< some are of three pairs; then all variances are rough
+  std::optional<RandomEffects> summary;   ///< over them; from two domains on
   std::vector<std::string> without_effect;  ///< "points: diverged": domains that it leaves out
-  std::optional<std::size_t> worst;         ///< the column of the lowest standardised difference
+  /// The column in which most seeds diverged; else with a verdict "worse"; else that of the lowest
+  /// standardised difference.
+  std::optional<std::size_t> worst;
 };
 
 /// Whether a publication's claim holds here.
@@ -79,10 +90,14 @@ DomainPage build_domain_page(const RunCollection& collection, const CompareOptio
                              const std::string& baseline, const Catalogue* catalogue = nullptr);
 
 /// A cell's difference in its metric's unit with interval: "+0.86 [0.21, 1.51]"; of the baseline
-/// its own mean and deviation; else why there is none.
+/// its own mean and deviation, and of an attention without a pair, too: "mean 71.20 ± 0.31"; else
+/// why there is none.
 std::string cell_text(const DomainPage& page, const DomainRow& row, std::size_t column);
-/// "better", "worse", "not shown", "2 of 3 diverged", "incompatible"...; empty of the baseline.
+/// "better", "worse", "not shown", "2 of 3 diverged", "standard: 3 of 3 diverged",
+/// "incompatible"...; empty of the baseline.
 std::string cell_verdict(const DomainPage& page, const DomainRow& row, std::size_t column);
+/// Both in one line: "+0.86 [0.21, 1.51] better".
+std::string cell_line(const DomainPage& page, const DomainRow& row, std::size_t column);
 /// "clean (points)", with the metric's unit and an arrow to its better side.
 std::string column_heading(const DomainPage& page, std::size_t column);
 /// The same behind the column's domain: "images: clean (accuracy, points) ↑".

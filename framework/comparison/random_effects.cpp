@@ -10,6 +10,9 @@
 namespace attnlab {
 namespace {
 
+/// Student's t has no finite variance with two degrees of freedom.
+constexpr std::int64_t kLastWithoutVariance = 3;
+
 using Student = boost::math::students_t_distribution<double>;
 
 void check(const std::vector<Effect>& effects) {
@@ -59,12 +62,23 @@ double small_sample_factor(std::int64_t degrees_of_freedom) {
   return std::exp(std::lgamma(half) - std::lgamma(half - 0.5)) / std::sqrt(half);
 }
 
+double rough_variance(std::int64_t pairs) {
+  const double factor = small_sample_factor(pairs - 1);
+  return factor * factor / static_cast<double>(pairs);
+}
+
+double null_variance(std::int64_t pairs) {
+  const double n = static_cast<double>(pairs);
+  return rough_variance(pairs) * (pairs > kLastWithoutVariance ? (n - 1) / (n - 3) : 1);
+}
+
+bool has_rough_variance(const Effect& effect) { return effect.pairs <= kLastWithoutVariance; }
+
 std::optional<Effect> standardised_effect(const std::vector<double>& differences) {
   const auto d = cohen_dz(differences);
   if (differences.size() < 3 || !d) return std::nullopt;
-  const double n = static_cast<double>(differences.size());
-  const double factor = small_sample_factor(static_cast<std::int64_t>(differences.size()) - 1);
-  return Effect{factor * *d, factor * factor / n};
+  const auto pairs = static_cast<std::int64_t>(differences.size());
+  return Effect{small_sample_factor(pairs - 1) * *d, null_variance(pairs), pairs};
 }
 
 RandomEffects random_effects(const std::vector<Effect>& effects, double confidence) {

@@ -1,8 +1,8 @@
 // Statistics of paired comparisons: spread, paired tests, correction, effect sizes.
 //
-//   Wilcoxon signed rank  W+ = sum of the ranks of |d_i| with d_i > 0; signs are fair coins under
-//   H0 paired t              t = mean(d) / (sd(d) / sqrt(n)), n - 1 degrees of freedom sign-flip
-//   permutation |mean(s_i d_i)| over all signs s; the differences themselves, not ranks
+//   Wilcoxon signed rank  W+: sum of the ranks of |d_i| with d_i > 0; signs are coins under H0
+//   paired t              t = mean(d) / (sd(d) / sqrt(n)), n - 1 degrees of freedom
+//   sign-flip permutation |mean(s_i d_i)| over all signs s: differences, not ranks
 //
 // All tests are two-sided, take the differences of pairs (one per seed), and ask whether their
 // distribution is symmetric about zero (the t test: whether the mean of normal ones is zero).

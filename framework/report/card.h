@@ -13,7 +13,6 @@ namespace attnlab {
 struct Card {
   const Manifest* manifest = nullptr;  ///< of the attention; not owned
   std::string file;                    ///< its library
-  std::string options;                 ///< as tested, in one line
   /// What `attnlab plugin test --json` printed; empty where it was not asked.
   std::string conformance;
   std::optional<DomainPage> page;  ///< its results; empty without runs

@@ -51,6 +51,19 @@ std::string colour_of(const std::optional<Effect>& effect) {
   return fmt::format("#{:02x}{:02x}{:02x}", mixed[0], mixed[1], mixed[2]);
 }
 
+/// None without a direction, which a column without any value has not.
+std::string arrow_of(Better better) {
+  return better == Better::lower ? " ↓" : better == Better::higher ? " ↑" : "";
+}
+
+/// What fits below a number or in its place.
+std::string short_verdict(const DomainCell& cell, const std::string& verdict) {
+  return cell.diverged == 0 && cell.baseline_diverged > 0 && !cell.row.gap ? "baseline diverged"
+         : cell.diverged > 0
+             ? fmt::format("{} of {} diverged", cell.diverged, cell.row.seeds.size())
+             : verdict;
+}
+
 std::string mark_of(const std::string& verdict) {
   return verdict == "better" ? " ▲" : verdict == "worse" ? " ▼" : "";
 }
@@ -71,9 +84,11 @@ std::string cell_svg(const DomainPage& page, const DomainRow& row, std::size_t c
         difference_text(cell.row.metric, cell.row.contrast->difference.mean, cell.row.summary.mean);
     out += text_at(centre, y + 21, "middle", difference + mark_of(verdict));
   } else {
-    out += text_at(centre, y + 21, "middle", verdict, "small");
+    out += text_at(centre, y + 21, "middle", short_verdict(cell, verdict), "small");
   }
-  if (number && cell.diverged > 0) out += text_at(centre, y + 31, "middle", verdict, "small");
+  if (number && !cell.whole()) {
+    out += text_at(centre, y + 31, "middle", short_verdict(cell, verdict), "small");
+  }
   return out;
 }
 
@@ -90,7 +105,7 @@ std::string headings(const DomainPage& page) {
     out += text_at(x + kCellWidth / 2, kTop - 26, "middle", short_title(title)) +
            text_at(x + kCellWidth / 2, kTop - 12, "middle",
                    short_title(unit.empty() ? page.metrics[i].name : unit) +
-                       (page.metrics[i].better == Better::lower ? " ↓" : " ↑"),
+                       arrow_of(page.metrics[i].better),
                    "small");
   }
   return out;

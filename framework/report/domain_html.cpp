@@ -89,22 +89,26 @@ std::string results_html(const DomainPage& page) {
                rows);
 }
 
+std::string tau_text(const DomainRow& row) {
+  if (!row.summary) return "-";
+  return fmt::format("{:.2f}{}", row.summary->tau_squared,
+                     row.rough ? " (three pairs: rough)" : "");
+}
+
 std::string over_domains_html(const DomainPage& page) {
-  Rows rows = {{"attention", "summary over domains", "domains", "variance between domains (τ²)",
-                "worst column", "left out", "time", "memory", "parameters", "FLOPs"}};
+  Rows rows = {{"attention", "summary over domains", "domains", "scatter beyond the seeds' (τ²)",
+                "worst column, by standardised difference", "left out", "time", "memory",
+                "parameters", "FLOPs"}};
   for (const DomainRow& row : page.rows) {
     if (row.attention == page.baseline) continue;
     std::string worst = "-";
-    if (row.worst) {
-      worst =
-          fmt::format("{}: {}", page.columns[*row.worst].name(), cell_text(page, row, *row.worst));
-    }
+    if (row.worst)
+      worst = page.columns[*row.worst].name() + ": " + cell_line(page, row, *row.worst);
     rows.push_back({html_text(row.attention), summary_cell_text(row),
-                    std::to_string(row.effects.size()),
-                    row.summary ? fmt::format("{:.2f}", row.summary->tau_squared) : "-",
-                    html_text(worst), html_text(join(row.without_effect, "; ")),
-                    ratio_text(row.costs.time), ratio_text(row.costs.memory),
-                    ratio_text(row.costs.parameters), ratio_text(row.costs.flops)});
+                    std::to_string(row.effects.size()), tau_text(row), html_text(worst),
+                    html_text(join(row.without_effect, "; ")), ratio_text(row.costs.time),
+                    ratio_text(row.costs.memory), ratio_text(row.costs.parameters),
+                    ratio_text(row.costs.flops)});
   }
   return table(
       "Standardised differences over domains (above 0 is better), and what it costs beside " +

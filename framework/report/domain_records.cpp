@@ -1,12 +1,10 @@
-// The page over domains as Markdown, as LaTeX and as JSON.
+// The page over domains as Markdown and as JSON.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
-#include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
-#include "framework/base/unicode.h"
 #include "framework/report/domain_report.h"
 #include "framework/report/markup.h"
 #include "framework/runs/metric_infos.h"
@@ -16,11 +14,6 @@ namespace {
 
 using nlohmann::json;
 using Rows = std::vector<std::vector<std::string>>;
-
-std::string cell_line(const DomainPage& page, const DomainRow& row, std::size_t column) {
-  const std::string text = cell_text(page, row, column), verdict = cell_verdict(page, row, column);
-  return verdict.empty() || verdict == text ? text : fmt::format("{} {}", text, verdict);
-}
 
 Rows result_rows(const DomainPage& page) {
   Rows rows = {{"attention"}};
@@ -37,14 +30,16 @@ Rows result_rows(const DomainPage& page) {
 }
 
 Rows summary_rows(const DomainPage& page) {
-  Rows rows = {{"attention", "summary over domains", "worst column", "left out", "time", "memory",
-                "parameters", "FLOPs"}};
+  Rows rows = {{"attention", "summary over domains", "worst column, by standardised difference",
+                "left out", "time", "memory", "parameters", "FLOPs"}};
   for (const DomainRow& row : page.rows) {
     if (row.attention == page.baseline) continue;
-    rows.push_back(
-        {row.attention, summary_cell_text(row), row.worst ? page.columns[*row.worst].name() : "-",
-         join(row.without_effect, "; "), ratio_text(row.costs.time), ratio_text(row.costs.memory),
-         ratio_text(row.costs.parameters), ratio_text(row.costs.flops)});
+    std::string worst = "-";
+    if (row.worst)
+      worst = page.columns[*row.worst].name() + ": " + cell_line(page, row, *row.worst);
+    rows.push_back({row.attention, summary_cell_text(row), worst, join(row.without_effect, "; "),
+                    ratio_text(row.costs.time), ratio_text(row.costs.memory),
+                    ratio_text(row.costs.parameters), ratio_text(row.costs.flops)});
   }
   return rows;
 }
@@ -80,6 +75,7 @@ json cell_json(const DomainPage& page, const DomainRow& row, std::size_t column)
               {"seeds", cell.row.seeds.size()},
               {"values", cell.row.summary.count},
               {"diverged", cell.diverged},
+              {"baseline_diverged", cell.baseline_diverged},
               {"stored", cell.stored},
               {"verdict", cell_verdict(page, row, column)}};
   if (cell.row.summary.count > 0) {
@@ -92,7 +88,7 @@ json cell_json(const DomainPage& page, const DomainRow& row, std::size_t column)
   out["pairs"] = contrast.difference.count;
   if (contrast.difference.count > 0) out["difference"] = finite_or_null(contrast.difference.mean);
   out["interval"] = optional_json(contrast.interval);
-  if (contrast.test) {
+  if (cell.is_tested()) {
     out["p"] = contrast.test->p_value;
     out["p_adjusted"] = contrast.adjusted_p;
   }
@@ -125,8 +121,7 @@ json row_json(const DomainPage& page, const DomainRow& row) {
                     {"interval", optional_json(all.interval)},
                     {"prediction", optional_json(all.prediction)},
                     {"tau_squared", all.tau_squared},
-                    {"q", all.q},
-                    {"i_squared", all.i_squared},
+                    {"rough_variances", row.rough},
                     {"p", all.p_value}};
   return out;
 }
@@ -138,37 +133,6 @@ json ranking_json(const Ranking& ranking) {
           {"chi_squared", ranking.test.chi_squared},
           {"p", ranking.test.p_value()},
           {"critical_difference", ranking.critical_difference}};
-}
-
-/// "+0.86 [0.21, 1.51]" in math, so that signs are signs.
-std::string latex_cell(const DomainPage& page, const DomainRow& row, std::size_t column) {
-  const DomainCell& cell = row.cells[column];
-  if (cell.row.summary.count == 0) {
-    return "{\\footnotesize " + latex_text(cell_verdict(page, row, column)) + "}";
-  }
-  std::string text = cell_text(page, row, column);
-  const std::string sign = "±";
-  if (const std::size_t at = text.find(sign); at != std::string::npos) {
-    text.replace(at, sign.size(), "\\pm");
-  }
-  const std::size_t bracket = text.find(" [");
-  const std::string verdict = cell_verdict(page, row, column);
-  const char* mark = verdict == "better" ? "^{\\dagger}" : verdict == "worse" ? "^{\\ddagger}" : "";
-  std::string out = "$" + text.substr(0, bracket) + mark + "$";
-  if (bracket != std::string::npos) {
-    out += " {\\footnotesize $" + text.substr(bracket + 1) + "$}";
-  }
-  return out;
-}
-
-std::string latex_heading(const DomainPage& page, std::size_t column) {
-  std::string text = page.columns[column].name();
-  const std::string unit = difference_unit(page.metrics[column]);
-  if (!unit.empty()) text += fmt::format(" ({})", unit);
-  const char* arrow = page.metrics[column].better == Better::lower    ? " $\\downarrow$"
-                      : page.metrics[column].better == Better::higher ? " $\\uparrow$"
-                                                                      : "";
-  return latex_text(text) + arrow;
 }
 
 }  // namespace
@@ -197,38 +161,6 @@ std::string domain_markdown(const DomainPage& page, const PageStamp& stamp) {
   out += "\n## How to read it\n\n" + bullets(page_assumptions(page));
   if (!page.notes.empty()) out += "\n## Notes\n\n" + bullets(page.notes);
   return out + fmt::format("\nattnlab {}, {}: `{}`\n", ATTNLAB_VERSION, stamp.date, stamp.command);
-}
-
-std::string domain_latex(const DomainPage& page, const PageStamp& stamp) {
-  std::string out = fmt::format("% Made by attnlab {}, {}: {}\n% Needs \\usepackage{{booktabs}}.\n",
-                                ATTNLAB_VERSION, valid_utf8(stamp.date), valid_utf8(stamp.command));
-  for (const std::string& note : page.notes) {
-    if (note.rfind("WARNING", 0) == 0) out += "% " + one_line(note) + "\n";
-  }
-  out += fmt::format(
-      "\\begin{{table}}[t]\n  \\centering\\small\n  \\caption{{{} Difference to {} with its {} \\% "
-      "interval; {}: mean $\\pm$ sample standard deviation. $\\dagger$ ($\\ddagger$): "
-      "significantly "
-      "better (worse), paired test `{}'{}, level {}.}}\n  \\label{{tab:attnlab-domains}}\n",
-      latex_text(page.title + "."), latex_text(page.baseline),
-      shortest(100 - 100 * page.options.level), latex_text(page.baseline),
-      latex_text(page.options.test),
-      page.options.correct == "holm" ? ", Holm's correction over a row" : "",
-      shortest(page.options.level));
-  // Columns turned into rows: there are more of them than fit side by side.
-  out += "  \\begin{tabular}{l" + std::string(page.rows.size(), 'r') + "}\n    \\toprule\n    ";
-  for (const DomainRow& row : page.rows) out += " & " + latex_text(row.attention);
-  out += " \\\\\n    \\midrule\n";
-  for (std::size_t i = 0; i < page.columns.size(); ++i) {
-    out += "    " + latex_heading(page, i);
-    for (const DomainRow& row : page.rows) out += " & " + latex_cell(page, row, i);
-    out += " \\\\\n";
-  }
-  out += "    \\midrule\n    over domains ($g$)";
-  for (const DomainRow& row : page.rows) {
-    out += " & " + (row.summary ? "$" + summary_cell_text(row) + "$" : std::string("--"));
-  }
-  return out + " \\\\\n    \\bottomrule\n  \\end{tabular}\n\\end{table}\n";
 }
 
 std::string domain_json(const DomainPage& page, const PageStamp& stamp) {

@@ -2,9 +2,8 @@
 // another machine can tell whether it has the same.
 //
 //   framework   version and revision (revision.h)
-//   parts       each plugin: kind, id, version, hash of its file, its build stamp, and, where it
-//   was
-//               installed from a bundle, the bundle's SHA-256 and the key that signed it
+//   parts       each plugin: kind, id, version, hash of its file, its build stamp; of one from a
+//               bundle also the bundle's SHA-256 and the key that signed it
 //   data        fingerprints of the datasets, with seed 0
 #pragma once
 

@@ -11,6 +11,7 @@
 #include "framework/base/json.h"
 #include "framework/config/compose.h"
 #include "framework/config/origins.h"
+#include "framework/runs/frozen_run.h"
 #include "framework/runs/lock_file.h"
 
 namespace attnlab {
@@ -59,6 +60,13 @@ void check_itself(json status) {
   if (check != hex(fingerprint(text_of(status)))) {
     throw DataError("its content does not fit its check: it was edited, or a disk fails");
   }
+}
+
+void make_folder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (!error) return;
+  throw FileError(fmt::format("{}: cannot create the run's folder: {}", path, error.message()));
 }
 
 RunStatus parse_status(const json& in) {
@@ -112,19 +120,22 @@ void RunFolder::freeze(const Experiment& experiment, std::int64_t seed) const {
 void RunFolder::freeze(const Experiment& experiment, std::int64_t seed,
                        const Identity& identity) const {
   if (exists()) return;
-  std::error_code error;
-  fs::create_directories(path_, error);
-  if (error) {
-    throw FileError(fmt::format("{}: cannot create the run's folder: {}", path_, error.message()));
-  }
+  make_folder(path_);
+  write_file(file(kLockFile), lock_text({&experiment}, {identity.data}));
+  freeze_without_lock(*this, experiment, seed, identity);
+}
+
+void freeze_without_lock(const RunFolder& folder, const Experiment& experiment, std::int64_t seed,
+                         const Identity& identity) {
+  if (folder.exists()) return;
+  make_folder(folder.path());
   Node config = experiment.resolved;
   Node seeds = Node::list();
   seeds.items().push_back(Node::scalar(std::to_string(seed)));
   config.set("seeds", seeds);
-  write_file(file("origins.txt"), origins_text(config));
-  write_file(file("identity.json"), identity_json(identity));
-  write_file(file(kLockFile), lock_text({&experiment}, {identity.data}));
-  write_file(file("config.yaml"), to_yaml(config));  // last: it makes the folder a run's
+  write_file(folder.file("origins.txt"), origins_text(config));
+  write_file(folder.file("identity.json"), identity_json(identity));
+  write_file(folder.file("config.yaml"), to_yaml(config));  // last: it makes the folder a run's
 }
 
 RunStatus RunFolder::status() const {

@@ -12,6 +12,7 @@
 #include "framework/base/files.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
+#include "framework/runs/frozen_run.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/runs/run_records.h"
 
@@ -108,6 +109,24 @@ void read_identity_member(const json& in, StoredRun& run) {
   }
 }
 
+/// stored.json of a run's folder; empty of a run that was made here.
+/// @throws DataError for a damaged one.
+std::optional<json> read_source(const std::string& run_folder) {
+  const std::string path = run_folder + kSource;
+  std::error_code error;
+  if (!fs::exists(path, error)) return std::nullopt;
+  try {
+    json in = json::parse(read_text(path));
+    in.at("from").get<std::string>();
+    in.at("identity").at("plugins");
+    return in;
+  } catch (const json::exception& damage) {
+    throw DataError(
+        fmt::format("{}: damaged: {}; remove the run's folder to restore or run it again", path,
+                    damage.what()));
+  }
+}
+
 /// Versions as the installed plugins state them; of one that is not installed none is known.
 std::map<std::string, StoredPlugin> plugins_of(const Node& config, const Catalogue& catalogue) {
   std::map<std::string, StoredPlugin> out;
@@ -152,6 +171,12 @@ StoredRun stored_of(const std::string& run_folder, const Catalogue& catalogue) {
   out.identity = *identity;
   out.plugins = plugins_of(record.config, catalogue);
   const RunFolder folder(run_folder);
+  // What was restored here is stored again as what it was, not as a run of this machine's plugins.
+  if (const auto source = read_source(run_folder)) {
+    out.plugins.clear();
+    out.identity.plugins.clear();
+    read_identity_member(source->at("identity"), out);
+  }
   out.config = read_text(folder.file("config.yaml"));
   out.status = folder.status();  // without the evaluations' metrics, which stand by themselves
   std::error_code error;
@@ -243,21 +268,12 @@ void restore(const StoredRun& run, const RunFolder& folder, const Experiment& ex
   const json source = {{"from", run.file}, {"identity", identity_member(run)}};
   write_file(folder.path() + kSource, source.dump(2) + "\n");
   folder.write_status(run.status);
-  folder.freeze(experiment, run.seed, identity);
+  freeze_without_lock(folder, experiment, run.seed, identity);
 }
 
 std::string stored_source(const std::string& run_folder) {
-  const std::string path = run_folder + kSource;
-  std::error_code error;
-  if (!fs::exists(path, error)) return "";
-  try {
-    return json::parse(read_text(path)).at("from").get<std::string>();
-  } catch (const json::exception& damage) {
-    throw DataError(
-        fmt::format("{}: damaged: {}; remove the run's folder to restore or run it "
-                    "again",
-                    path, damage.what()));
-  }
+  const auto source = read_source(run_folder);
+  return source ? source->at("from").get<std::string>() : "";
 }
 
 std::optional<std::string> stored_note(const std::vector<RunRecord>& runs) {

@@ -60,7 +60,9 @@ StoredRun read_stored(const std::string& file);
 std::vector<std::string> stored_files(const std::string& folder);
 
 /// Writes a stored run as the folder of `experiment`, complete or not at all (config.yaml, which
-/// makes a folder a run's, comes last). @param identity  of the cell that it stands for
+/// makes a folder a run's, comes last). It gets no lock.json, which would name this machine's
+/// plugins; stored.json names those that the numbers are of.
+/// @param identity  of the cell that it stands for
 void restore(const StoredRun& run, const RunFolder& folder, const Experiment& experiment,
              const Identity& identity);
 

@@ -19,8 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* kOfARun[] = {"config.yaml",      "identity.json", "origins.txt", "lock.json",
-                                   "environment.json", "metrics.jsonl", "status.json"};
+constexpr const char* kOfARun[] = {"config.yaml", "identity.json",    "origins.txt",
+                                   "lock.json",   "environment.json", "metrics.jsonl",
+                                   "status.json", "stored.json"};
 constexpr const char* kTables[] = {"suite.json", "table.md",      "table.json",
                                    "lock.json",  "comparison.md", "comparison.json"};
 
@@ -60,7 +61,8 @@ void add_plugins(const RunRecord& run, const std::vector<Installed>& installed,
   const std::string path = run.folder + "/" + kLockFile;
   std::error_code error;
   if (!fs::exists(path, error)) {
-    out.notes.push_back(run.label() + ": has no lock; it was run by an earlier attnlab");
+    out.notes.push_back(run.label() +
+                        ": has no lock; it is a stored result, or was run by an earlier attnlab");
     return;
   }
   const json lock = json::parse(read_text(path));

@@ -84,6 +84,15 @@ void add_missing_evaluations(const StoredRun& run, const Cell& cell, const Catal
   }
 }
 
+/// The cell's, with the revision that the numbers are of.
+Identity identity_for(const StoredUse::Match& match, const Cell& cell) {
+  Identity identity = cell.identity;
+  if (!match.other_revision) return identity;
+  identity.framework = match.run.identity.framework;
+  identity.accepted = {cell.identity.framework};
+  return identity;
+}
+
 }  // namespace
 
 std::vector<std::string> differences_to(const StoredRun& run, const Cell& cell,
@@ -97,7 +106,9 @@ std::vector<std::string> differences_to(const StoredRun& run, const Cell& cell,
     out.push_back(fmt::format("the data of dataset '{}' differ", cell.experiment.dataset.name));
   }
   add_versions(run, cell, catalogue, out);
-  if (out.empty()) add_missing_evaluations(run, cell, catalogue, out);
+  // A run that diverged is finished, and is evaluated nowhere.
+  const bool evaluated = run.status.state == RunState::done;
+  if (out.empty() && evaluated) add_missing_evaluations(run, cell, catalogue, out);
   const std::string framework = framework_change(then, now);
   other_revision = !framework.empty();
   if (other_revision) out.push_back(framework);
@@ -133,7 +144,11 @@ StoredUse find_stored(const Suite& suite, const Catalogue& catalogue, bool accep
 void use_stored(const StoredUse& use, Suite& suite) {
   for (const StoredUse::Match& match : use.matches) {
     Cell& cell = suite.cells[match.cell];
-    restore(match.run, cell.folder, cell.experiment, cell.identity);
+    const Identity identity = identity_for(match, cell);
+    // Named by what it is of, as a run is that was made here and accepted later.
+    const RunFolder folder = RunFolder::of(suite.folder, cell.experiment, cell.seed, identity);
+    restore(match.run, folder, cell.experiment, identity);
+    cell.folder = folder;
     cell.action = CellAction::finished;
   }
 }

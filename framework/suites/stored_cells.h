@@ -28,7 +28,7 @@ struct StoredUse {
 
 /// What keeps a stored run from standing for a cell: "the data of dataset 'cora' changed". Empty
 /// where configuration, data and framework agree, plugins have the versions that they had, and it
-/// has every evaluation that the experiment asks for.
+/// has every evaluation that the experiment asks for (of a run that diverged: none).
 /// @param other_revision  set where the revision of the framework differs
 std::vector<std::string> differences_to(const StoredRun& run, const Cell& cell,
                                         const Catalogue& catalogue, bool& other_revision);

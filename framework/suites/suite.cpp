@@ -151,14 +151,39 @@ void read_warning(const Node& root, Suite& suite, Problems& problems) {
   suite.notes.push_back("WARNING: " + suite.warning);
 }
 
+/// Whether the experiments were chosen on the command line or in another file than a section that
+/// names some of them: it is then of more than there is.
+bool chosen_elsewhere(const Node& root, const Node& section) {
+  const Node* experiments = root.find("experiments");
+  if (experiments == nullptr) return false;
+  const Place place = experiments->place();
+  return place.line == 0 || place.file != section.place().file;
+}
+
+/// After the cells, whose experiments it names.
+void read_relative(const Node& root, Suite& suite, Problems& problems) {
+  const Node* section = root.find("relative");
+  if (section == nullptr || section->is_null()) return;
+  Problems own;
+  const RelativeTo relative = read_relative(*section, own);
+  const bool known =
+      std::count(suite.experiments.begin(), suite.experiments.end(), relative.to) > 0;
+  if (!known && !relative.to.empty() && !chosen_elsewhere(root, *section)) {
+    own.push_back(fmt::format("{}: relative.to: expected one of the suite's experiments{}",
+                              section->at("to").place().str(),
+                              suggestion(relative.to, suite.experiments)));
+  }
+  if (own.empty() && known) suite.relative = relative;
+  problems.insert(problems.end(), own.begin(), own.end());
+}
+
 /// After the cells, whose experiments it shows.
 void read_page(const Node& root, Suite& suite, Problems& problems) {
   const Node* section = root.find("page");
   if (section == nullptr || section->is_null()) return;
   suite.page = read_page(*section, problems);
-  const Node* experiments = root.find("experiments");
-  const bool by_hand = experiments != nullptr && experiments->place().line == 0;
-  fit_page(*suite.page, suite.experiments, section->place(), by_hand ? nullptr : &problems);
+  fit_page(*suite.page, suite.experiments, section->place(),
+           chosen_elsewhere(root, *section) ? nullptr : &problems);
   if (suite.page->columns.empty()) suite.page.reset();
 }
 
@@ -250,9 +275,7 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
   const bool sound_grid = problems.size() == before;
   for (const Node& item : list_of(root, "experiments").items()) maker.add(item, attentions, grid);
   if (sound_grid) read_pool(root, suite, problems);
-  if (const Node* section = root.find("relative"); section != nullptr && !section->is_null()) {
-    suite.relative = read_relative(*section, suite.experiments, problems);
-  }
+  read_relative(root, suite, problems);
   maker.refuse_if_nothing_fits();
   if (problems.size() == before) read_page(root, suite, problems);
   if (skip != nullptr && problems.empty()) apply_skips(suite, rules, skip->place(), problems);

@@ -58,8 +58,7 @@ std::map<std::string, std::vector<double>> shares_of(const SuiteRow& row, const 
 
 }  // namespace
 
-RelativeTo read_relative(const Node& section, const std::vector<std::string>& experiments,
-                         std::vector<std::string>& problems) {
+RelativeTo read_relative(const Node& section, std::vector<std::string>& problems) {
   RelativeTo relative;
   if (!section.is_map()) {
     problems.push_back(fmt::format("{}: relative: expected {{to: EXPERIMENT}}, found {}",
@@ -74,10 +73,9 @@ RelativeTo read_relative(const Node& section, const std::vector<std::string>& ex
   }
   const Node* to = section.find("to");
   if (to != nullptr && to->is_scalar()) relative.to = to->text();
-  if (std::count(experiments.begin(), experiments.end(), relative.to) == 0) {
-    problems.push_back(fmt::format("{}: relative.to: expected one of the suite's experiments{}",
-                                   (to == nullptr ? section : *to).place().str(),
-                                   suggestion(relative.to, experiments)));
+  if (relative.to.empty()) {
+    problems.push_back(fmt::format("{}: relative.to: expected one of the suite's experiments",
+                                   (to == nullptr ? section : *to).place().str()));
   }
   const Node* metric = section.find("metric");
   if (metric != nullptr && metric->is_scalar() && !metric->text().empty()) {

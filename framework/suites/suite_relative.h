@@ -23,11 +23,10 @@ struct RelativeTo {
   std::string metric = "accuracy";  ///< of it; and what others have the value of
 };
 
-/// @param section      the value of `relative`
-/// @param experiments  of the suite
-/// @param problems     every problem is appended
-RelativeTo read_relative(const Node& section, const std::vector<std::string>& experiments,
-                         std::vector<std::string>& problems);
+/// Does not ask whether `to` is one of the suite's experiments.
+/// @param section   the value of `relative`
+/// @param problems  every problem is appended
+RelativeTo read_relative(const Node& section, std::vector<std::string>& problems);
 
 /// "relative/fog/accuracy".
 std::string relative_name(const std::string& metric);

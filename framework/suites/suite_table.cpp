@@ -180,6 +180,14 @@ std::vector<std::string> run_notes(const std::vector<SuiteRow>& rows) {
   return lines;
 }
 
+/// "paper"; "paper (fog/accuracy)" where a source has numbers of several metrics.
+std::string reference_heading(const std::vector<PublishedNumbers>& all,
+                              const PublishedNumbers& one) {
+  const auto same = [&](const PublishedNumbers& other) { return other.source == one.source; };
+  const bool repeats = std::count_if(all.begin(), all.end(), same) > 1;
+  return repeats ? fmt::format("{} ({})", one.source, one.metric) : one.source;
+}
+
 /// @param values  of a grid's axis, one a row, after its name; empty: no such column
 std::string rows_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
                           const std::vector<std::string>& values,
@@ -196,7 +204,9 @@ std::string rows_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
   };
   for (const MetricInfo& column : columns) {
     table[0].push_back(metric_heading(column));
-    for (const PublishedNumbers& one : references_of(column)) table[0].push_back(one.source);
+    for (const PublishedNumbers& one : references_of(column)) {
+      table[0].push_back(reference_heading(suite.references, one));
+    }
   }
   table[0].push_back("runs");
   for (const SuiteRow& row : rows) {

@@ -19,7 +19,7 @@ namespace attnlab {
 ///
 /// Entries that change no image (`image_explanation`), are of another split or of other images, or
 /// fail are left out, with a warning on standard error where that is not plain.
-/// @param run      with the weights of the folder; in training mode afterwards
+/// @param run      with the weights of the folder; in evaluation mode afterwards
 /// @param indices  of the test split
 /// @throws Interrupted.
 nlohmann::json pictures_of_images(BuiltRun& run, const RunFolder& folder,

@@ -48,6 +48,13 @@ class CrossDomain : public Workspace {
   json page(const std::string& runs = "runs") const {
     return json::parse(file_text(at(runs + "/every/page.json")));
   }
+  int locks_below(const std::string& place) const {
+    int found = 0;
+    for (const std::string& file : files_like("lock.json")) {
+      found += file.find("/" + place + "/") != std::string::npos ? 1 : 0;
+    }
+    return found;
+  }
   json cell(const json& page, const std::string& attention, const std::string& column) const {
     for (const json& row : page.at("rows")) {
       if (row.at("attention") != attention) continue;
@@ -115,6 +122,8 @@ TEST_F(CrossDomain, UsesStoredResultsElsewhereAndRunsOnlyWhatIsNew) {
   EXPECT_EQ(cell(page("there"), "qnorm", "images: clean").at("stored"), 0);
   EXPECT_EQ(cell(page("there"), "quest", "images: clean").at("difference"),
             cell(page(), "quest", "images: clean").at("difference"));
+  EXPECT_EQ(locks_below("there/every/clean/quest"), 0) << "it was not made here";
+  EXPECT_EQ(locks_below("there/every/clean/qnorm"), 2);
   const Ended compared = must({"compare", "there/every"});
   EXPECT_THAT(compared.out, HasSubstr("stored results, not made here: quest (clean: 2 runs); "
                                       "standard (clean: 2 runs)"));
@@ -141,6 +150,27 @@ TEST_F(CrossDomain, ACardHasManifestConformanceAndResults) {
   const Ended wrong = attnlab({"card", "vit"});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("'vit' is a model; cards are of attentions"));
+}
+
+// The shipped quick form, from its beginning to its page, with two parts that need no data from
+// elsewhere, an epoch each.
+TEST_F(CrossDomain, TheShippedQuickFormRunsToItsPage) {
+  const std::string configs = ATTNLAB_TEST_CONFIGS;
+  const std::string quick = configs + "/experiments/cross_domain/quick/";
+  const Ended ended =
+      must({"suite", configs + "/suites/cross_domain.yaml", "--quick",
+            "experiments=[" + quick + "quick_points.yaml," + quick + "quick_spurious.yaml]",
+            "attentions=[standard,quest]", "set.train.epochs=1", "set.train.evaluate_every=1"});
+  EXPECT_THAT(ended.err, HasSubstr("*** WARNING: the quick form"));
+  const std::string folder = "runs/cross_domain_quick/";
+  for (const char* file : {"page.html", "page.svg", "page.tex", "page.md", "page.json"}) {
+    EXPECT_NE(file_text(at(folder + file)), "") << file;
+  }
+  EXPECT_THAT(file_text(at(folder + "page.tex")), HasSubstr("\\textbf{WARNING: the quick form"));
+  const json page = json::parse(file_text(at(folder + "page.json")));
+  EXPECT_EQ(page.at("columns").size(), 2U) << "those of the experiments that were chosen";
+  EXPECT_EQ(cell(page, "quest", "point clouds: rooms").at("values"), 1);
+  EXPECT_EQ(cell(page, "quest", "spurious cue: retrieval").at("values"), 1);
 }
 
 TEST_F(CrossDomain, TheShippedSuitesAreSound) {

@@ -3,9 +3,8 @@
 //
 //   liquid = blurred noise where it is above a threshold, else 0
 //   water  x + a m colour,  m = liquid times a pattern of light at the drops' edges, over its
-//   maximum:
-//          the distance to Canny's edges, at most 20 pixels, smoothed, equalised, sharpened,
-//          smoothed
+//          maximum; the pattern: the distance to Canny's edges, at most 20 pixels, smoothed,
+//          equalised, sharpened, smoothed
 //   mud    (1 - m) x + m brown,  m = where there is liquid, blurred, and 0 below 0.8
 //
 // Edges, distance, equalisation and filters are OpenCV's (Canny with L1 gradients,
@@ -18,8 +17,7 @@
 namespace attnlab::corruptions {
 
 /// @param c  mean and deviation of the noise, sigma of its blur, threshold, amount of water or
-/// sigma
-///           of mud, and 1 for mud
+///           sigma of mud, and 1 for mud
 void spatter(FloatImage& x, const Constants& c, Random& random);
 
 /// @param liquid  one channel of the image's size, 0 where there is none

@@ -1,8 +1,8 @@
 // Accuracy where each image may have several right classes, or none, as ImageNet-ReaL has them.
 //
-//   accuracy        share of the labelled images whose class with the largest logit is one of
-//   theirs class_accuracy  the same images by their one usual class labelled        share of all
-//   images with a right class; the others count nowhere
+//   accuracy        share of the labelled images whose class of the largest logit is one of theirs
+//   class_accuracy  of the same images, by their one usual class
+//   labelled        share of all images that have a right class; the others count nowhere
 //
 // The loss is that of the usual class: this task is for finished models. Equal logits count in
 // order of their index; a logit that is not a number is never right. Source: Beyer et al., Are we

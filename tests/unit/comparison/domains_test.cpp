@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "framework/comparison/domain_effects.h"
 #include "tests/support/made_domains.h"
 
 namespace attnlab {
@@ -103,6 +104,127 @@ TEST(DomainPage, CountsADivergenceAgainstAnAttentionAndNamesIt) {
   EXPECT_THAT(page.row("wild").without_effect, Contains("images: diverged"));
   ASSERT_TRUE(page.ranking) << page.no_ranking;
   EXPECT_THAT(page.ranking->attentions, Contains("wild")) << "it is ranked, and last there";
+}
+
+/// Runs of one attention in one domain end with numbers that are not finite, from `first` on.
+void diverge(DomainRuns& runs, const std::string& attention, const std::string& domain,
+             std::int64_t first) {
+  for (RunRecord& run : runs.all.runs) {
+    if (run.attention != attention || run.experiment != domain || run.seed < first) continue;
+    run.status.state = RunState::diverged;
+    run.status.reason = "loss is nan at step 12";
+  }
+}
+
+PageClaim claim_of(const std::string& domain, bool better) {
+  return PageClaim{"mine", domain, "score", better, "a paper", ""};
+}
+
+std::vector<std::string> outcomes(const DomainPage& page) {
+  std::vector<std::string> names;
+  for (const ClaimCheck& one : page.claims) names.emplace_back(name_of(one.outcome));
+  return names;
+}
+
+TEST(DomainPage, DoesNotTakeSurvivorsOfADivergenceForAFinding) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 8, 11);
+  for (const char* domain : kDomains) plant(runs, "mine", domain, 0.3);
+  diverge(runs, "mine", "graphs", 7);
+  diverge(runs, "mine", "points", 0);
+  runs.page().claims = {claim_of("images", true), claim_of("graphs", true),
+                        claim_of("graphs", false), claim_of("points", true),
+                        claim_of("points", false)};
+  const DomainPage page = runs.build();
+  EXPECT_THAT(outcomes(page),
+              ElementsAre("holds", "not shown", "not shown", "contradicted", "holds"));
+  EXPECT_THAT(page.claims[1].found, HasSubstr("; 1 of 8 diverged"));
+  EXPECT_EQ(page.claims[4].found, "8 of 8 diverged");
+  EXPECT_FALSE(page.row("mine").cells[column(page, "graphs")].row.contrast->significant);
+}
+
+TEST(DomainPage, ShowsAnAttentionWhereTheBaselineDivergedAndItDidNot) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 3, 12);
+  diverge(runs, "standard", "images", 0);
+  diverge(runs, "standard", "graphs", 2);
+  runs.page().columns[0].role = ColumnRole::stability;
+  runs.page().claims = {claim_of("images", true), claim_of("images", false),
+                        claim_of("graphs", true)};
+  const DomainPage page = runs.build();
+  const std::size_t images = column(page, "images"), graphs = column(page, "graphs");
+  const DomainRow& mine = page.row("mine");
+  EXPECT_THAT(cell_text(page, mine, images), ::testing::StartsWith("mean "));
+  EXPECT_EQ(cell_verdict(page, mine, images), "standard: 3 of 3 diverged");
+  EXPECT_EQ(cell_verdict(page, mine, graphs), "standard: 1 of 3 diverged");
+  EXPECT_FALSE(mine.cells[graphs].effect) << "the baseline's survivors are not the baseline";
+  EXPECT_THAT(mine.without_effect, ElementsAre("graphs: standard diverged"));
+  EXPECT_THAT(outcomes(page), ElementsAre("holds", "contradicted", "not shown"));
+}
+
+TEST(DomainPage, SaysOfAnAbsenceThatItIsOneWhereTheBaselineDiverged) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 3, 12);
+  diverge(runs, "standard", "images", 0);
+  std::erase_if(runs.all.runs, [](const RunRecord& run) {
+    return run.attention == "mine" && run.experiment == "images";
+  });
+  runs.all.absent.push_back({"images", "mine", 0, {Absence::incompatible, "no mask"}, ""});
+  runs.page().claims = {claim_of("images", true)};
+  const DomainPage page = runs.build();
+  EXPECT_EQ(cell_verdict(page, page.row("mine"), column(page, "images")), "incompatible");
+  EXPECT_THAT(outcomes(page), ElementsAre("not tested"));
+}
+
+TEST(DomainPage, TheWorstColumnIsTheOneThatDiverged) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 5, 13);
+  plant(runs, "mine", "points", -0.4);
+  EXPECT_EQ(*runs.build().row("mine").worst, 4U);
+  diverge(runs, "mine", "language", 4);
+  EXPECT_EQ(*runs.build().row("mine").worst, 1U);
+}
+
+TEST(DomainPage, TheWorstColumnIsOneThatIsShownToBeWorse) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 5, 13);
+  plant(runs, "mine", "points", -0.4);
+  DomainPage page = runs.build();
+  DomainRow row = page.row("mine");
+  ASSERT_TRUE(row.cells[4].row.contrast->significant);
+  row.cells[0].effect = Effect{-100, 1, 5};  // lower, and not significant
+  row.worst.reset();
+  row.without_effect.clear();
+  add_effects(page, row);
+  EXPECT_EQ(*row.worst, 4U);
+}
+
+TEST(DomainPage, NamesAnUnfairEvaluationThatOnlyOneColumnShows) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 3, 14);
+  runs.page().columns.push_back({"images", "images", "fog/score", "fog", ColumnRole::robustness});
+  for (RunRecord& run : runs.all.runs) {
+    if (run.experiment != "images") continue;
+    run.status.metrics["fog/score"] = 0.5 + 0.01 * static_cast<double>(run.seed);
+    run.infos.push_back({"fog/score", Better::higher, "share"});
+    EvaluationRecord fog;
+    fog.entry = "fog";
+    fog.done = true;
+    fog.set = run.attention == "mine" ? R"({"severity": 1})" : R"({"severity": 5})";
+    run.evaluations.push_back(fog);
+  }
+  const DomainPage page = runs.build();
+  ASSERT_EQ(page.differences.size(), 1U);
+  EXPECT_THAT(page.differences.front().text(), AllOf(HasSubstr("images"), HasSubstr("fog")));
+}
+
+TEST(DomainPage, CountsASeedOnceThatIsARunAndAnAbsence) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 3, 15);
+  runs.page().columns.push_back({"images", "images", "fog/score", "fog", ColumnRole::robustness});
+  runs.all.absent.push_back({"images", "mine", 1, {Absence::stale, "the data changed"}, ""});
+  const DomainPage page = runs.build();
+  EXPECT_EQ(page.row("mine").cells.back().row.seeds.size(), 3U);
 }
 
 TEST(DomainPage, RanksAnAttentionThatDivergesBehindAllOthers) {
@@ -304,6 +426,23 @@ TEST(DomainPage, ComparesTimeOnOneKindOfMachineAlone) {
   EXPECT_FALSE(costs.flops);
   for (RunRecord& run : runs.all.runs) run.environment["machine.cpu"] = run.attention;
   EXPECT_FALSE(runs.build().row("slow").costs.time);
+}
+
+// The exact variance of four pairs lies above the rough one of three.
+TEST(DomainPage, ThreePairsNeverWeighMoreThanFour) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 4, 16);
+  const auto drop = [](const RunRecord& run) {
+    return run.experiment == "graphs" && run.seed == 3;
+  };
+  const DomainPage all = runs.build();
+  EXPECT_FALSE(all.row("mine").rough);
+  EXPECT_NEAR(all.row("mine").effects.at("graphs").variance, null_variance(4), 1e-12);
+  std::erase_if(runs.all.runs, drop);
+  const DomainRow mixed = runs.build().row("mine");
+  EXPECT_TRUE(mixed.rough);
+  EXPECT_NEAR(mixed.effects.at("graphs").variance, rough_variance(3), 1e-12);
+  EXPECT_NEAR(mixed.effects.at("images").variance, rough_variance(4), 1e-12);
 }
 
 TEST(DomainPage, SaysWhatItTakesForGranted) {

@@ -30,6 +30,32 @@ TEST(StandardisedEffect, IsTheMeanOverTheDeviationOfTheDifferences) {
       << "a domain's weight does not depend on what was found in it";
 }
 
+TEST(StandardisedEffect, HasTheVarianceOfItsEstimateWhereThereIsNoEffect) {
+  // n = 5: J² (4 / 2) / 5
+  const double factor = small_sample_factor(4);
+  EXPECT_NEAR(null_variance(5), 2 * factor * factor / 5, 1e-12);
+  Random random = RandomStreams(9).stream("null effects");
+  for (const int pairs : {8, 20}) {
+    constexpr int kDraws = 20000;
+    double squares = 0;
+    for (int draw = 0; draw < kDraws; ++draw) {
+      std::vector<double> differences;
+      for (int pair = 0; pair < pairs; ++pair) differences.push_back(random.normal());
+      const Effect effect = *standardised_effect(differences);
+      EXPECT_EQ(effect.pairs, pairs);
+      squares += effect.value * effect.value;
+    }
+    EXPECT_NEAR(squares / kDraws / null_variance(pairs), 1, 0.06) << pairs;
+  }
+}
+
+TEST(StandardisedEffect, OfThreePairsHasTheRoughVariance) {
+  EXPECT_EQ(null_variance(3), rough_variance(3));
+  EXPECT_LT(rough_variance(4), null_variance(4));
+  EXPECT_TRUE(has_rough_variance(*standardised_effect({1, 2, 3})));
+  EXPECT_FALSE(has_rough_variance(*standardised_effect({1, 2, 3, 5})));
+}
+
 TEST(StandardisedEffect, TakesThreePairsThatVary) {
   EXPECT_FALSE(standardised_effect({1, 2}));
   EXPECT_FALSE(standardised_effect({1, 1, 1}));

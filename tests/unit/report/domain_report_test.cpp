@@ -72,8 +72,56 @@ TEST(DomainReport, ThePapersTableHasARowAColumn) {
   const std::string tex = domain_latex(made_page(), kStamp);
   EXPECT_EQ(count(tex, "\\\\\n"), 8U) << "heading, six columns, summary";
   EXPECT_THAT(tex, AllOf(HasSubstr("^{\\dagger}"), HasSubstr("{\\footnotesize incompatible}"),
-                         HasSubstr("% WARNING: it proves nothing"), HasSubstr("\\bottomrule")));
+                         HasSubstr("\\textbf{WARNING: it proves nothing.}"),
+                         HasSubstr("\\bottomrule"), Not(HasSubstr("Not a fair comparison"))));
   EXPECT_EQ(count(tex, "$") % 2, 0U);
+}
+
+/// Seeds of "winner" diverge in graphs, all of the baseline's in points.
+DomainPage page_with_divergences() {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "winner"}, 3, 1);
+  for (RunRecord& run : runs.all.runs) {
+    const bool own = run.attention == "winner" && run.experiment == "graphs" && run.seed > 0;
+    const bool theirs = run.attention == "standard" && run.experiment == "points";
+    if (own || theirs) run.status.state = RunState::diverged;
+  }
+  return runs.build();
+}
+
+TEST(DomainReport, ThePapersTableCountsDivergencesBesideTheNumbersOfTheOthers) {
+  const std::string tex = domain_latex(page_with_divergences(), kStamp);
+  EXPECT_THAT(
+      tex, AllOf(HasSubstr("$ {\\footnotesize 2 of 3 diverged}"),
+                 HasSubstr("{\\footnotesize 3 of 3 diverged}"), HasSubstr("{\\footnotesize mean $"),
+                 HasSubstr("{\\footnotesize standard: 3 of 3 diverged}")));
+  EXPECT_THAT(tex, Not(HasSubstr("$mean")));
+  EXPECT_EQ(count(tex, "$") % 2, 0U);
+}
+
+TEST(DomainReport, ThePapersTableSaysInItsCaptionThatItIsNotFair) {
+  DomainPage page = made_page();
+  page.differences = {{"graphs", "train.epochs", {{"2", "standard"}, {"3", "winner"}}}};
+  const std::string tex = domain_latex(page, kStamp);
+  const std::string caption =
+      tex.substr(tex.find("\\caption"), tex.find("\\label") - tex.find("\\caption"));
+  EXPECT_THAT(caption,
+              HasSubstr("Not a fair comparison: more than the attention differs (1 value)"));
+}
+
+TEST(DomainReport, TheFigureNamesTheBaselinesDivergence) {
+  const std::string svg = domain_figure(page_with_divergences());
+  EXPECT_THAT(svg,
+              AllOf(HasSubstr(">baseline diverged</text>"), HasSubstr(">2 of 3 diverged</text>"),
+                    HasSubstr("; standard: 3 of 3 diverged</title>")));
+}
+
+TEST(DomainReport, AColumnWithoutAnyValueHasNoArrow) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "winner"}, 3, 1);
+  runs.page().columns.push_back({"far", "far away", "headline", "far"});
+  const DomainPage page = runs.build();
+  EXPECT_EQ(count(domain_figure(page), " ↑</text>"), 6U) << "and none of the seventh";
 }
 
 TEST(DomainReport, TheRecordsHaveTheNumbers) {

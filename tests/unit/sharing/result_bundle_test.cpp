@@ -6,6 +6,9 @@
 
 #include <cmath>
 
+#include "framework/runs/run_folder.h"
+#include "tests/support/temp_folder.h"
+
 namespace attnlab::testing {
 namespace {
 
@@ -61,6 +64,25 @@ TEST(Reproduction, ComparesSeedsThatBothHave) {
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].there.size(), 2U);
   EXPECT_THAT(reproduction_text(all), HasSubstr("identical"));
+}
+
+// A stored result that is packed again must not pass for a run of the lab that packs it.
+TEST(ResultFiles, OfAStoredResultKeepTheMarkAndHaveNoLock) {
+  const TempFolder temp;
+  temp.write("runs/small/quest/0-12345678/config.yaml",
+             "schema: 1\nname: small\nseeds: [0]\nattention: {use: quest}\n");
+  temp.write("runs/small/quest/0-12345678/stored.json",
+             R"({"from": "kept/0.json", "identity": {"plugins": {}}})");
+  RunFolder(temp / "runs/small/quest/0-12345678")
+      .write_status({RunState::done, 1, 1, 1, 2, {{"accuracy", 0.5}}, ""});
+  const sharing::Store none(sharing::Places{temp / "config", temp / "share"});
+  const sharing::ResultFiles packed = sharing::result_files(temp / "runs", none, false);
+  std::vector<std::string> names;
+  for (const auto& file : packed.files) {
+    names.push_back(file.path.substr(file.path.rfind('/') + 1));
+  }
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("config.yaml", "status.json", "stored.json"));
+  EXPECT_THAT(packed.notes, ::testing::Contains(HasSubstr("has no lock; it is a stored result")));
 }
 
 }  // namespace

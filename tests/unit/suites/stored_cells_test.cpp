@@ -1,6 +1,8 @@
 // Stored results: a finished run as one file, and such files in the place of a suite's runs.
 #include "framework/suites/stored_cells.h"
 
+#include <filesystem>
+
 #include "framework/comparison/comparison.h"
 #include "framework/runs/run_records.h"
 #include "tests/support/made_parts.h"
@@ -164,6 +166,39 @@ TEST_F(StoredCells, AreNotUsedUnderAnotherFrameworkButByWord) {
   EXPECT_EQ(find_stored(suite(), parts_.catalogue(), true).matches.size(), 2U);
 }
 
+TEST_F(StoredCells, UnderAnotherFrameworkKeepTheirRevisionAndAreFoundAgain) {
+  keep_all();
+  edit([](json& in) { in["identity"]["framework"] = "0123456789abcdef"; });
+  Suite here = suite();
+  use_stored(find_stored(here, parts_.catalogue(), true), here);
+  const Identity written = *read_identity(here.cells.front().folder.path());
+  EXPECT_EQ(written.framework, "0123456789abcdef") << "the numbers are of that revision";
+  EXPECT_THAT(written.accepted, ::testing::ElementsAre(here.cells.front().identity.framework));
+  const Suite again = suite();
+  EXPECT_EQ(again.cells.front().action, CellAction::finished);
+  EXPECT_EQ(again.cells.front().folder.path(), here.cells.front().folder.path());
+}
+
+TEST_F(StoredCells, StoredAgainAreStillOfThePluginsThatMadeThem) {
+  keep_all();
+  edit([](json& in) { in["identity"]["plugins"]["model"]["hash"] = "0011223344556677"; });
+  Suite here = suite();
+  use_stored(find_stored(here, parts_.catalogue(), false), here);
+  const StoredRun again = stored_of(here.cells.front().folder.path(), parts_.catalogue());
+  EXPECT_EQ(again.identity.plugins.at("model").hash, "0011223344556677");
+  EXPECT_EQ(json::parse(stored_json(again)),
+            json::parse(read_text(temp_ / ("kept/" + again.name()))));
+}
+
+TEST_F(StoredCells, HaveNoLockOfThisMachine) {
+  keep_all();
+  Suite here = suite();
+  use_stored(find_stored(here, parts_.catalogue(), false), here);
+  const RunFolder& folder = here.cells.front().folder;
+  EXPECT_FALSE(std::filesystem::exists(folder.file("lock.json")));
+  EXPECT_THAT(stored_source(folder.path()), HasSubstr("kept/small/standard"));
+}
+
 TEST_F(StoredCells, AreNotUsedForAnotherVersionOfAPlugin) {
   keep_all();
   edit([](json& in) { in["identity"]["plugins"]["model"]["version"] = "0.9"; });
@@ -173,6 +208,17 @@ TEST_F(StoredCells, AreNotUsedForAnotherVersionOfAPlugin) {
 TEST_F(StoredCells, AreNotUsedWhereAnEvaluationIsMissing) {
   keep_all(/*evaluated=*/false);
   EXPECT_EQ(refusal(suite()), "small/standard/0: it has no evaluation 'fog'");
+}
+
+TEST_F(StoredCells, AreUsedWithoutEvaluationsWhereTheRunDiverged) {
+  keep_all(/*evaluated=*/false);
+  edit([](json& in) { in["status"]["state"] = "diverged"; });
+  Suite here = suite();
+  use_stored(find_stored(here, parts_.catalogue(), false), here);
+  for (const Cell& cell : here.cells) {
+    EXPECT_EQ(cell.action, CellAction::finished);
+    EXPECT_EQ(cell.folder.status().state, RunState::diverged);
+  }
 }
 
 TEST_F(StoredCells, NeverReplaceARunThatIsThere) {

@@ -78,6 +78,16 @@ TEST_F(SuitePage, LeavesOutWhatTheCommandLineLeavesOut) {
   EXPECT_EQ(load(page, both, {"experiments=[other.yaml]"}).page->columns.size(), 1U);
 }
 
+TEST_F(SuitePage, LeavesOutWhatAFileLeavesOutThatExtendsIt) {
+  temp_.write("other.yaml", "extends: small.yaml\n");
+  load("page: {columns: [{experiment: small}, {experiment: other}]}\n", "[small.yaml, other.yaml]");
+  const std::string fewer =
+      temp_.write("fewer.yaml", "extends: s.yaml\nexperiments: [other.yaml]\n");
+  const Suite suite = load_suite(fewer, {}, parts().catalogue(), temp_ / "runs");
+  ASSERT_EQ(suite.page->columns.size(), 1U);
+  EXPECT_EQ(suite.page->columns.front().experiment, "other");
+}
+
 TEST_F(SuitePage, TwoColumnsOfOneNameAreAMistake) {
   EXPECT_THAT(refusal("page: {columns: [{experiment: small}, {experiment: small}]}\n"),
               HasSubstr("'small' stands twice; tell them apart with title: TEXT"));

@@ -437,8 +437,9 @@ TEST_F(SuiteTest, GivesMetricsAsSharesOfOneExperimentsValue) {
   EXPECT_NEAR(mean(row("large"), "relative/fog/accuracy"), 0.25, 1e-12);
   EXPECT_EQ(row("large").metrics.count("relative/fog/nll"), 0U);
   const std::string text = suite_markdown(suite, rows, "x");
-  EXPECT_THAT(text, HasSubstr("| accuracy (%)  | Paper | fog/accuracy (%) "));
-  EXPECT_THAT(text, HasSubstr("| relative/fog/accuracy (%) | Paper | runs "));
+  EXPECT_THAT(text, HasSubstr("| accuracy (%)  | Paper (accuracy) | fog/accuracy (%) "));
+  EXPECT_THAT(text,
+              HasSubstr("| relative/fog/accuracy (%) | Paper (relative/fog/accuracy) | runs "));
   EXPECT_THAT(text, HasSubstr("| 62.50 ± 17.68             | 72.0 "));
   EXPECT_THAT(text, HasSubstr("of accuracy as small has it with the same attention and seed"));
   const json read = json::parse(suite_json(suite, rows, "x"));
@@ -448,6 +449,19 @@ TEST_F(SuiteTest, GivesMetricsAsSharesOfOneExperimentsValue) {
   const Comparison comparison = compare_runs(find_runs({temp_ / "runs/s"}), {}, "");
   ASSERT_EQ(comparison.published.size(), 1U) << "of what is compared";
   EXPECT_EQ(comparison.published[0].metric, "accuracy");
+}
+
+TEST_F(SuiteTest, HasNoSharesOfAnExperimentThatWasLeftOutElsewhere) {
+  const std::string both =
+      "schema: 1\nattentions: [standard, quest]\nexperiments: [small.yaml, large.yaml]\n"
+      "seeds: [0]\nrelative: {to: small}\n";
+  EXPECT_TRUE(load(both).relative);
+  const std::string file = temp_.write("s.yaml", both);
+  const Catalogue& catalogue = parts().catalogue();
+  EXPECT_FALSE(load_suite(file, {"experiments=[large.yaml]"}, catalogue, temp_ / "runs").relative);
+  const std::string fewer =
+      temp_.write("fewer.yaml", "extends: s.yaml\nexperiments: [large.yaml]\n");
+  EXPECT_FALSE(load_suite(fewer, {}, catalogue, temp_ / "runs").relative);
 }
 
 TEST_F(SuiteTest, RefusesSharesOfWhatItDoesNotRun) {

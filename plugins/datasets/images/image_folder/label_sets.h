@@ -27,9 +27,8 @@ std::string label_sets_file(const std::string& folder, const std::string& file);
 /// @param path     of the JSON file
 /// @param images   all test images
 /// @param classes  how many there are
-/// @throws FileError; DataError naming the file for another form, another number of lists than
-/// there
-///         are images, a class out of range, and two images of one name.
+/// @throws FileError; DataError naming the file for another form, a number of lists that is
+///         not that of the images, a class out of range, and two images of one name.
 LabelSets read_label_sets(const std::string& path, const ImageList& images, std::int64_t classes);
 
 /// The right classes of an image, [N] int64; none where it has no set.
