@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "framework/sharing/key_card.h"
-#include "framework/sharing/policy.h"
+#include "framework/experiment/policy.h"
 
 namespace attnlab::sharing {
 
