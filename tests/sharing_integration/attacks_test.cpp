@@ -3,7 +3,7 @@
 
 #include "framework/base/files.h"
 #include "framework/sharing/bundle.h"
-#include "tests/integration/sharing/two_labs.h"
+#include "tests/sharing_integration/two_labs.h"
 #include "tests/unit/sharing/made_bundle.h"
 
 namespace attnlab::testing {

@@ -2,7 +2,7 @@
 // second measured.
 #include <filesystem>
 
-#include "tests/integration/sharing/two_labs.h"
+#include "tests/sharing_integration/two_labs.h"
 
 namespace attnlab::testing {
 namespace {

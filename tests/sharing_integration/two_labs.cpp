@@ -1,4 +1,4 @@
-#include "tests/integration/sharing/two_labs.h"
+#include "tests/sharing_integration/two_labs.h"
 
 #include <algorithm>
 #include <filesystem>
