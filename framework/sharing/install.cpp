@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -118,6 +119,33 @@ void try_library(Making& making) {
       making.tools.compare(making.bundle, making.library, making.work(), making.log()));
 }
 
+/// Cuts a log to its end, where the reason stands.
+void shorten_log(const std::string& path) {
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error || size <= kMost) return;
+  std::string end(kMost, '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.seekg(-static_cast<std::streamoff>(kMost), std::ios::end);
+  in.read(end.data(), static_cast<std::streamsize>(kMost));
+  end.resize(static_cast<std::size_t>(in.gcount()));
+  write_file(path, fmt::format("(the first {} bytes were left out)\n", size - kMost) + end);
+}
+
+/// Removes all but the newest logs of failed installations.
+void clean_logs(const std::string& folder) {
+  constexpr std::size_t kMost = 20;
+  std::vector<std::pair<fs::file_time_type, fs::path>> all;
+  std::error_code error;
+  for (const auto& file : fs::directory_iterator(folder, error)) {
+    if (file.path().filename().string().rfind("install-", 0) != 0) continue;
+    all.emplace_back(file.last_write_time(error), file.path());
+  }
+  std::sort(all.rbegin(), all.rend());
+  for (std::size_t i = kMost; i < all.size(); ++i) fs::remove(all[i].second, error);
+}
+
 /// Where a failed installation's log stays.
 std::string keep_log(const Making& making, const Store& store) {
   std::error_code error;
@@ -125,7 +153,12 @@ std::string keep_log(const Making& making, const Store& store) {
   const std::string path =
       fmt::format("{}/install-{}-{}-{}.txt", store.places().logs(), making.bundle.contents.id.lab,
                   making.bundle.contents.id.name, time_text());
+  try {
+    shorten_log(making.log());
+  } catch (const FileError&) {  // a full disk: then as it is, if that can be
+  }
   fs::copy_file(making.log(), path, fs::copy_options::overwrite_existing, error);
+  clean_logs(store.places().logs());
   return error ? "" : path;
 }
 
@@ -143,6 +176,7 @@ Installed make(const Bundle& bundle, const std::string& bytes, const std::string
     try_library(making);
     making.begin("record");
     fs::remove_all(making.work());
+    shorten_log(making.log());
     Installed one;
     one.folder = making.folder;
     one.id = bundle.contents.id;

@@ -150,7 +150,7 @@ class Signers {
  public:
   Signers(const sharing::Keyring& keys, const std::vector<ArchiveFile>& source) : keys_(keys) {
     for (const sharing::KnownKey& known : keys.keys()) {
-      const std::string prefix = "\"" + known.lab + "/";
+      const std::string prefix = "\"" + known.lab + "/";  // as ids are written there
       const bool named = std::any_of(source.begin(), source.end(), [&](const ArchiveFile& file) {
         return file.bytes.find(prefix) != std::string::npos;
       });

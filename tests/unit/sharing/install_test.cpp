@@ -152,6 +152,20 @@ TEST_F(InstallTest, SaysWhichStepFailedAndLeavesOnlyTheLog) {
   EXPECT_FALSE(has_staging());
 }
 
+TEST_F(InstallTest, KeepsTheEndOfALongLogAndFewLogs) {
+  for (int i = 0; i < 30; ++i) folder_.write("share/logs/install-a-" + std::to_string(i), "old");
+  tools_.build = [](const auto&, const auto&, const std::string& log) -> std::string {
+    write_file(log, "begin" + std::string(5 << 20, '.') + "end\n");
+    throw BundleError("no");
+  };
+  const std::string said = answer(bundle_of("1.0.0"));
+  const std::string log = file_text(said.substr(said.find("the log: ") + 9));
+  EXPECT_LT(log.size(), (1U << 20) + 100);
+  EXPECT_THAT(log, ::testing::AllOf(HasSubstr("were left out"), ::testing::EndsWith("end\n")));
+  const fs::directory_iterator left(folder_ / "share/logs");
+  EXPECT_EQ(std::distance(begin(left), end(left)), 20);
+}
+
 TEST_F(InstallTest, KeepsTheOldVersionWhereTheNewOneFails) {
   install(bundle_of("1.0.0", {"here"}));
   tools_.test = [](const auto&, const auto&, const auto&) -> std::string {
