@@ -4,22 +4,53 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
-#include "framework/config/compose.h"
-#include "framework/experiment/identity.h"
+#include "framework/base/sha256.h"
+#include "framework/experiment/policy.h"
 
 namespace attnlab {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+/// A file below the user's home; empty where there is none.
+std::string below_home(const std::string& name) {
+  const char* const home = std::getenv("HOME");
+  return home == nullptr ? "" : std::string(home) + "/" + name;
+}
+
+/// Whether a file lies where `attnlab plugin install` puts what it installs
+/// (framework/sharing/places.h), this user's or another's.
+bool is_in_store(const fs::path& file) {
+  constexpr const char* kStore = "attnlab/plugins/installed/";
+  std::error_code error;
+  const fs::path own =
+      fs::weakly_canonical(below_home(std::string(".local/share/") + kStore), error);
+  return file.string().find(std::string("/") + kStore) != std::string::npos ||
+         (!own.empty() && file.string().rfind(own.string(), 0) == 0);
+}
+
+}  // namespace
+
 std::optional<InstalledFrom> installed_from(const std::string& library) {
   std::error_code error;
   const fs::path file = fs::canonical(library, error);
+  if (error) return std::nullopt;
   const std::string record = (file.parent_path() / "record.json").string();
-  const bool bundled = !error && fs::exists(file.parent_path() / "bundle.attnlab", error);
-  if (!bundled || !fs::exists(record, error)) return std::nullopt;
+  const bool recorded = fs::exists(record, error);
+  const bool bundled = fs::exists(file.parent_path() / "bundle.attnlab", error);
+  if (!is_in_store(file) && !(recorded && bundled)) return std::nullopt;
+  if (!recorded || !bundled) {
+    throw PluginError(
+        fmt::format("{}: {} is missing beside it, so nobody knows what was "
+                    "installed; remove the plugin and install it again",
+                    library, recorded ? "bundle.attnlab" : "record.json"));
+  }
   try {
     const auto in = nlohmann::json::parse(read_text(record));
     return InstalledFrom{in.at("id"), in.at("version"), in.at("bundle"), in.at("key"),
@@ -32,16 +63,51 @@ std::optional<InstalledFrom> installed_from(const std::string& library) {
 
 namespace {
 
-/// `unsigned: refuse` in ~/.config/attnlab/policy.yaml, which may be newer than what is installed.
+/// The policy may be newer than what is installed.
 bool unsigned_are_refused() {
-  const char* const home = std::getenv("HOME");
-  const std::string path =
-      std::string(home == nullptr ? "" : home) + "/.config/attnlab/policy.yaml";
+  return sharing::read_policy(below_home(".config/attnlab/policy.yaml")).unsigned_bundles ==
+         sharing::Rule::refuse;
+}
+
+/// The day on which a key was revoked here; empty: it was not. (framework/sharing/keyring.h)
+std::string revocation_of(const std::string& key) {
+  const std::string path = below_home(".config/attnlab/keys/known.json");
   std::error_code error;
-  if (home == nullptr || !fs::exists(path, error)) return false;
-  const Node policy = parse_yaml(read_text(path), path);
-  const Node* const rule = policy.find("unsigned");
-  return rule != nullptr && rule->as_string() == "refuse";
+  if (key.empty() || !fs::exists(path, error)) return "";
+  try {
+    const auto record = nlohmann::json::parse(read_text(path));
+    for (const auto& known : record.at("keys")) {
+      const std::string revoked = known.value("revoked", "");
+      if (known.at("id") == key && !revoked.empty()) return revoked;
+    }
+  } catch (const nlohmann::json::exception& damage) {
+    throw PluginError(
+        fmt::format("{}: damaged: {}; keys are pinned there: restore it from a "
+                    "backup, or remove it and add the labs' keys again",
+                    path, damage.what()));
+  }
+  return "";
+}
+
+/// The hash of a file that is asked for again for every cell of a suite.
+std::string hash_of(const std::string& path) {
+  struct Known {
+    fs::file_time_type time;
+    std::uintmax_t size;
+    std::string hash;
+  };
+  static std::mutex guard;
+  static std::map<std::string, Known> all;
+  std::error_code error;
+  const fs::file_time_type time = fs::last_write_time(path, error);
+  const std::uintmax_t size = error ? 0 : fs::file_size(path, error);
+  const std::lock_guard<std::mutex> lock(guard);
+  const auto found = all.find(path);
+  const bool fresh = !error && found != all.end() && found->second.time == time;
+  if (fresh && found->second.size == size) return found->second.hash;
+  std::string hash = sha256_text_of_file(path);
+  if (!error) all[path] = {time, size, hash};
+  return hash;
 }
 
 }  // namespace
@@ -55,7 +121,14 @@ void check_installed(const std::string& library) {
                     "is not; install a signed {}, or change the policy",
                     library, from->id));
   }
-  if (from->library_hash == file_hash(library)) return;
+  const std::string revoked = revocation_of(from->key);
+  if (!revoked.empty()) {
+    throw PluginError(fmt::format(
+        "{}: its key {} was revoked on {}; it is not loaded. Remove it, and install one with the "
+        "lab's new key: attnlab plugin remove {}",
+        library, from->key, revoked, from->id));
+  }
+  if (from->library_hash == hash_of(library)) return;
   throw PluginError(fmt::format(
       "{}: was altered since it was installed as {} {}; it is not loaded. Remove it and install it "
       "again: attnlab plugin remove {}",

@@ -11,17 +11,18 @@ struct InstalledFrom {
   std::string id, version;
   std::string bundle;        ///< SHA-256 of the bundle's file
   std::string key;           ///< the id of the key that signed it; empty: unsigned
-  std::string library_hash;  ///< file_hash() when it was installed
+  std::string library_hash;  ///< SHA-256 when it was installed
 };
 
 /// @param library  a plugin's file, or a link to it
 /// @returns nothing for a library that was not installed from a bundle.
-/// @throws PluginError for a damaged record.
+/// @throws PluginError for a damaged record, and where a library in the store has none.
 std::optional<InstalledFrom> installed_from(const std::string& library);
 
-/// Refuses a library that is not the one that was installed and checked, and an unsigned one where
-/// the user's policy refuses those. Libraries that were not installed from a bundle pass.
-/// @throws PluginError saying what to do.
+/// Refuses a library that is not the one that was installed and checked, one whose key was revoked
+/// since, and an unsigned one where the user's policy refuses those. Libraries that were not
+/// installed from a bundle pass.
+/// @throws PluginError saying what to do, ConfigError for a wrong policy.
 void check_installed(const std::string& library);
 
 }  // namespace attnlab

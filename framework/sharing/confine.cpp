@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "framework/base/error.h"
@@ -27,6 +30,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kSignalled =
     128;  // an exit code above says which signal ended a process, as in shells
+constexpr unsigned kCloseOnExec = 1U << 2;      // CLOSE_RANGE_CLOEXEC
+constexpr unsigned long kMostProcesses = 4096;  // beside those that the machine runs already
 
 /// What every program reads. Homes, mounts and other people's folders are not among them.
 // (Of /dev only what holds nothing: for the superuser the disks themselves stand there.)
@@ -34,7 +39,7 @@ const std::vector<std::string> kSystem = {
     "/usr",         "/bin",       "/sbin", "/lib", "/lib32", "/lib64",
     "/etc",         "/opt",       "/proc", "/sys", "/nix",   "/run/current-system",
     "/dev/urandom", "/dev/random"};
-const std::vector<std::string> kDevices = {"/dev/null", "/dev/zero", "/dev/full", "/dev/tty"};
+const std::vector<std::string> kDevices = {"/dev/null", "/dev/zero", "/dev/full"};
 
 bool is_kept(const std::string& name) {
   static const std::vector<std::string> kept = {"PATH",
@@ -80,11 +85,20 @@ std::vector<std::string> readable_of(const Confinement& confinement) {
   return all;
 }
 
+/// Of all users of this machine, with their threads.
+unsigned long running_processes() {
+  std::string load = "0/0";
+  std::ifstream in("/proc/loadavg");
+  for (int i = 0; i < 4; ++i) in >> load;
+  return std::strtoul(load.c_str() + std::min(load.find('/') + 1, load.size()), nullptr, 10);
+}
+
 /// Everything that the child needs, made before the fork: afterwards no memory is taken.
 struct Prepared {
   std::vector<std::string> words, environment, readable, writable;
   std::vector<char*> argv, envp;
   std::string folder, log, output;
+  unsigned long processes;
 
   Prepared(const std::vector<std::string>& given, const Confinement& confinement)
       : words(given),
@@ -93,7 +107,8 @@ struct Prepared {
         writable(kDevices),
         folder(confinement.folder),
         log(confinement.log),
-        output(confinement.output.empty() ? confinement.log : confinement.output) {
+        output(confinement.output.empty() ? confinement.log : confinement.output),
+        processes(kMostProcesses + running_processes()) {
     writable.push_back(folder);
     for (std::string& word : words) argv.push_back(word.data());
     for (std::string& entry : environment) envp.push_back(entry.data());
@@ -119,51 +134,105 @@ bool open_as(const std::string& path, int descriptor) {
 
 /// Goes on in a child; this process hands its end on.
 void go_on_in_a_child() {
+  ::prctl(PR_SET_DUMPABLE, 0);  // this process has the user's environment: nobody may read it
   const pid_t child = ::fork();
   if (child < 0) ::_exit(126);
   if (child > 0) pass_on(child);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
+/// The first process of the new namespace, which signals do not end, and in it the program's.
+void enter_namespaces(const Prepared& prepared, Walls& walls) {
+  const walls::Left left = walls::leave_namespaces();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a new namespace of users took it away
+  if (left == walls::Left::nothing) return;
+  walls.network_namespace = true;
+  go_on_in_a_child();
+  if (left == walls::Left::mounts_too) {
+    walls.read_only = walls::keep_only_writable(prepared.folder);
+    walls.processes = walls::hide_other_processes();
+  }
+  go_on_in_a_child();
+}
+
 [[noreturn]] void become(Prepared& prepared, int report) {
-  ::setpgid(0, 0);
+  ::setsid();  // away from the user's terminal, into which it could type otherwise
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  const int input = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (::dup2(input, STDIN_FILENO) < 0 || !open_as(prepared.log, STDERR_FILENO) ||
-      !open_as(prepared.output, STDOUT_FILENO) || ::chdir(prepared.folder.c_str()) != 0) {
+  if (!open_as(prepared.log, STDERR_FILENO) || !open_as(prepared.output, STDOUT_FILENO)) {
     ::_exit(126);
   }
   Walls walls;
-  walls.network_namespace = walls.processes = walls::leave_network_and_processes();
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a new namespace of users took it away
-  if (walls.processes) {
-    go_on_in_a_child();  // the first process of the namespace, which signals do not end
-    go_on_in_a_child();
-  }
-  walls::limit_sizes();
+  enter_namespaces(prepared, walls);
+  // Opened behind the read-only mounts: through what is open, also modes could be changed.
+  const int input = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (::dup2(input, STDIN_FILENO) < 0 || ::chdir(prepared.folder.c_str()) != 0) ::_exit(126);
+  walls::limit_sizes(prepared.processes);
   walls.landlock = walls::keep_to_folders(prepared.readable, prepared.writable);
-  walls.seccomp = walls::refuse_sockets();
+  constexpr int kKnowsTruncate = 3;
+  const bool cut = !walls.read_only && walls::landlock_version() < kKnowsTruncate;
+  walls::drop_capabilities();
+  walls.seccomp = walls::refuse_calls(/*truncate=*/cut);
   [[maybe_unused]] const ssize_t written = ::write(report, &walls, sizeof walls);
+  ::syscall(SYS_close_range, 3U, ~0U, kCloseOnExec);
   ::execvpe(prepared.argv[0], prepared.argv.data(), prepared.envp.data());
   const char* const text = "cannot start the program\n";
   [[maybe_unused]] const ssize_t said = ::write(STDERR_FILENO, text, std::strlen(text));
   ::_exit(127);
 }
 
-/// Waits, and kills it with all that it has started when its time is up.
-ConfinedEnd end_of(pid_t pid, double time_limit) {
+/// What files take of the disk, links not followed; what cannot be read counts as nothing.
+std::int64_t size_on_disk(const fs::path& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return 0;
+  constexpr std::int64_t kBlock = 512, kEntry = 1024;  // the file system's own note of it
+  std::int64_t size = kEntry + kBlock * static_cast<std::int64_t>(status.st_blocks);
+  if (!S_ISDIR(status.st_mode)) return size;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(path, error); !error && entry != fs::end(entry);
+       entry.increment(error)) {
+    size += size_on_disk(entry->path());
+  }
+  return size;
+}
+
+/// Looks now and then whether a confined process fills the disk.
+class DiskWatch {
+ public:
+  explicit DiskWatch(const Confinement& confinement) : confinement_(confinement) {}
+
+  /// The bytes written, where they are too many; 0 also until it is time to look again.
+  std::int64_t too_large() {
+    const auto begin = Clock::now();
+    if (begin < next_) return 0;
+    std::int64_t size = size_on_disk(confinement_.folder) + size_on_disk(confinement_.log);
+    if (!confinement_.output.empty()) size += size_on_disk(confinement_.output);
+    const auto end = Clock::now();
+    // Looking takes a tenth of the time at most.
+    next_ = end + std::max<Clock::duration>(std::chrono::seconds(1), 9 * (end - begin));
+    return size > confinement_.largest_folder ? size : 0;
+  }
+
+ private:
+  const Confinement& confinement_;
+  Clock::time_point next_ = Clock::now() + std::chrono::seconds(1);
+};
+
+/// Waits, and kills it with all that it has started when its time is up or the disk fills.
+ConfinedEnd end_of(pid_t pid, const Confinement& confinement) {
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                           std::chrono::duration<double>(time_limit));
+                                           std::chrono::duration<double>(confinement.time_limit));
+  DiskWatch disk(confinement);
   ConfinedEnd end;
   int status = 0;
   while (true) {
     const pid_t ended = ::waitpid(pid, &status, WNOHANG);
     if (ended == pid || (ended < 0 && errno != EINTR)) break;
-    if (Clock::now() > deadline && !end.timed_out) {
-      end.timed_out = true;
-      ::kill(-pid, SIGKILL);
+    if (!end.timed_out && end.filled == 0) {
+      end.timed_out = Clock::now() > deadline;
+      if (!end.timed_out) end.filled = disk.too_large();
+      if (end.timed_out || end.filled > 0) ::kill(-pid, SIGKILL);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
@@ -184,6 +253,7 @@ std::string Walls::text() const {
   (network() ? up : missing)
       .push_back("no network" + (ways.empty() ? "" : fmt::format(" ({})", join(ways, ", "))));
   (landlock ? up : missing).emplace_back("no files but its own (Landlock)");
+  (read_only ? up : missing).emplace_back("no change of other files' modes (read-only mounts)");
   (processes ? up : missing).emplace_back("no other processes (namespace)");
   std::string text = up.empty() ? "not confined" : "confined: " + join(up, ", ");
   if (!missing.empty()) text += "; this kernel or user cannot have: " + join(missing, ", ");
@@ -192,6 +262,9 @@ std::string Walls::text() const {
 
 std::string ConfinedEnd::text() const {
   if (timed_out) return "killed, since its time was up (--time-limit)";
+  if (filled > 0) {
+    return fmt::format("killed, since it had written {} MiB, more than it may", filled >> 20);
+  }
   if (signal != 0) return fmt::format("killed by signal {} ({})", signal, ::strsignal(signal));
   return fmt::format("exit code {}", exit_code);
 }
@@ -211,7 +284,7 @@ ConfinedEnd run_confined(const std::vector<std::string>& words, const Confinemen
   Walls walls;
   const bool told = ::read(report[0], &walls, sizeof walls) == sizeof walls;
   ::close(report[0]);
-  ConfinedEnd end = end_of(pid, confinement.time_limit);
+  ConfinedEnd end = end_of(pid, confinement);
   if (told) end.walls = walls;
   return end;
 }

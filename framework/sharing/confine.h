@@ -2,10 +2,11 @@
 // no network, no writing outside its folder, no sight of the user's files, limits of time and size.
 //
 // Each wall is put up where the kernel allows: a network namespace and a filter of system calls
-// (seccomp) against the network, Landlock around files, a process namespace around other processes.
-// What could not be put up is said (`Walls`).
+// (seccomp) against the network, read-only mounts and Landlock around files, a process namespace
+// with a /proc of its own around other processes. What could not be put up is said (`Walls`).
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -17,8 +18,9 @@ struct Confinement {
   std::string folder;                 ///< where it works, and may write
   std::vector<std::string> readable;  ///< beside the system's own folders
   double time_limit = 600;            ///< seconds; then it and all it started are killed
-  std::string log;                    ///< its standard error, and output unless `output` is given
-  std::string output;                 ///< a file for its standard output; empty: the log
+  std::int64_t largest_folder = std::int64_t{8} << 30;  ///< bytes, with the log; then it is killed
+  std::string log;     ///< its standard error, and output unless `output` is given
+  std::string output;  ///< a file for its standard output; empty: the log
   /// Set beside PATH, LANG, compilers and CMake's variables; everything else is taken away.
   std::map<std::string, std::string> environment;
 };
@@ -28,10 +30,12 @@ struct Walls {
   bool network_namespace = false;  ///< it saw no network device
   bool seccomp = false;            ///< it could not open a socket
   bool landlock = false;           ///< it could not write outside, nor read what is the user's
+  bool read_only = false;          ///< it could not change modes and times outside either
   bool processes = false;          ///< it saw no other process
 
   bool network() const { return network_namespace || seccomp; }
-  /// "no network (namespace, seccomp), no files but its own (Landlock)"; what is missing, too.
+  /// "no network (namespace, seccomp), no files but its own (Landlock, read-only mounts)"; what is
+  /// missing, too.
   std::string text() const;
 };
 
@@ -39,8 +43,9 @@ struct ConfinedEnd {
   int exit_code = 0;
   int signal = 0;
   bool timed_out = false;
+  std::int64_t filled = 0;  ///< bytes written when it was killed for them; 0: it was not
   Walls walls;
-  bool ok() const { return exit_code == 0 && signal == 0 && !timed_out; }
+  bool ok() const { return exit_code == 0 && signal == 0 && !timed_out && filled == 0; }
   /// "exit code 2", "killed after 10 min".
   std::string text() const;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -10,7 +11,8 @@
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
-#include "framework/experiment/identity.h"
+#include "framework/sharing/hash.h"
+#include "framework/sharing/install_checks.h"
 
 namespace attnlab::sharing {
 namespace {
@@ -36,29 +38,6 @@ struct Making {
     std::ofstream(log(), std::ios::app) << "==== " << next << "\n";
   }
 };
-
-void check_version_goes_up(const Bundle& bundle, const std::optional<Installed>& active,
-                           const Keyring& keys, const InstallOptions& options) {
-  if (options.allow_downgrade) return;
-  const Contents& contents = bundle.contents;
-  const std::string highest = keys.highest(contents.id.str());
-  const std::string newest =
-      active && (highest.empty() || compare_versions(active->version, highest) > 0)
-          ? active->version
-          : highest;
-  if (!newest.empty() && compare_versions(contents.version, newest) < 0) {
-    throw TrustError(
-        fmt::format("{}: REFUSED: {} was installed here; an older version may bring back "
-                    "what was mended since (--allow-downgrade takes it)",
-                    bundle.label(), newest));
-  }
-  if (active && active->version == contents.version && active->bundle != bundle.sha256) {
-    throw TrustError(
-        fmt::format("{}: REFUSED: another bundle of this very version is installed "
-                    "(--allow-downgrade takes it)",
-                    bundle.label()));
-  }
-}
 
 std::vector<ArchiveFile> files_below(const Bundle& bundle, const std::string& folder) {
   std::vector<ArchiveFile> some;
@@ -140,6 +119,33 @@ void try_library(Making& making) {
       making.tools.compare(making.bundle, making.library, making.work(), making.log()));
 }
 
+/// Cuts a log to its end, where the reason stands.
+void shorten_log(const std::string& path) {
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error || size <= kMost) return;
+  std::string end(kMost, '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.seekg(-static_cast<std::streamoff>(kMost), std::ios::end);
+  in.read(end.data(), static_cast<std::streamsize>(kMost));
+  end.resize(static_cast<std::size_t>(in.gcount()));
+  write_file(path, fmt::format("(the first {} bytes were left out)\n", size - kMost) + end);
+}
+
+/// Removes all but the newest logs of failed installations.
+void clean_logs(const std::string& folder) {
+  constexpr std::size_t kMost = 20;
+  std::vector<std::pair<fs::file_time_type, fs::path>> all;
+  std::error_code error;
+  for (const auto& file : fs::directory_iterator(folder, error)) {
+    if (file.path().filename().string().rfind("install-", 0) != 0) continue;
+    all.emplace_back(file.last_write_time(error), file.path());
+  }
+  std::sort(all.rbegin(), all.rend());
+  for (std::size_t i = kMost; i < all.size(); ++i) fs::remove(all[i].second, error);
+}
+
 /// Where a failed installation's log stays.
 std::string keep_log(const Making& making, const Store& store) {
   std::error_code error;
@@ -147,13 +153,20 @@ std::string keep_log(const Making& making, const Store& store) {
   const std::string path =
       fmt::format("{}/install-{}-{}-{}.txt", store.places().logs(), making.bundle.contents.id.lab,
                   making.bundle.contents.id.name, time_text());
+  try {
+    shorten_log(making.log());
+  } catch (const FileError&) {  // a full disk: then as it is, if that can be
+  }
   fs::copy_file(making.log(), path, fs::copy_options::overwrite_existing, error);
+  clean_logs(store.places().logs());
   return error ? "" : path;
 }
 
 /// All steps from the bundle in memory to the plugin in use; the lock is held.
 Installed make(const Bundle& bundle, const std::string& bytes, const std::string& replaces,
-               const Store& store, const InstallTools& tools, const InstallOptions& options) {
+               const Store& store, Keyring& keys, const InstallTools& tools,
+               const InstallOptions& options) {
+  store.check_name_is_free(bundle.contents.id, bundle.contents.kind);
   Making making{bundle, tools, options, store.new_staging()};
   try {
     making.begin("unpack");
@@ -163,20 +176,22 @@ Installed make(const Bundle& bundle, const std::string& bytes, const std::string
     try_library(making);
     making.begin("record");
     fs::remove_all(making.work());
+    shorten_log(making.log());
     Installed one;
     one.folder = making.folder;
     one.id = bundle.contents.id;
     one.kind = bundle.contents.kind;
     one.version = bundle.contents.version;
     one.bundle = bundle.sha256;
-    one.library_hash = file_hash(making.library);
-    one.key = bundle.signer ? bundle.signer->key.id_text() : "";
+    one.library_hash = sha256_of_file(making.library);
+    one.key = signer_of(bundle);
     one.replaces = replaces;
     one.built = making.built;
     one.kit = options.kit;
     one.date = time_text();
     write_record(one);
     making.begin("activate");
+    keys.note_version(one.id.str(), one.version);
     return store.activate(making.folder, one);
   } catch (const std::exception& error) {
     const std::string log = keep_log(making, store);
@@ -197,27 +212,6 @@ InstallError::InstallError(const std::string& label, const std::string& step,
     : Error(fmt::format("{}: step '{}' failed: {}; nothing was installed{}", label, step, reason,
                         log.empty() ? "" : "; the log: " + log)) {}
 
-void check_trust(const Bundle& bundle, Keyring& keys, const InstallOptions& options) {
-  const std::string label = bundle.label(), lab = bundle.contents.id.lab;
-  if (bundle.signer) return keys.admit(*bundle.signer, label, options.policy, options.ask);
-  const bool allowed = options.policy.unsigned_bundles == Rule::allow;
-  if (!keys.keys_of(lab).empty() && !allowed) {
-    throw TrustError(
-        fmt::format("{}: REFUSED: it is not signed, and lab '{}' has a key here; ask the "
-                    "lab for the signed one",
-                    label, lab));
-  }
-  const std::string question = fmt::format(
-      "{} is not signed: nobody vouches for it. Its code will run with your rights. "
-      "Install it?",
-      label);
-  if (permits(options.policy.unsigned_bundles, options.ask, question)) return;
-  throw TrustError(
-      fmt::format("{}: it is not signed, and the policy does not let it in; --yes, or "
-                  "`unsigned: allow` in policy.yaml",
-                  label));
-}
-
 Installed install(const std::string& bytes, const std::string& origin, const Store& store,
                   Keyring& keys, const InstallTools& tools, const InstallOptions& options) {
   Bundle bundle;
@@ -230,51 +224,70 @@ Installed install(const std::string& bytes, const std::string& origin, const Sto
     throw BundleError(
         fmt::format("{}: holds a result, no plugin; attnlab reproduce FILE runs it", origin));
   }
-  if (!options.expected_sha256.empty() && options.expected_sha256 != bundle.sha256) {
-    throw TrustError(fmt::format("{}: REFUSED: {} has the hash {}, expected {}", origin,
-                                 bundle.label(), bundle.sha256, options.expected_sha256));
-  }
+  check_expected(bundle, origin, options);
   check_trust(bundle, keys, options);
-  const StoreLock lock(store.places(), [&] {
-    options.say("another process is changing the installed plugins; waiting for it");
-  });
+  const StoreLock lock(store.places(), options.say);
   store.clean();
   const std::optional<Installed> active = store.find(bundle.contents.id.str());
-  if (active && active->bundle == bundle.sha256 && damage_of(*active).empty() &&
+  const bool same = active && active->bundle == bundle.sha256;
+  if (same && !options.from_source && (active->kit || !options.kit) && damage_of(*active).empty() &&
       stamp_differences(tools.host, read_manifest(active->library()).stamp).empty()) {
     options.say(active->label() + " is installed already");
+    keys.note_version(active->id.str(), active->version);
     return *active;
   }
   check_version_goes_up(bundle, active, keys, options);
-  Installed made = make(bundle, bytes, entry_name(active), store, tools, options);
-  keys.note_version(made.id.str(), made.version);
+  // Made anew, the same bundle leads back to where the first one led.
+  const std::string before = same ? active->replaces : entry_name(active);
+  Installed made = make(bundle, bytes, before, store, keys, tools, options);
   store.clean();
   return made;
 }
 
-Installed rebuild(const Installed& installed, const Store& store, const InstallTools& tools,
-                  const InstallOptions& options) {
-  const StoreLock lock(store.places());
-  const std::string bytes = read_bundle_bytes(installed.bundle_file());
-  const Bundle bundle = parse_bundle(bytes);
-  if (bundle.sha256 != installed.bundle) {
-    throw TrustError(fmt::format("{}: REFUSED: {} was altered since it was installed",
-                                 installed.label(), installed.bundle_file()));
-  }
-  // What it took the place of stays what one can go back to.
-  return make(bundle, bytes, installed.replaces, store, tools, options);
+namespace {
+
+/// The plugin in use, read again now that the lock is held.
+Installed again(const Installed& installed, const Store& store) {
+  const std::optional<Installed> now = store.find(installed.id.str());
+  if (!now) throw ConfigError(installed.label() + ": is not installed any more");
+  if (!now->problem.empty()) throw BundleError(now->problem);
+  return *now;
 }
 
-Installed roll_back(const Installed& installed, const Store& store) {
-  const StoreLock lock(store.places());
-  const std::optional<Installed> earlier = store.before(installed);
+}  // namespace
+
+Installed rebuild(const Installed& installed, const Store& store, Keyring& keys,
+                  const InstallTools& tools, const InstallOptions& options) {
+  const StoreLock lock(store.places(), options.say);
+  store.clean();
+  const Installed now = again(installed, store);
+  const std::string bytes = read_bundle_bytes(now.bundle_file());
+  const Bundle bundle = parse_bundle(bytes);
+  if (bundle.sha256 != now.bundle || signer_of(bundle) != now.key) {
+    throw TrustError(fmt::format("{}: REFUSED: {} was altered since it was installed", now.label(),
+                                 now.bundle_file()));
+  }
+  check_still_trusted(now, keys, options);
+  // What it took the place of stays what one can go back to.
+  Installed made = make(bundle, bytes, now.replaces, store, keys, tools, options);
+  store.clean();
+  return made;
+}
+
+Installed roll_back(const Installed& installed, const Store& store, const Keyring& keys,
+                    const InstallOptions& options) {
+  const StoreLock lock(store.places(), options.say);
+  store.clean();
+  const Installed now = again(installed, store);
+  const std::optional<Installed> earlier = store.before(now);
   if (!earlier) {
-    throw ConfigError(
-        fmt::format("{}: there is no earlier version to go back to", installed.label()));
+    throw ConfigError(fmt::format("{}: there is no earlier version to go back to", now.label()));
   }
   const std::string damage = damage_of(*earlier);
   if (!damage.empty()) throw TrustError(fmt::format("{}: REFUSED: {}", earlier->label(), damage));
+  check_still_trusted(*earlier, keys, options);
   store.link(*earlier);
+  store.clean();
   return *earlier;
 }
 

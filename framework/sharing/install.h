@@ -45,6 +45,8 @@ struct InstallOptions {
   bool from_source = false;      ///< a fitting binary in the bundle is not taken
   bool allow_downgrade = false;  ///< an older version, or another bundle of the same one
   std::string expected_sha256;   ///< of an index or a lock; empty: any
+  std::string expected_id;       ///< what was asked for: "acme/sharp", "sharp"; empty: any
+  std::string expected_version;  ///< empty: any
   std::function<void(const std::string& line)> say = [](const std::string&) {};
   std::function<void(const std::string& step)> at_step = [](const std::string&) {};  ///< for tests
 };
@@ -61,11 +63,13 @@ Installed install(const std::string& bytes, const std::string& origin, const Sto
                   Keyring& keys, const InstallTools& tools, const InstallOptions& options);
 
 /// Builds an installed plugin anew from its own bundle, for a host with another stamp.
-Installed rebuild(const Installed& installed, const Store& store, const InstallTools& tools,
-                  const InstallOptions& options);
+/// @throws TrustError where its key was revoked since, or the policy now refuses unsigned ones.
+Installed rebuild(const Installed& installed, const Store& store, Keyring& keys,
+                  const InstallTools& tools, const InstallOptions& options);
 
 /// Goes back to what the version in use took the place of. @throws ConfigError where there is none,
-/// TrustError where it was altered since.
-Installed roll_back(const Installed& installed, const Store& store);
+/// TrustError where it was altered since, and as `rebuild`.
+Installed roll_back(const Installed& installed, const Store& store, const Keyring& keys,
+                    const InstallOptions& options);
 
 }  // namespace attnlab::sharing

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/experiment/policy.h"
 #include "framework/sharing/key_card.h"
-#include "framework/sharing/policy.h"
 
 namespace attnlab::sharing {
 

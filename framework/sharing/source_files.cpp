@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "framework/base/files.h"
@@ -41,11 +42,20 @@ void collect(const fs::path& folder, const std::string& prefix, std::vector<Arch
   if (error) throw FileError(fmt::format("{}: cannot read: {}", folder.string(), error.message()));
 }
 
-bool has(const std::vector<ArchiveFile>& files, const std::vector<std::string>& names) {
-  return std::any_of(files.begin(), files.end(), [&](const ArchiveFile& file) {
-    return std::any_of(names.begin(), names.end(),
-                       [&](const std::string& name) { return file.path.rfind(name, 0) == 0; });
-  });
+bool has_file(const std::vector<ArchiveFile>& files, const std::string& name) {
+  return std::any_of(files.begin(), files.end(),
+                     [&](const ArchiveFile& file) { return file.path == name; });
+}
+
+/// LICENSE, LICENSE.txt, LICENSE-MIT; in the folder itself.
+bool is_licence(const std::string& path) {
+  constexpr std::array kNames = {"LICENSE", "LICENCE", "COPYING"};
+  return path.find('/') == std::string::npos &&
+         std::any_of(kNames.begin(), kNames.end(), [&](const std::string& name) {
+           return path.rfind(name, 0) == 0 &&
+                  (path.size() == name.size() || path[name.size()] == '.' ||
+                   path[name.size()] == '-');
+         });
 }
 
 }  // namespace
@@ -56,12 +66,13 @@ SourceFiles source_files(const std::string& folder) {
   collect(folder, "", all);
   std::sort(all.begin(), all.end(),
             [](const ArchiveFile& a, const ArchiveFile& b) { return a.path < b.path; });
-  if (!has(all, {"CMakeLists.txt"})) {
+  if (!has_file(all, "CMakeLists.txt")) {
     throw BundleError(folder +
                       ": has no CMakeLists.txt; attnlab new attention NAME makes a folder "
                       "that can be packed");
   }
-  if (!has(all, {"LICENSE", "LICENCE", "COPYING"})) {
+  if (std::none_of(all.begin(), all.end(),
+                   [](const ArchiveFile& file) { return is_licence(file.path); })) {
     throw BundleError(folder +
                       ": has no licence (LICENSE, LICENCE or COPYING); without one nobody "
                       "may use it");

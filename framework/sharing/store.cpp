@@ -6,25 +6,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
-#include "framework/experiment/identity.h"
-#include "framework/sharing/hash.h"
 
 namespace attnlab::sharing {
 namespace {
 
-using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr std::string_view kStaging = ".staging-";
@@ -69,75 +66,45 @@ bool is_in_use(const std::string& name) {
   return process > 0 && (::kill(process, 0) == 0 || errno != ESRCH);
 }
 
-/// Where a link of the host's folder leads, if that is an entry of the store.
-std::optional<std::string> entry_behind(const fs::path& link, const std::string& store) {
+/// The entry that a link of the host's folder leads to, whether it is still there or not.
+/// @returns lab, name and entry, or nothing for what is no link of the store.
+std::optional<std::array<std::string, 3>> entry_behind(const fs::path& link) {
   std::error_code error;
-  if (!fs::is_symlink(link, error)) return std::nullopt;
-  const fs::path target = fs::weakly_canonical(link, error);
-  const fs::path root = fs::weakly_canonical(store, error);
-  if (error || target.string().rfind(root.string() + "/", 0) != 0) return std::nullopt;
-  return target.parent_path().string();
+  const fs::path target = fs::read_symlink(link, error);
+  std::vector<std::string> parts;
+  for (const fs::path& part : target) parts.push_back(part.string());
+  if (error || parts.size() != 6 || parts[0] != ".." || parts[1] != "installed") {
+    return std::nullopt;
+  }
+  return std::array{parts[2], parts[3], parts[4]};
+}
+
+/// An entry, also one whose record cannot be read.
+Installed entry_at(const std::string& folder, const std::string& kind, const Id& id) {
+  try {
+    return read_record(folder);
+  } catch (const Error& error) {
+    Installed one;
+    one.id = id;
+    one.kind = kind;
+    one.version = name_of_entry(folder);
+    one.folder = folder;
+    one.problem = error.what();
+    return one;
+  }
 }
 
 }  // namespace
-
-Installed read_record(const std::string& folder) {
-  const std::string path = folder + "/record.json";
-  try {
-    const json in = json::parse(read_text(path));
-    Installed one;
-    one.folder = folder;
-    one.id = parse_id(in.at("id"));
-    one.kind = in.at("kind");
-    one.version = in.at("version");
-    one.bundle = in.at("bundle");
-    one.library_hash = in.at("library_hash");
-    one.key = in.at("key");
-    one.replaces = in.at("replaces");
-    one.built = in.at("built");
-    one.kit = in.at("kit");
-    one.date = in.at("date");
-    return one;
-  } catch (const json::exception& damage) {
-    throw BundleError(fmt::format("{}: damaged: {}; remove the plugin and install it again", path,
-                                  damage.what()));
-  } catch (const BundleError& damage) {
-    throw BundleError(fmt::format("{}: {}", path, damage.what()));
-  }
-}
-
-void write_record(const Installed& one) {
-  const json out = {{"format", 1},          {"id", one.id.str()},
-                    {"kind", one.kind},     {"version", one.version},
-                    {"bundle", one.bundle}, {"library_hash", one.library_hash},
-                    {"key", one.key},       {"replaces", one.replaces},
-                    {"built", one.built},   {"kit", one.kit},
-                    {"date", one.date}};
-  write_file(one.folder + "/record.json", out.dump(1) + "\n");
-}
-
-std::string damage_of(const Installed& one) {
-  try {
-    if (file_hash(one.library()) != one.library_hash) return one.library() + ": was altered";
-    const Bundle bundle = read_bundle(one.bundle_file());
-    if (bundle.sha256 != one.bundle) return one.bundle_file() + ": was altered";
-    if (bundle.contents.id != one.id || bundle.contents.version != one.version) {
-      return one.folder + "/record.json: is of another bundle";
-    }
-    const std::string key = bundle.signer ? bundle.signer->key.id_text() : "";
-    return key == one.key ? "" : one.bundle_file() + ": is signed by another key";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
 
 std::vector<Installed> Store::active() const {
   std::vector<Installed> all;
   for (const char* kind : kKinds) {
     std::error_code error;
     for (const auto& link : fs::directory_iterator(places_.plugins() + "/" + kind, error)) {
-      if (const auto entry = entry_behind(link.path(), places_.installed())) {
-        all.push_back(read_record(*entry));
+      if (const auto entry = entry_behind(link.path())) {
+        const auto& [lab, name, folder] = *entry;
+        all.push_back(entry_at(fmt::format("{}/{}/{}/{}", places_.installed(), lab, name, folder),
+                               kind, {lab, name}));
       }
     }
   }
@@ -171,8 +138,8 @@ Installed Store::need(const std::string& word) const {
 std::optional<Installed> Store::before(const Installed& one) const {
   const std::string folder = (fs::path(one.folder).parent_path() / one.replaces).string();
   std::error_code error;
-  if (one.replaces.empty() || !fs::exists(folder + "/record.json", error)) return std::nullopt;
-  return read_record(folder);
+  if (one.replaces.empty() || !fs::is_directory(folder, error)) return std::nullopt;
+  return entry_at(folder, one.kind, one.id);
 }
 
 std::string Store::new_staging() const {
@@ -184,12 +151,25 @@ std::string Store::new_staging() const {
   return folder;
 }
 
-std::string Store::link_of(const Installed& one) const {
-  return fmt::format("{}/{}/{}.so", places_.plugins(), one.kind, one.id.name);
+std::string Store::link_of(const Id& id, const std::string& kind) const {
+  return fmt::format("{}/{}/{}.so", places_.plugins(), kind, id.name);
+}
+
+void Store::check_name_is_free(const Id& id, const std::string& kind) const {
+  const std::string link = link_of(id, kind);
+  std::error_code error;
+  if (fs::symlink_status(link, error).type() == fs::file_type::not_found) return;
+  const auto entry = entry_behind(link);
+  if (entry && (*entry)[0] == id.lab && (*entry)[1] == id.name) return;
+  throw ConfigError(fmt::format(
+      "the name '{}' is taken by {}; remove it first", id.name,
+      entry ? fmt::format("{0}/{1} (attnlab plugin remove {0}/{1})", (*entry)[0], (*entry)[1])
+            : link + ", which was not installed from a bundle"));
 }
 
 void Store::link(const Installed& one) const {
-  const std::string link = link_of(one);
+  check_name_is_free(one.id, one.kind);
+  const std::string link = link_of(one.id, one.kind);
   make_folder(fs::path(link).parent_path().string());
   const std::string target = fmt::format("../installed/{}/{}/{}/{}.so", one.id.lab, one.id.name,
                                          name_of_entry(one.folder), one.id.name);
@@ -203,7 +183,10 @@ void Store::link(const Installed& one) const {
     ::unlink(temporary.c_str());
     throw;
   }
-  sync(places_.plugins());
+  try {
+    sync(places_.plugins());
+  } catch (const FileError&) {  // it is in use all the same
+  }
 }
 
 Installed Store::activate(const std::string& staging, const Installed& one) const {
@@ -218,12 +201,17 @@ Installed Store::activate(const std::string& staging, const Installed& one) cons
   }
   sync(staging);
   rename(staging, moved.folder);
-  link(moved);
+  try {
+    link(moved);
+  } catch (const Error&) {
+    fs::remove_all(moved.folder, error);
+    throw;
+  }
   return moved;
 }
 
 void Store::remove(const Installed& one) const {
-  const std::string link = link_of(one);
+  const std::string link = link_of(one.id, one.kind);
   if (::unlink(link.c_str()) != 0) fail(link, "remove");
   clean();
 }
@@ -252,13 +240,16 @@ void Store::clean() const {
   }
 }
 
-StoreLock::StoreLock(const Places& places, const std::function<void()>& on_wait) {
+StoreLock::StoreLock(const Places& places, const std::function<void(const std::string&)>& say) {
   make_folder(places.installed());
   const std::string path = places.installed() + "/lock";
   for (bool told = false;; told = true) {
     lock_.emplace(path);
+    if (lock_->state() == FileLock::State::unknown && say) {
+      say(path + ": this file system knows no locks; install nothing else at the same time");
+    }
     if (lock_->state() != FileLock::State::taken) return;
-    if (!told && on_wait) on_wait();
+    if (!told && say) say("another process is changing the installed plugins; waiting for it");
     lock_.reset();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }

@@ -28,19 +28,21 @@ struct Installed {
   std::string kind, version;
   std::string folder;        ///< of the entry
   std::string bundle;        ///< SHA-256 of the bundle's file
-  std::string library_hash;  ///< file_hash() of the library
+  std::string library_hash;  ///< SHA-256 of the library
   std::string key;           ///< the id of the key that signed it; empty: unsigned
   std::string replaces;      ///< the name of the entry that it took the place of; empty: none
   std::string built;         ///< "binary" or "source"
   bool kit = true;           ///< the conformance kit passed; false: it was left out
   std::string date;
+  /// What is wrong with its record; then only id, kind and folder are known, from its path.
+  std::string problem = {};
 
   std::string library() const { return folder + "/" + id.name + ".so"; }
   std::string bundle_file() const { return folder + "/bundle.attnlab"; }
   std::string label() const { return id.str() + " " + version; }
 };
 
-/// @throws BundleError for a damaged record, naming it.
+/// @throws BundleError for a damaged record, FileError where there is none; both name it.
 Installed read_record(const std::string& folder);
 void write_record(const Installed& installed);
 
@@ -53,7 +55,7 @@ class Store {
   explicit Store(Places places) : places_(std::move(places)) {}
 
   const Places& places() const { return places_; }
-  /// What is in use, by id.
+  /// What is in use, by id; entries with a damaged record, too (Installed::problem).
   std::vector<Installed> active() const;
   /// @param word  "acme/sharp" or "sharp". @throws ConfigError where two have the name.
   std::optional<Installed> find(const std::string& word) const;
@@ -66,14 +68,17 @@ class Store {
   std::string new_staging() const;
   /// Moves a staged entry, whose record is written, into the store, and makes it the one in use.
   Installed activate(const std::string& staging, const Installed& installed) const;
-  /// Makes an entry of the store the one in use.
+  /// Refuses a name that another lab's plugin has here, or a file that is none of the store's.
+  /// @throws ConfigError naming it.
+  void check_name_is_free(const Id& id, const std::string& kind) const;
+  /// Makes an entry of the store the one in use. @throws ConfigError as check_name_is_free.
   void link(const Installed& installed) const;
   void remove(const Installed& installed) const;
   /// Removes what killed processes left, and entries that nothing leads to. The lock must be held.
   void clean() const;
 
  private:
-  std::string link_of(const Installed& installed) const;
+  std::string link_of(const Id& id, const std::string& kind) const;
 
   Places places_;
 };
@@ -81,8 +86,8 @@ class Store {
 /// Held while the store is changed; waits for another process that holds it.
 class StoreLock {
  public:
-  /// @param on_wait  called once if somebody else holds it
-  explicit StoreLock(const Places& places, const std::function<void()>& on_wait = nullptr);
+  /// @param say  told once if somebody else holds it, and where the file system knows no locks
+  StoreLock(const Places& places, const std::function<void(const std::string&)>& say);
 
  private:
   std::optional<FileLock> lock_;

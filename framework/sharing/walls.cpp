@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -17,6 +19,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ATTNLAB_SANITIZED
+#endif
 
 namespace attnlab::sharing::walls {
 namespace {
@@ -48,6 +54,44 @@ constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr std::uint32_t kArchitecture = 0;
 #endif
 
+// Sockets, and io_uring, which opens them too; what reaches into other processes; what takes a
+// mount or a namespace away; what the kernel keeps beside files: keys, counters, handles.
+constexpr auto kRefused = std::to_array<std::uint32_t>({
+    SYS_socket,
+    SYS_io_uring_setup,
+    SYS_ptrace,
+    SYS_process_vm_readv,
+    SYS_process_vm_writev,
+    SYS_bpf,
+    SYS_mount,
+    SYS_umount2,
+    SYS_pivot_root,
+    SYS_chroot,
+    SYS_unshare,
+    SYS_setns,
+    SYS_keyctl,
+    SYS_add_key,
+    SYS_request_key,
+    SYS_perf_event_open,
+    SYS_userfaultfd,
+    SYS_open_by_handle_at,
+#ifdef SYS_pidfd_getfd
+    SYS_pidfd_getfd,
+#endif
+#ifdef SYS_fsopen
+    SYS_fsopen,
+    SYS_fspick,
+    SYS_fsconfig,
+    SYS_fsmount,
+    SYS_move_mount,
+    SYS_open_tree,
+#endif
+#ifdef SYS_mount_setattr
+    SYS_mount_setattr,
+#endif
+});
+constexpr std::uint32_t kFirstOfX32 = 0x40000000;
+
 constexpr sock_filter statement(std::uint16_t code, std::uint32_t k) { return {code, 0, 0, k}; }
 constexpr sock_filter jump(std::uint32_t k, std::uint8_t yes, std::uint8_t no) {
   return {BPF_JMP | BPF_JEQ | BPF_K, yes, no, k};
@@ -55,10 +99,17 @@ constexpr sock_filter jump(std::uint32_t k, std::uint8_t yes, std::uint8_t no) {
 
 constexpr std::uint64_t kReads =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
-constexpr std::uint64_t kAll =
-    (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;  // those of the first version
-constexpr std::uint64_t kOfFiles =
-    LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
+constexpr std::uint64_t kFirstVersion = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
+// Rights of later versions, by their numbers: the system's header may be older than its kernel.
+constexpr std::uint64_t kRefer = 1U << 13, kTruncate = 1U << 14, kDeviceControl = 1U << 15;
+
+std::uint64_t all_rights(int version) {
+  return kFirstVersion | (version >= 2 ? kRefer : 0) | (version >= 3 ? kTruncate : 0) |
+         (version >= 5 ? kDeviceControl : 0);
+}
+
+constexpr std::uint64_t kOfFiles = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE |
+                                   LANDLOCK_ACCESS_FS_WRITE_FILE | kTruncate | kDeviceControl;
 
 /// What is not there needs no rule.
 void allow(int ruleset, const char* path, std::uint64_t access) {
@@ -72,57 +123,125 @@ void allow(int ruleset, const char* path, std::uint64_t access) {
   ::close(rule.parent_fd);
 }
 
-}  // namespace
+constexpr std::uint64_t kReadOnly = 1;  // MOUNT_ATTR_RDONLY
 
-bool leave_network_and_processes() {
-  const uid_t user = ::geteuid();
-  const gid_t group = ::getegid();
-  if (::unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC) != 0) return false;
-  keep_user(user, group);  // without it the user is nobody, who may still do all that is needed
-  return true;
+/// mount_setattr(), which the C library may not have.
+bool change_mount(const char* path, unsigned flags, std::uint64_t set, std::uint64_t clear) {
+#ifdef SYS_mount_setattr
+  const struct { std::uint64_t set, clear, propagation, users; } change{set, clear, 0, 0};
+  return ::syscall(SYS_mount_setattr, AT_FDCWD, path, flags, &change, sizeof change) == 0;
+#else
+  (void)path, (void)flags, (void)set, (void)clear;
+  return false;
+#endif
 }
 
-bool refuse_sockets() {
-  if (kArchitecture == 0 || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
-  constexpr std::uint32_t kRefuse = SECCOMP_RET_ERRNO | 13;  // EACCES
-  // io_uring opens sockets too; ptrace and process_vm_* reach into other processes.
-  constexpr std::array<std::uint32_t, 7> kRefused = {
-      SYS_socket, SYS_io_uring_setup, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev,
-      SYS_bpf,    SYS_mount};
-  constexpr std::size_t kHead = 4;
-  std::array<sock_filter, kHead + kRefused.size() + 2> filter{};
-  filter[0] = statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch));
-  filter[1] = jump(kArchitecture, 1, 0);
-  filter[2] = statement(BPF_RET | BPF_K, kRefuse);  // 32-bit calls have other numbers
-  filter[3] = statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr));
-  for (std::size_t i = 0; i < kRefused.size(); ++i) {
-    filter[kHead + i] = jump(kRefused[i], static_cast<std::uint8_t>(kRefused.size() - i), 0);
+/// Down to so much; a lower limit that stands already is kept.
+template <typename Resource>
+void limit(Resource resource, rlim_t most) {
+  rlimit now{};
+  if (::getrlimit(resource, &now) != 0) return;
+  now.rlim_max = now.rlim_max < most ? now.rlim_max : most;
+  now.rlim_cur = now.rlim_cur < most ? now.rlim_cur : most;
+  ::setrlimit(resource, &now);
+}
+
+}  // namespace
+
+Left leave_namespaces() {
+  constexpr int kSome = CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC;
+  const uid_t user = ::geteuid();
+  const gid_t group = ::getegid();
+  Left left = Left::mounts_too;
+  if (::unshare(kSome | CLONE_NEWNS) != 0) {
+    if (::unshare(kSome) != 0) return Left::nothing;
+    left = Left::some;
   }
-  filter[kHead + kRefused.size()] = statement(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-  filter[kHead + kRefused.size() + 1] = statement(BPF_RET | BPF_K, kRefuse);
-  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
-  return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+  keep_user(user, group);  // without it the user is nobody, who may still do all that is needed
+  return left;
+}
+
+bool keep_only_writable(const std::string& folder) {
+  const char* const path = folder.c_str();
+  // What is mounted from here on stays in this namespace.
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount(path, path, nullptr, MS_BIND | MS_REC, nullptr) != 0) {
+    return false;
+  }
+  if (!change_mount("/", AT_RECURSIVE, kReadOnly, 0)) return false;
+  if (change_mount(path, 0, 0, kReadOnly)) return true;
+  change_mount("/", AT_RECURSIVE, 0, kReadOnly);
+  return false;
+}
+
+bool hide_other_processes() {
+  return ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0;
+}
+
+int landlock_version() {
+  const long version =
+      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  return version < 0 ? 0 : static_cast<int>(version);
 }
 
 bool keep_to_folders(const std::vector<std::string>& readable,
                      const std::vector<std::string>& writable) {
   landlock_ruleset_attr handled{};
-  handled.handled_access_fs = kAll;
-  const long made = ::syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0);
+  handled.handled_access_fs = all_rights(landlock_version());
+  // (Only the first field is given: the size of the struct when Landlock was new.)
+  const long made =
+      ::syscall(SYS_landlock_create_ruleset, &handled, sizeof handled.handled_access_fs, 0);
   if (made < 0) return false;
   const int ruleset = static_cast<int>(made);
   for (const std::string& path : readable) allow(ruleset, path.c_str(), kReads);
-  for (const std::string& path : writable) allow(ruleset, path.c_str(), kAll);
+  for (const std::string& path : writable) {
+    allow(ruleset, path.c_str(), handled.handled_access_fs);
+  }
   const bool kept = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
                     ::syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
   ::close(ruleset);
   return kept;
 }
 
-void limit_sizes() {
-  const rlimit file{rlim_t{4} << 30, rlim_t{4} << 30}, core{0, 0};
-  ::setrlimit(RLIMIT_FSIZE, &file);
-  ::setrlimit(RLIMIT_CORE, &core);
+bool refuse_calls(bool truncate) {
+  if (kArchitecture == 0 || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
+  constexpr std::uint32_t kRefuse = SECCOMP_RET_ERRNO | 13;  // EACCES
+  constexpr std::size_t kHead = 5, kMost = kHead + kRefused.size() + 3;
+  std::array<sock_filter, kMost> filter{};
+  filter[0] = statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch));
+  filter[1] = jump(kArchitecture, 1, 0);
+  filter[2] = statement(BPF_RET | BPF_K, kRefuse);  // 32-bit calls have other numbers
+  filter[3] = statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr));
+  const std::size_t calls = kRefused.size() + (truncate ? 1 : 0);
+  // So have those of x32, which the architecture does not tell from those of x86-64.
+  filter[4] = {BPF_JMP | BPF_JGE | BPF_K, static_cast<std::uint8_t>(calls + 1), 0, kFirstOfX32};
+  for (std::size_t i = 0; i < calls; ++i) {
+    const std::uint32_t call = i < kRefused.size() ? kRefused[i] : SYS_truncate;
+    filter[kHead + i] = jump(call, static_cast<std::uint8_t>(calls - i), 0);
+  }
+  filter[kHead + calls] = statement(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  filter[kHead + calls + 1] = statement(BPF_RET | BPF_K, kRefuse);
+  const sock_fprog program{static_cast<unsigned short>(kHead + calls + 2), filter.data()};
+  return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+}
+
+bool drop_capabilities() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> none{};
+  // Without new privileges a program of the superuser does not get them back.
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::syscall(SYS_capset, &header, none.data()) == 0;
+}
+
+void limit_sizes(unsigned long processes) {
+  limit(RLIMIT_FSIZE, rlim_t{4} << 30);
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_NOFILE, 4096);
+  limit(RLIMIT_NPROC, processes);
+#ifndef ATTNLAB_SANITIZED  // a sanitizer's shadow of the memory counts as data
+  const auto pages = static_cast<rlim_t>(::sysconf(_SC_PHYS_PAGES));
+  limit(RLIMIT_DATA, pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) / 4 * 3);
+#endif
 }
 
 }  // namespace attnlab::sharing::walls

@@ -7,16 +7,34 @@
 
 namespace attnlab::sharing::walls {
 
-/// Namespaces of users, network and processes. The next child is the first of the new processes.
-/// @returns whether they stand.
-bool leave_network_and_processes();
-/// Refuses sockets and what could bring them. @returns whether the filter stands.
-bool refuse_sockets();
+enum class Left {
+  nothing,    ///< none of them
+  some,       ///< users, network and processes
+  mounts_too  ///< and the tree of files: it can be changed for this process alone
+};
+
+/// Namespaces of users, network, processes and mounts. The next child is the first of the new
+/// processes.
+Left leave_namespaces();
+/// Everything but a folder becomes read-only: contents, names, modes and times.
+/// Needs Left::mounts_too. @returns whether it did; where not, all is as before.
+bool keep_only_writable(const std::string& folder);
+/// A /proc that shows the processes of this namespace alone. @returns whether it stands.
+bool hide_other_processes();
+/// What Landlock of this kernel can do: its version, 0 where there is none.
+int landlock_version();
 /// Opens folders for a Landlock ruleset, and keeps this process within them.
 /// @returns whether the kernel does.
 bool keep_to_folders(const std::vector<std::string>& readable,
                      const std::vector<std::string>& writable);
-/// Files of 4 GiB at most, no core files.
-void limit_sizes();
+/// Refuses sockets, what could bring them, and what could take a wall down or see over it.
+/// @param truncate  refuse truncate(), which neither the mounts nor Landlock stop
+/// @returns whether the filter stands.
+bool refuse_calls(bool truncate);
+/// Gives every capability up, also those of the superuser. @returns whether it did.
+bool drop_capabilities();
+/// Files of 4 GiB at most, no core files, 4096 open files, 3/4 of the memory for one process.
+/// @param processes  that this user may have, with those that run already
+void limit_sizes(unsigned long processes);
 
 }  // namespace attnlab::sharing::walls

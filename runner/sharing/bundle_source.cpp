@@ -3,96 +3,117 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/sharing/bundle.h"
 #include "framework/sharing/fetch.h"
-#include "framework/sharing/index_list.h"
-#include "runner/sharing/sharing.h"
+#include "runner/sharing/plugin_pack.h"
 
 namespace attnlab {
-namespace {
-
 namespace fs = std::filesystem;
 
-/// The one bundle of a folder; a plugin's source is packed first.
-BundleSource from_folder(const std::string& folder) {
+BundleFinder::BundleFinder(const sharing::Places& places, sharing::Keyring& keys, sharing::Ask ask,
+                           WorkshopOptions workshop)
+    : places_(places),
+      keys_(keys),
+      ask_(std::move(ask)),
+      workshop_(std::move(workshop)),
+      indices_(places.indices()) {}
+
+/// The one bundle of a folder; a plugin's source is packed, with the library that this builds: it
+/// need not be built twice. (The kit is left to the installation.)
+BundleSource BundleFinder::from_folder(const std::string& folder) {
   std::vector<std::string> bundles;
   for (const auto& file : fs::directory_iterator(folder)) {
     if (file.path().extension() == sharing::kBundleEnding) bundles.push_back(file.path().string());
   }
-  if (bundles.size() == 1) return {sharing::read_bundle_bytes(bundles[0]), bundles[0], ""};
+  if (bundles.size() == 1) return {sharing::read_bundle_bytes(bundles[0]), bundles[0]};
   std::error_code ignored;
   if (bundles.empty() && fs::exists(folder + "/CMakeLists.txt", ignored)) {
-    const ScratchFolder scratch;
-    plugin_pack_command({folder, "--out", scratch.path(), "--no-kit"});
-    for (const auto& file : fs::directory_iterator(scratch.path())) {
-      return {sharing::read_bundle_bytes(file.path().string()), folder, ""};
-    }
+    PackOptions options;
+    options.workshop = workshop_;
+    options.kit = false;
+    options.binary = true;
+    return {pack_folder(folder, options).bytes, folder};
   }
   throw ConfigError(fmt::format("{}: holds {} bundles; name one of them", folder, bundles.size()));
 }
 
-/// Newer copies of all indices; one that cannot be reached is used as it is, one that is refused is
-/// an error.
-void refresh(sharing::IndexList& indices, sharing::Keyring& keys, const sharing::Places& places,
-             const sharing::Ask& ask, const Say& say) {
-  const sharing::Policy policy = sharing::read_policy(places.policy());
-  const std::vector<sharing::AddedIndex> all = indices.all();
+/// Newer copies of all indices; one that cannot be reached is used as it is. One that is refused or
+/// has expired matters where something of its lab is asked for.
+void BundleFinder::refresh() {
+  if (std::exchange(fresh_, true)) return;
+  const sharing::Policy policy = sharing::read_policy(places_.policy());
+  const std::vector<sharing::AddedIndex> all = indices_.all();
   for (const sharing::AddedIndex& one : all) {
     try {
-      indices.take(one.place, keys, policy, ask);
+      indices_.take(one.place, keys_, policy, ask_);
     } catch (const FileError& error) {
       if (one.expires < sharing::date_in(0)) {
-        throw sharing::TrustError(
-            fmt::format("{}; the copy of {} has expired", error.what(), one.taken));
+        refused_.emplace_back(
+            one.lab, fmt::format("{}; the copy of {} has expired", error.what(), one.taken));
+      } else {
+        workshop_.say(fmt::format("{}; the copy of {} is used", error.what(), one.taken));
       }
-      say(fmt::format("{}; the copy of {} is used", error.what(), one.taken));
+    } catch (const sharing::TrustError& error) {
+      refused_.emplace_back(one.lab, error.what());
+    } catch (const sharing::BundleError& error) {
+      refused_.emplace_back(one.lab, error.what());
     }
+  }
+  for (const auto& [lab, why] : refused_) {
+    workshop_.say(fmt::format("nothing of lab '{}' is taken from its index: {}", lab, why));
   }
 }
 
-BundleSource from_index(const std::string& word, const sharing::Places& places,
-                        sharing::Keyring& keys, const sharing::Ask& ask, const Say& say) {
+/// @param lab  empty: any
+void BundleFinder::refuse_for(const std::string& lab) const {
+  for (const auto& [refused, why] : refused_) {
+    if (lab.empty() || lab == refused) throw sharing::TrustError(why);
+  }
+}
+
+BundleSource BundleFinder::from_index(const std::string& word) {
   const std::size_t at = word.find('@');
   const std::string name = word.substr(0, at);
   const std::string version = at == std::string::npos ? "" : word.substr(at + 1);
-  sharing::IndexList indices(places.indices());
-  if (indices.all().empty()) {
+  if (indices_.all().empty()) {
     throw ConfigError(fmt::format("'{}' is no file, and no index was added (attnlab index add URL)",
                                   one_line(word, 100)));
   }
-  refresh(indices, keys, places, ask, say);
-  const auto found = indices.newest(name, version);
+  refresh();
+  const std::size_t slash = name.find('/');
+  if (slash != std::string::npos) refuse_for(name.substr(0, slash));
+  const auto found = indices_.newest(name, version);
   if (!found) {
+    refuse_for("");  // it may be in one of those
     throw ConfigError(fmt::format("'{}' is no file, and in no index; attnlab plugin search WORD",
                                   one_line(word, 100)));
   }
+  refuse_for(found->entry.id.substr(0, found->entry.id.find('/')));
   const std::string from = sharing::beside(found->place, found->entry.file);
-  say(fmt::format("fetching {} {} from {}", found->entry.id, found->entry.version, from));
-  return {sharing::fetch(from, found->entry.size), from, found->entry.sha256};
+  workshop_.say(fmt::format("fetching {} {} from {}", found->entry.id, found->entry.version, from));
+  return {sharing::fetch(from, found->entry.size), from, found->entry.sha256, found->entry.id,
+          found->entry.version};
 }
 
-}  // namespace
-
-BundleSource bundle_source(const std::string& word, const sharing::Places& places,
-                           sharing::Keyring& keys, const sharing::Ask& ask, const Say& say) {
+BundleSource BundleFinder::find(const std::string& word) {
   std::error_code ignored;
-  if (sharing::is_url(word)) return {sharing::fetch(word, sharing::kLargestBundle), word, ""};
+  if (sharing::is_url(word)) return {sharing::fetch(word, sharing::kLargestBundle), word};
   if (fs::is_directory(word, ignored)) return from_folder(word);
   if (fs::exists(word, ignored) || word.ends_with(sharing::kBundleEnding)) {
-    return {sharing::read_bundle_bytes(word), word, ""};
+    return {sharing::read_bundle_bytes(word), word};
   }
-  return from_index(word, places, keys, ask, say);
+  return from_index(word);
 }
 
-std::string newest_version(const std::string& id, const sharing::Places& places,
-                           sharing::Keyring& keys, const Say& say) {
-  sharing::IndexList indices(places.indices());
-  refresh(indices, keys, places, nullptr, say);
-  const auto found = indices.newest(id, "");
+std::string BundleFinder::newest_version(const std::string& id) {
+  refresh();
+  refuse_for(id.substr(0, id.find('/')));
+  const auto found = indices_.newest(id, "");
   return found ? found->entry.version : "";
 }
 

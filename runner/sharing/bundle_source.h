@@ -1,28 +1,51 @@
 // Where a bundle comes from: a file, a folder, a web address, or a name in an index.
 #pragma once
 
-#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "framework/sharing/index_list.h"
 #include "framework/sharing/keyring.h"
 #include "framework/sharing/places.h"
+#include "runner/sharing/workshop.h"
 
 namespace attnlab {
 
 struct BundleSource {
   std::string bytes;
-  std::string origin;  ///< what messages call it
-  std::string sha256;  ///< that an index promises; empty: none does
+  std::string origin;        ///< what messages call it
+  std::string sha256 = {};   ///< that an index promises; empty: none does
+  std::string id = {};       ///< that was found in an index; empty: it comes from elsewhere
+  std::string version = {};  ///< the same
 };
 
-using Say = std::function<void(const std::string& line)>;
+/// Finds bundles for one command; the indices are fetched once, when they are first needed.
+class BundleFinder {
+ public:
+  /// @param workshop  for a folder with source, which is built
+  BundleFinder(const sharing::Places& places, sharing::Keyring& keys, sharing::Ask ask,
+               WorkshopOptions workshop);
 
-/// @throws ConfigError when the word names nothing.
-BundleSource bundle_source(const std::string& word, const sharing::Places& places,
-                           sharing::Keyring& keys, const sharing::Ask& ask, const Say& say);
+  /// @throws ConfigError when the word names nothing, TrustError where an index of its lab is
+  /// refused.
+  BundleSource find(const std::string& word);
+  /// Of a plugin in the indices; empty: it is in none. @throws TrustError as `find`.
+  std::string newest_version(const std::string& id);
 
-/// Of a plugin in the indices; empty: it is in none.
-std::string newest_version(const std::string& id, const sharing::Places& places,
-                           sharing::Keyring& keys, const Say& say);
+ private:
+  BundleSource from_folder(const std::string& folder);
+  BundleSource from_index(const std::string& word);
+  void refresh();
+  void refuse_for(const std::string& lab) const;
+
+  const sharing::Places& places_;
+  sharing::Keyring& keys_;
+  sharing::Ask ask_;
+  WorkshopOptions workshop_;
+  sharing::IndexList indices_;
+  bool fresh_ = false;
+  std::vector<std::pair<std::string, std::string>> refused_;  ///< lab, why its index does not count
+};
 
 }  // namespace attnlab

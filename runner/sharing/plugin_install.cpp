@@ -1,12 +1,10 @@
 // attnlab plugin install|upgrade|rebuild: bundles become plugins that the program finds.
 #include <fmt/format.h>
 
-#include <filesystem>
+#include <functional>
 #include <iostream>
 
-#include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
-#include "framework/base/text.h"
 #include "runner/sharing/bundle_source.h"
 #include "runner/sharing/sharing.h"
 #include "runner/sharing/workshop.h"
@@ -14,33 +12,15 @@
 namespace attnlab {
 namespace {
 
-namespace po = boost::program_options;
-
 void add_options(Usage& usage) {
   usage.options.add_options()("yes,y", "answer every question with yes")(
       "no-kit", "leave the conformance kit out")(
       "from-source", "build it, although the bundle has a binary that fits")(
-      "allow-downgrade", "take an older version, or another bundle of the same one")(
-      "time-limit", po::value<double>()->value_name("SECONDS")->default_value(300),
-      "of one check; a build has 6 times as long")(
-      "jobs", po::value<std::int64_t>()->value_name("N")->default_value(0),
-      "compilers and checks at a time; 0: one a core")(
-      "readable", po::value<Words>()->value_name("DIR")->multitoken()->composing(),
-      "folder beside the system's that the build may read");
+      "allow-downgrade", "take an older version, or another bundle of the same one");
+  add_workshop_options(usage);
 }
 
 void say(const std::string& line) { std::cerr << printable(line) << "\n"; }
-
-Workshop workshop_for(const Arguments& arguments) {
-  WorkshopOptions options;
-  options.check_limit = arguments.options["time-limit"].as<double>();
-  if (options.check_limit <= 0) throw ConfigError("--time-limit: expected seconds above 0");
-  options.build_limit = 6 * options.check_limit;
-  options.jobs = arguments.options["jobs"].as<std::int64_t>();
-  if (arguments.has("readable")) options.readable = arguments.options["readable"].as<Words>();
-  options.say = say;
-  return Workshop(options);
-}
 
 sharing::InstallOptions options_for(const Arguments& arguments, const sharing::Places& places) {
   sharing::InstallOptions options;
@@ -59,19 +39,67 @@ void report(const sharing::Installed& one) {
                            one.key.empty() ? "unsigned" : "signed by " + one.key);
 }
 
-int install_all(const Arguments& arguments) {
-  const sharing::Places places = sharing::Places::of_this_user();
-  sharing::Keyring keys(places.keys());
-  const sharing::Store store(places);
-  Workshop workshop = workshop_for(arguments);
-  const sharing::InstallTools tools = workshop.tools();
-  for (const std::string& word : arguments.words) {
-    sharing::InstallOptions options = options_for(arguments, places);
-    const BundleSource found = bundle_source(word, places, keys, options.ask, say);
-    options.expected_sha256 = found.sha256;
-    report(install(found.bytes, found.origin, store, keys, tools, options));
+/// Whether its library is one of this attnlab; one that cannot be read is not.
+bool fits(const sharing::Installed& one, const Stamp& host) {
+  try {
+    return stamp_differences(host, read_manifest(one.library()).stamp).empty();
+  } catch (const Error&) {
+    return false;
   }
-  return kDone;
+}
+
+/// What a command that installs works with.
+struct Installing {
+  explicit Installing(const Arguments& given)
+      : arguments(given),
+        places(sharing::Places::of_this_user()),
+        keys(places.keys()),
+        store(places),
+        workshop(workshop_options(given)),
+        tools(workshop.tools()),
+        options(options_for(given, places)),
+        finder(places, keys, options.ask, workshop_options(given)) {}
+
+  void take(const std::string& word) {
+    const BundleSource found = finder.find(word);
+    sharing::InstallOptions expecting = options;
+    expecting.expected_sha256 = found.sha256;
+    expecting.expected_id = found.id;
+    expecting.expected_version = found.version;
+    report(install(found.bytes, found.origin, store, keys, tools, expecting));
+  }
+
+  const Arguments& arguments;
+  sharing::Places places;
+  sharing::Keyring keys;
+  sharing::Store store;
+  Workshop workshop;
+  sharing::InstallTools tools;
+  sharing::InstallOptions options;
+  BundleFinder finder;
+};
+
+/// The plugins that are named, or all.
+std::vector<sharing::Installed> named(const Words& words, const sharing::Store& store) {
+  if (words.empty()) return store.active();
+  std::vector<sharing::Installed> all;
+  for (const std::string& word : words) all.push_back(store.need(word));
+  return all;
+}
+
+/// Does something with each; one that fails does not keep it from the others.
+int with_each(const std::vector<sharing::Installed>& all, const std::string& command,
+              const std::function<void(const sharing::Installed&)>& act) {
+  bool failed = false;
+  for (const sharing::Installed& one : all) {
+    try {
+      act(one);
+    } catch (const Error& error) {
+      std::cerr << "attnlab plugin " << command << ": " << printable(error.what()) << "\n";
+      failed = true;
+    }
+  }
+  return failed ? kRunFailed : kDone;
 }
 
 }  // namespace
@@ -94,7 +122,9 @@ int plugin_install_command(const Words& words) {
   usage.most_words = kAnyNumber;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
-  return install_all(arguments);
+  Installing installing(arguments);
+  for (const std::string& word : arguments.words) installing.take(word);
+  return kDone;
 }
 
 int plugin_upgrade_command(const Words& words) {
@@ -108,24 +138,19 @@ int plugin_upgrade_command(const Words& words) {
   usage.most_words = kAnyNumber;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
-  const sharing::Places places = sharing::Places::of_this_user();
-  sharing::Keyring keys(places.keys());
-  const sharing::Store store(places);
-  Arguments newer = arguments;
-  newer.words.clear();
-  std::vector<sharing::Installed> all;
-  for (const std::string& word : arguments.words) all.push_back(store.need(word));
-  if (arguments.words.empty()) all = store.active();
-  for (const sharing::Installed& one : all) {
-    const std::string version = newest_version(one.id.str(), places, keys, say);
-    const bool found = !version.empty();
-    if (found && sharing::compare_versions(version, one.version) > 0) {
-      newer.words.push_back(one.id.str());
-    } else {
-      std::cout << one.label() << (found ? ": is the newest\n" : ": is in no index\n");
-    }
-  }
-  return install_all(newer);
+  Installing installing(arguments);
+  return with_each(
+      named(arguments.words, installing.store), "upgrade", [&](const sharing::Installed& one) {
+        const std::string id = one.id.str();
+        const std::string version = installing.finder.newest_version(id);
+        if (version.empty()) {
+          std::cout << one.label() << ": is in no index\n";
+        } else if (one.problem.empty() && sharing::compare_versions(version, one.version) <= 0) {
+          std::cout << one.label() << ": is the newest\n";
+        } else {
+          installing.take(id + "@" + version);
+        }
+      });
 }
 
 int plugin_rebuild_command(const Words& words) {
@@ -138,31 +163,17 @@ int plugin_rebuild_command(const Words& words) {
   usage.most_words = kAnyNumber;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
-  const sharing::Places places = sharing::Places::of_this_user();
-  const sharing::Store store(places);
-  Workshop workshop = workshop_for(arguments);
-  const sharing::InstallTools tools = workshop.tools();
-  const auto refused = [&](const sharing::Installed& one) {
-    return !stamp_differences(tools.host, read_manifest(one.library()).stamp).empty();
-  };
-  std::vector<sharing::Installed> all;
-  for (const std::string& word : arguments.words) all.push_back(store.need(word));
+  Installing installing(arguments);
+  std::vector<sharing::Installed> all = named(arguments.words, installing.store);
   if (arguments.words.empty()) {
-    for (const sharing::Installed& one : store.active()) {
-      if (refused(one)) all.push_back(one);
-    }
+    std::erase_if(all, [&](const sharing::Installed& one) {
+      return one.problem.empty() && fits(one, installing.tools.host);
+    });
   }
   if (all.empty()) std::cout << "nothing to rebuild: every installed plugin fits this attnlab\n";
-  bool failed = false;
-  for (const sharing::Installed& one : all) {
-    try {
-      report(rebuild(one, store, tools, options_for(arguments, places)));
-    } catch (const Error& error) {  // the others are tried, too
-      std::cerr << "attnlab plugin rebuild: " << printable(error.what()) << "\n";
-      failed = true;
-    }
-  }
-  return failed ? kRunFailed : kDone;
+  return with_each(all, "rebuild", [&](const sharing::Installed& one) {
+    report(rebuild(one, installing.store, installing.keys, installing.tools, installing.options));
+  });
 }
 
 }  // namespace attnlab

@@ -21,6 +21,8 @@ Usage usage_of(const std::string& command, const std::string& about, std::size_t
   return usage;
 }
 
+void say(const std::string& line) { std::cerr << printable(line) << "\n"; }
+
 sharing::Store store_of_this_user() { return sharing::Store(sharing::Places::of_this_user()); }
 
 std::vector<sharing::Installed> named(const Words& words, const sharing::Store& store) {
@@ -32,6 +34,7 @@ std::vector<sharing::Installed> named(const Words& words, const sharing::Store& 
 
 /// Why this host does not take it; empty: it does.
 std::string refusal_of(const sharing::Installed& one, const Stamp& host) {
+  if (!one.problem.empty()) return one.problem;
   try {
     const auto differences = stamp_differences(host, read_manifest(one.library()).stamp);
     return differences.empty() ? ""
@@ -48,7 +51,7 @@ int plugin_remove_command(const Words& words) {
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   const sharing::Store store = store_of_this_user();
-  const sharing::StoreLock lock(store.places());
+  const sharing::StoreLock lock(store.places(), say);
   for (const sharing::Installed& one : named(arguments.words, store)) {
     store.remove(one);
     std::cout << "removed " << one.label() << "\n";
@@ -62,19 +65,72 @@ int plugin_rollback_command(const Words& words) {
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   const sharing::Store store = store_of_this_user();
+  const sharing::Keyring keys(store.places().keys());
+  sharing::InstallOptions options;
+  options.policy = sharing::read_policy(store.places().policy());
+  options.say = say;
   for (const sharing::Installed& one : named(arguments.words, store)) {
-    const sharing::Installed earlier = roll_back(one, store);
+    const sharing::Installed earlier = roll_back(one, store, keys, options);
     std::cout << fmt::format("{}: {} is in use again instead of {}\n", one.id.str(),
                              earlier.version, one.version);
   }
   return kDone;
 }
 
+namespace {
+
+/// What is to be said of a bundle's signature, and whether that is well.
+std::pair<std::string, bool> signature_of(const sharing::Bundle& bundle,
+                                          const sharing::Keyring& keys) {
+  const auto known = keys.keys_of(bundle.contents.id.lab);
+  if (!bundle.signer) {
+    if (known.empty()) return {"not signed", true};
+    return {"NOT SIGNED, although lab '" + bundle.contents.id.lab + "' has a key here", false};
+  }
+  const sharing::KeyCard& card = *bundle.signer;
+  std::string about = known.empty() ? "a key that is not known here" : "ANOTHER KEY THAN THE LAB'S";
+  bool well = known.empty() && !card.expired(sharing::date_in(0));
+  if (known.empty() && !well) about = "a key that expired on " + card.expires;
+  for (const sharing::KnownKey& key : known) {
+    if (key.key != card.key) continue;
+    well = key.objection().empty();
+    about = well ? "the known key" : "a key that " + key.objection();
+  }
+  return {fmt::format("signed by {} ({} of lab '{}')", card.key.id_text(), about, card.lab), well};
+}
+
+bool verify_file(const std::string& path, const sharing::Keyring& keys) {
+  const sharing::Bundle bundle = sharing::read_bundle(path);
+  const auto [text, well] = signature_of(bundle, keys);
+  std::cout << fmt::format("{}: {} is whole, {}\n", path, bundle.label(), text);
+  return well;
+}
+
+/// A key that expired since is told, and is no fault: what it signed came in while it held.
+bool verify_installed(const sharing::Installed& one, const sharing::Keyring& keys,
+                      const Stamp& host) {
+  std::string damage = damage_of(one), note;
+  for (const sharing::KnownKey& key : keys.keys()) {
+    if (key.key.id_text() != one.key || key.objection().empty()) continue;
+    const std::string about = fmt::format("its key {} {}", one.key, key.objection());
+    if (key.revoked.empty()) {
+      note = "; " + about;
+    } else if (damage.empty()) {
+      damage = about;
+    }
+  }
+  if (damage.empty()) damage = refusal_of(one, host);
+  std::cout << one.label() << ": " << (damage.empty() ? "sound" + note : printable(damage)) << "\n";
+  return damage.empty();
+}
+
+}  // namespace
+
 int plugin_verify_command(const Words& words) {
   Usage usage =
       usage_of("verify",
                "Checks installed plugins, those named or all, against what was installed:\n"
-               "hashes, signatures, keys revoked or expired since, the stamp. A bundle's\n"
+               "hashes, signatures, keys revoked since, the stamp. A bundle's\n"
                "FILE can be named, too; it is checked without being installed.",
                0);
   usage.synopsis = "attnlab plugin verify [NAME|FILE ...]";
@@ -85,44 +141,17 @@ int plugin_verify_command(const Words& words) {
   bool sound = true;
   Words names;
   for (const std::string& word : arguments.words) {
-    if (!word.ends_with(sharing::kBundleEnding)) {
+    if (word.ends_with(sharing::kBundleEnding)) {
+      sound = verify_file(word, keys) && sound;
+    } else {
       names.push_back(word);
-      continue;
     }
-    const sharing::Bundle bundle = sharing::read_bundle(word);
-    std::string of = "is whole, not signed";
-    if (bundle.signer) {
-      const auto known = keys.keys_of(bundle.signer->lab);
-      std::string about = "a key that is not known here";
-      for (const sharing::KnownKey& key : known) {
-        if (key.key == bundle.signer->key) {
-          about = key.objection().empty() ? "the known key" : "a key that " + key.objection();
-        }
-      }
-      if (!known.empty() && about == "a key that is not known here") {
-        about = "ANOTHER KEY THAN THE LAB'S";
-      }
-      if (about != "the known key") sound = sound && known.empty();
-      of = fmt::format("is whole, signed by {} ({} of lab '{}')", bundle.signer->key.id_text(),
-                       about, bundle.signer->lab);
-    }
-    std::cout << fmt::format("{}: {} {}\n", word, bundle.label(), of);
   }
   if (!arguments.words.empty() && names.empty()) return sound ? kDone : kRunFailed;
   const Stamp host = read_stamp(Installation::of_this_program().library());
   const std::vector<sharing::Installed> all = named(names, store);
   if (all.empty()) std::cout << "no plugin is installed\n";
-  for (const sharing::Installed& one : all) {
-    std::string damage = damage_of(one);
-    for (const sharing::KnownKey& key : keys.keys()) {
-      if (damage.empty() && key.key.id_text() == one.key && !key.objection().empty()) {
-        damage = fmt::format("its key {} {}", one.key, key.objection());
-      }
-    }
-    if (damage.empty()) damage = refusal_of(one, host);
-    std::cout << one.label() << ": " << (damage.empty() ? "sound" : printable(damage)) << "\n";
-    sound = sound && damage.empty();
-  }
+  for (const sharing::Installed& one : all) sound = verify_installed(one, keys, host) && sound;
   return sound ? kDone : kRunFailed;
 }
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
@@ -12,8 +14,8 @@
 #include "framework/manifest/discovery.h"
 #include "framework/sharing/expected.h"
 #include "framework/sharing/source_files.h"
+#include "runner/sharing/plugin_pack.h"
 #include "runner/sharing/sharing.h"
-#include "runner/sharing/workshop.h"
 
 namespace attnlab {
 namespace {
@@ -42,13 +44,8 @@ Usage pack_usage() {
                               "folder that the file is written to")(
       "binary", "put in the library that was built, for machines whose stamp is equal")(
       "unsigned", "do not sign, although there is a key")(
-      "no-kit", "leave the conformance kit out; the bundle says so")(
-      "time-limit", po::value<double>()->value_name("SECONDS")->default_value(300),
-      "of one check; a build has 6 times as long")(
-      "jobs", po::value<std::int64_t>()->value_name("N")->default_value(0),
-      "compilers and checks at a time; 0: one a core")(
-      "readable", po::value<Words>()->value_name("DIR")->multitoken()->composing(),
-      "folder beside the system's that the build may read");
+      "no-kit", "leave the conformance kit out; the bundle says so");
+  add_workshop_options(usage);
   usage.fewest_words = usage.most_words = 1;
   return usage;
 }
@@ -82,7 +79,7 @@ void add_case(const std::string& name, const std::string& options, const Made& m
                  result + "/out.safetensors", log);
   const std::string place = "expected/" + name + "/";
   out.push_back({place + "in.safetensors", tensors});
-  out.push_back({place + "out.safetensors", read_text(result + "/out.safetensors")});
+  out.push_back({place + "out.safetensors", read_made(result + "/out.safetensors")});
   out.push_back({place + "options.json", options + "\n"});
 }
 
@@ -147,59 +144,87 @@ sharing::Contents contents_of(const Manifest& manifest) {
   return contents;
 }
 
+/// The keys that sign here. Their passwords are asked for before the long build, of the labs whose
+/// prefix stands in the source; which of them it is, only the built library says.
+class Signers {
+ public:
+  Signers(const sharing::Keyring& keys, const std::vector<ArchiveFile>& source) : keys_(keys) {
+    for (const sharing::KnownKey& known : keys.keys()) {
+      const std::string prefix = "\"" + known.lab + "/";  // as ids are written there
+      const bool named = std::any_of(source.begin(), source.end(), [&](const ArchiveFile& file) {
+        return file.bytes.find(prefix) != std::string::npos;
+      });
+      if (named && keys.has_secret(known.lab)) unlock(known.lab);
+    }
+  }
+  const sharing::SecretKey& unlock(const std::string& lab) {
+    if (const auto found = open_.find(lab); found != open_.end()) return found->second;
+    const std::string password =
+        keys_.secret_is_encrypted(lab) ? password_for("password of the key of " + lab) : "";
+    return open_.emplace(lab, keys_.secret(lab, password)).first->second;
+  }
+
+ private:
+  const sharing::Keyring& keys_;
+  std::map<std::string, sharing::SecretKey> open_;
+};
+
 /// The bundle's bytes, signed where the lab has a key here.
 std::string seal(const sharing::Contents& contents, std::vector<ArchiveFile> files,
-                 const Arguments& arguments) {
-  const sharing::Keyring keys(sharing::Places::of_this_user().keys());
+                 const sharing::Keyring& keys, Signers* signers) {
   const std::string lab = contents.id.lab;
-  if (arguments.has("unsigned") || !keys.has_secret(lab)) {
+  if (signers == nullptr || !keys.has_secret(lab)) {
     std::cerr << "not signed"
-              << (arguments.has("unsigned")
+              << (signers == nullptr
                       ? ""
                       : fmt::format(": there is no key of lab '{0}' here (attnlab key new {0})",
                                     lab))
               << "\n";
     return write_bundle(contents, std::move(files), std::nullopt);
   }
-  const std::string password =
-      keys.secret_is_encrypted(lab) ? password_for("password of the key of " + lab) : "";
-  const sharing::SecretKey key = keys.secret(lab, password);
+  const sharing::SecretKey& key = signers->unlock(lab);
   std::cerr << "signed with key " << key.public_key().id_text() << "\n";
   return write_bundle(contents, std::move(files), sharing::Signer{&key, keys.own_card(lab)});
 }
 
 }  // namespace
 
-int plugin_pack_command(const Words& words) {
-  Usage usage = pack_usage();
-  const Arguments arguments = parse_arguments(words, usage);
-  if (arguments.help) return kDone;
-  sharing::SourceFiles found = sharing::source_files(arguments.words[0]);
-  WorkshopOptions options;
-  options.check_limit = arguments.options["time-limit"].as<double>();
-  options.build_limit = 6 * options.check_limit;
-  options.jobs = arguments.options["jobs"].as<std::int64_t>();
-  if (arguments.has("readable")) options.readable = arguments.options["readable"].as<Words>();
-  options.say = [](const std::string& line) { std::cerr << printable(line) << "\n"; };
-  Workshop workshop(options);
+PackedBundle pack_folder(const std::string& folder, const PackOptions& options) {
+  sharing::SourceFiles found = sharing::source_files(folder);
+  const sharing::Keyring keys(sharing::Places::of_this_user().keys());
+  std::optional<Signers> signers;
+  if (options.sign) signers.emplace(keys, found.source);
+  Workshop workshop(options.workshop);
   const ScratchFolder scratch;
   std::cerr << fmt::format("building {} files from a clean unpacking\n", found.source.size());
-  Made made =
-      make(found.source, found.expected, !arguments.has("no-kit"), workshop, scratch.path());
+  Made made = make(found.source, found.expected, options.kit, workshop, scratch.path());
   sharing::Contents contents = contents_of(made.manifest);
   std::vector<ArchiveFile> files = std::move(made.found);
   for (ArchiveFile& file : found.source) {
     file.path = "source/" + file.path;
     files.push_back(std::move(file));
   }
-  if (arguments.has("binary")) {
+  if (options.binary) {
     const std::string path = fmt::format("binaries/0/{}.so", contents.id.name);
     files.push_back({path, read_text(made.library)});
     contents.binaries.push_back({path, made.manifest.stamp});
   }
-  const std::string bytes = seal(contents, std::move(files), arguments);
-  const std::string path = arguments.text("out", ".") + "/" + bundle_name(contents);
-  write_file(path, bytes);
+  return {bundle_name(contents),
+          seal(contents, std::move(files), keys, signers ? &*signers : nullptr)};
+}
+
+int plugin_pack_command(const Words& words) {
+  Usage usage = pack_usage();
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  PackOptions options;
+  options.workshop = workshop_options(arguments);
+  options.kit = !arguments.has("no-kit");
+  options.binary = arguments.has("binary");
+  options.sign = !arguments.has("unsigned");
+  const PackedBundle packed = pack_folder(arguments.words[0], options);
+  const std::string path = arguments.text("out", ".") + "/" + packed.name;
+  write_file(path, packed.bytes);
   std::cout << path << "\n";
   return kDone;
 }

@@ -1,10 +1,15 @@
 #include "runner/sharing/workshop.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "framework/base/cores.h"
@@ -21,10 +26,14 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using sharing::BundleError;
 
-std::vector<std::string> libraries_below(const std::string& folder) {
+/// Libraries below a folder that confined code filled; links do not lead out of it.
+std::vector<std::string> libraries_below(const std::string& root, const std::string& folder) {
   std::vector<std::string> found;
   std::error_code error;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
+  const std::string inside = fs::canonical(root, error).string() + "/";
+  const fs::path start = fs::canonical(root + "/" + folder, error);
+  if (error || start.string().rfind(inside, 0) != 0) return found;
+  for (const auto& entry : fs::recursive_directory_iterator(start, error)) {
     const bool plain = fs::is_regular_file(fs::symlink_status(entry.path(), error));
     if (plain && entry.path().extension() == ".so") found.push_back(entry.path().string());
   }
@@ -52,6 +61,29 @@ std::string environment_folders(const char* variable) {
 }
 
 }  // namespace
+
+void add_workshop_options(Usage& usage) {
+  namespace po = boost::program_options;
+  usage.options.add_options()("time-limit",
+                              po::value<double>()->value_name("SECONDS")->default_value(300),
+                              "of one check; a build has 6 times as long")(
+      "jobs", po::value<std::int64_t>()->value_name("N")->default_value(0),
+      "compilers and checks at a time; 0: one a core")(
+      "readable", po::value<Words>()->value_name("DIR")->multitoken()->composing(),
+      "folder beside the system's that the build may read");
+}
+
+WorkshopOptions workshop_options(const Arguments& arguments) {
+  WorkshopOptions options;
+  options.check_limit = arguments.options["time-limit"].as<double>();
+  if (!(options.check_limit > 0)) throw ConfigError("--time-limit: expected seconds above 0");
+  options.build_limit = 6 * options.check_limit;
+  if (arguments.has("jobs")) options.jobs = arguments.options["jobs"].as<std::int64_t>();
+  if (options.jobs < 0) throw ConfigError("--jobs: expected 0 or more");
+  if (arguments.has("readable")) options.readable = arguments.options["readable"].as<Words>();
+  options.say = [](const std::string& line) { std::cerr << printable(line) << "\n"; };
+  return options;
+}
 
 Workshop::Workshop(WorkshopOptions options)
     : options_(std::move(options)), root_(Installation::of_this_program().root) {
@@ -111,7 +143,7 @@ std::string Workshop::build(const std::string& source, const std::string& work,
   if (!end.ok()) throw BundleError(fmt::format("cmake: {}\n{}", end.text(), tail(log)));
   end = run({"cmake", "--build", work, "--parallel", std::to_string(options_.jobs)}, walls);
   if (!end.ok()) throw BundleError(fmt::format("the compiler: {}\n{}", end.text(), tail(log)));
-  const std::vector<std::string> made = libraries_below(work + "/lib/attnlab/plugins");
+  const std::vector<std::string> made = libraries_below(work, "lib/attnlab/plugins");
   if (made.size() == 1) return made.front();
   throw BundleError(fmt::format(
       "the build made {} plugins (with attnlab_add_plugin()), a bundle holds one", made.size()));
@@ -129,7 +161,7 @@ std::string Workshop::test(const std::string& library, const std::string& work,
                                         "--time-limit", shortest(options_.check_limit), "--jobs",
                                         std::to_string(std::min<std::int64_t>(options_.jobs, 64))},
                                        walls);
-  const std::string text = read_text(walls.output);
+  const std::string text = read_made(walls.output);
   const json report = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!report.is_object() || !report.contains("checks")) {
     throw BundleError(fmt::format("attnlab plugin test: {}\n{}", end.text(), tail(log)));
@@ -174,7 +206,7 @@ std::string Workshop::compare(const sharing::Bundle& bundle, const std::string& 
     apply(library, bundle.contents.id.str(), bundle.file(name + "/options.json").bytes,
           folder + "/in.safetensors", out, log);
     const sharing::Deviation found =
-        sharing::compare_tensors(bundle.file(name + "/out.safetensors").bytes, read_text(out));
+        sharing::compare_tensors(bundle.file(name + "/out.safetensors").bytes, read_made(out));
     if (!found.problem.empty()) throw BundleError(fmt::format("{}: {}", name, found.problem));
     largest = std::max(largest, found.largest);
   }
@@ -182,17 +214,41 @@ std::string Workshop::compare(const sharing::Bundle& bundle, const std::string& 
                      cases.size(), largest);
 }
 
+std::string read_made(const std::string& path) {
+  constexpr std::int64_t kLargest = std::int64_t{64} << 20;
+  const int descriptor =
+      ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  struct stat status {};
+  const bool plain = descriptor >= 0 && ::fstat(descriptor, &status) == 0 &&
+                     S_ISREG(status.st_mode) && status.st_size <= kLargest;
+  std::string text(plain ? static_cast<std::size_t>(status.st_size) : 0, '\0');
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t count = ::read(descriptor, text.data() + done, text.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  if (descriptor >= 0) ::close(descriptor);
+  if (plain && done == text.size()) return text;
+  throw BundleError(
+      fmt::format("{}: was not written as a regular file of at most {} MiB", path, kLargest >> 20));
+}
+
 void check_name_is_free(const Manifest& manifest, const sharing::Store& store) {
   std::error_code error;
   const std::string own =
       fs::weakly_canonical(store.places().installed(), error).string() + "/" + manifest.id + "/";
-  for (const Candidate* other : Catalogue::of_this_program().usable(manifest.kind)) {
-    if (other->manifest->name != manifest.name) continue;
-    const std::string path = fs::weakly_canonical(other->path, error).string();
+  // Also those that this attnlab refuses now: a rebuild would bring them back.
+  const Catalogue catalogue = Catalogue::of_this_program();
+  for (const Candidate& other : catalogue.candidates()) {
+    if (!other.manifest || other.manifest->kind != manifest.kind) continue;
+    if (other.manifest->name != manifest.name) continue;
+    const std::string path = fs::weakly_canonical(other.path, error).string();
     if (path.rfind(own, 0) == 0) continue;
     throw BundleError(
         fmt::format("the name '{}' is taken by {} ({}); with both, neither could be used",
-                    manifest.name, other->manifest->id, other->path));
+                    manifest.name, other.manifest->id, other.path));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "framework/sharing/confine.h"
 #include "framework/sharing/install.h"
+#include "runner/arguments.h"
 
 namespace attnlab {
 
@@ -17,6 +18,11 @@ struct WorkshopOptions {
   std::vector<std::string> readable;  ///< folders beside the system's that a build may read
   std::function<void(const std::string& line)> say = [](const std::string&) {};
 };
+
+/// --time-limit, --jobs and --readable.
+void add_workshop_options(Usage& usage);
+/// What those say. @throws ConfigError for a wrong one.
+WorkshopOptions workshop_options(const Arguments& arguments);
 
 class Workshop {
  public:
@@ -45,6 +51,9 @@ class Workshop {
   std::string root_;  ///< of this attnlab
   bool said_walls_ = false;
 };
+
+/// A file that confined code made: no link, and no larger than 64 MiB. @throws BundleError.
+std::string read_made(const std::string& path);
 
 /// Refuses a plugin whose name another one on this machine has.
 void check_name_is_free(const Manifest& manifest, const sharing::Store& store);

@@ -3,6 +3,7 @@
 
 #include "framework/base/files.h"
 #include "framework/sharing/bundle.h"
+#include "framework/sharing/confine.h"
 #include "tests/sharing_integration/two_labs.h"
 #include "tests/unit/sharing/made_bundle.h"
 
@@ -94,6 +95,27 @@ TEST_F(Attacks, ABuildReadsNothingOfTheUsers) {
   const std::string key = failure(bundle("file(READ \"" + lab_.at(".config/attnlab/keys/acme.key") +
                                          "\" text)\nmessage(\"<${text}>\")\n"));
   EXPECT_THAT(key, Not(HasSubstr("untrusted comment")));
+}
+
+TEST_F(Attacks, ABuildEmptiesAndOpensNoFileOfTheUsers) {
+  const sharing::Walls walls = sharing::possible_walls();
+  if (!walls.read_only) GTEST_SKIP() << walls.text();
+  lab_.write("thesis", "years of work");
+  fs::permissions(lab_.at("thesis"), fs::perms::owner_read | fs::perms::owner_write);
+  failure(bundle("execute_process(COMMAND truncate -s 0 " + lab_.at("thesis") +
+                 ")\nexecute_process(COMMAND chmod 777 " + lab_.at("thesis") + ")\n"));
+  EXPECT_EQ(file_text(lab_.at("thesis")), "years of work");
+  EXPECT_EQ(fs::status(lab_.at("thesis")).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(Attacks, ABuildThatLinksToOtherPluginsMadeNone) {
+  lab_.write("other/attention/evil.so", "another's");
+  EXPECT_THAT(
+      failure(bundle("file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/lib/attnlab)\n"
+                     "file(CREATE_LINK " +
+                     lab_.at("other") + " ${CMAKE_BINARY_DIR}/lib/attnlab/plugins SYMBOLIC)\n")),
+      HasSubstr("the build made 0 plugins"));
 }
 
 TEST_F(Attacks, ABuildThatNeverEndsIsEnded) {

@@ -9,7 +9,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "framework/experiment/identity.h"
+#include "framework/base/files.h"
+#include "framework/base/sha256.h"
 #include "tests/support/temp_folder.h"
 
 namespace attnlab {
@@ -35,7 +36,7 @@ class InstalledTest : public ::testing::Test {
                                 {"version", "1.0.0"},
                                 {"bundle", "aa"},
                                 {"key", key},
-                                {"library_hash", file_hash(library_)}};
+                                {"library_hash", sha256_text_of_file(library_)}};
     temp_.write("store/record.json", out.dump());
   }
   /// "used" or why not.
@@ -43,7 +44,7 @@ class InstalledTest : public ::testing::Test {
     try {
       check_installed(library);
       return "used";
-    } catch (const PluginError& error) {
+    } catch (const Error& error) {
       return error.what();
     }
   }
@@ -73,6 +74,50 @@ TEST_F(InstalledTest, AreNotUsedUnsignedWhereThePolicyRefusesThat) {
   EXPECT_THAT(answer(library_), HasSubstr("is not signed"));
   record("0123456789ABCDEF");
   EXPECT_EQ(answer(library_), "used");
+}
+
+TEST_F(InstalledTest, AreNotUsedWhereThePolicyIsWrong) {
+  record("");
+  temp_.write(".config/attnlab/policy.yaml", "unsinged: refuse\n");
+  EXPECT_THAT(answer(library_), HasSubstr("unknown key 'unsinged'"));
+  temp_.write(".config/attnlab/policy.yaml", "unsigned: refuze\n");
+  EXPECT_THAT(answer(library_), HasSubstr("policy.yaml:1:11: expected refuse, ask or allow"));
+}
+
+TEST_F(InstalledTest, AreNotUsedOnceTheirKeyIsRevoked) {
+  const auto known = [](const std::string& revoked) {
+    return R"({"keys": [{"id": "AAAA"}, {"id": "0123456789ABCDEF")" + revoked + "}]}";
+  };
+  temp_.write(".config/attnlab/keys/known.json", known(""));
+  EXPECT_EQ(answer(library_), "used");
+  temp_.write(".config/attnlab/keys/known.json", known(R"(, "revoked": "2026-11-23")"));
+  EXPECT_THAT(answer(library_), HasSubstr("0123456789ABCDEF was revoked on 2026-11-23"));
+  record("");
+  EXPECT_EQ(answer(library_), "used");
+  record("BBBB");
+  temp_.write(".config/attnlab/keys/known.json", "{");
+  EXPECT_THAT(answer(library_), HasSubstr("known.json: damaged"));
+}
+
+TEST_F(InstalledTest, AreNotUsedFromTheStoreWithoutTheirRecord) {
+  for (const char* share : {".local/share/attnlab", "elsewhere/attnlab"}) {
+    const std::string entry = std::string(share) + "/plugins/installed/acme/sharp/1.0.0-0123/";
+    const std::string library = temp_.write(entry + "sharp.so", "code");
+    EXPECT_THAT(answer(library), HasSubstr("record.json is missing beside it"));
+    temp_.write(entry + "record.json", "{}");
+    EXPECT_THAT(answer(library), HasSubstr("bundle.attnlab is missing beside it"));
+  }
+}
+
+TEST_F(InstalledTest, AreGuardedByACryptographicHash) {
+  // (The old 64-bit hash of the same file must not do.)
+  const nlohmann::json out = {{"id", "acme/sharp"},
+                              {"version", "1.0.0"},
+                              {"bundle", "aa"},
+                              {"key", ""},
+                              {"library_hash", hex(fingerprint("code"))}};
+  temp_.write("store/record.json", out.dump());
+  EXPECT_THAT(answer(library_), HasSubstr("was altered"));
 }
 
 TEST_F(InstalledTest, NameADamagedRecord) {

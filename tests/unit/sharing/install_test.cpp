@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "framework/base/files.h"
+#include "framework/base/sha256.h"
 #include "framework/manifest/manifest_writer.h"
 #include "framework/sharing/hash.h"
 #include "tests/support/compositions.h"
@@ -75,9 +76,17 @@ class InstallTest : public ::testing::Test {
   }
 
   sharing::Store store() const { return sharing::Store({folder_ / "config", folder_ / "share"}); }
+  sharing::Keyring keys() const { return sharing::Keyring(folder_ / "config/keys"); }
   Installed install(const std::string& bytes) {
-    sharing::Keyring keys(folder_ / "config/keys");
-    return sharing::install(bytes, "x.attnlab", store(), keys, tools_, options_);
+    sharing::Keyring known = keys();
+    return sharing::install(bytes, "x.attnlab", store(), known, tools_, options_);
+  }
+  Installed rebuild() {
+    sharing::Keyring known = keys();
+    return sharing::rebuild(*store().find("sharp"), store(), known, tools_, options_);
+  }
+  Installed roll_back() {
+    return sharing::roll_back(*store().find("sharp"), store(), keys(), options_);
   }
   /// "installed" or why not.
   std::string answer(const std::string& bytes) {
@@ -143,6 +152,20 @@ TEST_F(InstallTest, SaysWhichStepFailedAndLeavesOnlyTheLog) {
   EXPECT_FALSE(has_staging());
 }
 
+TEST_F(InstallTest, KeepsTheEndOfALongLogAndFewLogs) {
+  for (int i = 0; i < 30; ++i) folder_.write("share/logs/install-a-" + std::to_string(i), "old");
+  tools_.build = [](const auto&, const auto&, const std::string& log) -> std::string {
+    write_file(log, "begin" + std::string(5 << 20, '.') + "end\n");
+    throw BundleError("no");
+  };
+  const std::string said = answer(bundle_of("1.0.0"));
+  const std::string log = file_text(said.substr(said.find("the log: ") + 9));
+  EXPECT_LT(log.size(), (1U << 20) + 100);
+  EXPECT_THAT(log, ::testing::AllOf(HasSubstr("were left out"), ::testing::EndsWith("end\n")));
+  const fs::directory_iterator left(folder_ / "share/logs");
+  EXPECT_EQ(std::distance(begin(left), end(left)), 20);
+}
+
 TEST_F(InstallTest, KeepsTheOldVersionWhereTheNewOneFails) {
   install(bundle_of("1.0.0", {"here"}));
   tools_.test = [](const auto&, const auto&, const auto&) -> std::string {
@@ -178,9 +201,12 @@ TEST_F(InstallTest, RefusesAnotherBundleOfTheSameVersion) {
 
 TEST_F(InstallTest, RefusesAnUnsignedBundleOfALabThatSigns) {
   const Lab acme("acme");
-  options_.policy.unsigned_bundles = sharing::Rule::ask;
   options_.ask = [](const auto&) { return true; };
   install(bundle_of("1.0.0", {"here"}, &acme));
+  // Also where the policy lets unsigned ones in: else who takes the signature off gets in.
+  options_.policy.unsigned_bundles = sharing::Rule::allow;
+  EXPECT_THAT(answer(bundle_of("1.1.0", {"here"})), HasSubstr("has a key here"));
+  options_.policy.unsigned_bundles = sharing::Rule::ask;
   EXPECT_THAT(answer(bundle_of("1.1.0", {"here"})), HasSubstr("has a key here"));
   const Lab impostor("acme");
   EXPECT_THAT(answer(bundle_of("1.1.0", {"here"}, &impostor)), HasSubstr("HAS CHANGED"));
@@ -203,16 +229,16 @@ TEST_F(InstallTest, FollowsThePolicyOnUnsignedBundles) {
 TEST_F(InstallTest, GoesBackToTheVersionBefore) {
   install(bundle_of("1.0.0", {"here"}));
   install(bundle_of("1.1.0", {"here"}));
-  EXPECT_EQ(roll_back(*store().find("sharp"), store()).version, "1.0.0");
+  EXPECT_EQ(roll_back().version, "1.0.0");
   EXPECT_EQ(in_use(), "1.0.0");
-  EXPECT_THROW(roll_back(*store().find("sharp"), store()), ConfigError);
+  EXPECT_THROW(roll_back(), ConfigError);
 }
 
 TEST_F(InstallTest, DoesNotGoBackToWhatWasAltered) {
   const Installed first = install(bundle_of("1.0.0", {"here"}));
   install(bundle_of("1.1.0", {"here"}));
   write_file(first.library(), library("acme/sharp", "1.0.0") + "x");
-  EXPECT_THROW(roll_back(*store().find("sharp"), store()), TrustError);
+  EXPECT_THROW(roll_back(), TrustError);
   EXPECT_EQ(in_use(), "1.1.0");
 }
 
@@ -236,7 +262,7 @@ TEST_F(InstallTest, RebuildsWhatTheHostRefuses) {
     write_file(work + "/made.so", library("acme/sharp", "1.0.0", "newer"));
     return work + "/made.so";
   };
-  const Installed again = rebuild(*store().find("sharp"), store(), tools_, options_);
+  const Installed again = rebuild();
   EXPECT_EQ(again.built, "source");
   EXPECT_EQ(read_manifest(store().find("sharp")->library()).stamp.at("compiler"), "newer");
   EXPECT_EQ(in_use(), "1.0.0");
@@ -311,12 +337,131 @@ TEST_F(InstallTest, TwoAtOnceWaitForEachOther) {
   EXPECT_LE(entries(), 2U);
 }
 
+TEST_F(InstallTest, LeavesAnotherLabsPluginOfTheSameNameAlone) {
+  install(bundle_of("1.0.0", {"here"}));
+  EXPECT_THAT(answer(bundle_of("9.0.0", {"here"}, nullptr, "other/sharp")),
+              HasSubstr("the name 'sharp' is taken by acme/sharp"));
+  EXPECT_EQ(store().find("sharp")->id.str(), "acme/sharp");
+  EXPECT_EQ(in_use(), "1.0.0");
+  EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(InstallTest, LeavesAFileThatItDidNotInstallAlone) {
+  fs::create_directories(folder_ / "share/plugins/attention");
+  const std::string own = folder_.write("share/plugins/attention/sharp.so", "built by hand");
+  EXPECT_THAT(answer(bundle_of("1.0.0", {"here"})), HasSubstr("was not installed from a bundle"));
+  EXPECT_EQ(file_text(own), "built by hand");
+  fs::remove(own);
+  fs::create_symlink("/nowhere/else.so", own);
+  EXPECT_THAT(answer(bundle_of("1.0.0", {"here"})), HasSubstr("was not installed from a bundle"));
+}
+
+TEST_F(InstallTest, GoesOnWithADamagedRecord) {
+  const Installed first = install(bundle_of("1.0.0", {"here"}));
+  const Installed second = install(bundle_of("1.1.0", {"here"}));
+  write_file(second.folder + "/record.json", "{");
+  const auto found = store().find("acme/sharp");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, "attention");
+  EXPECT_THAT(found->problem, HasSubstr("record.json: damaged"));
+  EXPECT_THAT(damage_of(*found), HasSubstr("damaged"));
+  store().clean();
+  EXPECT_TRUE(fs::exists(second.library()));
+  EXPECT_THROW(rebuild(), BundleError);
+  // Another plugin is not concerned, and the damaged one can be replaced or removed.
+  EXPECT_EQ(answer(bundle_of("1.1.0", {"here"})), "installed");
+  EXPECT_EQ(in_use(), "1.1.0");
+  fs::remove(store().find("sharp")->folder + "/record.json");
+  store().remove(store().need("sharp"));
+  EXPECT_FALSE(store().find("sharp"));
+  EXPECT_EQ(entries(), 0U);
+}
+
+TEST_F(InstallTest, LeavesNothingWhereTheLastRenameFails) {
+  options_.at_step = [&](const std::string& step) {
+    // A folder in the way of the link, which appears after it was looked.
+    if (step == "activate") fs::create_directories(folder_ / "share/plugins/attention/sharp.so");
+  };
+  EXPECT_THAT(answer(bundle_of("1.0.0", {"here"})), HasSubstr("step 'activate' failed"));
+  EXPECT_EQ(entries(), 0U);
+  EXPECT_FALSE(has_staging());
+}
+
+TEST_F(InstallTest, NotesTheVersionBeforeItIsInUse) {
+  options_.at_step = [&](const std::string& step) {
+    // From here on a kill may leave it in use.
+    if (step == "activate") fs::create_directories(folder_ / "share/plugins/attention/sharp.so");
+  };
+  EXPECT_THAT(answer(bundle_of("1.0.0", {"here"})), HasSubstr("step 'activate' failed"));
+  EXPECT_EQ(keys().highest("acme/sharp"), "1.0.0");
+  // One that was lost learns it from what is installed.
+  options_.at_step = [](const auto&) {};
+  fs::remove(folder_ / "share/plugins/attention/sharp.so");
+  install(bundle_of("1.0.0", {"here"}));
+  fs::remove(folder_ / "config/keys/known.json");
+  install(bundle_of("1.0.0", {"here"}));
+  EXPECT_EQ(keys().highest("acme/sharp"), "1.0.0");
+}
+
+TEST_F(InstallTest, MakesItAnewWhereThatWasAskedFor) {
+  const std::string bytes = bundle_of("1.0.0", {"here"});
+  options_.kit = false;
+  EXPECT_EQ(install(bytes).built, "binary");
+  EXPECT_FALSE(store().find("sharp")->kit);
+  options_.from_source = true;
+  EXPECT_EQ(install(bytes).built, "source");
+  options_.from_source = false;
+  options_.kit = true;
+  EXPECT_TRUE(install(bytes).kit) << "the kit was left out, and is now asked for";
+  EXPECT_THROW(roll_back(), ConfigError) << "the same bundle is no earlier version";
+}
+
+TEST_F(InstallTest, PutsNothingBackWhoseKeyWasRevoked) {
+  const Lab acme("acme");
+  install(bundle_of("1.0.0", {"here"}, &acme));
+  install(bundle_of("1.1.0", {"here"}, &acme));
+  keys().revoke(acme.card.key.id_text());
+  EXPECT_THROW(roll_back(), TrustError);
+  EXPECT_THROW(rebuild(), TrustError);
+  EXPECT_EQ(in_use(), "1.1.0");
+}
+
+TEST_F(InstallTest, PutsNothingUnsignedBackWhereThePolicyNowRefusesThat) {
+  install(bundle_of("1.0.0", {"here"}));
+  install(bundle_of("1.1.0", {"here"}));
+  options_.policy.unsigned_bundles = sharing::Rule::refuse;
+  EXPECT_THROW(roll_back(), TrustError);
+  EXPECT_THROW(rebuild(), TrustError);
+  options_.policy.unsigned_bundles = sharing::Rule::ask;  // it was asked when it came
+  EXPECT_EQ(roll_back().version, "1.0.0");
+}
+
+TEST_F(InstallTest, NeedsWhatWasAskedFor) {
+  const std::string bytes = bundle_of("1.0.0", {"here"});
+  options_.expected_id = "acme/other";
+  EXPECT_THAT(answer(bytes), HasSubstr("has the id acme/sharp, expected acme/other"));
+  options_.expected_id = "sharp";
+  options_.expected_version = "1.0.1";
+  EXPECT_THAT(answer(bytes), HasSubstr("has the version 1.0.0, expected 1.0.1"));
+  options_.expected_version = "1.0.0";
+  EXPECT_EQ(answer(bytes), "installed");
+}
+
 TEST_F(InstallTest, NeedsTheHashThatAnIndexNames) {
   const std::string bytes = bundle_of("1.0.0", {"here"});
   options_.expected_sha256 = std::string(64, '0');
   EXPECT_THAT(answer(bytes), HasSubstr("REFUSED"));
   options_.expected_sha256 = sharing::sha256(bytes);
   EXPECT_EQ(answer(bytes), "installed");
+}
+
+TEST(Hashes, AreTheSameByLibsodiumAndByOurs) {
+  // One writes records, the other checks them where the program does not load libsodium.
+  std::string bytes;
+  for (int i = 0; i < 300; ++i) {
+    EXPECT_EQ(sharing::sha256(bytes), sha256_text(bytes)) << i;
+    bytes += static_cast<char>(::random());
+  }
 }
 
 }  // namespace

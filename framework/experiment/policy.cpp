@@ -1,4 +1,4 @@
-#include "framework/sharing/policy.h"
+#include "framework/experiment/policy.h"
 
 #include <filesystem>
 
@@ -22,7 +22,7 @@ Rule rule_of(const Node& value) {
 Policy read_policy(const std::string& path) {
   Policy policy;
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return policy;
+  if (path.empty() || !std::filesystem::exists(path, ignored)) return policy;
   const Node root = parse_yaml(read_text(path), path);
   if (!root.is_map() && !root.is_null()) {
     throw ConfigError(root.place(), "expected keys such as `unsigned: refuse`");

@@ -2,6 +2,8 @@
 //
 //   unsigned: ask       # refuse | ask | allow   bundles that nobody signed
 //   first_use: ask      # refuse | ask | allow   a lab whose key is not known yet
+//
+// Read when something is installed, and again when it is used.
 #pragma once
 
 #include <functional>
@@ -16,7 +18,8 @@ struct Policy {
   Rule first_use = Rule::ask;
 };
 
-/// Defaults where there is no file. @throws ConfigError with file and line for a wrong one.
+/// Defaults where there is no file, or no path. @throws ConfigError with file and line for a wrong
+/// one.
 Policy read_policy(const std::string& path);
 
 /// Asks a person a question that yes or no answers. @returns whether the answer was yes.

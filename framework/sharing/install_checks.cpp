@@ -1,0 +1,82 @@
+#include "framework/sharing/install_checks.h"
+
+#include <fmt/format.h>
+
+namespace attnlab::sharing {
+
+std::string signer_of(const Bundle& bundle) {
+  return bundle.signer ? bundle.signer->key.id_text() : "";
+}
+
+void check_expected(const Bundle& bundle, const std::string& origin,
+                    const InstallOptions& options) {
+  const auto check = [&](const std::string& what, const std::string& found,
+                         const std::string& expected) {
+    if (expected.empty() || expected == found) return;
+    throw TrustError(fmt::format("{}: REFUSED: {} has the {} {}, expected {}", origin,
+                                 bundle.label(), what, found, expected));
+  };
+  const Contents& contents = bundle.contents;
+  const bool with_lab = options.expected_id.find('/') != std::string::npos;
+  check("hash", bundle.sha256, options.expected_sha256);
+  check("id", with_lab ? contents.id.str() : contents.id.name, options.expected_id);
+  check("version", contents.version, options.expected_version);
+}
+
+void check_trust(const Bundle& bundle, Keyring& keys, const InstallOptions& options) {
+  const std::string label = bundle.label(), lab = bundle.contents.id.lab;
+  if (bundle.signer) return keys.admit(*bundle.signer, label, options.policy, options.ask);
+  // Whatever the policy: who takes the signature off a bundle must not get it in.
+  if (!keys.keys_of(lab).empty()) {
+    throw TrustError(
+        fmt::format("{}: REFUSED: it is not signed, and lab '{}' has a key here; ask the "
+                    "lab for the signed one",
+                    label, lab));
+  }
+  const std::string question = fmt::format(
+      "{} is not signed: nobody vouches for it. Its code will run with your rights. "
+      "Install it?",
+      label);
+  if (permits(options.policy.unsigned_bundles, options.ask, question)) return;
+  throw TrustError(
+      fmt::format("{}: it is not signed, and the policy does not let it in; --yes, or "
+                  "`unsigned: allow` in policy.yaml",
+                  label));
+}
+
+void check_version_goes_up(const Bundle& bundle, const std::optional<Installed>& active,
+                           const Keyring& keys, const InstallOptions& options) {
+  const bool readable = active && active->problem.empty();
+  if (options.allow_downgrade) return;
+  const Contents& contents = bundle.contents;
+  const std::string highest = keys.highest(contents.id.str());
+  const std::string newest =
+      readable && (highest.empty() || compare_versions(active->version, highest) > 0)
+          ? active->version
+          : highest;
+  if (!newest.empty() && compare_versions(contents.version, newest) < 0) {
+    throw TrustError(
+        fmt::format("{}: REFUSED: {} was installed here; an older version may bring back "
+                    "what was mended since (--allow-downgrade takes it)",
+                    bundle.label(), newest));
+  }
+  if (readable && active->version == contents.version && active->bundle != bundle.sha256) {
+    throw TrustError(
+        fmt::format("{}: REFUSED: another bundle of this very version is installed "
+                    "(--allow-downgrade takes it)",
+                    bundle.label()));
+  }
+}
+
+void check_still_trusted(const Installed& one, const Keyring& keys, const InstallOptions& options) {
+  if (one.key.empty() && options.policy.unsigned_bundles == Rule::refuse) {
+    throw TrustError(one.label() + ": REFUSED: it is not signed, and policy.yaml refuses that");
+  }
+  for (const KnownKey& key : keys.keys()) {
+    if (key.key.id_text() != one.key || key.revoked.empty()) continue;
+    throw TrustError(fmt::format("{}: REFUSED: its key {} of lab '{}' was revoked on {}",
+                                 one.label(), one.key, key.lab, key.revoked));
+  }
+}
+
+}  // namespace attnlab::sharing

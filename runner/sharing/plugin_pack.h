@@ -1,0 +1,26 @@
+// A plugin's folder becomes a bundle.
+#pragma once
+
+#include <string>
+
+#include "runner/sharing/workshop.h"
+
+namespace attnlab {
+
+struct PackOptions {
+  WorkshopOptions workshop;
+  bool kit = true;
+  bool binary = false;  ///< the library that was built goes in, too
+  bool sign = true;     ///< where there is a key of the plugin's lab
+};
+
+struct PackedBundle {
+  std::string name;  ///< of its file
+  std::string bytes;
+};
+
+/// Builds and checks the folder's source, and packs it; says on the standard error what it does.
+/// @throws BundleError, TrustError, FileError.
+PackedBundle pack_folder(const std::string& folder, const PackOptions& options);
+
+}  // namespace attnlab
