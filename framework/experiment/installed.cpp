@@ -25,9 +25,12 @@ std::string below_home(const std::string& name) {
 }
 
 /// Whether a file lies where `attnlab plugin install` puts what it installs
-/// (framework/sharing/places.h), this user's or another's.
+/// (framework/sharing/places.h), this user's or another's. What is still being tried is not there
+/// yet.
 bool is_in_store(const fs::path& file) {
   constexpr const char* kStore = "attnlab/plugins/installed/";
+  constexpr const char* kStaging = ".staging-";
+  if (file.parent_path().filename().string().rfind(kStaging, 0) == 0) return false;
   std::error_code error;
   const fs::path own =
       fs::weakly_canonical(below_home(std::string(".local/share/") + kStore), error);

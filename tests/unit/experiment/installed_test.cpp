@@ -109,6 +109,12 @@ TEST_F(InstalledTest, AreNotUsedFromTheStoreWithoutTheirRecord) {
   }
 }
 
+TEST_F(InstalledTest, MayBeTriedBeforeTheirRecordIsWritten) {
+  const std::string staging = ".local/share/attnlab/plugins/installed/.staging-12/";
+  temp_.write(staging + "bundle.attnlab", "");
+  EXPECT_EQ(answer(temp_.write(staging + "sharp.so", "code")), "used");
+}
+
 TEST_F(InstalledTest, AreGuardedByACryptographicHash) {
   // (The old 64-bit hash of the same file must not do.)
   const nlohmann::json out = {{"id", "acme/sharp"},
