@@ -11,6 +11,7 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/experiment/identity.h"
+#include "framework/sharing/foreign_json.h"
 
 namespace attnlab::sharing {
 namespace {
@@ -98,7 +99,7 @@ void take_library(Making& making) {
 }
 
 json without_stamp(const std::string& manifest) {
-  json parsed = json::parse(manifest);
+  json parsed = parse_json(manifest);
   parsed.erase("stamp");
   return parsed;
 }
@@ -115,8 +116,7 @@ void check_manifest(Making& making) {
   if (found != said) {
     throw BundleError(fmt::format("the library is {}, the bundle says {}", one_line(found), said));
   }
-  const json listed = json::parse(making.bundle.file("manifest.json").bytes);
-  if (without_stamp(manifest.json) != without_stamp(listed.dump())) {
+  if (without_stamp(manifest.json) != without_stamp(making.bundle.file("manifest.json").bytes)) {
     throw BundleError("the library's manifest is not the one in the bundle");
   }
   const auto differences = stamp_differences(making.tools.host, manifest.stamp);
@@ -200,6 +200,7 @@ InstallError::InstallError(const std::string& label, const std::string& step,
 void check_trust(const Bundle& bundle, Keyring& keys, const InstallOptions& options) {
   const std::string label = bundle.label(), lab = bundle.contents.id.lab;
   if (bundle.signer) return keys.admit(*bundle.signer, label, options.policy, options.ask);
+  refuse_reserved(lab, label);
   const bool allowed = options.policy.unsigned_bundles == Rule::allow;
   if (!keys.keys_of(lab).empty() && !allowed) {
     throw TrustError(
