@@ -22,9 +22,13 @@ int cite_command(const Words& words) {
   const RunCollection found = find_runs(arguments.words);
   std::vector<std::string> absent;
   const auto citations = citations_of(found.runs, Catalogue::of_this_program(), absent);
-  std::cout << "@misc{attnlab,\n  title = {attnlab " ATTNLAB_VERSION
-               ": a plugin-based framework for research on attention mechanisms}\n}\n\n"
-            << printable(bibtex_of(citations));
+  std::cout
+      << "@misc{attnlab,\n"
+         "  author = {{The attnlab developers}},\n"
+         "  title = {attnlab: a plugin-based framework for research on attention mechanisms},\n"
+         "  year = {2026},\n"
+         "  note = {version " ATTNLAB_VERSION "}\n}\n\n"
+      << printable(bibtex_of(citations));
   if (!absent.empty()) {
     std::cerr << "not installed here, so what they ask to be cited by is not known: "
               << printable(join(absent, ", ")) << "\n";

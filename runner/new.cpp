@@ -1,17 +1,19 @@
 // attnlab new attention|model|task|dataset NAME: a folder that builds, tests, packs and passes the
 // conformance kit as it is.
 #include <fmt/format.h>
-
 #include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <set>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
+#include "framework/manifest/discovery.h"
 #include "runner/sharing_command.h"
 #include "runner/templates.h"
 
@@ -24,6 +26,7 @@ namespace fs = std::filesystem;
 using Replacements = std::map<std::string, std::string>;
 
 /// What a bundle's id may consist of (framework/sharing/names.h), and a C++ name can be made of.
+/// (Classes and namespaces of it end in a word of ours, so that "class" and "std" are names, too.)
 void check_word(const std::string& word, const std::string& what) {
   const auto allowed = [](unsigned char c) {
     return std::islower(c) || std::isdigit(c) || c == '_';
@@ -57,6 +60,23 @@ std::string filled(std::string_view text, const Replacements& words) {
     }
   }
   return out;
+}
+
+/// A name that others can write after `use:`, and that no plugin has on this machine.
+void check_is_free(const std::string& kind, const std::string& name) {
+  static const std::set<std::string> values = {"null", "true", "false", "yes", "no", "on", "off"};
+  if (values.count(name) > 0) {
+    throw ConfigError(fmt::format("NAME '{}': is a value in YAML, where plugins are named", name));
+  }
+  const Catalogue catalogue = Catalogue::of_this_program();
+  for (const Candidate& other : catalogue.candidates()) {
+    if (!other.manifest || other.manifest->name != name || name_of(other.manifest->kind) != kind) {
+      continue;
+    }
+    throw ConfigError(
+        fmt::format("NAME '{}': is taken by {} ({}); with both, neither could be used", name,
+                    other.manifest->id, other.path));
+  }
 }
 
 std::string this_year() {
@@ -137,12 +157,14 @@ int new_command(const Words& words) {
   sources_of(kind);
   check_word(name, "NAME");
   check_word(lab, "--lab");
+  if (lab == "attnlab") throw ConfigError("--lab attnlab: is attnlab's own; name yours");
+  check_is_free(kind, name);
   const std::string folder = arguments.text("out", name);
   const Replacements replacements = {{"@NAME@", name},
                                      {"@LAB@", lab},
-                                     {"@SPACE@", lab},
+                                     {"@SPACE@", lab + "_plugins"},
                                      {"@KIND@", kind},
-                                     {"@CLASS@", camel(name)},
+                                     {"@CLASS@", camel(name + "_" + kind)},
                                      {"@YEAR@", this_year()},
                                      {"@TITLE@", camel(name, " ")}};
   const auto files = files_of(kind, name, replacements);

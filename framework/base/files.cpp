@@ -16,6 +16,8 @@
 #include <fstream>
 #include <utility>
 
+#include "framework/base/write_all.h"
+
 namespace attnlab {
 namespace {
 
@@ -24,20 +26,6 @@ std::string reason(int error) {
   if (error == ENOSPC || error == EDQUOT) text += "; free some space and resume";
   if (error == EACCES || error == EPERM) text += "; check the permissions";
   return text;
-}
-
-/// Writes everything, going on after signals and short writes. Returns 0 or an errno.
-int write_all(int descriptor, const char* data, std::size_t size) {
-  while (size > 0) {
-    const ssize_t written = ::write(descriptor, data, size);
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return errno;
-    }
-    data += written;
-    size -= static_cast<std::size_t>(written);
-  }
-  return 0;
 }
 
 /// What stands before the process's number in the name of a temporary file.
@@ -85,6 +73,15 @@ void remove_dead(const std::filesystem::path& folder, const std::string& file) {
 
 }  // namespace
 
+int write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) return errno;
+    if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   struct stat there {};
   const bool exists = ::stat(path_.c_str(), &there) == 0;
@@ -122,7 +119,7 @@ void AtomicFile::fail(const char* action) {
 }
 
 void AtomicFile::write(const void* data, std::size_t size) {
-  const int error = write_all(descriptor_, static_cast<const char*>(data), size);
+  const int error = write_all(descriptor_, {static_cast<const char*>(data), size});
   if (error != 0) {
     errno = error;
     fail("cannot write");
@@ -244,7 +241,7 @@ LineWriter::~LineWriter() { ::close(descriptor_); }
 void LineWriter::line(std::string_view text) {
   std::string line(text);
   line += '\n';
-  const int error = write_all(descriptor_, line.data(), line.size());
+  const int error = write_all(descriptor_, line);
   if (error != 0) {
     // A full disk must not leave half a line behind.
     if (::ftruncate(descriptor_, size_) == 0) ::lseek(descriptor_, size_, SEEK_SET);

@@ -57,6 +57,31 @@ class Paths {
   std::set<std::string> files_, folders_;
 };
 
+/// What is counted while an archive is written or read.
+class Room {
+ public:
+  explicit Room(const ArchiveLimits& limits) : limits_(limits), left_(limits.all_bytes) {}
+
+  void take(const std::string& path, std::int64_t size) {
+    if (size < 0 || size > limits_.file_bytes || size > left_) {
+      throw BundleError(fmt::format("'{}': holds {} bytes; a file may have {}, all together {}",
+                                    path, size, limits_.file_bytes, limits_.all_bytes));
+    }
+    left_ -= size;
+  }
+  void count_one() {
+    if (++count_ > limits_.files) {
+      throw BundleError(fmt::format("holds more than {} files", limits_.files));
+    }
+  }
+  bool empty() const { return count_ == 0; }
+
+ private:
+  const ArchiveLimits& limits_;
+  std::size_t count_ = 0;
+  std::int64_t left_;
+};
+
 la_ssize_t append(archive*, void* out, const void* bytes, std::size_t size) {
   static_cast<std::string*>(out)->append(static_cast<const char*>(bytes), size);
   return static_cast<la_ssize_t>(size);
@@ -145,17 +170,21 @@ void check_path(const std::string& path) {
   if (depth > kDeepest) refuse("a path of more than 20 folders");
 }
 
-std::string write_archive(std::vector<ArchiveFile> files) {
+std::string write_archive(std::vector<ArchiveFile> files, const ArchiveLimits& limits) {
   std::sort(files.begin(), files.end(),
             [](const ArchiveFile& a, const ArchiveFile& b) { return a.path < b.path; });
   Paths paths;
+  Room room(limits);
   for (const ArchiveFile& file : files) {
     check_path(file.path);
     paths.add(file.path);
+    room.count_one();
+    room.take(file.path, static_cast<std::int64_t>(file.bytes.size()));
   }
   std::string bytes;
   const Archive out(::archive_write_new());
-  must(out.get(), ::archive_write_set_format_ustar(out.get()));
+  // As ustar, but for paths that ustar cannot hold.
+  must(out.get(), ::archive_write_set_format_pax_restricted(out.get()));
   must(out.get(), ::archive_write_add_filter_zstd(out.get()));
   must(out.get(), ::archive_write_set_filter_option(out.get(), "zstd", "compression-level", "10"));
   must(out.get(), ::archive_write_set_bytes_in_last_block(out.get(), 1));
@@ -169,17 +198,14 @@ void read_archive(std::string_view bytes, const std::function<void(ArchiveFile)>
                   const ArchiveLimits& limits) {
   const Archive in = opened(bytes);
   Paths paths;
-  std::size_t count = 0;
-  std::int64_t left = limits.all_bytes;
+  Room room(limits);
   std::string before;
   while (true) {
     archive_entry* entry = nullptr;
     const int result = ::archive_read_next_header(in.get(), &entry);
     if (result == ARCHIVE_EOF) break;
     if (result != ARCHIVE_OK) throw BundleError("is a damaged archive: " + reason(in.get()));
-    if (++count > limits.files) {
-      throw BundleError(fmt::format("holds more than {} files", limits.files));
-    }
+    room.count_one();
     ArchiveFile file;
     file.path = checked_path(entry);
     if (file.path <= before) {
@@ -188,16 +214,12 @@ void read_archive(std::string_view bytes, const std::function<void(ArchiveFile)>
     before = file.path;
     paths.add(file.path);
     const std::int64_t size = ::archive_entry_size(entry);
-    if (size < 0 || size > limits.file_bytes || size > left) {
-      throw BundleError(fmt::format("'{}': holds {} bytes; a file may have {}, all together {}",
-                                    file.path, size, limits.file_bytes, limits.all_bytes));
-    }
-    left -= size;
+    room.take(file.path, size);
     file.executable = (::archive_entry_perm(entry) & 0100) != 0;
     file.bytes = content_of(in.get(), file.path, size);
     on_file(std::move(file));
   }
-  if (count == 0) throw BundleError("is an empty archive");
+  if (room.empty()) throw BundleError("is an empty archive");
 }
 
 }  // namespace attnlab::sharing

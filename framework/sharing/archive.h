@@ -21,7 +21,7 @@ struct ArchiveFile {
 
 /// What is refused beyond: a small file can hold terabytes of zeros.
 struct ArchiveLimits {
-  std::size_t files = 10'000;
+  std::size_t files = 100'000;  ///< a suite of 10,000 runs
   std::int64_t file_bytes = std::int64_t{512} << 20;
   std::int64_t all_bytes = std::int64_t{1} << 30;
 };
@@ -31,9 +31,9 @@ struct ArchiveLimits {
 /// @throws BundleError saying why not.
 void check_path(const std::string& path);
 
-/// @param files  in any order. @throws BundleError for a path that may not be, and for two that are
-/// the same to a file system without upper case.
-std::string write_archive(std::vector<ArchiveFile> files);
+/// @param files  in any order. @throws BundleError for a path that may not be, for two that are
+/// the same to a file system without upper case, and for what is beyond the limits.
+std::string write_archive(std::vector<ArchiveFile> files, const ArchiveLimits& limits = {});
 
 /// Reads an archive from memory; refuses what is no regular file, paths that leave the folder,
 /// paths out of order or twice, and what is beyond the limits, before it takes memory for it.

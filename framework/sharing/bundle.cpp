@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "framework/base/files.h"
+#include "framework/base/write_all.h"
 #include "framework/sharing/hash.h"
 #include "framework/sharing/lines.h"
 #include "framework/sharing/places.h"
@@ -104,11 +105,6 @@ std::string Bundle::label() const {
   return fmt::format("bundle {} {}", contents.id.str(), contents.version);
 }
 
-bool Bundle::has(const std::string& path) const {
-  return std::any_of(files.begin(), files.end(),
-                     [&](const ArchiveFile& file) { return file.path == path; });
-}
-
 const ArchiveFile& Bundle::file(const std::string& path) const {
   for (const ArchiveFile& file : files) {
     if (file.path == path) return file;
@@ -196,16 +192,12 @@ void write_files(const std::vector<ArchiveFile>& files, const std::string& folde
     const int descriptor =
         ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                file.executable ? 0755 : 0644);
-    std::size_t done = 0;
-    while (descriptor >= 0 && done < file.bytes.size()) {
-      const ssize_t count = ::write(descriptor, file.bytes.data() + done, file.bytes.size() - done);
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) break;
-      done += static_cast<std::size_t>(count);
+    if (descriptor < 0) {
+      throw FileError(fmt::format("{}: cannot write: {}", path, std::strerror(errno)));
     }
-    const int error = errno;
-    const bool closed = descriptor >= 0 && ::close(descriptor) == 0;
-    if (descriptor < 0 || done < file.bytes.size() || !closed) {
+    int error = write_all(descriptor, file.bytes);
+    if (::close(descriptor) != 0 && error == 0) error = errno;
+    if (error != 0) {
       throw FileError(fmt::format("{}: cannot write: {}", path, std::strerror(error)));
     }
   }

@@ -37,7 +37,6 @@ struct Bundle {
   std::string label() const;
   /// @throws BundleError where it is not there.
   const ArchiveFile& file(const std::string& path) const;
-  bool has(const std::string& path) const;
 };
 
 /// Who signs a bundle.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "framework/base/foreign_text.h"
+#include "framework/sharing/foreign_json.h"
 #include "framework/sharing/hash.h"
 
 namespace attnlab::sharing {
@@ -41,11 +42,12 @@ void check_files(const json& list, const std::vector<ArchiveFile>& files) {
 }
 
 std::vector<Binary> read_binaries(const json& in, const std::vector<ArchiveFile>& files) {
+  std::set<std::string> paths;
+  for (const ArchiveFile& file : files) paths.insert(file.path);
   std::vector<Binary> all;
   for (const json& one : in) {
     Binary binary{one.at("path"), one.at("stamp").get<Stamp>()};
-    const auto same = [&](const ArchiveFile& file) { return file.path == binary.path; };
-    if (std::none_of(files.begin(), files.end(), same)) {
+    if (paths.count(binary.path) == 0) {
       throw BundleError(fmt::format("'{}': a binary that is not there", one_line(binary.path)));
     }
     all.push_back(std::move(binary));
@@ -66,7 +68,7 @@ void check_kind(const Contents& contents) {
 }  // namespace
 
 std::string write_contents(const Contents& contents, const std::vector<ArchiveFile>& files) {
-  json out = contents.more.is_object() ? contents.more : json::object();
+  json out = json::object();
   out["format"] = kFormat;
   out["type"] = contents.type;
   out["id"] = contents.id.str();
@@ -91,7 +93,7 @@ std::string write_contents(const Contents& contents, const std::vector<ArchiveFi
 
 Contents read_contents(const std::string& text, const std::vector<ArchiveFile>& files) {
   try {
-    const json in = json::parse(text);
+    const json in = parse_json(text);
     if (in.at("format") != kFormat) {
       throw BundleError(fmt::format("is of format {}, this attnlab reads {}; take a newer attnlab",
                                     in.at("format").dump(), kFormat));
@@ -109,7 +111,6 @@ Contents read_contents(const std::string& text, const std::vector<ArchiveFile>& 
     contents.licence = one_line(in.at("licence").get<std::string>());
     contents.attnlab = one_line(in.at("attnlab").get<std::string>(), 50);
     contents.binaries = read_binaries(in.at("binaries"), files);
-    contents.more = in;
     return contents;
   } catch (const json::exception& damage) {
     throw BundleError(fmt::format("{}: {}", kContentList, one_line(damage.what(), 200)));

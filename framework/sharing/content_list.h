@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -29,7 +27,6 @@ struct Contents {
   std::string summary, citation, licence;
   std::string attnlab;  ///< the version that packed it
   std::vector<Binary> binaries;
-  nlohmann::json more;  ///< what else stands there, as written
 };
 
 /// The text of bundle.json for these files, which do not hold it yet.

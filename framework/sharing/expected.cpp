@@ -11,12 +11,14 @@
 
 #include "framework/base/foreign_text.h"
 #include "framework/base/random.h"
+#include "framework/sharing/foreign_json.h"
 
 namespace attnlab::sharing {
 namespace {
 
 using nlohmann::json;
 
+constexpr std::string_view kFolder = "expected/";
 constexpr std::uint64_t kLargestHeader = 1 << 20;
 
 struct Tensor {
@@ -26,6 +28,7 @@ struct Tensor {
 
 using Tensors = std::map<std::string, Tensor>;
 
+/// (framework/data/formats/safetensors.h reads them for LibTorch, which is not loaded here.)
 Tensors read_tensors(std::string_view file) {
   std::uint64_t header = 0;
   if (file.size() < sizeof header) throw BundleError("expected numbers: a file is cut short");
@@ -36,7 +39,7 @@ Tensors read_tensors(std::string_view file) {
   const std::string_view data = file.substr(sizeof header + header);
   Tensors all;
   try {
-    const json root = json::parse(file.substr(sizeof header, header));
+    const json root = parse_json(file.substr(sizeof header, header));
     for (const auto& [name, entry] : root.items()) {
       if (name == "__metadata__") continue;
       const std::uint64_t begin = entry.at("data_offsets").at(0),
@@ -83,10 +86,16 @@ bool near(const std::string& dtype, double expected, double found) {
 void compare_one(const std::string& name, const Tensor& expected, const Tensor& found,
                  Deviation& out) {
   const std::size_t size = size_of(expected.dtype);
+  if (size == 0) {
+    out.problem = fmt::format("tensor '{}' is {}, which is not compared; give F64, F32 or BF16",
+                              one_line(name, 100), one_line(expected.dtype, 20));
+    return;
+  }
   if (expected.dtype != found.dtype || expected.shape != found.shape ||
-      expected.bytes.size() != found.bytes.size() || size == 0) {
-    out.problem = fmt::format("tensor '{}' is {} {}, expected {} {}", one_line(name, 100),
-                              found.dtype, found.shape, expected.dtype, expected.shape);
+      expected.bytes.size() != found.bytes.size()) {
+    out.problem =
+        fmt::format("tensor '{}' is {} {}, expected {} {}", one_line(name, 100),
+                    one_line(found.dtype, 20), found.shape, expected.dtype, expected.shape);
     return;
   }
   for (std::size_t i = 0; i < expected.bytes.size() / size; ++i) {
@@ -106,11 +115,11 @@ void compare_one(const std::string& name, const Tensor& expected, const Tensor& 
 std::vector<std::string> expected_cases(const Bundle& bundle) {
   std::set<std::string> folders;
   for (const ArchiveFile& file : bundle.files) {
-    if (file.path.rfind("expected/", 0) == 0) {
-      folders.insert(file.path.substr(0, file.path.find('/', 9)));
-    }
+    if (!file.path.starts_with(kFolder)) continue;
+    const std::size_t end = file.path.find('/', kFolder.size());
+    if (end != std::string::npos) folders.insert(file.path.substr(0, end));
   }
-  for (const std::string& folder : folders) {
+  for (const std::string& folder : folders) {  // files beside them, a README, are no cases
     for (const char* name : {"in.safetensors", "out.safetensors", "options.json"}) {
       static_cast<void>(bundle.file(folder + "/" + name));
     }
@@ -121,6 +130,10 @@ std::vector<std::string> expected_cases(const Bundle& bundle) {
 Deviation compare_tensors(std::string_view expected, std::string_view found) {
   const Tensors want = read_tensors(expected), have = read_tensors(found);
   Deviation out;
+  if (want.empty()) {
+    out.problem = "the expected file holds no tensor";
+    return out;
+  }
   for (const auto& [name, tensor] : want) {
     const auto other = have.find(name);
     if (other == have.end()) {
@@ -129,6 +142,11 @@ Deviation compare_tensors(std::string_view expected, std::string_view found) {
       compare_one(name, tensor, other->second, out);
     }
     if (!out.problem.empty()) return out;
+  }
+  for (const auto& [name, tensor] : have) {
+    if (want.count(name) > 0) continue;
+    out.problem = fmt::format("tensor '{}' is there, and is not expected", one_line(name, 100));
+    return out;
   }
   return out;
 }

@@ -10,7 +10,7 @@
 
 namespace attnlab::sharing {
 
-/// "expected/plain", ...: the folders that hold a whole case.
+/// "expected/plain", ...: the folders that hold a whole case; files beside them do not count.
 /// @throws BundleError for one that lacks a file.
 std::vector<std::string> expected_cases(const Bundle& bundle);
 

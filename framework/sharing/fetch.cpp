@@ -13,7 +13,7 @@
 namespace attnlab::sharing {
 namespace {
 
-constexpr long kConnect = 20, kStalled = 30, kRedirects = 5;  // seconds, seconds, count
+constexpr long kConnect = 20, kRedirects = 5;  // seconds, count
 
 struct Received {
   std::string bytes;
@@ -47,7 +47,7 @@ void check_result(const std::string& url, CURLcode result, const Received& recei
   throw FileError(fmt::format("{}: cannot be fetched: {}", url, one_line(reason, 200)));
 }
 
-std::string fetch_url(const std::string& url, std::int64_t most) {
+std::string fetch_url(const std::string& url, std::int64_t most, const Pace& pace) {
   static const CURLcode started = ::curl_global_init(CURL_GLOBAL_DEFAULT);
   const std::unique_ptr<CURL, void (*)(CURL*)> handle(::curl_easy_init(), ::curl_easy_cleanup);
   if (started != CURLE_OK || handle == nullptr) throw Error("libcurl cannot start");
@@ -61,8 +61,8 @@ std::string fetch_url(const std::string& url, std::int64_t most) {
   ::curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
   ::curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kRedirects);
   ::curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, kConnect);
-  ::curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  ::curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, kStalled);
+  ::curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, pace.least);
+  ::curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, pace.seconds);
   ::curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
   ::curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   ::curl_easy_setopt(curl, CURLOPT_USERAGENT, "attnlab");
@@ -84,8 +84,10 @@ std::string beside(const std::string& place, const std::string& name) {
   return place + (place.ends_with("/") ? "" : "/") + name;
 }
 
-std::string fetch(const std::string& from, std::int64_t most) {
-  if (from.starts_with("http://") || from.starts_with("https://")) return fetch_url(from, most);
+std::string fetch(const std::string& from, std::int64_t most, const Pace& pace) {
+  if (from.starts_with("http://") || from.starts_with("https://")) {
+    return fetch_url(from, most, pace);
+  }
   const std::string path = from.starts_with("file://") ? from.substr(7) : from;
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);

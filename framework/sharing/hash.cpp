@@ -2,10 +2,7 @@
 
 #include <sodium.h>
 
-#include <fstream>
-
 #include "framework/base/error.h"
-#include "framework/base/files.h"
 #include "framework/sharing/errors.h"
 
 namespace attnlab::sharing {
@@ -27,8 +24,6 @@ std::string sha256(std::string_view bytes) {
                        bytes.size());
   return to_hex(digest);
 }
-
-std::string sha256_of_file(const std::string& path) { return sha256(read_text(path)); }
 
 Blake2b blake2b(std::string_view bytes) {
   Blake2b digest;

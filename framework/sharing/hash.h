@@ -14,8 +14,6 @@ void start_sodium();
 
 /// 64 lower-case hexadecimal digits.
 std::string sha256(std::string_view bytes);
-/// Of a regular file's contents. @throws FileError.
-std::string sha256_of_file(const std::string& path);
 
 /// BLAKE2b with 512 bits, without a key: what minisign signs.
 Blake2b blake2b(std::string_view bytes);

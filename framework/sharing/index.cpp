@@ -10,6 +10,8 @@
 #include "framework/base/foreign_text.h"
 #include "framework/sharing/bundle.h"
 #include "framework/sharing/fetch.h"
+#include "framework/sharing/foreign_json.h"
+#include "framework/sharing/hash.h"
 #include "framework/sharing/names.h"
 
 namespace attnlab::sharing {
@@ -18,7 +20,8 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kLargestSmall = 1 << 16;  // keys and signatures
+constexpr std::int64_t kLargestSmall = 1 << 16;                 // keys and signatures
+constexpr std::int64_t kLargestSerial = std::int64_t{1} << 53;  // as JSON's readers hold it
 constexpr const char* kComment = "signature of an attnlab index";
 
 json entry_json(const IndexEntry& entry) {
@@ -45,9 +48,14 @@ IndexEntry entry_of(const json& in) {
   return entry;
 }
 
-IndexEntry entry_of_bundle(const fs::path& path) {
+IndexEntry entry_of_bundle(const fs::path& path, const std::string& lab) {
   const Bundle bundle = read_bundle(path.string());
   const Contents& contents = bundle.contents;
+  if (contents.id.lab != lab) {
+    throw BundleError(fmt::format(
+        "{}: holds {}; an index lists bundles of its own lab alone, here '{}': put it elsewhere",
+        path.string(), contents.id.str(), lab));
+  }
   return {contents.id.str(), contents.kind.empty() ? contents.type : contents.kind,
           contents.version,  contents.summary,
           contents.licence,  path.filename().string(),
@@ -86,13 +94,14 @@ std::string write_index(const Index& index) {
 
 Index parse_index(std::string_view text) {
   try {
-    const json in = json::parse(text);
+    const json in = parse_json(text);
     if (in.at("format") != 1) throw BundleError("is an index of a newer attnlab");
     Index index;
     index.lab = in.at("lab");
     check_name(index.lab, "the lab");
     index.serial = in.at("serial");
-    if (index.serial < 1) throw BundleError("its serial number cannot be");
+    if (index.serial < 1 || index.serial > kLargestSerial)
+      throw BundleError("its serial number cannot be");
     index.created = one_line(in.at("created").get<std::string>(), 30);
     index.expires = in.at("expires");
     check_date(index.expires, "expires");
@@ -114,16 +123,16 @@ std::string index_comment(const Index& index) {
 }
 
 Index make_index(const std::string& folder, const std::string& lab, const SecretKey& key,
-                 const std::string& card, int days) {
+                 const std::string& card, int days, std::int64_t seen) {
   Index index;
   index.lab = lab;
-  index.serial = serial_there(folder) + 1;
+  index.serial = std::max(serial_there(folder), seen) + 1;
   index.created = time_text();
   index.expires = date_in(days);
   std::error_code error;
   for (const auto& file : fs::directory_iterator(folder, error)) {
     const std::string ending = file.path().extension().string();
-    if (ending == kBundleEnding) index.bundles.push_back(entry_of_bundle(file.path()));
+    if (ending == kBundleEnding) index.bundles.push_back(entry_of_bundle(file.path(), lab));
     if (ending == ".revoked") {
       index.revocations.push_back(read_text(file.path().string()));
       parse_revocation(index.revocations.back());
@@ -147,8 +156,8 @@ ServedIndex fetch_index(const std::string& place) {
           fetch(beside(place, "lab.pub"), kLargestSmall)};
 }
 
-Index check_index(const ServedIndex& served, const std::string& place, std::int64_t seen_serial,
-                  Keyring& keys, const Policy& policy, const Ask& ask) {
+Index check_index(const ServedIndex& served, const std::string& place, Keyring& keys,
+                  const Policy& policy, const Ask& ask) {
   const std::string what = "index " + place;
   try {
     const KeyCard card = parse_key_card(served.card);
@@ -163,19 +172,21 @@ Index check_index(const ServedIndex& served, const std::string& place, std::int6
     if (index.lab != card.lab || signature.trusted_comment != index_comment(index)) {
       throw TrustError(fmt::format("{}: REFUSED: it says otherwise than what was signed", what));
     }
-    keys.admit(card, what, policy, ask);
-    if (index.serial < seen_serial) {
-      throw TrustError(
-          fmt::format("{}: REFUSED: an old index is served again (number {}, {} was seen "
-                      "before): somebody may be hiding newer bundles",
-                      what, index.serial, seen_serial));
+    for (const IndexEntry& entry : index.bundles) {
+      if (entry.id.starts_with(index.lab + "/")) continue;
+      throw TrustError(fmt::format("{}: REFUSED: it lists {}, which is no bundle of lab '{}'", what,
+                                   entry.id, index.lab));
     }
+    const SeenIndex seen{index.lab, index.serial, sha256(served.text)};
+    keys.check_index_is_new(seen, what);
     if (index.expires < date_in(0)) {
       throw TrustError(
           fmt::format("{}: REFUSED: it expired on {}: somebody may be hiding newer "
                       "bundles, or the lab must renew it (attnlab index make)",
                       what, index.expires));
     }
+    keys.admit(card, what, policy, ask);
+    keys.note_index(seen, what);
     for (const std::string& text : index.revocations) keys.take(parse_revocation(text));
     return index;
   } catch (const BundleError& damage) {

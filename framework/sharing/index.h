@@ -8,7 +8,7 @@
 //   NAME-VERSION.attnlab the bundles
 //
 // An older index served again has a smaller number than one seen before; one that is served on and
-// on has expired. Both are refused.
+// on has expired. Both are refused. A lab has one index; copies of it may be served at many places.
 #pragma once
 
 #include <cstdint>
@@ -54,17 +54,18 @@ struct ServedIndex {
 /// Makes or renews the index of a folder from the bundles in it, signed with the lab's key: number
 /// one above that of the index that is there.
 /// @param days  for which it counts
-/// @throws BundleError for a bundle that is not whole, naming it.
+/// @param seen  the number of the newest index of the lab that is known; a lab has one index
+/// @throws BundleError for a bundle that is not whole or is another lab's, naming it.
 Index make_index(const std::string& folder, const std::string& lab, const SecretKey& key,
-                 const std::string& card, int days);
+                 const std::string& card, int days, std::int64_t seen = 0);
 
 /// Reads the three files beside an address. @throws FileError.
 ServedIndex fetch_index(const std::string& place);
 
-/// Checks signature and key, and takes the index's revocations in.
-/// @param seen_serial  of the index that was taken last from there; 0: none was
-/// @throws BundleError, TrustError for another key, an older index and an expired one.
-Index check_index(const ServedIndex& served, const std::string& place, std::int64_t seen_serial,
-                  Keyring& keys, const Policy& policy, const Ask& ask);
+/// Checks signature and key, remembers the index's number and takes its revocations in.
+/// @throws BundleError; TrustError for another key, an older index than one of the lab that was
+/// seen anywhere, another of the same number, an expired one, and one with another lab's bundles.
+Index check_index(const ServedIndex& served, const std::string& place, Keyring& keys,
+                  const Policy& policy, const Ask& ask);
 
 }  // namespace attnlab::sharing

@@ -12,6 +12,7 @@
 #include "framework/sharing/hash.h"
 #include "framework/sharing/names.h"
 #include "framework/sharing/places.h"
+#include "framework/sharing/waiting_lock.h"
 
 namespace attnlab::sharing {
 namespace {
@@ -45,6 +46,11 @@ void search_copy(const AddedIndex& index, const std::string& word, std::vector<F
   }
 }
 
+/// How an index is named in the list: an address, or a whole path.
+std::string place_of(const std::string& given) {
+  return is_url(given) ? given : fs::absolute(given).lexically_normal().string();
+}
+
 bool newer(const Found& a, const Found& b) {
   if (a.entry.id != b.entry.id) return a.entry.id < b.entry.id;
   return compare_versions(a.entry.version, b.entry.version) > 0;
@@ -52,8 +58,11 @@ bool newer(const Found& a, const Found& b) {
 
 }  // namespace
 
-IndexList::IndexList(std::string folder) : folder_(std::move(folder)) {
+IndexList::IndexList(std::string folder) : folder_(std::move(folder)) { read(); }
+
+void IndexList::read() {
   const std::string path = folder_ + "/list.json";
+  all_.clear();
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return;
   try {
@@ -83,16 +92,18 @@ void IndexList::write() const {
 
 Index IndexList::take(const std::string& given, Keyring& keys, const Policy& policy,
                       const Ask& ask) {
-  const std::string place = is_url(given) ? given : fs::absolute(given).lexically_normal().string();
+  const std::string place = place_of(given);
+  Index index = check_index(fetch_index(place), place, keys, policy, ask);
+  make_folder(folder_);
+  const WaitingLock lock(folder_ + "/lock");
+  read();
   const auto same = [&](const AddedIndex& one) { return one.place == place; };
   const auto known = std::find_if(all_.begin(), all_.end(), same);
-  const std::int64_t seen = known == all_.end() ? 0 : known->serial;
-  Index index = check_index(fetch_index(place), place, seen, keys, policy, ask);
   if (known != all_.end() && known->lab != index.lab) {
     throw TrustError(fmt::format("index {}: REFUSED: it was lab '{}''s, now it is lab '{}''s",
                                  place, known->lab, index.lab));
   }
-  make_folder(folder_);
+  if (known != all_.end() && known->serial > index.serial) return index;  // another was quicker
   const std::string copy = fmt::format("{}/{}.json", folder_, sha256(place).substr(0, 16));
   write_file(copy, write_index(index));
   std::erase_if(all_, same);
@@ -102,12 +113,17 @@ Index IndexList::take(const std::string& given, Keyring& keys, const Policy& pol
 }
 
 void IndexList::remove(const std::string& given) {
-  const std::string place = is_url(given) ? given : fs::absolute(given).lexically_normal().string();
+  make_folder(folder_);
+  const WaitingLock lock(folder_ + "/lock");
+  read();
+  const std::string place = place_of(given);
   for (auto one = all_.begin(); one != all_.end(); ++one) {
     if (one->place != place && one->place != given) continue;
-    ::unlink(one->copy.c_str());
+    const std::string copy = one->copy;
     all_.erase(one);
-    return write();
+    write();
+    ::unlink(copy.c_str());
+    return;
   }
   throw ConfigError(
       fmt::format("index {} was not added; attnlab index list shows those that were", given));

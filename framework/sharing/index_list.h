@@ -31,7 +31,8 @@ class IndexList {
   explicit IndexList(std::string folder);
 
   const std::vector<AddedIndex>& all() const { return all_; }
-  /// Takes an index in, or a newer copy of one. @throws as check_index.
+  /// Takes an index in, or a newer copy of one, into the list as it is on the disk now. @throws as
+  /// check_index.
   Index take(const std::string& place, Keyring& keys, const Policy& policy, const Ask& ask);
   /// @throws ConfigError when it was not added.
   void remove(const std::string& place);
@@ -44,6 +45,7 @@ class IndexList {
   std::optional<Found> newest(const std::string& word, const std::string& version) const;
 
  private:
+  void read();
   void write() const;
 
   std::string folder_;

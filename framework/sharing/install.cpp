@@ -11,6 +11,7 @@
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
+#include "framework/sharing/foreign_json.h"
 #include "framework/sharing/hash.h"
 #include "framework/sharing/install_checks.h"
 
@@ -77,7 +78,7 @@ void take_library(Making& making) {
 }
 
 json without_stamp(const std::string& manifest) {
-  json parsed = json::parse(manifest);
+  json parsed = parse_json(manifest);
   parsed.erase("stamp");
   return parsed;
 }
@@ -94,8 +95,7 @@ void check_manifest(Making& making) {
   if (found != said) {
     throw BundleError(fmt::format("the library is {}, the bundle says {}", one_line(found), said));
   }
-  const json listed = json::parse(making.bundle.file("manifest.json").bytes);
-  if (without_stamp(manifest.json) != without_stamp(listed.dump())) {
+  if (without_stamp(manifest.json) != without_stamp(making.bundle.file("manifest.json").bytes)) {
     throw BundleError("the library's manifest is not the one in the bundle");
   }
   const auto differences = stamp_differences(making.tools.host, manifest.stamp);

@@ -26,6 +26,7 @@ void check_expected(const Bundle& bundle, const std::string& origin,
 void check_trust(const Bundle& bundle, Keyring& keys, const InstallOptions& options) {
   const std::string label = bundle.label(), lab = bundle.contents.id.lab;
   if (bundle.signer) return keys.admit(*bundle.signer, label, options.policy, options.ask);
+  refuse_reserved(lab, label);
   // Whatever the policy: who takes the signature off a bundle must not get it in.
   if (!keys.keys_of(lab).empty()) {
     throw TrustError(

@@ -5,16 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <thread>
 
-#include "framework/base/file_lock.h"
 #include "framework/base/files.h"
+#include "framework/base/write_all.h"
 #include "framework/sharing/hash.h"
 #include "framework/sharing/names.h"
 #include "framework/sharing/places.h"
+#include "framework/sharing/waiting_lock.h"
 
 namespace attnlab::sharing {
 namespace {
@@ -22,18 +21,24 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-/// A file that nobody else may read, from its first byte on.
+/// A file that nobody else may read, from its first byte on; it appears whole. The record's lock is
+/// held, so nobody else makes it in the same moment.
 void write_secret(const std::string& path, const std::string& text) {
+  const std::string making = path + ".new";
+  ::unlink(making.c_str());  // a killed process's
   const int descriptor =
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (descriptor < 0) throw FileError(path + ": cannot write: it is there, or not permitted");
-  const bool written =
-      ::write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-      ::fsync(descriptor) == 0;
+      ::open(making.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (descriptor < 0) throw FileError(making + ": cannot write; check the permissions");
+  const bool written = write_all(descriptor, text) == 0 && ::fsync(descriptor) == 0;
   ::close(descriptor);
-  if (written) return;
-  ::unlink(path.c_str());
+  if (written && ::rename(making.c_str(), path.c_str()) == 0) return;
+  ::unlink(making.c_str());
   throw FileError(path + ": cannot write; free some space");
+}
+
+/// Whether a last day is after another one.
+bool is_later(const std::string& date, const std::string& than) {
+  return than != kNever && (date == kNever || date > than);
 }
 
 json key_json(const KnownKey& key) {
@@ -75,6 +80,10 @@ void Keyring::read() {
     for (const auto& [id, version] : in.at("versions").items()) {
       versions_.emplace_back(id, version.get<std::string>());
     }
+    const json indices = in.value("indices", json::object());
+    for (const auto& [lab, seen] : indices.items()) {
+      indices_.push_back({lab, seen.at("serial"), seen.at("sha256")});
+    }
   } catch (const FileError&) {
     throw;
   } catch (const std::exception& damage) {
@@ -88,19 +97,21 @@ void Keyring::read() {
 
 void Keyring::change(const std::function<void()>& how) {
   make_folder(folder_, /*secret=*/true);
-  std::optional<FileLock> lock;
-  for (lock.emplace(folder_ + "/lock"); lock->state() == FileLock::State::taken;) {
-    lock.reset();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    lock.emplace(folder_ + "/lock");
-  }
+  const WaitingLock lock(folder_ + "/lock");
   keys_.clear();
   versions_.clear();
+  indices_.clear();
   read();
   how();
-  json out = {{"format", 1}, {"keys", json::array()}, {"versions", json::object()}};
+  json out = {{"format", 1},
+              {"keys", json::array()},
+              {"versions", json::object()},
+              {"indices", json::object()}};
   for (const KnownKey& key : keys_) out["keys"].push_back(key_json(key));
   for (const auto& [id, version] : versions_) out["versions"][id] = version;
+  for (const SeenIndex& seen : indices_) {
+    out["indices"][seen.lab] = {{"serial", seen.serial}, {"sha256", seen.sha256}};
+  }
   write_file(folder_ + "/known.json", out.dump(1) + "\n");
 }
 
@@ -111,28 +122,53 @@ std::vector<KnownKey> Keyring::keys_of(const std::string& lab) const {
   return found;
 }
 
-KnownKey* Keyring::find(const std::string& key_id) {
-  const auto found = std::find_if(keys_.begin(), keys_.end(),
-                                  [&](const KnownKey& key) { return key.key.id_text() == key_id; });
+KnownKey* Keyring::find(const std::string& lab, const std::string& key_id) {
+  const auto found = std::find_if(keys_.begin(), keys_.end(), [&](const KnownKey& key) {
+    return key.lab == lab && key.key.id_text() == key_id;
+  });
   return found == keys_.end() ? nullptr : &*found;
+}
+
+std::string Keyring::path_of(const std::string& lab, const std::string& ending) const {
+  return fmt::format("{}/{}.{}", folder_, lab, ending);
+}
+
+void Keyring::pin(const KeyCard& card, const std::string& how) {
+  keys_.push_back({card.lab, card.key, date_in(0), card.expires, "", how});
+}
+
+std::string Keyring::own_objection(const std::string& lab) const {
+  const KeyCard card = parse_key_card(own_card(lab));
+  for (const KnownKey& known : keys_) {
+    if (known.key == card.key && known.lab == lab) return known.objection();
+  }
+  return card.expired(date_in(0)) ? "expired on " + card.expires : "";
 }
 
 KeyCard Keyring::make(const std::string& lab, const std::string& expires,
                       const std::string& password) {
   check_name(lab, "the lab");
-  if (has_secret(lab)) {
-    throw ConfigError(fmt::format(
-        "{}/{}.key: lab '{}' has a key; revoke it (attnlab key revoke {}) before making another",
-        folder_, lab, lab, own_key_id(lab)));
-  }
-  make_folder(folder_, /*secret=*/true);
+  refuse_reserved(lab, "lab '" + lab + "'");
   const SecretKey key = SecretKey::make();
   const KeyCard card{lab, key.public_key(), date_in(0), expires};
-  write_secret(fmt::format("{}/{}.key", folder_, lab),
-               key.text(fmt::format("attnlab secret key of {}", lab), password));
-  write_file(fmt::format("{}/{}.pub", folder_, lab), write_key_card(card, key));
-  change([&] { keys_.push_back({lab, card.key, card.created, card.expires, "", "made here"}); });
-  return card;
+  bool has_one = false;
+  change([&] {
+    has_one = has_secret(lab) && own_objection(lab).empty();
+    if (has_one) {  // known, unless the process that made it was killed just then
+      if (find(lab, own_key_id(lab)) == nullptr) pin(parse_key_card(own_card(lab)), "made here");
+      return;
+    }
+    if (has_secret(lab)) retire(lab);
+    // The secret key last: killed before, the same command begins anew.
+    write_file(path_of(lab, "pub"), write_key_card(card, key));
+    pin(card, "made here");
+    write_secret(path_of(lab, "key"),
+                 key.text(fmt::format("attnlab secret key of {}", lab), password));
+  });
+  if (!has_one) return card;
+  throw ConfigError(
+      fmt::format("{}: lab '{}' has a key; revoke it (attnlab key revoke {}) before making another",
+                  path_of(lab, "key"), lab, own_key_id(lab)));
 }
 
 bool Keyring::has_secret(const std::string& lab) const {
@@ -153,19 +189,23 @@ std::string Keyring::own_key_id(const std::string& lab) const {
 }
 
 SecretKey Keyring::secret(const std::string& lab, const std::string& password) const {
-  const std::string path = fmt::format("{}/{}.key", folder_, lab);
+  SecretKey key = secret_to_revoke(lab, password);
+  const std::string objection = own_objection(lab);
+  if (objection.empty()) return key;
+  throw TrustError(fmt::format("{}: the key {} {}; make another: attnlab key new {}",
+                               path_of(lab, "key"), key.public_key().id_text(), objection, lab));
+}
+
+SecretKey Keyring::secret_to_revoke(const std::string& lab, const std::string& password) const {
+  const std::string path = path_of(lab, "key");
   if (!has_secret(lab)) {
     throw TrustError(
         fmt::format("there is no key of lab '{0}' here; make one: attnlab key new {0}", lab));
   }
   try {
     SecretKey key = SecretKey::parse(read_text(path), password);
-    for (const KnownKey& known : keys_) {
-      if (known.key != key.public_key() || known.objection().empty()) continue;
-      throw TrustError(
-          fmt::format("the key {} {}; make another", known.key.id_text(), known.objection()));
-    }
-    return key;
+    if (key.public_key() == parse_key_card(own_card(lab)).key) return key;
+    throw BundleError(fmt::format("is not the key of {}", path_of(lab, "pub")));
   } catch (const BundleError& damage) {
     throw BundleError(fmt::format("{}: {}", path, damage.what()));
   } catch (const TrustError& refusal) {
@@ -174,27 +214,35 @@ SecretKey Keyring::secret(const std::string& lab, const std::string& password) c
 }
 
 void Keyring::add(const KeyCard& card, const std::string& how) {
+  const std::string what = fmt::format("key {} of lab '{}'", card.key.id_text(), card.lab);
+  refuse_reserved(card.lab, what);
   if (card.expired(date_in(0))) {
-    throw TrustError(fmt::format("key {} of lab '{}' expired on {}; ask the lab for its new key",
-                                 card.key.id_text(), card.lab, card.expires));
+    throw TrustError(
+        fmt::format("{} expired on {}; ask the lab for its new key", what, card.expires));
   }
-  if (const KnownKey* known = find(card.key.id_text())) {
-    if (known->key == card.key && known->lab == card.lab && known->revoked.empty()) return;
-    throw TrustError(fmt::format("key {} is known already, as one of lab '{}'{}",
-                                 card.key.id_text(), known->lab,
-                                 known->revoked.empty() ? "" : " that was revoked"));
-  }
-  change([&] { keys_.push_back({card.lab, card.key, date_in(0), card.expires, "", how}); });
+  change([&] {
+    refuse_taken_number(card, what);
+    KnownKey* const known = find(card.lab, card.key.id_text());
+    if (known == nullptr) return pin(card, how);
+    if (!known->revoked.empty()) {
+      throw TrustError(
+          fmt::format("{} is known already, and was revoked on {}", what, known->revoked));
+    }
+    if (is_later(card.expires, known->expires)) known->expires = card.expires;
+  });
 }
 
 void Keyring::revoke(const std::string& key_id) {
-  if (find(key_id) == nullptr) {
+  change([&] {
+    bool known = false;
+    for (KnownKey& key : keys_) {
+      if (key.key.id_text() != key_id) continue;
+      known = true;
+      if (key.revoked.empty()) key.revoked = date_in(0);
+    }
+    if (known) return;
     throw ConfigError(
         fmt::format("there is no key {}; attnlab key list shows those known", key_id));
-  }
-  change([&] {
-    KnownKey* const key = find(key_id);
-    if (key != nullptr && key->revoked.empty()) key->revoked = date_in(0);
   });
 }
 
@@ -202,81 +250,10 @@ void Keyring::retire(const std::string& lab) {
   const std::string id = own_key_id(lab);
   for (const char* ending : {"key", "pub"}) {
     std::error_code error;
-    fs::rename(fmt::format("{}/{}.{}", folder_, lab, ending),
-               fmt::format("{}/{}-{}.{}", folder_, lab, id, ending), error);
+    fs::rename(path_of(lab, ending), path_of(lab + "-" + id, ending), error);
     if (error)
       throw FileError(fmt::format("{}: cannot rename the key: {}", folder_, error.message()));
   }
-}
-
-bool Keyring::take(const Revocation& revocation) {
-  KnownKey* const key = find(revocation.key_id);
-  if (key == nullptr || key->lab != revocation.lab) return false;
-  if (!revocation.made_by(key->key)) {
-    throw TrustError(
-        fmt::format("the revocation of key {} was not made by that key", revocation.key_id));
-  }
-  if (!key->revoked.empty()) return false;
-  change([&] {
-    KnownKey* const now = find(revocation.key_id);
-    if (now != nullptr) now->revoked = revocation.date;
-  });
-  return true;
-}
-
-void Keyring::refuse_look_alikes(const std::string& lab, const std::string& what) const {
-  for (const KnownKey& key : keys_) {
-    if (key.lab == lab || look_of(key.lab) != look_of(lab)) continue;
-    throw TrustError(
-        fmt::format("{}: REFUSED: lab '{}' looks like lab '{}', whose key you know. If they are "
-                    "two labs indeed, "
-                    "add its key by hand: attnlab key add FILE",
-                    what, lab, key.lab));
-  }
-}
-
-void Keyring::admit(const KeyCard& card, const std::string& what, const Policy& policy,
-                    const Ask& ask) {
-  const std::vector<KnownKey> known = keys_of(card.lab);
-  for (const KnownKey& key : known) {
-    if (key.key != card.key) continue;
-    const std::string objection = key.objection();
-    if (objection.empty()) return;
-    throw TrustError(
-        fmt::format("{}: REFUSED: its key {} of lab '{}' {}; ask the lab for a bundle "
-                    "signed with its new key",
-                    what, key.key.id_text(), card.lab, objection));
-  }
-  if (card.expired(date_in(0))) {
-    throw TrustError(fmt::format("{}: REFUSED: its key {} of lab '{}' expired on {}", what,
-                                 card.key.id_text(), card.lab, card.expires));
-  }
-  if (!known.empty()) {
-    throw TrustError(fmt::format(
-        "{}: REFUSED: THE KEY OF LAB '{}' HAS CHANGED. It is signed by {}, and the lab's key is {} "
-        "(since {}). Somebody else may have made it. Ask the lab by another way; if the new key is "
-        "the lab's: attnlab key add FILE",
-        what, card.lab, card.key.id_text(), known.front().key.id_text(), known.front().added));
-  }
-  refuse_look_alikes(card.lab, what);
-  const std::string question = fmt::format(
-      "Lab '{}' is met for the first time, with the key {}. From now on only this key "
-      "counts for {}/... Trust it?",
-      card.lab, card.key.base64(), card.lab);
-  if (!permits(policy.first_use, ask, question)) {
-    throw TrustError(
-        fmt::format("{}: the key {} of lab '{}' is not known here; compare it with what the lab "
-                    "publishes, then: "
-                    "attnlab key add FILE, or --yes, or `first_use: allow` in policy.yaml",
-                    what, card.key.id_text(), card.lab));
-  }
-  change([&] {
-    if (keys_of(card.lab).empty()) {
-      keys_.push_back({card.lab, card.key, date_in(0), card.expires, "", "first use"});
-    }
-  });
-  // Another process may have met the lab in the same moment, with another key.
-  admit(card, what, policy, nullptr);
 }
 
 std::string Keyring::highest(const std::string& id) const {

@@ -2,8 +2,8 @@
 // lab's prefix when it is first met. Kept in ~/.config/attnlab/keys; needs no network.
 #pragma once
 
+#include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +25,13 @@ struct KnownKey {
   std::string objection() const;
 };
 
+/// An index that was taken in.
+struct SeenIndex {
+  std::string lab;
+  std::int64_t serial = 0;
+  std::string sha256;  ///< of its text
+};
+
 class Keyring {
  public:
   /// @throws BundleError for a damaged record, naming the file.
@@ -33,19 +40,26 @@ class Keyring {
   const std::vector<KnownKey>& keys() const { return keys_; }
   std::vector<KnownKey> keys_of(const std::string& lab) const;
 
-  /// Makes a key pair of a lab: LAB.key (mode 0600) and LAB.pub, and knows it.
-  /// @throws ConfigError when the lab has one here; FileError.
+  /// Makes a key pair of a lab: LAB.key (mode 0600) and LAB.pub, and knows it. A key that the lab
+  /// has here and that has expired or was revoked is put aside first (retire).
+  /// @throws ConfigError when the lab has one here that holds; TrustError for a lab's name that is
+  /// attnlab's; FileError.
   KeyCard make(const std::string& lab, const std::string& expires, const std::string& password);
-  /// The lab's own secret key. @throws TrustError saying how to make one, or why it cannot be used.
+  /// The lab's own secret key, to sign with. @throws TrustError saying how to make one, or why it
+  /// cannot be used.
   SecretKey secret(const std::string& lab, const std::string& password) const;
+  /// The same, to revoke it: one that has expired or was revoked, too.
+  SecretKey secret_to_revoke(const std::string& lab, const std::string& password) const;
   /// The text of the lab's own LAB.pub.
   std::string own_card(const std::string& lab) const;
   bool has_secret(const std::string& lab) const;
   std::string own_key_id(const std::string& lab) const;
   bool secret_is_encrypted(const std::string& lab) const;
 
-  /// Adds a key by a person's word, beside those that the lab has.
-  /// @throws TrustError for a revoked or expired one.
+  /// Adds a key by a person's word, beside those that the lab has; of a key that is known, takes a
+  /// later last day in.
+  /// @throws TrustError for a revoked or expired one, one whose number another key has, and a lab's
+  /// name that is attnlab's.
   void add(const KeyCard& card, const std::string& how);
   /// Marks a key as revoked from today on. @throws ConfigError when it is not known.
   void revoke(const std::string& key_id);
@@ -65,16 +79,34 @@ class Keyring {
   std::string highest(const std::string& id) const;
   void note_version(const std::string& id, const std::string& version);
 
+  /// The number of the newest index of a lab that was taken in, wherever it was; 0: none was.
+  std::int64_t seen_index(const std::string& lab) const;
+  /// @param sha256  of the index's text
+  /// @throws TrustError when a newer index of the lab was seen, or another one of this number.
+  void check_index_is_new(const SeenIndex& index, const std::string& what) const;
+  /// Checks so once more, as the record is now, and remembers it.
+  void note_index(const SeenIndex& index, const std::string& what);
+
  private:
   void read();
   /// Changes the record as it is on the disk now: another process may have changed it meanwhile.
   void change(const std::function<void()>& how);
   void refuse_look_alikes(const std::string& lab, const std::string& what) const;
-  KnownKey* find(const std::string& key_id);
+  /// Key numbers are chosen by whoever makes a key: two keys of one number are no accident.
+  void refuse_taken_number(const KeyCard& card, const std::string& what) const;
+  KnownKey* find(const std::string& lab, const std::string& key_id);
+  std::string path_of(const std::string& lab, const std::string& ending) const;
+  /// What is against the lab's own key, which is there; empty: nothing.
+  std::string own_objection(const std::string& lab) const;
+  void pin(const KeyCard& card, const std::string& how);
 
   std::string folder_;
   std::vector<KnownKey> keys_;
+  std::vector<SeenIndex> indices_;                             ///< one a lab
   std::vector<std::pair<std::string, std::string>> versions_;  ///< id, highest version
 };
+
+/// Refuses a lab's name that is attnlab's own, or looks like it. @throws TrustError.
+void refuse_reserved(const std::string& lab, const std::string& what);
 
 }  // namespace attnlab::sharing

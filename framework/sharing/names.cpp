@@ -104,6 +104,8 @@ std::string look_of(std::string_view name) {
   return look;
 }
 
+bool is_reserved_lab(const std::string& lab) { return look_of(lab) == look_of("attnlab"); }
+
 void check_version(const std::string& version) {
   Version parsed;
   if (parse(version, parsed)) return;

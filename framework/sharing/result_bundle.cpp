@@ -12,6 +12,7 @@
 #include "framework/base/files.h"
 #include "framework/comparison/statistics.h"
 #include "framework/runs/lock_file.h"
+#include "framework/sharing/foreign_json.h"
 
 namespace attnlab::sharing {
 namespace {
@@ -32,26 +33,36 @@ bool add_file(const std::string& from, const std::string& to, std::vector<Archiv
   return true;
 }
 
-/// "experiment/attention/seed-hash".
-std::string place_of(const RunRecord& run) {
-  return fmt::format("{}/{}/{}", run.experiment, run.attention,
-                     fs::path(run.folder).filename().string());
+/// The results of a run's evaluations, oldest first: the newest of an entry counts, and files are
+/// written in their order. Their names may hold what an archive's may not.
+std::vector<fs::path> evaluations_of(const std::string& folder) {
+  std::vector<std::pair<fs::file_time_type, fs::path>> found;
+  std::error_code error, no_time;
+  for (const auto& file : fs::directory_iterator(folder + "/evaluations", error)) {
+    if (file.path().extension() != ".json") continue;
+    found.emplace_back(fs::last_write_time(file.path(), no_time), file.path());
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<fs::path> paths;
+  for (auto& [time, path] : found) paths.push_back(std::move(path));
+  return paths;
 }
 
-void add_run(const RunRecord& run, bool checkpoints, ResultFiles& out) {
+/// Runs' names may hold what an archive's may not (blanks, brackets, other letters): there they
+/// have numbers, and config.yaml says which they are.
+void add_run(const RunRecord& run, std::size_t number, bool checkpoints, ResultFiles& out) {
   if (!run.status.finished()) {
     throw ConfigError(fmt::format("{}: is {}; finish it, or remove its folder, before packing",
                                   run.folder, name_of(run.status.state)));
   }
-  const std::string to = "runs/" + place_of(run) + "/";
+  const std::string to = fmt::format("runs/run-{:05}/", number);
   for (const char* name : kOfARun) add_file(run.folder + "/" + name, to + name, out.files);
   if (checkpoints) {
     add_file(run.folder + "/checkpoint.safetensors", to + "checkpoint.safetensors", out.files);
   }
-  std::error_code error;
-  for (const auto& file : fs::directory_iterator(run.folder + "/evaluations", error)) {
-    add_file(file.path().string(), to + "evaluations/" + file.path().filename().string(),
-             out.files);
+  std::size_t count = 0;
+  for (const fs::path& file : evaluations_of(run.folder)) {
+    add_file(file.string(), fmt::format("{}evaluations/{:05}.json", to, ++count), out.files);
   }
 }
 
@@ -65,7 +76,7 @@ void add_plugins(const RunRecord& run, const std::vector<Installed>& installed,
                         ": has no lock; it is a stored result, or was run by an earlier attnlab");
     return;
   }
-  const json lock = json::parse(read_text(path));
+  const json lock = parse_json(read_text(path));
   for (const json& part : lock.at("parts")) {
     const std::string id = part.at("id"), kind = part.at("kind");
     if (!part.contains("bundle")) {
@@ -88,9 +99,8 @@ void add_plugins(const RunRecord& run, const std::vector<Installed>& installed,
                       "that one again, or run anew",
                       run.label(), id));
     }
-    out.files.push_back(
-        {fmt::format("plugins/{}-{}-{}.attnlab", found->id.lab, found->id.name, found->version),
-         read_bundle_bytes(found->bundle_file())});
+    out.files.push_back({fmt::format("plugins/{}-{}.attnlab", found->id.name, sha.substr(0, 12)),
+                         read_bundle_bytes(found->bundle_file())});
   }
 }
 
@@ -135,32 +145,36 @@ ResultFiles result_files(const std::string& folder, const Store& store, bool che
   }
   const std::vector<Installed> installed = store.active();
   std::set<std::string> done;
+  std::size_t number = 0;
   for (const RunRecord& run : found.runs) {
-    add_run(run, checkpoints, out);
+    add_run(run, ++number, checkpoints, out);
     add_plugins(run, installed, done, out);
   }
   return out;
 }
 
-std::vector<Reproduced> compare_results(const std::vector<RunRecord>& there,
-                                        const std::vector<RunRecord>& here) {
+std::vector<Reproduced> compare_results(const std::vector<RunPair>& runs) {
   std::map<std::pair<std::string, std::string>, Reproduced> all;
-  for (const RunRecord& run : there) {
-    Reproduced& one = all[{run.experiment, run.attention}];
-    one.experiment = run.experiment;
-    one.attention = run.attention;
-    one.metric = headline(run);
-    for (const RunRecord& other : here) {
-      if (other.label() != run.label()) continue;
-      const auto a = run.value(one.metric), b = other.value(one.metric);
-      if (!a || !b) continue;
-      one.there.push_back(*a);
-      one.here.push_back(*b);
-    }
+  for (const RunPair& run : runs) {
+    Reproduced& one = all[{run.there.experiment, run.there.attention}];
+    one.experiment = run.there.experiment;
+    one.attention = run.there.attention;
+    one.metric = headline(run.there);
+    if (!run.here) continue;
+    if (run.other_data) ++one.other_data;
+    const auto a = run.there.value(one.metric), b = run.here->value(one.metric);
+    if (!a || !b) continue;
+    one.there.push_back(*a);
+    one.here.push_back(*b);
   }
   std::vector<Reproduced> out;
   for (auto& [cell, one] : all) {
     judge(one);
+    if (one.other_data > 0) {
+      one.why = fmt::format("{} of its runs had other data than there; by the numbers: {}, {}",
+                            one.other_data, one.verdict, one.why);
+      one.verdict = "OTHER DATA";
+    }
     out.push_back(std::move(one));
   }
   return out;

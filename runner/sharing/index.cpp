@@ -8,6 +8,7 @@
 
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
+#include "framework/sharing/hash.h"
 #include "framework/sharing/index_list.h"
 #include "runner/sharing/sharing.h"
 
@@ -46,12 +47,14 @@ int make(const Words& words) {
   const int days = arguments.options["days"].as<int>();
   if (lab.empty()) throw ConfigError("--lab is missing\nusage: " + usage.synopsis);
   if (days < 1 || days > 3650) throw ConfigError("--days: expected 1 to 3650");
-  const sharing::Keyring keys(sharing::Places::of_this_user().keys());
+  sharing::Keyring keys(sharing::Places::of_this_user().keys());
   const std::string password = keys.has_secret(lab) && keys.secret_is_encrypted(lab)
                                    ? password_for("password of the key of " + lab)
                                    : "";
   const sharing::SecretKey key = keys.secret(lab, password);
-  const sharing::Index index = make_index(folder, lab, key, keys.own_card(lab), days);
+  const sharing::Index index =
+      make_index(folder, lab, key, keys.own_card(lab), days, keys.seen_index(lab));
+  keys.note_index({lab, index.serial, sharing::sha256(write_index(index))}, folder);
   std::cout << fmt::format("{}/{}: number {} of lab '{}', {} bundles, until {}\n", folder,
                            sharing::kIndexFile, index.serial, lab, index.bundles.size(),
                            index.expires);

@@ -29,8 +29,10 @@ sharing::Keyring keyring() { return sharing::Keyring(sharing::Places::of_this_us
 
 std::string expiry_of(const Arguments& arguments, const std::string& otherwise) {
   const std::string date = arguments.text("expires", otherwise);
-  if (date != sharing::kNever) sharing::check_date(date, "--expires");
-  return date;
+  if (date == sharing::kNever) return date;
+  sharing::check_date(date, "--expires");
+  if (date >= sharing::date_in(0)) return date;
+  throw ConfigError(fmt::format("--expires: {} is past; name the key's last day", date));
 }
 
 int make_key(const Words& words) {
@@ -51,7 +53,7 @@ int make_key(const Words& words) {
   constexpr int kTwoYears = 730;
   const std::string expires = expiry_of(arguments, sharing::date_in(kTwoYears));
   const std::string lab = arguments.words[0];
-  const std::string password = password_for("password of the new key (empty: none)");
+  const std::string password = new_password();
   const sharing::KeyCard card = keyring().make(lab, expires, password);
   if (password.empty()) std::cerr << "the secret key has no password: who can read it can sign\n";
   const std::string file = sharing::Places::of_this_user().keys() + "/" + lab + ".pub";
@@ -156,7 +158,7 @@ int revoke_key(const Words& words) {
     const std::string password =
         keys.secret_is_encrypted(key.lab) ? password_for("password of the key") : "";
     const std::string path = arguments.text("out", fmt::format("{}-{}.revoked", key.lab, word));
-    write_file(path, write_revocation(key.lab, keys.secret(key.lab, password)));
+    write_file(path, write_revocation(key.lab, keys.secret_to_revoke(key.lab, password)));
     std::cout << "publish " << path << "\n";
     const std::string lab = key.lab;
     keys.revoke(word);

@@ -66,6 +66,15 @@ std::string password_for(const std::string& purpose) {
   return password;
 }
 
+std::string new_password() {
+  const std::string password = password_for("password of the new key (empty: none)");
+  const bool typed = std::getenv("ATTNLAB_KEY_PASSWORD") == nullptr && !password.empty();
+  if (typed && password_for("the same once more") != password) {
+    throw ConfigError("the two passwords differ; no key was made");
+  }
+  return password;
+}
+
 bool prints_help(const Words& words, const char* help) {
   const bool asked = words.empty() || words[0] == "--help" || words[0] == "-h";
   if (asked) std::cout << help;

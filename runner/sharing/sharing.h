@@ -30,6 +30,9 @@ sharing::Ask asker(bool yes);
 /// A key's password: $ATTNLAB_KEY_PASSWORD, else asked for on the terminal; empty without either.
 std::string password_for(const std::string& purpose);
 
+/// A new key's password; on a terminal asked for twice. @throws ConfigError where the two differ.
+std::string new_password();
+
 /// Whether the last of these words asks for help or is missing; prints it then.
 bool prints_help(const Words& words, const char* help);
 

@@ -18,6 +18,7 @@
 #include "framework/base/text.h"
 #include "framework/manifest/discovery.h"
 #include "framework/sharing/expected.h"
+#include "framework/sharing/foreign_json.h"
 
 namespace attnlab {
 namespace {
@@ -181,7 +182,7 @@ void Workshop::apply(const std::string& library, const std::string& id, const st
   walls.time_limit = options_.check_limit;
   std::vector<std::string> words = {
       root_ + "/bin/attnlab", "attention", "apply", "--use", id, "--in", in, "--out", out};
-  const json given = json::parse(options);
+  const json given = sharing::parse_json(options);
   if (given.value("causal", false)) words.emplace_back("--causal");
   for (const json& option : given.value("options", json::array())) {
     words.emplace_back("--option");

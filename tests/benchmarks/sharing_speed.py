@@ -89,7 +89,8 @@ def time_search(home, runs):
 
 
 def time_list(home, runs):
-    """500 copies of a plugin under other names of the same length."""
+    """500 copies of a plugin under other names of the same length, as they are when installed: a link to
+    an entry that holds the library, its record and its bundle."""
     root = os.path.dirname(os.path.dirname(home.attnlab))
     sample = glob.glob(os.path.join(root, "lib/attnlab/plugins/attention/qnorm.so"))
     if not sample:
@@ -98,8 +99,18 @@ def time_list(home, runs):
         code = library.read()
     for i in range(500):
         name = f"p{i:04d}"
-        home.file(f".local/share/attnlab/plugins/attention/{name}.so",
-                  code.replace(b"attnlab/qnorm", b"attnlab/" + name.encode()))
+        entry = f".local/share/attnlab/plugins/installed/attnlab/{name}/1.0.0-{i:012x}"
+        home.file(f"{entry}/{name}.so", code.replace(b"attnlab/qnorm", b"attnlab/" + name.encode()))
+        home.file(f"{entry}/bundle.attnlab", os.urandom(50_000))
+        home.file(f"{entry}/conformance.json", "{}\n")
+        home.file(f"{entry}/record.json", json.dumps(
+            {"format": 1, "id": f"attnlab/{name}", "kind": "attention", "version": "1.0.0",
+             "bundle": f"{i:064x}", "library_hash": f"{i:016x}", "key": "", "replaces": "",
+             "built": "source", "kit": True, "date": "2026-01-01T00:00:00Z"}))
+        links = os.path.join(home.path, ".local/share/attnlab/plugins/attention")
+        os.makedirs(links, exist_ok=True)
+        os.symlink(f"../installed/attnlab/{name}/1.0.0-{i:012x}/{name}.so",
+                   os.path.join(links, f"{name}.so"))
     _, result = home.run("list", "attention")
     if "p0499" not in result.stdout:
         sys.exit("sharing_speed: the copies are not listed")

@@ -33,12 +33,14 @@ Target target() {
   const testing::Lab acme("acme");
   const std::string whole = unsigned_bundle("1.0.0");
   Target target;
-  target.seeds = {whole,
-                  unsigned_bundle("2.0.0-beta1"),
-                  signed_bundle(acme),
-                  whole.substr(0, whole.size() / 2),
-                  sharing::write_archive({{"a", "b"}}),
-                  ""};
+  target.seeds = {
+      whole,
+      unsigned_bundle("2.0.0-beta1"),
+      signed_bundle(acme),
+      whole.substr(0, whole.size() / 2),
+      sharing::write_archive({{"a", "b"}}),
+      sharing::sealed(sharing::write_archive({{"bundle.json", std::string(5000, '[')}})),
+      ""};
   target.words = {"../",
                   "ustar",
                   "attnlab bundle 1\n",

@@ -24,9 +24,10 @@ std::string index_of(int bundles) {
 }  // namespace
 
 Target target() {
-  return {.seeds = {index_of(0), index_of(1), index_of(3), "{}", "[", ""},
-          .words = {"\"bundles\":[", "\"serial\":", "../x", "\\u001b", "null", "1e999",
-                    "\"expires\":\"2027-01-01\"", "9223372036854775808"}};
+  return {
+      .seeds = {index_of(0), index_of(1), index_of(3), "{}", "[", "", std::string(5000, '[')},
+      .words = {"\"bundles\":[", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "\"serial\":", "../x",
+                "\\u001b", "null", "1e999", "\"expires\":\"2027-01-01\"", "9223372036854775808"}};
 }
 
 }  // namespace attnlab::fuzz

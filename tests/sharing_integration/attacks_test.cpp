@@ -4,6 +4,7 @@
 #include "framework/base/files.h"
 #include "framework/sharing/bundle.h"
 #include "framework/sharing/confine.h"
+#include "framework/sharing/index.h"
 #include "tests/sharing_integration/two_labs.h"
 #include "tests/unit/sharing/made_bundle.h"
 
@@ -155,6 +156,41 @@ TEST_F(Attacks, AReplayedOrExpiredIndexIsNoticed) {
   EXPECT_EQ(replayed.exit_code, 1);
   EXPECT_THAT(replayed.err, HasSubstr("an old index is served again"));
   EXPECT_THAT(lab_.attnlab({"plugin", "install", "sharp"}).err, HasSubstr("served again"));
+}
+
+TEST_F(Attacks, AnIndexServedOnAndOnIsNoticed) {
+  const Lab acme("acme");
+  const std::string folder = lab_.at("public");
+  fs::create_directories(folder);
+  make_index(folder, "acme", acme.key, acme.text, 90);
+  lab_.must({"index", "add", folder});
+  make_index(folder, "acme", acme.key, acme.text, -1);  // as it is the day after its last
+  const Ended ended = lab_.attnlab({"index", "update"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("it expired on"));
+}
+
+TEST_F(Attacks, KeysAreMadeListedAndRevoked) {
+  const auto keys = [&] { return lab_.must({"key", "list"}).out; };
+  EXPECT_NE(lab_.attnlab({"key", "new", "acme", "--expires", "2026-01-01"}).exit_code, 0);
+  EXPECT_NE(lab_.attnlab({"key", "new", "attnlab"}).exit_code, 0);
+  EXPECT_THAT(keys(), HasSubstr("no key is known"));
+  lab_.must({"key", "new", "acme", "--expires", "2999-01-01"});
+  EXPECT_NE(lab_.attnlab({"key", "new", "acme"}).exit_code, 0);
+  EXPECT_THAT(keys(), HasSubstr("expires: 2999-01-01"));
+  const Lab other("other", "2998-01-01");
+  lab_.write("other.pub", other.text);
+  lab_.must({"key", "add", "other.pub"});
+  EXPECT_THAT(keys(), HasSubstr(other.card.key.id_text()));
+  lab_.must({"key", "revoke", other.card.key.id_text()});
+  EXPECT_THAT(keys(), HasSubstr("NOT TRUSTED: it was revoked on"));
+
+  // One's own: a revocation for others is written, and a new key can be made.
+  const std::string id =
+      sharing::parse_key_card(file_text(lab_.at(".config/attnlab/keys/acme.pub"))).key.id_text();
+  lab_.must({"key", "revoke", id, "--out", "old.revoked"});
+  EXPECT_EQ(sharing::parse_revocation(file_text(lab_.at("old.revoked"))).key_id, id);
+  lab_.must({"key", "new", "acme"});
 }
 
 TEST_F(Attacks, AnIndexOfAnotherKeyIsRefused) {

@@ -85,6 +85,29 @@ TEST(Archive, RefusesToWriteWhatItWouldNotRead) {
   EXPECT_THROW(sharing::write_archive({{"a", "1"}, {"a/b", "2"}}), BundleError);
 }
 
+TEST(Archive, RefusesToWriteMoreThanItWouldRead) {
+  const std::vector<ArchiveFile> three = {{"a", "1"}, {"b", "22"}, {"c", "333"}};
+  EXPECT_NO_THROW(sharing::write_archive(three, {.files = 3, .file_bytes = 3, .all_bytes = 6}));
+  EXPECT_THROW(sharing::write_archive(three, {.files = 2}), BundleError);
+  EXPECT_THROW(sharing::write_archive(three, {.file_bytes = 2}), BundleError);
+  EXPECT_THROW(sharing::write_archive(three, {.all_bytes = 5}), BundleError);
+}
+
+TEST(Archive, TakesLongNamesAndManyFiles) {
+  const std::string name(150, 'n'), path = std::string(99, 'a') + "/" + std::string(100, 'b');
+  const std::string cut = std::string(60, 'a') + "/" + std::string(98, 'b') + "/" +
+                          std::string(40, 'c');  // no place to cut it for ustar
+  const std::string bytes = sharing::write_archive({{name, "1"}, {path, "2"}, {cut, "3"}});
+  EXPECT_EQ(bytes, sharing::write_archive({{name, "1"}, {path, "2"}, {cut, "3"}}));
+  const auto read = contents_of(bytes);
+  EXPECT_EQ(read.size(), 3U);
+  EXPECT_EQ(read.at(name), "1");
+  EXPECT_EQ(read.at(cut), "3");
+  std::vector<ArchiveFile> many;
+  for (int i = 0; i < 20'000; ++i) many.push_back({"run-" + std::to_string(i) + "/lock.json", ""});
+  EXPECT_EQ(contents_of(sharing::write_archive(many)).size(), many.size());
+}
+
 TEST(Archive, RefusesPathsThatLeaveTheFolder) {
   for (const char* path : {"../x", "a/../../x", "/etc/passwd", "a/./b", "a//b", "..", "-rf", "a\\b",
                            "a\nb", "\xd0\xb0", "a/-x", "c:x"}) {

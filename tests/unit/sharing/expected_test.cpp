@@ -37,6 +37,36 @@ TEST(ExpectedNumbers, HoldToRounding) {
   EXPECT_THAT(problem(file_of(1, -2, "other")), HasSubstr("'out' is missing"));
 }
 
+/// A safetensors file with this header and 4 bytes of data.
+std::string file_with(const std::string& header) {
+  const std::uint64_t size = header.size();
+  return std::string(reinterpret_cast<const char*>(&size), 8) + header + std::string(4, '\0');
+}
+
+TEST(ExpectedNumbers, AreThoseThatAreNamedAndNoOthers) {
+  EXPECT_THAT(compare_tensors(file_with("{}"), file_with("{}")).problem,
+              HasSubstr("holds no tensor"));
+  EXPECT_THAT(compare_tensors(file_with("{}"), file_of(1, 2)).problem,
+              HasSubstr("holds no tensor"));
+  const std::string two = file_with(R"({"out":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+                                    R"("more":{"dtype":"F32","shape":[0],"data_offsets":[4,4]}})");
+  const std::string one = file_with(R"({"out":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})");
+  EXPECT_EQ(compare_tensors(two, two).problem, "");
+  EXPECT_THAT(compare_tensors(one, two).problem, HasSubstr("'more' is there, and is not expected"));
+  EXPECT_THAT(compare_tensors(two, one).problem, HasSubstr("'more' is missing"));
+}
+
+TEST(ExpectedNumbers, SayWhichTypesAreCompared) {
+  const std::string half = file_with(R"({"out":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}})");
+  EXPECT_THAT(compare_tensors(half, half).problem, HasSubstr("is F16, which is not compared"));
+}
+
+TEST(ExpectedNumbers, RefuseNestedHeaders) {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  EXPECT_THROW(compare_tensors(file_with("{\"a\":" + deep + "}"), file_of(1, 2)),
+               sharing::BundleError);
+}
+
 TEST(ExpectedNumbers, KnowInfinity) {
   const float infinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(compare_tensors(file_of(-infinity, 0), file_of(-infinity, 0)).problem, "");
@@ -60,7 +90,9 @@ TEST(ExpectedNumbers, AreWholeCases) {
                   {"expected/a/out.safetensors", ""},
                   {"expected/a/options.json", "{}"}};
   EXPECT_THAT(expected_cases(bundle), ::testing::ElementsAre("expected/a"));
-  bundle.files.pop_back();
+  bundle.files.push_back({"expected/README.md", "how they were made"});
+  EXPECT_THAT(expected_cases(bundle), ::testing::ElementsAre("expected/a"));
+  bundle.files.erase(bundle.files.begin() + 2);
   EXPECT_THROW(expected_cases(bundle), sharing::BundleError);
 }
 

@@ -79,9 +79,73 @@ TEST_F(IndexTest, NoticesAnOldOneServedAgain) {
   EXPECT_EQ(search("sharp").size(), 1U);  // the copy stays
 }
 
+TEST_F(IndexTest, RemembersNumbersOfALabWhereverItsIndexIs) {
+  publish();
+  fs::copy(at(), folder_ / "mirror");
+  publish();
+  EXPECT_EQ(answer(), "taken");
+  sharing::IndexList(folder_ / "indices").remove(at());
+  fs::remove_all(at());
+  fs::rename(folder_ / "mirror", at());  // added anew, it is as old as before
+  EXPECT_THAT(answer(), HasSubstr("an old index is served again"));
+  EXPECT_TRUE(search("sharp").empty());
+}
+
+TEST_F(IndexTest, NoticesAnotherOneOfTheSameNumber) {
+  publish();
+  fs::copy(at(), folder_ / "fork");
+  EXPECT_EQ(answer(), "taken");
+  EXPECT_EQ(answer(), "taken");  // the same one again
+  fs::remove(at() + "/index.json");
+  publish(80);
+  EXPECT_THAT(answer(), HasSubstr("it is another index than the number 1"));
+}
+
+TEST_F(IndexTest, IsNumberedAboveWhatWasSeenWhereTheFolderIsNew) {
+  EXPECT_EQ(make_index(at(), "acme", acme_.key, acme_.text, 90, 7).serial, 8);
+  EXPECT_EQ(make_index(at(), "acme", acme_.key, acme_.text, 90, 7).serial, 9);
+}
+
+TEST_F(IndexTest, ListsItsOwnLabsBundlesAlone) {
+  const Lab mallory("mallory");
+  EXPECT_THROW(make_index(at(), "mallory", mallory.key, mallory.text, 90), BundleError);
+  // Written all the same, and signed by mallory's own key.
+  sharing::Index index;
+  index.lab = "mallory";
+  index.serial = 1;
+  index.created = "2026-11-23T16:00:00Z";
+  index.expires = "2999-01-01";
+  index.bundles = {{"acme/sharp", "attention", "9.9.9", "made up", "MIT", "sharp-9.9.9.attnlab",
+                    std::string(64, 'a'), 1000}};
+  const std::string text = write_index(index);
+  write_file(at() + "/lab.pub", mallory.text);
+  write_file(at() + "/index.json", text);
+  write_file(at() + "/index.json.minisig",
+             mallory.key.sign(text, "signature of an attnlab index", index_comment(index)));
+  EXPECT_THAT(answer(), HasSubstr("it lists acme/sharp, which is no bundle of lab 'mallory'"));
+  EXPECT_TRUE(sharing::Keyring(folder_ / "keys").keys().empty());
+}
+
 TEST_F(IndexTest, NoticesOneThatIsServedOnAndOn) {
   publish(-1);
   EXPECT_THAT(answer(), HasSubstr("it expired on"));
+  EXPECT_TRUE(sharing::Keyring(folder_ / "keys").keys().empty());  // and pins nothing
+}
+
+TEST_F(IndexTest, OfTwoProcessesLosesNeithersIndex) {
+  publish();
+  const Lab other("other");
+  const std::string there = folder_ / "there";
+  fs::create_directories(there);
+  make_index(there, "other", other.key, other.text, 90);
+  sharing::Keyring keys(folder_ / "keys");
+  const sharing::Policy allow{sharing::Rule::allow, sharing::Rule::allow};
+  sharing::IndexList first(folder_ / "indices"), second(folder_ / "indices");
+  first.take(at(), keys, allow, nullptr);
+  second.take(there, keys, allow, nullptr);
+  EXPECT_EQ(sharing::IndexList(folder_ / "indices").all().size(), 2U);
+  first.remove(at());
+  EXPECT_EQ(sharing::IndexList(folder_ / "indices").all().size(), 1U);
 }
 
 TEST_F(IndexTest, NoticesEveryChange) {

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+
 #include "framework/base/files.h"
 #include "framework/sharing/names.h"
 #include "tests/support/temp_folder.h"
@@ -13,6 +15,7 @@
 namespace attnlab::testing {
 namespace {
 
+namespace fs = std::filesystem;
 using namespace sharing;  // NOLINT: a test of that room
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -109,6 +112,80 @@ TEST_F(KeyringTest, KeepsSecretKeysFromOthers) {
   EXPECT_EQ(answer(card), "admitted");
   ring().revoke(card.key.id_text());
   EXPECT_THROW(ring().secret("acme", ""), TrustError);
+}
+
+TEST_F(KeyringTest, MakesAnotherKeyOnceTheOwnOneHasExpired) {
+  const KeyCard old = ring().make("acme", "2026-01-31", "");
+  EXPECT_THROW(ring().secret("acme", ""), TrustError);
+  // It can still be revoked: whoever has it could sign.
+  EXPECT_EQ(ring().secret_to_revoke("acme", "").public_key(), old.key);
+  const KeyCard card = ring().make("acme", kNever, "");
+  EXPECT_NE(card.key, old.key);
+  EXPECT_EQ(ring().secret("acme", "").public_key(), card.key);
+  EXPECT_TRUE(fs::exists(folder_ / ("keys/acme-" + old.key.id_text() + ".key")));
+  ring().revoke(card.key.id_text());
+  EXPECT_NE(ring().make("acme", kNever, "").key, card.key);
+}
+
+TEST_F(KeyringTest, GoesOnWhereAKillLeftHalfAKey) {
+  const KeyCard first = ring().make("acme", kNever, "");
+  // Killed before the secret key was there.
+  fs::remove(folder_ / "keys/acme.key");
+  folder_.write("keys/acme.key.new", "half");
+  const KeyCard second = ring().make("acme", kNever, "");
+  EXPECT_EQ(ring().secret("acme", "").public_key(), second.key);
+  EXPECT_FALSE(fs::exists(folder_ / "keys/acme.key.new"));
+  // Killed before the record was written.
+  fs::remove(folder_ / "keys/known.json");
+  EXPECT_THROW(ring().make("acme", kNever, ""), ConfigError);
+  ASSERT_EQ(ring().keys().size(), 1U);
+  EXPECT_EQ(ring().keys()[0].key, second.key);
+}
+
+TEST_F(KeyringTest, TakesALaterLastDayOfAKnownKey) {
+  const Lab acme("acme", "2998-01-01");
+  ring().add(acme.card, "added");
+  KeyCard later = acme.card;
+  later.expires = "2999-01-01";
+  ring().add(later, "added");
+  EXPECT_EQ(ring().keys()[0].expires, "2999-01-01");
+  ring().add(acme.card, "added");  // an older card takes nothing back
+  EXPECT_EQ(ring().keys()[0].expires, "2999-01-01");
+  later.expires = kNever;
+  ring().add(later, "added");
+  EXPECT_EQ(ring().keys()[0].expires, kNever);
+  EXPECT_EQ(ring().keys().size(), 1U);
+}
+
+TEST_F(KeyringTest, RefusesAnotherKeyOfAKnownNumber) {
+  const Lab acme("acme");
+  EXPECT_EQ(answer(acme.card), "admitted");
+  Lab mallory("mallory");
+  mallory.card.key.id = acme.card.key.id;  // whoever makes a key chooses its number
+  EXPECT_THAT(answer(mallory.card), HasSubstr("of another key that you know, of lab 'acme'"));
+  EXPECT_THROW(ring().add(mallory.card, "added"), TrustError);
+  mallory.card.lab = "acme";
+  EXPECT_THROW(ring().add(mallory.card, "added"), TrustError);
+  EXPECT_EQ(ring().keys().size(), 1U);
+}
+
+TEST_F(KeyringTest, LeavesAttnlabsOwnNameToAttnlab) {
+  for (const char* lab : {"attnlab", "attn1ab", "attniab", "attnla8"}) {
+    EXPECT_THAT(answer(Lab(lab).card), HasSubstr("is attnlab itself, or looks like it")) << lab;
+  }
+  EXPECT_THROW(ring().add(Lab("attnlab").card, "added"), TrustError);
+  EXPECT_THROW(ring().make("attnlab", kNever, ""), TrustError);
+}
+
+TEST_F(KeyringTest, RemembersALabsNewestIndex) {
+  ring().note_index({"acme", 3, "a"}, "index x");
+  EXPECT_EQ(ring().seen_index("acme"), 3);
+  EXPECT_EQ(ring().seen_index("other"), 0);
+  ring().note_index({"acme", 3, "a"}, "index x");
+  EXPECT_THROW(ring().note_index({"acme", 3, "b"}, "index x"), TrustError);
+  EXPECT_THROW(ring().check_index_is_new({"acme", 2, "a"}, "index x"), TrustError);
+  ring().note_index({"acme", 4, "b"}, "index x");
+  EXPECT_EQ(ring().seen_index("acme"), 4);
 }
 
 TEST_F(KeyringTest, NamesADamagedRecord) {

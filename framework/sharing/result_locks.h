@@ -1,0 +1,37 @@
+// What a result's locks (framework/runs/lock_file.h) say of the code and the data of its runs.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "framework/sharing/bundle.h"
+
+namespace attnlab::sharing {
+
+/// A plugin that a run used.
+struct LockedPart {
+  std::string kind, id, version;
+  std::string bundle;  ///< SHA-256 of the bundle that it was installed from; empty: from none
+  auto operator<=>(const LockedPart&) const = default;
+
+  /// "attention acme/sharp 1.0.0".
+  std::string label() const;
+};
+
+/// Of some runs.
+struct ResultLocks {
+  std::set<LockedPart> parts;
+  std::set<std::string> revisions;  ///< of the framework
+  std::set<std::string> data;       ///< fingerprints
+
+  /// Takes a lock's text in. @throws BundleError for a damaged one.
+  void add(const std::string& text);
+  bool names_bundle(const std::string& sha256) const;
+};
+
+/// Refuses plugins in a result that no run used: whoever repeats the runs would install them.
+/// @throws TrustError naming one.
+void refuse_plugins_without_lock(const Bundle& result, const ResultLocks& locks);
+
+}  // namespace attnlab::sharing

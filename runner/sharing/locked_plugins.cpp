@@ -1,0 +1,113 @@
+#include "runner/sharing/locked_plugins.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "framework/base/foreign_text.h"
+#include "framework/experiment/installed.h"
+#include "framework/manifest/discovery.h"
+#include "framework/sharing/install.h"
+#include "runner/sharing/sharing.h"
+#include "runner/sharing/workshop.h"
+
+namespace attnlab {
+namespace {
+
+void say(const std::string& line) { std::cerr << printable(line) << "\n"; }
+
+/// The usable plugin of a kind and id; null: there is none.
+const Candidate* find_part(const sharing::LockedPart& part, const Catalogue& catalogue) {
+  for (const Candidate& candidate : catalogue.candidates()) {
+    if (candidate.manifest && candidate.refused.empty() && candidate.manifest->id == part.id &&
+        name_of(candidate.manifest->kind) == part.kind) {
+      return &candidate;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+LockedPlugins::LockedPlugins(const sharing::Bundle& result, const Arguments& arguments,
+                             const sharing::Places& places, sharing::Keyring& keys)
+    : store_(places) {
+  WorkshopOptions options;
+  options.check_limit = arguments.options["time-limit"].as<double>();
+  options.build_limit = 6 * options.check_limit;
+  options.say = say;
+  Workshop workshop(options);
+  const sharing::InstallTools tools = workshop.tools();
+  sharing::InstallOptions install;
+  install.policy = sharing::read_policy(places.policy());
+  install.ask = asker(arguments.has("yes"));
+  install.allow_downgrade = arguments.has("allow-downgrade");
+  install.kit = !arguments.has("no-kit");
+  install.say = say;
+  try {
+    for (const sharing::ArchiveFile& file : result.files) {
+      if (!file.path.starts_with("plugins/")) continue;
+      const sharing::Bundle bundle = sharing::parse_bundle(file.bytes);
+      const auto before = store_.find(bundle.contents.id.str());
+      const bool other = before && before->bundle != bundle.sha256;
+      if (other && arguments.has("allow-other-bundles")) continue;
+      if (other) {
+        say(
+            fmt::format("{} takes the place of {} while the runs run, for all that you run; "
+                        "afterwards that is in use again (attnlab plugin rollback {}, should this "
+                        "be killed)",
+                        bundle.label(), before->label(), before->id.str()));
+      }
+      const auto one = sharing::install(file.bytes, file.path, store_, keys, tools, install);
+      if (other) in_place_of_others_.push_back(one);
+      say(fmt::format("uses {} ({})", one.label(), one.bundle.substr(0, 12)));
+    }
+  } catch (...) {
+    go_back();
+    throw;
+  }
+}
+
+LockedPlugins::~LockedPlugins() { go_back(); }
+
+void LockedPlugins::go_back() noexcept {
+  for (const sharing::Installed& one : in_place_of_others_) {
+    try {
+      const auto now = store_.find(one.id.str());
+      if (!now || now->bundle != one.bundle) continue;  // somebody has changed it meanwhile
+      say(fmt::format("{} is in use again", sharing::roll_back(one, store_).label()));
+    } catch (const std::exception& error) {
+      std::cerr << "attnlab reproduce: " << printable(error.what()) << "\n";
+    }
+  }
+  in_place_of_others_.clear();
+}
+
+std::vector<std::string> check_locked_parts(const sharing::ResultLocks& locks, bool allow_others) {
+  const Catalogue catalogue = Catalogue::of_this_program();
+  std::vector<std::string> notes;
+  for (const sharing::LockedPart& part : locks.parts) {
+    const Candidate* const found = find_part(part, catalogue);
+    if (found == nullptr) {
+      throw PluginError(part.label() + " is not installed, and not in the file");
+    }
+    if (found->manifest->version != part.version) {
+      notes.push_back(
+          fmt::format("{}: differs here, version {}", part.label(), found->manifest->version));
+    }
+    if (part.bundle.empty()) continue;
+    const auto from = installed_from(found->path);
+    if (from && from->bundle == part.bundle) continue;
+    const std::string other = fmt::format(
+        "{}: the runs used bundle {}, here is {} ({})", part.label(),
+        one_line(part.bundle.substr(0, 12)),
+        from ? "bundle " + from->bundle.substr(0, 12) : "what came in no bundle", found->path);
+    if (!allow_others) {
+      throw sharing::TrustError(other + "; --allow-other-bundles takes it all the same");
+    }
+    notes.push_back(other);
+  }
+  return notes;
+}
+
+}  // namespace attnlab

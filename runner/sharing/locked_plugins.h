@@ -1,0 +1,39 @@
+// The plugins that a result's runs used, in use while they are repeated.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/sharing/keyring.h"
+#include "framework/sharing/result_locks.h"
+#include "framework/sharing/store.h"
+#include "runner/arguments.h"
+
+namespace attnlab {
+
+/// Installs the bundles in a result, each of which one of its locks names. What they take the place
+/// of comes back into use when this goes; that is said before.
+class LockedPlugins {
+ public:
+  /// @param arguments  of attnlab reproduce
+  /// @throws as sharing::install.
+  LockedPlugins(const sharing::Bundle& result, const Arguments& arguments,
+                const sharing::Places& places, sharing::Keyring& keys);
+  ~LockedPlugins();
+  LockedPlugins(const LockedPlugins&) = delete;
+  LockedPlugins& operator=(const LockedPlugins&) = delete;
+
+ private:
+  void go_back() noexcept;
+
+  sharing::Store store_;
+  std::vector<sharing::Installed> in_place_of_others_;
+};
+
+/// Compares what the runs used with what this machine would use.
+/// @param allow_others  other bundles of the same plugins will do
+/// @returns what differs, in sentences.
+/// @throws PluginError for a plugin that is not there, TrustError for another bundle of one.
+std::vector<std::string> check_locked_parts(const sharing::ResultLocks& locks, bool allow_others);
+
+}  // namespace attnlab

@@ -1,0 +1,194 @@
+// attnlab reproduce: what another lab packed with attnlab suite pack, run again here.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "framework/base/file_lock.h"
+#include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
+#include "framework/base/revision.h"
+#include "framework/runs/lock_file.h"
+#include "framework/sharing/result_bundle.h"
+#include "framework/sharing/result_locks.h"
+#include "runner/process.h"
+#include "runner/sharing/locked_plugins.h"
+#include "runner/sharing/sharing.h"
+
+namespace attnlab {
+namespace {
+
+namespace fs = std::filesystem;
+namespace po = boost::program_options;
+
+void say(const std::string& line) { std::cerr << printable(line) << "\n"; }
+
+/// The files of a result below a folder; as they are where the same were unpacked before. The
+/// folder appears whole, so that a kill leaves nothing in its way; the lock of its parent is held.
+void unpack(const sharing::Bundle& result, const std::string& folder) {
+  std::error_code error;
+  const std::string mark = "/bundle.sha256", making = folder + ".new";
+  if (fs::exists(folder + mark, error) && read_text(folder + mark) == result.sha256) return;
+  if (fs::exists(folder, error)) {
+    throw ConfigError(
+        fmt::format("{}: holds something else; name another folder with --out", folder));
+  }
+  fs::remove_all(making, error);  // a killed process's
+  sharing::make_folder(making);
+  sharing::write_files(result.files, making);
+  write_file(making + mark, result.sha256);
+  fs::rename(making, folder, error);
+  if (error) throw FileError(fmt::format("{}: cannot be renamed: {}", making, error.message()));
+}
+
+/// The runs of a result, by their numbers.
+std::vector<RunRecord> packed_runs(const std::string& folder) {
+  std::vector<RunRecord> runs;
+  for (const std::string& run : search_folders(folder).runs) runs.push_back(read_run(run));
+  return runs;
+}
+
+sharing::ResultLocks locks_of(const RunRecord& run) {
+  sharing::ResultLocks locks;
+  const std::string path = run.folder + "/" + kLockFile;
+  std::error_code error;
+  if (fs::exists(path, error)) locks.add(read_text(path));
+  return locks;
+}
+
+sharing::ResultLocks locks_of(const std::vector<RunRecord>& runs) {
+  sharing::ResultLocks all;
+  for (const RunRecord& run : runs) {
+    sharing::ResultLocks one = locks_of(run);
+    all.parts.merge(one.parts);
+    all.revisions.merge(one.revisions);
+  }
+  return all;
+}
+
+/// Whether both say what their data were, and it is not the same.
+bool data_differ(const RunRecord& there, const RunRecord& here) {
+  const auto a = locks_of(there).data, b = locks_of(here).data;
+  return !a.empty() && !b.empty() && a != b;
+}
+
+/// Runs one run of the result once more, in a folder that has the same number.
+sharing::RunPair run_again(const RunRecord& run, const std::string& out) {
+  say("running " + run.label());
+  const std::string log = out + "/log.txt",
+                    folder = out + "/runs/" + fs::path(run.folder).filename().string();
+  const ProcessResult end =
+      run_self({"run", run.folder + "/config.yaml", "--out", folder, "--progress", "none"}, log,
+               [](const std::string&) {});
+  if (interrupted()) throw Error("interrupted; the same command goes on where it was");
+  sharing::RunPair pair{run, std::nullopt, false};
+  if (!end.ok()) {
+    say(fmt::format("{} failed: {}", run.label(), log_tail(log, 3)));
+    return pair;
+  }
+  pair.here = find_runs({folder}).runs.front();
+  pair.other_data = data_differ(run, *pair.here);
+  if (pair.other_data) say(run.label() + ": its data differ from those there");
+  return pair;
+}
+
+/// What differs between the locks and this machine, in the words of the report.
+std::vector<std::string> differences(const sharing::ResultLocks& locks, bool allow_others) {
+  std::vector<std::string> notes = check_locked_parts(locks, allow_others);
+  for (const std::string& revision : locks.revisions) {
+    if (revision == framework_revision()) continue;
+    notes.push_back(fmt::format(
+        "the framework differs: revision {} there, {} here; numbers may differ in last digits, or "
+        "more",
+        one_line(revision, 20), framework_revision()));
+  }
+  for (const std::string& note : notes) say(note);
+  return notes;
+}
+
+Usage reproduce_usage() {
+  Usage usage;
+  usage.synopsis =
+      "attnlab reproduce FILE [--out DIR] [--yes] [--no-kit] [--allow-downgrade]\n"
+      "       [--allow-other-bundles] [--time-limit SECONDS]";
+  usage.about =
+      "Runs what another lab packed with attnlab suite pack: installs the plugins that come with "
+      "it\n"
+      "(checked as by attnlab plugin install), runs every configuration, and prints both results "
+      "side\n"
+      "by side, with a verdict by the seeds' spread. Finished runs are not run again. A plugin of\n"
+      "yours that another version takes the place of comes back at the end.\n"
+      "Exit code 0: all agree; 1: a result differs; 3: some could not be run.";
+  usage.options.add_options()("out", po::value<std::string>()->value_name("DIR"),
+                              "where it runs; reproduced/NAME unless given")(
+      "yes,y", "answer every question with yes")("no-kit", "leave the conformance kit out")(
+      "allow-downgrade", "take older versions of installed plugins")(
+      "allow-other-bundles",
+      "use plugins as they are installed here, although the runs used other bundles of them")(
+      "time-limit", po::value<double>()->value_name("SECONDS")->default_value(300),
+      "of one check of a plugin; a build has 6 times as long");
+  usage.fewest_words = usage.most_words = 1;
+  return usage;
+}
+
+sharing::Bundle trusted_result(const Arguments& arguments, const sharing::Places& places,
+                               sharing::Keyring& keys) {
+  sharing::Bundle result = sharing::read_bundle(arguments.words[0]);
+  if (result.contents.type != "result") {
+    throw ConfigError(fmt::format("{}: holds a plugin, no result; attnlab plugin install FILE",
+                                  arguments.words[0]));
+  }
+  sharing::InstallOptions trust;
+  trust.policy = sharing::read_policy(places.policy());
+  trust.ask = asker(arguments.has("yes"));
+  check_trust(result, keys, trust);
+  return result;
+}
+
+int report(const std::vector<sharing::RunPair>& pairs, const std::vector<std::string>& notes,
+           const std::string& out) {
+  const auto failed = std::count_if(pairs.begin(), pairs.end(),
+                                    [](const sharing::RunPair& pair) { return !pair.here; });
+  if (failed == static_cast<std::ptrdiff_t>(pairs.size())) {
+    throw Error("no run could be repeated; the log: " + out + "/log.txt");
+  }
+  const auto all = sharing::compare_results(pairs);
+  std::string text = reproduction_text(all);
+  for (const std::string& note : notes) text += "note: " + note + "\n";
+  write_file(out + "/reproduction.txt", text);
+  std::cout << printable(text);
+  if (failed > 0) return kIncomplete;
+  const bool agree =
+      std::all_of(all.begin(), all.end(), [](const auto& one) { return one.agrees(); });
+  return agree ? kDone : kRunFailed;
+}
+
+}  // namespace
+
+int reproduce_command(const Words& words) {
+  Usage usage = reproduce_usage();
+  const Arguments arguments = parse_arguments(words, usage);
+  if (arguments.help) return kDone;
+  const sharing::Places places = sharing::Places::of_this_user();
+  sharing::Keyring keys(places.keys());
+  const sharing::Bundle result = trusted_result(arguments, places, keys);
+  const std::string out =
+      fs::absolute(arguments.text("out", "reproduced/" + result.contents.id.name)).string();
+  sharing::make_folder(out);
+  const FileLock lock(out + "/lock");
+  if (lock.state() == FileLock::State::taken) {
+    throw ConfigError(out + ": another process works there; name another folder with --out");
+  }
+  unpack(result, out + "/original");
+  const std::vector<RunRecord> there = packed_runs(out + "/original/runs");
+  const sharing::ResultLocks locks = locks_of(there);
+  refuse_plugins_without_lock(result, locks);
+  const LockedPlugins plugins(result, arguments, places, keys);
+  const auto notes = differences(locks, arguments.has("allow-other-bundles"));
+  std::vector<sharing::RunPair> pairs;
+  for (const RunRecord& run : there) pairs.push_back(run_again(run, out));
+  return report(pairs, notes, out);
+}
+
+}  // namespace attnlab
