@@ -10,9 +10,9 @@
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/sha256.h"
 #include "framework/base/text.h"
 #include "framework/sharing/foreign_json.h"
-#include "framework/sharing/hash.h"
 #include "framework/sharing/install_checks.h"
 
 namespace attnlab::sharing {
@@ -183,7 +183,7 @@ Installed make(const Bundle& bundle, const std::string& bytes, const std::string
     one.kind = bundle.contents.kind;
     one.version = bundle.contents.version;
     one.bundle = bundle.sha256;
-    one.library_hash = sha256_of_file(making.library);
+    one.library_hash = sha256_text_of_file(making.library);
     one.key = signer_of(bundle);
     one.replaces = replaces;
     one.built = making.built;

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
-#include "framework/sharing/hash.h"
+#include "framework/base/sha256.h"
 #include "framework/sharing/store.h"
 
 namespace attnlab::sharing {
@@ -49,7 +49,8 @@ void write_record(const Installed& one) {
 std::string damage_of(const Installed& one) {
   if (!one.problem.empty()) return one.problem;
   try {
-    if (sha256_of_file(one.library()) != one.library_hash) return one.library() + ": was altered";
+    if (sha256_text_of_file(one.library()) != one.library_hash)
+      return one.library() + ": was altered";
     const Bundle bundle = read_bundle(one.bundle_file());
     if (bundle.sha256 != one.bundle) return one.bundle_file() + ": was altered";
     if (bundle.contents.id != one.id || bundle.contents.version != one.version) {

@@ -7,7 +7,6 @@
 #include "framework/base/foreign_text.h"
 #include "framework/experiment/installed.h"
 #include "framework/manifest/discovery.h"
-#include "framework/sharing/install.h"
 #include "runner/sharing/sharing.h"
 #include "runner/sharing/workshop.h"
 
@@ -31,19 +30,14 @@ const Candidate* find_part(const sharing::LockedPart& part, const Catalogue& cat
 
 LockedPlugins::LockedPlugins(const sharing::Bundle& result, const Arguments& arguments,
                              const sharing::Places& places, sharing::Keyring& keys)
-    : store_(places) {
-  WorkshopOptions options;
-  options.check_limit = arguments.options["time-limit"].as<double>();
-  options.build_limit = 6 * options.check_limit;
-  options.say = say;
-  Workshop workshop(options);
+    : store_(places), keys_(keys) {
+  Workshop workshop(workshop_options(arguments));
   const sharing::InstallTools tools = workshop.tools();
-  sharing::InstallOptions install;
-  install.policy = sharing::read_policy(places.policy());
-  install.ask = asker(arguments.has("yes"));
-  install.allow_downgrade = arguments.has("allow-downgrade");
-  install.kit = !arguments.has("no-kit");
-  install.say = say;
+  options_.policy = sharing::read_policy(places.policy());
+  options_.ask = asker(arguments.has("yes"));
+  options_.allow_downgrade = arguments.has("allow-downgrade");
+  options_.kit = !arguments.has("no-kit");
+  options_.say = say;
   try {
     for (const sharing::ArchiveFile& file : result.files) {
       if (!file.path.starts_with("plugins/")) continue;
@@ -58,7 +52,7 @@ LockedPlugins::LockedPlugins(const sharing::Bundle& result, const Arguments& arg
                         "be killed)",
                         bundle.label(), before->label(), before->id.str()));
       }
-      const auto one = sharing::install(file.bytes, file.path, store_, keys, tools, install);
+      const auto one = sharing::install(file.bytes, file.path, store_, keys, tools, options_);
       if (other) in_place_of_others_.push_back(one);
       say(fmt::format("uses {} ({})", one.label(), one.bundle.substr(0, 12)));
     }
@@ -75,7 +69,8 @@ void LockedPlugins::go_back() noexcept {
     try {
       const auto now = store_.find(one.id.str());
       if (!now || now->bundle != one.bundle) continue;  // somebody has changed it meanwhile
-      say(fmt::format("{} is in use again", sharing::roll_back(one, store_).label()));
+      say(fmt::format("{} is in use again",
+                      sharing::roll_back(one, store_, keys_, options_).label()));
     } catch (const std::exception& error) {
       std::cerr << "attnlab reproduce: " << printable(error.what()) << "\n";
     }

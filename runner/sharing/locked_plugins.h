@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/sharing/install.h"
 #include "framework/sharing/keyring.h"
 #include "framework/sharing/result_locks.h"
 #include "framework/sharing/store.h"
@@ -16,6 +17,7 @@ namespace attnlab {
 class LockedPlugins {
  public:
   /// @param arguments  of attnlab reproduce
+  /// @param keys  outlives this
   /// @throws as sharing::install.
   LockedPlugins(const sharing::Bundle& result, const Arguments& arguments,
                 const sharing::Places& places, sharing::Keyring& keys);
@@ -27,6 +29,8 @@ class LockedPlugins {
   void go_back() noexcept;
 
   sharing::Store store_;
+  const sharing::Keyring& keys_;
+  sharing::InstallOptions options_;
   std::vector<sharing::Installed> in_place_of_others_;
 };
 

@@ -15,6 +15,7 @@
 #include "runner/process.h"
 #include "runner/sharing/locked_plugins.h"
 #include "runner/sharing/sharing.h"
+#include "runner/sharing/workshop.h"
 
 namespace attnlab {
 namespace {
@@ -111,7 +112,7 @@ Usage reproduce_usage() {
   Usage usage;
   usage.synopsis =
       "attnlab reproduce FILE [--out DIR] [--yes] [--no-kit] [--allow-downgrade]\n"
-      "       [--allow-other-bundles] [--time-limit SECONDS]";
+      "       [--allow-other-bundles] [--time-limit SECONDS] [--jobs N] [--readable DIR]...";
   usage.about =
       "Runs what another lab packed with attnlab suite pack: installs the plugins that come with "
       "it\n"
@@ -125,9 +126,8 @@ Usage reproduce_usage() {
       "yes,y", "answer every question with yes")("no-kit", "leave the conformance kit out")(
       "allow-downgrade", "take older versions of installed plugins")(
       "allow-other-bundles",
-      "use plugins as they are installed here, although the runs used other bundles of them")(
-      "time-limit", po::value<double>()->value_name("SECONDS")->default_value(300),
-      "of one check of a plugin; a build has 6 times as long");
+      "use plugins as they are installed here, although the runs used other bundles of them");
+  add_workshop_options(usage);
   usage.fewest_words = usage.most_words = 1;
   return usage;
 }

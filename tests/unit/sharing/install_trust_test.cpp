@@ -1,0 +1,128 @@
+// Installing: what is refused.
+#include <gmock/gmock.h>
+
+#include "framework/base/sha256.h"
+#include "framework/sharing/hash.h"
+#include "tests/unit/sharing/install_fixture.h"
+
+namespace attnlab::testing {
+namespace {
+
+using sharing::Installed;
+using sharing::TrustError;
+using ::testing::HasSubstr;
+
+TEST_F(InstallTest, RefusesDowngradesUnlessAsked) {
+  install(bundle_of("1.1.0", {"here"}));
+  EXPECT_THAT(answer(bundle_of("1.0.0", {"here"})), HasSubstr("REFUSED: 1.1.0 was installed"));
+  EXPECT_EQ(in_use(), "1.1.0");
+  // Also once the newer one was removed: who serves the old one again does not get it in.
+  store().remove(*store().find("sharp"));
+  EXPECT_EQ(in_use(), "");
+  EXPECT_THAT(answer(bundle_of("1.0.0", {"here"})), HasSubstr("REFUSED"));
+  options_.allow_downgrade = true;
+  EXPECT_EQ(answer(bundle_of("1.0.0", {"here"})), "installed");
+}
+
+TEST_F(InstallTest, RefusesAnotherBundleOfTheSameVersion) {
+  install(bundle_of("1.0.0", {"here"}));
+  EXPECT_THAT(answer(bundle_of("1.0.0", {"here", "other"})), HasSubstr("this very version"));
+}
+
+TEST_F(InstallTest, RefusesAnUnsignedBundleOfALabThatSigns) {
+  const Lab acme("acme");
+  options_.ask = [](const auto&) { return true; };
+  install(bundle_of("1.0.0", {"here"}, &acme));
+  // Also where the policy lets unsigned ones in: else who takes the signature off gets in.
+  options_.policy.unsigned_bundles = sharing::Rule::allow;
+  EXPECT_THAT(answer(bundle_of("1.1.0", {"here"})), HasSubstr("has a key here"));
+  options_.policy.unsigned_bundles = sharing::Rule::ask;
+  EXPECT_THAT(answer(bundle_of("1.1.0", {"here"})), HasSubstr("has a key here"));
+  const Lab impostor("acme");
+  EXPECT_THAT(answer(bundle_of("1.1.0", {"here"}, &impostor)), HasSubstr("HAS CHANGED"));
+  EXPECT_EQ(in_use(), "1.0.0");
+  EXPECT_EQ(answer(bundle_of("1.1.0", {"here"}, &acme)), "installed");
+}
+
+TEST_F(InstallTest, FollowsThePolicyOnUnsignedBundles) {
+  for (const auto rule : {sharing::Rule::refuse, sharing::Rule::ask}) {
+    options_.policy.unsigned_bundles = rule;
+    EXPECT_THAT(answer(bundle_of("1.0.0", {"here"})), HasSubstr("it is not signed"));
+  }
+  EXPECT_EQ(in_use(), "");
+  options_.ask = [](const std::string& question) {
+    return question.find("nobody vouches") != std::string::npos;
+  };
+  EXPECT_EQ(answer(bundle_of("1.0.0", {"here"})), "installed");
+}
+
+TEST_F(InstallTest, DoesNotGoBackToWhatWasAltered) {
+  const Installed first = install(bundle_of("1.0.0", {"here"}));
+  install(bundle_of("1.1.0", {"here"}));
+  write_file(first.library(), library("acme/sharp", "1.0.0") + "x");
+  EXPECT_THROW(roll_back(), TrustError);
+  EXPECT_EQ(in_use(), "1.1.0");
+}
+
+TEST_F(InstallTest, NoticesAlteredFiles) {
+  const Installed one = install(bundle_of("1.0.0", {"here"}));
+  EXPECT_EQ(damage_of(one), "");
+  const std::string bytes = read_text(one.bundle_file());
+  write_file(one.bundle_file(), bytes.substr(1));
+  EXPECT_NE(damage_of(one), "");
+  write_file(one.bundle_file(), bytes);
+  EXPECT_EQ(damage_of(one), "");
+  write_file(one.library(), "another");
+  EXPECT_THAT(damage_of(one), HasSubstr("was altered"));
+}
+
+TEST_F(InstallTest, PutsNothingBackWhoseKeyWasRevoked) {
+  const Lab acme("acme");
+  install(bundle_of("1.0.0", {"here"}, &acme));
+  install(bundle_of("1.1.0", {"here"}, &acme));
+  keys().revoke(acme.card.key.id_text());
+  EXPECT_THROW(roll_back(), TrustError);
+  EXPECT_THROW(rebuild(), TrustError);
+  EXPECT_EQ(in_use(), "1.1.0");
+}
+
+TEST_F(InstallTest, PutsNothingUnsignedBackWhereThePolicyNowRefusesThat) {
+  install(bundle_of("1.0.0", {"here"}));
+  install(bundle_of("1.1.0", {"here"}));
+  options_.policy.unsigned_bundles = sharing::Rule::refuse;
+  EXPECT_THROW(roll_back(), TrustError);
+  EXPECT_THROW(rebuild(), TrustError);
+  options_.policy.unsigned_bundles = sharing::Rule::ask;  // it was asked when it came
+  EXPECT_EQ(roll_back().version, "1.0.0");
+}
+
+TEST_F(InstallTest, NeedsWhatWasAskedFor) {
+  const std::string bytes = bundle_of("1.0.0", {"here"});
+  options_.expected_id = "acme/other";
+  EXPECT_THAT(answer(bytes), HasSubstr("has the id acme/sharp, expected acme/other"));
+  options_.expected_id = "sharp";
+  options_.expected_version = "1.0.1";
+  EXPECT_THAT(answer(bytes), HasSubstr("has the version 1.0.0, expected 1.0.1"));
+  options_.expected_version = "1.0.0";
+  EXPECT_EQ(answer(bytes), "installed");
+}
+
+TEST_F(InstallTest, NeedsTheHashThatAnIndexNames) {
+  const std::string bytes = bundle_of("1.0.0", {"here"});
+  options_.expected_sha256 = std::string(64, '0');
+  EXPECT_THAT(answer(bytes), HasSubstr("REFUSED"));
+  options_.expected_sha256 = sharing::sha256(bytes);
+  EXPECT_EQ(answer(bytes), "installed");
+}
+
+TEST(Hashes, AreTheSameByLibsodiumAndByOurs) {
+  // One writes records, the other checks them where the program does not load libsodium.
+  std::string bytes;
+  for (int i = 0; i < 300; ++i) {
+    EXPECT_EQ(sharing::sha256(bytes), sha256_text(bytes)) << i;
+    bytes += static_cast<char>(::random());
+  }
+}
+
+}  // namespace
+}  // namespace attnlab::testing
