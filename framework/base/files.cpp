@@ -216,9 +216,25 @@ ScratchFolder::ScratchFolder()
   }
 }
 
-ScratchFolder::~ScratchFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+ScratchFolder::~ScratchFolder() { remove_tree(path_); }
+
+void remove_tree(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::remove_all(folder, error);
+  if (!error) return;
+  const auto open = [](const fs::path& path) {
+    std::error_code ignored;
+    fs::permissions(path, fs::perms::owner_all, fs::perm_options::add, ignored);
+  };
+  if (fs::is_directory(fs::symlink_status(folder, error))) open(folder);
+  // A folder is opened when it is met, before the walk goes into it.
+  for (fs::recursive_directory_iterator at(folder, error), end; at != end; at.increment(error)) {
+    if (error) break;
+    std::error_code ignored;
+    if (fs::is_directory(at->symlink_status(ignored))) open(at->path());
+  }
+  fs::remove_all(folder, error);
 }
 
 LineWriter::LineWriter(std::string path, std::int64_t keep_bytes) : path_(std::move(path)) {

@@ -43,6 +43,10 @@ class AtomicFile {
 /// writing now.
 void remove_dead_temporaries(const std::string& folder);
 
+/// Removes a folder and all in it as far as this user may, folders closed to their owner included;
+/// no error where there is none. Links are removed, never followed.
+void remove_tree(const std::string& folder);
+
 /// Writes a whole file through `AtomicFile`.
 void write_file(const std::string& path, std::string_view text);
 

@@ -175,7 +175,7 @@ Installed make(const Bundle& bundle, const std::string& bytes, const std::string
     check_manifest(making);
     try_library(making);
     making.begin("record");
-    fs::remove_all(making.work());
+    remove_tree(making.work());
     shorten_log(making.log());
     Installed one;
     one.folder = making.folder;
@@ -196,7 +196,7 @@ Installed make(const Bundle& bundle, const std::string& bytes, const std::string
   } catch (const std::exception& error) {
     const std::string log = keep_log(making, store);
     std::error_code ignored;
-    fs::remove_all(making.folder, ignored);
+    remove_tree(making.folder);
     throw InstallError(bundle.label(), making.step, error.what(), log);
   }
 }

@@ -146,7 +146,7 @@ std::string Store::new_staging() const {
   const std::string folder =
       fmt::format("{}/{}{}", places_.installed(), kStaging, static_cast<long>(::getpid()));
   std::error_code error;
-  fs::remove_all(folder, error);
+  remove_tree(folder);
   make_folder(folder);
   return folder;
 }
@@ -204,7 +204,7 @@ Installed Store::activate(const std::string& staging, const Installed& one) cons
   try {
     link(moved);
   } catch (const Error&) {
-    fs::remove_all(moved.folder, error);
+    remove_tree(moved.folder);
     throw;
   }
   return moved;
@@ -226,13 +226,13 @@ void Store::clean() const {
   for (const std::string& lab : folders_in(places_.installed())) {
     if (name_of_entry(lab).rfind(kStaging, 0) == 0) {
       const bool own = name_of_entry(lab) == fmt::format("{}{}", kStaging, ::getpid());
-      if (own || !is_in_use(name_of_entry(lab))) fs::remove_all(lab, ignored);
+      if (own || !is_in_use(name_of_entry(lab))) remove_tree(lab);
       continue;
     }
     for (const std::string& plugin : folders_in(lab)) {
       for (const std::string& entry : folders_in(plugin)) {
         const std::string canonical = fs::weakly_canonical(entry, ignored).string();
-        if (kept.count(canonical) == 0 && kept.count(entry) == 0) fs::remove_all(entry, ignored);
+        if (kept.count(canonical) == 0 && kept.count(entry) == 0) remove_tree(entry);
       }
       ::rmdir(plugin.c_str());  // where nothing is left in it
     }

@@ -9,6 +9,7 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/experiment/compositions.h"
+#include "framework/nn/modules/sizes_alone.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/runs/metric_text.h"
 #include "framework/runs/missing_evaluations.h"
@@ -112,6 +113,7 @@ void show_plan(const Job& job, const BuiltRun& run, ProgressSink& progress) {
 /// `--dry-run`. @returns an exit code: other data may be taken where these are missing.
 int show_plans(const Arguments& arguments, Registry& registry, ProgressMode mode) {
   const auto progress = make_progress(mode);
+  const SizesAlone sizes;
   try {
     for (const Job& job : jobs_of(arguments, registry)) {
       show_plan(job, build_run(job.experiment, job.seed, registry), *progress);

@@ -35,7 +35,7 @@ void unpack(const sharing::Bundle& result, const std::string& folder) {
     throw ConfigError(
         fmt::format("{}: holds something else; name another folder with --out", folder));
   }
-  fs::remove_all(making, error);  // a killed process's
+  remove_tree(making);  // a killed process's
   sharing::make_folder(making);
   sharing::write_files(result.files, making);
   write_file(making + mark, result.sha256);

@@ -152,6 +152,24 @@ TEST_F(CrossDomain, ACardHasManifestConformanceAndResults) {
   EXPECT_THAT(wrong.err, HasSubstr("'vit' is a model; cards are of attentions"));
 }
 
+// A quick part whose name is not its long form's would leave its columns out of the page.
+TEST(CrossDomainConfigs, QuickPartsHaveTheNamesOfTheLongOnes) {
+  const fs::path folder = std::string(ATTNLAB_TEST_CONFIGS) + "/experiments/cross_domain";
+  const std::string suite =
+      file_text(std::string(ATTNLAB_TEST_CONFIGS) + "/suites/cross_domain_quick.yaml");
+  int parts = 0;
+  for (const auto& file : fs::directory_iterator(folder)) {
+    if (!file.is_regular_file()) continue;
+    const std::string name = file.path().stem().string();
+    const std::string quick = "quick_" + name.substr(std::string("cross_").size());
+    EXPECT_THAT(file_text(folder / "quick" / (quick + ".yaml")),
+                HasSubstr("\nname: " + name + "\n"));
+    EXPECT_THAT(suite, HasSubstr("/" + quick + ".yaml\n"));
+    ++parts;
+  }
+  EXPECT_EQ(parts, 11);
+}
+
 // The shipped quick form, from its beginning to its page, with two parts that need no data from
 // elsewhere, an epoch each.
 TEST_F(CrossDomain, TheShippedQuickFormRunsToItsPage) {

@@ -170,6 +170,28 @@ TEST_F(Attacks, AnIndexServedOnAndOnIsNoticed) {
   EXPECT_THAT(ended.err, HasSubstr("it expired on"));
 }
 
+TEST_F(Attacks, ARefusedIndexLeavesTheOthersAlone) {
+  const Lab acme("acme"), borealis("borealis");
+  for (const Lab* one : {&acme, &borealis}) {
+    const std::string folder = lab_.at(one->card.lab);
+    fs::create_directories(folder);
+    const std::string bundle = "sharp_" + one->card.lab;
+    write_file(
+        folder + "/" + bundle + "-1.0.0.attnlab",
+        write_bundle(made_contents(one->card.lab + "/" + bundle),
+                     {{"source/CMakeLists.txt", ""}, {"manifest.json", "{}"}}, one->signer()));
+    make_index(folder, one->card.lab, one->key, one->text, 90);
+    lab_.must({"index", "add", folder});
+  }
+  write_file(lab_.at("acme/index.json"), file_text(lab_.at("acme/index.json")) + " ");
+  make_index(lab_.at("borealis"), "borealis", borealis.key, borealis.text, 90);
+  const Ended ended = lab_.attnlab({"index", "update"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("its signature does not fit"));
+  EXPECT_THAT(ended.out, HasSubstr("borealis"));
+  EXPECT_THAT(lab_.must({"plugin", "search", "sharp"}).out, HasSubstr("borealis/sharp_borealis"));
+}
+
 TEST_F(Attacks, KeysAreMadeListedAndRevoked) {
   const auto keys = [&] { return lab_.must({"key", "list"}).out; };
   EXPECT_NE(lab_.attnlab({"key", "new", "acme", "--expires", "2026-01-01"}).exit_code, 0);

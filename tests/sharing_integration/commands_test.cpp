@@ -103,6 +103,12 @@ TEST(Commands, ServeAPluginFromItsFolderToItsNextVersions) {
   EXPECT_THAT(acme.attnlab({"plugin", "verify", borealis.at("wrong.attnlab")}).out,
               HasSubstr("NOT SIGNED, although lab 'acme' has a key here"));
 
+  // A key that expires later leaves what came in before as it is.
+  const std::string known = acme.at(".config/attnlab/keys/known.json");
+  replace_in_file(known, R"("expires": "never")", R"("expires": "2026-01-01")");
+  EXPECT_THAT(updated.must({"plugin", "verify"}).out,
+              AllOf(HasSubstr("sound"), HasSubstr("expired on 2026-01-01")));
+
   // A revoked key counts for what is installed, too.
   const std::string key = sharing::read_bundle(once).signer->key.id_text();
   acme.must({"key", "revoke", key});

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <initializer_list>
 #include <limits>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "framework/contracts/attention.h"
@@ -21,14 +24,30 @@ struct NaiveSettings {
   std::function<Row(const Row&, std::int64_t h)> map_query = {}, map_key = {};
 };
 
+/// One number, wherever it lies; tensors of tensors for each would take minutes.
+inline double number_at(const Tensor& x, std::int64_t offset) {
+  if (x.scalar_type() == at::kDouble) return x.data_ptr<double>()[offset];
+  if (x.scalar_type() == at::kFloat) return double(x.data_ptr<float>()[offset]);
+  if (x.scalar_type() == at::kBool) return x.data_ptr<bool>()[offset] ? 1 : 0;
+  throw std::invalid_argument("naive_attention.h: numbers are float64, float32 or bool");
+}
+
+/// Where `x`, broadcastable to the place's sizes and what follows them, has its first number there.
+inline std::int64_t offset_of(const Tensor& x, std::initializer_list<std::int64_t> place,
+                              std::int64_t dims) {
+  const std::int64_t missing = dims - x.dim();
+  std::int64_t offset = 0, at = 0;
+  for (const std::int64_t p : place) {
+    const std::int64_t dim = at++ - missing;
+    if (dim >= 0 && x.size(dim) > 1) offset += p * x.stride(dim);
+  }
+  return offset;
+}
+
 /// The number of `x`, broadcastable to [B, H, Lq, Lk], at a pair.
 inline double at_pair(const Tensor& x, std::int64_t b, std::int64_t h, std::int64_t i,
                       std::int64_t j) {
-  Tensor full = x.to(at::kDouble);
-  while (full.dim() < 4) full = full.unsqueeze(0);
-  const std::int64_t place[] = {b, h, i, j};
-  for (const std::int64_t p : place) full = full.select(0, full.size(0) == 1 ? 0 : p);
-  return full.item<double>();
+  return number_at(x, offset_of(x, {b, h, i, j}, 4));
 }
 
 inline bool sees(const AttentionInput& in, std::int64_t b, std::int64_t h, std::int64_t i,
@@ -37,14 +56,19 @@ inline bool sees(const AttentionInput& in, std::int64_t b, std::int64_t h, std::
   const std::int64_t place = i + in.key_count() - in.query_count();
   if (rule.causal && j > place) return false;
   if (rule.window > 0 && std::abs(place - j) >= rule.window) return false;
-  if (rule.key_valid.defined() && !rule.key_valid[b][j].item<bool>()) return false;
+  if (rule.key_valid.defined() && at_pair(rule.key_valid, 0, 0, b, j) == 0) return false;
   return !rule.pairs.defined() || at_pair(rule.pairs, b, h, i, j) != 0;
 }
 
-inline Row row(const Tensor& x) {
-  const Tensor dense = x.to(at::kDouble).contiguous();
-  return Row(dense.data_ptr<double>(), dense.data_ptr<double>() + dense.numel());
+/// The last dimension of `x` at a place of the others.
+inline Row row(const Tensor& x, std::initializer_list<std::int64_t> place) {
+  Row all(std::size_t(x.size(-1)));
+  const std::int64_t first = offset_of(x, place, x.dim()), step = x.stride(-1);
+  for (std::size_t c = 0; c < all.size(); ++c)
+    all[c] = number_at(x, first + std::int64_t(c) * step);
+  return all;
 }
+inline Row row(const Tensor& x) { return row(x.reshape({-1}), {}); }
 
 inline double dot(const Row& a, const Row& b) {
   double sum = 0;
@@ -59,31 +83,31 @@ inline Row over_norm(Row x, double eps) {
   return x;
 }
 
-inline Row mapped_key(const Tensor& x, const NaiveSettings& s, std::int64_t h) {
-  const Row key = s.unit_keys ? over_norm(row(x), s.eps) : row(x);
+inline Row mapped_key(Row key, const NaiveSettings& s, std::int64_t h) {
+  if (s.unit_keys) key = over_norm(std::move(key), s.eps);
   return s.map_key ? s.map_key(key, h) : key;
 }
 
 inline Row plus(Row a, const Tensor& bias, std::int64_t h) {
   if (!bias.defined()) return a;
-  const Row b = row(bias[h]);
+  const Row b = row(bias, {h});
   for (std::size_t c = 0; c < a.size(); ++c) a[c] += b[c];
   return a;
 }
 
 inline double naive_logit(const AttentionInput& in, const NaiveSettings& s, std::int64_t b,
                           std::int64_t h, std::int64_t i, std::int64_t j) {
-  const Row query = row(in.queries[b][h][i]);
+  const Row query = row(in.queries, {b, h, i});
   const auto asking = [&](const Tensor& bias) {
     const Row biased = plus(query, bias, h);
     return s.map_query ? s.map_query(biased, h) : biased;
   };
   const RelativePositions& r = in.relative;
-  double logit = dot(asking(r.content_bias), mapped_key(in.keys[b][h][j], s, h));
+  double logit = dot(asking(r.content_bias), mapped_key(row(in.keys, {b, h, j}), s, h));
   if (r.defined()) {
     const std::int64_t distance = i + in.key_count() - in.query_count() - j;
-    const Tensor key = r.keys[h][in.key_count() - 1 - distance];
-    logit += dot(asking(r.position_bias), mapped_key(key, s, h));
+    Row key = row(r.keys, {h, in.key_count() - 1 - distance});
+    logit += dot(asking(r.position_bias), mapped_key(std::move(key), s, h));
   }
   logit *= s.scale;
   return in.bias.defined() ? logit + at_pair(in.bias, b, h, i, j) : logit;
@@ -105,7 +129,7 @@ inline Tensor naive_attention(const AttentionInput& in, const NaiveSettings& set
         double sum = 0;
         for (double& logit : logits) sum += logit = std::exp(logit - top);
         for (std::int64_t j = 0; j < keys; ++j) {
-          const Row value = row(in.values[b][h][j]);
+          const Row value = row(in.values, {b, h, j});
           for (std::int64_t c = 0; c < channels; ++c) {
             out.data_ptr<double>()[((b * in.heads() + h) * in.query_count() + i) * channels + c] +=
                 logits[j] / sum * value[c];

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/nn/modules/layers.h"
+#include "framework/nn/modules/sizes_alone.h"
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"
 
@@ -43,6 +44,7 @@ std::int64_t parameter_count(const Model& model) {
 }
 
 TEST(CrossVit, PresetsHaveThePublishedParameterCounts) {
+  const SizesAlone sizes;
   // The paper's 8.8, 26.7 and 44.3 million; the counts are those of the public code's models.
   EXPECT_EQ(parameter_count(*crossvit("preset: 9d", 240, 1000)), 8'776'592);
   EXPECT_EQ(parameter_count(*crossvit("preset: S", 240, 1000)), 26'856'272);

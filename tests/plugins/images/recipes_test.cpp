@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "framework/config/compose.h"
+#include "framework/nn/modules/sizes_alone.h"
 #include "framework/train/costs.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
@@ -37,6 +38,7 @@ BuiltRun built(const Recipe& recipe) {
 
 TEST_P(Recipes, HavePublishedSizes) {
   const Recipe& recipe = GetParam();
+  const SizesAlone sizes;
   const BuiltRun run = built(recipe);
   const double parameters = double(run.parameter_count()) / 1e6;
   const double products = double(forward_flops(run)) / 2e9;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "framework/nn/modules/layers.h"
+#include "framework/nn/modules/sizes_alone.h"
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"
 
@@ -52,6 +53,7 @@ std::int64_t parameter_count(const Model& model) {
 }
 
 TEST(Vit, PresetsHaveThePublishedParameterCounts) {
+  const SizesAlone sizes;
   const DatasetInfo imagenet = images(3, 224, 224, 1000);
   EXPECT_EQ(parameter_count(*vit(imagenet, "preset: Ti")), 5'717'416);
   EXPECT_EQ(parameter_count(*vit(imagenet, "preset: S")), 22'050'664);

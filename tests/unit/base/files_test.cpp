@@ -41,6 +41,27 @@ class FileSizeLimit {
 
 // ---- AtomicFile
 
+TEST(RemoveTree, RemovesFoldersThatAreClosedToTheirOwner) {
+  const TempFolder around;
+  const Unprivileged user(around.path());
+  if (!user.works()) GTEST_SKIP() << "no user with fewer rights can be had here";
+  const std::string root =
+      fs::temp_directory_path() / ("attnlab-closed-" + std::to_string(::getpid()));
+  fs::create_directories(root + "/in/a/b");
+  write_file(root + "/in/a/b/x", "x");
+  fs::create_directory(root + "/outside");
+  fs::create_directory_symlink(root + "/outside", root + "/in/link");
+  fs::permissions(root + "/outside", fs::perms::none);
+  fs::permissions(root + "/in/a/b", fs::perms::none);
+  fs::permissions(root + "/in/a", fs::perms::none);
+  remove_tree(root + "/in");
+  EXPECT_FALSE(fs::exists(root + "/in"));
+  EXPECT_EQ(fs::status(root + "/outside").permissions(), fs::perms::none);
+  remove_tree(root);
+  EXPECT_FALSE(fs::exists(root));
+  remove_tree(root);  // there is none
+}
+
 TEST(AtomicFile, AppearsOnlyWhenItIsCommitted) {
   const TempFolder folder;
   AtomicFile file(folder / "a");

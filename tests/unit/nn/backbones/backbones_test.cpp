@@ -9,6 +9,7 @@
 #include "framework/nn/backbones/swin.h"
 #include "framework/nn/backbones/window_attention.h"
 #include "framework/nn/backbones/windows.h"
+#include "framework/nn/modules/sizes_alone.h"
 
 namespace attnlab {
 namespace {
@@ -131,6 +132,7 @@ TEST(Swin, GivesTorchvisionsNumbers) {
 }
 
 TEST(Swin, HasThePublishedParameters) {
+  const SizesAlone sizes;
   const auto count = [](const char* preset) {
     Swin swin(swin_sizes(preset), swin_attention());
     return parameters_of(swin) + (swin.out_channels() + 1) * 1000;
