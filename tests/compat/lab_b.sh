@@ -10,7 +10,7 @@ shopt -s extglob
 rm -rf plugins/models/!(vit.cpp) plugins/datasets/!(images) plugins/tasks/!(images) \
   plugins/datasets/images/!(synthetic_images.cpp) plugins/tasks/images/!(image_classification.cpp)
 cmake --preset release -DATTNLAB_TESTS=OFF
-cmake --build build/release
+cmake --build build/release --parallel "$(nproc)"
 cmake --install build/release --prefix /opt/attnlab >/dev/null
 
 rm -rf "$lab"
