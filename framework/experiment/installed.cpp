@@ -80,7 +80,7 @@ std::string revocation_of(const std::string& key) {
   try {
     const auto record = nlohmann::json::parse(read_text(path));
     for (const auto& known : record.at("keys")) {
-      const std::string revoked = known.value("revoked", "");
+      std::string revoked = known.value("revoked", "");
       if (known.at("id") == key && !revoked.empty()) return revoked;
     }
   } catch (const nlohmann::json::exception& damage) {

@@ -108,7 +108,7 @@ void write_one(archive* out, const ArchiveFile& file) {
 /// What an entry is called here, once it is known to be harmless.
 std::string checked_path(archive_entry* entry) {
   const char* const name = ::archive_entry_pathname(entry);
-  const std::string path = name == nullptr ? "" : name;
+  std::string path = name == nullptr ? "" : name;
   check_path(path);
   if (::archive_entry_hardlink(entry) != nullptr || ::archive_entry_symlink(entry) != nullptr ||
       ::archive_entry_filetype(entry) != AE_IFREG) {

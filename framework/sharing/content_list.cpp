@@ -83,6 +83,7 @@ std::string write_contents(const Contents& contents, const std::vector<ArchiveFi
     out["binaries"].push_back({{"path", binary.path}, {"stamp", binary.stamp}});
   }
   std::vector<const ArchiveFile*> sorted;
+  sorted.reserve(files.size());
   for (const ArchiveFile& file : files) sorted.push_back(&file);
   std::sort(sorted.begin(), sorted.end(),
             [](const ArchiveFile* a, const ArchiveFile* b) { return a->path < b->path; });

@@ -150,7 +150,7 @@ KeyCard Keyring::make(const std::string& lab, const std::string& expires,
   check_name(lab, "the lab");
   refuse_reserved(lab, "lab '" + lab + "'");
   const SecretKey key = SecretKey::make();
-  const KeyCard card{lab, key.public_key(), date_in(0), expires};
+  KeyCard card{lab, key.public_key(), date_in(0), expires};
   bool has_one = false;
   change([&] {
     has_one = has_secret(lab) && own_objection(lab).empty();

@@ -44,6 +44,7 @@ std::vector<fs::path> evaluations_of(const std::string& folder) {
   }
   std::sort(found.begin(), found.end());
   std::vector<fs::path> paths;
+  paths.reserve(found.size());
   for (auto& [time, path] : found) paths.push_back(std::move(path));
   return paths;
 }

@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "framework/sharing/bundle.h"
@@ -13,7 +14,10 @@ namespace attnlab::sharing {
 struct LockedPart {
   std::string kind, id, version;
   std::string bundle;  ///< SHA-256 of the bundle that it was installed from; empty: from none
-  auto operator<=>(const LockedPart&) const = default;
+  bool operator<(const LockedPart& other) const {
+    return std::tie(kind, id, version, bundle) <
+           std::tie(other.kind, other.id, other.version, other.bundle);
+  }
 
   /// "attention acme/sharp 1.0.0".
   std::string label() const;

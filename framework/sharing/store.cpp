@@ -2,8 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <algorithm>
 #include <array>
@@ -143,9 +143,8 @@ std::optional<Installed> Store::before(const Installed& one) const {
 }
 
 std::string Store::new_staging() const {
-  const std::string folder =
+  std::string folder =
       fmt::format("{}/{}{}", places_.installed(), kStaging, static_cast<long>(::getpid()));
-  std::error_code error;
   remove_tree(folder);
   make_folder(folder);
   return folder;
@@ -218,7 +217,7 @@ void Store::remove(const Installed& one) const {
 
 void Store::clean() const {
   std::set<std::string> kept;
-  for (Installed one : active()) {
+  for (const Installed& one : active()) {
     kept.insert(one.folder);
     if (const auto earlier = before(one)) kept.insert(earlier->folder);
   }
