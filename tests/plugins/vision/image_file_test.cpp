@@ -104,6 +104,28 @@ TEST_F(ImageFiles, ThatAreDamagedAreNamed) {
               AllOf(HasSubstr("bad.jpg: ends too early"), HasSubstr("damaged: skip")));
   EXPECT_THAT(refusal(sound.substr(0, 100)), HasSubstr("bad.jpg"));
   EXPECT_THAT(refusal(sound.substr(0, 20) + "\xff\xd9"), HasSubstr("bad.jpg: damaged ("));
+  // Bytes overwritten in the middle, which libjpeg only warns of.
+  const std::string large = jpeg_of(photograph(300, 400));
+  for (const char byte : {'\x00', '\x5a', '\xff'}) {
+    std::string hit = large;
+    for (std::size_t i = 0; i < 200; ++i) {
+      hit[large.size() / 2 + i] = byte == '\xff' && i % 2 == 1 ? '\0' : byte;  // no marker
+    }
+    EXPECT_THAT(refusal(hit), HasSubstr("bad.jpg: damaged (")) << int(byte);
+  }
+  // An end in the header, as of a small picture among a camera's notes, is not the file's.
+  const std::string notes(
+      "\xff\xe1\x00\x08"
+      "ab\xff\xd9"
+      "cd",
+      10);
+  const std::string noted = large.substr(0, 2) + notes + large.substr(2);
+  EXPECT_EQ(whole(folder_.write("noted.jpg", noted)).bytes,
+            whole(folder_.write("large.jpg", large)).bytes);
+  EXPECT_THAT(refusal(noted.substr(0, noted.size() * 2 / 3)), HasSubstr("bad.jpg: ends too early"));
+  // Cut off, and an end put behind it: known by the data that are missing.
+  EXPECT_THAT(refusal(large.substr(0, large.size() * 2 / 3) + "\xff\xd9"),
+              HasSubstr("bad.jpg: damaged ("));
   EXPECT_THAT(refusal(""), HasSubstr("no image"));
   EXPECT_THAT(refusal("plain text"), HasSubstr("no image"));
   EXPECT_THAT(refusal(png.substr(0, png.size() / 2)), HasSubstr("bad.jpg"));
