@@ -22,8 +22,8 @@ namespace {
 }
 
 /// Warnings of libjpeg behind which it makes pixels up. (Bytes too many before a marker are common
-/// and harmless. Codes that do not exist are seen near the end of the data alone, where libjpeg-turbo
-/// decodes with care; elsewhere damage shows where data are missing in the end.)
+/// and harmless. Codes that do not exist are seen near the end of the data alone, where
+/// libjpeg-turbo decodes with care; elsewhere damage shows where data are missing in the end.)
 bool is_damage(int code) {
   return code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE || code == JWRN_JPEG_EOF;
 }
