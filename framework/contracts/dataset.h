@@ -59,7 +59,7 @@ struct PlanRequest {
   bool training = false;  ///< in random order, by `batching`; else each example once, in order
   std::int64_t batch_size = 1;  ///< examples
   bool drop_last = false;       ///< in training: leave out a last batch that is not full
-  std::int64_t repeat = 1;      ///< in training: how often each example stands there, in a row
+  std::int64_t repeat = 1;      ///< in training: how often each example stands in an epoch
   std::int64_t budget = 0;      ///< fill batches up to this sum of `Dataset::cost`; 0: `batch_size`
   std::uint64_t epoch = 0;
   RandomStreams streams{0};
@@ -114,9 +114,9 @@ class Dataset {
   virtual const TextCodec* codec() const { return nullptr; }
 };
 
-/// All examples, in training in random order (stream "order", epoch), each `repeat` times in a row,
-/// cut into batches of `batch_size` or filled up to `budget`. Batches of a budget are drawn once,
-/// and only their order differs between epochs, so that there are equally many in each.
+/// All examples, in random order in training (stream "order", epoch), cut into batches of
+/// `batch_size`, or filled up to `budget`. Batches of a budget are drawn once and only their order
+/// differs between epochs, so that there are equally many in each.
 EpochPlan default_plan(const Dataset& dataset, const PlanRequest& request);
 
 /// What the host gives a dataset when it opens it.
