@@ -16,12 +16,14 @@ std::vector<std::int64_t> in_order(std::int64_t n) {
   return order;
 }
 
-/// Every example `repeat` times, in the epoch's order.
+/// Every example in the epoch's order, `repeat` times in a row: copies that are far apart are not
+/// what repeated augmentation is.
 std::vector<std::int64_t> drawn(std::int64_t n, const PlanRequest& request, std::uint64_t epoch) {
-  const Random random = request.streams.stream("order", epoch);
-  std::vector<std::int64_t> order = permutation(n * request.repeat, random);
-  if (request.repeat > 1) {
-    for (std::int64_t& index : order) index %= n;
+  const std::vector<std::int64_t> once = permutation(n, request.streams.stream("order", epoch));
+  std::vector<std::int64_t> order;
+  order.reserve(once.size() * static_cast<std::size_t>(request.repeat));
+  for (const std::int64_t index : once) {
+    order.insert(order.end(), static_cast<std::size_t>(request.repeat), index);
   }
   return order;
 }

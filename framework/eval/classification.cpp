@@ -78,6 +78,12 @@ Tensor classification_losses(const Tensor& logits, const Tensor& classes, double
   return member_cross_entropy(checked_logits(logits, classes), classes, label_smoothing, members);
 }
 
+Tensor right_of(const Tensor& logits, const Tensor& classes) {
+  const Tensor own = logits.gather(1, classes.view({-1, 1})).view({-1});
+  const Tensor numbers = logits.isnan().any(1).logical_not().logical_and(own.isfinite());
+  return logits.argmax(1).eq(classes).logical_and(numbers);
+}
+
 void ClassificationMeter::add(const NamedTensors& outputs, const Batch& batch) {
   const Tensor& given = outputs.at("logits");
   check_shapes(given, batch.fields.at("class"));

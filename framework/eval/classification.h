@@ -28,6 +28,14 @@ Tensor classification_loss(const Tensor& logits, const Tensor& classes, double l
 Tensor classification_losses(const Tensor& logits, const Tensor& classes, double label_smoothing,
                              std::int64_t members);
 
+/// Whether the class has the largest logit, by the same rule as the meter's: never where a logit is
+/// not a number, or that of the class not finite. (argmax alone takes what is not a number for the
+/// largest, and the first of all that are none is class 0.)
+/// @param logits   [B, K] floating point
+/// @param classes  [B] int64, 0 <= class < K
+/// @returns [B] bool
+Tensor right_of(const Tensor& logits, const Tensor& classes);
+
 /// accuracy, nll and, from five classes on, top5; in double precision. Equal logits count in order
 /// of their index, so a model that answers nothing scores as one that always answers class 0. A
 /// logit that is not a number is never right.

@@ -118,7 +118,9 @@ struct BatchingOptions {
   std::int64_t budget = 0;
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("repeat", repeat, at_least(1), "times that an epoch holds each example");
+    v("repeat", repeat, at_least(1),
+      "times that an epoch holds each example, in a row, so that copies share a batch (repeated "
+      "augmentation)");
     v("budget", budget, at_least(0),
       "a batch is filled up to this sum of the dataset's costs (nodes, points, tokens); 0: up to "
       "batch_size examples");

@@ -164,6 +164,8 @@ Metrics evaluate_overlay(BuiltRun& overlay, const EvaluationEntry& entry,
                          const std::atomic<bool>& stop) {
   const Split split = checked_split(overlay, entry);
   BuiltRun drawing = drawing_as(overlay, entry);
+  const SameRandomNumbers same;
+  at::manual_seed(drawing.streams.key("passes"));  // of models that draw
   return evaluate_split(drawing, split, stop);
 }
 
@@ -172,6 +174,8 @@ void evaluate_overlay_examples(BuiltRun& overlay, const EvaluationEntry& entry,
                                const std::function<void(const ExampleMetrics&)>& use) {
   const Split split = checked_split(overlay, entry);
   BuiltRun drawing = drawing_as(overlay, entry);
+  const SameRandomNumbers same;
+  at::manual_seed(drawing.streams.key("passes"));
   evaluate_examples(drawing, split, stop, use);
 }
 

@@ -28,8 +28,9 @@ BuiltRun overlaid(const BuiltRun& run, const EvaluationEntry& entry, Registry& r
 void take_weights(const BuiltRun& overlay, const BuiltRun& run, const EvaluationEntry& entry,
                   const NamedTensors& weights, const std::string& source);
 
-/// The task's metrics of the overlay's split. What the evaluation draws depends on the run's seed
-/// and the entry's name alone.
+/// The task's metrics of the overlay's split. What the evaluation draws, and what the model draws
+/// in it from the process's random numbers, depends on the run's seed and the entry's name alone;
+/// these numbers stay as they were.
 /// @throws DataError where the dataset has no such split; Interrupted.
 Metrics evaluate_overlay(BuiltRun& overlay, const EvaluationEntry& entry,
                          const std::atomic<bool>& stop);

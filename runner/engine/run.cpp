@@ -17,6 +17,7 @@
 #include "framework/runs/run_result.h"
 #include "framework/suites/cell.h"
 #include "framework/suites/ensembles.h"
+#include "framework/train/costs.h"
 #include "framework/train/ensemble.h"
 #include "framework/train/entries.h"
 #include "framework/train/environment.h"
@@ -101,13 +102,13 @@ void check_fresh(const std::vector<Job>& jobs, bool resume) {
 
 void show_plan(const Job& job, const BuiltRun& run, ProgressSink& progress) {
   const TrainOptions& train = job.experiment.train;
-  progress.say(
-      fmt::format("{}: {} parameters, {} training, {} validation and {} test examples from {}, {} "
-                  "steps of {}; would go to {}",
-                  RunFolder::label(job.experiment, job.seed), run.parameter_count(),
-                  run.dataset->size(Split::train), run.dataset->size(Split::validation),
-                  run.dataset->size(Split::test), run.dataset->info().source, run.total_steps(),
-                  train.batch_size, job.folder.path()));
+  progress.say(fmt::format(
+      "{}: {} parameters, {:.4g} GFLOPs forward an example, {} training, {} validation "
+      "and {} test examples from {}, {} steps of {}; would go to {}",
+      RunFolder::label(job.experiment, job.seed), run.parameter_count(),
+      double(forward_flops(run)) / 1e9, run.dataset->size(Split::train),
+      run.dataset->size(Split::validation), run.dataset->size(Split::test),
+      run.dataset->info().source, run.total_steps(), train.batch_size, job.folder.path()));
 }
 
 /// `--dry-run`. @returns an exit code: other data may be taken where these are missing.

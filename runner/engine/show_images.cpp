@@ -7,6 +7,7 @@
 
 #include "framework/base/foreign_text.h"
 #include "framework/data/image/corruption.h"
+#include "framework/eval/classification.h"
 #include "framework/eval/explanation.h"
 #include "framework/runs/missing_evaluations.h"
 #include "framework/train/checkpoint.h"
@@ -61,14 +62,23 @@ class Watched final : public Model {
   std::shared_ptr<Model> model_;
 };
 
-json version_of(const std::string& name, const Tensor& image, const Tensor& logits,
-                std::int64_t truth, const DatasetInfo& info) {
+/// What the model says, for people.
+std::string words_of(const Tensor& logits, const DatasetInfo& info) {
+  if (logits.isnan().any().item<bool>()) return "logits that are no numbers";
   const auto said = logits.argmax().item<std::int64_t>();
   const double share = logits.to(at::kCPU, at::kDouble).softmax(0)[said].item<double>();
+  return fmt::format("{} ({:.0f} %)", class_name(info, said), 100 * share);
+}
+
+/// @param logits  [K]
+json version_of(const std::string& name, const Tensor& image, const Tensor& logits,
+                std::int64_t truth, const DatasetInfo& info) {
+  const Tensor right =
+      right_of(logits.unsqueeze(0), at::full({1}, truth, logits.options().dtype(at::kLong)));
   return {{"name", name},
           {"image", png_text(image.to(at::kCPU), info.field("image"))},
-          {"words", fmt::format("{} ({:.0f} %)", class_name(info, said), 100 * share)},
-          {"wrong", said != truth}};
+          {"words", words_of(logits, info)},
+          {"wrong", !right.item<bool>()}};
 }
 
 /// Adds the map of the first method that the model and its attention have what it needs for.

@@ -8,6 +8,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -81,7 +82,10 @@ TEST_F(LightCommands, ConfigShowWritesAnExperimentOfTheSameHash) {
   folder_.write("whole.yaml", shown);
   EXPECT_EQ(must({"config", "show", "whole.yaml"}).out, shown);
   must({"validate", "whole.yaml"});
-  const std::string planned = planned_folder(must(plan));
+  const Ended dry = must(plan);
+  EXPECT_THAT(dry.out, ContainsRegex("[0-9]+ parameters, [0-9.e-]+ GFLOPs forward an example"));
+  EXPECT_THAT(dry.out, Not(HasSubstr("parameters, 0 GFLOPs")));
+  const std::string planned = planned_folder(dry);
   EXPECT_THAT(planned, HasSubstr("runs/tiny/quest/4-"));
   EXPECT_EQ(planned_folder(must({"run", "whole.yaml", "--dry-run"})), planned);
   EXPECT_FALSE(exists("runs")) << "a dry run writes nothing";

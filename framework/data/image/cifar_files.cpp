@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <sstream>
 
@@ -27,6 +28,7 @@ struct Layout {
 };
 
 constexpr std::size_t kTestRecords = 10000;  // of either set, as published
+constexpr std::int64_t kTrainRecords = 50000;
 
 /// "data_batch_1.bin" and so on.
 std::vector<std::string> batch_files(const std::vector<std::int64_t>& batches) {
@@ -101,17 +103,23 @@ void check_count(const std::string& path, std::size_t found, std::size_t publish
       found < published ? ", or say `partial: true` to take what there is" : ""));
 }
 
-/// @param count  records of each file, as published
+/// @param count   records of each file, as published
+/// @param number  of a file's first image in the whole set
 LabelledImages read_split(const std::string& folder, const Layout& layout,
-                          const std::vector<std::string>& files, std::size_t count, bool partial) {
+                          const std::vector<std::string>& files, std::size_t count, bool partial,
+                          const std::function<std::int64_t(std::size_t file)>& number) {
   LabelledImages images;
   images.begin = layout.labels.size();
   images.stride = layout.record();
-  for (const std::string& file : files) {
-    const std::string path = with_or_without_gz(fmt::format("{}/{}", folder, file));
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const std::string path = with_or_without_gz(fmt::format("{}/{}", folder, files[i]));
     const std::size_t before = images.labels.size();
     append_records(path, layout, count, images);
-    check_count(path, images.labels.size() - before, count, partial);
+    const std::size_t found = images.labels.size() - before;
+    check_count(path, found, count, partial);
+    for (std::size_t k = 0; k < found; ++k) {
+      images.numbers.push_back(number(i) + static_cast<std::int64_t>(k));
+    }
   }
   return images;
 }
@@ -168,8 +176,13 @@ ImageSet read_cifar(const CifarFiles& files, const std::string& root) {
   set.mean = layout.mean;
   set.deviation = layout.deviation;
   check_files(set.info.source, layout, search.hint);
-  set.train = read_split(set.info.source, layout, layout.train, layout.of_train, files.partial);
-  set.test = read_split(set.info.source, layout, {layout.test}, kTestRecords, files.partial);
+  const auto of_train = [&](std::size_t file) {
+    return (files.batches[file] - 1) * static_cast<std::int64_t>(layout.of_train);
+  };
+  set.train =
+      read_split(set.info.source, layout, layout.train, layout.of_train, files.partial, of_train);
+  set.test = read_split(set.info.source, layout, {layout.test}, kTestRecords, files.partial,
+                        [](std::size_t) { return kTrainRecords; });
   return set;
 }
 

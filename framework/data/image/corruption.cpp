@@ -11,7 +11,6 @@
 #include "framework/data/formats/files.h"
 #include "framework/data/image/corruption_kinds.h"
 #include "framework/data/image/jpeg_loss.h"
-#include "framework/data/image/resize.h"
 #include "framework/data/image/spatter.h"
 
 namespace attnlab {
@@ -122,6 +121,19 @@ Pixels read_ppm(const std::string& path) {
   return image;
 }
 
+/// A fifth of the size as CIFAR-10-C's code makes it, cv2.resize(fx=0.2, fy=0.2): bilinear without
+/// antialias, between pixels whose middle is that of pixel (5 y + 2, 5 x + 2), so it is that pixel.
+Pixels fifth(const Pixels& photo) {
+  Pixels small((photo.height + 2) / 5, (photo.width + 2) / 5, photo.channels);
+  for (std::int64_t y = 0; y < small.height; ++y) {
+    for (std::int64_t x = 0; x < small.width; ++x) {
+      const std::uint8_t* from = photo.row(5 * y + 2) + photo.channels * (5 * x + 2);
+      std::copy_n(from, photo.channels, small.row(y) + photo.channels * x);
+    }
+  }
+  return small;
+}
+
 /// The five photos that ImageNet-C's code draws from; for CIFAR-10-C a fifth of their size.
 std::vector<Pixels> frost_photos(const std::string& root, bool cifar, std::int64_t height,
                                  std::int64_t width) {
@@ -135,10 +147,7 @@ std::vector<Pixels> frost_photos(const std::string& root, bool cifar, std::int64
   std::vector<Pixels> photos;
   for (const std::string& name : names) {
     Pixels photo = read_ppm(folder + "/" + name);
-    if (cifar) {
-      photo = resized(photo, {0, 0, photo.height, photo.width}, photo.height / 5, photo.width / 5,
-                      Filter::bilinear);
-    }
+    if (cifar) photo = fifth(photo);
     if (photo.height <= height || photo.width <= width) {
       throw DataError(fmt::format("{}/{}: is too small for images of {} x {} pixels", folder, name,
                                   height, width));

@@ -45,13 +45,14 @@ Statistics measure(const LabelledImages& images, const ImageShape& shape) {
   return statistics;
 }
 
-/// Corrupts the images of one split in their place. @param first  number of its first image
+/// Corrupts the images of one split in their place.
+/// @param before  images in the files of the splits before
 void corrupt(LabelledImages& images, const ImageShape& shape, const Corruption& corruption,
-             std::int64_t first) {
+             std::int64_t before) {
   at::parallel_for(0, images.count(), 16, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       Pixels image = interleaved(images.image(i), shape);
-      corruption.apply(image, first + i);
+      corruption.apply(image, images.number(i, before));
       auto* planes = const_cast<std::uint8_t*>(images.image(i));  // of our own bytes
       const std::int64_t plane = shape.height * shape.width;
       for (std::int64_t k = 0; k < plane * shape.channels; ++k) {
@@ -96,8 +97,9 @@ ImageSet settle(ImageSet set, const ImageSetOptions& options) {
     if (!(deviation > 0)) throw OptionError("std", shortest(deviation) + " is not above 0");
   }
   if (options.corruption.any()) {
+    // Numbers rise: the last test image has the largest.
     const Corruption corruption(options.corruption, set.shape.height, set.shape.width,
-                                training_images + set.test.count());
+                                set.test.number(set.test.count() - 1, training_images) + 1);
     if (options.corruption.covers(/*test=*/false)) corrupt(set.train, set.shape, corruption, 0);
     if (options.corruption.covers(/*test=*/true)) {
       corrupt(set.test, set.shape, corruption, training_images);

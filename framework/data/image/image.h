@@ -52,8 +52,15 @@ struct LabelledImages {
   std::size_t begin = 0;             ///< where in `bytes` the first image starts
   std::size_t stride = 0;            ///< bytes from one image to the next
   std::vector<std::uint8_t> labels;  ///< one an image
+  /// Which image of the whole published set each is, the training images first, whatever part of
+  /// it is read (for what is drawn by an image's number); empty: as they stand here.
+  std::vector<std::int64_t> numbers{};
 
   const std::uint8_t* image(std::int64_t index) const;
+  /// @param before  images that stand before these where there are no `numbers`
+  std::int64_t number(std::int64_t index, std::int64_t before) const {
+    return numbers.empty() ? before + index : numbers[static_cast<std::size_t>(index)];
+  }
   std::int64_t count() const { return static_cast<std::int64_t>(labels.size()); }
 };
 

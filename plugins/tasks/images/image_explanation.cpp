@@ -116,7 +116,7 @@ class ImageExplanation final : public ClassificationTask {
       const Tensor& labels = batch.fields.at("class");
       const Explanation explanation = explain(evaluation.model, batch, options_.method);
       loss({{"logits", explanation.logits}}, batch);  // refuses classes that are none
-      const Tensor correct = explanation.logits.argmax(1).eq(labels);
+      const Tensor correct = right_of(explanation.logits, labels);
       const Tensor heat = heat_of(explanation.map, image.size(2), image.size(3));
       images += static_cast<double>(batch.size);
       right += correct.sum().item<double>();
@@ -190,7 +190,7 @@ class ImageExplanation final : public ClassificationTask {
 
 ATTNLAB_PLUGIN(task, ImageExplanation, ImageExplanationOptions,
                {.id = "attnlab/image_explanation",
-                .version = "1.0.0",
+                .version = "1.0.1",
                 .summary = "how good maps of AG-CAM or attention rollout are",
                 .citation = "Leem & Seo, AAAI 2024; Abnar & Zuidema, ACL 2020",
                 .licence = "Apache-2.0",

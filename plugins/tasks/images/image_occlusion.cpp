@@ -94,7 +94,7 @@ class ImageOcclusion final : public ClassificationTask {
     ForwardPass pass;
     const NamedTensors outputs = model.forward(seen, pass);
     loss(outputs, batch);  // refuses classes that are none
-    return outputs.at("logits").argmax(1).eq(batch.fields.at("class")).sum().item<double>();
+    return right_of(outputs.at("logits"), batch.fields.at("class")).sum().item<double>();
   }
 
   /// [B, patches]: the place of each patch in the order in which they go.
@@ -136,7 +136,7 @@ class ImageOcclusion final : public ClassificationTask {
 
 ATTNLAB_PLUGIN(task, ImageOcclusion, ImageOcclusionOptions,
                {.id = "attnlab/image_occlusion",
-                .version = "1.0.0",
+                .version = "1.0.1",
                 .summary = "accuracy while a share of an image's patches is blanked",
                 .citation = "Naseer et al., NeurIPS 2021",
                 .licence = "Apache-2.0",

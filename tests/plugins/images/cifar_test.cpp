@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "framework/data/image/corruption.h"
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
@@ -77,6 +78,38 @@ TEST_F(Cifar, IsCorruptedAsItIsOpened) {
   const auto all = open(", corruption: snow, severity: 2, corrupted: all");
   EXPECT_FALSE(image(*clean, Split::train, 3).equal(image(*all, Split::train, 3)));
   EXPECT_TRUE(image(*all, Split::test, 3).equal(image(*snowy, Split::test, 3)));
+}
+
+// The public code draws a cloud for each of the 50,000 training images first: what part of them is
+// read, or how much of a file, changes no image's cloud.
+TEST_F(Cifar, CountsCloudsByThePublishedSet) {
+  folder.write("data_batch_3.bin", records(8, 4));
+  CorruptionOptions options;
+  options.corruption = "fog";
+  options.severity = 5;
+  options.constants = "yam";
+  const Corruption fog(options, 32, 32, 50005);
+  const auto expected = [&](std::size_t record, std::int64_t number) {
+    Pixels image(32, 32, 3);
+    for (std::size_t k = 0; k < 3072; ++k) {
+      image.bytes[(k % 1024) * 3 + k / 1024] = static_cast<std::uint8_t>(test_pixel(record, k));
+    }
+    fog.apply(image, number);
+    return image;
+  };
+  const auto foggy = made(
+      "batches: [3, 1], partial: true, corruption: fog, severity: 5, corruption_constants: yam, "
+      "corrupted: all, mean: [0, 0, 0], std: [1, 1, 1]");
+  const auto check = [&](Split split, std::int64_t index, const Pixels& image) {
+    const Tensor found = foggy->example(split, index, nullptr).at("image");
+    for (std::size_t k = 0; k < 3072; ++k) {
+      ASSERT_NEAR(found.data_ptr<float>()[k] * 255, image.bytes[(k % 1024) * 3 + k / 1024], 1e-3)
+          << k;
+    }
+  };
+  check(Split::test, 2, expected(102, 50002));
+  check(Split::train, 1, expected(9, 20001));
+  check(Split::train, 5, expected(1, 1));
 }
 
 TEST_F(Cifar, GivesTheBatchesThatAreNamedOneAfterAnother) {

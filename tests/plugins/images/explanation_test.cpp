@@ -291,11 +291,58 @@ TEST(ImageCorruptions, WeighErrorsByThoseOfAlexNet) {
   EXPECT_EQ(found.at("error/contrast"), 0);
   EXPECT_NEAR(found.at("error"), 0.5, 1e-12);
   EXPECT_NEAR(found.at("accuracy"), 0.5, 1e-12);
-  EXPECT_NEAR(found.at("mce"), 0.5 / 0.564592, 1e-9);
+  EXPECT_NEAR(found.at("error_over_alexnet"), 0.5 / 0.564592, 1e-9);
+  EXPECT_EQ(found.count("mce"), 0U) << "mCE is of fifteen corruptions at five severities";
   const Metrics extra =
       measured("image_corruptions", "corruptions: [gaussian_blur]", model, batch, info);
   EXPECT_EQ(extra.count("mce"), 0U);
+  EXPECT_EQ(extra.count("error_over_alexnet"), 0U) << "AlexNet's error is not published";
   EXPECT_EQ(extra.at("error"), 0);
+}
+
+TEST(ImageCorruptions, HaveAnMceOfTheWholeSetAlone) {
+  DatasetInfo info = pictures();
+  info.fields[0].mean = {0.5};
+  info.fields[0].deviation = {0.25};
+  const auto third = [&](const std::string& options) {
+    return testing::make_task("image_corruptions", info, "{" + options + "}")->metrics()[2].name;
+  };
+  EXPECT_EQ(third(""), "mce");
+  EXPECT_EQ(third("severities: [5, 4, 3, 2, 1]"), "mce");
+  EXPECT_EQ(third("severities: [1, 2, 3, 4]"), "error_over_alexnet");
+  EXPECT_EQ(third("corruptions: [fog, snow]"), "error_over_alexnet");
+  EXPECT_EQ(third("corruptions: [fog, spatter]"), "error/fog");
+}
+
+/// No logit is a number.
+class NoNumbers final : public Model {
+ public:
+  NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
+    if (pass.trace != nullptr) {
+      const at::AutoGradMode on(true);
+      const Tensor weights = at::full({batch.size, 1, 7, 7}, 1 / 7.0).set_requires_grad(true);
+      record(*pass.trace, weights, at::zeros_like(weights));
+      return {{"logits", weights.sum() * at::full({batch.size, 3}, NAN)}};
+    }
+    return {{"logits", at::full({batch.size, 3}, NAN)}};
+  }
+};
+
+// argmax takes the first of what is no number: class 0, which would be right here.
+TEST(ImageTasks, CountLogitsThatAreNoNumbersAsWrong) {
+  NoNumbers model;
+  DatasetInfo info = pictures();
+  info.fields[0].mean = {0.5};
+  info.fields[0].deviation = {0.25};
+  Batch batch = bright(3);
+  batch.fields.set("class", at::zeros({3}, at::kLong));
+  EXPECT_EQ(
+      measured("image_corruptions", "corruptions: [contrast]", model, batch, info).at("error"), 1);
+  const Metrics occluded =
+      measured("image_occlusion", "grid: 4, shares: [0.5]", model, batch, info);
+  EXPECT_EQ(occluded.at("clean_accuracy"), 0);
+  EXPECT_EQ(occluded.at("at/0.5"), 0);
+  EXPECT_EQ(measured("image_explanation", "", model, batch, info).at("explained"), 0);
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "plugins/tasks/images/image_attack/attack.h"
 #include "tests/support/data_files.h"
@@ -237,8 +239,10 @@ TEST(ImageAttack, DrawsByTheImageNotByItsBatch) {
 }
 
 /// What the task measures of a model on some images.
+/// @param classes  the images' classes from the model's answers; none: these are right
 Metrics measured(Model& model, const std::string& options, const DatasetInfo& info = small_images(),
-                 std::int64_t count = 40) {
+                 std::int64_t count = 40,
+                 const std::function<Tensor(const Tensor&)>& classes = nullptr) {
   const auto task = testing::make_task("image_attack", info, "{" + options + "}");
   task->to(at::kDouble);
   Batch all;
@@ -246,7 +250,8 @@ Metrics measured(Model& model, const std::string& options, const DatasetInfo& in
   all.fields.set("image", 1.2 * noise({count, 1, 2, 4}, 9, at::kDouble));
   ForwardPass pass;
   const c10::NoGradGuard no_grad;
-  all.fields.set("class", model.forward(all, pass).at("logits").argmax(1));
+  const Tensor answers = model.forward(all, pass).at("logits").argmax(1);
+  all.fields.set("class", classes ? classes(answers) : answers);
   Evaluation evaluation{model, info, Split::test, RandomStreams(5), {}};
   evaluation.batches = [&](Split, const std::function<void(const Batch&)>& use) {
     use(slice(all, 0, 15));
@@ -319,6 +324,123 @@ TEST(ImageAttack, ReportsMaskedGradients) {
   const Metrics found = measured(*model, "attack: auto, eps: 0.1, steps: 200, targets: 1");
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("gradients of this model"));
   EXPECT_GT(found.at("black_box_only"), 0.1);
+}
+
+/// Always class 0, but class 1 of one image where its first two pixels are at an upper corner of
+/// the ball: nothing leads there, and only random search looks at corners.
+class Corner final : public Model {
+ public:
+  static constexpr double kEps = 0.01 / 0.25;  // of normalised pixels
+
+  NamedTensors forward(const Batch& batch, ForwardPass&) override {
+    const Tensor x = batch.fields.at("image").flatten(1);
+    const Tensor way = x - special_;
+    const Tensor there = way.abs().amax(1).le(1.01 * kEps);
+    const Tensor corner = way.narrow(1, 0, 2).amin(1).ge(0.99 * kEps);
+    const Tensor fooled = there.logical_and(corner).to(at::kDouble).view({-1, 1});
+    const Tensor none = 0 * x.narrow(1, 0, 1);
+    return {{"logits", at::cat({none + 5, 9 * fooled + none, none, none, none}, 1)}};
+  }
+
+ private:
+  const Tensor special_ = 1.2 * noise({1, 1, 2, 4}, 9, at::kDouble).flatten(1);  // the first image
+};
+
+TEST(ImageAttack, WarnsOfMaskedGradientsWhereMoreThanAFewImagesSaySo) {
+  Corner model;
+  const auto said = [&](std::int64_t count) {
+    ::testing::internal::CaptureStderr();
+    const Metrics found =
+        measured(model, "attack: auto, eps: 0.01, steps: 300, targets: 1", small_images(), count);
+    EXPECT_NEAR(found.at("black_box_only"), 1.0 / double(count), 1e-12);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(said(40), HasSubstr("1 of 40 images"));
+  EXPECT_EQ(said(600), "") << "one in 600 is less than 0.2 %";
+}
+
+/// Class 0 by a logit that falls with the first pixel; above a threshold no logit is a number.
+class Overflows final : public Model {
+ public:
+  NamedTensors forward(const Batch& batch, ForwardPass&) override {
+    const Tensor first = batch.fields.at("image").flatten(1).narrow(1, 0, 1);
+    const Tensor none = at::zeros_like(first);
+    const Tensor logits = at::cat({5 - first, none + 1, none, none, none}, 1);
+    return {{"logits", at::where(first.gt(0.2), at::full_like(logits, NAN), logits)}};
+  }
+};
+
+// argmax takes the first of what is no number: class 0, which would be right here.
+TEST(ImageAttack, CountsLogitsThatAreNoNumbersAsWrong) {
+  Overflows model;
+  const Classifier classifier(model, small_images().fields[0], /*pixel_space=*/true, 1);
+  Target target{classifier,
+                at::full({16, 1, 2, 4}, 0.5, at::kDouble),
+                at::zeros({16}, at::kLong),
+                0.6,
+                {},
+                {},
+                {},
+                RandomStreams(5)};
+  std::tie(target.low, target.high) = classifier.picture_range(target.images);
+  for (std::uint64_t i = 0; i < 16; ++i) target.keys.push_back(i);
+  const std::pair<const char*, Tensor> all[] = {{"apgd_ce", apgd_ce(target, 20)},
+                                                {"apgd_t", apgd_targeted(target, 20, 1)},
+                                                {"fab_t", fab_targeted(target, 20, 1)},
+                                                {"square", square_attack(target, 60)}};
+  for (const auto& [name, images] : all) {
+    EXPECT_TRUE(images.isfinite().all().item<bool>()) << name;
+    EXPECT_TRUE(images.flatten(1).select(1, 0).gt(0.55).all().item<bool>()) << name << images;
+  }
+  EXPECT_TRUE(spsa(target, {.steps = 3, .samples = 8}).isfinite().all().item<bool>());
+  const Metrics found = measured(model, "attack: fgsm, eps: 0.6");
+  EXPECT_GT(found.at("clean_accuracy"), 0.2);
+  EXPECT_LT(found.at("clean_accuracy"), 0.8);
+  EXPECT_EQ(found.at("accuracy"), 0);
+}
+
+TEST(ImageAttack, CountsNoImageAsRobustThatIsWrongWithoutAnAttack) {
+  const auto model = linear_model();
+  model->steps = 8;  // no gradient: PGD stays where it starts, at random
+  const auto wrong = [](const Tensor& answers) { return (answers + 1) % kClasses; };
+  const std::string pgd = "attack: pgd, steps: 1, eps: 0.5";
+  const Metrics found = measured(*model, pgd, small_images(), 40, wrong);
+  EXPECT_EQ(found.at("clean_accuracy"), 0);
+  EXPECT_EQ(found.at("accuracy"), 0);
+  const Metrics published =
+      measured(*model, pgd + ", protocol: published", small_images(), 40, wrong);
+  EXPECT_GT(published.at("accuracy"), 0);
+}
+
+TEST(ImageAttack, DrawsTheImagesOfAPartByTheirNumbers) {
+  const auto model = linear_model();
+  // The first half is right: as where a folder's classes stand one after the other.
+  const auto half = [](const Tensor& answers) {
+    const Tensor second = at::arange(answers.size(0), at::kLong).ge(answers.size(0) / 2);
+    return (answers + second.to(at::kLong)) % kClasses;
+  };
+  const auto clean = [&](Model& of) {
+    return measured(of, "attack: fgsm, images: 20", small_images(), 40, half).at("clean_accuracy");
+  };
+  std::vector<std::int64_t> order = permutation(40, RandomStreams(0).stream("attacked"));
+  order.resize(20);
+  const auto right = std::count_if(order.begin(), order.end(), [](auto i) { return i < 20; });
+  EXPECT_EQ(clean(*model), double(right) / 20);
+  EXPECT_GT(right, 4);
+  EXPECT_LT(right, 16);
+  EXPECT_EQ(clean(*curved_model()), clean(*model)) << "the same images of every model";
+}
+
+TEST(ImageAttack, SaysWhereAModelAnswersDifferentlyEachTime) {
+  const auto said = [](Model& model, const std::string& options) {
+    ::testing::internal::CaptureStderr();
+    measured(model, "attack: fgsm" + options);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  Noisy noisy(linear_model());
+  EXPECT_THAT(said(noisy, ""), HasSubstr("set task.draws"));
+  EXPECT_EQ(said(noisy, ", draws: 2"), "");
+  EXPECT_EQ(said(*curved_model(), ""), "");
 }
 
 TEST(ImageAttack, PublishedProtocolHasNoRangeAndAutoCutsToOne) {
@@ -395,6 +517,44 @@ TEST(ImageAttack, GradientsAreTheModelsOwnThroughEveryKernel) {
   EXPECT_GT(tried, 8);
 }
 
+// Every classifier of images of the tree, with layers that share no one grid and queries of one
+// token among them.
+TEST(ImageAttack, TurnsClassifiersOfEveryKind) {
+  DatasetInfo info = small_images();
+  info.fields[0].shape = {3, 32, 32};
+  info.fields[0].mean = {0.5, 0.4, 0.3};
+  info.fields[0].deviation = {0.25, 0.2, 0.3};
+  const std::pair<const char*, const char*> models[] = {
+      {"vit", "{dim: 16, depth: 2, heads: 2, patch_size: 8}"},
+      {"crossvit",
+       "{preset: '', sizes: [36, 32], patch_sizes: [12, 16], dims: [8, 16], depths: [1, 1], heads: "
+       "[2, 2], "
+       "stages: 1, mlp_ratio: 1, stem: linear}"},
+      {"resnet", "{depth: 18, stages: 1}"},
+      {"swin", "{preset: nano, window: 2, stages: 2}"}};
+  Batch batch;
+  batch.size = 4;
+  batch.fields.set("image", noise({4, 3, 32, 32}, 7, at::kFloat));
+  for (const auto& [name, options] : models) {
+    at::manual_seed(3);
+    const auto model = testing::make_model(name, info, options);
+    model->eval();
+    const c10::NoGradGuard no_grad;
+    ForwardPass pass;
+    const Tensor logits = model->forward(batch, pass).at("logits");
+    batch.fields.set("class", logits.argmax(1));
+    const double before = cross_entropies(logits, logits.argmax(1)).mean().item<double>();
+    Evaluation evaluation{*model, info, Split::test, RandomStreams(5), {}};
+    evaluation.batches = [&](Split, const std::function<void(const Batch&)>& use) { use(batch); };
+    const Metrics found = testing::make_task("image_attack", info,
+                                             "{attack: pgd, steps: 4, eps: 0.5, step_size: 0.2}")
+                              ->evaluate(evaluation);
+    EXPECT_EQ(found.at("clean_accuracy"), 1) << name;
+    EXPECT_GT(found.at("nll"), before) << name;
+    EXPECT_NEAR(found.at("distance"), 0.5, 1e-3) << name;
+  }
+}
+
 TEST(ImageAttack, SaysWhatItLacks) {
   const auto model = linear_model();
   EXPECT_THAT(message_of<DataError>([&] { measured(*model, "", small_images(false)); }),
@@ -403,6 +563,7 @@ TEST(ImageAttack, SaysWhatItLacks) {
       message_of<DataError>([&] { measured(*model, "space: normalised", small_images(false)); }),
       HasSubstr("protocol to published"));
   EXPECT_EQ(measured(*model, "images: 17").at("clean_accuracy"), 1);
+  EXPECT_EQ(measured(*model, "images: 170").at("clean_accuracy"), 1);
 }
 
 }  // namespace

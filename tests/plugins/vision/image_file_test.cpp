@@ -1,6 +1,7 @@
 // Image files: a part is what the same part of the whole is.
 #include "framework/data/pictures/image_file.h"
 
+#include "framework/base/random.h"
 #include "tests/plugins/vision/picture_files.h"
 #include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
@@ -104,6 +105,50 @@ TEST_F(ImageFiles, ThatAreDamagedAreNamed) {
               AllOf(HasSubstr("bad.jpg: ends too early"), HasSubstr("damaged: skip")));
   EXPECT_THAT(refusal(sound.substr(0, 100)), HasSubstr("bad.jpg"));
   EXPECT_THAT(refusal(sound.substr(0, 20) + "\xff\xd9"), HasSubstr("bad.jpg: damaged ("));
+  // Bytes that are missing in the middle, of which libjpeg only warns.
+  const std::string large = jpeg_of(photograph(300, 400));
+  std::string holed = large;
+  holed.erase(large.size() / 2, 500);
+  EXPECT_THAT(refusal(holed), HasSubstr("bad.jpg: damaged ("));
+  // Overwritten ones, of a smooth picture: what stands there then is of fewer pixels, data are
+  // missing at the end, and libjpeg notices. (Where it is of more pixels, nothing tells.)
+  Pixels smooth(300, 400, 3);
+  for (std::int64_t y = 0; y < 300; ++y) {
+    for (std::int64_t i = 0; i < 1200; ++i) {
+      smooth.row(y)[i] = static_cast<std::uint8_t>((2 * y + i / 3) / 5);
+    }
+  }
+  const std::string even = jpeg_of(smooth);
+  ASSERT_GT(even.size(), 1500U);
+  int noticed = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Random random(seed);
+    std::string hit = even;
+    for (std::size_t i = 0; i < 200; ++i) {
+      hit[even.size() / 2 + i] = static_cast<char>(random.below(255));  // no marker
+    }
+    ImageFile file(folder_.write("hit.jpg", hit));
+    try {
+      file.read({0, 0, file.height(), file.width()});
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("hit.jpg: damaged ("));
+      ++noticed;
+    }
+  }
+  EXPECT_GE(noticed, 15);
+  // An end in the header, as of a small picture among a camera's notes, is not the file's.
+  const std::string notes(
+      "\xff\xe1\x00\x08"
+      "ab\xff\xd9"
+      "cd",
+      10);
+  const std::string noted = large.substr(0, 2) + notes + large.substr(2);
+  EXPECT_EQ(whole(folder_.write("noted.jpg", noted)).bytes,
+            whole(folder_.write("large.jpg", large)).bytes);
+  EXPECT_THAT(refusal(noted.substr(0, noted.size() * 2 / 3)), HasSubstr("bad.jpg: ends too early"));
+  // Cut off, and an end put behind it: known by the data that are missing.
+  EXPECT_THAT(refusal(large.substr(0, large.size() * 2 / 3) + "\xff\xd9"),
+              HasSubstr("bad.jpg: damaged ("));
   EXPECT_THAT(refusal(""), HasSubstr("no image"));
   EXPECT_THAT(refusal("plain text"), HasSubstr("no image"));
   EXPECT_THAT(refusal(png.substr(0, png.size() / 2)), HasSubstr("bad.jpg"));

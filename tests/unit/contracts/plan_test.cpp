@@ -97,6 +97,10 @@ TEST(DefaultPlan, HoldsEachExampleAsOftenAsAsked) {
   EXPECT_EQ(sorted(plan.order), expected);
   EXPECT_EQ(plan.batches(), 8);
   EXPECT_EQ(plan.ends.back(), 30);
+  // Repeated augmentation is of copies that meet in a batch: they follow each other, in the order
+  // that the epoch has without copies.
+  const Numbers once = permutation(10, RandomStreams(3).stream("order", 0));
+  for (std::size_t i = 0; i < 30; ++i) EXPECT_EQ(plan.order[i], once[i / 3]) << i;
   request.drop_last = true;
   EXPECT_EQ(Sets(10).plan(request).batches(), 7);
 }

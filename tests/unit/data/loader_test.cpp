@@ -348,6 +348,25 @@ TEST(Loader, DrawsAnewEachTimeAnExampleStandsInTheEpoch) {
   }
 }
 
+// Repeated augmentation: the copies of an example meet in a batch, and differ.
+TEST(Loader, AugmentsEachCopyOfARepeatedExampleInItsOwnWay) {
+  const Numbers dataset;
+  const RandomStreams streams(4);
+  const EpochPlan plan = dataset.plan(
+      {.training = true, .batch_size = 30, .repeat = 3, .epoch = 1, .streams = streams});
+  Loader loader(dataset, streams, plan, {.augment = true, .epoch = 1, .workers = 0});
+  const Tensor x = loader.next()->fields.at("x");
+  ASSERT_EQ(x.size(0), 30);
+  for (std::int64_t i = 0; i < 30; i += 3) {
+    const Tensor triple = x.narrow(0, i, 3);
+    EXPECT_TRUE(triple.select(1, 0).eq(triple[0][0]).all().item<bool>()) << triple;
+    const auto draw = [&](std::int64_t k) { return triple[k][1].item<double>(); };
+    EXPECT_NE(draw(0), draw(1));
+    EXPECT_NE(draw(0), draw(2));
+    EXPECT_NE(draw(1), draw(2));
+  }
+}
+
 TEST(Loader, BeginsAtALaterBatchWithoutMakingTheEarlierOnes) {
   Numbers dataset;
   LoaderSettings settings{.augment = true};

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <cmath>
+
 #include "framework/eval/classification.h"
 #include "tests/support/data_files.h"
 
@@ -84,6 +86,30 @@ TEST(ClassificationLosses, RefuseRowsThatDoNotDivide) {
                             {{{"class", at::zeros({6}, at::kLong)}}, 6}, kMembers);
               }),
               HasSubstr("the dataset has 4 classes"));
+}
+
+TEST(RightOf, FollowsTheMetersRule) {
+  constexpr double kNan = NAN, kInfinity = INFINITY;
+  const Tensor logits = at::tensor({2.0,        1.0,        0.0,   // right
+                                    1.0,        2.0,        0.0,   // wrong
+                                    kNan,       kNan,       kNan,  // argmax says class 0
+                                    3.0,        kNan,       0.0,   //
+                                    kInfinity,  0.0,        0.0,   // no share of infinity
+                                    1.0,        -kInfinity, 0.0,   // a class that cannot be
+                                    -kInfinity, -kInfinity, -kInfinity})
+                            .view({7, 3});
+  const Tensor classes = at::zeros({7}, at::kLong);
+  const bool expected[] = {true, false, false, false, false, true, false};
+  const Tensor right = right_of(logits, classes);
+  for (std::int64_t i = 0; i < 7; ++i) {
+    EXPECT_EQ(right[i].item<bool>(), expected[i]) << i;
+    Batch batch;
+    batch.size = 1;
+    batch.fields.set("class", classes.narrow(0, i, 1));
+    ClassificationMeter meter;
+    meter.add({{"logits", logits.narrow(0, i, 1)}}, batch);
+    EXPECT_EQ(meter.result().at("accuracy"), expected[i] ? 1 : 0) << i;
+  }
 }
 
 }  // namespace

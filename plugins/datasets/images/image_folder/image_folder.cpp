@@ -6,8 +6,9 @@
 //                 size x size is taken; squash: the whole image becomes size x size
 //   image[c, y, x] = (byte / 255 - mean_c) / std_c
 //
-// What is resized has the bytes of Pillow (framework/data/image/resize.h), but that a JPEG's random
-// part of twice the size or more is decoded smaller (image_file.h); evaluation never is.
+// What is resized differs from Pillow's by 1 at most, as Pillow rounds in between
+// (framework/data/image/resize.h), but that a JPEG's random part of twice the size or more is
+// decoded smaller (image_file.h); evaluation never is.
 // Source: Deng et al., ImageNet, CVPR 2009, and torchvision's ImageFolder for the layout. Cost: a
 // file is read and decoded each time that it is asked for; in memory are names and labels.
 // Corruptions (framework/data/image/corruption.h) act on the resized image, before augmentation.

@@ -1,6 +1,7 @@
 // Auto-PGD, towards no class in particular and towards each of those that come next.
 #include <algorithm>
 
+#include "framework/eval/classification.h"
 #include "plugins/tasks/images/image_attack/attack.h"
 
 namespace attnlab {
@@ -31,7 +32,7 @@ Tensor apgd(const Target& target, std::int64_t steps, const LogitLoss& loss, std
     at = next;
     here = target.classifier.step(at, loss);
     gradient = here.gradient;
-    found = chosen(here.logits.argmax(1).ne(target.labels), at, found);
+    found = chosen(right_of(here.logits, target.labels), found, at);
     const Tensor better = here.loss.gt(best_loss);
     best = chosen(better, at, best);
     best_gradient = chosen(better, gradient, best_gradient);
@@ -88,7 +89,7 @@ Tensor apgd_targeted(const Target& target, std::int64_t steps, std::int64_t targ
         [&](const Tensor& logits) { return targeted_dlr(logits, some.labels, towards); }, "apgd_t",
         static_cast<std::uint64_t>(rank));
     found = found.index_copy(0, left, candidates);
-    const Tensor right = target.classifier.logits(candidates).argmax(1).eq(some.labels);
+    const Tensor right = right_of(target.classifier.logits(candidates), some.labels);
     left = left.index_select(0, rows_where(right));
   }
   return found;

@@ -51,7 +51,8 @@ Tensor uniform_like(const Tensor& images, std::vector<Random>& random);
 Tensor rows_where(const Tensor& mask);
 /// Where a [B] mask is true the one, else the other, of [B, ...].
 Tensor chosen(const Tensor& mask, const Tensor& one, const Tensor& other);
-/// [B]: logit of the label minus the largest other one; 0 or less: fooled.
+/// [B]: logit of the label minus the largest other one; 0 or less: fooled. -infinity where logits
+/// are no numbers.
 Tensor margin_of(const Tensor& logits, const Tensor& labels);
 /// [B] cross entropies.
 Tensor cross_entropies(const Tensor& logits, const Tensor& labels);

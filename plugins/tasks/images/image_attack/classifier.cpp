@@ -79,13 +79,22 @@ Tensor Classifier::one_draw(const Tensor& images) const {
   return forward(images);
 }
 
+bool Classifier::varies(const Tensor& images) const {
+  const double before = queries_;
+  const Tensor one = one_draw(images), other = one_draw(images);
+  queries_ = before;
+  return !one.allclose(other, 1e-3, 1e-4, /*equal_nan=*/true);
+}
+
 Classifier::Step Classifier::step(const Tensor& images, const LogitLoss& loss) const {
   Step mean;
   for (std::int64_t draw = 0; draw < draws_; ++draw) {
     const at::AutoGradMode gradients(true);
     const Tensor leaf = images.detach().clone().set_requires_grad(true);
     const Tensor logits = forward(leaf), losses = loss(logits);
-    const Tensor gradient = torch::autograd::grad({losses.sum()}, {leaf})[0];
+    // A gradient that is not finite leads nowhere; what it would lead to is no picture.
+    const Tensor gradient =
+        at::nan_to_num(torch::autograd::grad({losses.sum()}, {leaf})[0], 0.0, 0.0, 0.0);
     const double share = 1 / static_cast<double>(draws_);
     const auto add = [&](Tensor& sum, const Tensor& value) {
       sum = sum.defined() ? sum + share * value.detach() : share * value.detach();

@@ -36,10 +36,14 @@ class Classifier {
   /// The same of one pass.
   Tensor one_draw(const Tensor& images) const;
 
+  /// Whether two passes of the same images answer differently, by more than rounding. Its passes
+  /// are not counted.
+  bool varies(const Tensor& images) const;
+
   struct Step {
     Tensor logits, loss, gradient;  ///< [B, K], [B], as the images
   };
-  /// The loss of each image and its gradient by that image.
+  /// The loss of each image and its gradient by that image, 0 where that is not finite.
   Step step(const Tensor& images, const LogitLoss& loss) const;
 
   /// Images that went through the model, forward or forth and back.

@@ -1,6 +1,7 @@
 // FAB, the fast adaptive boundary attack, towards each of the classes that come next.
 #include <algorithm>
 
+#include "framework/eval/classification.h"
 #include "plugins/tasks/images/image_attack/attack.h"
 
 namespace attnlab {
@@ -39,7 +40,8 @@ Tensor towards(const Target& target, const Tensor& classes, std::int64_t steps) 
     const Tensor back = (near / (near + far)).clamp(0, kMostBack).view({-1, 1});
     at = (at + kOvershoot * from_here) * (1 - back) + (origin + kOvershoot * from_origin) * back;
     at = at::minimum(at::maximum(at, low), high);
-    const Tensor fooled = target.classifier.logits(at.view_as(x)).argmax(1).ne(target.labels);
+    const Tensor right = right_of(target.classifier.logits(at.view_as(x)), target.labels);
+    const Tensor fooled = right.logical_not();
     const Tensor reach = largest(at - origin);
     const Tensor closer = fooled.logical_and(reach.lt(distance));
     found = chosen(closer, at, found);
@@ -89,7 +91,7 @@ Tensor fab_targeted(const Target& target, std::int64_t steps, std::int64_t targe
     const Target some = target.part(left);
     const Tensor candidates = towards(some, order.index_select(0, left).select(1, rank), steps);
     const Tensor outside = largest(flat(candidates - some.images)).gt(target.eps);
-    const Tensor right = target.classifier.logits(candidates).argmax(1).eq(some.labels);
+    const Tensor right = right_of(target.classifier.logits(candidates), some.labels);
     const Tensor holds = right.logical_or(outside);
     const Tensor fooled = rows_where(holds.logical_not());
     found = found.index_copy(0, left.index_select(0, fooled), candidates.index_select(0, fooled));

@@ -50,8 +50,11 @@ Tensor chosen(const Tensor& mask, const Tensor& one, const Tensor& other) {
 
 Tensor margin_of(const Tensor& logits, const Tensor& labels) {
   const Tensor column = labels.view({-1, 1});
+  const Tensor own = logits.gather(1, column).view({-1});
   const Tensor others = logits.scatter(1, column, -INFINITY);
-  return logits.gather(1, column).view({-1}) - std::get<0>(others.max(1));
+  // What is not a number answers wrongly (`right_of`), by as much as can be.
+  const Tensor numbers = logits.isnan().any(1).logical_not().logical_and(own.isfinite());
+  return at::where(numbers, own - std::get<0>(others.max(1)), at::full_like(own, -INFINITY));
 }
 
 Tensor cross_entropies(const Tensor& logits, const Tensor& labels) {
@@ -97,7 +100,8 @@ Tensor spsa_alone(const Target& target, const SpsaSettings& settings) {
     const Tensor around = settings.published ? x + x : x + moved;
     // The loss falls as the margin of the label does.
     const Tensor margins =
-        margin_of(target.classifier.logits(around + settings.delta * both), labels);
+        at::nan_to_num(margin_of(target.classifier.logits(around + settings.delta * both), labels),
+                       0.0, 0.0, 0.0);  // no way leads from what is not finite
     const Tensor gradient =
         (margins.view({-1, 1, 1, 1}) * both).mean(0, /*keepdim=*/true) / settings.delta;
     mean = 0.9 * mean + 0.1 * gradient;

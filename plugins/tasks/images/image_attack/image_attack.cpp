@@ -1,10 +1,13 @@
 // Robust accuracy: what is left of a classifier's accuracy under an attack on its images.
 //
-//   accuracy        of the attacked images        nll   of the attacked images
+//   accuracy        share of images that are classified correctly before and after the attack (of
+//                   `published`: after it)
+//   nll             of the attacked images
 //   clean_accuracy  of the same images unchanged
 //   after/ATTACK    of `auto`: accuracy after this attack and those before it
 //   black_box_only  of `auto`: share of images that Square fooled and no attack with gradients did;
-//                   above 0 gradients are masked, and robustness by gradients is overstated
+//                   where it is more than a few, gradients may be masked, and robustness by
+//                   gradients overstated
 //   distance        largest |x' - x| of all images   queries   images through the model, an image
 //   steps/ATTACK    the budget: steps, or queries of Square
 //
@@ -17,11 +20,13 @@
 //               where it is
 //   published   as the tables of Elliptical Attention and QUEST were made: FGSM, PGD and SPSA are
 //               not cut to a range and lead away from the model's own answer, SPSA looks around 2
-//               x, and AutoAttack cuts to [0, 1] even where values are normalised. There cutting
-//               alone changes an image by more than eps; distance is then of the cut.
+//               x, an image that is right after the attack alone counts as right, and AutoAttack
+//               cuts to [0, 1] even where values are normalised. There cutting alone changes an
+//               image by more than eps; distance is then of the cut.
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <limits>
 
@@ -64,15 +69,41 @@ struct ImageAttackOptions : ClassificationOptions {
     v("delta", delta, range(1e-6, 1), "of spsa: how far it looks");
     v("draws", draws, range(1, 10000),
       "for models with randomness: passes that a gradient is the mean of, and that judge");
-    v("images", images, at_least(0), "attack the first N images (0: all)");
+    v("images", images, at_least(0),
+      "attack N images, drawn at random, the same for every model and seed (0: all)");
   }
 };
+
+/// Of a model whose gradients are sound, random search may yet find a few images more.
+constexpr double kFewImages = 0.002;
 
 /// Sums over images.
 struct Totals {
   double images = 0, clean = 0, robust = 0, nll = 0, black_box = 0, distance = 0;
   std::vector<double> after;
 };
+
+/// So many images of the split by their numbers, sorted: the same for every model and seed, and of
+/// all classes where the split is in order of them. Cost: the split is read once more.
+std::vector<std::int64_t> drawn_images(Evaluation& evaluation, std::int64_t wanted) {
+  std::int64_t count = 0;
+  evaluation.batches(evaluation.split, [&](const Batch& batch) { count += batch.size; });
+  std::vector<std::int64_t> drawn = permutation(count, RandomStreams(0).stream("attacked"));
+  if (wanted < count) drawn.resize(static_cast<std::size_t>(wanted));
+  std::sort(drawn.begin(), drawn.end());
+  return drawn;
+}
+
+/// What is attacked of some rows of a batch.
+Batch part_of(const Batch& batch, const std::vector<std::int64_t>& rows) {
+  Batch part;
+  part.size = static_cast<std::int64_t>(rows.size());
+  for (const char* field : {"image", "class"}) {
+    const Tensor& whole = batch.fields.at(field);
+    part.fields.set(field, whole.index_select(0, at::tensor(rows, at::kLong).to(whole.device())));
+  }
+  return part;
+}
 
 class ImageAttack final : public ClassificationTask {
  public:
@@ -104,12 +135,19 @@ class ImageAttack final : public ClassificationTask {
                                 options_.draws);
     Totals totals;
     totals.after.assign(stages_.size(), 0);
+    const bool all = options_.images == 0;
+    const std::vector<std::int64_t> drawn =
+        all ? std::vector<std::int64_t>{} : drawn_images(evaluation, options_.images);
+    auto next = drawn.begin();
+    std::int64_t begin = 0;
     evaluation.batches(evaluation.split, [&](const Batch& batch) {
-      const auto seen = static_cast<std::int64_t>(totals.images);
-      const std::int64_t left = options_.images > 0 ? options_.images - seen : batch.size;
-      if (left <= 0) return;
-      attack(classifier, left < batch.size ? slice(batch, 0, left) : batch, evaluation.streams,
-             totals);
+      std::vector<std::int64_t> rows;
+      for (; next != drawn.end() && *next < begin + batch.size; ++next) {
+        rows.push_back(*next - begin);
+      }
+      begin += batch.size;
+      if (!all && rows.empty()) return;
+      attack(classifier, all ? batch : part_of(batch, rows), evaluation.streams, totals);
     });
     if (totals.images == 0) throw Error("evaluation: there were no images; is the split empty?");
     return result(totals, classifier.queries());
@@ -133,10 +171,11 @@ class ImageAttack final : public ClassificationTask {
       metrics["after/" + stages_[i]] = mean(totals.after[i]);
     }
     metrics["black_box_only"] = mean(totals.black_box);
-    if (totals.black_box > 0) {
+    if (totals.black_box > kFewImages * totals.images) {
       std::cerr << fmt::format(
-          "warning: {} of {} images were fooled without gradients alone; gradients of this model "
-          "are masked, and accuracies under attacks that need them are too high\n",
+          "warning: {} of {} images were fooled by Square and by no attack with gradients; "
+          "gradients of this model may be masked, and accuracies under attacks that need them too "
+          "high\n",
           totals.black_box, totals.images);
     }
     return metrics;
@@ -148,11 +187,17 @@ class ImageAttack final : public ClassificationTask {
     const Tensor labels = batch.fields.at("class");
     const Tensor logits = classifier.logits(images);
     loss({{"logits", logits}}, batch);  // refuses classes that are none
-    const Tensor answers = logits.argmax(1);
-    Tensor attacked = images, right = answers.eq(labels);
-    totals.clean +=
-        options_.draws == 1 ? right.sum().item<double>() : judged(classifier, images, labels).right;
-    const bool own_answer = options_.protocol == "published" && !is_auto();
+    const Tensor answers = logits.argmax(1), clean = right_of(logits, labels);
+    Tensor attacked = images, right = clean;
+    if (options_.draws == 1 && totals.images == 0 && classifier.varies(images)) {
+      std::cerr << "warning: this model's answers differ between passes; set task.draws, so that "
+                   "it is attacked and judged over several\n";
+    }
+    totals.clean += (options_.draws == 1 ? clean : judged(classifier, images, labels).right)
+                        .sum()
+                        .item<double>();
+    const bool published = options_.protocol == "published";
+    const bool own_answer = published && !is_auto();
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       // One attack alone takes all images, so that nll is of attacked ones.
       const Tensor rows = rows_where(is_auto() ? right : at::ones_like(right));
@@ -162,7 +207,7 @@ class ImageAttack final : public ClassificationTask {
         std::tie(target.low, target.high) = range(classifier, images);
         attacked = attacked.index_copy(0, rows, candidates(stages_[i], target.part(rows)));
         if (is_auto()) {
-          const Tensor still = classifier.logits(attacked).argmax(1).eq(labels);
+          const Tensor still = right_of(classifier.logits(attacked), labels);
           const Tensor newly = right.logical_and(still.logical_not());
           if (stages_[i] == "square") totals.black_box += newly.sum().item<double>();
           right = right.logical_and(still);
@@ -173,21 +218,23 @@ class ImageAttack final : public ClassificationTask {
     totals.images += static_cast<double>(images.size(0));
     totals.distance = std::max(totals.distance, (attacked - images).abs().max().item<double>());
     const Judgement judgement = judged(classifier, attacked, labels);
-    totals.robust += judgement.right;
+    // Who attacks may leave an image as it is: what is answered wrongly then is not robust.
+    totals.robust += (published ? judgement.right : judgement.right * clean).sum().item<double>();
     totals.nll += judgement.nll;
   }
 
   struct Judgement {
-    double right = 0, nll = 0;  ///< summed over images, means over draws
+    Tensor right;    ///< [B] double: whether the answer is right, mean over draws
+    double nll = 0;  ///< summed over images, mean over draws
   };
 
   /// By as many passes as there are draws, each by itself: a model with randomness answers anew.
   Judgement judged(const Classifier& classifier, const Tensor& images, const Tensor& labels) const {
-    Judgement judgement;
+    Judgement judgement{at::zeros({images.size(0)}, labels.options().dtype(at::kDouble))};
     const auto draws = static_cast<double>(options_.draws);
     for (std::int64_t draw = 0; draw < options_.draws; ++draw) {
       const Tensor logits = classifier.one_draw(images).to(at::kDouble);
-      judgement.right += logits.argmax(1).eq(labels).sum().item<double>() / draws;
+      judgement.right += right_of(logits, labels).to(at::kDouble) / draws;
       judgement.nll += cross_entropies(logits, labels).sum().item<double>() / draws;
     }
     return judgement;
@@ -236,7 +283,7 @@ class ImageAttack final : public ClassificationTask {
 
 ATTNLAB_PLUGIN(task, ImageAttack, ImageAttackOptions,
                {.id = "attnlab/image_attack",
-                .version = "1.1.0",
+                .version = "1.2.0",
                 .summary = "accuracy under FGSM, PGD, SPSA or AutoAttack",
                 .citation = "Goodfellow et al., ICLR 2015; Madry et al., ICLR 2018; Uesato et al., "
                             "ICML 2018; Croce & Hein, ICML 2020",

@@ -50,6 +50,7 @@ Tensor stripes(const Tensor& like, double eps, std::vector<Random>& random) {
 
 }  // namespace
 
+// The start comes on top of the queries, as in AutoAttack's code.
 Tensor square_attack(const Target& target, std::int64_t queries) {
   std::vector<Random> random = target.random("square");
   const std::int64_t height = target.images.size(2), width = target.images.size(3);

@@ -327,6 +327,47 @@ TEST(Corruptions, LayPhotosOfFrostOverImages) {
   EXPECT_THAT(message_of<DataError>([&] { Corruption(options, 8, 8); }), HasSubstr("frost3.ppm"));
 }
 
+// CIFAR-10-C's code takes a fifth of each photo by cv2.resize without antialias, whose samples fall
+// on pixels (5 y + 2, 5 x + 2); it rounds the size to the nearest number.
+TEST(Corruptions, TakeEveryFifthPixelOfFrostForCifar) {
+  const std::int64_t height = 48, width = 43;  // 10 x 9 of them
+  Pixels photo(height, width, 3);
+  for (std::int64_t y = 0; y < height; ++y) {
+    for (std::int64_t x = 0; x < width; ++x) {
+      const bool seen = y % 5 == 2 && x % 5 == 2;
+      for (std::int64_t c = 0; c < 3; ++c) {
+        photo.row(y)[3 * x + c] = static_cast<std::uint8_t>(seen ? 3 * y + 2 * x + 40 * c : 255);
+      }
+    }
+  }
+  testing::TempFolder folder;
+  for (int i = 1; i <= 5; ++i) {
+    folder.write("frost" + std::to_string(i) + ".ppm",
+                 "P6\n43 48\n255\n" + std::string(photo.bytes.begin(), photo.bytes.end()));
+  }
+  CorruptionOptions options;
+  options.corruption = "frost";
+  options.severity = 1;  // x + 0.2 frost
+  options.constants = "cifar";
+  options.frost = folder.path();
+  Pixels image = plain(20, 8);
+  Corruption(options, 8, 8).apply(image);
+  // The part begins at one of (10 - 8) x (9 - 8) places.
+  const auto fits = [&](std::int64_t top, std::int64_t left) {
+    for (std::int64_t y = 0; y < 8; ++y) {
+      for (std::int64_t x = 0; x < 8; ++x) {
+        const std::uint8_t* ice = photo.row(5 * (top + y) + 2) + 3 * (5 * (left + x) + 2);
+        for (std::int64_t c = 0; c < 3; ++c) {
+          if (image.row(y)[3 * x + c] != static_cast<std::uint8_t>(20 + .2 * ice[c])) return false;
+        }
+      }
+    }
+    return true;
+  };
+  EXPECT_NE(fits(0, 0), fits(1, 0));
+  EXPECT_THAT(message_of<DataError>([&] { Corruption(options, 10, 9); }), HasSubstr("too small"));
+}
+
 TEST(Corruptions, OfOneChannelWorkToo) {
   Pixels grey(28, 28, 1);
   for (std::size_t i = 0; i < grey.bytes.size(); ++i) grey.bytes[i] = std::uint8_t(i * 7);
