@@ -90,8 +90,8 @@ PointTable parse_xyz(std::string_view bytes, const std::string& path, bool count
     }
   }
   const auto width = static_cast<std::int64_t>(columns);
-  const double points = columns == 0 ? 0 : double(values.size() / columns);
-  if (count >= 0 && count != points) {
+  const std::size_t points = columns == 0 ? 0 : values.size() / columns;
+  if (count >= 0 && count != static_cast<double>(points)) {
     throw DataError(
         fmt::format("{}: the first line counts {} points, {} follow; the file is cut "
                     "off, or holds several scans, which must be files of their own",
