@@ -141,7 +141,8 @@ class Targets {
     const Tensor fitting =
         saved.sizes() == item.tensor.sizes() ? saved : item.module->adapt(item.name, saved);
     if (fitting.sizes() != item.tensor.sizes()) {
-      return fmt::format("{} is {}, expected {}", name, describe(saved), describe(item.tensor));
+      return fmt::format("{0} is {1}, expected {2}; init.fresh: [{0}] keeps its random numbers",
+                         name, describe(saved), describe(item.tensor));
     }
     pending_.emplace_back(item.tensor, fitting);
     filled_.insert(name);
@@ -219,10 +220,12 @@ void fill(BuiltRun& run, const NamedTensors& tensors, const std::string& path) {
     }
   }
   if (!problems.empty()) {
-    throw DataError(
-        fmt::format("init: {} does not fit:\n  {}\nrename or leave out by init.map, name what is "
-                    "to stay random in init.fresh, or set init.partial",
-                    path, join(problems, "\n  ")));
+    // `partial` is about names; it never lets another shape pass.
+    throw DataError(fmt::format(
+        "init: {} does not fit:\n  {}\nrename or leave out by init.map, or name what is "
+        "to stay random in init.fresh{}",
+        path, join(problems, "\n  "),
+        options.partial ? "" : "; init.partial leaves out names that fit nowhere"));
   }
   run.initial_unused.insert(run.initial_unused.end(), unfit.begin(), unfit.end());
   targets.copy();

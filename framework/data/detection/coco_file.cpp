@@ -139,7 +139,7 @@ class Events final : public nlohmann::json_sax<Json> {
   void sort_pictures() {
     std::vector<std::size_t> order(file_.pictures.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       return file_.pictures[a].id < file_.pictures[b].id;
     });
     std::vector<PictureNotes> pictures;
@@ -150,6 +150,12 @@ class Events final : public nlohmann::json_sax<Json> {
     }
     file_.pictures = std::move(pictures);
     file_.files = std::move(files);
+    for (std::size_t i = 1; i < file_.pictures.size(); ++i) {
+      if (file_.pictures[i - 1].id != file_.pictures[i].id) continue;
+      throw DataError(path_ + ": the images '" + file_.files[i - 1] + "' and '" + file_.files[i] +
+                      "' have one id, " + std::to_string(file_.pictures[i].id) +
+                      "; give each its own, and its annotations, too");
+    }
   }
 
   PictureNotes& picture(std::int64_t id) {

@@ -88,7 +88,8 @@ void OneShotPairs::open(Split split) {
     }
   }
   for (std::size_t k = 0; k < base_.size(); ++k) {
-    const std::vector<Place>& places = pool.by_class[k];
+    std::vector<Place>& places = pool.by_class[k];
+    std::stable_sort(places.begin(), places.end(), ByPicture{*pictures});
     const bool elsewhere = !places.empty() && places.front().picture != places.back().picture;
     pool.asked.push_back(elsewhere && (!training || base_[k] != 0) ? 1 : 0);
     if (!places.empty() && !elsewhere) {
@@ -133,9 +134,8 @@ OneShotPairs::Place OneShotPairs::chosen_prompt(const PictureSet& pictures, cons
   Random random = RandomStreams(id).stream("prompt", std::uint64_t(question.label));
   const std::vector<Place>& places = pool.by_class[std::size_t(question.label)];
   // Places are sorted by picture: those of this one lie together.
-  const auto own =
-      std::equal_range(places.begin(), places.end(), Place{question.picture, 0},
-                       [](const Place& a, const Place& b) { return a.picture < b.picture; });
+  const auto own = std::equal_range(places.begin(), places.end(), Place{question.picture, 0},
+                                    ByPicture{pictures});
   const std::int64_t before = own.first - places.begin(), gap = own.second - own.first;
   const std::int64_t others = std::int64_t(places.size()) - gap;
   // The first prompts of a shuffled order, without shuffling all of it.

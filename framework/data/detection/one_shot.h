@@ -56,13 +56,21 @@ class OneShotPairs : public BoxedImages {
     std::int64_t picture = 0;
     std::size_t object = 0;
   };
+  /// Places by the ids of their pictures, whatever the order of these.
+  struct ByPicture {
+    const PictureSet& pictures;
+    bool operator()(const Place& a, const Place& b) const {
+      const std::int64_t first = pictures.notes(a.picture).id, next = pictures.notes(b.picture).id;
+      return first != next ? first < next : a.picture < b.picture;
+    }
+  };
   /// What an example asks for; in training class and prompt are drawn.
   struct Question {
     std::int64_t picture = 0, label = 0, number = 0;
   };
   struct Pool {
-    std::vector<std::vector<Place>> by_class;
-    std::vector<char> asked;  ///< by class: whether it is asked for in this split
+    std::vector<std::vector<Place>> by_class;  ///< sorted by picture
+    std::vector<char> asked;                   ///< by class: whether it is asked for in this split
     std::vector<Question> questions;
   };
 

@@ -161,8 +161,12 @@ Tensor parse_npy(std::string_view bytes, const std::string& path) {
   std::vector<std::int64_t> shape = shape_of(entry(text, "shape", path), path);
   const bool columns_first = entry(text, "fortran_order", path).find("True") <
                              entry(text, "fortran_order", path).find(',');
-  double count = 1;
-  for (const std::int64_t s : shape) count *= static_cast<double>(s);
+  double count = 1, room = 8;  // `room` as if no axis were empty: a tensor's sizes are 64 bits
+  for (const std::int64_t s : shape) {
+    count *= static_cast<double>(s);
+    room *= static_cast<double>(std::max<std::int64_t>(s, 1));
+  }
+  if (shape.size() > 64 || room > 4e18) throw DataError(path + ": the shape is too large");
   if (count * static_cast<double>(numbers.bytes) != static_cast<double>(bytes.size() - begin)) {
     throw DataError(
         fmt::format("{}: the header speaks of {} numbers of {} bytes, the file has {} "

@@ -40,6 +40,12 @@ double number_of(const std::string& path, const pugi::xml_node& parent, const ch
                   text + "' is not a number");
 }
 
+/// By the name alone: prompts of evaluations are drawn by it, and a picture keeps them in any order
+/// of the list. 52 bits, which a double holds.
+std::int64_t id_of(const std::string& name) {
+  return static_cast<std::int64_t>(content_fingerprint(name) >> 12);
+}
+
 NamedPicture read_picture(const std::string& folder, const std::string& name,
                           const std::string& difficult, std::uint64_t& hash) {
   const std::string path = folder + "/Annotations/" + name + ".xml";
@@ -55,6 +61,7 @@ NamedPicture read_picture(const std::string& folder, const std::string& name,
   }
   const pugi::xml_node root = document.child("annotation"), size = root.child("size");
   NamedPicture picture;
+  picture.notes.id = id_of(name);
   picture.path = folder + "/JPEGImages/" + name + ".jpg";
   picture.notes.height = static_cast<std::int64_t>(number_of(path, size, "height"));
   picture.notes.width = static_cast<std::int64_t>(number_of(path, size, "width"));
@@ -120,7 +127,6 @@ std::shared_ptr<PictureFiles> settled(std::vector<NamedPicture> pictures,
       known.push_back(box);
     }
     picture.notes.objects = std::move(known);
-    picture.notes.id = static_cast<std::int64_t>(notes.size());
     settle_boxes(picture.notes, rules, dropped);
     for (ObjectBox& box : picture.notes.objects) box.area = (box.x1 - box.x0) * (box.y1 - box.y0);
     notes.push_back(std::move(picture.notes));
@@ -149,7 +155,7 @@ PictureSplits read_voc(const VocOptions& options) {
   PictureSplits splits;
   splits.name = "voc";
   splits.source = find_data_folder(search);
-  std::uint64_t hash = fingerprint("voc");
+  std::uint64_t hash = fingerprint("voc, ids of names");
   std::vector<std::vector<NamedPicture>> read;
   for (const auto* split : sets) {
     read.push_back(read_sets(splits.source, *split, options.difficult, hash));

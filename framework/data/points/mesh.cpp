@@ -78,8 +78,10 @@ Mesh parse_off(std::string_view bytes, const std::string& path) {
   std::vector<std::int64_t> triangles;
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(sizes[1]); ++i) {
     const std::vector<double> face = numbers(next_line(text), text);
-    const auto count = static_cast<std::size_t>(std::max(face.empty() ? 0.0 : face[0], 0.0));
-    if (count < 3 || face.size() < count + 1) text.fail("a face has three corners at least");
+    if (face.empty() || !(face[0] >= 3 && face[0] < static_cast<double>(face.size()))) {
+      text.fail("a face begins with how many corners it has, three at least, and names them");
+    }
+    const auto count = static_cast<std::size_t>(face[0]);
     for (std::size_t c = 1; c <= count; ++c) {
       if (face[c] >= 0 && face[c] < static_cast<double>(corners)) continue;
       text.fail(fmt::format("the face has a corner {}, of {} that there are", face[c], corners));

@@ -1,6 +1,8 @@
 // PCD: see the header.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "framework/data/points/byte_reader.h"
 #include "framework/data/points/point_files.h"
 
@@ -30,7 +32,7 @@ Header read_header(WordReader& text) {
   };
   const auto number = [&](std::string_view word) {
     double value = 0;
-    if (!read_number(word, value) || value < 0 || value > 1e12) {
+    if (!read_number(word, value) || !(value >= 0 && value <= 1e12)) {
       text.fail(fmt::format("\'{}\' is not a number that can stand here", word));
     }
     return static_cast<std::int64_t>(value);
@@ -57,14 +59,20 @@ Header read_header(WordReader& text) {
       header.data = take_word(line);
     }
   }
+  constexpr std::int64_t kMostColumns = 4096;
   std::int64_t columns = 0;
   for (const Field& field : header.fields) {
     const std::size_t bytes = field.type.bytes;
     const bool fits = field.type.kind == 'f' ? bytes == 4 || bytes == 8
                                              : bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
-    if (!fits || field.count > 4096)
-      text.fail(fmt::format("the field '{}' has a size that no type has", field.name));
-    columns += field.count;
+    if (!fits) text.fail(fmt::format("the field '{}' has a size that no type has", field.name));
+    columns += std::min(field.count, kMostColumns + 1);
+    if (columns > kMostColumns) {
+      text.fail(
+          fmt::format("FIELDS and COUNT speak of more than {} numbers a point; is the header "
+                      "damaged?",
+                      kMostColumns));
+    }
   }
   if (columns == 0 || header.points < 0) text.fail("FIELDS or POINTS is lacking");
   return header;

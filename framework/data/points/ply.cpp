@@ -52,7 +52,7 @@ Header read_header(WordReader& text) {
     } else if (word == "element") {
       Element element{std::string(take_word(line)), 0, {}};
       double count = -1;
-      if (!read_number(take_word(line), count) || count < 0 || count > 1e12) {
+      if (!read_number(take_word(line), count) || !(count >= 0 && count <= 1e12)) {
         text.fail("an element needs a name and how many there are");
       }
       element.count = static_cast<std::int64_t>(count);
@@ -102,6 +102,12 @@ class Scalars {
     if (!read_number(bytes_.substr(begin, at_ - begin), number)) fail();
     return number;
   }
+  /// How many values a list has; each takes a byte at least.
+  std::int64_t list_size(ScalarType type) {
+    const double size = next(type);
+    if (!(size >= 0 && size <= static_cast<double>(left()))) fail();
+    return static_cast<std::int64_t>(size);
+  }
   std::size_t left() const { return bytes_.size() - at_; }
 
  private:
@@ -119,10 +125,10 @@ class Scalars {
 };
 
 void skip(const Element& element, Scalars& scalars) {
+  if (element.properties.empty()) return;  // however many: nothing stands in the file
   for (std::int64_t i = 0; i < element.count; ++i) {
     for (const Property& property : element.properties) {
-      const auto values =
-          property.list ? static_cast<std::int64_t>(scalars.next(property.count)) : 1;
+      const std::int64_t values = property.list ? scalars.list_size(property.count) : 1;
       for (std::int64_t v = 0; v < values; ++v) scalars.next(property.type);
     }
   }

@@ -116,7 +116,7 @@ PointCloud PointDataset::moved_cloud(Split split, std::int64_t index, Random* au
     throw DataError(fmt::format("{}: there is no example {} in {}, which has {}", info_.name, index,
                                 name_of(split), size(split)));
   }
-  const std::int64_t number = index / options_.views;
+  const std::int64_t number = index / views(split);
   PointCloud cloud = without_lost_points(read(split, number));
   if (augmentation != nullptr) {
     cloud = moved(std::move(cloud), options_.augmentation, *augmentation);
@@ -125,7 +125,7 @@ PointCloud PointDataset::moved_cloud(Split split, std::int64_t index, Random* au
                                  static_cast<std::uint64_t>(number));
     cloud = moved(std::move(cloud), options_.corruption, own);
   }
-  return seen_from(std::move(cloud), index % options_.views);
+  return seen_from(std::move(cloud), index % views(split));
 }
 
 NamedTensors PointDataset::example(Split split, std::int64_t index, Random* augmentation) const {
@@ -148,13 +148,13 @@ NamedTensors PointDataset::example(Split split, std::int64_t index, Random* augm
     fields.set("class", at::scalar_tensor(cloud.label, at::kLong));
   }
   if (options_.views > 1) {
-    fields.set("view", at::scalar_tensor(index % options_.views, at::kLong));
+    fields.set("view", at::scalar_tensor(index % views(split), at::kLong));
   }
   return fields;
 }
 
 std::int64_t PointDataset::cost(Split split, std::int64_t index) const {
-  return points(split, index / options_.views);
+  return points(split, index / views(split));
 }
 
 void PointDataset::set_fingerprint(std::uint64_t data) {

@@ -39,8 +39,8 @@ struct PointOptions {
 class PointDataset : public Dataset {
  public:
   const DatasetInfo& info() const override { return info_; }
-  /// Clouds, each `views` times.
-  std::int64_t size(Split split) const final { return clouds(split) * options_.views; }
+  /// Clouds; each `views` times, but for training.
+  std::int64_t size(Split split) const final { return clouds(split) * views(split); }
   /// @throws DataError for an index out of range.
   NamedTensors example(Split split, std::int64_t index, Random* augmentation) const final;
   /// Points of the cloud before any is dropped.
@@ -69,6 +69,7 @@ class PointDataset : public Dataset {
   DatasetInfo info_;
 
  private:
+  std::int64_t views(Split split) const { return split == Split::train ? 1 : options_.views; }
   PointCloud moved_cloud(Split split, std::int64_t index, Random* augmentation) const;
 
   PointOptions options_;

@@ -52,9 +52,10 @@ std::int64_t PointTable::find(std::string_view name) const {
   return found == names.end() ? -1 : found - names.begin();
 }
 
-PointTable parse_xyz(std::string_view bytes, const std::string& path) {
+PointTable parse_xyz(std::string_view bytes, const std::string& path, bool counted) {
   WordReader text(bytes, path);
   PointTable table;
+  double count = -1;  // that a first line says; -1: none does
   std::vector<double> values;
   std::size_t columns = 0;
   while (!text.at_end()) {
@@ -65,14 +66,22 @@ PointTable parse_xyz(std::string_view bytes, const std::string& path) {
     if (words.empty()) continue;
     double number = 0;
     if (columns == 0) {
+      const bool numeric = read_number(words[0], number);
+      if (counted && numeric && words.size() == 1 && count < 0) {
+        count = number;
+        continue;
+      }
       columns = words.size();
-      if (!read_number(words[0], number)) {
+      if (!numeric) {
         for (const std::string_view word : words) table.names.emplace_back(word);
         continue;
       }
     }
     if (words.size() != columns) {
-      text.fail(fmt::format("has {} numbers, lines before have {}", words.size(), columns));
+      text.fail(fmt::format("has {} numbers, lines before have {}{}", words.size(), columns,
+                            columns == 1 ? "; a first line with the number of points is taken of "
+                                           ".pts files alone: remove it"
+                                         : ""));
     }
     for (const std::string_view word : words) {
       if (!read_number(word, values.emplace_back())) {
@@ -81,6 +90,13 @@ PointTable parse_xyz(std::string_view bytes, const std::string& path) {
     }
   }
   const auto width = static_cast<std::int64_t>(columns);
+  const std::size_t points = columns == 0 ? 0 : values.size() / columns;
+  if (count >= 0 && count != static_cast<double>(points)) {
+    throw DataError(
+        fmt::format("{}: the first line counts {} points, {} follow; the file is cut "
+                    "off, or holds several scans, which must be files of their own",
+                    path, count, points));
+  }
   if (table.names.empty()) table.names = plain_names(width);
   table.values = at::tensor(values, at::kDouble).view({width == 0 ? 0 : -1, width});
   return table;
@@ -103,7 +119,7 @@ PointTable read_points(const std::string& path) {
   } else if (ending == ".off") {
     table = {plain_names(3), parse_off(bytes, path).corners};
   } else if (ending == ".xyz" || ending == ".txt" || ending == ".csv" || ending == ".pts") {
-    table = parse_xyz(bytes, path);
+    table = parse_xyz(bytes, path, ending == ".pts");
   } else {
     throw DataError(path +
                     ": files of points end in .ply, .pcd, .las, .npy, .npz, .off, .xyz, "

@@ -5,7 +5,8 @@
 //   .las          1.0 to 1.4, point formats 0 to 10, not compressed (.laz is refused)
 //   .npy .npz     arrays [N, C]; of an .npz the one called points, or the only one
 //   .xyz .txt .csv .pts   numbers a line, divided by blanks, commas or semicolons; a first line of
-//                 words names the columns; # and // begin comments
+//                 words names the columns, of .pts one number may count the points; # and //
+//                 begin comments
 //   .off          the corners of a mesh (framework/data/points/mesh.h samples its faces)
 //
 // Names are lower case. Columns without names are x, y, z, then c3, c4, ...
@@ -36,6 +37,7 @@ PointTable read_points(const std::string& path);
 PointTable parse_ply(std::string_view bytes, const std::string& path);
 PointTable parse_pcd(std::string_view bytes, const std::string& path);
 PointTable parse_las(std::string_view bytes, const std::string& path);
-PointTable parse_xyz(std::string_view bytes, const std::string& path);
+/// @param counted  a first line of one number may say how many points follow, as in .pts files
+PointTable parse_xyz(std::string_view bytes, const std::string& path, bool counted = false);
 
 }  // namespace attnlab

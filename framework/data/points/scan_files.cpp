@@ -15,6 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kMostRead = std::uintmax_t{1} << 30;
+constexpr std::uintmax_t kLargestScan = std::uintmax_t{1} << 30;
 
 std::int64_t rows_in(std::uintmax_t bytes, std::int64_t columns, const std::string& path) {
   const auto row = static_cast<std::uintmax_t>(columns) * sizeof(float);
@@ -22,6 +23,12 @@ std::int64_t rows_in(std::uintmax_t bytes, std::int64_t columns, const std::stri
     throw DataError(fmt::format(
         "{}: {} bytes are {}; remove it from the set, or fetch it again", path, bytes,
         bytes == 0 ? "a scan without points" : fmt::format("no whole points of {} bytes", row)));
+  }
+  if (bytes > kLargestScan) {
+    throw DataError(
+        fmt::format("{}: {} bytes are more than a scan may have ({}, 1 GiB), which is read whole; "
+                    "cut it into smaller scans, each with its labels, or remove it from the set",
+                    path, bytes, kLargestScan));
   }
   return static_cast<std::int64_t>(bytes / row);
 }
@@ -38,6 +45,7 @@ std::uintmax_t size_of(const std::string& path) {
 }  // namespace
 
 Tensor read_scan(const std::string& path, std::int64_t columns) {
+  rows_of_scan(path, columns);  // before anything is read
   const std::string bytes = read_text(path);
   const Tensor scan = at::empty({rows_in(bytes.size(), columns, path), columns});
   std::memcpy(scan.data_ptr<float>(), bytes.data(), bytes.size());

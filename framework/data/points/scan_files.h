@@ -11,7 +11,8 @@ namespace attnlab {
 
 /// Rows of float32 numbers, little-endian: KITTI's .bin has 4 (x, y, z, reflectance), nuScenes' 5.
 /// @returns [N, columns] float32
-/// @throws FileError; DataError for an empty file, and for one that holds no whole number of rows.
+/// @throws FileError; DataError for a file that is not there, an empty one, one that holds no whole
+///         number of rows, and one of more than 1 GiB (before it is read).
 Tensor read_scan(const std::string& path, std::int64_t columns);
 
 /// How many rows such a file has, by its size. @throws as `read_scan`.

@@ -8,7 +8,8 @@
 //   ap50_per_image                   AP50 of each image and class by itself, then their mean: what
 //                                    published code of one-shot detection calls AP50; images
 //                                    without the class do not count in it
-// What no box says anything of is 0. With several prompts an image and class, the prompts of one
+// What no box says anything of is 0 (a class without boxes, no large ones), where pycocotools says
+// -1; means over classes leave it out. With several prompts an image and class, the prompts of one
 // number make one round; metrics are means over rounds.
 #pragma once
 

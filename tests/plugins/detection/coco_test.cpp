@@ -68,6 +68,11 @@ TEST_F(Coco, NamesFileAndPlaceOfWhatIsWrong) {
                           "annotations": [{"image_id": 2, "category_id": 1,
                                            "bbox": [0, 0, 1, 1]}]})"),
               HasSubstr("names image 2, which is not in the file"));
+  EXPECT_THAT(refusal(R"({"categories": [{"id": 1, "name": "a"}],
+                          "images": [{"id": 5, "file_name": "b", "height": 4, "width": 4},
+                                     {"id": 1, "file_name": "c", "height": 4, "width": 4},
+                                     {"id": 5, "file_name": "d", "height": 4, "width": 4}]})"),
+              HasSubstr("bad.json: the images 'b' and 'd' have one id, 5"));
 }
 
 /// The most memory that this process has held so far, in megabytes.

@@ -177,9 +177,10 @@ TEST(IaDetr, TakesEveryAttentionThatHasWhatItNeeds) {
   }
   EXPECT_GE(fit.size(), 5u);
   for (const std::string& name : fit) {
-    for (const std::string form : {"indirect", "double_cross"}) {
+    for (const std::string form : {"indirect", "double_cross", "indirect, encoder_depth: 1"}) {
       const auto model = detector("decoder: " + form, name);
-      EXPECT_TRUE(asked(*model, batch).at("boxes").isfinite().all().item<bool>()) << name;
+      EXPECT_TRUE(asked(*model, batch).at("boxes").isfinite().all().item<bool>())
+          << name << ", " << form;
     }
   }
 }

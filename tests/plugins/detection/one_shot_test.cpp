@@ -1,6 +1,7 @@
 // One-shot pairs: which classes are asked for, and where prompts come from.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "framework/conformance/check_plugin.h"
@@ -114,6 +115,40 @@ TEST(OneShotPairs, RefuseClassesThatDoNotFit) {
   EXPECT_THAT(message_of<OptionError>([&] { pairs(options); }), HasSubstr("did you mean 'cow'"));
   options.novel = {"dog", "cat", "cow"};
   EXPECT_THAT(message_of<OptionError>([&] { pairs(options); }), HasSubstr("no class to train on"));
+}
+
+/// Prompts of the test split by picture, class and number, and where that example stands.
+std::map<std::vector<std::int64_t>, std::pair<Tensor, std::int64_t>> prompts_of(
+    const Dataset& data) {
+  std::map<std::vector<std::int64_t>, std::pair<Tensor, std::int64_t>> prompts;
+  for (std::int64_t i = 0; i < data.size(Split::test); ++i) {
+    const NamedTensors one = data.example(Split::test, i, nullptr);
+    const auto number = [&](const char* name) { return one.at(name).item<std::int64_t>(); };
+    prompts[{number("image_id"), number("prompt_class"), number("prompt_number")}] = {
+        one.at("prompt"), i};
+  }
+  return prompts;
+}
+
+TEST(OneShotPairs, KeepTheirPromptsWhereVocsListHasAnotherOrder) {
+  const testing::TempFolder folder;
+  testing::write_small_voc(folder);
+  const auto prompts = [&](const std::string& list) {
+    folder.write("ImageSets/Main/val.txt", list);
+    return prompts_of(*testing::make_dataset(
+        "one_shot_pairs", "{voc: {root: " + folder.path() + ", " + testing::kSmallSets +
+                              "}, novel: [cow], size: 48, prompt_size: 16, prompts: 3}"));
+  };
+  const auto before = prompts("a1\na2\na3\na4\nb1\nb2\n");
+  const auto after = prompts("b2\na4\nb1\na2\na3\na1\n");
+  ASSERT_EQ(before.size(), after.size());
+  int moved = 0;
+  for (const auto& [asked, prompt] : before) {
+    ASSERT_EQ(after.count(asked), 1u);
+    EXPECT_TRUE(prompt.first.equal(after.at(asked).first)) << "of picture " << asked[0];
+    moved += prompt.second != after.at(asked).second ? 1 : 0;
+  }
+  EXPECT_GT(moved, 0);
 }
 
 TEST(OneShotPairs, KeepTheContractOverVoc) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <limits>
 
 #include "tests/plugins/points/made_sets.h"
@@ -11,6 +12,7 @@
 namespace attnlab {
 namespace {
 
+using ::testing::AllOf;
 using testing::floats;
 using ::testing::HasSubstr;
 using testing::make_dataset;
@@ -60,6 +62,31 @@ TEST(Kitti, NamesScansWithoutPointsAndFilesThatAreDamaged) {
               HasSubstr("000000.txt:1: expected a type"));
 }
 
+TEST(Kitti, RefusesAScanThatIsTooLargeToReadWhole) {
+  const TempFolder folder;
+  write_kitti(folder, "kitti");
+  const std::string scan = folder.path() + "/kitti/training/velodyne/000001.bin";
+  std::filesystem::resize_file(scan, (std::uintmax_t{1} << 30) + 16);  // holes: it takes no room
+  EXPECT_THAT(
+      message_of<DataError>([&] { make_dataset("kitti", "{root: " + folder.path() + "/kitti}"); }),
+      AllOf(HasSubstr("000001.bin: 1073741840 bytes are more than a scan may have"),
+            HasSubstr("cut it into smaller scans")));
+}
+
+TEST(Kitti, GivesAPointInTwoBoxesToTheSmallerOne) {
+  const TempFolder folder;
+  write_kitti(folder, "kitti");
+  // A pedestrian in a van's box: the first point of the scan lies in both.
+  const std::string small = "Pedestrian 0 0 0 0 0 1 1 1.5 0.8 0.8 -2 0 10 0\n",
+                    large = "Van 0 0 0 0 0 1 1 2 3 6 -2 0 10 0\n";
+  for (const std::string& boxes : {small + large, large + small}) {
+    folder.write("kitti/training/label_2/000000.txt", boxes);
+    const auto dataset = make_dataset("kitti", "{root: " + folder.path() + "/kitti, grid: 0.01}");
+    const NamedTensors scan = dataset->example(Split::train, 0, nullptr);
+    EXPECT_TRUE(scan.at("label@point").equal(at::tensor({2, -1, 0}, at::kLong))) << boxes;
+  }
+}
+
 TEST(SemanticKitti, MapsNumbersToClasses) {
   const TempFolder folder;
   write_semantic(folder);
@@ -91,6 +118,22 @@ TEST(NuscenesLidarseg, JoinsTheTables) {
               HasSubstr("sample.json: has no record 's"));
 }
 
+TEST(NuscenesLidarseg, DividesEachVersionAsItsPublisherDoes) {
+  const TempFolder whole, mini;
+  write_nuscenes(whole, "v1.0-trainval", "scene-0553");
+  write_nuscenes(mini, "v1.0-mini", "scene-0553");
+  const auto options = [](const TempFolder& folder, const std::string& version) {
+    return "{root: " + folder.path() + "/nuscenes, version: " + version + "}";
+  };
+  EXPECT_THAT(message_of<DataError>(
+                  [&] { make_dataset("nuscenes_lidarseg", options(whole, "v1.0-trainval")); }),
+              HasSubstr("no scan to train on"))
+      << "both scenes are of validation in the whole set";
+  const auto dataset = make_dataset("nuscenes_lidarseg", options(mini, "v1.0-mini"));
+  EXPECT_EQ(dataset->size(Split::train), 1) << "scene-0553";
+  EXPECT_EQ(dataset->size(Split::test), 1) << "scene-0103";
+}
+
 TEST(Modelnet, ReadsTextsAndSamplesMeshes) {
   const TempFolder folder;
   write_modelnet(folder);
@@ -110,6 +153,20 @@ TEST(Modelnet, ReadsTextsAndSamplesMeshes) {
   EXPECT_EQ(desk.at("class").item<std::int64_t>(), 1);
   EXPECT_EQ(desk.at("coord@point").size(0), 100);
   EXPECT_EQ(desk.at("feature@voxel").size(1), 3);
+}
+
+TEST(Modelnet, SamplesAMeshTheSameForEverySeed) {
+  const TempFolder folder;
+  write_modelnet(folder);
+  const std::string options = "{root: " + folder.path() + "/meshes, points: 50}";
+  const auto points = [&](std::uint64_t seed, std::int64_t cloud) {
+    const auto dataset = make_dataset("modelnet", options, seed);
+    return std::pair{dataset->example(Split::train, cloud, nullptr).at("coord@point"),
+                     dataset->info().fingerprint};
+  };
+  EXPECT_TRUE(points(1, 0).first.equal(points(2, 0).first));
+  EXPECT_EQ(points(1, 0).second, points(2, 0).second);
+  EXPECT_FALSE(points(1, 0).first.equal(points(1, 1).first)) << "each shape has its own points";
 }
 
 TEST(PointFilesDataset, TakesLabelsFromColumnsOrFolders) {

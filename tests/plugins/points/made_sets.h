@@ -49,7 +49,9 @@ inline void write_semantic(const TempFolder& folder) {
   }
 }
 
-inline void write_nuscenes(const TempFolder& folder) {
+/// A scan of a scene to train on, and one of scene-0103.
+inline void write_nuscenes(const TempFolder& folder, const std::string& version = "v1.0-trainval",
+                           const std::string& first = "scene-0001") {
   const auto record = [](std::initializer_list<std::pair<const char*, std::string>> fields) {
     std::string text = "{";
     for (const auto& [name, value] : fields) {
@@ -58,7 +60,8 @@ inline void write_nuscenes(const TempFolder& folder) {
     return text + "}";
   };
   std::string scenes, samples, scans, labels;
-  for (const auto& [number, scene] : {std::pair{"0", "scene-0001"}, {"1", "scene-0103"}}) {
+  for (const auto& [number, scene] :
+       {std::pair<const char*, std::string>{"0", first}, {"1", "scene-0103"}}) {
     const std::string n = number, comma = n == "0" ? ",\n" : "";
     scenes += record({{"token", "c" + n}, {"name", scene}}) + comma;
     samples += record({{"token", "s" + n}, {"scene_token", "c" + n}}) + comma;
@@ -75,7 +78,7 @@ inline void write_nuscenes(const TempFolder& folder) {
                  floats({1, 2, 3, 255, 0, 4, 5, 6, 51, 1}));
     folder.write("nuscenes/lidarseg/" + n + "_lidarseg.bin", std::string("\x11\x1f", 2));
   }
-  const std::string tables = "nuscenes/v1.0-trainval/";
+  const std::string tables = "nuscenes/" + version + "/";
   folder.write(tables + "scene.json", "[" + scenes + "]");
   folder.write(tables + "sample.json", "[" + samples + "]");
   folder.write(tables + "sample_data.json", "[" + scans + "]");

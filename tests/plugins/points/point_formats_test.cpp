@@ -69,6 +69,21 @@ TEST(Ply, NamesWhatIsWrong) {
                DataError);
 }
 
+TEST(Ply, PassesOverElementsWithoutPropertiesHoweverMany) {
+  const std::string start = "ply\nformat ascii 1.0\nelement foo 1000000000000\n";
+  const std::string vertex = "element vertex 1\nproperty float x\nend_header\n7\n";
+  EXPECT_EQ(parse_ply(start + vertex, "a.ply").values.item<double>(), 7);
+  EXPECT_THROW(parse_ply(start + "property float x\n" + vertex, "a.ply"), DataError);
+  EXPECT_THROW(parse_ply("ply\nformat ascii 1.0\nelement vertex nan\nproperty float x\n"
+                         "end_header\n7\n",
+                         "a.ply"),
+               DataError);
+  EXPECT_THROW(parse_ply("ply\nformat ascii 1.0\nelement foo 1\nproperty list float int i\n" +
+                             vertex.substr(0, vertex.size() - 2) + "nan\n7\n",
+                         "a.ply"),
+               DataError);
+}
+
 TEST(Pcd, OfAllThreeKinds) {
   const auto header = [](const char* data) {
     return "# .PCD v0.7\nVERSION 0.7\nFIELDS x y z normal label\nSIZE 4 4 4 4 1\n"
@@ -95,6 +110,13 @@ TEST(Pcd, OfAllThreeKinds) {
               HasSubstr("a.pcd: POINTS says 2, the file has room for 0"));
   EXPECT_THROW(parse_pcd(header("ascii") + "1 2 3\n", ""), DataError);
   EXPECT_THROW(parse_pcd("FIELDS x\n", ""), DataError);
+  const auto wide = [](const std::string& count, const std::string& points) {
+    return "FIELDS x y\nSIZE 4 4\nTYPE F F\nCOUNT 1 " + count + "\nPOINTS " + points +
+           "\nDATA ascii\n";
+  };
+  EXPECT_THAT(message_of<DataError>([&] { parse_pcd(wide("1000000000000", "1"), "a.pcd"); }),
+              HasSubstr("more than 4096 numbers a point"));
+  EXPECT_THROW(parse_pcd(wide("1", "nan"), ""), DataError);
 }
 
 TEST(Pcd, UnpacksRunsThatRepeat) {
@@ -149,6 +171,23 @@ TEST(Xyz, OfTextWithAndWithoutNames) {
               HasSubstr("a.xyz:2: 'z' is not a number"));
 }
 
+TEST(Xyz, TakesTheCountThatAPtsFileBeginsWith) {
+  const TempFolder folder;
+  folder.write("a.pts", "2\n1 2 3 -800 1 2 3\n4 5 6 -700 4 5 6\n");
+  const PointTable points = read_points(folder.path() + "/a.pts");
+  EXPECT_THAT(points.names, ElementsAre("x", "y", "z", "c3", "c4", "c5", "c6"));
+  EXPECT_EQ(points.values.size(0), 2);
+  folder.write("plain.pts", "1 2 3\n4 5 6\n");
+  EXPECT_EQ(read_points(folder.path() + "/plain.pts").values.size(0), 2);
+  folder.write("cut.pts", "3\n1 2 3\n4 5 6\n");
+  EXPECT_THAT(message_of<DataError>([&] { read_points(folder.path() + "/cut.pts"); }),
+              HasSubstr("cut.pts: the first line counts 3 points, 2 follow"));
+  folder.write("a.xyz", "2\n1 2 3\n4 5 6\n");
+  EXPECT_THAT(message_of<DataError>([&] { read_points(folder.path() + "/a.xyz"); }),
+              HasSubstr("a.xyz:2: has 3 numbers, lines before have 1; a first line with the number "
+                        "of points is taken of .pts files alone: remove it"));
+}
+
 std::string npy(const std::string& header, const std::string& data) {
   std::string text = header;
   text.resize(118, ' ');
@@ -171,6 +210,11 @@ TEST(Npy, OfBothOrdersOfBytesAndOfAxes) {
               HasSubstr("a.npy: the header speaks of 6 numbers of 4 bytes"));
   EXPECT_THROW(parse_npy(npy(header("<c8", false), ""), ""), DataError);
   EXPECT_THROW(parse_npy("\x93NUMPY", ""), DataError);
+  EXPECT_THROW(parse_npy(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (0, 1099511627776, "
+                             "1099511627776), }",
+                             ""),
+                         ""),
+               DataError);
 }
 
 TEST(Meshes, AreSampledEvenly) {
@@ -190,6 +234,10 @@ TEST(Meshes, AreSampledEvenly) {
               HasSubstr("a.off:4: the face has a corner 1, of 1 that there are"));
   EXPECT_THROW(sampled(parse_off("OFF\n1 1 0\n0 0 0\n3 0 0 0\n", ""), 3, random, ""), DataError);
   EXPECT_THROW(parse_off("OFF\n999999999 1 0\n", ""), DataError);
+  for (const char* face : {"nan 0 0 0", "1e300 0 0 0", "4 0 0 0", "2 0 0"}) {
+    EXPECT_THROW(parse_off("OFF\n1 1 0\n0 0 0\n" + std::string(face) + "\n", ""), DataError)
+        << face;
+  }
 }
 
 TEST(PointFiles, AreReadByTheirEnding) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/nn/modules/sizes_alone.h"
 #include "tests/plugins/points/clouds.h"
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
@@ -143,12 +144,32 @@ TEST(PointTransformer, ShufflesCurvesInTrainingAlone) {
   EXPECT_TRUE(logits_of(*model, sample.batch()).equal(seen[0]));
 }
 
-// The published model has 46.2 million parameters.
-TEST(PointTransformer, HasThePublishedSizes) {
-  const auto model = testing::make_model("point_transformer", voxel_data(16), "{preset: ptv3}");
+std::int64_t parameters_of(const std::string& preset) {
+  const SizesAlone sizes;
+  const auto model =
+      testing::make_model("point_transformer", voxel_data(16), "{preset: " + preset + "}");
   std::int64_t count = 0;
   for (const Tensor& parameter : model->parameters()) count += parameter.numel();
-  EXPECT_NEAR(double(count), 46.2e6, 0.1e6);
+  return count;
+}
+
+// The published model has 46.2 million parameters.
+TEST(PointTransformer, HasThePublishedSizes) {
+  EXPECT_NEAR(double(parameters_of("ptv3")), 46.2e6, 0.1e6);
+}
+
+// A block of d channels: 27 d^2 of the convolution, d^2 behind it, 4 d^2 of attention, 8 d^2 of the
+// MLP, and 17 d of norms and biases.
+TEST(PointTransformer, HasTheSizesOfItsSmallPreset) {
+  const auto block = [](std::int64_t d) { return 40 * d * d + 17 * d; };
+  const auto mapped = [](std::int64_t in, std::int64_t out) { return in * out + 3 * out; };
+  const std::int64_t stem = 125 * 4 * 32 + 2 * 32, head = 32 * 16 + 16;
+  const std::int64_t encoder =
+      2 * (block(32) + block(64) + block(128)) + mapped(32, 64) + mapped(64, 128);
+  const std::int64_t decoder =
+      block(64) + block(32) + mapped(128, 64) + mapped(64, 64) + mapped(64, 32) + mapped(32, 32);
+  EXPECT_EQ(stem + encoder + decoder + head, 1977712);
+  EXPECT_EQ(parameters_of("lite"), 1977712);
 }
 
 TEST(PointTransformer, NamesVoxelsThatStandTwice) {

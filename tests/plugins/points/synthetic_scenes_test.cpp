@@ -80,7 +80,10 @@ TEST(SyntheticScenes, ShowEveryClass) {
 }
 
 TEST(SyntheticScenes, AreSeenInTenWays) {
-  const auto dataset = make_dataset("synthetic_scenes", "{rays: 500, views: 10, test: 3}");
+  const auto dataset =
+      make_dataset("synthetic_scenes", "{rays: 500, views: 10, train: 2, test: 3}");
+  EXPECT_EQ(dataset->size(Split::train), 2) << "views are for evaluations alone";
+  EXPECT_EQ(dataset->example(Split::train, 1, nullptr).at("view").item<std::int64_t>(), 0);
   EXPECT_EQ(dataset->size(Split::test), 30);
   const Tensor first = dataset->example(Split::test, 10, nullptr).at("coord@point");
   for (std::int64_t view = 0; view < 10; ++view) {

@@ -5,12 +5,14 @@
 //
 // Points in the box of a Car, a Pedestrian or a Cyclist are of that class. Points in boxes of
 // other kinds (Van, Truck, Person_sitting, ...) do not count, as in KITTI's own evaluation. All
-// others are background. Boxes were drawn where the camera looks alone: points outside its image
-// are left out, unless `view` says that they stay, without labels.
+// others are background; a point in several boxes belongs to the smallest. Boxes were drawn where
+// the camera looks alone: points outside its image are left out, unless `view` says that they stay,
+// without labels.
 // Source: Geiger et al., Are we ready for autonomous driving?, CVPR 2012.
 // Cost: scans are read when they are asked for.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "framework/base/files.h"
@@ -104,8 +106,14 @@ class Kitti final : public ScanDataset {
       camera = camera.index_select(0, kept);
       labels = at::zeros({kept.size(0)}, at::kLong);
     }
-    for (const Box& box : read_boxes(scan.labels)) {
-      labels.masked_fill_(in_box(camera, box).logical_and(labels.ge(0)), class_of(box.type));
+    const Tensor inside = labels.ge(0);  // what a van has taken may be a person's again
+    std::vector<Box> boxes = read_boxes(scan.labels);
+    // The last one wins.
+    std::stable_sort(boxes.begin(), boxes.end(), [](const Box& a, const Box& b) {
+      return a.height * a.width * a.length > b.height * b.width * b.length;
+    });
+    for (const Box& box : boxes) {
+      labels.masked_fill_(in_box(camera, box).logical_and(inside), class_of(box.type));
     }
     return labelled_cloud(scan, rows, labels);
   }
@@ -148,7 +156,8 @@ class Kitti final : public ScanDataset {
       }
     }
     if (train_.empty()) throw DataError(folder_ + ": has no frame to train on");
-    set_fingerprint(content_fingerprint(options.view, files_fingerprint(files)));
+    set_fingerprint(
+        content_fingerprint(options.view + ", the smallest box", files_fingerprint(files)));
   }
 
   std::string folder_;

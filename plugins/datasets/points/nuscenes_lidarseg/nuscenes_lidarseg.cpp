@@ -5,7 +5,8 @@
 //   VERSION/scene.json, sample.json, sample_data.json, lidarseg.json
 //
 // The 32 classes become 16 as in the challenge; noise, animals and what is rare do not count.
-// Intensities are divided by 255. Training scenes and validation scenes are the official ones.
+// Intensities are divided by 255. Training scenes and validation scenes are the official ones
+// of the version: of v1.0-mini 0103 and 0916 are for validation.
 // Source: Fong et al., Panoptic nuScenes, RA-L 2022 (arXiv:2109.03805); nuscenes-devkit.
 // Cost: scans are read when they are asked for; damage is found then, sizes when it is opened.
 #include <fmt/format.h>
@@ -59,7 +60,7 @@ class NuscenesLidarseg final : public ScanDataset {
     for (const LabelledScan& listed : labelled_scans(folder, options.version)) {
       const Scan scan{fmt::format("{}/{}", folder, listed.scan),
                       fmt::format("{}/{}", folder, listed.labels)};
-      (is_validation_scene(listed.scene) ? test_ : train_).push_back(scan);
+      (is_validation_scene(listed.scene, options.version) ? test_ : train_).push_back(scan);
       files.push_back(scan.points);
       files.push_back(scan.labels);
       check_sizes(scan);
@@ -69,7 +70,7 @@ class NuscenesLidarseg final : public ScanDataset {
       files.push_back(fmt::format("{}/{}", folder, table(name)));
     }
     describe_scans(folder, kClasses);
-    set_fingerprint(files_fingerprint(files));
+    set_fingerprint(content_fingerprint(options.version, files_fingerprint(files)));
   }
 
  protected:

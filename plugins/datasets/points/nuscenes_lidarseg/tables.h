@@ -17,7 +17,7 @@ struct LabelledScan {
 /// @throws FileError; DataError for tables that are damaged or do not belong together.
 std::vector<LabelledScan> labelled_scans(const std::string& folder, const std::string& version);
 
-/// Whether a scene is one of the 150 of the official validation split.
-bool is_validation_scene(const std::string& scene);
+/// Whether a scene is of the official validation split: one of 150, of v1.0-mini one of 2.
+bool is_validation_scene(const std::string& scene, const std::string& version);
 
 }  // namespace attnlab

@@ -139,6 +139,7 @@ TEST(Swin, HasThePublishedParameters) {
   };
   EXPECT_EQ(count("T"), 28351570);
   EXPECT_EQ(count("S"), 49737442);
+  EXPECT_EQ(count("B"), 87930848);
   EXPECT_THROW(swin_sizes("L"), OptionError);
 }
 

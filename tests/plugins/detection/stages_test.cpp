@@ -1,0 +1,189 @@
+// Weights of torchvision's Swin V2 by the map of configs/, and IA-DETR's two stages as their files
+// say, on small scenes.
+#include <filesystem>
+
+#include "framework/experiment/experiment.h"
+#include "framework/nn/backbones/swin.h"
+#include "framework/train/initialise.h"
+#include "tests/plugins/detection/small_sets.h"
+#include "tests/support/plugins.h"
+#include "tests/support/tiny_run.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::StopAfter;
+
+const std::string kConfigs = ATTNLAB_TEST_CONFIGS;
+constexpr std::int64_t kSeed = 3;
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+/// torchvision's name of a parameter of a Swin.
+std::string published(const std::string& own) {
+  std::string name = replaced(own, "embedding.patches.", "features.0.0.");
+  name = replaced(name, "embedding.norm.", "features.0.2.");
+  for (int s = 0; s < 4; ++s) {
+    const std::string stage = "stage" + std::to_string(s) + ".";
+    name = replaced(name, stage + "merging.", "features." + std::to_string(2 * s) + ".");
+    name = replaced(name, stage + "block", "features." + std::to_string(2 * s + 1) + ".");
+  }
+  for (const auto& [from, to] : {std::pair{".attention_norm.", ".norm1."},
+                                 {".mlp_norm.", ".norm2."},
+                                 {".attention.attention.scale.log_scale", ".attn.logit_scale"},
+                                 {".attention.bias.in.", ".attn.cpb_mlp.0."},
+                                 {".attention.bias.out.", ".attn.cpb_mlp.2."},
+                                 {".attention.qkv.", ".attn.qkv."},
+                                 {".attention.output.", ".attn.proj."},
+                                 {".mlp.in.", ".mlp.0."},
+                                 {".mlp.out.", ".mlp.3."}}) {
+    name = replaced(name, from, to);
+  }
+  return name;
+}
+
+/// All that torchvision would save of a Swin of the size nano, each tensor of other numbers.
+NamedTensors saved_by_torchvision() {
+  at::manual_seed(11);
+  Swin swin(swin_sizes("nano"), swin_attention());
+  NamedTensors saved;
+  for (const auto& item : swin.named_parameters()) {
+    Tensor numbers = at::randn_like(item.value()) * 0.1;
+    if (item.key().ends_with("log_scale")) numbers = numbers.view({-1, 1, 1});
+    saved.set(published(item.key()), numbers);
+  }
+  saved.set("features.1.0.attn.relative_coords_table", at::zeros({1, 15, 15, 2}));
+  saved.set("features.1.0.attn.relative_position_index", at::zeros({4096}, at::kLong));
+  saved.set("head.weight", at::zeros({1000, swin.out_channels()}));
+  saved.set("head.bias", at::zeros({1000}));
+  return saved;
+}
+
+class Stages : public ::testing::Test {
+ protected:
+  Stages() : saved_(saved_by_torchvision()) {
+    testing::write_small_fashion(folder_);
+    write_safetensors(folder_ / "swin.safetensors", {saved_, {}});
+    write_stage("one", "init: {from: " + (folder_ / "swin.safetensors") + "}\n");
+    write_stage("two", "init: {experiment: " + (folder_ / "one.yaml") + "}\n");
+  }
+
+  /// As published, but for sizes, pictures and the length.
+  void write_stage(const std::string& name, const std::string& init) const {
+    folder_.write(
+        name + ".yaml",
+        "schema: 1\nextends: " + kConfigs + "/experiments/paper/ia_detr/ia_detr_stage" +
+            (name == "one" ? "1" : "2") + "_voc.yaml\n" + init +
+            "model: {swin: nano, window: 4, dim: 8, heads: 2, hidden: 8, depth: 2, queries: 2, "
+            "many_queries: 2, bias_hidden: 4, feature_dim: 4}\n"
+            "dataset: {use: fashion_scenes, root: " +
+            folder_.path() +
+            ", train: 8, test: 4, canvas: 32, size: 32, prompt_size: 32, largest_scale: 1}\n"
+            "train: {epochs: 1, batch_size: 4, eval_batch_size: 4, workers: 0, threads: 1, "
+            "tensorboard: false, schedule: {warmup_steps: 1}}\nseeds: [3]\n");
+  }
+  Experiment experiment(const std::string& file, std::vector<std::string> changes = {}) const {
+    return load_experiment(file, changes, testing::registry().catalogue());
+  }
+  RunFolder place(const Experiment& experiment) const {
+    return RunFolder::of(folder_ / "runs", experiment, kSeed);
+  }
+  BuiltRun initialised(const Experiment& experiment) const {
+    BuiltRun run = build_run(experiment, kSeed, testing::registry());
+    initialise(run, place(experiment), testing::registry().catalogue());
+    return run;
+  }
+  NamedTensors trained(const Experiment& experiment) const {
+    BuiltRun run = initialised(experiment);
+    place(experiment).freeze(experiment, kSeed);
+    StopAfter sink;
+    EXPECT_EQ(train_run(run, place(experiment), sink, sink.stop).state, RunState::done);
+    return read_safetensors(place(experiment).file("checkpoint.safetensors")).tensors;
+  }
+  /// Whether a model has what torchvision saved of a part.
+  void expect_published(const std::string& own, const Tensor& tensor) const {
+    EXPECT_TRUE(tensor.equal(saved_.at(published(own)).view_as(tensor))) << own;
+  }
+
+  testing::TempFolder folder_;
+  NamedTensors saved_;
+};
+
+TEST_F(Stages, SwinTakesAllThatTorchvisionSaved) {
+  const std::string file = folder_.write(
+      "swin.yaml",
+      "schema: 1\nmodel: {use: swin, preset: nano, window: 4}\nattention: {extends: " + kConfigs +
+          "/attention/swin_v2.yaml}\ntask: image_classification\n"
+          "dataset: {use: synthetic_images, channels: 3, size: 32, train: 8, test: 8}\n"
+          "train: {batch_size: 4, workers: 0, threads: 1}\ninit: {from: " +
+          (folder_ / "swin.safetensors") + ", map: " + kConfigs +
+          "/maps/torchvision_swin_v2.yaml, into: net, partial: true}\n");
+  const BuiltRun run = initialised(experiment(file));
+  std::size_t filled = 0;
+  for (const auto& item : run.model->named_parameters()) {
+    if (!item.key().starts_with("net.")) continue;
+    expect_published(item.key().substr(4), item.value());
+    ++filled;
+  }
+  EXPECT_EQ(filled, saved_.size() - 4) << "all but two tables and the head";
+  for (const std::string& name : run.initial_random) {
+    EXPECT_TRUE(name.ends_with(".offsets")) << name << ", which is no table that follows";
+  }
+}
+
+TEST_F(Stages, ABackboneOfThreeStagesKeepsItsNormAlone) {
+  const BuiltRun run = initialised(experiment(folder_ / "one.yaml"));
+  for (const auto& item : run.model->named_parameters()) {
+    if (!item.key().starts_with("backbone.")) continue;
+    const std::string own = item.key().substr(9);
+    if (own.starts_with("norm.")) {
+      EXPECT_TRUE(item.value().eq(own == "norm.weight" ? 1 : 0).all().item<bool>()) << own;
+    } else {
+      expect_published(own, item.value());
+    }
+  }
+  EXPECT_THAT(message_of<DataError>(
+                  [&] { initialised(experiment(folder_ / "one.yaml", {"init.fresh=[]"})); }),
+              AllOf(HasSubstr("backbone.norm.weight is [256] float32, expected [128] float32; "
+                              "init.fresh: [backbone.norm.weight] keeps its random numbers"),
+                    Not(HasSubstr("or set init.partial"))));
+}
+
+TEST_F(Stages, TheSecondBeginsWithTheRunOfTheFirst) {
+  const Experiment one = experiment(folder_ / "one.yaml"), two = experiment(folder_ / "two.yaml");
+  const NamedTensors first = trained(one);
+  for (const auto& [name, tensor] : first) {
+    const std::string before = "model.backbone.";
+    if (!name.starts_with(before) || name.starts_with(before + "norm.") ||
+        name.ends_with(".offsets")) {
+      continue;
+    }
+    expect_published(name.substr(before.size()), tensor);  // frozen from the first step on
+  }
+  const BuiltRun run = initialised(two);
+  EXPECT_EQ(run.initial_file, place(one).file("checkpoint.safetensors"));
+  int taken = 0;
+  for (const auto& item : run.model->named_parameters()) {
+    const Tensor* saved = first.find("model." + item.key());
+    if (saved == nullptr) {
+      EXPECT_TRUE(item.key().starts_with("proposals.") || item.key().starts_with("place"))
+          << item.key();
+      continue;
+    }
+    EXPECT_TRUE(item.value().equal(*saved)) << item.key();
+    ++taken;
+  }
+  EXPECT_GT(taken, 100);
+  const NamedTensors second = trained(two);
+  const std::string last = "model.backbone.stage2.block1.mlp.in.weight";
+  EXPECT_FALSE(second.at(last).equal(first.at(last))) << "the backbone learns in stage two";
+}
+
+}  // namespace
+}  // namespace attnlab
