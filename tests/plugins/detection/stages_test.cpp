@@ -70,7 +70,9 @@ class Stages : public ::testing::Test {
   Stages() : saved_(saved_by_torchvision()) {
     testing::write_small_fashion(folder_);
     write_safetensors(folder_ / "swin.safetensors", {saved_, {}});
-    write_stage("one", "init: {from: " + (folder_ / "swin.safetensors") + "}\n");
+    // The map by its path: its name is looked up from the working folder, which may be any.
+    write_stage("one", "init: {from: " + (folder_ / "swin.safetensors") + ", map: " + kConfigs +
+                           "/maps/torchvision_swin_v2.yaml}\n");
     write_stage("two", "init: {experiment: " + (folder_ / "one.yaml") + "}\n");
   }
 
