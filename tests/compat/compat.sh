@@ -17,39 +17,7 @@
 # Exit status: COMMAND's, or 2 where the tree cannot be made.
 set -euo pipefail
 
-die() {
-  printf 'compat: %s\n' "$@" >&2
-  exit 2
-}
-
-# The first Debian mirror in apt's sources, of the one-line or the deb822 form.
-mirror_of_this_machine() {
-  { cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null || true; } |
-    sed -nE -e 's/^deb +(\[[^]]*\] +)?([^ ]+).*/\2/p' -e 's/^URIs: *([^ ]+).*/\1/p' |
-    grep -m 1 -E '/debian/?$' || true
-}
-
-# A bare system: the base and nothing else.
-make_root() {
-  [[ -e "$root/.attnlab-base" ]] && return 0
-  rm -rf --one-file-system "$root"
-  mkdir -p "$root"
-  echo "compat: making a Debian $release in $root"
-  debootstrap --variant=minbase --include=ca-certificates "$release" "$root" "$mirror" \
-    >"$root.log" 2>&1 || {
-    tail -n 30 "$root.log" >&2
-    die "debootstrap failed (all of it: $root.log). Is $mirror reachable? MIRROR=... names another."
-  }
-  touch "$root/.attnlab-base"
-}
-
-# The network as this machine's apt knows it: proxies, retries, clock checks.
-copy_network_settings() {
-  apt-config dump | grep -E '^Acquire::(http|https|Retries|Check-)' \
-    >"$root/etc/apt/apt.conf.d/90attnlab-compat" || true
-  cp -L /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
-  cp -L /etc/hosts "$root/etc/hosts" 2>/dev/null || true
-}
+. "$(dirname "$0")/debian_root.sh"
 
 # What git tracks or would track, as it is now; build/ stays, so that the next build is short.
 copy_source() {
@@ -105,19 +73,10 @@ release=$1
 shift
 command=("$@")
 ((${#command[@]} > 0)) || command=(make test TESTS=fast)
-((EUID == 0)) || die "needs root for chroot and mounts: sudo tests/compat/compat.sh $release"
-for tool in debootstrap unshare git; do
-  command -v "$tool" >/dev/null || die "$tool is missing. As root: apt-get install debootstrap git"
-done
-
-source=$(cd "$(dirname "$0")/../.." && pwd)
-root=${ROOTS:-${TMPDIR:-/tmp}/attnlab-compat}/$release
-mirror=${MIRROR:-$(mirror_of_this_machine)}
-[[ -n "$mirror" ]] || die "no Debian mirror in apt's sources; name one: MIRROR=... $0 $release"
+command -v git >/dev/null || die "git is missing. As root: apt-get install git"
 started=$SECONDS
 
-make_root
-copy_network_settings
+prepare_root "$release"
 copy_source
 trap summary EXIT
 inside scripts/setup.sh
