@@ -23,6 +23,7 @@ GraphPicture picture_of(const json& in) {
   in.at("index").get_to(picture.index);
   in.at("nodes").get_to(picture.nodes);
   in.at("shown").get_to(picture.shown);
+  in.at("numbers").get_to(picture.numbers);
   in.at("chosen").get_to(picture.chosen);
   in.at("edges").get_to(picture.edges);
   in.at("attention").get_to(picture.attention_to);
@@ -31,8 +32,8 @@ GraphPicture picture_of(const json& in) {
   in.at("wrong").get_to(picture.wrong);
   const auto fits = [&](std::size_t count) { return count == 0 || count == picture.shown; };
   const bool known = picture.chosen < picture.shown && picture.shown <= kMostNodes &&
-                     fits(picture.attention_to.size()) && fits(picture.words.size()) &&
-                     fits(picture.wrong.size());
+                     picture.numbers.size() == picture.shown && fits(picture.attention_to.size()) &&
+                     fits(picture.words.size()) && fits(picture.wrong.size());
   const bool joined = std::all_of(picture.edges.begin(), picture.edges.end(), [&](const auto& e) {
     return std::max(e.first, e.second) < picture.shown;
   });
@@ -40,8 +41,10 @@ GraphPicture picture_of(const json& in) {
   return picture;
 }
 
+/// @param node  its place among those that are shown
 std::string node_words(const GraphPicture& picture, std::size_t node) {
-  std::string words = fmt::format("node {}{}", node, node == picture.chosen ? " (chosen)" : "");
+  std::string words =
+      fmt::format("node {}{}", picture.numbers[node], node == picture.chosen ? " (chosen)" : "");
   if (!picture.words.empty()) words += fmt::format(": {}", picture.words[node]);
   if (!picture.attention_to.empty()) {
     words += fmt::format("; attention {:.3g}", picture.attention_to[node]);

@@ -16,7 +16,9 @@ struct GraphPicture {
   PictureOrigin origin;
   std::int64_t index = 0;  ///< of the graph in the test split
   std::int64_t nodes = 0;  ///< of the whole graph
-  std::size_t shown = 0, chosen = 0;
+  std::size_t shown = 0;
+  std::vector<std::int64_t> numbers;  ///< in the whole graph, of each node that is shown
+  std::size_t chosen = 0;             ///< among those that are shown, as the ends of edges
   std::vector<std::pair<std::size_t, std::size_t>> edges;
   /// Of the chosen node to each that is shown: the mean over heads, in the last layer; empty where
   /// the model has no attention.

@@ -64,29 +64,64 @@ std::vector<std::int64_t> shown_nodes(const Neighbours& neighbours, std::int64_t
   return reached;
 }
 
-/// What the model says of a whole graph, and what is true.
-std::string graph_answer(const DatasetInfo& info, const Tensor& logits, const Batch& batch) {
-  if (const Tensor* truth = batch.fields.find("class")) {
-    const auto said = logits[0].argmax().item<std::int64_t>();
-    return fmt::format("says {} ({:.0f} %), is {}", class_name(info, said),
-                       100 * logits[0].to(at::kDouble).softmax(0)[said].item<double>(),
-                       class_name(info, truth->item<std::int64_t>()));
-  }
-  const Tensor* labels = batch.fields.find("labels");
-  if (labels == nullptr) return "";
-  const FieldInfo& field = info.field("labels");
+std::string class_answer(const DatasetInfo& info, const Tensor& logits, std::int64_t truth) {
+  const auto said = logits.argmax().item<std::int64_t>();
+  return fmt::format("says {} ({:.0f} %), is {}", class_name(info, said),
+                     100 * logits.softmax(0)[said].item<double>(), class_name(info, truth));
+}
+
+/// Of several yes-or-no questions: how sure the model is of yes. @param logits, labels  [T]
+std::string yes_or_no_answer(const Tensor& logits, const Tensor& labels,
+                             const std::vector<std::string>& names) {
+  const Tensor sure = logits.sigmoid();
   std::vector<std::string> parts;
-  for (std::int64_t t = 0; t < logits.size(1); ++t) {
-    const auto own = static_cast<std::size_t>(t);
-    const double scale = own < field.deviation.size() ? field.deviation[own] : 1;
-    const double mean = own < field.mean.size() ? field.mean[own] : 0;
-    const double truth = (*labels)[0][t].item<double>() * scale + mean;
-    const std::string name = own < field.values.size() ? field.values[own] + " " : "";
-    parts.push_back(fmt::format("{}{:.2f} (is {})", name,
-                                logits[0][t].item<double>() * scale + mean,
-                                std::isnan(truth) ? "not known" : fmt::format("{:.2f}", truth)));
+  for (std::int64_t t = 0; t < sure.size(0); ++t) {
+    const double truth = labels[t].item<double>();
+    parts.push_back(fmt::format("{} {:.0f} % ({})", names[std::size_t(t)],
+                                100 * sure[t].item<double>(),
+                                std::isnan(truth) ? "not known"
+                                : truth == 1      ? "is yes"
+                                                  : "is no"));
   }
-  return "output " + join(parts, ", ");
+  return join(parts, ", ");
+}
+
+/// Numbers in their own units. @param outputs, labels  [T], as the dataset scales them
+std::string numbers_answer(const Tensor& outputs, const Tensor& labels,
+                           const std::vector<std::string>& names, const FieldInfo& field) {
+  std::vector<std::string> parts;
+  for (std::size_t t = 0; t < names.size(); ++t) {
+    const double scale = t < field.deviation.size() ? field.deviation[t] : 1;
+    const double mean = t < field.mean.size() ? field.mean[t] : 0;
+    const auto raw = [&](const Tensor& scaled) {
+      return scaled[std::int64_t(t)].item<double>() * scale + mean;
+    };
+    const double truth = raw(labels);
+    parts.push_back(fmt::format("{} {:.4g} ({})", names[t], raw(outputs),
+                                std::isnan(truth) ? "not known" : fmt::format("is {:.4g}", truth)));
+  }
+  return join(parts, ", ");
+}
+
+/// What the model says of a whole graph, and what is true.
+std::string graph_answer(const BuiltRun& run, const Tensor& all_logits, const Batch& batch) {
+  const DatasetInfo& info = run.dataset->info();
+  const Tensor logits = all_logits[0].to(at::kCPU, at::kDouble);
+  if (const Tensor* truth = batch.fields.find("class")) {
+    return class_answer(info, logits, truth->item<std::int64_t>());
+  }
+  const Tensor* all_labels = batch.fields.find("labels");
+  if (all_labels == nullptr) return "";
+  const FieldInfo& field = info.field("labels");
+  const Tensor labels = (*all_labels)[0].to(at::kCPU, at::kDouble);
+  std::vector<std::string> names = field.values;  // of a target without a name: its number
+  for (std::int64_t t = std::int64_t(names.size()); t < logits.size(0); ++t) {
+    names.push_back(fmt::format("target {}", t));
+  }
+  // Both kinds of tasks read the same fields; only the task says what an output means.
+  const bool yes_or_no = run.experiment.task.name.ends_with("multilabel");
+  return "says " + (yes_or_no ? yes_or_no_answer(logits, labels, names)
+                              : numbers_answer(logits, labels, names, field));
 }
 
 /// What the model says of the nodes that are shown.
@@ -137,9 +172,11 @@ json picture_of_graph(const BuiltRun& run, std::int64_t index, std::int64_t node
   const auto place = [&](std::int64_t one) {
     return std::lower_bound(shown.begin(), shown.end(), one) - shown.begin();
   };
-  json graph = {{"index", index},          {"nodes", nodes},         {"shown", shown.size()},
-                {"chosen", place(chosen)}, {"answer", ""},           {"edges", json::array()},
-                {"words", json::array()},  {"wrong", json::array()}, {"attention", json::array()}};
+  json graph = {{"index", index},          {"nodes", nodes},
+                {"shown", shown.size()},   {"numbers", shown},
+                {"chosen", place(chosen)}, {"answer", ""},
+                {"edges", json::array()},  {"words", json::array()},
+                {"wrong", json::array()},  {"attention", json::array()}};
   for (const std::int64_t one : shown) {
     for (const std::int64_t other : neighbours[static_cast<std::size_t>(one)]) {
       if (one < other && std::binary_search(shown.begin(), shown.end(), other)) {
@@ -152,7 +189,7 @@ json picture_of_graph(const BuiltRun& run, std::int64_t index, std::int64_t node
   }
   const DatasetInfo& info = run.dataset->info();
   if (const Tensor* logits = outputs.find("logits")) {
-    graph["answer"] = graph_answer(info, *logits, batch);
+    graph["answer"] = graph_answer(run, *logits, batch);
   } else if (outputs.find("logits@node") != nullptr && batch.fields.find("class@node") != nullptr) {
     add_node_answers(info, outputs.at("logits@node"), batch.fields.at("class@node"), shown, graph);
   }

@@ -57,9 +57,9 @@ class GraphPictures : public ::testing::Test {
     if (!graphs.empty()) temp_.write(file, R"({"graphs":[)" + graphs + "]}");
     runs_.push_back(std::move(run));
   }
-  /// A path of three nodes, whose second one is chosen.
+  /// Three nodes of a larger graph on a path, whose second one is chosen.
   static std::string path(const std::string& attention, const std::string& more = "") {
-    return R"({"index":7,"nodes":3,"shown":3,"chosen":1,"edges":[[0,1],[1,2]],"attention":)" +
+    return R"({"index":7,"nodes":200,"shown":3,"numbers":[4,7,190],"chosen":1,"edges":[[0,1],[1,2]],"attention":)" +
            attention + R"(,"answer":"says <b> (90 %), is c","words":["C","N","O"],"wrong":[]})" +
            more;
   }
@@ -90,13 +90,15 @@ TEST_F(GraphPictures, AreDrawnSideBySideWithTheDarkestWhereAttentionIs) {
   add_run("quest", 0, path("[0.2,0.5,0.3]"));
   add_run("standard", 0, path("[]"));
   const std::string html = graph_pictures_html(found());
-  EXPECT_THAT(html, HasSubstr("molecules, test graph 7: 3 nodes</h3>"));
+  EXPECT_THAT(
+      html, HasSubstr("molecules, test graph 7: 200 nodes, the 3 nearest to the chosen one</h3>"));
   EXPECT_THAT(html, HasSubstr("says &lt;b&gt; (90 %), is c. Darkest: 0.5."));
   EXPECT_THAT(html, HasSubstr("is c. No attention."));
   EXPECT_THAT(html, Not(HasSubstr("<b>")));
   const std::string svg = graph_svg(found()[0]);
-  EXPECT_THAT(svg, HasSubstr("fill-opacity=\"0.40\"><title>node 0: C; attention 0.2<"));
-  EXPECT_THAT(svg, HasSubstr("class=\"chosen \" fill-opacity=\"1.00\"><title>node 1 (chosen): N"));
+  EXPECT_THAT(svg, HasSubstr("fill-opacity=\"0.40\"><title>node 4: C; attention 0.2<"));
+  EXPECT_THAT(svg, HasSubstr("class=\"chosen \" fill-opacity=\"1.00\"><title>node 7 (chosen): N"));
+  EXPECT_THAT(svg, HasSubstr("<title>node 190: O"));
   EXPECT_EQ(graph_pictures_html({}), "");
 }
 
@@ -112,9 +114,13 @@ TEST_F(GraphPictures, OfAnotherFormAreANote) {
   }
   std::string beyond = sound;
   beyond.replace(beyond.find("[1,2]"), 5, "[1,3]");
-  runs_.clear();
-  add_run("quest", 0, beyond);
-  EXPECT_TRUE(found().empty());
+  std::string unnumbered = sound;
+  unnumbered.replace(unnumbered.find("[4,7,190]"), 9, "[4,7]");
+  for (const std::string& bad : {beyond, unnumbered}) {
+    runs_.clear();
+    add_run("quest", 0, bad);
+    EXPECT_TRUE(found().empty()) << bad;
+  }
 }
 
 }  // namespace
