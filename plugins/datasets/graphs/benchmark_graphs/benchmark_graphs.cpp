@@ -3,7 +3,7 @@
 //   zinc                              train.pickle, val.pickle, test.pickle; with `subset` the
 //                                     12000 of the .index files
 //   pascalvoc-sp, coco-sp             LRGB's train.pickle, val.pickle, test.pickle
-//   pattern, cluster, mnist, cifar10  PyG's NAME_train.pt, NAME_val.pt, NAME_test.pt
+//   pattern, cluster, mnist, cifar10  PyG's NAME_v2.pt, which holds all three splits
 //
 // (LRGB's peptides come as SMILES: `molecules`. Without the files, `sbm` and `superpixels` make
 // graphs of the same kind.) Source: Dwivedi et al. 2020 (arXiv:2003.00982) and 2022
@@ -38,7 +38,7 @@ struct BenchmarkOptions : EncodingOptions {
 
 /// What is known of a benchmark.
 struct Known {
-  std::string pattern;  ///< of the files: "{}.pickle"
+  std::string file;  ///< of all splits; empty: train.pickle, val.pickle and test.pickle
   std::string source;
   std::int64_t classes = 0;
   std::int64_t nodes = 0, edges = 0;  ///< categories
@@ -47,21 +47,20 @@ struct Known {
 Known known_of(const std::string& name) {
   const std::string lrgb = "https://github.com/vijaydwivedi75/lrgb";
   const std::string gnn = "https://github.com/graphdeeplearning/benchmarking-gnns";
-  const std::string pyg = "https://data.pyg.org/datasets/benchmarking-gnns";
-  if (name == "zinc") return {"{}.pickle", gnn, 0, 28, 4};
-  if (name == "pascalvoc-sp") return {"{}.pickle", lrgb, 21};
-  if (name == "coco-sp") return {"{}.pickle", lrgb, 81};
-  if (name == "mnist") return {"MNIST_{}.pt", pyg, 10};
-  if (name == "cifar10") return {"CIFAR10_{}.pt", pyg, 10};
-  if (name == "pattern") return {"PATTERN_{}.pt", pyg, 2};
-  return {"CLUSTER_{}.pt", pyg, 6};
+  const auto pyg = [](const std::string& stem, std::int64_t classes) {
+    const std::string folder = "https://data.pyg.org/datasets/benchmarking-gnns";
+    return Known{stem + ".pt", fmt::format("{}/{}.zip", folder, stem), classes};
+  };
+  if (name == "zinc") return {"", gnn, 0, 28, 4};
+  if (name == "pascalvoc-sp") return {"", lrgb, 21};
+  if (name == "coco-sp") return {"", lrgb, 81};
+  if (name == "mnist") return pyg("MNIST_v2", 10);
+  if (name == "cifar10") return pyg("CIFAR10_v2", 10);
+  if (name == "pattern") return pyg("PATTERN_v2", 2);
+  return pyg("CLUSTER_v2", 6);
 }
 
 constexpr const char* kParts[] = {"train", "val", "test"};
-
-std::string file_of(const Known& known, const char* part) {
-  return fmt::format(fmt::runtime(known.pattern), part);
-}
 
 /// Values of int64 fields must be known ones: models have a row for each.
 void check_range(const GraphTable& table, const std::string& name, std::int64_t count,
@@ -74,32 +73,51 @@ void check_range(const GraphTable& table, const std::string& name, std::int64_t 
                               least, most, count - 1));
 }
 
-GraphSet open_set(const BenchmarkOptions& options) {
-  const Known known = known_of(options.name);
-  const bool zinc = options.name == "zinc";
+/// The folder with the files of a benchmark.
+std::string folder_of(const BenchmarkOptions& options, const Known& known) {
   DataSearch search{fmt::format("graphs/{}", options.name),
                     {},
                     options.root,
                     fmt::format("fetch them from {}", known.source)};
-  for (const char* part : kParts) {
-    search.files.push_back(file_of(known, part));
-    if (zinc && options.subset) search.files.push_back(fmt::format("{}.index", part));
+  if (!known.file.empty()) {
+    search.files = {known.file};
+    return find_data_folder(search);
   }
+  for (const char* part : kParts) {
+    search.files.push_back(fmt::format("{}.pickle", part));
+    if (options.name == "zinc" && options.subset)
+      search.files.push_back(fmt::format("{}.index", part));
+  }
+  return find_data_folder(search);
+}
+
+SplitGraphs read_graphs(const BenchmarkOptions& options, const Known& known,
+                        const std::string& folder) {
+  const auto path = [&](const std::string& file) {
+    return with_or_without_gz(fmt::format("{}/{}", folder, file));
+  };
+  if (!known.file.empty()) return read_torch_graphs(path(known.file));
+  SplitGraphs splits;
+  for (std::size_t split = 0; split < 3; ++split) {
+    const std::string pickle = path(fmt::format("{}.pickle", kParts[split]));
+    splits[split] =
+        options.name == "zinc"
+            ? read_zinc(pickle,
+                        options.subset ? fmt::format("{}/{}.index", folder, kParts[split]) : "")
+            : read_superpixels(pickle, options.name == "coco-sp");
+  }
+  return splits;
+}
+
+GraphSet open_set(const BenchmarkOptions& options) {
+  const Known known = known_of(options.name);
   GraphSet set;
   set.info.name = options.name;
-  set.info.source = find_data_folder(search);
-  const auto read = [&](const std::string& path, const std::string& index) {
-    if (zinc) return read_zinc(path, index);
-    if (known.pattern.ends_with("pt")) return read_torch_graphs(path);
-    return read_superpixels(path, options.name == "coco-sp");
-  };
+  set.info.source = folder_of(options, known);
   std::vector<NamedTensors> graphs;
+  SplitGraphs read = read_graphs(options, known, set.info.source);
   for (std::size_t split = 0; split < 3; ++split) {
-    const std::string path =
-        with_or_without_gz(fmt::format("{}/{}", set.info.source, file_of(known, kParts[split])));
-    const std::string index =
-        zinc && options.subset ? fmt::format("{}/{}.index", set.info.source, kParts[split]) : "";
-    for (NamedTensors& graph : read(path, index)) {
+    for (NamedTensors& graph : read[split]) {
       set.splits[split].push_back(static_cast<std::int64_t>(graphs.size()));
       graphs.push_back(std::move(graph));
     }

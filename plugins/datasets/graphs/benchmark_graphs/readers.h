@@ -1,12 +1,16 @@
 // Published graphs in the files of PyTorch and Python.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
 #include "framework/contracts/dataset.h"
 
 namespace attnlab {
+
+/// Of training, validation and test.
+using SplitGraphs = std::array<std::vector<NamedTensors>, 3>;
 
 /// ZINC of Dwivedi et al.: a list of molecules, each a map with `atom_type` [n], `bond_type` [n, n]
 /// (0: no bond) and `logP_SA_cycle_normalized`. Fields type@node, edge_type@edge, labels [1].
@@ -20,9 +24,11 @@ std::vector<NamedTensors> read_zinc(const std::string& path, const std::string& 
 /// @throws DataError with the graph.
 std::vector<NamedTensors> read_superpixels(const std::string& path, bool coco);
 
-/// PyG's files of the GNN benchmark: a list of maps with x, edge_index, edge_attr or nothing, and
-/// y: the graph's class, or one of each node. Fields x@node, e@edge, class or class@node.
-/// @throws DataError with the graph.
-std::vector<NamedTensors> read_torch_graphs(const std::string& path);
+/// PyG's files of the GNN benchmark: a list of three splits, each a list of maps with x,
+/// edge_index, edge_attr or nothing, y (the graph's class, or one of each node), and of images pos,
+/// where each node lies. Fields x@node (columns of pos behind those of x, as GraphGPS has them),
+/// e@edge, class or class@node.
+/// @throws DataError with the split and the graph.
+SplitGraphs read_torch_graphs(const std::string& path);
 
 }  // namespace attnlab

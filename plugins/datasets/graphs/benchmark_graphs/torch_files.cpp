@@ -3,7 +3,7 @@
 
 #include <torch/serialize.h>
 
-#include "framework/base/files.h"
+#include "framework/data/formats/files.h"
 #include "framework/data/graph/graph_table.h"
 #include "plugins/datasets/graphs/benchmark_graphs/readers.h"
 
@@ -19,13 +19,15 @@ Tensor entry(const c10::impl::GenericDict& map, const char* name) {
 NamedTensors graph_of(const c10::IValue& value, const std::string& place) {
   const c10::impl::GenericDict map = value.toGenericDict();
   const Tensor x = entry(map, "x"), edges = entry(map, "edge_index"), y = entry(map, "y");
-  Tensor e = entry(map, "edge_attr");
+  const Tensor e = entry(map, "edge_attr"), pos = entry(map, "pos");
   const bool fits = x.defined() && x.dim() == 2 && edges.defined() && edges.dim() == 2 &&
                     edges.size(0) == 2 && y.defined() &&
-                    (!e.defined() || (e.dim() > 0 && e.size(0) == edges.size(1)));
+                    (!e.defined() || (e.dim() > 0 && e.size(0) == edges.size(1))) &&
+                    (!pos.defined() || (pos.dim() == 2 && pos.size(0) == x.size(0)));
   if (!fits)
     throw DataError(fmt::format("{}: lacks x, edge_index or y, or their shapes do not fit", place));
-  NamedTensors graph = {{"x@node", x.to(at::kFloat)},
+  const Tensor known = x.to(at::kFloat);
+  NamedTensors graph = {{"x@node", pos.defined() ? at::cat({known, pos.to(at::kFloat)}, 1) : known},
                         {"edges@edge>node", edges.t().to(at::kLong).contiguous()}};
   if (e.defined()) graph.set("e@edge", e.reshape({e.size(0), -1}).to(at::kFloat));
   const bool nodes = y.numel() == x.size(0) && y.numel() > 1;
@@ -36,17 +38,33 @@ NamedTensors graph_of(const c10::IValue& value, const std::string& place) {
   return with_sorted_edges(graph, place);
 }
 
+/// What a file holds. Its bytes are given back before graphs are made of it.
+c10::IValue loaded(const std::string& path) {
+  const std::string bytes = read_data_file(path);
+  return torch::pickle_load({bytes.begin(), bytes.end()});
+}
+
 }  // namespace
 
-std::vector<NamedTensors> read_torch_graphs(const std::string& path) {
-  const std::string bytes = read_text(path);
+SplitGraphs read_torch_graphs(const std::string& path) {
   try {
-    const c10::IValue root = torch::pickle_load({bytes.begin(), bytes.end()});
-    std::vector<NamedTensors> graphs;
-    for (const c10::IValue& value : root.toListRef()) {
-      graphs.push_back(graph_of(value, fmt::format("{}: graph {}", path, graphs.size())));
+    const c10::IValue root = loaded(path);
+    const auto parts = root.toListRef();
+    SplitGraphs splits;
+    if (parts.size() != splits.size()) {
+      throw DataError(
+          fmt::format("{}: holds {} lists, expected those of training, validation and "
+                      "test; fetch the file again",
+                      path, parts.size()));
     }
-    return graphs;
+    for (std::size_t split = 0; split < splits.size(); ++split) {
+      for (const c10::IValue& graph : parts[split].toListRef()) {
+        const std::string place =
+            fmt::format("{}: split {}, graph {}", path, split, splits[split].size());
+        splits[split].push_back(graph_of(graph, place));
+      }
+    }
+    return splits;
   } catch (const c10::Error& error) {
     throw DataError(fmt::format("{}: LibTorch cannot read it ({}); fetch the file again", path,
                                 error.what_without_backtrace()));
