@@ -75,6 +75,37 @@ TEST_F(Molecules, HaveTheFeaturesThatOgbPublishes) {
   EXPECT_TRUE(methanol.at("edges@edge>node").equal(rows({1, 0, 0, 1}, 2)));
 }
 
+TEST_F(Molecules, HaveTheFeaturesThatOgbComputesOfAromaticRings) {
+  // The molecule that ogb/utils/mol.py takes as its example. No printed values of a molecule with
+  // aromatic rings were found; sought were rows of aromatic carbons in OGB's repository,
+  // documentation and paper, and in public code, notebooks and issues that use it. So these are
+  // what OGB's own code (1.3.6, commit 61e9784) gives with RDKit 2022.09.3 for Python.
+  const NamedTensors graph = one("O1C=C[C@H]([C@H]1O2)c3c2cc(OC)c4c3OC(=O)C5=C4CCC(=O)5");
+  const std::vector<std::int64_t> atoms = {
+      7, 0, 2, 5, 0, 0, 1, 0, 1, 5, 0, 3, 5, 1, 0, 1, 0, 1, 5, 0, 3, 5, 1, 0, 1, 0, 1, 5, 2, 4,
+      5, 1, 0, 2, 0, 1, 5, 1, 4, 5, 1, 0, 2, 0, 1, 7, 0, 2, 5, 0, 0, 1, 0, 1, 5, 0, 3, 5, 0, 0,
+      1, 1, 1, 5, 0, 3, 5, 0, 0, 1, 1, 1, 5, 0, 3, 5, 1, 0, 1, 1, 1, 5, 0, 3, 5, 0, 0, 1, 1, 1,
+      7, 0, 2, 5, 0, 0, 1, 0, 0, 5, 0, 4, 5, 3, 0, 2, 0, 0, 5, 0, 3, 5, 0, 0, 1, 1, 1, 5, 0, 3,
+      5, 0, 0, 1, 1, 1, 7, 0, 2, 5, 0, 0, 1, 1, 1, 5, 0, 3, 5, 0, 0, 1, 1, 1, 7, 0, 1, 5, 0, 0,
+      1, 0, 0, 5, 0, 3, 5, 0, 0, 1, 1, 1, 5, 0, 3, 5, 0, 0, 1, 1, 1, 5, 0, 4, 5, 2, 0, 2, 0, 1,
+      5, 0, 4, 5, 2, 0, 2, 0, 1, 5, 0, 3, 5, 0, 0, 1, 0, 1, 7, 0, 1, 5, 0, 0, 1, 0, 0};
+  // Of each edge source, target, and the three features of its bond.
+  const std::vector<std::int64_t> bonds = {
+      1,  0,  0, 0, 1, 4,  0,  0, 0, 0, 0,  1,  0, 0, 1, 2,  1,  1, 0, 1, 1,  2,  1, 0, 1,
+      3,  2,  0, 0, 0, 2,  3,  0, 0, 0, 4,  3,  0, 0, 0, 6,  3,  0, 0, 0, 0,  4,  0, 0, 0,
+      3,  4,  0, 0, 0, 5,  4,  0, 0, 0, 4,  5,  0, 0, 0, 7,  5,  0, 0, 1, 3,  6,  0, 0, 0,
+      7,  6,  3, 0, 1, 13, 6,  3, 0, 1, 5,  7,  0, 0, 1, 6,  7,  3, 0, 1, 8,  7,  3, 0, 1,
+      7,  8,  3, 0, 1, 9,  8,  3, 0, 1, 8,  9,  3, 0, 1, 10, 9,  0, 0, 1, 12, 9,  3, 0, 1,
+      9,  10, 0, 0, 1, 11, 10, 0, 0, 0, 10, 11, 0, 0, 0, 9,  12, 3, 0, 1, 13, 12, 3, 0, 1,
+      18, 12, 3, 0, 1, 6,  13, 3, 0, 1, 12, 13, 3, 0, 1, 14, 13, 3, 0, 1, 13, 14, 3, 0, 1,
+      15, 14, 3, 0, 1, 14, 15, 3, 0, 1, 16, 15, 1, 0, 1, 17, 15, 3, 0, 1, 15, 16, 1, 0, 1,
+      15, 17, 3, 0, 1, 18, 17, 3, 0, 1, 21, 17, 0, 0, 1, 12, 18, 3, 0, 1, 17, 18, 3, 0, 1,
+      19, 18, 0, 0, 0, 18, 19, 0, 0, 0, 20, 19, 0, 0, 0, 19, 20, 0, 0, 0, 21, 20, 0, 0, 0,
+      17, 21, 0, 0, 1, 20, 21, 0, 0, 0, 22, 21, 1, 0, 1, 21, 22, 1, 0, 1};
+  EXPECT_TRUE(atoms_of(graph).equal(rows(atoms, 9)));
+  EXPECT_TRUE(at::cat({graph.at("edges@edge>node"), bonds_of(graph)}, 1).equal(rows(bonds, 5)));
+}
+
 TEST_F(Molecules, AreReadUnderEveryRdkit) {
   // Two of MoleculeNet's HIV; RDKit refuses their aluminium and boron from 2024.09 on.
   const NamedTensors graph = one("O=C1O[Al]23(OC1=O)(OC(=O)C(=O)O2)OC(=O)C(=O)O3");
@@ -276,13 +307,18 @@ TEST_F(Molecules, OfPeptidesStructHaveElevenNormalisedValues) {
   for (const char* smiles : {"CC(N)C(=O)O", "NCC(=O)O", "CC(C)C(N)C(=O)O"}) {
     table += struct_row(int(std::count(table.begin(), table.end(), '\n')) - 1, smiles);
   }
+  const auto open_set = [&] {
+    return make_dataset("molecules", "{name: peptides-struct, root: " + folder_.path() + "}");
+  };
+  folder_.write("raw/peptide_structure_dataset.csv", table);  // LRGB's other file
+  EXPECT_THAT(message_of<DataMissingError>(open_set),
+              HasSubstr("peptide_structure_dataset.csv, without \"normalized\", has other values"));
   folder_.write("raw/peptide_structure_normalized_dataset.csv", table);
   const auto rows = [](std::int64_t row) { return array("i8", {1}, std::vector{row}); };
   folder_.write(
       "splits_random_stratified_peptide_structure.pickle",
       file(map({{text("train"), rows(2)}, {text("val"), rows(0)}, {text("test"), rows(1)}})));
-  const auto dataset =
-      make_dataset("molecules", "{name: peptides-struct, root: " + folder_.path() + "}");
+  const auto dataset = open_set();
   const FieldInfo& info = dataset->info().field("labels");
   EXPECT_EQ(info.shape, std::vector<std::int64_t>{11});
   EXPECT_EQ(info.values.at(9), "Spherocity");

@@ -26,7 +26,7 @@ Layout layout_of(const MoleculesOptions& options) {
             "values",
             "file",
             "splits_random_stratified_peptide_structure.pickle",
-            kLrgb};
+            kLrgb + " (peptide_structure_dataset.csv, without \"normalized\", has other values)"};
   }
   const auto moleculenet = [&](const char* file, const char* column) {
     return Layout{"moleculenet", file, "smiles", {column}, "values", "random", "", kNet};
