@@ -117,7 +117,11 @@ Segments segments_by(const Tensor& given, std::int64_t count, const std::string&
   if (index.dim() != 1 || index.scalar_type() != at::kLong) {
     throw ShapeError(fmt::format("segments_by takes [M] int64, found {}", describe(given)));
   }
-  if (index.device().is_cpu()) return sorted_here(index, count, what);
+  return index.device().is_cpu() ? sorted_here(index, count, what)
+                                 : composed_segments_by(index, count);
+}
+
+Segments composed_segments_by(const Tensor& index, std::int64_t count) {
   const auto [sorted, order] = at::sort(index, /*stable=*/true, 0, false);
   return {index, order, at::searchsorted(sorted, at::arange(count + 1, index.options()))};
 }

@@ -51,6 +51,9 @@ inline NodeEdges edges_of_node(const Segments& own, const Segments& other, std::
           other.index.data_ptr<std::int64_t>()};
 }
 
+/// The same as `segments_by` of LibTorch's own operations, as devices without our kernels take it.
+Segments composed_segments_by(const Tensor& index, std::int64_t count);
+
 /// @throws ShapeError for other than nodes [N, parts C] and edges [E, C] of one dtype and device.
 inline void check_like(const char* what, const Tensor& nodes, const Tensor& e, const Edges& edges,
                        std::int64_t parts) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/nn/graph/local_layers.h"
+#include "framework/nn/graph/work.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_graphs.h"
 
@@ -114,6 +115,63 @@ TEST_F(MessagePassing, SinglePrecisionAgainstDouble) {
   EXPECT_TRUE(outputs[1][0].allclose(outputs[0][0], 1e-4, 1e-5));
   for (const std::size_t i : {0, 1}) {
     EXPECT_TRUE(gradients[1][i].to(at::kDouble).allclose(gradients[0][i], 1e-4, 1e-5));
+  }
+}
+
+TEST_F(MessagePassing, SegmentsByOtherDevicesOperationsAreTheSame) {
+  for (const Tensor& ends : odd_edges().unbind(1)) {
+    const Segments own = segments_by(ends.contiguous(), kNodes, "edge");
+    const Segments composed = composed_segments_by(ends.contiguous(), kNodes);
+    EXPECT_TRUE(composed.index.equal(own.index));
+    EXPECT_TRUE(composed.order.equal(own.order));
+    EXPECT_TRUE(composed.offsets.equal(own.offsets));
+  }
+  const Segments none = composed_segments_by(at::empty({0}, at::kLong), 3);
+  EXPECT_TRUE(none.offsets.equal(at::zeros({4}, at::kLong)));
+}
+
+/// The gradients of some sums, weighed by whole numbers.
+std::vector<Tensor> gradients_of(const Tensor& sums, const std::vector<Tensor>& leaves) {
+  const Tensor weights = at::arange(sums.numel()).remainder(3).view(sums.sizes());
+  return torch::autograd::grad({(sums * weights.to(sums.dtype())).sum()}, leaves);
+}
+
+TEST_F(MessagePassing, OfANumberWithoutKernelsIsComposedAsOnOtherDevices) {
+  // bfloat16 has no kernels here, so it takes the way of other devices, segment_reduce among it.
+  // Small whole numbers it holds exactly: both ways must give the same.
+  const Edges edges(odd_edges(), kNodes);
+  const Tensor whole_x = at::randint(-4, 5, {kNodes, kChannels}, at::kDouble),
+               whole_e = at::randint(-4, 5, {9, kChannels}, at::kDouble);
+  std::vector<std::vector<Tensor>> found;
+  for (const at::ScalarType dtype : {at::kDouble, at::kBFloat16}) {
+    const Tensor x = whole_x.to(dtype).clone().requires_grad_(),
+                 e = whole_e.to(dtype).clone().requires_grad_();
+    ASSERT_EQ(has_graph_kernel(x), dtype == at::kDouble);
+    const Tensor sums = gine_sum(x, e, edges), pooled = segment_sum(e, edges.by_source);
+    std::vector<Tensor> all = {sums, pooled};
+    for (const Tensor& gradient : gradients_of(sums, {x, e})) all.push_back(gradient);
+    all.push_back(gradients_of(pooled, {e})[0]);
+    found.push_back(all);
+  }
+  for (std::size_t i = 0; i < found[0].size(); ++i) {
+    EXPECT_TRUE(found[1][i].to(at::kDouble).equal(found[0][i])) << i;
+  }
+}
+
+TEST_F(MessagePassing, ComposedGatesAreThoseOfTheKernels) {
+  const Case in;
+  std::vector<std::vector<Tensor>> found;
+  for (const at::ScalarType dtype : {at::kDouble, at::kBFloat16}) {
+    const Tensor wide = in.wide.to(at::kBFloat16).to(dtype).clone().requires_grad_(),
+                 e = in.e.to(at::kBFloat16).to(dtype).clone().requires_grad_();
+    const GatedSums sums = gated_sums(wide, e, in.edges);
+    std::vector<Tensor> all = {sums.nodes, sums.edges};
+    for (const Tensor& gradient : gradients_of(both(sums), {wide, e})) all.push_back(gradient);
+    found.push_back(all);
+  }
+  for (std::size_t i = 0; i < found[0].size(); ++i) {
+    // Eight bits a number, rounded after each operation.
+    EXPECT_TRUE(found[1][i].to(at::kDouble).allclose(found[0][i], 0.05, 0.1)) << i;
   }
 }
 
