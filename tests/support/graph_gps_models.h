@@ -98,9 +98,9 @@ inline Rows features_by_loops(const NaiveGraphs& naive, const Batch& batch, cons
   return all;
 }
 
-/// The whole model by loops. @param places  the encoding of each node's place; may have no channels
-inline Tensor by_loops(const NaiveGraphs& naive, const Batch& batch, const Rows& places,
-                       bool mean) {
+/// Nodes behind the last layer, by loops. @param places  the encoding of each node's place; may
+/// have no channels
+inline Rows nodes_by_loops(const NaiveGraphs& naive, const Batch& batch, const Rows& places) {
   Rows h = features_by_loops(naive, batch, "nodes", {"atom@node", "type@node", "x@node"});
   for (std::size_t i = 0; i < h.size(); ++i) {
     h[i].insert(h[i].end(), places[i].begin(), places[i].end());
@@ -115,16 +115,38 @@ inline Tensor by_loops(const NaiveGraphs& naive, const Batch& batch, const Rows&
   for (const char* layer : {"layer0", "layer1"}) {
     h = naive.gps_layer(h, e, edges, offsets, 2, layer);
   }
+  return h;
+}
+
+/// The sum or mean over the nodes of each graph.
+inline Rows pooled_by_loops(const Rows& h, const Batch& batch, bool mean) {
+  const Tensor& begins = batch.offsets.at("node");
   Rows pooled;
-  for (std::size_t g = 0; g + 1 < offsets.size(); ++g) {
+  for (std::int64_t g = 0; g + 1 < begins.size(0); ++g) {
+    const auto first = begins[g].item<std::int64_t>(), last = begins[g + 1].item<std::int64_t>();
     pooled.emplace_back(h[0].size(), 0);
-    for (std::size_t i = offsets[g]; i < offsets[g + 1]; ++i) {
-      for (std::size_t c = 0; c < h[i].size(); ++c) {
-        pooled[g][c] += h[i][c] / (mean ? double(offsets[g + 1] - offsets[g]) : 1);
+    for (std::int64_t i = first; i < last; ++i) {
+      for (std::size_t c = 0; c < h[0].size(); ++c) {
+        pooled.back()[c] += h[static_cast<std::size_t>(i)][c] / (mean ? double(last - first) : 1);
       }
     }
   }
-  return tensor_of(naive.linear(pooled, "head.map0"));
+  return pooled;
+}
+
+/// The head's linear maps with ReLU between them, as many as the model has.
+inline Tensor head_by_loops(const NaiveGraphs& naive, const Rows& rows) {
+  Rows y = naive.linear(rows, "head.map0");
+  for (int i = 1; naive.has("head.map" + std::to_string(i) + ".weight"); ++i) {
+    y = naive.linear(rectified(y), "head.map" + std::to_string(i));
+  }
+  return tensor_of(y);
+}
+
+/// The whole model with a head for graphs, by loops.
+inline Tensor by_loops(const NaiveGraphs& naive, const Batch& batch, const Rows& places,
+                       bool mean) {
+  return head_by_loops(naive, pooled_by_loops(nodes_by_loops(naive, batch, places), batch, mean));
 }
 
 inline Rows no_places(const Batch& batch) {

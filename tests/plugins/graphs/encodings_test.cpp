@@ -9,6 +9,7 @@
 #include "framework/base/random.h"
 #include "framework/data/cache.h"
 #include "framework/data/formats/safetensors.h"
+#include "framework/data/graph/graph_dataset.h"
 #include "tests/support/cache_folder.h"
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
@@ -197,6 +198,33 @@ TEST_F(LaplacianPairs, StandBesideTheirGraphsInATable) {
   EXPECT_TRUE(at::allclose(table.graph(0).at("lap_values"), at::tensor({0.f, 2.f, 0.f, 0.f})));
   EXPECT_TRUE(
       at::allclose(table.graph(2).at("rwse@node"), at::tensor({0.f, 0.5f, 0.f}).expand({5, 3})));
+}
+
+TEST_F(LaplacianPairs, OfASmallGraphAreMarkedInEveryRowOfItsExample) {
+  GraphSet set;
+  set.info.name = "paths";
+  std::vector<NamedTensors> graphs;
+  for (const std::int64_t nodes : {2, 6}) {
+    set.splits[0].push_back(std::int64_t(graphs.size()));
+    graphs.push_back({{"x@node", at::zeros({nodes, 1})},
+                      {"edges@edge>node", edge_tensor(undirected(path(nodes)))}});
+  }
+  set.table = table_of(graphs);
+  EncodingOptions options;
+  options.laplacian = 4;
+  const GraphDataset dataset(std::move(set), options);
+  // Two nodes have two eigenpairs: 0 and 2. The other columns are there, and are none.
+  const NamedTensors two = dataset.example(Split::train, 0, nullptr);
+  EXPECT_TRUE(
+      two.at("lap_values@node").allclose(at::tensor({0.f, 2.f, 0.f, 0.f}).expand({2, 4}), 0, 1e-6));
+  EXPECT_TRUE(two.at("lap_valid@node")
+                  .equal(at::tensor({1, 1, 0, 0}, at::kLong).to(at::kBool).expand({2, 4})));
+  const NamedTensors six = dataset.example(Split::train, 1, nullptr);
+  std::vector<float> values;
+  for (int p = 0; p < 4; ++p) values.push_back(2 - 2 * std::cos(float(std::numbers::pi) * p / 6));
+  EXPECT_TRUE(six.at("lap_values@node").allclose(at::tensor(values).expand({6, 4}), 0, 1e-6));
+  EXPECT_TRUE(six.at("lap_valid@node").equal(at::ones({6, 4}, at::kBool)));
+  for (const NamedTensors& graph : {two, six}) EXPECT_EQ(graph.find("lap_values"), nullptr);
 }
 
 /// Two graphs, and their encodings where they are asked for.

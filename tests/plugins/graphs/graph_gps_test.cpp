@@ -14,11 +14,14 @@ using testing::gps;
 using testing::graph_of;
 using testing::GraphGps;
 using testing::graphs;
+using testing::head_by_loops;
 using testing::kSmall;
 using testing::kVectors;
 using testing::kWalks;
 using testing::NaiveGraphs;
 using testing::no_places;
+using testing::nodes_by_loops;
+using testing::pooled_by_loops;
 using testing::Rows;
 using testing::rows_of;
 using testing::tensor_of;
@@ -36,6 +39,26 @@ TEST_F(GraphGps, AgainstLoops) {
       const Tensor expected = by_loops(naive, batch, no_places(batch), mean);
       EXPECT_TRUE(answer(*model, batch).allclose(expected, 0, 1e-10)) << form << training;
     }
+  }
+}
+
+TEST_F(GraphGps, HeadsAgainstLoops) {
+  const Batch batch = batch_of(examples());
+  // The widths that each linear map of the head gives.
+  for (const auto& [form, widths] :
+       {std::pair{"head: graph, head_layers: 3", std::vector<std::size_t>{8, 8, 3}},
+        {"head: graph, head_layers: 3, head_halves: true", {4, 2, 3}},
+        {"head: node, head_layers: 3", {8, 8, 3}},
+        {"head: link, head_layers: 2", {8, 8}}}) {
+    const auto model = gps("{" + kSmall + ", " + form + "}");
+    const NaiveGraphs naive(*model, true);
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      EXPECT_EQ(naive.value("head.map" + std::to_string(i) + ".bias").size(), widths[i]) << form;
+    }
+    Rows rows = nodes_by_loops(naive, batch, no_places(batch));
+    const bool pooled = std::string(form).starts_with("head: graph");
+    if (pooled) rows = pooled_by_loops(rows, batch, /*mean=*/true);
+    EXPECT_TRUE(answer(*model, batch).allclose(head_by_loops(naive, rows), 0, 1e-10)) << form;
   }
 }
 

@@ -242,6 +242,23 @@ TEST(LinkPrediction, FiltersLinksOfOtherSplits) {
   EXPECT_DOUBLE_EQ(metrics.at("hits3"), 1);
 }
 
+TEST(LinkPrediction, CountsRanksUpToTenAsHitsAtTen) {
+  const auto task = testing::make_task("link_prediction", data_with({}));
+  // From node 0 a node i scores i + 1. Of 13 nodes nine score more than node 3 and ten more than
+  // node 2.
+  Answered all;
+  all.outputs.set("features@node", (at::arange(13, at::kDouble) + 1).view({13, 1}));
+  all.batch.fields.set("pairs@pair>node", at::tensor({0, 3, 0, 2}, at::kLong).view({2, 2}));
+  all.batch.fields.set("link@pair", at::tensor({1, 1}, at::kLong));
+  all.batch.offsets.set("node", at::tensor({0, 13}, at::kLong));
+  all.batch.offsets.set("pair", at::tensor({0, 2}, at::kLong));
+  all.batch.size = 1;
+  const Metrics metrics = measured(*task, {all});
+  EXPECT_DOUBLE_EQ(metrics.at("mrr"), (1.0 / 10 + 1.0 / 11) / 2);
+  EXPECT_DOUBLE_EQ(metrics.at("hits10"), 0.5);
+  EXPECT_DOUBLE_EQ(metrics.at("hits3"), 0);
+}
+
 TEST(LinkPrediction, TrainsByDotProducts) {
   const auto task = testing::make_task("link_prediction", data_with({}));
   const Answered all = linked();
