@@ -2,6 +2,8 @@
 // seconds; "quit" ends them.
 #pragma once
 
+#include <stdlib.h>
+
 #include <boost/program_options.hpp>
 #include <cstdint>
 #include <iostream>
@@ -25,8 +27,11 @@ inline void read_options(int argc, char** argv,
   std::exit(0);
 }
 
-/// Sets up the process as `attnlab run` does. @param threads  0: all cores
+/// Sets up the process as `attnlab run` does. @param threads  of LibTorch, and of what prepares
+/// data
+/// (`in_parallel`, which asks the environment); 0: all cores
 inline void prepare(std::int64_t threads) {
+  if (threads > 0) ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
   use_widest_vectors();
   use_threads(threads);
   keep_freed_memory();
