@@ -1,14 +1,18 @@
 #include "framework/manifest/discovery.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "framework/base/text.h"
+#include "framework/base/threads.h"
 
 namespace attnlab {
 namespace {
@@ -34,6 +38,45 @@ std::vector<std::string> sorted_entries(const std::string& folder) {
   }
   std::sort(entries.begin(), entries.end());
   return entries;
+}
+
+Candidate candidate_at(const std::string& path) {
+  Candidate candidate;
+  candidate.path = path;
+  return candidate;
+}
+
+void read_candidate(Candidate& candidate, const Stamp& host_stamp) {
+  try {
+    candidate.manifest = read_manifest(candidate.path);
+    const auto differences = stamp_differences(host_stamp, candidate.manifest->stamp);
+    if (!differences.empty()) {
+      candidate.refused = fmt::format("{}: was built for another host: {}; rebuild it: {}",
+                                      candidate.path, join(differences, "; "),
+                                      rebuild_command(Installation::of_this_program().root));
+    }
+  } catch (const std::exception& error) {  // of any kind: it must not leave a thread
+    candidate.refused = error.what();
+  }
+}
+
+/// Hundreds of files are read by several threads.
+void read_candidates(std::vector<Candidate>& candidates, const Stamp& host_stamp) {
+  std::atomic<std::size_t> next = 0;
+  const auto read = [&] {
+    for (std::size_t i = next++; i < candidates.size(); i = next++) {
+      read_candidate(candidates[i], host_stamp);
+    }
+  };
+  constexpr std::size_t kFilesWorthAThread = 50;
+  const std::size_t readers = std::min<std::size_t>(candidates.size() / kFilesWorthAThread,
+                                                    std::thread::hardware_concurrency());
+  std::vector<std::jthread> threads;
+  try {
+    while (threads.size() + 1 < readers) threads.push_back(start_thread(read));
+  } catch (const ThreadError&) {  // those that there are suffice
+  }
+  read();
 }
 
 std::string key_of(const Manifest& manifest) {
@@ -87,6 +130,7 @@ Catalogue::Catalogue(const std::vector<SearchPlace>& places, const Stamp& host_s
       look_into(fmt::format("{}/{}", place.folder, name_of(kind)));
     }
   }
+  read_candidates(candidates_, host_stamp_);
   refuse_duplicates();
 }
 
@@ -97,7 +141,8 @@ Catalogue Catalogue::of_this_program() {
 
 Catalogue Catalogue::of_file(const std::string& path) {
   Catalogue catalogue({}, read_stamp(Installation::of_this_program().library()));
-  catalogue.look_at(fs::absolute(path).string());
+  catalogue.candidates_.push_back(candidate_at(fs::absolute(path).string()));
+  read_candidates(catalogue.candidates_, catalogue.host_stamp_);
   const Candidate& only = catalogue.candidates_.front();
   if (!only.refused.empty()) throw PluginError(only.refused);
   return catalogue;
@@ -106,28 +151,11 @@ Catalogue Catalogue::of_file(const std::string& path) {
 void Catalogue::look_into(const std::string& folder) {
   for (const std::string& path : sorted_entries(folder)) {
     if (fs::path(path).extension() != ".so") continue;
-    std::error_code error;
-    const fs::path canonical = fs::canonical(path, error);
-    if (!error && !files_.insert(canonical.string()).second) continue;
-    look_at(path);
+    struct stat file {};
+    if (::stat(path.c_str(), &file) == 0 && !files_.emplace(file.st_dev, file.st_ino).second)
+      continue;
+    candidates_.push_back(candidate_at(path));
   }
-}
-
-void Catalogue::look_at(const std::string& path) {
-  Candidate candidate;
-  candidate.path = path;
-  try {
-    candidate.manifest = read_manifest(path);
-    const auto differences = stamp_differences(host_stamp_, candidate.manifest->stamp);
-    if (!differences.empty()) {
-      candidate.refused = fmt::format("{}: was built for another host: {}; rebuild it: {}", path,
-                                      join(differences, "; "),
-                                      rebuild_command(Installation::of_this_program().root));
-    }
-  } catch (const Error& error) {
-    candidate.refused = error.what();
-  }
-  candidates_.push_back(std::move(candidate));
 }
 
 void Catalogue::refuse_duplicates() {

@@ -1,10 +1,12 @@
 // Finds plugins on disk. Reads manifests only; loads no code.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/manifest/manifest.h"
@@ -67,12 +69,12 @@ class Catalogue {
 
  private:
   void look_into(const std::string& folder);
-  void look_at(const std::string& path);
   void refuse_duplicates();
 
   std::vector<SearchPlace> places_;
   std::vector<Candidate> candidates_;
-  std::set<std::string> files_;  ///< canonical: a file that two places lead to is not a duplicate
+  /// Device and number: a file that two places lead to is not a duplicate.
+  std::set<std::pair<std::uint64_t, std::uint64_t>> files_;
   Stamp host_stamp_;
 };
 

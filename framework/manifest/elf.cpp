@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <elf.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <vector>
 
 namespace attnlab {
@@ -15,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kLargestSection = 1 << 24;  // a manifest is some kilobytes
 
+/// Reads through the system's calls, each once: hundreds of files are read when plugins are listed.
 class ElfFile {
  public:
   explicit ElfFile(const std::string& path) : path_(path) {
@@ -23,9 +26,8 @@ class ElfFile {
     // Asked before opening: opening a pipe would wait for a writer.
     if (!S_ISREG(status.st_mode)) fail("cannot be read: it is not a regular file");
     size_ = static_cast<std::uint64_t>(status.st_size);
-    file_.rdbuf()->pubsetbuf(nullptr, 0);  // a few bytes here and there: whole blocks cost more
-    file_.open(path, std::ios::binary);
-    if (!file_) fail_to_read();
+    file_.descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file_.descriptor < 0) fail_to_read();
     if (size_ < SELFMAG) fail("is not an ELF file");
     read_at(0, std::min<std::uint64_t>(size_, sizeof header_), &header_);
     if (std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0) fail("is not an ELF file");
@@ -35,6 +37,7 @@ class ElfFile {
     }
     if (header_.e_type != ET_DYN) fail("is an ELF file but no shared library");
     check_segments();
+    read_section_headers();
   }
 
   std::string section(const std::string& wanted) {
@@ -43,12 +46,9 @@ class ElfFile {
   }
 
   std::optional<std::string> find_section(const std::string& wanted) {
-    const std::vector<Elf64_Shdr> headers = section_headers();
-    if (header_.e_shstrndx >= headers.size()) fail("is damaged: it has no section names");
-    const std::string names = content(headers[header_.e_shstrndx]);
-    for (const Elf64_Shdr& header : headers) {
-      if (header.sh_name < names.size() && wanted == names.c_str() + header.sh_name) {
-        std::string text = content(header);
+    for (const Elf64_Shdr& section : sections_) {
+      if (section.sh_name < names_.size() && wanted == names_.c_str() + section.sh_name) {
+        std::string text = content(section);
         while (!text.empty() && text.back() == '\0') text.pop_back();
         return text;
       }
@@ -69,9 +69,15 @@ class ElfFile {
 
   void read_at(std::uint64_t offset, std::uint64_t count, void* out) {
     require(offset, count);
-    file_.seekg(static_cast<std::streamoff>(offset));
-    file_.read(static_cast<char*>(out), static_cast<std::streamsize>(count));
-    if (!file_) fail("cannot be read");
+    auto* to = static_cast<char*>(out);
+    while (count > 0) {
+      const ssize_t got = ::pread(file_.descriptor, to, count, static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) fail("cannot be read");
+      to += got;
+      offset += static_cast<std::uint64_t>(got);
+      count -= static_cast<std::uint64_t>(got);
+    }
   }
 
   /// A library whose segments reach past its end would crash the loader with SIGBUS.
@@ -88,12 +94,13 @@ class ElfFile {
     }
   }
 
-  std::vector<Elf64_Shdr> section_headers() {
+  void read_section_headers() {
     if (header_.e_shentsize != sizeof(Elf64_Shdr)) fail("is damaged: bad section headers");
     require(header_.e_shoff, header_.e_shnum * sizeof(Elf64_Shdr));
-    std::vector<Elf64_Shdr> headers(header_.e_shnum);
-    read_at(header_.e_shoff, headers.size() * sizeof(Elf64_Shdr), headers.data());
-    return headers;
+    sections_.resize(header_.e_shnum);
+    read_at(header_.e_shoff, sections_.size() * sizeof(Elf64_Shdr), sections_.data());
+    if (header_.e_shstrndx >= sections_.size()) fail("is damaged: it has no section names");
+    names_ = content(sections_[header_.e_shstrndx]);
   }
 
   std::string content(const Elf64_Shdr& header) {
@@ -106,10 +113,19 @@ class ElfFile {
     return text;
   }
 
-  std::string path_;
-  std::ifstream file_;
+  struct Descriptor {
+    int descriptor = -1;
+    ~Descriptor() {
+      if (descriptor >= 0) ::close(descriptor);
+    }
+  };
+
+  const std::string& path_;
+  Descriptor file_;  // closed where the constructor throws, too
   std::uint64_t size_ = 0;
   Elf64_Ehdr header_{};
+  std::vector<Elf64_Shdr> sections_;
+  std::string names_;
 };
 
 }  // namespace

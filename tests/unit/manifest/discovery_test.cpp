@@ -83,6 +83,33 @@ TEST(Catalogue, KeepsTheOthersWhenSomeAreRefused) {
               HasSubstr("it is not a regular file"));
 }
 
+TEST(Catalogue, KeepsTheOrderOfFilesSoManyThatSeveralThreadsReadThem) {
+  const TempFolder folder;
+  std::vector<std::string> expected;
+  for (int i = 100; i < 400; ++i) {
+    const std::string name = "p" + std::to_string(i);
+    if (i % 7 == 0) {
+      folder.write(name + ".so", "a text file that is called like a library");
+    } else {
+      write_plugin(folder, name + ".so", made_manifest(Kind::attention, name));
+    }
+    expected.push_back(folder / (name + ".so"));
+  }
+  const Catalogue catalogue = catalogue_of(folder.path());
+  std::vector<std::string> found;
+  for (const Candidate& candidate : catalogue.candidates()) {
+    found.push_back(candidate.path);
+    const std::string name = fs::path(candidate.path).stem();
+    if (std::stoi(name.substr(1)) % 7 == 0) {
+      EXPECT_THAT(candidate.refused, StartsWith(candidate.path + ": is not an ELF file"));
+    } else {
+      EXPECT_EQ(candidate.refused, "");
+      EXPECT_EQ(candidate.manifest->name, name);
+    }
+  }
+  EXPECT_EQ(found, expected);
+}
+
 TEST(Catalogue, BlamesTheUnreadableFileOfThatName) {
   const TempFolder folder;
   folder.write("quest.so", "text");
