@@ -94,7 +94,7 @@ std::string write_contents(const Contents& contents, const std::vector<ArchiveFi
 
 Contents read_contents(const std::string& text, const std::vector<ArchiveFile>& files) {
   try {
-    const json in = parse_json(text);
+    const json in = parse_json(text, kLargestContentList);
     if (in.at("format") != kFormat) {
       throw BundleError(fmt::format("is of format {}, this attnlab reads {}; take a newer attnlab",
                                     in.at("format").dump(), kFormat));

@@ -12,6 +12,8 @@
 namespace attnlab::sharing {
 
 inline constexpr const char* kContentList = "bundle.json";
+/// Its bytes: 100,000 files with the longest paths. It is read before anybody is trusted.
+inline constexpr std::size_t kLargestContentList = std::size_t{40} << 20;
 
 /// A library that is ready to be loaded where its stamp fits.
 struct Binary {

@@ -94,7 +94,7 @@ std::string write_index(const Index& index) {
 
 Index parse_index(std::string_view text) {
   try {
-    const json in = parse_json(text);
+    const json in = parse_json(text, std::size_t{kLargestIndex});
     if (in.at("format") != 1) throw BundleError("is an index of a newer attnlab");
     Index index;
     index.lab = in.at("lab");
@@ -177,6 +177,9 @@ Index check_index(const ServedIndex& served, const std::string& place, Keyring& 
       throw TrustError(fmt::format("{}: REFUSED: it lists {}, which is no bundle of lab '{}'", what,
                                    entry.id, index.lab));
     }
+    // Before anything else can refuse the index: a revocation is signed by its own key, and a lab
+    // that revoked its key has only a new one, which nobody knows yet, to sign its index with.
+    for (const std::string& text : index.revocations) keys.take(parse_revocation(text));
     const SeenIndex seen{index.lab, index.serial, sha256(served.text)};
     keys.check_index_is_new(seen, what);
     if (index.expires < date_in(0)) {
@@ -187,7 +190,6 @@ Index check_index(const ServedIndex& served, const std::string& place, Keyring& 
     }
     keys.admit(card, what, policy, ask);
     keys.note_index(seen, what);
-    for (const std::string& text : index.revocations) keys.take(parse_revocation(text));
     return index;
   } catch (const BundleError& damage) {
     throw BundleError(fmt::format("{}: {}", what, damage.what()));

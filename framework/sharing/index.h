@@ -21,7 +21,8 @@
 namespace attnlab::sharing {
 
 inline constexpr const char* kIndexFile = "index.json";
-inline constexpr std::int64_t kLargestIndex = std::int64_t{64} << 20;
+/// Bytes of an index: some 50,000 bundles. It is read before its key is known.
+inline constexpr std::int64_t kLargestIndex = std::int64_t{16} << 20;
 
 /// One bundle of an index.
 struct IndexEntry {

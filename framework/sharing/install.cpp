@@ -6,20 +6,18 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/sha256.h"
 #include "framework/base/text.h"
-#include "framework/sharing/foreign_json.h"
+#include "framework/sharing/binaries.h"
 #include "framework/sharing/install_checks.h"
 
 namespace attnlab::sharing {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 /// An installation under way, in its staging folder.
 struct Making {
@@ -77,25 +75,12 @@ void take_library(Making& making) {
   making.built = "source";
 }
 
-json without_stamp(const std::string& manifest) {
-  json parsed = parse_json(manifest);
-  parsed.erase("stamp");
-  return parsed;
-}
-
 /// The library must be what the bundle says that it is.
 void check_manifest(Making& making) {
   making.begin("manifest");
   const Manifest manifest = read_manifest(making.library);
-  const Contents& contents = making.bundle.contents;
-  const std::string found =
-      fmt::format("{} {} {}", name_of(manifest.kind), manifest.id, manifest.version);
-  const std::string said =
-      fmt::format("{} {} {}", contents.kind, contents.id.str(), contents.version);
-  if (found != said) {
-    throw BundleError(fmt::format("the library is {}, the bundle says {}", one_line(found), said));
-  }
-  if (without_stamp(manifest.json) != without_stamp(making.bundle.file("manifest.json").bytes)) {
+  check_says(making.bundle.contents, manifest);
+  if (!same_but_for_stamp(manifest.json, making.bundle.file("manifest.json").bytes)) {
     throw BundleError("the library's manifest is not the one in the bundle");
   }
   const auto differences = stamp_differences(making.tools.host, manifest.stamp);
@@ -162,15 +147,22 @@ std::string keep_log(const Making& making, const Store& store) {
   return error ? "" : path;
 }
 
+/// What is made into an entry of the store.
+struct Given {
+  const Bundle& bundle;
+  const std::string& bytes;         ///< of its file
+  std::string replaces;             ///< the entry that it takes the place of
+  std::optional<KeyCard> newcomer;  ///< whose key may have to be pinned; of what is new here
+};
+
 /// All steps from the bundle in memory to the plugin in use; the lock is held.
-Installed make(const Bundle& bundle, const std::string& bytes, const std::string& replaces,
-               const Store& store, Keyring& keys, const InstallTools& tools,
+Installed make(const Given& given, const Store& store, Keyring& keys, const InstallTools& tools,
                const InstallOptions& options) {
-  store.check_name_is_free(bundle.contents.id, bundle.contents.kind);
+  const Bundle& bundle = given.bundle;
   Making making{bundle, tools, options, store.new_staging()};
   try {
     making.begin("unpack");
-    write_files({{"bundle.attnlab", bytes, false}}, making.folder);
+    write_files({{"bundle.attnlab", given.bytes, false}}, making.folder);
     take_library(making);
     check_manifest(making);
     try_library(making);
@@ -185,14 +177,16 @@ Installed make(const Bundle& bundle, const std::string& bytes, const std::string
     one.bundle = bundle.sha256;
     one.library_hash = sha256_text_of_file(making.library);
     one.key = signer_of(bundle);
-    one.replaces = replaces;
+    one.replaces = given.replaces;
     one.built = making.built;
     one.kit = options.kit;
     one.date = time_text();
     write_record(one);
     making.begin("activate");
-    keys.note_version(one.id.str(), one.version);
-    return store.activate(making.folder, one);
+    Installed active;
+    keys.note_installation(one.id, one.version, given.newcomer,
+                           [&] { active = store.activate(making.folder, one); });
+    return active;
   } catch (const std::exception& error) {
     const std::string log = keep_log(making, store);
     std::error_code ignored;
@@ -205,6 +199,22 @@ std::string entry_name(const std::optional<Installed>& one) {
   return one ? fs::path(one->folder).filename().string() : "";
 }
 
+/// Checks of the first step, before anything is written and there is a log.
+void verify(const std::string& origin, const std::function<void()>& checks) {
+  const auto named = [&](const Error& error) {
+    return fmt::format("{}: step 'verify' failed: {}; nothing was installed", origin, error.what());
+  };
+  try {
+    checks();
+  } catch (const BundleError& damage) {
+    throw BundleError(named(damage));
+  } catch (const TrustError& refusal) {
+    throw TrustError(named(refusal));
+  } catch (const ConfigError& error) {
+    throw ConfigError(named(error));
+  }
+}
+
 }  // namespace
 
 InstallError::InstallError(const std::string& label, const std::string& step,
@@ -215,31 +225,29 @@ InstallError::InstallError(const std::string& label, const std::string& step,
 Installed install(const std::string& bytes, const std::string& origin, const Store& store,
                   Keyring& keys, const InstallTools& tools, const InstallOptions& options) {
   Bundle bundle;
-  try {
+  verify(origin, [&] {
     bundle = parse_bundle(bytes);
-  } catch (const BundleError& damage) {
-    throw BundleError(fmt::format("{}: {}", origin, damage.what()));
-  }
-  if (bundle.contents.type != "plugin") {
-    throw BundleError(
-        fmt::format("{}: holds a result, no plugin; attnlab reproduce FILE runs it", origin));
-  }
-  check_expected(bundle, origin, options);
-  check_trust(bundle, keys, options);
+    if (bundle.contents.type != "plugin") {
+      throw BundleError("holds a result, no plugin; attnlab reproduce FILE runs it");
+    }
+    check_expected(bundle, options);
+    check_signer(bundle, keys, options);
+  });
   const StoreLock lock(store.places(), options.say);
   store.clean();
+  verify(origin, [&] { store.check_name_is_free(bundle.contents.id, bundle.contents.kind); });
   const std::optional<Installed> active = store.find(bundle.contents.id.str());
   const bool same = active && active->bundle == bundle.sha256;
   if (same && !options.from_source && (active->kit || !options.kit) && damage_of(*active).empty() &&
       stamp_differences(tools.host, read_manifest(active->library()).stamp).empty()) {
     options.say(active->label() + " is installed already");
-    keys.note_version(active->id.str(), active->version);
+    keys.note_installation(active->id, active->version, bundle.signer, nullptr);
     return *active;
   }
-  check_version_goes_up(bundle, active, keys, options);
+  verify(origin, [&] { check_version_goes_up(bundle, active, keys, options); });
   // Made anew, the same bundle leads back to where the first one led.
   const std::string before = same ? active->replaces : entry_name(active);
-  Installed made = make(bundle, bytes, before, store, keys, tools, options);
+  Installed made = make({bundle, bytes, before, bundle.signer}, store, keys, tools, options);
   store.clean();
   return made;
 }
@@ -269,7 +277,7 @@ Installed rebuild(const Installed& installed, const Store& store, Keyring& keys,
   }
   check_still_trusted(now, keys, options);
   // What it took the place of stays what one can go back to.
-  Installed made = make(bundle, bytes, now.replaces, store, keys, tools, options);
+  Installed made = make({bundle, bytes, now.replaces, std::nullopt}, store, keys, tools, options);
   store.clean();
   return made;
 }

@@ -51,14 +51,16 @@ struct InstallOptions {
   std::function<void(const std::string& step)> at_step = [](const std::string&) {};  ///< for tests
 };
 
-/// Whether a bundle may come in: its key, or what the policy says of unsigned ones.
-/// @throws TrustError.
+/// Whether a bundle may come in: its key, or what the policy says of unsigned ones. A lab's first
+/// key is pinned. (For results; `install` pins at its last step.) @throws TrustError.
 void check_trust(const Bundle& bundle, Keyring& keys, const InstallOptions& options);
 
 /// Installs a bundle, or finds that it is installed already.
 /// @param bytes  of the bundle's file
 /// @param origin what messages call it
-/// @throws BundleError, TrustError before anything is written; InstallError.
+/// @throws BundleError, TrustError, ConfigError (a taken name) before anything is written, naming
+/// the step 'verify'; InstallError for the later steps. A lab's first key is pinned, and the
+/// version noted, when the plugin comes into use.
 Installed install(const std::string& bytes, const std::string& origin, const Store& store,
                   Keyring& keys, const InstallTools& tools, const InstallOptions& options);
 

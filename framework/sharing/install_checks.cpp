@@ -8,13 +8,12 @@ std::string signer_of(const Bundle& bundle) {
   return bundle.signer ? bundle.signer->key.id_text() : "";
 }
 
-void check_expected(const Bundle& bundle, const std::string& origin,
-                    const InstallOptions& options) {
+void check_expected(const Bundle& bundle, const InstallOptions& options) {
   const auto check = [&](const std::string& what, const std::string& found,
                          const std::string& expected) {
     if (expected.empty() || expected == found) return;
-    throw TrustError(fmt::format("{}: REFUSED: {} has the {} {}, expected {}", origin,
-                                 bundle.label(), what, found, expected));
+    throw TrustError(fmt::format("REFUSED: {} has the {} {}, expected {}", bundle.label(), what,
+                                 found, expected));
   };
   const Contents& contents = bundle.contents;
   const bool with_lab = options.expected_id.find('/') != std::string::npos;
@@ -24,8 +23,13 @@ void check_expected(const Bundle& bundle, const std::string& origin,
 }
 
 void check_trust(const Bundle& bundle, Keyring& keys, const InstallOptions& options) {
+  if (!bundle.signer) return check_signer(bundle, keys, options);
+  keys.admit(*bundle.signer, bundle.label(), options.policy, options.ask);
+}
+
+void check_signer(const Bundle& bundle, const Keyring& keys, const InstallOptions& options) {
   const std::string label = bundle.label(), lab = bundle.contents.id.lab;
-  if (bundle.signer) return keys.admit(*bundle.signer, label, options.policy, options.ask);
+  if (bundle.signer) return keys.vet(*bundle.signer, label, options.policy, options.ask);
   refuse_reserved(lab, label);
   // Whatever the policy: who takes the signature off a bundle must not get it in.
   if (!keys.keys_of(lab).empty()) {
@@ -34,6 +38,7 @@ void check_trust(const Bundle& bundle, Keyring& keys, const InstallOptions& opti
                     "lab for the signed one",
                     label, lab));
   }
+  keys.refuse_look_alikes(lab, label);
   const std::string question = fmt::format(
       "{} is not signed: nobody vouches for it. Its code will run with your rights. "
       "Install it?",

@@ -10,8 +10,10 @@ namespace attnlab::sharing {
 
 /// The id of the key that signed it; empty: none did.
 std::string signer_of(const Bundle& bundle);
+/// Whether a bundle may come in, as check_trust does; but pins nothing. @throws TrustError.
+void check_signer(const Bundle& bundle, const Keyring& keys, const InstallOptions& options);
 /// What was asked for must be what came (InstallOptions::expected_...). @throws TrustError.
-void check_expected(const Bundle& bundle, const std::string& origin, const InstallOptions& options);
+void check_expected(const Bundle& bundle, const InstallOptions& options);
 /// Refuses a version that is older than what is or was installed, and another bundle of the same.
 /// @param active  what is in use, if anything is. @throws TrustError.
 void check_version_goes_up(const Bundle& bundle, const std::optional<Installed>& active,

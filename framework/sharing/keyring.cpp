@@ -36,6 +36,18 @@ void write_secret(const std::string& path, const std::string& text) {
   throw FileError(path + ": cannot write; free some space");
 }
 
+/// A file becomes what it was. On a disk that has become full it stays as it is.
+void put_back(const std::string& path, const std::string& text) {
+  try {
+    if (text.empty()) {
+      ::unlink(path.c_str());
+    } else {
+      write_file(path, text);
+    }
+  } catch (const FileError&) {
+  }
+}
+
 /// Whether a last day is after another one.
 bool is_later(const std::string& date, const std::string& than) {
   return than != kNever && (date == kNever || date > than);
@@ -72,6 +84,9 @@ Keyring::Keyring(std::string folder) : folder_(std::move(folder)) {
 
 void Keyring::read() {
   const std::string path = folder_ + "/known.json";
+  keys_.clear();
+  versions_.clear();
+  indices_.clear();
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return;
   try {
@@ -95,12 +110,12 @@ void Keyring::read() {
   }
 }
 
-void Keyring::change(const std::function<void()>& how) {
+void Keyring::change(const std::function<void()>& how, const std::function<void()>& then) {
   make_folder(folder_, /*secret=*/true);
   const WaitingLock lock(folder_ + "/lock");
-  keys_.clear();
-  versions_.clear();
-  indices_.clear();
+  const std::string path = folder_ + "/known.json";
+  std::error_code ignored;
+  const std::string before = fs::exists(path, ignored) ? read_text(path) : "";
   read();
   how();
   json out = {{"format", 1},
@@ -112,7 +127,15 @@ void Keyring::change(const std::function<void()>& how) {
   for (const SeenIndex& seen : indices_) {
     out["indices"][seen.lab] = {{"serial", seen.serial}, {"sha256", seen.sha256}};
   }
-  write_file(folder_ + "/known.json", out.dump(1) + "\n");
+  write_file(path, out.dump(1) + "\n");
+  if (!then) return;
+  try {
+    then();
+  } catch (...) {
+    put_back(path, before);
+    read();
+    throw;
+  }
 }
 
 std::vector<KnownKey> Keyring::keys_of(const std::string& lab) const {
@@ -263,13 +286,17 @@ std::string Keyring::highest(const std::string& id) const {
   return "";
 }
 
-void Keyring::note_version(const std::string& id, const std::string& version) {
-  change([&] {
-    const std::string before = highest(id);
+void Keyring::note_installation(const Id& id, const std::string& version,
+                                const std::optional<KeyCard>& signer,
+                                const std::function<void()>& activate) {
+  const auto note = [&] {
+    if (signer) meet(*signer, fmt::format("bundle {} {}", id.str(), version));
+    const std::string before = highest(id.str());
     if (!before.empty() && compare_versions(version, before) <= 0) return;
-    std::erase_if(versions_, [&](const auto& entry) { return entry.first == id; });
-    versions_.emplace_back(id, version);
-  });
+    std::erase_if(versions_, [&](const auto& entry) { return entry.first == id.str(); });
+    versions_.emplace_back(id.str(), version);
+  };
+  change(note, activate);
 }
 
 }  // namespace attnlab::sharing

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/experiment/policy.h"
 #include "framework/sharing/key_card.h"
+#include "framework/sharing/names.h"
 
 namespace attnlab::sharing {
 
@@ -69,15 +71,30 @@ class Keyring {
   /// @throws TrustError when another key made it.
   bool take(const Revocation& revocation);
 
-  /// Whether something that a key of a lab signed may be used. The lab's first key is pinned, if
-  /// the policy and the person say so; afterwards only pinned keys count.
+  /// Whether something that a key of a lab signed may be used: a pinned key, or a lab's first one
+  /// where the policy and the person say so. Pins nothing.
   /// @param what  "bundle acme/x 1.0.0", for messages
   /// @throws TrustError saying what is against it.
+  void vet(const KeyCard& card, const std::string& what, const Policy& policy,
+           const Ask& ask) const;
+  /// The same, and a lab's first key is pinned: from then on only pinned keys count.
   void admit(const KeyCard& card, const std::string& what, const Policy& policy, const Ask& ask);
+  /// Refuses a lab that no key is known of and that looks like one whose key is. @throws
+  /// TrustError.
+  void refuse_look_alikes(const std::string& lab, const std::string& what) const;
 
   /// The highest version of a plugin that was installed here; empty: none was.
   std::string highest(const std::string& id) const;
-  void note_version(const std::string& id, const std::string& version);
+  /// What an installation leaves in this record: the version and, of a lab whose first bundle it
+  /// is, the key.
+  /// @param signer    whose key is pinned, after `vet`; empty: none is
+  /// @param activate  puts the plugin into use; called when the record is on the disk, so that a
+  ///                  kill cannot leave a plugin without it. Where it throws, the record is as it
+  ///                  was before.
+  /// @throws TrustError where another process met the lab meanwhile, with another key.
+  void note_installation(const Id& id, const std::string& version,
+                         const std::optional<KeyCard>& signer,
+                         const std::function<void()>& activate);
 
   /// The number of the newest index of a lab that was taken in, wherever it was; 0: none was.
   std::int64_t seen_index(const std::string& lab) const;
@@ -90,8 +107,9 @@ class Keyring {
  private:
   void read();
   /// Changes the record as it is on the disk now: another process may have changed it meanwhile.
-  void change(const std::function<void()>& how);
-  void refuse_look_alikes(const std::string& lab, const std::string& what) const;
+  /// @param then  what is done while the record is still locked; where it throws, the record
+  ///              becomes what it was
+  void change(const std::function<void()>& how, const std::function<void()>& then = nullptr);
   /// Key numbers are chosen by whoever makes a key: two keys of one number are no accident.
   void refuse_taken_number(const KeyCard& card, const std::string& what) const;
   KnownKey* find(const std::string& lab, const std::string& key_id);
@@ -99,6 +117,8 @@ class Keyring {
   /// What is against the lab's own key, which is there; empty: nothing.
   std::string own_objection(const std::string& lab) const;
   void pin(const KeyCard& card, const std::string& how);
+  /// Pins a lab's first key, which `vet` let in, in the record as it is now.
+  void meet(const KeyCard& card, const std::string& what);
 
   std::string folder_;
   std::vector<KnownKey> keys_;

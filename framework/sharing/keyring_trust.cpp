@@ -44,14 +44,14 @@ void Keyring::refuse_look_alikes(const std::string& lab, const std::string& what
     if (key.lab == lab || look_of(key.lab) != look_of(lab)) continue;
     throw TrustError(
         fmt::format("{}: REFUSED: lab '{}' looks like lab '{}', whose key you know. If they are "
-                    "two labs indeed, "
-                    "add its key by hand: attnlab key add FILE",
+                    "two labs indeed, add its key by hand (attnlab key add FILE) and take what it "
+                    "signs",
                     what, lab, key.lab));
   }
 }
 
-void Keyring::admit(const KeyCard& card, const std::string& what, const Policy& policy,
-                    const Ask& ask) {
+void Keyring::vet(const KeyCard& card, const std::string& what, const Policy& policy,
+                  const Ask& ask) const {
   refuse_reserved(card.lab, what);
   const std::vector<KnownKey> known = keys_of(card.lab);
   for (const KnownKey& key : known) {
@@ -68,11 +68,14 @@ void Keyring::admit(const KeyCard& card, const std::string& what, const Policy& 
                                  card.key.id_text(), card.lab, card.expires));
   }
   if (!known.empty()) {
+    const KnownKey& first = known.front();
+    const std::string objection = first.objection();
     throw TrustError(fmt::format(
         "{}: REFUSED: THE KEY OF LAB '{}' HAS CHANGED. It is signed by {}, and the lab's key is {} "
-        "(since {}). Somebody else may have made it. Ask the lab by another way; if the new key is "
-        "the lab's: attnlab key add FILE",
-        what, card.lab, card.key.id_text(), known.front().key.id_text(), known.front().added));
+        "(since {}{}). Somebody else may have made it. Ask the lab by another way; if the new key "
+        "is the lab's: attnlab key add FILE",
+        what, card.lab, card.key.id_text(), first.key.id_text(), first.added,
+        objection.empty() ? "" : "; it " + objection));
   }
   refuse_look_alikes(card.lab, what);
   refuse_taken_number(card, what);
@@ -87,12 +90,18 @@ void Keyring::admit(const KeyCard& card, const std::string& what, const Policy& 
                     "attnlab key add FILE, or --yes, or `first_use: allow` in policy.yaml",
                     what, card.key.id_text(), card.lab));
   }
-  change([&] {
-    refuse_taken_number(card, what);
-    if (keys_of(card.lab).empty()) pin(card, "first use");
-  });
-  // Another process may have met the lab in the same moment, with another key.
-  admit(card, what, policy, nullptr);
+}
+
+void Keyring::meet(const KeyCard& card, const std::string& what) {
+  // Another process may have met the lab meanwhile, with another key.
+  vet(card, what, {Rule::allow, Rule::allow}, nullptr);
+  if (keys_of(card.lab).empty()) pin(card, "first use");
+}
+
+void Keyring::admit(const KeyCard& card, const std::string& what, const Policy& policy,
+                    const Ask& ask) {
+  vet(card, what, policy, ask);
+  if (keys_of(card.lab).empty()) change([&] { meet(card, what); });
 }
 
 std::int64_t Keyring::seen_index(const std::string& lab) const {

@@ -79,6 +79,10 @@ std::optional<std::array<std::string, 3>> entry_behind(const fs::path& link) {
   return std::array{parts[2], parts[3], parts[4]};
 }
 
+std::string with_article(std::string_view kind) {
+  return fmt::format("{} {}", kind.starts_with('a') ? "an" : "a", kind);
+}
+
 /// An entry, also one whose record cannot be read.
 Installed entry_at(const std::string& folder, const std::string& kind, const Id& id) {
   try {
@@ -155,6 +159,15 @@ std::string Store::link_of(const Id& id, const std::string& kind) const {
 }
 
 void Store::check_name_is_free(const Id& id, const std::string& kind) const {
+  for (const char* other : kKinds) {
+    if (other == kind) continue;
+    const auto entry = entry_behind(link_of(id, other));
+    if (!entry || (*entry)[0] != id.lab || (*entry)[1] != id.name) continue;
+    throw ConfigError(
+        fmt::format("{0} is installed here as {1}, and this one is {2}: an id has one kind. Remove "
+                    "the other first: attnlab plugin remove {0}",
+                    id.str(), with_article(other), with_article(kind)));
+  }
   const std::string link = link_of(id, kind);
   std::error_code error;
   if (fs::symlink_status(link, error).type() == fs::file_type::not_found) return;

@@ -68,7 +68,8 @@ class Store {
   std::string new_staging() const;
   /// Moves a staged entry, whose record is written, into the store, and makes it the one in use.
   Installed activate(const std::string& staging, const Installed& installed) const;
-  /// Refuses a name that another lab's plugin has here, or a file that is none of the store's.
+  /// Refuses a name that another lab's plugin has here, or a file that is none of the store's, and
+  /// an id that is installed as another kind: `find` would find two.
   /// @throws ConfigError naming it.
   void check_name_is_free(const Id& id, const std::string& kind) const;
   /// Makes an entry of the store the one in use. @throws ConfigError as check_name_is_free.

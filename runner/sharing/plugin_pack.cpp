@@ -12,6 +12,7 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/manifest/discovery.h"
+#include "framework/sharing/binaries.h"
 #include "framework/sharing/expected.h"
 #include "framework/sharing/source_files.h"
 #include "runner/sharing/plugin_pack.h"
@@ -28,8 +29,8 @@ using sharing::BundleError;
 Usage pack_usage() {
   Usage usage;
   usage.synopsis =
-      "attnlab plugin pack FOLDER [--out DIR] [--binary] [--unsigned] [--no-kit]\n"
-      "       [--time-limit SECONDS] [--jobs N] [--readable DIR ...]";
+      "attnlab plugin pack FOLDER [--out DIR] [--binary] [--add-binary FILE]... [--unsigned]\n"
+      "       [--no-kit] [--time-limit SECONDS] [--jobs N] [--readable DIR ...]";
   usage.about =
       "Writes NAME-VERSION.attnlab: the folder's source, licence and tests, the manifest, the\n"
       "conformance report, numbers that it must give elsewhere too, and a list of all that with\n"
@@ -43,7 +44,9 @@ Usage pack_usage() {
                               po::value<std::string>()->value_name("DIR")->default_value("."),
                               "folder that the file is written to")(
       "binary", "put in the library that was built, for machines whose stamp is equal")(
-      "unsigned", "do not sign, although there is a key")(
+      "add-binary", po::value<Words>()->value_name("FILE")->composing(),
+      "put in a library that was built from the same source for another attnlab or LibTorch; its "
+      "manifest must be the same")("unsigned", "do not sign, although there is a key")(
       "no-kit", "leave the conformance kit out; the bundle says so");
   add_workshop_options(usage);
   usage.fewest_words = usage.most_words = 1;
@@ -204,10 +207,9 @@ PackedBundle pack_folder(const std::string& folder, const PackOptions& options) 
     file.path = "source/" + file.path;
     files.push_back(std::move(file));
   }
-  if (options.binary) {
-    const std::string path = fmt::format("binaries/0/{}.so", contents.id.name);
-    files.push_back({path, read_text(made.library)});
-    contents.binaries.push_back({path, made.manifest.stamp});
+  if (options.binary) add_binary(made.library, made.manifest, contents, files);
+  for (const std::string& library : options.binaries) {
+    add_binary(library, made.manifest, contents, files);
   }
   return {bundle_name(contents),
           seal(contents, std::move(files), keys, signers ? &*signers : nullptr)};
@@ -221,6 +223,8 @@ int plugin_pack_command(const Words& words) {
   options.workshop = workshop_options(arguments);
   options.kit = !arguments.has("no-kit");
   options.binary = arguments.has("binary");
+  if (arguments.has("add-binary")) options.binaries = arguments.options["add-binary"].as<Words>();
+  for (const std::string& library : options.binaries) read_manifest(library);  // before the build
   options.sign = !arguments.has("unsigned");
   const PackedBundle packed = pack_folder(arguments.words[0], options);
   const std::string path = arguments.text("out", ".") + "/" + packed.name;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "runner/sharing/workshop.h"
 
@@ -10,8 +11,9 @@ namespace attnlab {
 struct PackOptions {
   WorkshopOptions workshop;
   bool kit = true;
-  bool binary = false;  ///< the library that was built goes in, too
-  bool sign = true;     ///< where there is a key of the plugin's lab
+  bool binary = false;                     ///< the library that was built goes in, too
+  std::vector<std::string> binaries = {};  ///< so do these libraries, which were built elsewhere
+  bool sign = true;                        ///< where there is a key of the plugin's lab
 };
 
 struct PackedBundle {

@@ -98,7 +98,10 @@ sharing::Confinement Workshop::confinement(const std::string& folder,
   all.folder = folder;
   all.log = log;
   all.readable = options_.readable;
-  all.readable.push_back(root_);
+  // The root itself may be ~/.local, with much beside attnlab in it.
+  for (const char* name : {"bin", "lib", "include", "share/attnlab/configs"}) {
+    all.readable.push_back(root_ + "/" + name);
+  }
   for (const char* variable : {"LibTorch_ROOT", "LIBTORCH_ROOT", "ATTNLAB_DATA"}) {
     const std::string path = environment_folders(variable);
     if (path.empty()) continue;

@@ -12,26 +12,12 @@ namespace attnlab::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// One installation for all tests of this file.
-class Attacks : public ::testing::Test {
+class Attacks : public OneInstallation {
  protected:
-  static void SetUpTestSuite() {
-    prefix_ = new TempFolder();
-    const Ended ended =
-        run({{ATTNLAB_TEST_CMAKE, "--install", build_tree(), "--prefix", prefix_->path()}});
-    ASSERT_EQ(ended.exit_code, 0) << ended.story();
-  }
-  static void TearDownTestSuite() {
-    delete prefix_;
-    prefix_ = nullptr;
-  }
-  Attacks() : lab_(prefix_->path(), home_ / "home") {
-    lab_.write(".config/attnlab/policy.yaml", "unsigned: allow\nfirst_use: allow\n");
-  }
-
   /// A bundle whose build is these lines of CMake.
   std::string bundle(const std::string& cmake) {
     return home_.write(
@@ -58,10 +44,6 @@ class Attacks : public ::testing::Test {
     }
     return text;
   }
-
-  inline static TempFolder* prefix_ = nullptr;
-  TempFolder home_;
-  LabMachine lab_;
 };
 
 TEST_F(Attacks, ABuildReachesNoNetwork) {
@@ -98,6 +80,18 @@ TEST_F(Attacks, ABuildReadsNothingOfTheUsers) {
   EXPECT_THAT(key, Not(HasSubstr("untrusted comment")));
 }
 
+TEST_F(Attacks, ABuildReadsNothingThatLiesBesideAttnlab) {
+  // As in ~/.local, where attnlab may have been installed.
+  for (const char* place : {"/notes", "/share/notes", "/share/attnlab/plugins/notes"}) {
+    fs::create_directories(fs::path(prefix() + place).parent_path());
+    write_file(prefix() + place, "my secret");
+    const std::string said =
+        failure(bundle("file(READ \"" + prefix() + place + "\" text)\nmessage(\"<${text}>\")\n"));
+    fs::remove(prefix() + place);
+    EXPECT_THAT(said, AllOf(HasSubstr("step 'build' failed"), Not(HasSubstr("my secret>"))));
+  }
+}
+
 TEST_F(Attacks, ABuildEmptiesAndOpensNoFileOfTheUsers) {
   const sharing::Walls walls = sharing::possible_walls();
   if (!walls.read_only) GTEST_SKIP() << walls.text();
@@ -132,9 +126,8 @@ TEST_F(Attacks, AFullDiskLeavesNothingBehind) {
       write_bundle(made_contents("acme/evil"),
                    {{"source/CMakeLists.txt", std::string(300'000, ' ')}, {"manifest.json", "{}"}},
                    {}));
-  Invocation small{{prefix_->path() + "/bin/attnlab", "plugin", "install", file},
-                   lab_.home(),
-                   {{"HOME", lab_.home()}}};
+  Invocation small{
+      {prefix() + "/bin/attnlab", "plugin", "install", file}, lab_.home(), {{"HOME", lab_.home()}}};
   small.largest_file = 100 * 1024;
   const Ended ended = run(small);
   EXPECT_NE(ended.exit_code, 0);
@@ -213,6 +206,55 @@ TEST_F(Attacks, KeysAreMadeListedAndRevoked) {
   lab_.must({"key", "revoke", id, "--out", "old.revoked"});
   EXPECT_EQ(sharing::parse_revocation(file_text(lab_.at("old.revoked"))).key_id, id);
   lab_.must({"key", "new", "acme"});
+}
+
+TEST_F(Attacks, OthersKeysAreAddedByTheirTextAndRevokedByAFile) {
+  const Lab other("other");
+  const std::string text = other.card.key.base64(), id = other.card.key.id_text();
+  EXPECT_THAT(lab_.attnlab({"key", "add", text}).err, HasSubstr("--lab is missing"));
+  lab_.must({"key", "add", text, "--lab", "other", "--expires", "2999-01-01"});
+  EXPECT_THAT(lab_.must({"key", "list"}).out, AllOf(HasSubstr(id), HasSubstr("2999-01-01")));
+  // A public key as the program minisign writes it says neither whose it is.
+  const Lab third("third");
+  lab_.write("third.pub",
+             "untrusted comment: minisign public key\n" + third.card.key.base64() + "\n");
+  EXPECT_NE(lab_.attnlab({"key", "add", "third.pub"}).exit_code, 0);
+  lab_.must({"key", "add", "third.pub", "--lab", "third"});
+  EXPECT_THAT(lab_.must({"key", "list"}).out, HasSubstr(third.card.key.id_text()));
+
+  lab_.write("other.revoked", write_revocation("other", other.key));
+  EXPECT_THAT(lab_.must({"key", "revoke", "other.revoked"}).out, HasSubstr("revoked"));
+  EXPECT_THAT(lab_.must({"key", "list"}).out, HasSubstr("NOT TRUSTED: it was revoked on"));
+  EXPECT_THAT(lab_.must({"key", "revoke", "other.revoked"}).out, HasSubstr("nothing changed"));
+  // Made by another key, although it names this one.
+  const Lab mallory("third");
+  std::string forged = write_revocation("third", mallory.key);
+  const std::string theirs = mallory.card.key.id_text();
+  forged.replace(forged.find(theirs), theirs.size(), third.card.key.id_text());
+  lab_.write("forged.revoked", forged);
+  EXPECT_NE(lab_.attnlab({"key", "revoke", "forged.revoked"}).exit_code, 0);
+}
+
+TEST_F(Attacks, ARevocationReachesThoseWhoKnowOnlyTheOldKey) {
+  const LabMachine acme(prefix(), home_ / "acme");
+  acme.must({"key", "new", "acme"});
+  fs::create_directories(acme.at("public"));
+  acme.must({"index", "make", "public", "--lab", "acme"});
+  lab_.must({"index", "add", acme.at("public")});
+  const std::string id =
+      sharing::parse_key_card(file_text(acme.at("public/lab.pub"))).key.id_text();
+
+  acme.must({"key", "revoke", id, "--out", "public/old.revoked"});
+  EXPECT_NE(acme.attnlab({"index", "make", "public", "--lab", "acme"}).exit_code, 0);
+  acme.must({"key", "new", "acme"});
+  acme.must({"index", "make", "public", "--lab", "acme"});
+  const Ended update = lab_.attnlab({"index", "update"});
+  EXPECT_EQ(update.exit_code, 1);
+  EXPECT_THAT(update.err, AllOf(HasSubstr("HAS CHANGED"), HasSubstr("was revoked on")));
+  EXPECT_THAT(lab_.must({"key", "list"}).out,
+              AllOf(HasSubstr(id), HasSubstr("NOT TRUSTED: it was revoked on")));
+  lab_.must({"key", "add", acme.at("public/lab.pub")});
+  lab_.must({"index", "update"});
 }
 
 TEST_F(Attacks, AnIndexOfAnotherKeyIsRefused) {

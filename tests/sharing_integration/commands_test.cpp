@@ -70,9 +70,20 @@ TEST(Commands, ServeAPluginFromItsFolderToItsNextVersions) {
   acme.must(quickly({"plugin", "install", server.url() + "/once" + name}));
   EXPECT_THAT(acme.must({"list", "--installed"}).out, HasSubstr("acme/sharper"));
 
-  // The next version, by way of an index.
+  // The next version, by way of an index; with a library that the other installation would build.
   replace_in_file(acme.at("sharper/sharper.cpp"), "\"0.1.0\"", "\"0.2.0\"");
-  acme.must(quickly({"plugin", "pack", "sharper", "--binary", "--out", "public"}));
+  const std::string elsewhere = acme.at("elsewhere.so");
+  write_file(elsewhere, sharing::read_bundle(once).file("binaries/0/sharper.so").bytes);
+  replace_in(elsewhere, "0.1.0", "0.2.0");
+  attnlabs.fit_to_second(elsewhere);
+  acme.must(quickly(
+      {"plugin", "pack", "sharper", "--binary", "--add-binary", elsewhere, "--out", "public"}));
+  const sharing::Bundle both = sharing::read_bundle(acme.at("public/sharper-0.2.0.attnlab"));
+  ASSERT_EQ(both.contents.binaries.size(), 2U);
+  EXPECT_NE(both.contents.binaries[0].stamp, both.contents.binaries[1].stamp);
+  EXPECT_EQ(both.file("binaries/1/sharper.so").bytes, file_text(elsewhere));
+  EXPECT_THAT(acme.attnlab({"plugin", "pack", "sharper", "--add-binary", "none.so"}).err,
+              AllOf(HasSubstr("none.so"), Not(HasSubstr("building"))));
   acme.must({"index", "make", "public", "--lab", "acme"});
   acme.must({"index", "add", server.url() + "/public"});
   EXPECT_THAT(acme.must(quickly({"plugin", "upgrade"})).out,
@@ -84,7 +95,9 @@ TEST(Commands, ServeAPluginFromItsFolderToItsNextVersions) {
   const LabMachine updated(attnlabs.second(), acme.home());
   EXPECT_THAT(updated.must({"list", "--installed"}).out, HasSubstr("REFUSED"));
   EXPECT_EQ(updated.attnlab({"plugin", "verify"}).exit_code, 1);
-  EXPECT_THAT(updated.must(quickly({"plugin", "rebuild"})).out, HasSubstr("built from source"));
+  EXPECT_THAT(updated.must(quickly({"plugin", "rebuild"})).out, HasSubstr("its binary"));
+  EXPECT_THAT(updated.must(quickly({"plugin", "rebuild", "sharper", "--from-source"})).out,
+              HasSubstr("built from source"));
   EXPECT_THAT(updated.must({"list", "attention"}).out, HasSubstr("sharper"));
   EXPECT_THAT(updated.must({"plugin", "verify"}).out, HasSubstr("acme/sharper 0.2.0: sound"));
   EXPECT_THAT(updated.must({"plugin", "rebuild"}).out, HasSubstr("nothing to rebuild"));

@@ -1,5 +1,5 @@
-// What `attnlab new` writes: builds, passes its own test and packs as it is, whatever it is called.
-// (two_labs_test.cpp packs and installs an attention.)
+// What `attnlab new` writes: builds, passes its own tests, packs and can be installed as it is,
+// whatever it is called.
 #include <filesystem>
 
 #include "tests/sharing_integration/two_labs.h"
@@ -36,7 +36,7 @@ class New : public ::testing::TestWithParam<Begun> {
   LabMachine lab_{prefix_->path(), home_ / "home"};
 };
 
-TEST_P(New, BuildsPassesItsTestAndPacks) {
+TEST_P(New, BuildsPassesItsTestsPacksAndIsInstalled) {
   const Begun& begun = GetParam();
   lab_.must({"new", begun.kind, begun.name, "--lab", begun.lab});
   Words configure = {ATTNLAB_TEST_CMAKE,
@@ -49,12 +49,23 @@ TEST_P(New, BuildsPassesItsTestAndPacks) {
     configure.push_back("-DLibTorch_ROOT=" + torch);
   }
   must_run(configure);
-  must_run({ATTNLAB_TEST_CMAKE, "--build", "build", "--target", begun.name + "_test"});
-  must_run({lab_.at("build/" + begun.name + "_test")});
-  // Packing builds the plugin and runs the conformance kit.
-  const Ended packed =
-      lab_.must({"plugin", "pack", begun.name, "--unsigned", "--time-limit", "1800"});
+  must_run({ATTNLAB_TEST_CMAKE, "--build", "build"});
+  // Its test of the equation and the conformance kit.
+  const Ended tested = run({{"ctest", "--test-dir", "build", "--output-on-failure"},
+                            lab_.home(),
+                            {{"HOME", lab_.home()}, {"ATTNLAB_PLUGIN_PATH", ""}}});
+  EXPECT_EQ(tested.exit_code, 0) << tested.story();
+  EXPECT_THAT(tested.out, HasSubstr("100% tests passed, 0 tests failed out of 2"));
+  const Ended packed = lab_.must(
+      {"plugin", "pack", begun.name, "--unsigned", "--binary", "--no-kit", "--time-limit", "1800"});
   EXPECT_THAT(packed.out, HasSubstr(begun.name + "-0.1.0.attnlab"));
+  // Installing runs the kit, confined.
+  lab_.write(".config/attnlab/policy.yaml", "unsigned: allow\n");
+  const Ended installed =
+      lab_.must({"plugin", "install", begun.name + "-0.1.0.attnlab", "--time-limit", "1800"});
+  EXPECT_THAT(installed.out, HasSubstr("installed " + begun.kind + " " + begun.lab + "/" +
+                                       begun.name + " 0.1.0 (its binary, unsigned)"));
+  EXPECT_THAT(lab_.must({"list", begun.kind}).out, HasSubstr(begun.name));
 }
 
 // Names that mean something to C++, or that attnlab has itself.

@@ -51,9 +51,21 @@ WebServer::WebServer(const std::string& folder, const std::string& scratch) {
   url_ = "http://127.0.0.1:" + file_text(port);
 }
 
-namespace {
+void OneInstallation::SetUpTestSuite() {
+  prefix_ = new TempFolder();
+  const Ended ended = run({{ATTNLAB_TEST_CMAKE, "--install", build_tree(), "--prefix", prefix()}});
+  ASSERT_EQ(ended.exit_code, 0) << ended.story();
+}
 
-/// Puts another text of the same length in the place of one, wherever it stands in a file.
+void OneInstallation::TearDownTestSuite() {
+  delete prefix_;
+  prefix_ = nullptr;
+}
+
+OneInstallation::OneInstallation() : lab_(prefix(), home_ / "home") {
+  lab_.write(".config/attnlab/policy.yaml", "unsigned: allow\nfirst_use: allow\n");
+}
+
 void replace_in(const fs::path& path, const std::string& from, const std::string& to) {
   std::string bytes = file_text(path.string());
   bool changed = false;
@@ -64,18 +76,19 @@ void replace_in(const fs::path& path, const std::string& from, const std::string
   if (changed) std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-}  // namespace
-
 TwoInstallations::TwoInstallations() {
   const Ended ended = run({{ATTNLAB_TEST_CMAKE, "--install", build_tree(), "--prefix", first()}});
   EXPECT_EQ(ended.exit_code, 0) << ended.story();
   fs::copy(first(), second(), fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  for (const auto& file : fs::recursive_directory_iterator(second() + "/lib")) {
+    if (file.is_regular_file() && !file.is_symlink()) fit_to_second(file.path().string());
+  }
+}
+
+void TwoInstallations::fit_to_second(const std::string& library) const {
   // Another hash of the public headers is another build: neither takes what the other made.
   const std::string hash = read_stamp(first() + "/lib/libattnlab.so").at("sdk");
-  const std::string other = std::string(hash.rbegin(), hash.rend());
-  for (const auto& file : fs::recursive_directory_iterator(second() + "/lib")) {
-    if (file.is_regular_file() && !file.is_symlink()) replace_in(file.path(), hash, other);
-  }
+  replace_in(library, hash, std::string(hash.rbegin(), hash.rend()));
 }
 
 }  // namespace attnlab::testing

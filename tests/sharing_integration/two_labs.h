@@ -1,6 +1,7 @@
 // Two labs: acme, which publishes, and borealis, whose attnlab is another build.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ class LabMachine {
   std::string prefix_, home_;
 };
 
+/// Puts another text of the same length in the place of one, wherever it stands in a file.
+void replace_in(const std::filesystem::path& path, const std::string& from, const std::string& to);
+
 /// A web server on the loopback address, for one folder.
 class WebServer {
  public:
@@ -38,12 +42,29 @@ class WebServer {
   std::string url_;
 };
 
+/// Tests with one installation, made once for all of them, and a lab that lets in what is unsigned.
+class OneInstallation : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite();
+  static void TearDownTestSuite();
+  OneInstallation();
+  static std::string prefix() { return prefix_->path(); }
+
+  TempFolder home_;  ///< of the labs' homes and of what lies beside them
+  LabMachine lab_;
+
+ private:
+  inline static TempFolder* prefix_ = nullptr;
+};
+
 /// What all tests of a file share, made once: an installation, and another one that refuses what
 /// the first built, and the other way round.
 struct TwoInstallations {
   TwoInstallations();
   std::string first() const { return folder / "first"; }
   std::string second() const { return folder / "second"; }
+  /// Makes a library that the first one built into one that the second one would have.
+  void fit_to_second(const std::string& library) const;
   TempFolder folder;
 };
 

@@ -2,6 +2,8 @@
 // second measured.
 #include <filesystem>
 
+#include "framework/sharing/bundle.h"
+#include "framework/sharing/hash.h"
 #include "tests/sharing_integration/two_labs.h"
 
 namespace attnlab::testing {
@@ -35,6 +37,41 @@ dataset: {use: synthetic_images, train: 64, test: 32}
 train: {epochs: 1, batch_size: 16, log_every: 1, threads: 1}
 )";
 
+/// What a bundle of a plugin holds, and what its list says of it.
+void expect_all_parts(const std::string& file) {
+  const sharing::Bundle bundle = sharing::read_bundle(file);
+  for (const char* path :
+       {"source/CMakeLists.txt", "source/LICENSE", "source/CITATION.cff", "source/README.md",
+        "source/sharper.cpp", "source/tests/sharper_test.cpp", "source/configs/sharper.yaml",
+        "expected/plain/in.safetensors", "expected/plain/out.safetensors",
+        "expected/plain/options.json", "binaries/0/sharper.so"}) {
+    EXPECT_NO_THROW(EXPECT_NE(bundle.file(path).bytes, "")) << path;
+  }
+  const json manifest = json::parse(bundle.file("manifest.json").bytes);
+  EXPECT_EQ(manifest.at("id"), "acme/sharper");
+  const json report = json::parse(bundle.file("conformance.json").bytes);
+  EXPECT_EQ(report.at("plugin"), "acme/sharper");
+  EXPECT_GT(report.at("checks").size(), 5U);
+  for (const json& check : report.at("checks")) EXPECT_NE(check.at("outcome"), "failed");
+  EXPECT_EQ(bundle.contents.id.str(), "acme/sharper");
+  EXPECT_EQ(bundle.contents.kind, "attention");
+  EXPECT_EQ(bundle.contents.licence, manifest.at("licence"));
+  EXPECT_EQ(bundle.contents.citation, manifest.at("citation"));
+  ASSERT_EQ(bundle.contents.binaries.size(), 1U);
+  EXPECT_FALSE(bundle.contents.binaries[0].stamp.empty());
+  // The list names every file with its hash: reading compares them (BundleTest). As others read it:
+  const Ended listed = run({{"sh", "-c",
+                             "command -v zstd >/dev/null || exit 77; zstd -dc '" + file +
+                                 "' | tar -xOf - bundle.json"}});
+  if (listed.exit_code == 77) return;
+  const json list = json::parse(listed.out);
+  EXPECT_EQ(list.at("files").size(), bundle.files.size());
+  for (const json& one : list.at("files")) {
+    const std::string path = one.at("path");
+    EXPECT_EQ(one.at("sha256"), sharing::sha256(bundle.file(path).bytes)) << path;
+  }
+}
+
 TEST(TwoLabs, ShareAnAttentionAndItsResults) {
   const TwoInstallations attnlabs;
   const LabMachine acme(attnlabs.first(), attnlabs.folder / "acme");
@@ -50,6 +87,7 @@ TEST(TwoLabs, ShareAnAttentionAndItsResults) {
   const std::string bundle = acme.at("public/sharper-0.1.0.attnlab");
   ASSERT_TRUE(fs::exists(bundle));
   EXPECT_THAT(acme.must({"plugin", "verify", bundle}).out, HasSubstr("is whole, signed by"));
+  expect_all_parts(bundle);
   acme.must({"index", "make", "public", "--lab", "acme"});
   const WebServer server(acme.at("public"), attnlabs.folder.path());
 

@@ -95,6 +95,28 @@ TEST(Bundle, OfAnotherLabCannotBeSigned) {
                BundleError);
 }
 
+TEST(Bundle, SignedByAnotherLabsKeyIsRefused) {
+  // Written all the same: mallory's own seal, sound in itself, on a bundle of acme.
+  const Lab mallory("mallory");
+  const sharing::Contents contents = made_contents("acme/sharp");
+  std::vector<sharing::ArchiveFile> files = made_files();
+  files.push_back({"bundle.json", write_contents(contents, files)});
+  const std::string archive = sharing::write_archive(files);
+  const auto with_comment = [&](const std::string& trusted) {
+    std::string bytes = sharing::sealed(archive) + mallory.text +
+                        mallory.key.sign(archive, "signature of an attnlab bundle", trusted);
+    const std::size_t size = bytes.size() - archive.size() - 8;
+    for (std::size_t i = 0; i < 4; ++i) {
+      bytes[archive.size() + 4 + i] = static_cast<char>(size >> (8 * i) & 0xff);
+    }
+    return answer_to(bytes);
+  };
+  EXPECT_THAT(with_comment("attnlab-bundle id:acme/sharp version:1.0.0"),
+              HasSubstr("signed by a key of lab 'mallory', which has no say in acme/"));
+  EXPECT_THAT(with_comment("attnlab-bundle id:mallory/sharp version:1.0.0"),
+              HasSubstr("what was signed says otherwise"));
+}
+
 TEST(Bundle, RefusesASealMovedFromAnother) {
   const Lab acme("acme");
   const std::string first = signed_bundle(acme, "1.0.0"), second = signed_bundle(acme, "2.0.0");

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pty.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -191,6 +192,24 @@ TEST_F(ConfineTest, EndsWithAllThatItStartedWhenItsTimeIsUp) {
   if (!end.walls.network_namespace) return;  // then a process that left its group may live on
   EXPECT_TRUE(wait_for([] {
     return testing::run({{"sh", "-c", "ps ax -o args | grep -c '^sleep 100[01]$'"}}).out == "0\n";
+  }));
+}
+
+TEST_F(ConfineTest, DiesWithAllThatItStartedWhenTheInstallerIsKilled) {
+  // Without a namespace of processes only the first of them dies.
+  if (!possible_walls().network_namespace) GTEST_SKIP() << possible_walls().text();
+  const pid_t installer = ::fork();
+  if (installer == 0) {
+    shell("sleep 1002 & setsid sleep 1003 & echo x > started; wait");
+    ::_exit(0);
+  }
+  EXPECT_TRUE(wait_for([&] { return std::filesystem::exists(outer_ / "work/started"); }));
+  ::kill(installer, SIGKILL);
+  int status = 0;
+  ::waitpid(installer, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_TRUE(wait_for([] {
+    return testing::run({{"sh", "-c", "ps ax -o args | grep -c '^sleep 100[23]$'"}}).out == "0\n";
   }));
 }
 

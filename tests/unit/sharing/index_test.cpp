@@ -17,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using sharing::BundleError;
 using sharing::TrustError;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class IndexTest : public ::testing::Test {
@@ -175,9 +176,44 @@ TEST_F(IndexTest, CarriesRevocations) {
   EXPECT_EQ(answer(), "taken");
   write_file(at() + "/old.revoked", write_revocation("acme", acme_.key));
   publish();
-  EXPECT_EQ(answer(), "taken");  // it is the lab's last word with this key
-  publish();
   EXPECT_THAT(answer(), HasSubstr("was revoked on"));
+}
+
+TEST_F(IndexTest, CarriesTheRevocationOfAKeyAlsoWhereItsOwnIsNotKnown) {
+  publish();
+  EXPECT_EQ(answer(), "taken");
+  // Whoever revoked a key has only a new one to sign with.
+  const Lab again("acme"), other("other");
+  write_file(at() + "/old.revoked", write_revocation("acme", acme_.key));
+  fs::remove(at() + "/sharp-1.0.0.attnlab");
+  make_index(at(), "acme", again.key, again.text, 90);
+  EXPECT_THAT(answer(), AllOf(HasSubstr("HAS CHANGED"), HasSubstr("it was revoked on")));
+  const std::vector<sharing::KnownKey> keys = sharing::Keyring(folder_ / "keys").keys();
+  ASSERT_EQ(keys.size(), 1U) << "the new key is not taken in";
+  EXPECT_NE(keys[0].revoked, "");
+  sharing::Keyring(folder_ / "keys").add(again.card, "added");
+  EXPECT_EQ(answer(), "taken");
+}
+
+TEST_F(IndexTest, CarriesNoRevocationThatAnotherKeyMade) {
+  publish();
+  EXPECT_EQ(answer(), "taken");
+  const Lab mallory("mallory");
+  std::string text = write_revocation("acme", mallory.key);
+  const std::string theirs = mallory.card.key.id_text(), ours = acme_.card.key.id_text();
+  text.replace(text.find(theirs), theirs.size(), ours);
+  sharing::Index index;
+  index.lab = "acme";
+  index.serial = 9;
+  index.created = "2026-11-23T16:00:00Z";
+  index.expires = "2999-01-01";
+  index.revocations = {text};
+  const std::string listed = write_index(index);
+  write_file(at() + "/index.json", listed);
+  write_file(at() + "/index.json.minisig",
+             acme_.key.sign(listed, "signature of an attnlab index", index_comment(index)));
+  EXPECT_NE(answer(), "taken");
+  EXPECT_EQ(sharing::Keyring(folder_ / "keys").keys().at(0).revoked, "");
 }
 
 TEST_F(IndexTest, RefusesABundleThatIsNotWhole) {

@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 inline std::string manifest_text(const std::string& id, const std::string& version,
                                  const std::string& compiler) {
   return R"({"id":")" + id + R"(","kind":"attention","version":")" + version +
-         R"(","summary":"made up","citation":"nobody","licence":"MIT","takes":[],"gives":[],)"
-         R"("needs":[],"traits":{},"options":[],"stamp":{"compiler":")" +
+         R"(","summary":"made up","citation":"nobody, 2026","licence":"Apache-2.0","takes":[],)"
+         R"("gives":[],"needs":[],"traits":{},"options":[],"stamp":{"compiler":")" +
          compiler + "\"}}";
 }
 

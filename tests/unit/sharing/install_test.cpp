@@ -10,6 +10,7 @@ namespace {
 
 using sharing::Installed;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST_F(InstallTest, TakesABinaryWhoseStampFits) {
   const Installed one = install(bundle_of("1.0.0", {"other", "here"}));
@@ -27,6 +28,67 @@ TEST_F(InstallTest, RefusesALibraryThatIsNotWhatTheBundleSays) {
   built_version_ = "6.6.6";
   EXPECT_THAT(answer(bundle_of("1.0.0")), HasSubstr("the library is attention acme/sharp 6.6.6"));
   EXPECT_EQ(in_use(), "");
+}
+
+/// A bundle with one binary, whose parts need not agree.
+std::string bundle_with(const sharing::Contents& contents, const std::string& manifest,
+                        const std::string& compiler, const std::string& listed) {
+  sharing::Contents all = contents;
+  std::vector<sharing::ArchiveFile> files = made_files();
+  files.push_back({"manifest.json", manifest});
+  files.push_back({"binaries/0/sharp.so", library("acme/sharp", "1.0.0", compiler)});
+  all.binaries.push_back({"binaries/0/sharp.so", {{"compiler", listed}}});
+  return write_bundle(all, files, std::nullopt);
+}
+
+TEST_F(InstallTest, RefusesALibraryWhoseManifestIsNotTheBundles) {
+  const std::string said = manifest_text("acme/sharp", "1.0.0", "any");
+  EXPECT_EQ(answer(bundle_with(made_contents(), said, "here", "here")), "installed");
+  store().remove(store().need("sharp"));
+  for (const auto& [from, to] : {std::pair{R"("takes":[])", R"("takes":["mask"])"},
+                                 std::pair{R"("traits":{})", R"("traits":{"causal":true})"}}) {
+    std::string other = said;
+    other.replace(other.find(from), std::string(from).size(), to);
+    EXPECT_THAT(answer(bundle_with(made_contents(), other, "here", "here")),
+                HasSubstr("step 'manifest' failed: the library's manifest is not the one in the"));
+  }
+  EXPECT_EQ(in_use(), "");
+}
+
+TEST_F(InstallTest, RefusesABinaryWhoseStampIsNotTheListedOne) {
+  const std::string said = manifest_text("acme/sharp", "1.0.0", "any");
+  EXPECT_THAT(answer(bundle_with(made_contents(), said, "other", "here")),
+              HasSubstr("step 'manifest' failed: the library does not fit this attnlab: compiler: "
+                        "expected here, found other"));
+  EXPECT_EQ(in_use(), "");
+}
+
+TEST_F(InstallTest, RefusesABundleThatPraisesItselfOtherwiseThanItsLibrary) {
+  const std::string said = manifest_text("acme/sharp", "1.0.0", "any");
+  const auto answer_to = [&](const std::function<void(sharing::Contents&)>& change) {
+    sharing::Contents contents = made_contents();
+    change(contents);
+    return answer(bundle_with(contents, said, "here", "here"));
+  };
+  EXPECT_THAT(answer_to([](auto& contents) { contents.summary = "the best"; }),
+              HasSubstr("the library is summed up as made up, the bundle says the best"));
+  EXPECT_THAT(answer_to([](auto& contents) { contents.licence = "MIT"; }),
+              HasSubstr("the library is under the licence Apache-2.0, the bundle says MIT"));
+  EXPECT_THAT(answer_to([](auto& contents) { contents.citation = "somebody"; }),
+              HasSubstr("the library is to be cited as nobody, 2026, the bundle says somebody"));
+  EXPECT_EQ(in_use(), "");
+}
+
+TEST_F(InstallTest, RefusesAnotherKindOfAnInstalledId) {
+  install(bundle_of("1.0.0", {"here"}));
+  sharing::Contents contents = made_contents("acme/sharp", "1.1.0");
+  contents.kind = "model";
+  EXPECT_THAT(answer(write_bundle(contents, made_files(), std::nullopt)),
+              HasSubstr("acme/sharp is installed here as an attention, and this one is a model"));
+  EXPECT_EQ(in_use(), "1.0.0");
+  store().remove(store().need("acme/sharp"));
+  EXPECT_THAT(answer(write_bundle(contents, made_files(), std::nullopt)),
+              Not(HasSubstr("is installed here as")));
 }
 
 TEST_F(InstallTest, GoesBackToTheVersionBefore) {

@@ -10,7 +10,10 @@ namespace {
 
 using sharing::Installed;
 using sharing::TrustError;
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST_F(InstallTest, RefusesDowngradesUnlessAsked) {
   install(bundle_of("1.1.0", {"here"}));
@@ -42,6 +45,59 @@ TEST_F(InstallTest, RefusesAnUnsignedBundleOfALabThatSigns) {
   EXPECT_THAT(answer(bundle_of("1.1.0", {"here"}, &impostor)), HasSubstr("HAS CHANGED"));
   EXPECT_EQ(in_use(), "1.0.0");
   EXPECT_EQ(answer(bundle_of("1.1.0", {"here"}, &acme)), "installed");
+}
+
+TEST_F(InstallTest, RefusesAnUnsignedBundleOfALabThatLooksLikeAKnownOne) {
+  const Lab acme("acme");
+  install(bundle_of("1.0.0", {"here"}, &acme));
+  EXPECT_THAT(answer(bundle_of("1.0.0", {"here"}, nullptr, "acrne/other")),
+              HasSubstr("lab 'acrne' looks like lab 'acme'"));
+  EXPECT_FALSE(store().find("acrne/other"));
+  EXPECT_EQ(answer(bundle_of("1.0.0", {"here"}, nullptr, "borealis/other")), "installed");
+}
+
+TEST_F(InstallTest, PinsAKeyAndNotesAVersionOnlyOfWhatComesIntoUse) {
+  const Lab acme("acme");
+  const auto nothing_is_kept = [&] {
+    EXPECT_TRUE(keys().keys().empty());
+    EXPECT_EQ(keys().highest("acme/sharp"), "");
+    EXPECT_EQ(in_use(), "");
+  };
+  const auto fine = tools_;
+  const auto no = [](const auto&...) -> std::string { throw sharing::BundleError("no"); };
+  tools_.build = no;
+  EXPECT_THAT(answer(bundle_of("1.0.0", {}, &acme)), HasSubstr("step 'build' failed"));
+  nothing_is_kept();
+  tools_ = fine;
+  tools_.test = no;
+  EXPECT_THAT(answer(bundle_of("1.0.0", {"here"}, &acme)), HasSubstr("step 'kit' failed"));
+  nothing_is_kept();
+  tools_ = fine;
+  tools_.compare = no;
+  EXPECT_THAT(answer(bundle_of("1.0.0", {"here"}, &acme)), HasSubstr("step 'numbers' failed"));
+  nothing_is_kept();
+  // Another lab of that name, whose bundle is sound, is not kept out by the one that failed.
+  tools_ = fine;
+  const Lab second("acme");
+  EXPECT_EQ(answer(bundle_of("0.9.0", {"here"}, &second)), "installed");
+  ASSERT_EQ(keys().keys().size(), 1U);
+  EXPECT_EQ(keys().keys()[0].key, second.card.key);
+  EXPECT_EQ(keys().highest("acme/sharp"), "0.9.0");
+}
+
+TEST_F(InstallTest, NamesTheStepThatVerifies) {
+  const Lab acme("acme"), impostor("acme");
+  install(bundle_of("1.0.0", {"here"}, &acme));
+  const auto failure = [](const std::string& why) {
+    return AllOf(StartsWith("x.attnlab: step 'verify' failed: "), HasSubstr(why),
+                 EndsWith("; nothing was installed"));
+  };
+  EXPECT_THAT(answer("nonsense"), failure("no bundle of attnlab"));
+  EXPECT_THAT(answer(bundle_of("1.1.0", {"here"}, &impostor)), failure("HAS CHANGED"));
+  EXPECT_THAT(answer(bundle_of("0.9.0", {"here"}, &acme)), failure("1.0.0 was installed here"));
+  EXPECT_THAT(answer(bundle_of("0.9.0", {"here"}, nullptr, "other/sharp")), failure("is taken by"));
+  options_.expected_sha256 = std::string(64, '0');
+  EXPECT_THAT(answer(bundle_of("1.0.0", {"here"}, &acme)), failure("has the hash"));
 }
 
 TEST_F(InstallTest, FollowsThePolicyOnUnsignedBundles) {

@@ -195,10 +195,45 @@ TEST_F(KeyringTest, NamesADamagedRecord) {
 }
 
 TEST_F(KeyringTest, RemembersTheHighestVersion) {
-  ring().note_version("acme/x", "1.10.0");
-  ring().note_version("acme/x", "1.9.0");
+  ring().note_installation({"acme", "x"}, "1.10.0", {}, nullptr);
+  ring().note_installation({"acme", "x"}, "1.9.0", {}, nullptr);
   EXPECT_EQ(ring().highest("acme/x"), "1.10.0");
   EXPECT_EQ(ring().highest("acme/y"), "");
+}
+
+TEST_F(KeyringTest, IsAsItWasWhereTheInstallationFails) {
+  const Lab acme("acme"), other("other");
+  const auto fail = [] { throw FileError("no room"); };
+  Keyring keys = ring();
+  EXPECT_THROW(keys.note_installation({"acme", "x"}, "1.0.0", acme.card, fail), FileError);
+  EXPECT_FALSE(fs::exists(folder_ / "keys/known.json"));
+  EXPECT_TRUE(keys.keys().empty());
+  keys.note_installation({"acme", "x"}, "1.0.0", acme.card, nullptr);
+  EXPECT_THROW(keys.note_installation({"acme", "x"}, "1.1.0", acme.card, fail), FileError);
+  EXPECT_THROW(keys.note_installation({"other", "y"}, "1.0.0", other.card, fail), FileError);
+  for (const Keyring& one : {keys, ring()}) {
+    EXPECT_EQ(one.highest("acme/x"), "1.0.0");
+    ASSERT_EQ(one.keys().size(), 1U);
+    EXPECT_EQ(one.keys()[0].lab, "acme");
+  }
+}
+
+TEST_F(KeyringTest, NotesTheInstallationBeforeItIsDone) {
+  ring().note_installation({"acme", "x"}, "1.0.0", {},
+                           [&] { EXPECT_EQ(ring().highest("acme/x"), "1.0.0"); });
+}
+
+TEST_F(KeyringTest, PinsNoSecondKeyOfALabThatWasMetMeanwhile) {
+  const Lab acme("acme"), impostor("acme");
+  Keyring first = ring(), second = ring();
+  first.vet(acme.card, "bundle x", kAllow, nullptr);
+  second.admit(impostor.card, "bundle y", kAllow, nullptr);
+  bool done = false;
+  EXPECT_THROW(first.note_installation({"acme", "x"}, "1.0.0", acme.card, [&] { done = true; }),
+               TrustError);
+  EXPECT_FALSE(done);
+  EXPECT_EQ(ring().keys().size(), 1U);
+  EXPECT_EQ(ring().highest("acme/x"), "");
 }
 
 TEST(KeyCard, IsRefusedWithAnyBitFlipped) {
