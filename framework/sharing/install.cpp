@@ -188,6 +188,7 @@ Installed make(const Bundle& bundle, const std::string& bytes, const std::string
     one.replaces = replaces;
     one.built = making.built;
     one.kit = options.kit;
+    one.for_now = options.for_now;
     one.date = time_text();
     write_record(one);
     making.begin("activate");
