@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "framework/base/foreign_text.h"
@@ -180,8 +181,8 @@ int plugin_search_command(const Words& words) {
                      {"sha256", entry.sha256},
                      {"index", one.place}});
     } else {
-      lines += fmt::format("{:<10} {:<32} {:<10} {}\n", entry.kind, entry.id, entry.version,
-                           printable(entry.summary));
+      fmt::format_to(std::back_inserter(lines), "{:<10} {:<32} {:<10} {}\n", entry.kind, entry.id,
+                     entry.version, printable(entry.summary));
     }
   }
   std::cout << lines;
