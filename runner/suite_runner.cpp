@@ -12,6 +12,7 @@
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
+#include "framework/experiment/evaluations.h"
 #include "framework/experiment/identity.h"
 #include "framework/runs/lock_file.h"
 #include "framework/runs/missing_evaluations.h"
@@ -154,14 +155,23 @@ void report_left(const Cell& cell, ProgressSink& progress) {
   progress.report(event);
 }
 
-std::string lock_of(const Suite& suite) {
+/// Plugins of all cells and of their evaluations, and the data that is known of by now: what
+/// evaluations used stands in their runs' locks once they were carried out.
+void write_lock(const Suite& suite, const Catalogue& catalogue) {
   std::vector<const Experiment*> experiments;
+  std::map<std::string, std::vector<EvaluationEntry>> entries;  // by experiment and attention
   std::set<std::string> data;
   for (const Cell& cell : suite.cells) {
     experiments.push_back(&cell.experiment);
     data.insert(cell.identity.data);
+    data.merge(evaluation_data(cell.folder.path()));
+    const std::string key = cell.experiment.name + "/" + cell.experiment.attention.label;
+    if (entries.count(key) == 0) entries[key] = evaluations_of(cell.experiment, catalogue);
   }
-  return lock_text(experiments, data);
+  for (const auto& [key, some] : entries) {
+    for (const EvaluationEntry& entry : some) experiments.push_back(&entry.experiment);
+  }
+  write_file(suite.folder + "/" + kLockFile, lock_text(experiments, data));
 }
 
 /// Freezes what is to be run. From here on the suite can be killed and goes on.
@@ -183,7 +193,7 @@ std::vector<std::vector<LaunchedCell>> prepare(const Suite& suite, const std::st
   }
   fs::create_directories(suite.folder);
   write_file(suite.folder + "/suite.json", suite_record(suite, command));
-  write_file(suite.folder + "/" + kLockFile, lock_of(suite));
+  write_lock(suite, catalogue);
   return waves;
 }
 
@@ -355,6 +365,7 @@ int launch_suite(const Suite& suite, const Arguments& arguments, Launcher& launc
   launch_waves(waves, launcher, options, *progress);
   if (!interrupted()) {
     evaluate_left(suite, catalogue, rerun_of(arguments).failed, launcher.waits(), *progress);
+    write_lock(suite, catalogue);
   }
   if (interrupted()) {
     progress->say("interrupted; go on with: " + command);

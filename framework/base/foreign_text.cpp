@@ -13,9 +13,20 @@ bool is_control(std::uint32_t code) {
          (code >= 0x2066 && code <= 0x2069);
 }
 
+namespace {
+
+/// ASCII that stays as it is.
+bool is_plain(char c) { return (c >= 0x20 && c < 0x7f) || c == '\n'; }
+
+}  // namespace
+
 std::string printable(std::string_view text) {
   std::string out;
   while (!text.empty()) {
+    const auto end = std::find_if_not(text.begin(), text.end(), is_plain);  // most is, as a whole
+    out.append(text.begin(), end);
+    text.remove_prefix(static_cast<std::size_t>(end - text.begin()));
+    if (text.empty()) break;
     const std::size_t size = character_size(text);
     const std::string_view character = text.substr(0, std::max<std::size_t>(size, 1));
     const std::uint32_t code =

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "framework/base/text.h"
+#include "framework/config/compose.h"
 #include "framework/report/markup.h"
 
 namespace attnlab {
@@ -63,15 +64,57 @@ std::string year_of(const std::string& text) {
   return year;
 }
 
-/// Every plugin that some run names: kind and name, once.
-std::set<std::pair<Kind, std::string>> used_plugins(const std::vector<RunRecord>& runs) {
-  std::set<std::pair<Kind, std::string>> used;
-  for (const RunRecord& run : runs) {
-    for (const Kind kind : {Kind::attention, Kind::model, Kind::task, Kind::dataset}) {
-      const Node* part = run.config.find(name_of(kind));
-      const Node* name = part == nullptr ? nullptr : part->find("use");
-      if (name != nullptr) used.emplace(kind, name->text());
+constexpr Kind kKinds[] = {Kind::attention, Kind::model, Kind::task, Kind::dataset};
+
+using Used = std::set<std::pair<Kind, std::string>>;
+
+/// A part is a map with `use`, or a name alone.
+void add_part(Kind kind, const Node* part, Used& used) {
+  const Node* name = part == nullptr || !part->is_map() ? part : part->find("use");
+  if (name != nullptr && name->is_scalar()) used.emplace(kind, name->text());
+}
+
+void add_parts(const Node* composition, Used& used) {
+  if (composition == nullptr || !composition->is_map()) return;
+  for (const Kind kind : kKinds) add_part(kind, composition->find(name_of(kind)), used);
+}
+
+/// The lists of values of an entry of `evaluate:`, as {task.use: [a, b]} or {attention: [a, b]}.
+void add_values(const Node* over, Used& used) {
+  if (over == nullptr || !over->is_map()) return;
+  for (const Kind kind : kKinds) {
+    const std::string part(name_of(kind));
+    for (const std::string& key : {part, part + ".use"}) {
+      const Node* const values = over->find(key);
+      if (values == nullptr || !values->is_list()) continue;
+      for (const Node& value : values->items()) add_part(kind, &value, used);
     }
+  }
+}
+
+/// What the entries of a run's configuration name, and those that were added to it when it was
+/// finished.
+void add_evaluations(const RunRecord& run, Used& used) {
+  const Node* const evaluate = run.config.find("evaluate");
+  if (evaluate != nullptr && evaluate->is_map()) {
+    for (const auto& [name, entry] : evaluate->entries()) {
+      if (!entry.is_map()) continue;
+      add_parts(entry.find("set"), used);
+      add_values(entry.find("over"), used);
+    }
+  }
+  for (const EvaluationRecord& record : run.evaluations) {
+    const Node set = parse_yaml(record.set, run.folder);
+    add_parts(&set, used);
+  }
+}
+
+/// Every plugin that some run names, its evaluations included: kind and name, once.
+Used used_plugins(const std::vector<RunRecord>& runs) {
+  Used used;
+  for (const RunRecord& run : runs) {
+    add_parts(&run.config, used);
+    add_evaluations(run, used);
   }
   return used;
 }
@@ -108,7 +151,11 @@ std::vector<Citation> citations_of(const std::vector<RunRecord>& runs, const Cat
           const bool usable = !own.empty() && keys.insert(own).second;
           citations.push_back({usable ? own : new_key(manifest.id, keys), work, {}});
         }
-        citations[found->second].plugins.push_back(manifest.id);
+        std::vector<std::string>& plugins = citations[found->second].plugins;
+        // One plugin may be named in two ways: "quest" and "attnlab/quest".
+        if (std::find(plugins.begin(), plugins.end(), manifest.id) == plugins.end()) {
+          plugins.push_back(manifest.id);
+        }
       }
     } catch (const PluginError&) {
       absent.push_back(fmt::format("{}/{}", name_of(kind), name));

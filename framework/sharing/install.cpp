@@ -180,6 +180,7 @@ Installed make(const Given& given, const Store& store, Keyring& keys, const Inst
     one.replaces = given.replaces;
     one.built = making.built;
     one.kit = options.kit;
+    one.for_now = options.for_now;
     one.date = time_text();
     write_record(one);
     making.begin("activate");

@@ -44,8 +44,9 @@ struct InstallOptions {
   bool kit = true;
   bool from_source = false;      ///< a fitting binary in the bundle is not taken
   bool allow_downgrade = false;  ///< an older version, or another bundle of the same one
-  std::string expected_sha256;   ///< of an index or a lock; empty: any
-  std::string expected_id;       ///< what was asked for: "acme/sharp", "sharp"; empty: any
+  bool for_now = false;         ///< what it takes the place of is to come back (Installed::for_now)
+  std::string expected_sha256;  ///< of an index or a lock; empty: any
+  std::string expected_id;      ///< what was asked for: "acme/sharp", "sharp"; empty: any
   std::string expected_version;  ///< empty: any
   std::function<void(const std::string& line)> say = [](const std::string&) {};
   std::function<void(const std::string& step)> at_step = [](const std::string&) {};  ///< for tests

@@ -27,6 +27,7 @@ Installed read_record(const std::string& folder) {
     one.built = in.at("built");
     one.kit = in.at("kit");
     one.date = in.at("date");
+    one.for_now = in.value("for_now", false);
     return one;
   } catch (const json::exception& damage) {
     throw BundleError(fmt::format("{}: damaged: {}; remove the plugin and install it again", path,
@@ -37,12 +38,13 @@ Installed read_record(const std::string& folder) {
 }
 
 void write_record(const Installed& one) {
-  const json out = {{"format", 1},          {"id", one.id.str()},
-                    {"kind", one.kind},     {"version", one.version},
-                    {"bundle", one.bundle}, {"library_hash", one.library_hash},
-                    {"key", one.key},       {"replaces", one.replaces},
-                    {"built", one.built},   {"kit", one.kit},
-                    {"date", one.date}};
+  json out = {{"format", 1},          {"id", one.id.str()},
+              {"kind", one.kind},     {"version", one.version},
+              {"bundle", one.bundle}, {"library_hash", one.library_hash},
+              {"key", one.key},       {"replaces", one.replaces},
+              {"built", one.built},   {"kit", one.kit},
+              {"date", one.date}};
+  if (one.for_now) out["for_now"] = true;
   write_file(one.folder + "/record.json", out.dump(1) + "\n");
 }
 

@@ -16,15 +16,26 @@ std::string LockedPart::label() const {
   return one_line(fmt::format("{} {} {}", kind, id, version), 200);
 }
 
+namespace {
+
+LockedPart part_of(const json& part) {
+  return {part.at("kind"), part.at("id"), part.at("version"),
+          part.contains("bundle") ? part.at("bundle").at("sha256") : json("")};
+}
+
+}  // namespace
+
 void ResultLocks::add(const std::string& text) {
   try {
     const json lock = parse_json(text);
     revisions.insert(lock.at("framework").at("revision").get<std::string>());
-    for (const json& part : lock.at("parts")) {
-      parts.insert({part.at("kind"), part.at("id"), part.at("version"),
-                    part.contains("bundle") ? part.at("bundle").at("sha256") : json("")});
-    }
+    for (const json& part : lock.at("parts")) parts.insert(part_of(part));
     for (const json& fingerprint : lock.at("data")) data.insert(fingerprint.get<std::string>());
+    const json entries = lock.value("evaluations", json::object());
+    for (const auto& [entry, what] : entries.items()) {
+      for (const json& part : what.at("parts")) parts.insert(part_of(part));
+      evaluations[entry] = what.value("data", "");
+    }
   } catch (const json::exception& damage) {
     throw BundleError(fmt::format("a run's lock is damaged: {}", one_line(damage.what(), 200)));
   }

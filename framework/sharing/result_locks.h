@@ -1,6 +1,7 @@
 // What a result's locks (framework/runs/lock_file.h) say of the code and the data of its runs.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <tuple>
@@ -25,9 +26,11 @@ struct LockedPart {
 
 /// Of some runs.
 struct ResultLocks {
-  std::set<LockedPart> parts;
+  std::set<LockedPart> parts;       ///< those of evaluations, too
   std::set<std::string> revisions;  ///< of the framework
   std::set<std::string> data;       ///< fingerprints
+  /// Fingerprints by entry of `evaluate:`; of one that was not evaluated yet, empty.
+  std::map<std::string, std::string> evaluations;
 
   /// Takes a lock's text in. @throws BundleError for a damaged one.
   void add(const std::string& text);

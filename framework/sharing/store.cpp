@@ -230,9 +230,12 @@ void Store::remove(const Installed& one) const {
 
 void Store::clean() const {
   std::set<std::string> kept;
-  for (const Installed& one : active()) {
+  for (Installed one : active()) {
     kept.insert(one.folder);
-    if (const auto earlier = before(one)) kept.insert(earlier->folder);
+    while (const auto earlier = before(one)) {
+      if (!kept.insert(earlier->folder).second || !one.for_now) break;
+      one = *earlier;
+    }
   }
   std::error_code ignored;
   for (const std::string& lab : folders_in(places_.installed())) {

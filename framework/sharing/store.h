@@ -8,7 +8,8 @@
 //
 // A version becomes the one in use when its link is renamed into place: before, the old one is,
 // after, the new one. What no link leads to, and no `replaces` of what a link leads to, is left
-// over from a process that was killed, and goes with the next change.
+// over from a process that was killed, and goes with the next change. (Where the link leads to an
+// entry that is in use for now, one more `replaces` counts.)
 #pragma once
 
 #include <functional>
@@ -34,6 +35,9 @@ struct Installed {
   std::string built;         ///< "binary" or "source"
   bool kit = true;           ///< the conformance kit passed; false: it was left out
   std::string date;
+  /// In use while a result is repeated; then what it took the place of comes back. So both that and
+  /// what one can go back to from it are kept.
+  bool for_now = false;
   /// What is wrong with its record; then only id, kind and folder are known, from its path.
   std::string problem = {};
 

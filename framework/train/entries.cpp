@@ -10,6 +10,7 @@
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/experiment/identity.h"
+#include "framework/runs/lock_file.h"
 #include "framework/runs/missing_evaluations.h"
 #include "framework/train/checkpoint.h"
 
@@ -114,13 +115,18 @@ class Work {
     bool kept = false;  // a result that is there stays until there is another
     try {
       BuiltRun overlay = overlaid(run_, entry, registry_);
-      record.hash = evaluation_hash(entry, weights_hash_, overlay.dataset->info().fingerprint);
+      const std::string& data = overlay.dataset->info().fingerprint;
+      record.hash = evaluation_hash(entry, weights_hash_, data);
       kept = before != known_.end() && before->second.done && before->second.hash == record.hash;
-      if (kept && !again) return on_result_(before->second, true);
+      if (kept && !again) {
+        lock_evaluation(folder_.path(), entry, data);  // an earlier attnlab did not
+        return on_result_(before->second, true);
+      }
       if (!kept) write_evaluation(folder_.path(), record);
       take_weights(overlay, run_, entry, weights(), weights_file_);
       record.infos = overlay.task->metrics();
       record.metrics = evaluate_overlay(overlay, entry, stop_);
+      lock_evaluation(folder_.path(), entry, data);
       record.done = true;
       record.reason.clear();
     } catch (const Interrupted&) {
@@ -250,6 +256,7 @@ void evaluate_entries(const BuiltRun& run, const RunFolder& folder,
                       const OnResult& on_result) {
   const std::vector<EvaluationEntry> some = chosen_entries(entries, request.names);
   if (some.empty()) return;
+  lock_entries(folder.path(), some);
   Work work(run, folder, registry, stop, on_result);
   work.run(some, request.again);
   std::vector<std::string> groups;

@@ -10,6 +10,7 @@
 #include "framework/base/text.h"
 #include "framework/experiment/compositions.h"
 #include "framework/nn/modules/sizes_alone.h"
+#include "framework/runs/lock_file.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/runs/metric_text.h"
 #include "framework/runs/missing_evaluations.h"
@@ -198,7 +199,7 @@ void complain(const std::string& what, const std::exception& error) {
 }
 
 /// Holds a run's folder before the first byte is written into it.
-std::unique_ptr<RunLock> held(const Job& job) {
+std::unique_ptr<RunLock> held(const Job& job, const Catalogue& catalogue) {
   std::error_code error;
   fs::create_directories(job.folder.path(), error);
   if (error) {
@@ -208,6 +209,9 @@ std::unique_ptr<RunLock> held(const Job& job) {
   }
   auto lock = std::make_unique<RunLock>(job.folder.path());
   job.folder.freeze(job.experiment, job.seed, job.identity);
+  // Now, as a run that diverges is evaluated nowhere, and its configuration names them all the
+  // same.
+  lock_entries(job.folder.path(), evaluations_of(job.experiment, catalogue));
   return lock;
 }
 
@@ -219,7 +223,7 @@ bool run_job(const Job& job, Registry& registry, bool accept, ProgressSink& prog
     return true;
   }
   BuiltRun run = ready_run(job, registry, accept);
-  const std::unique_ptr<RunLock> lock = held(job);
+  const std::unique_ptr<RunLock> lock = held(job, registry.catalogue());
   try {
     const RunStatus status = train_run(run, job.folder, progress, stop_requested());
     if (status.state == RunState::done) evaluate_left(job, run, registry, progress);
@@ -271,7 +275,7 @@ bool run_together(const Together& jobs, Registry& registry, bool accept, Progres
   for (const Job* job : jobs) {
     BuiltRun run = ready_run(*job, registry, accept, data.of(*job, registry));
     run.together = static_cast<std::int64_t>(jobs.size());
-    locks.push_back(held(*job));
+    locks.push_back(held(*job, registry.catalogue()));
     members.push_back({std::move(run), job->folder});
   }
   try {

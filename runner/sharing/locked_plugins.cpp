@@ -52,6 +52,7 @@ LockedPlugins::LockedPlugins(const sharing::Bundle& result, const Arguments& arg
                         "be killed)",
                         bundle.label(), before->label(), before->id.str()));
       }
+      options_.for_now = other;
       const auto one = sharing::install(file.bytes, file.path, store_, keys, tools, options_);
       if (other) in_place_of_others_.push_back(one);
       say(fmt::format("uses {} ({})", one.label(), one.bundle.substr(0, 12)));

@@ -10,7 +10,7 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/revision.h"
 #include "framework/runs/lock_file.h"
-#include "framework/sharing/result_bundle.h"
+#include "framework/sharing/reproduction.h"
 #include "framework/sharing/result_locks.h"
 #include "runner/process.h"
 #include "runner/sharing/locked_plugins.h"
@@ -68,10 +68,21 @@ sharing::ResultLocks locks_of(const std::vector<RunRecord>& runs) {
   return all;
 }
 
-/// Whether both say what their data were, and it is not the same.
-bool data_differ(const RunRecord& there, const RunRecord& here) {
-  const auto a = locks_of(there).data, b = locks_of(here).data;
-  return !a.empty() && !b.empty() && a != b;
+/// Compares the data of which both say what they were.
+void compare_data(sharing::RunPair& pair) {
+  const sharing::ResultLocks there = locks_of(pair.there), here = locks_of(*pair.here);
+  const auto differ = [](const auto& a, const auto& b) {
+    return !a.empty() && !b.empty() && a != b;
+  };
+  pair.other_data = differ(there.data, here.data);
+  if (pair.other_data) say(pair.there.label() + ": its data differ from those there");
+  for (const auto& [entry, data] : there.evaluations) {
+    const auto found = here.evaluations.find(entry);
+    if (found == here.evaluations.end() || !differ(data, found->second)) continue;
+    pair.other_data_of.insert(entry);
+    say(fmt::format("{}: the data of evaluation {} differ from those there", pair.there.label(),
+                    one_line(entry)));
+  }
 }
 
 /// Runs one run of the result once more, in a folder that has the same number.
@@ -83,14 +94,13 @@ sharing::RunPair run_again(const RunRecord& run, const std::string& out) {
       run_self({"run", run.folder + "/config.yaml", "--out", folder, "--progress", "none"}, log,
                [](const std::string&) {});
   if (interrupted()) throw Error("interrupted; the same command goes on where it was");
-  sharing::RunPair pair{run, std::nullopt, false};
+  sharing::RunPair pair{run, std::nullopt, false, {}};
   if (!end.ok()) {
     say(fmt::format("{} failed: {}", run.label(), log_tail(log, 3)));
     return pair;
   }
   pair.here = find_runs({folder}).runs.front();
-  pair.other_data = data_differ(run, *pair.here);
-  if (pair.other_data) say(run.label() + ": its data differ from those there");
+  compare_data(pair);
   return pair;
 }
 
@@ -118,7 +128,9 @@ Usage reproduce_usage() {
       "it\n"
       "(checked as by attnlab plugin install), runs every configuration, and prints both results "
       "side\n"
-      "by side, with a verdict by the seeds' spread. Finished runs are not run again. A plugin of\n"
+      "by side, with a verdict by the seeds' spread. The headlines of runs and of their "
+      "evaluations\n"
+      "decide. Finished runs are not run again. A plugin of\n"
       "yours that another version takes the place of comes back at the end.\n"
       "Exit code 0: all agree; 1: a result differs; 3: some could not be run.";
   usage.options.add_options()("out", po::value<std::string>()->value_name("DIR"),
@@ -150,17 +162,19 @@ int report(const std::vector<sharing::RunPair>& pairs, const std::vector<std::st
            const std::string& out) {
   const auto failed = std::count_if(pairs.begin(), pairs.end(),
                                     [](const sharing::RunPair& pair) { return !pair.here; });
-  if (failed == static_cast<std::ptrdiff_t>(pairs.size())) {
-    throw Error("no run could be repeated; the log: " + out + "/log.txt");
-  }
   const auto all = sharing::compare_results(pairs);
-  std::string text = reproduction_text(all);
-  for (const std::string& note : notes) text += "note: " + note + "\n";
-  write_file(out + "/reproduction.txt", text);
-  std::cout << printable(text);
-  if (failed > 0) return kIncomplete;
-  const bool agree =
-      std::all_of(all.begin(), all.end(), [](const auto& one) { return one.agrees(); });
+  std::string noted;
+  for (const std::string& note : notes) noted += "note: " + note + "\n";
+  const std::string path = out + "/reproduction.txt";
+  write_file(path, reproduction_text(all) + noted);
+  std::cout << printable(reproduction_text(all, false) + noted + "every metric: " + path + "\n");
+  if (failed > 0) {
+    say(fmt::format("{} of {} runs could not be repeated; the log: {}/log.txt", failed,
+                    pairs.size(), out));
+    return kIncomplete;
+  }
+  const bool agree = std::all_of(all.begin(), all.end(),
+                                 [](const auto& one) { return one.agrees() || !one.decides; });
   return agree ? kDone : kRunFailed;
 }
 

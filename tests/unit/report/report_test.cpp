@@ -396,6 +396,42 @@ TEST(Citations, AreSplitIntoWorksUnlessTheyAreBibtex) {
   EXPECT_THAT(works_of("  "), IsEmpty());
 }
 
+// What only an evaluation uses is part of the result, too.
+TEST(Citations, AreOfPluginsOfEvaluationsToo) {
+  const MadeParts parts;
+  const auto write = [&](Kind kind, const std::string& name) {
+    nlohmann::json manifest = made_manifest(kind, name);
+    manifest["citation"] = name + ", 2025";
+    write_plugin(parts.folder(), "plugins/" + name + ".so", manifest);
+  };
+  write(Kind::task, "counting");
+  write(Kind::task, "ranking");
+  write(Kind::attention, "sharp");
+  write(Kind::attention, "blunt");
+  write(Kind::dataset, "sketches");
+  const Catalogue catalogue = catalogue_of(parts.folder() / "plugins");
+  RunRecord run;
+  run.config =
+      parse_yaml(kImages +
+                     "evaluate:\n  clean: {}\n  count: {set: {task: {use: counting}}}\n"
+                     "  other: {set: {attention: sharp}}\n"
+                     "  each: {over: {attention: [standard, blunt], task.use: [ranking]}}\n",
+                 "made.yaml");
+  EvaluationRecord added;  // to the finished run: its configuration does not name it
+  added.entry = "drawn";
+  added.set = R"({"dataset": {"use": "lab/sketches"}})";
+  run.evaluations = {added};
+  std::vector<std::string> absent;
+  std::vector<std::string> plugins;
+  for (const Citation& citation : citations_of({run}, catalogue, absent)) {
+    if (citation.text.find(", 2025") != std::string::npos) plugins.push_back(citation.text);
+  }
+  EXPECT_THAT(plugins,
+              ::testing::UnorderedElementsAre("counting, 2025", "ranking, 2025", "sharp, 2025",
+                                              "blunt, 2025", "sketches, 2025"));
+  EXPECT_THAT(absent, IsEmpty());
+}
+
 TEST(Citations, BecomeBibtexWithTheirYear) {
   const std::string text =
       bibtex_of({{"lab-a", "A & B, On 50% of 12345, ICML 2020", {"lab/a", "lab/b"}},

@@ -99,6 +99,20 @@ TEST_F(InstallTest, GoesBackToTheVersionBefore) {
   EXPECT_THROW(roll_back(), ConfigError);
 }
 
+TEST_F(InstallTest, ForNowLeavesTheWayBackAsItWas) {
+  for (const char* version : {"0.9.0", "1.0.0", "1.1.0"}) install(bundle_of(version, {"here"}));
+  EXPECT_EQ(entries(), 2U) << "one version before is kept";
+  options_.for_now = true;
+  install(bundle_of("1.2.0", {"here"}));
+  install(bundle_of("1.3.0", {"here"}));  // the process that used 1.2.0 was killed
+  options_.for_now = false;
+  for (const char* version : {"1.2.0", "1.1.0", "1.0.0"}) {
+    EXPECT_EQ(roll_back().version, version);
+    EXPECT_EQ(in_use(), version);
+  }
+  EXPECT_THROW(roll_back(), ConfigError);
+}
+
 TEST_F(InstallTest, RebuildsWhatTheHostRefuses) {
   install(bundle_of("1.0.0", {"here"}));
   tools_.host = {{"compiler", "newer"}};

@@ -1,84 +1,29 @@
-// Results side by side: when they count as the same.
+// Results in one file: what is packed, and what its locks say.
 #include "framework/sharing/result_bundle.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <filesystem>
 #include <map>
 
 #include "framework/base/files.h"
+#include "framework/runs/evaluations.h"
 #include "framework/runs/run_folder.h"
 #include "framework/sharing/hash.h"
 #include "framework/sharing/result_locks.h"
 #include "tests/support/made_runs.h"
 #include "tests/support/temp_folder.h"
-#include "tests/unit/sharing/made_bundle.h"
+#include "tests/unit/sharing/install_fixture.h"
 
 namespace attnlab::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using sharing::compare_results;
-using sharing::RunPair;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
 
-RunRecord run_of(std::int64_t seed, double accuracy) {
-  RunRecord run;
-  run.experiment = "small";
-  run.attention = "quest";
-  run.seed = seed;
-  run.infos = {{"accuracy", Better::higher, "share"}};
-  run.status.state = RunState::done;
-  run.status.metrics = {{"accuracy", accuracy}};
-  return run;
-}
-
-/// Runs by seed; those beyond the shorter list could not be run here.
-std::vector<RunPair> pairs_of(const std::vector<double>& there, const std::vector<double>& here) {
-  std::vector<RunPair> pairs;
-  for (std::size_t seed = 0; seed < there.size(); ++seed) {
-    RunPair pair{run_of(static_cast<std::int64_t>(seed), there[seed]), std::nullopt};
-    if (seed < here.size()) pair.here = run_of(static_cast<std::int64_t>(seed), here[seed]);
-    pairs.push_back(pair);
-  }
-  return pairs;
-}
-
-std::string verdict(const std::vector<double>& there, const std::vector<double>& here) {
-  const auto all = compare_results(pairs_of(there, here));
-  return all.size() == 1 ? all[0].verdict : "no one row";
-}
-
-TEST(Reproduction, IsIdenticalWhereEverySeedIs) {
-  EXPECT_EQ(verdict({0.5, 0.6}, {0.5, 0.6}), "identical");
-  EXPECT_EQ(verdict({0.5}, {0.5}), "identical");
-}
-
-TEST(Reproduction, AgreesWithinTheSeedsSpread) {
-  EXPECT_EQ(verdict({0.50, 0.60, 0.55}, {0.52, 0.58, 0.56}), "agrees");
-  EXPECT_EQ(verdict({0.50, 0.51, 0.52}, {0.60, 0.61, 0.62}), "DIFFERS");
-}
-
-TEST(Reproduction, OfOneSeedNeedsAnEqualNumber) {
-  EXPECT_EQ(verdict({0.5}, {0.5 + 1e-8}), "agrees");
-  EXPECT_EQ(verdict({0.5}, {0.51}), "DIFFERS");
-}
-
-TEST(Reproduction, SaysWhereThereIsNoValue) {
-  EXPECT_EQ(verdict({0.5}, {}), "no value");
-  EXPECT_EQ(verdict({0.5}, {std::nan("")}), "no value");
-}
-
-TEST(Reproduction, ComparesSeedsThatBothHave) {
-  const auto all = compare_results(pairs_of({0.5, 0.6, 0.7}, {0.5, 0.6}));
-  ASSERT_EQ(all.size(), 1U);
-  EXPECT_EQ(all[0].there.size(), 2U);
-  EXPECT_THAT(reproduction_text(all), HasSubstr("identical"));
-}
-
-// A stored result that is packed again must not pass for a run of the lab that packs it.
 TEST(ResultFiles, OfAStoredResultKeepTheMarkAndHaveNoLock) {
   const TempFolder temp;
   temp.write("runs/small/quest/0-12345678/config.yaml",
@@ -95,26 +40,6 @@ TEST(ResultFiles, OfAStoredResultKeepTheMarkAndHaveNoLock) {
   }
   EXPECT_THAT(names, ::testing::UnorderedElementsAre("config.yaml", "status.json", "stored.json"));
   EXPECT_THAT(packed.notes, ::testing::Contains(HasSubstr("has no lock; it is a stored result")));
-}
-
-TEST(Reproduction, ComparesEachRunWithItsOwnRepetition) {
-  // Two configurations of one label and seed: by the label they would be crossed.
-  std::vector<RunPair> pairs = pairs_of({0.1, 0.9}, {0.1, 0.9});
-  pairs[1].there.seed = pairs[1].here->seed = 0;
-  const auto all = compare_results(pairs);
-  ASSERT_EQ(all.size(), 1U);
-  EXPECT_EQ(all[0].there, all[0].here);
-  EXPECT_EQ(all[0].verdict, "identical");
-}
-
-TEST(Reproduction, OnOtherDataIsNone) {
-  std::vector<RunPair> pairs = pairs_of({0.5, 0.6}, {0.5, 0.6});
-  pairs[1].other_data = true;
-  const auto all = compare_results(pairs);
-  ASSERT_EQ(all.size(), 1U);
-  EXPECT_EQ(all[0].verdict, "OTHER DATA");
-  EXPECT_FALSE(all[0].agrees());
-  EXPECT_THAT(all[0].why, HasSubstr("1 of its runs had other data than there"));
 }
 
 TEST(ResultFiles, HoldRunsOfAnyNameUnderNumbers) {
@@ -143,6 +68,82 @@ TEST(ResultFiles, HoldRunsOfAnyNameUnderNumbers) {
   EXPECT_THAT(files.at("runs/run-00001/config.yaml"), HasSubstr(label));
 }
 
+/// A finished run below a folder "runs". @returns its folder
+RunFolder write_run(const TempFolder& temp, std::int64_t seed = 0) {
+  const RunFolder run(temp / ("runs/small/quest/" + std::to_string(seed) + "-0123456789abcdef"));
+  fs::create_directories(run.path());
+  write_file(run.file("config.yaml"), "schema: 1\nname: small\nseeds: [" + std::to_string(seed) +
+                                          "]\nattention: {use: quest}\n");
+  write_environment(run);
+  run.write_status({RunState::done, 1, 1, 1, 2, {{"accuracy", 0.5}}, ""});
+  return run;
+}
+
+std::vector<std::string> paths_of(const sharing::ResultFiles& packed) {
+  std::vector<std::string> paths;
+  for (const sharing::ArchiveFile& file : packed.files) paths.push_back(file.path);
+  return paths;
+}
+
+TEST(ResultFiles, HoldTablesAndCheckpointsOnlyWhereAskedFor) {
+  const TempFolder temp;
+  write_file(write_run(temp).file("checkpoint.safetensors"), "parameters");
+  for (const char* name : {"table.md", "comparison.md", "comparison.json", "lock.json", "notes"}) {
+    temp.write(std::string("runs/") + name, "of the suite");
+  }
+  temp.write("runs/table.json", "{}");
+  const sharing::Store none(sharing::Places{temp / "config", temp / "share"});
+  const auto without = paths_of(sharing::result_files(temp / "runs", none, false));
+  EXPECT_THAT(without, IsSupersetOf({"tables/table.md", "tables/table.json", "tables/lock.json",
+                                     "tables/comparison.md", "tables/comparison.json",
+                                     "runs/run-00001/environment.json"}));
+  EXPECT_THAT(without, Not(::testing::Contains(HasSubstr("checkpoint"))));
+  EXPECT_THAT(without, Not(::testing::Contains(HasSubstr("notes"))));
+  const sharing::ResultFiles with = sharing::result_files(temp / "runs", none, true);
+  std::map<std::string, std::string> bytes;
+  for (const sharing::ArchiveFile& file : with.files) bytes[file.path] = file.bytes;
+  EXPECT_EQ(bytes["runs/run-00001/checkpoint.safetensors"], "parameters");
+  EXPECT_EQ(bytes["tables/table.md"], "of the suite");
+  EXPECT_EQ(with.files.size(), without.size() + 1);
+}
+
+class PackedPlugins : public InstallTest {
+ protected:
+  /// What a pack holds of a run whose lock names a bundle for its evaluation fog.
+  sharing::ResultFiles packed(const std::string& sha256) const {
+    const RunFolder run = write_run(folder_);
+    write_file(run.file("lock.json"),
+               R"({"framework":{"revision":"r"},"parts":[],"data":[],"evaluations":{"fog":)"
+               R"({"parts":[{"kind":"attention","id":"acme/sharp","version":"1.0.0",)"
+               R"("bundle":{"sha256":")" +
+                   sha256 + R"("}}]}}})");
+    return sharing::result_files(folder_ / "runs", store(), false);
+  }
+};
+
+TEST_F(PackedPlugins, AreThoseOfEvaluationsToo) {
+  const std::string bytes = bundle_of("1.0.0", {"here"});
+  const std::string sha256 = install(bytes).bundle;
+  EXPECT_THAT(paths_of(packed(sha256)),
+              ::testing::Contains("plugins/sharp-" + sha256.substr(0, 12) + ".attnlab"));
+  EXPECT_THROW(packed("another"), PluginError) << "it is installed no more";
+}
+
+TEST_F(PackedPlugins, AreSaidToBeUnknownWhereAnEarlierAttnlabEvaluated) {
+  const std::string sha256 = install(bundle_of("1.0.0", {"here"})).bundle;
+  EvaluationRecord record;
+  record.hash = "0123456789abcdef";
+  record.split = "test";
+  record.done = true;
+  for (const char* entry : {"fog", "snow", "hail", "hail/1"}) {
+    record.entry = entry;
+    write_evaluation(write_run(folder_).path(), record);
+  }
+  const auto notes = packed(sha256).notes;
+  EXPECT_THAT(notes, ::testing::ElementsAre(HasSubstr("evaluation hail/1 used"),
+                                            HasSubstr("evaluation snow used")));
+}
+
 std::string lock_naming(const std::string& sha256) {
   return R"({"format":1,"framework":{"version":"0.1.0","revision":"abc"},"data":["d1"],"parts":[
     {"kind":"attention","id":"acme/sharp","version":"1.0.0","bundle":{"sha256":")" +
@@ -160,6 +161,20 @@ TEST(ResultLocks, SayWhichBundlesTheRunsUsed) {
   EXPECT_THROW(locks.add("{}"), sharing::BundleError);
   EXPECT_THROW(locks.add("{"), sharing::BundleError);
   EXPECT_THROW(locks.add(std::string(100'000, '[')), sharing::BundleError);
+}
+
+TEST(ResultLocks, SayWhatEvaluationsUsed) {
+  std::string text = lock_naming("abc");
+  text.insert(text.rfind('}'),
+              R"(,"evaluations":{"fog":{"data":"d2","parts":[{"kind":"task","id":"acme/knn",)"
+              R"("version":"2.0.0","bundle":{"sha256":"def"}}]},"later":{"parts":[]}})");
+  sharing::ResultLocks locks;
+  locks.add(text);
+  EXPECT_TRUE(locks.names_bundle("def"));
+  EXPECT_EQ(locks.data, std::set<std::string>{"d1"}) << "the run's own are apart";
+  EXPECT_EQ(locks.evaluations, (std::map<std::string, std::string>{{"fog", "d2"}, {"later", ""}}));
+  text.replace(text.find(R"({"parts":[]})"), 12, "[]");
+  EXPECT_THROW(locks.add(text), sharing::BundleError);
 }
 
 TEST(ResultLocks, RefusePluginsThatNoRunUsed) {

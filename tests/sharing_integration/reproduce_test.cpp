@@ -1,0 +1,281 @@
+// attnlab suite pack and reproduce through the program: plugins that make place and come back, what
+// is missing, and how it ends.
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "framework/base/files.h"
+#include "framework/runs/run_folder.h"
+#include "framework/sharing/bundle.h"
+#include "tests/sharing_integration/two_labs.h"
+
+namespace attnlab::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using sharing::ArchiveFile;
+using sharing::Bundle;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr const char* kVersion = "1.7.3";  // stands nowhere else in a library
+
+constexpr const char* kExperiment = R"(schema: 1
+name: small
+model: {use: vit, patch_size: 7, dim: 16, depth: 1, heads: 2}
+attention: {use: sharper}
+task: {use: image_classification}
+dataset: {use: synthetic_images, train: 64, test: 32}
+train: {epochs: 1, batch_size: 16, log_every: 1, threads: 1}
+evaluate:
+  noisy: {set: {dataset: {noise: 3}}}
+  blunt: {set: {attention: blunter}}
+)";
+
+/// Another text of the same length wherever one stands: a library is still one.
+void replace_all(std::string& bytes, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = bytes.find(from, at)) != std::string::npos; at += to.size()) {
+    bytes.replace(at, from.size(), to);
+  }
+}
+
+/// A bundle like another, of another version or name. (Each that is built takes a minute.)
+std::string bundle_like(Bundle bundle, const std::string& version, const std::string& name) {
+  for (ArchiveFile& file : bundle.files) {
+    for (std::string* text : {&file.path, &file.bytes}) {
+      replace_all(*text, kVersion, version);
+      replace_all(*text, "sharper", name);
+    }
+  }
+  for (sharing::Binary& binary : bundle.contents.binaries) {
+    replace_all(binary.path, "sharper", name);
+  }
+  bundle.contents.version = version;
+  bundle.contents.id.name = name;
+  replace_all(bundle.contents.citation, "sharper", name);
+  return write_bundle(bundle.contents, bundle.files, std::nullopt);
+}
+
+/// One installation; bundles of acme/sharper; what borealis measured with it and packed.
+class Reproduce : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TempFolder();
+    const Ended ended =
+        run({{ATTNLAB_TEST_CMAKE, "--install", build_tree(), "--prefix", *folder_ / "prefix"}});
+    ASSERT_EQ(ended.exit_code, 0) << ended.story();
+    const LabMachine acme = lab("acme");
+    acme.must({"new", "attention", "sharper", "--lab", "acme"});
+    std::string source = file_text(acme.at("sharper/sharper.cpp"));
+    replace_all(source, "\"0.1.0\"", "\"" + std::string(kVersion) + "\"");
+    acme.write("sharper/sharper.cpp", source);
+    acme.must({"plugin", "pack", "sharper", "--binary", "--unsigned", "--no-kit", "--time-limit",
+               "1800", "--jobs", "2"});
+    const LabMachine borealis = lab("borealis");
+    install(borealis, kVersion);
+    install(borealis, kVersion, "blunter");
+    borealis.write("small.yaml", kExperiment);
+    borealis.must({"run", "small.yaml"});
+    borealis.must({"suite", "pack", "runs", "--lab", "borealis", "--name", "small"});
+  }
+  static void TearDownTestSuite() {
+    delete folder_;
+    folder_ = nullptr;
+  }
+
+  /// A lab that lets in what is unsigned, and knows nobody.
+  static LabMachine lab(const std::string& name) {
+    LabMachine made(*folder_ / "prefix", *folder_ / name);
+    made.write(".config/attnlab/policy.yaml", "unsigned: allow\nfirst_use: allow\n");
+    return made;
+  }
+  static Bundle packed_plugin() {
+    return sharing::read_bundle(*folder_ / "acme/sharper-1.7.3.attnlab");
+  }
+  static void install(const LabMachine& lab, const std::string& version,
+                      const std::string& name = "sharper") {
+    install_bytes(lab, bundle_like(packed_plugin(), version, name));
+  }
+  static void install_bytes(const LabMachine& lab, const std::string& bytes) {
+    lab.write("given.attnlab", bytes);
+    const Ended ended = lab.must({"plugin", "install", "given.attnlab", "--no-kit"});
+    EXPECT_THAT(ended.out, HasSubstr("its binary"));
+  }
+  static Bundle result() { return sharing::read_bundle(*folder_ / "borealis/small-1.0.0.attnlab"); }
+  /// Gives a lab the result, with some of it changed. (Its runs are what a machine with other
+  /// numbers, data or plugins would have packed.)
+  static void give(
+      const LabMachine& lab, const std::string& name,
+      const std::function<void(Bundle&)>& change = [](Bundle&) {}) {
+    Bundle bundle = result();
+    change(bundle);
+    lab.write(name, write_bundle(bundle.contents, bundle.files, std::nullopt));
+  }
+  static Ended reproduce(const LabMachine& lab, const std::string& file, Words more = {}) {
+    for (const char* word : {"--no-kit", "--time-limit", "1800"}) more.emplace_back(word);
+    more.insert(more.begin(), {"reproduce", file});
+    return lab.attnlab(more);
+  }
+  static std::string& file(Bundle& bundle, const std::string& path) {
+    for (ArchiveFile& one : bundle.files) {
+      if (one.path == path) return one.bytes;
+    }
+    throw Error("no " + path);
+  }
+  static void change_lock(Bundle& bundle, const std::function<void(json&)>& change) {
+    std::string& text = file(bundle, "runs/run-00001/lock.json");
+    json lock = json::parse(text);
+    change(lock);
+    text = lock.dump();
+  }
+  static void drop_plugins(Bundle& bundle) {
+    std::erase_if(bundle.files,
+                  [](const ArchiveFile& one) { return one.path.starts_with("plugins/"); });
+  }
+  static std::string installed(const LabMachine& lab) {
+    return lab.must({"list", "--installed"}).out;
+  }
+
+ private:
+  inline static TempFolder* folder_ = nullptr;
+};
+
+TEST_F(Reproduce, PacksAndCitesWhatOnlyAnEvaluationUsed) {
+  std::vector<std::string> paths;
+  for (const ArchiveFile& one : result().files) paths.push_back(one.path);
+  EXPECT_THAT(paths, Contains(StartsWith("plugins/blunter-")));
+  EXPECT_THAT(paths, Contains(StartsWith("plugins/sharper-")));
+  Bundle bundle = result();
+  const json lock = json::parse(file(bundle, "runs/run-00001/lock.json"));
+  EXPECT_EQ(lock.at("evaluations").at("blunt").at("parts").at(0).at("id"), "acme/blunter");
+  EXPECT_FALSE(lock.at("evaluations").at("noisy").at("data").get<std::string>().empty());
+  EXPECT_NE(lock.at("evaluations").at("noisy").at("data"), lock.at("data").at(0));
+  EXPECT_THAT(lab("borealis").must({"cite", "runs"}).out,
+              AllOf(HasSubstr("acme: sharper"), HasSubstr("acme: blunter")));
+
+  // Who has neither gets both, and the same numbers.
+  const LabMachine fresh = lab("fresh");
+  give(fresh, "small.attnlab");
+  const Ended ended = reproduce(fresh, "small.attnlab");
+  EXPECT_EQ(ended.exit_code, 0) << ended.story();
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("noisy/accuracy"), HasSubstr("blunt/accuracy"),
+                               HasSubstr("identical"), Not(HasSubstr("DIFFERS"))));
+  EXPECT_THAT(file_text(fresh.at("reproduced/small/reproduction.txt")), HasSubstr("train_loss"));
+  EXPECT_THAT(installed(fresh), AllOf(HasSubstr("acme/sharper"), HasSubstr("acme/blunter")));
+}
+
+TEST_F(Reproduce, BringsTheUsersOwnVersionBack) {
+  const LabMachine own = lab("own");
+  install(own, "1.6.3");
+  install(own, "1.8.3");
+  give(own, "small.attnlab");
+  const Ended refused = reproduce(own, "small.attnlab");
+  EXPECT_EQ(refused.exit_code, 2) << refused.story();
+  EXPECT_THAT(refused.err, HasSubstr("1.8.3 was installed here"));
+  EXPECT_THAT(installed(own), HasSubstr("1.8.3"));
+
+  const Ended swapped = reproduce(own, "small.attnlab", {"--allow-downgrade"});
+  EXPECT_EQ(swapped.exit_code, 0) << swapped.story();
+  EXPECT_THAT(swapped.err, AllOf(HasSubstr("takes the place of acme/sharper 1.8.3"),
+                                 HasSubstr("acme/sharper 1.8.3 is in use again")));
+  EXPECT_THAT(swapped.out, HasSubstr("identical"));
+  EXPECT_THAT(installed(own), AllOf(HasSubstr("1.8.3"), Not(HasSubstr("acme/sharper 1.7.3"))));
+  EXPECT_THAT(own.must({"plugin", "rollback", "sharper"}).out,
+              HasSubstr("1.6.3 is in use again instead of 1.8.3"));
+}
+
+TEST_F(Reproduce, TakesAnotherBundleOfTheVersionOnlyWhereAskedTo) {
+  const LabMachine other = lab("other");
+  Bundle bundle = packed_plugin();
+  file(bundle, "source/README.md") += "\nAnother one.\n";
+  const std::string bytes = write_bundle(bundle.contents, bundle.files, std::nullopt);
+  install_bytes(other, bytes);
+  const std::string sha256 = sharing::parse_bundle(bytes).sha256;
+  give(other, "small.attnlab");
+  const Ended refused = reproduce(other, "small.attnlab");
+  EXPECT_EQ(refused.exit_code, 2) << refused.story();
+  EXPECT_THAT(refused.err, HasSubstr("another bundle of this very version"));
+
+  const Ended own = reproduce(other, "small.attnlab", {"--allow-other-bundles"});
+  EXPECT_EQ(own.exit_code, 0) << own.story();
+  EXPECT_THAT(own.err, Not(HasSubstr("takes the place of acme/sharper")));
+  EXPECT_THAT(own.out, AllOf(HasSubstr("note: attention acme/sharper 1.7.3: the runs used bundle"),
+                             HasSubstr("here is bundle " + sha256.substr(0, 12))));
+
+  const Ended swapped = reproduce(other, "small.attnlab", {"--allow-downgrade"});
+  EXPECT_EQ(swapped.exit_code, 0) << swapped.story();
+  EXPECT_THAT(swapped.err, HasSubstr("takes the place of acme/sharper"));
+  EXPECT_THAT(other.must({"list", "--installed", "--json"}).out, HasSubstr(sha256));
+
+  // Where the file does not hold it, the lock holds all the same.
+  give(other, "bare.attnlab", drop_plugins);
+  const Ended bare = reproduce(other, "bare.attnlab", {"--out", "bare"});
+  EXPECT_EQ(bare.exit_code, 2) << bare.story();
+  EXPECT_THAT(bare.err, HasSubstr("--allow-other-bundles takes it all the same"));
+}
+
+TEST_F(Reproduce, NamesAPluginThatIsNeitherHereNorInTheFile) {
+  const LabMachine empty = lab("empty");
+  give(empty, "small.attnlab", [](Bundle& bundle) {
+    drop_plugins(bundle);
+    change_lock(bundle, [](json& lock) {
+      for (json& part : lock.at("parts")) part.erase("bundle");
+    });
+  });
+  const Ended ended = reproduce(empty, "small.attnlab");
+  EXPECT_EQ(ended.exit_code, 2) << ended.story();
+  EXPECT_THAT(ended.err, HasSubstr("is not installed, and not in the file"));
+  EXPECT_FALSE(fs::exists(empty.at("reproduced/small/runs")));
+}
+
+TEST_F(Reproduce, EndsWithOneWhereNumbersOrDataAreOthers) {
+  const LabMachine strict = lab("strict");
+  give(strict, "numbers.attnlab", [](Bundle& bundle) {
+    // As the program writes it, with its check.
+    const TempFolder there;
+    const std::string run = "runs/run-00001/";
+    for (const char* name : {"status.json", "metrics.jsonl"}) {
+      there.write(name, file(bundle, run + name));
+    }
+    const RunFolder folder(there.path());
+    RunStatus status = folder.status();
+    status.metrics.at("accuracy") += 0.25;
+    folder.write_status(status);
+    file(bundle, run + "status.json") = file_text(there / "status.json");
+  });
+  const Ended numbers = reproduce(strict, "numbers.attnlab", {"--out", "numbers"});
+  EXPECT_EQ(numbers.exit_code, 1) << numbers.story();
+  EXPECT_THAT(numbers.out, AllOf(HasSubstr("DIFFERS"), HasSubstr("one seed has no spread")));
+
+  give(strict, "data.attnlab",
+       [](Bundle& bundle) { change_lock(bundle, [](json& lock) { lock["data"] = {"another"}; }); });
+  const Ended data = reproduce(strict, "data.attnlab", {"--out", "data"});
+  EXPECT_EQ(data.exit_code, 1) << data.story();
+  EXPECT_THAT(data.err, HasSubstr("its data differ from those there"));
+  EXPECT_THAT(data.out, AllOf(HasSubstr("OTHER DATA"), HasSubstr("by the numbers: identical")));
+
+  give(strict, "asked.attnlab", [](Bundle& bundle) {
+    change_lock(bundle, [](json& lock) { lock["evaluations"]["noisy"]["data"] = "another"; });
+  });
+  const Ended asked = reproduce(strict, "asked.attnlab", {"--out", "asked"});
+  EXPECT_EQ(asked.exit_code, 1) << asked.story();
+  EXPECT_THAT(asked.err, HasSubstr("the data of evaluation noisy differ from those there"));
+}
+
+TEST_F(Reproduce, EndsWithThreeWhereNothingCouldBeRun) {
+  const LabMachine broken = lab("broken");
+  give(broken, "small.attnlab",
+       [](Bundle& bundle) { file(bundle, "runs/run-00001/config.yaml") += "unheard_of: 1\n"; });
+  const Ended ended = reproduce(broken, "small.attnlab");
+  EXPECT_EQ(ended.exit_code, 3) << ended.story();
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("unknown key 'unheard_of'"),
+                               HasSubstr("1 of 1 runs could not be repeated; the log: ")));
+  EXPECT_THAT(ended.out, HasSubstr("none could be run"));
+}
+
+}  // namespace
+}  // namespace attnlab::testing

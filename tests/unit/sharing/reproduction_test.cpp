@@ -1,0 +1,219 @@
+// Results side by side: when they count as the same.
+#include "framework/sharing/reproduction.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "framework/config/compose.h"
+
+namespace attnlab::testing {
+namespace {
+
+using sharing::compare_results;
+using sharing::Reproduced;
+using sharing::RunPair;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+RunRecord run_of(std::int64_t seed, double accuracy) {
+  RunRecord run;
+  run.experiment = "small";
+  run.attention = "quest";
+  run.seed = seed;
+  run.infos = {{"accuracy", Better::higher, "share"}};
+  run.status.state = RunState::done;
+  run.status.metrics = {{"accuracy", accuracy}};
+  return run;
+}
+
+/// Runs by seed; those beyond the shorter list could not be run here.
+std::vector<RunPair> pairs_of(const std::vector<double>& there, const std::vector<double>& here) {
+  std::vector<RunPair> pairs;
+  for (std::size_t seed = 0; seed < there.size(); ++seed) {
+    RunPair pair{run_of(static_cast<std::int64_t>(seed), there[seed]), std::nullopt, false, {}};
+    if (seed < here.size()) pair.here = run_of(static_cast<std::int64_t>(seed), here[seed]);
+    pairs.push_back(pair);
+  }
+  return pairs;
+}
+
+std::string verdict(const std::vector<double>& there, const std::vector<double>& here) {
+  const auto all = compare_results(pairs_of(there, here));
+  return all.size() == 1 ? all[0].verdict : "no one row";
+}
+
+TEST(Reproduction, IsIdenticalWhereEverySeedIs) {
+  EXPECT_EQ(verdict({0.5, 0.6}, {0.5, 0.6}), "identical");
+  EXPECT_EQ(verdict({0.5}, {0.5}), "identical");
+}
+
+TEST(Reproduction, AgreesWithinTheSeedsSpread) {
+  EXPECT_EQ(verdict({0.50, 0.60, 0.55}, {0.52, 0.58, 0.56}), "agrees");
+  EXPECT_EQ(verdict({0.50, 0.51, 0.52}, {0.60, 0.61, 0.62}), "DIFFERS");
+}
+
+TEST(Reproduction, OfOneSeedNeedsAnEqualNumber) {
+  EXPECT_EQ(verdict({0.5}, {0.51}), "DIFFERS");
+  EXPECT_EQ(verdict({1e-9}, {2e-9}), "DIFFERS") << "small numbers are no rounding";
+}
+
+TEST(Reproduction, AgreesToRoundingHoweverManySeedsThereAre) {
+  EXPECT_EQ(verdict({0.5}, {0.5 + 4e-7}), "agrees");
+  EXPECT_EQ(verdict({0.5}, {0.5 + 6e-7}), "DIFFERS");
+  EXPECT_EQ(verdict({0.5, 0.5}, {0.5 + 4e-7, 0.5 + 4e-7}), "agrees") << "seeds without spread";
+  EXPECT_EQ(verdict({0.5, 0.5}, {0.5 + 6e-7, 0.5 + 6e-7}), "DIFFERS");
+  EXPECT_EQ(verdict({-200, -200}, {-200.0001, -200.0001}), "agrees");
+}
+
+// A divergence is a finding: one that is not found again is not reproduced.
+TEST(Reproduction, DiffersWhereASeedHasAValueOnOneSideAlone) {
+  const double none = std::nan("");
+  EXPECT_EQ(verdict({0.5}, {none}), "DIFFERS");
+  EXPECT_EQ(verdict({0.5, none}, {0.5, 0.6}), "DIFFERS");
+  EXPECT_EQ(verdict({0.5, 0.6}, {0.5, none}), "DIFFERS");
+  EXPECT_EQ(verdict({0.5, none}, {none, 0.5}), "DIFFERS") << "as many values on both sides";
+  std::vector<RunPair> pairs = pairs_of({0.5, 0.6, 0.7}, {0.5, 0.6, 0.7});
+  pairs[1].there.status.state = RunState::diverged;
+  pairs[2].there.status.state = RunState::diverged;
+  const auto all = compare_results(pairs);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].verdict, "DIFFERS");
+  EXPECT_EQ(all[0].why, "seed 1: diverged there, 0.6 here; 1 more");
+}
+
+TEST(Reproduction, OfADivergenceIsADivergence) {
+  std::vector<RunPair> pairs = pairs_of({0.5, 0.6}, {0.5, 0.6});
+  pairs[1].there.status.state = pairs[1].here->status.state = RunState::diverged;
+  auto all = compare_results(pairs);
+  EXPECT_EQ(all[0].verdict, "identical");
+  EXPECT_THAT(all[0].why, HasSubstr("1 without a finite value there and here"));
+  pairs[0].there.status.state = pairs[0].here->status.state = RunState::diverged;
+  EXPECT_EQ(compare_results(pairs)[0].verdict, "agrees");
+}
+
+/// What a run's evaluation of an entry gave.
+void add_evaluation(RunRecord& run, const std::string& entry, double accuracy, double loss) {
+  EvaluationRecord record;
+  record.entry = entry;
+  record.done = true;
+  run.evaluations.push_back(record);
+  run.evaluation_headlines.push_back({entry + "/accuracy", Better::higher, "share"});
+  run.status.metrics[entry + "/accuracy"] = accuracy;
+  run.status.metrics[entry + "/nll"] = loss;
+}
+
+/// Two equal runs with a loss, a cost, and evaluations: noise at two levels, and their mean.
+RunPair pair_of_all_kinds() {
+  RunRecord run = run_of(0, 0.5);
+  run.config = parse_yaml("evaluate: {noise: {over: {dataset.noise: [1, 2]}}}\n", "made.yaml");
+  run.infos.push_back({"nll", Better::lower, "nats"});
+  run.status.metrics["nll"] = 0.7;
+  run.status.metrics["examples_per_second"] = run.costs["examples_per_second"] = 100;
+  for (const char* entry : {"noise", "noise/1", "noise/2"}) add_evaluation(run, entry, 0.4, 0.9);
+  return {run, run, false, {}};
+}
+
+const Reproduced& row(const std::vector<Reproduced>& all, const std::string& metric) {
+  for (const Reproduced& one : all) {
+    if (one.metric == metric) return one;
+  }
+  ADD_FAILURE() << "no row for " << metric;
+  return all.front();
+}
+
+TEST(Reproduction, ShowsEveryMetricButCosts) {
+  RunPair pair = pair_of_all_kinds();
+  pair.here->status.metrics["examples_per_second"] = 900;
+  pair.here->costs["examples_per_second"] = 900;
+  pair.here->status.metrics["noise/2/nll"] = 0.91;
+  const auto all = compare_results({pair});
+  std::vector<std::string> names;
+  for (const Reproduced& one : all) names.push_back(one.metric);
+  EXPECT_THAT(
+      names, ::testing::ElementsAre("accuracy", "noise/accuracy", "nll", "noise/1/accuracy",
+                                    "noise/1/nll", "noise/2/accuracy", "noise/2/nll", "noise/nll"));
+  for (const Reproduced& one : all) {
+    EXPECT_EQ(one.verdict, one.metric == "noise/2/nll" ? "DIFFERS" : "identical") << one.metric;
+    EXPECT_EQ(one.decides, one.metric == "accuracy" || one.metric == "noise/accuracy")
+        << one.metric;
+  }
+  const std::string whole = reproduction_text(all), brief = reproduction_text(all, false);
+  EXPECT_THAT(whole, AllOf(HasSubstr("noise/1/nll"), HasSubstr("noise/2/nll")));
+  EXPECT_THAT(brief, AllOf(HasSubstr("noise/accuracy"), HasSubstr("noise/2/nll"),
+                           Not(HasSubstr("noise/1/nll")), HasSubstr("5 other metrics agree")));
+}
+
+TEST(Reproduction, OfAnEvaluationDecidesToo) {
+  RunPair pair = pair_of_all_kinds();
+  pair.here->status.metrics["noise/accuracy"] = 0.1;
+  EXPECT_EQ(row(compare_results({pair}), "noise/accuracy").verdict, "DIFFERS");
+  pair.here->evaluations.clear();  // it failed here
+  pair.here->evaluation_headlines.clear();
+  for (const char* name : {"accuracy", "nll"}) {
+    pair.here->status.metrics.erase(std::string("noise/") + name);
+  }
+  const Reproduced failed = row(compare_results({pair}), "noise/accuracy");
+  EXPECT_TRUE(failed.decides);
+  EXPECT_EQ(failed.verdict, "DIFFERS");
+  EXPECT_THAT(failed.why, HasSubstr("seed 0: 0.4 there, no value here"));
+}
+
+TEST(Reproduction, DoesNotDecideByWhatTheConfigurationDoesNotAskFor) {
+  RunPair pair = pair_of_all_kinds();
+  add_evaluation(pair.there, "added", 0.3, 1);
+  const auto all = compare_results({pair});
+  EXPECT_EQ(row(all, "added/accuracy").verdict, "not repeated");
+  EXPECT_FALSE(row(all, "added/accuracy").decides);
+}
+
+TEST(Reproduction, OnOtherDataOfAnEvaluationSaysSoThere) {
+  RunPair pair = pair_of_all_kinds();
+  pair.other_data_of = {"noise/2"};
+  const auto all = compare_results({pair});
+  EXPECT_EQ(row(all, "accuracy").verdict, "identical");
+  EXPECT_EQ(row(all, "noise/1/accuracy").verdict, "identical");
+  EXPECT_EQ(row(all, "noise/2/accuracy").verdict, "OTHER DATA");
+  EXPECT_EQ(row(all, "noise/accuracy").verdict, "OTHER DATA") << "the mean over both";
+}
+
+TEST(Reproduction, SaysWhereThereIsNoValue) {
+  EXPECT_EQ(verdict({0.5}, {}), "no value") << "it could not be run";
+  std::vector<RunPair> pairs = pairs_of({0.5}, {0.5});
+  pairs[0].there.status.metrics.clear();
+  pairs[0].here->status.metrics.clear();
+  EXPECT_EQ(compare_results(pairs)[0].verdict, "no value");
+}
+
+TEST(Reproduction, ComparesSeedsThatBothHave) {
+  const auto all = compare_results(pairs_of({0.5, 0.6, 0.7}, {0.5, 0.6}));
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].there.size(), 2U);
+  EXPECT_THAT(reproduction_text(all), HasSubstr("identical"));
+}
+
+// A stored result that is packed again must not pass for a run of the lab that packs it.
+TEST(Reproduction, ComparesEachRunWithItsOwnRepetition) {
+  // Two configurations of one label and seed: by the label they would be crossed.
+  std::vector<RunPair> pairs = pairs_of({0.1, 0.9}, {0.1, 0.9});
+  pairs[1].there.seed = pairs[1].here->seed = 0;
+  const auto all = compare_results(pairs);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].there, all[0].here);
+  EXPECT_EQ(all[0].verdict, "identical");
+}
+
+TEST(Reproduction, OnOtherDataIsNone) {
+  std::vector<RunPair> pairs = pairs_of({0.5, 0.6}, {0.5, 0.6});
+  pairs[1].other_data = true;
+  const auto all = compare_results(pairs);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].verdict, "OTHER DATA");
+  EXPECT_FALSE(all[0].agrees());
+  EXPECT_THAT(all[0].why, HasSubstr("1 of its runs had other data than there"));
+}
+
+}  // namespace
+}  // namespace attnlab::testing
