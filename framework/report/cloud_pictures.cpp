@@ -85,6 +85,7 @@ std::vector<Group> groups_of(const std::vector<CloudPicture>& pictures) {
     by_cloud[{one.origin.experiment, one.index}].push_back(&one);
   }
   std::vector<Group> groups;
+  groups.reserve(by_cloud.size());
   for (auto& [key, drawings] : by_cloud) groups.push_back({key.first, key.second, drawings});
   return groups;
 }
