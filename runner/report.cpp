@@ -2,6 +2,9 @@
 #include "framework/report/report.h"
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <random>
@@ -28,7 +31,8 @@ constexpr Format kFormats[] = {
 
 void declare(Usage& usage) {
   usage.synopsis =
-      "attnlab report DIR... [--format html|md|latex|csv|json] [--output FILE] [--bib FILE]";
+      "attnlab report DIR... [--format html|md|latex|csv|json] [--output FILE] [--bib FILE]\n"
+      "       [--stills FOLDER [--view TURN,TILT] [--hide CLASS ...]]";
   usage.about =
       "Writes a report of runs, whatever state they are in. DIR is a run's folder or one with "
       "runs\n"
@@ -36,13 +40,21 @@ void declare(Usage& usage) {
       "curves, layers, costs, tests, ranks, settings, failed runs. latex is a table for a paper;\n"
       "csv has a line a run; json has everything. Without --output: DIR/report.html, .md, .tex,\n"
       ".csv or .json, below the first DIR; - is standard output. Without --format: by the ending\n"
-      "of --output, else html.\n"
+      "of --output, else html. --stills writes pictures of the clouds that `attnlab show` kept, "
+      "too.\n"
       "Reads files only: needs no LibTorch.";
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
   usage.options.add_options()("format", text("html|md|latex|csv|json"), "default: html")(
       "output,o", text("PATH"), "file to write; -: standard output")(
       "bib", text("PATH"), "with latex: write the plugins' citations there, as BibTeX")(
-      "title", text("TEXT"), "of the page");
+      "title", text("TEXT"), "of the page")(
+      "stills", text("FOLDER"),
+      "write still pictures of clouds there, for a paper: an SVG by label, prediction, error and "
+      "attention")("view", text("TURN,TILT"),
+                   "with --stills: degrees around the vertical axis and above the ground; default: "
+                   "30,30")("hide", po::value<std::vector<std::string>>()->value_name("CLASS"),
+                            "with --stills: leave out points with this label (ceiling); may be "
+                            "given several times");
   add_compare_options(usage);
   usage.fewest_words = 1;
   usage.most_words = kAnyNumber;
@@ -86,6 +98,68 @@ std::string command_of(const Words& words) {
   std::string command = "attnlab report";
   for (const std::string& word : words) command += " " + shell_word(word);
   return command;
+}
+
+/// A number of degrees of "TURN,TILT".
+double degrees(const std::string& given, std::string_view part, double most) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+  if (error == std::errc() && end == part.data() + part.size() && std::abs(value) <= most) {
+    return value;
+  }
+  throw ConfigError(fmt::format(
+      "--view: '{}' is not TURN,TILT: degrees from -360 to 360 and from -90 to 90", given));
+}
+
+StillOptions still_options(const Arguments& arguments) {
+  for (const char* name : {"view", "hide"}) {
+    if (arguments.has(name) && !arguments.has("stills")) {
+      throw ConfigError(fmt::format("--{} goes with --stills alone", name));
+    }
+  }
+  StillOptions options;
+  if (arguments.has("view")) {
+    const std::string given = arguments.text("view", "");
+    const std::string_view all = given;
+    const std::size_t comma = std::min(all.find(','), all.size());
+    options.turn = degrees(given, all.substr(0, comma), 360);
+    options.tilt = degrees(given, comma < all.size() ? all.substr(comma + 1) : "", 90);
+  }
+  if (arguments.has("hide")) {
+    const auto names = arguments.options["hide"].as<std::vector<std::string>>();
+    options.hidden = {names.begin(), names.end()};
+  }
+  return options;
+}
+
+/// @throws ConfigError where there is nothing to draw, or a class that is to be hidden is none.
+std::vector<CloudFile> stills_of(const Report& report, const StillOptions& options) {
+  if (report.clouds.empty()) {
+    throw ConfigError(
+        "--stills: no run here has clouds to draw; `attnlab show RUN_DIR` keeps some beside a run "
+        "of a point task");
+  }
+  std::vector<std::string> names;
+  for (const CloudPicture& one : report.clouds) {
+    names.insert(names.end(), one.cloud.classes.begin(), one.cloud.classes.end());
+  }
+  for (const std::string& name : options.hidden) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      throw ConfigError(
+          fmt::format("--hide: there is no class '{}'{}", name, suggestion(name, names)));
+    }
+  }
+  return cloud_files(report.clouds, options);
+}
+
+void write_stills(const std::string& folder, const std::vector<CloudFile>& files, bool tell) {
+  std::error_code error;  // what keeps the folder away keeps its files away, too
+  if (!files.empty()) fs::create_directories(folder, error);
+  for (const CloudFile& file : files) {
+    const std::string path = (fs::path(folder) / file.name).string();
+    write_file(path, file.svg);
+    if (tell) std::cout << path << "\n";
+  }
 }
 
 std::string text_of(const Report& report, const std::string& format, bool with_bibtex) {
@@ -132,16 +206,22 @@ int report_command(const Words& words) {
   const bool to_output = output == "-";
   if (arguments.has("output") && !to_output) refuse_unwritable("--output", output);
   if (!bib.empty()) refuse_unwritable("--bib", bib);
+  const StillOptions still = still_options(arguments);
   const Report report = made_report(arguments, words);
+  const std::string stills = arguments.text("stills", "");
+  const std::vector<CloudFile> files =
+      stills.empty() ? std::vector<CloudFile>{} : stills_of(report, still);
   const std::string text = text_of(report, format.name, bib.empty());
   if (!bib.empty()) write_file(bib, bibtex_of(report.citations));
   if (to_output) {
+    write_stills(stills, files, /*tell=*/false);
     std::cout << text;
     return kDone;
   }
   write_file(output, text);
   std::cout << output << "\n";
   if (!bib.empty()) std::cout << bib << "\n";
+  write_stills(stills, files, /*tell=*/true);
   return kDone;
 }
 

@@ -100,21 +100,29 @@ Usage detect_usage() {
 
 Usage show_usage() {
   Usage usage;
-  usage.synopsis = "attnlab show RUN_DIR [--examples N] [--node I] [--with PATH]";
+  usage.synopsis = "attnlab show RUN_DIR [--examples N] [--node I] [--point I] [--with PATH]";
   usage.about =
       "Keeps test examples beside a run for `attnlab report`, which draws them. Of graphs, with "
       "what\n"
-      "the model answers and one node's attention in the last layer: RUN_DIR/graphs.json. Of\n"
-      "detectors, with prompt, boxes and the best query's attention: RUN_DIR/boxes.json. Of "
-      "images\n"
-      "with classes, with where the model looks (AG-CAM), and corrupted, attacked and occluded as\n"
-      "the run's evaluations do it, each with the model's answer: RUN_DIR/images.json. The "
-      "examples\n"
-      "lie equally far apart in the test split, so all runs of an experiment show the same ones.";
+      "the model answers and one node's attention in the last layer: RUN_DIR/graphs.json. Of "
+      "clouds,\n"
+      "with labels, answers and one point's attention over its patch in the last layer (20,000 "
+      "points\n"
+      "at most, each class with its share): RUN_DIR/clouds.json. Of detectors, with prompt, boxes "
+      "and\n"
+      "the best query's attention: RUN_DIR/boxes.json. Of images with classes, with where the "
+      "model\n"
+      "looks (AG-CAM), and corrupted, attacked and occluded as the run's evaluations do it, each "
+      "with\n"
+      "the model's answer: RUN_DIR/images.json. The examples lie equally far apart in the test "
+      "split,\n"
+      "so all runs of an experiment show the same ones.";
   usage.options.add_options()(
       "examples", po::value<std::int64_t>()->value_name("N")->default_value(4), "how many")(
       "node", po::value<std::int64_t>()->value_name("I")->default_value(-1),
       "of graphs: whose attention; -1: the node with the most neighbours")(
+      "point", po::value<std::int64_t>()->value_name("I")->default_value(-1),
+      "of clouds: whose attention; -1: the point nearest to the mean of all")(
       "with", po::value<std::string>()->value_name("PATH"),
       "of images: a file with an evaluate: section, in place of the run's own");
   usage.fewest_words = usage.most_words = 1;

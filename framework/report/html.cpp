@@ -203,6 +203,8 @@ std::vector<Section> sections_of(const Report& report) {
       {"traces", "Layers", "Inside the layers", traces_html(report)},
       {"graphs", "Graphs", "Graphs and the attention of one node",
        graph_pictures_html(report.graphs)},
+      {"clouds", "Clouds", "Clouds and the attention of one point",
+       cloud_pictures_html(report.clouds)},
       {"boxes", "Boxes", "Boxes and the attention of one query", box_pictures_html(report.boxes)},
       {"images", "Images", "Images, what the answer rests on, and changed images",
        image_pictures_html(report.images)},
@@ -250,8 +252,8 @@ std::string filled(std::string_view text, const std::map<std::string, std::strin
 
 std::string page_script() {
   std::string out;
-  for (const std::string_view part :
-       {report_page_js(), report_curves_js(), report_grid_js(), report_start_js()}) {
+  for (const std::string_view part : {report_page_js(), report_curves_js(), report_grid_js(),
+                                      report_clouds_js(), report_start_js()}) {
     out += part;
   }
   return out;

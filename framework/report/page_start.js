@@ -9,6 +9,7 @@ function drawAll() {
   drawTraces();
   drawBias();
   drawCost();
+  drawClouds();
 }
 
 // One section's charts and nothing else.

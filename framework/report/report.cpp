@@ -216,6 +216,9 @@ Report build_report(RunCollection collection, Comparison comparison, const Catal
   report.graphs = graph_pictures_of(report.collection.runs, report.comparison.notes);
   std::erase_if(report.graphs,
                 [&](const GraphPicture& one) { return !report.shows(one.origin.experiment); });
+  report.clouds = cloud_pictures_of(report.collection.runs, report.comparison.notes);
+  std::erase_if(report.clouds,
+                [&](const CloudPicture& one) { return !report.shows(one.origin.experiment); });
   report.boxes = box_pictures_of(report.collection.runs, report.comparison.notes);
   std::erase_if(report.boxes,
                 [&](const BoxPicture& one) { return !report.shows(one.origin.experiment); });

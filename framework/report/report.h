@@ -16,6 +16,7 @@
 #include "framework/report/bias.h"
 #include "framework/report/box_pictures.h"
 #include "framework/report/citations.h"
+#include "framework/report/cloud_pictures.h"
 #include "framework/report/curves.h"
 #include "framework/report/graph_pictures.h"
 #include "framework/report/image_pictures.h"
@@ -67,6 +68,7 @@ struct Report {
   std::vector<Curve> curves;
   std::vector<BiasFigure> biases;    ///< what attentions added to their logits, where it was traced
   std::vector<GraphPicture> graphs;  ///< that `attnlab show` kept
+  std::vector<CloudPicture> clouds;  ///< the same, of clouds of points
   std::vector<BoxPicture> boxes;     ///< the same, of detectors
   std::vector<ImagePicture> images;  ///< the same, of classifiers of images
   std::vector<UnfinishedRun> unfinished;

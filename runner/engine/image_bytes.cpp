@@ -4,30 +4,11 @@
 #include <cmath>
 #include <filesystem>
 
+#include "framework/base/base64.h"
 #include "framework/base/files.h"
 #include "framework/data/image/png.h"
 
 namespace attnlab {
-namespace {
-
-std::string base64(const std::string& bytes) {
-  constexpr const char* kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t three = 0;
-    for (std::size_t k = 0; k < 3; ++k) {
-      three = three << 8 | (i + k < bytes.size() ? static_cast<std::uint8_t>(bytes[i + k]) : 0U);
-    }
-    for (std::size_t k = 0; k < 4; ++k) {
-      text += i + k > bytes.size() ? '=' : kDigits[three >> (18 - 6 * k) & 63];
-    }
-  }
-  return text;
-}
-
-}  // namespace
-
 Pixels bytes_of(const Tensor& image, const FieldInfo& field) {
   const Tensor values = image.to(at::kDouble).contiguous();
   const std::int64_t channels = values.size(0), height = values.size(1), width = values.size(2);
@@ -49,7 +30,7 @@ Pixels bytes_of(const Tensor& image, const FieldInfo& field) {
 }
 
 std::string png_text(const Tensor& image, const FieldInfo& field) {
-  return base64(png_of(bytes_of(image, field)));
+  return base64_text(png_of(bytes_of(image, field)));
 }
 
 void write_picture(const std::string& path, const Pixels& picture) {

@@ -1,6 +1,6 @@
 // attnlab show: test examples with what a run's model answers, kept beside the run for its report.
-// Of graphs: graphs.json, which framework/report/graph_pictures.h reads; of detectors: boxes.json;
-// of classifiers of images: images.json.
+// Of graphs: graphs.json, which framework/report/graph_pictures.h reads; of clouds: clouds.json; of
+// detectors: boxes.json; of classifiers of images: images.json.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "runner/engine/engine.h"
 #include "runner/engine/open_run.h"
 #include "runner/engine/show_boxes.h"
+#include "runner/engine/show_clouds.h"
 #include "runner/engine/show_graphs.h"
 #include "runner/engine/show_images.h"
 #include "runner/usages.h"
@@ -22,28 +23,33 @@ using nlohmann::json;
 
 struct Request {
   std::string run;
-  std::int64_t examples = 0, node = -1;
+  std::int64_t examples = 0, node = -1, point = -1;
   std::string with;  ///< file with other evaluations than the run's; empty: the run's own
 };
 
 Request request_of(const Arguments& arguments) {
   Request request{arguments.words[0], arguments.options["examples"].as<std::int64_t>(),
-                  arguments.options["node"].as<std::int64_t>(), arguments.text("with", "")};
+                  arguments.options["node"].as<std::int64_t>(),
+                  arguments.options["point"].as<std::int64_t>(), arguments.text("with", "")};
   if (request.examples < 1 || request.examples > 100) {
     throw ConfigError(fmt::format("--examples: {} is not 1 to 100", request.examples));
   }
   if (request.node < -1)
     throw ConfigError(fmt::format("--node: there is no node {}", request.node));
+  if (request.point < -1)
+    throw ConfigError(fmt::format("--point: there is no point {}", request.point));
   return request;
 }
 
-/// What is drawn of a dataset's examples: "graphs", "boxes" or "images"; empty: nothing yet.
+/// What is drawn of a dataset's examples: "graphs", "clouds", "boxes" or "images"; empty: nothing
+/// yet.
 std::string kind_of(const DatasetInfo& info) {
   const auto gives = [&](const std::string& name) {
     return std::any_of(info.fields.begin(), info.fields.end(),
                        [&](const FieldInfo& field) { return field.name == name; });
   };
   if (gives("edges@edge>node")) return "graphs";
+  if (gives("coord@point") && gives("inverse@point>voxel")) return "clouds";
   if (gives("box@box")) return "boxes";
   const bool pictures = gives("image") && gives("class") && info.field("image").shape.size() == 3;
   return pictures ? "images" : "";
@@ -74,8 +80,9 @@ json pictures_of(const std::string& kind, BuiltRun& run, const RunFolder& folder
   json pictures = json::array();
   for (const std::int64_t index : indices) {
     if (stop_requested()) throw Interrupted();
-    pictures.push_back(kind == "graphs" ? picture_of_graph(run, index, request.node)
-                                        : picture_of_boxes(run, index));
+    pictures.push_back(kind == "graphs"   ? picture_of_graph(run, index, request.node)
+                       : kind == "clouds" ? picture_of_cloud(run, index, request.point)
+                                          : picture_of_boxes(run, index));
   }
   return pictures;
 }
@@ -94,9 +101,14 @@ int show_command(const Words& words) {
   const std::string kind = kind_of(info);
   if (kind.empty() || run.dataset->size(Split::test) == 0) {
     throw ConfigError(fmt::format("{}: dataset '{}' has no {}", request.run, info.name,
-                                  kind.empty() ? "graphs, no boxes and no images of one size with "
-                                                 "classes, and nothing else is shown yet"
-                                               : "test split"));
+                                  kind.empty()
+                                      ? "graphs, no clouds of points, no boxes and no images of "
+                                        "one size with classes, and nothing else is shown"
+                                      : "test split"));
+  }
+  if (request.point >= 0 && kind != "clouds") {
+    throw ConfigError(
+        fmt::format("--point chooses a point of a cloud; dataset '{}' gives {}", info.name, kind));
   }
   const at::NoGradGuard no_gradients;
   json pictures;

@@ -1,10 +1,8 @@
 // attnlab report: files in every format from run folders alone, and the page in a real browser.
-#include <cstdint>
-#include <cstdlib>
 #include <filesystem>
-#include <sstream>
 
 #include "framework/runs/run_folder.h"
+#include "tests/integration/browser.h"
 #include "tests/integration/workspace.h"
 #include "tests/support/made_runs.h"
 
@@ -179,27 +177,6 @@ TEST_F(ReportCommand, DrawsWhatARealRunRecorded) {
 
 // ---- in a browser
 
-/// The first browser of Chromium's family in PATH; empty without one.
-std::string browser() {
-  const char* path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "" : path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
-      if (fs::exists(folder + "/" + name)) return folder + "/" + name;
-    }
-  }
-  return "";
-}
-
-// Runs in the page before anything else: what goes wrong is kept.
-constexpr const char* kTrap = R"(
-window.problems = [];
-addEventListener('error', (event) => problems.push('error: ' + event.message));
-addEventListener('securitypolicyviolation', (event) => problems.push('policy: ' + event.blockedURI));
-const complain = console.error;
-console.error = (...words) => { problems.push('console: ' + words.join(' ')); complain(...words); };
-)";
-
 // A page around it, as wide as a phone: browsers make no window so narrow.
 constexpr const char* kPhone = R"(<!DOCTYPE html><iframe src="look.html" width="360" height="740">
 </iframe><pre id="seen"></pre><script>
@@ -208,8 +185,7 @@ addEventListener('message', (event) => {
 });
 </script>)";
 
-// Runs at the end: looks at the page, sorts a table, and writes what it saw where --dump-dom finds
-// it.
+// Looks at the page, and sorts a table.
 constexpr const char* kLook = R"(
 const table = document.getElementById('results-table');
 const column = (at) => [...table.tBodies[0].rows].map((row) => row.cells[at].textContent);
@@ -241,30 +217,7 @@ document.querySelectorAll('.controls select').forEach((select) => {
 seen.after = visible().map(painted);
 document.getElementById('theme').click();
 seen.theme = document.documentElement.dataset.theme;
-seen.problems = problems;
-const text = btoa(unescape(encodeURIComponent(JSON.stringify(seen))));
-document.body.appendChild(document.createElement('pre')).id = 'seen';
-document.getElementById('seen').textContent = text;
-parent.postMessage(text, '*');
 )";
-
-std::string from_base64(const std::string& text) {
-  static const std::string kLetters =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  std::uint32_t bits = 0;
-  int held = 0;
-  for (const char c : text) {
-    const std::size_t value = kLetters.find(c);
-    if (value == std::string::npos) break;
-    bits = (bits << 6U) | static_cast<std::uint32_t>(value);
-    held += 6;
-    if (held < 8) continue;
-    held -= 8;
-    out += static_cast<char>((bits >> static_cast<unsigned>(held)) & 0xFFU);
-  }
-  return out;
-}
 
 class ReportPage : public ReportCommand {
  protected:
@@ -278,29 +231,9 @@ class ReportPage : public ReportCommand {
 
   /// What the page shows. @param address  of the page: "look.html#theme=dark", or "phone.html"
   json look(const std::string& address = "look.html") const {
-    std::string page = file_text(at("runs/report.html"));
-    const std::size_t nonce = page.find("'nonce-") + 7;
-    const std::string open =
-        "<script nonce=\"" + page.substr(nonce, page.find('\'', nonce) - nonce) + "\">";
-    page.replace(page.find("<title>"), 0, open + kTrap + "</script>");
-    page.replace(page.rfind("</body>"), 0, open + kLook + "</script>");
-    folder_.write("look.html", page);
+    folder_.write("look.html", watched(file_text(at("runs/report.html")), kLook));
     folder_.write("phone.html", kPhone);
-    const Ended ended =
-        run({.words = {browser(), "--headless=new", "--no-sandbox", "--disable-gpu",
-                       "--disable-dev-shm-usage", "--no-first-run",
-                       "--user-data-dir=" + at("profile"), "--window-size=1280,900",
-                       "--virtual-time-budget=5000", "--dump-dom", "file://" + at(address)},
-             .folder = folder_.path(),
-             .environment = {{"HOME", folder_.path()}}});
-    const std::string mark = "<pre id=\"seen\">";
-    const std::size_t found = ended.out.find(mark);
-    const std::string seen =
-        found == std::string::npos ? "" : from_base64(ended.out.substr(found + mark.size()));
-    if (seen.empty()) {
-      throw std::runtime_error("the page's scripts did not get to their end\n" + ended.err);
-    }
-    return json::parse(seen);
+    return seen_in_browser(folder_.path(), address);
   }
 };
 

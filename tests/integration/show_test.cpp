@@ -176,8 +176,10 @@ TEST_F(Show, SaysWhatIsWrong) {
   must({"run", "tiny.yaml", "name=toy", "model={use: toy_transformer}",
         "task={use: sequence_classification}",
         "dataset={use: spurious_retrieval, train: 32, test: 8}"});
-  EXPECT_THAT(refusal({"show", run_folder("toy/standard")}),
-              HasSubstr("has no graphs, no boxes and no images of one size with classes"));
+  EXPECT_THAT(
+      refusal({"show", run_folder("toy/standard")}),
+      HasSubstr(
+          "has no graphs, no clouds of points, no boxes and no images of one size with classes"));
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ Tensor PointBlock::attend(const Tensor& x, const Patches& patches, AttentionCont
 Tensor PointBlock::forward(const Tensor& x, PointLevel& level, AttentionContext& context) {
   const Tensor around = place_convolution_->forward(x, level.neighbours(3));
   Tensor y = x + place_norm_->forward(place_linear_->forward(around));
-  const Patches& patches = level.patches(number_, patch_size_);
+  const Patches& patches = groups(level);
   // Row by row, as published: a branch is dropped for a voxel, not for a cloud.
   y = y + drop_->forward(attend(attention_norm_->forward(y), patches, context));
   return y + drop_->forward(mlp_->forward(mlp_norm_->forward(y)));

@@ -41,6 +41,8 @@ class PointBlock : public torch::nn::Module {
   /// [N, dim] to the same.
   Tensor forward(const Tensor& x, PointLevel& level, AttentionContext& context);
   const AttentionTraits& traits() const { return attention_->attention().traits(); }
+  /// The groups that it attends in.
+  const Patches& groups(PointLevel& level) const { return level.patches(number_, patch_size_); }
 
  private:
   Tensor attend(const Tensor& x, const Patches& patches, AttentionContext& context);

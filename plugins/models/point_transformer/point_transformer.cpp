@@ -65,13 +65,19 @@ class PointTransformer final : public Model {
       }
       x = through(encoder_[s], x, *levels[s].level, context);
     }
-    if (!by_point()) return {{"logits", head_->forward(mean_of_clouds(x, *levels.back().level))}};
+    NamedTensors outputs;
+    if (pass.trace != nullptr && pass.trace->weights) outputs = tokens_of(voxels, levels);
+    if (!by_point()) {
+      outputs.set("logits", head_->forward(mean_of_clouds(x, *levels.back().level)));
+      return outputs;
+    }
     for (std::size_t s = decoder_.size(); s-- > 0;) {
       x = unpooling_[s]->forward(x, skips[s], levels[s + 1].parents);
       x = through(decoder_[s], x, *levels[s].level, context);
     }
     const Tensor logits = head_->forward(x);
-    return {{"logits@voxel", voxels.in_order ? logits : take_rows(logits, voxels.back)}};
+    outputs.set("logits@voxel", voxels.in_order ? logits : take_rows(logits, voxels.back));
+    return outputs;
   }
 
   std::vector<FieldInfo> outputs() const override {
@@ -182,6 +188,34 @@ class PointTransformer final : public Model {
       ++context.layer;
     }
     return x;
+  }
+
+  /// Whose weights the last layer's are, for who asked for them: `slots` [P, K], the token in each
+  /// slot of its patches (-1: padding), and `token@voxel` [M], the token that each of the batch's
+  /// voxels is in. Nothing where no layer attends.
+  NamedTensors tokens_of(const SortedVoxels& voxels,
+                         const std::vector<PointLevel::Pooled>& levels) const {
+    const auto [block, last] = last_block();
+    if (block == nullptr || voxels.level->rows() == 0) return {};
+    Tensor token = at::arange(voxels.level->rows());
+    for (std::size_t s = 1; s <= last; ++s) {
+      token = levels[s].parents.source.to(at::kCPU).index_select(0, token);
+    }
+    if (!voxels.in_order) token = token.index_select(0, voxels.back.source.to(at::kCPU));
+    const Patches& patches = block->groups(*levels[last].level);
+    return {{"slots", patches.slots.source.view({patches.count, patches.size})},
+            {"token@voxel", token}};
+  }
+
+  /// The block that runs last, and its level.
+  std::pair<const PointBlock*, std::size_t> last_block() const {
+    for (std::size_t s = 0; s < decoder_.size(); ++s) {
+      if (!decoder_[s].empty()) return {decoder_[s].back().get(), s};
+    }
+    for (std::size_t s = encoder_.size(); s-- > 0;) {
+      if (!encoder_[s].empty()) return {encoder_[s].back().get(), s};
+    }
+    return {nullptr, 0};
   }
 
   /// [B, C]; zeros for a cloud without points.

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "framework/nn/modules/sizes_alone.h"
+#include "framework/nn/points/curves.h"
+#include "framework/nn/points/patches.h"
 #include "tests/plugins/points/clouds.h"
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
@@ -142,6 +144,58 @@ TEST(PointTransformer, ShufflesCurvesInTrainingAlone) {
                           [&](const Tensor& x) { return !at::allclose(x, seen[0], 0, 1e-9); }));
   at::manual_seed(0);
   EXPECT_TRUE(logits_of(*model, sample.batch()).equal(seen[0]));
+}
+
+/// A pass whose weights are asked for: outputs, and the last layer's weights.
+std::pair<NamedTensors, Tensor> traced(Model& model, const Batch& batch) {
+  AttentionTrace trace;
+  trace.weights = true;
+  ForwardPass pass;
+  pass.trace = &trace;
+  const NamedTensors outputs = model.forward(batch, pass);
+  return {outputs, trace.layers.back().weights};
+}
+
+TEST(PointTransformer, SaysWhoseTheLastLayersWeightsAre) {
+  at::manual_seed(6);
+  const Sample sample;
+  const auto model = model_of();
+  EXPECT_EQ(traced(*model, sample.batch()).first.size(), 3U);
+  ForwardPass plain;
+  EXPECT_EQ(model->forward(sample.batch(), plain).size(), 1U) << "who did not ask gets no more";
+  // The last block of the decoder is a stage's first, along the z curve: cut by hand.
+  const auto [outputs, weights] = traced(*model, sample.batch());
+  const Tensor keys = sample.cloud.keys, slots = outputs.at("slots");
+  const Patches expected =
+      patches_of(sorting_order(curve_codes(keys, Curve::z)), sample.cloud.offsets, 16);
+  EXPECT_TRUE(slots.reshape({-1}).equal(expected.slots.source));
+  EXPECT_TRUE(outputs.at("token@voxel").equal(at::arange(keys.size(0))));
+  EXPECT_EQ(weights.size(0), slots.size(0));
+  EXPECT_EQ(weights.size(3), slots.size(1));
+}
+
+TEST(PointTransformer, SaysWhereVoxelsOfAnyOrderAre) {
+  at::manual_seed(7);
+  const Cloud cloud = random_cloud({80}, 10);
+  const Tensor features = at::randn({cloud.keys.size(0), 4}, at::kDouble);
+  const Tensor order = at::randperm(cloud.keys.size(0));
+  const Tensor grid = cloud.grid.index_select(0, order);
+  const auto by_voxel = model_of();
+  const auto [outputs, weights] =
+      traced(*by_voxel, batch_of(grid, features.index_select(0, order), cloud.offsets));
+  EXPECT_TRUE(outputs.at("token@voxel").equal(order)) << "tokens are voxels, sorted by their keys";
+  // The last layer of a classifier sees voxels of four times the size.
+  const auto by_cloud = model_of(std::string(kSmall) + ", head: cloud}");
+  const NamedTensors whole =
+      traced(*by_cloud, batch_of(grid, features.index_select(0, order), cloud.offsets)).first;
+  const Tensor coarse = at::floor_divide(grid, 4), token = whole.at("token@voxel");
+  for (std::int64_t i = 0; i < grid.size(0); ++i) {
+    for (std::int64_t j = 0; j < i; ++j) {
+      EXPECT_EQ(token[i].equal(token[j]), coarse[i].equal(coarse[j])) << i << ", " << j;
+    }
+  }
+  const Tensor named = whole.at("slots").reshape({-1});
+  EXPECT_EQ(named.max().item<std::int64_t>(), token.max().item<std::int64_t>());
 }
 
 std::int64_t parameters_of(const std::string& preset) {
