@@ -410,7 +410,7 @@ function cloudViewer(renderer, place) {
     viewer.draw();
   };
   viewer.views = cloud.drawings.map((drawing) => cloudView(viewer, views, cloud, drawing));
-  cloudElement(box, 'p', 'note', 'Drag to turn, with Shift to move; after a click the wheel zooms. Keys: arrows, + and −, 0. Select a class to hide the points with that label.');
+  cloudElement(box, 'p', 'note', 'Drag to turn, with Shift to move; after a click the wheel zooms. Keys: arrows, + and −, 0.' + (cloud.points.classes.length ? ' Select a class to hide the points with that label.' : ''));
   place.insertBefore(box, place.querySelector('.stills'));
   place.querySelector('.stills').open = false;
   viewer.colour();
