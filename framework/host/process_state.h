@@ -1,6 +1,7 @@
 // State of the process that loading a plugin must leave alone.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ class ProcessState {
   int rounding_;
   unsigned float_control_;
   caffe2::TypeMeta default_dtype_;
-  int threads_, inter_op_threads_;
+  std::size_t threads_, inter_op_threads_;  // LibTorch gives int or size_t, by version
   Tensor random_;
   Surroundings surroundings_;
 };
