@@ -71,7 +71,8 @@ class EvaluationLock : public ::testing::Test {
   /// "kind id" of the plugins that only an entry uses.
   std::vector<std::string> parts_of_entry(const std::string& entry) const {
     std::vector<std::string> names;
-    for (const json& part : lock().at("evaluations").at(entry).at("parts")) {
+    const json all = lock();
+    for (const json& part : all.at("evaluations").at(entry).at("parts")) {
       names.push_back(part.at("kind").get<std::string>() + " " + part.at("id").get<std::string>());
     }
     return names;
