@@ -30,6 +30,9 @@ void set_float_control(unsigned control) {
 #endif
 }
 
+/// An int or a size_t in LibTorch, by version.
+int interop_threads() { return static_cast<int>(at::get_num_interop_threads()); }
+
 Tensor random_state() { return at::detail::getDefaultCPUGenerator().get_state(); }
 
 }  // namespace
@@ -38,8 +41,8 @@ ProcessState::ProcessState()
     : rounding_(std::fegetround()),
       float_control_(float_control()),
       default_dtype_(c10::get_default_dtype()),
-      threads_(std::size_t(at::get_num_threads())),
-      inter_op_threads_(std::size_t(at::get_num_interop_threads())),
+      threads_(at::get_num_threads()),
+      inter_op_threads_(interop_threads()),
       random_(random_state()) {}
 
 std::vector<std::string> ProcessState::changes() const {
@@ -50,8 +53,7 @@ std::vector<std::string> ProcessState::changes() const {
   if (c10::get_default_dtype() != default_dtype_) {
     changed.emplace_back("LibTorch's default dtype");
   }
-  if (std::size_t(at::get_num_threads()) != threads_ ||
-      std::size_t(at::get_num_interop_threads()) != inter_op_threads_) {
+  if (at::get_num_threads() != threads_ || interop_threads() != inter_op_threads_) {
     changed.emplace_back("LibTorch's number of threads");
   }
   if (!at::equal(random_state(), random_)) changed.emplace_back("LibTorch's random numbers");

@@ -1,7 +1,6 @@
 // State of the process that loading a plugin must leave alone.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -24,7 +23,7 @@ class ProcessState {
   int rounding_;
   unsigned float_control_;
   caffe2::TypeMeta default_dtype_;
-  std::size_t threads_, inter_op_threads_;  // LibTorch gives int or size_t, by version
+  int threads_, inter_op_threads_;
   Tensor random_;
   Surroundings surroundings_;
 };
