@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -115,6 +116,7 @@ sharing::Confinement Workshop::confinement(const std::string& folder,
 }
 
 void Workshop::say_walls(const sharing::Walls& walls) {
+  const std::lock_guard<std::mutex> lock(saying_);
   if (!said_walls_) options_.say(walls.text());
   said_walls_ = true;
 }
@@ -201,16 +203,30 @@ std::string Workshop::compare(const sharing::Bundle& bundle, const std::string& 
                               const std::string& work, const std::string& log) {
   const std::vector<std::string> cases = sharing::expected_cases(bundle);
   if (cases.empty()) return "the bundle names no expected numbers";
-  double largest = 0;
-  for (const std::string& name : cases) {
+  const auto out_of = [&](const std::string& name) {
+    return fmt::format("{}/numbers/{}/result/out.safetensors", work, name);
+  };
+  const auto compute = [&](const std::string& name) {
     const std::string folder = work + "/numbers/" + name;
     sharing::write_files({{"in.safetensors", bundle.file(name + "/in.safetensors").bytes}}, folder);
-    const std::string out = folder + "/result/out.safetensors";
     sharing::make_folder(folder + "/result");
     apply(library, bundle.contents.id.str(), bundle.file(name + "/options.json").bytes,
-          folder + "/in.safetensors", out, log);
-    const sharing::Deviation found =
-        sharing::compare_tensors(bundle.file(name + "/out.safetensors").bytes, read_made(out));
+          folder + "/in.safetensors", out_of(name), log);
+  };
+  // Each is a process of its own, which needs most of a second to load LibTorch: as many at a time
+  // as there are cores.
+  const auto at_once = static_cast<std::size_t>(available_cores());
+  for (std::size_t begin = 0; begin < cases.size(); begin += at_once) {
+    std::vector<std::future<void>> running;
+    for (std::size_t i = begin; i < std::min(begin + at_once, cases.size()); ++i) {
+      running.push_back(std::async(compute, cases[i]));
+    }
+    for (std::future<void>& one : running) one.get();
+  }
+  double largest = 0;
+  for (const std::string& name : cases) {
+    const sharing::Deviation found = sharing::compare_tensors(
+        bundle.file(name + "/out.safetensors").bytes, read_made(out_of(name)));
     if (!found.problem.empty()) throw BundleError(fmt::format("{}: {}", name, found.problem));
     largest = std::max(largest, found.largest);
   }

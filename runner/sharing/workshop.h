@@ -1,6 +1,7 @@
 // Compiling, checking and computing with foreign code, each confined.
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,8 @@ class Workshop {
   void say_walls(const sharing::Walls& walls);
 
   WorkshopOptions options_;
-  std::string root_;  ///< of this attnlab
+  std::string root_;   ///< of this attnlab
+  std::mutex saying_;  // confined processes run side by side
   bool said_walls_ = false;
 };
 
