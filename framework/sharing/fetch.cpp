@@ -1,6 +1,7 @@
 #include "framework/sharing/fetch.h"
 
 #include <curl/curl.h>
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -14,6 +15,36 @@ namespace attnlab::sharing {
 namespace {
 
 constexpr long kConnect = 20, kRedirects = 5;  // seconds, count
+
+template <typename Function>
+Function* symbol(void* library, const char* name) {
+  auto* const found =
+      library == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(library, name));
+  if (found == nullptr) throw Error(fmt::format("libcurl cannot be loaded: {}", ::dlerror()));
+  return found;
+}
+
+/// libcurl's functions. The first transfer loads them: with the thirty libraries that it needs,
+/// libcurl takes longer to load than a search in an index takes.
+struct Curl {
+  void* library = ::dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+#define ATTNLAB_CURL(name) \
+  decltype(::curl_##name)* const name = symbol<decltype(::curl_##name)>(library, "curl_" #name)
+  ATTNLAB_CURL(global_init);
+  ATTNLAB_CURL(easy_init);
+  ATTNLAB_CURL(easy_cleanup);
+  ATTNLAB_CURL(easy_setopt);
+  ATTNLAB_CURL(easy_perform);
+  ATTNLAB_CURL(easy_getinfo);
+  ATTNLAB_CURL(easy_strerror);
+#undef ATTNLAB_CURL
+  const CURLcode started = global_init(CURL_GLOBAL_DEFAULT);
+};
+
+const Curl& libcurl() {
+  static const Curl curl;
+  return curl;
+}
 
 struct Received {
   std::string bytes;
@@ -38,38 +69,39 @@ void check_result(const std::string& url, CURLcode result, const Received& recei
     throw FileError(fmt::format("{}: is larger than {} bytes", url, received.most));
   }
   long status = 0;
-  ::curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+  libcurl().easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
   if (result == CURLE_HTTP_RETURNED_ERROR) {
     throw FileError(fmt::format("{}: the server answers {}", url, status));
   }
   if (result == CURLE_OK) return;
-  const std::string reason = words[0] != '\0' ? words : ::curl_easy_strerror(result);
+  const std::string reason = words[0] != '\0' ? words : libcurl().easy_strerror(result);
   throw FileError(fmt::format("{}: cannot be fetched: {}", url, one_line(reason, 200)));
 }
 
 std::string fetch_url(const std::string& url, std::int64_t most, const Pace& pace) {
-  static const CURLcode started = ::curl_global_init(CURL_GLOBAL_DEFAULT);
-  const std::unique_ptr<CURL, void (*)(CURL*)> handle(::curl_easy_init(), ::curl_easy_cleanup);
-  if (started != CURLE_OK || handle == nullptr) throw Error("libcurl cannot start");
+  const Curl& functions = libcurl();
+  const std::unique_ptr<CURL, void (*)(CURL*)> handle(functions.easy_init(),
+                                                      functions.easy_cleanup);
+  if (functions.started != CURLE_OK || handle == nullptr) throw Error("libcurl cannot start");
   Received received;
   received.most = most;
   char words[CURL_ERROR_SIZE] = {};
   CURL* const curl = handle.get();
-  ::curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
-  ::curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  ::curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-  ::curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
-  ::curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kRedirects);
-  ::curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, kConnect);
-  ::curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, pace.least);
-  ::curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, pace.seconds);
-  ::curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
-  ::curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  ::curl_easy_setopt(curl, CURLOPT_USERAGENT, "attnlab");
-  ::curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
-  ::curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
-  ::curl_easy_setopt(curl, CURLOPT_WRITEDATA, &received);
-  const CURLcode result = ::curl_easy_perform(curl);
+  functions.easy_setopt(curl, CURLOPT_URL, url.c_str());
+  functions.easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  functions.easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  functions.easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+  functions.easy_setopt(curl, CURLOPT_MAXREDIRS, kRedirects);
+  functions.easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, kConnect);
+  functions.easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, pace.least);
+  functions.easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, pace.seconds);
+  functions.easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+  functions.easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  functions.easy_setopt(curl, CURLOPT_USERAGENT, "attnlab");
+  functions.easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
+  functions.easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
+  functions.easy_setopt(curl, CURLOPT_WRITEDATA, &received);
+  const CURLcode result = functions.easy_perform(curl);
   check_result(url, result, received, curl, words);
   return std::move(received.bytes);
 }

@@ -117,6 +117,11 @@ Index parse_index(std::string_view text) {
   }
 }
 
+bool in_order(const IndexEntry& a, const IndexEntry& b) {
+  const int order = a.id.compare(b.id);
+  return order != 0 ? order < 0 : compare_versions(a.version, b.version) > 0;
+}
+
 std::string index_comment(const Index& index) {
   return fmt::format("attnlab-index lab:{} serial:{} expires:{}", index.lab, index.serial,
                      index.expires);
@@ -139,8 +144,7 @@ Index make_index(const std::string& folder, const std::string& lab, const Secret
     }
   }
   if (error) throw FileError(fmt::format("{}: cannot read: {}", folder, error.message()));
-  std::sort(index.bundles.begin(), index.bundles.end(),
-            [](const IndexEntry& a, const IndexEntry& b) { return a.file < b.file; });
+  std::sort(index.bundles.begin(), index.bundles.end(), in_order);
   const std::string text = write_index(index), path = folder + "/" + kIndexFile;
   // The signature last: between the two, readers see an index that does not fit and try again
   // later.

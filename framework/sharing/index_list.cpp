@@ -103,21 +103,21 @@ std::string place_of(const std::string& given) {
   return is_url(given) ? given : fs::absolute(given).lexically_normal().string();
 }
 
-bool newer(const Found* a, const Found* b) {
-  const int order = a->entry.id.compare(b->entry.id);
-  return order != 0 ? order < 0 : compare_versions(a->entry.version, b->entry.version) > 0;
-}
+bool before(const Found& a, const Found& b) { return in_order(a.entry, b.entry); }
 
-/// By id, newest versions first. (Pointers are sorted: a bundle's members take 300 bytes.)
-std::vector<Found> in_order(std::vector<Found> all) {
+/// A copy is in order, as its index was; several together are not. (Pointers are sorted: a bundle's
+/// members take 300 bytes.)
+std::vector<Found> sorted(std::vector<Found> all) {
+  if (std::is_sorted(all.begin(), all.end(), before)) return all;
   std::vector<Found*> order;
   order.reserve(all.size());
   for (Found& one : all) order.push_back(&one);
-  std::sort(order.begin(), order.end(), newer);
-  std::vector<Found> sorted;
-  sorted.reserve(all.size());
-  for (Found* const one : order) sorted.push_back(std::move(*one));
-  return sorted;
+  std::sort(order.begin(), order.end(),
+            [](const Found* a, const Found* b) { return before(*a, *b); });
+  std::vector<Found> out;
+  out.reserve(all.size());
+  for (Found* const one : order) out.push_back(std::move(*one));
+  return out;
 }
 
 }  // namespace
@@ -203,7 +203,7 @@ std::vector<Found> IndexList::search(const std::string& word,
     if (index.expires < today) expired.push_back(index.place);
     search_copy(index, wanted, found);
   }
-  return in_order(std::move(found));
+  return sorted(std::move(found));
 }
 
 std::optional<Found> IndexList::newest(const std::string& word, const std::string& version) const {

@@ -168,7 +168,7 @@ int plugin_search_command(const Words& words) {
   std::vector<std::string> expired;
   const auto found = indices.search(arguments.words[0], expired);
   nlohmann::json out = nlohmann::json::array();
-  std::string lines;  // written at once: there may be ten thousand
+  fmt::memory_buffer lines;  // written at once: there may be ten thousand
   for (const sharing::Found& one : found) {
     const sharing::IndexEntry& entry = one.entry;
     if (arguments.has("json")) {
@@ -181,11 +181,11 @@ int plugin_search_command(const Words& words) {
                      {"sha256", entry.sha256},
                      {"index", one.place}});
     } else {
-      fmt::format_to(std::back_inserter(lines), "{:<10} {:<32} {:<10} {}\n", entry.kind, entry.id,
+      fmt::format_to(fmt::appender(lines), "{:<10} {:<32} {:<10} {}\n", entry.kind, entry.id,
                      entry.version, printable(entry.summary));
     }
   }
-  std::cout << lines;
+  std::cout.write(lines.data(), static_cast<std::streamsize>(lines.size()));
   if (arguments.has("json")) std::cout << out.dump(2) << "\n";
   for (const std::string& place : expired) {
     std::cerr << "the copy of index " << place << " has expired; attnlab index update\n";

@@ -72,14 +72,14 @@ def time_install(home, bundle, runs):
 
 
 def make_index(home):
-    """An index's copy as `attnlab index add` writes it: a bundle a line."""
+    """An index's copy as `attnlab index add` writes it: a bundle a line, by name."""
     head = {"format": 1, "lab": "many", "serial": 1, "created": "2026-01-01T00:00:00Z",
             "expires": "2999-01-01", "revocations": []}
     lines = [json.dumps({"id": f"many/plugin_{i}", "kind": "attention", "version": "1.0.0",
                          "summary": f"attention number {i} of a large index, made up for its size",
                          "licence": "Apache-2.0", "file": f"plugin_{i}-1.0.0.attnlab",
                          "sha256": f"{i:064x}", "size": 100000}, separators=(",", ":"), sort_keys=True)
-             for i in range(10000)]
+             for i in sorted(range(10000), key=str)]
     copy = home.file(".config/attnlab/indices/many.json",
                      json.dumps(head)[:-1] + ",\"bundles\":[\n" + ",\n".join(lines) + "\n]}\n")
     home.file(".config/attnlab/indices/list.json", json.dumps({"format": 1, "indices": [
