@@ -12,6 +12,7 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/data/formats/files.h"
+#include "framework/tensor/saved_layout.h"
 
 namespace attnlab {
 namespace {
@@ -195,6 +196,9 @@ TensorFile file_of(const SavedModules& modules, const std::string& hash) {
   for (const auto& [prefix, module] : modules) {
     for (const auto& [name, tensor] : tensors_of(*module)) {
       file.tensors.set(prefix + name, tensor.detach());
+    }
+    for (const auto& [entry, layout] : saved_layouts(*module)) {
+      file.metadata[entry] = layout->layout_entry().second;
     }
   }
   file.metadata["hash"] = hash;

@@ -3,7 +3,7 @@
 // Random numbers need no saving: every stream is a function of seed and position. A checkpoint is a
 // safetensors file with tensors `model.<name>`, `task.<name>`, `optimizer.<name>` and, where there
 // are any, `average.model.<name>`, `average.task.<name>` and `carried.<name>`, and the position as
-// metadata.
+// metadata; also how weights lie of layers that say so (framework/tensor/saved_layout.h).
 #pragma once
 
 #include <string>

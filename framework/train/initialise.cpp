@@ -14,6 +14,7 @@
 #include "framework/config/compose.h"
 #include "framework/experiment/compositions.h"
 #include "framework/experiment/identity.h"
+#include "framework/tensor/saved_layout.h"
 #include "framework/train/checkpoint.h"
 #include "framework/train/parameter_groups.h"
 
@@ -239,8 +240,14 @@ void initialise(BuiltRun& run, const RunFolder& folder, const Catalogue& catalog
   const bool of_run = !options->experiment.empty();
   run.initial_file = of_run ? file_of_run(source_run(run, folder, catalogue)) : options->from;
   const TensorFile file = read_sealed(run.initial_file);
-  fill(run, of_run ? tensors_of_run(file, options->weights == "average") : file.tensors,
-       run.initial_file);
+  NamedTensors tensors =
+      of_run ? tensors_of_run(file, options->weights == "average") : file.tensors;
+  if (!of_run) {  // runs save as their layers are
+    for (const auto& [entry, layout] : saved_layouts(*run.model)) {
+      tensors = layout->in_layout(tensors, file.metadata, run.initial_file);
+    }
+  }
+  fill(run, tensors, run.initial_file);
 }
 
 }  // namespace attnlab

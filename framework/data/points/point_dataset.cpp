@@ -13,12 +13,15 @@
 namespace attnlab {
 namespace {
 
-/// Points by voxel: those of voxel m are order[starts[m]] to order[starts[m + 1]], rising.
+/// Points by voxel: those of voxel m are order[starts[m]] to order[starts[m + 1]]. They are in
+/// order of their numbers, not of their places in the file, so that sums and ties do not depend on
+/// these.
 struct Members {
   std::vector<std::int64_t> starts, order;
 };
 
-Members members_of(const Voxels& voxels) {
+/// @param x  [N, C] float32: the points' numbers
+Members members_of(const Voxels& voxels, const Tensor& x) {
   const std::int64_t n = voxels.inverse.size(0), m = voxels.grid.size(0);
   const std::int64_t* voxel = voxels.inverse.data_ptr<std::int64_t>();
   Members members{std::vector<std::int64_t>(static_cast<std::size_t>(m + 1)),
@@ -28,6 +31,16 @@ Members members_of(const Voxels& voxels) {
   std::vector<std::int64_t> next = members.starts;
   for (std::int64_t i = 0; i < n; ++i) {
     members.order[std::size_t(next[std::size_t(voxel[i])]++)] = i;
+  }
+  const float* numbers = x.data_ptr<float>();
+  const std::int64_t channels = x.size(1);
+  const auto before = [&](std::int64_t a, std::int64_t b) {
+    const float *one = numbers + a * channels, *other = numbers + b * channels;
+    return std::lexicographical_compare(one, one + channels, other, other + channels);
+  };
+  for (std::size_t j = 0; j < std::size_t(m); ++j) {
+    std::sort(members.order.begin() + members.starts[j],
+              members.order.begin() + members.starts[j + 1], before);
   }
   return members;
 }
@@ -55,7 +68,8 @@ Tensor means(const Tensor& x, const Members& members) {
   return y;
 }
 
-/// [M]: a point for each voxel, drawn, or that nearest to the mean of the coordinates.
+/// [M]: a point for each voxel, drawn, or that nearest to the mean of the coordinates (of equally
+/// near ones the first).
 Tensor samples(const Tensor& x, const Members& members, const Tensor& mean, Random* random) {
   const auto voxels = static_cast<std::int64_t>(members.starts.size()) - 1;
   const Tensor rows = at::empty({voxels}, at::kLong);
@@ -131,8 +145,9 @@ PointCloud PointDataset::moved_cloud(Split split, std::int64_t index, Random* au
 NamedTensors PointDataset::example(Split split, std::int64_t index, Random* augmentation) const {
   const PointCloud cloud = moved_cloud(split, index, augmentation);
   const Voxels voxels = voxelise(cloud.coordinates, options_.grid, cloud.place);
-  const Members members = members_of(voxels);
-  const Tensor channels = channels_of(cloud), mean = means(channels, members);
+  const Tensor channels = channels_of(cloud);
+  const Members members = members_of(voxels, channels);
+  const Tensor mean = means(channels, members);
   const Tensor features =
       options_.voxel == "mean"
           ? mean

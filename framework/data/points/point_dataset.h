@@ -43,7 +43,7 @@ class PointDataset : public Dataset {
   std::int64_t size(Split split) const final { return clouds(split) * views(split); }
   /// @throws DataError for an index out of range.
   NamedTensors example(Split split, std::int64_t index, Random* augmentation) const final;
-  /// Points of the cloud before any is dropped.
+  /// Points of the cloud as it lies in its file or is made, before any is dropped.
   std::int64_t cost(Split split, std::int64_t index) const final;
 
  protected:

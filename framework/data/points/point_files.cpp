@@ -11,6 +11,7 @@
 #include "framework/data/formats/npy.h"
 #include "framework/data/points/byte_reader.h"
 #include "framework/data/points/mesh.h"
+#include "framework/data/points/scan_files.h"
 
 namespace attnlab {
 namespace {
@@ -103,6 +104,7 @@ PointTable parse_xyz(std::string_view bytes, const std::string& path, bool count
 }
 
 PointTable read_points(const std::string& path) {
+  expect_readable_whole(path);
   const std::string bytes = read_data_file(path);
   const std::string ending = lower(std::filesystem::path(path).extension().string());
   PointTable table;

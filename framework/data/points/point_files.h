@@ -31,7 +31,8 @@ struct PointTable {
 };
 
 /// @throws FileError, DataError "path: what is wrong; what to do" (with line or byte), also for
-///         another ending and for files without columns x, y, z.
+///         another ending, for files without columns x, y, z, and for one of more than 1 GiB
+///         (before it is read).
 PointTable read_points(const std::string& path);
 
 PointTable parse_ply(std::string_view bytes, const std::string& path);

@@ -17,6 +17,14 @@ namespace fs = std::filesystem;
 constexpr std::uintmax_t kMostRead = std::uintmax_t{1} << 30;
 constexpr std::uintmax_t kLargestScan = std::uintmax_t{1} << 30;
 
+void expect_readable_whole(std::uintmax_t bytes, const std::string& path) {
+  if (bytes <= kLargestScan) return;
+  throw DataError(
+      fmt::format("{}: {} bytes are more than a scan may have ({}, 1 GiB), which is read whole; "
+                  "cut it into smaller scans, each with its labels, or remove it from the set",
+                  path, bytes, kLargestScan));
+}
+
 std::int64_t rows_in(std::uintmax_t bytes, std::int64_t columns, const std::string& path) {
   const auto row = static_cast<std::uintmax_t>(columns) * sizeof(float);
   if (bytes == 0 || bytes % row != 0) {
@@ -24,12 +32,7 @@ std::int64_t rows_in(std::uintmax_t bytes, std::int64_t columns, const std::stri
         "{}: {} bytes are {}; remove it from the set, or fetch it again", path, bytes,
         bytes == 0 ? "a scan without points" : fmt::format("no whole points of {} bytes", row)));
   }
-  if (bytes > kLargestScan) {
-    throw DataError(
-        fmt::format("{}: {} bytes are more than a scan may have ({}, 1 GiB), which is read whole; "
-                    "cut it into smaller scans, each with its labels, or remove it from the set",
-                    path, bytes, kLargestScan));
-  }
+  expect_readable_whole(bytes, path);
   return static_cast<std::int64_t>(bytes / row);
 }
 
@@ -58,6 +61,12 @@ std::int64_t rows_of_scan(const std::string& path, std::int64_t columns) {
 
 std::int64_t size_of_file(const std::string& path) {
   return static_cast<std::int64_t>(size_of(path));
+}
+
+void expect_readable_whole(const std::string& path) {
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (!error) expect_readable_whole(size, path);
 }
 
 std::uint64_t files_fingerprint(const std::vector<std::string>& paths) {

@@ -21,6 +21,10 @@ std::int64_t rows_of_scan(const std::string& path, std::int64_t columns);
 /// Bytes of a file. @throws DataError where there is none.
 std::int64_t size_of_file(const std::string& path);
 
+/// @throws DataError for a file of more than 1 GiB, before any of it is read. One that is not there
+///         passes.
+void expect_readable_whole(const std::string& path);
+
 /// A fingerprint of files: of every byte where they are 1 GiB at most, else of names, sizes and
 /// times, since larger sets are not read when they are opened.
 /// @throws DataError for a file that is not there.

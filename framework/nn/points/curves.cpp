@@ -113,7 +113,9 @@ std::uint64_t curve_code(Curve curve, std::uint32_t x, std::uint32_t y, std::uin
   return code_of(table(), curve, x, y, z);
 }
 
-Tensor curve_codes(const Tensor& keys, Curve curve) {
+Tensor curve_codes(const Tensor& keys, Curve curve, std::int64_t halvings) {
+  // Any of the smaller voxels will do, as all that differs between them is shifted out again.
+  const std::int64_t lost = std::min<std::int64_t>(halvings, kBits);
   Tensor codes = at::empty_like(keys);
   const std::int64_t* key = keys.data_ptr<std::int64_t>();
   auto* code = codes.data_ptr<std::int64_t>();
@@ -122,9 +124,9 @@ Tensor curve_codes(const Tensor& keys, Curve curve) {
     constexpr std::uint64_t kAxis = 0xffff;
     for (std::int64_t i = begin; i < end; ++i) {
       const auto k = static_cast<std::uint64_t>(key[i]);
-      const std::uint64_t on_curve =
-          code_of(steps, curve, k >> 32 & kAxis, k >> 16 & kAxis, k & kAxis);
-      code[i] = static_cast<std::int64_t>(k >> 48 << 48 | on_curve);
+      const std::uint64_t on_curve = code_of(steps, curve, (k >> 32 & kAxis) << lost,
+                                             (k >> 16 & kAxis) << lost, (k & kAxis) << lost);
+      code[i] = static_cast<std::int64_t>(k >> 48 << 48 | on_curve >> 3 * lost);
     }
   });
   return codes;

@@ -5,6 +5,7 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "framework/nn/points/convolution_loops.h"
@@ -18,6 +19,19 @@ using torch::autograd::variable_list;
 
 bool has_own_loop(const Tensor& x) {
   return x.device().is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
+}
+
+constexpr const char *kLayoutEntry = "sparse_convolution", *kLayout = "out,x,y,z,in",
+                     *kSpconv1Layout = "x,y,z,in,out";
+
+/// [size, size, size, in, out], as far as the sizes tell.
+bool is_of_spconv1(const Tensor& x) {
+  return x.dim() == 5 && x.size(0) == x.size(1) && x.size(1) == x.size(2) && x.size(2) != x.size(3);
+}
+
+bool has_equal_sizes(const Tensor& x) {
+  const at::IntArrayRef sizes = x.sizes();
+  return std::all_of(sizes.begin(), sizes.end(), [&](std::int64_t n) { return n == sizes[0]; });
 }
 
 /// [out, places, in]
@@ -136,10 +150,32 @@ Tensor SparseConvolution::forward(const Tensor& x, const KernelMap& map) const {
   return bias.defined() ? y + bias : y;
 }
 
-Tensor in_our_layout(const Tensor& kernel) {
-  const bool first_version = kernel.dim() == 5 && kernel.size(0) == kernel.size(1) &&
-                             kernel.size(1) == kernel.size(2) && kernel.size(2) != kernel.size(3);
-  return first_version ? kernel.permute({4, 0, 1, 2, 3}).contiguous() : kernel;
+std::pair<std::string, std::string> SparseConvolution::layout_entry() const {
+  return {kLayoutEntry, kLayout};
+}
+
+NamedTensors SparseConvolution::in_layout(const NamedTensors& tensors,
+                                          const std::map<std::string, std::string>& metadata,
+                                          const std::string& path) const {
+  const auto entry = metadata.find(kLayoutEntry);
+  const std::string said = entry == metadata.end() ? "" : entry->second;
+  if (!said.empty() && said != kLayout && said != kSpconv1Layout) {
+    throw DataError(fmt::format("{}: its metadata say {}: '{}', expected '{}' or '{}' (spconv 1)",
+                                path, kLayoutEntry, said, kLayout, kSpconv1Layout));
+  }
+  NamedTensors ours;
+  for (const auto& [name, tensor] : tensors) {
+    const bool kernel = tensor.dim() == 5;
+    if (kernel && said.empty() && has_equal_sizes(tensor)) {
+      throw DataError(fmt::format(
+          "{}: {} is {}, which may be a kernel of spconv 1 or of later ones; write {}: '{}' or "
+          "'{}' (spconv 1) into the file's metadata",
+          path, name, describe(tensor), kLayoutEntry, kLayout, kSpconv1Layout));
+    }
+    const bool first_version = said.empty() ? is_of_spconv1(tensor) : said == kSpconv1Layout;
+    ours.set(name, kernel && first_version ? tensor.permute({4, 0, 1, 2, 3}).contiguous() : tensor);
+  }
+  return ours;
 }
 
 }  // namespace attnlab

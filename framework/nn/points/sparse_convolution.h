@@ -15,7 +15,7 @@
 
 #include <array>
 
-#include "framework/tensor/tensor.h"
+#include "framework/tensor/saved_layout.h"
 
 namespace attnlab {
 
@@ -48,16 +48,20 @@ Tensor sparse_convolution(const Tensor& x, const Tensor& weight, const KernelMap
 
 /// The layer: weight and bias start as spconv's and PyTorch's do, uniform in
 /// +-1/sqrt(in * size^3); without bias `bias` is undefined.
-class SparseConvolution : public torch::nn::Module {
+/// In files' metadata `sparse_convolution` is "out,x,y,z,in" where kernels lie as `weight` does,
+/// and "x,y,z,in,out" where they are spconv 1's. Without the entry the shape tells, but for a
+/// kernel of five equal sizes, which is refused.
+class SparseConvolution : public torch::nn::Module, public SavedLayout {
  public:
   SparseConvolution(std::int64_t in, std::int64_t out, std::int64_t size, bool has_bias = true);
   Tensor forward(const Tensor& x, const KernelMap& map) const;
 
+  std::pair<std::string, std::string> layout_entry() const override;
+  NamedTensors in_layout(const NamedTensors& tensors,
+                         const std::map<std::string, std::string>& metadata,
+                         const std::string& path) const override;
+
   Tensor weight, bias;
 };
-
-/// A kernel of spconv 1, [size, size, size, in, out], in the layout of `weight`; any other tensor
-/// as it is.
-Tensor in_our_layout(const Tensor& kernel);
 
 }  // namespace attnlab

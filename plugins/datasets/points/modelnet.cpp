@@ -102,6 +102,7 @@ class Modelnet final : public PointDataset {
                                                    : of_text(shape);
     cloud.label = shape.label;
     if (!options_.normals) cloud.normals = Tensor();
+    cloud = without_lost_points(std::move(cloud));  // one would make the middle no number
     const Tensor middle = cloud.coordinates.mean(0, true);
     cloud.coordinates = cloud.coordinates - middle;
     const auto radius = cloud.coordinates.norm(2, 1).max().item<double>();

@@ -20,17 +20,18 @@ Tensor offsets_of(const Tensor& keys, std::int64_t clouds) {
 }  // namespace
 
 PointLevel::PointLevel(Tensor keys, Tensor offsets, std::vector<Curve> curves,
-                       const at::Device& device)
+                       const at::Device& device, std::int64_t number)
     : keys_(std::move(keys)),
       offsets_(std::move(offsets)),
       curves_(std::move(curves)),
-      device_(device) {}
+      device_(device),
+      number_(number) {}
 
 const Patches& PointLevel::patches(std::int64_t block, std::int64_t size) {
   const Curve curve = curves_[static_cast<std::size_t>(block) % curves_.size()];
   const auto [found, is_new] = patches_.try_emplace({curve, size});
   if (is_new) {
-    const Tensor order = sorting_order(curve_codes(keys_, curve));
+    const Tensor order = sorting_order(curve_codes(keys_, curve, number_));
     found->second = patches_of(order, offsets_, size).to(device_);
   }
   return found->second;
@@ -45,7 +46,7 @@ const KernelMap& PointLevel::neighbours(std::int64_t size) {
 PointLevel::Pooled PointLevel::pooled(std::vector<Curve> curves) const {
   const UniqueKeys parents = parent_keys(keys_);
   return {std::make_shared<PointLevel>(parents.keys, offsets_of(parents.keys, offsets_.size(0) - 1),
-                                       std::move(curves), device_),
+                                       std::move(curves), device_, number_ + 1),
           row_map(parents.rows, parents.keys.size(0)).to(device_)};
 }
 

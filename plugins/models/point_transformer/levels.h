@@ -18,7 +18,9 @@ class PointLevel {
   /// @param keys     [N] int64 on the CPU, rising
   /// @param offsets  [B + 1] int64 on the CPU
   /// @param curves   of the blocks, one after the other
-  PointLevel(Tensor keys, Tensor offsets, std::vector<Curve> curves, const at::Device& device);
+  /// @param number   0 for the voxels of the data, 1 for those of twice the size, ...
+  PointLevel(Tensor keys, Tensor offsets, std::vector<Curve> curves, const at::Device& device,
+             std::int64_t number = 0);
 
   std::int64_t rows() const { return keys_.size(0); }
   const Tensor& offsets() const { return offsets_; }
@@ -37,6 +39,7 @@ class PointLevel {
   Tensor keys_, offsets_;
   std::vector<Curve> curves_;
   at::Device device_;
+  std::int64_t number_;
   std::map<std::pair<Curve, std::int64_t>, Patches> patches_;
   std::map<std::int64_t, KernelMap> neighbours_;
 };

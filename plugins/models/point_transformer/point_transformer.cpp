@@ -5,8 +5,9 @@
 //   logits = W x of every voxel; or of each cloud, of the mean over its coarsest voxels
 //
 // Block i of a stage goes along curve i mod 4 of z, transposed z, Hilbert, transposed Hilbert;
-// in training their order is drawn anew at the input and at each pooling. Layers regroup the
-// voxels, so that none shares a ForwardState with another.
+// in training their order is drawn anew at the input and at each pooling. A pooled voxel's code is
+// that of the voxels in it >> 3, as published. Layers regroup the voxels, so that none shares a
+// ForwardState with another.
 // Against the published code: codes are always 16 bits deep and in evaluation the order of curves
 // is fixed, so that a cloud's output is the same alone, in a batch, and in any order of its points;
 // the classifier of clouds is one map of the mean.
@@ -84,10 +85,6 @@ class PointTransformer final : public Model {
     const at::ScalarType type = head_->weight.scalar_type();
     if (by_point()) return {{.name = "logits@voxel", .shape = {-1, classes_}, .dtype = type}};
     return {{.name = "logits", .shape = {classes_}, .dtype = type}};
-  }
-
-  Tensor adapt(const std::string&, const Tensor& saved) const override {
-    return in_our_layout(saved);
   }
 
  private:
@@ -240,7 +237,7 @@ class PointTransformer final : public Model {
 
 ATTNLAB_PLUGIN(model, PointTransformer, PointTransformerOptions,
                {.id = "attnlab/point_transformer",
-                .version = "1.0.0",
+                .version = "1.1.0",
                 .summary = "U-Net over voxels, attention in patches along space-filling curves",
                 .citation = "Wu et al. 2024, Point Transformer V3, arXiv:2312.10035",
                 .licence = "Apache-2.0",

@@ -139,6 +139,24 @@ TEST(Curves, FillCubesWithinCubes) {
   }
 }
 
+// The published pooling keeps the codes of the finest voxels, and shifts them.
+TEST(Curves, OfVoxelsThatHoldOthersAreTheirCodesCutShort) {
+  const testing::Cloud cloud = testing::random_cloud({400, 300}, 60);
+  const std::int64_t on_curve = (std::int64_t{1} << 48) - 1;
+  for (const Curve curve : kCurves) {
+    const Tensor codes = curve_codes(cloud.keys, curve), batch = codes.bitwise_and(~on_curve);
+    Tensor keys = cloud.keys, rows = at::arange(keys.size(0));
+    for (std::int64_t halvings = 1; halvings <= 16; ++halvings) {
+      const UniqueKeys parents = parent_keys(keys);
+      keys = parents.keys;
+      rows = parents.rows.index_select(0, rows);
+      const Tensor cut = codes.bitwise_and(on_curve).bitwise_right_shift(3 * halvings) + batch;
+      EXPECT_TRUE(curve_codes(keys, curve, halvings).index_select(0, rows).equal(cut)) << halvings;
+    }
+  }
+  EXPECT_EQ(curve_codes(cloud.keys, Curve::hilbert, 40).bitwise_and(on_curve).max().item<int>(), 0);
+}
+
 TEST(Curves, KeepCloudsOfABatchApart) {
   const testing::Cloud cloud = testing::random_cloud({200, 100, 150}, 40);
   for (const Curve curve : kCurves) {

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <limits>
 
@@ -87,6 +89,52 @@ TEST(Kitti, GivesAPointInTwoBoxesToTheSmallerOne) {
   }
 }
 
+// A car 4 m long and 1 m wide, 10 m in front of the camera, turned by 30 degrees about the axis
+// that points down: its length goes from the camera's right towards the camera.
+TEST(Kitti, TurnsBoxesAndKnowsTheirLengthFromTheirWidth) {
+  const TempFolder folder;
+  write_kitti(folder, "kitti");
+  folder.write("kitti/training/label_2/000000.txt",
+               "Car 0 0 0 0 0 1 1 1.5 1 4 0 0 10 0.523598776\n");
+  const float c = 0.8660254f, s = 0.5f;
+  // Lidar x is the camera's z, and lidar y its -x.
+  const auto at = [](float right, float ahead) {
+    return std::array{10 + ahead, -right, 0.5f, 0.f};
+  };
+  std::vector<float> scan;
+  for (const auto& point : {at(1.8f * c, -1.8f * s),    // in front of its nose's end
+                            at(1.8f * c, 1.8f * s),     // there, were it turned the other way
+                            at(1.8f, 0),                // there, were it not turned
+                            at(0.4f * s, 0.4f * c),     // beside its middle
+                            at(1.8f * s, 1.8f * c)}) {  // there, were it as wide as it is long
+    scan.insert(scan.end(), point.begin(), point.end());
+  }
+  folder.write("kitti/training/velodyne/000000.bin", floats(scan));
+  const auto dataset = make_dataset("kitti", "{root: " + folder.path() + "/kitti}");
+  EXPECT_TRUE(dataset->example(Split::train, 0, nullptr)
+                  .at("label@point")
+                  .equal(at::tensor({1, 0, 0, 1, 0}, at::kLong)));
+}
+
+TEST(Kitti, DividesTheFramesThatAreNotNamed) {
+  const TempFolder folder;
+  write_kitti(folder, "kitti");
+  folder.write("kitti/training/velodyne/000000.bin", floats({10, 2, 0.5f, 0.1f}));
+  const auto points = [&](const std::string& options, Split split) {
+    const auto dataset =
+        make_dataset("kitti", "{root: " + folder.path() + "/kitti, view: all" + options + "}");
+    EXPECT_EQ(dataset->size(split), 1) << options;
+    return dataset->example(split, 0, nullptr).at("coord@point").size(0);
+  };
+  EXPECT_EQ(points("", Split::train), 1) << "every second frame";
+  EXPECT_EQ(points(", train_frames: ['000001']", Split::train), 4);
+  EXPECT_EQ(points(", train_frames: ['000001']", Split::test), 1) << "the other";
+  EXPECT_EQ(points(", test_frames: ['000000']", Split::train), 4) << "the other";
+  folder.write("kitti/ImageSets/val.txt", "000000\n");
+  EXPECT_EQ(points("", Split::train), 4) << "the other";
+  EXPECT_EQ(points("", Split::test), 1);
+}
+
 TEST(SemanticKitti, MapsNumbersToClasses) {
   const TempFolder folder;
   write_semantic(folder);
@@ -155,6 +203,16 @@ TEST(Modelnet, ReadsTextsAndSamplesMeshes) {
   EXPECT_EQ(desk.at("feature@voxel").size(1), 3);
 }
 
+TEST(Modelnet, LeavesLostPointsOutBeforeItFindsTheMiddle) {
+  const TempFolder folder;
+  write_modelnet(folder);
+  folder.write("texts/desk/desk_0002.txt", "0,0,0,0,0,1\nnan,0,0,0,0,1\n0,4,0,0,1,0\n");
+  const auto dataset = make_dataset("modelnet", "{root: " + folder.path() + "/texts, classes: 10}");
+  EXPECT_TRUE(dataset->example(Split::train, 1, nullptr)
+                  .at("coord@point")
+                  .equal(at::tensor({0.f, -1.f, 0.f, 0.f, 1.f, 0.f}).view({2, 3})));
+}
+
 TEST(Modelnet, SamplesAMeshTheSameForEverySeed) {
   const TempFolder folder;
   write_modelnet(folder);
@@ -185,6 +243,33 @@ TEST(PointFilesDataset, TakesLabelsFromColumnsOrFolders) {
   const auto folders = make_dataset("point_files", "{root: " + folder.path() + "/folders}");
   EXPECT_EQ(folders->info().class_names, (std::vector<std::string>{"car", "tree"}));
   EXPECT_EQ(folders->example(Split::train, 1, nullptr).at("class").item<std::int64_t>(), 1);
+}
+
+// Corners of a square are equally far from its middle, and sums of such numbers depend on their
+// order.
+TEST(PointFilesDataset, GivesVoxelsWhateverTheOrderOfPoints) {
+  const TempFolder folder;
+  const std::vector<std::string> lines = {"1 1 1 1e17 0\n", "3 1 1 1 1\n", "1 3 1 -1e17 0\n",
+                                          "3 3 1 2 1\n"};
+  std::vector<int> order = {0, 1, 2, 3};
+  for (int name = 10; std::next_permutation(order.begin(), order.end()); ++name) {
+    std::string text = "x y z i label\n";
+    for (const int line : order) text += lines[std::size_t(line)];
+    folder.write("points/train/" + std::to_string(name) + ".xyz", text);
+  }
+  for (const char* voxel : {"mean", "sample"}) {
+    const auto dataset = make_dataset("point_files", "{root: " + folder.path() +
+                                                         "/points, label: label, grid: 100, "
+                                                         "classes: [a, b], features: [i], voxel: " +
+                                                         voxel + "}");
+    const NamedTensors first = dataset->example(Split::train, 0, nullptr);
+    EXPECT_EQ(dataset->size(Split::train), 23);
+    for (std::int64_t i = 1; i < 23; ++i) {
+      const NamedTensors other = dataset->example(Split::train, i, nullptr);
+      EXPECT_TRUE(other.at("feature@voxel").equal(first.at("feature@voxel"))) << voxel << i;
+      EXPECT_TRUE(other.at("label@voxel").equal(first.at("label@voxel"))) << voxel << i;
+    }
+  }
 }
 
 }  // namespace

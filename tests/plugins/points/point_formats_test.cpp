@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 
 #include "framework/data/formats/npy.h"
 #include "framework/data/points/mesh.h"
@@ -250,6 +251,17 @@ TEST(PointFiles, AreReadByTheirEnding) {
   folder.write("c.stl", "");
   EXPECT_THAT(message_of<DataError>([&] { read_points(folder.path() + "/c.stl"); }),
               HasSubstr("files of points end in .ply"));
+}
+
+TEST(PointFiles, AreRefusedWhereTheyAreTooLargeToReadWhole) {
+  const TempFolder folder;
+  folder.write("a.las", "LASF");
+  const std::string path = folder.path() + "/a.las";
+  std::filesystem::resize_file(path, (std::uintmax_t{1} << 30) + 1);  // holes: it takes no room
+  EXPECT_THAT(message_of<DataError>([&] { read_points(path); }),
+              HasSubstr("a.las: 1073741825 bytes are more than a scan may have"));
+  EXPECT_THAT(message_of<DataError>([&] { read_points(folder.path() + "/none.las"); }),
+              HasSubstr("none.las: is not there"));
 }
 
 }  // namespace

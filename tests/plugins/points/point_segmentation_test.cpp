@@ -150,6 +150,68 @@ TEST(PointSegmentation, AddsUpTheProbabilitiesOfViews) {
   }
 }
 
+/// A cloud with these labels of its voxels; of its points none has one.
+Batch labelled(const std::vector<std::int64_t>& labels) {
+  const auto voxels = static_cast<std::int64_t>(labels.size());
+  Batch batch;
+  batch.size = 1;
+  batch.fields = {{"label@voxel", at::tensor(labels, at::kLong)},
+                  {"label@point", at::full({voxels}, -1, at::kLong)},
+                  {"inverse@point>voxel", at::arange(voxels)}};
+  batch.offsets = {{"voxel", at::tensor({std::int64_t{0}, voxels})},
+                   {"point", at::tensor({std::int64_t{0}, voxels})}};
+  return batch;
+}
+
+/// Two clouds, the second with a voxel that has no label.
+struct TwoClouds {
+  std::vector<Batch> parts = {labelled({0, 1, 1}), labelled({2, -1, 0, 0, 1, 2})};
+  Batch both = joined(parts);
+  Tensor logits = at::randn({9, 3}, at::kDouble);
+
+  double loss(const Task& task) const {
+    return task.loss({{"logits@voxel", logits}}, both).item<double>();
+  }
+  /// The sum of the parts' losses by their weights, over all weights.
+  double loss_in_parts(const Task& task) const {
+    double sum = 0, weight = 0;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const Tensor part = i == 0 ? logits.slice(0, 0, 3) : logits.slice(0, 3);
+      sum += task.loss({{"logits@voxel", part}}, parts[i]).item<double>() * task.weight(parts[i]);
+      weight += task.weight(parts[i]);
+    }
+    return sum / weight;
+  }
+};
+
+TEST(PointSegmentation, TakesLovaszOfEachCloudSoThatPartsOfAStepAddUp) {
+  at::manual_seed(8);
+  const TwoClouds clouds;
+  const auto plain = testing::make_task("point_segmentation", three_classes(), "{lovasz: 0}");
+  const auto task = testing::make_task("point_segmentation", three_classes(), "{lovasz: 0.5}");
+  const Tensor p = clouds.logits.softmax(1), counted = at::tensor({3, 5, 6, 7, 8}, at::kLong);
+  const double first =
+      lovasz_softmax(p.slice(0, 0, 3), clouds.parts[0].fields.at("label@voxel")).item<double>();
+  const double second =
+      lovasz_softmax(p.index_select(0, counted), at::tensor({2, 0, 0, 1, 2}, at::kLong))
+          .item<double>();
+  EXPECT_NEAR(clouds.loss(*task), clouds.loss(*plain) + 0.5 * (3 * first + 5 * second) / 8, 1e-12);
+  EXPECT_NEAR(clouds.loss_in_parts(*task), clouds.loss(*task), 1e-12);
+}
+
+TEST(PointSegmentation, TakesLovaszOfTheBatchAsPublishedWhereAsked) {
+  at::manual_seed(9);
+  const TwoClouds clouds;
+  const auto plain = testing::make_task("point_segmentation", three_classes(), "{lovasz: 0}");
+  const auto task = testing::make_task("point_segmentation", three_classes(), "{lovasz_of: batch}");
+  const Tensor rows = at::tensor({0, 1, 2, 3, 5, 6, 7, 8}, at::kLong);
+  const double all = lovasz_softmax(clouds.logits.softmax(1).index_select(0, rows),
+                                    at::tensor({0, 1, 1, 2, 0, 0, 1, 2}, at::kLong))
+                         .item<double>();
+  EXPECT_NEAR(clouds.loss(*task), clouds.loss(*plain) + all, 1e-12);
+  EXPECT_GT(std::abs(clouds.loss_in_parts(*task) - clouds.loss(*task)), 1e-3);
+}
+
 TEST(PointSegmentation, LearnsFromVoxelsWithLabelsAlone) {
   const auto task = testing::make_task("point_segmentation", three_classes(), "{lovasz: 0}");
   Batch batch = two_voxels();

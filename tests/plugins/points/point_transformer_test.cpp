@@ -174,6 +174,69 @@ TEST(PointTransformer, SaysWhoseTheLastLayersWeightsAre) {
   EXPECT_EQ(weights.size(3), slots.size(1));
 }
 
+/// The groups of voxels that were pooled so many times, cut by hand: along the codes of the voxels
+/// in them, each pooling >> 3, as published.
+Tensor groups_by_hand(const Cloud& cloud, Curve curve, std::int64_t poolings) {
+  Tensor keys = cloud.keys, rows = at::arange(keys.size(0));
+  for (std::int64_t i = 0; i < poolings; ++i) {
+    const UniqueKeys parents = parent_keys(keys);
+    keys = parents.keys;
+    rows = parents.rows.index_select(0, rows);
+  }
+  const Tensor codes = curve_codes(cloud.keys, curve), batch = keys.bitwise_right_shift(48);
+  const Tensor cut =
+      codes.bitwise_and((std::int64_t{1} << 48) - 1).bitwise_right_shift(3 * poolings);
+  const Tensor places = at::empty_like(keys).index_copy_(0, rows, cut);
+  const Tensor ends = batch.bincount({}, cloud.offsets.size(0) - 1).cumsum(0);
+  return patches_of(sorting_order(batch.bitwise_left_shift(48) + places),
+                    at::cat({at::zeros({1}, at::kLong), ends}), 16)
+      .slots.source;
+}
+
+/// Blocks of each stage of a classifier, whose last block is the coarsest stage's last.
+std::string classifier(const std::string& depths, const std::string& dims) {
+  return "{encoder_depths: " + depths + ", encoder_dims: " + dims +
+         ", encoder_heads: " + std::string(dims == "[8]" ? "[1]" : "[1, 1, 1]") +
+         ", patch_size: 16, mlp_ratio: 1, drop_path: 0, head: cloud}";
+}
+
+TEST(PointTransformer, TakesTheCurvesInTurn) {
+  const Sample sample;
+  for (int blocks = 1; blocks <= 6; ++blocks) {
+    const auto model = model_of(classifier("[" + std::to_string(blocks) + "]", "[8]"));
+    const Tensor slots = traced(*model, sample.batch()).first.at("slots").reshape({-1});
+    const Curve curve = kCurves[std::size_t(blocks - 1) % 4];
+    EXPECT_TRUE(slots.equal(groups_by_hand(sample.cloud, curve, 0))) << blocks;
+  }
+}
+
+TEST(PointTransformer, OrdersPooledVoxelsByTheCodesOfThoseInThem) {
+  const Sample sample;
+  for (int blocks = 1; blocks <= 4; ++blocks) {
+    const auto model = model_of(classifier("[1, 1, " + std::to_string(blocks) + "]", "[8, 8, 8]"));
+    const Tensor slots = traced(*model, sample.batch()).first.at("slots").reshape({-1});
+    const Curve curve = kCurves[std::size_t(blocks - 1)];
+    EXPECT_TRUE(slots.equal(groups_by_hand(sample.cloud, curve, 2))) << blocks;
+  }
+}
+
+TEST(PointTransformer, DrawsTheOrderOfCurvesAtEachPooling) {
+  const Sample sample;
+  const auto model = model_of(classifier("[1, 1, 1]", "[8, 8, 8]"));
+  model->train();
+  bool differs = false;
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    at::manual_seed(seed);
+    std::vector<std::int64_t> first;  // of the input's curves, and of each pooling's
+    for (int i = 0; i < 3; ++i) first.push_back(at::randperm(4, at::kLong)[0].item<std::int64_t>());
+    differs = differs || (first[2] != first[0] && first[2] != first[1]);
+    at::manual_seed(seed);
+    const Tensor slots = traced(*model, sample.batch()).first.at("slots").reshape({-1});
+    EXPECT_TRUE(slots.equal(groups_by_hand(sample.cloud, kCurves[std::size_t(first[2])], 2)));
+  }
+  EXPECT_TRUE(differs);
+}
+
 TEST(PointTransformer, SaysWhereVoxelsOfAnyOrderAre) {
   at::manual_seed(7);
   const Cloud cloud = random_cloud({80}, 10);

@@ -117,12 +117,5 @@ TEST(SparseConvolution, RefusesKeysThatDoNotRise) {
   EXPECT_THROW(sparse_convolution(at::zeros({2, 4}), at::zeros({2, 3, 3, 3, 5}), map), ShapeError);
 }
 
-TEST(SparseConvolution, ReadsTheFirstLayoutOfSpconv) {
-  const Tensor kernel = at::randn({3, 3, 3, 4, 2});
-  const Tensor ours = in_our_layout(kernel);
-  EXPECT_TRUE(ours.equal(kernel.permute({4, 0, 1, 2, 3})));
-  EXPECT_TRUE(in_our_layout(ours).equal(ours));
-}
-
 }  // namespace
 }  // namespace attnlab

@@ -7,7 +7,7 @@
 // other kinds (Van, Truck, Person_sitting, ...) do not count, as in KITTI's own evaluation. All
 // others are background; a point in several boxes belongs to the smallest. Boxes were drawn where
 // the camera looks alone: points outside its image are left out, unless `view` says that they stay,
-// without labels.
+// without labels. Budgets of points count whole scans, those outside the image among them.
 // Source: Geiger et al., Are we ready for autonomous driving?, CVPR 2012.
 // Cost: scans are read when they are asked for.
 #include <fmt/format.h>
@@ -36,9 +36,11 @@ struct KittiOptions : PointOptions {
     v("root", root, "folder with training/velodyne (empty: search the usual places)");
     v("archive", archive, "the folder's name, where it is searched for");
     v("train_frames", train_frames,
-      "frames to train on; empty: ImageSets/train.txt, or where there "
-      "is none every second frame, from the first on");
-    v("test_frames", test_frames, "frames to test on; empty: ImageSets/val.txt, or the others");
+      "frames to train on; empty: ImageSets/train.txt, or where there is none the frames that are "
+      "not to test on, or every second, from the first on");
+    v("test_frames", test_frames,
+      "frames to test on; empty: ImageSets/val.txt, or where there is none the frames that are not "
+      "to train on");
     v("view", view, one_of("camera", "all"),
       "points in the camera's image; or all, those outside without labels");
     PointOptions::describe(v);
@@ -127,17 +129,27 @@ class Kitti final : public ScanDataset {
     return {path("velodyne", frame, ".bin"), path("label_2", frame, ".txt"), frame};
   }
 
+  /// The frames that have a scan, but for these.
+  std::vector<std::string> frames_but(const std::vector<std::string>& taken) const {
+    std::vector<std::string> frames;
+    for (std::string name : names_in(folder_ + "/training/velodyne", ".bin")) {
+      name.resize(name.size() - 4);
+      if (std::find(taken.begin(), taken.end(), name) == taken.end()) frames.push_back(name);
+    }
+    return frames;
+  }
+
   void choose_frames(const KittiOptions& options) {
     std::vector<std::string> train = options.train_frames, test = options.test_frames;
     if (train.empty()) train = listed(folder_ + "/ImageSets/train.txt");
     if (test.empty()) test = listed(folder_ + "/ImageSets/val.txt");
     if (train.empty() && test.empty()) {
-      bool to_train = true;
-      for (std::string name : names_in(folder_ + "/training/velodyne", ".bin")) {
-        name.resize(name.size() - 4);
-        (to_train ? train : test).push_back(name);
-        to_train = !to_train;
-      }
+      const std::vector<std::string> all = frames_but({});
+      for (std::size_t i = 0; i < all.size(); ++i) (i % 2 == 0 ? train : test).push_back(all[i]);
+    } else if (train.empty()) {
+      train = frames_but(test);
+    } else if (test.empty()) {
+      test = frames_but(train);
     }
     for (const std::string& frame : train) train_.push_back(scan_of(frame));
     for (const std::string& frame : test) test_.push_back(scan_of(frame));
