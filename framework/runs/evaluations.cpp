@@ -11,6 +11,7 @@
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
+#include "framework/runs/evaluation_setting.h"
 #include "framework/runs/metric_infos.h"
 
 namespace attnlab {
@@ -92,7 +93,9 @@ std::string evaluation_file(const std::string& entry, const std::string& hash) {
   return fmt::format("{}/{}-{}.json", kFolder, name, hash);
 }
 
-void write_evaluation(const std::string& run_folder, const EvaluationRecord& record) {
+namespace {
+
+void write_json(const std::string& run_folder, const EvaluationRecord& record, const json& out) {
   const std::string path =
       fmt::format("{}/{}", run_folder, evaluation_file(record.entry, record.hash));
   std::error_code error;
@@ -100,7 +103,21 @@ void write_evaluation(const std::string& run_folder, const EvaluationRecord& rec
   if (error) {
     throw FileError(fmt::format("{}: cannot create its folder: {}", path, error.message()));
   }
-  write_file(path, to_json(record).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  write_file(path, out.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace
+
+void write_evaluation(const std::string& run_folder, const EvaluationRecord& record) {
+  write_json(run_folder, record, to_json(record));
+}
+
+void write_evaluation(const std::string& run_folder, const EvaluationRecord& record,
+                      const EvaluationSetting& setting) {
+  json out = to_json(record);
+  out["task"] = json::parse(setting.task);
+  out["seed"] = setting.seed;
+  write_json(run_folder, record, out);
 }
 
 Evaluations read_evaluations(const std::string& run_folder) {

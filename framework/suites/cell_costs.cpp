@@ -10,6 +10,7 @@
 
 #include "framework/base/text.h"
 #include "framework/comparison/table.h"
+#include "framework/experiment/evaluations.h"
 
 namespace attnlab {
 namespace {
@@ -128,6 +129,22 @@ std::string costs_table(const Suite& suite, const SuiteCosts& costs) {
   return table.size() == 1 ? "" : "\n" + table_text(table, TableStyle::text);
 }
 
+/// The entries of `evaluate:` of all that is to be run, which costs leave out: attacks take hours
+/// where an evaluation of the run itself takes seconds.
+std::string uncounted_text(const Suite& suite) {
+  std::vector<std::string> names;
+  for (const Cell& cell : suite.cells) {
+    const Node* entries = cell.experiment.resolved.find("evaluate");
+    if (cell.action != CellAction::run || entries == nullptr || entries->is_null()) continue;
+    for (const auto& [name, entry] : entries->entries()) {
+      const bool known = std::find(names.begin(), names.end(), name) != names.end();
+      if (name != kClean && !known) names.push_back(name);
+    }
+  }
+  if (names.empty()) return "";
+  return fmt::format("not counted: the evaluations {}\n", join(names, ", "));
+}
+
 std::string problems_text(const SuiteCosts& costs) {
   std::string text;
   for (const auto& [key, one] : costs) {
@@ -243,6 +260,7 @@ std::string dry_run_text(const Suite& suite, const SuiteCosts& costs, std::int64
     }
     text += fmt::format("up to {} of memory{}\n", memory_text(total.memory),
                         jobs > 1 ? " at once" : "");
+    text += uncounted_text(suite);
   }
   return text + "nothing was written\n";
 }

@@ -18,7 +18,7 @@ struct CellCosts {
   double flops = 0;  ///< of the forward pass of one example
   std::int64_t steps = 0;
   double step_seconds = 0;        ///< of one training step; 0 where none was measured
-  double evaluation_seconds = 0;  ///< of all evaluations of a run
+  double evaluation_seconds = 0;  ///< of a run itself, not of `evaluate:`
   double peak_memory = 0;         ///< bytes
   std::string problem;            ///< why nothing could be measured; else empty
 
@@ -51,7 +51,8 @@ struct SuiteEstimate {
 /// A begun run counts with the steps that it has left. @param jobs  at least 1
 SuiteEstimate estimate(const Suite& suite, const SuiteCosts& costs, std::int64_t jobs);
 
-/// What `--dry-run` prints: how many cells there are of each kind, costs, and the estimate.
+/// What `--dry-run` prints: cells of each kind, costs, the estimate, evaluations that it leaves
+/// out.
 /// @param reach  what the seeds can show: seeds_text()
 std::string dry_run_text(const Suite& suite, const SuiteCosts& costs, std::int64_t jobs,
                          const std::string& reach);

@@ -29,13 +29,14 @@ MetricBook book_of(const std::vector<SuiteRow>& rows) {
 }
 
 /// In the order in which runs recorded them: the task's, then the host's; of evaluations the
-/// headline of each entry.
-std::vector<MetricInfo> columns_of(const std::vector<SuiteRow>& rows) {
+/// headline of each entry, and what the suite has published numbers of.
+std::vector<MetricInfo> columns_of(const Suite& suite, const std::vector<SuiteRow>& rows) {
   std::set<std::string> names, details;
   for (const SuiteRow& row : rows) {
     for (const auto& [name, summary] : row.metrics) names.insert(name);
     details.insert(row.details.begin(), row.details.end());
   }
+  for (const PublishedNumbers& one : suite.references) details.erase(one.metric);
   for (const std::string& name : details) names.erase(name);
   const MetricBook book = book_of(rows);
   std::vector<MetricInfo> columns;
@@ -229,7 +230,7 @@ std::string rows_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
 
 /// Shares of runs, where there are any: they are what many runs are pooled for.
 std::string pool_markdown(const Suite& suite, const SuitePool& pool) {
-  std::vector<MetricInfo> columns = columns_of(pool.rows);
+  std::vector<MetricInfo> columns = columns_of(suite, pool.rows);
   std::vector<std::string> values;
   if (std::any_of(columns.begin(), columns.end(), is_share_of_runs)) {
     std::erase_if(columns, [](const MetricInfo& metric) { return !is_share_of_runs(metric); });
@@ -338,9 +339,9 @@ std::string suite_markdown(const Suite& suite, const std::vector<SuiteRow>& rows
   std::string out = fmt::format("# Suite {}\n\n", suite.name);
   for (const SuitePool& pool : pools_of(suite)) out += pool_markdown(suite, pool) + "\n";
   if (suite.points.empty()) {
-    out += rows_markdown(suite, rows, {}, columns_of(rows));
+    out += rows_markdown(suite, rows, {}, columns_of(suite, rows));
   } else if (rows.size() <= kMostRows) {
-    out += "## Each point\n\n" + rows_markdown(suite, rows, {}, columns_of(rows));
+    out += "## Each point\n\n" + rows_markdown(suite, rows, {}, columns_of(suite, rows));
   } else {
     out += fmt::format("Each point, in {} rows, stands in table.json.\n", rows.size());
   }

@@ -41,7 +41,7 @@ struct ProbeResult {
   std::int64_t flops = 0;         ///< as `forward_flops`; 0: not counted
   std::int64_t steps = 0;         ///< optimiser steps of the whole run
   double step_seconds = 0;        ///< of one of them, loading included; or 0
-  double evaluation_seconds = 0;  ///< of all evaluations of the run, from one batch; or 0
+  double evaluation_seconds = 0;  ///< of the run itself, not of `evaluate:`; or 0
   std::int64_t peak_memory = 0;   ///< bytes, as `PeakMemory`
 };
 

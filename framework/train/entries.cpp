@@ -10,6 +10,7 @@
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/experiment/identity.h"
+#include "framework/runs/evaluation_setting.h"
 #include "framework/runs/lock_file.h"
 #include "framework/runs/missing_evaluations.h"
 #include "framework/train/checkpoint.h"
@@ -108,6 +109,8 @@ class Work {
     record.entry = entry.name;
     record.split = entry.options.split;
     record.set = canonical_text(entry.set);
+    const EvaluationSetting setting{canonical_text(entry.experiment.resolved.at("task")),
+                                    run_.seed};
     record.reason = kBegun;
     record.hash = evaluation_hash(entry, weights_hash_, "");
     const std::string first = record.hash;
@@ -122,7 +125,7 @@ class Work {
         lock_evaluation(folder_.path(), entry, data);  // an earlier attnlab did not
         return on_result_(before->second, true);
       }
-      if (!kept) write_evaluation(folder_.path(), record);
+      if (!kept) write_evaluation(folder_.path(), record, setting);
       take_weights(overlay, run_, entry, weights(), weights_file_);
       record.infos = overlay.task->metrics();
       record.metrics = evaluate_overlay(overlay, entry, stop_);
@@ -137,7 +140,7 @@ class Work {
       record.reason = error.what();
     }
     record.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    write_evaluation(folder_.path(), record);
+    write_evaluation(folder_.path(), record, setting);
     if (record.hash != first) remove(entry.name, first);  // it failed before its data were open
     known_[entry.name] = record;
     on_result_(record, false);

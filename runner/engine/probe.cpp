@@ -6,6 +6,7 @@
 
 #include "framework/experiment/compositions.h"
 #include "framework/train/costs.h"
+#include "framework/train/task_check.h"
 #include "runner/engine/engine.h"
 #include "runner/usages.h"
 
@@ -45,6 +46,7 @@ int probe_command(const Words& words) {
   const Experiment experiment = experiment_of(arguments, registry.catalogue());
   try {
     BuiltRun run = build_run(experiment, experiment.seeds.at(0), registry);
+    check_tasks(run, registry);
     const ProbeResult result = probe_run(run, steps);
     const nlohmann::json line = {{"data", run.dataset->info().fingerprint},
                                  {"parameters", result.parameters},

@@ -23,6 +23,7 @@
 #include "framework/train/entries.h"
 #include "framework/train/environment.h"
 #include "framework/train/initialise.h"
+#include "framework/train/task_check.h"
 #include "runner/engine/engine.h"
 #include "runner/usages.h"
 
@@ -118,7 +119,9 @@ int show_plans(const Arguments& arguments, Registry& registry, ProgressMode mode
   const SizesAlone sizes;
   try {
     for (const Job& job : jobs_of(arguments, registry)) {
-      show_plan(job, build_run(job.experiment, job.seed, registry), *progress);
+      const BuiltRun run = build_run(job.experiment, job.seed, registry);
+      check_tasks(run, registry);
+      show_plan(job, run, *progress);
     }
   } catch (const DataMissingError& error) {
     std::cerr << "attnlab run: " << error.what() << "\n";
@@ -148,6 +151,7 @@ bool finished_before(const Job& job, ProgressSink& progress) {
 BuiltRun ready_run(const Job& job, Registry& registry, bool accept,
                    std::shared_ptr<Dataset> dataset = nullptr) {
   BuiltRun run = build_run(job.experiment, job.seed, registry, std::move(dataset));
+  check_tasks(run, registry);
   run.accepted = changes_since_start(run, job.folder);
   if (!run.accepted.empty() && !accept) {
     throw ConfigError(

@@ -50,6 +50,9 @@ TEST_F(Evaluate, AsksAFinishedRunOtherThingsAndFilesEachAnswer) {
   EXPECT_EQ(noisy.at("state"), "done");
   EXPECT_EQ(noisy.at("split"), "test");
   EXPECT_EQ(noisy.at("set"), json::parse(R"({"dataset": {"noise": 3}})"));
+  EXPECT_EQ(noisy.at("task").at("use"), "image_classification");
+  EXPECT_EQ(noisy.at("task").at("label_smoothing"), 0) << "left at its default";
+  EXPECT_EQ(noisy.at("seed"), 0);
   EXPECT_EQ(noisy.at("infos").at(0).at("name"), "accuracy");
   EXPECT_NE(noisy.at("metrics").at("nll"), own().at("nll"));
   // Another task, on the same outputs of the same model, of the same test split.
@@ -90,6 +93,25 @@ TEST_F(Evaluate, OneEntryThatFailsDoesNotKeepTheOthersFromTheirTurn) {
   const Ended ended = attnlab({"eval", folder()});
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_THAT(ended.out, AllOf(HasSubstr("noisy"), HasSubstr("held failed: ")));
+}
+
+TEST_F(Evaluate, WhatATaskFindsWrongIsToldBeforeTraining) {
+  write_experiment(
+      "  noisy: {set: {dataset: {noise: 3}}}\n"
+      "  auto: {set: {task: {use: image_attack, attack: auto}}}\n"
+      "dataset: {classes: 3}\n");
+  folder_.write("s.yaml", "schema: 1\nattentions: [standard]\nexperiments: [asked.yaml]\n");
+  const std::vector<Words> all = {{"run", "asked.yaml"},
+                                  {"run", "asked.yaml", "--dry-run"},
+                                  {"probe", "asked.yaml", "--steps", "0"},
+                                  {"suite", "s.yaml"}};
+  for (const Words& words : all) {
+    const Ended ended = attnlab(words);
+    EXPECT_NE(ended.exit_code, 0) << words[0];
+    EXPECT_THAT(ended.err, HasSubstr("apgd_t compares four classes (DLR); the data have 3"));
+    EXPECT_FALSE(exists("runs")) << words[0];
+  }
+  EXPECT_THAT(attnlab(all[0]).err, HasSubstr("asked.yaml:5:"));
 }
 
 TEST_F(Evaluate, WeightsThatTheChangedModelLacksOrMissesAreTold) {

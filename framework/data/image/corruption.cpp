@@ -88,10 +88,6 @@ const std::map<std::string, Severities> kCifar = {
      {{{0, 0, .08}, {.05, .2, .07}, {.08, .06, .06}, {.1, .04, .05}, {.1, .03, .03}}}},
 };
 
-const Constants& constants_of(const std::string& kind, bool cifar, std::int64_t severity) {
-  return (cifar ? kCifar : kImagenet).at(kind)[static_cast<std::size_t>(severity - 1)];
-}
-
 /// A binary PPM file (P6, 8 bits).
 Pixels read_ppm(const std::string& path) {
   const std::string text = read_text(path);
@@ -177,6 +173,11 @@ const std::map<std::string, double> kAlexNet = {
 
 }  // namespace
 
+const Constants& corruptions::constants_of(const std::string& corruption, bool cifar,
+                                           std::int64_t severity) {
+  return (cifar ? kCifar : kImagenet).at(corruption)[static_cast<std::size_t>(severity - 1)];
+}
+
 const std::vector<std::string>& standard_corruptions() {
   static const std::vector<std::string> all = {"gaussian_noise",
                                                "shot_noise",
@@ -213,7 +214,7 @@ Corruption::Corruption(const CorruptionOptions& options, std::int64_t height, st
   if (yam_ && kind_ != "fog") {
     throw OptionError("corruption_constants", "yam is for fog; take auto for " + kind_);
   }
-  const Constants& c = constants_of(kind_, cifar_, severity_);
+  const Constants& c = corruptions::constants_of(kind_, cifar_, severity_);
   if (kind_ == "frost") frost_ = frost_photos(options.frost, cifar_, height, width);
   if (kind_ == "shot_noise") poisson_ = corruptions::poisson_tables(c[0]);
   if (yam_) {

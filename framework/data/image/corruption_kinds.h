@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "framework/base/random.h"
@@ -12,6 +13,9 @@ namespace attnlab::corruptions {
 
 /// The constants of one corruption at one severity; unused ones are 0.
 using Constants = std::array<double, 7>;
+/// Those of ImageNet-C or of CIFAR-10-C; of elastic_transform in shares of the image's side, which
+/// is 244 in ImageNet-C's code. @param severity  1 to 5
+const Constants& constants_of(const std::string& corruption, bool cifar, std::int64_t severity);
 
 void gaussian_noise(FloatImage& x, double scale, Random& random);
 void speckle_noise(FloatImage& x, double scale, Random& random);

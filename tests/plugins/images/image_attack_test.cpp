@@ -224,6 +224,54 @@ TEST(ImageAttack, SpsaFollowsTheMarginAndPublishedCodeLooksElsewhere) {
   EXPECT_FALSE(spsa(curved.target, settings).equal(spsa(curved.target, published)));
 }
 
+/// Always class 0. Keeps what it was asked of.
+class Unmoved final : public Model {
+ public:
+  NamedTensors forward(const Batch& batch, ForwardPass&) override {
+    const Tensor& x = batch.fields.at("image");
+    asked.push_back(x.clone());
+    const Tensor none = at::zeros({x.size(0), 1}, x.options());
+    return {{"logits", at::cat({none + 5, none, none, none, none}, 1)}};
+  }
+  std::vector<Tensor> asked;
+};
+
+// AutoAttack's standard version has resc_schedule=False: 0.8 of the image is halved behind queries
+// 10, 50, 200, 500, 1000, 2000 and 4000, whatever the budget; a side is sqrt(0.8 * 32 * 32 / 2^k),
+// rounded.
+TEST(ImageAttack, SquareHasTheSidesOfAutoAttacksStandardVersion) {
+  const std::pair<std::int64_t, std::int64_t> sides[] = {{0, 29},  {20, 20},  {150, 14}, {300, 10},
+                                                         {700, 7}, {1500, 5}, {2500, 4}, {4500, 3}};
+  for (const std::int64_t queries : {701, 4501}) {
+    Unmoved model;
+    FieldInfo field = small_images().fields[0];
+    field.mean = {0};
+    field.deviation = {1};
+    const Classifier classifier(model, field, /*pixel_space=*/true, 1);
+    const std::int64_t count = 4;
+    Target target{classifier,
+                  at::full({count, 1, 32, 32}, 0.5),
+                  at::zeros({count}, at::kLong),
+                  0.1,
+                  {},
+                  {},
+                  {},
+                  RandomStreams(5)};
+    std::tie(target.low, target.high) = classifier.picture_range(target.images);
+    for (std::uint64_t i = 0; i < 4; ++i) target.keys.push_back(i);
+    square_attack(target, queries);
+    ASSERT_EQ(std::ssize(model.asked), 1 + queries);
+    for (const auto& [query, side] : sides) {
+      if (query >= queries) continue;
+      // Nothing is kept, so each is the start but for one square, where columns turn that had the
+      // other sign: of four images some do.
+      const Tensor turned = (model.asked[std::size_t(1 + query)] - model.asked[0]).abs().gt(0.1);
+      const Tensor rows = turned.any(3).sum(2);
+      EXPECT_EQ(rows.max().item<std::int64_t>(), side) << query << " of " << queries;
+    }
+  }
+}
+
 TEST(ImageAttack, DrawsByTheImageNotByItsBatch) {
   Scene scene(curved_model(), 0.1);
   const Tensor rows = at::tensor({7, 2}, at::kLong);
@@ -553,6 +601,21 @@ TEST(ImageAttack, TurnsClassifiersOfEveryKind) {
     EXPECT_GT(found.at("nll"), before) << name;
     EXPECT_NEAR(found.at("distance"), 0.5, 1e-3) << name;
   }
+}
+
+TEST(ImageAttack, RefusesTooFewClassesWhenItIsBuilt) {
+  DatasetInfo three = small_images();
+  three.classes = 3;
+  for (const char* attack : {"auto", "apgd_t"}) {
+    const std::string options = std::string("{attack: ") + attack + "}";
+    EXPECT_THAT(
+        message_of<ConfigError>([&] { testing::make_task("image_attack", three, options); }),
+        HasSubstr("attack: " + std::string(attack == std::string("auto") ? "auto's " : "") +
+                  "apgd_t compares four classes (DLR); the data have 3"));
+  }
+  EXPECT_NO_THROW(testing::make_task("image_attack", three, "{attack: fab_t}"));
+  three.classes = 4;
+  EXPECT_NO_THROW(testing::make_task("image_attack", three, "{attack: auto}"));
 }
 
 TEST(ImageAttack, SaysWhatItLacks) {

@@ -3,8 +3,10 @@
 
 #include <chrono>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
+#include "framework/runs/evaluation_setting.h"
 #include "tests/support/compositions.h"
 #include "tests/support/made_runs.h"
 
@@ -42,6 +44,16 @@ TEST(Evaluations, ComeBackAsTheyWere) {
   EXPECT_EQ(one.infos, kMadeMetrics);
   EXPECT_EQ(one.set, fog.set);
   EXPECT_EQ(one.seconds, 1.5);
+}
+
+TEST(Evaluations, SayWhatTheyRanWith) {
+  const TempFolder temp;
+  write_evaluation(temp.path(), record("pgd", 0.5), {R"({"eps":0.03,"use":"image_attack"})", 3});
+  const auto file =
+      nlohmann::json::parse(read_text(temp / "evaluations/pgd-0123456789abcdef.json"));
+  EXPECT_EQ(file.at("task").at("eps"), 0.03);
+  EXPECT_EQ(file.at("seed"), 3);
+  EXPECT_EQ(read_evaluations(temp.path()).records.at(0).metrics.at("accuracy"), 0.5);
 }
 
 TEST(Evaluations, OfOneEntryTheNewestCounts) {

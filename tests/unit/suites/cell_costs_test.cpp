@@ -66,6 +66,18 @@ TEST_F(CellCostsTest, DryRunCountsCellsOfEachKind) {
                               "-j 2, up to 3.0 GB of memory at once\n"));
 }
 
+TEST_F(CellCostsTest, DryRunNamesEvaluationsThatItDoesNotCount) {
+  EXPECT_THAT(dry_run_text(load(), costs(), 1, ""), Not(HasSubstr("not counted")));
+  temp_.write("small.yaml",
+              "schema: 1\nmodel: vit\nattention: quest\ntask: sorting\ndataset: pictures\n"
+              "evaluate: {clean: {}, fog: {set: {}}, pgd: {set: {}}}\n");
+  Suite suite = load();
+  EXPECT_THAT(dry_run_text(suite, costs(), 1, ""),
+              HasSubstr("not counted: the evaluations fog, pgd\n"));
+  for (Cell& cell : suite.cells) cell.action = CellAction::finished;
+  EXPECT_THAT(dry_run_text(suite, costs(), 1, ""), Not(HasSubstr("not counted")));
+}
+
 TEST_F(CellCostsTest, NamesWhatCannotBeBuilt) {
   SuiteCosts known = costs();
   known[{"small", "quest"}].problem = "patch_size: 5 does not divide 28";

@@ -401,6 +401,20 @@ TEST_F(SuiteTest, ShowsTheHeadlineOfEachEvaluationAndMarksRunsTrainedTogether) {
                     HasSubstr("trained together with others in one process (2 runs)")));
 }
 
+TEST_F(SuiteTest, ShowsWhatIsPublishedOfAnEvaluationBesideItsHeadline) {
+  const Suite suite = load(kBoth +
+                           "seeds: [0]\nreference: {source: Paper, metric: fog/nll, values: "
+                           "{small: {quest: 2.5}}}\n");
+  for (const Cell& cell : suite.cells) {
+    finish(cell, RunState::done, {{"accuracy", 0.5}});
+    EvaluationRecord fog{"fog", "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
+    fog.metrics = {{"accuracy", 0.25}, {"nll", 3}};
+    write_evaluation(cell.folder.path(), fog);
+  }
+  EXPECT_THAT(suite_markdown(suite, summarise(suite), "x"),
+              HasSubstr("| fog/accuracy (%) | fog/nll (nats) | Paper | runs "));
+}
+
 TEST_F(SuiteTest, GivesMetricsAsSharesOfOneExperimentsValue) {
   const std::string yaml =
       "schema: 1\nattentions: [standard, quest]\nexperiments: [small.yaml, large.yaml]\n"

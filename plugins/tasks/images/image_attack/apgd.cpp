@@ -74,10 +74,6 @@ Tensor targeted_dlr(const Tensor& logits, const Tensor& labels, const Tensor& to
 
 Tensor apgd_targeted(const Target& target, std::int64_t steps, std::int64_t targets) {
   const Tensor order = target.classifier.logits(target.images).argsort(1, /*descending=*/true);
-  if (order.size(1) < 4) {
-    throw OptionError("attack", "apgd_t compares four classes (DLR); the data have " +
-                                    std::to_string(order.size(1)) + "; take pgd or apgd_ce");
-  }
   Tensor found = target.images;
   Tensor left = at::arange(target.images.size(0), target.labels.options());
   for (std::int64_t rank = 1; rank <= std::min(targets, order.size(1) - 1); ++rank) {

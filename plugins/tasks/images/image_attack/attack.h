@@ -76,7 +76,7 @@ Tensor spsa(const Target& target, const SpsaSettings& settings);
 Tensor apgd(const Target& target, std::int64_t steps, const LogitLoss& loss, std::string_view name,
             std::uint64_t round = 0);
 Tensor apgd_ce(const Target& target, std::int64_t steps);
-/// @throws OptionError below four classes, which the loss compares.
+/// Of four classes or more, which the loss compares.
 Tensor apgd_targeted(const Target& target, std::int64_t steps, std::int64_t targets);
 /// DLR towards a class: -(z_y - z_t) / (z_1st - (z_3rd + z_4th) / 2 + 1e-12), [B].
 Tensor targeted_dlr(const Tensor& logits, const Tensor& labels, const Tensor& towards);

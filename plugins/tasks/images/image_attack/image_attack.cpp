@@ -111,6 +111,7 @@ class ImageAttack final : public ClassificationTask {
       : ClassificationTask(options, setup), options_(options), image_(setup.data.field("image")) {
     stages_ = {options.attack};
     if (options.attack == "auto") stages_ = {"apgd_ce", "apgd_t", "fab_t", "square"};
+    check_classes(setup.data.classes);
   }
 
   std::vector<MetricInfo> metrics() const override {
@@ -155,6 +156,15 @@ class ImageAttack final : public ClassificationTask {
 
  private:
   bool is_auto() const { return options_.attack == "auto"; }
+
+  /// @throws OptionError where an attack has too few classes to compare.
+  void check_classes(std::int64_t classes) const {
+    if (classes >= 4 || std::count(stages_.begin(), stages_.end(), "apgd_t") == 0) return;
+    throw OptionError("attack",
+                      fmt::format("{} compares four classes (DLR); the data have {}; take "
+                                  "pgd, apgd_ce, fab_t or square",
+                                  is_auto() ? "auto's apgd_t" : "apgd_t", classes));
+  }
 
   Metrics result(const Totals& totals, double queries) const {
     const auto mean = [&](double sum) { return sum / totals.images; };
@@ -283,7 +293,7 @@ class ImageAttack final : public ClassificationTask {
 
 ATTNLAB_PLUGIN(task, ImageAttack, ImageAttackOptions,
                {.id = "attnlab/image_attack",
-                .version = "1.2.0",
+                .version = "1.3.0",
                 .summary = "accuracy under FGSM, PGD, SPSA or AutoAttack",
                 .citation = "Goodfellow et al., ICLR 2015; Madry et al., ICLR 2018; Uesato et al., "
                             "ICML 2018; Croce & Hein, ICML 2020",

@@ -7,13 +7,13 @@
 namespace attnlab {
 namespace {
 
-/// Share of the image that a square covers, by how many of 10,000 queries are used up.
-double share_at(std::int64_t query, std::int64_t queries) {
-  const auto at = static_cast<std::int64_t>(double(query) / double(queries) * 10000);
+/// Share of the image that a square covers at a query. The schedule is of queries as they are,
+/// however many there will be: AutoAttack's standard version sets resc_schedule=False.
+double share_at(std::int64_t query) {
   const std::int64_t ends[] = {10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000};
   double share = 0.8;
   for (const std::int64_t end : ends) {
-    if (at > end) share /= 2;
+    if (query > end) share /= 2;
   }
   return share;
 }
@@ -65,7 +65,7 @@ Tensor square_attack(const Target& target, std::int64_t queries) {
     for (std::int64_t i = 0; i < rows.numel(); ++i) {
       own.push_back(&random[static_cast<std::size_t>(row[i])]);
     }
-    const double area = share_at(query, queries) * double(height * width);
+    const double area = share_at(query) * double(height * width);
     const auto side =
         std::clamp<std::int64_t>(std::llrint(std::sqrt(area)), 1, std::min(height, width));
     const Target some = target.part(left);

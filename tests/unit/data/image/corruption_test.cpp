@@ -283,6 +283,125 @@ TEST(Corruptions, ShiftNothingWhereNothingIsToBeShifted) {
   EXPECT_LT(most, 12);
 }
 
+/// max(0, 1 - |distance|): how much a pixel counts at a place between pixels.
+double tent(double distance) { return std::max(0.0, 1 - std::abs(distance)); }
+
+/// The value of x at a place between pixels: a sum over every pixel that counts, by definition.
+double between_pixels(const FloatImage& x, double y, double at, std::int64_t c, Beyond beyond) {
+  const auto top = static_cast<std::int64_t>(std::floor(y));
+  const auto left = static_cast<std::int64_t>(std::floor(at));
+  double sum = 0;
+  for (std::int64_t i = top; i <= top + 1; ++i) {
+    for (std::int64_t j = left; j <= left + 1; ++j) {
+      sum += tent(y - double(i)) * tent(at - double(j)) *
+             x.at(inside(i, x.height, beyond), inside(j, x.width, beyond), c);
+    }
+  }
+  return sum;
+}
+
+/// A field of uniform draws, smoothed by the whole two-dimensional kernel.
+FloatImage smoothed_draws(double sigma, Random& random) {
+  FloatImage draws(kSize, kSize, 1), out(kSize, kSize, 1);
+  for (double& value : draws.values) value = 2 * random.uniform() - 1;
+  const auto reach = static_cast<std::int64_t>(3 * sigma + 0.5);
+  for (std::int64_t y = 0; y < kSize; ++y) {
+    for (std::int64_t x = 0; x < kSize; ++x) {
+      double sum = 0, weights = 0;
+      for (std::int64_t i = -reach; i <= reach; ++i) {
+        for (std::int64_t j = -reach; j <= reach; ++j) {
+          const double weight = std::exp(-double(i * i + j * j) / (2 * sigma * sigma));
+          weights += weight;
+          sum += weight * draws.at(inside(y + i, kSize, Beyond::half_mirror),
+                                   inside(x + j, kSize, Beyond::half_mirror));
+        }
+      }
+      out.at(y, x) = sum / weights;
+    }
+  }
+  return out;
+}
+
+// cv2.getAffineTransform of three corners, cv2.warpAffine, then a shift of each pixel, in the order
+// in which the public code draws: three corners, the shifts to the right, those down.
+TEST(Corruptions, ShiftAsThePublishedEquationsSay) {
+  const double amount = 40, smooth = 2, shift = 3;
+  const FloatImage x = numbers_of(picture());
+  Random drawn(11), same(11);
+  const FloatImage found = corruptions::elastic(x, amount, smooth, shift, drawn);
+  // Corners (x, y) of a square of a third of the side about the middle; they go to q.
+  const double p[3][2] = {{26, 26}, {26, 6}, {6, 6}};
+  double q[3][2];
+  for (int i = 0; i < 3; ++i) {
+    for (int k = 0; k < 2; ++k) q[i][k] = p[i][k] + shift * (2 * same.uniform() - 1);
+  }
+  const FloatImage right = smoothed_draws(smooth, same), down = smoothed_draws(smooth, same);
+  // A point of the result is w1 q1 + w2 q2 + w3 q3 with weights that sum to one, and comes from the
+  // same weights of p: areas of triangles.
+  const auto area = [](const double* a, const double* b, const double* c) {
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]);
+  };
+  FloatImage moved(kSize, kSize, 3), expected(kSize, kSize, 3);
+  for (std::int64_t y = 0; y < kSize; ++y) {
+    for (std::int64_t at = 0; at < kSize; ++at) {
+      const double here[2] = {double(at), double(y)};
+      const double whole = area(q[0], q[1], q[2]);
+      const double w[3] = {area(here, q[1], q[2]) / whole, area(q[0], here, q[2]) / whole,
+                           area(q[0], q[1], here) / whole};
+      const double from_x = w[0] * p[0][0] + w[1] * p[1][0] + w[2] * p[2][0];
+      const double from_y = w[0] * p[0][1] + w[1] * p[1][1] + w[2] * p[2][1];
+      for (std::int64_t c = 0; c < 3; ++c) {
+        moved.at(y, at, c) = between_pixels(x, from_y, from_x, c, Beyond::mirror);
+      }
+    }
+  }
+  double most = 0;
+  for (std::int64_t y = 0; y < kSize; ++y) {
+    for (std::int64_t at = 0; at < kSize; ++at) {
+      for (std::int64_t c = 0; c < 3; ++c) {
+        const double wanted =
+            between_pixels(moved, double(y) + amount * down.at(y, at),
+                           double(at) + amount * right.at(y, at), c, Beyond::half_mirror);
+        ASSERT_NEAR(found.at(y, at, c), wanted, 1e-9) << y << ", " << at;
+        most = std::max(most, std::abs(wanted - x.at(y, at, c)));
+      }
+    }
+  }
+  EXPECT_GT(most, 0.3);
+}
+
+// The public code's lines one by one, with its draws in their order: the layer's pixels, then the
+// direction in which flakes fall.
+TEST(Corruptions, SnowAsThePublishedEquationsSay) {
+  for (const bool cifar : {false, true}) {
+    const corruptions::Constants c = corruptions::constants_of("snow", cifar, 4);
+    const FloatImage x = numbers_of(picture());
+    FloatImage found = x;
+    Random drawn(12), same(12);
+    corruptions::snow(found, c, drawn);
+    FloatImage layer(kSize, kSize, 1);
+    for (double& value : layer.values) value = c[0] + c[1] * same.normal();
+    layer = zoomed(layer, c[2]);
+    for (double& value : layer.values) value = value < c[3] ? 0 : value;
+    layer = motion_blurred(numbers_of(bytes_of(layer)), c[4], c[5], -135 + 90 * same.uniform());
+    double most = 0;
+    for (std::int64_t y = 0; y < kSize; ++y) {
+      for (std::int64_t at = 0; at < kSize; ++at) {
+        const double grey = .299 * x.at(y, at, 0) + .587 * x.at(y, at, 1) + .114 * x.at(y, at, 2);
+        const double turned = layer.at(kSize - 1 - y, kSize - 1 - at);
+        for (std::int64_t k = 0; k < 3; ++k) {
+          const double own = x.at(y, at, k);
+          const double wanted =
+              c[6] * own + (1 - c[6]) * std::max(own, grey * 1.5 + .5) + layer.at(y, at) + turned;
+          ASSERT_NEAR(found.at(y, at, k), wanted, 1e-12) << y << ", " << at;
+        }
+        most = std::max(most, layer.at(y, at));
+      }
+    }
+    EXPECT_GT(most, 0.02) << "flakes";
+  }
+}
+
 TEST(Corruptions, AreWorseTheSevererAndTheSameEachTime) {
   for (const std::string& kind : standard_corruptions()) {
     if (kind == "frost") continue;  // needs photos
