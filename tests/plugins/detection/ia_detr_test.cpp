@@ -71,12 +71,13 @@ TEST(IaDetr, GivesBoxesAndLogitsOfItsForms) {
     const std::int64_t columns = form == "plain" ? 3 : 1;
     EXPECT_EQ(outputs.at("logits").sizes(), (at::IntArrayRef{2, 6, columns})) << form;
     EXPECT_EQ(outputs.at("boxes").sizes(), (at::IntArrayRef{2, 6, 4}));
-    EXPECT_EQ(outputs.at("layer_logits").sizes(), (at::IntArrayRef{2, 2, 6, columns}));
+    const std::string layers = form == "plain" ? "layer_logits" : "layer_prompt_logits";
+    EXPECT_EQ(outputs.at(layers).sizes(), (at::IntArrayRef{2, 2, 6, columns}));
     EXPECT_EQ(outputs.at("proposal_boxes").sizes(), (at::IntArrayRef{2, 16, 4}));
     EXPECT_TRUE(
         outputs.at("boxes").gt(0).logical_and(outputs.at("boxes").lt(1)).all().item<bool>());
     model->train();
-    EXPECT_EQ(asked(*model, batch).at("layer_logits").size(2), 10);
+    EXPECT_EQ(asked(*model, batch).at(layers).size(2), 10);
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "framework/base/random.h"
 #include "framework/eval/detection/coco_precision.h"
@@ -319,6 +321,41 @@ TEST(ContrastiveLoss, IsThatOfTheEquation) {
   }
   EXPECT_NEAR(contrastive_loss(features, at::tensor(kinds, at::kLong), temperature).item<double>(),
               sum, 1e-10);
+}
+
+TEST(DetectionLoss, ContrastsOneToManyQueriesToo) {
+  // Two images, each with an object of a class of its own, one one-to-one query and three
+  // one-to-many, of which `many` 2 are matched: those whose boxes are right.
+  at::manual_seed(4);
+  const Tensor right = at::tensor({0.5, 0.5, 0.2, 0.2}, at::kDouble);
+  const Tensor boxes = right.expand({2, 1, 4, 4}).clone();
+  boxes.select(2, 2).fill_(0.9);
+  const Tensor logits = at::zeros({2, 1, 4, 1}, at::kDouble);
+  const Tensor features = at::randn({2, 1, 4, 3}, at::kDouble);
+  NamedTensors outputs = {{"logits", logits.squeeze(1).narrow(1, 0, 1)},
+                          {"layer_prompt_logits", logits},
+                          {"layer_boxes", boxes}};
+  Objects asked = objects({0.5, 0.5, 0.2, 0.2, 0.5, 0.5, 0.2, 0.2}, {0, 0}, {0, 1, 2});
+  asked.kinds = at::tensor({3, 5}, at::kLong);
+  DetectionLossOptions options;
+  options.many = 2;
+  options.many_weight = 0.3;
+  const double without = detection_loss(outputs, asked, asked, options).item<double>();
+  outputs.set("layer_features", features);
+  std::map<std::string, double> parts;
+  const double with = detection_loss(outputs, asked, asked, options, [&](auto name, auto value) {
+                        parts[std::string(name)] = value.template item<double>();
+                      }).item<double>();
+  const Tensor ones = features.select(2, 0).flatten(0, 1);
+  const Tensor many = features.index_select(2, at::tensor({1, 3}, at::kLong)).flatten(0, 2);
+  const double of_ones =
+      contrastive_loss(ones, at::tensor({3, 5}, at::kLong), options.temperature).item<double>();
+  const double of_many =
+      contrastive_loss(many, at::tensor({3, 3, 5, 5}, at::kLong), options.temperature)
+          .item<double>();
+  EXPECT_NEAR(parts.at("contrast"), of_ones, 1e-10);
+  EXPECT_NEAR(parts.at("many_contrast"), of_many, 1e-10);
+  EXPECT_NEAR(with - without, 2 * (of_ones + 0.3 * of_many), 1e-9);
 }
 
 // ---- the meter
