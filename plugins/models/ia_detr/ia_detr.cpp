@@ -91,6 +91,7 @@ class IaDetr final : public Model {
     decoder.bias_hidden = o.decoder == "misaligned" ? 0 : o.bias_hidden;
     decoder.stride = o.stride;
     decoder.look_forward_twice = o.look_forward_twice;
+    decoder.first_side = o.proposals ? 0 : -2;
     decoder_ = register_module("decoder", std::make_shared<Decoder>(decoder, setup.attention));
   }
 

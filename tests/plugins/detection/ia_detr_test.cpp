@@ -81,6 +81,29 @@ TEST(IaDetr, GivesBoxesAndLogitsOfItsForms) {
   }
 }
 
+TEST(IaDetr, BoxesOfLearnedQueriesStartNarrow) {
+  // Learned boxes start about half the image wide, sigmoid(0); the first layer takes 2 off before
+  // that sigmoid. What proposals found is left as it is.
+  for (const bool proposals : {false, true}) {
+    const auto model =
+        detector("decoder: indirect, proposals: " + std::string(proposals ? "true" : "false"));
+    const at::NoGradGuard no_gradients;
+    auto parameters = model->named_parameters();
+    for (const int layer : {0, 1}) {
+      const Tensor bias =
+          parameters["decoder.layer" + std::to_string(layer) + ".heads.box.last.bias"];
+      const double side = !proposals && layer == 0 ? -2 : 0;
+      EXPECT_TRUE(bias.equal(at::tensor({0.0, 0.0, side, side}, at::kDouble))) << bias;
+    }
+    if (proposals) continue;
+    parameters["reference.weight"].zero_();
+    parameters["reference.bias"].zero_();
+    const Tensor boxes = asked(*model, two_pictures()).at("boxes");
+    const double narrow = 1 / (1 + std::exp(2.0));
+    EXPECT_LT(difference(boxes, at::tensor({0.5, 0.5, narrow, narrow}, at::kDouble)), 1e-9);
+  }
+}
+
 TEST(IaDetr, IndirectWithoutBiasIsMisaligned) {
   const auto indirect = detector("decoder: indirect"), misaligned = detector("decoder: misaligned");
   const at::NoGradGuard no_gradients;
