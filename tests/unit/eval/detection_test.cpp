@@ -379,7 +379,8 @@ TEST(DetectionMeter, SplitsClassesAndGroupsAndImages) {
       {"ignored@box", at::zeros({3}, at::kLong)},
       {"size", at::tensor({100, 100, 100, 100}, at::kLong).view({2, 2})},
       {"prompt_class", at::tensor({0, 1}, at::kLong)},
-      {"prompt_number", at::zeros({2}, at::kLong)}};
+      {"prompt_number", at::zeros({2}, at::kLong)},
+      {"image_id", at::tensor({4, 5}, at::kLong)}};
   batch.offsets.set("box", at::tensor({0, 2, 3}, at::kLong));
   // The first image's cat is found; in the second one the answer is somewhere else.
   const NamedTensors outputs = {
@@ -398,6 +399,55 @@ TEST(DetectionMeter, SplitsClassesAndGroupsAndImages) {
   for (const auto& [name, value] : metrics) given.push_back(name);
   std::sort(stated.begin(), stated.end());
   EXPECT_EQ(stated, given);
+}
+
+/// An image of 100 x 100 with one box, its left upper quarter, and the only answer to a prompt.
+struct AskedImage {
+  std::int64_t id, label, prompt;
+  double score;
+  bool right;
+};
+
+Metrics metrics_of(const std::vector<AskedImage>& asked) {
+  DatasetInfo data;
+  data.class_names = {"cat", "dog"};
+  data.classes = 2;
+  data.class_groups = {{"base", {0, 1}}};
+  DetectionMeter meter(data, /*one_shot=*/true, 100);
+  for (const AskedImage& one : asked) {
+    Batch batch;
+    batch.size = 1;
+    batch.fields = {{"box@box", at::tensor({0.f, 0.f, 0.5f, 0.5f}).view({1, 4})},
+                    {"label@box", at::full({1}, one.label, at::kLong)},
+                    {"area@box", at::full({1}, 2500.f)},
+                    {"ignored@box", at::zeros({1}, at::kLong)},
+                    {"size", at::full({1, 2}, 100, at::kLong)},
+                    {"prompt_class", at::full({1}, one.label, at::kLong)},
+                    {"prompt_number", at::full({1}, one.prompt, at::kLong)},
+                    {"image_id", at::full({1}, one.id, at::kLong)}};
+    batch.offsets.set("box", at::tensor({0, 1}, at::kLong));
+    const float middle = one.right ? 0.25f : 0.75f;
+    meter.add({{"logits", at::full({1, 1, 1}, one.score)},
+               {"boxes", at::tensor({middle, middle, 0.5f, 0.5f}).view({1, 1, 4})}},
+              batch);
+  }
+  return meter.result();
+}
+
+TEST(DetectionMeter, TakesTheMeanPerImageOverAClassFirst) {
+  // Two images of cats, one of them wrong, and one of a dog, which is right: (1/2 + 1) / 2.
+  const Metrics metrics =
+      metrics_of({{1, 0, 0, 1.0, true}, {2, 0, 0, 1.0, false}, {3, 1, 0, 1.0, true}});
+  EXPECT_NEAR(metrics.at("ap50_per_image"), 0.75, 1e-12);
+  EXPECT_NEAR(metrics.at("ap50_per_image_base"), 0.75, 1e-12);
+}
+
+TEST(DetectionMeter, RanksTheAnswersToAnImagesPromptsTogether) {
+  // Of two prompts the worse answer has the better score: precision 1/2 at recall 1/2 and nothing
+  // beyond. Each prompt by itself would be 0 and 1.
+  const Metrics metrics = metrics_of({{1, 0, 0, 2.0, false}, {1, 0, 1, 1.0, true}});
+  EXPECT_NEAR(metrics.at("ap50_per_image"), 51 * 0.5 / 101, 1e-12);
+  EXPECT_NEAR(metrics.at("ap50"), 0.5, 1e-12);  // of rounds
 }
 
 }  // namespace
