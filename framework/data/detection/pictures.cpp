@@ -12,6 +12,7 @@ std::string DroppedBoxes::text() const {
   say(degenerate, " boxes of no area");
   say(difficult, " difficult boxes");
   say(crowds, " crowds");
+  say(other_classes, " boxes of other classes");
   return text;
 }
 
@@ -19,6 +20,7 @@ void DroppedBoxes::operator+=(const DroppedBoxes& other) {
   degenerate += other.degenerate;
   difficult += other.difficult;
   crowds += other.crowds;
+  other_classes += other.other_classes;
 }
 
 void settle_boxes(PictureNotes& picture, const BoxRules& rules, DroppedBoxes& dropped) {

@@ -61,6 +61,7 @@ struct DroppedBoxes {
   std::int64_t degenerate = 0;  ///< no height or no width within the picture
   std::int64_t difficult = 0;   ///< marked so, where the options say that they go
   std::int64_t crowds = 0;
+  std::int64_t other_classes = 0;  ///< of classes that the options leave out
 
   /// "; without 3 boxes of no area, 12 difficult ones", or nothing.
   std::string text() const;

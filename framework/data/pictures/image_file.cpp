@@ -15,11 +15,14 @@
 namespace attnlab {
 namespace {
 
-[[noreturn]] void refuse(const std::string& path, const std::string& reason) {
-  throw DataError(fmt::format(
-      "{}: {}; fetch the file again, or say `damaged: skip` to leave out what cannot be read", path,
-      reason));
-}
+/// A file as messages speak of it.
+struct Source {
+  std::string path, remedy;
+
+  [[noreturn]] void refuse(const std::string& reason) const {
+    throw DataError(fmt::format("{}: {}; {}", path, reason, remedy));
+  }
+};
 
 /// Warnings of libjpeg behind which it makes pixels up. (Bytes too many before a marker are common
 /// and harmless. Codes that do not exist are seen near the end of the data alone, where
@@ -31,7 +34,7 @@ bool is_damage(int code) {
 bool is_jpeg(const std::string& bytes) { return bytes.compare(0, 3, "\xff\xd8\xff") == 0; }
 
 /// Red, green and blue, whatever the file holds.
-Pixels decoded_by_opencv(const std::string& path, const std::string& bytes) {
+Pixels decoded_by_opencv(const Source& source, const std::string& bytes) {
   cv::Mat image;
   try {
     const cv::Mat encoded(1, static_cast<int>(bytes.size()), CV_8U,
@@ -40,9 +43,9 @@ Pixels decoded_by_opencv(const std::string& path, const std::string& bytes) {
       image = cv::imdecode(encoded, cv::IMREAD_COLOR | cv::IMREAD_IGNORE_ORIENTATION);
     }
   } catch (const cv::Exception& error) {
-    refuse(path, fmt::format("cannot be decoded ({})", error.err));
+    source.refuse(fmt::format("cannot be decoded ({})", error.err));
   }
-  if (image.empty()) refuse(path, "is no image that can be decoded, or damaged");
+  if (image.empty()) source.refuse("is no image that can be decoded, or damaged");
   Pixels out(image.rows, image.cols, 3);
   for (int y = 0; y < image.rows; ++y) {
     const std::uint8_t* from = image.ptr(y);
@@ -62,7 +65,7 @@ Pixels decoded_by_opencv(const std::string& path, const std::string& bytes) {
 /// memory.
 class ImageFile::Jpeg {
  public:
-  Jpeg(std::string path, std::string bytes) : path_(std::move(path)), bytes_(std::move(bytes)) {
+  Jpeg(Source source, std::string bytes) : source_(std::move(source)), bytes_(std::move(bytes)) {
     info_.err = jpeg_std_error(&errors_);
     info_.client_data = this;
     errors_.error_exit = [](j_common_ptr info) {
@@ -82,7 +85,7 @@ class ImageFile::Jpeg {
       // Data of the image hold no such pair: where it is missing behind the header (which may hold
       // a whole small picture), the file was cut off, though the part that is asked for may not be.
       const std::size_t header = bytes_.size() - info_.src->bytes_in_buffer;
-      if (bytes_.find("\xff\xd9", header) == std::string::npos) refuse(path_, "ends too early");
+      if (bytes_.find("\xff\xd9", header) == std::string::npos) source_.refuse("ends too early");
     } catch (...) {
       jpeg_destroy_decompress(&info_);
       throw;
@@ -134,21 +137,23 @@ class ImageFile::Jpeg {
 
   template <class Action>
   void guarded(const Action& action) {
-    if (setjmp(back_) != 0) refuse(path_, fmt::format("damaged ({})", message_));
+    if (setjmp(back_) != 0) source_.refuse(fmt::format("damaged ({})", message_));
     action();
   }
 
-  std::string path_, bytes_;
+  Source source_;
+  std::string bytes_;
   jpeg_decompress_struct info_{};
   jpeg_error_mgr errors_{};
   std::jmp_buf back_{};
   char message_[JMSG_LENGTH_MAX] = "";
 };
 
-ImageFile::ImageFile(const std::string& path) {
+ImageFile::ImageFile(const std::string& path, std::string_view remedy) {
+  const Source source{path, std::string(remedy)};
   std::string bytes = read_text(path);
   if (is_jpeg(bytes)) {
-    jpeg_ = std::make_unique<Jpeg>(path, std::move(bytes));
+    jpeg_ = std::make_unique<Jpeg>(source, std::move(bytes));
     if (!jpeg_->has_four_colours()) {
       height_ = jpeg_->height();
       width_ = jpeg_->width();
@@ -157,7 +162,7 @@ ImageFile::ImageFile(const std::string& path) {
     bytes = jpeg_->bytes();
     jpeg_ = nullptr;
   }
-  whole_ = decoded_by_opencv(path, bytes);
+  whole_ = decoded_by_opencv(source, bytes);
   height_ = whole_.height;
   width_ = whole_.width;
 }

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "framework/data/image/pixels.h"
 
@@ -16,8 +17,9 @@ namespace attnlab {
 class ImageFile {
  public:
   /// Reads the file and what says how large the image is.
+  /// @param remedy  what a user can do about a damaged file, for messages
   /// @throws DataError naming the file where it is no image or ends too early; FileError.
-  explicit ImageFile(const std::string& path);
+  explicit ImageFile(const std::string& path, std::string_view remedy = "fetch the file again");
   ~ImageFile();
   ImageFile(const ImageFile&) = delete;
   ImageFile& operator=(const ImageFile&) = delete;

@@ -29,7 +29,8 @@ struct VocOptions {
     v("train_sets", train_sets, "sets to train on: SET, or FOLDER/SET");
     v("validation_sets", validation_sets, "sets to choose by");
     v("test_sets", test_sets, "sets to test on");
-    v("classes", classes, "names of the classes; empty: all that are in the files, sorted");
+    v("classes", classes,
+      "classes to find; boxes of others are left out; empty: all that are in the files, sorted");
     v("difficult", difficult, one_of("ignore", "drop", "count"),
       "boxes marked difficult: neither right nor wrong, left out, or like any other");
   }

@@ -83,10 +83,12 @@ NamedPicture read_picture(const std::string& folder, const std::string& name,
   return picture;
 }
 
-/// The pictures of some sets, each once.
+/// The pictures of some sets. One that stands in several lists, or twice in one, is read once: it
+/// must not count twice, nor be its own prompt.
 std::vector<NamedPicture> read_sets(const std::string& root, const std::vector<std::string>& sets,
                                     const std::string& difficult, std::uint64_t& hash) {
   std::vector<NamedPicture> pictures;
+  std::set<std::string> seen;
   for (const std::string& set : sets) {
     const std::size_t slash = set.rfind('/');
     const std::string folder =
@@ -96,7 +98,8 @@ std::vector<NamedPicture> read_sets(const std::string& root, const std::vector<s
     std::istringstream lines(read_text(list));
     for (std::string line; std::getline(lines, line);) {
       const std::string name(trimmed(line));
-      if (!name.empty()) pictures.push_back(read_picture(folder, name, difficult, hash));
+      if (name.empty() || !seen.insert(folder + "/" + name).second) continue;
+      pictures.push_back(read_picture(folder, name, difficult, hash));
     }
   }
   return pictures;
@@ -112,6 +115,19 @@ std::vector<std::string> names_in(const std::vector<std::vector<NamedPicture>>& 
   return {names.begin(), names.end()};
 }
 
+/// The classes that the options name, or all. @throws OptionError for a class without a box.
+std::vector<std::string> classes_of(const std::vector<std::string>& named,
+                                    const std::vector<std::vector<NamedPicture>>& splits) {
+  std::vector<std::string> there = names_in(splits);
+  if (named.empty()) return there;
+  for (const std::string& name : named) {
+    if (std::find(there.begin(), there.end(), name) != there.end()) continue;
+    throw OptionError("classes", "no annotation of these sets has an object '" + name + "'" +
+                                     suggestion(name, there));
+  }
+  return named;
+}
+
 std::shared_ptr<PictureFiles> settled(std::vector<NamedPicture> pictures,
                                       const std::vector<std::string>& classes,
                                       const BoxRules& rules, DroppedBoxes& dropped) {
@@ -121,7 +137,10 @@ std::shared_ptr<PictureFiles> settled(std::vector<NamedPicture> pictures,
     std::vector<ObjectBox> known;
     for (std::size_t i = 0; i < picture.classes.size(); ++i) {
       const auto found = std::find(classes.begin(), classes.end(), picture.classes[i]);
-      if (found == classes.end()) continue;  // the options' choice of classes
+      if (found == classes.end()) {
+        ++dropped.other_classes;
+        continue;
+      }
       ObjectBox box = picture.notes.objects[i];
       box.label = found - classes.begin();
       known.push_back(box);
@@ -161,7 +180,7 @@ PictureSplits read_voc(const VocOptions& options) {
     read.push_back(read_sets(splits.source, *split, options.difficult, hash));
     hash = fingerprint("|", hash);
   }
-  splits.class_names = options.classes.empty() ? names_in(read) : options.classes;
+  splits.class_names = classes_of(options.classes, read);
   DroppedBoxes dropped;
   const BoxRules rules{options.difficult == "drop", false};
   std::vector<std::shared_ptr<PictureFiles>> files;

@@ -116,8 +116,13 @@ Tensor contrast_of(const Tensor& features, const Matches& matches, const Objects
   return sum;
 }
 
+const Tensor& layer_logits_of(const NamedTensors& outputs) {
+  const Tensor* of_prompt = outputs.find("layer_prompt_logits");
+  return of_prompt != nullptr ? *of_prompt : outputs.at("layer_logits");
+}
+
 Queries part_of(const NamedTensors& outputs, std::int64_t first, std::int64_t count) {
-  return {outputs.at("layer_logits").narrow(2, first, count),
+  return {layer_logits_of(outputs).narrow(2, first, count),
           outputs.at("layer_boxes").narrow(2, first, count),
           {}};
 }
@@ -142,16 +147,28 @@ Tensor detection_loss(const NamedTensors& outputs, const Objects& asked, const O
                       const DetectionLossOptions& options, const RecordLoss& record) {
   const double count = std::max<double>(1, static_cast<double>(asked.boxes.size(0)));
   const std::int64_t ones = outputs.at("logits").size(1);
-  const std::int64_t all = outputs.at("layer_logits").size(2);
+  const std::int64_t all = layer_logits_of(outputs).size(2);
   const Queries queries = part_of(outputs, 0, ones);
   const Matches matches = matches_of(queries, asked, 1, options);
   Tensor loss = loss_of(queries, matches, asked, count, options, "", record);
+  const Tensor* features = outputs.find("layer_features");
+  const auto contrast = [&](std::int64_t first, std::int64_t length, const Matches& found,
+                            const std::string& name) {
+    const Tensor value =
+        contrast_of(features->narrow(2, first, length), found, asked, options.temperature);
+    if (record) record(name, value);
+    return options.contrast * value;
+  };
+  if (features != nullptr) loss = loss + contrast(0, ones, matches, "contrast");
   if (all > ones && options.many_weight > 0) {
     const Queries many = part_of(outputs, ones, all - ones);
     const Matches often = matches_of(many, asked, options.many, options);
     loss = loss + options.many_weight * loss_of(many, often, asked,
                                                 count * static_cast<double>(options.many), options,
                                                 "many_", record);
+    if (features != nullptr) {
+      loss = loss + options.many_weight * contrast(ones, all - ones, often, "many_contrast");
+    }
   }
   if (const Tensor* logits = outputs.find("proposal_logits")) {
     const Queries proposals = {logits->unsqueeze(1), outputs.at("proposal_boxes").unsqueeze(1),
@@ -159,12 +176,6 @@ Tensor detection_loss(const NamedTensors& outputs, const Objects& asked, const O
     const Matches found = matches_of(proposals, anything, 1, options);
     loss = loss + options.proposals *
                       loss_of(proposals, found, anything, count, options, "proposal_", record);
-  }
-  if (const Tensor* features = outputs.find("layer_features")) {
-    const Tensor contrast =
-        contrast_of(features->narrow(2, 0, ones), matches, asked, options.temperature);
-    if (record) record("contrast", contrast);
-    loss = loss + options.contrast * contrast;
   }
   return loss;
 }

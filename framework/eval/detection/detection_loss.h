@@ -11,8 +11,8 @@
 //
 // Contrast (stage one): features of matched queries, at unit length; for each class of the batch
 //   mean over its pairs (i, j) of -log(e^{s_ij/T} / (e^{s_ij/T} + sum_k e^{s_ik/T})),
-// k over matched queries of other classes, which get no gradient from it. It is of the batch: parts
-// of a step see parts of it.
+// k over matched queries of other classes, which get no gradient from it. One-to-one queries and
+// one-to-many ones have a term each. It is of the batch: parts of a step see parts of it.
 // Source: Carion et al., DETR, ECCV 2020; Jia et al., DETRs with Hybrid Matching, CVPR 2023; Lin et
 // al., Plain DETR, ICCV 2023; weights and contrast as IA-DETR's public code has them.
 #pragma once
@@ -59,9 +59,10 @@ struct Objects {
 /// Takes parts of the loss by name; may be empty.
 using RecordLoss = std::function<void(std::string_view, const Tensor&)>;
 
-/// Reads layer_logits [B, L, Q, K] and layer_boxes [B, L, Q, 4] centred, of which the first
-/// queries, as many as `logits` has, are one-to-one; where they are given proposal_logits [B, P,
-/// K'], proposal_boxes [B, P, 4] and proposal_valid [B, P] bool, and layer_features [B, L, Q, F].
+/// Reads layer_logits [B, L, Q, K], or layer_prompt_logits [B, L, Q, 1] of the prompt's class, and
+/// layer_boxes [B, L, Q, 4] centred, of which the first queries, as many as `logits` has, are
+/// one-to-one; where they are given proposal_logits [B, P, K'], proposal_boxes [B, P, 4] and
+/// proposal_valid [B, P] bool, and layer_features [B, L, Q, F].
 /// @param asked    what queries must find
 /// @param anything what proposals must find; labels are those of column 0
 /// @returns a scalar.

@@ -11,7 +11,7 @@
 namespace attnlab {
 namespace {
 
-/// Means over classes, for those that have boxes.
+/// Means over what has boxes.
 struct Mean {
   double sum = 0;
   std::int64_t count = 0;
@@ -126,7 +126,9 @@ void DetectionMeter::add(const NamedTensors& outputs, const Batch& batch) {
       ClassInImage image;
       for (std::int64_t i = 0; i < answers; ++i) image.found.push_back(example.found(i, score[i]));
       image.known = example.known(number("prompt_class"));
-      rounds_[number("prompt_number")][number("prompt_class")].push_back(std::move(image));
+      OfClass& asked = rounds_[number("prompt_number")][number("prompt_class")];
+      asked.images.push_back(std::move(image));
+      asked.ids.push_back(number("image_id"));
       continue;
     }
     std::map<std::int64_t, ClassInImage> classes;
@@ -138,8 +140,31 @@ void DetectionMeter::add(const NamedTensors& outputs, const Batch& batch) {
       std::vector<KnownBox> known = example.known(label);
       if (!known.empty()) classes[label].known = std::move(known);
     }
-    for (auto& [label, image] : classes) rounds_[0][label].push_back(std::move(image));
+    for (auto& [label, image] : classes) rounds_[0][label].images.push_back(std::move(image));
   }
+}
+
+std::map<std::int64_t, double> DetectionMeter::per_image() const {
+  std::map<std::int64_t, std::map<std::int64_t, std::vector<const ClassInImage*>>> by_class;
+  for (const auto& [number, classes] : rounds_) {
+    for (const auto& [label, asked] : classes) {
+      for (std::size_t i = 0; i < asked.images.size(); ++i) {
+        by_class[label][asked.ids[i]].push_back(&asked.images[i]);
+      }
+    }
+  }
+  std::map<std::int64_t, double> means;
+  for (const auto& [label, images] : by_class) {
+    Mean mean;
+    for (const auto& [id, prompts] : images) {
+      std::vector<ClassInImage> all;
+      for (const ClassInImage* one : prompts) all.push_back(*one);
+      const std::vector<double> ap = coco_precision(all, {0.5}, {}, std::size_t(most_));
+      if (!ap.empty()) mean.add(ap[0]);
+    }
+    if (mean.count > 0) means[label] = mean.value();
+  }
+  return means;
 }
 
 Metrics DetectionMeter::result() const {
@@ -147,9 +172,8 @@ Metrics DetectionMeter::result() const {
   Metrics sums;
   for (const auto& [number, classes] : rounds_) {
     std::map<std::int64_t, double> ap, ap50, ap75, small, medium, large;
-    Mean alone;
-    std::map<std::string, Mean> alone_by_group;
-    for (const auto& [label, images] : classes) {
+    for (const auto& [label, asked] : classes) {
+      const std::vector<ClassInImage>& images = asked.images;
       const auto average = [](const std::vector<double>& x) {
         Mean mean;
         for (const double value : x) mean.add(value);
@@ -166,15 +190,6 @@ Metrics DetectionMeter::result() const {
         const std::vector<double> part = coco_precision(images, coco_thresholds(), range, most);
         if (!part.empty()) (*into)[label] = average(part);
       }
-      for (const ClassInImage& image : images) {
-        const std::vector<double> one = coco_precision({image}, {0.5}, {}, most);
-        if (one.empty()) continue;
-        alone.add(one[0]);
-        for (const auto& [group, members] : data_.class_groups) {
-          if (std::find(members.begin(), members.end(), label) == members.end()) continue;
-          alone_by_group[group].add(one[0]);
-        }
-      }
     }
     sums["ap"] += mean_of(ap);
     sums["ap50"] += mean_of(ap50);
@@ -182,11 +197,9 @@ Metrics DetectionMeter::result() const {
     sums["ap_small"] += mean_of(small);
     sums["ap_medium"] += mean_of(medium);
     sums["ap_large"] += mean_of(large);
-    if (one_shot_) sums["ap50_per_image"] += alone.value();
     for (const auto& [group, members] : data_.class_groups) {
       sums["ap50_" + group] += mean_of(ap50, &members);
       sums["ap_" + group] += mean_of(ap, &members);
-      if (one_shot_) sums["ap50_per_image_" + group] += alone_by_group[group].value();
     }
     for (std::size_t k = 0; k < names_.size(); ++k) {
       const auto found = ap50.find(static_cast<std::int64_t>(k));
@@ -194,6 +207,12 @@ Metrics DetectionMeter::result() const {
     }
   }
   for (auto& [name, value] : sums) value /= static_cast<double>(rounds_.size());
+  if (!one_shot_) return sums;
+  const std::map<std::int64_t, double> alone = per_image();
+  sums["ap50_per_image"] = mean_of(alone);
+  for (const auto& [group, members] : data_.class_groups) {
+    sums["ap50_per_image_" + group] = mean_of(alone, &members);
+  }
   return sums;
 }
 

@@ -5,12 +5,15 @@
 //   ap_small, ap_medium, ap_large    of boxes up to 32^2, up to 96^2, and of larger ones
 //   ap50_GROUP, ap_GROUP             over the classes of a group of the dataset: base, novel
 //   ap50_CLASS                       of one class
-//   ap50_per_image                   AP50 of each image and class by itself, then their mean: what
-//                                    published code of one-shot detection calls AP50; images
-//                                    without the class do not count in it
+//   ap50_per_image                   AP50 of each image and class by itself, the answers to all its
+//                                    prompts ranked together; then the mean over the images of a
+//                                    class, then over classes: what published code of one-shot
+//                                    detection calls AP50. Images without the class do not count
 // What no box says anything of is 0 (a class without boxes, no large ones), where pycocotools says
 // -1; means over classes leave it out. With several prompts an image and class, the prompts of one
-// number make one round; metrics are means over rounds.
+// number make one round; all metrics but ap50_per_image are means over rounds.
+// Source of ap50_per_image: `evaluateall` in IA-DETR's public code (Bahaduri et al.), which takes
+// precision between its 101 recalls linearly; here it is COCO's, as everywhere.
 #pragma once
 
 #include <map>
@@ -28,8 +31,8 @@ std::vector<MetricInfo> detection_metrics(const DatasetInfo& data, bool one_shot
 
 /// Reads `logits` [B, Q, K] and `boxes` [B, Q, 4] centred, in shares of the image; box@box, corners
 /// in shares, label@box, area@box, ignored@box, and size [B, 2]: height and width in pixels. In
-/// one-shot detection, prompt_class [B] and prompt_number [B], too; then K is 1, and only boxes of
-/// the prompt's class are looked for.
+/// one-shot detection, prompt_class, prompt_number and image_id [B], too; then K is 1, and only
+/// boxes of the prompt's class are looked for.
 class DetectionMeter final : public Meter {
  public:
   /// @param most  answers of an image that count
@@ -38,7 +41,15 @@ class DetectionMeter final : public Meter {
   Metrics result() const override;
 
  private:
-  using Classes = std::map<std::int64_t, std::vector<ClassInImage>>;
+  /// What was found of a class, image by image.
+  struct OfClass {
+    std::vector<ClassInImage> images;
+    std::vector<std::int64_t> ids;  ///< of the images; one-shot alone
+  };
+  using Classes = std::map<std::int64_t, OfClass>;
+
+  /// AP50 of each image by itself, over all its prompts; the mean of a class's images by class.
+  std::map<std::int64_t, double> per_image() const;
 
   const DatasetInfo data_;
   const std::vector<std::string> names_;

@@ -37,6 +37,7 @@ Decoder::Decoder(const DecoderOptions& options, const AttentionBuilder& attentio
     layers_.push_back(std::move(layer));
   }
   norm_ = register_module("norm", std::make_shared<LayerNorm>(options.sizes.dim, 1e-5));
+  layers_.front().heads->start_sides(options.first_side);
 }
 
 Answers Decoder::forward(const Queries& queries, const Memory& memory,

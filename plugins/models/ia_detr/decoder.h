@@ -12,6 +12,7 @@ struct DecoderOptions {
   std::int64_t bias_hidden = 0;  ///< of the bias from boxes; 0: no bias
   std::int64_t stride = 16;      ///< pixels from cell to cell
   bool look_forward_twice = true;
+  double first_side = 0;  ///< what the first layer adds to width and height before it has learned
 };
 
 /// What the queries read, on a grid.

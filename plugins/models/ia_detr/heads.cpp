@@ -23,6 +23,8 @@ Heads::Heads(std::int64_t dim, std::int64_t classes, std::int64_t features) {
   classes_->bias.fill_(-std::log((1 - kFirstScore) / kFirstScore));
 }
 
+void Heads::start_sides(double change) { box_->start_at({0, 0, change, change}); }
+
 ProposalHead::ProposalHead(std::int64_t dim) {
   map_ = register_module("map", std::make_shared<Linear>(dim, dim));
   norm_ = register_module("norm", std::make_shared<LayerNorm>(dim, 1e-5));

@@ -12,6 +12,9 @@ class Heads : public torch::nn::Module {
   /// @param features  channels of features; 0: none
   Heads(std::int64_t dim, std::int64_t classes, std::int64_t features);
 
+  /// Boxes start at another change of width and height, in terms of the inverse sigmoid.
+  void start_sides(double change);
+
   Tensor logits(const Tensor& x) const { return classes_->forward(x); }
   /// What is added to the inverse sigmoid of a box [.., 4] centred.
   Tensor change(const Tensor& x) const { return box_->forward(x); }

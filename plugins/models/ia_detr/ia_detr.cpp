@@ -14,9 +14,10 @@
 //
 // Image and prompt lie on one grid, the larger of both; a slot is hidden only where both are
 // padded. Outputs: logits [B, Q, K] and boxes [B, Q, 4] (centred, in shares of the image) of the
-// last layer; layer_logits and layer_boxes [B, L, Q', ...] of all, in training with the one-to-many
-// queries at the end; with `proposals` proposal_logits [B, N, 1], proposal_boxes and
-// proposal_valid; with `contrast` layer_features [B, L, Q', F].
+// last layer; layer_boxes [B, L, Q', 4] of all, and their logits: layer_prompt_logits [B, L, Q',
+// 1], or layer_logits [B, L, Q', classes] of `plain`; in training with the one-to-many queries at
+// the end; with `proposals` proposal_logits [B, N, 1], proposal_boxes and proposal_valid; with
+// `contrast` layer_features [B, L, Q', F].
 //
 // Where it differs from the public code: proposals are of one level (four there); the map is
 // normalised token by token, since a norm over the whole map (GroupNorm) would make what is seen
@@ -90,6 +91,7 @@ class IaDetr final : public Model {
     decoder.bias_hidden = o.decoder == "misaligned" ? 0 : o.bias_hidden;
     decoder.stride = o.stride;
     decoder.look_forward_twice = o.look_forward_twice;
+    decoder.first_side = o.proposals ? 0 : -2;
     decoder_ = register_module("decoder", std::make_shared<Decoder>(decoder, setup.attention));
   }
 
@@ -104,10 +106,11 @@ class IaDetr final : public Model {
     const auto last = [&](const Tensor& x) {
       return x.select(1, options_.depth - 1).narrow(1, 0, options_.queries);
     };
-    NamedTensors outputs = {{"logits", last(answers.logits)},
-                            {"boxes", last(answers.boxes)},
-                            {"layer_logits", answers.logits},
-                            {"layer_boxes", answers.boxes}};
+    NamedTensors outputs = {
+        {"logits", last(answers.logits)},
+        {"boxes", last(answers.boxes)},
+        {with_prompt() ? "layer_prompt_logits" : "layer_logits", answers.logits},
+        {"layer_boxes", answers.boxes}};
     for (const auto& [name, tensor] : proposed) outputs.set(name, tensor);
     if (answers.features.defined()) outputs.set("layer_features", answers.features);
     return outputs;
@@ -283,14 +286,19 @@ class IaDetr final : public Model {
 
 ATTNLAB_PLUGIN(model, IaDetr, IaDetrOptions,
                {.id = "attnlab/ia_detr",
-                .version = "1.0.0",
+                .version = "1.1.0",
                 .summary = "finds what a prompt shows: a detector with indirect attention, and its "
                            "misaligned, double-cross and plain forms",
                 .citation = "Bahaduri et al., Indirect Attention: Turning Context Misalignment "
                             "into a Feature; Lin et al., Plain DETR, ICCV 2023",
                 .licence = "Apache-2.0",
-                .takes = {"image", "image_valid?", "prompt?", "prompt_valid?"},
-                .gives = {"logits", "boxes", "layer_logits", "layer_boxes",
+                .takes = {"image", "image_valid?", "prompt if decoder=indirect",
+                          "prompt if decoder=misaligned", "prompt if decoder=double_cross",
+                          "prompt_valid?"},
+                .gives = {"logits", "boxes", "layer_boxes", "layer_logits if decoder=plain",
+                          "layer_prompt_logits if decoder=indirect",
+                          "layer_prompt_logits if decoder=misaligned",
+                          "layer_prompt_logits if decoder=double_cross",
                           "proposal_logits if proposals=true", "proposal_boxes if proposals=true",
                           "proposal_valid if proposals=true", "layer_features if contrast=true"},
                 .needs = {"bias", "different_lengths", "different_source", "padding"}})

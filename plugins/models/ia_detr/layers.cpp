@@ -56,6 +56,11 @@ DeepHead::DeepHead(std::int64_t dim, std::int64_t out, bool start_at_zero) {
   last_->bias.zero_();
 }
 
+void DeepHead::start_at(const std::vector<double>& bias) {
+  const at::NoGradGuard no_gradients;
+  last_->bias.copy_(at::tensor(bias, at::kDouble));
+}
+
 Tensor DeepHead::forward(const Tensor& x) const {
   return last_->forward(at::relu(second_->forward(at::relu(first_->forward(x)))));
 }

@@ -45,6 +45,8 @@ class DeepHead : public torch::nn::Module {
  public:
   DeepHead(std::int64_t dim, std::int64_t out, bool start_at_zero);
   Tensor forward(const Tensor& x) const;
+  /// Sets the bias of the last map, one number for each of `out`.
+  void start_at(const std::vector<double>& bias);
 
  private:
   std::shared_ptr<Linear> first_, second_, last_;

@@ -19,7 +19,7 @@ class ObjectDetection final : public DetectionTask {
 
 ATTNLAB_PLUGIN(task, ObjectDetection, DetectionTaskOptions,
                {.id = "attnlab/object_detection",
-                .version = "1.0.0",
+                .version = "1.1.0",
                 .summary = "objects of known classes: matched queries, COCO's average precision",
                 .citation = "Carion et al., DETR, ECCV 2020, arXiv:2005.12872",
                 .licence = "Apache-2.0",

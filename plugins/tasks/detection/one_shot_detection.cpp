@@ -20,13 +20,14 @@ class OneShotDetection final : public DetectionTask {
 
 ATTNLAB_PLUGIN(task, OneShotDetection, DetectionTaskOptions,
                {.id = "attnlab/one_shot_detection",
-                .version = "1.0.0",
+                .version = "1.1.0",
                 .summary = "objects of the class that a prompt shows: matched queries, COCO's "
                            "average precision by base and novel classes",
                 .citation = "Bahaduri et al., Indirect Attention: Turning Context Misalignment "
                             "into a Feature",
                 .licence = "Apache-2.0",
-                .takes = {"logits", "boxes", "layer_logits", "layer_boxes", "box@box", "label@box",
-                          "area@box", "ignored@box", "size", "prompt_class", "prompt_number"}})
+                .takes = {"logits", "boxes", "layer_prompt_logits", "layer_boxes", "box@box",
+                          "label@box", "area@box", "ignored@box", "size", "prompt_class",
+                          "prompt_number", "image_id"}})
 
 }  // namespace attnlab

@@ -2,10 +2,13 @@
 #include "framework/conformance/check_plugin.h"
 #include "framework/experiment/experiment.h"
 #include "tests/plugins/detection/small_sets.h"
+#include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab {
 namespace {
+
+using ::testing::HasSubstr;
 
 class DetectionContracts : public ::testing::Test {
  protected:
@@ -47,6 +50,21 @@ TEST_F(DetectionContracts, OfTheModelsForms) {
     SCOPED_TRACE(form);
     expect_kept(Kind::model, experiment("decoder: " + form, "one_shot_detection", true));
   }
+}
+
+TEST_F(DetectionContracts, RefuseATaskOfTheOtherKindBeforeAnythingRuns) {
+  const auto refusal = [&](const std::string& model, const std::string& task, bool one_shot) {
+    return testing::message_of<ConfigError>([&] { experiment(model, task, one_shot); });
+  };
+  EXPECT_THAT(refusal("decoder: indirect", "object_detection", true),
+              HasSubstr("task 'object_detection' takes 'layer_logits', which nothing gives"));
+  EXPECT_THAT(refusal("decoder: plain", "one_shot_detection", true),
+              HasSubstr("takes 'layer_prompt_logits', which nothing gives"));
+  for (const std::string form : {"indirect", "misaligned", "double_cross"}) {
+    EXPECT_THAT(refusal("decoder: " + form, "object_detection", false),
+                HasSubstr("model 'ia_detr' takes 'prompt', which nothing gives"));
+  }
+  EXPECT_NO_THROW(experiment("decoder: plain", "object_detection", true));
 }
 
 TEST_F(DetectionContracts, OfTheTasks) {

@@ -1,4 +1,5 @@
 // Fashion scenes: boxes are where the pieces are seen, and the data keep the contract.
+#include <algorithm>
 #include <cmath>
 
 #include "framework/conformance/check_plugin.h"
@@ -62,12 +63,28 @@ TEST(FashionScenes, BoxesAreWhereAPieceIsPainted) {
   }
 }
 
+/// How many pixels of a scene one piece shows: those that follow its colour.
+std::int64_t seen_pixels(const SceneOptions& options, const LabelledImages& images,
+                         SceneLayout layout, std::size_t piece) {
+  const auto painted = [&](double colour) {
+    Piece& one = layout.pieces[piece];
+    one.red = one.green = one.blue = colour;
+    Random behind(5);
+    return paint(options, images, layout, behind);
+  };
+  const Pixels bright = painted(1), dark = painted(0.5);
+  std::int64_t seen = 0;
+  for (std::size_t i = 0; i < bright.bytes.size(); i += 3) seen += bright.bytes[i] != dark.bytes[i];
+  return seen;
+}
+
 TEST(FashionScenes, PiecesLeaveEnoughOfEachOther) {
   const LabelledImages images = squares();
   SceneOptions options;
   options.most = 8;
   options.least_seen = 0.6;
   std::size_t pieces = 0;
+  int hidden = 0;
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     Random random(seed);
     const SceneLayout layout = lay_out(options, images, {{0}, {1}}, random);
@@ -76,8 +93,67 @@ TEST(FashionScenes, PiecesLeaveEnoughOfEachOther) {
       EXPECT_GT(box.x1, box.x0);
       EXPECT_GT(box.y1, box.y0);
     }
+    for (std::size_t i = 0; seed < 8 && i < layout.pieces.size(); ++i) {
+      const std::int64_t whole = seen_pixels(options, images, {{layout.pieces[i]}, {}}, 0);
+      const std::int64_t seen = seen_pixels(options, images, layout, i);
+      EXPECT_GE(double(seen), 0.6 * double(whole)) << "piece " << i << " of scene " << seed;
+      hidden += seen < whole ? 1 : 0;
+    }
   }
   EXPECT_GT(pieces, 60u);
+  EXPECT_GT(hidden, 0) << "no piece hides another, so nothing was asked";
+}
+
+/// A few scenes whose pixels are what was painted.
+std::shared_ptr<Dataset> scenes(const testing::TempFolder& folder, const std::string& more) {
+  return testing::make_dataset("fashion_scenes",
+                               "{root: " + folder.path() +
+                                   ", train: 30, test: 30, canvas: 64, size: 64, prompt_size: 16, "
+                                   "clutter: 0, mean: [0, 0, 0], std: [1, 1, 1], data_seed: 1" +
+                                   more + "}");
+}
+
+TEST(FashionScenes, TrainingScenesShowNoNovelClass) {
+  // Dresses, sneakers and bags are white, all else is dark. A background is seldom above 200, and a
+  // piece's colour makes white 140 to 255.
+  const testing::TempFolder folder;
+  for (const std::string prefix : {"train", "t10k"}) {
+    testing::write_fashion_files(folder, prefix, [](int i, int) {
+      return i % 10 == 3 || i % 10 == 7 || i % 10 == 8 ? 255 : 60;
+    });
+  }
+  const auto data = scenes(folder, "");
+  const auto brightest = [&](Split split) {
+    double most = 0;
+    for (std::int64_t i = 0; i < data->size(split); ++i) {
+      most = std::max(most, data->example(split, i, nullptr).at("image").max().item<double>());
+    }
+    return most * 255;
+  };
+  EXPECT_LT(brightest(Split::train), 235);
+  EXPECT_GT(brightest(Split::test), 235);
+}
+
+TEST(FashionScenes, EachSplitShowsImagesOfItsOwnArchive) {
+  const auto stripes = [](int shift) {
+    return [shift](int i, int k) { return 120 + (k * (i + 3) + shift) % 136; };
+  };
+  /// The images of a split's scenes, where the archives are of such images.
+  const auto images = [&](int train, int test, Split split) {
+    const testing::TempFolder folder;
+    testing::write_fashion_files(folder, "train", stripes(train));
+    testing::write_fashion_files(folder, "t10k", stripes(test));
+    const auto data = scenes(folder, ", one_shot: false");
+    std::vector<Tensor> all;
+    for (std::int64_t i = 0; i < 5; ++i) {
+      all.push_back(data->example(split, i, nullptr).at("image"));
+    }
+    return at::stack(all);
+  };
+  EXPECT_TRUE(images(1, 2, Split::train).equal(images(1, 9, Split::train)));
+  EXPECT_FALSE(images(1, 2, Split::train).equal(images(9, 2, Split::train)));
+  EXPECT_TRUE(images(1, 2, Split::test).equal(images(9, 2, Split::test)));
+  EXPECT_FALSE(images(1, 2, Split::test).equal(images(1, 9, Split::test)));
 }
 
 TEST(FashionScenes, KeepTheContract) {

@@ -71,12 +71,36 @@ TEST(IaDetr, GivesBoxesAndLogitsOfItsForms) {
     const std::int64_t columns = form == "plain" ? 3 : 1;
     EXPECT_EQ(outputs.at("logits").sizes(), (at::IntArrayRef{2, 6, columns})) << form;
     EXPECT_EQ(outputs.at("boxes").sizes(), (at::IntArrayRef{2, 6, 4}));
-    EXPECT_EQ(outputs.at("layer_logits").sizes(), (at::IntArrayRef{2, 2, 6, columns}));
+    const std::string layers = form == "plain" ? "layer_logits" : "layer_prompt_logits";
+    EXPECT_EQ(outputs.at(layers).sizes(), (at::IntArrayRef{2, 2, 6, columns}));
     EXPECT_EQ(outputs.at("proposal_boxes").sizes(), (at::IntArrayRef{2, 16, 4}));
     EXPECT_TRUE(
         outputs.at("boxes").gt(0).logical_and(outputs.at("boxes").lt(1)).all().item<bool>());
     model->train();
-    EXPECT_EQ(asked(*model, batch).at("layer_logits").size(2), 10);
+    EXPECT_EQ(asked(*model, batch).at(layers).size(2), 10);
+  }
+}
+
+TEST(IaDetr, BoxesOfLearnedQueriesStartNarrow) {
+  // Learned boxes start about half the image wide, sigmoid(0); the first layer takes 2 off before
+  // that sigmoid. What proposals found is left as it is.
+  for (const bool proposals : {false, true}) {
+    const auto model =
+        detector("decoder: indirect, proposals: " + std::string(proposals ? "true" : "false"));
+    const at::NoGradGuard no_gradients;
+    auto parameters = model->named_parameters();
+    for (const int layer : {0, 1}) {
+      const Tensor bias =
+          parameters["decoder.layer" + std::to_string(layer) + ".heads.box.last.bias"];
+      const double side = !proposals && layer == 0 ? -2 : 0;
+      EXPECT_TRUE(bias.equal(at::tensor({0.0, 0.0, side, side}, at::kDouble))) << bias;
+    }
+    if (proposals) continue;
+    parameters["reference.weight"].zero_();
+    parameters["reference.bias"].zero_();
+    const Tensor boxes = asked(*model, two_pictures()).at("boxes");
+    const double narrow = 1 / (1 + std::exp(2.0));
+    EXPECT_LT(difference(boxes, at::tensor({0.5, 0.5, narrow, narrow}, at::kDouble)), 1e-9);
   }
 }
 

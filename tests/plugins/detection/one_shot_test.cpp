@@ -151,6 +151,82 @@ TEST(OneShotPairs, KeepTheirPromptsWhereVocsListHasAnotherOrder) {
   EXPECT_GT(moved, 0);
 }
 
+TEST(OneShotPairs, NeverShowAPictureItselfThoughItIsListedTwice) {
+  const testing::TempFolder folder;
+  testing::write_voc(folder, "a", 40, 40, {{"dog", 1, 1, 20, 20}});
+  testing::write_voc(folder, "b", 40, 40, {{"dog", 11, 11, 30, 30}});
+  folder.write("ImageSets/Main/train.txt", "a\nb\na\n");
+  const auto data = testing::make_dataset(
+      "one_shot_pairs", "{voc: {root: " + folder.path() +
+                            ", train_sets: [train], test_sets: [train, train]}, size: 40, "
+                            "prompt_size: 16, prompts: 4}");
+  // The one dog elsewhere is every prompt.
+  EXPECT_EQ(data->size(Split::train), 2);
+  ASSERT_EQ(data->size(Split::test), 8);
+  const auto prompt = [&](std::int64_t i) {
+    return data->example(Split::test, i, nullptr).at("prompt");
+  };
+  for (std::int64_t number = 1; number < 4; ++number) {
+    EXPECT_TRUE(prompt(number).equal(prompt(0)));
+    EXPECT_FALSE(prompt(4 + number).equal(prompt(0)));
+  }
+}
+
+/// Two pictures, each with a box of every one of eight categories.
+void write_small_coco(const testing::TempFolder& folder) {
+  std::string images, categories, boxes;
+  const auto add = [](std::string& list, const std::string& entry) {
+    list += (list.empty() ? "" : ", ") + entry;
+  };
+  for (int k = 0; k < 8; ++k) {
+    add(categories, "{\"id\": " + std::to_string(10 * k + 3) + ", \"name\": \"kind " +
+                        std::string(1, char('a' + k)) + "\"}");
+  }
+  for (int i = 1; i < 3; ++i) {
+    const std::string id = std::to_string(i);
+    add(images,
+        "{\"id\": " + id + ", \"file_name\": \"" + id + ".jpg\", \"height\": 40, \"width\": 60}");
+    for (int k = 0; k < 8; ++k) {
+      add(boxes, "{\"image_id\": " + id + ", \"category_id\": " + std::to_string(10 * k + 3) +
+                     ", \"area\": 100, \"iscrowd\": 0, \"bbox\": [" + std::to_string(5 * k) +
+                     ", 2, 10, 10]}");
+    }
+    for (const std::string set : {"train2017", "val2017"}) {
+      folder.write(set + "/" + id + ".jpg", testing::jpeg_of(testing::photograph(40, 60, i)));
+    }
+  }
+  for (const std::string set : {"train2017", "val2017"}) {
+    folder.write("annotations/instances_" + set + ".json",
+                 "{\"images\": [" + images + "], \"categories\": [" + categories +
+                     "], \"annotations\": [" + boxes + "]}");
+  }
+}
+
+TEST(OneShotPairs, SplitCocoAsPublished) {
+  const testing::TempFolder folder;
+  write_small_coco(folder);
+  const auto open = [&](const std::string& more) {
+    return testing::make_dataset("one_shot_pairs", "{layout: coco, coco: {root: " + folder.path() +
+                                                       "}, size: 60, prompt_size: 16" + more + "}");
+  };
+  const auto data = open(", coco_split: 2, prompts: 1");
+  EXPECT_EQ(data->info().class_groups.at("novel"), (std::vector<std::int64_t>{1, 5}));
+  EXPECT_EQ(data->info().class_groups.at("base"), (std::vector<std::int64_t>{0, 2, 3, 4, 6, 7}));
+  EXPECT_EQ(data->size(Split::train), 2);
+  EXPECT_EQ(data->size(Split::test), 2 * 8);
+  Random random(3);
+  for (int i = 0; i < 20; ++i) {
+    const NamedTensors example = data->example(Split::train, i % 2, &random);
+    const auto asked = example.at("prompt_class").item<std::int64_t>();
+    EXPECT_TRUE(asked != 1 && asked != 5) << asked;
+    EXPECT_EQ(example.at("label@box").numel(), 6);
+  }
+  EXPECT_EQ(open(", coco_split: 4")->info().class_groups.at("novel"),
+            (std::vector<std::int64_t>{3, 7}));
+  EXPECT_THAT(message_of<ConfigError>([&] { open(", coco_split: 1, novel: [kind a]"); }),
+              HasSubstr("coco_split: is for layout coco, where `novel` is not given"));
+}
+
 TEST(OneShotPairs, KeepTheContractOverVoc) {
   const testing::TempFolder folder;
   testing::write_small_voc(folder);

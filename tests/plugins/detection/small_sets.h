@@ -55,17 +55,24 @@ inline void write_small_voc(const TempFolder& folder) {
   folder.write("ImageSets/Main/val.txt", "b1\nb2\n");
 }
 
-/// Forty images of 28 x 28 in Fashion-MNIST's four files, four of each class in both splits.
-inline void write_small_fashion(const TempFolder& folder) {
+/// Forty images of 28 x 28 in two files of Fashion-MNIST, four of each class.
+/// @param prefix  train or t10k
+/// @param pixel   called with the image and the place in it
+template <class Pixel>
+void write_fashion_files(const TempFolder& folder, const std::string& prefix, const Pixel& pixel) {
   std::string bytes, labels;
   for (int i = 0; i < 40; ++i) {
     labels += char(i % 10);
-    for (int k = 0; k < 784; ++k) bytes += char((k * (i + 3) + i) % 256);
+    for (int k = 0; k < 784; ++k) bytes += char(pixel(i, k));
   }
-  for (const std::string prefix : {"train", "t10k"}) {
-    folder.write(prefix + "-images-idx3-ubyte", idx_file({40, 28, 28}, bytes));
-    folder.write(prefix + "-labels-idx1-ubyte", idx_file({40}, labels));
-  }
+  folder.write(prefix + "-images-idx3-ubyte", idx_file({40, 28, 28}, bytes));
+  folder.write(prefix + "-labels-idx1-ubyte", idx_file({40}, labels));
+}
+
+/// Both splits, of other images.
+inline void write_small_fashion(const TempFolder& folder) {
+  write_fashion_files(folder, "train", [](int i, int k) { return (k * (i + 3) + i) % 256; });
+  write_fashion_files(folder, "t10k", [](int i, int k) { return (k * (i + 5) + 7 * i) % 256; });
 }
 
 inline const std::string kSmallSets = "train_sets: [train], test_sets: [val]";

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "framework/experiment/experiment.h"
+#include "framework/nn/backbones/resnet.h"
 #include "framework/nn/backbones/swin.h"
 #include "framework/train/initialise.h"
 #include "tests/plugins/detection/small_sets.h"
@@ -155,6 +156,39 @@ TEST_F(Stages, ABackboneOfThreeStagesKeepsItsNormAlone) {
               AllOf(HasSubstr("backbone.norm.weight is [256] float32, expected [128] float32; "
                               "init.fresh: [backbone.norm.weight] keeps its random numbers"),
                     Not(HasSubstr("or set init.partial"))));
+}
+
+TEST_F(Stages, AResNetTakesTheStagesThatItHas) {
+  // torchvision's names are its own: no map. A fourth stage and the head are left out.
+  at::manual_seed(12);
+  ResNet resnet(ResNetOptions{.depth = 18, .channels = 3, .stages = 3});
+  NamedTensors saved;
+  for (const auto& item : resnet.named_parameters()) {
+    saved.set(item.key(), at::randn_like(item.value()) * 0.1);
+  }
+  for (const auto& item : resnet.named_buffers()) {
+    saved.set(item.key(), at::rand_like(item.value()) + 0.5);
+  }
+  saved.set("bn1.num_batches_tracked", at::zeros({}, at::kLong));
+  saved.set("layer4.0.conv1.weight", at::zeros({512, 256, 1, 1}));
+  saved.set("fc.weight", at::zeros({1000, 512}));
+  write_safetensors(folder_ / "resnet18.safetensors", {saved, {}});
+  folder_.write("resnet.yaml",
+                "schema: 1\nextends: one.yaml\nmodel: {backbone: resnet, resnet: 18}\n"
+                "init: {from: " +
+                    (folder_ / "resnet18.safetensors") + ", map: \"\", fresh: []}\n");
+  const BuiltRun run = initialised(experiment(folder_ / "resnet.yaml"));
+  std::size_t filled = 0;
+  const auto expect_saved = [&](const auto& items) {
+    for (const auto& item : items) {
+      if (!item.key().starts_with("backbone.")) continue;
+      EXPECT_TRUE(item.value().equal(saved.at(item.key().substr(9)))) << item.key();
+      ++filled;
+    }
+  };
+  expect_saved(run.model->named_parameters());
+  expect_saved(run.model->named_buffers());
+  EXPECT_EQ(filled, saved.size() - 3);
 }
 
 TEST_F(Stages, TheSecondBeginsWithTheRunOfTheFirst) {

@@ -7,9 +7,12 @@
 namespace attnlab {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using testing::message_of;
+using ::testing::Not;
 
 class VocSets : public ::testing::Test {
  protected:
@@ -72,6 +75,42 @@ TEST_F(VocSets, NameFileAndPlaceOfWhatIsWrong) {
   folder_.write("Annotations/a2.xml", testing::voc_xml(51, 50, {}));
   EXPECT_THAT(message_of<DataError>([&] { open()->example(Split::train, 1, nullptr); }),
               HasSubstr("its annotation says 50 x 51"));
+}
+
+TEST_F(VocSets, LeaveOutBoxesOfOtherClassesAndSaySo) {
+  const auto dataset = open(", classes: [dog, cat]");
+  EXPECT_THAT(dataset->info().class_names, ElementsAre("dog", "cat"));
+  EXPECT_THAT(dataset->info().source, HasSubstr("4 boxes of other classes"));
+  EXPECT_TRUE(dataset->example(Split::train, 0, nullptr)
+                  .at("label@box")
+                  .equal(at::tensor({0, 1}, at::kLong)));
+  EXPECT_EQ(dataset->example(Split::train, 3, nullptr).at("label@box").numel(), 0);
+  EXPECT_THAT(open()->info().source, Not(HasSubstr("other classes")));
+}
+
+TEST_F(VocSets, RefuseAClassThatNoBoxHas) {
+  EXPECT_THAT(message_of<ConfigError>([&] { open(", classes: [dog, cats]"); }),
+              AllOf(HasSubstr("classes: no annotation of these sets has an object 'cats'"),
+                    HasSubstr("did you mean 'cat'")));
+}
+
+TEST_F(VocSets, HaveEachPictureOnceHoweverOftenItIsListed) {
+  folder_.write("ImageSets/Main/again.txt", "a3\na1\n\na3\n");
+  const auto dataset = testing::make_dataset(
+      "voc", "{root: " + folder_.path() + ", train_sets: [train, again, train], test_sets: [val]}");
+  EXPECT_EQ(dataset->size(Split::train), 4);
+  EXPECT_EQ(dataset->info().fingerprint,
+            testing::make_dataset(
+                "voc", "{root: " + folder_.path() + ", train_sets: [train], " + "test_sets: [val]}")
+                ->info()
+                .fingerprint);
+}
+
+TEST_F(VocSets, SayOfADamagedPictureWhatCanBeDone) {
+  const std::string whole = testing::jpeg_of(testing::photograph(50, 50));
+  folder_.write("JPEGImages/a2.jpg", whole.substr(0, whole.size() / 2));
+  EXPECT_THAT(message_of<DataError>([&] { open()->example(Split::train, 1, nullptr); }),
+              AllOf(HasSubstr("a2.jpg: "), EndsWith("; fetch the file again")));
 }
 
 TEST_F(VocSets, KeepTheContract) {

@@ -9,7 +9,7 @@
 namespace attnlab {
 namespace {
 
-using ::testing::AllOf;
+using ::testing::EndsWith;
 using testing::file_of;
 using ::testing::HasSubstr;
 using testing::jpeg_of;
@@ -102,7 +102,7 @@ TEST_F(ImageFiles, ThatAreDamagedAreNamed) {
     return message_of<DataError>([&] { whole(path); });
   };
   EXPECT_THAT(refusal(sound.substr(0, sound.size() - 1)),
-              AllOf(HasSubstr("bad.jpg: ends too early"), HasSubstr("damaged: skip")));
+              EndsWith("bad.jpg: ends too early; fetch the file again"));
   EXPECT_THAT(refusal(sound.substr(0, 100)), HasSubstr("bad.jpg"));
   EXPECT_THAT(refusal(sound.substr(0, 20) + "\xff\xd9"), HasSubstr("bad.jpg: damaged ("));
   // Bytes that are missing in the middle, of which libjpeg only warns.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "framework/base/random.h"
 #include "framework/eval/detection/coco_precision.h"
@@ -321,6 +323,41 @@ TEST(ContrastiveLoss, IsThatOfTheEquation) {
               sum, 1e-10);
 }
 
+TEST(DetectionLoss, ContrastsOneToManyQueriesToo) {
+  // Two images, each with an object of a class of its own, one one-to-one query and three
+  // one-to-many, of which `many` 2 are matched: those whose boxes are right.
+  at::manual_seed(4);
+  const Tensor right = at::tensor({0.5, 0.5, 0.2, 0.2}, at::kDouble);
+  const Tensor boxes = right.expand({2, 1, 4, 4}).clone();
+  boxes.select(2, 2).fill_(0.9);
+  const Tensor logits = at::zeros({2, 1, 4, 1}, at::kDouble);
+  const Tensor features = at::randn({2, 1, 4, 3}, at::kDouble);
+  NamedTensors outputs = {{"logits", logits.squeeze(1).narrow(1, 0, 1)},
+                          {"layer_prompt_logits", logits},
+                          {"layer_boxes", boxes}};
+  Objects asked = objects({0.5, 0.5, 0.2, 0.2, 0.5, 0.5, 0.2, 0.2}, {0, 0}, {0, 1, 2});
+  asked.kinds = at::tensor({3, 5}, at::kLong);
+  DetectionLossOptions options;
+  options.many = 2;
+  options.many_weight = 0.3;
+  const double without = detection_loss(outputs, asked, asked, options).item<double>();
+  outputs.set("layer_features", features);
+  std::map<std::string, double> parts;
+  const double with = detection_loss(outputs, asked, asked, options, [&](auto name, auto value) {
+                        parts[std::string(name)] = value.template item<double>();
+                      }).item<double>();
+  const Tensor ones = features.select(2, 0).flatten(0, 1);
+  const Tensor many = features.index_select(2, at::tensor({1, 3}, at::kLong)).flatten(0, 2);
+  const double of_ones =
+      contrastive_loss(ones, at::tensor({3, 5}, at::kLong), options.temperature).item<double>();
+  const double of_many =
+      contrastive_loss(many, at::tensor({3, 3, 5, 5}, at::kLong), options.temperature)
+          .item<double>();
+  EXPECT_NEAR(parts.at("contrast"), of_ones, 1e-10);
+  EXPECT_NEAR(parts.at("many_contrast"), of_many, 1e-10);
+  EXPECT_NEAR(with - without, 2 * (of_ones + 0.3 * of_many), 1e-9);
+}
+
 // ---- the meter
 
 TEST(DetectionMeter, SplitsClassesAndGroupsAndImages) {
@@ -342,7 +379,8 @@ TEST(DetectionMeter, SplitsClassesAndGroupsAndImages) {
       {"ignored@box", at::zeros({3}, at::kLong)},
       {"size", at::tensor({100, 100, 100, 100}, at::kLong).view({2, 2})},
       {"prompt_class", at::tensor({0, 1}, at::kLong)},
-      {"prompt_number", at::zeros({2}, at::kLong)}};
+      {"prompt_number", at::zeros({2}, at::kLong)},
+      {"image_id", at::tensor({4, 5}, at::kLong)}};
   batch.offsets.set("box", at::tensor({0, 2, 3}, at::kLong));
   // The first image's cat is found; in the second one the answer is somewhere else.
   const NamedTensors outputs = {
@@ -361,6 +399,55 @@ TEST(DetectionMeter, SplitsClassesAndGroupsAndImages) {
   for (const auto& [name, value] : metrics) given.push_back(name);
   std::sort(stated.begin(), stated.end());
   EXPECT_EQ(stated, given);
+}
+
+/// An image of 100 x 100 with one box, its left upper quarter, and the only answer to a prompt.
+struct AskedImage {
+  std::int64_t id, label, prompt;
+  double score;
+  bool right;
+};
+
+Metrics metrics_of(const std::vector<AskedImage>& asked) {
+  DatasetInfo data;
+  data.class_names = {"cat", "dog"};
+  data.classes = 2;
+  data.class_groups = {{"base", {0, 1}}};
+  DetectionMeter meter(data, /*one_shot=*/true, 100);
+  for (const AskedImage& one : asked) {
+    Batch batch;
+    batch.size = 1;
+    batch.fields = {{"box@box", at::tensor({0.f, 0.f, 0.5f, 0.5f}).view({1, 4})},
+                    {"label@box", at::full({1}, one.label, at::kLong)},
+                    {"area@box", at::full({1}, 2500.f)},
+                    {"ignored@box", at::zeros({1}, at::kLong)},
+                    {"size", at::full({1, 2}, 100, at::kLong)},
+                    {"prompt_class", at::full({1}, one.label, at::kLong)},
+                    {"prompt_number", at::full({1}, one.prompt, at::kLong)},
+                    {"image_id", at::full({1}, one.id, at::kLong)}};
+    batch.offsets.set("box", at::tensor({0, 1}, at::kLong));
+    const float middle = one.right ? 0.25f : 0.75f;
+    meter.add({{"logits", at::full({1, 1, 1}, one.score)},
+               {"boxes", at::tensor({middle, middle, 0.5f, 0.5f}).view({1, 1, 4})}},
+              batch);
+  }
+  return meter.result();
+}
+
+TEST(DetectionMeter, TakesTheMeanPerImageOverAClassFirst) {
+  // Two images of cats, one of them wrong, and one of a dog, which is right: (1/2 + 1) / 2.
+  const Metrics metrics =
+      metrics_of({{1, 0, 0, 1.0, true}, {2, 0, 0, 1.0, false}, {3, 1, 0, 1.0, true}});
+  EXPECT_NEAR(metrics.at("ap50_per_image"), 0.75, 1e-12);
+  EXPECT_NEAR(metrics.at("ap50_per_image_base"), 0.75, 1e-12);
+}
+
+TEST(DetectionMeter, RanksTheAnswersToAnImagesPromptsTogether) {
+  // Of two prompts the worse answer has the better score: precision 1/2 at recall 1/2 and nothing
+  // beyond. Each prompt by itself would be 0 and 1.
+  const Metrics metrics = metrics_of({{1, 0, 0, 2.0, false}, {1, 0, 1, 1.0, true}});
+  EXPECT_NEAR(metrics.at("ap50_per_image"), 51 * 0.5 / 101, 1e-12);
+  EXPECT_NEAR(metrics.at("ap50"), 0.5, 1e-12);  // of rounds
 }
 
 }  // namespace

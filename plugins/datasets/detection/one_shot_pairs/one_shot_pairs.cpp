@@ -61,7 +61,7 @@ class Pairs final : public OneShotPairs {
 
 ATTNLAB_PLUGIN(dataset, Pairs, OneShotPairsOptions,
                {.id = "attnlab/one_shot_pairs",
-                .version = "1.0.0",
+                .version = "1.1.0",
                 .summary = "pictures in the layout of VOC or COCO, asked for what a prompt shows",
                 .citation = "Hsieh et al., NeurIPS 2019; Bahaduri et al., Indirect Attention",
                 .licence = "that of your data",

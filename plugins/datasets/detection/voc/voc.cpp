@@ -29,7 +29,7 @@ class Voc final : public BoxedImages {
 
 ATTNLAB_PLUGIN(dataset, Voc, VocDetectionOptions,
                {.id = "attnlab/voc",
-                .version = "1.0.0",
+                .version = "1.1.0",
                 .summary = "pictures with boxes in the layout of PASCAL VOC",
                 .citation = "Everingham et al., IJCV 2010",
                 .licence = "that of your data",

@@ -34,6 +34,8 @@
 namespace attnlab {
 namespace {
 
+constexpr std::string_view kRemedy =
+    "fetch the file again, or say `damaged: skip` to leave out what cannot be read";
 constexpr std::uint64_t kSmallData = std::uint64_t{1} << 30;  ///< below it every byte is hashed
 
 /// Images by number, of one split.
@@ -95,7 +97,7 @@ class ImageFolder final : public Dataset {
     }
     const Chosen& from = chosen(split);
     const auto at = static_cast<std::size_t>(from.indices[static_cast<std::size_t>(index)]);
-    ImageFile file(from.list->path(at));
+    ImageFile file(from.list->path(at), kRemedy);
     Tensor image = at::empty({3, options_.size, options_.size}, at::kFloat);
     const auto corrupt = [&](Pixels pixels) {
       const bool tested = from.list == &test_;
