@@ -21,8 +21,8 @@ PageSpec read_page(const Node& section, std::vector<std::string>& problems);
 void fit_page(PageSpec& page, const std::vector<std::string>& experiments, const Place& place,
               std::vector<std::string>* problems);
 
-/// Appends metrics of columns and claims ("fgo/accuracy") that are nearly an evaluation's. Others may
-/// be a task's own ("outcome/correct"), which a suite does not know of.
+/// Appends metrics of columns and claims ("fgo/accuracy") that are nearly an evaluation's. Others
+/// may be a task's own ("outcome/correct"), which a suite does not know of.
 /// @param evaluations  the entries of `evaluate:` by experiment
 void check_metrics(const PageSpec& page,
                    const std::map<std::string, std::vector<std::string>>& evaluations,
