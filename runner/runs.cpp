@@ -59,8 +59,7 @@ std::int64_t remove_others(const fs::path& file, std::int64_t seed) {
   return static_cast<std::int64_t>(others.size());
 }
 
-void store(const RunRecord& run, const std::string& folder, bool replace,
-           const Catalogue& catalogue, Counts& counts) {
+void store(const RunRecord& run, const std::string& folder, bool replace, Counts& counts) {
   if (!run.stored.empty()) {
     ++counts.restored;
     return;
@@ -69,7 +68,7 @@ void store(const RunRecord& run, const std::string& folder, bool replace,
     ++counts.unfinished;
     return;
   }
-  const StoredRun stored = stored_of(run.folder, catalogue);
+  const StoredRun stored = stored_of(run.folder);
   const fs::path file = fs::path(folder) / stored.name();
   std::error_code error;
   fs::create_directories(file.parent_path(), error);
@@ -89,10 +88,9 @@ int store_command(const Words& words) {
   const std::string folder = arguments.text("to", "");
   if (folder.empty()) throw ConfigError("runs store: say where to: --to DIR");
   const RunCollection collection = find_runs(arguments.words);
-  const Catalogue catalogue = Catalogue::of_this_program();
   Counts counts;
   for (const RunRecord& run : collection.runs) {
-    store(run, folder, arguments.has("replace"), catalogue, counts);
+    store(run, folder, arguments.has("replace"), counts);
   }
   std::cout << fmt::format("{}: {} {} stored", folder, counts.stored,
                            counts.stored == 1 ? "run" : "runs");

@@ -34,9 +34,10 @@ std::string refusals_text(const StoredUse& use) {
 
 }  // namespace
 
-void take_stored(Suite& suite, const Catalogue& catalogue, bool accept_revision, bool dry_run) {
+void take_stored(Suite& suite, const Catalogue& catalogue, const Rerun& rerun, bool dry_run) {
+  check_restored(suite, catalogue, rerun.stale, dry_run);
   if (suite.stored.empty()) return;
-  const StoredUse use = find_stored(suite, catalogue, accept_revision);
+  const StoredUse use = find_stored(suite, catalogue, rerun.accept_revision);
   for (const std::string& damage : use.damaged) std::cerr << damage << "\n";
   if (!use.matches.empty()) {
     std::cerr << fmt::format("stored results: {} {} taken from {} instead of being run\n",

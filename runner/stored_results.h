@@ -9,9 +9,10 @@
 namespace attnlab {
 
 /// Takes stored results for cells that are to be run, where everything agrees, and says on standard
-/// error how many and why not others.
+/// error how many and why not others. Those that were taken before and whose evaluations are of
+/// other plugins by now are stale.
 /// @param dry_run  marks the cells and writes nothing
-void take_stored(Suite& suite, const Catalogue& catalogue, bool accept_revision, bool dry_run);
+void take_stored(Suite& suite, const Catalogue& catalogue, const Rerun& rerun, bool dry_run);
 
 /// Says on standard error what the suite warns of; nothing without a warning.
 void warn_of(const Suite& suite);

@@ -127,8 +127,8 @@ std::string left_text(const Cell& cell) {
     case CellAction::failed:
       return fmt::format("failed before: {}\n  --rerun failed runs it again", cell.reason);
     case CellAction::stale:
-      return fmt::format("stale: {}\n  --rerun stale runs it anew; the old run stays{}",
-                         cell.reason,
+      return fmt::format("stale: {}\n  --rerun stale runs it anew; the old {} stays{}", cell.reason,
+                         stored_source(cell.folder.path()).empty() ? "run" : "result's file",
                          cell.other_revision ? "\n  --accept-revision counts it as it is" : "");
     case CellAction::busy:
       return cell.reason;
@@ -413,7 +413,7 @@ int run_suite(const LoadSuite& load, const Arguments& arguments, const std::stri
   if (interrupted()) return kInterrupted;
   decide(suite.cells, rerun);
   warn_of(suite);
-  take_stored(suite, catalogue, rerun.accept_revision, arguments.has("dry-run"));
+  take_stored(suite, catalogue, rerun, arguments.has("dry-run"));
   note_protocols(suite);
   const LaunchOptions options = launch_options(arguments, suite.folder);
   if (arguments.has("dry-run")) return show_plan(suite, options.jobs, catalogue);

@@ -44,6 +44,8 @@ ClaimCheck checked(const PageClaim& claim, const DomainPage& page) {
   }
   const DomainCell& cell = row->cells[*column];
   check.found = cell_text(page, *row, *column);
+  const std::string missing = missing_text(page, *row, *column);
+  if (!missing.empty()) check.found += "; " + missing;
   if (!cell.whole() && !cell.is_missing()) {
     const std::string divergence = cell_verdict(page, *row, *column);
     check.found = cell.row.summary.count == 0 ? divergence : check.found + "; " + divergence;

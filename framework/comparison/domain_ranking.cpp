@@ -85,6 +85,23 @@ std::vector<double> means_of(const std::vector<const DomainCell*>& cells) {
   return means;
 }
 
+/// Seeds that a column is not ranked by, because some attention has no value there: named, since
+/// all attentions are then ranked by fewer.
+void name_lost_seeds(const std::string& column, const std::vector<const DomainRow*>& rows,
+                     const std::vector<const DomainCell*>& cells, DomainPage& page) {
+  for (std::size_t seed = 0; seed < cells.front()->row.seeds.size(); ++seed) {
+    std::vector<std::string> without;
+    for (std::size_t j = 0; j < cells.size(); ++j) {
+      const std::vector<SeedValue>& seeds = cells[j]->row.seeds;
+      const bool there = seed < seeds.size() && seeds[seed].value;
+      if (cells[j]->diverged == 0 && !there) without.push_back(rows[j]->attention);
+    }
+    if (without.empty()) continue;
+    page.left_out.push_back(fmt::format("{}, seed {}: no value of {}", column,
+                                        cells.front()->row.seeds[seed].seed, join(without, ", ")));
+  }
+}
+
 }  // namespace
 
 void add_domain_ranking(DomainPage& page) {
@@ -104,6 +121,7 @@ void add_domain_ranking(DomainPage& page) {
                               ": no seed has a value of every attention");
       continue;
     }
+    name_lost_seeds(page.columns[one.column].name(), rows, cells, page);
     const std::vector<double> column_ranks = average_ranks(means);
     std::vector<std::string>& domains = ranking.experiments;
     const auto known = std::find(domains.begin(), domains.end(), one.domain);

@@ -1,6 +1,9 @@
 // The words and numbers of a page over domains.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "framework/base/text.h"
 #include "framework/comparison/domains.h"
 
@@ -57,8 +60,56 @@ std::string cell_verdict(const DomainPage& page, const DomainRow& row, std::size
 }
 
 std::string cell_line(const DomainPage& page, const DomainRow& row, std::size_t column) {
-  const std::string text = cell_text(page, row, column), verdict = cell_verdict(page, row, column);
-  return verdict.empty() || verdict == text ? text : fmt::format("{} {}", text, verdict);
+  const std::string verdict = cell_verdict(page, row, column);
+  const std::string missing = missing_text(page, row, column);
+  std::string text = cell_text(page, row, column);
+  if (!verdict.empty() && verdict != text) text += " " + verdict;
+  return missing.empty() ? text : text + "; " + missing;
+}
+
+std::string missing_text(const DomainPage& page, const DomainRow& row, std::size_t column) {
+  const ComparisonRow& own = row.cells[column].row;
+  if (own.summary.count == 0) return "";
+  const ComparisonRow& baseline = page.rows.front().cells[column].row;
+  const bool paired = own.contrast && own.contrast->difference.count > 0;
+  const auto is_missing = [](const SeedValue& seed) {
+    return !seed.value && seed.gap.kind != Absence::diverged;
+  };
+  std::size_t missing = 0;
+  for (std::size_t i = 0; i < own.seeds.size(); ++i) {
+    const bool here = is_missing(own.seeds[i]);
+    const bool there = paired && own.seeds[i].value && is_missing(baseline.seeds[i]);
+    missing += here || there ? 1 : 0;
+  }
+  return missing == 0 ? "" : fmt::format("{} of {} missing", missing, own.seeds.size());
+}
+
+std::vector<std::string> page_absences(const DomainPage& page) {
+  std::vector<AbsentCell> cells;
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    for (const DomainRow& row : page.rows) {
+      for (const SeedValue& seed : row.cells[i].row.seeds) {
+        if (seed.value || !seed.gap) continue;
+        cells.push_back({page.columns[i].name(), row.attention, seed.seed, seed.gap, ""});
+      }
+    }
+  }
+  return absence_lines(cells);
+}
+
+std::vector<std::string> quality_domains(const DomainPage& page) {
+  std::vector<std::string> out;
+  for (const PageColumn& column : page.columns) {
+    const bool known = std::find(out.begin(), out.end(), column.domain) != out.end();
+    if (column.role == ColumnRole::quality && !known) out.push_back(column.domain);
+  }
+  return out;
+}
+
+std::string effect_text(const DomainRow& row, const std::string& domain) {
+  const auto found = row.effects.find(domain);
+  if (found == row.effects.end()) return "-";
+  return fmt::format("{:+.2f} ± {:.2f}", found->second.value, std::sqrt(found->second.variance));
 }
 
 std::string column_heading(const DomainPage& page, std::size_t column) {

@@ -51,8 +51,9 @@ struct DomainRow {
   bool rough = false;                     ///< some are of three pairs; then all variances are rough
   std::optional<RandomEffects> summary;   ///< over them; from two domains on
   std::vector<std::string> without_effect;  ///< "points: diverged": domains that it leaves out
-  /// The column in which most seeds diverged; else with a verdict "worse"; else that of the lowest
-  /// standardised difference.
+  /// The column in which most seeds diverged; else one in which every pair loses the same; else
+  /// with a verdict "worse"; else that of the lowest standardised difference. Losses of fewer than
+  /// three pairs, which have none, stand below gains, by their share of the baseline's value.
   std::optional<std::size_t> worst;
 };
 
@@ -98,6 +99,15 @@ std::string cell_text(const DomainPage& page, const DomainRow& row, std::size_t 
 std::string cell_verdict(const DomainPage& page, const DomainRow& row, std::size_t column);
 /// Both in one line: "+0.86 [0.21, 1.51] better".
 std::string cell_line(const DomainPage& page, const DomainRow& row, std::size_t column);
+/// "1 of 3 missing" of a cell with a value: seeds that it is not of, because they failed, have no
+/// run or no value, here or of the baseline, and did not diverge. Empty where there are none.
+std::string missing_text(const DomainPage& page, const DomainRow& row, std::size_t column);
+/// "images: clean, quest, seed 2: failed: REASON": every value that the columns lack.
+std::vector<std::string> page_absences(const DomainPage& page);
+/// Domains of the quality columns, in their order.
+std::vector<std::string> quality_domains(const DomainPage& page);
+/// A domain's effect "+1.23 ± 0.58", its standard error behind it; "-" where there is none.
+std::string effect_text(const DomainRow& row, const std::string& domain);
 /// "clean (points)", with the metric's unit and an arrow to its better side.
 std::string column_heading(const DomainPage& page, std::size_t column);
 /// The same behind the column's domain: "images: clean (accuracy, points) ↑".

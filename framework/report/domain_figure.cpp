@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/unicode.h"
 #include "framework/comparison/table.h"
 #include "framework/report/diagrams.h"
@@ -18,12 +20,14 @@ constexpr double kLabels = 150, kCellWidth = 92, kCellHeight = 34, kTop = 84, kB
 /// Standardised differences beyond it have the full colour.
 constexpr double kFullColour = 3;
 constexpr std::size_t kLongestTitle = 13, kLongestName = 20;
+/// Of a warning: the height of a line, and the width of a letter, by which lines are broken.
+constexpr double kWarningHeight = 16, kLetterWidth = 7;
 
 constexpr const char* kStyle =
     "<style>text{font:12px sans-serif;fill:#222}.small{font-size:10px;fill:#555}"
     ".group{font-weight:bold}.tick{font-size:11px;fill:#555}.axis{stroke:#222;stroke-width:1.2}"
     ".thin{stroke:#888;stroke-width:1;fill:none}.bar{stroke:#222;stroke-width:4}"
-    ".frame{stroke:#fff;stroke-width:2}</style>\n";
+    ".frame{stroke:#fff;stroke-width:2}.warning{font-weight:bold;fill:#b35c00}</style>\n";
 
 std::string shortened(const std::string& text, std::size_t longest) {
   std::string whole = valid_utf8(text);
@@ -72,12 +76,14 @@ std::string cell_svg(const DomainPage& page, const DomainRow& row, std::size_t c
                      double y) {
   const DomainCell& cell = row.cells[column];
   const std::string verdict = cell_verdict(page, row, column);
+  const std::string missing = missing_text(page, row, column);
   const bool number = cell.row.contrast && cell.row.contrast->difference.count > 0;
   std::string out = fmt::format(
       "<rect class=\"frame\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" "
-      "fill=\"{}\"><title>{}: {}; {}</title></rect>\n",
+      "fill=\"{}\"><title>{}: {}; {}{}</title></rect>\n",
       x, y, kCellWidth, kCellHeight, colour_of(cell.effect), html_text(page.columns[column].name()),
-      html_text(cell_text(page, row, column)), html_text(verdict));
+      html_text(cell_text(page, row, column)), html_text(verdict),
+      missing.empty() ? "" : "; " + missing);
   const double centre = x + kCellWidth / 2;
   if (number) {
     const std::string difference =
@@ -86,8 +92,9 @@ std::string cell_svg(const DomainPage& page, const DomainRow& row, std::size_t c
   } else {
     out += text_at(centre, y + 21, "middle", short_verdict(cell, verdict), "small");
   }
-  if (number && !cell.whole()) {
-    out += text_at(centre, y + 31, "middle", short_verdict(cell, verdict), "small");
+  if (number && (!cell.whole() || !missing.empty())) {
+    out += text_at(centre, y + 31, "middle", cell.whole() ? missing : short_verdict(cell, verdict),
+                   "small");
   }
   return out;
 }
@@ -109,6 +116,61 @@ std::string headings(const DomainPage& page) {
                    "small");
   }
   return out;
+}
+
+/// Words in lines of at most `longest` columns; a longer word has a line of its own.
+std::vector<std::string> broken(const std::string& text, std::size_t longest) {
+  std::vector<std::string> lines;
+  std::istringstream words(one_line(text));
+  for (std::string word; words >> word;) {
+    const bool fits =
+        !lines.empty() && display_width(lines.back()) + 1 + display_width(word) <= longest;
+    if (fits) {
+      lines.back() += " " + word;
+    } else {
+      lines.push_back(word);
+    }
+  }
+  return lines;
+}
+
+/// What nobody may take a picture without: the page's warnings, and that it is not fair.
+std::vector<std::string> warning_lines(const DomainPage& page, double width) {
+  std::vector<std::string> warnings, lines;
+  for (const std::string& note : page.notes) {
+    if (note.rfind("WARNING", 0) == 0) warnings.push_back(note);
+  }
+  if (!page.differences.empty()) {
+    warnings.emplace_back("NOT A FAIR COMPARISON: more than the attention differs.");
+  }
+  for (const std::string& warning : warnings) {
+    const auto some = broken(warning, static_cast<std::size_t>((width - 20) / kLetterWidth));
+    lines.insert(lines.end(), some.begin(), some.end());
+  }
+  return lines;
+}
+
+std::string warnings_svg(const std::vector<std::string>& lines, double top) {
+  std::string out;
+  for (const std::string& line : lines) {
+    out += text_at(10, top += kWarningHeight, "start", line, "warning");
+  }
+  return out;
+}
+
+/// A picture with the page's warnings above it.
+std::string with_warnings(const DomainPage& page, const std::string& svg) {
+  const std::string view = "viewBox=\"0 0 ";
+  const std::size_t at = svg.find(view) + view.size(), open = svg.find('>') + 1;
+  const std::size_t second = svg.find(' ', at) + 1, close = svg.rfind("</svg>");
+  const double width = std::stod(svg.substr(at)), height = std::stod(svg.substr(second));
+  const std::vector<std::string> lines = warning_lines(page, width);
+  if (lines.empty()) return svg;
+  const double shift = kWarningHeight * static_cast<double>(lines.size()) + 6;
+  return svg.substr(0, second) + fmt::format("{:.0f}", height + shift) +
+         svg.substr(svg.find('"', second), open - svg.find('"', second)) + warnings_svg(lines, 0) +
+         fmt::format("<g transform=\"translate(0 {:.0f})\">", shift) +
+         svg.substr(open, close - open) + "</g>" + svg.substr(close);
 }
 
 /// The figure of a page as one of its own: a name space, a background and the style.
@@ -140,13 +202,14 @@ std::string domain_figure(const DomainPage& page) {
           text_at(10, height - 12, "start",
                   "Blue: better, orange: worse, by the difference over what seeds change in it.",
                   "small");
-  return standing_alone(
+  return standing_alone(with_warnings(
+      page,
       fmt::format("<svg role=\"img\" viewBox=\"0 0 {:.0f} {:.0f}\" aria-label=\"{}\">\n{}</svg>\n",
-                  width, height, html_text(page.title), body));
+                  width, height, html_text(page.title), body)));
 }
 
 std::string domain_ranks_figure(const DomainPage& page) {
-  return page.ranking ? standing_alone(rank_svg(*page.ranking)) : "";
+  return page.ranking ? standing_alone(with_warnings(page, rank_svg(*page.ranking))) : "";
 }
 
 }  // namespace attnlab

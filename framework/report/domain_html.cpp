@@ -62,6 +62,9 @@ std::string cell_html(const DomainPage& page, const DomainRow& row, std::size_t 
   if (!verdict.empty() && verdict != cell_text(page, row, column)) {
     text += "<br><small>" + html_text(verdict) + "</small>";
   }
+  if (const std::string missing = missing_text(page, row, column); !missing.empty()) {
+    text += "<br><small>" + html_text(missing) + "</small>";
+  }
   return style.empty() ? text : fmt::format("<span class=\"{}\">{}</span>", style, text);
 }
 
@@ -116,6 +119,19 @@ std::string over_domains_html(const DomainPage& page) {
       rows);
 }
 
+/// Each domain's effect, whose mean the summary is.
+std::string effects_html(const DomainPage& page) {
+  const std::vector<std::string> domains = quality_domains(page);
+  Rows rows = {{"attention"}};
+  for (const std::string& domain : domains) rows[0].push_back(html_text(domain));
+  for (const DomainRow& row : page.rows) {
+    if (row.attention == page.baseline) continue;
+    rows.push_back({html_text(row.attention)});
+    for (const std::string& domain : domains) rows.back().push_back(effect_text(row, domain));
+  }
+  return table("Each domain's standardised difference (Hedges' g ± standard error)", rows);
+}
+
 std::string ranks_html(const DomainPage& page) {
   std::string out;
   if (page.ranking) {
@@ -152,14 +168,7 @@ std::string claims_html(const DomainPage& page) {
 }
 
 std::string absences_html(const DomainPage& page) {
-  std::vector<std::string> lines;
-  for (const DomainRow& row : page.rows) {
-    for (std::size_t i = 0; i < page.columns.size(); ++i) {
-      const Gap& gap = row.cells[i].row.gap;
-      if (!gap || gap.reason.empty()) continue;
-      lines.push_back(fmt::format("{}, {}: {}", page.columns[i].name(), row.attention, gap.text()));
-    }
-  }
+  const std::vector<std::string> lines = page_absences(page);
   return lines.empty() ? "" : "<h2>What is missing</h2>\n" + list(lines);
 }
 
@@ -196,7 +205,8 @@ std::string domain_html(const DomainPage& page, const PageStamp& stamp) {
   out += warnings_html(page);
   out += "<figure>" + domain_figure(page) + "</figure>\n";
   out += "<h2>Attention by domain</h2>\n" + results_html(page);
-  out += "<h2>Over domains, and what it costs</h2>\n" + over_domains_html(page);
+  out +=
+      "<h2>Over domains, and what it costs</h2>\n" + over_domains_html(page) + effects_html(page);
   out += "<h2>Ranks over domains</h2>\n" + ranks_html(page);
   out += "<h2>Published claims</h2>\n" + claims_html(page);
   out += absences_html(page);

@@ -26,12 +26,14 @@ std::string latex_cell(const DomainPage& page, const DomainRow& row, std::size_t
   const DomainCell& cell = row.cells[column];
   const std::string verdict = cell_verdict(page, row, column);
   if (cell.row.summary.count == 0) return small(latex_text(verdict));
-  const std::string lost = cell.whole() ? "" : " " + small(latex_text(verdict));
+  std::string lost = cell.whole() ? "" : " " + small(latex_text(verdict));
+  const std::string missing = missing_text(page, row, column);
+  if (!missing.empty()) lost += " " + small(latex_text(missing));
   const std::string own = summary_text(cell.row.metric, cell.row.summary);
   if (row.attention == page.baseline) return plus_minus(own) + lost;
   if (!cell.row.contrast || cell.row.contrast->difference.count == 0) {
-    const std::string why = cell.whole() ? " " + small(latex_text(verdict)) : lost;
-    return small("mean " + plus_minus(own)) + why;
+    const std::string why = cell.whole() ? " " + small(latex_text(verdict)) : "";
+    return small("mean " + plus_minus(own)) + why + lost;
   }
   const std::string text = cell_text(page, row, column);
   const std::size_t bracket = text.find(" [");
@@ -69,7 +71,7 @@ std::string caption(const DomainPage& page) {
       "  \\caption{{{} Difference to {} with its {} \\% interval; {}: mean $\\pm$ sample standard "
       "deviation. $\\dagger$ ($\\ddagger$): significantly better (worse), paired test `{}'{}, "
       "level "
-      "{}. Where seeds diverged, numbers are of the others.{}}}\n",
+      "{}. Where seeds diverged or are missing, numbers are of the others.{}}}\n",
       latex_text(page.title + "."), latex_text(page.baseline),
       shortest(100 - 100 * page.options.level), latex_text(page.baseline),
       latex_text(page.options.test),
@@ -83,6 +85,7 @@ std::string comments(const DomainPage& page, const PageStamp& stamp) {
   for (const ConfigDifference& one : page.differences) {
     out += "% NOT FAIR: " + one_line(one.text()) + "\n";
   }
+  for (const std::string& line : page_absences(page)) out += "% MISSING: " + one_line(line) + "\n";
   return out;
 }
 

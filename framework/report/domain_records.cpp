@@ -30,16 +30,30 @@ Rows result_rows(const DomainPage& page) {
 }
 
 Rows summary_rows(const DomainPage& page) {
-  Rows rows = {{"attention", "summary over domains", "worst column, by standardised difference",
-                "left out", "time", "memory", "parameters", "FLOPs"}};
+  Rows rows = {{"attention", "summary over domains", "domains",
+                "worst column, by standardised difference", "left out", "time", "memory",
+                "parameters", "FLOPs"}};
   for (const DomainRow& row : page.rows) {
     if (row.attention == page.baseline) continue;
     std::string worst = "-";
     if (row.worst)
       worst = page.columns[*row.worst].name() + ": " + cell_line(page, row, *row.worst);
-    rows.push_back({row.attention, summary_cell_text(row), worst, join(row.without_effect, "; "),
-                    ratio_text(row.costs.time), ratio_text(row.costs.memory),
-                    ratio_text(row.costs.parameters), ratio_text(row.costs.flops)});
+    rows.push_back({row.attention, summary_cell_text(row), std::to_string(row.effects.size()),
+                    worst, join(row.without_effect, "; "), ratio_text(row.costs.time),
+                    ratio_text(row.costs.memory), ratio_text(row.costs.parameters),
+                    ratio_text(row.costs.flops)});
+  }
+  return rows;
+}
+
+Rows effect_rows(const DomainPage& page) {
+  const std::vector<std::string> domains = quality_domains(page);
+  Rows rows = {{"attention"}};
+  rows[0].insert(rows[0].end(), domains.begin(), domains.end());
+  for (const DomainRow& row : page.rows) {
+    if (row.attention == page.baseline) continue;
+    rows.push_back({row.attention});
+    for (const std::string& domain : domains) rows.back().push_back(effect_text(row, domain));
   }
   return rows;
 }
@@ -75,6 +89,7 @@ json cell_json(const DomainPage& page, const DomainRow& row, std::size_t column)
               {"seeds", cell.row.seeds.size()},
               {"values", cell.row.summary.count},
               {"diverged", cell.diverged},
+              {"missing", missing_text(page, row, column)},
               {"baseline_diverged", cell.baseline_diverged},
               {"stored", cell.stored},
               {"verdict", cell_verdict(page, row, column)}};
@@ -146,6 +161,8 @@ std::string domain_markdown(const DomainPage& page, const PageStamp& stamp) {
     out += "**NOT A FAIR COMPARISON: more than the attention differs.**\n\n";
   out += table_text(result_rows(page));
   out += "\n## Over domains, and what it costs\n\n" + table_text(summary_rows(page));
+  out += "\nEach domain's standardised difference (Hedges' g ± standard error):\n\n" +
+         table_text(effect_rows(page));
   out += "\n## Ranks over domains\n\n";
   if (page.ranking) {
     out +=
@@ -158,6 +175,8 @@ std::string domain_markdown(const DomainPage& page, const PageStamp& stamp) {
   }
   if (!page.left_out.empty()) out += "\nLeft out of the ranks:\n\n" + bullets(page.left_out);
   if (!page.claims.empty()) out += "\n## Published claims\n\n" + table_text(claim_rows(page));
+  const std::vector<std::string> missing = page_absences(page);
+  if (!missing.empty()) out += "\n## What is missing\n\n" + bullets(missing);
   out += "\n## How to read it\n\n" + bullets(page_assumptions(page));
   if (!page.notes.empty()) out += "\n## Notes\n\n" + bullets(page.notes);
   return out + fmt::format("\nattnlab {}, {}: `{}`\n", ATTNLAB_VERSION, stamp.date, stamp.command);
@@ -175,6 +194,7 @@ std::string domain_json(const DomainPage& page, const PageStamp& stamp) {
                 {"level", page.options.level}}},
               {"notes", page.notes},
               {"left_out", page.left_out},
+              {"missing", page_absences(page)},
               {"assumptions", page_assumptions(page)},
               {"columns", json::array()},
               {"rows", json::array()},

@@ -113,6 +113,26 @@ void lock_evaluation(const std::string& run_folder, const EvaluationEntry& entry
   write_file(lock_path(run_folder), lock.dump(1) + "\n");
 }
 
+std::optional<LockedParts> locked_parts(const std::string& run_folder) try {
+  const json lock = read_lock(run_folder);
+  if (lock.is_null()) return std::nullopt;
+  const auto read = [](const json& list) {
+    std::vector<LockedPart> parts;
+    for (const json& one : list) {
+      parts.push_back({one.at("kind"), one.at("id"), one.at("version"), one.at("hash")});
+    }
+    return parts;
+  };
+  LockedParts out{read(lock.at("parts")), {}};
+  for (const auto& [entry, what] : lock.at("evaluations").items()) {
+    out.evaluations[entry] = read(what.at("parts"));
+  }
+  return out;
+} catch (const json::exception& damage) {
+  throw DataError(
+      fmt::format("{}: damaged: {}; run it again", lock_path(run_folder), damage.what()));
+}
+
 std::set<std::string> evaluation_data(const std::string& run_folder) {
   std::set<std::string> data;
   try {

@@ -12,6 +12,8 @@
 // they are kept apart from what the run was trained with. A suite's lock has all in its two lists.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -41,5 +43,19 @@ void lock_evaluation(const std::string& run_folder, const EvaluationEntry& entry
 /// Fingerprints of the data that a run was evaluated on; none of a damaged lock, which whoever
 /// packs the run is told of.
 std::set<std::string> evaluation_data(const std::string& run_folder);
+
+/// A plugin as a lock names it.
+struct LockedPart {
+  std::string kind, id, version, hash;  ///< "task", "attnlab/image_attack", "1.0.0"; of its file
+};
+/// The plugins of a run.
+struct LockedParts {
+  std::vector<LockedPart> own;  ///< what it was trained with, judges included
+  /// By entry of `evaluate:`: those that are not among its own.
+  std::map<std::string, std::vector<LockedPart>> evaluations;
+};
+
+/// What a run's lock names; empty of a run without one. @throws DataError for a damaged lock.
+std::optional<LockedParts> locked_parts(const std::string& run_folder);
 
 }  // namespace attnlab

@@ -13,6 +13,7 @@
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/runs/frozen_run.h"
+#include "framework/runs/lock_file.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/runs/run_records.h"
 
@@ -95,7 +96,9 @@ json identity_member(const StoredRun& run) {
   return {{"configuration", run.identity.configuration},
           {"data", run.identity.data},
           {"framework", run.identity.framework},
-          {"plugins", std::move(plugins)}};
+          {"plugins", std::move(plugins)},
+          {"judges", run.judges},
+          {"evaluations", run.entries}};
 }
 
 void read_identity_member(const json& in, StoredRun& run) {
@@ -107,6 +110,9 @@ void read_identity_member(const json& in, StoredRun& run) {
     if (!file.contains("version")) continue;
     run.plugins[kind] = {file.at("id"), file.at("version")};
   }
+  // Of earlier files these are not known, and what they are needed for is refused.
+  run.judges = in.value("judges", PluginVersions{});
+  run.entries = in.value("evaluations", std::map<std::string, PluginVersions>{});
 }
 
 /// stored.json of a run's folder; empty of a run that was made here.
@@ -127,19 +133,55 @@ std::optional<json> read_source(const std::string& run_folder) {
   }
 }
 
-/// Versions as the installed plugins state them; of one that is not installed none is known.
-std::map<std::string, StoredPlugin> plugins_of(const Node& config, const Catalogue& catalogue) {
-  std::map<std::string, StoredPlugin> out;
+ConfigError lacks(const std::string& run_folder, const std::string& what) {
+  return {Place{run_folder, 0, 0}, what};
+}
+
+PluginVersions versions_of(const std::vector<LockedPart>& parts) {
+  PluginVersions out;
+  for (const LockedPart& part : parts) out[part.kind + " " + part.id] = part.version;
+  return out;
+}
+
+/// Takes the four parts of a run out of what its lock names: those whose files identity.json names.
+/// What is left are its judges.
+void take_parts(const std::string& run_folder, std::vector<LockedPart> own, StoredRun& out) {
   for (const Kind kind : {Kind::model, Kind::attention, Kind::task, Kind::dataset}) {
     const std::string key(name_of(kind));
-    try {
-      const Manifest& manifest = *catalogue.find(kind, config.at(key).at("use").text()).manifest;
-      out[key] = {manifest.id, manifest.version};
-    } catch (const PluginError&) {
-      continue;
+    const auto file = out.identity.plugins.find(key);
+    const auto found = std::find_if(own.begin(), own.end(), [&](const LockedPart& part) {
+      return file != out.identity.plugins.end() && part.kind == key &&
+             part.hash == file->second.hash;
+    });
+    if (found == own.end()) {
+      throw lacks(run_folder, fmt::format("its lock.json does not name the {} that identity.json "
+                                          "names: its version is not known; run it again",
+                                          key));
     }
+    out.plugins[key] = {found->id, found->version};
+    own.erase(found);
   }
-  return out;
+  out.judges = versions_of(own);
+}
+
+/// Versions of the plugins that made a run and its evaluations, from its lock.
+void read_versions(const std::string& run_folder, StoredRun& out) {
+  const std::optional<LockedParts> locked = locked_parts(run_folder);
+  if (!locked) {
+    throw lacks(run_folder,
+                "has no lock.json (a run of an earlier attnlab): which versions of its plugins "
+                "made it is not known; run it again");
+  }
+  take_parts(run_folder, locked->own, out);
+  for (const EvaluationRecord& one : out.evaluations) {
+    const auto found = locked->evaluations.find(one.entry);
+    if (found == locked->evaluations.end()) {
+      throw lacks(run_folder, fmt::format("its lock.json does not name the plugins of its "
+                                          "evaluation '{}'; attnlab eval {} adds them",
+                                          one.entry, run_folder));
+    }
+    out.entries[one.entry] = versions_of(found->second);
+  }
 }
 
 }  // namespace
@@ -152,40 +194,42 @@ std::string StoredRun::name() const {
                      hex(fingerprint(what)).substr(0, 8));
 }
 
-StoredRun stored_of(const std::string& run_folder, const Catalogue& catalogue) {
+StoredRun stored_of(const std::string& run_folder) {
   const RunRecord record = read_run(run_folder);
   if (!record.status.finished()) {
-    throw ConfigError(Place{run_folder, 0, 0}, fmt::format("is {}; only finished runs are stored",
-                                                           name_of(record.status.state)));
+    throw lacks(run_folder,
+                fmt::format("is {}; only finished runs are stored", name_of(record.status.state)));
   }
   const auto identity = read_identity(run_folder);
   if (!identity) {
-    throw ConfigError(Place{run_folder, 0, 0},
-                      "has no identity.json (a run of an earlier attnlab): it cannot be compared "
-                      "with another machine's");
+    throw lacks(run_folder,
+                "has no identity.json (a run of an earlier attnlab): it cannot be compared with "
+                "another machine's");
   }
   StoredRun out;
   out.experiment = record.experiment;
   out.attention = record.attention;
   out.seed = record.seed;
   out.identity = *identity;
-  out.plugins = plugins_of(record.config, catalogue);
-  const RunFolder folder(run_folder);
-  // What was restored here is stored again as what it was, not as a run of this machine's plugins.
-  if (const auto source = read_source(run_folder)) {
-    out.plugins.clear();
-    out.identity.plugins.clear();
-    read_identity_member(source->at("identity"), out);
+  for (const EvaluationRecord& one : record.evaluations) {
+    if (one.done) out.evaluations.push_back(one);
   }
+  // What was restored here is stored again as what it was, not as a run of this machine's plugins.
+  if (const auto source = stored_plugins(run_folder)) {
+    out.identity = source->identity;
+    out.plugins = source->plugins;
+    out.judges = source->judges;
+    out.entries = source->entries;
+  } else {
+    read_versions(run_folder, out);
+  }
+  const RunFolder folder(run_folder);
   out.config = read_text(folder.file("config.yaml"));
   out.status = folder.status();  // without the evaluations' metrics, which stand by themselves
   std::error_code error;
   if (fs::exists(folder.file("environment.json"), error)) {
     out.environment =
         kept_environment(json::parse(read_text(folder.file("environment.json")))).dump();
-  }
-  for (const EvaluationRecord& one : record.evaluations) {
-    if (one.done) out.evaluations.push_back(one);
   }
   return out;
 }
@@ -274,6 +318,19 @@ void restore(const StoredRun& run, const RunFolder& folder, const Experiment& ex
 std::string stored_source(const std::string& run_folder) {
   const auto source = read_source(run_folder);
   return source ? source->at("from").get<std::string>() : "";
+}
+
+std::optional<StoredRun> stored_plugins(const std::string& run_folder) try {
+  const auto source = read_source(run_folder);
+  if (!source) return std::nullopt;
+  StoredRun out;
+  out.file = source->at("from");
+  read_identity_member(source->at("identity"), out);
+  return out;
+} catch (const json::exception& damage) {
+  throw DataError(
+      fmt::format("{}{}: damaged: {}; remove the run's folder to restore or run it again",
+                  run_folder, kSource, damage.what()));
 }
 
 std::optional<std::string> stored_note(const std::vector<RunRecord>& runs) {

@@ -4,10 +4,12 @@
 //
 //   FOLDER/EXPERIMENT/ATTENTION/SEED-HASH.json
 //     {"schema": 1, "experiment": ..., "attention": ..., "seed": 0,
-//      "identity": {"configuration", "data", "framework", "plugins": {KIND: {"id", "version",
-//      "hash"}}}, "config": [lines of config.yaml], "status": {"state", "step", "steps", "epoch",
-//      "seconds", "reason", "metrics"}, "environment": {what comparisons read of environment.json},
-//      "evaluations": [{"entry", "hash", "split", "set", "metrics", "infos", "seconds"}]}
+//      "identity": {"configuration", "data", "framework",
+//      "plugins": {KIND: {"id", "version", "hash"}}, "judges": {"KIND ID": VERSION},
+//      "evaluations": {ENTRY: {"KIND ID": VERSION}}}, "config": [lines of config.yaml], "status":
+//      {"state", "step", "steps", "epoch", "seconds", "reason", "metrics"}, "environment": {what
+//      comparisons read of environment.json}, "evaluations": [{"entry", "hash", "split", "set",
+//      "metrics", "infos", "seconds"}]}
 //
 // A suite with `stored:` restores such a file as a run's folder where everything agrees
 // (framework/suites/stored_cells.h); the folder's stored.json says where it came from.
@@ -19,7 +21,6 @@
 #include <vector>
 
 #include "framework/experiment/identity.h"
-#include "framework/manifest/discovery.h"
 #include "framework/runs/evaluations.h"
 #include "framework/runs/run_folder.h"
 
@@ -32,13 +33,19 @@ struct StoredPlugin {
   std::string id, version;  ///< "attnlab/quest", "1.0.0"
 };
 
+/// Versions by "KIND ID": {"task attnlab/image_attack": "1.0.0"}.
+using PluginVersions = std::map<std::string, std::string>;
+
 struct StoredRun {
   std::string file;                   ///< where it was read from
   std::string experiment, attention;  ///< the attention's label
   std::int64_t seed = 0;
   Identity identity;
   std::map<std::string, StoredPlugin> plugins;  ///< by kind: "model", "attention", ...
-  std::string config;                           ///< as config.yaml has it
+  PluginVersions judges;                        ///< of others that choose the epoch
+  /// By evaluation: the plugins that are not among the above, as it was made with them.
+  std::map<std::string, PluginVersions> entries;
+  std::string config;  ///< as config.yaml has it
   RunStatus status;
   std::string environment = "{}";  ///< JSON: what comparisons read
   std::vector<EvaluationRecord> evaluations;
@@ -47,9 +54,11 @@ struct StoredRun {
   std::string name() const;
 };
 
-/// A finished run as it is stored. @param catalogue  for the versions of its plugins
-/// @throws ConfigError for a run that is not finished, DataError or FileError for damaged files.
-StoredRun stored_of(const std::string& run_folder, const Catalogue& catalogue);
+/// A finished run as it is stored. Versions are those that its lock.json names, not of the plugins
+/// that are installed by now.
+/// @throws ConfigError for a run that is not finished, or whose lock does not name the plugins that
+/// made it; DataError or FileError for damaged files.
+StoredRun stored_of(const std::string& run_folder);
 
 /// The text of the file. Equal runs give equal texts.
 std::string stored_json(const StoredRun& run);
@@ -68,6 +77,9 @@ void restore(const StoredRun& run, const RunFolder& folder, const Experiment& ex
 
 /// Where a run's folder was restored from; empty for a run that was made here.
 std::string stored_source(const std::string& run_folder);
+/// The plugins that made a run that was restored (`identity`, `plugins`, `judges`, `entries`);
+/// empty for a run that was made here. @throws DataError for a damaged stored.json.
+std::optional<StoredRun> stored_plugins(const std::string& run_folder);
 
 /// "stored results, not made here: standard (cross_cora, cross_images: 6 runs), ..."; empty
 /// without.

@@ -55,6 +55,65 @@ std::set<std::string> sources_of(const Suite& suite) {
   return names;
 }
 
+/// "task attnlab/image_attack".
+std::string kind_and_id(const Part& part) {
+  return std::string(name_of(part.kind)) + " " + part.id;
+}
+
+/// The version of a plugin that an evaluation was made with; empty where it is not known.
+std::string version_then(const StoredRun& run, const std::string& entry, const Part& part) {
+  const std::string key = kind_and_id(part);
+  const auto of_entry = run.entries.find(entry);
+  if (of_entry == run.entries.end()) return "";
+  for (const PluginVersions* known : {&of_entry->second, &run.judges}) {
+    if (const auto found = known->find(key); found != known->end()) return found->second;
+  }
+  const auto own = run.plugins.find(std::string(name_of(part.kind)));
+  return own != run.plugins.end() && own->second.id == part.id ? own->second.version : "";
+}
+
+/// "task attnlab/image_attack is 1.1.0, was 1.0.0"; empty where the versions agree.
+std::string change_of(const Part& part, const std::string& then, const Catalogue& catalogue) {
+  const std::string& now = catalogue.find(part.kind, part.id).manifest->version;
+  if (then == now) return "";
+  if (then.empty()) return fmt::format("the version of {} is not known", kind_and_id(part));
+  return fmt::format("{} is {}, was {}", kind_and_id(part), now, then);
+}
+
+/// What has changed of the plugins that judged its epochs.
+void add_judges(const StoredRun& run, const Cell& cell, const Catalogue& catalogue,
+                std::vector<std::string>& out) {
+  for (const Part& judge : cell.experiment.judges) {
+    const auto found = run.judges.find(kind_and_id(judge));
+    const std::string change =
+        change_of(judge, found == run.judges.end() ? "" : found->second, catalogue);
+    if (!change.empty()) out.push_back("what judges its epochs: " + change);
+  }
+}
+
+/// What keeps a record from standing for an entry: other settings, or other versions of plugins.
+std::vector<std::string> changes_of(const StoredRun& run, const EvaluationRecord& record,
+                                    const EvaluationEntry& entry, const Catalogue& catalogue) {
+  const bool alike = record.split == entry.options.split &&
+                     canonical_text(parse_yaml(record.set, run.file)) == canonical_text(entry.set);
+  if (!alike) return {"its settings changed"};
+  std::vector<std::string> out;
+  const Experiment& now = entry.experiment;
+  for (const Part* part : {&now.model, &now.attention, &now.task, &now.dataset}) {
+    std::string change = change_of(*part, version_then(run, entry.name, *part), catalogue);
+    if (!change.empty()) out.push_back(std::move(change));
+  }
+  return out;
+}
+
+const EvaluationRecord* record_of(const std::vector<EvaluationRecord>& records,
+                                  const std::string& entry) {
+  const auto found =
+      std::find_if(records.begin(), records.end(),
+                   [&](const EvaluationRecord& record) { return record.entry == entry; });
+  return found == records.end() ? nullptr : &*found;
+}
+
 void add_versions(const StoredRun& run, const Cell& cell, const Catalogue& catalogue,
                   std::vector<std::string>& out) {
   const Experiment& experiment = cell.experiment;
@@ -72,16 +131,24 @@ void add_versions(const StoredRun& run, const Cell& cell, const Catalogue& catal
   }
 }
 
-void add_missing_evaluations(const StoredRun& run, const Cell& cell, const Catalogue& catalogue,
-                             std::vector<std::string>& out) {
+/// Evaluations of other settings or plugins than the cell's would be now.
+/// @param missing  those that are not there count, too
+std::vector<std::string> evaluation_changes(const StoredRun& made_with,
+                                            const std::vector<EvaluationRecord>& records,
+                                            const Cell& cell, const Catalogue& catalogue,
+                                            bool missing) {
+  std::vector<std::string> out;
   for (const EvaluationEntry& entry : evaluations_of(cell.experiment, catalogue)) {
-    const auto found = std::find_if(
-        run.evaluations.begin(), run.evaluations.end(), [&](const EvaluationRecord& record) {
-          return record.entry == entry.name && record.split == entry.options.split &&
-                 canonical_text(parse_yaml(record.set, run.file)) == canonical_text(entry.set);
-        });
-    if (found == run.evaluations.end()) out.push_back("it has no evaluation '" + entry.name + "'");
+    const EvaluationRecord* record = record_of(records, entry.name);
+    if (record == nullptr) {
+      if (missing) out.push_back("it has no evaluation '" + entry.name + "'");
+      continue;
+    }
+    const auto changes = changes_of(made_with, *record, entry, catalogue);
+    if (changes.empty()) continue;
+    out.push_back(fmt::format("evaluation '{}': {}", entry.name, join(changes, ", ")));
   }
+  return out;
 }
 
 /// The cell's, with the revision that the numbers are of.
@@ -91,6 +158,12 @@ Identity identity_for(const StoredUse::Match& match, const Cell& cell) {
   identity.framework = match.run.identity.framework;
   identity.accepted = {cell.identity.framework};
   return identity;
+}
+
+void remove_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::remove_all(folder, error);
+  if (error) throw FileError(fmt::format("{}: cannot remove it: {}", folder, error.message()));
 }
 
 }  // namespace
@@ -106,13 +179,33 @@ std::vector<std::string> differences_to(const StoredRun& run, const Cell& cell,
     out.push_back(fmt::format("the data of dataset '{}' differ", cell.experiment.dataset.name));
   }
   add_versions(run, cell, catalogue, out);
+  add_judges(run, cell, catalogue, out);
   // A run that diverged is finished, and is evaluated nowhere.
   const bool evaluated = run.status.state == RunState::done;
-  if (out.empty() && evaluated) add_missing_evaluations(run, cell, catalogue, out);
+  if (out.empty() && evaluated) {
+    out = evaluation_changes(run, run.evaluations, cell, catalogue, /*missing=*/true);
+  }
   const std::string framework = framework_change(then, now);
   other_revision = !framework.empty();
   if (other_revision) out.push_back(framework);
   return out;
+}
+
+void check_restored(Suite& suite, const Catalogue& catalogue, bool again, bool dry_run) {
+  for (Cell& cell : suite.cells) {
+    if (cell.action != CellAction::finished) continue;
+    const std::string folder = cell.folder.path();
+    const auto made_with = stored_plugins(folder);
+    if (!made_with) continue;  // made here: it has weights, and is evaluated again
+    const auto changes = evaluation_changes(*made_with, read_evaluations(folder).records, cell,
+                                            catalogue, /*missing=*/false);
+    if (changes.empty()) continue;
+    cell.action = again ? CellAction::run : CellAction::stale;
+    cell.reason = again ? "" : "a stored result; " + join(changes, ", ");
+    if (!again) continue;
+    cell.folder = RunFolder::of(suite.folder, cell.experiment, cell.seed, cell.identity);
+    if (!dry_run) remove_folder(folder);
+  }
 }
 
 StoredUse find_stored(const Suite& suite, const Catalogue& catalogue, bool accept_revision) {

@@ -28,10 +28,18 @@ struct StoredUse {
 
 /// What keeps a stored run from standing for a cell: "the data of dataset 'cora' changed". Empty
 /// where configuration, data and framework agree, plugins have the versions that they had, and it
-/// has every evaluation that the experiment asks for (of a run that diverged: none).
+/// has every evaluation that the experiment asks for, made with the versions that are installed (of
+/// a run that diverged: none).
 /// @param other_revision  set where the revision of the framework differs
 std::vector<std::string> differences_to(const StoredRun& run, const Cell& cell,
                                         const Catalogue& catalogue, bool& other_revision);
+
+/// Marks finished cells as stale that are stored results of which an evaluation was made with other
+/// settings or other versions of plugins: without weights they cannot be evaluated again.
+/// @param again    such cells are run, their folders removed: the files that they came from stay
+/// @param dry_run  removes nothing
+/// @throws DataError for a damaged stored.json, naming it.
+void check_restored(Suite& suite, const Catalogue& catalogue, bool again, bool dry_run);
 
 /// Looks for stored runs of the cells that are to be run. Writes nothing. A cell whose weights
 /// another one begins with is left: stored results have none.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "framework/base/text.h"
@@ -184,6 +185,14 @@ void read_page(const Node& root, Suite& suite, Problems& problems) {
   suite.page = read_page(*section, problems);
   fit_page(*suite.page, suite.experiments, section->place(),
            chosen_elsewhere(root, *section) ? nullptr : &problems);
+  std::map<std::string, std::vector<std::string>> evaluations;
+  for (const Cell& cell : suite.cells) {
+    const auto [names, is_new] = evaluations.try_emplace(cell.experiment.name);
+    const Node* entries = cell.experiment.resolved.find("evaluate");
+    if (!is_new || entries == nullptr) continue;
+    for (const auto& [name, entry] : entries->entries()) names->second.push_back(name);
+  }
+  check_metrics(*suite.page, evaluations, section->place(), problems);
   if (suite.page->columns.empty()) suite.page.reset();
 }
 

@@ -148,4 +148,25 @@ void fit_page(PageSpec& page, const std::vector<std::string>& experiments, const
   }
 }
 
+void check_metrics(const PageSpec& page,
+                   const std::map<std::string, std::vector<std::string>>& evaluations,
+                   const Place& place, Problems& problems) {
+  const auto check = [&](const char* key, const auto& one) {
+    const auto entries = evaluations.find(one.experiment);
+    const std::size_t slash = one.metric.find('/');
+    if (entries == evaluations.end() || slash == std::string::npos) return;
+    const std::string entry = one.metric.substr(0, slash);
+    const auto& names = entries->second;
+    if (std::find(names.begin(), names.end(), entry) != names.end()) return;
+    const std::string near = suggestion(entry, names);
+    if (near.find("did you mean") == std::string::npos) return;
+    note(place,
+         fmt::format(".{}: metric '{}': {} has no evaluation '{}'{}", key, one.metric,
+                     one.experiment, entry, near),
+         problems);
+  };
+  for (const PageColumn& column : page.columns) check("columns", column);
+  for (const PageClaim& claim : page.claims) check("claims", claim);
+}
+
 }  // namespace attnlab

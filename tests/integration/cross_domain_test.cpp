@@ -2,6 +2,7 @@
 // out, finished runs stored and used elsewhere, the page, a card, the quick form.
 #include <filesystem>
 
+#include "framework/manifest/discovery.h"
 #include "tests/integration/workspace.h"
 
 namespace attnlab::testing {
@@ -152,6 +153,30 @@ TEST_F(CrossDomain, ACardHasManifestConformanceAndResults) {
   EXPECT_THAT(wrong.err, HasSubstr("'vit' is a model; cards are of attentions"));
 }
 
+TEST_F(CrossDomain, ACardHasTheOutcomeOfTheConformanceTest) {
+  const Ended ended = must({"card", "quest"});
+  EXPECT_THAT(ended.out, AllOf(HasSubstr(" checks passed, 0 failed"), HasSubstr("No runs were")));
+}
+
+// An attention that knows the answer in one domain, from its training to the page.
+TEST_F(CrossDomain, FindsAnOracleInItsDomainAndNowhereElse) {
+  folder_.write("known.yaml",
+                "schema: 1\nextends: toy.yaml\nname: toy\n"
+                "dataset: {train: 256, test: 256, location_deviation: 0}\n"
+                "train: {epochs: 10, evaluate_every: 10, optimizer: {lr: 1e-2}}\n");
+  const Environment with = {{"ATTNLAB_PLUGIN_PATH", build_tree() + "/test_plugins"}};
+  must({"suite", "every.yaml", "experiments=[clean.yaml,known.yaml]",
+        "attentions=[standard,oracle,quest]", "seeds=[0,1,2,3]", "stored=[]"},
+       with);
+  const json page = this->page();
+  EXPECT_EQ(cell(page, "oracle", "toy").at("verdict"), "better") << cell(page, "oracle", "toy");
+  for (const char* column : {"images: clean", "images: noise"}) {
+    EXPECT_EQ(cell(page, "oracle", column).at("difference"), 0) << column;
+    EXPECT_EQ(cell(page, "oracle", column).at("verdict"), "no spread") << column;
+  }
+  EXPECT_NE(cell(page, "quest", "toy").at("verdict"), "better") << "it is no oracle";
+}
+
 // A quick part whose name is not its long form's would leave its columns out of the page.
 TEST(CrossDomainConfigs, QuickPartsHaveTheNamesOfTheLongOnes) {
   const fs::path folder = std::string(ATTNLAB_TEST_CONFIGS) + "/experiments/cross_domain";
@@ -186,9 +211,41 @@ TEST_F(CrossDomain, TheShippedQuickFormRunsToItsPage) {
   }
   EXPECT_THAT(file_text(at(folder + "page.tex")), HasSubstr("\\textbf{WARNING: the quick form"));
   const json page = json::parse(file_text(at(folder + "page.json")));
-  EXPECT_EQ(page.at("columns").size(), 2U) << "those of the experiments that were chosen";
+  EXPECT_EQ(page.at("columns").size(), 3U) << "those of the experiments that were chosen";
   EXPECT_EQ(cell(page, "quest", "point clouds: rooms").at("values"), 1);
   EXPECT_EQ(cell(page, "quest", "spurious cue: retrieval").at("values"), 1);
+  EXPECT_EQ(cell(page, "quest", "spurious cue: answer learned").at("values"), 1);
+}
+
+// With a few images: the names of the page's columns are those of the evaluations.
+TEST_F(CrossDomain, TheShippedImagesRunToTheirColumns) {
+  const std::string configs = ATTNLAB_TEST_CONFIGS;
+  const std::string quick = configs + "/experiments/cross_domain/quick/";
+  must({"suite", configs + "/suites/cross_domain.yaml", "--quick",
+        "experiments=[" + quick + "quick_images.yaml," + quick + "quick_large_rate.yaml]",
+        "attentions=[standard]", "set.dataset.train_limit=256", "set.dataset.test_limit=32"});
+  const json page = json::parse(file_text(at("runs/cross_domain_quick/page.json")));
+  ASSERT_EQ(page.at("columns").size(), 4U);
+  if (cell(page, "standard", "images: clean").value("absent", "").rfind("no data", 0) == 0) {
+    GTEST_SKIP() << "Fashion-MNIST is not on this machine";
+  }
+  for (const char* column : {"images: clean", "images: fog", "images: PGD"}) {
+    EXPECT_EQ(cell(page, "standard", column).at("values"), 1) << column;
+  }
+  EXPECT_FALSE(cell(page, "standard", "stability: large rate").is_null());
+}
+
+// All but two, of which the suite says why.
+TEST(CrossDomainConfigs, HasEveryAttentionOfTheRegistry) {
+  const std::string suite =
+      file_text(std::string(ATTNLAB_TEST_CONFIGS) + "/suites/cross_domain.yaml");
+  int found = 0;
+  for (const std::string& name : Catalogue::of_this_program().names(Kind::attention)) {
+    const bool twice_standard = name == "composed" || name == "misaligned";
+    EXPECT_EQ(suite.find("\n  - " + name + "\n") != std::string::npos, !twice_standard) << name;
+    ++found;
+  }
+  EXPECT_GT(found, 10);
 }
 
 TEST_F(CrossDomain, TheShippedSuitesAreSound) {

@@ -69,6 +69,10 @@ TEST_F(TextCorpus, SaysWhatIsMissingOrContradicts) {
   EXPECT_THAT(refusal("window: 4"), HasSubstr("is empty; put the text's files there"));
   EXPECT_THAT(message_of<ConfigError>([] { make_dataset("text_stream"); }),
               HasSubstr("name: say which text"));
+  EXPECT_THAT(message_of<DataMissingError>(
+                  [] { make_dataset("text_stream", "{name: no-such, train: input.txt}"); }),
+              AllOf(HasSubstr("text/no-such"), HasSubstr("put input.txt there"),
+                    HasSubstr("configs/datasets/ says where published texts come from")));
   EXPECT_THAT(message_of<DataMissingError>([] { make_dataset("text_stream", "{name: no-such}"); }),
               HasSubstr("text/no-such"));
   folder.write("train.txt", "a b\nc d\n");

@@ -199,6 +199,86 @@ TEST(DomainPage, TheWorstColumnIsOneThatIsShownToBeWorse) {
   EXPECT_EQ(*row.worst, 4U);
 }
 
+// 100 % and 0 % in every seed: no spread, no test, and nothing worse.
+TEST(DomainPage, ALossThatIsAlwaysTheSameIsNotHidden) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "dud"}, 3, 17);
+  for (RunRecord& run : runs.all.runs) {
+    if (run.experiment != "points") continue;
+    run.status.metrics["score"] = run.attention == "dud" ? 0 : 1;
+  }
+  plant(runs, "dud", "images", -0.9);
+  const DomainPage page = runs.build();
+  ASSERT_THAT(with_verdict(page, "dud", "worse"), ElementsAre("images"));
+  const DomainRow& dud = page.row("dud");
+  ASSERT_TRUE(dud.worst);
+  EXPECT_EQ(page.columns[*dud.worst].domain, "points");
+  EXPECT_EQ(cell_verdict(page, dud, column(page, "points")), "no spread");
+  EXPECT_THAT(dud.without_effect, ElementsAre("points: every pair differs by -100.00"));
+}
+
+TEST(DomainPage, ALossOfTooFewPairsIsNotHidden) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "dud"}, 1, 18);
+  for (const char* domain : kDomains) plant(runs, "dud", domain, 0.1);
+  plant(runs, "dud", "graphs", -0.2);
+  plant(runs, "dud", "points", -0.6);
+  const DomainPage page = runs.build();
+  ASSERT_TRUE(page.row("dud").worst);
+  EXPECT_EQ(page.columns[*page.row("dud").worst].domain, "points");
+  EXPECT_THAT(page.row("dud").without_effect,
+              Contains("points: 1 of the 3 pairs that an effect needs"));
+}
+
+TEST(DomainPage, NoWorstColumnWhereNothingIsLost) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 1, 19);
+  for (const char* domain : kDomains) plant(runs, "mine", domain, 0.2);
+  EXPECT_FALSE(runs.build().row("mine").worst);
+}
+
+/// A seed of an attention in one domain fails; another has no run.
+DomainRuns with_lost_seeds() {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine", "other"}, 3, 20);
+  for (RunRecord& run : runs.all.runs) {
+    if (run.attention != "mine" || run.experiment != "images" || run.seed != 2) continue;
+    run.status.state = RunState::failed;
+    run.status.reason = "out of memory";
+  }
+  std::erase_if(runs.all.runs, [](const RunRecord& run) {
+    return run.attention == "standard" && run.experiment == "graphs" && run.seed == 1;
+  });
+  return runs;
+}
+
+TEST(DomainPage, CountsAndListsSeedsThatAreMissing) {
+  const DomainPage page = with_lost_seeds().build();
+  const std::size_t images = column(page, "images"), graphs = column(page, "graphs");
+  EXPECT_EQ(missing_text(page, page.row("mine"), images), "1 of 3 missing");
+  EXPECT_EQ(missing_text(page, page.row("other"), images), "");
+  EXPECT_EQ(missing_text(page, page.row("mine"), graphs), "1 of 3 missing") << "the baseline's";
+  EXPECT_THAT(cell_line(page, page.row("mine"), images), ::testing::EndsWith("; 1 of 3 missing"));
+  EXPECT_THAT(page_absences(page), ElementsAre("images, mine, seed 2: failed: out of memory",
+                                               "graphs, standard, seed 1: no run"));
+}
+
+TEST(DomainPage, NamesSeedsThatRanksLeaveOut) {
+  const DomainPage page = with_lost_seeds().build();
+  EXPECT_THAT(page.left_out, ElementsAre("images, seed 2: no value of mine",
+                                         "graphs, seed 1: no value of standard"));
+}
+
+TEST(DomainPage, ADivergedSeedIsNotMissing) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 3, 21);
+  diverge(runs, "mine", "images", 2);
+  const DomainPage page = runs.build();
+  EXPECT_EQ(missing_text(page, page.row("mine"), column(page, "images")), "");
+  EXPECT_THAT(page_absences(page),
+              ElementsAre("images, mine, seed 2: diverged: loss is nan at step 12"));
+}
+
 TEST(DomainPage, NamesAnUnfairEvaluationThatOnlyOneColumnShows) {
   DomainRuns runs;
   add_alike(runs, {"standard", "mine"}, 3, 14);

@@ -63,6 +63,72 @@ TEST(DomainReport, TheFigureIsAPictureOfItsOwn) {
   EXPECT_EQ(count(svg, " ▼</text>"), 0U);
 }
 
+TEST(DomainReport, PicturesSayWhatThePageWarnsOf) {
+  DomainPage page = made_page();
+  page.differences = {{"graphs", "train.epochs", {{"2", "standard"}, {"3", "winner"}}}};
+  for (const std::string& svg : {domain_figure(page), domain_ranks_figure(page)}) {
+    EXPECT_THAT(svg, AllOf(HasSubstr(">WARNING: it proves nothing</text>"),
+                           HasSubstr(">NOT A FAIR COMPARISON: more than the attention differs."
+                                     "</text>")));
+    EXPECT_EQ(count(svg, "<svg"), 1U);
+    EXPECT_EQ(count(svg, "<g "), count(svg, "</g>"));
+  }
+  page.differences.clear();
+  page.notes = {"a note"};
+  EXPECT_THAT(domain_figure(page), Not(HasSubstr("class=\"warning\"")));
+}
+
+TEST(DomainReport, WarningsOfPicturesAreBrokenIntoLines) {
+  DomainPage page = made_page();
+  page.notes = {
+      "WARNING: one seed of models that have hardly begun to learn proves nothing, and "
+      "neither do those of which nobody has looked at the data before"};
+  page.columns.resize(2);
+  for (DomainRow& row : page.rows) row.cells.resize(2);
+  const std::string svg = domain_figure(page);
+  EXPECT_EQ(count(svg, "class=\"warning\""), 2U);
+  EXPECT_THAT(svg, HasSubstr("before</text>"));
+}
+
+/// One seed of "winner" fails in graphs.
+DomainPage page_with_failure() {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "winner"}, 3, 1);
+  for (RunRecord& run : runs.all.runs) {
+    if (run.attention != "winner" || run.experiment != "graphs" || run.seed != 2) continue;
+    run.status.state = RunState::failed;
+    run.status.reason = "disk <full>";
+  }
+  return runs.build();
+}
+
+TEST(DomainReport, EveryFormSaysThatASeedIsMissing) {
+  const DomainPage page = page_with_failure();
+  const std::string why = "graphs, winner, seed 2: failed: disk <full>";
+  EXPECT_THAT(domain_html(page, kStamp),
+              AllOf(HasSubstr("<small>1 of 3 missing</small>"), HasSubstr("What is missing"),
+                    HasSubstr("graphs, winner, seed 2: failed: disk &lt;full&gt;")));
+  EXPECT_THAT(domain_markdown(page, kStamp),
+              AllOf(HasSubstr("; 1 of 3 missing"), HasSubstr("## What is missing\n\n- " + why)));
+  EXPECT_THAT(domain_latex(page, kStamp), AllOf(HasSubstr("} {\\footnotesize 1 of 3 missing}"),
+                                                HasSubstr("% MISSING: " + why)));
+  EXPECT_THAT(domain_figure(page),
+              AllOf(HasSubstr(">1 of 3 missing</text>"), HasSubstr("; 1 of 3 missing</title>")));
+  const json out = json::parse(domain_json(page, kStamp));
+  EXPECT_EQ(out.at("missing"), json::array({why}));
+  EXPECT_EQ(out.at("rows").at(1).at("cells").at(2).at("missing"), "1 of 3 missing");
+}
+
+TEST(DomainReport, HasEachDomainsEffectAsATable) {
+  const DomainPage page = made_page();
+  const std::string g = effect_text(page.row("winner"), "graphs");
+  EXPECT_THAT(g, ::testing::MatchesRegex("\\+[0-9.]+ ± [0-9.]+"));
+  for (const std::string& text : {domain_html(page, kStamp), domain_markdown(page, kStamp)}) {
+    EXPECT_THAT(text, AllOf(HasSubstr("g ± standard error"), HasSubstr(g)));
+  }
+  EXPECT_EQ(effect_text(page.row("partial"), "language"), "-");
+}
+
 TEST(DomainReport, TheRanksAreAPictureOfTheirOwn) {
   EXPECT_THAT(domain_ranks_figure(made_page()),
               AllOf(StartsWith("<svg xmlns="), HasSubstr("CD = "), HasSubstr("<style>")));

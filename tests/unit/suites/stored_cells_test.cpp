@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "framework/comparison/comparison.h"
+#include "framework/runs/lock_file.h"
 #include "framework/runs/run_records.h"
 #include "tests/support/made_parts.h"
 #include "tests/support/made_runs.h"
@@ -14,6 +15,14 @@ namespace {
 using namespace testing;
 using nlohmann::json;
 using ::testing::Contains;
+
+/// The made parts' plugins, and a task that only evaluations use.
+Catalogue with_counting(const MadeParts& parts) {
+  json task = made_manifest(Kind::task, "counting");
+  task["takes"] = {"logits"};
+  write_plugin(parts.folder(), "plugins/counting.so", task);
+  return catalogue_of(parts.folder() / "plugins");
+}
 
 class StoredCells : public ::testing::Test {
  protected:
@@ -31,20 +40,21 @@ class StoredCells : public ::testing::Test {
         "schema: 1\nattentions: [standard, quest]\nexperiments: [small.yaml]\nseeds: [0]\n"
         "stored: [kept]\n" +
             more);
-    Suite suite = load_suite(file, {}, parts_.catalogue(), temp_ / runs);
+    Suite suite = load_suite(file, {}, catalogue_, temp_ / runs);
     identify(suite.cells, suite.folder, [&](const Experiment&) { return data; });
     decide(suite.cells, {});
     return suite;
   }
 
   /// A finished run of a cell, with its evaluation.
-  static void finish(const Cell& cell, double accuracy, bool evaluated = true) {
+  void finish(const Cell& cell, double accuracy, bool evaluated = true) const {
     cell.folder.freeze(cell.experiment, cell.seed, cell.identity);
     cell.folder.write_status({RunState::done, 5, 5, 1, 2.5, {{"accuracy", accuracy}}, ""});
     write_environment(cell.folder, {{"machine", {{"cpu", "a processor"}, {"host", "secret"}}},
                                     {"data", {{"fingerprint", "d1"}, {"source", "/home/me"}}},
                                     {"model", {{"hash", "m"}}}});
     if (!evaluated) return;
+    lock_entries(cell.folder.path(), evaluations_of(cell.experiment, catalogue_));
     EvaluationRecord fog;
     fog.entry = "fog";
     fog.hash = "0123456789abcdef";
@@ -61,13 +71,13 @@ class StoredCells : public ::testing::Test {
     double accuracy = 0.5;
     for (const Cell& cell : suite("elsewhere").cells) {
       finish(cell, accuracy += 0.1, evaluated);
-      const StoredRun run = stored_of(cell.folder.path(), parts_.catalogue());
+      const StoredRun run = stored_of(cell.folder.path());
       temp_.write("kept/" + run.name(), stored_json(run));
     }
   }
 
   std::string refusal(const Suite& suite, bool accept_revision = false) const {
-    const StoredUse use = find_stored(suite, parts_.catalogue(), accept_revision);
+    const StoredUse use = find_stored(suite, catalogue_, accept_revision);
     EXPECT_THAT(use.matches, IsEmpty());
     return use.refused.empty() ? "" : use.refused.front();
   }
@@ -81,7 +91,18 @@ class StoredCells : public ::testing::Test {
     }
   }
 
+  /// Changes what a suite restored here.
+  void edit_restored(const Suite& here, const std::function<void(json&)>& change) const {
+    for (const Cell& cell : here.cells) {
+      const std::string file = cell.folder.file("stored.json");
+      json in = json::parse(read_text(file));
+      change(in);
+      write_file(file, in.dump(1));
+    }
+  }
+
   const MadeParts parts_;
+  const Catalogue catalogue_ = with_counting(parts_);
   const TempFolder temp_;
 };
 
@@ -109,7 +130,7 @@ TEST_F(StoredCells, StoredFilesNameNoHostAndNoFolderOfAnybody) {
 TEST_F(StoredCells, StandForRunsThatAgreeInEverything) {
   keep_all();
   Suite here = suite();
-  use_stored(find_stored(here, parts_.catalogue(), false), here);
+  use_stored(find_stored(here, catalogue_, false), here);
   for (const Cell& cell : here.cells) {
     EXPECT_EQ(cell.action, CellAction::finished);
     EXPECT_EQ(cell.folder.status().state, RunState::done);
@@ -123,7 +144,7 @@ TEST_F(StoredCells, StandForRunsThatAgreeInEverything) {
 TEST_F(StoredCells, ComparisonsSayWhichRunsWereStored) {
   keep_all();
   Suite here = suite();
-  use_stored(find_stored(here, parts_.catalogue(), false), here);
+  use_stored(find_stored(here, catalogue_, false), here);
   const RunCollection runs = find_runs({here.folder});
   const Comparison comparison = compare_runs(runs, {}, "standard");
   EXPECT_THAT(comparison.notes,
@@ -135,7 +156,7 @@ TEST_F(StoredCells, ComparisonsSayWhichRunsWereStored) {
 TEST_F(StoredCells, CompareWithRunsOfAnotherBuildOfTheSamePlugins) {
   keep_all();
   Suite here = suite();
-  StoredUse use = find_stored(here, parts_.catalogue(), false);
+  StoredUse use = find_stored(here, catalogue_, false);
   use.matches.resize(1);
   use_stored(use, here);
   finish(here.cells.back(), 0.9);
@@ -163,14 +184,14 @@ TEST_F(StoredCells, AreNotUsedUnderAnotherFrameworkButByWord) {
   keep_all();
   edit([](json& in) { in["identity"]["framework"] = "0123456789abcdef"; });
   EXPECT_THAT(refusal(suite()), HasSubstr("the framework changed (revision 01234567 -> "));
-  EXPECT_EQ(find_stored(suite(), parts_.catalogue(), true).matches.size(), 2U);
+  EXPECT_EQ(find_stored(suite(), catalogue_, true).matches.size(), 2U);
 }
 
 TEST_F(StoredCells, UnderAnotherFrameworkKeepTheirRevisionAndAreFoundAgain) {
   keep_all();
   edit([](json& in) { in["identity"]["framework"] = "0123456789abcdef"; });
   Suite here = suite();
-  use_stored(find_stored(here, parts_.catalogue(), true), here);
+  use_stored(find_stored(here, catalogue_, true), here);
   const Identity written = *read_identity(here.cells.front().folder.path());
   EXPECT_EQ(written.framework, "0123456789abcdef") << "the numbers are of that revision";
   EXPECT_THAT(written.accepted, ::testing::ElementsAre(here.cells.front().identity.framework));
@@ -183,8 +204,8 @@ TEST_F(StoredCells, StoredAgainAreStillOfThePluginsThatMadeThem) {
   keep_all();
   edit([](json& in) { in["identity"]["plugins"]["model"]["hash"] = "0011223344556677"; });
   Suite here = suite();
-  use_stored(find_stored(here, parts_.catalogue(), false), here);
-  const StoredRun again = stored_of(here.cells.front().folder.path(), parts_.catalogue());
+  use_stored(find_stored(here, catalogue_, false), here);
+  const StoredRun again = stored_of(here.cells.front().folder.path());
   EXPECT_EQ(again.identity.plugins.at("model").hash, "0011223344556677");
   EXPECT_EQ(json::parse(stored_json(again)),
             json::parse(read_text(temp_ / ("kept/" + again.name()))));
@@ -193,7 +214,7 @@ TEST_F(StoredCells, StoredAgainAreStillOfThePluginsThatMadeThem) {
 TEST_F(StoredCells, HaveNoLockOfThisMachine) {
   keep_all();
   Suite here = suite();
-  use_stored(find_stored(here, parts_.catalogue(), false), here);
+  use_stored(find_stored(here, catalogue_, false), here);
   const RunFolder& folder = here.cells.front().folder;
   EXPECT_FALSE(std::filesystem::exists(folder.file("lock.json")));
   EXPECT_THAT(stored_source(folder.path()), HasSubstr("kept/small/standard"));
@@ -205,6 +226,88 @@ TEST_F(StoredCells, AreNotUsedForAnotherVersionOfAPlugin) {
   EXPECT_THAT(refusal(suite()), AllOf(HasSubstr("model is "), HasSubstr("0.9")));
 }
 
+TEST_F(StoredCells, HaveTheVersionsThatMadeThemAndNotThoseOfNow) {
+  const Cell cell = suite("elsewhere").cells.front();
+  finish(cell, 0.5);
+  json lock = json::parse(read_text(cell.folder.file("lock.json")));
+  for (json& part : lock["parts"]) part["version"] = "0.9";
+  const json other = {
+      {"kind", "dataset"}, {"id", "lab/pictures"}, {"version", "0.8"}, {"hash", "h"}};
+  lock["evaluations"]["fog"]["parts"] = json::array({other});
+  write_file(cell.folder.file("lock.json"), lock.dump());
+  const StoredRun run = stored_of(cell.folder.path());
+  for (const auto& [kind, plugin] : run.plugins) EXPECT_EQ(plugin.version, "0.9") << kind;
+  EXPECT_EQ(run.plugins.size(), 4U);
+  EXPECT_EQ(run.entries.at("fog"), (PluginVersions{{"dataset lab/pictures", "0.8"}}));
+  temp_.write("kept/" + run.name(), stored_json(run));
+  EXPECT_THAT(refusal(suite()), HasSubstr("model is lab/vit 1.2.3, was lab/vit 0.9"));
+}
+
+TEST_F(StoredCells, AreRefusedWhereTheirVersionsAreNotKnown) {
+  const Cell cell = suite("elsewhere").cells.front();
+  finish(cell, 0.5);
+  const auto said = [&] { return message_of<ConfigError>([&] { stored_of(cell.folder.path()); }); };
+  const std::string file = cell.folder.file("lock.json");
+  const json lock = json::parse(read_text(file));
+  json changed = lock;
+  changed["evaluations"] = json::object();
+  write_file(file, changed.dump());
+  EXPECT_THAT(said(), AllOf(HasSubstr("does not name the plugins of its evaluation 'fog'"),
+                            HasSubstr("attnlab eval " + cell.folder.path())));
+  changed = lock;
+  for (json& part : changed["parts"]) part["hash"] = "of another file";
+  write_file(file, changed.dump());
+  EXPECT_THAT(said(), HasSubstr("its lock.json does not name the model"));
+  std::filesystem::remove(file);
+  EXPECT_THAT(said(), HasSubstr("has no lock.json"));
+}
+
+TEST_F(StoredCells, AreNotUsedForAnotherVersionOfWhatEvaluates) {
+  keep_all();
+  edit([](json& in) { in["identity"]["evaluations"]["fog"]["dataset lab/pictures"] = "0.9"; });
+  EXPECT_EQ(refusal(suite()),
+            "small/standard/0: evaluation 'fog': dataset lab/pictures is 1.2.3, was 0.9");
+  edit([](json& in) { in["identity"].erase("evaluations"); });  // as earlier files are
+  EXPECT_THAT(refusal(suite()), HasSubstr("the version of dataset lab/pictures is not known"));
+}
+
+TEST_F(StoredCells, AreNotUsedForAnotherVersionOfWhatJudgesTheEpochs) {
+  const std::string judged =
+      "set: {train: {protocol: sound, early_stop: {metric: fog/accuracy, patience: 2}}, evaluate: "
+      "{fog: {set: {task: {use: counting}}, when: each, split: validation}}}\n";
+  const Cell cell = suite("elsewhere", judged).cells.front();
+  finish(cell, 0.5, /*evaluated=*/false);
+  const StoredRun run = stored_of(cell.folder.path());
+  EXPECT_EQ(run.judges, (PluginVersions{{"task lab/counting", "1.2.3"}}));
+  EXPECT_EQ(run.plugins.at("task").id, "lab/sorting");
+  temp_.write("kept/" + run.name(), stored_json(run));
+  edit([](json& in) { in["identity"]["judges"]["task lab/counting"] = "0.9"; });
+  EXPECT_THAT(refusal(suite("runs", judged)),
+              HasSubstr("what judges its epochs: task lab/counting is 1.2.3, was 0.9"));
+}
+
+TEST_F(StoredCells, AreStaleOnceWhatEvaluatesHasAnotherVersion) {
+  keep_all();
+  Suite here = suite();
+  use_stored(find_stored(here, catalogue_, false), here);
+  Suite again = suite();
+  check_restored(again, catalogue_, false, false);
+  EXPECT_EQ(again.cells.front().action, CellAction::finished) << "nothing changed";
+  edit_restored(
+      here, [](json& in) { in["identity"]["evaluations"]["fog"]["dataset lab/pictures"] = "0.9"; });
+  check_restored(again, catalogue_, false, false);
+  EXPECT_EQ(again.cells.front().action, CellAction::stale);
+  EXPECT_EQ(again.cells.front().reason,
+            "a stored result; evaluation 'fog': dataset lab/pictures is 1.2.3, was 0.9");
+  again = suite();
+  check_restored(again, catalogue_, true, /*dry_run=*/true);
+  EXPECT_EQ(again.cells.front().action, CellAction::run);
+  EXPECT_TRUE(again.cells.front().folder.exists()) << "a dry run removes nothing";
+  again = suite();
+  check_restored(again, catalogue_, true, false);
+  EXPECT_FALSE(again.cells.front().folder.exists()) << "or it would count as finished";
+}
+
 TEST_F(StoredCells, AreNotUsedWhereAnEvaluationIsMissing) {
   keep_all(/*evaluated=*/false);
   EXPECT_EQ(refusal(suite()), "small/standard/0: it has no evaluation 'fog'");
@@ -214,7 +317,7 @@ TEST_F(StoredCells, AreUsedWithoutEvaluationsWhereTheRunDiverged) {
   keep_all(/*evaluated=*/false);
   edit([](json& in) { in["status"]["state"] = "diverged"; });
   Suite here = suite();
-  use_stored(find_stored(here, parts_.catalogue(), false), here);
+  use_stored(find_stored(here, catalogue_, false), here);
   for (const Cell& cell : here.cells) {
     EXPECT_EQ(cell.action, CellAction::finished);
     EXPECT_EQ(cell.folder.status().state, RunState::diverged);
@@ -226,7 +329,7 @@ TEST_F(StoredCells, NeverReplaceARunThatIsThere) {
   const Suite before = suite();
   finish(before.cells.front(), 0.1);
   const Suite here = suite();
-  const StoredUse use = find_stored(here, parts_.catalogue(), false);
+  const StoredUse use = find_stored(here, catalogue_, false);
   ASSERT_EQ(use.matches.size(), 1U);
   EXPECT_EQ(here.cells[use.matches.front().cell].experiment.attention.label, "quest");
 }
@@ -235,21 +338,20 @@ TEST_F(StoredCells, ADamagedFileIsNamedAndTheOthersAreUsed) {
   keep_all();
   const std::string first = stored_files(temp_ / "kept").front();
   write_file(first, "{\"schema\": 1");
-  const StoredUse use = find_stored(suite(), parts_.catalogue(), false);
+  const StoredUse use = find_stored(suite(), catalogue_, false);
   EXPECT_EQ(use.matches.size(), 1U);
   ASSERT_EQ(use.damaged.size(), 1U);
   EXPECT_THAT(use.damaged.front(), AllOf(StartsWith(first), HasSubstr("not a stored run")));
 }
 
 TEST_F(StoredCells, AFolderThatIsNotThereHoldsNone) {
-  EXPECT_EQ(find_stored(suite(), parts_.catalogue(), false).files, 0U);
+  EXPECT_EQ(find_stored(suite(), catalogue_, false).files, 0U);
 }
 
 TEST_F(StoredCells, ARunThatIsNotFinishedIsNotStored) {
   const Cell cell = suite("elsewhere").cells.front();
   cell.folder.freeze(cell.experiment, cell.seed, cell.identity);
-  const std::string said =
-      message_of<ConfigError>([&] { stored_of(cell.folder.path(), parts_.catalogue()); });
+  const std::string said = message_of<ConfigError>([&] { stored_of(cell.folder.path()); });
   EXPECT_THAT(said, HasSubstr("is pending; only finished runs are stored"));
 }
 

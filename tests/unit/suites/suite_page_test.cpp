@@ -70,6 +70,18 @@ TEST_F(SuitePage, WantsItsExperimentsToBeTheSuites) {
               HasSubstr("page: 'smal' is none of the suite's experiments; did you mean 'small'?"));
 }
 
+TEST_F(SuitePage, NamesAMetricThatIsNearlyAnEvaluations) {
+  const std::string evaluated = "set: {evaluate: {fog: {set: {dataset: {root: foggy}}}}}\n";
+  EXPECT_THAT(
+      refusal(evaluated + "page: {columns: [{experiment: small, metric: fgo/accuracy}]}\n"),
+      HasSubstr("page.columns: metric 'fgo/accuracy': small has no evaluation 'fgo'; did you "
+                "mean 'fog'?"));
+  EXPECT_EQ(load(evaluated + "page:\n  columns:\n    - {experiment: small, metric: fog/accuracy}\n"
+                             "    - {experiment: small, metric: outcome/correct}\n")
+                .page->columns.size(),
+            2U);
+}
+
 TEST_F(SuitePage, LeavesOutWhatTheCommandLineLeavesOut) {
   temp_.write("other.yaml", "extends: small.yaml\n");
   const std::string page = "page: {columns: [{experiment: small}, {experiment: other}]}\n";

@@ -36,7 +36,11 @@ std::string folder_of(const CorpusOptions& options) {
     if (!file.empty() && !fs::path(file).is_absolute()) search.files.push_back(file);
   }
   search.root = options.root;
-  search.hint = kHint;
+  search.hint =
+      options.train.empty() ? kHint : fmt::format("put {} there", join(search.files, ", "));
+  if (!options.name.empty()) {
+    search.hint += " (configs/datasets/ says where published texts come from)";
+  }
   return find_data_folder(search);
 }
 
