@@ -12,7 +12,12 @@ endif()
 if(ATTNLAB_WERROR)
   target_compile_options(attnlab_warnings INTERFACE -Werror)
 endif()
-if(ATTNLAB_SANITIZE)
+if(ATTNLAB_SANITIZE STREQUAL thread)
+  # Atomic fences, which it does not know, are in the standard library alone.
+  target_compile_options(attnlab_warnings INTERFACE -Wno-tsan)
+  add_compile_options(-fsanitize=thread -O1 -g1)
+  add_link_options(-fsanitize=thread)
+elseif(ATTNLAB_SANITIZE)
   # The instrumented code looks uninitialised to GCC in LibTorch's own headers.
   target_compile_options(attnlab_warnings INTERFACE -Wno-maybe-uninitialized)
   # Without optimisation: with it, JSON and LibTorch's headers take GCC twice as long.

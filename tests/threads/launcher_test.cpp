@@ -1,0 +1,169 @@
+// Runs side by side: what reaches the progress, who is stopped. This program is each run: see
+// `main`.
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <iostream>
+#include <string_view>
+
+#include "runner/local_launcher.h"
+#include "runner/process.h"
+#include "tests/support/temp_folder.h"
+
+namespace attnlab {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using testing::TempFolder;
+
+constexpr std::int64_t kSteps = 50;
+
+bool has_children() { return ::waitpid(-1, nullptr, WNOHANG) >= 0 || errno != ECHILD; }
+
+/// What was reported, also as lines for people. Without a lock of its own: a launcher reports from
+/// one thread at a time.
+class Heard final : public ProgressSink {
+ public:
+  explicit Heard(std::int64_t runs) : lines_(make_progress(ProgressMode::plain, runs)) {}
+  void report(const ProgressEvent& event) override {
+    events[event.run].push_back(event);
+    lines_->report(event);
+  }
+  void say(const std::string& text) override {
+    said.push_back(text);
+    lines_->say(text);
+  }
+
+  std::map<std::string, std::vector<ProgressEvent>> events;  ///< by run
+  std::vector<std::string> said;
+
+ private:
+  std::unique_ptr<ProgressSink> lines_;
+};
+
+class LauncherThreads : public ::testing::Test {
+ protected:
+  /// @param name  "steady", "fails" or "waits", and a number: how the run behaves
+  void add(const std::string& name, const std::string& ensemble = "") {
+    folder_.write(name + "/log.txt", "");
+    cells_.push_back({RunFolder(folder_ / name), name, ensemble});
+  }
+
+  void launch() {
+    ::testing::internal::CaptureStdout();
+    LocalLauncher().launch(cells_, options_, heard_);
+    printed_ = ::testing::internal::GetCapturedStdout();
+    EXPECT_FALSE(has_children());
+  }
+
+  std::size_t steps_of(const std::string& run) {
+    std::int64_t last = 0;
+    std::size_t count = 0;
+    for (const ProgressEvent& event : heard_.events[run]) {
+      if (event.kind != ProgressEvent::Kind::step) continue;
+      EXPECT_EQ(event.step, ++last) << run;
+      ++count;
+    }
+    return count;
+  }
+
+  std::string end_of(const std::string& run) {
+    const auto& events = heard_.events[run];
+    if (events.empty() || events.back().kind != ProgressEvent::Kind::end) return "none";
+    return events.back().text;
+  }
+
+  TempFolder folder_;
+  std::vector<LaunchedCell> cells_;
+  LaunchOptions options_;
+  Heard heard_{16};
+  std::string printed_;
+};
+
+TEST_F(LauncherThreads, ReportEachRunWholeAndInOrder) {
+  for (int i = 0; i < 10; ++i) add("steady" + std::to_string(i));
+  options_.jobs = 5;
+  launch();
+  for (const LaunchedCell& cell : cells_) {
+    EXPECT_EQ(steps_of(cell.label), kSteps) << cell.label;
+    EXPECT_EQ(end_of(cell.label), "done") << cell.label;
+    EXPECT_THAT(printed_, HasSubstr(cell.label + ": done"));
+  }
+  EXPECT_EQ(heard_.events.size(), cells_.size());
+}
+
+TEST_F(LauncherThreads, StopTheOthersWhereOneFails) {
+  for (int i = 0; i < 3; ++i) add("waits" + std::to_string(i));
+  add("fails");
+  for (int i = 3; i < 6; ++i) add("waits" + std::to_string(i));
+  options_.jobs = 4;
+  options_.fail_fast = true;
+  launch();
+  EXPECT_THAT(end_of("fails"), HasSubstr("failed"));
+  EXPECT_EQ(cells_[3].folder.status().state, RunState::failed);
+  // Those that ran were asked to stop; what had not begun stays as it was.
+  for (const LaunchedCell& cell : cells_) {
+    if (cell.label == "fails") continue;
+    EXPECT_THAT(end_of(cell.label), AnyOf("interrupted", "interrupted before it began", "none"));
+    EXPECT_EQ(cell.folder.status().state, RunState::pending) << cell.label;
+  }
+  EXPECT_EQ(end_of("waits5"), "none");
+}
+
+TEST_F(LauncherThreads, RunOneByOneWhatFailsTogether) {
+  for (const char* key : {"a", "b"}) {
+    for (int i = 0; i < 4; ++i) add(std::string("steady") + key + std::to_string(i), key);
+  }
+  options_.jobs = 2;
+  launch();
+  EXPECT_THAT(heard_.said, Contains(HasSubstr("runs one by one")).Times(4));
+  for (const LaunchedCell& cell : cells_) EXPECT_EQ(end_of(cell.label), "done") << cell.label;
+}
+
+void say(ProgressEvent::Kind kind, std::int64_t step, const std::string& text = "") {
+  ProgressEvent event;
+  event.kind = kind;
+  event.run = "as it calls itself";
+  event.step = step;
+  event.steps = kSteps;
+  event.text = text;
+  if (kind == ProgressEvent::Kind::step) event.metrics["loss"] = 1.0 / double(step);
+  std::cout << to_json(event) << std::endl;
+}
+
+volatile std::sig_atomic_t told = 0;
+
+/// What a process of the tests above does in place of training.
+int act_as_run(const std::vector<std::string>& words) {
+  using Kind = ProgressEvent::Kind;
+  if (words[0] == "--ensemble") return kRunFailed;
+  const std::string name = words[0].substr(words[0].rfind('/') + 1);
+  if (name.starts_with("fails")) return kRunFailed;
+  std::signal(SIGTERM, [](int) { told = 1; });
+  say(Kind::start, 0);
+  if (name.starts_with("waits")) {
+    while (told == 0) ::usleep(1000);
+    say(Kind::end, 0, "interrupted");
+    return kInterrupted;
+  }
+  for (std::int64_t step = 1; step <= kSteps; ++step) say(Kind::step, step);
+  std::cout << "a plugin that prints" << std::endl;
+  say(Kind::end, kSteps, "done");
+  return kDone;
+}
+
+}  // namespace
+}  // namespace attnlab
+
+int main(int argc, char** argv) {
+  if (argc > 2 && std::string_view(argv[1]) == "run") {
+    return attnlab::act_as_run({argv + 2, argv + argc});
+  }
+  ::testing::InitGoogleMock(&argc, argv);
+  return RUN_ALL_TESTS();
+}
