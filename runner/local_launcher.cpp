@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "framework/base/cores.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/threads.h"
 #include "framework/runs/metric_text.h"
 #include "framework/runs/run_lock.h"
@@ -216,7 +217,7 @@ class LocalLaunch {
         outcome.reported_end |= event.kind == ProgressEvent::Kind::end;
       } catch (const Error&) {
         event = {};
-        event.text = line;  // a plugin that prints
+        event.text = one_line(line);  // a plugin that prints
       }
       if (!label.empty()) event.run = label;
       progress_.report(event);

@@ -5,10 +5,9 @@
 #include <functional>
 #include <iostream>
 #include <map>
-#include <new>
-#include <stdexcept>
 
 #include "framework/base/error.h"
+#include "framework/base/error_text.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "runner/commands.h"
@@ -119,9 +118,6 @@ int dispatch(const std::string& command, const Words& rest) {
 
 namespace {
 
-constexpr const char* kTooLarge =
-    "out of memory: a size is too large for this machine; look at the sizes of model and data";
-
 void complain(const std::string& command, const std::string& what) {
   std::cerr << printable(fmt::format("attnlab {}: {}\n", command, without_backtrace(what)));
 }
@@ -140,12 +136,8 @@ int answer(const Words& words) {
   } catch (const Error& error) {
     complain(words[0], error.what());
     return kUsage;
-  } catch (const std::bad_alloc&) {
-    complain(words[0], kTooLarge);
-  } catch (const std::length_error&) {
-    complain(words[0], kTooLarge);
   } catch (const std::exception& error) {
-    complain(words[0], error.what());
+    complain(words[0], text_of(error));
   }
   return kRunFailed;
 }
@@ -155,7 +147,9 @@ int answer(const Words& words) {
 int run_program(const Words& words) {
   const int code = answer(words);
   // What is printed may wait in a buffer until here: only now is it known to have arrived.
-  const bool written = std::cout.flush().good() && std::fflush(stdout) == 0;
+  // (Progress empties the buffer with each line; then only the error that it met is left.)
+  const bool flushed = std::cout.flush().good() && std::fflush(stdout) == 0;
+  const bool written = flushed && std::ferror(stdout) == 0;
   if (written || code != kDone) return code;
   std::cerr << "attnlab: standard output: cannot write (a full disk?); what it was to hold is "
                "lost\n";

@@ -43,7 +43,7 @@ void FileLock::write(std::string_view text) const {
 }
 
 std::optional<bool> is_locked(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return std::nullopt;
   struct flock range = whole_file();
   const bool asked = ::fcntl(descriptor, F_OFD_GETLK, &range) == 0;

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <utility>
 
+#include "framework/base/regular_file.h"
 #include "framework/base/write_all.h"
 
 namespace attnlab {
@@ -150,28 +151,17 @@ void write_file(const std::string& path, std::string_view text) {
 }
 
 std::string read_text(const std::string& path) {
-  // Opening a FIFO would wait for its writer, and a device may never end.
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (descriptor < 0) throw FileError(fmt::format("{}: cannot read: {}", path, reason(errno)));
+  const int descriptor = open_regular(path);
   std::string text;
-  try {
-    struct stat there {};
-    if (::fstat(descriptor, &there) != 0) throw FileError(reason(errno));
-    if (S_ISDIR(there.st_mode)) throw FileError("it is a folder");
-    if (!S_ISREG(there.st_mode)) {
-      throw FileError("it is a device, a pipe or a socket; copy what it gives into a file first");
-    }
-    char buffer[1 << 16];
-    for (ssize_t count = 1; count != 0;) {
-      count = ::read(descriptor, buffer, sizeof buffer);
-      if (count < 0 && errno != EINTR) throw FileError(reason(errno));
-      if (count > 0) text.append(buffer, static_cast<std::size_t>(count));
-    }
-  } catch (const FileError& error) {
-    ::close(descriptor);
-    throw FileError(fmt::format("{}: cannot read: {}", path, error.what()));
+  int error = 0;
+  char buffer[1 << 16];
+  for (ssize_t count = 1; count != 0 && error == 0;) {
+    count = ::read(descriptor, buffer, sizeof buffer);
+    if (count < 0 && errno != EINTR) error = errno;
+    if (count > 0) text.append(buffer, static_cast<std::size_t>(count));
   }
   ::close(descriptor);
+  if (error != 0) throw FileError(fmt::format("{}: cannot read: {}", path, reason(error)));
   return text;
 }
 
@@ -190,6 +180,8 @@ std::vector<std::string> lines_of(std::string_view text) {
 }  // namespace
 
 std::vector<std::string> last_lines(const std::string& path, std::size_t most) {
+  std::error_code error;  // opening a FIFO would wait for its writer
+  if (!std::filesystem::is_regular_file(path, error)) return {};
   std::ifstream in(path, std::ios::binary | std::ios::ate);
   if (!in) return {};
   const auto size = static_cast<std::int64_t>(in.tellg());
@@ -238,7 +230,8 @@ void remove_tree(const std::string& folder) {
 }
 
 LineWriter::LineWriter(std::string path, std::int64_t keep_bytes) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  // (A FIFO that nobody reads would wait for a reader.)
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw FileError(fmt::format("{}: cannot write: {}", path_, reason(errno)));
   struct stat status {};
   const bool known = ::fstat(descriptor_, &status) == 0;

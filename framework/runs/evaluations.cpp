@@ -38,7 +38,24 @@ json to_json(const EvaluationRecord& record) {
           {"seconds", record.seconds}};
 }
 
+/// As it is written, and as its check is computed.
+std::string text_of(const json& record) {
+  return record.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+/// @throws DataError when another hand than the program's wrote it.
+void check_itself(json record) {
+  const std::string check = record.value("check", "");
+  if (check.empty()) return;  // of an earlier version
+  record.erase("check");
+  if (check == hex(fingerprint(text_of(record)))) return;
+  throw DataError(
+      "its content does not fit its check: it was edited, or a disk fails; attnlab eval with "
+      "--again measures it anew");
+}
+
 EvaluationRecord from_json(const json& in) {
+  check_itself(in);
   EvaluationRecord record;
   record.entry = in.at("entry").get<std::string>();
   record.hash = in.at("hash").get<std::string>();
@@ -95,7 +112,7 @@ std::string evaluation_file(const std::string& entry, const std::string& hash) {
 
 namespace {
 
-void write_json(const std::string& run_folder, const EvaluationRecord& record, const json& out) {
+void write_json(const std::string& run_folder, const EvaluationRecord& record, json out) {
   const std::string path =
       fmt::format("{}/{}", run_folder, evaluation_file(record.entry, record.hash));
   std::error_code error;
@@ -103,7 +120,8 @@ void write_json(const std::string& run_folder, const EvaluationRecord& record, c
   if (error) {
     throw FileError(fmt::format("{}: cannot create its folder: {}", path, error.message()));
   }
-  write_file(path, out.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  out["check"] = hex(fingerprint(text_of(out)));
+  write_file(path, text_of(out));
 }
 
 }  // namespace
@@ -117,7 +135,7 @@ void write_evaluation(const std::string& run_folder, const EvaluationRecord& rec
   json out = to_json(record);
   out["task"] = json::parse(setting.task);
   out["seed"] = setting.seed;
-  write_json(run_folder, record, out);
+  write_json(run_folder, record, std::move(out));
 }
 
 Evaluations read_evaluations(const std::string& run_folder) {

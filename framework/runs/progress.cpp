@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/error.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/runs/metric_infos.h"
@@ -68,14 +69,14 @@ class PlainProgress : public ProgressSink {
       case ProgressEvent::Kind::end:
         runs_.erase(event.run);
         numbers_.end(event.run);
-        say(fmt::format("{}{}  {}", head, event.text, metrics_.text(event)));
+        say(fmt::format("{}{}  {}", head, without_backtrace(event.text), metrics_.text(event)));
         metrics_.forget(event.run);
         break;
     }
   }
 
   void say(const std::string& text) override {
-    std::printf("%s\n", text.c_str());
+    std::printf("%s\n", printable(without_backtrace(text)).c_str());
     std::fflush(stdout);
   }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/base/unicode.h"
 #include "framework/runs/metric_text.h"
@@ -81,7 +82,7 @@ class BarProgress final : public ProgressSink {
   }
 
   void say(const std::string& text) override {
-    std::string out = fmt::format("{}{}\n", erased(), text);
+    std::string out = fmt::format("{}{}\n", erased(), printable(without_backtrace(text)));
     if (total_ > 1 && !bars_.empty()) out += frame();
     write(out);
   }
@@ -122,7 +123,8 @@ class BarProgress final : public ProgressSink {
     ++done_;
     const std::string head = numbers_.head(event.run);
     numbers_.end(event.run);
-    say(fmt::format("{}{}: {}  {}", head, event.run, event.text, metrics_.text(event)));
+    say(fmt::format("{}{}: {}  {}", head, event.run, without_backtrace(event.text),
+                    metrics_.text(event)));
     metrics_.forget(event.run);
   }
 
@@ -185,7 +187,7 @@ class BarProgress final : public ProgressSink {
     for (std::size_t i = 0; i < all.size(); ++i) {
       // A line that is longer than the screen would scroll it with every frame.
       out += (i == 0 ? "" : "\n");
-      out += display_prefix(all[i], static_cast<std::size_t>(std::max(0, columns)));
+      out += display_prefix(printable(all[i]), static_cast<std::size_t>(std::max(0, columns)));
     }
     drawn_lines_ = all.size();
     drawn_at_ = Clock::now();

@@ -23,8 +23,15 @@ using nlohmann::json;
 constexpr std::string_view kStates[] = {"pending", "running",  "interrupted",
                                         "done",    "diverged", "failed"};
 
+constexpr const char* kConfig = "config.yaml";
 constexpr const char* kCheckpoint = "checkpoint.safetensors";
 constexpr const char* kLines = "metrics.jsonl";
+constexpr const char* kEnvironment = "environment.json";
+constexpr const char* kIdentity = "identity.json";
+
+/// Files that a run writes before its end, and the members of its status that say so.
+constexpr std::pair<const char*, const char*> kOfOneBegun[] = {{kCheckpoint, "checkpoint"},
+                                                               {kEnvironment, "environment"}};
 
 /// As it is written, and as its check is computed. (A reason may quote a path that is not UTF-8;
 /// it must not keep the state from being recorded.)
@@ -38,6 +45,27 @@ std::string check_of(const std::string& path) {
   return fs::is_regular_file(path, error) ? hex(fingerprint(read_text(path))) : "";
 }
 
+/// Of identity.json, without what `--accept-revision` adds to it later; empty where it has none.
+std::string check_of_identity(const RunFolder& folder) {
+  try {
+    auto identity = read_identity(folder.path());
+    if (!identity) return "";
+    identity->accepted.clear();
+    return hex(fingerprint(identity_json(*identity)));
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+/// Of the files that say what a finished run's numbers are of; without those that are not there.
+json checks_of(const RunFolder& folder) {
+  json checks = {{kConfig, check_of(folder.file(kConfig))},
+                 {kEnvironment, check_of(folder.file(kEnvironment))},
+                 {kIdentity, check_of_identity(folder)}};
+  for (auto at = checks.begin(); at != checks.end();) at = *at == "" ? checks.erase(at) : ++at;
+  return checks;
+}
+
 /// What a status says of the files beside it still holds. (A result without its checkpoint is
 /// whole: people may delete that to save space.)
 void check_files(const RunFolder& folder, const RunStatus& status, const json& in) {
@@ -45,10 +73,18 @@ void check_files(const RunFolder& folder, const RunStatus& status, const json& i
   if (!lines.empty() && lines != check_of(folder.file(kLines))) {
     throw DataError(fmt::format("{} is missing or was changed since the run ended", kLines));
   }
+  if (status.finished()) {
+    const json then = in.value("files", json::object()), now = checks_of(folder);
+    for (const auto& [name, check] : then.items()) {
+      if (now.value(name, "") == check) continue;
+      throw DataError(fmt::format("{} is missing or was changed since the run ended", name));
+    }
+    return;
+  }
   std::error_code error;
-  if (!status.finished() && in.value("checkpoint", false) &&
-      !fs::exists(folder.file(kCheckpoint), error)) {
-    throw DataError(fmt::format("{} is missing, which the run had written", kCheckpoint));
+  for (const auto& [name, key] : kOfOneBegun) {
+    if (!in.value(key, false) || fs::exists(folder.file(name), error)) continue;
+    throw DataError(fmt::format("{} is missing, which the run had written", name));
   }
 }
 
@@ -164,10 +200,13 @@ void RunFolder::write_status(const RunStatus& status) const {
               {"seconds", status.seconds},      {"metrics", metrics}};
   if (!status.reason.empty()) out["reason"] = one_line(without_backtrace(status.reason));
   std::error_code error;
-  if (fs::exists(file(kCheckpoint), error)) out["checkpoint"] = true;
+  for (const auto& [name, key] : kOfOneBegun) {
+    if (fs::exists(file(name), error)) out[key] = true;
+  }
   if (status.finished()) {
     const std::string lines = check_of(file(kLines));
     if (!lines.empty()) out["lines"] = lines;
+    out["files"] = checks_of(*this);
   }
   out["check"] = hex(fingerprint(text_of(out)));
   write_file(file("status.json"), text_of(out));

@@ -9,7 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+
+#include "framework/base/files.h"
 
 namespace attnlab {
 namespace {
@@ -25,10 +26,13 @@ Holder this_process() {
 }
 
 Holder read_holder(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  const json record = json::parse(text.str(), nullptr, false);
+  std::string text;
+  try {
+    text = read_text(path);
+  } catch (const FileError&) {  // there is none, or something else has its name
+    return {};
+  }
+  const json record = json::parse(text, nullptr, false);
   if (!record.is_object()) return {};
   return {record.value("pid", std::int64_t{0}), record.value("host", ""), record.value("boot", "")};
 }

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <tuple>
 
 #include "framework/base/files.h"
@@ -102,7 +102,9 @@ bool is_stale(const std::string& run, const NamedRuns& named) {
 /// What a run's origins.txt says that `match:` or the attention's own `set:` gave.
 std::map<std::string, std::string> read_matched(const std::string& path) {
   std::map<std::string, std::string> matched;
-  std::ifstream in(path);
+  std::error_code error;
+  if (!fs::exists(path, error)) return matched;
+  std::istringstream in(read_text(path));
   for (std::string line; std::getline(in, line);) {
     if (!is_match_origin(line) && !is_set_origin(line)) continue;
     for (const RecordedOrigin& origin : read_origins(line)) matched[origin.key] = origin.place;

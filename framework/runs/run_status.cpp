@@ -12,6 +12,7 @@
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/experiment/identity.h"
+#include "framework/runs/evaluations.h"
 #include "framework/runs/run_lock.h"
 #include "framework/runs/run_records.h"
 
@@ -246,6 +247,7 @@ struct Seen {
   std::vector<CellReport> cells;
   std::set<std::string> lone;  ///< folders of runs that no suite is around
   std::vector<RunRecord> done;
+  std::vector<std::string> notes;  ///< on evaluations that cannot be read
 };
 
 /// @throws Error where the run cannot be read.
@@ -257,6 +259,9 @@ void add_run(const std::string& path, const std::string& said, const Catalogue& 
   const SuiteRecord* suite = suite_around(path, suites);
   if (suite == nullptr) seen.lone.insert(path);
   if (suite != nullptr && cell.state != CellState::running) apply_suite(*suite, cell);
+  for (const std::string& file : read_evaluations(path).damaged) {
+    seen.notes.push_back("an evaluation cannot be read: " + file);
+  }
   if (cell.state == CellState::done) seen.done.push_back(std::move(run));
   seen.cells.push_back(std::move(cell));
 }
@@ -301,6 +306,7 @@ StatusReport status_of(const std::string& folder, const Catalogue& catalogue,
            std::tie(b_old, b.experiment, b.attention, b.seed);
   });
   for (const CellReport& cell : report.cells) ++report.counts[cell.state];
+  report.notes.insert(report.notes.end(), seen.notes.begin(), seen.notes.end());
   add_notes(seen.done, report.notes);
   return report;
 }

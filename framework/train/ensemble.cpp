@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "framework/base/error_text.h"
 #include "framework/base/text.h"
 #include "framework/data/loader.h"
 #include "framework/suites/ensembles.h"
@@ -256,7 +257,7 @@ void train_ensemble(std::vector<Member>& members, Registry& registry, ProgressSi
     for (const auto& [shape, group] : groups) train_group(group, registry, stop);
   } catch (const std::exception& error) {
     for (const auto& training : trainings) {
-      if (!training->ended()) training->abandon(error.what());
+      if (!training->ended()) training->abandon(text_of(error));
     }
     throw;
   }

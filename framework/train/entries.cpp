@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <map>
 
+#include "framework/base/error_text.h"
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/experiment/identity.h"
 #include "framework/runs/evaluation_setting.h"
@@ -137,7 +139,7 @@ class Work {
       if (!kept && before != known_.end()) write_evaluation(folder_.path(), before->second);
       throw;
     } catch (const std::exception& error) {
-      record.reason = error.what();
+      record.reason = text_of(error);
     }
     record.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     write_evaluation(folder_.path(), record, setting);
@@ -232,7 +234,8 @@ Metrics EachEvaluations::evaluate(const BuiltRun& run, Split split, const NamedT
       one.overlay.model->train();
       one.overlay.task->train();
       if (!one.complained) {
-        complain(fmt::format("evaluation '{}': {}", one.entry.name, error.what()));
+        complain(fmt::format("evaluation '{}': {}", one.entry.name,
+                             one_line(without_backtrace(text_of(error)))));
       }
       one.complained = true;
     }

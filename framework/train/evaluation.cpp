@@ -93,7 +93,9 @@ void evaluate_examples(BuiltRun& run, Split split, const std::atomic<bool>& stop
 
 Metrics concluded(BuiltRun& run, Metrics test, const std::atomic<bool>& stop) {
   const auto training = [&run, &stop] { return evaluate_split(run, Split::train, stop); };
+  const WorkingFolder home;
   test.merge(run.task->conclude(training, test));
+  home.check("the conclusion of a run");
   return test;
 }
 

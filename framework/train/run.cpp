@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "framework/base/error_text.h"
 #include "framework/host/given_fields.h"
 #include "framework/host/working_folder.h"
 #include "framework/runs/missing_evaluations.h"
@@ -38,6 +39,13 @@ void check_protocol(const BuiltRun& run) {
           "train.protocol: published chooses the epoch by the test split, but {} training examples "
           "of dataset '{}' are held out for validation; hold none out, or choose sound",
           held_out, name));
+}
+
+/// What no memory has room for is refused before a folder is made, not by the first evaluation.
+void check_evaluation_plans(const BuiltRun& run) {
+  for (const Split split : {Split::validation, Split::test}) {
+    if (run.dataset->size(split) > 0) run.dataset->plan(evaluation_request(run, split));
+  }
 }
 
 /// Model and task with their first values: the same ones each time.
@@ -126,6 +134,7 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
   run.dataset =
       dataset != nullptr ? std::move(dataset) : registry.dataset(experiment.dataset, {run.streams});
   run.steps_per_epoch = run.dataset->plan(training_request(run, 0)).batches();
+  check_evaluation_plans(run);
   check_protocol(run);
   if (run.steps_per_epoch == 0) {
     const Node& batch = experiment.resolved.at("train").at("batch_size");
@@ -157,7 +166,7 @@ RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progre
     try {
       status = folder.status();
       status.state = RunState::failed;
-      status.reason = error.what();
+      status.reason = text_of(error);
       folder.write_status(status);
     } catch (const Error&) {  // a full disk has no room for a status either: the first error counts
     }

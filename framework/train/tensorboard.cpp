@@ -11,9 +11,9 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <vector>
 
 #include "framework/base/files.h"
@@ -135,7 +135,9 @@ std::vector<std::string> records_of(const std::string& path, std::size_t most) {
 
 std::vector<std::string> lines_of(const std::string& path) {
   std::vector<std::string> lines;
-  std::ifstream in(path);
+  std::error_code error;
+  if (!fs::exists(path, error)) return lines;
+  std::istringstream in(read_text(path));
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
 }

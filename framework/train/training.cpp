@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
@@ -33,12 +34,25 @@ std::vector<MetricInfo> metrics_to_judge_by(const BuiltRun& run) {
   return metrics;
 }
 
-/// The name of the task's headline where the result's is no number. (Others may have no value: the
-/// recall of a class without examples.)
-std::string broken_headline(const std::vector<MetricInfo>& metrics, const Metrics& result) {
-  if (metrics.empty()) return "";
-  const auto found = result.find(metrics.front().name);
-  return found == result.end() || std::isfinite(found->second) ? "" : found->first;
+/// The first of the task's metrics whose value is no number; empty: none. (What has no value, as
+/// the recall of a class without examples, a task leaves out of its result.)
+std::string broken_metric(const std::vector<MetricInfo>& metrics, const Metrics& result) {
+  for (const MetricInfo& metric : metrics) {
+    const auto found = result.find(metric.name);
+    if (found != result.end() && !std::isfinite(found->second)) return metric.name;
+  }
+  return "";
+}
+
+/// Names of the buffers that hold what is no number.
+std::set<std::string> broken_buffers(const SavedModules& modules) {
+  std::set<std::string> names;
+  for (const auto& [prefix, module] : modules) {
+    for (const auto& buffer : module->named_buffers()) {
+      if (!buffer.value().isfinite().all().item<bool>()) names.insert(prefix + buffer.key());
+    }
+  }
+  return names;
 }
 
 nlohmann::json json_of(const Metrics& metrics) {
@@ -58,6 +72,7 @@ Training::Training(BuiltRun& run, const RunFolder& folder, ProgressSink& progres
       stop_(stop),
       hash_(run.experiment.hash()),
       modules_(modules_of(run)),
+      never_finite_(broken_buffers(modules_)),
       optimizer_(make_optimizer(run)),
       schedule_(make_schedule(train_, run.steps_per_epoch, run.total_steps())),
       selection_(run.experiment.train, metrics_to_judge_by(run)),
@@ -99,28 +114,35 @@ void Training::go_to_checkpoint() {
 void Training::turn_epoch() {
   loader_.reset();
   if (epochs_done() > position_.evaluated_epochs) {
-    if (!finite_weights()) {
+    const std::string broken = broken_weights();
+    if (!broken.empty()) {
       return end(RunState::diverged, {},
-                 fmt::format("the parameters were not finite after step {}", position_.step));
+                 fmt::format("{} not finite after step {}", broken, position_.step));
     }
     finish_epoch();
   }
   if (!trained()) return;
   const Metrics metrics = result();
-  const std::string broken = broken_headline(run_.task->metrics(), metrics);
+  const std::string broken = broken_metric(run_.task->metrics(), metrics);
   if (broken.empty()) return end(RunState::done, metrics, "");
   end(RunState::diverged, {},
       fmt::format("the result's {} was not finite after step {}", broken, position_.step));
 }
 
-/// Whether the last update left numbers: the next loss, which would show it, may never come.
-bool Training::finite_weights() const {
-  const auto finite = [](const torch::nn::Module& module) {
-    const std::vector<Tensor> all = module.parameters();
-    return std::all_of(all.begin(), all.end(),
-                       [](const Tensor& one) { return one.isfinite().all().item<bool>(); });
-  };
-  return finite(*run_.model) && finite(*run_.task);
+/// What the last update left without numbers: the next loss, which would show it, may never come.
+/// @returns "the parameters were"; empty: nothing.
+std::string Training::broken_weights() const {
+  for (const auto& [prefix, module] : modules_) {
+    const std::vector<Tensor> all = module->parameters();
+    const bool finite = std::all_of(all.begin(), all.end(), [](const Tensor& one) {
+      return one.isfinite().all().item<bool>();
+    });
+    if (!finite) return "the parameters were";
+  }
+  for (const std::string& name : broken_buffers(modules_)) {
+    if (never_finite_.count(name) == 0) return fmt::format("the buffer {} was", name);
+  }
+  return "";
 }
 
 /// Every epoch is done and evaluated, or patience has run out.
@@ -138,6 +160,7 @@ double Training::epoch_at(std::int64_t step) const {
 }
 
 void Training::save() {
+  home_.check("training");
   const Clock::time_point begin = Clock::now();
   position_.metrics_bytes = log_->size();
   position_.seconds = seconds_before_ + seconds_since(began_);
@@ -290,6 +313,7 @@ void Training::evaluate_and_select(std::int64_t epoch) {
   Metrics all = metrics;
   all.insert(entries.begin(), entries.end());
   if (selection_.judge(all, epoch, position_.best)) {
+    home_.check("training");
     write_weights(best_path(), modules_, hash_);
   }
   record(std::string(name_of(split)), metrics, entries);
@@ -365,6 +389,7 @@ void Training::write_status(RunState state, const Metrics& metrics, const std::s
   status_.seconds = seconds_before_ + seconds_since(began_);
   status_.metrics = metrics;
   status_.reason = reason;
+  home_.check("training");
   folder_.write_status(status_);
 }
 

@@ -88,7 +88,7 @@ class Training {
   bool just_saved() const;
   void open_epoch();
   void log_attention(const Batch& batch, const NamedTensors& carried);
-  bool finite_weights() const;
+  std::string broken_weights() const;
   void finish_epoch();
   void evaluate(bool last);
   void evaluate_and_select(std::int64_t epoch);
@@ -112,6 +112,8 @@ class Training {
   const std::atomic<bool>& stop_;
   std::string hash_;
   SavedModules modules_;
+  /// Buffers that were not finite before the first step, as a mask of -inf is.
+  std::set<std::string> never_finite_;
   Optimizer optimizer_;
   std::unique_ptr<WeightAverage> average_;  ///< null without `train.average`
   Schedule schedule_;

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/foreign_text.h"
 #include "framework/experiment/compositions.h"
 #include "framework/train/costs.h"
 #include "framework/train/task_check.h"
@@ -57,7 +58,7 @@ int probe_command(const Words& words) {
                                  {"peak_memory", result.peak_memory}};
     std::cout << line.dump() << "\n";
   } catch (const DataMissingError& error) {
-    std::cerr << "attnlab probe: " << error.what() << "\n";
+    std::cerr << printable(fmt::format("attnlab probe: {}\n", without_backtrace(error.what())));
     return kDataMissing;
   }
   return kDone;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "framework/base/error_text.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/experiment/compositions.h"
@@ -124,7 +125,7 @@ int show_plans(const Arguments& arguments, Registry& registry, ProgressMode mode
       show_plan(job, run, *progress);
     }
   } catch (const DataMissingError& error) {
-    std::cerr << "attnlab run: " << error.what() << "\n";
+    std::cerr << printable(fmt::format("attnlab run: {}\n", without_backtrace(error.what())));
     return kDataMissing;
   }
   return kDone;
@@ -199,7 +200,7 @@ void evaluate_left(const Job& job, Registry& registry, ProgressSink& progress) {
 
 void complain(const std::string& what, const std::exception& error) {
   std::cerr << printable(
-      fmt::format("attnlab run: {}: {}\n", what, without_backtrace(error.what())));
+      fmt::format("attnlab run: {}: {}\n", what, without_backtrace(text_of(error))));
 }
 
 /// Holds a run's folder before the first byte is written into it.

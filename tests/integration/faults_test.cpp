@@ -42,7 +42,10 @@ TEST_F(Faults, StandardOutputThatCannotBeWrittenIsAnError) {
   must({"run", "tiny.yaml", "train.epochs=1"});
   for (const char* words :
        {"list", "list --json", "describe quest --json", "config show tiny.yaml", "config schema",
-        "--help", "completion bash", "report runs --output -"}) {
+        "--help", "completion bash", "report runs --output -", "run tiny.yaml train.epochs=1",
+        "run tiny.yaml --dry-run", "run tiny.yaml train.epochs=1 --out plain",
+        "run tiny.yaml train.epochs=1 --out json --progress json",
+        "run tiny.yaml train.epochs=1 --out bar --progress bar"}) {
     const Ended ended = into_full_disk(words);
     EXPECT_NE(ended.exit_code, 0) << words;
     EXPECT_THAT(ended.err, HasSubstr("cannot write")) << words;
@@ -99,14 +102,16 @@ TEST_F(Faults, CompositionsThatNeverEndAreRefused) {
 TEST_F(Faults, SizesThatOverflowAreRefusedBeforeAFolderIsMade) {
   for (const char* size :
        {"train.epochs=9223372036854775807", "train.batch_size=4611686018427387904",
-        "model.dim=4611686018427387904", "dataset.train=4611686018427387904"}) {
+        "model.dim=4611686018427387904", "dataset.train=4611686018427387904",
+        "dataset.test=4611686018427387904", "dataset.validation=4611686018427387904"}) {
     const Ended ended = attnlab({"run", "tiny.yaml", size});
     EXPECT_NE(ended.exit_code, 0) << size;
     EXPECT_THAT(ended.err, Not(HasSubstr("frame #"))) << size;
     EXPECT_FALSE(exists("runs")) << size;
+    if (std::string(size).starts_with("dataset.")) {
+      EXPECT_THAT(ended.err, HasSubstr("a size is too large for this machine")) << size;
+    }
   }
-  EXPECT_THAT(attnlab({"run", "tiny.yaml", "dataset.train=4611686018427387904"}).err,
-              HasSubstr("a size is too large for this machine"));
 }
 
 TEST_F(Faults, SigtermEndsTheMakingOfDataWithinASecond) {
@@ -156,6 +161,15 @@ TEST_F(Faults, NamesOfFilesMoveNoCursor) {
   EXPECT_THAT(ended.err, AllOf(HasSubstr("no\\x1b[31msuch.yaml"), Not(HasSubstr("\x1b"))));
 }
 
+TEST_F(Faults, TextOfFilesMovesNoCursorInProgress) {
+  folder_.write("odd\x1b[31m\a/tiny.yaml", file_text(at("tiny.yaml")));
+  Invocation inside = invocation({"run", "tiny.yaml", "--dry-run", "--out", "o\x1b[31m\a"});
+  inside.folder = at("odd\x1b[31m\a");
+  const Ended ended = run(inside);
+  EXPECT_EQ(ended.exit_code, 0) << ended.story();
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("o\\x1b[31m\\x07/"), Not(HasSubstr("\x1b"))));
+}
+
 // ---- resume tells the truth
 
 TEST_F(Faults, WhatChangedBehindARunsBackIsNamed) {
@@ -172,6 +186,30 @@ TEST_F(Faults, WhatChangedBehindARunsBackIsNamed) {
   status.replace(status.find("\"accuracy\": 0."), 14, "\"accuracy\": 1.");
   write_file(folder + "/status.json", status);
   EXPECT_THAT(attnlab({"run", folder}).err, HasSubstr("does not fit its check"));
+}
+
+TEST_F(Faults, EditedEvaluationsAndConfigurationsOfFinishedRunsAreNamed) {
+  folder_.write("asked.yaml",
+                "schema: 1\nextends: tiny.yaml\nevaluate: {noisy: {set: {dataset: {noise: 3}}}}\n");
+  must({"run", "asked.yaml", "train.epochs=1"});
+  const std::string folder = run_folder("asked/standard"), evaluation = files_like("noisy-").at(0),
+                    config = folder + "/config.yaml";
+  std::string text = file_text(evaluation);
+  text.replace(text.find("\"accuracy\": "), 14, "\"accuracy\": 9.");
+  write_file(evaluation, text);
+  for (const Words& words : {Words{"compare", "runs"}, Words{"status", "runs"}}) {
+    EXPECT_THAT(must(words).out, HasSubstr("an evaluation cannot be read")) << words[0];
+  }
+  write_file(config, file_text(config) + "# edited\n");
+  for (const Words& words : {Words{"compare", "runs"}, Words{"status", "runs"}}) {
+    const Ended ended = attnlab(words);
+    EXPECT_THAT(ended.out + ended.err, HasSubstr("config.yaml is missing or was changed"));
+  }
+}
+
+TEST_F(Faults, AResultThatIsNoNumberCountsNowhere) {
+  must({"run", "tiny.yaml", "train.steps=1", "train.optimizer.lr=1e10"});
+  EXPECT_EQ(status_of(run_folder("tiny/standard")).at("state"), "diverged");
 }
 
 TEST_F(Faults, AChangeThatWasAcceptedShowsInComparisons) {

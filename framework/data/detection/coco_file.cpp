@@ -1,12 +1,12 @@
 #include "framework/data/detection/coco_file.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
+#include "framework/base/regular_file.h"
 
 namespace attnlab {
 namespace {
@@ -197,11 +197,10 @@ std::uint64_t fingerprint_of(const CocoFile& file) {
 }  // namespace
 
 CocoFile read_coco(const std::string& path, const BoxRules& rules) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw FileError(path + ": cannot be read");
+  const InputStream stream = open_regular_stream(path);
   CocoFile file;
   Events events(path, file);
-  Json::sax_parse(stream, &events);
+  Json::sax_parse(stream.get(), &events);
   events.finish(rules);
   file.fingerprint = fingerprint_of(file);
   return file;

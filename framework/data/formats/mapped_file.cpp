@@ -1,6 +1,5 @@
 #include "framework/data/formats/mapped_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -8,6 +7,8 @@
 
 #include <cerrno>
 #include <cstring>
+
+#include "framework/base/regular_file.h"
 
 namespace attnlab {
 namespace {
@@ -25,11 +26,9 @@ struct Descriptor {
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.number < 0) fail(path, errno);
+  const Descriptor file{open_regular(path)};
   struct stat status {};
   if (::fstat(file.number, &status) != 0) fail(path, errno);
-  if (!S_ISREG(status.st_mode)) fail(path, S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
   size_ = static_cast<std::size_t>(status.st_size);
   if (size_ == 0) return;  // nothing can be mapped
   void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.number, 0);

@@ -1,6 +1,7 @@
 // Datasets of files: what is labelled, what is refused, and the conformance kit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 
 #include "tests/plugins/points/made_sets.h"
 #include "tests/support/data_files.h"
+#include "tests/support/deadline.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab {
@@ -164,6 +166,19 @@ TEST(NuscenesLidarseg, JoinsTheTables) {
   folder.write("nuscenes/v1.0-trainval/sample.json", "[]");
   EXPECT_THAT(message_of<DataError>([&] { make_dataset("nuscenes_lidarseg", options); }),
               HasSubstr("sample.json: has no record 's"));
+}
+
+TEST(NuscenesLidarseg, DoesNotWaitForATableThatIsAFifo) {
+  const TempFolder folder;
+  const testing::Deadline deadline;
+  write_nuscenes(folder);
+  const std::string table = folder / "nuscenes/v1.0-trainval/scene.json";
+  std::filesystem::remove(table);
+  ASSERT_EQ(::mkfifo(table.c_str(), 0600), 0);
+  EXPECT_THAT(message_of<DataError>([&] {
+                make_dataset("nuscenes_lidarseg", "{root: " + folder.path() + "/nuscenes}");
+              }),
+              HasSubstr("scene.json: cannot be read"));
 }
 
 TEST(NuscenesLidarseg, DividesEachVersionAsItsPublisherDoes) {

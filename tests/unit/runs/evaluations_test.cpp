@@ -72,6 +72,25 @@ TEST(Evaluations, OfOneEntryTheNewestCounts) {
   EXPECT_THAT(read.replaced, ElementsAre("fog"));
 }
 
+TEST(Evaluations, NoticeAnotherHandThanThePrograms) {
+  const TempFolder temp;
+  write_evaluation(temp.path(), record("fog", 0.25));
+  const std::string path = temp / "evaluations/fog-0123456789abcdef.json";
+  std::string text = read_text(path);
+  text.replace(text.find("0.25"), 4, "0.75");
+  write_file(path, text);
+  const Evaluations edited = read_evaluations(temp.path());
+  EXPECT_THAT(edited.records, IsEmpty());
+  EXPECT_THAT(edited.damaged,
+              ElementsAre(AllOf(StartsWith(path + ": damaged: "),
+                                HasSubstr("its content does not fit its check: it was edited"))));
+  // One of an earlier version has no check.
+  nlohmann::json without = nlohmann::json::parse(text);
+  without.erase("check");
+  write_file(path, without.dump());
+  EXPECT_EQ(read_evaluations(temp.path()).records.at(0).metrics.at("accuracy"), 0.75);
+}
+
 TEST(Evaluations, NameDamagedFilesAndReadTheOthers) {
   const TempFolder temp;
   write_evaluation(temp.path(), record("fog", 0.5));

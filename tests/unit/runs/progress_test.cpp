@@ -135,6 +135,28 @@ TEST(AutomaticProgress, IsPlainWhereThereIsNoTerminal) {
   EXPECT_EQ(said(ProgressMode::automatic, {event(Kind::note)}), "vit/quest/0: a text\nspoken\n");
 }
 
+TEST(ProgressForPeople, LetsNoForeignTextMoveTheCursor) {
+  ProgressEvent end = event(Kind::end);
+  end.text = "a\x1b]0;x\a b\nsecond line\nException raised from f\nframe #0: f";
+  end.metrics = {{"na\x1bme", 1}};
+  for (const ProgressMode mode : {ProgressMode::plain, ProgressMode::bar}) {
+    CaptureStdout();
+    {
+      const auto progress = make_progress(mode);
+      progress->report(end);
+      progress->say("c\x1b[2J d");
+    }
+    std::string text = GetCapturedStdout();
+    for (std::size_t at = text.find("\r\033[K"); at != std::string::npos;) {  // the bars' own
+      text.erase(at, 4);
+      at = text.find("\r\033[K");
+    }
+    EXPECT_EQ(text.find_first_of("\x1b\a"), std::string::npos) << text;
+    EXPECT_THAT(text, AllOf(HasSubstr("a\\x1b]0;x\\x07 b\nsecond line"), HasSubstr("c\\x1b[2J d"),
+                            HasSubstr("na\\x1bme"), Not(HasSubstr("frame #"))));
+  }
+}
+
 TEST(NoProgress, SaysNothing) {
   EXPECT_EQ(said(ProgressMode::none, {event(Kind::start), event(Kind::end)}), "");
 }

@@ -161,6 +161,46 @@ TEST_F(RunFolderTest, NoticesLinesAndCheckpointsThatAreGoneOrChanged) {
               HasSubstr("metrics.jsonl is missing or was changed"));
 }
 
+TEST_F(RunFolderTest, NoticesThatAFinishedRunsConfigurationDataOrEnvironmentWereChanged) {
+  const Experiment made = experiment();
+  const Identity identity = identity_of(made, "data-a");
+  const RunFolder folder = RunFolder::of(temp_.path(), made, 0, identity);
+  folder.freeze(made, 0, identity);
+  write_file(folder.file("environment.json"), "{}\n");
+  RunStatus status;
+  status.state = RunState::done;
+  folder.write_status(status);
+  for (const char* name : {"config.yaml", "identity.json", "environment.json"}) {
+    const std::string path = folder.file(name), text = read_text(path);
+    std::string other = text + " # edited\n";
+    if (name == std::string("identity.json")) {
+      other = text;
+      other.replace(other.find("data-a"), 6, "data-b");
+    }
+    write_file(path, other);
+    const std::string said = std::string(name) + " is missing or was changed since the run ended";
+    EXPECT_THAT(message_of<DataError>([&] { folder.status(); }), HasSubstr(said));
+    fs::remove(path);
+    EXPECT_THAT(message_of<DataError>([&] { folder.status(); }), HasSubstr(said));
+    write_file(path, text);
+    EXPECT_EQ(folder.status().state, RunState::done);
+  }
+  accept_revision(folder.path(), "1234");
+  EXPECT_EQ(folder.status().state, RunState::done) << "that is recorded there later";
+}
+
+TEST_F(RunFolderTest, NoticesThatARunUnderWayHasLostItsEnvironment) {
+  const RunFolder folder(temp_.path());
+  write_file(folder.file("environment.json"), "{}\n");
+  RunStatus status;
+  status.state = RunState::interrupted;
+  folder.write_status(status);
+  EXPECT_EQ(folder.status().state, RunState::interrupted);
+  fs::remove(folder.file("environment.json"));
+  EXPECT_THAT(message_of<DataError>([&] { folder.status(); }),
+              HasSubstr("environment.json is missing, which the run had written"));
+}
+
 TEST_F(RunFolderTest, KeepsReasonsOnOneLineWithoutBacktraces) {
   const RunFolder folder(temp_.path());
   RunStatus status;

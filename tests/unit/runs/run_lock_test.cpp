@@ -1,11 +1,13 @@
 #include "framework/runs/run_lock.h"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 
 #include "tests/support/compositions.h"
+#include "tests/support/deadline.h"
 
 namespace attnlab {
 namespace {
@@ -80,6 +82,13 @@ TEST(RunLock, IsFreeAgainAfterwards) {
   EXPECT_FALSE(holder_of(folder.path()));
   EXPECT_EQ(read_text(folder / "lock"), "");
   const RunLock again(folder.path());
+}
+
+TEST(RunLock, DoesNotWaitForAFifo) {
+  const TempFolder folder;
+  const Deadline deadline;
+  ASSERT_EQ(::mkfifo((folder / "lock").c_str(), 0600), 0);
+  EXPECT_FALSE(holder_of(folder.path()));
 }
 
 TEST(RunLock, NamesAFolderThatIsNotThere) {

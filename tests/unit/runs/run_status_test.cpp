@@ -1,8 +1,12 @@
 #include "framework/runs/run_status.h"
 
+#include <sys/stat.h>
+
+#include "framework/runs/evaluations.h"
 #include "framework/runs/run_lock.h"
 #include "framework/suites/cell.h"
 #include "framework/suites/suite.h"
+#include "tests/support/deadline.h"
 #include "tests/support/made_parts.h"
 
 namespace attnlab {
@@ -191,6 +195,29 @@ TEST_F(RunStatusTest, GoesOnWithoutARunThatCannotBeRead) {
   EXPECT_THAT(find(report, "standard", 0).detail, HasSubstr("status.json: damaged"));
   EXPECT_THAT(status_text(report),
               AllOf(HasSubstr("2 unreadable"), HasSubstr("environment.json: damaged")));
+}
+
+TEST_F(RunStatusTest, DoesNotWaitForAFifoAmongARunsFiles) {
+  const Suite suite = load();
+  const Deadline deadline;
+  for (const std::size_t i : {0U, 1U}) set(suite.cells[i], at(RunState::done));
+  const std::string origins = suite.cells[0].folder.file("origins.txt");
+  std::filesystem::remove(origins);
+  ASSERT_EQ(::mkfifo(origins.c_str(), 0600), 0);
+  EXPECT_THAT(find(status(), "standard", 0).detail, HasSubstr("origins.txt: cannot read"));
+}
+
+TEST_F(RunStatusTest, NamesEvaluationsThatWereEdited) {
+  const Suite suite = load();
+  set(suite.cells[0], at(RunState::done));
+  const EvaluationRecord fog = {"fog", "01", "test", true, "", {{"accuracy", 0.25}}, {}};
+  write_evaluation(suite.cells[0].folder.path(), fog);
+  EXPECT_THAT(status().notes, IsEmpty());
+  const std::string path = suite.cells[0].folder.file("evaluations/fog-01.json");
+  std::string text = read_text(path);
+  text.replace(text.find("0.25"), 4, "0.75");
+  write_file(path, text);
+  EXPECT_THAT(status().notes, ElementsAre(HasSubstr("does not fit its check")));
 }
 
 TEST_F(RunStatusTest, FailsWhereNoRunCanBeRead) {

@@ -54,6 +54,47 @@ TEST_F(TrainingLoop, EndsWhereThePartsChangeTheWorkingFolder) {
   EXPECT_EQ(place("run").status().state, RunState::failed);
 }
 
+/// Goes away when the run has been measured, before its result is written.
+class LateWanderer final : public Sorting {
+ public:
+  Metrics conclude(const std::function<Metrics()>&, const Metrics&) const override {
+    std::filesystem::current_path("/");
+    return {};
+  }
+};
+
+TEST_F(TrainingLoop, EndsWhereTheTasksConclusionChangesTheWorkingFolder) {
+  const testing::InFolder inside(folder_.path());
+  std::filesystem::create_directory("run");
+  const RunFolder relative("run");
+  testing::StopAfter sink;
+  BuiltRun run = tiny_run(clouds<LateWanderer>(), tiny_options());
+  EXPECT_THAT(testing::message_of<PluginError>([&] { train_run(run, relative, sink, sink.stop); }),
+              HasSubstr("the conclusion of a run changed the working folder to /, "));
+  EXPECT_EQ(place("run").status().state, RunState::failed) << "written where the run is";
+}
+
+/// Goes away when the last epoch's checkpoint is written: as a thread might at any time.
+class WanderingSink final : public ProgressSink {
+ public:
+  void report(const ProgressEvent& event) override {
+    if (event.kind == ProgressEvent::Kind::evaluation) std::filesystem::current_path("/");
+  }
+  void say(const std::string&) override {}
+};
+
+TEST_F(TrainingLoop, WritesCheckpointsAndStatusOnlyWhereItBegan) {
+  const testing::InFolder inside(folder_.path());
+  std::filesystem::create_directory("run");
+  const RunFolder relative("run");
+  WanderingSink sink;
+  const std::atomic<bool> stop{false};
+  BuiltRun run = tiny_run(clouds(), tiny_options());
+  EXPECT_THAT(testing::message_of<PluginError>([&] { train_run(run, relative, sink, stop); }),
+              HasSubstr("training changed the working folder to /, "));
+  EXPECT_EQ(place("run").status().state, RunState::failed);
+}
+
 TEST_F(TrainingLoop, EndsTheSameWhereverItWasStopped) {
   TrainOptions options = tiny_options();
   options.epochs = 2;
@@ -136,6 +177,59 @@ TEST_F(TrainingLoop, EndsAsDivergedWhereTheResultIsNoNumber) {
   EXPECT_EQ(status.state, RunState::diverged);
   EXPECT_THAT(status.reason, HasSubstr("the result's accuracy was not finite after step"));
   EXPECT_TRUE(status.metrics.empty());
+}
+
+/// Its headline is a number; what else it measures is none.
+class HalfANumber final : public Sorting {
+ public:
+  explicit HalfANumber(std::string name = "nll") : name_(std::move(name)) {}
+  std::vector<MetricInfo> metrics() const override {
+    return {{"accuracy", Better::higher, "share"}, {"nll", Better::lower, "nats"}};
+  }
+  Metrics evaluate(Evaluation&) const override {
+    return {{"accuracy", 0.0}, {name_, std::numeric_limits<double>::infinity()}};
+  }
+
+ private:
+  std::string name_;
+};
+
+TEST_F(TrainingLoop, EndsAsDivergedWhereAnyMetricOfTheTaskIsNoNumber) {
+  const RunStatus status = train(tiny_run(clouds<HalfANumber>(), tiny_options()), "run");
+  EXPECT_EQ(status.state, RunState::diverged);
+  EXPECT_THAT(status.reason, HasSubstr("the result's nll was not finite after step"));
+  EXPECT_TRUE(status.metrics.empty());
+  TinyParts parts = clouds();
+  parts.task = [] { return std::make_shared<HalfANumber>("of a class without examples"); };
+  EXPECT_EQ(train(tiny_run(parts, tiny_options()), "other").state, RunState::done)
+      << "a value that the task does not declare";
+}
+
+/// A mask that is no number from the beginning, and a statistic that becomes none.
+class Counting final : public Sorting {
+ public:
+  explicit Counting(double growth) : growth_(growth) {
+    register_buffer("mask", at::full({2}, -std::numeric_limits<double>::infinity()));
+    statistic_ = register_buffer("statistic", at::ones({1}));
+  }
+  Tensor step(TrainingStep& step) override {
+    statistic_.mul_(growth_);
+    return Sorting::step(step);
+  }
+
+ private:
+  double growth_;
+  Tensor statistic_;
+};
+
+TEST_F(TrainingLoop, EndsAsDivergedWhereABufferIsNoNumberAnyMore) {
+  TinyParts parts = clouds();
+  parts.task = [] { return std::make_shared<Counting>(1e30); };
+  const RunStatus status = train(tiny_run(parts, tiny_options()), "run");
+  EXPECT_EQ(status.state, RunState::diverged);
+  EXPECT_EQ(status.reason, "the buffer task.statistic was not finite after step 6");
+  parts.task = [] { return std::make_shared<Counting>(1); };
+  EXPECT_EQ(train(tiny_run(parts, tiny_options()), "masked").state, RunState::done);
 }
 
 TEST_F(TrainingLoop, EndsAsDivergedWhereTheLossIsNoNumber) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -18,8 +19,10 @@ using Json = nlohmann::json;
 
 /// Records of a table, one after the other: the largest table has some GB, and is never in memory.
 void each_record(const std::string& path, const std::function<void(const Json&)>& use) {
-  std::ifstream file(path);
-  if (!file) throw DataError(path + ": cannot be read; the tables are not complete");
+  std::error_code error;  // opening a FIFO would wait for its writer
+  std::ifstream file;
+  if (std::filesystem::is_regular_file(path, error)) file.open(path);
+  if (!file.is_open()) throw DataError(path + ": cannot be read; the tables are not complete");
   const auto take = [&](int depth, Json::parse_event_t event, Json& record) {
     if (depth != 1 || event != Json::parse_event_t::object_end) return true;
     use(record);

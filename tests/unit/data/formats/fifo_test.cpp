@@ -1,0 +1,26 @@
+// Data files that are FIFOs are refused at once.
+#include <sys/stat.h>
+
+#include "framework/data/detection/coco_file.h"
+#include "framework/data/formats/mapped_file.h"
+#include "tests/support/compositions.h"
+#include "tests/support/deadline.h"
+
+namespace attnlab {
+namespace {
+
+using testing::message_of;
+using ::testing::StartsWith;
+
+TEST(FifosForData, AreRefused) {
+  const testing::TempFolder folder;
+  const testing::Deadline deadline;
+  const std::string path = folder / "fifo";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const std::string refusal = path + ": cannot read: it is a device, a pipe or a socket";
+  EXPECT_THAT(message_of<FileError>([&] { MappedFile file(path); }), StartsWith(refusal));
+  EXPECT_THAT(message_of<FileError>([&] { read_coco(path, {}); }), StartsWith(refusal));
+}
+
+}  // namespace
+}  // namespace attnlab
