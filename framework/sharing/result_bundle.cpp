@@ -122,6 +122,11 @@ void add_plugins(const RunRecord& run, const std::vector<Installed>& installed,
 
 ResultFiles result_files(const std::string& folder, const Store& store, bool checkpoints) {
   const RunCollection found = find_runs({folder});
+  if (!found.unreadable.empty()) {
+    const Unreadable& one = found.unreadable.front();
+    throw DataError(fmt::format("{}: cannot be packed: {}; repair it, or remove its folder, first",
+                                one.folder, one.reason));
+  }
   ResultFiles out;
   out.notes = found.notes;
   for (const char* name : kTables) {

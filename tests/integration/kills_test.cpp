@@ -54,8 +54,10 @@ enum class Victim { parent, child, all };
 
 class Kills : public Sequences {
  protected:
-  /// Starts the command and kills somebody within `most`. @returns whether it came in time.
-  bool kill_once(const Sequence& sequence, const std::string& folder, Clock::duration most) {
+  /// Starts the command and kills somebody within `most`; what it had reported by then is there.
+  /// @returns whether it came in time.
+  bool kill_once(const Sequence& sequence, const std::string& folder, Clock::duration most,
+                 const Outcome& expected) {
     const auto delay = std::uniform_int_distribution<std::int64_t>(
         0, std::chrono::duration_cast<std::chrono::microseconds>(most).count())(random_);
     const auto victim = static_cast<Victim>(std::uniform_int_distribution<int>(0, 2)(random_));
@@ -73,6 +75,7 @@ class Kills : public Sequences {
     std::cout << sequence.name << ": after " << delay / 1000 << " ms "
               << (ended.signal != 0 ? "killed" : "ended with " + std::to_string(ended.exit_code))
               << ", " << family.size() << " processes\n";
+    expect_reported(ended, folder, expected, sequence.tolerance);
     return ended.signal != 0 || ended.exit_code != 0;
   }
 
@@ -97,9 +100,12 @@ TEST_F(Kills, AtRandomMomentsChangeNothing) {
       expected[sequence.name] = outcome_of(folder);
     }
     const std::string folder = prepared(sequence, "work");
-    for (int i = 0; i < 3; ++i) kills += kill_once(sequence, folder, lasts[sequence.name]) ? 1 : 0;
+    const Outcome& outcome = expected[sequence.name];
+    for (int i = 0; i < 3; ++i) {
+      kills += kill_once(sequence, folder, lasts[sequence.name], outcome) ? 1 : 0;
+    }
     finish(sequence, folder);
-    expect_outcome(folder, expected[sequence.name]);
+    expect_outcome(folder, outcome, sequence.tolerance);
     ASSERT_FALSE(HasFailure());
   }
   std::cout << kills << " kills in " << rounds << " rounds\n";

@@ -1,8 +1,13 @@
 #include "tests/integration/sequences.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <regex>
+#include <sstream>
 #include <thread>
 
 namespace attnlab::testing {
@@ -25,9 +30,30 @@ std::string run_text(const std::string& folder) {
 
 std::string evaluation_text(const std::string& file) {
   json record = json::parse(file_text(file));
-  record.erase("seconds");
+  record.erase("seconds");  // and the check, which is of them too
+  record.erase("check");
   return record.dump();
 }
+
+/// Whether a run is what it was expected to be.
+bool same_run(const std::string& found, const std::string& expected, double tolerance) {
+  if (tolerance == 0 || found == expected) return found == expected;
+  std::istringstream a(found), b(expected);
+  std::string state, expected_state, metrics, expected_metrics;
+  std::getline(std::getline(a, state), metrics);
+  std::getline(std::getline(b, expected_state), expected_metrics);
+  if (state != expected_state || metrics.empty()) return false;
+  const json numbers = json::parse(metrics), wanted_numbers = json::parse(expected_metrics);
+  for (const auto& [name, value] : wanted_numbers.items()) {
+    const double wanted = value, allowed = tolerance * (1 + std::abs(wanted));
+    if (!numbers.contains(name) || !(std::abs(numbers.at(name).get<double>() - wanted) < allowed)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool is_run(const std::string& name) { return fs::path(name).filename() == "config.yaml"; }
 
 }  // namespace
 
@@ -38,11 +64,27 @@ std::vector<Sequence> sequences() {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   };
-  return {{"run", {}, run},
-          {"suite", {}, with({"suite", "pair.yaml"}, again)},
-          {"sweep", {}, with({"sweep", "tiny.yaml", "lr=1e-3,1e-2"}, again)},
-          {"eval", {{"run", "asked.yaml"}}, {"eval", "RUN", "--again"}},
-          {"report", {run}, {"report", "runs", "--output", "page.html"}}};
+  std::vector<Sequence> all = {
+      {"run", {}, run},
+      {"resume", {}, run, /*begun=*/true},
+      {"suite", {}, with({"suite", "pair.yaml"}, again)},
+      {"sweep", {}, with({"sweep", "tiny.yaml", "lr=1e-3,1e-2"}, again)},
+      {"ensemble", {}, {"run", "toy.yaml", "--ensemble", "--resume"}, false, /*tolerance=*/1e-3},
+      {"eval", {{"run", "asked.yaml"}}, {"eval", "RUN", "--again"}},
+      {"report", {run}, {"report", "runs", "--output", "page.html"}}};
+#ifdef ATTNLAB_TEST_SHARING
+  all.push_back({"pack", {run}, {"suite", "pack", "runs", "--lab", "acme", "--unsigned"}});
+#endif
+  return all;
+}
+
+std::vector<std::string> reported_done(const std::string& output) {
+  static const std::regex pattern(R"((\S+/\S+/\d+): done )");
+  std::vector<std::string> labels;
+  for (std::sregex_iterator at(output.begin(), output.end(), pattern), end; at != end; ++at) {
+    labels.push_back((*at)[1]);
+  }
+  return labels;
 }
 
 Outcome outcome_of(const std::string& folder) {
@@ -57,6 +99,8 @@ Outcome outcome_of(const std::string& folder) {
       outcome[name] = evaluation_text(path.string());
     } else if (path.filename() == "table.json") {
       outcome[name] = json::parse(file_text(path.string())).at("complete").dump();
+    } else if (path.extension() == ".attnlab") {
+      outcome[name] = hex(fingerprint(file_text(path.string())));
     } else if (path.filename() == "page.html") {
       outcome[name] =
           file_text(path.string()).find("</html>") != std::string::npos ? "whole" : "cut";
@@ -74,6 +118,14 @@ Sequences::Sequences() {
   folder_.write("pair.yaml",
                 "schema: 1\nattentions: [standard, quest]\nbaseline: standard\n"
                 "experiments: [tiny.yaml]\nseeds: [0]\n");
+  folder_.write("toy.yaml", R"(schema: 1
+model: toy_transformer
+attention: qknorm
+task: sequence_classification
+dataset: {use: spurious_retrieval, train: 32, test: 16, tokens: 4, key_dim: 3, classes: 3, data_seed: 0}
+train: {epochs: 4, batch_size: 16, threads: 1, log_every: 1, checkpoint_seconds: 0}
+seeds: [0, 1]
+)");
   folder_.write("asked.yaml",
                 "schema: 1\nextends: tiny.yaml\nname: tiny\nevaluate:\n"
                 "  noisy: {set: {dataset: {noise: 3}}}\n  fog: {over: {dataset.shift: [0, 8]}}\n");
@@ -83,17 +135,44 @@ std::string Sequences::prepared(const Sequence& sequence, const std::string& nam
   const std::string kept = at(std::string("prepared-") + sequence.name), folder = at(name);
   if (!fs::exists(kept)) {
     fs::create_directory(kept);
-    for (const char* file : {"tiny.yaml", "pair.yaml", "asked.yaml"}) {
+    for (const char* file : {"tiny.yaml", "pair.yaml", "asked.yaml", "toy.yaml"}) {
       fs::copy(at(file), kept + "/" + file);
     }
     for (const Words& words : sequence.before) {
       const Ended ended = run(in(kept, words));
       EXPECT_EQ(ended.exit_code, 0) << ended.story();
     }
+    if (sequence.begun) begin(sequence, kept);
   }
   fs::remove_all(folder);
   fs::copy(kept, folder, fs::copy_options::recursive);
   return folder;
+}
+
+/// Leaves the command undone: the disk is full after three quarters of what it writes.
+void Sequences::begin(const Sequence& sequence, const std::string& folder) {
+  const std::string whole = at("whole");
+  fs::copy(folder, whole, fs::copy_options::recursive);
+  run(in(whole, sequence.command, with_fault(whole, "enospc:0")));
+  const std::string fault = "enospc:" + std::to_string(calls() * 3 / 4) + "+";
+  const Ended ended = run(in(folder, sequence.command, with_fault(folder, fault)));
+  EXPECT_NE(ended.exit_code, 0) << ended.story();
+  EXPECT_FALSE(files_like("checkpoint.safetensors").empty()) << "it was not begun";
+}
+
+Environment Sequences::with_fault(const std::string& folder, const std::string& fault) const {
+  fs::remove(calls_);
+  return {{"LD_PRELOAD", build_tree() + "/faulty_io/faulty_io.so"},
+          {"ATTNLAB_FAULT", fault},
+          {"ATTNLAB_FAULT_BELOW", folder},
+          {"ATTNLAB_FAULT_CALLS", calls_}};
+}
+
+std::int64_t Sequences::calls() const {
+  const std::string bytes = file_text(calls_);
+  std::int64_t count = 0;
+  if (bytes.size() == sizeof count) std::memcpy(&count, bytes.data(), sizeof count);
+  return count;
 }
 
 Invocation Sequences::in(const std::string& folder, const Words& words,
@@ -120,11 +199,25 @@ void Sequences::finish(const Sequence& sequence, const std::string& folder) cons
   EXPECT_TRUE(done && ended.exit_code == 0) << ended.story();
 }
 
-void Sequences::expect_outcome(const std::string& folder, const Outcome& expected) {
+void Sequences::expect_reported(const Ended& ended, const std::string& folder,
+                                const Outcome& expected, double tolerance) {
+  for (const std::string& label : reported_done(ended.out)) {
+    const auto there = std::find_if(expected.begin(), expected.end(), [&](const auto& one) {
+      return is_run(one.first) && one.first.find("/" + label + "-") != std::string::npos;
+    });
+    ASSERT_TRUE(there != expected.end()) << label << " was reported, which is none of the runs";
+    const std::string run = fs::path(folder + "/" + there->first).parent_path().string();
+    EXPECT_TRUE(same_run(run_text(run), there->second, tolerance))
+        << label << " was reported as done, and is lost: " << run_text(run);
+  }
+}
+
+void Sequences::expect_outcome(const std::string& folder, const Outcome& expected,
+                               double tolerance) {
   const Outcome found = outcome_of(folder);
   for (const auto& [name, text] : expected) {
     const auto there = found.find(name);
-    EXPECT_TRUE(there != found.end() && there->second == text)
+    EXPECT_TRUE(there != found.end() && same_run(there->second, text, is_run(name) ? tolerance : 0))
         << name << (there == found.end() ? " is missing" : " differs: " + there->second);
   }
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {

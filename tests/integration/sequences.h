@@ -9,10 +9,15 @@ struct Sequence {
   const char* name;
   std::vector<Words> before;  ///< commands that make what it needs
   Words command;              ///< goes on where it was disturbed when it is called again
+  /// The command itself was begun before, and has not ended.
+  bool begun = false;
+  /// By which metrics may differ. 0: they, and all else, are the same to the last bit. (Members of
+  /// an ensemble that part go on alone with the same numbers up to rounding.)
+  double tolerance = 0;
 };
 
-/// A run, a suite, a sweep, an evaluation, a report. (Members of an ensemble that part go on alone
-/// with the same numbers up to rounding, not to the last bit.)
+/// A run, the resuming of one, a suite, a sweep, an ensemble, an evaluation, a report, and the
+/// packing of results where this build has it.
 std::vector<Sequence> sequences();
 
 /// What all runs below a folder hold: files and what is in them, without times.
@@ -30,9 +35,26 @@ class Sequences : public Workspace {
   /// Calls the command until it ends with 0; fails the test where it does not. (Runs whose suite is
   /// gone may be at work still.)
   void finish(const Sequence& sequence, const std::string& folder) const;
+  /// What the command needs in its environment so that a call below reading and writing fails.
+  /// @param fault  "enospc:7+", as tests/faulty_io says
+  Environment with_fault(const std::string& folder, const std::string& fault) const;
+  /// Calls that the last command with a fault counted.
+  std::int64_t calls() const;
   /// The folder holds the outcome, and nothing half-written.
-  static void expect_outcome(const std::string& folder, const Outcome& expected);
+  static void expect_outcome(const std::string& folder, const Outcome& expected,
+                             double tolerance = 0);
+  /// The runs of which a command has said that they are done, are there as they were expected.
+  static void expect_reported(const Ended& ended, const std::string& folder,
+                              const Outcome& expected, double tolerance = 0);
+
+ private:
+  void begin(const Sequence& sequence, const std::string& folder);
+
+  const std::string calls_ = at("calls");
 };
+
+/// Labels of the runs that a command said are done: "tiny/standard/0".
+std::vector<std::string> reported_done(const std::string& output);
 
 /// A variable's number, or the one given.
 std::int64_t number_from(const char* variable, std::int64_t otherwise);

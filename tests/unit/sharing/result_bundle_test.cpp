@@ -12,6 +12,7 @@
 #include "framework/runs/run_folder.h"
 #include "framework/sharing/hash.h"
 #include "framework/sharing/result_locks.h"
+#include "tests/support/compositions.h"
 #include "tests/support/made_runs.h"
 #include "tests/support/temp_folder.h"
 #include "tests/unit/sharing/install_fixture.h"
@@ -105,6 +106,17 @@ TEST(ResultFiles, HoldTablesAndCheckpointsOnlyWhereAskedFor) {
   EXPECT_EQ(bytes["runs/run-00001/checkpoint.safetensors"], "parameters");
   EXPECT_EQ(bytes["tables/table.md"], "of the suite");
   EXPECT_EQ(with.files.size(), without.size() + 1);
+}
+
+TEST(ResultFiles, LeaveNoRunOutThatCannotBeRead) {
+  const TempFolder temp;
+  write_run(temp, 0);
+  const RunFolder damaged = write_run(temp, 1);
+  write_file(damaged.file("status.json"), "{");
+  const sharing::Store none(sharing::Places{temp / "config", temp / "share"});
+  EXPECT_THAT(message_of<DataError>([&] { sharing::result_files(temp / "runs", none, false); }),
+              ::testing::AllOf(HasSubstr(damaged.path() + ": cannot be packed: "),
+                               HasSubstr("repair it, or remove its folder, first")));
 }
 
 class PackedPlugins : public InstallTest {
