@@ -132,6 +132,20 @@ class Reproduce : public ::testing::Test {
     change(lock);
     text = lock.dump();
   }
+  /// Changes a packed run, whose status is then as the program writes it, with its checks.
+  static void change_run(Bundle& bundle,
+                         const std::function<void(const RunFolder&, RunStatus&)>& change) {
+    const TempFolder there;
+    const std::string run = "runs/run-00001/";
+    const std::vector<std::string> names = {"status.json", "metrics.jsonl", "config.yaml",
+                                            "identity.json", "environment.json"};
+    for (const std::string& name : names) there.write(name, file(bundle, run + name));
+    const RunFolder folder(there.path());
+    RunStatus status = folder.status();
+    change(folder, status);
+    folder.write_status(status);
+    for (const std::string& name : names) file(bundle, run + name) = file_text(there / name);
+  }
   static void drop_plugins(Bundle& bundle) {
     std::erase_if(bundle.files,
                   [](const ArchiveFile& one) { return one.path.starts_with("plugins/"); });
@@ -235,17 +249,8 @@ TEST_F(Reproduce, NamesAPluginThatIsNeitherHereNorInTheFile) {
 TEST_F(Reproduce, EndsWithOneWhereNumbersOrDataAreOthers) {
   const LabMachine strict = lab("strict");
   give(strict, "numbers.attnlab", [](Bundle& bundle) {
-    // As the program writes it, with its check.
-    const TempFolder there;
-    const std::string run = "runs/run-00001/";
-    for (const char* name : {"status.json", "metrics.jsonl"}) {
-      there.write(name, file(bundle, run + name));
-    }
-    const RunFolder folder(there.path());
-    RunStatus status = folder.status();
-    status.metrics.at("accuracy") += 0.25;
-    folder.write_status(status);
-    file(bundle, run + "status.json") = file_text(there / "status.json");
+    change_run(bundle,
+               [](const RunFolder&, RunStatus& status) { status.metrics.at("accuracy") += 0.25; });
   });
   const Ended numbers = reproduce(strict, "numbers.attnlab", {"--out", "numbers"});
   EXPECT_EQ(numbers.exit_code, 1) << numbers.story();
@@ -268,8 +273,12 @@ TEST_F(Reproduce, EndsWithOneWhereNumbersOrDataAreOthers) {
 
 TEST_F(Reproduce, EndsWithThreeWhereNothingCouldBeRun) {
   const LabMachine broken = lab("broken");
-  give(broken, "small.attnlab",
-       [](Bundle& bundle) { file(bundle, "runs/run-00001/config.yaml") += "unheard_of: 1\n"; });
+  give(broken, "small.attnlab", [](Bundle& bundle) {
+    change_run(bundle, [](const RunFolder& run, RunStatus&) {
+      const std::string path = run.file("config.yaml");
+      write_file(path, file_text(path) + "unheard_of: 1\n");
+    });
+  });
   const Ended ended = reproduce(broken, "small.attnlab");
   EXPECT_EQ(ended.exit_code, 3) << ended.story();
   EXPECT_THAT(ended.err, AllOf(HasSubstr("unknown key 'unheard_of'"),
