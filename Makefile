@@ -32,7 +32,7 @@ LINT_FLAGS := -std=c++20 -include scripts/lint_prelude.h -I. -Ibuild/release/inc
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14 clang-format))
 CLANG_TIDY ?= clang-tidy-14
 
-.PHONY: help demo test setup build debug asan format format-check lint bench install clean
+.PHONY: help demo test setup build debug asan tsan format format-check lint bench install clean
 
 help:  ## List the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -70,6 +70,11 @@ debug:  ## Build without optimisation, with assertions
 asan:  ## Build with address and undefined-behaviour checks, run the fast tests (ASAN_UNTIL=SECONDS)
 	cmake --preset asan -DATTNLAB_TESTS=ON
 	scripts/asan.sh build/asan $(JOBS)
+
+tsan:  ## Build the tests of our threads with ThreadSanitizer, run them
+	cmake --preset tsan -DATTNLAB_TESTS=ON
+	cmake --build --preset tsan --parallel $(JOBS)
+	ctest --preset tsan
 
 format:  ## Format every source file in place
 	$(CLANG_FORMAT) -i $(SOURCES)

@@ -86,8 +86,8 @@ class LauncherThreads : public ::testing::Test {
 };
 
 TEST_F(LauncherThreads, ReportEachRunWholeAndInOrder) {
-  for (int i = 0; i < 10; ++i) add("steady" + std::to_string(i));
-  options_.jobs = 5;
+  for (int i = 0; i < 6; ++i) add("steady" + std::to_string(i));
+  options_.jobs = 3;
   launch();
   for (const LaunchedCell& cell : cells_) {
     EXPECT_EQ(steps_of(cell.label), kSteps) << cell.label;
@@ -116,12 +116,10 @@ TEST_F(LauncherThreads, StopTheOthersWhereOneFails) {
 }
 
 TEST_F(LauncherThreads, RunOneByOneWhatFailsTogether) {
-  for (const char* key : {"a", "b"}) {
-    for (int i = 0; i < 4; ++i) add(std::string("steady") + key + std::to_string(i), key);
-  }
+  for (int i = 0; i < 4; ++i) add("steady" + std::to_string(i), "together");
   options_.jobs = 2;
   launch();
-  EXPECT_THAT(heard_.said, Contains(HasSubstr("runs one by one")).Times(4));
+  EXPECT_THAT(heard_.said, Contains(HasSubstr("runs one by one")).Times(2));
   for (const LaunchedCell& cell : cells_) EXPECT_EQ(end_of(cell.label), "done") << cell.label;
 }
 
