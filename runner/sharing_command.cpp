@@ -1,5 +1,4 @@
-// Hands a subcommand to the sharing library, which brings libarchive, libsodium and libcurl with
-// it.
+// Hands a subcommand to the sharing library, which brings libarchive and libsodium with it.
 #include <dlfcn.h>
 #include <fmt/format.h>
 

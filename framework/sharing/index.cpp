@@ -118,8 +118,9 @@ Index parse_index(std::string_view text) {
 }
 
 bool in_order(const IndexEntry& a, const IndexEntry& b) {
-  const int order = a.id.compare(b.id);
-  return order != 0 ? order < 0 : compare_versions(a.version, b.version) > 0;
+  if (const int order = a.id.compare(b.id); order != 0) return order < 0;
+  const int order = compare_versions(a.version, b.version);
+  return order != 0 ? order > 0 : a.file < b.file;
 }
 
 std::string index_comment(const Index& index) {

@@ -39,7 +39,8 @@ struct Index {
   std::vector<std::string> revocations;  ///< texts of key_card.h
 };
 
-/// Whether a stands before b in an index and in what a search finds: by id, newest versions first.
+/// Whether a stands before b in an index and in what a search finds: by id, newest versions first,
+/// then by file.
 bool in_order(const IndexEntry& a, const IndexEntry& b);
 
 /// A bundle a line, so that a search need not parse what it does not want.

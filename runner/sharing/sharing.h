@@ -1,5 +1,5 @@
 // The commands that share plugins and results: a module of its own, loaded when one of them is
-// called, so that no other command loads libarchive, libsodium and libcurl.
+// called, so that no other command loads libarchive and libsodium.
 #pragma once
 
 #include <string>
