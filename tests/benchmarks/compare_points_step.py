@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-import compare_vit_step as paired
+import paired
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIMITS = {"standard": 0.6}
@@ -37,14 +37,15 @@ def main():
     arguments = parser.parse_args()
     ours = [os.path.join(arguments.build, "bin", "attnlab_bench_points"),
             "--points", str(arguments.points), "--threads", str(arguments.threads)]
-    with tempfile.NamedTemporaryFile(suffix=".voxels") as voxels:
+    # In the build folder, since a rival of another Debian sees this checkout and no other folder.
+    folder = os.path.abspath(arguments.build)
+    with tempfile.NamedTemporaryFile(suffix=".voxels", dir=folder) as voxels:
         subprocess.run(ours + ["--write", voxels.name], check=True)
-        theirs = [arguments.python, os.path.join(HERE, "points_step.py"), "--voxels", voxels.name,
-                  "--threads", str(arguments.threads)]
-        settings = arguments.settings or subprocess.run(
-            theirs + ["--tune-only"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+        script = [os.path.join(HERE, "points_step.py"), "--voxels", voxels.name]
+        settings = arguments.settings or paired.tuned_settings(script, arguments)
         os.environ["ATTNLAB_BENCH_VOXELS"] = voxels.name
-        rival = paired.Program(paired.RIVAL, theirs + ["--settings", settings])
+        rival = paired.Program(paired.RIVAL, [arguments.python, *script, "--settings", settings,
+                                              "--threads", str(arguments.threads)])
         programs = [rival] + [paired.Program(name, ours + ["--serve", "--attention", name])
                               for name in arguments.attention or LIMITS]
         paired.measure(programs, arguments)

@@ -19,6 +19,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+RIVAL = "pytorch"  # its name in tables
 
 
 class Program:
@@ -148,7 +149,7 @@ def compare(about, name, limits, unit, steps, threads, models=()):
     settings = arguments.settings or tuned_settings(script, arguments)
     ours = os.path.join(arguments.build, "bin", f"attnlab_bench_{name}")
     same = ["--threads", str(arguments.threads)]
-    rival = Program("pytorch", [arguments.python, *script, "--settings", settings] + same)
+    rival = Program(RIVAL, [arguments.python, *script, "--settings", settings] + same)
     programs = [rival] + [Program(attention, [ours, "--attention", attention] + model + same)
                           for attention in arguments.attention or limits]
     measure(programs, arguments)

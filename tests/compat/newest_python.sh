@@ -18,11 +18,14 @@ set -euo pipefail
 (($# <= 1)) || die "usage: tests/compat/newest_python.sh [RELEASE]"
 prepare_root "${1:-sid}"
 
-if ! chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/sbin:/usr/bin:/bin /usr/bin/python3 -c 'import torch' 2>/dev/null; then
+# torch.compile wants a compiler with the headers of Python and LibTorch.
+if ! chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/sbin:/usr/bin:/bin /usr/bin/python3 -c '
+import scipy, torch
+torch.compile(torch.sin)(torch.ones(2))' >/dev/null 2>&1; then
   # The release's own LibTorch with the OpenMP build of OpenBLAS, as attnlab is given it.
   chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/sbin:/usr/bin:/bin DEBIAN_FRONTEND=noninteractive sh -c '
     apt-get update && apt-get install --yes --no-install-recommends python3-torch python3-torchvision \
-      libopenblas0-openmp g++' >"$root.log" 2>&1 </dev/null || {
+      python3-scipy g++ python3-dev libtorch-dev libopenblas0-openmp' >"$root.log" 2>&1 </dev/null || {
     tail -n 30 "$root.log" >&2
     die "PyTorch could not be installed (all of it: $root.log)"
   }

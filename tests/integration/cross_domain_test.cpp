@@ -235,6 +235,22 @@ TEST_F(CrossDomain, TheShippedImagesRunToTheirColumns) {
   EXPECT_FALSE(cell(page, "standard", "stability: large rate").is_null());
 }
 
+// Of a few scenes: prompts, matching and average precision on the way to the page.
+TEST_F(CrossDomain, TheShippedDetectionRunsToItsColumn) {
+  const std::string configs = ATTNLAB_TEST_CONFIGS;
+  const std::string quick = configs + "/experiments/cross_domain/quick/";
+  must({"suite", configs + "/suites/cross_domain.yaml", "--quick",
+        "experiments=[" + quick + "quick_detection.yaml]", "attentions=[standard,quest]",
+        "set.dataset.train=8", "set.dataset.test=8", "set.train.epochs=1",
+        "set.train.evaluate_every=1"});
+  const json page = json::parse(file_text(at("runs/cross_domain_quick/page.json")));
+  ASSERT_EQ(page.at("columns").size(), 1U);
+  if (cell(page, "standard", "detection: one-shot").value("absent", "").rfind("no data", 0) == 0) {
+    GTEST_SKIP() << "Fashion-MNIST is not on this machine";
+  }
+  EXPECT_EQ(cell(page, "quest", "detection: one-shot").at("values"), 1);
+}
+
 // All but two, of which the suite says why.
 TEST(CrossDomainConfigs, HasEveryAttentionOfTheRegistry) {
   const std::string suite =
