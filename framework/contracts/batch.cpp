@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "framework/base/text.h"
+#include "framework/tensor/kept_memory.h"
 
 namespace attnlab {
 namespace {
@@ -52,7 +53,7 @@ class FieldOfExamples {
   Tensor stacked() const {
     std::vector<std::int64_t> shape = {count()};
     shape.insert(shape.end(), first().sizes().begin(), first().sizes().end());
-    Tensor out = at::empty(shape, first().options());
+    Tensor out = made(shape);
     auto* to = static_cast<std::byte*>(out.data_ptr());
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       check(i, tensors_[i]->sizes() == first().sizes());
@@ -68,7 +69,7 @@ class FieldOfExamples {
     for (std::size_t i = 0; i < tensors_.size(); ++i) rows += row_count(i);
     std::vector<std::int64_t> shape = first().sizes().vec();
     shape[0] = rows;
-    Tensor out = at::empty(shape, first().options());
+    Tensor out = made(shape);
     auto* to = static_cast<std::byte*>(out.data_ptr());
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       check(i, tensors_[i]->sizes().slice(1) == first().sizes().slice(1));
@@ -103,7 +104,7 @@ class FieldOfExamples {
       if (info.shape[d] == -1) marked.push_back(shape[d]);
     }
     shape.insert(shape.begin(), count());
-    Tensor out = at::zeros(shape, first().options());
+    Tensor out = made(shape).zero_();
     if (valid != nullptr) *valid = at::zeros(marked, at::kBool);
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       Tensor part = out[std::int64_t(i)], real;
@@ -131,6 +132,8 @@ class FieldOfExamples {
                        "dataset's fields, or override collate()",
                        describe(tensor), describe(first())));
   }
+
+  Tensor made(c10::IntArrayRef shape) const { return empty_kept(shape, first().scalar_type()); }
 
   static std::byte* copy(const Tensor& tensor, std::byte* to) {
     const Tensor dense = tensor.contiguous();

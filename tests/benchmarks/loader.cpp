@@ -1,12 +1,10 @@
 // How fast the loader delivers a dataset with crops and flips: examples a second, as JSON lines.
 //
 //   attnlab_bench_loader [--dataset idx_images] [--options YAML] [--batch N] [--workers N]
-#include <boost/program_options.hpp>
 #include <chrono>
-#include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "framework/data/loader.h"
+#include "tests/benchmarks/timed.h"
 #include "tests/support/plugins.h"
 
 namespace po = boost::program_options;
@@ -22,13 +20,8 @@ int main(int argc, char** argv) {
   all.add_options()("help", "this text")("dataset", po::value(&dataset))(
       "options", po::value(&yaml), "of the dataset, YAML")("epochs", po::value(&epochs))(
       "batch", po::value(&request.batch_size))("workers", po::value(&settings.workers));
-  po::variables_map values;
-  po::store(po::parse_command_line(argc, argv, all), values);
-  po::notify(values);
-  if (values.count("help") > 0) {
-    std::cout << all;
-    return 0;
-  }
+  attnlab::bench::read_options(argc, argv, all);
+  attnlab::bench::prepare(/*threads=*/0);
   const auto data = attnlab::testing::make_dataset(dataset, yaml);
   const attnlab::RandomStreams streams(0);
   settings.augment = true;

@@ -3,6 +3,7 @@
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/data/image/resize.h"
+#include "framework/tensor/kept_memory.h"
 
 namespace attnlab {
 namespace {
@@ -93,7 +94,7 @@ Tensor BoxedImages::shown(const PictureSet& pictures, std::int64_t index,
   const PictureSet::Part part = pictures.part(index, framing.part, framing.height, framing.width);
   const Pixels seen =
       resized(part.pixels, part.box, framing.height, framing.width, Filter::bilinear);
-  const Tensor image = at::empty({3, framing.height, framing.width});
+  const Tensor image = empty_kept({3, framing.height, framing.width});
   write_image(seen, map_, framing.flip, image.data_ptr<float>());
   return image;
 }

@@ -8,6 +8,7 @@
 #include "framework/data/image/colour.h"
 #include "framework/data/image/policies.h"
 #include "framework/data/image/resize.h"
+#include "framework/tensor/kept_memory.h"
 
 namespace attnlab {
 namespace {
@@ -160,7 +161,7 @@ Tensor OneShotPairs::prompt(const PictureSet& pictures, const Place& place,
     flip = augmentation->uniform() < 0.5;
     change(seen, *augmentation);
   }
-  const Tensor image = at::empty({3, side, side});
+  const Tensor image = empty_kept({3, side, side});
   write_image(seen, map(), flip, image.data_ptr<float>());
   return image;
 }

@@ -100,29 +100,69 @@ void blend_rows(const std::uint8_t* rows, std::int64_t step, const float* weight
 }
 
 using Four = float __attribute__((vector_size(16)));
-using FourWhole = std::int32_t __attribute__((vector_size(16)));
+using Eight = float __attribute__((vector_size(32)));
 
-/// One row of three channels: a pixel is the first three of four numbers at once.
-/// All pixels take as many steps, which processors foresee.
-/// @param row  3 * pixels floats, and zeros for 3 * (taps.most + 1) more
-ATTNLAB_VECTOR_CLONES
-void blend_colours(const float* row, const Taps& taps, std::int64_t count, std::uint8_t* out) {
-  const Four zero = {0, 0, 0, 0}, most = {255, 255, 255, 255}, half = {0.5, 0.5, 0.5, 0.5};
-  const std::int64_t* first = taps.first.data();
-  const std::int64_t size = taps.most;
-  const float* weights = taps.weights.data();
-  for (std::int64_t x = 0; x < count; ++x, out += 3, weights += taps.stride) {
-    const float* from = row + 3 * first[x];
-    Four sum = half;
-    for (std::int64_t t = 0; t < size; ++t, from += 3) {
-      Four pixel;
-      std::memcpy(&pixel, from, sizeof pixel);
-      sum += weights[t] * pixel;
+/// Each weight four times, two weights a step, 0 where a step's second is missing: what a vector of
+/// two pixels is multiplied by.
+struct PairedTaps {
+  std::vector<float> weights;  ///< 8 * steps for each pixel
+  std::int64_t steps = 0;
+
+  explicit PairedTaps(const Taps& taps) : steps((taps.most + 1) / 2) {
+    const auto pixels = static_cast<std::int64_t>(taps.first.size());
+    weights.assign(static_cast<std::size_t>(pixels * steps * 8), 0.0f);
+    for (std::int64_t x = 0; x < pixels; ++x) {
+      float* out = weights.data() + x * steps * 8;
+      for (std::int64_t t = 0; t < taps.most; ++t, out += 4) std::fill_n(out, 4, taps.of(x)[t]);
     }
-    sum = sum < zero ? zero : sum;
-    const FourWhole bytes = __builtin_convertvector(sum > most ? most : sum, FourWhole);
-    for (int c = 0; c < 3; ++c) out[c] = static_cast<std::uint8_t>(bytes[c]);
   }
+};
+
+/// @tparam kSteps  what `taps.steps` is; 0: any
+template <int kSteps>
+[[gnu::always_inline]] inline void sum_colours(const float* row, const std::int64_t* first,
+                                               const PairedTaps& taps, std::int64_t count,
+                                               float* __restrict__ sums) {
+  const std::int64_t steps = kSteps > 0 ? kSteps : taps.steps;
+  const float* weights = taps.weights.data();
+  for (std::int64_t x = 0; x < count; ++x, weights += 8 * steps) {
+    const float* from = row + 3 * first[x];
+    Eight both = {};
+    for (std::int64_t t = 0; t < steps; ++t) {
+      Four one, next;
+      Eight weight;
+      std::memcpy(&one, from + 6 * t, sizeof one);
+      std::memcpy(&next, from + 6 * t + 3, sizeof next);
+      std::memcpy(&weight, weights + 8 * t, sizeof weight);
+      both += weight * __builtin_shufflevector(one, next, 0, 1, 2, 3, 4, 5, 6, 7);
+    }
+    const Four sum = __builtin_shufflevector(both, both, 0, 1, 2, 3) +
+                     __builtin_shufflevector(both, both, 4, 5, 6, 7);
+    std::memcpy(sums + 3 * x, &sum, sizeof sum);  // the fourth is where the next pixel will be
+  }
+}
+
+/// One row of three channels: a pixel is the first three of four numbers, and two pixels are one
+/// vector.
+/// @param row   3 * pixels floats, and zeros for 6 * steps + 2 more
+/// @param sums  3 * count + 1 floats, for work   @param out  3 * count
+ATTNLAB_VECTOR_CLONES
+void blend_colours(const float* row, const std::int64_t* first, const PairedTaps& taps,
+                   std::int64_t count, float* __restrict__ sums, std::uint8_t* __restrict__ out) {
+  switch (taps.steps) {  // few steps are no loop
+    case 2:
+      sum_colours<2>(row, first, taps, count, sums);
+      break;
+    case 3:
+      sum_colours<3>(row, first, taps, count, sums);
+      break;
+    case 4:
+      sum_colours<4>(row, first, taps, count, sums);
+      break;
+    default:
+      sum_colours<0>(row, first, taps, count, sums);
+  }
+  for (std::int64_t i = 0; i < 3 * count; ++i) out[i] = byte_of(sums[i]);
 }
 
 /// One row of any number of channels.
@@ -157,13 +197,15 @@ Pixels resized(const Pixels& image, const Box& box, std::int64_t height, std::in
   const Taps across = taps_of(box.width, width, window.left, window.width, filter);
   Pixels out(window.height, window.width, channels);
   const std::int64_t count = box.width * channels;
-  std::vector<float> row(static_cast<std::size_t>(count + channels * (across.most + 1)), 0.0f);
+  const PairedTaps pairs(across);
+  std::vector<float> row(static_cast<std::size_t>(count + channels * (across.most + 2)), 0.0f);
+  std::vector<float> sums(static_cast<std::size_t>(window.width * channels + 1));
   for (std::int64_t y = 0; y < window.height; ++y) {
     const auto at = static_cast<std::size_t>(y);
     blend_rows(image.row(box.top + down.first[at]) + box.left * channels, image.width * channels,
                down.of(y), down.count[at], count, row.data());
     if (channels == 3) {
-      blend_colours(row.data(), across, window.width, out.row(y));
+      blend_colours(row.data(), across.first.data(), pairs, window.width, sums.data(), out.row(y));
     } else {
       blend_columns(row.data(), across, window.width, channels, out.row(y));
     }

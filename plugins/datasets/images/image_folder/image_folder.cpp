@@ -24,6 +24,7 @@
 #include "framework/data/formats/files.h"
 #include "framework/data/image/resize.h"
 #include "framework/data/pictures/image_file.h"
+#include "framework/tensor/kept_memory.h"
 #include "plugins/datasets/images/image_folder/boxes.h"
 #include "plugins/datasets/images/image_folder/class_folders.h"
 #include "plugins/datasets/images/image_folder/damaged_files.h"
@@ -98,7 +99,7 @@ class ImageFolder final : public Dataset {
     const Chosen& from = chosen(split);
     const auto at = static_cast<std::size_t>(from.indices[static_cast<std::size_t>(index)]);
     ImageFile file(from.list->path(at), kRemedy);
-    Tensor image = at::empty({3, options_.size, options_.size}, at::kFloat);
+    Tensor image = empty_kept({3, options_.size, options_.size});
     const auto corrupt = [&](Pixels pixels) {
       const bool tested = from.list == &test_;
       if (corruption_ == nullptr || !options_.corruption.covers(tested)) {
