@@ -137,11 +137,29 @@ def read_arguments(about, name, limits, unit, steps, threads, models):
     return arguments
 
 
-def compare(about, name, limits, unit, steps, threads, models=()):
+def add_shares(rows, ours):
+    """Each row's share of the rate of a large product of matrices, by the operations of our step.
+
+    ours: attention to the command of its program, which knows --rates. A row without one is the
+    rival's: it is asked for the same work.
+    """
+    rates = {name: json.loads(subprocess.run(command + ["--rates"], stdout=subprocess.PIPE,
+                                             text=True, check=True).stdout)
+             for name, command in ours.items()}
+    fastest = max(rate["product_a_second"] for rate in rates.values())
+    any_step = next(iter(rates.values()))["step"]
+    for row in rows:
+        step = rates.get(row["name"], {"step": any_step})["step"]
+        row["product_share"] = step / row["median_s"] / fastest
+    return fastest
+
+
+def compare(about, name, limits, unit, steps, threads, models=(), shares=False):
     """Times attnlab_bench_NAME for each attention against NAME.py, and ends the program.
 
     limits: attention to the largest ratio that --check accepts; unit: what a step is called;
-    steps, threads: defaults; models: what both programs take as --model, where they have several.
+    steps, threads: defaults; models: what both programs take as --model, where they have several;
+    shares: our program knows --rates, so that shares of a large product's rate are told, too.
     """
     arguments = read_arguments(about, name, limits, unit, steps, threads, models)
     model = ["--model", arguments.model] if models else []
@@ -150,18 +168,23 @@ def compare(about, name, limits, unit, steps, threads, models=()):
     ours = os.path.join(arguments.build, "bin", f"attnlab_bench_{name}")
     same = ["--threads", str(arguments.threads)]
     rival = Program(RIVAL, [arguments.python, *script, "--settings", settings] + same)
-    programs = [rival] + [Program(attention, [ours, "--attention", attention] + model + same)
-                          for attention in arguments.attention or limits]
+    commands = {attention: [ours, "--attention", attention] + model + same
+                for attention in arguments.attention or limits}
+    programs = [rival] + [Program(attention, command) for attention, command in commands.items()]
     measure(programs, arguments)
     for program in programs:
         program.quit()
 
     rows = [summarise(program, rival) for program in programs]
+    fastest = add_shares(rows, commands) if shares else 0
     if arguments.json:
         print(json.dumps({"threads": arguments.threads, "settings": json.loads(settings),
                           "limits": limits, "programs": rows}, indent=2))
     else:
         print_table(rows)
+    if shares and not arguments.json:
+        print(f"of a large product's {fastest / 1e9:.0f} GFLOP/s: "
+              + ", ".join(f"{row['name']} {100 * row['product_share']:.0f} %" for row in rows))
     slow = too_slow(rows, limits) if arguments.check else []
     for row in slow:
         print(f"{row['name']}: slower than its limit of {limits[row['name']]}", file=sys.stderr)

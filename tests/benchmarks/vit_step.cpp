@@ -2,12 +2,17 @@
 //
 // Reads "steps N" and answers with a JSON list of N times in seconds; "quit" ends it. The model,
 // the optimiser and the memory settings are those of `attnlab run`.
+// --rates prints the floating-point operations of a step's products, and how many a second a large
+// product of matrices does here, instead: {"step": N, "product_a_second": N}.
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <chrono>
+#include <cmath>
 
 #include "framework/eval/classification.h"
+#include "framework/tensor/flop_counter.h"
 #include "framework/train/optimizer.h"
 #include "tests/benchmarks/timed.h"
 #include "tests/support/plugins.h"
@@ -19,6 +24,7 @@ namespace {
 struct Options {
   std::string attention = "standard";
   std::int64_t threads = 0, batch = 16, size = 224;
+  bool rates = false;
 };
 
 Options parse(int argc, char** argv) {
@@ -26,7 +32,8 @@ Options parse(int argc, char** argv) {
   po::options_description all("attnlab_bench_vit_step");
   all.add_options()("help", "this text")("attention", po::value(&options.attention))(
       "threads", po::value(&options.threads), "0: all cores")("batch", po::value(&options.batch))(
-      "size", po::value(&options.size), "pixels of a side");
+      "size", po::value(&options.size), "pixels of a side")(
+      "rates", po::bool_switch(&options.rates), "operations of a step, and a product's a second");
   attnlab::bench::read_options(argc, argv, all);
   return options;
 }
@@ -77,11 +84,36 @@ class Step {
   attnlab::Batch batch_;
 };
 
+/// Of the fastest of ten products of square matrices.
+double operations_a_second_of_a_product() {
+  constexpr std::int64_t kSide = 2048;
+  const at::Tensor a = at::randn({kSide, kSide}), b = at::randn({kSide, kSide});
+  double shortest = INFINITY;
+  for (int round = 0; round < 10; ++round) {
+    const auto begin = std::chrono::steady_clock::now();
+    at::mm(a, b);
+    shortest = std::min(
+        shortest, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return 2.0 * kSide * kSide * kSide / shortest;
+}
+
+nlohmann::json rates(Step& step) {
+  step.seconds();
+  const attnlab::FlopCounter counter;
+  step.seconds();
+  return {{"step", counter.total()}, {"product_a_second", operations_a_second_of_a_product()}};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
   attnlab::bench::prepare(options.threads);
   Step step(options);
+  if (options.rates) {
+    std::cout << rates(step) << std::endl;
+    return 0;
+  }
   attnlab::bench::answer([&] { return step.seconds(); });
 }
