@@ -241,7 +241,7 @@ TEST_F(CrossDomain, TheShippedDetectionRunsToItsColumn) {
   const std::string quick = configs + "/experiments/cross_domain/quick/";
   must({"suite", configs + "/suites/cross_domain.yaml", "--quick",
         "experiments=[" + quick + "quick_detection.yaml]", "attentions=[standard,quest]",
-        "set.dataset.train=8", "set.dataset.test=8", "set.train.epochs=1",
+        "set.dataset.train=16", "set.dataset.test=8", "set.train.epochs=1",
         "set.train.evaluate_every=1"});
   const json page = json::parse(file_text(at("runs/cross_domain_quick/page.json")));
   ASSERT_EQ(page.at("columns").size(), 1U);
