@@ -197,7 +197,7 @@ Pixels resized(const Pixels& image, const Box& box, std::int64_t height, std::in
   const Taps across = taps_of(box.width, width, window.left, window.width, filter);
   Pixels out(window.height, window.width, channels);
   const std::int64_t count = box.width * channels;
-  const PairedTaps pairs(across);
+  const PairedTaps pairs(channels == 3 ? across : Taps());
   std::vector<float> row(static_cast<std::size_t>(count + channels * (across.most + 2)), 0.0f);
   std::vector<float> sums(static_cast<std::size_t>(window.width * channels + 1));
   for (std::int64_t y = 0; y < window.height; ++y) {
