@@ -194,6 +194,12 @@ class LocalLaunch {
     }
     const std::string log = cell.folder.file("log.txt");
     RunStatus status = last_status(cell.folder);
+    if (status.finished()) {  // its process failed later: the result stands, and has been told
+      if (!outcome.reported_end) report_end(cell, std::string(name_of(status.state)));
+      progress_.say(fmt::format("{}: its result stands; its process failed after it: {}\n  log: {}",
+                                cell.label, cause_of(outcome.process, log), log));
+      return;
+    }
     if (status.state != RunState::failed || outcome.process.signal != 0) {
       status.reason = cause_of(outcome.process, log);
     }

@@ -184,6 +184,32 @@ TEST_F(Launching, LeavesTheOthersAloneWhenARunIsKilled) {
   }
 }
 
+TEST_F(Launching, KeepsTheResultOfARunWhoseProcessDiesAfterIt) {
+  folder_.write("asked.yaml",
+                "schema: 1\nextends: tiny.yaml\nname: tiny\ndataset: {test: 4096}\n"
+                "evaluate: {fog: {over: {dataset.shift: [0, 1, 2, 3, 4, 5, 6, 7]}}}\n");
+  folder_.write("one.yaml",
+                "schema: 1\nattentions: [standard]\nexperiments: [asked.yaml]\nseeds: [0]\n");
+  Process process(invocation({"suite", "one.yaml"}));
+  std::map<std::string, pid_t> evaluating;
+  ASSERT_TRUE(wait_for([&] {
+    evaluating = running();
+    if (evaluating.empty()) return !process.running();
+    const std::string status = file_text(at(evaluating.begin()->first + "/status.json"));
+    return status.find("\"done\"") != std::string::npos;
+  }));
+  ASSERT_THAT(evaluating, SizeIs(1)) << "it ended before it could be killed";
+  ::kill(evaluating.begin()->second, SIGSEGV);
+  const Ended ended = process.wait();
+  EXPECT_EQ(ended.exit_code, 0) << ended.story();
+  const std::string folder = at(evaluating.begin()->first);
+  EXPECT_EQ(status_of(folder).at("state"), "done");
+  EXPECT_THAT(ended.out, HasSubstr("its result stands; its process failed after it: killed by "
+                                   "signal 11 (Segmentation fault)"));
+  const auto evaluations = fs::directory_iterator(folder + "/evaluations");
+  EXPECT_EQ(std::distance(begin(evaluations), end(evaluations)), 9) << "eight, and their mean";
+}
+
 TEST_F(Launching, StopsTheOthersWithCheckpointsUponFailFast) {
   const Words words = suite({"-j", "2", "--fail-fast"}, 400);
   Process process(invocation(words));
