@@ -3,6 +3,11 @@
 
 #include <cstdlib>
 
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 #include "framework/base/error.h"
 
 namespace attnlab {
@@ -49,6 +54,17 @@ const InstructionSet* asked() {
 std::optional<std::string> asked_instruction_set() {
   const InstructionSet* set = asked();
   return set == nullptr ? std::nullopt : std::optional<std::string>(set->name);
+}
+
+bool processor_has_bfloat16() {
+  if (asked() != nullptr) return false;
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512bf16");
+#elif defined(__aarch64__) && defined(HWCAP2_BF16)
+  return (::getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0;
+#else
+  return false;
+#endif
 }
 
 void hold_libraries_to_instruction_set() {

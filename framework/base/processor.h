@@ -14,6 +14,10 @@ namespace attnlab {
 /// @throws ConfigError for a word that is none of these, or a set that this processor lacks.
 std::optional<std::string> asked_instruction_set();
 
+/// Whether the processor multiplies matrices of bfloat16: AVX-512's instructions for it, or ARM's.
+/// Not where ATTNLAB_CPU holds the program to a set without them.
+bool processor_has_bfloat16();
+
 /// Tells libraries that are not loaded yet, through their own environment variables. To be called
 /// before LibTorch comes into the process: OpenBLAS reads its variable as it loads.
 /// @throws ConfigError as above.

@@ -165,6 +165,7 @@ struct TrainOptions {
   std::int64_t prefetch = 4;
   std::int64_t threads = 0;
   std::string device = "cpu";
+  std::string precision = "float32";
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("epochs", epochs, at_least(1), "passes over the training split");
@@ -195,6 +196,9 @@ struct TrainOptions {
     v("prefetch", prefetch, range(1, 1024), "batches that are loaded ahead");
     v("threads", threads, range(0, 4096), "threads of tensor operations; 0: all cores");
     v("device", device, one_of("cpu", "cuda"), "where the model runs");
+    v("precision", precision, one_of("float32", "bfloat16"),
+      "of matrix products; all else is float32. bfloat16 needs a GPU or a processor with products "
+      "of it (AVX-512 BF16, ARM BF16); others compute in float32 and say so");
   }
 };
 

@@ -198,7 +198,8 @@ std::vector<ConfigDifference> surroundings_of(const std::vector<RunRecord>& runs
   std::vector<ConfigDifference> out;
   for (const Group& group : groups_of(runs, Within::experiment)) {
     compare_environments(
-        group, {"machine.cpu", "device", "threads", "together", "libtorch", "attnlab"}, out);
+        group, {"machine.cpu", "device", "products", "threads", "together", "libtorch", "attnlab"},
+        out);
   }
   return out;
 }

@@ -53,9 +53,10 @@ json kept_environment(const json& in) {
     const json::json_pointer at(pointer);
     if (in.contains(at)) out[at] = in.at(at);
   };
-  for (const char* pointer : {"/attnlab", "/framework/revision", "/machine/cpu", "/device",
-                              "/threads", "/together", "/libtorch/version", "/data/fingerprint",
-                              "/parameters", "/flops", "/metrics", "/costs", "/started"}) {
+  for (const char* pointer :
+       {"/attnlab", "/framework/revision", "/machine/cpu", "/device", "/products", "/threads",
+        "/together", "/libtorch/version", "/data/fingerprint", "/parameters", "/flops", "/metrics",
+        "/costs", "/started"}) {
     keep(pointer);
   }
   return out;

@@ -58,6 +58,7 @@ json surroundings(const BuiltRun& run) {
           {"machine", json::parse(machine_json())},
           {"threads", at::get_num_threads()},
           {"device", run.device.str()},
+          {"products", name_of(run.products)},
           {"libtorch", {{"version", TORCH_VERSION}}},
           {"model", part_json(experiment.model)},
           {"attention", part_json(experiment.attention)},
@@ -154,6 +155,7 @@ std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolde
   compare("/dataset/hash", fmt::format("the file of dataset '{}'", experiment.dataset.name));
   compare("/data/fingerprint", fmt::format("the data of dataset '{}'", experiment.dataset.name));
   compare("/framework/revision", "the framework");
+  compare("/products", fmt::format("the precision of products (now {})", name_of(run.products)));
   return changes;
 }
 

@@ -19,6 +19,12 @@
 namespace attnlab {
 namespace {
 
+/// What the device has of what is asked for.
+Precision products_of(const TrainOptions& train, at::Device device) {
+  const bool narrow = train.precision == name_of(Precision::bfloat16);
+  return narrow && has_bfloat16_products(device) ? Precision::bfloat16 : Precision::float32;
+}
+
 /// The dataset has the splits that the protocol needs.
 void check_protocol(const BuiltRun& run) {
   const std::string& protocol = run.experiment.train.protocol;
@@ -122,6 +128,13 @@ EpochPlan training_plan(const BuiltRun& run, std::uint64_t epoch) {
   return plan;
 }
 
+std::string note_on_products(const BuiltRun& run) {
+  const std::string& asked = run.experiment.train.precision;
+  if (asked == name_of(run.products)) return "";
+  return fmt::format("train.precision: {}: this processor has no such products; computed in {}",
+                     asked, name_of(run.products));
+}
+
 BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& registry,
                    std::shared_ptr<Dataset> dataset) {
   const WorkingFolder home;
@@ -131,6 +144,8 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
   run.streams = RandomStreams(static_cast<std::uint64_t>(seed));
   run.device = device_of(experiment.train.device);
   use_threads(experiment.train.threads);
+  run.products = products_of(experiment.train, run.device);
+  use_product_precision(run.products);
   run.dataset =
       dataset != nullptr ? std::move(dataset) : registry.dataset(experiment.dataset, {run.streams});
   run.steps_per_epoch = run.dataset->plan(training_request(run, 0)).batches();

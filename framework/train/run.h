@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/host/registry.h"
+#include "framework/nn/kernels/precision.h"
 #include "framework/runs/progress.h"
 #include "framework/runs/run_folder.h"
 
@@ -20,6 +21,7 @@ struct BuiltRun {
   std::int64_t seed = 0;
   RandomStreams streams{0};
   at::Device device{at::kCPU};
+  Precision products = Precision::float32;  ///< what the device has of train.precision
   std::shared_ptr<Dataset> dataset;
   std::shared_ptr<Task> task;
   std::shared_ptr<Model> model;
@@ -55,6 +57,9 @@ PlanRequest evaluation_request(const BuiltRun& run, Split split);
 /// The batches of an epoch of training, as many as it has steps.
 /// @throws DataError where the dataset plans another number of batches than for the first epoch.
 EpochPlan training_plan(const BuiltRun& run, std::uint64_t epoch);
+
+/// What is to be said where the device lacks the precision that is asked for; else empty.
+std::string note_on_products(const BuiltRun& run);
 
 /// Opens the data and builds task and model, on the configuration's device, with its threads.
 /// @param dataset  of the same `dataset` section and seed, opened before; null: it is opened

@@ -18,6 +18,7 @@
 #include <cmath>
 
 #include "framework/nn/kernels/dropout.h"
+#include "framework/nn/kernels/linear.h"
 #include "framework/nn/modules/layers.h"
 #include "framework/nn/modules/multi_head_attention.h"
 #include "framework/plugin.h"
@@ -72,7 +73,7 @@ class SeriesEmbedding : public torch::nn::Module {
       before.narrow(1, 0, 1).copy_(series.gather(1, last));
       after.scatter_(1, last, series.narrow(1, 0, 1));
     }
-    return at::linear(at::cat({before, series, after}, -1), weight.flatten(1));
+    return attnlab::linear(at::cat({before, series, after}, -1), weight.flatten(1), {});
   }
 
   Tensor weight;  ///< [dim, 3, C]: the time step before, at and after

@@ -94,6 +94,9 @@ Metrics recorded_metrics(const BuiltRun& run, const RunFolder& folder) {
 
 Results carry_out(const Job& job, Registry& registry) {
   BuiltRun run = build_run(job.experiment, job.experiment.seeds.at(0), registry);
+  if (const std::string note = note_on_products(run); !note.empty()) {
+    std::cerr << "attnlab eval: " << note << "\n";
+  }
   load_model(run, job.folder);
   Results results;
   if (job.clean) {

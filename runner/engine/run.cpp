@@ -114,6 +114,13 @@ void show_plan(const Job& job, const BuiltRun& run, ProgressSink& progress) {
       run.dataset->info().source, run.total_steps(), train.batch_size, job.folder.path()));
 }
 
+/// Says where the processor lacks the precision that is asked for.
+void tell_products(const BuiltRun& run, ProgressSink& progress) {
+  const std::string note = note_on_products(run);
+  if (note.empty()) return;
+  progress.say(RunFolder::label(run.experiment, run.seed) + ": " + note);
+}
+
 /// `--dry-run`. @returns an exit code: other data may be taken where these are missing.
 int show_plans(const Arguments& arguments, Registry& registry, ProgressMode mode) {
   const auto progress = make_progress(mode);
@@ -123,6 +130,7 @@ int show_plans(const Arguments& arguments, Registry& registry, ProgressMode mode
       const BuiltRun run = build_run(job.experiment, job.seed, registry);
       check_tasks(run, registry);
       show_plan(job, run, *progress);
+      tell_products(run, *progress);
     }
   } catch (const DataMissingError& error) {
     std::cerr << printable(fmt::format("attnlab run: {}\n", without_backtrace(error.what())));
@@ -194,6 +202,7 @@ void evaluate_left(const Job& job, Registry& registry, ProgressSink& progress) {
   if (job.folder.status().state != RunState::done) return;
   if (entries_left(job.experiment, job.folder, registry.catalogue(), false).empty()) return;
   BuiltRun run = build_run(job.experiment, job.seed, registry);
+  tell_products(run, progress);
   const RunLock lock(job.folder.path());
   evaluate_left(job, run, registry, progress);
 }
@@ -228,6 +237,7 @@ bool run_job(const Job& job, Registry& registry, bool accept, ProgressSink& prog
     return true;
   }
   BuiltRun run = ready_run(job, registry, accept);
+  tell_products(run, progress);
   const std::unique_ptr<RunLock> lock = held(job, registry.catalogue());
   try {
     const RunStatus status = train_run(run, job.folder, progress, stop_requested());
@@ -283,6 +293,7 @@ bool run_together(const Together& jobs, Registry& registry, bool accept, Progres
     locks.push_back(held(*job, registry.catalogue()));
     members.push_back({std::move(run), job->folder});
   }
+  tell_products(members.front().run, progress);
   try {
     train_ensemble(members, registry, progress, stop_requested());
     for (std::size_t i = 0; i < members.size(); ++i) {

@@ -45,9 +45,13 @@ class Program:
         return json.loads(line)
 
     def quit(self):
-        self.process.stdin.write("quit\n")
-        self.process.stdin.close()
-        self.process.wait()
+        try:
+            self.process.stdin.write("quit\n")
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
+        if self.process.wait() != 0:
+            fail(f"{self.name} ended with {self.process.returncode}: {' '.join(self.command)}")
 
 
 def fail(message):
@@ -89,12 +93,16 @@ def summarise(program, rival):
     row = {"name": program.name, "median_s": statistics.median(program.rounds),
            "quartiles_s": [quartiles[0], quartiles[2]], "rounds_s": program.rounds}
     if program is not rival:
-        paired = [ours / theirs for ours, theirs in zip(program.rounds, rival.rounds)]
         row["ratio_of_medians"] = row["median_s"] / statistics.median(rival.rounds)
-        row["paired_ratio"] = statistics.median(paired)
-        row["paired_interval"] = interval(paired)
-        row["paired_ratios"] = paired
+        row["paired_ratio"], row["paired_interval"] = pair(program, rival)
+        row["paired_ratios"] = [a / b for a, b in zip(program.rounds, rival.rounds)]
     return row
+
+
+def pair(first, second):
+    """Of two programs timed in turn: the median of the ratios round by round, and its interval."""
+    ratios = [a / b for a, b in zip(first.rounds, second.rounds)]
+    return statistics.median(ratios), interval(ratios)
 
 
 def print_table(rows):
@@ -115,22 +123,31 @@ def too_slow(rows, limits):
             if row["name"] in limits and row["paired_interval"][0] > limits[row["name"]]]
 
 
-def read_arguments(about, name, limits, unit, steps, threads, models):
+def read_arguments(about, name, limits, within, unit, steps, threads, models):
+    """limits: precision to attention to its limit; within: as compare() takes it."""
+    attentions = list(next(iter(limits.values()))) + list(within)
     parser = argparse.ArgumentParser(description=about)
     if models:
         parser.add_argument("model", choices=models)
+    if len(limits) > 1:
+        parser.add_argument("--precision", choices=list(limits), default=next(iter(limits)),
+                            help="of products of matrices")
     parser.add_argument("--build", default="build/release", help="build folder of attnlab")
     parser.add_argument("--python", default="/usr/bin/python3", help="a Python with PyTorch")
     parser.add_argument("--threads", type=int, default=threads,
                         help=f"of either program; default {threads}")
-    parser.add_argument("--attention", action="append", help="default: " + " and ".join(limits))
+    parser.add_argument("--attention", action="append", help="default: " + " and ".join(attentions))
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--steps", type=int, default=steps, help=f"{unit}s a round")
     parser.add_argument("--warmup", type=int, default=steps, help=f"{unit}s before the first round")
     parser.add_argument("--settings", help=f"PyTorch's, as {name}.py prints them; skips tuning")
     parser.add_argument("--json", action="store_true", help="print JSON, not a table")
     parser.add_argument("--check", action="store_true", help="fail above the limits "
-                        + ", ".join(f"{name} {limit}" for name, limit in limits.items()))
+                        + ", ".join(f"{attention} {limit} ({precision})"
+                                    for precision, some in limits.items()
+                                    for attention, limit in some.items())
+                        + "".join(f", {attention} {limit} of {other}"
+                                  for attention, (other, limit) in within.items()))
     arguments = parser.parse_args()
     if arguments.rounds < 2 or arguments.steps < 1 or arguments.warmup < 1:
         parser.error(f"needs at least 2 rounds, 1 {unit} and 1 {unit} of warm-up")
@@ -154,38 +171,67 @@ def add_shares(rows, ours):
     return fastest
 
 
-def compare(about, name, limits, unit, steps, threads, models=(), shares=False):
+def compare(about, name, limits, unit, steps, threads, models=(), shares=False, within=None):
     """Times attnlab_bench_NAME for each attention against NAME.py, and ends the program.
 
-    limits: attention to the largest ratio that --check accepts; unit: what a step is called;
-    steps, threads: defaults; models: what both programs take as --model, where they have several;
-    shares: our program knows --rates, so that shares of a large product's rate are told, too.
+    limits: attention to the largest ratio that --check accepts, or precision to such a table where
+    both programs know --precision; unit: what a step is called; steps, threads: defaults; models:
+    what both programs take as --model, where they have several; shares: our program knows --rates,
+    so that shares of a large product's rate are told, too; within: attention to another one and the
+    largest ratio to that.
     """
-    arguments = read_arguments(about, name, limits, unit, steps, threads, models)
-    model = ["--model", arguments.model] if models else []
-    script = [os.path.join(HERE, f"{name}.py")] + model
-    settings = arguments.settings or tuned_settings(script, arguments)
+    within = within or {}
+    precise = isinstance(next(iter(limits.values())), dict)
+    by_precision = limits if precise else {"float32": limits}
+    attentions = list(next(iter(by_precision.values()))) + list(within)
+    arguments = read_arguments(about, name, by_precision, within, unit, steps, threads, models)
+    precision = arguments.precision if precise else next(iter(by_precision))
+    limits = by_precision[precision]
+    words = ["--model", arguments.model] if models else []
+    words += ["--precision", precision] if precise else []
+    script = [os.path.join(HERE, f"{name}.py")] + words
     ours = os.path.join(arguments.build, "bin", f"attnlab_bench_{name}")
     same = ["--threads", str(arguments.threads)]
+    Program(name, [ours] + words + same).quit()  # tuning takes minutes: see first whether it starts
+    settings = arguments.settings or tuned_settings(script, arguments)
     rival = Program(RIVAL, [arguments.python, *script, "--settings", settings] + same)
-    commands = {attention: [ours, "--attention", attention] + model + same
-                for attention in arguments.attention or limits}
-    programs = [rival] + [Program(attention, command) for attention, command in commands.items()]
-    measure(programs, arguments)
-    for program in programs:
+    chosen = list(arguments.attention or attentions)
+    chosen += [other for attention, (other, _) in within.items()
+               if attention in chosen and other not in chosen]
+    commands = {attention: [ours, "--attention", attention] + words + same
+                for attention in chosen}
+    programs = {attention: Program(attention, command) for attention, command in commands.items()}
+    everything = [rival, *programs.values()]
+    measure(everything, arguments)
+    for program in everything:
         program.quit()
 
-    rows = [summarise(program, rival) for program in programs]
+    rows = [summarise(program, rival) for program in everything]
     fastest = add_shares(rows, commands) if shares else 0
+    pairs = [{"name": attention, "to": other, "limit": limit,
+              **dict(zip(("paired_ratio", "paired_interval"),
+                         pair(programs[attention], programs[other])))}
+             for attention, (other, limit) in within.items()
+             if attention in programs and other in programs]
     if arguments.json:
-        print(json.dumps({"threads": arguments.threads, "settings": json.loads(settings),
-                          "limits": limits, "programs": rows}, indent=2))
+        print(json.dumps({"threads": arguments.threads, "precision": precision,
+                          "settings": json.loads(settings), "limits": limits, "programs": rows,
+                          "pairs": pairs}, indent=2))
     else:
         print_table(rows)
+        for row in pairs:
+            low, high = row["paired_interval"]
+            print(f"{row['name']}: {row['paired_ratio']:.3f} of {row['to']} ({low:.3f}-{high:.3f}; "
+                  f"limit {row['limit']})")
     if shares and not arguments.json:
         print(f"of a large product's {fastest / 1e9:.0f} GFLOP/s: "
               + ", ".join(f"{row['name']} {100 * row['product_share']:.0f} %" for row in rows))
-    slow = too_slow(rows, limits) if arguments.check else []
-    for row in slow:
-        print(f"{row['name']}: slower than its limit of {limits[row['name']]}", file=sys.stderr)
+    if not arguments.check:
+        sys.exit(0)
+    slow = [f"{row['name']}: slower than its limit of {limits[row['name']]}"
+            for row in too_slow(rows, limits)]
+    slow += [f"{row['name']}: slower than {row['limit']} of {row['to']}" for row in pairs
+             if row["paired_interval"][0] > row["limit"]]
+    for line in slow:
+        print(line, file=sys.stderr)
     sys.exit(1 if slow else 0)

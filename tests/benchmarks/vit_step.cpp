@@ -2,6 +2,7 @@
 //
 // Reads "steps N" and answers with a JSON list of N times in seconds; "quit" ends it. The model,
 // the optimiser and the memory settings are those of `attnlab run`.
+// --precision bfloat16 rounds the factors of products, as train.precision does.
 // --rates prints the floating-point operations of a step's products, and how many a second a large
 // product of matrices does here, instead: {"step": N, "product_a_second": N}.
 #include <ATen/Context.h>
@@ -12,6 +13,7 @@
 #include <cmath>
 
 #include "framework/eval/classification.h"
+#include "framework/nn/kernels/precision.h"
 #include "framework/tensor/flop_counter.h"
 #include "framework/train/optimizer.h"
 #include "tests/benchmarks/timed.h"
@@ -22,7 +24,7 @@ namespace po = boost::program_options;
 namespace {
 
 struct Options {
-  std::string attention = "standard";
+  std::string attention = "standard", precision = "float32";
   std::int64_t threads = 0, batch = 16, size = 224;
   bool rates = false;
 };
@@ -33,8 +35,19 @@ Options parse(int argc, char** argv) {
   all.add_options()("help", "this text")("attention", po::value(&options.attention))(
       "threads", po::value(&options.threads), "0: all cores")("batch", po::value(&options.batch))(
       "size", po::value(&options.size), "pixels of a side")(
+      "precision", po::value(&options.precision), "of products: float32, bfloat16")(
       "rates", po::bool_switch(&options.rates), "operations of a step, and a product's a second");
   attnlab::bench::read_options(argc, argv, all);
+  if (options.precision == "bfloat16") {
+    if (!attnlab::has_bfloat16_products(at::kCPU)) {
+      std::cerr << "--precision bfloat16: this processor has no products of it\n";
+      std::exit(2);
+    }
+    attnlab::use_product_precision(attnlab::Precision::bfloat16);
+  } else if (options.precision != "float32") {
+    std::cerr << "--precision: float32 or bfloat16, not " << options.precision << "\n";
+    std::exit(2);
+  }
   return options;
 }
 
@@ -91,7 +104,7 @@ double operations_a_second_of_a_product() {
   double shortest = INFINITY;
   for (int round = 0; round < 10; ++round) {
     const auto begin = std::chrono::steady_clock::now();
-    at::mm(a, b);
+    attnlab::product(a, b);
     shortest = std::min(
         shortest, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }

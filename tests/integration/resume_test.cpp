@@ -249,6 +249,23 @@ TEST_F(Resume, RefusesOtherPluginsUnlessToldTo) {
             "the file of attention 'quest' changed");
 }
 
+TEST_F(Resume, RefusesProductsOfAnotherPrecisionUnlessToldTo) {
+  undisturbed();
+  const std::string folder = run_of("undisturbed"), path = folder + "/environment.json";
+  nlohmann::json environment = nlohmann::json::parse(file_text(path));
+  EXPECT_EQ(environment.at("products"), "float32");
+  environment["products"] = "bfloat16";  // as if begun on another machine
+  write_file(path, environment.dump());
+  nlohmann::json status = status_of(folder);
+  status["state"] = "interrupted";
+  status.erase("check");
+  write_file(folder + "/status.json", status.dump());
+  const Ended refused = attnlab({"run", folder, "--resume"});
+  EXPECT_EQ(refused.exit_code, 2) << refused.story();
+  EXPECT_THAT(refused.err, HasSubstr("the precision of products (now float32) changed"));
+  must({"run", folder, "--resume", "--accept-changes"});
+}
+
 TEST_F(Resume, RefusesADamagedCheckpoint) {
   const std::string folder = undisturbed();
   nlohmann::json status = status_of(folder);

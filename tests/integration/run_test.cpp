@@ -1,6 +1,7 @@
 // Runs: what they record, divergence as a result, the same weights and data under every attention.
 #include <set>
 
+#include "framework/base/processor.h"
 #include "tests/integration/workspace.h"
 
 namespace attnlab::testing {
@@ -8,6 +9,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Run : public Workspace {
  protected:
@@ -119,6 +121,29 @@ TEST_F(Run, DoesNotDependOnTheNumberOfLoaderThreads) {
           std::string("name=workers") + workers});
   }
   EXPECT_EQ(losses("workers0/standard"), losses("workers3/standard"));
+}
+
+TEST_F(Run, ComputesInFloat32WhereTheProcessorHasNoProductsOfBfloat16) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "the instruction set that lacks them is one of x86";
+#endif
+  const auto held = [&](const Words& words) {
+    const Ended ended = run(invocation(words, {{"ATTNLAB_CPU", "sse4"}}));
+    EXPECT_EQ(ended.exit_code, 0) << ended.story();
+    return ended.out;
+  };
+  const std::string said = held({"run", "tiny.yaml", "name=asked", "train.precision=bfloat16"});
+  EXPECT_THAT(said, HasSubstr("train.precision: bfloat16: this processor has no such products; "
+                              "computed in float32"));
+  EXPECT_THAT(held({"run", "tiny.yaml"}), Not(HasSubstr("train.precision")));
+  EXPECT_EQ(losses("asked/standard"), losses("tiny/standard"));
+  const auto products = [&](const char* below) {
+    return json::parse(file_text(run_folder(below) + "/environment.json")).at("products");
+  };
+  EXPECT_EQ(products("asked/standard"), "float32");
+  // On this processor as it is: whatever it has, it says.
+  must({"run", "tiny.yaml", "name=free", "train.precision=bfloat16"});
+  EXPECT_EQ(products("free/standard") == "float32", !processor_has_bfloat16());
 }
 
 TEST_F(Run, StopsBetweenSeedsAndGoesOnThere) {

@@ -8,6 +8,7 @@
 
 #include "framework/nn/attention/dot_product_attention.h"
 #include "framework/nn/kernels/cpu_attention.h"
+#include "framework/nn/kernels/precision.h"
 #include "framework/nn/kernels/ragged_attention.h"
 #include "framework/tensor/torch_compat.h"
 
@@ -97,15 +98,19 @@ struct FusedSoftmax : public torch::autograd::Function<FusedSoftmax> {
 
 Tensor attend_fused(const SoftmaxCall& call) {
   const AttentionInput& input = call.input;
-  const Tensor& queries = call.queries;
-  const Tensor keys = call.unit_keys ? unit(call.keys, *call.unit_keys) : call.keys;
+  // Its products are rounded where products are; its softmax has float32 inside.
+  const bool rounds = rounds_products(call.queries) && !call.queries.device().is_cpu();
+  const auto factor = [&](const Tensor& x) { return rounds ? x.to(at::kBFloat16) : x; };
+  const Tensor queries = factor(call.queries), values = factor(input.values);
+  const Tensor keys = factor(call.unit_keys ? unit(call.keys, *call.unit_keys) : call.keys);
   const FusedMask mask(input.visible, input.query_count(), input.key_count(), keys.device());
   const bool gradients =
       at::GradMode::is_enabled() &&
-      (queries.requires_grad() || keys.requires_grad() || input.values.requires_grad());
-  if (gradients) return FusedSoftmax::apply(queries, keys, input.values, mask, call.scale);
-  return compat::fused_attention(queries, keys, input.values, mask.visible, 0, mask.causal,
-                                 call.scale);
+      (queries.requires_grad() || keys.requires_grad() || values.requires_grad());
+  const Tensor out = gradients ? FusedSoftmax::apply(queries, keys, values, mask, call.scale)
+                               : compat::fused_attention(queries, keys, values, mask.visible, 0,
+                                                         mask.causal, call.scale);
+  return rounds ? out.to(at::kFloat) : out;
 }
 
 Tensor attend_headwise(const SoftmaxCall& call) {

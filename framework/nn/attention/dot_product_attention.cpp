@@ -9,6 +9,7 @@
 
 #include "framework/nn/attention/attention_kernel.h"
 #include "framework/nn/kernels/dropout.h"
+#include "framework/nn/kernels/precision.h"
 #include "framework/nn/kernels/relative_shift.h"
 
 namespace attnlab {
@@ -261,10 +262,10 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input, const Tens
     if (out.defined()) return out;
   }
 
-  Tensor logits = at::matmul(asking, keys.transpose(-2, -1));
+  Tensor logits = product(asking, keys.transpose(-2, -1));
   if (relative.defined()) {
     logits = logits.add_(
-        shift_distances(at::matmul(scaled(positions), distances.transpose(-2, -1)), columns));
+        shift_distances(product(scaled(positions), distances.transpose(-2, -1)), columns));
   }
   if (input.bias.defined()) logits = logits.add_(input.bias);
   const Tensor visible = visible_pairs(input.visible, rows, columns, logits.device());
@@ -273,7 +274,7 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input, const Tens
           ? masked_softmax(logits, visible, rows_may_be_empty(input.visible, rows, columns))
           : normalise(logits, without_padding_queries(visible, input.visible.query_valid), context);
   if (context.trace != nullptr) record(input, context, logits, visible, weights);
-  return at::matmul(drops ? dropout(weights, shape().dropout) : weights, input.values);
+  return product(drops ? dropout(weights, shape().dropout) : weights, input.values);
 }
 
 Tensor DotProductAttention::attend_sequences(const AttentionInput& input, const Tensor& diagonal,

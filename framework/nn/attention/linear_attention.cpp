@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "framework/nn/kernels/precision.h"
+
 namespace attnlab {
 namespace {
 
@@ -28,7 +30,7 @@ Tensor in_chunks(const Tensor& x, std::int64_t chunks) {
 /// The sums within equally long sequences: query i sees keys up to i.
 /// @param ..  [..., L, C]
 Tensor masked_sums(const Tensor& queries, const Tensor& keys, const Tensor& values) {
-  return at::matmul(at::matmul(queries, keys.transpose(-2, -1)).tril(), values);
+  return product(product(queries, keys.transpose(-2, -1)).tril(), values);
 }
 
 /// As many queries as keys; query i sees keys up to i and all that `before` has summed.
@@ -38,24 +40,23 @@ Tensor causal_sums(const Tensor& queries, const Tensor& keys, const Tensor& valu
   const std::int64_t length = queries.size(2), chunks = (length + kChunk - 1) / kChunk;
   if (chunks <= 1) {
     const Tensor sums = masked_sums(queries, keys, values);
-    return before.defined() ? sums + at::matmul(queries, before) : sums;
+    return before.defined() ? sums + product(queries, before) : sums;
   }
   const Tensor q = in_chunks(queries, chunks), k = in_chunks(keys, chunks);
   const Tensor v = in_chunks(values, chunks);
   // The state before chunk c: what chunks 0 to c - 1 have added. The last chunk's own is not
   // needed.
   const std::int64_t last = chunks - 1;
-  const Tensor added = at::matmul(k.narrow(2, 0, last).transpose(-2, -1), v.narrow(2, 0, last));
+  const Tensor added = product(k.narrow(2, 0, last).transpose(-2, -1), v.narrow(2, 0, last));
   Tensor states = at::constant_pad_nd(added.cumsum(2), {0, 0, 0, 0, 1, 0});
   if (before.defined()) states = states + before.unsqueeze(2);
-  const Tensor sums = masked_sums(q, k, v) + at::matmul(q, states);
+  const Tensor sums = masked_sums(q, k, v) + product(q, states);
   return sums.flatten(2, 3).narrow(2, 0, length);
 }
 
 /// Keys [first, first + length) of both, as one sum [B, H, D, Dv].
 Tensor state(const Tensor& keys, const Tensor& values, std::int64_t first, std::int64_t length) {
-  return at::matmul(keys.narrow(2, first, length).transpose(-2, -1),
-                    values.narrow(2, first, length));
+  return product(keys.narrow(2, first, length).transpose(-2, -1), values.narrow(2, first, length));
 }
 
 }  // namespace
@@ -70,7 +71,7 @@ Tensor linear_sums(const Tensor& queries, const Tensor& keys, const Tensor& valu
     k = k.masked_fill(visible.key_valid.logical_not().unsqueeze(1).unsqueeze(-1), 0);
   }
   const std::int64_t rows = q.size(2), columns = k.size(2);
-  if (!visible.causal || rows == 1) return at::matmul(q, state(k, v, 0, columns));
+  if (!visible.causal || rows == 1) return product(q, state(k, v, 0, columns));
   const std::int64_t both = std::min(rows, columns), earlier = columns - both;
   const Tensor sums =
       causal_sums(q.narrow(2, rows - both, both), k.narrow(2, earlier, both),

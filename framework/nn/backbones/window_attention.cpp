@@ -1,5 +1,7 @@
 #include "framework/nn/backbones/window_attention.h"
 
+#include "framework/nn/kernels/linear.h"
+
 namespace attnlab {
 namespace {
 
@@ -55,7 +57,7 @@ Tensor WindowAttention::forward(const Tensor& x, const Tensor& visible, Attentio
   const Tensor& bias = qkv_->bias;
   const Tensor without_keys = at::cat(
       {bias.narrow(0, 0, dim), at::zeros({dim}, bias.options()), bias.narrow(0, 2 * dim, dim)});
-  const std::vector<Tensor> qkv = at::linear(x, qkv_->weight, without_keys)
+  const std::vector<Tensor> qkv = attnlab::linear(x, qkv_->weight, without_keys)
                                       .view({windows, cells, 3, heads_, dim / heads_})
                                       .permute({2, 0, 3, 1, 4})
                                       .unbind(0);

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "framework/nn/kernels/large_product.h"
+#include "framework/nn/kernels/precision.h"
 #include "framework/nn/kernels/row_kernels.h"
 #include "framework/tensor/flop_counter.h"
 
@@ -115,8 +116,9 @@ bool served(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const auto plain = [](const Tensor& t) {
     return t.device().is_cpu() && t.scalar_type() == at::kFloat && t.layout() == at::kStrided;
   };
-  return has_large_products() && plain(x) && plain(weight) && (!bias.defined() || plain(bias)) &&
-         weight.dim() == 2 && x.dim() > 0 && x.size(-1) == weight.size(1) &&
+  return has_large_products() && !rounds_products(x) && plain(x) && plain(weight) &&
+         (!bias.defined() || plain(bias)) && weight.dim() == 2 && x.dim() > 0 &&
+         x.size(-1) == weight.size(1) &&
          (!bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(0))) &&
          x.numel() * weight.size(0) >= kLargeProduct;
 }
@@ -124,6 +126,12 @@ bool served(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 }  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (rounds_products(x) && rounds_products(weight)) {
+    // One matrix, in whatever order x lies: the weight's gradient is one sum, rounded once.
+    const Tensor y =
+        product(x.reshape({-1, x.size(-1)}), weight.t()).view(with_last(x, weight.size(0)));
+    return bias.defined() ? y + bias : y;
+  }
   if (!served(x, weight, bias)) return at::linear(x, weight, bias);
   const Tensor start = bias.defined() ? bias : at::empty({0}, x.options().requires_grad(false));
   const bool gradients = at::GradMode::is_enabled() &&

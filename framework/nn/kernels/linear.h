@@ -8,6 +8,7 @@ namespace attnlab {
 /// Large float32 products on the CPU go to oneDNN, which LibTorch brings along and which is faster
 /// there than OpenBLAS under each instruction set (docs/results/speed.md); everything else, and
 /// everything where attnlab was built without oneDNN's headers, is LibTorch's.
+/// Their precision is that of precision.h.
 /// @param x       [..., in] floating point
 /// @param weight  [out, in] of the same dtype and device
 /// @param bias    [out]; undefined: none

@@ -8,6 +8,7 @@
 
 #include "framework/nn/kernels/gelu.h"
 #include "framework/nn/kernels/large_product.h"
+#include "framework/nn/kernels/precision.h"
 #include "framework/nn/kernels/row_kernels.h"
 #include "framework/tensor/flop_counter.h"
 
@@ -182,9 +183,10 @@ bool mlp_takes(const Tensor& x, const MlpWeights& weights) {
     return plain(t) && (!t.defined() || t.is_contiguous());
   };
   const Tensor &up = weights.up, &down = weights.down;
-  return has_large_products() && plain(x) && dense(up) && dense(weights.up_bias) && dense(down) &&
-         dense(weights.down_bias) && x.dim() > 0 && x.size(-1) == up.size(1) &&
-         down.size(1) == up.size(0) && x.numel() * up.size(0) >= kLargeProduct &&
+  return has_large_products() && !rounds_products(x) && plain(x) && dense(up) &&
+         dense(weights.up_bias) && dense(down) && dense(weights.down_bias) && x.dim() > 0 &&
+         x.size(-1) == up.size(1) && down.size(1) == up.size(0) &&
+         x.numel() * up.size(0) >= kLargeProduct &&
          x.numel() / x.size(-1) * down.numel() >= kLargeProduct;
 }
 

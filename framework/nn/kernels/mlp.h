@@ -17,8 +17,8 @@ struct MlpWeights {
   const Tensor &down, &down_bias;  ///< D [out, hidden], b [out]
 };
 
-/// Whether there is a kernel for these: large enough, float32 on the CPU, of an attnlab that was
-/// built with oneDNN's headers.
+/// Whether there is a kernel for these: large enough, float32 on the CPU with products in float32,
+/// of an attnlab that was built with oneDNN's headers.
 bool mlp_takes(const Tensor& x, const MlpWeights& weights);
 
 /// @param x  [..., in] that mlp_takes()

@@ -199,7 +199,7 @@ Tensor PatchEmbedding::forward(const Tensor& images) const {
       images.reshape({batch, o.channels, rows_, o.patch_height, columns_, o.patch_width})
           .permute({0, 2, 4, 1, 3, 5})
           .reshape({batch, count(), -1});
-  return at::linear(patches, weight.flatten(1), bias);
+  return attnlab::linear(patches, weight.flatten(1), bias);
 }
 
 }  // namespace attnlab

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 
+#include "framework/nn/kernels/linear.h"
+#include "framework/nn/kernels/precision.h"
+
 namespace attnlab {
 namespace {
 
@@ -20,7 +23,10 @@ std::int64_t rows_of_chunk(const Tensor& x, const Tensor& weight) {
 }
 
 Tensor composed(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& targets) {
-  return -at::linear(x, weight, bias).log_softmax(1).gather(1, targets.unsqueeze(1)).squeeze(1);
+  return -attnlab::linear(x, weight, bias)
+              .log_softmax(1)
+              .gather(1, targets.unsqueeze(1))
+              .squeeze(1);
 }
 
 /// Calls work(first row, how many) for all chunks.
@@ -44,7 +50,7 @@ Tensor in_chunks(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
 Tensor logit_gradient(const Tensor& x, const Tensor& weight, const Tensor& bias,
                       const Tensor& targets, const Tensor& grad) {
   const Tensor rows = grad.unsqueeze(1), at_target = targets.unsqueeze(1);
-  const Tensor weights = at::linear(x, weight, bias).softmax(1);
+  const Tensor weights = attnlab::linear(x, weight, bias).softmax(1);
   if (at::GradMode::is_enabled()) return (weights * rows).scatter_add(1, at_target, -rows);
   return Tensor(weights).mul_(rows).scatter_add_(1, at_target, -rows);
 }
@@ -63,7 +69,7 @@ struct ChunkedNll : public torch::autograd::Function<ChunkedNll> {
     const Tensor bias = saved[2].numel() > 0 ? saved[2] : Tensor();
     if (at::GradMode::is_enabled()) {  // the caller asked for a graph of this pass
       const Tensor dl = logit_gradient(x, weight, bias, targets, grad);
-      return {at::mm(dl, weight), at::mm(dl.t(), x), bias.defined() ? dl.sum(0) : Tensor(), {}};
+      return {product(dl, weight), product(dl.t(), x), bias.defined() ? dl.sum(0) : Tensor(), {}};
     }
     const Tensor dx = at::empty_like(x), dw = at::zeros_like(weight);
     const Tensor db = bias.defined() ? at::zeros_like(bias) : Tensor();
@@ -72,8 +78,13 @@ struct ChunkedNll : public torch::autograd::Function<ChunkedNll> {
       const Tensor dl = logit_gradient(part, weight, bias, targets.narrow(0, row, rows),
                                        grad.narrow(0, row, rows));
       Tensor dx_part = dx.narrow(0, row, rows);
-      at::mm_out(dx_part, dl, weight);
-      Tensor(dw).addmm_(dl.t(), part);
+      if (rounds_products(dl)) {
+        dx_part.copy_(product(dl, weight));
+        Tensor(dw).add_(product(dl.t(), part));
+      } else {
+        at::mm_out(dx_part, dl, weight);
+        Tensor(dw).addmm_(dl.t(), part);
+      }
       if (db.defined()) Tensor(db).add_(dl.sum(0));
     });
     return {dx, dw, db, {}};

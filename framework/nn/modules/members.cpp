@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "framework/nn/kernels/linear.h"
+#include "framework/nn/kernels/precision.h"
 #include "framework/nn/kernels/row_kernels.h"
 #include "framework/nn/kernels/small_product.h"
 #include "framework/tensor/flop_counter.h"
@@ -186,12 +187,13 @@ Tensor compose(const Tensor& x, const Tensor& weight, const Tensor& starts, cons
   const Tensor w =
       weight.view({s.members, s.all, s.in}).narrow(1, s.first, s.out()).transpose(1, 2);
   const Tensor in = x.reshape({s.members, s.n, s.in});
-  if (!starts.defined()) return at::bmm(in, w).view(with_last(x, s.out()));
+  if (!starts.defined()) return product(in, w).view(with_last(x, s.out()));
   if (s.places == 0) {
     const Tensor bias = starts.view({s.members, 1, s.all}).narrow(2, s.first, s.out());
-    return at::baddbmm(bias, in, w).view(with_last(x, s.out()));
+    return (rounds_products(in) ? product(in, w) + bias : at::baddbmm(bias, in, w))
+        .view(with_last(x, s.out()));
   }
-  const Tensor y = at::bmm(in, w).view({s.members, -1, s.places, s.out()});
+  const Tensor y = product(in, w).view({s.members, -1, s.places, s.out()});
   return (y + starts.view({s.members, 1, s.places, s.out()})).view(with_last(x, s.out()));
 }
 
@@ -200,12 +202,12 @@ Gradients compose_gradients(const Tensor& x, const Tensor& weight, const Tensor&
                             const Sizes& s) {
   const Tensor dy = grad.reshape({s.members, s.n, s.out()});
   const Tensor w = weight.view({s.members, s.all, s.in}).narrow(1, s.first, s.out());
-  const Tensor dw = at::bmm(dy.transpose(1, 2), x.reshape({s.members, s.n, s.in}));
+  const Tensor dw = product(dy.transpose(1, 2), x.reshape({s.members, s.n, s.in}));
   const std::int64_t after = s.all - s.first - s.out();
   const Tensor starts =
       s.places == 0 ? at::constant_pad_nd(dy.sum(1), {s.first, after}).view({-1})
                     : dy.view({s.members, -1, s.places, s.out()}).sum(1).view({-1, s.out()});
-  return {at::bmm(dy, w).view(x.sizes()),
+  return {product(dy, w).view(x.sizes()),
           at::constant_pad_nd(dw, {0, 0, s.first, after}).view(weight.sizes()), starts};
 }
 
@@ -249,9 +251,9 @@ struct MemberLinears : public torch::autograd::Function<MemberLinears> {
 };
 
 bool has_own_kernel(const Tensor& x, const Tensor& weight, const Sizes& sizes) {
-  return x.device().is_cpu() && weight.device().is_cpu() && x.scalar_type() == at::kFloat &&
-         weight.scalar_type() == at::kFloat && weight.is_contiguous() && sizes.work() > 0 &&
-         sizes.in * sizes.widest() <= kLargestMatrix;
+  return !rounds_products(x) && x.device().is_cpu() && weight.device().is_cpu() &&
+         x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat &&
+         weight.is_contiguous() && sizes.work() > 0 && sizes.in * sizes.widest() <= kLargestMatrix;
 }
 
 std::vector<Tensor> parts_of(const Tensor& y, const Sizes& sizes) {

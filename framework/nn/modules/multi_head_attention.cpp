@@ -7,6 +7,7 @@
 
 #include "framework/nn/kernels/dropout.h"
 #include "framework/nn/kernels/packed_heads.h"
+#include "framework/nn/kernels/precision.h"
 #include "framework/nn/kernels/relative_shift.h"
 
 namespace attnlab {
@@ -254,7 +255,7 @@ void MultiHeadAttention::add_relative_bias(const RelativePositions& relative,
     return by.defined() ? input.queries + by.unsqueeze(1) : input.queries;
   };
   const Tensor by_distance =
-      at::matmul(moved_by(relative.position_bias), relative.keys.transpose(-2, -1));
+      product(moved_by(relative.position_bias), relative.keys.transpose(-2, -1));
   const Tensor term =
       shift_distances(by_distance, input.key_count()) / std::sqrt(double(head_dim_));
   input.bias = input.bias.defined() ? input.bias + term : term;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/nn/kernels/linear.h"
 #include "framework/nn/modules/linear_nll.h"
 
 namespace attnlab {
@@ -100,12 +101,12 @@ Tensor TiedSoftmax::rows_nll(const Tensor& hidden, const Tensor& targets) const 
 
 Tensor TiedSoftmax::log_probabilities(const Tensor& hidden) const {
   const Parts all = parts();
-  const Tensor head = at::linear(hidden, all.weights[0], all.biases[0]).log_softmax(1);
+  const Tensor head = attnlab::linear(hidden, all.weights[0], all.biases[0]).log_softmax(1);
   std::vector<Tensor> tokens = {head.narrow(1, 0, sizes_[0])};
   for (std::size_t i = 1; i < sizes_.size(); ++i) {
     const auto cluster = static_cast<std::int64_t>(i) - 1;
     tokens.push_back(head.narrow(1, sizes_[0] + cluster, 1) +
-                     at::linear(hidden, all.weights[i], all.biases[i]).log_softmax(1));
+                     attnlab::linear(hidden, all.weights[i], all.biases[i]).log_softmax(1));
   }
   return at::cat(tokens, 1);
 }

@@ -203,6 +203,15 @@ TEST_F(ExperimentTest, HashDoesNotDependOnHowDefaultsAreGiven) {
       << "nor on the order of keys";
 }
 
+TEST_F(ExperimentTest, HashIsThatOfVersionsWithoutAPrecisionWhereItIsTheDefault) {
+  Experiment experiment = resolve(kImages);
+  const std::string with = experiment.hash();
+  ASSERT_NE(experiment.resolved.at("train").find("precision"), nullptr);
+  experiment.resolved.find("train")->erase("precision");
+  EXPECT_EQ(experiment.hash(), with);
+  EXPECT_NE(hash(kImages + "train: {precision: bfloat16}\n"), with);
+}
+
 TEST_F(ExperimentTest, HashDependsOnEveryOption) {
   // Each leaf of the resolved tree in turn gets another value.
   Experiment experiment = resolve(kImages + "trace: {}\n");

@@ -1,0 +1,39 @@
+// What precision matrix products have: train.precision.
+//
+// With bfloat16 the factors of a product are rounded to it (8 bits of a number's 24), and so is the
+// result; the sum within a product has float32 (of cuBLAS, what it is set to). Processors and GPUs
+// with units for that do several times as many multiply-adds a second. Everything else stays in
+// float32: parameters, gradients as they are added up, moments, biases, norms, softmax, losses. (As
+// PyTorch's autocast, but for the tensors between products, which are float32 here.)
+#pragma once
+
+#include <string_view>
+
+#include "framework/tensor/tensor.h"
+
+namespace attnlab {
+
+enum class Precision { float32, bfloat16 };
+
+/// "float32" or "bfloat16".
+std::string_view name_of(Precision precision);
+
+/// Whether a device has products of bfloat16, and LibTorch its way to them: all GPUs, processors
+/// with AVX-512's instructions for it, ARM's under LibTorch 2.
+bool has_bfloat16_products(at::Device device);
+
+/// What a process's products of float32 tensors have from now on. Those inside of the processor's
+/// kernels of attention and sparse convolution, and those of convolutions, are float32 always.
+void use_product_precision(Precision precision);
+Precision product_precision();
+
+/// at::matmul of float32 tensors in that precision; of other tensors as they are. Where a device
+/// has no such products, or for small ones, rounded factors are multiplied in float32: the same
+/// numbers up to the order of sums.
+/// @returns the factors' dtype, differentiable any number of times.
+Tensor product(const Tensor& a, const Tensor& b);
+
+/// Whether products of this tensor are rounded.
+bool rounds_products(const Tensor& x);
+
+}  // namespace attnlab

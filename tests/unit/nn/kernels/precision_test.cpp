@@ -1,0 +1,129 @@
+// Products in bfloat16: each factor is rounded, nothing else is. The processor need not have them.
+#include "framework/nn/kernels/precision.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/nn/kernels/large_product.h"
+#include "framework/nn/kernels/linear.h"
+#include "framework/nn/kernels/mlp.h"
+#include "framework/nn/modules/linear_nll.h"
+#include "framework/nn/modules/members.h"
+
+namespace attnlab {
+namespace {
+
+class InBfloat16 : public ::testing::Test {
+ protected:
+  InBfloat16() {
+    at::manual_seed(1);
+    use_product_precision(Precision::bfloat16);
+  }
+  ~InBfloat16() override { use_product_precision(Precision::float32); }
+};
+
+Tensor rounded(const Tensor& x) { return x.to(at::kBFloat16).to(x.scalar_type()); }
+
+double distance(const Tensor& a, const Tensor& b) {
+  return ((a - b).norm() / b.norm()).item<double>();
+}
+
+/// Half a unit in the last of 8 bits.
+constexpr double kRounding = 1.0 / 256;
+
+TEST_F(InBfloat16, FactorsAndResultAreRoundedAndNothingElse) {
+  // Small ones, and those that the processor's own units compute where it has them.
+  for (const std::int64_t rows : {4, 140}) {
+    const Tensor a = at::randn({3, rows, 300}), b = at::randn({300, 50});
+    const Tensor found = product(a, b);
+    EXPECT_EQ(found.scalar_type(), at::kFloat);
+    const Tensor exact = at::matmul(rounded(a).to(at::kDouble), rounded(b).to(at::kDouble));
+    // Half a unit of the last of 8 bits. With sums in bfloat16 300 terms would be off by more.
+    EXPECT_LT(((found - exact).abs() / (exact.abs() + 1e-2)).max().item<double>(), 1.01 / 256);
+    EXPECT_GT(distance(found, at::matmul(a, b)), 1e-4) << "it was float32";
+  }
+  use_product_precision(Precision::float32);
+  const Tensor a = at::randn({40, 70}), b = at::randn({70, 50});
+  EXPECT_TRUE(product(a, b).equal(at::matmul(a, b)));
+  EXPECT_FALSE(rounds_products(a));
+}
+
+TEST_F(InBfloat16, OtherDtypesAreLeftAlone) {
+  const Tensor a = at::randn({4, 6}, at::kDouble), b = at::randn({6, 5}, at::kDouble);
+  EXPECT_TRUE(product(a, b).equal(at::matmul(a, b)));
+  EXPECT_TRUE(attnlab::linear(a, b.t(), {}).equal(at::linear(a, b.t())));
+}
+
+TEST_F(InBfloat16, LinearMapsAddTheirBiasInFloat32) {
+  // Small ones, and those that oneDNN would serve.
+  for (const std::int64_t rows : {3, 300}) {
+    const Tensor x = at::randn({rows, 64}), weight = at::randn({96, 64});
+    const Tensor bias = at::full({96}, 1000.F + 1.F / 64);
+    const Tensor y = attnlab::linear(x, weight, bias);
+    EXPECT_LT(distance(y - bias, at::linear(x, weight)), 0.01);  // a rounded bias is off by 4
+  }
+}
+
+TEST_F(InBfloat16, GradientsAreFloat32AndNear) {
+  const auto gradients = [](Precision precision, const std::vector<Tensor>& values) {
+    use_product_precision(precision);
+    std::vector<Tensor> in;
+    for (const Tensor& value : values) in.push_back(value.detach().requires_grad_());
+    const Tensor y = attnlab::linear(at::gelu(attnlab::linear(in[0], in[1], in[2])), in[3], {});
+    y.mul(in[4]).sum().backward();
+    std::vector<Tensor> out;
+    for (std::size_t i = 0; i < 4; ++i) out.push_back(in[i].grad());
+    return out;
+  };
+  const std::vector<Tensor> in = {at::randn({200, 64}), at::randn({128, 64}) / 8, at::randn({128}),
+                                  at::randn({64, 128}) / 11, at::randn({200, 64})};
+  const auto narrow = gradients(Precision::bfloat16, in), wide = gradients(Precision::float32, in);
+  for (std::size_t i = 0; i < narrow.size(); ++i) {
+    EXPECT_EQ(narrow[i].scalar_type(), at::kFloat);
+    EXPECT_LT(distance(narrow[i], wide[i]), 2 * kRounding) << i;
+    EXPECT_FALSE(narrow[i].equal(wide[i])) << i;
+  }
+}
+
+TEST_F(InBfloat16, KernelsOfFloat32LeaveTheirProductsToIt) {
+  const Tensor x = at::randn({300, 64}), up = at::randn({256, 64}), down = at::randn({64, 256});
+  EXPECT_FALSE(mlp_takes(x, {up, {}, down, {}}));
+  use_product_precision(Precision::float32);
+  EXPECT_EQ(mlp_takes(x, {up, {}, down, {}}), has_large_products());
+  use_product_precision(Precision::bfloat16);
+  // An ensemble of two.
+  const Tensor weight = at::randn({2 * 8, 4}), bias = at::randn({2 * 8}), in = at::randn({6, 5, 4});
+  const Tensor y = member_linear(in, weight, bias, 2);
+  for (const std::int64_t e : {0, 1}) {
+    const Tensor one = attnlab::linear(in.narrow(0, 3 * e, 3), weight.narrow(0, 8 * e, 8),
+                                       bias.narrow(0, 8 * e, 8));
+    EXPECT_LT(distance(y.narrow(0, 3 * e, 3), one), 1e-3);
+  }
+}
+
+TEST_F(InBfloat16, TheLossOfManyClassesInChunksIsThatOfAll) {
+  const Tensor targets = at::randint(0, 30000, {300});
+  std::vector<Tensor> found;
+  for (const bool chunks : {true, false}) {
+    at::manual_seed(2);
+    const Tensor x = at::randn({300, 16}).requires_grad_();
+    const Tensor weight = (at::randn({30000, 16}) / 4).requires_grad_();
+    const Tensor nll = chunks ? linear_nll(x, weight, {}, targets)
+                              : -attnlab::linear(x, weight, {})
+                                     .log_softmax(1)
+                                     .gather(1, targets.unsqueeze(1))
+                                     .squeeze(1);
+    nll.sum().backward();
+    for (const Tensor& t : {nll.detach(), x.grad(), weight.grad()}) found.push_back(t);
+  }
+  EXPECT_LT(distance(found[0], found[3]), 1e-3);
+  EXPECT_LT(distance(found[1], found[4]), 2 * kRounding);
+  EXPECT_LT(distance(found[2], found[5]), 2 * kRounding);
+}
+
+TEST_F(InBfloat16, NamesAreThoseOfTheOption) {
+  EXPECT_EQ(name_of(Precision::float32), "float32");
+  EXPECT_EQ(name_of(product_precision()), "bfloat16");
+}
+
+}  // namespace
+}  // namespace attnlab
