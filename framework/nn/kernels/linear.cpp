@@ -6,6 +6,7 @@
 
 #include "framework/nn/kernels/large_product.h"
 #include "framework/nn/kernels/precision.h"
+#include "framework/nn/kernels/rounded_rows.h"
 #include "framework/nn/kernels/row_kernels.h"
 #include "framework/tensor/flop_counter.h"
 
@@ -112,26 +113,68 @@ void LargeLinear::differentiate_tokens(const Tensor& dy, const Tensor& weight, s
   });
 }
 
-bool served(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+/// The same with products in bfloat16: as product() makes them, with each factor rounded once.
+struct RoundedLinear : public torch::autograd::Function<RoundedLinear> {
+  /// @param bias  of no elements: none
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
+                        const Tensor& bias) {
+    const Tensor rows = rounded(x), narrow = rounded(weight);
+    context->save_for_backward({x, weight, rows, narrow});
+    context->saved_data["bias"] = bias.numel() > 0;
+    return widened(at::mm(rows, narrow.t()), bias, with_last(x, weight.size(0)));
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const Tensor &x = saved[0], &weight = saved[1], &rows = saved[2], &narrow = saved[3];
+    const bool biased = context->saved_data["bias"].toBool();
+    // With gradients on, the caller asked for a graph of this backward pass.
+    if (at::GradMode::is_enabled()) {
+      const Tensor dy = gradients[0].reshape({-1, weight.size(0)});
+      return {product(dy, weight).view(x.sizes()), product(dy.t(), x.reshape({-1, x.size(-1)})),
+              biased ? dy.sum(0) : Tensor()};
+    }
+    variable_list to(3);
+    if (biased && context->needs_input_grad(2)) {
+      to[2] = at::empty({weight.size(0)}, weight.options().requires_grad(false));
+    }
+    const Tensor dy = rounded(gradients[0], to[2]);
+    if (context->needs_input_grad(0)) to[0] = widened(at::mm(dy, narrow), {}, x.sizes());
+    if (context->needs_input_grad(1)) to[1] = widened(at::mm(dy.t(), rows), {}, weight.sizes());
+    return to;
+  }
+};
+
+/// Whether all are float32 on the CPU and the product is large.
+bool is_large(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const auto plain = [](const Tensor& t) {
     return t.device().is_cpu() && t.scalar_type() == at::kFloat && t.layout() == at::kStrided;
   };
-  return has_large_products() && !rounds_products(x) && plain(x) && plain(weight) &&
-         (!bias.defined() || plain(bias)) && weight.dim() == 2 && x.dim() > 0 &&
-         x.size(-1) == weight.size(1) &&
+  return plain(x) && plain(weight) && (!bias.defined() || plain(bias)) && weight.dim() == 2 &&
+         x.dim() > 0 && x.size(-1) == weight.size(1) &&
          (!bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(0))) &&
          x.numel() * weight.size(0) >= kLargeProduct;
+}
+
+bool served(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return has_large_products() && !rounds_products(x) && is_large(x, weight, bias);
+}
+
+Tensor rounded_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (has_bfloat16_products(x.device()) && is_large(x, weight, bias)) {
+    return RoundedLinear::apply(
+        x, weight, bias.defined() ? bias : at::empty({0}, x.options().requires_grad(false)));
+  }
+  // One matrix, in whatever order x lies: the weight's gradient is one sum, rounded once.
+  const Tensor y =
+      product(x.reshape({-1, x.size(-1)}), weight.t()).view(with_last(x, weight.size(0)));
+  return bias.defined() ? y + bias : y;
 }
 
 }  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (rounds_products(x) && rounds_products(weight)) {
-    // One matrix, in whatever order x lies: the weight's gradient is one sum, rounded once.
-    const Tensor y =
-        product(x.reshape({-1, x.size(-1)}), weight.t()).view(with_last(x, weight.size(0)));
-    return bias.defined() ? y + bias : y;
-  }
+  if (rounds_products(x) && rounds_products(weight)) return rounded_linear(x, weight, bias);
   if (!served(x, weight, bias)) return at::linear(x, weight, bias);
   const Tensor start = bias.defined() ? bias : at::empty({0}, x.options().requires_grad(false));
   const bool gradients = at::GradMode::is_enabled() &&

@@ -9,6 +9,7 @@
 #include "framework/nn/kernels/gelu.h"
 #include "framework/nn/kernels/large_product.h"
 #include "framework/nn/kernels/precision.h"
+#include "framework/nn/kernels/rounded_rows.h"
 #include "framework/nn/kernels/row_kernels.h"
 #include "framework/tensor/flop_counter.h"
 
@@ -107,6 +108,24 @@ Tensor transposed_product(const Tensor& a, const Tensor& b) {
   return c;
 }
 
+/// The gradients as operations that autograd can follow.
+variable_list composed_gradients(const Tensor& x, const Tensor& up, const Tensor& up_bias,
+                                 const Tensor& down, const Tensor& dy, Activation activation,
+                                 bool down_biased) {
+  Tensor h = product(x, up.t());
+  if (up_bias.numel() > 0) h = h + up_bias;
+  const bool gelu = activation == Activation::gelu;
+  const Tensor g = gelu ? attnlab::gelu(h) : at::relu(h);
+  const Tensor dg = product(dy, down);
+  const Tensor dh = gelu ? composed_gelu_gradient(h, dg) : dg * (h > 0);
+  return {product(dh, up),
+          product(dh.t(), x),
+          up_bias.numel() > 0 ? dh.sum(0) : Tensor(),
+          product(dy.t(), g),
+          down_biased ? dy.sum(0) : Tensor(),
+          Tensor()};
+}
+
 struct BlockMlp : public torch::autograd::Function<BlockMlp> {
   /// @param x          [N, in] dense, as all others
   /// @param up_bias    of no elements: none; autograd takes no undefined tensor here
@@ -128,7 +147,7 @@ struct BlockMlp : public torch::autograd::Function<BlockMlp> {
     const bool down_biased = context->saved_data["down_bias"].toBool();
     // With gradients on, the caller asked for a graph of this backward pass.
     if (at::GradMode::is_enabled()) {
-      return composed(x, up, up_bias, down, gradients[0], activation, down_biased);
+      return composed_gradients(x, up, up_bias, down, gradients[0], activation, down_biased);
     }
     const Tensor dy = gradients[0].contiguous();
     const std::int64_t rows = x.size(0), in = x.size(1), hidden = up.size(0), out = down.size(0);
@@ -151,26 +170,57 @@ struct BlockMlp : public torch::autograd::Function<BlockMlp> {
             down_biased ? sum_of_rows(dy) : Tensor(),
             Tensor()};
   }
+};
 
- private:
-  /// The same gradients as operations that autograd can follow.
-  static variable_list composed(const Tensor& x, const Tensor& up, const Tensor& up_bias,
-                                const Tensor& down, const Tensor& dy, Activation activation,
-                                bool down_biased) {
-    Tensor h = at::mm(x, up.t());
-    if (up_bias.numel() > 0) h = h + up_bias;
-    const bool gelu = activation == Activation::gelu;
-    const Tensor g = gelu ? attnlab::gelu(h) : at::relu(h);
-    const Tensor dg = at::mm(dy, down);
-    const Tensor dh = gelu ? composed_gelu_gradient(h, dg) : dg * (h > 0);
-    return {at::mm(dh, up),
-            at::mm(dh.t(), x),
-            up_bias.numel() > 0 ? dh.sum(0) : Tensor(),
-            at::mm(dy.t(), g),
-            down_biased ? dy.sum(0) : Tensor(),
+/// The same with products in bfloat16: as product() makes them. H and G are kept in it.
+struct RoundedMlp : public torch::autograd::Function<RoundedMlp> {
+  /// @param x  [N, in]; biases of no elements: none
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& up,
+                        const Tensor& up_bias, const Tensor& down, const Tensor& down_bias,
+                        std::int64_t activation) {
+    const Tensor rows = rounded(x), narrow_up = rounded(up), narrow_down = rounded(down);
+    const Tensor h = at::mm(rows, narrow_up.t());
+    const Tensor g = activated(Activation(activation), h, up_bias, false);
+    context->save_for_backward({x, up, up_bias, down, rows, narrow_up, narrow_down, h, g});
+    context->saved_data["activation"] = activation;
+    context->saved_data["down_bias"] = down_bias.numel() > 0;
+    return widened(at::mm(g, narrow_down.t()), down_bias, {x.size(0), down.size(0)});
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const Tensor &x = saved[0], &up = saved[1], &up_bias = saved[2], &down = saved[3];
+    const Tensor &rows = saved[4], &narrow_up = saved[5], &narrow_down = saved[6];
+    const Tensor &h = saved[7], &g = saved[8];
+    const auto activation = Activation(context->saved_data["activation"].toInt());
+    const bool down_biased = context->saved_data["down_bias"].toBool();
+    // With gradients on, the caller asked for a graph of this backward pass.
+    if (at::GradMode::is_enabled()) {
+      return composed_gradients(x, up, up_bias, down, gradients[0], activation, down_biased);
+    }
+    const auto sums = [&](bool asked, std::int64_t n) {
+      return asked ? at::empty({n}, up.options().requires_grad(false)) : Tensor();
+    };
+    const Tensor of_up = sums(up_bias.numel() > 0, up.size(0));
+    const Tensor of_down = sums(down_biased, down.size(0));
+    const Tensor dy = rounded(gradients[0], of_down);
+    const Tensor dh = at::mm(dy, narrow_down);
+    deactivate(activation, h, up_bias, dh, of_up);
+    return {context->needs_input_grad(0) ? widened(at::mm(dh, narrow_up), {}, x.sizes()) : Tensor(),
+            widened(at::mm(dh.t(), rows), {}, up.sizes()),
+            of_up,
+            widened(at::mm(dy.t(), g), {}, down.sizes()),
+            of_down,
             Tensor()};
   }
 };
+
+Tensor rounded_pass(const Tensor& x, const Tensor& up, const Tensor& up_bias, const Tensor& down,
+                    const Tensor& down_bias, Activation activation) {
+  const Tensor h = at::mm(rounded(x), rounded(up).t());
+  const Tensor g = activated(activation, h, up_bias, true);
+  return widened(at::mm(g, rounded(down).t()), down_bias, {x.size(0), down.size(0)});
+}
 
 }  // namespace
 
@@ -183,11 +233,15 @@ bool mlp_takes(const Tensor& x, const MlpWeights& weights) {
     return plain(t) && (!t.defined() || t.is_contiguous());
   };
   const Tensor &up = weights.up, &down = weights.down;
-  return has_large_products() && !rounds_products(x) && plain(x) && dense(up) &&
-         dense(weights.up_bias) && dense(down) && dense(weights.down_bias) && x.dim() > 0 &&
-         x.size(-1) == up.size(1) && down.size(1) == up.size(0) &&
-         x.numel() * up.size(0) >= kLargeProduct &&
-         x.numel() / x.size(-1) * down.numel() >= kLargeProduct;
+  if (x.dim() == 0 || x.size(-1) != up.size(1) || down.size(1) != up.size(0) ||
+      x.numel() * up.size(0) < kLargeProduct ||
+      x.numel() / x.size(-1) * down.numel() < kLargeProduct) {
+    return false;
+  }
+  const bool are_plain =
+      plain(x) && dense(up) && dense(weights.up_bias) && dense(down) && dense(weights.down_bias);
+  return are_plain &&
+         (rounds_products(x) ? has_bfloat16_products(x.device()) : has_large_products());
 }
 
 Tensor mlp(const Tensor& x, const MlpWeights& w, Activation activation) {
@@ -200,9 +254,15 @@ Tensor mlp(const Tensor& x, const MlpWeights& w, Activation activation) {
   const bool gradients = at::GradMode::is_enabled() &&
                          (rows.requires_grad() || w.up.requires_grad() || up_bias.requires_grad() ||
                           w.down.requires_grad() || down_bias.requires_grad());
-  const Tensor y =
-      gradients ? BlockMlp::apply(rows, w.up, up_bias, w.down, down_bias, std::int64_t(activation))
-                : pass(rows, w.up, up_bias, w.down, down_bias, activation, false).y;
+  const auto kind = std::int64_t(activation);
+  Tensor y;
+  if (rounds_products(x)) {
+    y = gradients ? RoundedMlp::apply(rows, w.up, up_bias, w.down, down_bias, kind)
+                  : rounded_pass(rows, w.up, up_bias, w.down, down_bias, activation);
+  } else {
+    y = gradients ? BlockMlp::apply(rows, w.up, up_bias, w.down, down_bias, kind)
+                  : pass(rows, w.up, up_bias, w.down, down_bias, activation, false).y;
+  }
   return y.view(sizes);
 }
 

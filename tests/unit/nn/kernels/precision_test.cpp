@@ -2,6 +2,7 @@
 #include "framework/nn/kernels/precision.h"
 
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "framework/nn/kernels/large_product.h"
 #include "framework/nn/kernels/linear.h"
@@ -84,9 +85,78 @@ TEST_F(InBfloat16, GradientsAreFloat32AndNear) {
   }
 }
 
+/// What mlp() is made of, as operations one by one.
+Tensor composed_mlp(const Tensor& x, const MlpWeights& w, Activation activation) {
+  const Tensor h = product(x, w.up.t()) + w.up_bias;
+  const Tensor g = activation == Activation::gelu ? at::gelu(h) : at::relu(h);
+  return product(g, w.down.t()) + w.down_bias;
+}
+
+TEST_F(InBfloat16, AnMlpRoundsWhatItsPartsRound) {
+  if (!has_bfloat16_products(at::kCPU)) GTEST_SKIP() << "the processor has no such products";
+  for (const Activation activation : {Activation::gelu, Activation::relu}) {
+    std::vector<std::vector<Tensor>> found;
+    for (const bool whole : {true, false}) {
+      at::manual_seed(3);
+      std::vector<Tensor> in = {at::randn({300, 64}), at::randn({256, 64}) / 8, at::randn({256}),
+                                at::randn({64, 256}) / 16, at::randn({64})};
+      for (Tensor& t : in) t.requires_grad_();
+      const MlpWeights weights{in[1], in[2], in[3], in[4]};
+      ASSERT_TRUE(mlp_takes(in[0], weights));
+      const Tensor y =
+          whole ? mlp(in[0], weights, activation) : composed_mlp(in[0], weights, activation);
+      if (whole) {
+        const at::NoGradGuard none;
+        EXPECT_TRUE(mlp(in[0], weights, activation).equal(y)) << "without gradients";
+      }
+      const Tensor dy = at::randn({300, 64});
+      auto first = torch::autograd::grad({y}, in, {dy}, true, true);
+      Tensor sum;
+      for (const Tensor& g : first) sum = sum.defined() ? sum + g.square().sum() : g.square().sum();
+      const auto second = torch::autograd::grad({sum}, in, {}, true, false, true);
+      // The passes without a graph are the kernel's own.
+      const Tensor other =
+          whole ? mlp(in[0], weights, activation) : composed_mlp(in[0], weights, activation);
+      std::vector<Tensor> all = torch::autograd::grad({other}, in, {dy});
+      all.push_back(other.detach());
+      for (const Tensor& g : first) all.push_back(g.detach());
+      for (const Tensor& g : second) all.push_back(g.defined() ? g : at::zeros({1}));
+      found.push_back(all);
+    }
+    for (std::size_t i = 0; i < found[0].size(); ++i) {
+      EXPECT_EQ(found[0][i].scalar_type(), at::kFloat);
+      if (found[1][i].norm().item<double>() == 0) continue;
+      // From 11 on second gradients, whose sums in other orders are rounded several times.
+      EXPECT_LT(distance(found[0][i], found[1][i]), i < 11 ? 1e-3 : 2 * kRounding) << i;
+    }
+  }
+}
+
+TEST_F(InBfloat16, ALinearMapRoundsWhatAProductRounds) {
+  std::vector<std::vector<Tensor>> found;
+  for (const bool whole : {true, false}) {
+    at::manual_seed(4);
+    std::vector<Tensor> in = {at::randn({3, 100, 64}), at::randn({256, 64}) / 8, at::randn({256})};
+    for (Tensor& t : in) t.requires_grad_();
+    const auto map = [&] {
+      return whole ? attnlab::linear(in[0], in[1], in[2]) : product(in[0], in[1].t()) + in[2];
+    };
+    const Tensor dy = at::randn({3, 100, 256});
+    std::vector<Tensor> all = torch::autograd::grad({map().square()}, in, {dy}, true, true);
+    for (const Tensor& g : torch::autograd::grad({all[1].square().sum()}, in)) all.push_back(g);
+    for (const Tensor& g : torch::autograd::grad({map()}, in, {dy})) all.push_back(g);
+    all.push_back(map().detach());
+    found.push_back(all);
+  }
+  for (std::size_t i = 0; i < found[0].size(); ++i) {
+    const bool second = i >= 3 && i < 6;
+    EXPECT_LT(distance(found[0][i], found[1][i]), second ? 2 * kRounding : 1e-3) << i;
+  }
+}
+
 TEST_F(InBfloat16, KernelsOfFloat32LeaveTheirProductsToIt) {
   const Tensor x = at::randn({300, 64}), up = at::randn({256, 64}), down = at::randn({64, 256});
-  EXPECT_FALSE(mlp_takes(x, {up, {}, down, {}}));
+  EXPECT_EQ(mlp_takes(x, {up, {}, down, {}}), has_bfloat16_products(at::kCPU));
   use_product_precision(Precision::float32);
   EXPECT_EQ(mlp_takes(x, {up, {}, down, {}}), has_large_products());
   use_product_precision(Precision::bfloat16);
