@@ -35,6 +35,7 @@ def main():
     parser.add_argument("--check", action="store_true", help="fail above the limits "
                         + ", ".join(f"{name} {limit}" for name, limit in LIMITS.items()))
     arguments = parser.parse_args()
+    paired.tell_what_holds()
     ours = [os.path.join(arguments.build, "bin", "attnlab_bench_points"),
             "--points", str(arguments.points), "--threads", str(arguments.threads)]
     # In the build folder, since a rival of another Debian sees this checkout and no other folder.

@@ -22,6 +22,17 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 RIVAL = "pytorch"  # its name in tables
 
 
+# What holds a library to less than the processor has, for all programs alike.
+HOLDING = ("OPENBLAS_CORETYPE", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "ATTNLAB_CPU")
+
+
+def tell_what_holds():
+    """Names what the environment holds libraries to: a figure without it would be of another machine."""
+    held = [f"{name}={os.environ[name]}" for name in HOLDING if name in os.environ]
+    if held:
+        print(f"held by the environment: {' '.join(held)}", file=sys.stderr)
+
+
 class Program:
     """A program that answers "steps N" with a JSON list of seconds."""
 
@@ -185,6 +196,7 @@ def compare(about, name, limits, unit, steps, threads, models=(), shares=False, 
     by_precision = limits if precise else {"float32": limits}
     attentions = list(next(iter(by_precision.values()))) + list(within)
     arguments = read_arguments(about, name, by_precision, within, unit, steps, threads, models)
+    tell_what_holds()
     precision = arguments.precision if precise else next(iter(by_precision))
     limits = by_precision[precision]
     words = ["--model", arguments.model] if models else []
