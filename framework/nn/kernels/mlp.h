@@ -17,9 +17,9 @@ struct MlpWeights {
   const Tensor &down, &down_bias;  ///< D [out, hidden], b [out]
 };
 
-/// Whether there is a kernel for these: large enough, float32 on the CPU; of products in float32, in
-/// an attnlab that was built with oneDNN's headers; of products in bfloat16, where the processor has
-/// them.
+/// Whether there is a kernel for these: large enough, float32 on the CPU; of products in float32,
+/// in an attnlab that was built with oneDNN's headers; of products in bfloat16, where the processor
+/// has them.
 bool mlp_takes(const Tensor& x, const MlpWeights& weights);
 
 /// @param x  [..., in] that mlp_takes()
