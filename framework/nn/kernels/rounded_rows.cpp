@@ -183,7 +183,7 @@ void each_summed_share(const Tensor& x, const Tensor& sums, const Work& work) {
 
 Tensor rounded(const Tensor& x, const Tensor& sums) {
   const Tensor dense = x.contiguous().view({-1, x.size(-1)});
-  const Tensor y = at::empty(dense.sizes(), dense.options().dtype(at::kBFloat16));
+  Tensor y = at::empty(dense.sizes(), dense.options().dtype(at::kBFloat16));
   const float* const from = dense.data_ptr<float>();
   at::BFloat16* const to = y.data_ptr<at::BFloat16>();
   const std::int64_t n = dense.size(1);
@@ -207,7 +207,7 @@ Tensor widened(const Tensor& x, const Tensor& bias, at::IntArrayRef sizes) {
 }
 
 Tensor activated(Activation activation, const Tensor& h, const Tensor& bias, bool in_place) {
-  const Tensor y = in_place ? h : at::empty(h.sizes(), h.options());
+  Tensor y = in_place ? h : at::empty(h.sizes(), h.options());
   const at::BFloat16* const from = h.data_ptr<at::BFloat16>();
   const float* const add = numbers(bias);
   at::BFloat16* const to = y.data_ptr<at::BFloat16>();
