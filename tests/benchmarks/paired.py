@@ -72,7 +72,10 @@ def fail(message):
 
 def tuned_settings(script, arguments):
     command = [arguments.python, *script, "--tune-only", "--threads", str(arguments.threads)]
-    result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    try:
+        result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    except OSError as error:
+        fail(f"cannot start {command[0]}: {error.strerror}. --python names a Python with PyTorch")
     if result.returncode != 0:
         fail(f"cannot tune PyTorch: {' '.join(command)} gave {result.returncode}. "
              "Is python3-torch there? scripts/setup.sh --with bench")
