@@ -32,7 +32,7 @@ LINT_FLAGS := -std=c++20 -include scripts/lint_prelude.h -I. -Ibuild/release/inc
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14 clang-format))
 CLANG_TIDY ?= clang-tidy-14
 
-.PHONY: help demo test setup build debug asan tsan format format-check lint bench install clean
+.PHONY: help demo test setup build debug asan tsan fuzz format format-check lint bench install clean
 
 help:  ## List the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -75,6 +75,11 @@ tsan:  ## Build the tests of our threads with ThreadSanitizer, run them
 	cmake --preset tsan -DATTNLAB_TESTS=ON
 	cmake --build --preset tsan --parallel $(JOBS)
 	ctest --preset tsan
+
+fuzz:  ## Build the fuzz targets with Clang and libFuzzer, for scripts/night.sh
+	scripts/setup.sh --with fuzz
+	cmake --preset fuzz -DATTNLAB_TESTS=ON
+	cmake --build --preset fuzz --parallel $(JOBS)
 
 format:  ## Format every source file in place
 	$(CLANG_FORMAT) -i $(SOURCES)

@@ -1,28 +1,37 @@
 #!/usr/bin/env bash
 # fuzz_hours.sh LOG...: what the logs of scripts/night.sh say of fuzzing, summed to a table of
-# Markdown for docs/results/fuzzing.md. (A part with a finding ends there: its inputs are not known.)
+# Markdown for docs/results/fuzzing.md. What is kept and reached is of a target's last part. (A part
+# with a finding ends there: its inputs are not known.)
 set -euo pipefail
 (($# > 0)) || { echo "usage: $0 LOG..." >&2; exit 2; }
-echo '| target | hours | of them sanitised | inputs | taken | parts with a finding |'
+echo '| target | hours | inputs | kept | lines reached | parts with a finding |'
 echo '|---|---|---|---|---|---|'
 awk '
-  function add(name) {
-    seconds[name] += spent; inputs[name] += tried; taken[name] += sound; findings[name] += failed
-    if ($0 ~ /; sanitised/) sanitised[name] += spent
+  function grouped(n,   text) {  # 1,234,567
+    text = sprintf("%.0f", n)
+    while (match(text, /[0-9][0-9][0-9][0-9]($|,)/)) {
+      text = substr(text, 1, RSTART) "," substr(text, RSTART + 1)
+    }
+    return text
   }
   function row(name) {
-    printf "| %s | %.1f | %.1f | %d | %d | %d |\n", name, seconds[name] / 3600,
-      sanitised[name] / 3600, inputs[name], taken[name], findings[name]
+    printf "| %s | %.1f | %s | %s | %s | %d |\n", name, seconds[name] / 3600,
+      grouped(inputs[name]), grouped(kept[name]), reached[name], findings[name]
   }
   $2 ~ /_fuzz$/ {
     name = substr($2, 1, length($2) - 5)
-    spent = $3; tried = sound = 0; failed = / FAILED /
-    if (match($0, /[0-9]+ inputs in [0-9]+ s, [0-9]+ taken/)) {
-      split(substr($0, RSTART, RLENGTH), word, " ")
-      tried = word[1]; spent = word[4]; sound = word[6]
-    }
     if (!(name in seconds)) names[++count] = name
-    add(name); add("all")
+    spent = $3
+    if (match($0, /[0-9]+ inputs in [0-9]+ s, [0-9]+ kept/)) {
+      split(substr($0, RSTART, RLENGTH), word, " ")
+      inputs[name] += word[1]; spent = word[4]; kept[name] = word[6]
+    }
+    if (match($0, /[0-9]+ of [0-9]+ lines/)) {
+      split(substr($0, RSTART, RLENGTH), word, " ")
+      reached[name] = sprintf("%d of %d (%.0f %%)", word[1], word[3], 100 * word[1] / word[3])
+    }
+    seconds[name] += spent
+    findings[name] += / FAILED /
   }
   END {
     for (i = 2; i <= count; ++i) {  # by name
@@ -30,6 +39,10 @@ awk '
         other = names[j]; names[j] = names[j - 1]; names[j - 1] = other
       }
     }
-    for (i = 1; i <= count; ++i) row(names[i])
+    for (i = 1; i <= count; ++i) {
+      row(names[i])
+      seconds["all"] += seconds[names[i]]; inputs["all"] += inputs[names[i]]
+      kept["all"] += kept[names[i]]; findings["all"] += findings[names[i]]
+    }
     row("all")
-  }' "$@"
+  }' "$@" | sed 's/|  |/| |/g'

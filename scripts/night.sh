@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # night.sh [BUILD] [FUZZ_HOURS] [all|fuzz]: what takes too long for every day, on a tree built with
 # tests (default build/release): a fault at every call below reading and writing, a thousand kills,
-# and FUZZ_HOURS (1) hours of fuzzing in equal parts; or the fuzzing alone. Fuzzed is what build/asan
-# has, where it is built, since that finds more; else BUILD.
+# and, where `make fuzz` has built its targets, FUZZ_HOURS (1) hours of fuzzing in equal parts, hours
+# of one core, as many parts at a time as there are cores; or the fuzzing alone.
 #
 # What is kept stands in nights/ of the checkout ($ATTNLAB_NIGHTS), which cleaning leaves alone:
 #   night.log   a line for each thing done: when, what, for how long, with which seed, how it ended
-#   corpus/     inputs that were taken: the next part goes on from them
-#   crashes/    inputs that were findings: NAME_fuzz FILE tries one again
+#   corpus/     inputs that reached something new: the next part goes on from them
+#   crashes/    inputs that were findings: build/fuzz/bin/tests/NAME_fuzz FILE tries one again
 # scripts/fuzz_hours.sh sums the log. Seeds follow from the time: no two parts repeat each other.
 set -uo pipefail
 root=$(realpath "$(dirname "$0")/..")
@@ -24,25 +24,71 @@ failed=0
 note() {
   local name=$1 begin=$SECONDS result=passed
   shift
-  "$@" >"$kept/night-$name.txt" 2>&1 || { result=FAILED; failed=1; }
+  "$@" >"$kept/night-$name.txt" 2>&1 || result=FAILED
   printf '%s %-16s %6d s  seed %d  %s  %s\n' "$(date -u +%FT%TZ)" "$name" $((SECONDS - begin)) \
     "$seed" "$result" "$(grep -E ' faults$| kills in |inputs in' "$kept/night-$name.txt" |
       tr '\n' ';')" | tee -a "$log"
+  [[ $result == passed ]]
 }
 
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
 tests=$build/bin/tests
-cd "$(mktemp -d)" || exit 1
 if [[ "$what" == all ]]; then
-  ATTNLAB_FAULT_POINTS=0 note faults "$tests/integration_test" --gtest_filter='*InjectedFaults*'
+  ATTNLAB_FAULT_POINTS=0 note faults "$tests/integration_test" --gtest_filter='*InjectedFaults*' ||
+    failed=1
   ATTNLAB_KILLS=1000 ATTNLAB_KILL_SEED=$seed note kills "$tests/integration_test" \
-    --gtest_filter='Kills.*'
+    --gtest_filter='Kills.*' || failed=1
 fi
+
+export ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0:new_delete_type_mismatch=0
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+llvm=$(dirname "$(readlink -f "$(command -v clang++)")")
+
+# lines_reached TARGET CORPUS...: "A of B lines reached", of the files that the target's source names.
+lines_reached() {
+  local target=$1 name library objects=()
+  name=$(basename "$target")
+  shift
+  LLVM_PROFILE_FILE=$name-%m.profraw "$target" -runs=0 "$@" >/dev/null 2>&1 || return 1
+  "$llvm/llvm-profdata" merge -o "$name.profdata" "$name"-*.profraw || return 1
+  for library in "$root"/build/fuzz/lib/*.so; do objects+=(-object "$library"); done
+  # Names of files in the table may be relative to the build's folder.
+  "$llvm/llvm-cov" report -instr-profile "$name.profdata" "$target" "${objects[@]}" 2>/dev/null |
+    awk 'NR == FNR {for (i = 3; i <= NF; ++i) named[$i]; next}
+      match($1, /framework\/.*/) && substr($1, RSTART) in named {lines += $8; missed += $9}
+      END {print lines - missed, "of", lines, "lines reached"}' \
+      <(grep '^// Code: ' "$root/tests/fuzz/$name.cpp") -
+}
+
+# fuzz TARGET SECONDS: one part, and a line of what it did.
+fuzz() {
+  local target=$1 seconds=$2 name corpus tried
+  name=$(basename "$target")
+  corpus=$kept/corpus/$name
+  mkdir -p "$corpus" "$kept/crashes"
+  export LLVM_PROFILE_FILE=$name.unused
+  "$target" --seeds "$name.begin" || return 1
+  "$target" -seed="$seed" -max_total_time="$seconds" -timeout=10 -malloc_limit_mb=256 \
+    -rss_limit_mb=2048 -max_len=65536 -detect_leaks=0 -dict="$name.begin/words" \
+    -artifact_prefix="$kept/crashes/$name-" -print_final_stats=1 \
+    "$corpus" "$name.begin/seeds" 2>"$name.output"
+  local status=$?
+  tail -n 100 "$name.output"
+  ((status == 0)) || return 1
+  tried=$(sed -n 's/^stat::number_of_executed_units: *//p' "$name.output")
+  echo "$tried inputs in $seconds s, $(find "$corpus" -type f | wc -l) kept," \
+    "$(lines_reached "$target" "$corpus" "$name.begin/seeds")"
+}
+
 shopt -s nullglob
-targets=("$root"/build/asan/bin/tests/*_fuzz)
-((${#targets[@]} > 0)) || targets=("$tests"/*_fuzz)
+targets=("$root"/build/fuzz/bin/tests/*_fuzz)
+((${#targets[@]} > 0)) || echo "no fuzzing: make fuzz builds its targets" >&2
 for target in "${targets[@]}"; do
-  ATTNLAB_FUZZ_SEED=$seed ATTNLAB_FUZZ_FOLDER=$kept \
-    ATTNLAB_FUZZ_SECONDS=$(awk "BEGIN { print int($hours * 3600 / ${#targets[@]}) }") \
-    note "$(basename "$target")" "$target"
+  (($(jobs -rp | wc -l) < $(nproc))) || wait -n || failed=1
+  note "$(basename "$target")" fuzz "$target" \
+    "$(awk "BEGIN { print int($hours * 3600 / ${#targets[@]}) }")" &
 done
+while (($(jobs -p | wc -l) > 0)); do wait -n || failed=1; done
 exit $failed

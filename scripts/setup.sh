@@ -2,6 +2,7 @@
 # Makes a Debian machine (12, 13 or sid) ready to build and run attnlab.
 #
 #   scripts/setup.sh [--with lint] [--with bench] [--with browser] [--with slurm] [--with minisign]
+#                    [--with fuzz]
 #
 # Installs the packages that are missing and makes the OpenMP build of OpenBLAS the BLAS: the
 # pthread build has threads of its own beside LibTorch's, and makes a training step several times
@@ -30,11 +31,12 @@ optional=(dataset-fashion-mnist libeigen3-dev libspectra-dev librdkit-dev librin
 
 usage() {
   echo "usage: scripts/setup.sh [--with lint] [--with bench] [--with browser] [--with slurm]"
-  echo "                        [--with minisign]"
+  echo "                        [--with minisign] [--with fuzz]"
   echo "  --with lint   also clang-format and clang-tidy"
   echo "  --with bench  also python3-torch and python3-torchvision, the rivals of the benchmarks"
   echo "  --with browser  also chromium, in which tests look at reports"
   echo "  --with slurm    also slurm-wlm and munge, for the tests of --launcher slurm"
+  echo "  --with fuzz     also clang and llvm, for libFuzzer and the coverage it reaches"
   echo "  --with minisign also minisign, whose keys and signatures tests compare with ours"
 }
 
@@ -136,7 +138,8 @@ while (($# > 0)); do
         browser) required+=(chromium) ;;
         slurm) required+=(slurm-wlm munge) ;;
         minisign) required+=(minisign) ;;
-        *) die 2 "--with takes lint, bench, browser, slurm or minisign, not '${2:-}'." "$(usage)" ;;
+        fuzz) required+=(clang llvm) ;;
+        *) die 2 "--with takes lint, bench, browser, slurm, minisign or fuzz, not '${2:-}'." "$(usage)" ;;
       esac
       shift 2
       ;;

@@ -17,6 +17,11 @@ if(ATTNLAB_SANITIZE STREQUAL thread)
   target_compile_options(attnlab_warnings INTERFACE -Wno-tsan)
   add_compile_options(-fsanitize=thread -O1 -g1)
   add_link_options(-fsanitize=thread)
+elseif(ATTNLAB_SANITIZE STREQUAL fuzzer)
+  # Clang alone: what libFuzzer is guided by, and what llvm-cov counts lines with.
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer -O1 -g1
+    -fno-sanitize=vptr -fprofile-instr-generate -fcoverage-mapping)
+  add_link_options(-fsanitize=address,undefined -fprofile-instr-generate)
 elseif(ATTNLAB_SANITIZE)
   # The instrumented code looks uninitialised to GCC in LibTorch's own headers.
   target_compile_options(attnlab_warnings INTERFACE -Wno-maybe-uninitialized)

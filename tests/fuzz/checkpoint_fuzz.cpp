@@ -1,5 +1,6 @@
 // Fuzzes the reader of weights, as runs write them, into modules: whatever the bytes, they are read
 // whole or refused with a DataError that names the file, and what is refused changes nothing.
+// Code: framework/train/checkpoint.cpp framework/data/formats/safetensors.cpp
 #include <cstring>
 
 #include "framework/train/checkpoint.h"

@@ -1,5 +1,6 @@
 // Fuzzes the reader of CIFAR's records: training file before "%%", test file after it. Whatever the
 // bytes, the answer is images with labels or an error that names the folder.
+// Code: framework/data/image/cifar_files.cpp
 #include "framework/data/image/cifar_files.h"
 #include "tests/fuzz/files_in_memory.h"
 

@@ -3,14 +3,10 @@
 //   NAME_fuzz               for $ATTNLAB_FUZZ_SECONDS (5) seconds; the inputs follow from
 //                           $ATTNLAB_FUZZ_SEED (1), only their number from the machine
 //   NAME_fuzz FILE...       these inputs, once each
-//   NAME_fuzz --seeds DIR   writes the seeds there
 //
 // A crash, an exception that is not a refusal, more than 10 seconds of work or 256 MiB for one
-// input end the process; the input is kept in the working folder as NAME_fuzz.crash.
-//
-// With $ATTNLAB_FUZZ_FOLDER it goes on where it ended the last time: what was taken is read from
-// FOLDER/corpus/NAME_fuzz and is there again at the end; a finding is kept as
-// FOLDER/crashes/NAME_fuzz-SEED.crash.
+// input end the process; the input is kept in the working folder as NAME_fuzz.crash. This is a test
+// of seconds, with whatever compiler; for hours libFuzzer makes the inputs (libfuzzer.cpp).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -24,10 +20,8 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <set>
 #include <stdexcept>
 
-#include "framework/base/files.h"
 #include "framework/base/random.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -240,59 +234,9 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-int write_seeds(const std::string& folder) {
-  const std::vector<std::string> seeds = target().seeds;
-  std::filesystem::create_directories(folder);
-  for (std::size_t i = 0; i < seeds.size(); ++i) {
-    std::ofstream(folder + "/seed" + std::to_string(i), std::ios::binary) << seeds[i];
-  }
-  std::cout << seeds.size() << " seeds in " << folder << "\n";
-  return 0;
-}
-
-/// Of one target; empty: none is kept.
-std::string kept_folder(const std::string& kind, const std::string& program) {
-  const char* const folder = std::getenv("ATTNLAB_FUZZ_FOLDER");
-  if (folder == nullptr || *folder == 0) return "";
-  std::string path = std::string(folder) + "/" + kind;
-  if (!program.empty()) path += "/" + program;
-  std::filesystem::create_directories(path);
-  return path;
-}
-
-std::vector<std::string> read_corpus(const std::string& folder) {
-  std::vector<std::string> files, inputs;
-  if (folder.empty()) return inputs;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    files.push_back(entry.path().string());
-  }
-  std::sort(files.begin(), files.end());  // the inputs follow from them and the seed
-  for (const std::string& file : files) inputs.push_back(content_of(file));
-  return inputs;
-}
-
-/// Leaves these inputs in the folder, those before aside.
-void keep_corpus(const std::string& folder, const std::vector<std::string>& inputs) {
-  if (folder.empty()) return;
-  std::set<std::string> kept;
-  for (const std::string& input : inputs) {
-    const std::string file = folder + "/" + hex(fingerprint(input));
-    if (kept.insert(file).second) std::ofstream(file, std::ios::binary) << input;
-  }
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (kept.count(entry.path().string()) == 0) std::filesystem::remove(entry.path());
-  }
-}
-
-int run_mutations(const std::string& corpus) {
+int run_mutations() {
   const Target given = target();
   Material material{given.seeds, given.words};
-  for (std::string& input : read_corpus(corpus)) {
-    if (material.corpus.size() < kLargestCorpus && try_one(input)) {
-      material.corpus.push_back(std::move(input));
-    }
-  }
-  const std::size_t known = material.corpus.size() - given.seeds.size();
   std::int64_t sound = 0;
   for (const std::string& seed : given.seeds) sound += try_one(seed) ? 1 : 0;
   const std::int64_t seed = number_from("ATTNLAB_FUZZ_SEED", 1);
@@ -314,10 +258,7 @@ int run_mutations(const std::string& corpus) {
     }
   }
   std::cout << "seed " << seed << ": " << tried << " inputs in " << seconds << " s, " << taken
-            << " taken, the others refused; " << known << " from before"
-            << (kSanitized ? "; sanitised" : "") << "\n";
-  keep_corpus(corpus, {material.corpus.begin() + static_cast<std::ptrdiff_t>(given.seeds.size()),
-                       material.corpus.end()});
+            << " taken, the others refused\n";
   // Else nothing but one check was tried, or none.
   if (sound > 0 && taken > 0 && taken < tried) return 0;
   std::cerr << "fuzz: the target takes " << (taken == tried ? "everything" : "no input") << "\n";
@@ -325,14 +266,9 @@ int run_mutations(const std::string& corpus) {
 }
 
 int run(int argc, char** argv) {
-  if (argc == 3 && std::string(argv[1]) == "--seeds") return write_seeds(argv[2]);
-  const std::string name = std::filesystem::path(argv[0]).filename().string();
-  const std::string crashes = kept_folder("crashes", ""), corpus = kept_folder("corpus", name);
-  watch(crashes.empty() ? name + ".crash"
-                        : crashes + "/" + name + "-" +
-                              std::to_string(number_from("ATTNLAB_FUZZ_SEED", 1)) + ".crash");
+  watch(std::filesystem::path(argv[0]).filename().string() + ".crash");
   limit_memory();
-  if (argc == 1) return run_mutations(corpus);
+  if (argc == 1) return run_mutations();
   for (int i = 1; i < argc; ++i) {
     const std::string input = content_of(argv[i]);
     std::cout << argv[i] << ": " << (try_one(input) ? "taken" : "refused") << "\n";

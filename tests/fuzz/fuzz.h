@@ -1,5 +1,6 @@
-// What a fuzz target consists of. The entry is libFuzzer's, so that a target also builds with
-// `clang++ -fsanitize=fuzzer` (leave driver.cpp out then, which `--seeds DIR` makes a corpus for).
+// What a fuzz target consists of. The entry is libFuzzer's. Inputs are made by driver.cpp (tests,
+// of seconds) or by libFuzzer itself (libfuzzer.cpp; preset `fuzz`, for hours). A target's line
+// `// Code: FILE...` says of which files coverage is counted.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace attnlab::fuzz {
 
-/// What the driver makes inputs from.
+/// What inputs are made from.
 struct Target {
   std::vector<std::string> seeds;  ///< inputs, sound and damaged; one at least is sound
   std::vector<std::string> words;  ///< what the format is made of

@@ -1,6 +1,7 @@
 // Fuzzes the reader of IDX files, plain and gzipped: images before "%%", their labels after it.
 // Whatever the bytes, the answer is images with labels or an error that names the folder; no more
 // memory is taken than the driver allows, whatever a header or a gzip stream promises.
+// Code: framework/data/image/idx_files.cpp framework/data/formats/files.cpp
 #include "framework/data/image/idx_files.h"
 #include "tests/fuzz/files_in_memory.h"
 

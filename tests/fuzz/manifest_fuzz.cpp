@@ -1,6 +1,8 @@
 // Fuzzes the reader of plugins' files: ELF, section, manifest, stamp. Whatever the bytes, the
 // answer is a manifest whose texts can be shown or a PluginError that names the file; no code is
 // loaded.
+// Code: framework/manifest/elf.cpp framework/manifest/manifest.cpp framework/manifest/schema.cpp
+// Code: framework/base/foreign_text.cpp
 #include "framework/base/foreign_text.h"
 #include "framework/manifest/manifest.h"
 #include "framework/manifest/manifest_writer.h"

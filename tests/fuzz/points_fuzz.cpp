@@ -1,6 +1,9 @@
 // Fuzzes the readers of points: the format's name before "%%", a file's bytes after it. Whatever
 // the bytes, the answer is a table whose names fit its columns, or an error that names the file; no
 // more memory is taken than the driver allows, whatever a header promises.
+// Code: framework/data/formats/npy.cpp framework/data/points/las.cpp framework/data/points/mesh.cpp
+// Code: framework/data/points/pcd.cpp framework/data/points/ply.cpp
+// Code: framework/data/points/point_files.cpp
 #include <array>
 #include <cstring>
 

@@ -1,6 +1,8 @@
 // Fuzzes what is read of a run's folder: status.json before "%%", environment.json after it; the
 // whole input as identity.json and as an evaluation. Whatever the bytes, the answer is a result or
 // an error that names the file.
+// Code: framework/runs/run_result.cpp framework/runs/run_status.cpp framework/runs/evaluations.cpp
+// Code: framework/experiment/identity.cpp
 #include "framework/base/files.h"
 #include "framework/experiment/identity.h"
 #include "framework/runs/run_result.h"

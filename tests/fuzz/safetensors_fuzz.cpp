@@ -1,5 +1,6 @@
 // Fuzzes the reader of safetensors files: whatever the bytes, it answers with the tensors or with a
 // DataError that names the file, and what it read is written and read again to the same.
+// Code: framework/data/formats/safetensors.cpp
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,5 +1,7 @@
 // Fuzzes the reader of bundles: archive, content list, seal. Whatever the bytes, the answer is a
 // bundle whose paths stay below a folder, or a BundleError or TrustError that can be shown.
+// Code: framework/sharing/archive.cpp framework/sharing/bundle.cpp
+// Code: framework/sharing/content_list.cpp
 #include "framework/base/foreign_text.h"
 #include "framework/sharing/bundle.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,6 +1,7 @@
 // Fuzzes the readers of signatures, keys and revocations, which strangers' files reach first: what
 // is read can be shown, and is written again as it was; else a BundleError, or a TrustError for a
 // password.
+// Code: framework/sharing/key_card.cpp framework/sharing/minisign.cpp
 #include "framework/base/foreign_text.h"
 #include "framework/sharing/hash.h"
 #include "framework/sharing/key_card.h"

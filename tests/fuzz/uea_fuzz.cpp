@@ -1,6 +1,7 @@
 // Fuzzes the reader of .ts files: whatever the bytes, it answers with series or with a DataError
 // that names file and line; what it read hangs together, and written out again it reads as the
 // same.
+// Code: framework/data/formats/ts_file.cpp
 #include <charconv>
 #include <cmath>
 #include <cstring>

@@ -1,6 +1,8 @@
 // Fuzzes reading and composing of YAML: whatever the bytes, the answer is a tree or a ConfigError
 // that names the place; a tree that was read is written and read again to the same; merging and
 // references end, with a tree or a ConfigError.
+// Code: framework/config/compose.cpp framework/config/interpolate.cpp framework/config/node.cpp
+// Code: framework/config/yaml.cpp
 #include "framework/config/compose.h"
 #include "tests/fuzz/fuzz.h"
 
