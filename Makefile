@@ -25,7 +25,7 @@ SOURCES = $(wildcard $(shell git ls-files --cached --others --exclude-standard '
 LINTED = $(filter framework/base/%.cpp framework/config/%.cpp framework/manifest/%.cpp \
   framework/experiment/%.cpp framework/runs/%.cpp framework/comparison/%.cpp framework/suites/%.cpp \
   framework/report/%.cpp framework/sharing/%.cpp framework/tensor/%.cpp framework/contracts/%.cpp framework/nn/%.cpp plugins/attention/%.cpp,$(SOURCES))
-LINT_FLAGS := -std=c++20 -include scripts/lint_prelude.h -I. -Ibuild/release/include \
+LINT_FLAGS := -std=c++20 -include scripts/clang_prelude.h -I. -Ibuild/release/include \
   -isystem /usr/include/torch/csrc/api/include -DATTNLAB_LINT -DATTNLAB_VERSION=\"lint\" \
   -DATTNLAB_LIBTORCH_SONAME=\"lint\" -DATTNLAB_CUDA_VERSION=\"\"
 # The project's format is that of version 14; others differ in details.

@@ -36,7 +36,7 @@ usage() {
   echo "  --with bench  also python3-torch and python3-torchvision, the rivals of the benchmarks"
   echo "  --with browser  also chromium, in which tests look at reports"
   echo "  --with slurm    also slurm-wlm and munge, for the tests of --launcher slurm"
-  echo "  --with fuzz     also clang and llvm, for libFuzzer and the coverage it reaches"
+  echo "  --with fuzz     also clang, llvm and libomp-dev, for libFuzzer and coverage"
   echo "  --with minisign also minisign, whose keys and signatures tests compare with ours"
 }
 
@@ -138,7 +138,7 @@ while (($# > 0)); do
         browser) required+=(chromium) ;;
         slurm) required+=(slurm-wlm munge) ;;
         minisign) required+=(minisign) ;;
-        fuzz) required+=(clang llvm) ;;
+        fuzz) required+=(clang llvm libomp-dev) ;;
         *) die 2 "--with takes lint, bench, browser, slurm, minisign or fuzz, not '${2:-}'." "$(usage)" ;;
       esac
       shift 2

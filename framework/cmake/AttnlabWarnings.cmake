@@ -20,7 +20,8 @@ if(ATTNLAB_SANITIZE STREQUAL thread)
 elseif(ATTNLAB_SANITIZE STREQUAL fuzzer)
   # Clang alone: what libFuzzer is guided by, and what llvm-cov counts lines with.
   add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer -O1 -g1
-    -fno-sanitize=vptr -fprofile-instr-generate -fcoverage-mapping)
+    -fno-sanitize=vptr -fprofile-instr-generate -fcoverage-mapping
+    -include ${CMAKE_SOURCE_DIR}/scripts/clang_prelude.h)
   add_link_options(-fsanitize=address,undefined -fprofile-instr-generate)
 elseif(ATTNLAB_SANITIZE)
   # The instrumented code looks uninitialised to GCC in LibTorch's own headers.

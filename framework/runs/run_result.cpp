@@ -48,7 +48,8 @@ void read_conditions(const json& in, RunResult& run) {
   for (const std::string part : kParts) take(part + ".plugin", fmt::format("/{}/hash", part));
   take("machine.cpu", "/machine/cpu");
   take("device", "/device");
-  run.environment["products"] = in.value("products", "float32");  // what all had before it was said
+  // What all had before it was said. Of a run that has not begun nothing is known.
+  if (!in.empty()) run.environment["products"] = in.value("products", "float32");
   take("threads", "/threads");
   take("together", "/together");
   take("libtorch", "/libtorch/version");

@@ -243,6 +243,14 @@ TEST_F(ComparableTest, SaysWhenFrameworkRevisionsDiffer) {
                                   "small/quest/0, small/standard/0; def in small/quest/1"));
 }
 
+// A suite that is under way can be compared.
+TEST_F(ComparableTest, KnowsNoSurroundingsOfRunsThatHaveNotBegun) {
+  write_run("small", "standard", 0, {{"accuracy", 0.5}},
+            {{"model", {{"hash", "abc"}}}, {"data", {{"fingerprint", "def"}}}});
+  freeze("small", "quest", 0);
+  EXPECT_THAT(compare().differences, IsEmpty());
+}
+
 // ---- evaluations
 
 TEST_F(ComparableTest, ComparesByTheMetricOfAnEvaluation) {
