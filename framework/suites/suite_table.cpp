@@ -31,13 +31,13 @@ MetricBook book_of(const std::vector<SuiteRow>& rows) {
 /// In the order in which runs recorded them: the task's, then the host's; of evaluations the
 /// headline of each entry, and what the suite has published numbers of.
 std::vector<MetricInfo> columns_of(const Suite& suite, const std::vector<SuiteRow>& rows) {
-  std::set<std::string> names, details;
-  for (const SuiteRow& row : rows) {
-    for (const auto& [name, summary] : row.metrics) names.insert(name);
-    details.insert(row.details.begin(), row.details.end());
+  std::set<std::string> names, published;
+  for (const PublishedNumbers& one : suite.references) published.insert(one.metric);
+  for (const SuiteRow& row : rows) {  // a detail of one experiment may be another's headline
+    for (const auto& [name, summary] : row.metrics) {
+      if (row.details.count(name) == 0 || published.count(name) > 0) names.insert(name);
+    }
   }
-  for (const PublishedNumbers& one : suite.references) details.erase(one.metric);
-  for (const std::string& name : details) names.erase(name);
   const MetricBook book = book_of(rows);
   std::vector<MetricInfo> columns;
   for (const std::string& name : book.in_order(names)) columns.push_back(book.shared(name));
