@@ -26,6 +26,8 @@ class Random {
 
   /// Uniform in [0, 1), 53 bits.
   double uniform();
+  /// In [low, high).
+  double uniform(double low, double high) { return low + (high - low) * uniform(); }
   /// Uniform in {0, ..., n-1}, without bias. @param n at least 1.
   std::int64_t below(std::int64_t n);
   /// Standard normal (Box-Muller; uses two draws).

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using Problems = std::vector<std::string>;
 
-constexpr int kDeepest = 100;  ///< parts of a key on the command line
+constexpr int kLongestPath = 100;  ///< parts of a key on the command line
 
 // ---- the command line
 
@@ -395,7 +395,7 @@ Node parse_override(const std::string& argument, const Place& given) {
     value = Node::scalar(text);  // a lone comment sign and the like
   }
   set_places(value, place);
-  if (std::count(path.begin(), path.end(), '.') >= kDeepest) {
+  if (std::count(path.begin(), path.end(), '.') >= kLongestPath) {
     throw ConfigError(place, "the key has too many parts");
   }
   while (true) {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "framework/base/clock.h"
 #include "framework/base/text.h"
 #include "framework/conformance/check_table.h"
 #include "framework/conformance/checks.h"
@@ -13,7 +14,7 @@
 namespace attnlab::conformance {
 namespace {
 
-constexpr CheckEntry<Fixture> kEntries[] = {
+constexpr CheckEntry<Fixture> kAttentionEntries[] = {
     {"shapes", check_shapes},
     {"dtypes", check_dtypes},
     {"device", check_device},
@@ -50,7 +51,7 @@ constexpr CheckEntry<Fixture> kEntries[] = {
     {"memory", check_memory},
 };
 
-static_assert(lists_agree(kEntries, kChecks),
+static_assert(lists_agree(kAttentionEntries, kChecks),
               "check_list.h and the functions must name the same checks");
 
 /// The first line of a message: LibTorch's exceptions go on with a stack trace.
@@ -111,14 +112,14 @@ CheckResult judged(std::string_view name, const std::function<std::string()>& ch
   const bool gradients = at::GradMode::is_enabled();
   const auto start = std::chrono::steady_clock::now();
   judge(check, may_refuse, result);
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.seconds = seconds_since(start);
   at::GradMode::set_enabled(gradients);
   before.restore();
   return result;
 }
 
 CheckResult run_check(std::string_view check, const Subject& subject) {
-  const CheckEntry<Fixture>& entry = find_check(kEntries, check, kChecks);
+  const CheckEntry<Fixture>& entry = find_check(kAttentionEntries, check, kChecks);
   return judged(
       entry.name, [&] { return entry.run(Fixture(subject)); }, subject.may_refuse);
 }

@@ -11,7 +11,7 @@
 namespace attnlab::conformance {
 namespace {
 
-constexpr CheckEntry<DatasetFixture> kEntries[] = {
+constexpr CheckEntry<DatasetFixture> kDatasetEntries[] = {
     {"splits", check_splits},
     {"description", check_description},
     {"index_range", check_index_range},
@@ -28,7 +28,7 @@ constexpr CheckEntry<DatasetFixture> kEntries[] = {
     {"process_state", check_dataset_process_state},
     {"memory", check_dataset_memory},
 };
-static_assert(lists_agree(kEntries, kDatasetChecks),
+static_assert(lists_agree(kDatasetEntries, kDatasetChecks),
               "check_list.h and the functions must name the same checks");
 
 /// Another value of an option, or nothing where there is none to try.
@@ -91,7 +91,7 @@ DatasetSubject subject_of(Registry& registry, const Part& part,
 }
 
 CheckResult run_check(std::string_view check, const DatasetSubject& subject) {
-  const CheckEntry<DatasetFixture>& entry = find_check(kEntries, check, kDatasetChecks);
+  const CheckEntry<DatasetFixture>& entry = find_check(kDatasetEntries, check, kDatasetChecks);
   return judged(entry.name, [&] { return entry.run(DatasetFixture(subject)); });
 }
 

@@ -7,14 +7,14 @@
 namespace attnlab::conformance {
 namespace {
 
-constexpr std::int64_t kMembers = 2;
+constexpr std::int64_t kHeadMembers = 2;
 
 /// The stack whose heads are those of all members side by side, with their parameters.
 /// @throws Failure where a parameter is not each member's own.
 Stack side_by_side(const Fixture& fixture, const std::vector<Stack>& singles) {
   AttentionShape shape = Fixture::shape();
-  shape.heads *= kMembers;
-  shape.members = kMembers;
+  shape.heads *= kHeadMembers;
+  shape.members = kHeadMembers;
   Stack together = fixture.stack(shape);
   const at::NoGradGuard no_gradients;
   for (const Stack::Parameter& all : together.parameters()) {
@@ -24,12 +24,12 @@ Stack side_by_side(const Fixture& fixture, const std::vector<Stack>& singles) {
         if (one.name == all.name) rows.push_back(one.tensor);
       }
     }
-    const std::string what = fmt::format("with heads of {} members, {}", kMembers, all.name);
+    const std::string what = fmt::format("with heads of {} members, {}", kHeadMembers, all.name);
     expect(
         rows.size() == singles.size() && rows[0].dim() > 0,
         fmt::format("{} is {}, and one model has none such with rows", what, describe(all.tensor)));
     std::vector<std::int64_t> expected = rows[0].sizes().vec();
-    expected[0] *= kMembers;
+    expected[0] *= kHeadMembers;
     expect(all.tensor.sizes() == at::IntArrayRef(expected),
            fmt::format("{} is {}, expected as many times the rows of {}, which one model has "
                        "(AttentionShape::members)",
@@ -42,7 +42,7 @@ Stack side_by_side(const Fixture& fixture, const std::vector<Stack>& singles) {
 /// One member's heads of an input of all. Positions are the same for all examples and members.
 AttentionInput member_of(const AttentionInput& all, std::int64_t member) {
   AttentionInput one = all;
-  for (Tensor* x : {&one.queries, &one.keys, &one.values}) *x = x->chunk(kMembers, 1)[member];
+  for (Tensor* x : {&one.queries, &one.keys, &one.values}) *x = x->chunk(kHeadMembers, 1)[member];
   return one;
 }
 
@@ -68,12 +68,13 @@ std::string check_queries(const Fixture& fixture) {
 
 std::string check_members(const Fixture& fixture) {
   std::vector<Stack> singles;
-  for (std::uint64_t m = 0; m < kMembers; ++m) {
+  for (std::uint64_t m = 0; m < kHeadMembers; ++m) {
     singles.push_back(fixture.stack(Fixture::shape(), m + 1));
   }
   const Stack together = side_by_side(fixture, singles);
   std::vector<StackInput> inputs;
-  for (std::uint64_t m = 0; m < kMembers; ++m) inputs.push_back(fixture.input({2, 4, 4}, m + 1));
+  for (std::uint64_t m = 0; m < kHeadMembers; ++m)
+    inputs.push_back(fixture.input({2, 4, 4}, m + 1));
   StackInput input = inputs[0];
   for (std::size_t layer = 0; layer < input.size(); ++layer) {
     AttentionInput& in = input[layer];
@@ -86,7 +87,7 @@ std::string check_members(const Fixture& fixture) {
   }
   const Outputs all = together(input);
   const std::int64_t heads = Fixture::shape().heads;
-  for (std::int64_t m = 0; m < kMembers; ++m) {
+  for (std::int64_t m = 0; m < kHeadMembers; ++m) {
     const Outputs alone = singles[m]({member_of(input[0], m), member_of(input[1], m)});
     expect_close(fmt::format("member {} of 2, against it alone", m),
                  {all[0].narrow(1, m * heads, heads), all[1].narrow(1, m * heads, heads)}, alone,

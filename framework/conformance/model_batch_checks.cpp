@@ -11,7 +11,7 @@
 namespace attnlab::conformance {
 namespace {
 
-constexpr std::int64_t kMembers = 2;
+constexpr std::int64_t kModelMembers = 2;
 
 /// What is longer than the other in some dimensions (padding), cut to its size.
 Tensor cut_to(Tensor tensor, const Tensor& like) {
@@ -115,7 +115,7 @@ void expect_same_examples(const Dataset& data, const std::vector<std::int64_t>& 
 std::shared_ptr<Model> side_by_side(const ModelFixture& fixture, const AttentionBuilder& attention,
                                     const Dataset& data,
                                     const std::vector<std::shared_ptr<Model>>& singles) {
-  const auto together = fixture.model({data, attention, 5, kMembers});
+  const auto together = fixture.model({data, attention, 5, kModelMembers});
   const at::NoGradGuard no_gradients;
   for (const auto& [name, all] : kept_tensors(*together)) {
     std::vector<Tensor> rows;
@@ -125,11 +125,11 @@ std::shared_ptr<Model> side_by_side(const ModelFixture& fixture, const Attention
       }
     }
     const std::string what =
-        fmt::format("of {} members, '{}' is {}", kMembers, name, describe(all));
+        fmt::format("of {} members, '{}' is {}", kModelMembers, name, describe(all));
     expect(rows.size() == singles.size() && rows[0].dim() > 0,
            what + ", and one model has none such with rows");
     std::vector<std::int64_t> expected = rows[0].sizes().vec();
-    expected[0] *= kMembers;
+    expected[0] *= kModelMembers;
     expect(
         all.sizes() == at::IntArrayRef(expected),
         fmt::format(
@@ -143,19 +143,19 @@ std::shared_ptr<Model> side_by_side(const ModelFixture& fixture, const Attention
 void compare_members(const ModelFixture& fixture, const AttentionBuilder& attention,
                      const Dataset& data) {
   std::vector<std::shared_ptr<Model>> singles;
-  for (std::uint64_t m = 0; m < kMembers; ++m) {
+  for (std::uint64_t m = 0; m < kModelMembers; ++m) {
     singles.push_back(fixture.model({data, attention, m + 1}));
   }
   const auto together = side_by_side(fixture, attention, data, singles);
   const Batch all = in_double(batch_of(data, {0, 1, 2, 3, 4, 5}));
-  const std::int64_t own = all.size / kMembers;
+  const std::int64_t own = all.size / kModelMembers;
   const NamedTensors outputs = outputs_of(*together, all);
-  for (std::int64_t m = 0; m < kMembers; ++m) {
+  for (std::int64_t m = 0; m < kModelMembers; ++m) {
     const NamedTensors alone =
         outputs_of(*singles[static_cast<std::size_t>(m)], slice(all, m * own, own));
     NamedTensors part;
-    for (const auto& [name, output] : outputs) part.set(name, output.chunk(kMembers, 0)[m]);
-    expect_close(fmt::format("member {} of {}, against it alone", m, kMembers), part, alone);
+    for (const auto& [name, output] : outputs) part.set(name, output.chunk(kModelMembers, 0)[m]);
+    expect_close(fmt::format("member {} of {}, against it alone", m, kModelMembers), part, alone);
   }
 }
 

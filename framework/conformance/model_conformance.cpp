@@ -8,7 +8,7 @@
 namespace attnlab::conformance {
 namespace {
 
-constexpr CheckEntry<ModelFixture> kEntries[] = {
+constexpr CheckEntry<ModelFixture> kModelEntries[] = {
     {"outputs", check_outputs},
     {"parameters", check_parameters},
     {"determinism", check_determinism},
@@ -25,7 +25,7 @@ constexpr CheckEntry<ModelFixture> kEntries[] = {
     {"memory", check_memory},
 };
 
-static_assert(lists_agree(kEntries, kModelChecks),
+static_assert(lists_agree(kModelEntries, kModelChecks),
               "check_list.h and the functions must name the same checks");
 
 /// Whether an attention has all traits of a list.
@@ -79,7 +79,7 @@ ModelSubject model_subject_of(Registry& registry, const Part& model, Registry& o
 }
 
 CheckResult run_check(std::string_view check, const ModelSubject& subject) {
-  const CheckEntry<ModelFixture>& entry = find_check(kEntries, check, kModelChecks);
+  const CheckEntry<ModelFixture>& entry = find_check(kModelEntries, check, kModelChecks);
   return judged(entry.name, [&] { return entry.run(ModelFixture(subject)); });
 }
 

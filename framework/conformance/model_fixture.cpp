@@ -14,7 +14,7 @@
 namespace attnlab::conformance {
 namespace {
 
-constexpr double kNudge = 0.1;
+constexpr double kParameterNudge = 0.1;
 
 /// Refusals that a model may answer with when it is built.
 bool is_refusal(const Error& error) {
@@ -175,7 +175,7 @@ void nudge(torch::nn::Module& module, std::uint64_t seed) {
   const at::NoGradGuard no_gradients;
   const Draw draw(seed);
   for (Tensor& parameter : module.parameters()) {
-    parameter.add_(draw.normal(parameter.sizes()).to(parameter.options()), kNudge);
+    parameter.add_(draw.normal(parameter.sizes()).to(parameter.options()), kParameterNudge);
   }
 }
 

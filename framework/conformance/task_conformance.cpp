@@ -6,7 +6,7 @@
 namespace attnlab::conformance {
 namespace {
 
-constexpr CheckEntry<TaskFixture> kEntries[] = {
+constexpr CheckEntry<TaskFixture> kTaskEntries[] = {
     {"loss", check_loss},
     {"metrics", check_metrics},
     {"batches", check_batches},
@@ -22,7 +22,7 @@ constexpr CheckEntry<TaskFixture> kEntries[] = {
     {"memory", check_memory},
 };
 
-static_assert(lists_agree(kEntries, kTaskChecks),
+static_assert(lists_agree(kTaskEntries, kTaskChecks),
               "check_list.h and the functions must name the same checks");
 
 }  // namespace
@@ -38,7 +38,7 @@ TaskSubject task_subject_of(Registry& registry, const Part& task, Problem proble
 }
 
 CheckResult run_check(std::string_view check, const TaskSubject& subject) {
-  const CheckEntry<TaskFixture>& entry = find_check(kEntries, check, kTaskChecks);
+  const CheckEntry<TaskFixture>& entry = find_check(kTaskEntries, check, kTaskChecks);
   return judged(entry.name, [&] { return entry.run(TaskFixture(subject)); });
 }
 

@@ -75,13 +75,6 @@ void prove_workers(std::int64_t workers) {
   proven = workers;
 }
 
-/// Room for one batch that is being made ahead.
-struct Slot {
-  bool ready = false;
-  Batch batch;
-  std::exception_ptr error;
-};
-
 }  // namespace
 
 class Loader::Impl {
@@ -174,6 +167,13 @@ class Loader::Impl {
   }
 
  private:
+  /// Room for one batch that is being made ahead.
+  struct Slot {
+    bool ready = false;
+    Batch batch;
+    std::exception_ptr error;
+  };
+
   /// Taking rows of what is in memory is not worth a thread.
   bool in_calling_thread() const { return settings_.workers == 0 || resident_ != nullptr; }
 

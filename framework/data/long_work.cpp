@@ -9,13 +9,13 @@
 #include <exception>
 #include <mutex>
 
+#include "framework/base/clock.h"
 #include "framework/base/cores.h"
 #include "framework/base/text.h"
 
 namespace attnlab {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr double kEvery = 2;  // seconds
 
 std::mutex listener_mutex;
@@ -45,7 +45,7 @@ class Progress {
   }
 
  private:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  double seconds() const { return seconds_since(begin_); }
 
   const std::string& what_;
   std::int64_t total_;

@@ -43,9 +43,10 @@ Node tree_of(const std::string& key, const Node& value) {
 }
 
 /// Reads one section `evaluate:`.
-class Reader {
+class EntryReader {
  public:
-  Reader(const Experiment& base, const Catalogue& catalogue, Problems& problems, Problems& unfit)
+  EntryReader(const Experiment& base, const Catalogue& catalogue, Problems& problems,
+              Problems& unfit)
       : base_(base), catalogue_(catalogue), problems_(problems), unfit_(unfit) {}
 
   /// @returns the section with its defaults filled in.
@@ -312,7 +313,7 @@ std::vector<EvaluationEntry> evaluations_of(const Experiment& experiment,
   const Node* section = experiment.resolved.find("evaluate");
   if (section == nullptr) return {};
   Problems problems, unfit;
-  Reader reader(experiment, catalogue, problems, unfit);
+  EntryReader reader(experiment, catalogue, problems, unfit);
   reader.read(*section);
   if (problems.empty() && !unfit.empty()) throw IncompatibleError(unfit);
   problems.insert(problems.end(), unfit.begin(), unfit.end());
@@ -324,7 +325,7 @@ Node resolve_evaluations(const Node& section, Experiment& experiment, const Cata
                          Problems& problems, Problems& unfit) {
   const Node metric = experiment.resolved.at("train").at("early_stop").at("metric");
   Node resolved = section.is_null() ? Node::map() : section;
-  Reader reader(experiment, catalogue, problems, unfit);
+  EntryReader reader(experiment, catalogue, problems, unfit);
   if (!section.is_null()) resolved = reader.read(section);
   if (!problems.empty() || !unfit.empty()) return {};
   find_judges(reader.take(), resolved, metric, experiment, problems);
@@ -348,7 +349,7 @@ Experiment with_evaluations(const Experiment& experiment, const std::string& pat
   }
   Experiment changed = experiment;
   if (problems.empty()) {
-    Reader reader(experiment, catalogue, problems, unfit);
+    EntryReader reader(experiment, catalogue, problems, unfit);
     changed.resolved.set("evaluate", reader.read(*section));
   }
   problems.insert(problems.end(), unfit.begin(), unfit.end());

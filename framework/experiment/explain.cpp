@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/manifest/option_lookup.h"
 
@@ -281,7 +282,7 @@ std::string explanation_text(const std::vector<Explanation>& explanations) {
 std::string explanation_json(const std::vector<Explanation>& explanations) {
   json out = json::array();
   for (const Explanation& explanation : explanations) out.push_back(json_of(explanation));
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return file_text(out);
 }
 
 }  // namespace attnlab

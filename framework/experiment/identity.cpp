@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/base/revision.h"
 #include "framework/base/text.h"
 
@@ -126,7 +127,7 @@ std::string identity_json(const Identity& identity) {
               {"data", identity.data},
               {"framework", identity.framework}};
   if (!identity.accepted.empty()) out["accepted"] = identity.accepted;
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return file_text(out);
 }
 
 std::optional<Identity> read_identity(const std::string& run_folder) {

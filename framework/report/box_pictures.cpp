@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kMostPixels = 8192;
+constexpr std::int64_t kLargestBoxed = 8192;
 constexpr std::size_t kMostBoxes = 1000;
 
 std::vector<SaidBox> boxes_of(const json& in) {
@@ -22,7 +22,7 @@ std::vector<SaidBox> boxes_of(const json& in) {
 }
 
 /// @throws json's exceptions, and DataError, for another form.
-BoxPicture picture_of(const json& in) {
+BoxPicture box_picture(const json& in) {
   BoxPicture picture;
   in.at("index").get_to(picture.index);
   in.at("height").get_to(picture.height);
@@ -35,7 +35,7 @@ BoxPicture picture_of(const json& in) {
   in.at("attention").get_to(picture.attention);
   in.at("columns").get_to(picture.columns);
   in.at("stride").get_to(picture.stride);
-  const auto side = [](std::int64_t pixels) { return pixels > 0 && pixels <= kMostPixels; };
+  const auto side = [](std::int64_t pixels) { return pixels > 0 && pixels <= kLargestBoxed; };
   const bool grid = picture.attention.empty() || (picture.columns > 0 && picture.stride >= 1);
   if (!side(picture.height) || !side(picture.width) || !grid || picture.image.empty() ||
       !is_base64(picture.image + picture.prompt) ||
@@ -116,7 +116,7 @@ std::string heading_of(const BoxPicture& picture) {
 
 std::vector<BoxPicture> box_pictures_of(const std::vector<RunRecord>& runs,
                                         std::vector<std::string>& notes) {
-  return kept_pictures<BoxPicture>(runs, "boxes", picture_of, notes);
+  return kept_pictures<BoxPicture>(runs, "boxes", box_picture, notes);
 }
 
 std::string box_pictures_html(const std::vector<BoxPicture>& pictures) {

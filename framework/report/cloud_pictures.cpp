@@ -15,7 +15,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMostPoints = 100000, kMostClasses = 255;
-constexpr std::uint8_t kNone = 255;
 /// A page holds many pictures, which stand where the viewer cannot: a few points are enough.
 constexpr std::size_t kPointsOnPage = 2000;
 
@@ -35,11 +34,11 @@ std::vector<std::uint16_t> places_of(const json& text) {
 
 bool are_classes(const std::vector<std::uint8_t>& bytes, std::size_t classes) {
   return std::all_of(bytes.begin(), bytes.end(),
-                     [&](std::uint8_t one) { return one < classes || one == kNone; });
+                     [&](std::uint8_t one) { return one < classes || one == kNoValue; });
 }
 
 /// @throws json's exceptions, and DataError, for another form.
-CloudPicture picture_of(const json& in) {
+CloudPicture cloud_picture(const json& in) {
   CloudPicture picture;
   DrawnCloud& cloud = picture.cloud;
   in.at("index").get_to(picture.index);
@@ -71,7 +70,7 @@ CloudPicture picture_of(const json& in) {
 }
 
 /// The drawings of one cloud, one for each attention.
-struct Group {
+struct CloudGroup {
   std::string experiment;
   std::int64_t index = 0;
   std::vector<const CloudPicture*> drawings;
@@ -79,12 +78,12 @@ struct Group {
   const CloudPicture& first() const { return *drawings.front(); }
 };
 
-std::vector<Group> groups_of(const std::vector<CloudPicture>& pictures) {
+std::vector<CloudGroup> groups_of(const std::vector<CloudPicture>& pictures) {
   std::map<std::pair<std::string, std::int64_t>, std::vector<const CloudPicture*>> by_cloud;
   for (const CloudPicture& one : pictures) {
     by_cloud[{one.origin.experiment, one.index}].push_back(&one);
   }
-  std::vector<Group> groups;
+  std::vector<CloudGroup> groups;
   groups.reserve(by_cloud.size());
   for (auto& [key, drawings] : by_cloud) groups.push_back({key.first, key.second, drawings});
   return groups;
@@ -114,7 +113,7 @@ struct Still {
   }
 };
 
-std::vector<Still> stills_of(const Group& group) {
+std::vector<Still> stills_of(const CloudGroup& group) {
   std::vector<Still> stills;
   for (const CloudPicture* picture : group.drawings) {
     const bool first = picture == group.drawings.front();
@@ -142,7 +141,7 @@ std::string caption_of(const CloudPicture& picture) {
                     picture.point, picture.patch, picture.cloud.most, 1.0 / double(picture.patch));
 }
 
-std::string group_html(const Group& group, std::size_t number) {
+std::string group_html(const CloudGroup& group, std::size_t number) {
   const CloudPicture& first = group.first();
   std::string out = fmt::format("<h3>{}, test cloud {}: {} points{}</h3>\n",
                                 html_text(group.experiment), group.index, first.points,
@@ -221,12 +220,12 @@ std::string file_word(const std::string& text) {
 
 std::vector<CloudPicture> cloud_pictures_of(const std::vector<RunRecord>& runs,
                                             std::vector<std::string>& notes) {
-  return kept_pictures<CloudPicture>(runs, "clouds", picture_of, notes);
+  return kept_pictures<CloudPicture>(runs, "clouds", cloud_picture, notes);
 }
 
 std::string cloud_pictures_html(const std::vector<CloudPicture>& pictures) {
   std::string out;
-  const std::vector<Group> groups = groups_of(pictures);
+  const std::vector<CloudGroup> groups = groups_of(pictures);
   for (std::size_t number = 0; number < groups.size(); ++number) {
     out += group_html(groups[number], number);
   }
@@ -241,7 +240,7 @@ std::string cloud_pictures_html(const std::vector<CloudPicture>& pictures) {
 
 void add_cloud_data(const std::vector<CloudPicture>& pictures, json& data) {
   json clouds = json::array();
-  for (const Group& group : groups_of(pictures)) {
+  for (const CloudGroup& group : groups_of(pictures)) {
     json cloud = points_json(group.first().cloud);
     cloud["name"] = fmt::format("{}, test cloud {}", group.experiment, group.index);
     cloud["drawings"] = json::array();
@@ -263,7 +262,7 @@ std::vector<CloudFile> cloud_files(const std::vector<CloudPicture>& pictures,
                                    const StillOptions& options) {
   std::vector<CloudFile> files;
   std::map<std::string, int> used;  // names that differ in other characters alone
-  for (const Group& group : groups_of(pictures)) {
+  for (const CloudGroup& group : groups_of(pictures)) {
     for (const Still& still : stills_of(group)) {
       const std::string whose =
           still.shared ? "" : file_word(still.picture->origin.attention) + "-";

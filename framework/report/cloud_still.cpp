@@ -13,10 +13,10 @@
 namespace attnlab {
 namespace {
 
-constexpr double kWidth = 400, kHeight = 300, kMargin = 8, kLine = 18, kSwatch = 10, kLetter = 6.6;
+constexpr double kStillWidth = 400, kStillHeight = 300, kMargin = 8, kLine = 18, kSwatch = 10,
+                 kLetter = 6.6;
 /// The camera, in radii of the cloud. The viewer has the same number.
 constexpr double kDistance = 3;
-constexpr std::uint8_t kNone = 255;
 constexpr double kShades = 254;
 constexpr std::size_t kLongestName = 40;
 
@@ -36,7 +36,7 @@ std::string from_hsl(double hue, double saturation, double lightness) {
 }
 
 std::string colour_of_class(std::uint8_t one) {
-  return one == kNone ? kUncounted : class_colour(one);
+  return one == kNoValue ? kUncounted : class_colour(one);
 }
 
 /// @param share  0 to 1
@@ -63,10 +63,11 @@ std::string colour_of(const DrawnCloud& cloud, Colouring colouring, std::size_t 
     case Colouring::prediction:
       return colour_of_class(cloud.said[i]);
     case Colouring::error:
-      if (cloud.label[i] == kNone) return kUncounted;
+      if (cloud.label[i] == kNoValue) return kUncounted;
       return cloud.label[i] == cloud.said[i] ? kRight : kWrong;
     case Colouring::attention:
-      return cloud.attention[i] == kNone ? kUncounted : ramp_colour(cloud.attention[i] / kShades);
+      return cloud.attention[i] == kNoValue ? kUncounted
+                                            : ramp_colour(cloud.attention[i] / kShades);
     case Colouring::height:
       break;
   }
@@ -103,11 +104,11 @@ struct Frame {
       bottom = k == 0 ? point.y : std::min(bottom, point.y);
       top = k == 0 ? point.y : std::max(top, point.y);
     }
-    scale = std::min((kWidth - 2 * kMargin) / std::max(right - left, 1e-6),
-                     (kHeight - 2 * kMargin) / std::max(top - bottom, 1e-6));
-    scale = std::min(scale, kWidth);  // a single point need not fill the picture
-    x = kWidth / 2 - scale * (left + right) / 2;
-    y = kHeight / 2 + scale * (bottom + top) / 2;
+    scale = std::min((kStillWidth - 2 * kMargin) / std::max(right - left, 1e-6),
+                     (kStillHeight - 2 * kMargin) / std::max(top - bottom, 1e-6));
+    scale = std::min(scale, kStillWidth);  // a single point need not fill the picture
+    x = kStillWidth / 2 - scale * (left + right) / 2;
+    y = kStillHeight / 2 + scale * (bottom + top) / 2;
   }
   double across(const SeenPoint& point) const { return x + scale * point.x; }
   double down(const SeenPoint& point) const { return y - scale * point.y; }
@@ -148,13 +149,13 @@ class Legend {
 
  private:
   void start(double width) {
-    if (x_ > kMargin && x_ + width > kWidth - kMargin) {
+    if (x_ > kMargin && x_ + width > kStillWidth - kMargin) {
       x_ = kMargin;
       y_ += kLine;
     }
   }
 
-  double x_ = kMargin, y_ = kHeight + 4;
+  double x_ = kMargin, y_ = kStillHeight + 4;
   std::string out_;
 };
 
@@ -168,12 +169,12 @@ Legend legend_of(const DrawnCloud& cloud, Colouring colouring,
       there.insert(colouring == Colouring::label ? cloud.label[i] : cloud.said[i]);
     }
     for (const std::uint8_t one : there) {
-      legend.add(colour_of_class(one), one == kNone ? "not counted" : cloud.classes[one]);
+      legend.add(colour_of_class(one), one == kNoValue ? "not counted" : cloud.classes[one]);
     }
   } else if (colouring == Colouring::error) {
     legend.add(kRight, "right");
     legend.add(kWrong, "wrong");
-    if (std::count(cloud.label.begin(), cloud.label.end(), kNone) > 0) {
+    if (std::count(cloud.label.begin(), cloud.label.end(), kNoValue) > 0) {
       legend.add(kUncounted, "not counted");
     }
   } else if (colouring == Colouring::attention) {
@@ -189,7 +190,7 @@ Legend legend_of(const DrawnCloud& cloud, Colouring colouring,
 std::string points_svg(const DrawnCloud& cloud, Colouring colouring, const Frame& frame,
                        const std::vector<SeenPoint>& seen, const std::vector<std::size_t>& drawn) {
   const double width = std::clamp(
-      0.9 * kWidth / std::sqrt(double(std::max<std::size_t>(drawn.size(), 1))), 1.6, 7.0);
+      0.9 * kStillWidth / std::sqrt(double(std::max<std::size_t>(drawn.size(), 1))), 1.6, 7.0);
   std::string out =
       fmt::format("<g fill=\"none\" stroke-linecap=\"round\" stroke-width=\"{:.1f}\">", width);
   const std::uint16_t highest = highest_of(cloud);
@@ -314,7 +315,7 @@ std::string cloud_svg(const DrawnCloud& cloud, Colouring colouring, const StillO
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"cloud\" role=\"img\" viewBox=\"0 0 {} "
       "{:.0f}\" aria-label=\"{}\" font-family=\"sans-serif\" font-size=\"12\" "
       "fill=\"currentColor\">\n{}{}{}</svg>\n",
-      kWidth, legend.bottom() + 2, html_text(label),
+      kStillWidth, legend.bottom() + 2, html_text(label),
       points_svg(cloud, colouring, frame, seen, drawn), ring, legend.svg());
 }
 

@@ -9,6 +9,9 @@
 
 namespace attnlab {
 
+/// A class that is none, and attention outside the patch that it is of.
+inline constexpr std::uint8_t kNoValue = 255;
+
 /// The points of a cloud with what may colour them. Lists are empty where nothing is known.
 struct DrawnCloud {
   /// Three of each point, 0 to 65535 along the side of a cube.
@@ -17,8 +20,8 @@ struct DrawnCloud {
   double side = 1;
   std::size_t chosen = 0;                 ///< whose attention it is
   std::vector<std::string> classes;       ///< names
-  std::vector<std::uint8_t> label, said;  ///< of each point; 255: none, which does not count
-  std::vector<std::uint8_t> attention;    ///< of each point: 254 is `most`, 255 outside the patch
+  std::vector<std::uint8_t> label, said;  ///< of each point; kNoValue does not count
+  std::vector<std::uint8_t> attention;    ///< of each point: 254 is `most`, or kNoValue
   double most = 0;
 
   std::size_t size() const { return places.size() / 3; }

@@ -19,11 +19,6 @@ namespace {
 constexpr double kWidth = 720;
 constexpr std::size_t kMostDifferences = 60, kLongestLabel = 30;
 
-std::string decimal(double value, int decimals) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
-}
 std::string px(double value) { return decimal(value, 1); }
 
 std::string line(double x1, double y1, double x2, double y2, const std::string& style) {

@@ -19,7 +19,7 @@ constexpr double kLabels = 150, kCellWidth = 92, kCellHeight = 34, kTop = 84, kB
                  kNarrowest = 560;
 /// Standardised differences beyond it have the full colour.
 constexpr double kFullColour = 3;
-constexpr std::size_t kLongestTitle = 13, kLongestName = 20;
+constexpr std::size_t kLongestTitle = 13, kLongestRow = 20;
 /// Of a warning: the height of a line, and the width of a letter, by which lines are broken.
 constexpr double kWarningHeight = 16, kLetterWidth = 7;
 
@@ -190,7 +190,7 @@ std::string domain_figure(const DomainPage& page) {
   std::string body = text_at(10, 22, "start", page.title, "group") + headings(page);
   for (std::size_t r = 1; r < page.rows.size(); ++r) {
     const double y = kTop + kCellHeight * static_cast<double>(r - 1);
-    body += text_at(kLabels - 8, y + 21, "end", shortened(page.rows[r].attention, kLongestName));
+    body += text_at(kLabels - 8, y + 21, "end", shortened(page.rows[r].attention, kLongestRow));
     for (std::size_t i = 0; i < page.columns.size(); ++i) {
       body += cell_svg(page, page.rows[r], i, kLabels + kCellWidth * static_cast<double>(i), y);
     }

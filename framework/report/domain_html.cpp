@@ -23,7 +23,7 @@ th:first-child,td:first-child{text-align:left}thead th{vertical-align:bottom}
 small{color:#777}figure{margin:0}svg{max-width:100%;height:auto}
 )";
 
-std::string paragraph(const std::string& text, const std::string& style = "") {
+std::string text_paragraph(const std::string& text, const std::string& style = "") {
   return fmt::format("<p class=\"{}\">{}</p>\n", style, html_text(text));
 }
 
@@ -146,14 +146,15 @@ std::string ranks_html(const DomainPage& page) {
             ? " It shows no difference: read nothing into this order."
             : "");
   } else {
-    out += paragraph("There is no diagram: " + page.no_ranking + ".");
+    out += text_paragraph("There is no diagram: " + page.no_ranking + ".");
   }
-  return page.left_out.empty() ? out
-                               : out + paragraph("Left out of the ranks:") + list(page.left_out);
+  return page.left_out.empty()
+             ? out
+             : out + text_paragraph("Left out of the ranks:") + list(page.left_out);
 }
 
 std::string claims_html(const DomainPage& page) {
-  if (page.claims.empty()) return paragraph("The suite names no claims.");
+  if (page.claims.empty()) return text_paragraph("The suite names no claims.");
   Rows rows = {{"attention", "claim", "source", "column", "here", "outcome"}};
   for (const ClaimCheck& one : page.claims) {
     rows.push_back({html_text(one.claim.attention),
@@ -175,13 +176,14 @@ std::string absences_html(const DomainPage& page) {
 std::string warnings_html(const DomainPage& page) {
   std::string out;
   for (const std::string& note : page.notes) {
-    if (note.rfind("WARNING", 0) == 0) out += paragraph(note, "warning");
+    if (note.rfind("WARNING", 0) == 0) out += text_paragraph(note, "warning");
   }
   if (page.differences.empty()) return out;
   std::vector<std::string> lines;
   lines.reserve(page.differences.size());
   for (const ConfigDifference& one : page.differences) lines.push_back(one.text());
-  return out + paragraph("NOT A FAIR COMPARISON: more than the attention differs.", "warning") +
+  return out +
+         text_paragraph("NOT A FAIR COMPARISON: more than the attention differs.", "warning") +
          list(lines);
 }
 

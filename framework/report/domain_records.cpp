@@ -227,7 +227,7 @@ std::string domain_json(const DomainPage& page, const PageStamp& stamp) {
   } else {
     out["no_ranking"] = page.no_ranking;
   }
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return file_text(out);
 }
 
 }  // namespace attnlab

@@ -14,11 +14,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kSide = 260, kMargin = 12;
+constexpr double kSide = 260, kGraphMargin = 12;
 constexpr std::size_t kMostNodes = 1000;
 
 /// @throws json's exceptions, and DataError, for another form.
-GraphPicture picture_of(const json& in) {
+GraphPicture graph_picture(const json& in) {
   GraphPicture picture;
   in.at("index").get_to(picture.index);
   in.at("nodes").get_to(picture.nodes);
@@ -64,12 +64,12 @@ std::string caption_of(const GraphPicture& picture) {
 
 std::vector<GraphPicture> graph_pictures_of(const std::vector<RunRecord>& runs,
                                             std::vector<std::string>& notes) {
-  return kept_pictures<GraphPicture>(runs, "graphs", picture_of, notes);
+  return kept_pictures<GraphPicture>(runs, "graphs", graph_picture, notes);
 }
 
 std::string graph_svg(const GraphPicture& picture) {
   const std::vector<DrawnPoint> places = graph_layout(picture.shown, picture.edges);
-  const auto px = [](double place) { return kMargin + place * (kSide - 2 * kMargin); };
+  const auto px = [](double place) { return kGraphMargin + place * (kSide - 2 * kGraphMargin); };
   std::string out = fmt::format(
       "<svg class=\"graph\" role=\"img\" viewBox=\"0 0 {0} {0}\" aria-label=\"graph {1}, {2}\">\n",
       kSide, picture.index, html_text(picture.origin.attention));

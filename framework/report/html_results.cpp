@@ -17,12 +17,6 @@ namespace {
 
 using Row = std::vector<HtmlCell>;
 
-std::string decimal(double value, int decimals) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
-}
-
 /// "1,234,567".
 std::string grouped(double value) {
   std::string text = decimal(value, 0);

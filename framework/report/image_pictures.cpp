@@ -14,7 +14,7 @@ constexpr std::int64_t kMostPixels = 8192;
 constexpr std::size_t kMostVersions = 200, kMostCells = 10000;
 
 /// @throws json's exceptions, and DataError, for another form.
-ImagePicture picture_of(const json& in) {
+ImagePicture image_picture(const json& in) {
   ImagePicture picture;
   in.at("index").get_to(picture.index);
   in.at("height").get_to(picture.height);
@@ -131,7 +131,7 @@ std::string table_html(const std::vector<const ImagePicture*>& rows) {
 
 std::vector<ImagePicture> image_pictures_of(const std::vector<RunRecord>& runs,
                                             std::vector<std::string>& notes) {
-  return kept_pictures<ImagePicture>(runs, "images", picture_of, notes);
+  return kept_pictures<ImagePicture>(runs, "images", image_picture, notes);
 }
 
 std::string image_pictures_html(const std::vector<ImagePicture>& pictures) {

@@ -1,5 +1,7 @@
 #include "framework/report/markup.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
@@ -126,5 +128,7 @@ std::string script_json(const nlohmann::json& value) {
   }
   return out;
 }
+
+std::string decimal(double value, int decimals) { return fmt::format("{:.{}f}", value, decimals); }
 
 }  // namespace attnlab

@@ -27,4 +27,7 @@ std::string p_phrase(double p_value);
 /// Compact JSON that cannot end the script element that it stands in: no '<' and no "-->".
 std::string script_json(const nlohmann::json& value);
 
+/// With so many digits behind the point.
+std::string decimal(double value, int decimals);
+
 }  // namespace attnlab

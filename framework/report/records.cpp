@@ -328,7 +328,7 @@ std::string report_json(const Report& report) {
   for (const Citation& one : report.citations) {
     out["citations"].push_back({{"key", one.key}, {"text", one.text}, {"plugins", one.plugins}});
   }
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return file_text(out);
 }
 
 }  // namespace attnlab

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/base/unicode.h"
 #include "framework/config/difference.h"
@@ -44,10 +45,6 @@ std::string tail_of(const std::string& path) {
     text.erase(0, line_end == std::string::npos ? cut : line_end + 1);
   }
   return valid_utf8(without_colours(text));
-}
-
-std::string text_of(const json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 bool is_part(const std::string& name) {
@@ -98,7 +95,7 @@ class Surroundings {
   void add_plugin(const std::string& kind, const json& part) {
     if (!part.is_object()) return;
     const auto member = [&](const char* name) {
-      return part.contains(name) ? text_of(part.at(name)) : std::string();
+      return part.contains(name) ? plain_text(part.at(name)) : std::string();
     };
     plugins_[{kind, member("id"), member("hash")}] += 1;
   }
@@ -108,7 +105,7 @@ class Surroundings {
         add_values(fmt::format("{}.{}", key, name), member);
       }
     } else {
-      counts_[key][text_of(value)] += 1;
+      counts_[key][plain_text(value)] += 1;
     }
   }
 

@@ -38,24 +38,19 @@ json to_json(const EvaluationRecord& record) {
           {"seconds", record.seconds}};
 }
 
-/// As it is written, and as its check is computed.
-std::string text_of(const json& record) {
-  return record.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
 /// @throws DataError when another hand than the program's wrote it.
-void check_itself(json record) {
+void check_record(json record) {
   const std::string check = record.value("check", "");
   if (check.empty()) return;  // of an earlier version
   record.erase("check");
-  if (check == hex(fingerprint(text_of(record)))) return;
+  if (check == hex(fingerprint(file_text(record)))) return;
   throw DataError(
       "its content does not fit its check: it was edited, or a disk fails; attnlab eval with "
       "--again measures it anew");
 }
 
 EvaluationRecord from_json(const json& in) {
-  check_itself(in);
+  check_record(in);
   EvaluationRecord record;
   record.entry = in.at("entry").get<std::string>();
   record.hash = in.at("hash").get<std::string>();
@@ -120,8 +115,8 @@ void write_json(const std::string& run_folder, const EvaluationRecord& record, j
   if (error) {
     throw FileError(fmt::format("{}: cannot create its folder: {}", path, error.message()));
   }
-  out["check"] = hex(fingerprint(text_of(out)));
-  write_file(path, text_of(out));
+  out["check"] = hex(fingerprint(file_text(out)));
+  write_file(path, file_text(out));
 }
 
 }  // namespace

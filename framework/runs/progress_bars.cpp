@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "framework/base/clock.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/base/unicode.h"
@@ -16,13 +17,7 @@
 namespace attnlab {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kBarWidth = 24;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 int width_of(const std::string& text) { return static_cast<int>(display_width(text)); }
 

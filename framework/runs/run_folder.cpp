@@ -33,12 +33,6 @@ constexpr const char* kIdentity = "identity.json";
 constexpr std::pair<const char*, const char*> kOfOneBegun[] = {{kCheckpoint, "checkpoint"},
                                                                {kEnvironment, "environment"}};
 
-/// As it is written, and as its check is computed. (A reason may quote a path that is not UTF-8;
-/// it must not keep the state from being recorded.)
-std::string text_of(const json& status) {
-  return status.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
 /// Of a file's bytes; empty where there is none.
 std::string check_of(const std::string& path) {
   std::error_code error;
@@ -93,7 +87,7 @@ void check_itself(json status) {
   const std::string check = status.value("check", "");
   if (check.empty()) return;  // of an earlier version
   status.erase("check");
-  if (check != hex(fingerprint(text_of(status)))) {
+  if (check != hex(fingerprint(file_text(status)))) {
     throw DataError("its content does not fit its check: it was edited, or a disk fails");
   }
 }
@@ -208,8 +202,8 @@ void RunFolder::write_status(const RunStatus& status) const {
     if (!lines.empty()) out["lines"] = lines;
     out["files"] = checks_of(*this);
   }
-  out["check"] = hex(fingerprint(text_of(out)));
-  write_file(file("status.json"), text_of(out));
+  out["check"] = hex(fingerprint(file_text(out)));
+  write_file(file("status.json"), file_text(out));
 }
 
 Experiment RunFolder::experiment(const Catalogue& catalogue) const {

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/config/origins.h"
@@ -31,10 +32,6 @@ json read_json(const std::string& path) {
   }
 }
 
-std::string text_of(const json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
 std::string relative_run(const fs::path& path) {
   const fs::path attention = path.parent_path(), experiment = attention.parent_path();
   return (experiment.filename() / attention.filename() / path.filename()).string();
@@ -44,7 +41,7 @@ std::string relative_run(const fs::path& path) {
 Node node_of(const json& map, const std::string& file) {
   Node node = Node::map(Place{file, 0, 0});
   for (const auto& [key, value] : map.items()) {
-    node.set(key, Node::scalar(text_of(value), Place{file, 0, 0}, value.is_string()));
+    node.set(key, Node::scalar(plain_text(value), Place{file, 0, 0}, value.is_string()));
   }
   return node;
 }

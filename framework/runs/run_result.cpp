@@ -9,6 +9,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/runs/stored_run.h"
 
@@ -19,10 +20,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr const char* kParts[] = {"model", "attention", "task", "dataset"};
-
-std::string text_of(const json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
 
 /// Null without a file.
 json read_environment_file(const std::string& path) {
@@ -42,7 +39,7 @@ json read_environment_file(const std::string& path) {
 void read_conditions(const json& in, RunResult& run) {
   const auto take = [&](const std::string& key, const std::string& pointer) {
     const json::json_pointer at(pointer);
-    if (in.contains(at)) run.environment[key] = text_of(in.at(at));
+    if (in.contains(at)) run.environment[key] = plain_text(in.at(at));
   };
   take("data.fingerprint", "/data/fingerprint");
   for (const std::string part : kParts) take(part + ".plugin", fmt::format("/{}/hash", part));

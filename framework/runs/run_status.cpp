@@ -22,10 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::string_view kStates[] = {"running",  "queued",       "killed",    "interrupted",
-                                        "failed",   "unreadable",   "pending",   "stale",
-                                        "skipped",  "incompatible", "no data",   "no plugin",
-                                        "diverged", "done",         "superseded"};
+constexpr std::string_view kCellStates[] = {"running",  "queued",       "killed",    "interrupted",
+                                            "failed",   "unreadable",   "pending",   "stale",
+                                            "skipped",  "incompatible", "no data",   "no plugin",
+                                            "diverged", "done",         "superseded"};
 constexpr std::size_t kLogLines = 5;
 
 /// The last step that metrics.jsonl has; status.json is only as new as the last checkpoint.
@@ -268,7 +268,7 @@ void add_run(const std::string& path, const std::string& said, const Catalogue& 
 
 }  // namespace
 
-std::string_view name_of(CellState state) { return kStates[static_cast<std::size_t>(state)]; }
+std::string_view name_of(CellState state) { return kCellStates[static_cast<std::size_t>(state)]; }
 
 StatusReport status_of(const std::string& folder, const Catalogue& catalogue,
                        const std::map<std::string, std::string>& launcher) {

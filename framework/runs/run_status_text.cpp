@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/runs/run_status.h"
 
@@ -82,7 +83,7 @@ std::string status_json(const StatusReport& report) {
     if (!cell.log.empty()) entry["log"] = cell.log;
     out["runs"].push_back(std::move(entry));
   }
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return file_text(out);
 }
 
 }  // namespace attnlab

@@ -256,7 +256,7 @@ std::string stored_json(const StoredRun& run) {
   for (const EvaluationRecord& one : run.evaluations) {
     out["evaluations"].push_back(evaluation_json(one));
   }
-  return out.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return file_text(out, 1);
 }
 
 StoredRun read_stored(const std::string& file) try {

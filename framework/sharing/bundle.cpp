@@ -25,7 +25,7 @@ constexpr std::string_view kSealMagic("\x50\x2a\x4d\x18", 4);
 constexpr std::size_t kSealHeader = 8;
 constexpr std::size_t kLargestSeal = 4096;
 constexpr std::string_view kFirstLine = "attnlab bundle 1\n";
-constexpr const char* kComment = "signature of an attnlab bundle";
+constexpr const char* kBundleComment = "signature of an attnlab bundle";
 
 std::string little_endian(std::uint32_t value) {
   std::string bytes;
@@ -82,7 +82,7 @@ std::optional<KeyCard> check_seal(const Parts& parts, Signature& signature) {
   const std::size_t size = static_cast<std::size_t>(lines[6].data() - rest.data());
   KeyCard card = parse_key_card(std::string(rest.substr(0, size)));
   signature = parse_signature(rest.substr(size));
-  if (signature.untrusted_comment != kComment) {
+  if (signature.untrusted_comment != kBundleComment) {
     throw BundleError("is damaged: its signature is another's");
   }
   if (!is_signed_by(signature, card.key, parts.archive)) {
@@ -124,7 +124,7 @@ std::string write_bundle(const Contents& contents, std::vector<ArchiveFile> file
       throw BundleError(fmt::format("{}: only a key of lab '{}' may sign it", contents.id.str(),
                                     contents.id.lab));
     }
-    more = signer->card + signer->key->sign(archive, kComment, trusted_comment(contents));
+    more = signer->card + signer->key->sign(archive, kBundleComment, trusted_comment(contents));
   }
   return with_seal(std::move(archive), more);
 }

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kLargestSmall = 1 << 16;                 // keys and signatures
 constexpr std::int64_t kLargestSerial = std::int64_t{1} << 53;  // as JSON's readers hold it
-constexpr const char* kComment = "signature of an attnlab index";
+constexpr const char* kIndexComment = "signature of an attnlab index";
 
 json entry_json(const IndexEntry& entry) {
   return {{"id", entry.id},           {"kind", entry.kind},       {"version", entry.version},
@@ -151,7 +151,7 @@ Index make_index(const std::string& folder, const std::string& lab, const Secret
   // later.
   write_file(folder + "/lab.pub", card);
   write_file(path, text);
-  write_file(path + ".minisig", key.sign(text, kComment, index_comment(index)));
+  write_file(path + ".minisig", key.sign(text, kIndexComment, index_comment(index)));
   return index;
 }
 

@@ -18,40 +18,40 @@
 namespace attnlab {
 namespace {
 
-using json = nlohmann::ordered_json;  // editors show keys in this order
+using Json = nlohmann::ordered_json;  // editors show keys in this order
 
 constexpr Kind kKinds[] = {Kind::model, Kind::attention, Kind::task, Kind::dataset};
 /// A text with a reference, or `???`, may stand for a value of any type.
 constexpr const char* kLater = R"(\$\{|^\?\?\?$)";
 
-json reference_to(const std::string& definition) { return {{"$ref", "#/$defs/" + definition}}; }
+Json reference_to(const std::string& definition) { return {{"$ref", "#/$defs/" + definition}}; }
 
-json number_or_nothing(double value) {
+Json number_or_nothing(double value) {
   const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
-  return whole ? json(static_cast<std::int64_t>(value)) : json(finite_or_null(value));
+  return whole ? Json(static_cast<std::int64_t>(value)) : Json(finite_or_null(value));
 }
 
-json json_of(const Node& value) {
+Json json_of(const Node& value) {
   if (value.is_list()) {
-    json list = json::array();
+    Json list = Json::array();
     for (const Node& item : value.items()) list.push_back(json_of(item));
     return list;
   }
   if (const auto integer = value.as_int()) return *integer;
   if (const auto number = value.as_double()) return number_or_nothing(*number);
   if (const auto truth = value.as_bool()) return *truth;
-  return value.is_null() ? json(nullptr) : json(value.text());
+  return value.is_null() ? Json(nullptr) : Json(value.text());
 }
 
-json choice_of(const std::vector<std::string>& choices) {
-  json names = json::array();
+Json choice_of(const std::vector<std::string>& choices) {
+  Json names = Json::array();
   for (const std::string& choice : choices) names.push_back(choice);
   names.push_back(nullptr);
   return {{"anyOf", {{{"enum", names}}, {{"type", "string"}, {"pattern", kLater}}}}};
 }
 
 /// One value, without description: limits apply to numbers and the pattern to texts only.
-json scalar_schema(const OptionSpec& spec) {
+Json scalar_schema(const OptionSpec& spec) {
   if (!spec.choices.empty()) return choice_of(spec.choices);
   switch (spec.type) {
     case OptionSpec::Type::boolean:
@@ -62,25 +62,25 @@ json scalar_schema(const OptionSpec& spec) {
       break;
   }
   const bool whole = spec.type == OptionSpec::Type::integer;
-  json out = {{"type", {whole ? "integer" : "number", "string", "null"}}, {"pattern", kLater}};
+  Json out = {{"type", {whole ? "integer" : "number", "string", "null"}}, {"pattern", kLater}};
   if (spec.low && std::isfinite(*spec.low)) out["minimum"] = number_or_nothing(*spec.low);
   if (spec.high && std::isfinite(*spec.high)) out["maximum"] = number_or_nothing(*spec.high);
   return out;
 }
 
-json files_schema() {
+Json files_schema() {
   return {{"description", "files to begin with, left to right, relative to this file"},
           {"anyOf", {{{"type", "string"}}, {{"type", "array"}, {"items", {{"type", "string"}}}}}}};
 }
 
-void close_map(json& map, const std::vector<std::string>& removable) {
+void close_map(Json& map, const std::vector<std::string>& removable) {
   map["properties"]["extends"] = files_schema();
   map["patternProperties"][fmt::format("^({})-$", join(removable, "|"))] = {
       {"type", "null"}, {"description", "removes the key with all below it"}};
   map["additionalProperties"] = false;
 }
 
-void add_list_edits(json& properties, const std::string& name, const json& items) {
+void add_list_edits(Json& properties, const std::string& name, const Json& items) {
   properties[name + "+"] = {
       {"type", "array"}, {"items", items}, {"description", "appends to " + name}};
   properties[name + "-"] = {
@@ -89,10 +89,10 @@ void add_list_edits(json& properties, const std::string& name, const json& items
       {"description", fmt::format("removes items of {}; nothing: all of it", name)}};
 }
 
-json map_schema(const Schema& options);
+Json map_schema(const Schema& options);
 
 /// A map of free names.
-json free_names_schema(const OptionSpec& spec) {
+Json free_names_schema(const OptionSpec& spec) {
   return {{"type", {"object", "string", "null"}},
           {"pattern", kLater},
           {"properties", {{"extends", files_schema()}}},
@@ -101,8 +101,8 @@ json free_names_schema(const OptionSpec& spec) {
           {"additionalProperties", map_schema(spec.options.front().options)}};
 }
 
-json option_schema(const OptionSpec& spec) {
-  json out;
+Json option_schema(const OptionSpec& spec) {
+  Json out;
   if (spec.type == OptionSpec::Type::group) {
     out = map_schema(spec.options);
   } else if (spec.type == OptionSpec::Type::map) {
@@ -114,13 +114,13 @@ json option_schema(const OptionSpec& spec) {
     out = scalar_schema(spec);
   }
   if (!spec.help.empty()) out["description"] = spec.help;
-  const json otherwise = json_of(spec.default_value);
+  const Json otherwise = json_of(spec.default_value);
   if (!otherwise.is_null()) out["default"] = otherwise;
   return out;
 }
 
-json map_schema(const Schema& options) {
-  json map = {{"type", {"object", "string", "null"}}, {"pattern", kLater}};
+Json map_schema(const Schema& options) {
+  Json map = {{"type", {"object", "string", "null"}}, {"pattern", kLater}};
   std::vector<std::string> removable;
   for (const OptionSpec& spec : options) {
     map["properties"][spec.name] = option_schema(spec);
@@ -136,9 +136,9 @@ json map_schema(const Schema& options) {
 
 // ---- parts
 
-json names_schema(Kind kind, const Catalogue& catalogue) {
-  json names = json::array();
-  json ids = json::array();
+Json names_schema(Kind kind, const Catalogue& catalogue) {
+  Json names = Json::array();
+  Json ids = Json::array();
   for (const Candidate* plugin : catalogue.usable(kind)) {
     const Manifest& manifest = *plugin->manifest;
     names.push_back({{"const", manifest.name}, {"description", manifest.summary}});
@@ -150,25 +150,25 @@ json names_schema(Kind kind, const Catalogue& catalogue) {
 }
 
 /// A part's map: the keys that all plugins of the kind have in common, and some options.
-json part_map(Kind kind, const Schema& options, const Catalogue& catalogue) {
-  json map = map_schema(part_keys(kind, &options, catalogue));
+Json part_map(Kind kind, const Schema& options, const Catalogue& catalogue) {
+  Json map = map_schema(part_keys(kind, &options, catalogue));
   map["properties"]["use"] = reference_to(std::string(name_of(kind)) + ".name");
   return map;
 }
 
 /// Where the file itself does not say which plugin, any plugin's options may stand.
-json any_part_map(Kind kind, const Catalogue& catalogue) {
+Json any_part_map(Kind kind, const Catalogue& catalogue) {
   Schema united;
-  std::vector<std::pair<std::string, json>> meanings;
+  std::vector<std::pair<std::string, Json>> meanings;
   for (const Candidate* plugin : catalogue.usable(kind)) {
     for (const OptionSpec& spec : plugin->manifest->options) {
       if (find_option(united, spec.name) == nullptr) united.push_back(spec);
       meanings.emplace_back(spec.name, option_schema(spec));
     }
   }
-  json map = part_map(kind, united, catalogue);
+  Json map = part_map(kind, united, catalogue);
   for (const OptionSpec& spec : united) {
-    json different = json::array();
+    Json different = Json::array();
     for (const auto& [name, meaning] : meanings) {
       if (name != spec.name) continue;
       if (std::find(different.begin(), different.end(), meaning) == different.end()) {
@@ -181,15 +181,15 @@ json any_part_map(Kind kind, const Catalogue& catalogue) {
 }
 
 /// Adds `model`, `model.name`, `model.any` and a definition for each plugin, "model.vit".
-void define_part(json& definitions, Kind kind, const Catalogue& catalogue) {
+void define_part(Json& definitions, Kind kind, const Catalogue& catalogue) {
   const std::string key(name_of(kind));
   definitions[key + ".name"] = names_schema(kind, catalogue);
   definitions[key + ".any"] = any_part_map(kind, catalogue);
-  json known = json::array();
-  json rules = json::array();
-  json short_form = reference_to(key + ".name");
+  Json known = Json::array();
+  Json rules = Json::array();
+  Json short_form = reference_to(key + ".name");
   if (kind == Kind::attention) {  // the name of a composition stands for it, too
-    json composed = json::array();
+    Json composed = Json::array();
     for (const auto& [name, files] : compositions(key)) composed.push_back(name);
     if (!composed.empty()) short_form = {{"anyOf", {short_form, {{"enum", composed}}}}};
   }
@@ -200,11 +200,11 @@ void define_part(json& definitions, Kind kind, const Catalogue& catalogue) {
         part_map(kind, manifest.options, catalogue);
     known.push_back(manifest.name);
     known.push_back(manifest.id);
-    const json named = {{"use", {{"enum", {manifest.name, manifest.id}}}}};
+    const Json named = {{"use", {{"enum", {manifest.name, manifest.id}}}}};
     rules.push_back({{"if", {{"type", "object"}, {"required", {"use"}}, {"properties", named}}},
                      {"then", reference_to(fmt::format("{}.{}", key, manifest.name))}});
   }
-  const json any_known = {{"use", {{"enum", known}}}};
+  const Json any_known = {{"use", {{"enum", known}}}};
   rules.push_back(
       {{"if", {{"type", "object"}, {"not", {{"required", {"use"}}, {"properties", any_known}}}}},
        {"then", reference_to(key + ".any")}});
@@ -214,25 +214,25 @@ void define_part(json& definitions, Kind kind, const Catalogue& catalogue) {
 // ---- whole files
 
 /// Puts what schemas of options cannot say into an entry of `evaluate`.
-void complete_entry(json& entry) {
-  json parts = json::object();
+void complete_entry(Json& entry) {
+  Json parts = Json::object();
   for (const Kind kind : kKinds)
     parts[std::string(name_of(kind))] = reference_to(std::string(name_of(kind)));
-  json& properties = entry["properties"];
+  Json& properties = entry["properties"];
   properties["set"]["properties"] = parts;
   properties["set"].erase("patternProperties");
-  const json values = {{"type", "array"}, {"items", {{"type", {"string", "number", "boolean"}}}}};
+  const Json values = {{"type", "array"}, {"items", {{"type", {"string", "number", "boolean"}}}}};
   properties["over"] = {{"type", "object"},
                         {"description", properties["over"]["description"]},
                         {"additionalProperties", values}};
 }
 
-json experiment_map(const Catalogue& catalogue) {
+Json experiment_map(const Catalogue& catalogue) {
   const Schema keys = experiment_keys(Node(), catalogue);
-  json map = map_schema(keys);
+  Json map = map_schema(keys);
   for (const Kind kind : kKinds) {
     const std::string key(name_of(kind));
-    json& part = map["properties"][key];
+    Json& part = map["properties"][key];
     part = reference_to(key);
     part["description"] = find_option(keys, key)->help;
   }
@@ -244,10 +244,10 @@ json experiment_map(const Catalogue& catalogue) {
 }
 
 /// An entry of a suite's `skip`.
-json skip_entry() {
-  const json name = {{"type", "string"}};
-  const json names = {{"anyOf", {name, {{"type", "array"}, {"items", name}}}}};
-  const json seeds = {{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}};
+Json skip_entry() {
+  const Json name = {{"type", "string"}};
+  const Json names = {{"anyOf", {name, {{"type", "array"}, {"items", name}}}}};
+  const Json seeds = {{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}};
   return {{"type", "object"},
           {"properties",
            {{"experiment", names}, {"attention", names}, {"seeds", seeds}, {"reason", name}}},
@@ -256,31 +256,31 @@ json skip_entry() {
 }
 
 /// An entry of a suite's `attentions` that brings changes of the experiment with it.
-json attention_with_changes() {
+Json attention_with_changes() {
   return {{"type", "object"},
           {"properties",
            {{"use", reference_to("attention.name")}, {"set", reference_to("experiment")}}},
           {"required", {"use", "set"}}};
 }
 
-json suite_map(const Catalogue& catalogue) {
+Json suite_map(const Catalogue& catalogue) {
   const Schema keys = suite_keys(catalogue);
-  json map = map_schema(keys);
+  Json map = map_schema(keys);
   map["type"] = "object";
   map.erase("pattern");
-  json& properties = map["properties"];
+  Json& properties = map["properties"];
   properties["schema"] = {{"const", 1}, {"description", find_option(keys, "schema")->help}};
   for (const char* list : {"attentions", "attentions+", "attentions-"}) {
     properties[list]["items"] = {{"anyOf", {reference_to("attention"), attention_with_changes()}}};
   }
   for (const char* list : {"skip", "skip+", "skip-"}) properties[list]["items"] = skip_entry();
-  const json numbers = {{"type", "object"}, {"additionalProperties", {{"type", "number"}}}};
-  json one = properties["reference"];
+  const Json numbers = {{"type", "object"}, {"additionalProperties", {{"type", "number"}}}};
+  Json one = properties["reference"];
   one["properties"]["values"] = {
       {"type", "object"},
       {"description", "by experiment and attention, as the table writes them"},
       {"additionalProperties", numbers}};
-  const json several = {{"type", "array"}, {"items", one}};
+  const Json several = {{"type", "array"}, {"items", one}};
   properties["reference"] = {{"description", one.value("description", "")},
                              {"anyOf", {one, several}}};
   for (const char* any : {"grid", "page"}) {
@@ -294,7 +294,7 @@ json suite_map(const Catalogue& catalogue) {
 }
 
 /// What a file must hold unless it extends others.
-void require(json& schema, const std::vector<std::string>& keys) {
+void require(Json& schema, const std::vector<std::string>& keys) {
   schema["if"] = {{"not", {{"required", {"extends"}}}}};
   schema["then"] = {{"required", keys}};
 }
@@ -312,10 +312,10 @@ std::string json_schema(const std::string& kind, const Catalogue& catalogue) {
   if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
     throw ConfigError(fmt::format("there is no schema of '{}'{}", kind, suggestion(kind, kinds)));
   }
-  json definitions;
+  Json definitions;
   for (const Kind part : kKinds) define_part(definitions, part, catalogue);
   definitions["experiment"] = experiment_map(catalogue);
-  json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+  Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                  {"title", "attnlab " + kind}};
   if (kind == "suite") {
     definitions["suite"] = suite_map(catalogue);
@@ -328,7 +328,7 @@ std::string json_schema(const std::string& kind, const Catalogue& catalogue) {
     schema.update(reference_to(kind));
   }
   schema["$defs"] = std::move(definitions);
-  return schema.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return file_text(schema);
 }
 
 }  // namespace attnlab

@@ -11,7 +11,7 @@ namespace {
 
 using Problems = std::vector<std::string>;
 
-const std::vector<std::string> kKeys = {"experiment", "attention", "seeds", "reason"};
+const std::vector<std::string> kSkipKeys = {"experiment", "attention", "seeds", "reason"};
 
 template <class T>
 bool contains(const std::vector<T>& list, const T& item) {
@@ -62,9 +62,9 @@ SkipRule read_rule(const Node& entry, Problems& problems) {
     return rule;
   }
   for (const auto& [key, value] : entry.entries()) {
-    if (contains(kKeys, key)) continue;
+    if (contains(kSkipKeys, key)) continue;
     add(problems, entry.key_place(key),
-        fmt::format("unknown key '{}'{}", key, suggestion(key, kKeys)));
+        fmt::format("unknown key '{}'{}", key, suggestion(key, kSkipKeys)));
   }
   const std::size_t before = problems.size();
   rule.experiments = read_names(entry, "experiment", problems);

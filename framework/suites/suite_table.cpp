@@ -261,10 +261,6 @@ json point_json(const SuitePoint& point) {
   return out;
 }
 
-std::string text_of(const json& value) {
-  return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
 }  // namespace
 
 std::vector<AbsentCell> absent_cells(const Suite& suite) {
@@ -370,11 +366,11 @@ std::string suite_json(const Suite& suite, const std::vector<SuiteRow>& rows,
   for (const SuitePool& pool : pools_of(suite)) out["pools"].push_back(pool_json(suite, pool));
   for (const SuitePoint& point : suite.points) out["points"].push_back(point_json(point));
   for (json& entry : out["runs"]) add_result(entry.at("folder").get<std::string>(), entry);
-  return text_of(out);
+  return file_text(out);
 }
 
 std::string suite_record(const Suite& suite, const std::string& command) {
-  return text_of(record_of(suite, command));
+  return file_text(record_of(suite, command));
 }
 
 bool complete(const Suite& suite) {

@@ -53,10 +53,6 @@ TensorList tensors_of(const torch::nn::Module& module) {
   return tensors;
 }
 
-bool begins_with(const std::string& text, const std::string& start) {
-  return text.rfind(start, 0) == 0;
-}
-
 /// "model." as messages call it: "the model".
 std::string owner_of(const std::string& prefix) {
   if (prefix == "model.") return "the model";
@@ -142,7 +138,7 @@ class Reader {
       }
     }
     for (const auto& [name, tensor] : file_.tensors) {
-      if (begins_with(name, prefix) && known.count(name) == 0) {
+      if (name.starts_with(prefix) && known.count(name) == 0) {
         problems.push_back(fmt::format(
             "{} is unknown to {}", one_line(name.substr(prefix.size()), 100), owner_of(prefix)));
       }
@@ -156,7 +152,7 @@ class Reader {
   NamedTensors all_of(const std::string& prefix) const {
     NamedTensors all;
     for (const auto& [name, tensor] : file_.tensors) {
-      if (begins_with(name, prefix)) all.set(name.substr(prefix.size()), tensor);
+      if (name.starts_with(prefix)) all.set(name.substr(prefix.size()), tensor);
     }
     return all;
   }

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 
+#include "framework/base/clock.h"
 #include "framework/data/loader.h"
 #include "framework/tensor/flop_counter.h"
 #include "framework/tensor/torch_compat.h"
@@ -17,12 +18,6 @@
 
 namespace attnlab {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 /// The bytes of "VmHWM:   1234 kB"; 0 without such a line.
 std::int64_t resident_peak() {

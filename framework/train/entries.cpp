@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "framework/base/clock.h"
 #include "framework/base/error_text.h"
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
@@ -103,8 +104,6 @@ class Work {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void evaluate(const EvaluationEntry& entry, bool again) {
     const auto before = known_.find(entry.name);
     EvaluationRecord record;
@@ -141,7 +140,7 @@ class Work {
     } catch (const std::exception& error) {
       record.reason = text_of(error);
     }
-    record.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    record.seconds = seconds_since(begin);
     write_evaluation(folder_.path(), record, setting);
     if (record.hash != first) remove(entry.name, first);  // it failed before its data were open
     known_[entry.name] = record;

@@ -24,10 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 using Problems = std::vector<std::string>;
 
-bool begins_with(const std::string& text, const std::string& start) {
-  return text.rfind(start, 0) == 0;
-}
-
 /// One rule of a map.
 struct Rename {
   std::regex match;
@@ -96,7 +92,7 @@ RunFolder source_run(const BuiltRun& run, const RunFolder& folder, const Catalog
   std::map<fs::file_time_type, RunFolder> found;
   for (const auto& place : fs::directory_iterator(root, error)) {
     for (const auto& entry : fs::directory_iterator(place.path() / label, error)) {
-      if (!begins_with(entry.path().filename(), fmt::format("{}-", run.seed))) continue;
+      if (!entry.path().filename().string().starts_with(fmt::format("{}-", run.seed))) continue;
       const RunFolder candidate(entry.path().string());
       if (!is_source(candidate, experiment, catalogue)) continue;
       found.emplace(fs::last_write_time(candidate.file("status.json"), error), candidate);
@@ -120,8 +116,8 @@ NamedTensors tensors_of_run(const TensorFile& file, bool average) {
   const std::string before = average ? "average." : "";
   NamedTensors own;
   for (const auto& [name, tensor] : file.tensors) {
-    if (begins_with(name, before + "model.")) own.set(name.substr(before.size() + 6), tensor);
-    if (begins_with(name, before + "task.")) own.set(name.substr(before.size()), tensor);
+    if (name.starts_with(before + "model.")) own.set(name.substr(before.size() + 6), tensor);
+    if (name.starts_with(before + "task.")) own.set(name.substr(before.size()), tensor);
   }
   return own;
 }
@@ -154,7 +150,7 @@ class Targets {
   Problems left(const std::string& start, bool with_task) const {
     Problems names;
     for (const auto& [name, item] : items_) {
-      const bool wanted = item.of_task ? with_task : begins_with(name, start);
+      const bool wanted = item.of_task ? with_task : name.starts_with(start);
       if (wanted && filled_.count(name) == 0) names.push_back(name);
     }
     return names;
@@ -202,7 +198,7 @@ void fill(BuiltRun& run, const NamedTensors& tensors, const std::string& path) {
   bool with_task = false;
   for (const auto& [name, tensor] : tensors) {
     const auto mapped = renamed(name, rules);
-    const bool of_task = mapped && begins_with(*mapped, "task.");
+    const bool of_task = mapped && mapped->starts_with("task.");
     const std::string target = !mapped ? "" : of_task ? *mapped : start + *mapped;
     with_task = with_task || of_task;
     if (!mapped || is_fresh(target, options.fresh)) {

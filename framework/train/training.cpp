@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "framework/base/clock.h"
 #include "framework/base/files.h"
 #include "framework/base/json.h"
 #include "framework/train/attention_log.h"
@@ -20,10 +21,6 @@ namespace {
 
 /// Training takes at least so many times as long as the checkpoints at the ends of epochs.
 constexpr double kSavingShare = 30;
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 /// The task's, and those of the entries that are evaluated with each epoch.
 std::vector<MetricInfo> metrics_to_judge_by(const BuiltRun& run) {

@@ -247,19 +247,19 @@ Usage apply_usage() {
 }
 
 /// The command line.
-struct Request {
+struct ApplyRequest {
   std::string use, in, out;
   Words options;
   bool causal = false;
   std::int64_t seed = 0;
 };
 
-Request request_of(const Arguments& arguments, const Usage& usage) {
+ApplyRequest apply_request(const Arguments& arguments, const Usage& usage) {
   const auto needed = [&](const char* option) {
     if (arguments.has(option)) return arguments.text(option, "");
     throw ConfigError(fmt::format("--{} is missing\nusage: {}", option, usage.synopsis));
   };
-  Request request{needed("use"), needed("in"), needed("out"), {}};
+  ApplyRequest request{needed("use"), needed("in"), needed("out"), {}};
   if (arguments.has("option")) request.options = arguments.options["option"].as<Words>();
   request.causal = arguments.has("causal");
   request.seed = arguments.options["seed"].as<std::int64_t>();
@@ -300,7 +300,7 @@ std::shared_ptr<Attention> attention_for(const Source& source, const AttentionIn
   return attention;
 }
 
-TensorFile apply(const Request& request) {
+TensorFile apply(const ApplyRequest& request) {
   Registry registry(Catalogue::of_this_program());
   const Part part = part_of(Kind::attention, request.use, options_from(request.options, "--option"),
                             registry.catalogue());
@@ -319,7 +319,7 @@ int attention_apply_command(const Words& words) {
   Usage usage = apply_usage();
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
-  const Request request = request_of(arguments, usage);
+  const ApplyRequest request = apply_request(arguments, usage);
   const TensorFile result = apply(request);
   write_safetensors(request.out, result);
   std::vector<std::string> written;

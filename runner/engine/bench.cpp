@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <boost/algorithm/string/replace.hpp>
 #include <charconv>
 #include <iostream>
 #include <sstream>
@@ -32,11 +33,7 @@ std::vector<BenchShape> default_shapes() {
 
 /// @param text  "4×4×1024×64"; an x may stand for the ×.
 BenchShape shape_of(const std::string& text) {
-  std::string plain = text;
-  for (std::size_t at = plain.find("×"); at != std::string::npos; at = plain.find("×")) {
-    plain.replace(at, std::string("×").size(), "x");
-  }
-  std::istringstream parts(plain);
+  std::istringstream parts(boost::replace_all_copy(text, "×", "x"));
   std::vector<std::int64_t> sizes;
   for (std::string part; std::getline(parts, part, 'x');) {
     std::int64_t size = 0;

@@ -16,7 +16,7 @@ namespace attnlab {
 namespace {
 
 /// The command line.
-struct Request {
+struct SheetRequest {
   Split split = Split::train;
   std::int64_t images = 16, augmented = 0;
   std::string out;
@@ -37,8 +37,8 @@ Split split_of(const std::string& name) {
   throw ConfigError(fmt::format("--split: expected train, validation or test, found '{}'", name));
 }
 
-Request request_of(const Arguments& arguments, const std::string& experiment) {
-  Request request;
+SheetRequest sheet_request(const Arguments& arguments, const std::string& experiment) {
+  SheetRequest request;
   request.split = split_of(arguments.text("split", "train"));
   request.augmented = number_of(arguments, "augmented", 0, 0);
   request.images = number_of(arguments, "images", request.augmented > 0 ? 8 : 16, 1);
@@ -66,8 +66,8 @@ std::string label_of(const DatasetInfo& info, const NamedTensors& example) {
 
 /// Examples that lie equally far apart in the split, and after each its augmented versions: those
 /// of the first epochs of a run.
-std::vector<Picture> pictures_of(const Dataset& dataset, const Request& request,
-                                 const RandomStreams& streams) {
+std::vector<Picture> sheet_pictures(const Dataset& dataset, const SheetRequest& request,
+                                    const RandomStreams& streams) {
   const FieldInfo& field = image_field(dataset.info());
   const std::int64_t size = dataset.size(request.split);
   const std::int64_t count = std::min(request.images, size);
@@ -96,14 +96,14 @@ int data_show_command(const Words& words) {
   Registry registry(Catalogue::of_this_program());
   const Experiment experiment = load_experiment(find_composition(arguments.words[0], "experiments"),
                                                 arguments.overrides, registry.catalogue());
-  const Request request = request_of(arguments, experiment.name);
+  const SheetRequest request = sheet_request(arguments, experiment.name);
   const RandomStreams streams(static_cast<std::uint64_t>(experiment.seeds.at(0)));
   const auto dataset = registry.dataset(experiment.dataset, {streams});
   if (dataset->size(request.split) == 0) {
     throw DataError(
         fmt::format("dataset '{}' has no {} split", dataset->info().name, name_of(request.split)));
   }
-  const std::vector<Picture> pictures = pictures_of(*dataset, request, streams);
+  const std::vector<Picture> pictures = sheet_pictures(*dataset, request, streams);
   const auto side = static_cast<std::int64_t>(std::ceil(std::sqrt(double(pictures.size()))));
   const Pixels sheet =
       contact_sheet(pictures, request.augmented > 0 ? 1 + request.augmented : side);

@@ -23,20 +23,20 @@ namespace {
 using nlohmann::json;
 
 /// The command line.
-struct Request {
+struct DetectRequest {
   std::string run, prompt, out;
   Words pictures;
   double score = 0;
   std::int64_t most = 0;
 };
 
-Request request_of(const Arguments& arguments) {
-  Request request{arguments.words[0],
-                  arguments.text("prompt", ""),
-                  arguments.text("out", "detections"),
-                  {},
-                  arguments.options["score"].as<double>(),
-                  arguments.options["most"].as<std::int64_t>()};
+DetectRequest detect_request(const Arguments& arguments) {
+  DetectRequest request{arguments.words[0],
+                        arguments.text("prompt", ""),
+                        arguments.text("out", "detections"),
+                        {},
+                        arguments.options["score"].as<double>(),
+                        arguments.options["most"].as<std::int64_t>()};
   if (!arguments.has("image")) {
     throw ConfigError("--image: which picture to look at is missing");
   }
@@ -57,7 +57,7 @@ bool asks_by_prompt(const BuiltRun& run) {
 }
 
 /// @throws ConfigError where the request does not go with the run.
-void check(const Request& request, const BuiltRun& run) {
+void check(const DetectRequest& request, const BuiltRun& run) {
   if (!run.experiment.task.name.ends_with("detection")) {
     throw ConfigError(fmt::format("{}: its task is '{}'; take a run of a detector", request.run,
                                   run.experiment.task.name));
@@ -76,7 +76,7 @@ Node list_of(const Words& words) {
 }
 
 /// The pictures, prepared as those were that the run was trained on.
-std::shared_ptr<Dataset> as_trained(const Request& request, const BuiltRun& run,
+std::shared_ptr<Dataset> as_trained(const DetectRequest& request, const BuiltRun& run,
                                     Registry& registry) {
   Node options = Node::map();
   for (const char* name : {"size", "prompt_size", "mean", "std"}) {
@@ -112,7 +112,8 @@ struct Found {
   std::int64_t label = 0;
 };
 
-std::vector<Found> found_in(const BuiltRun& run, const Batch& picture, const Request& request) {
+std::vector<Found> found_in(const BuiltRun& run, const Batch& picture,
+                            const DetectRequest& request) {
   ForwardPass pass;
   const NamedTensors outputs = run.model->forward(to_device(picture, run.device), pass);
   const BestAnswers best = best_answers(outputs.at("logits").to(at::kCPU, at::kFloat),
@@ -182,7 +183,7 @@ json record_of(const BuiltRun& run, const std::vector<Found>& found, double heig
   return boxes;
 }
 
-int detect(const BuiltRun& run, const Request& request, Registry& registry) {
+int detect(const BuiltRun& run, const DetectRequest& request, Registry& registry) {
   const auto pictures = as_trained(request, run, registry);
   const Words names = file_names(request.pictures);
   json record = {{"run", request.run}, {"score", request.score}, {"pictures", json::array()}};
@@ -217,7 +218,7 @@ int detect_command(const Words& words) {
   Usage usage = detect_usage();
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
-  const Request request = request_of(arguments);
+  const DetectRequest request = detect_request(arguments);
   Registry registry(Catalogue::of_this_program());
   const BuiltRun run = open_run(RunFolder(request.run), registry);
   check(request, run);

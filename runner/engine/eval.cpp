@@ -21,7 +21,7 @@ namespace attnlab {
 namespace {
 
 /// What was asked for.
-struct Job {
+struct EvalJob {
   RunFolder folder;
   Experiment experiment;
   std::vector<EvaluationEntry> entries;
@@ -42,8 +42,9 @@ struct Results {
   }
 };
 
-Job job_of(const Arguments& arguments, const Catalogue& catalogue) {
-  Job job{RunFolder(arguments.words[0]), {}, {}, {}, false, true, arguments.text("examples", "")};
+EvalJob eval_job(const Arguments& arguments, const Catalogue& catalogue) {
+  EvalJob job{RunFolder(arguments.words[0]), {}, {}, {}, false, true,
+              arguments.text("examples", "")};
   job.experiment = job.folder.experiment(catalogue);
   const bool with = arguments.has("with");
   const Experiment source =
@@ -92,7 +93,7 @@ Metrics recorded_metrics(const BuiltRun& run, const RunFolder& folder) {
   return metrics;
 }
 
-Results carry_out(const Job& job, Registry& registry) {
+Results carry_out(const EvalJob& job, Registry& registry) {
   BuiltRun run = build_run(job.experiment, job.experiment.seeds.at(0), registry);
   if (const std::string note = note_on_products(run); !note.empty()) {
     std::cerr << "attnlab eval: " << note << "\n";
@@ -163,7 +164,7 @@ int eval_command(const Words& words) {
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   Registry registry(Catalogue::of_this_program());
-  const Job job = job_of(arguments, registry.catalogue());
+  const EvalJob job = eval_job(arguments, registry.catalogue());
   Results results;
   try {
     results = carry_out(job, registry);

@@ -33,7 +33,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Job {
+struct RunJob {
   Experiment experiment;
   std::int64_t seed;
   RunFolder folder;
@@ -55,7 +55,8 @@ Identity identity_with_data(const Experiment& experiment, Registry& registry) {
 }
 
 /// The runs that a word names: a run's folder, or an experiment with its seeds.
-std::vector<Job> jobs_of(const std::string& what, const Arguments& arguments, Registry& registry) {
+std::vector<RunJob> jobs_of(const std::string& what, const Arguments& arguments,
+                            Registry& registry) {
   const Catalogue& catalogue = registry.catalogue();
   if (fs::exists(what + "/config.yaml")) {
     if (!arguments.overrides.empty()) {
@@ -71,7 +72,7 @@ std::vector<Job> jobs_of(const std::string& what, const Arguments& arguments, Re
   const Experiment experiment = load_experiment(path, arguments.overrides, catalogue);
   const Identity identity = identity_with_data(experiment, registry);
   const std::string root = arguments.text("out", "runs");
-  std::vector<Job> jobs;
+  std::vector<RunJob> jobs;
   for (const std::int64_t seed : experiment.seeds) {
     std::vector<Cell> cell = {make_cell(experiment, seed, root, identity.data)};
     const RunFolder fresh = cell.front().folder;
@@ -84,16 +85,16 @@ std::vector<Job> jobs_of(const std::string& what, const Arguments& arguments, Re
   return jobs;
 }
 
-std::vector<Job> jobs_of(const Arguments& arguments, Registry& registry) {
-  std::vector<Job> jobs;
+std::vector<RunJob> jobs_of(const Arguments& arguments, Registry& registry) {
+  std::vector<RunJob> jobs;
   for (const std::string& word : arguments.words) {
-    for (Job& job : jobs_of(word, arguments, registry)) jobs.push_back(std::move(job));
+    for (RunJob& job : jobs_of(word, arguments, registry)) jobs.push_back(std::move(job));
   }
   return jobs;
 }
 
-void check_fresh(const std::vector<Job>& jobs, bool resume) {
-  for (const Job& job : jobs) {
+void check_fresh(const std::vector<RunJob>& jobs, bool resume) {
+  for (const RunJob& job : jobs) {
     const RunStatus status = job.folder.status();
     if (resume || status.finished() || status.state == RunState::pending) continue;
     throw ConfigError(
@@ -103,7 +104,7 @@ void check_fresh(const std::vector<Job>& jobs, bool resume) {
   }
 }
 
-void show_plan(const Job& job, const BuiltRun& run, ProgressSink& progress) {
+void show_plan(const RunJob& job, const BuiltRun& run, ProgressSink& progress) {
   const TrainOptions& train = job.experiment.train;
   progress.say(fmt::format(
       "{}: {} parameters, {:.4g} GFLOPs forward an example, {} training, {} validation "
@@ -126,7 +127,7 @@ int show_plans(const Arguments& arguments, Registry& registry, ProgressMode mode
   const auto progress = make_progress(mode);
   const SizesAlone sizes;
   try {
-    for (const Job& job : jobs_of(arguments, registry)) {
+    for (const RunJob& job : jobs_of(arguments, registry)) {
       const BuiltRun run = build_run(job.experiment, job.seed, registry);
       check_tasks(run, registry);
       show_plan(job, run, *progress);
@@ -140,7 +141,7 @@ int show_plans(const Arguments& arguments, Registry& registry, ProgressMode mode
 }
 
 /// Whether a run was finished before; then that is told.
-bool finished_before(const Job& job, ProgressSink& progress) {
+bool finished_before(const RunJob& job, ProgressSink& progress) {
   const RunStatus before = job.folder.status();
   if (!before.finished()) return false;
   ProgressEvent event;
@@ -157,7 +158,7 @@ bool finished_before(const Job& job, ProgressSink& progress) {
 /// A run that is ready to be trained from where it stands.
 /// @param accept  go on although something changed since the run began
 /// @throws ConfigError naming what changed.
-BuiltRun ready_run(const Job& job, Registry& registry, bool accept,
+BuiltRun ready_run(const RunJob& job, Registry& registry, bool accept,
                    std::shared_ptr<Dataset> dataset = nullptr) {
   BuiltRun run = build_run(job.experiment, job.seed, registry, std::move(dataset));
   check_tasks(run, registry);
@@ -183,7 +184,7 @@ void tell(const EvaluationRecord& record, ProgressSink& progress) {
 }
 
 /// Evaluates what a finished run has no result of. Failures are results, not the run's.
-void evaluate_left(const Job& job, BuiltRun& run, Registry& registry, ProgressSink& progress) {
+void evaluate_left(const RunJob& job, BuiltRun& run, Registry& registry, ProgressSink& progress) {
   EntriesRequest request;
   request.names = entries_left(job.experiment, job.folder, registry.catalogue(), false);
   if (request.names.empty()) return;
@@ -198,7 +199,7 @@ void evaluate_left(const Job& job, BuiltRun& run, Registry& registry, ProgressSi
 }
 
 /// The same for a run that was finished before.
-void evaluate_left(const Job& job, Registry& registry, ProgressSink& progress) {
+void evaluate_left(const RunJob& job, Registry& registry, ProgressSink& progress) {
   if (job.folder.status().state != RunState::done) return;
   if (entries_left(job.experiment, job.folder, registry.catalogue(), false).empty()) return;
   BuiltRun run = build_run(job.experiment, job.seed, registry);
@@ -213,7 +214,7 @@ void complain(const std::string& what, const std::exception& error) {
 }
 
 /// Holds a run's folder before the first byte is written into it.
-std::unique_ptr<RunLock> held(const Job& job, const Catalogue& catalogue) {
+std::unique_ptr<RunLock> held(const RunJob& job, const Catalogue& catalogue) {
   std::error_code error;
   fs::create_directories(job.folder.path(), error);
   if (error) {
@@ -230,7 +231,7 @@ std::unique_ptr<RunLock> held(const Job& job, const Catalogue& catalogue) {
 }
 
 /// @returns false when the run failed.
-bool run_job(const Job& job, Registry& registry, bool accept, ProgressSink& progress) {
+bool run_job(const RunJob& job, Registry& registry, bool accept, ProgressSink& progress) {
   if (!job.note.empty()) progress.say(job.note);
   if (finished_before(job, progress)) {
     evaluate_left(job, registry, progress);
@@ -254,7 +255,7 @@ bool run_job(const Job& job, Registry& registry, bool accept, ProgressSink& prog
 /// Opens data once where several runs have the same.
 class SharedData {
  public:
-  std::shared_ptr<Dataset> of(const Job& job, Registry& registry) {
+  std::shared_ptr<Dataset> of(const RunJob& job, Registry& registry) {
     const RandomStreams streams(static_cast<std::uint64_t>(job.seed));
     const auto opened = registry.dataset(job.experiment.dataset, {streams});
     const DatasetInfo& info = opened->info();
@@ -266,13 +267,13 @@ class SharedData {
 };
 
 /// Runs that can be trained together, and have not been finished before.
-using Together = std::vector<const Job*>;
+using Together = std::vector<const RunJob*>;
 
 /// @throws ConfigError where there is a run that cannot be trained together with any.
-std::vector<Together> ensembles_of(const std::vector<Job>& jobs, Registry& registry,
+std::vector<Together> ensembles_of(const std::vector<RunJob>& jobs, Registry& registry,
                                    ProgressSink& progress) {
   std::map<std::string, Together> by_key;
-  for (const Job& job : jobs) {
+  for (const RunJob& job : jobs) {
     const std::string obstacle = obstacle_to_ensemble(job.experiment, registry.catalogue());
     if (!obstacle.empty()) throw ConfigError(fmt::format("--ensemble: {}; leave it out", obstacle));
     if (!finished_before(job, progress)) by_key[ensemble_key(job.experiment)].push_back(&job);
@@ -287,7 +288,7 @@ bool run_together(const Together& jobs, Registry& registry, bool accept, Progres
   SharedData data;
   std::vector<Member> members;
   std::vector<std::unique_ptr<RunLock>> locks;
-  for (const Job* job : jobs) {
+  for (const RunJob* job : jobs) {
     BuiltRun run = ready_run(*job, registry, accept, data.of(*job, registry));
     run.together = static_cast<std::int64_t>(jobs.size());
     locks.push_back(held(*job, registry.catalogue()));
@@ -318,7 +319,7 @@ int run_command(const Words& words) {
   Registry registry(Catalogue::of_this_program());
   const ProgressMode mode = parse_progress_mode(arguments.text("progress", "auto"));
   if (arguments.has("dry-run")) return show_plans(arguments, registry, mode);
-  const std::vector<Job> jobs = jobs_of(arguments, registry);
+  const std::vector<RunJob> jobs = jobs_of(arguments, registry);
   const auto progress = make_progress(mode, static_cast<std::int64_t>(jobs.size()));
   check_fresh(jobs, arguments.has("resume"));
   const bool accept = arguments.has("accept-changes");
@@ -330,7 +331,7 @@ int run_command(const Words& words) {
     }
     return all ? kDone : kRunFailed;
   }
-  for (const Job& job : jobs) {
+  for (const RunJob& job : jobs) {
     all &= run_job(job, registry, accept, *progress);
     if (stop_requested()) return kInterrupted;
   }

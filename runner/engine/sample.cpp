@@ -11,19 +11,19 @@
 namespace attnlab {
 namespace {
 
-struct Request {
+struct SampleRequest {
   std::string run, prompt;
   std::int64_t tokens = 0, seed = 0;
   SamplingOptions sampling;
 };
 
-Request request_of(const Arguments& arguments) {
+SampleRequest sample_request(const Arguments& arguments) {
   const auto number = [&](const char* name) {
     const auto value = arguments.options[name].as<std::int64_t>();
     if (value < 0) throw ConfigError(fmt::format("--{}: {} is less than 0", name, value));
     return value;
   };
-  Request request{
+  SampleRequest request{
       arguments.words[0], arguments.text("prompt", "\n"), number("tokens"), number("seed"), {}};
   request.sampling.temperature = arguments.options["temperature"].as<double>();
   request.sampling.top_k = number("top-k");
@@ -64,7 +64,7 @@ class Printer {
   bool ends_line_ = true;
 };
 
-int write_text(const BuiltRun& run, const Request& request) {
+int write_text(const BuiltRun& run, const SampleRequest& request) {
   const TextCodec& codec = codec_of(run, request.run);
   const std::vector<std::int64_t> prompt = codec.encode(request.prompt);
   if (prompt.empty()) {
@@ -88,7 +88,7 @@ int sample_command(const Words& words) {
   Usage usage = sample_usage();
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
-  const Request request = request_of(arguments);
+  const SampleRequest request = sample_request(arguments);
   Registry registry(Catalogue::of_this_program());
   return write_text(open_run(RunFolder(request.run), registry), request);
 }

@@ -21,16 +21,16 @@ namespace {
 
 using nlohmann::json;
 
-struct Request {
+struct ShowRequest {
   std::string run;
   std::int64_t examples = 0, node = -1, point = -1;
   std::string with;  ///< file with other evaluations than the run's; empty: the run's own
 };
 
-Request request_of(const Arguments& arguments) {
-  Request request{arguments.words[0], arguments.options["examples"].as<std::int64_t>(),
-                  arguments.options["node"].as<std::int64_t>(),
-                  arguments.options["point"].as<std::int64_t>(), arguments.text("with", "")};
+ShowRequest show_request(const Arguments& arguments) {
+  ShowRequest request{arguments.words[0], arguments.options["examples"].as<std::int64_t>(),
+                      arguments.options["node"].as<std::int64_t>(),
+                      arguments.options["point"].as<std::int64_t>(), arguments.text("with", "")};
   if (request.examples < 1 || request.examples > 100) {
     throw ConfigError(fmt::format("--examples: {} is not 1 to 100", request.examples));
   }
@@ -55,7 +55,7 @@ std::string kind_of(const DatasetInfo& info) {
   return pictures ? "images" : "";
 }
 
-std::vector<EvaluationEntry> entries_of(const Request& request, const Experiment& experiment,
+std::vector<EvaluationEntry> entries_of(const ShowRequest& request, const Experiment& experiment,
                                         const Catalogue& catalogue) {
   if (request.with.empty()) return evaluations_of(experiment, catalogue);
   return evaluations_of(with_evaluations(experiment, request.with, catalogue), catalogue);
@@ -70,7 +70,7 @@ std::vector<std::int64_t> chosen_examples(std::int64_t wanted, std::int64_t size
 }
 
 json pictures_of(const std::string& kind, BuiltRun& run, const RunFolder& folder,
-                 const Request& request, Registry& registry) {
+                 const ShowRequest& request, Registry& registry) {
   const std::vector<std::int64_t> indices =
       chosen_examples(request.examples, run.dataset->size(Split::test));
   if (kind == "images") {
@@ -93,7 +93,7 @@ int show_command(const Words& words) {
   Usage usage = show_usage();
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
-  const Request request = request_of(arguments);
+  const ShowRequest request = show_request(arguments);
   Registry registry(Catalogue::of_this_program());
   const RunFolder folder(request.run);
   BuiltRun run = open_run(folder, registry);

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kMostShown = 20000, kMostClasses = 255;
+constexpr std::int64_t kMostPoints = 20000, kMostClasses = 255;
 
 std::int64_t chosen_point(const Tensor& places, std::int64_t wanted, std::int64_t cloud) {
   const std::int64_t points = places.size(0);
@@ -27,11 +27,11 @@ std::int64_t chosen_point(const Tensor& places, std::int64_t wanted, std::int64_
 }
 
 /// The last layer's weights as they come, the mean over heads.
-struct LastWeights {
+struct LastPatchWeights {
   AttentionTrace trace;
   Tensor weights;  ///< [P, K, K]; undefined: the attention has none
 
-  LastWeights() {
+  LastPatchWeights() {
     trace.weights = true;
     trace.on_layer = [this](const LayerTrace& layer) {
       weights = layer.weights.defined() ? layer.weights.mean(1) : Tensor();
@@ -88,7 +88,7 @@ json picture_of_cloud(const BuiltRun& run, std::int64_t index, std::int64_t poin
   const Tensor& places = example.at("coord@point");
   const Tensor& inverse = example.at("inverse@point>voxel");
   const std::int64_t chosen = chosen_point(places, point, index);
-  LastWeights last;
+  LastPatchWeights last;
   ForwardPass pass;
   pass.trace = &last.trace;
   const Batch batch = to_device(run.dataset->collate({example}), run.device);
@@ -96,7 +96,7 @@ json picture_of_cloud(const BuiltRun& run, std::int64_t index, std::int64_t poin
 
   const Tensor* label = example.find("label@point");
   const std::vector<std::int64_t> rows = thinned(example.at("grid@voxel").index_select(0, inverse),
-                                                 label ? *label : Tensor(), kMostShown, chosen);
+                                                 label ? *label : Tensor(), kMostPoints, chosen);
   const Tensor shown = at::tensor(rows, at::kLong);
   const PackedPlaces packed = packed_places(places.index_select(0, shown));
   json picture = {{"index", index},

@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kEdges = "edges@edge>node";
-constexpr std::int64_t kMostShown = 150;
+constexpr std::int64_t kMostNodes = 150;
 
 /// Both directions of each edge between different nodes, once.
 using Neighbours = std::vector<std::set<std::int64_t>>;
@@ -51,15 +51,15 @@ std::int64_t chosen_node(const Neighbours& neighbours, std::int64_t wanted, std:
 std::vector<std::int64_t> shown_nodes(const Neighbours& neighbours, std::int64_t chosen) {
   std::vector<std::int64_t> nodes(neighbours.size());
   std::iota(nodes.begin(), nodes.end(), 0);
-  if (std::int64_t(nodes.size()) <= kMostShown) return nodes;
+  if (std::int64_t(nodes.size()) <= kMostNodes) return nodes;
   std::vector<std::int64_t> reached = {chosen};
   std::set<std::int64_t> known = {chosen};
-  for (std::size_t at = 0; at < reached.size() && std::int64_t(reached.size()) < kMostShown; ++at) {
+  for (std::size_t at = 0; at < reached.size() && std::int64_t(reached.size()) < kMostNodes; ++at) {
     for (const std::int64_t next : neighbours[static_cast<std::size_t>(reached[at])]) {
       if (known.insert(next).second) reached.push_back(next);
     }
   }
-  reached.resize(std::min<std::size_t>(reached.size(), kMostShown));
+  reached.resize(std::min<std::size_t>(reached.size(), kMostNodes));
   std::sort(reached.begin(), reached.end());
   return reached;
 }

@@ -37,7 +37,7 @@ std::string excerpt(std::string_view text) {
 }
 
 /// What the header says; absent where it does not.
-struct Header {
+struct TsHeader {
   std::set<std::string> seen;
   std::optional<bool> univariate, equal_length;
   std::optional<std::int64_t> dimensions, length;
@@ -343,7 +343,7 @@ class Parser {
   std::string_view line_;
   const char* begin_ = nullptr;  ///< of the line, blanks included
   std::int64_t number_ = 0;      ///< of the line
-  Header header_;
+  TsHeader header_;
   std::unordered_map<std::string, std::int64_t> class_index_, class_by_lower_;
   TsFile file_;
 };

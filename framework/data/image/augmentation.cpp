@@ -10,12 +10,8 @@ namespace {
 
 constexpr int kTries = 10;
 
-double between(double low, double high, Random& random) {
-  return low + (high - low) * random.uniform();
-}
-
 double log_between(double low, double high, Random& random) {
-  return std::exp(between(std::log(low), std::log(high), random));
+  return std::exp(random.uniform(std::log(low), std::log(high)));
 }
 
 /// Sides of a box of this area and aspect (width over height, or its inverse: the caller's).
@@ -74,7 +70,7 @@ Box draw_crop(const ImageAugmentation& augmentation, std::int64_t height, std::i
   const std::vector<double>&scale = augmentation.crop_scale, &ratio = augmentation.crop_ratio;
   const auto whole = static_cast<double>(height * width);
   for (int i = 0; i < kTries; ++i) {
-    const double area = whole * between(scale[0], scale[1], random);
+    const double area = whole * random.uniform(scale[0], scale[1]);
     const double aspect = log_between(ratio[0], ratio[1], random);
     const std::int64_t w = side(area, aspect), h = side(area, 1 / aspect);
     if (w <= 0 || h <= 0 || w > width || h > height) continue;
@@ -87,7 +83,7 @@ Box draw_crop(const ImageAugmentation& augmentation, std::int64_t height, std::i
 Box draw_erased(std::int64_t height, std::int64_t width, Random& random) {
   const auto whole = static_cast<double>(height * width);
   for (int i = 0; i < kTries; ++i) {
-    const double area = whole * between(0.02, 1.0 / 3, random);
+    const double area = whole * random.uniform(0.02, 1.0 / 3);
     const double aspect = log_between(0.3, 1 / 0.3, random);
     const std::int64_t h = side(area, aspect), w = side(area, 1 / aspect);
     if (w >= width || h >= height) continue;

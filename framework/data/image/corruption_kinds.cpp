@@ -8,10 +8,6 @@
 namespace attnlab::corruptions {
 namespace {
 
-double between(double low, double high, Random& random) {
-  return low + (high - low) * random.uniform();
-}
-
 double grey(const FloatImage& x, std::int64_t i) {
   const double* pixel = x.values.data() + i * x.channels;
   return x.channels < 3 ? pixel[0] : 0.299 * pixel[0] + 0.587 * pixel[1] + 0.114 * pixel[2];
@@ -19,7 +15,7 @@ double grey(const FloatImage& x, std::int64_t i) {
 
 FloatImage uniform_field(std::int64_t height, std::int64_t width, double sigma, Random& random) {
   FloatImage field(height, width, 1);
-  for (double& value : field.values) value = between(-1, 1, random);
+  for (double& value : field.values) value = random.uniform(-1, 1);
   return gaussian(field, sigma, Beyond::half_mirror, 3);
 }
 
@@ -139,7 +135,7 @@ void snow(FloatImage& x, const Constants& c, Random& random) {
   for (double& value : layer.values) {
     value = value < c[3] ? 0 : std::floor(std::clamp(value, 0.0, 1.0) * 255) / 255;
   }
-  layer = motion_blurred(layer, c[4], c[5], between(-135, -45, random));
+  layer = motion_blurred(layer, c[4], c[5], random.uniform(-135, -45));
   const std::int64_t count = x.height * x.width;
   for (std::int64_t i = 0; i < count; ++i) {
     const double white = grey(x, i) * 1.5 + 0.5;
@@ -233,7 +229,7 @@ FloatImage elastic(const FloatImage& x, double amount, double smooth, double shi
                              {middle_x - side, middle_y - side}};
   double to[3][2];
   for (int i = 0; i < 3; ++i) {
-    for (int k = 0; k < 2; ++k) to[i][k] = from[i][k] + between(-shift, shift, random);
+    for (int k = 0; k < 2; ++k) to[i][k] = from[i][k] + random.uniform(-shift, shift);
   }
   // The affine map that takes the corners back: p(t) = from1 + a (t - to1), by its two sides.
   const double u[2] = {to[0][0] - to[1][0], to[0][1] - to[1][1]};

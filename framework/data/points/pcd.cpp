@@ -15,14 +15,14 @@ struct Field {
   std::int64_t count = 1;
 };
 
-struct Header {
+struct PcdHeader {
   std::vector<Field> fields;
   std::int64_t points = -1;
   std::string data;
 };
 
-Header read_header(WordReader& text) {
-  Header header;
+PcdHeader read_pcd_header(WordReader& text) {
+  PcdHeader header;
   const auto each = [&](std::string_view line, auto&& use) {
     for (Field& field : header.fields) {
       const std::string_view word = take_word(line);
@@ -105,7 +105,7 @@ std::string unpacked(std::string_view in, std::size_t size, const std::string& p
   return out;
 }
 
-PointTable read_ascii(WordReader& text, const Header& header, PointTable table) {
+PointTable read_ascii(WordReader& text, const PcdHeader& header, PointTable table) {
   const auto columns = static_cast<std::int64_t>(table.names.size());
   std::vector<double> values;
   while (!text.at_end()) {
@@ -131,7 +131,7 @@ PointTable read_ascii(WordReader& text, const Header& header, PointTable table) 
 
 PointTable parse_pcd(std::string_view bytes, const std::string& path) {
   WordReader text(bytes, path);
-  const Header header = read_header(text);
+  const PcdHeader header = read_pcd_header(text);
   PointTable table;
   std::size_t row = 0;  // bytes of a point
   for (const Field& field : header.fields) {

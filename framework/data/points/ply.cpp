@@ -22,7 +22,7 @@ struct Element {
   std::vector<Property> properties;
 };
 
-struct Header {
+struct PlyHeader {
   std::string format;
   std::vector<Element> elements;
 };
@@ -39,9 +39,9 @@ ScalarType type_of(std::string_view word, const WordReader& text) {
   text.fail(fmt::format("\'{}\' is no type of PLY", word));
 }
 
-Header read_header(WordReader& text) {
+PlyHeader read_ply_header(WordReader& text) {
   if (text.line() != "ply") text.fail("does not begin with 'ply'; is it another format?");
-  Header header;
+  PlyHeader header;
   while (true) {
     if (text.at_end()) text.fail("the header does not end; the file is cut off");
     std::string_view line = text.line();
@@ -138,7 +138,7 @@ void skip(const Element& element, Scalars& scalars) {
 
 PointTable parse_ply(std::string_view bytes, const std::string& path) {
   WordReader text(bytes, path);
-  const Header header = read_header(text);
+  const PlyHeader header = read_ply_header(text);
   Scalars scalars(bytes.substr(std::min(text.position(), bytes.size())), header.format, path);
   for (const Element& element : header.elements) {
     if (element.name != "vertex") {

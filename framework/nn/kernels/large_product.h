@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "framework/tensor/tensor.h"
+
 namespace attnlab {
 
 /// Whether there are such products at all.
@@ -17,6 +19,11 @@ struct DenseFactor {
   std::int64_t row;  ///< numbers from one row in memory to the next
   bool transposed = false;
 };
+
+/// Of a contiguous float32 matrix, or of its transpose.
+inline DenseFactor dense_factor(const Tensor& x, bool transposed = false) {
+  return {x.data_ptr<float>(), x.size(1), transposed};
+}
 
 /// C [rows, columns] = A B, or C += A B where `add`. On the threads of the caller's team: on one
 /// inside of at::parallel_for.

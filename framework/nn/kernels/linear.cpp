@@ -16,11 +16,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// A contiguous matrix, or its transpose.
-DenseFactor factor(const Tensor& x, bool transposed = false) {
-  return {x.data_ptr<float>(), x.size(1), transposed};
-}
-
 std::vector<std::int64_t> with_last(const Tensor& x, std::int64_t last) {
   std::vector<std::int64_t> sizes = x.sizes().vec();
   sizes.back() = last;
@@ -49,8 +44,8 @@ struct LargeLinear : public torch::autograd::Function<LargeLinear> {
     Tensor y = at::empty(with_last(x, out), x.options().requires_grad(false));
     const bool biased = bias.numel() > 0;
     if (biased) y.copy_(bias.expand(y.sizes()));
-    large_product(factor(rows), factor(dense, true), y.data_ptr<float>(), rows.size(0), in, out,
-                  biased);
+    large_product(dense_factor(rows), dense_factor(dense, true), y.data_ptr<float>(), rows.size(0),
+                  in, out, biased);
     return y;
   }
 
@@ -83,12 +78,14 @@ struct LargeLinear : public torch::autograd::Function<LargeLinear> {
       if (before > 0) {
         differentiate_tokens(dy, dense, before, to[0]);
       } else {
-        large_product(factor(dy), factor(dense), to[0].data_ptr<float>(), count, out, in);
+        large_product(dense_factor(dy), dense_factor(dense), to[0].data_ptr<float>(), count, out,
+                      in);
       }
     }
     if (context->needs_input_grad(1)) {
       to[1] = at::empty(weight.sizes(), dense.options());
-      large_product(factor(dy, true), factor(rows), to[1].data_ptr<float>(), out, count, in);
+      large_product(dense_factor(dy, true), dense_factor(rows), to[1].data_ptr<float>(), out, count,
+                    in);
     }
     if (biased && context->needs_input_grad(2)) {
       to[2] = at::empty({out}, dy.options());
@@ -108,7 +105,7 @@ void LargeLinear::differentiate_tokens(const Tensor& dy, const Tensor& weight, s
   at::parallel_for(0, to.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
       const float* const rows = from + (b * (before + length) + before) * out;
-      large_product({rows, out}, factor(weight), dx + b * length * in, length, out, in);
+      large_product({rows, out}, dense_factor(weight), dx + b * length * in, length, out, in);
     }
   });
 }

@@ -22,10 +22,6 @@ using torch::autograd::variable_list;
 /// Bytes of a block of H: with those of X, Y and the weights it stays in a second level of cache.
 constexpr std::int64_t kBlockBytes = 256 * 1024;
 
-DenseFactor factor(const Tensor& x, bool transposed = false) {
-  return {x.data_ptr<float>(), x.size(1), transposed};
-}
-
 /// Rows of numbers, from one on.
 float* from_row(const Tensor& x, std::int64_t row) { return x.data_ptr<float>() + row * x.size(1); }
 
@@ -86,11 +82,12 @@ Passed pass(const Tensor& x, const Tensor& up, const Tensor& up_bias, const Tens
   each_block(rows, hidden, [&](std::int64_t first, std::int64_t count) {
     float *const g = from_row(to.g, first), *const y = from_row(to.y, first);
     start_rows(up_bias, g, count);
-    large_product({from_row(x, first), in}, factor(up, true), g, count, in, hidden,
+    large_product({from_row(x, first), in}, dense_factor(up, true), g, count, in, hidden,
                   up_bias.numel() > 0);
     activate(activation, g, from_row_or_null(to.slope, first), count * hidden);
     start_rows(down_bias, y, count);
-    large_product({g, hidden}, factor(down, true), y, count, hidden, out, down_bias.numel() > 0);
+    large_product({g, hidden}, dense_factor(down, true), y, count, hidden, out,
+                  down_bias.numel() > 0);
   });
   return to;
 }
@@ -104,7 +101,8 @@ Tensor sum_of_rows(const Tensor& x) {
 /// A^T B of dense matrices.
 Tensor transposed_product(const Tensor& a, const Tensor& b) {
   Tensor c = at::empty({a.size(1), b.size(1)}, a.options());
-  large_product(factor(a, true), factor(b), c.data_ptr<float>(), a.size(1), a.size(0), b.size(1));
+  large_product(dense_factor(a, true), dense_factor(b), c.data_ptr<float>(), a.size(1), a.size(0),
+                b.size(1));
   return c;
 }
 
@@ -157,11 +155,11 @@ struct BlockMlp : public torch::autograd::Function<BlockMlp> {
     const Tensor dx = wants_x ? at::empty(x.sizes(), g.options()) : Tensor();
     each_block(rows, hidden, [&](std::int64_t first, std::int64_t count) {
       float* const block = from_row(dh, first);
-      large_product({from_row(dy, first), out}, factor(down), block, count, out, hidden);
+      large_product({from_row(dy, first), out}, dense_factor(down), block, count, out, hidden);
       deactivate(activation, from_row(g, first), from_row_or_null(slope, first), block,
                  count * hidden);
       if (!wants_x) return;
-      large_product({block, hidden}, factor(up), from_row(dx, first), count, hidden, in);
+      large_product({block, hidden}, dense_factor(up), from_row(dx, first), count, hidden, in);
     });
     return {dx,
             transposed_product(dh, x),

@@ -68,19 +68,19 @@ HeadwiseProblem alone(const HeadwiseProblem& whole, const Sequence& one) {
 }
 
 /// What is computed forward, and what the backward pass reads.
-struct Attended {
+struct AttendedSets {
   Tensor out, weights;
   std::vector<Tensor> rows;  ///< of large sequences, what their rows gathered
 };
 
-Attended attend(const Ragged& in, bool keep) {
+AttendedSets attend(const Ragged& in, bool keep) {
   std::int64_t pairs = 0;
   for (const auto* some : {&in.small, &in.large}) {
     for (const Sequence& one : *some) pairs += one.rows * one.columns;
   }
   const HeadwiseProblem& whole = in.whole;
   const OwnKernelFlops flops(whole.q.size(1) * pairs * (whole.q.size(3) + whole.v.size(3)));
-  Attended to{empty_by_token(whole.q, whole.q.size(2), whole.v.size(3)), {}, {}};
+  AttendedSets to{empty_by_token(whole.q, whole.q.size(2), whole.v.size(3)), {}, {}};
   if (in.holds_nothing) to.out.zero_();
   if (keep) to.weights = at::empty({in.weights}, whole.q.options());
   if (!in.small.empty()) attend_small_sequences(whole, in.small, to.weights, to.out);
@@ -90,7 +90,7 @@ Attended attend(const Ragged& in, bool keep) {
   return to;
 }
 
-HeadGradients differentiate(const Ragged& in, const Attended& attended, const Tensor& grad) {
+HeadGradients differentiate(const Ragged& in, const AttendedSets& attended, const Tensor& grad) {
   const HeadwiseProblem& whole = in.whole;
   const auto like = [](const Tensor& x) { return empty_by_token(x, x.size(2), x.size(3)); };
   std::vector<Tensor> qkv = room_for_packed({whole.q, whole.k, whole.v});
@@ -137,7 +137,7 @@ struct RaggedSoftmax : public torch::autograd::Function<RaggedSoftmax> {
                         const RaggedQuestion& question, const std::vector<std::int64_t>& drops) {
     const Tensor inverse = room_for_inverse(k, question.unit_keys);
     const Ragged in = ragged_of(q, k, v, question, drops, inverse);
-    const Attended attended = attend(in, true);
+    const AttendedSets attended = attend(in, true);
     variable_list saved = {q, k, v, question.query_offsets, question.key_offsets, inverse,
                            attended.weights,
                            // Small heads keep their weights, and do not need the output again.
@@ -166,9 +166,9 @@ struct RaggedSoftmax : public torch::autograd::Function<RaggedSoftmax> {
     const Ragged in = ragged_of(saved[0], saved[1], saved[2], question,
                                 context->saved_data["drops"].toIntVector(), saved[5]);
     if (at::GradMode::is_enabled()) return compose(in, saved, gradients[0]);
-    const Attended attended{saved[7].defined() ? saved[7].detach() : Tensor(),
-                            saved[6],
-                            {saved.begin() + 8, saved.end()}};
+    const AttendedSets attended{saved[7].defined() ? saved[7].detach() : Tensor(),
+                                saved[6],
+                                {saved.begin() + 8, saved.end()}};
     const HeadGradients all = differentiate(in, attended, rows_dense(gradients[0]));
     return {all.q, all.k, all.v, Tensor(), Tensor()};
   }

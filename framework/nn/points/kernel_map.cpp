@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "framework/nn/points/sparse_convolution.h"
+#include "framework/nn/points/voxels.h"
 
 namespace attnlab {
 namespace {
-
-constexpr std::int64_t kSide = 1 << 16;
 
 /// Pairs of one block of rows.
 struct BlockPairs {
@@ -31,16 +30,18 @@ struct Walk {
 void walk_column(const Walk& walk, std::int64_t begin, std::int64_t end, std::int64_t dx,
                  std::int64_t dy, Column& column) {
   for (auto& pairs : column) pairs.clear();
-  const std::int64_t step = dx * (std::int64_t{1} << 32) + dy * kSide;
+  const std::int64_t step = dx * (std::int64_t{1} << 32) + dy * kGridSide;
   const std::int64_t* next =
       std::lower_bound(walk.key, walk.key + walk.count, walk.key[begin] + step - walk.reach);
   for (std::int64_t row = begin; row < end; ++row) {
     const std::int64_t key = walk.key[row], wanted = key + step;
-    const std::int64_t x = (key >> 32 & (kSide - 1)) + dx, y = (key >> 16 & (kSide - 1)) + dy;
-    if (x < 0 || x >= kSide || y < 0 || y >= kSide) continue;
-    const std::int64_t z = key & (kSide - 1);  // steps beyond an end of the axis are another column
+    const std::int64_t x = (key >> 32 & (kGridSide - 1)) + dx,
+                       y = (key >> 16 & (kGridSide - 1)) + dy;
+    if (x < 0 || x >= kGridSide || y < 0 || y >= kGridSide) continue;
+    const std::int64_t z =
+        key & (kGridSide - 1);  // steps beyond an end of the axis are another column
     const std::int64_t low = wanted - std::min(walk.reach, z);
-    const std::int64_t high = wanted + std::min(walk.reach, kSide - 1 - z);
+    const std::int64_t high = wanted + std::min(walk.reach, kGridSide - 1 - z);
     while (next != walk.key + walk.count && *next < low) ++next;
     for (const std::int64_t* at = next; at != walk.key + walk.count && *at <= high; ++at) {
       column[static_cast<std::size_t>(*at - wanted + walk.reach)].push_back(

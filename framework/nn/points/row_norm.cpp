@@ -11,6 +11,8 @@
 #include <array>
 #include <vector>
 
+#include "framework/nn/points/own_loop.h"
+
 namespace attnlab {
 namespace {
 
@@ -18,10 +20,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 constexpr std::int64_t kBlock = 512;  // rows that are summed by one thread
-
-bool has_own_loop(const Tensor& x) {
-  return x.device().is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
-}
 
 /// sums[0] = sum of x, sums[1] = sum of x * z, over rows; z may be x.
 template <class T>

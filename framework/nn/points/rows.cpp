@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "framework/nn/points/own_loop.h"
+
 namespace attnlab {
 namespace {
 
@@ -18,10 +20,6 @@ using torch::autograd::variable_list;
 /// How many rows of C numbers make a thread's work worth while.
 std::int64_t grain(std::int64_t channels) {
   return std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(channels, 1));
-}
-
-bool has_own_loop(const Tensor& x) {
-  return x.device().is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
 }
 
 Tensor taken(const Tensor& x, const RowMap& map) {

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "framework/nn/points/convolution_loops.h"
+#include "framework/nn/points/own_loop.h"
 #include "framework/tensor/flop_counter.h"
 
 namespace attnlab {
@@ -16,10 +17,6 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-bool has_own_loop(const Tensor& x) {
-  return x.device().is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
-}
 
 constexpr const char *kLayoutEntry = "sparse_convolution", *kLayout = "out,x,y,z,in",
                      *kSpconv1Layout = "x,y,z,in,out";

@@ -12,7 +12,7 @@
 namespace attnlab {
 namespace {
 
-constexpr std::int64_t kSide = 1 << 16, kMostExamples = 1 << 15;
+constexpr std::int64_t kMostExamples = 1 << 15;
 constexpr std::int64_t kGrain = 8192;
 
 std::int64_t key_of(std::int64_t example, std::int64_t x, std::int64_t y, std::int64_t z) {
@@ -49,11 +49,11 @@ std::array<double, 3> least_corner(const std::vector<double>& cells, double size
     most[i % 3] = std::max(most[i % 3], cells[i]);
   }
   for (std::size_t axis = 0; axis < 3; ++axis) {
-    if (most[axis] - least[axis] < kSide) continue;
+    if (most[axis] - least[axis] < kGridSide) continue;
     throw DataError(fmt::format(
         "{}: is {:.0f} voxels of {} wide along {}, and curves count to {}; take a larger grid, or "
         "remove points far away",
-        place, most[axis] - least[axis] + 1, size, "xyz"[axis], kSide));
+        place, most[axis] - least[axis] + 1, size, "xyz"[axis], kGridSide));
   }
   return least;
 }
@@ -105,9 +105,9 @@ Tensor voxel_keys(const Tensor& grid, const Tensor& offsets) {
   for (std::int64_t b = 0; b < examples; ++b) {
     for (std::int64_t i = starts[b]; i < starts[b + 1]; ++i, place += 3) {
       for (int axis = 0; axis < 3; ++axis) {
-        if (place[axis] >= 0 && place[axis] < kSide) continue;
+        if (place[axis] >= 0 && place[axis] < kGridSide) continue;
         throw DataError(fmt::format("grid: voxel {} has the coordinate {}; expected 0 to {}", i,
-                                    place[axis], kSide - 1));
+                                    place[axis], kGridSide - 1));
       }
       key[i] = key_of(b, place[0], place[1], place[2]);
     }
@@ -120,7 +120,7 @@ Tensor voxel_places(const Tensor& keys) {
   const std::int64_t* key = keys.data_ptr<std::int64_t>();
   auto* place = places.data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < keys.size(0); ++i) {
-    for (int shift = 32; shift >= 0; shift -= 16) *place++ = key[i] >> shift & (kSide - 1);
+    for (int shift = 32; shift >= 0; shift -= 16) *place++ = key[i] >> shift & (kGridSide - 1);
   }
   return places;
 }

@@ -13,6 +13,9 @@
 
 namespace attnlab {
 
+/// Places along each axis of a grid.
+inline constexpr std::int64_t kGridSide = 1 << 16;
+
 /// Voxels that hold points.
 struct Voxels {
   Tensor grid;     ///< [M, 3] int64, in order of their keys, from the cloud's least corner on

@@ -1,0 +1,28 @@
+# attnlab_unity(<target>...): compiles files of one room together, so many at a time.
+#
+# LibTorch's headers cost a compiler eight seconds before it has read a line of ours, even precompiled.
+# Together, a file costs half. A change to one then compiles its neighbours again: who works on few files
+# switches it off, -DATTNLAB_UNITY=OFF. Names in unnamed namespaces of one room must differ.
+option(ATTNLAB_UNITY "Compile several files of a room together" ON)
+set(_ATTNLAB_TOGETHER 6)
+
+function(attnlab_unity)
+  if(NOT ATTNLAB_UNITY)
+    return()
+  endif()
+  foreach(_target ${ARGN})
+    get_target_property(_sources ${_target} SOURCES)
+    list(FILTER _sources INCLUDE REGEX "\\.cpp$")
+    foreach(_source ${_sources})
+      cmake_path(ABSOLUTE_PATH _source)
+      cmake_path(RELATIVE_PATH _source BASE_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE _name)
+      cmake_path(GET _name PARENT_PATH _room)
+      string(REPLACE "/" "_" _room ${_room})
+      list(APPEND _of_${_room} ${_source})
+      list(LENGTH _of_${_room} _count)
+      math(EXPR _group "(${_count} - 1) / ${_ATTNLAB_TOGETHER}")
+      set_source_files_properties(${_source} PROPERTIES UNITY_GROUP ${_room}_${_group})
+    endforeach()
+    set_target_properties(${_target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  endforeach()
+endfunction()
