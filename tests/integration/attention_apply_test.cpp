@@ -7,7 +7,7 @@
 
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::attention_apply_test {
 namespace {
 
 using nlohmann::json;
@@ -415,4 +415,4 @@ TEST_F(AttentionApply, NeverLeavesHalfAFileNorItsOwnInputOverwritten) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::attention_apply_test

@@ -1,7 +1,7 @@
 // attnlab bench attention on tiny shapes: what is reported, not how long anything takes.
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::bench_test {
 namespace {
 
 using nlohmann::json;
@@ -192,4 +192,4 @@ TEST_F(Bench, SaysWhatIsWrongWithAnArgument) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::bench_test

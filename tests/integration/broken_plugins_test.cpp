@@ -5,7 +5,7 @@
 #include "framework/manifest/manifest_writer.h"
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::broken_plugins_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -111,4 +111,4 @@ TEST_F(BrokenPlugins, OfOneNameAreBothRefused) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::broken_plugins_test

@@ -4,7 +4,7 @@
 #include "framework/base/files.h"
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::ccache_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -43,4 +43,4 @@ TEST_F(Ccache, GivesNoPrecompiledHeaderOfOtherHeaders) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::ccache_test

@@ -6,7 +6,7 @@
 #include "tests/integration/workspace.h"
 #include "tests/support/made_runs.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::compare_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -172,4 +172,4 @@ TEST_F(CompareCommand, SaysBeforehandThatSeedsAreTooFew) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::compare_test

@@ -4,7 +4,7 @@
 
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::completion_test {
 namespace {
 
 using ::testing::Contains;
@@ -181,4 +181,4 @@ TEST_F(Completion, LoadsNeitherLibTorchNorPlugins) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::completion_test

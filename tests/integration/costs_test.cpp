@@ -4,7 +4,7 @@
 #include "framework/base/files.h"
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::costs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -87,4 +87,4 @@ TEST_F(Costs, ThatCannotBeMatchedAreRefusedBeforeAnythingIsWritten) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::costs_test

@@ -4,7 +4,7 @@
 
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::coupled_rows_test {
 namespace {
 
 /// Domains whose batches hold padding.
@@ -41,4 +41,4 @@ INSTANTIATE_TEST_SUITE_P(Domains, CoupledRows,
                          [](const auto& all) { return std::string(all.param); });
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::coupled_rows_test

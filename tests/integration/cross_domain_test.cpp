@@ -5,7 +5,7 @@
 #include "framework/manifest/discovery.h"
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::cross_domain_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -273,4 +273,4 @@ TEST_F(CrossDomain, TheShippedSuitesAreSound) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::cross_domain_test

@@ -4,7 +4,7 @@
 #include "tests/integration/workspace.h"
 #include "tests/support/data_files.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::data_show_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -88,4 +88,4 @@ TEST_F(DataShow, RefusesWhatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::data_show_test

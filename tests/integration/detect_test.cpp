@@ -2,7 +2,7 @@
 #include "tests/integration/workspace.h"
 #include "tests/support/data_files.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::detect_test {
 namespace {
 
 using nlohmann::json;
@@ -145,4 +145,4 @@ TEST_F(Detect, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::detect_test

@@ -5,7 +5,7 @@
 #include "tests/integration/workspace.h"
 #include "tests/support/data_files.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::errors_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -218,4 +218,4 @@ TEST_F(FullDisk, FailsTheRunAndLeavesTheEarlierCheckpointAsItWas) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::errors_test

@@ -8,7 +8,7 @@
 #include "framework/base/files.h"
 #include "tests/integration/sequences.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::injected_faults_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -97,4 +97,4 @@ INSTANTIATE_TEST_SUITE_P(Commands, InjectedFaults, ::testing::ValuesIn(sequences
                          [](const auto& all) { return std::string(all.param.name); });
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::injected_faults_test

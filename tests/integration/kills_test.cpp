@@ -15,7 +15,7 @@
 
 #include "tests/integration/sequences.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::kills_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -113,4 +113,4 @@ TEST_F(Kills, AtRandomMomentsChangeNothing) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::kills_test

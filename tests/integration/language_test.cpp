@@ -6,7 +6,7 @@
 
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::language_test {
 namespace {
 
 using nlohmann::json;
@@ -155,4 +155,4 @@ TEST_F(Language, RefusesATextOfAnotherVocabulary) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::language_test

@@ -3,7 +3,7 @@
 
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::outcome_test {
 namespace {
 
 using nlohmann::json;
@@ -63,4 +63,4 @@ set: {train: {epochs: 1}}
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::outcome_test

@@ -7,7 +7,7 @@
 #include "framework/manifest/manifest_writer.h"
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::plugin_test_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -189,4 +189,4 @@ TEST_F(PluginTest, LeavesNoFilesBehind) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::plugin_test_test

@@ -6,7 +6,7 @@
 #include "tests/integration/workspace.h"
 #include "tests/support/made_runs.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::report_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -299,4 +299,4 @@ TEST_F(ReportPage, IsDarkWhereThatIsAsked) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::report_test

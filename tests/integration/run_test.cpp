@@ -4,7 +4,7 @@
 #include "framework/base/processor.h"
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::run_test {
 namespace {
 
 using nlohmann::json;
@@ -156,4 +156,4 @@ TEST_F(Run, StopsBetweenSeedsAndGoesOnThere) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::run_test

@@ -2,7 +2,7 @@
 #include "framework/base/files.h"
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::sdk_hash_test {
 namespace {
 
 /// A tree with one public header, one kernel and one file that computes nothing.
@@ -59,4 +59,4 @@ TEST_F(SdkHash, StaysWhereNothingThatComputesChanges) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::sdk_hash_test

@@ -8,7 +8,7 @@
 #include "tests/integration/browser.h"
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::show_clouds_test {
 namespace {
 
 using nlohmann::json;
@@ -276,4 +276,4 @@ TEST_F(CloudViewer, LeavesStillPicturesWhereThereIsNoWebGl) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::show_clouds_test

@@ -4,7 +4,7 @@
 
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::show_images_test {
 namespace {
 
 using nlohmann::json;
@@ -120,4 +120,4 @@ TEST_F(ShowImages, NeedNoMap) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::show_images_test

@@ -5,7 +5,7 @@
 
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::show_test {
 namespace {
 
 using nlohmann::json;
@@ -183,4 +183,4 @@ TEST_F(Show, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::show_test

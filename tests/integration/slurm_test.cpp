@@ -4,7 +4,7 @@
 #include "tests/integration/one_node_slurm.h"
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::slurm_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -122,4 +122,4 @@ TEST_F(SlurmSuite, RepeatsSlurmsOwnWords) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::slurm_test

@@ -1,7 +1,7 @@
 // attnlab study: the command, its two forms of output and its refusals.
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::study_test {
 namespace {
 
 using nlohmann::json;
@@ -43,4 +43,4 @@ TEST_F(Study, SaysWhatItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::study_test

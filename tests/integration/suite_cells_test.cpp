@@ -5,7 +5,7 @@
 #include "framework/base/files.h"
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::suite_cells_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -230,4 +230,4 @@ TEST_F(SuiteCells, DryRunNamesWhatCannotBeBuilt) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::suite_cells_test

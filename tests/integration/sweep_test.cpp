@@ -3,7 +3,7 @@
 
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::sweep_test {
 namespace {
 
 using nlohmann::json;
@@ -59,4 +59,4 @@ TEST_F(SweepCommand, RefusesBeforeAnythingIsWritten) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::sweep_test

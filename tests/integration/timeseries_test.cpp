@@ -6,7 +6,7 @@
 
 #include "tests/integration/workspace.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::timeseries_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -187,4 +187,4 @@ reference: {sauce: x, values: {series: {standard: high}}}
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::timeseries_test

@@ -8,7 +8,7 @@
 #include "tests/sharing_integration/two_labs.h"
 #include "tests/unit/sharing/made_bundle.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::attacks_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -274,4 +274,4 @@ TEST_F(Attacks, AnIndexOfAnotherKeyIsRefused) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::attacks_test

@@ -6,7 +6,7 @@
 #include "framework/sharing/bundle.h"
 #include "tests/sharing_integration/two_labs.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::commands_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -150,4 +150,4 @@ TEST(Commands, PackNothingThatDoesNotBuildFromACleanUnpacking) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::commands_test

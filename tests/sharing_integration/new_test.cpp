@@ -4,7 +4,7 @@
 
 #include "tests/sharing_integration/two_labs.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::new_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -86,4 +86,4 @@ TEST_F(New, RefusesNamesThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::new_test

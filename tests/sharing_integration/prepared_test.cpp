@@ -11,7 +11,7 @@
 #include "tests/support/made_library.h"
 #include "tests/unit/sharing/made_bundle.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::prepared_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -218,4 +218,4 @@ TEST_F(Prepared, ALibraryInTheKitReachesNothing) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::prepared_test

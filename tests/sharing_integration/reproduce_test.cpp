@@ -9,7 +9,7 @@
 #include "framework/sharing/bundle.h"
 #include "tests/sharing_integration/two_labs.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::reproduce_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -287,4 +287,4 @@ TEST_F(Reproduce, EndsWithThreeWhereNothingCouldBeRun) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::reproduce_test

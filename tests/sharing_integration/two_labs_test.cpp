@@ -6,7 +6,7 @@
 #include "framework/sharing/hash.h"
 #include "tests/sharing_integration/two_labs.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::two_labs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -132,4 +132,4 @@ TEST(TwoLabs, ShareAnAttentionAndItsResults) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::two_labs_test

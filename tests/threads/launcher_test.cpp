@@ -13,7 +13,7 @@
 #include "runner/process.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::launcher_test {
 namespace {
 
 using ::testing::AnyOf;
@@ -156,11 +156,11 @@ int act_as_run(const std::vector<std::string>& words) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::launcher_test
 
 int main(int argc, char** argv) {
   if (argc > 2 && std::string_view(argv[1]) == "run") {
-    return attnlab::act_as_run({argv + 2, argv + argc});
+    return attnlab::launcher_test::act_as_run({argv + 2, argv + argc});
   }
   ::testing::InitGoogleMock(&argc, argv);
   return RUN_ALL_TESTS();

@@ -7,7 +7,7 @@
 
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::loader_test {
 namespace {
 
 using ::testing::AllOf;
@@ -464,4 +464,4 @@ TEST(PlanInOrder, IsAllExamplesInBatches) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::loader_test

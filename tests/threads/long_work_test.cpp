@@ -14,7 +14,7 @@
 
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::long_work_test {
 namespace {
 
 using testing::message_of;
@@ -77,4 +77,4 @@ TEST_F(LongWork, ThrowsOfTheLowestIndexThatFails) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::long_work_test

@@ -11,7 +11,7 @@
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::composed_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -302,4 +302,4 @@ TEST(ComposedAttention, GradientsOfACombinationAreRight) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::composed_test

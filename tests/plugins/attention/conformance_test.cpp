@@ -5,7 +5,7 @@
 #include "framework/conformance/conformance.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::conformance_test {
 namespace {
 
 using conformance::CheckResult;
@@ -96,4 +96,4 @@ TEST(ConformanceKit, LetsSinkhornRefuseACausalMask) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::conformance_test

@@ -6,7 +6,7 @@
 #include "tests/support/linear_cost.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::cosine_test {
 namespace {
 
 using testing::Index;
@@ -178,4 +178,4 @@ TEST(CosineAttention, HugeAndZeroVectorsStayFinite) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::cosine_test

@@ -5,7 +5,7 @@
 #include "tests/support/naive_weights.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::doubly_stochastic_test {
 namespace {
 
 using testing::largest_difference;
@@ -156,4 +156,4 @@ TEST(DoublyStochasticAttention, HugeLogitsStayFinite) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::doubly_stochastic_test

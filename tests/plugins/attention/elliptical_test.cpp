@@ -7,7 +7,7 @@
 #include "tests/support/naive_elliptical.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::elliptical_test {
 namespace {
 
 using testing::largest_difference;
@@ -236,4 +236,4 @@ TEST(EllipticalAttention, RefusesValuesOfAnotherWidth) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::elliptical_test

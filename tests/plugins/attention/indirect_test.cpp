@@ -8,7 +8,7 @@
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::indirect_test {
 namespace {
 
 using testing::largest_difference;
@@ -417,4 +417,4 @@ TEST(PositionBias, DoesNotRoundPositionsToANarrowDtype) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::indirect_test

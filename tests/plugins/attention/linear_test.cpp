@@ -6,7 +6,7 @@
 #include "tests/support/linear_cost.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::linear_test {
 namespace {
 
 using testing::Index;
@@ -197,4 +197,4 @@ TEST(LinearAttention, HugeInputsAndSingleKeysStayFinite) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::linear_test

@@ -7,7 +7,7 @@
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::misaligned_test {
 namespace {
 
 using testing::largest_difference;
@@ -61,4 +61,4 @@ TEST(MisalignedAttention, GradientsAreRight) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::misaligned_test

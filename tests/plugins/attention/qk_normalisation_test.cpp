@@ -9,7 +9,7 @@
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::qk_normalisation_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -316,4 +316,4 @@ TEST(QKNormHsAttention, RefusesAStartThatCannotLearn) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::qk_normalisation_test

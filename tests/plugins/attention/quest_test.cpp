@@ -6,7 +6,7 @@
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::quest_test {
 namespace {
 
 using testing::largest_difference;
@@ -170,4 +170,4 @@ TEST(QuestAttention, RaggedSequencesEqualSeparateOnes) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::quest_test

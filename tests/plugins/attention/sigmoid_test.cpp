@@ -7,7 +7,7 @@
 #include "tests/support/naive_weights.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::sigmoid_test {
 namespace {
 
 using testing::Index;
@@ -118,4 +118,4 @@ TEST(SigmoidAttention, GradientsAreRightTwice) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::sigmoid_test

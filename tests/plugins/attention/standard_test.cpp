@@ -7,7 +7,7 @@
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::standard_test {
 namespace {
 
 using testing::largest_difference;
@@ -82,4 +82,4 @@ TEST(StandardAttention, DoesNotDependOnTheOrderOfKeys) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::standard_test

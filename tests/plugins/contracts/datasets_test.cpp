@@ -12,7 +12,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::datasets_test {
 namespace {
 
 using conformance::CheckResult;
@@ -205,4 +205,4 @@ INSTANTIATE_TEST_SUITE_P(Optional, EveryDataset, ::testing::ValuesIn(optional())
 INSTANTIATE_TEST_SUITE_P(Installed, EveryDataset, ::testing::ValuesIn(others()), name_of);
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::datasets_test

@@ -7,7 +7,7 @@
 #include "framework/conformance/model_conformance.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::models_test {
 namespace {
 
 using conformance::CheckResult;
@@ -126,4 +126,4 @@ TEST(ModelConformance, NamesTheAttentionsThatWereTriedAndThoseThatTheModelRefuse
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::models_test

@@ -6,7 +6,7 @@
 #include "framework/conformance/task_conformance.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::tasks_test {
 namespace {
 
 using conformance::CheckResult;
@@ -108,4 +108,4 @@ INSTANTIATE_TEST_SUITE_P(Installed, EveryTask, ::testing::ValuesIn(installed()),
 INSTANTIATE_TEST_SUITE_P(WithOptions, EveryTask, ::testing::ValuesIn(kConfigured), name_of);
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::tasks_test

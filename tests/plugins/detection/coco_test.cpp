@@ -13,7 +13,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::coco_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -126,4 +126,4 @@ TEST_F(Coco, IsADatasetOfItsPictures) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::coco_test

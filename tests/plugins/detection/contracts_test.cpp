@@ -5,7 +5,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::contracts_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -73,4 +73,4 @@ TEST_F(DetectionContracts, OfTheTasks) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::contracts_test

@@ -7,7 +7,7 @@
 #include "tests/plugins/detection/small_sets.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::fashion_scenes_test {
 namespace {
 
 /// Two images of 28 x 28: white squares of 20 and of 12 in the middle.
@@ -175,4 +175,4 @@ TEST(FashionScenes, KeepTheContract) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::fashion_scenes_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace attnlab {
+namespace attnlab::framing_test {
 namespace {
 
 PictureNotes picture(std::int64_t height, std::int64_t width) { return {0, height, width, {}}; }
@@ -66,4 +66,4 @@ TEST(Framing, BoxesAreCutAndCounted) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::framing_test

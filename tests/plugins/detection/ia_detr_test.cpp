@@ -9,7 +9,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::ia_detr_test {
 namespace {
 
 const std::string kTiny =
@@ -268,4 +268,4 @@ TEST(IaDetr, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::ia_detr_test

@@ -10,7 +10,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::one_shot_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -244,4 +244,4 @@ TEST(OneShotPairs, KeepTheContractOverVoc) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::one_shot_test

@@ -6,7 +6,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::pictures_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -70,4 +70,4 @@ TEST_F(OwnPictures, RefuseWhatIsNone) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::pictures_test

@@ -10,7 +10,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/tiny_run.h"
 
-namespace attnlab {
+namespace attnlab::stages_test {
 namespace {
 
 using ::testing::AllOf;
@@ -222,4 +222,4 @@ TEST_F(Stages, TheSecondBeginsWithTheRunOfTheFirst) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::stages_test

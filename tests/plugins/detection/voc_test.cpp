@@ -4,7 +4,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::voc_test {
 namespace {
 
 using ::testing::AllOf;
@@ -123,4 +123,4 @@ TEST_F(VocSets, KeepTheContract) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::voc_test

@@ -10,7 +10,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::benchmark_graphs_test {
 namespace {
 
 using ::testing::AllOf;
@@ -326,4 +326,4 @@ TEST_F(BenchmarkGraphs, SayWhichFilesAreMissing) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::benchmark_graphs_test

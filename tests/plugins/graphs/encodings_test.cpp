@@ -14,7 +14,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::encodings_test {
 namespace {
 
 Neighbours graph_of(std::int64_t nodes, const std::vector<Edge>& edges) {
@@ -298,4 +298,4 @@ TEST(CachedEncodings, AreNotKeptWhereTheyAreMadeAtOnce) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::encodings_test

@@ -6,7 +6,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/graph_gps_models.h"
 
-namespace attnlab {
+namespace attnlab::graph_gps_forms_test {
 namespace {
 
 using ::testing::AllOf;
@@ -278,4 +278,4 @@ TEST_F(GraphGps, NamesACategoryThatIsNone) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::graph_gps_forms_test

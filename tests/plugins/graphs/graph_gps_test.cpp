@@ -3,7 +3,7 @@
 #include "framework/nn/kernels/dropout.h"
 #include "tests/support/graph_gps_models.h"
 
-namespace attnlab {
+namespace attnlab::graph_gps_test {
 namespace {
 
 using testing::answer;
@@ -336,4 +336,4 @@ TEST_F(GraphGps, AGraphGivesTheSameAloneAndInAnyBatchInEvaluation) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::graph_gps_test

@@ -2,7 +2,7 @@
 #include "framework/data/graph/graph_table.h"
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::graph_table_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -95,4 +95,4 @@ TEST(GraphTable, MakesEdgesUndirected) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::graph_table_test

@@ -7,7 +7,7 @@
 
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::graph_tasks_test {
 namespace {
 
 constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
@@ -278,4 +278,4 @@ TEST(LinkPrediction, AModelThatSaysNothingRanksInTheMiddle) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::graph_tasks_test

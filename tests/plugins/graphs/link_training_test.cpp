@@ -3,7 +3,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/tiny_run.h"
 
-namespace attnlab {
+namespace attnlab::link_training_test {
 namespace {
 
 using testing::make_dataset;
@@ -64,4 +64,4 @@ TEST_F(LinkTraining, LearnsWhichPapersAreLinked) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::link_training_test

@@ -8,7 +8,7 @@
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_graphs.h"
 
-namespace attnlab {
+namespace attnlab::message_passing_test {
 namespace {
 
 using testing::edges_of;
@@ -270,4 +270,4 @@ TEST_F(MessagePassing, TakesGraphsWithoutEdges) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::message_passing_test

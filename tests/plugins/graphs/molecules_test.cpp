@@ -9,7 +9,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::molecules_test {
 namespace {
 
 using ::testing::AllOf;
@@ -401,4 +401,4 @@ TEST_F(PublishedMolecules, OfMoleculeNetAreRead) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::molecules_test

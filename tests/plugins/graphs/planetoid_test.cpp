@@ -7,7 +7,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::planetoid_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -168,4 +168,4 @@ TEST(PublishedPlanetoid, CoraIsAsPublished) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::planetoid_test

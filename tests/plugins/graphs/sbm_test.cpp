@@ -4,7 +4,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::sbm_test {
 namespace {
 
 using testing::make_dataset;
@@ -124,4 +124,4 @@ TEST(Sbm, DependsOnTheSeedAndOnNothingElse) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::sbm_test

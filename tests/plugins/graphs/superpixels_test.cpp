@@ -10,7 +10,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::superpixels_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -285,4 +285,4 @@ TEST(PublishedSuperpixels, OfCifarAreThoseOfScikitImage) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::superpixels_test

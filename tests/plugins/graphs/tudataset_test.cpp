@@ -7,7 +7,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::tudataset_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -236,4 +236,4 @@ TEST(PublishedTu, EnzymesAndMutagAreAsPublished) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::tudataset_test

@@ -6,7 +6,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::cifar_test {
 namespace {
 
 using ::testing::AllOf;
@@ -273,4 +273,4 @@ TEST(Cifar10, IsReadFromItsOfficialFiles) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::cifar_test

@@ -6,7 +6,7 @@
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::crossvit_test {
 namespace {
 
 using testing::largest_difference;
@@ -194,4 +194,4 @@ TEST(CrossVit, RefusesSizesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::crossvit_test

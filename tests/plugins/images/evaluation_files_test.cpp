@@ -7,7 +7,7 @@
 #include "framework/experiment/evaluations.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::evaluation_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -64,4 +64,4 @@ INSTANTIATE_TEST_SUITE_P(All, EvaluationFiles, ::testing::ValuesIn(files_about_i
 TEST(FilesAboutImages, AreWhereTheyAreLookedFor) { EXPECT_GE(files_about_images().size(), 8U); }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::evaluation_files_test

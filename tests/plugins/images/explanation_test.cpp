@@ -12,7 +12,7 @@
 #include "tests/support/noise.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::explanation_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -346,4 +346,4 @@ TEST(ImageTasks, CountLogitsThatAreNoNumbersAsWrong) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::explanation_test

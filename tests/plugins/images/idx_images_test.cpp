@@ -7,7 +7,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::idx_images_test {
 namespace {
 
 using ::testing::AllOf;
@@ -239,4 +239,4 @@ TEST(FashionMnist, IsReadFromItsDebianPackage) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::idx_images_test

@@ -13,7 +13,7 @@
 #include "tests/support/noise.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::image_attack_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -630,4 +630,4 @@ TEST(ImageAttack, SaysWhatItLacks) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::image_attack_test

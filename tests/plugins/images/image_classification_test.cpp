@@ -5,7 +5,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::image_classification_test {
 namespace {
 
 using ::testing::AllOf;
@@ -218,4 +218,4 @@ TEST(Task, EvaluatesAModelOverAllBatchesWithoutGradients) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::image_classification_test

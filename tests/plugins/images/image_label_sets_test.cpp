@@ -7,7 +7,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::image_label_sets_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -76,4 +76,4 @@ TEST(ImageLabelSets, RefuseWhatIsNoClassAndNothingToCount) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::image_label_sets_test

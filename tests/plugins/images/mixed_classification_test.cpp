@@ -5,7 +5,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::mixed_classification_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -132,4 +132,4 @@ TEST(MixedClassification, RefusesOptionsWithoutMeaning) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::mixed_classification_test

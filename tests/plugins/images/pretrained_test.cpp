@@ -9,7 +9,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::pretrained_test {
 namespace {
 
 using ::testing::AllOf;
@@ -214,4 +214,4 @@ TEST_F(Pretrained, ResizesPositions) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::pretrained_test

@@ -11,7 +11,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::recipes_test {
 namespace {
 
 struct Recipe {
@@ -103,4 +103,4 @@ TEST(AllRecipes, Resolve) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::recipes_test

@@ -4,7 +4,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::synthetic_images_test {
 namespace {
 
 using testing::make_dataset;
@@ -98,4 +98,4 @@ TEST(SyntheticImages, HaveTheNoiseAskedFor) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::synthetic_images_test

@@ -8,7 +8,7 @@
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::vit_test {
 namespace {
 
 using testing::largest_difference;
@@ -324,4 +324,4 @@ TEST(Vit, RefusesDataThatItCannotClassify) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::vit_test

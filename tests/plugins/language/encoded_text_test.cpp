@@ -18,7 +18,7 @@
 extern "C" std::size_t __sanitizer_get_current_allocated_bytes();  // GCC 12 has no header of it
 #endif
 
-namespace attnlab {
+namespace attnlab::encoded_text_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -243,4 +243,4 @@ TEST(EncodedText, IsTheSameInMemoryAndThroughBlocks) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::encoded_text_test

@@ -4,7 +4,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::language_modelling_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -157,4 +157,4 @@ TEST(LanguageModelling, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::language_modelling_test

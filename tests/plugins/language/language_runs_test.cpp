@@ -4,7 +4,7 @@
 #include "tests/plugins/language/text_streams.h"
 #include "tests/support/tiny_run.h"
 
-namespace attnlab {
+namespace attnlab::language_runs_test {
 namespace {
 
 using testing::make_dataset;
@@ -61,4 +61,4 @@ TEST_F(LanguageRuns, ResumeATransformerXlOnATextAnywhereBitForBit) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::language_runs_test

@@ -3,7 +3,7 @@
 
 #include "tests/plugins/language/text_streams.h"
 
-namespace attnlab {
+namespace attnlab::text_corpus_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -201,4 +201,4 @@ TEST_F(PublishedText, WikiText2HasThePublishedNumberOfTokens) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::text_corpus_test

@@ -6,7 +6,7 @@
 #include "framework/data/loader.h"
 #include "tests/plugins/language/text_streams.h"
 
-namespace attnlab {
+namespace attnlab::text_stream_test {
 namespace {
 
 using testing::list_of;
@@ -261,4 +261,4 @@ TEST(SyntheticText, IsAChainOfWordsThatHelpsToPredict) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::text_stream_test

@@ -3,7 +3,7 @@
 #include "tests/plugins/language/language_models.h"
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::transformer_lm_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -209,4 +209,4 @@ TEST(TransformerLm, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::transformer_lm_test

@@ -2,7 +2,7 @@
 #include "tests/plugins/language/language_models.h"
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::transformer_xl_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -289,4 +289,4 @@ TEST(TransformerXl, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::transformer_xl_test

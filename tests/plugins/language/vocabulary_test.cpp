@@ -4,7 +4,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::vocabulary_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -183,4 +183,4 @@ TEST(CutText, EndsWherePublishedSplitsDo) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::vocabulary_test

@@ -8,7 +8,7 @@
 
 #include "framework/base/files.h"
 
-namespace attnlab {
+namespace attnlab::word_swap_test {
 namespace {
 
 std::vector<std::string> words_of(const std::string& line) {
@@ -117,4 +117,4 @@ TEST(WordSwap, KeepsPunctuationAndSpaces) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::word_swap_test

@@ -10,7 +10,7 @@
 
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::cloud_view_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -124,4 +124,4 @@ TEST(PackedCloud, KeepsClassesAndWeights) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::cloud_view_test

@@ -9,7 +9,7 @@
 #include "framework/nn/points/voxels.h"
 #include "tests/plugins/points/clouds.h"
 
-namespace attnlab {
+namespace attnlab::curves_test {
 namespace {
 
 using Place = std::array<std::uint32_t, 3>;
@@ -186,4 +186,4 @@ TEST(SortingOrder, IsStableAndThatOfAnySort) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::curves_test

@@ -5,7 +5,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/tiny_parts.h"
 
-namespace attnlab {
+namespace attnlab::kernel_layout_test {
 namespace {
 
 using ::testing::AllOf;
@@ -99,4 +99,4 @@ TEST_F(KernelLayouts, OfThisProgramStayAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::kernel_layout_test

@@ -13,7 +13,7 @@
 #include "tests/support/deadline.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::lidar_test {
 namespace {
 
 using ::testing::AllOf;
@@ -288,4 +288,4 @@ TEST(PointFilesDataset, GivesVoxelsWhateverTheOrderOfPoints) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::lidar_test

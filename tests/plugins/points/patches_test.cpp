@@ -7,7 +7,7 @@
 #include "framework/nn/points/row_norm.h"
 #include "tests/support/gradcheck.h"
 
-namespace attnlab {
+namespace attnlab::patches_test {
 namespace {
 
 TEST(Patches, BorrowForTheLastShortGroup) {
@@ -85,4 +85,4 @@ TEST(RowNorm, GivesTheSameBitsWhateverTheThreads) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::patches_test

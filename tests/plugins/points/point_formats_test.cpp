@@ -11,7 +11,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::point_formats_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -265,4 +265,4 @@ TEST(PointFiles, AreRefusedWhereTheyAreTooLargeToReadWhole) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::point_formats_test

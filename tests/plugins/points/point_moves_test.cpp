@@ -7,7 +7,7 @@
 
 #include "framework/data/points/point_cloud.h"
 
-namespace attnlab {
+namespace attnlab::point_moves_test {
 namespace {
 
 PointCloud made(std::int64_t points = 50) {
@@ -123,4 +123,4 @@ TEST(PointMoves, DropPointsWithAllTheirNumbers) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::point_moves_test

@@ -10,7 +10,7 @@
 #include "tests/support/gradcheck.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::point_segmentation_test {
 namespace {
 
 /// 1 - intersection over union, where a set of points is called wrongly.
@@ -228,4 +228,4 @@ TEST(PointSegmentation, LearnsFromVoxelsWithLabelsAlone) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::point_segmentation_test

@@ -9,7 +9,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::point_transformer_test {
 namespace {
 
 using testing::Cloud;
@@ -305,4 +305,4 @@ TEST(PointTransformer, NamesListsThatContradict) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::point_transformer_test

@@ -7,7 +7,7 @@
 #include "tests/plugins/points/clouds.h"
 #include "tests/support/gradcheck.h"
 
-namespace attnlab {
+namespace attnlab::sparse_convolution_test {
 namespace {
 
 using testing::Cloud;
@@ -118,4 +118,4 @@ TEST(SparseConvolution, RefusesKeysThatDoNotRise) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::sparse_convolution_test

@@ -8,7 +8,7 @@
 #include "plugins/datasets/points/synthetic_scenes/scene.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::synthetic_scenes_test {
 namespace {
 
 using testing::make_dataset;
@@ -130,4 +130,4 @@ TEST(SyntheticScenes, FillBatchesUpToABudgetOfPoints) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::synthetic_scenes_test

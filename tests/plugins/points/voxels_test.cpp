@@ -9,7 +9,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/gradcheck.h"
 
-namespace attnlab {
+namespace attnlab::voxels_test {
 namespace {
 
 using testing::Cloud;
@@ -119,4 +119,4 @@ TEST(Rows, HaveTheirGradients) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::voxels_test

@@ -4,7 +4,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::sequence_classification_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -63,4 +63,4 @@ TEST(SequenceClassification, RefusesWhatItCannotJudge) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::sequence_classification_test

@@ -4,7 +4,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::synthetic_series_test {
 namespace {
 
 using testing::make_dataset;
@@ -47,4 +47,4 @@ TEST(SyntheticSeries, AreSinesOfTheirClassOfUnequalLength) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::synthetic_series_test

@@ -5,7 +5,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::timeseries_transformer_test {
 namespace {
 
 using ::testing::AllOf;
@@ -251,4 +251,4 @@ TEST(TimeseriesTransformer, RefusesWhatItCannotBeBuiltFor) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::timeseries_transformer_test

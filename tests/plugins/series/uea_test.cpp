@@ -9,7 +9,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::uea_test {
 namespace {
 
 using ::testing::AllOf;
@@ -289,4 +289,4 @@ TEST(UeaArchive, HasThePublishedSizes) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::uea_test

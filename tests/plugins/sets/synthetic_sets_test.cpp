@@ -5,7 +5,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::synthetic_sets_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -88,4 +88,4 @@ TEST(SyntheticSets, RefuseSizesThatContradict) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::synthetic_sets_test

@@ -5,7 +5,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::arbitrary_sorting_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -91,4 +91,4 @@ TEST(ArbitrarySorting, PadsTheOrderToTheContent) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::arbitrary_sorting_test

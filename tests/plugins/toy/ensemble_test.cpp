@@ -2,7 +2,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/ensembles.h"
 
-namespace attnlab {
+namespace attnlab::ensemble_test {
 namespace {
 
 using testing::EnsembleCase;
@@ -183,4 +183,4 @@ TEST(SeqPairTransformerEnsemble, RefusesPaddingThatAnAttentionCannotTellMembersA
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::ensemble_test

@@ -6,7 +6,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::outcome_test {
 namespace {
 
 using ::testing::AllOf;
@@ -83,4 +83,4 @@ TEST(Outcome, RefusesBoundsThatAreNoPair) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::outcome_test

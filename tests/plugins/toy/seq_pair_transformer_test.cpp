@@ -4,7 +4,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::seq_pair_transformer_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -267,4 +267,4 @@ TEST(SeqPairTransformer, RefusesAnAttentionOfOneSourceBeforeAnythingRuns) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::seq_pair_transformer_test

@@ -4,7 +4,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::sequence_pairs_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -82,4 +82,4 @@ TEST(SequencePairs, RefuseWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::sequence_pairs_test

@@ -5,7 +5,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::sequence_retrieval_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -85,4 +85,4 @@ TEST(SequenceRetrieval, RefusesWhatCannotBeMade) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::sequence_retrieval_test

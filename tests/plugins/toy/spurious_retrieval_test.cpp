@@ -5,7 +5,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::spurious_retrieval_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -166,4 +166,4 @@ TEST(SpuriousRetrieval, RefusesWhatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::spurious_retrieval_test

@@ -4,7 +4,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::toy_transformer_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -215,4 +215,4 @@ TEST(ToyTransformer, RefusesWhatItCannotBeBuiltFor) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::toy_transformer_test

@@ -6,7 +6,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::image_file_test {
 namespace {
 
 using ::testing::EndsWith;
@@ -155,4 +155,4 @@ TEST_F(ImageFiles, ThatAreDamagedAreNamed) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::image_file_test

@@ -9,7 +9,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::image_folder_test {
 namespace {
 
 using ::testing::AllOf;
@@ -288,4 +288,4 @@ TEST_F(ImageFolders, KeepTheContract) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::image_folder_test

@@ -9,7 +9,7 @@
 #include "framework/data/image/corruption.h"
 #include "framework/data/image/spatter.h"
 
-namespace attnlab {
+namespace attnlab::spatter_test {
 namespace {
 
 using corruptions::Constants;
@@ -177,4 +177,4 @@ TEST(Spatter, IsWaterAtLowSeveritiesAndMudAtHighOnes) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::spatter_test

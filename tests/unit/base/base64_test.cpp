@@ -5,7 +5,7 @@
 
 #include "framework/base/error.h"
 
-namespace attnlab {
+namespace attnlab::base64_test {
 namespace {
 
 TEST(Base64, IsThatOfTheStandard) {
@@ -38,4 +38,4 @@ TEST(Base64, RefusesWhatIsNone) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::base64_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace attnlab {
+namespace attnlab::blas_test {
 namespace {
 
 TEST(BetterBlasCore, IsNamedWhereOpenBlasFellBehindTheProcessor) {
@@ -24,4 +24,4 @@ TEST(BetterBlasCore, IsNotNamedWithoutAvx2OrForAnotherBlas) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::blas_test

@@ -10,7 +10,7 @@
 #include "tests/support/compositions.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::cores_test {
 namespace {
 
 using namespace testing;
@@ -140,4 +140,4 @@ TEST(UsableCores, PutThreadsOfOneCoreSideBySide) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::cores_test

@@ -4,7 +4,7 @@
 #include "tests/support/compositions.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::file_lock_test {
 namespace {
 
 using namespace testing;
@@ -38,4 +38,4 @@ TEST(FileLock, NamesAFileThatCannotBeMade) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::file_lock_test

@@ -12,7 +12,7 @@
 #include "tests/support/compositions.h"
 #include "tests/support/unprivileged.h"
 
-namespace attnlab {
+namespace attnlab::files_test {
 namespace {
 
 using namespace testing;
@@ -454,4 +454,4 @@ TEST(ScratchFolder, GoesWithItsContents) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::files_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace attnlab {
+namespace attnlab::foreign_text_test {
 namespace {
 
 TEST(ForeignText, MovesNoCursorAndTurnsNothing) {
@@ -34,4 +34,4 @@ TEST(ForeignText, HasNoBacktraces) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::foreign_text_test

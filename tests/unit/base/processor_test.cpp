@@ -8,7 +8,7 @@
 
 #include "framework/base/error.h"
 
-namespace attnlab {
+namespace attnlab::processor_test {
 namespace {
 
 /// Environment variables as they were, when the scope ends.
@@ -81,4 +81,4 @@ TEST(InstructionSet, HoldsLibrariesToo) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::processor_test

@@ -10,7 +10,7 @@
 
 #include "framework/base/error.h"
 
-namespace attnlab {
+namespace attnlab::random_test {
 namespace {
 
 // First outputs of splitmix64 from state 1234567, as published with the reference implementation.
@@ -140,4 +140,4 @@ TEST(Permutation, IsUniform) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::random_test

@@ -10,7 +10,7 @@
 #include "tests/support/compositions.h"
 #include "tests/support/deadline.h"
 
-namespace attnlab {
+namespace attnlab::regular_file_test {
 namespace {
 
 using namespace testing;
@@ -56,4 +56,4 @@ TEST(ErrorText, SaysWhatToLookAtWhereMemoryRanOut) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::regular_file_test

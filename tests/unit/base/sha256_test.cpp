@@ -6,7 +6,7 @@
 #include "framework/base/error.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::sha256_test {
 namespace {
 
 TEST(Sha256, GivesThePublishedDigests) {
@@ -25,4 +25,4 @@ TEST(Sha256, ReadsFiles) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::sha256_test

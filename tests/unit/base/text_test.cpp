@@ -6,7 +6,7 @@
 
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::text_test {
 namespace {
 
 using namespace testing;
@@ -98,4 +98,4 @@ TEST(JsonQuote, GivesTextThatJsonReadsBack) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::text_test

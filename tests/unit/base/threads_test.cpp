@@ -6,7 +6,7 @@
 #include "tests/support/compositions.h"
 #include "tests/support/few_threads.h"
 
-namespace attnlab {
+namespace attnlab::threads_test {
 namespace {
 
 using namespace testing;
@@ -34,4 +34,4 @@ TEST(Threads, AreTriedAllAtOnce) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::threads_test

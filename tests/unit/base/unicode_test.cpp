@@ -2,7 +2,7 @@
 
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::unicode_test {
 namespace {
 
 using namespace testing;
@@ -35,4 +35,4 @@ TEST(Unicode, CountsCodePointsAsColumns) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::unicode_test

@@ -9,7 +9,7 @@
 #include "tests/support/made_runs.h"
 #include "tests/support/unprivileged.h"
 
-namespace attnlab {
+namespace attnlab::comparable_test {
 namespace {
 
 using namespace testing;
@@ -296,4 +296,4 @@ TEST_F(ComparableTest, ReadsARunWhoseEvaluationIsDamaged) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::comparable_test

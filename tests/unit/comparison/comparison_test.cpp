@@ -6,7 +6,7 @@
 #include "tests/support/made_parts.h"
 #include "tests/support/made_runs.h"
 
-namespace attnlab {
+namespace attnlab::comparison_test {
 namespace {
 
 using namespace testing;
@@ -476,4 +476,4 @@ TEST(CompareSection, IsCheckedLikeAnyOther) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::comparison_test

@@ -10,7 +10,7 @@
 #include "framework/comparison/domain_effects.h"
 #include "tests/support/made_domains.h"
 
-namespace attnlab {
+namespace attnlab::domains_test {
 namespace {
 
 using testing::add_alike;
@@ -534,4 +534,4 @@ TEST(DomainPage, SaysWhatItTakesForGranted) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::domains_test

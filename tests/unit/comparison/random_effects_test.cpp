@@ -9,7 +9,7 @@
 #include "framework/base/error.h"
 #include "framework/base/random.h"
 
-namespace attnlab {
+namespace attnlab::random_effects_test {
 namespace {
 
 TEST(SmallSampleFactor, IsHedgesCorrection) {
@@ -153,4 +153,4 @@ TEST(RandomEffects, KeepsItsErrorRateOverDomainsOfFewSeeds) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::random_effects_test

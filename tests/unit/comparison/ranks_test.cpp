@@ -8,7 +8,7 @@
 
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::ranks_test {
 namespace {
 
 using namespace testing;
@@ -171,4 +171,4 @@ TEST(Nemenyi, TheDiagramIsToScale) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::ranks_test

@@ -7,7 +7,7 @@
 
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::statistics_test {
 namespace {
 
 using namespace testing;
@@ -275,4 +275,4 @@ TEST(EffectSizes, AreThoseOfTheirDefinitions) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::statistics_test

@@ -3,7 +3,7 @@
 
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::table_test {
 namespace {
 
 using namespace testing;
@@ -90,4 +90,4 @@ TEST(Tables, WriteProbabilitiesWithoutFalseZeros) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::table_test

@@ -2,7 +2,7 @@
 
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::compose_test {
 namespace {
 
 using namespace testing;
@@ -478,4 +478,4 @@ TEST(ReferredKey, CountsDotsFromWhereTheReferenceStands) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::compose_test

@@ -3,7 +3,7 @@
 #include "framework/config/origins.h"
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::difference_test {
 namespace {
 
 using namespace testing;
@@ -74,4 +74,4 @@ TEST(Origins, RefuseWhatIsNone) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::difference_test

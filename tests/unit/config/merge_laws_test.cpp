@@ -7,7 +7,7 @@
 #include "framework/base/random.h"
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::merge_laws_test {
 namespace {
 
 using namespace testing;
@@ -226,4 +226,4 @@ TEST(MergeLaws, ATreeOutlivesBeingWrittenAndComposedAgain) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::merge_laws_test

@@ -5,7 +5,7 @@
 
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::node_test {
 namespace {
 
 using namespace testing;
@@ -208,4 +208,4 @@ TEST(NodeText, ParsesBackToTheSameTreeInFlowStyle) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::node_test

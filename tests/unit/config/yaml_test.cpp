@@ -3,7 +3,7 @@
 
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::yaml_test {
 namespace {
 
 using namespace testing;
@@ -182,4 +182,4 @@ TEST(ParseYaml, AnswersDamagedTextWithATreeOrAConfigError) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::yaml_test

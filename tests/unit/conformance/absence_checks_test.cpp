@@ -1,7 +1,7 @@
 // What the checks of absence_checks.cpp find.
 #include "tests/unit/conformance/wrong_attention.h"
 
-namespace attnlab::conformance {
+namespace attnlab::conformance::absence_checks_test {
 namespace {
 
 TEST(ConformanceKit, FindsPaddingThatIsSeen) {
@@ -53,4 +53,4 @@ TEST(ConformanceKit, FindsRowsThatSeeNothingAndGiveSomething) {
 }
 
 }  // namespace
-}  // namespace attnlab::conformance
+}  // namespace attnlab::conformance::absence_checks_test

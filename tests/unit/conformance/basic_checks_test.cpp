@@ -1,7 +1,7 @@
 // What the checks of basic_checks.cpp find.
 #include "tests/unit/conformance/wrong_attention.h"
 
-namespace attnlab::conformance {
+namespace attnlab::conformance::basic_checks_test {
 namespace {
 
 TEST(ConformanceKit, FindsOutputsAsWideAsQueries) {
@@ -117,4 +117,4 @@ TEST(ConformanceKit, FindsExamplesThatMix) {
 }
 
 }  // namespace
-}  // namespace attnlab::conformance
+}  // namespace attnlab::conformance::basic_checks_test

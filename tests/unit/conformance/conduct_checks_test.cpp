@@ -12,7 +12,7 @@
 
 #include "tests/unit/conformance/wrong_attention.h"
 
-namespace attnlab::conformance {
+namespace attnlab::conformance::conduct_checks_test {
 namespace {
 
 TEST(ConformanceKit, FindsWhatAPassLeavesBehind) {
@@ -244,4 +244,4 @@ TEST(ConformanceKit, FindsMemoryThatIsNotGivenBack) {
 }
 
 }  // namespace
-}  // namespace attnlab::conformance
+}  // namespace attnlab::conformance::conduct_checks_test

@@ -3,7 +3,7 @@
 
 #include "tests/unit/conformance/wrong_attention.h"
 
-namespace attnlab::conformance {
+namespace attnlab::conformance::conformance_test {
 namespace {
 
 std::string story(const std::vector<CheckResult>& results) {
@@ -91,4 +91,4 @@ TEST(ConformanceKit, CountsExceptionsAsFailures) {
 }
 
 }  // namespace
-}  // namespace attnlab::conformance
+}  // namespace attnlab::conformance::conformance_test

@@ -8,7 +8,7 @@
 
 #include "tests/unit/conformance/wrong_dataset.h"
 
-namespace attnlab::conformance {
+namespace attnlab::conformance::dataset_conformance_test {
 namespace {
 
 using testing::failure;
@@ -322,4 +322,4 @@ TEST(DatasetKit, FindsMemoryThatIsNotGivenBack) {
 }
 
 }  // namespace
-}  // namespace attnlab::conformance
+}  // namespace attnlab::conformance::dataset_conformance_test

@@ -5,7 +5,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/unit/conformance/wrong_dataset.h"
 
-namespace attnlab::conformance {
+namespace attnlab::conformance::dataset_damage_test {
 namespace {
 
 using ::testing::Contains;
@@ -106,4 +106,4 @@ TEST_F(DamageCheck, LeavesTheFilesAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace attnlab::conformance
+}  // namespace attnlab::conformance::dataset_damage_test

@@ -3,7 +3,7 @@
 
 #include "tests/unit/conformance/wrong_attention.h"
 
-namespace attnlab::conformance {
+namespace attnlab::conformance::gradient_checks_test {
 namespace {
 
 /// x forward, half the gradient backward.
@@ -84,4 +84,4 @@ TEST(ConformanceKit, FindsAWrongSecondGradient) {
 }
 
 }  // namespace
-}  // namespace attnlab::conformance
+}  // namespace attnlab::conformance::gradient_checks_test

@@ -1,7 +1,7 @@
 // What the checks of input_checks.cpp find.
 #include "tests/unit/conformance/wrong_attention.h"
 
-namespace attnlab::conformance {
+namespace attnlab::conformance::input_checks_test {
 namespace {
 
 TEST(ConformanceKit, FindsInputsThatAreTakenWithoutTheirTrait) {
@@ -150,4 +150,4 @@ TEST(ConformanceKit, FindsQueriesInAnotherOrder) {
 }
 
 }  // namespace
-}  // namespace attnlab::conformance
+}  // namespace attnlab::conformance::input_checks_test

@@ -1,7 +1,7 @@
 // What the checks of member_checks.cpp find.
 #include "tests/unit/conformance/wrong_attention.h"
 
-namespace attnlab::conformance {
+namespace attnlab::conformance::member_checks_test {
 namespace {
 
 /// With one number that all heads share.
@@ -41,4 +41,4 @@ TEST(ConformanceKit, FindsQueriesThatDependOnEachOther) {
 }
 
 }  // namespace
-}  // namespace attnlab::conformance
+}  // namespace attnlab::conformance::member_checks_test

@@ -3,7 +3,7 @@
 
 #include "tests/unit/conformance/wrong_model.h"
 
-namespace attnlab::conformance {
+namespace attnlab::conformance::model_checks_test {
 namespace {
 
 using ::testing::AllOf;
@@ -234,4 +234,4 @@ TEST(ModelChecks, SayWhichFieldCannotBeMadeUp) {
 }
 
 }  // namespace
-}  // namespace attnlab::conformance
+}  // namespace attnlab::conformance::model_checks_test

@@ -6,7 +6,7 @@
 
 #include "tests/unit/conformance/wrong_task.h"
 
-namespace attnlab::conformance {
+namespace attnlab::conformance::task_checks_test {
 namespace {
 
 using ::testing::AllOf;
@@ -285,4 +285,4 @@ TEST(TaskChecks, SayWhatCannotBeMadeUp) {
 }
 
 }  // namespace
-}  // namespace attnlab::conformance
+}  // namespace attnlab::conformance::task_checks_test

@@ -1,7 +1,7 @@
 // What the checks of visibility_checks.cpp find.
 #include "tests/unit/conformance/wrong_attention.h"
 
-namespace attnlab::conformance {
+namespace attnlab::conformance::visibility_checks_test {
 namespace {
 
 TEST(ConformanceKit, FindsACausalRuleThatIsIgnored) {
@@ -93,4 +93,4 @@ TEST(ConformanceKit, FindsHiddenValuesThatComeInWithoutAGradient) {
 }
 
 }  // namespace
-}  // namespace attnlab::conformance
+}  // namespace attnlab::conformance::visibility_checks_test

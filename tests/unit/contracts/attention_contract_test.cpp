@@ -4,7 +4,7 @@
 #include "framework/contracts/attention.h"
 #include "tests/support/naive_attention.h"
 
-namespace attnlab {
+namespace attnlab::attention_contract_test {
 namespace {
 
 using testing::random_input;
@@ -232,4 +232,4 @@ TEST(ForwardState, KeepsOneObjectForEachType) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::attention_contract_test

@@ -4,7 +4,7 @@
 #include "framework/contracts/dataset.h"
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::batch_test {
 namespace {
 
 using ::testing::AllOf;
@@ -258,4 +258,4 @@ TEST(ToDevice, LeavesOffsetsWhereTheyAre) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::batch_test

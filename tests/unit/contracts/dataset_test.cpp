@@ -2,7 +2,7 @@
 
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::dataset_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -89,4 +89,4 @@ TEST(Split, HasNames) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::dataset_test

@@ -5,7 +5,7 @@
 #include "framework/contracts/dataset.h"
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::plan_test {
 namespace {
 
 using ::testing::AllOf;
@@ -167,4 +167,4 @@ TEST(DefaultPlan, OfAnEmptySplitHasNoBatches) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::plan_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace attnlab {
+namespace attnlab::trainable_test {
 namespace {
 
 TEST(Trainable, DecaysMatricesAndNoVectors) {
@@ -16,4 +16,4 @@ TEST(Trainable, DecaysMatricesAndNoVectors) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::trainable_test

@@ -12,7 +12,7 @@
 #include "tests/support/cache_folder.h"
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::cache_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -121,4 +121,4 @@ TEST(ContentOfTensors, ChangesWithNameShapeDtypeAndBytes) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::cache_test

@@ -6,7 +6,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/few_threads.h"
 
-namespace attnlab {
+namespace attnlab::loader_threads_test {
 namespace {
 
 using testing::message_of;
@@ -46,4 +46,4 @@ TEST(LoaderThreadsDeathTest, SayWhatToDoWhereTheyCannotStart) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::loader_threads_test

@@ -8,7 +8,7 @@
 #include "framework/eval/classification.h"
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::classification_losses_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -113,4 +113,4 @@ TEST(RightOf, FollowsTheMetersRule) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::classification_losses_test

@@ -11,7 +11,7 @@
 #include "framework/eval/detection/detection_loss.h"
 #include "framework/eval/detection/detection_meter.h"
 
-namespace attnlab {
+namespace attnlab::detection_test {
 namespace {
 
 KnownBox known(double x, double y, double side) {
@@ -451,4 +451,4 @@ TEST(DetectionMeter, RanksTheAnswersToAnImagesPromptsTogether) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::detection_test

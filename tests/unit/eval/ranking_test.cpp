@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace attnlab {
+namespace attnlab::ranking_test {
 namespace {
 
 TEST(Ranking, AreaUnderTheCurveIsTheShareOfPairsInOrder) {
@@ -52,4 +52,4 @@ TEST(Ranking, RanksCountTiesByHalves) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::ranking_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::token_writer_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -78,4 +78,4 @@ TEST(TokenWriter, RefusesAModelThatDoesNotSayWhatFollows) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::token_writer_test

@@ -5,7 +5,7 @@
 #include "framework/experiment/identity.h"
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::evaluations_test {
 namespace {
 
 using namespace testing;
@@ -206,4 +206,4 @@ TEST_F(EvaluationsTest, AreToldApartByAllThatTheyEvaluate) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::evaluations_test

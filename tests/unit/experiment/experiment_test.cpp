@@ -5,7 +5,7 @@
 #include "framework/experiment/compositions.h"
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::experiment_test {
 namespace {
 
 using namespace testing;
@@ -328,4 +328,4 @@ TEST(FindComposition, SuggestsNearNamesAndRefusesAmbiguousOnes) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::experiment_test

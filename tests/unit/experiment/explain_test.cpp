@@ -5,7 +5,7 @@
 #include "framework/experiment/keys.h"
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::explain_test {
 namespace {
 
 using namespace testing;
@@ -170,4 +170,4 @@ TEST_F(Explain, SaysTheSameInJson) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::explain_test

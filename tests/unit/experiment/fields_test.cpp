@@ -2,7 +2,7 @@
 
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::fields_test {
 namespace {
 
 using namespace testing;
@@ -72,4 +72,4 @@ TEST_F(ConditionalFields, OnAnOptionThatThePluginLacksAreItsMistake) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::fields_test

@@ -4,7 +4,7 @@
 #include "framework/runs/run_folder.h"
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::identity_test {
 namespace {
 
 using namespace testing;
@@ -156,4 +156,4 @@ TEST_F(IdentityTest, NamesADamagedRecordAndTheRemedy) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::identity_test

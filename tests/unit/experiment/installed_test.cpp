@@ -13,7 +13,7 @@
 #include "framework/base/sha256.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::installed_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -138,4 +138,4 @@ TEST_F(InstalledTest, AreOthersThanLibrariesBesideNothing) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::installed_test

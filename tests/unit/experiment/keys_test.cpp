@@ -3,7 +3,7 @@
 
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::keys_test {
 namespace {
 
 using namespace testing;
@@ -117,4 +117,4 @@ TEST(Experiments, TakeNothingForTheDefaultOfNameAndSeedsToo) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::keys_test

@@ -8,7 +8,7 @@
 #include "framework/suites/suite.h"
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::match_test {
 namespace {
 
 using namespace testing;
@@ -220,4 +220,4 @@ TEST_F(MatchTest, OfOneAttentionsSeedsMustAgree) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::match_test

@@ -2,7 +2,7 @@
 
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::names_test {
 namespace {
 
 using namespace testing;
@@ -29,4 +29,4 @@ TEST(Names, OfExperimentsAndAttentionsAreRefusedWithTheirPlaces) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::names_test

@@ -5,7 +5,7 @@
 #include "framework/manifest/option_lookup.h"
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::train_options_test {
 namespace {
 
 using namespace testing;
@@ -157,4 +157,4 @@ TEST_F(GroupsInExperiments, HaveKeysLikeOtherOptions) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::train_options_test

@@ -3,7 +3,7 @@
 
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::given_fields_test {
 namespace {
 
 using namespace testing;
@@ -66,4 +66,4 @@ TEST_F(GivenFields, ThatOnlySomeDataHaveAreAskedForWhenTheyAreOpen) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::given_fields_test

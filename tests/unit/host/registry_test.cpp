@@ -20,7 +20,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::registry_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -401,4 +401,4 @@ TEST(BrokenPlugin, IsListedWithItsReasonBesideTheGoodOnes) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::registry_test

@@ -2,7 +2,7 @@
 
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::discovery_test {
 namespace {
 
 using namespace testing;
@@ -340,4 +340,4 @@ TEST(Catalogue, RefusesARealLibraryThatIsNoPlugin) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::discovery_test

@@ -9,7 +9,7 @@
 #include "tests/support/compositions.h"
 #include "tests/support/unprivileged.h"
 
-namespace attnlab {
+namespace attnlab::elf_test {
 namespace {
 
 using namespace testing;
@@ -156,4 +156,4 @@ TEST(ReadElfSection, NamesAFileThatMayNotBeRead) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::elf_test

@@ -2,7 +2,7 @@
 
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::manifest_test {
 namespace {
 
 using namespace testing;
@@ -126,4 +126,4 @@ TEST(Stamp, TellsNoValueFromNoField) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::manifest_test

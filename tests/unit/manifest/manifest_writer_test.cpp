@@ -7,7 +7,7 @@
 #include "framework/base/text.h"
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::manifest_writer_test {
 namespace {
 
 using namespace testing;
@@ -164,4 +164,4 @@ TEST(Names, HaveRoomForManyFields) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::manifest_writer_test

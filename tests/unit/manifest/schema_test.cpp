@@ -5,7 +5,7 @@
 #include "framework/manifest/option_lookup.h"
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::schema_test {
 namespace {
 
 using namespace testing;
@@ -344,4 +344,4 @@ TEST(FreeNames, AreCheckedLikeAnyOptionsEachWithItsPlace) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::schema_test

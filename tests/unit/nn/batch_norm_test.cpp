@@ -6,7 +6,7 @@
 
 #include "tests/support/gradcheck.h"
 
-namespace attnlab {
+namespace attnlab::batch_norm_test {
 namespace {
 
 class BatchNorms : public ::testing::Test {
@@ -118,4 +118,4 @@ TEST_F(BatchNorms, TakeOneRowAndNone) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::batch_norm_test

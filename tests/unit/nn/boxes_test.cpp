@@ -13,7 +13,7 @@
 #include "framework/nn/boxes/sine_positions.h"
 #include "tests/support/gradcheck.h"
 
-namespace attnlab {
+namespace attnlab::boxes_test {
 namespace {
 
 Tensor box(std::vector<double> numbers) { return at::tensor(numbers, at::kDouble).view({-1, 4}); }
@@ -161,4 +161,4 @@ TEST(SinePositions, PlacesAreSharesOfWhatIsReal) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::boxes_test

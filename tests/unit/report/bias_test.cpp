@@ -5,7 +5,7 @@
 
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::bias_test {
 namespace {
 
 using namespace testing;
@@ -75,4 +75,4 @@ TEST_F(ReportBiasTest, KeepsTheFirstSeedWhateverItsSizeAndOthersWithinTheLimit) 
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::bias_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::box_pictures_test {
 namespace {
 
 using nlohmann::json;
@@ -104,4 +104,4 @@ TEST_F(BoxPictures, OfAnotherFormAreANote) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::box_pictures_test

@@ -10,7 +10,7 @@
 #include "framework/report/markup.h"
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::cloud_pictures_test {
 namespace {
 
 using namespace testing;
@@ -322,4 +322,4 @@ TEST_F(CloudPictures, OfAnotherFormAreANote) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::cloud_pictures_test

@@ -5,7 +5,7 @@
 
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::curves_test {
 namespace {
 
 using namespace testing;
@@ -125,4 +125,4 @@ TEST_F(CurvesTest, ShareOneBudget) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::curves_test

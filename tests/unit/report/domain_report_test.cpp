@@ -7,7 +7,7 @@
 #include "tests/support/compositions.h"
 #include "tests/support/made_domains.h"
 
-namespace attnlab {
+namespace attnlab::domain_report_test {
 namespace {
 
 using namespace testing;
@@ -267,4 +267,4 @@ TEST(ModelCard, SaysWhatItWasNotGiven) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::domain_report_test

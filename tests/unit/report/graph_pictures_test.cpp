@@ -6,7 +6,7 @@
 #include "framework/report/graph_layout.h"
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::graph_pictures_test {
 namespace {
 
 using namespace testing;
@@ -124,4 +124,4 @@ TEST_F(GraphPictures, OfAnotherFormAreANote) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::graph_pictures_test

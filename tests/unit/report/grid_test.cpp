@@ -8,7 +8,7 @@
 #include "tests/support/made_parts.h"
 #include "tests/support/made_runs.h"
 
-namespace attnlab {
+namespace attnlab::grid_test {
 namespace {
 
 using namespace testing;
@@ -287,4 +287,4 @@ TEST_F(ReportGridTest, WarnsThatPointsAreNotIndependentExperiments) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::grid_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::image_pictures_test {
 namespace {
 
 using nlohmann::json;
@@ -127,4 +127,4 @@ TEST_F(ImagePictures, OfAnotherFormAreANote) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::image_pictures_test

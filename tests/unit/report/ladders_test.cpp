@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace attnlab {
+namespace attnlab::ladders_test {
 namespace {
 
 PooledCell cell(const std::string& attention, const std::map<std::string, double>& metrics,
@@ -61,4 +61,4 @@ TEST(Ladders, NeedTwoNumbersAndWordsOnBothSides) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::ladders_test

@@ -3,7 +3,7 @@
 
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::markup_test {
 namespace {
 
 using namespace testing;
@@ -73,4 +73,4 @@ TEST(ScriptJson, CannotEndItsElementAndReadsBackTheSame) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::markup_test

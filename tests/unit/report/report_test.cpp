@@ -7,7 +7,7 @@
 #include "tests/support/made_parts.h"
 #include "tests/support/made_runs.h"
 
-namespace attnlab {
+namespace attnlab::report_test {
 namespace {
 
 using namespace testing;
@@ -444,4 +444,4 @@ TEST(Citations, BecomeBibtexWithTheirYear) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::report_test

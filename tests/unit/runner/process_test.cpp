@@ -13,7 +13,7 @@
 #include "tests/support/few_threads.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::process_test {
 namespace {
 
 using namespace testing;
@@ -72,7 +72,7 @@ TEST(LocalLauncher, SaysWhatToDoWhereItsThreadsCannotStart) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::process_test
 
 /// Called as `attnlab run ...` or `attnlab wait` by the tests above: says so, and waits for a
 /// signal.

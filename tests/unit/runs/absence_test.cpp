@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-namespace attnlab {
+namespace attnlab::absence_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -29,4 +29,4 @@ TEST(AbsenceLines, SayWhatIsAbsentAlikeOnce) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::absence_test

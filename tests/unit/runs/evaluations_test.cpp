@@ -10,7 +10,7 @@
 #include "tests/support/compositions.h"
 #include "tests/support/made_runs.h"
 
-namespace attnlab {
+namespace attnlab::evaluations_test {
 namespace {
 
 using namespace testing;
@@ -116,4 +116,4 @@ TEST(Evaluations, HaveNamesThatStayInTheirFolder) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::evaluations_test

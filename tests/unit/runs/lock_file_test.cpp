@@ -11,7 +11,7 @@
 #include "framework/experiment/identity.h"
 #include "tests/support/made_parts.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::lock_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -156,4 +156,4 @@ TEST(LockFile, SaysWhichPluginCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::lock_file_test

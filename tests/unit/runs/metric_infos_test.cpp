@@ -6,7 +6,7 @@
 #include "framework/runs/metric_text.h"
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::metric_infos_test {
 namespace {
 
 using namespace testing;
@@ -100,4 +100,4 @@ TEST(MetricText, IsWrittenInTheUnit) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::metric_infos_test

@@ -4,7 +4,7 @@
 #include "framework/base/text.h"
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::progress_bars_test {
 namespace {
 
 using namespace testing;
@@ -155,4 +155,4 @@ TEST(PlainProgress, NumbersRunsSideBySideInTheOrderOfTheirBeginning) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::progress_bars_test

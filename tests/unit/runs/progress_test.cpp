@@ -4,7 +4,7 @@
 
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::progress_test {
 namespace {
 
 using namespace testing;
@@ -169,4 +169,4 @@ TEST(PlainProgress, RemembersWhatARunSaidOfItsMetrics) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::progress_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace attnlab {
+namespace attnlab::published_test {
 namespace {
 
 TEST(PublishedNumbers, SubtractTheBaselineWithTheDecimalsThatArePrinted) {
@@ -21,4 +21,4 @@ TEST(PublishedNumbers, SubtractTheBaselineWithTheDecimalsThatArePrinted) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::published_test

@@ -4,7 +4,7 @@
 
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::run_folder_test {
 namespace {
 
 using namespace testing;
@@ -223,4 +223,4 @@ TEST_F(RunFolderTest, NamesADamagedStatusAndTheRemedy) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::run_folder_test

@@ -9,7 +9,7 @@
 #include "tests/support/compositions.h"
 #include "tests/support/deadline.h"
 
-namespace attnlab {
+namespace attnlab::run_lock_test {
 namespace {
 
 using namespace testing;
@@ -97,4 +97,4 @@ TEST(RunLock, NamesAFolderThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::run_lock_test

@@ -9,7 +9,7 @@
 #include "tests/support/deadline.h"
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::run_status_test {
 namespace {
 
 using namespace testing;
@@ -264,4 +264,4 @@ TEST_F(RunStatusTest, RefusesFoldersWithoutRuns) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::run_status_test

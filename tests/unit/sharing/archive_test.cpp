@@ -8,7 +8,7 @@
 
 #include <map>
 
-namespace attnlab::testing {
+namespace attnlab::testing::archive_test {
 namespace {
 
 using sharing::ArchiveFile;
@@ -153,4 +153,4 @@ TEST(Archive, RefusesOtherFormats) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::archive_test

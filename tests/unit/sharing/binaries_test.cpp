@@ -5,7 +5,7 @@
 
 #include "tests/unit/sharing/install_fixture.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::binaries_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -59,4 +59,4 @@ TEST_F(BinariesTest, AreOnePerStamp) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::binaries_test

@@ -10,7 +10,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/unit/sharing/made_bundle.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::bundle_test {
 namespace {
 
 using sharing::Bundle;
@@ -155,4 +155,4 @@ TEST(Bundle, IsReadByTarAndZstd) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::bundle_test

@@ -15,7 +15,7 @@
 #include "tests/support/program.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::confine_test {
 namespace {
 
 using namespace sharing;  // NOLINT: a test of that room
@@ -228,4 +228,4 @@ TEST_F(ConfineTest, TellsSignalsFromExitCodes) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::confine_test

@@ -9,7 +9,7 @@
 
 #include "tests/unit/sharing/made_bundle.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::expected_test {
 namespace {
 
 using sharing::compare_tensors;
@@ -102,4 +102,4 @@ TEST(ExpectedNumbers, MadeUpOnesAreTheSameEachTime) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::expected_test

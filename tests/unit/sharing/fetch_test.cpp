@@ -13,7 +13,7 @@
 
 #include "framework/base/error.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::fetch_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -80,4 +80,4 @@ TEST(Fetch, LeavesAServerThatDrips) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::fetch_test

@@ -6,7 +6,7 @@
 #include "framework/sharing/index.h"
 #include "tests/unit/sharing/made_bundle.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::foreign_json_test {
 namespace {
 
 using sharing::BundleError;
@@ -69,4 +69,4 @@ TEST(ForeignJson, InABundleOrAnIndexIsRefused) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::foreign_json_test

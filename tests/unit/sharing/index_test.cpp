@@ -11,7 +11,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/unit/sharing/made_bundle.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::index_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -230,4 +230,4 @@ TEST_F(IndexTest, RefusesEntriesThatLeaveItsFolder) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::index_test

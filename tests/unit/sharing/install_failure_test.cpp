@@ -6,7 +6,7 @@
 
 #include "tests/unit/sharing/install_fixture.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::install_failure_test {
 namespace {
 
 using sharing::BundleError;
@@ -168,4 +168,4 @@ TEST_F(InstallTest, LearnsALostVersionFromWhatIsInstalled) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::install_failure_test

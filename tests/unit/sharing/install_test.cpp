@@ -5,7 +5,7 @@
 
 #include "tests/unit/sharing/install_fixture.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::install_test {
 namespace {
 
 using sharing::Installed;
@@ -160,4 +160,4 @@ TEST_F(InstallTest, MakesItAnewWhereThatWasAskedFor) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::install_test

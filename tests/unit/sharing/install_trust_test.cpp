@@ -5,7 +5,7 @@
 #include "framework/sharing/hash.h"
 #include "tests/unit/sharing/install_fixture.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::install_trust_test {
 namespace {
 
 using sharing::Installed;
@@ -181,4 +181,4 @@ TEST(Hashes, AreTheSameByLibsodiumAndByOurs) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::install_trust_test

@@ -12,7 +12,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/unit/sharing/made_bundle.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::keyring_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -279,4 +279,4 @@ TEST(Policy, IsReadFromAFile) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::keyring_test

@@ -9,7 +9,7 @@
 #include "tests/support/program.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::minisign_test {
 namespace {
 
 using namespace sharing;  // NOLINT: a test of that room
@@ -78,4 +78,4 @@ TEST(Minisign, UnderstandsTheProgram) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::minisign_test

@@ -8,7 +8,7 @@
 
 #include "framework/config/compose.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::reproduction_test {
 namespace {
 
 using sharing::compare_results;
@@ -216,4 +216,4 @@ TEST(Reproduction, OnOtherDataIsNone) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::reproduction_test

@@ -17,7 +17,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/unit/sharing/install_fixture.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::result_bundle_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -202,4 +202,4 @@ TEST(ResultLocks, RefusePluginsThatNoRunUsed) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::result_bundle_test

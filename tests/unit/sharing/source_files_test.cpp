@@ -6,7 +6,7 @@
 
 #include "tests/support/temp_folder.h"
 
-namespace attnlab::testing {
+namespace attnlab::testing::source_files_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -50,4 +50,4 @@ TEST_F(SourceFilesTest, NeedALicence) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::source_files_test

@@ -6,7 +6,7 @@
 #include "framework/config/compose.h"
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::context_noise_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -119,4 +119,4 @@ TEST(ContextNoise, RefusesOptionsWithoutMeaning) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::context_noise_test

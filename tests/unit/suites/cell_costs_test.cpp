@@ -2,7 +2,7 @@
 
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::cell_costs_test {
 namespace {
 
 using namespace testing;
@@ -99,4 +99,4 @@ TEST_F(CellCostsTest, SaysWhetherTheSeedsCanReachTheLevel) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::cell_costs_test

@@ -3,7 +3,7 @@
 #include "framework/runs/run_lock.h"
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::cell_test {
 namespace {
 
 using namespace testing;
@@ -190,4 +190,4 @@ TEST(RerunWords, AreFailedAndStale) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::cell_test

@@ -3,7 +3,7 @@
 
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::ensembles_test {
 namespace {
 
 using nlohmann::json;
@@ -56,4 +56,4 @@ TEST_F(Ensembles, AreNotForStepsInPartsBudgetsAndMeans) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::ensembles_test

@@ -4,7 +4,7 @@
 
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::json_schema_test {
 namespace {
 
 using namespace testing;
@@ -112,4 +112,4 @@ TEST_F(JsonSchema, RefusesUnknownKinds) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::json_schema_test

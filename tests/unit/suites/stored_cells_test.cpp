@@ -9,7 +9,7 @@
 #include "tests/support/made_parts.h"
 #include "tests/support/made_runs.h"
 
-namespace attnlab {
+namespace attnlab::stored_cells_test {
 namespace {
 
 using namespace testing;
@@ -356,4 +356,4 @@ TEST_F(StoredCells, ARunThatIsNotFinishedIsNotStored) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::stored_cells_test

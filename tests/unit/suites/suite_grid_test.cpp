@@ -8,7 +8,7 @@
 #include "tests/support/made_parts.h"
 #include "tests/support/made_runs.h"
 
-namespace attnlab {
+namespace attnlab::suite_grid_test {
 namespace {
 
 using namespace testing;
@@ -252,4 +252,4 @@ TEST_F(SuiteSetTest, ReportsMistakesWithTheirPlaces) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::suite_grid_test

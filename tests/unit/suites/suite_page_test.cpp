@@ -4,7 +4,7 @@
 #include "framework/suites/suite.h"
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::suite_page_test {
 namespace {
 
 using namespace testing;
@@ -143,4 +143,4 @@ TEST_F(SuitePage, WithoutAnyPluginThatIsNeededNothingIsLeft) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::suite_page_test

@@ -6,7 +6,7 @@
 
 #include "framework/config/compose.h"
 
-namespace attnlab {
+namespace attnlab::suite_reference_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -66,4 +66,4 @@ TEST(SuiteReference, NamesEveryProblemWithItsPlace) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::suite_reference_test

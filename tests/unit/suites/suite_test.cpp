@@ -5,7 +5,7 @@
 #include "tests/support/made_parts.h"
 #include "tests/support/made_runs.h"
 
-namespace attnlab {
+namespace attnlab::suite_test {
 namespace {
 
 using namespace testing;
@@ -544,4 +544,4 @@ TEST_F(SuiteTest, IsCompleteWhenEveryCellIsDoneOrDiverged) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::suite_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/compositions.h"
 
-namespace attnlab {
+namespace attnlab::sweep_grammar_test {
 namespace {
 
 using namespace testing;
@@ -173,4 +173,4 @@ TEST(SweepSeeds, AreListsAndRanges) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::sweep_grammar_test

@@ -5,7 +5,7 @@
 #include "framework/suites/grid.h"
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::sweep_test {
 namespace {
 
 using namespace testing;
@@ -167,4 +167,4 @@ TEST_F(SweepTest, IncompatibleAttentionsAreAbsentNotErrors) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::sweep_test

@@ -5,7 +5,7 @@
 #include "framework/suites/suite.h"
 #include "tests/support/made_parts.h"
 
-namespace attnlab {
+namespace attnlab::waves_test {
 namespace {
 
 using namespace testing;
@@ -137,4 +137,4 @@ TEST_F(SourcesInASuite, BelongToTheAttentionWhereItsOwnOptionsChangeThem) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::waves_test

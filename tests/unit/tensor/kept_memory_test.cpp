@@ -6,7 +6,7 @@
 #include <fstream>
 #include <thread>
 
-namespace attnlab::testing {
+namespace attnlab::testing::kept_memory_test {
 namespace {
 
 TEST(KeptMemory, IsThatOfTheLastTensorOfItsSize) {
@@ -57,4 +57,4 @@ TEST(KeptMemory, SmallAndEmptyTensorsAreOrdinary) {
 }
 
 }  // namespace
-}  // namespace attnlab::testing
+}  // namespace attnlab::testing::kept_memory_test

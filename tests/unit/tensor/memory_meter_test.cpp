@@ -5,7 +5,7 @@
 
 #include "framework/tensor/tensor.h"
 
-namespace attnlab {
+namespace attnlab::memory_meter_test {
 namespace {
 
 constexpr std::int64_t kFloats = 1 << 18;
@@ -55,4 +55,4 @@ TEST(MemoryMeter, SeesWhatTheBackwardPassKeeps) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::memory_meter_test

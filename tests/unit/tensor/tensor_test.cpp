@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace attnlab {
+namespace attnlab::tensor_test {
 namespace {
 
 TEST(Describe, GivesShapeAndDtype) {
@@ -43,4 +43,4 @@ TEST(NamedTensors, MovesWithoutCopyingWhatIsThereAlready) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::tensor_test

@@ -12,7 +12,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::attention_log_parts_test {
 namespace {
 
 using nlohmann::json;
@@ -208,4 +208,4 @@ TEST(BiasRecord, StandsInALineAsOneMapBesideTheNumbers) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::attention_log_parts_test

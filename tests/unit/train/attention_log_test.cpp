@@ -17,7 +17,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::attention_log_test {
 namespace {
 
 using nlohmann::json;
@@ -397,4 +397,4 @@ TEST_F(TracedRun, DivergedIsRecordedOnceWhereTheStepIsDueAnyway) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::attention_log_test

@@ -4,7 +4,7 @@
 #include "framework/train/step.h"
 #include "tests/support/tiny_parts.h"
 
-namespace attnlab {
+namespace attnlab::checkpoint_test {
 namespace {
 
 using ::testing::AllOf;
@@ -156,4 +156,4 @@ TEST_F(Checkpoints, RefuseFilesThatAreNone) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::checkpoint_test

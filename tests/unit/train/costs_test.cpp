@@ -17,7 +17,7 @@
 #include "tests/support/kernel_choice.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab {
+namespace attnlab::costs_test {
 namespace {
 
 using testing::KernelChoice;
@@ -256,4 +256,4 @@ TEST(Probe, TakesMoreStepsThanAnEpochHas) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::costs_test

@@ -7,7 +7,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/tiny_run.h"
 
-namespace attnlab {
+namespace attnlab::ensemble_test {
 namespace {
 
 using nlohmann::json;
@@ -74,4 +74,4 @@ TEST_F(EnsembleRuns, GoOnAloneFromWhereTheyWereStopped) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::ensemble_test

@@ -9,7 +9,7 @@
 #include "framework/train/training.h"
 #include "tests/support/tiny_parts.h"
 
-namespace attnlab {
+namespace attnlab::extensions_test {
 namespace {
 
 using nlohmann::json;
@@ -391,4 +391,4 @@ TEST_F(Extensions, NameWhatChangedSinceARunBegan) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::extensions_test

@@ -6,7 +6,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/tiny_parts.h"
 
-namespace attnlab {
+namespace attnlab::initialise_test {
 namespace {
 
 using ::testing::AllOf;
@@ -218,4 +218,4 @@ TEST(InitOptions, AreCheckedWithTheirPlaces) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::initialise_test

@@ -10,7 +10,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/noise.h"
 
-namespace attnlab {
+namespace attnlab::optimizer_test {
 namespace {
 
 using ::testing::AllOf;
@@ -393,4 +393,4 @@ TEST(ClipFactor, IsThatOfTorch) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::optimizer_test

@@ -5,7 +5,7 @@
 
 #include "tests/support/tiny_parts.h"
 
-namespace attnlab {
+namespace attnlab::overlay_test {
 namespace {
 
 using testing::clouds;
@@ -75,4 +75,4 @@ TEST(Overlay, LeavesTheProcesssRandomNumbersAsTheyWere) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::overlay_test

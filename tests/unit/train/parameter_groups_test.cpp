@@ -3,7 +3,7 @@
 
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::parameter_groups_test {
 namespace {
 
 using ::testing::AllOf;
@@ -112,4 +112,4 @@ TEST(LayerDecay, NeedsAModelThatSaysHowDeepItsLayersAre) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::parameter_groups_test

@@ -5,7 +5,7 @@
 #include "framework/train/optimizer.h"
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::radam_test {
 namespace {
 
 constexpr int kSteps = 12, kCount = 4;
@@ -108,4 +108,4 @@ TEST(RAdam, IsWhatACompositionAsksFor) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::radam_test

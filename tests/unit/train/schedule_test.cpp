@@ -7,7 +7,7 @@
 #include "framework/base/error.h"
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::schedule_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -222,4 +222,4 @@ TEST(Schedule, RefusesNumbersWithoutMeaning) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::schedule_test

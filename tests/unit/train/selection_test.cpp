@@ -3,7 +3,7 @@
 
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::selection_test {
 namespace {
 
 using ::testing::AllOf;
@@ -94,4 +94,4 @@ TEST(EpochSelection, RefusesATaskThatDoesNotGiveWhatItStates) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::selection_test

@@ -3,7 +3,7 @@
 
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::step_test {
 namespace {
 
 std::vector<std::int64_t> sizes_of(std::int64_t size, std::int64_t count) {
@@ -32,4 +32,4 @@ TEST(StepParts, AreEqualOrEndWithASmallerOne) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::step_test

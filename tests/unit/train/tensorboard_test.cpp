@@ -18,7 +18,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::tensorboard_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -330,4 +330,4 @@ TEST(TensorBoard, CanBeTurnedOff) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::tensorboard_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/tiny_parts.h"
 
-namespace attnlab {
+namespace attnlab::training_test {
 namespace {
 
 using nlohmann::json;
@@ -405,4 +405,4 @@ TEST_F(TrainingLoop, DrawsOtherNumbersForEachPartAndRecordsTheirMean) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::training_test

@@ -11,7 +11,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/noise.h"
 
-namespace attnlab {
+namespace attnlab::update_rules_test {
 namespace {
 
 using testing::leaf;
@@ -259,4 +259,4 @@ TEST(UpdateRules, ContinueExactlyFromASavedState) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::update_rules_test

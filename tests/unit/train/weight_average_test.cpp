@@ -7,7 +7,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/noise.h"
 
-namespace attnlab {
+namespace attnlab::weight_average_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -64,4 +64,4 @@ TEST(AverageDecay, StaysOrGrowsToItsEndByACosine) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::weight_average_test

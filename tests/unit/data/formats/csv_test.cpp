@@ -5,7 +5,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::csv_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -70,4 +70,4 @@ TEST(TextLines, RefuseWhatIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::csv_test

@@ -6,7 +6,7 @@
 #include "tests/support/compositions.h"
 #include "tests/support/deadline.h"
 
-namespace attnlab {
+namespace attnlab::fifo_test {
 namespace {
 
 using testing::message_of;
@@ -23,4 +23,4 @@ TEST(FifosForData, AreRefused) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::fifo_test

@@ -10,7 +10,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::files_test {
 namespace {
 
 using ::testing::AllOf;
@@ -214,4 +214,4 @@ TEST(PromisedSize, StopsAStreamThatGoesOnAfterIt) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::files_test

@@ -4,7 +4,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/pickles.h"
 
-namespace attnlab {
+namespace attnlab::pickle_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -260,4 +260,4 @@ TEST(Pickles, RefuseWhatReachesBeyondItsBytes) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::pickle_test

@@ -8,7 +8,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::safetensors_test {
 namespace {
 
 using ::testing::AllOf;
@@ -265,4 +265,4 @@ TEST(Safetensors, KeepsTheOldFileWhenWritingFails) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::safetensors_test

@@ -6,7 +6,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::ts_file_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -230,4 +230,4 @@ TEST(TsFile, NoticesCutsInTheMiddleOfACase) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::ts_file_test

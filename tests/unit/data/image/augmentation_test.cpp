@@ -14,7 +14,7 @@
 #include "framework/data/image/policies.h"
 #include "framework/data/image/warp.h"
 
-namespace attnlab {
+namespace attnlab::augmentation_test {
 namespace {
 
 /// Every operation changes it.
@@ -359,4 +359,4 @@ TEST(PixelMap, KnowsTheBytesOfTheMean) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::augmentation_test

@@ -8,7 +8,7 @@
 
 #include "framework/data/image/corruption_kinds.h"
 
-namespace attnlab {
+namespace attnlab::corruption_constants_test {
 namespace {
 
 using Published = std::vector<std::vector<double>>;  ///< by severity
@@ -99,4 +99,4 @@ TEST(CorruptionConstants, OfImagenetAreThePublishedOnes) { expect_published(kIma
 TEST(CorruptionConstants, OfCifarAreThePublishedOnes) { expect_published(kCifar, true); }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::corruption_constants_test

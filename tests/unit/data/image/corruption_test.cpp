@@ -15,7 +15,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
 
-namespace attnlab {
+namespace attnlab::corruption_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -497,4 +497,4 @@ TEST(Corruptions, OfOneChannelWorkToo) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::corruption_test

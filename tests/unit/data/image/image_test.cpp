@@ -6,7 +6,7 @@
 
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::image_test {
 namespace {
 
 using ::testing::AllOf;
@@ -253,4 +253,4 @@ TEST(ImageDataset, HasAFingerprintOfImagesAndLabels) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::image_test

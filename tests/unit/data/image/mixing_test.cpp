@@ -7,7 +7,7 @@
 
 #include "framework/base/error.h"
 
-namespace attnlab {
+namespace attnlab::mixing_test {
 namespace {
 
 TEST(Beta, HasItsMoments) {
@@ -102,4 +102,4 @@ TEST(Mixing, TakesBothByTheirProbabilities) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::mixing_test

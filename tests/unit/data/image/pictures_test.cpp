@@ -13,7 +13,7 @@
 #include "framework/data/image/resize.h"
 #include "framework/data/image/warp.h"
 
-namespace attnlab {
+namespace attnlab::pictures_test {
 namespace {
 
 constexpr std::int64_t kHeight = 20, kWidth = 26;
@@ -223,4 +223,4 @@ TEST(Resized, KeepsWhatKeepsItsSize) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::pictures_test

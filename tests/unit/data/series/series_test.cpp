@@ -3,7 +3,7 @@
 
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::series_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -37,4 +37,4 @@ TEST(CollateSeries, RefusesSeriesOfOtherChannels) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::series_test

@@ -9,7 +9,7 @@
 #include "tests/support/kernel_choice.h"
 #include "tests/support/naive_attention.h"
 
-namespace attnlab {
+namespace attnlab::attention_kernel_test {
 namespace {
 
 using testing::gradient_error;
@@ -207,4 +207,4 @@ TEST(AttentionKernel, TheFusedOneIsLibTorchs) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::attention_kernel_test

@@ -10,7 +10,7 @@
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_attention.h"
 
-namespace attnlab {
+namespace attnlab::attention_maps_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -262,4 +262,4 @@ TEST(LearnedScale, RefusesAStartThatCannotLearn) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::attention_maps_test

@@ -13,7 +13,7 @@
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_attention.h"
 
-namespace attnlab {
+namespace attnlab::dot_product_attention_test {
 namespace {
 
 using testing::gradient_error;
@@ -541,4 +541,4 @@ TEST(VisiblePairs, AlignsTheLastQueryWithTheLastKey) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::dot_product_attention_test

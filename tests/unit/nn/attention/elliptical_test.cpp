@@ -5,7 +5,7 @@
 
 #include "tests/support/naive_elliptical.h"
 
-namespace attnlab {
+namespace attnlab::elliptical_test {
 namespace {
 
 using testing::largest_difference;
@@ -264,4 +264,4 @@ TEST(EllipticalMetric, RefusesLayersOutOfOrder) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::elliptical_test

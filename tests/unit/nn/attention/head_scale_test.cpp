@@ -7,7 +7,7 @@
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_attention.h"
 
-namespace attnlab {
+namespace attnlab::head_scale_test {
 namespace {
 
 using testing::largest_difference;
@@ -62,4 +62,4 @@ TEST(HeadScale, HasSecondDerivatives) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::head_scale_test

@@ -6,7 +6,7 @@
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_weights.h"
 
-namespace attnlab {
+namespace attnlab::linear_attention_test {
 namespace {
 
 using testing::largest_difference;
@@ -122,4 +122,4 @@ TEST(LinearSums, RefuseWhatHasNoLinearForm) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::linear_attention_test

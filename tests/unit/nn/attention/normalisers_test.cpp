@@ -6,7 +6,7 @@
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_weights.h"
 
-namespace attnlab {
+namespace attnlab::normalisers_test {
 namespace {
 
 using testing::each_pair;
@@ -354,4 +354,4 @@ TEST(Normalisers, BFloat16IsNearDouble) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::normalisers_test

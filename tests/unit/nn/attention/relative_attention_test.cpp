@@ -6,7 +6,7 @@
 #include "tests/support/gradcheck.h"
 #include "tests/support/kernel_choice.h"
 
-namespace attnlab {
+namespace attnlab::relative_attention_test {
 namespace {
 
 using testing::KernelChoice;
@@ -104,4 +104,4 @@ TEST(RelativeAttention, GivesNoGradientToWhatTakesNone) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::relative_attention_test

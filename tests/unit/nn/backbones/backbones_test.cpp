@@ -11,7 +11,7 @@
 #include "framework/nn/backbones/windows.h"
 #include "framework/nn/modules/sizes_alone.h"
 
-namespace attnlab {
+namespace attnlab::backbones_test {
 namespace {
 
 /// What tests/references/backbones.py fills a parameter of that name with.
@@ -230,4 +230,4 @@ TEST(Backbones, PaddingChangesNothing) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::backbones_test

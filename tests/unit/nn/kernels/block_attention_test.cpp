@@ -12,7 +12,7 @@
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_attention.h"
 
-namespace attnlab {
+namespace attnlab::block_attention_test {
 namespace {
 
 using testing::largest_difference;
@@ -256,4 +256,4 @@ TEST(BlockAttention, HoldsMemoryLinearInTheLength) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::block_attention_test

@@ -12,7 +12,7 @@
 
 #include "tests/support/data_files.h"
 
-namespace attnlab {
+namespace attnlab::dropout_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -147,4 +147,4 @@ TEST(Dropout, DoesNothingWithProbabilityZeroAndRefusesWhatIsNone) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::dropout_test

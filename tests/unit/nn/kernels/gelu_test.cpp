@@ -7,7 +7,7 @@
 #include "tests/support/few_threads.h"
 #include "tests/support/like_double.h"
 
-namespace attnlab {
+namespace attnlab::gelu_test {
 namespace {
 
 Tensor plain(const std::vector<Tensor>& in) { return at::gelu(in[0]); }
@@ -49,4 +49,4 @@ TEST(Gelu, OfOtherTypesIsLibTorchs) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::gelu_test

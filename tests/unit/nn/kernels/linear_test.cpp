@@ -6,7 +6,7 @@
 #include "framework/tensor/flop_counter.h"
 #include "tests/support/like_double.h"
 
-namespace attnlab {
+namespace attnlab::linear_test {
 namespace {
 
 Tensor plain(const std::vector<Tensor>& in) {
@@ -104,4 +104,4 @@ TEST(Linear, RefusesWhatDoesNotFitAsLibTorchDoes) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::linear_test

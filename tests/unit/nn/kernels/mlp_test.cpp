@@ -4,7 +4,7 @@
 #include "framework/nn/kernels/large_product.h"
 #include "tests/support/like_double.h"
 
-namespace attnlab {
+namespace attnlab::mlp_test {
 namespace {
 
 Tensor bias_of(const std::vector<Tensor>& in, std::size_t i) {
@@ -63,4 +63,4 @@ TEST(MlpKernel, LeavesSmallAndOtherTypesToOperations) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::mlp_test

@@ -10,7 +10,7 @@
 #include "framework/nn/modules/linear_nll.h"
 #include "framework/nn/modules/members.h"
 
-namespace attnlab {
+namespace attnlab::precision_test {
 namespace {
 
 class InBfloat16 : public ::testing::Test {
@@ -196,4 +196,4 @@ TEST_F(InBfloat16, NamesAreThoseOfTheOption) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::precision_test

@@ -8,7 +8,7 @@
 #include "framework/nn/kernels/cpu_attention.h"
 #include "tests/support/like_double.h"
 
-namespace attnlab {
+namespace attnlab::ragged_attention_test {
 namespace {
 
 using testing::value_and_gradients;
@@ -146,4 +146,4 @@ TEST(RaggedAttention, KeepsNothingWithoutGradients) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::ragged_attention_test

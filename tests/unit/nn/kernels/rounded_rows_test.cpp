@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-namespace attnlab {
+namespace attnlab::rounded_rows_test {
 namespace {
 
 bool same_bits(const Tensor& a, const Tensor& b) {
@@ -94,4 +94,4 @@ TEST(RoundedRows, NaNStays) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::rounded_rows_test

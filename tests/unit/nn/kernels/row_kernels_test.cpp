@@ -8,7 +8,7 @@
 
 #include "framework/tensor/tensor.h"
 
-namespace attnlab {
+namespace attnlab::row_kernels_test {
 namespace {
 
 template <class T>
@@ -73,4 +73,4 @@ TEST(RowsOfMatrices, AreScaledAndAdded) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::row_kernels_test

@@ -17,7 +17,7 @@
 #include "tests/support/kernel_choice.h"
 #include "tests/support/naive_attention.h"
 
-namespace attnlab {
+namespace attnlab::small_attention_test {
 namespace {
 
 using testing::gradient_error;
@@ -340,4 +340,4 @@ TEST(HeadwiseDropout, IsRefusedByKernelsThatCannot) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::small_attention_test

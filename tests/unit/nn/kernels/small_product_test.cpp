@@ -7,7 +7,7 @@
 
 #include "framework/tensor/tensor.h"
 
-namespace attnlab {
+namespace attnlab::small_product_test {
 namespace {
 
 struct Case {
@@ -125,4 +125,4 @@ TEST(SmallTranspose, IsTheTranspose) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::small_product_test

@@ -7,7 +7,7 @@
 
 #include "tests/support/naive_attention.h"
 
-namespace attnlab {
+namespace attnlab::layers_test {
 namespace {
 
 using testing::largest_difference;
@@ -234,4 +234,4 @@ TEST(PatchEmbedding, RefusesPatchesAndImagesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::layers_test

@@ -11,7 +11,7 @@
 #include "tests/support/like_double.h"
 #include "tests/support/naive_attention.h"
 
-namespace attnlab {
+namespace attnlab::member_norm_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -185,4 +185,4 @@ TEST(MemberNorm, RefusesParametersOfAnotherNumberOfMembers) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::member_norm_test

@@ -10,7 +10,7 @@
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_attention.h"
 
-namespace attnlab {
+namespace attnlab::members_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -303,4 +303,4 @@ TEST(PerHead, GivesEachHeadTheRowOfItsGroup) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::members_test

@@ -9,7 +9,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/naive_attention.h"
 
-namespace attnlab {
+namespace attnlab::multi_head_attention_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -341,4 +341,4 @@ TEST(MultiHeadEnsemble, RefusesWhatItCannotTellMembersApartBy) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::multi_head_attention_test

@@ -8,7 +8,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/gradcheck.h"
 
-namespace attnlab {
+namespace attnlab::tied_softmax_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -135,4 +135,4 @@ TEST(LinearNll, InChunksIsAsAtOnce) {
 }
 
 }  // namespace
-}  // namespace attnlab
+}  // namespace attnlab::tied_softmax_test
