@@ -3,7 +3,8 @@
 // In C++20 libstdc++ 12 marks std::vector constexpr, for which Clang looks into vectors of types
 // that LibTorch has only declared so far, and stops. So: std::string as it is (plugins' manifests
 // need it constexpr), std::vector as in C++17. A function that <string> has already declared
-// constexpr gets another name meanwhile; it is inline, so that linking does not mind.
+// constexpr gets another name meanwhile; it is inline, so that linking does not mind (but where
+// bits of a std::vector<bool> are filled, which nothing does).
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ inline nlohmann::json finite_or_null(double value) {
 /// A file's text. (A path in a value need not be UTF-8; it must not keep the rest from being
 /// written.)
 template <class Json>
-std::string file_text(const Json& value, int indent = 2) {
+std::string json_text(const Json& value, int indent = 2) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -52,7 +52,8 @@ namespace {
 [[gnu::section(\".attnlab.sdk\"), gnu::used]] constexpr char attnlab_sdk[] = \"@ATTNLAB_SDK_HASH@\";
 }
 ")
-set_source_files_properties(${ATTNLAB_SDK_SOURCE} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+set_source_files_properties(${ATTNLAB_SDK_SOURCE} PROPERTIES
+  SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
 file(CONFIGURE OUTPUT ${ATTNLAB_MADE_HEADERS}/framework/base/revision_hash.h @ONLY CONTENT
 "// Made by framework/cmake/AttnlabSdk.cmake from the sources of all that computes.
 #pragma once

@@ -138,7 +138,7 @@ std::string comparison_json(const Comparison& comparison) {
   // The direction of all, where there is one.
   if (const auto common = common_metric(comparison)) out["better"] = name_of(common->better);
   for (const ComparisonRow& row : comparison.rows) out["rows"].push_back(row_json(comparison, row));
-  return file_text(out);
+  return json_text(out);
 }
 
 }  // namespace attnlab

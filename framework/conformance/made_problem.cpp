@@ -12,7 +12,7 @@
 namespace attnlab::conformance {
 namespace {
 
-constexpr std::int64_t kProblems = 24, kAnswers = 5, kFeatures = 8, kTargets = 3;
+constexpr std::int64_t kProblemExamples = 24, kProblemClasses = 5, kFeatures = 8, kTargets = 3;
 
 /// What a task takes, sorted: outputs of the model, labels of the data, and maps from one axis to
 /// another.
@@ -72,8 +72,9 @@ class Separable final : public Dataset {
  public:
   explicit Separable(const Sides& sides) : sides_(sides) {
     info_.name = "a separable problem";
-    info_.classes = info_.vocabulary = kAnswers;
-    for (std::int64_t k = 0; k < kAnswers; ++k) info_.class_names.push_back(std::to_string(k));
+    info_.classes = info_.vocabulary = kProblemClasses;
+    for (std::int64_t k = 0; k < kProblemClasses; ++k)
+      info_.class_names.push_back(std::to_string(k));
     info_.source = info_.fingerprint = "made up";
     for (const std::string& map : sides.maps) {
       info_.fields.push_back({.name = map, .shape = {-1}, .dtype = at::kLong});
@@ -87,7 +88,7 @@ class Separable final : public Dataset {
         info_.fields.push_back({.name = label,
                                 .shape = shape,
                                 .dtype = at::kLong,
-                                .categories = base == "link" ? 2 : kAnswers});
+                                .categories = base == "link" ? 2 : kProblemClasses});
       }
       if (base == "link") {
         info_.fields.push_back({.name = sides.pairs, .shape = {-1, 2}, .dtype = at::kLong});
@@ -98,10 +99,10 @@ class Separable final : public Dataset {
   }
 
   const DatasetInfo& info() const override { return info_; }
-  std::int64_t size(Split) const override { return kProblems; }
+  std::int64_t size(Split) const override { return kProblemExamples; }
 
   NamedTensors example(Split split, std::int64_t index, Random*) const override {
-    if (index < 0 || index >= kProblems) {
+    if (index < 0 || index >= kProblemExamples) {
       throw DataError(fmt::format("a separable problem has no example {}", index));
     }
     NamedTensors example;
@@ -136,7 +137,7 @@ class Separable final : public Dataset {
       example.set(sides_.pairs, at::stack({first, second}, 1));
       example.set(label, at::matmul(along, along.t()).gt(0.5).to(at::kLong).flatten());
     } else {
-      example.set(label, inputs.narrow(-1, 0, kAnswers).argmax(-1));
+      example.set(label, inputs.narrow(-1, 0, kProblemClasses).argmax(-1));
     }
   }
 
@@ -151,7 +152,8 @@ class LinearModel final : public Model {
     for (const std::string& output : sides.outputs) {
       const FieldName parsed = parse_field_name(output);
       const std::string& label = label_for(parsed, sides);
-      const std::int64_t answers = parse_field_name(label).base == "labels" ? kTargets : kAnswers;
+      const std::int64_t answers =
+          parse_field_name(label).base == "labels" ? kTargets : kProblemClasses;
       const bool nll = parsed.base == "nll";
       const std::int64_t width = nll || parsed.base == "logits" ? answers : kFeatures;
       const Tensor start = Draw(7).normal({width, kFeatures}).to(at::kFloat) * 0.1;
@@ -191,7 +193,7 @@ class LinearModel final : public Model {
 
   /// What is no class counts as one: to refuse it is the task's business.
   static Tensor nll_of(const Tensor& logits, const Tensor& targets) {
-    const Tensor known = targets.clamp(0, kAnswers - 1).unsqueeze(-1);
+    const Tensor known = targets.clamp(0, kProblemClasses - 1).unsqueeze(-1);
     return at::log_softmax(logits, -1).gather(-1, known).squeeze(-1).neg();
   }
 

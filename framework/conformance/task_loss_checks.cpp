@@ -12,7 +12,7 @@
 namespace attnlab::conformance {
 namespace {
 
-constexpr std::int64_t kSteps = 200, kBatch = 16, kSideBySide = 2;
+constexpr std::int64_t kSteps = 200, kBatch = 16, kLossMembers = 2;
 
 std::string text(double value) { return shortest(value); }
 
@@ -166,7 +166,7 @@ std::string check_members(const TaskFixture& fixture) {
   NamedTensors outputs;
   std::vector<Batch> batches;
   std::vector<double> expected;
-  for (std::int64_t m = 0; m < kSideBySide; ++m) {
+  for (std::int64_t m = 0; m < kLossMembers; ++m) {
     const Pair pair = fixture.pair(true, static_cast<std::uint64_t>(m) + 1);
     nudge(*pair.model, static_cast<std::uint64_t>(m));
     batches.push_back(fixture.batch(4 * m, 4));
@@ -176,8 +176,8 @@ std::string check_members(const TaskFixture& fixture) {
       outputs.set(name, before == nullptr ? tensor : at::cat({*before, tensor}));
     }
   }
-  const Tensor losses = fixture.pair(true).task->losses(outputs, joined(batches), kSideBySide);
-  expect_close(fmt::format("losses() of {} members, against step() of each", kSideBySide), losses,
+  const Tensor losses = fixture.pair(true).task->losses(outputs, joined(batches), kLossMembers);
+  expect_close(fmt::format("losses() of {} members, against step() of each", kLossMembers), losses,
                at::tensor(expected, at::kDouble), kRegrouped);
   return "";
 }

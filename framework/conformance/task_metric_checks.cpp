@@ -15,13 +15,13 @@
 namespace attnlab::conformance {
 namespace {
 
-constexpr std::int64_t kRanked = 12;
+constexpr std::int64_t kMetricExamples = 12;
 
 /// Batches of one size, of the first examples.
 std::vector<Batch> batches_of(const TaskFixture& fixture, std::int64_t size) {
   std::vector<Batch> batches;
-  for (std::int64_t first = 0; first < kRanked; first += size) {
-    batches.push_back(fixture.batch(first, std::min(size, kRanked - first)));
+  for (std::int64_t first = 0; first < kMetricExamples; first += size) {
+    batches.push_back(fixture.batch(first, std::min(size, kMetricExamples - first)));
   }
   return batches;
 }
@@ -127,7 +127,7 @@ std::string check_metrics(const TaskFixture& fixture) {
 
 std::string check_batches(const TaskFixture& fixture) {
   const Pair pair = fixture.pair(false);
-  const Metrics expected = fixture.evaluate(pair, batches_of(fixture, kRanked));
+  const Metrics expected = fixture.evaluate(pair, batches_of(fixture, kMetricExamples));
   for (const std::int64_t size : {1, 5}) {
     std::vector<Batch> batches = batches_of(fixture, size);
     const std::string what = fmt::format("in batches of {}", size);

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 const std::vector<std::string> kTopKeys = {"schema", "name",     "model", "attention",
                                            "task",   "dataset",  "init",  "train",
-                                           "trace",  "evaluate", "seeds"};
+                                           "trace",  "evaluate", "seeds", "published"};
 
 bool contains(const std::vector<std::string>& list, const std::string& item) {
   return std::find(list.begin(), list.end(), item) != list.end();
@@ -141,15 +141,21 @@ Problems all_problems(const Composition& composition, const Catalogue& catalogue
   return all;
 }
 
+void erase_default(Node& map, const char* key, std::string_view value) {
+  const Node* found = map.find(key);
+  if (found != nullptr && found->text() == value) map.erase(key);
+}
+
 /// What training depends on.
 Node trained(const Experiment& experiment) {
   Node rest = experiment.resolved;
   rest.erase("name");
   rest.erase("seeds");
-  // Younger than many runs: where it is the default, hashes are what they were without it.
+  rest.erase("published");
   if (Node* train = rest.find("train")) {
-    const Node* precision = train->find("precision");
-    if (precision != nullptr && precision->text() == "float32") train->erase("precision");
+    // Younger than many runs: where they are the default, hashes are what they were without them.
+    erase_default(*train, "precision", "float32");
+    if (Node* schedule = train->find("schedule")) erase_default(*schedule, "warmup_prefix", "true");
   }
   if (const Node* evaluate = experiment.resolved.find("evaluate")) {
     const std::string judge = entry_of_metric(*evaluate, experiment.train.early_stop.metric);
@@ -247,7 +253,12 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
     check_trace(experiment.trace, trace, experiment.dataset, *dataset, problems);
   }
   resolve_seeds(composed, experiment, problems);
+  const Node* counts = value_of(composed, "published");
+  const Node published =
+      resolve_options(counts == nullptr ? Node() : *counts, schema_of<PublishedCounts>(),
+                      "published", "published", problems);
   if (problems.empty()) {
+    experiment.published = read_options<PublishedCounts>(published);
     experiment.train = read_options<TrainOptions>(train_resolved);
     check_train(experiment.train, train_resolved, problems);
   }
@@ -261,6 +272,7 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
     const Node entries = resolve_evaluations(evaluate == nullptr ? Node() : *evaluate, experiment,
                                              catalogue, problems, unfit);
     if (!entries.is_null()) resolved.set("evaluate", entries);
+    if (counts != nullptr) resolved.set("published", published);
   }
   if (problems.empty() && !unfit.empty()) throw IncompatibleError(unfit);
   problems.insert(problems.end(), unfit.begin(), unfit.end());

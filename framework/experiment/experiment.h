@@ -27,12 +27,25 @@ struct TraceOptions {
   }
 };
 
+/// What a paper prints of its model, to be held against what is built. 0: it prints none.
+struct PublishedCounts {
+  double parameters = 0;
+  double multiply_adds = 0;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("parameters", parameters, at_least(0), "the model's parameters");
+    v("multiply_adds", multiply_adds, at_least(0),
+      "of one example forward, each a multiplication and an addition: papers call them FLOPs");
+  }
+};
+
 struct Experiment {
   std::string name;
   Part model, attention, task, dataset;
   TrainOptions train;
   TraceOptions trace{.every = 0};   ///< off unless the composition has `trace`
   std::optional<InitOptions> init;  ///< where the composition has `init`
+  PublishedCounts published{};      ///< nothing depends on them
   std::vector<std::int64_t> seeds;
   /// Other plugins than the above in the evaluation that `train.early_stop.metric` names: what they
   /// say chooses the epoch.
@@ -40,11 +53,11 @@ struct Experiment {
   /// The whole composition with every default filled in; loads again to the same experiment.
   Node resolved;
 
-  /// 16 hexadecimal digits of everything that training depends on, that is but for name, seeds and
-  /// `evaluate` (the entry that `train.early_stop.metric` names aside): equal for equal
-  /// experiments, however their numbers are written (1e-3 or 0.001). A trace changes no number of a
-  /// run, but it is counted where it is on: a run without it, finished before, does not pass for
-  /// one with it.
+  /// 16 hexadecimal digits of everything that training depends on, that is but for name, seeds,
+  /// `published` and `evaluate` (the entry that `train.early_stop.metric` names aside): equal for
+  /// equal experiments, however their numbers are written (1e-3 or 0.001). A trace changes no
+  /// number of a run, but it is counted where it is on: a run without it, finished before, does not
+  /// pass for one with it.
   std::string hash() const;
   /// The same of everything but the attention.
   std::string hash_without_attention() const;

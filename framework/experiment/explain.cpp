@@ -282,7 +282,7 @@ std::string explanation_text(const std::vector<Explanation>& explanations) {
 std::string explanation_json(const std::vector<Explanation>& explanations) {
   json out = json::array();
   for (const Explanation& explanation : explanations) out.push_back(json_of(explanation));
-  return file_text(out);
+  return json_text(out);
 }
 
 }  // namespace attnlab

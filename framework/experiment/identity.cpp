@@ -127,7 +127,7 @@ std::string identity_json(const Identity& identity) {
               {"data", identity.data},
               {"framework", identity.framework}};
   if (!identity.accepted.empty()) out["accepted"] = identity.accepted;
-  return file_text(out);
+  return json_text(out);
 }
 
 std::optional<Identity> read_identity(const std::string& run_folder) {

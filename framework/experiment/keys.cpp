@@ -87,6 +87,8 @@ Schema experiment_keys(const Node& composed, const Catalogue& catalogue) {
       make_group("trace", schema_of<TraceOptions>(), "what is recorded of attention layers"));
   keys.push_back(evaluate_keys());
   keys.push_back(seeds_key());
+  keys.push_back(make_group("published", schema_of<PublishedCounts>(),
+                            "counts that a paper prints; --dry-run shows them beside ours"));
   return with_names(std::move(keys), composed);
 }
 

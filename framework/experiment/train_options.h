@@ -70,6 +70,7 @@ struct ScheduleOptions {
   double warmup_epochs = 0;
   std::int64_t warmup_steps = 0;
   double warmup_lr = 1e-6;
+  bool warmup_prefix = true;
   double min_lr = 1e-5;
   std::vector<double> milestones;
   double gamma = 0.1;
@@ -87,6 +88,9 @@ struct ScheduleOptions {
     v("warmup_steps", warmup_steps, at_least(0), "the same, in steps; 0: as warmup_epochs says");
     v("warmup_lr", warmup_lr, at_least(0),
       "learning rate of the first step of warm-up; not of onecycle");
+    v("warmup_prefix", warmup_prefix,
+      "of cosine and polynomial: they begin behind the warm-up; false: at the first step, so that "
+      "the warm-up hides their beginning, timm's default");
     v("min_lr", min_lr, at_least(0), "learning rate at the end of cosine and polynomial");
     v("milestones", milestones, at_least(0),
       "of step: epochs after which the learning rate drops, may be fractions");

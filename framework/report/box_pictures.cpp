@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kLargestBoxed = 8192;
+constexpr std::int64_t kLongestBoxedSide = 8192;
 constexpr std::size_t kMostBoxes = 1000;
 
 std::vector<SaidBox> boxes_of(const json& in) {
@@ -35,7 +35,7 @@ BoxPicture box_picture(const json& in) {
   in.at("attention").get_to(picture.attention);
   in.at("columns").get_to(picture.columns);
   in.at("stride").get_to(picture.stride);
-  const auto side = [](std::int64_t pixels) { return pixels > 0 && pixels <= kLargestBoxed; };
+  const auto side = [](std::int64_t pixels) { return pixels > 0 && pixels <= kLongestBoxedSide; };
   const bool grid = picture.attention.empty() || (picture.columns > 0 && picture.stride >= 1);
   if (!side(picture.height) || !side(picture.width) || !grid || picture.image.empty() ||
       !is_base64(picture.image + picture.prompt) ||

@@ -227,7 +227,7 @@ std::string domain_json(const DomainPage& page, const PageStamp& stamp) {
   } else {
     out["no_ranking"] = page.no_ranking;
   }
-  return file_text(out);
+  return json_text(out);
 }
 
 }  // namespace attnlab

@@ -328,7 +328,7 @@ std::string report_json(const Report& report) {
   for (const Citation& one : report.citations) {
     out["citations"].push_back({{"key", one.key}, {"text", one.text}, {"plugins", one.plugins}});
   }
-  return file_text(out);
+  return json_text(out);
 }
 
 }  // namespace attnlab

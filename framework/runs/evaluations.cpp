@@ -43,7 +43,7 @@ void check_record(json record) {
   const std::string check = record.value("check", "");
   if (check.empty()) return;  // of an earlier version
   record.erase("check");
-  if (check == hex(fingerprint(file_text(record)))) return;
+  if (check == hex(fingerprint(json_text(record)))) return;
   throw DataError(
       "its content does not fit its check: it was edited, or a disk fails; attnlab eval with "
       "--again measures it anew");
@@ -115,8 +115,8 @@ void write_json(const std::string& run_folder, const EvaluationRecord& record, j
   if (error) {
     throw FileError(fmt::format("{}: cannot create its folder: {}", path, error.message()));
   }
-  out["check"] = hex(fingerprint(file_text(out)));
-  write_file(path, file_text(out));
+  out["check"] = hex(fingerprint(json_text(out)));
+  write_file(path, json_text(out));
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ void check_itself(json status) {
   const std::string check = status.value("check", "");
   if (check.empty()) return;  // of an earlier version
   status.erase("check");
-  if (check != hex(fingerprint(file_text(status)))) {
+  if (check != hex(fingerprint(json_text(status)))) {
     throw DataError("its content does not fit its check: it was edited, or a disk fails");
   }
 }
@@ -202,8 +202,8 @@ void RunFolder::write_status(const RunStatus& status) const {
     if (!lines.empty()) out["lines"] = lines;
     out["files"] = checks_of(*this);
   }
-  out["check"] = hex(fingerprint(file_text(out)));
-  write_file(file("status.json"), file_text(out));
+  out["check"] = hex(fingerprint(json_text(out)));
+  write_file(file("status.json"), json_text(out));
 }
 
 Experiment RunFolder::experiment(const Catalogue& catalogue) const {

@@ -83,7 +83,7 @@ std::string status_json(const StatusReport& report) {
     if (!cell.log.empty()) entry["log"] = cell.log;
     out["runs"].push_back(std::move(entry));
   }
-  return file_text(out);
+  return json_text(out);
 }
 
 }  // namespace attnlab

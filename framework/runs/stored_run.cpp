@@ -256,7 +256,7 @@ std::string stored_json(const StoredRun& run) {
   for (const EvaluationRecord& one : run.evaluations) {
     out["evaluations"].push_back(evaluation_json(one));
   }
-  return file_text(out, 1);
+  return json_text(out, 1);
 }
 
 StoredRun read_stored(const std::string& file) try {

@@ -177,7 +177,7 @@ std::pair<std::int64_t, std::int64_t> pairs_and_tests(const Suite& suite) {
 
 std::string cost_key(const Experiment& experiment) {
   Node rest = experiment.resolved;
-  for (const char* key : {"name", "seeds", "trace", "evaluate"}) rest.erase(key);
+  for (const char* key : {"name", "seeds", "trace", "evaluate", "published"}) rest.erase(key);
   for (const char* key : {"optimizer", "schedule"}) rest.find("train")->erase(key);
   without_seeds(rest);
   return experiment.train.optimizer.use + canonical_text(rest);

@@ -54,7 +54,7 @@ std::string ensemble_key(const Experiment& experiment) {
   };
   for (const auto& [name, value] : experiment.resolved.entries()) {
     if (name == "name" || name == "seeds" || name == "dataset" || name == "train") continue;
-    if (name == "evaluate") continue;
+    if (name == "evaluate" || name == "published") continue;
     add(name, value);
   }
   for (const auto& [name, value] : experiment.resolved.at("train").entries()) {

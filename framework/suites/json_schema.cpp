@@ -328,7 +328,7 @@ std::string json_schema(const std::string& kind, const Catalogue& catalogue) {
     schema.update(reference_to(kind));
   }
   schema["$defs"] = std::move(definitions);
-  return file_text(schema);
+  return json_text(schema);
 }
 
 }  // namespace attnlab

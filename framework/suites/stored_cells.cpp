@@ -17,7 +17,7 @@ namespace {
 
 using Key = std::tuple<std::string, std::string, std::int64_t>;
 
-Key key_of(const Cell& cell) {
+Key stored_key_of(const Cell& cell) {
   return {cell.experiment.name, cell.experiment.attention.label, cell.seed};
 }
 
@@ -215,7 +215,7 @@ StoredUse find_stored(const Suite& suite, const Catalogue& catalogue, bool accep
   const std::set<std::string> sources = sources_of(suite);
   for (std::size_t i = 0; i < suite.cells.size(); ++i) {
     const Cell& cell = suite.cells[i];
-    const auto found = all.find(key_of(cell));
+    const auto found = all.find(stored_key_of(cell));
     if (cell.action != CellAction::run || cell.folder.exists() || found == all.end()) continue;
     if (sources.count(cell.experiment.name) > 0) continue;
     std::string why;

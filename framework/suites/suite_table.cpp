@@ -366,11 +366,11 @@ std::string suite_json(const Suite& suite, const std::vector<SuiteRow>& rows,
   for (const SuitePool& pool : pools_of(suite)) out["pools"].push_back(pool_json(suite, pool));
   for (const SuitePoint& point : suite.points) out["points"].push_back(point_json(point));
   for (json& entry : out["runs"]) add_result(entry.at("folder").get<std::string>(), entry);
-  return file_text(out);
+  return json_text(out);
 }
 
 std::string suite_record(const Suite& suite, const std::string& command) {
-  return file_text(record_of(suite, command));
+  return json_text(record_of(suite, command));
 }
 
 bool complete(const Suite& suite) {

@@ -97,18 +97,18 @@ struct LayerTally {
 using ByCall = std::map<std::pair<std::int64_t, std::int64_t>, LayerTally>;  // (layer, call)
 
 /// Evaluation mode for a while; every module gets its own mode back.
-class EvaluationOfAll {
+class EvaluationModeOfAll {
  public:
-  explicit EvaluationOfAll(Model& model) {
+  explicit EvaluationModeOfAll(Model& model) {
     for (const auto& module : model.modules()) modes_.emplace_back(module, module->is_training());
     model.eval();
   }
-  ~EvaluationOfAll() {
+  ~EvaluationModeOfAll() {
     // Parents come first: what they set for all their children is set right by the children.
     for (const auto& [module, training] : modes_) module->train(training);
   }
-  EvaluationOfAll(const EvaluationOfAll&) = delete;
-  EvaluationOfAll& operator=(const EvaluationOfAll&) = delete;
+  EvaluationModeOfAll(const EvaluationModeOfAll&) = delete;
+  EvaluationModeOfAll& operator=(const EvaluationModeOfAll&) = delete;
 
  private:
   std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>> modes_;
@@ -233,7 +233,7 @@ std::vector<LayerSummary> summarise_attention(Model& model, const std::vector<Ba
   ByCall tallies;
   {
     const c10::NoGradGuard no_gradients;
-    const EvaluationOfAll mode(model);
+    const EvaluationModeOfAll mode(model);
     std::int64_t begin = 0;
     for (const Batch& part : parts) {
       NamedTensors own = carried == nullptr ? NamedTensors() : copied(*carried, begin, part.size);

@@ -11,12 +11,12 @@ namespace attnlab {
 namespace {
 
 /// Evaluation mode while it lives, training mode after it.
-class EvaluationOfBoth {
+class EvaluationModeOfBoth {
  public:
-  EvaluationOfBoth(Model& model, Task& task) : model_(model), task_(task) { train(false); }
-  ~EvaluationOfBoth() { train(true); }
-  EvaluationOfBoth(const EvaluationOfBoth&) = delete;
-  EvaluationOfBoth& operator=(const EvaluationOfBoth&) = delete;
+  EvaluationModeOfBoth(Model& model, Task& task) : model_(model), task_(task) { train(false); }
+  ~EvaluationModeOfBoth() { train(true); }
+  EvaluationModeOfBoth(const EvaluationModeOfBoth&) = delete;
+  EvaluationModeOfBoth& operator=(const EvaluationModeOfBoth&) = delete;
 
  private:
   void train(bool on) {
@@ -59,7 +59,7 @@ EpochPlan one_by_one(EpochPlan plan) {
 
 Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop) {
   const c10::NoGradGuard no_grad;
-  const EvaluationOfBoth mode(*run.model, *run.task);
+  const EvaluationModeOfBoth mode(*run.model, *run.task);
   Evaluation evaluation{*run.model, run.dataset->info(), split, run.streams, {}};
   evaluation.batches = [&](Split of, const std::function<void(const Batch&)>& use) {
     each_batch(run, of, whole_plan(run, of), stop, use);
@@ -73,7 +73,7 @@ Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop
 void evaluate_examples(BuiltRun& run, Split split, const std::atomic<bool>& stop,
                        const std::function<void(const ExampleMetrics&)>& use) {
   const c10::NoGradGuard no_grad;
-  const EvaluationOfBoth mode(*run.model, *run.task);
+  const EvaluationModeOfBoth mode(*run.model, *run.task);
   const WorkingFolder home;
   const EpochPlan plan = one_by_one(whole_plan(run, split));
   auto example = plan.order.begin();

@@ -32,10 +32,10 @@ double anneal(double a, double b, double done) {
   return b + (a - b) * (1 + std::cos(std::numbers::pi * done)) / 2;
 }
 
-/// Share of the steps after warm-up that are done.
+/// Share of the curve's steps that are done.
 double done_at(const Schedule& s, std::int64_t step) {
-  return static_cast<double>(step - s.warmup_steps) /
-         static_cast<double>(s.total_steps - s.warmup_steps);
+  const std::int64_t first = s.warmup_prefix ? s.warmup_steps : 0;
+  return static_cast<double>(step - first) / static_cast<double>(s.total_steps - first);
 }
 
 /// As torch, whose first phase may end between two steps.
@@ -114,6 +114,7 @@ Schedule make_schedule(const TrainOptions& train, std::int64_t steps_per_epoch,
   s.base = peak;
   s.warmup_start = std::min(options.warmup_lr, peak);
   s.minimum = std::min(options.min_lr, peak);
+  s.warmup_prefix = options.warmup_prefix;
   for (const double epoch : options.milestones) s.milestones.push_back(steps_of(epoch));
   s.gamma = options.gamma;
   s.power = options.power;

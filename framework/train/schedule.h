@@ -3,8 +3,9 @@
 //
 //   warm-up, t < w:        start + (base - start) t / w
 //   constant, t >= w:      base
-//   cosine, t >= w:        min + (base - min) (1 + cos(pi (t - w) / (T - w))) / 2
-//   polynomial, t >= w:    min + (base - min) (1 - (t - w) / (T - w))^power
+//   cosine, t >= w:        min + (base - min) (1 + cos(pi (t - o) / (T - o))) / 2
+//   polynomial, t >= w:    min + (base - min) (1 - (t - o) / (T - o))^power
+//                          o = w, or 0 where the warm-up is no prefix (timm's default)
 //   step, t >= w:          base gamma^(number of milestones <= t)
 //   inverse root, t >= w:  base sqrt(w / t)
 //   one cycle:             up from base / div to base by a cosine until t = w - 1, then down to
@@ -33,6 +34,7 @@ struct Schedule {
   double base = 1e-3;
   double warmup_start = 0.0;
   double minimum = 0.0;
+  bool warmup_prefix = true;
   std::vector<std::int64_t> milestones{};  ///< [steps], rising
   double gamma = 0.1, power = 1;
   double pct_start = 0.3, div = 25, final_div = 1e4;

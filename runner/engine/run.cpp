@@ -104,13 +104,20 @@ void check_fresh(const std::vector<RunJob>& jobs, bool resume) {
   }
 }
 
+/// " (published: 5.7)"; empty where nothing is.
+std::string published_text(double count, double unit, const char* name) {
+  return count > 0 ? fmt::format(" (published: {:.4g}{})", count / unit, name) : "";
+}
+
 void show_plan(const RunJob& job, const BuiltRun& run, ProgressSink& progress) {
   const TrainOptions& train = job.experiment.train;
+  const PublishedCounts& published = job.experiment.published;
   progress.say(fmt::format(
-      "{}: {} parameters, {:.4g} GFLOPs forward an example, {} training, {} validation "
+      "{}: {} parameters{}, {:.4g} GFLOPs forward an example{}, {} training, {} validation "
       "and {} test examples from {}, {} steps of {}; would go to {}",
       RunFolder::label(job.experiment, job.seed), run.parameter_count(),
-      double(forward_flops(run)) / 1e9, run.dataset->size(Split::train),
+      published_text(published.parameters, 1e6, " million"), double(forward_flops(run)) / 1e9,
+      published_text(2 * published.multiply_adds, 1e9, ""), run.dataset->size(Split::train),
       run.dataset->size(Split::validation), run.dataset->size(Split::test),
       run.dataset->info().source, run.total_steps(), train.batch_size, job.folder.path()));
 }

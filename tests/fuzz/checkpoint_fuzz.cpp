@@ -54,7 +54,7 @@ Target target() {
 
 }  // namespace attnlab::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int attnlab::fuzz::try_input(const std::uint8_t* data, std::size_t size) {
   using namespace attnlab;
   const std::string path =
       fuzz::folder().write("input", {reinterpret_cast<const char*>(data), size});

@@ -107,8 +107,7 @@ void limit_time(unsigned seconds) {
 bool try_one(const std::string& input) {
   trying = &input;
   limit_time(kSecondsForOne);
-  const int result =
-      LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
+  const int result = try_input(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
   limit_time(0);
   trying = nullptr;
   return result == 0;

@@ -1,5 +1,5 @@
-// What a fuzz target consists of. The entry is libFuzzer's. Inputs are made by driver.cpp (tests,
-// of seconds) or by libFuzzer itself (libfuzzer.cpp; preset `fuzz`, for hours). A target's line
+// What a fuzz target consists of. Inputs are made by driver.cpp (tests, of seconds) or by libFuzzer
+// (libfuzzer.cpp; preset `fuzz`, for hours). A target's line
 // `// Code: FILE...` says of which files coverage is counted.
 #pragma once
 
@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+namespace attnlab::fuzz {
+
 /// Tries one input. @returns 0 when the code under test takes it, -1 when it refuses it as it
 /// should. Anything else that is thrown, and `fail`, ends the process: a finding.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
-
-namespace attnlab::fuzz {
+int try_input(const std::uint8_t* data, std::size_t size);
 
 /// What inputs are made from.
 struct Target {

@@ -1,8 +1,9 @@
-// What a target gives libFuzzer beside its entry: where to begin, words, and a mutation that makes
-// inputs pass their first check.
+// What a target gives libFuzzer: its entry, where to begin, words, and a mutation that makes inputs
+// pass their first check.
 //
-//   NAME_fuzz --seeds DIR      writes the seeds to DIR/seeds and the words to DIR/words, a
-//   dictionary NAME_fuzz OPTIONS DIR...   libFuzzer, on these corpora
+//   NAME_fuzz --seeds DIR      writes the seeds to DIR/seeds, the words (a dictionary) to DIR/words
+//
+//   NAME_fuzz OPTIONS DIR...   libFuzzer, on these corpora
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -43,6 +44,11 @@ void write_beginnings(const std::filesystem::path& folder) {
 
 }  // namespace
 }  // namespace attnlab::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  attnlab::fuzz::try_input(data, size);
+  return 0;  // -1 would keep what is refused out of the corpus, whatever code it reached
+}
 
 extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {
   if (*count == 3 && std::strcmp((*arguments)[1], "--seeds") == 0) {

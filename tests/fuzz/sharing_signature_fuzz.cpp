@@ -36,7 +36,7 @@ int read_with(Read&& read) {
 }  // namespace
 }  // namespace attnlab::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int attnlab::fuzz::try_input(const std::uint8_t* data, std::size_t size) {
   using namespace attnlab;
   using namespace attnlab::sharing;  // NOLINT: the one function outside
   start_sodium();

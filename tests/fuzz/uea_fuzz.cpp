@@ -136,7 +136,7 @@ Target target() {
 
 }  // namespace attnlab::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int attnlab::fuzz::try_input(const std::uint8_t* data, std::size_t size) {
   using namespace attnlab;
   TsFile file;
   try {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "framework/base/error.h"
@@ -27,6 +28,35 @@ inline std::string gzipped(std::string_view bytes) {
   out.resize(stream.total_out);
   deflateEnd(&stream);
   return out;
+}
+
+/// A zip of members by name, as numpy.savez and numpy.savez_compressed write it.
+inline std::string zip_file(const std::vector<std::pair<std::string, std::string>>& members,
+                            bool deflated) {
+  const auto little = [](std::uint64_t value, int bytes) {
+    std::string out;
+    for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
+    return out;
+  };
+  std::string out, directory;
+  for (const auto& [name, content] : members) {
+    std::string packed = content;
+    if (deflated) {
+      packed = gzipped(content);
+      packed = packed.substr(10, packed.size() - 18);  // without gzip's own head and foot
+    }
+    const auto check =
+        crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
+    const std::string common = little(0, 2) + little(deflated ? 8 : 0, 2) + little(0, 4) +
+                               little(check, 4) + little(packed.size(), 4) +
+                               little(content.size(), 4) + little(name.size(), 2) + little(0, 2);
+    directory += "PK\x01\x02" + little(20, 2) + little(20, 2) + common + little(0, 10) +
+                 little(out.size(), 4) + name;
+    out += "PK\x03\x04" + little(20, 2) + common + name + packed;
+  }
+  return out + directory + "PK\x05\x06" + little(0, 4) + little(members.size(), 2) +
+         little(members.size(), 2) + little(directory.size(), 4) + little(out.size(), 4) +
+         little(0, 2);
 }
 
 /// An IDX file: magic 0x00000800 + number of sizes, the sizes, the bytes.

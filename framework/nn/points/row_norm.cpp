@@ -11,7 +11,7 @@
 #include <array>
 #include <vector>
 
-#include "framework/nn/points/own_loop.h"
+#include "framework/nn/kernels/own_loop.h"
 
 namespace attnlab {
 namespace {

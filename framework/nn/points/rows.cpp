@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "framework/nn/points/own_loop.h"
+#include "framework/nn/kernels/own_loop.h"
 
 namespace attnlab {
 namespace {

@@ -37,7 +37,7 @@ Tensor take_rows(const Tensor& x, const RowMap& map);
 Tensor sum_rows(const Tensor& y, const RowMap& map);
 
 /// @param y  [N, C]; every row of the map has a user
-/// @returns [M, C]; differentiable once.
+/// @returns [M, C]
 Tensor max_rows(const Tensor& y, const RowMap& map);
 
 }  // namespace attnlab

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/nn/kernels/own_loop.h"
 #include "framework/nn/points/convolution_loops.h"
-#include "framework/nn/points/own_loop.h"
 #include "framework/tensor/flop_counter.h"
 
 namespace attnlab {

@@ -31,6 +31,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Of ModelNet10, which ModelNet40 holds, too.
+constexpr std::string_view kTen[] = {"bathtub", "bed",         "chair", "desk",  "dresser",
+                                     "monitor", "night_stand", "sofa",  "table", "toilet"};
+
 struct ModelnetOptions : PointOptions {
   std::string root;
   std::string archive = "modelnet";
@@ -44,7 +48,7 @@ struct ModelnetOptions : PointOptions {
     v("root", root, "folder with the files (empty: search the usual places)");
     v("archive", archive, "the folder's name, where it is searched for");
     v("classes", classes, range(2, 64),
-      "10 or 40: which of the resampled set's lists; else unused");
+      "10: the classes of ModelNet10 alone (of the resampled set, its own list); of arrays unused");
     v("points", points, range(1, 1e6),
       "points of a cloud: the first of a file, or so many of a mesh");
     v("normals", normals, "normals as features, where the files have some");
@@ -158,6 +162,8 @@ class Modelnet final : public PointDataset {
     for (const std::string& name : names_in(folder_, "")) {
       const std::string folder = fmt::format("{}/{}", folder_, name);
       if (!fs::is_directory(folder + "/train")) continue;
+      if (options_.classes == 10 && std::count(std::begin(kTen), std::end(kTen), name) == 0)
+        continue;
       const auto label = static_cast<std::int64_t>(info_.class_names.size());
       info_.class_names.push_back(name);
       for (const bool training : {true, false}) {
@@ -171,6 +177,7 @@ class Modelnet final : public PointDataset {
   }
 
   std::uint64_t open_arrays(const std::string& path) {
+    expect_readable_whole(path);
     const std::string bytes = read_data_file(path);
     const NamedTensors arrays = read_npz(bytes, path);
     for (const char* name : {"points", "label", "is_test"}) {
@@ -211,6 +218,7 @@ class Modelnet final : public PointDataset {
     // The data's own stream: seeds and attentions are compared on the same points.
     Random random = RandomStreams(kMeshSeed).stream("sampling", static_cast<std::uint64_t>(split),
                                                     static_cast<std::uint64_t>(index));
+    expect_readable_whole(shape.file);
     const Mesh mesh = parse_off(read_data_file(shape.file), shape.file);
     const SampledPoints points = sampled(mesh, options_.points, random, shape.file);
     PointCloud cloud;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 
@@ -216,6 +217,54 @@ TEST(Modelnet, ReadsTextsAndSamplesMeshes) {
   EXPECT_EQ(desk.at("class").item<std::int64_t>(), 1);
   EXPECT_EQ(desk.at("coord@point").size(0), 100);
   EXPECT_EQ(desk.at("feature@voxel").size(1), 3);
+}
+
+TEST(Modelnet, TakesTheTenClassesOfModelnet10FromAFolderOfForty) {
+  const TempFolder folder;
+  write_modelnet(folder);
+  folder.write("meshes/airplane/train/airplane_1.off",
+               "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n");
+  const auto named = [&](const char* classes) {
+    return make_dataset("modelnet", "{root: " + folder.path() + "/meshes" + classes + "}")
+        ->info()
+        .class_names;
+  };
+  EXPECT_EQ(named(", classes: 10"), (std::vector<std::string>{"chair", "desk"}));
+  EXPECT_EQ(named(""), (std::vector<std::string>{"airplane", "chair", "desk"}));
+}
+
+TEST(Modelnet, ReadsArrays) {
+  const TempFolder folder;
+  const auto npy = [](const std::string& type, const std::string& shape, const std::string& data) {
+    std::string head =
+        "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }";
+    head.resize(118, ' ');
+    return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + head + data;
+  };
+  // Three clouds of two points on the x axis: at 0 and 2, at 0 and 4, at 0 and 6.
+  std::string points(3 * 2 * 3 * sizeof(float), '\0');
+  for (int cloud = 0; cloud < 3; ++cloud) {
+    const float x = 2 * float(cloud + 1);
+    std::memcpy(points.data() + sizeof(float) * std::size_t(6 * cloud + 3), &x, sizeof(float));
+  }
+  const auto write = [&](const std::string& labels) {
+    folder.write("points1024.npz",
+                 testing::zip_file({{"points.npy", npy("<f4", "(3, 2, 3)", points)},
+                                    {"label.npy", npy("|u1", "(3,)", labels)},
+                                    {"is_test.npy", npy("|b1", "(3,)", std::string("\0\0\1", 3))}},
+                                   true));
+  };
+  write(std::string("\0\1\1", 3));
+  const std::string options = "{root: " + folder.path() + "}";
+  const auto dataset = make_dataset("modelnet", options);
+  EXPECT_EQ(dataset->size(Split::train), 2);
+  EXPECT_EQ(dataset->size(Split::test), 1);
+  const NamedTensors one = dataset->example(Split::train, 1, nullptr);
+  EXPECT_EQ(one.at("class").item<std::int64_t>(), 1);
+  EXPECT_TRUE(
+      one.at("coord@point").equal(at::tensor({-1.f, 0.f, 0.f, 1.f, 0.f, 0.f}).view({2, 3})));
+  write("\1\1");
+  EXPECT_THROW(make_dataset("modelnet", options), DataError);
 }
 
 TEST(Modelnet, LeavesLostPointsOutBeforeItFindsTheMiddle) {

@@ -161,6 +161,28 @@ TEST(Las, OfPointsWithColour) {
   EXPECT_THAT(message_of<DataError>([&] { parse_las(bytes, "a.laz"); }), HasSubstr("laszip"));
 }
 
+TEST(Las, OfTheNewestVersion) {
+  // Format 7 of version 1.4: the count has 64 bits, the class a byte of its own.
+  std::string bytes(375 + 36, '\0');
+  const auto put = [&](std::size_t at, const std::string& part) {
+    bytes.replace(at, part.size(), part);
+  };
+  put(0, "LASF");
+  put(24, "\x01\x04");
+  put(96, raw<std::uint32_t>({375}));
+  put(104, "\x07");
+  put(105, raw<std::uint16_t>({36}));
+  put(131, raw<double>({1, 1, 1, 0, 0, 0}));
+  put(247, raw<std::uint64_t>({1}));
+  put(375, raw<std::int32_t>({1, 2, 3}) + raw<std::uint16_t>({900}));
+  put(375 + 16, "\xc8");
+  put(375 + 30, raw<std::uint16_t>({4, 5, 6}));
+  const PointTable points = parse_las(bytes, "a.las");
+  EXPECT_TRUE(points.values.equal(table({1, 2, 3, 900, 200, 4, 5, 6}, 8)));
+  put(247, raw<std::uint64_t>({std::uint64_t{1} << 40}));
+  EXPECT_THAT(message_of<DataError>([&] { parse_las(bytes, "a.las"); }), HasSubstr("is cut off"));
+}
+
 TEST(Xyz, OfTextWithAndWithoutNames) {
   const PointTable plain = parse_xyz("# a cloud\n1 2 3 9\n\n4,5;6 8 // x\n", "a.xyz");
   EXPECT_THAT(plain.names, ElementsAre("x", "y", "z", "c3"));
@@ -216,6 +238,61 @@ TEST(Npy, OfBothOrdersOfBytesAndOfAxes) {
                              ""),
                          ""),
                DataError);
+}
+
+std::string npy_of_two_points() {
+  return npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 4), }",
+             raw<double>({1, 2, 3, 9, 4, 5, 6, 8}));
+}
+
+TEST(Npz, OfStoredAndOfDeflatedMembers) {
+  for (const bool deflated : {false, true}) {
+    const std::string bytes = testing::zip_file(
+        {{"points.npy", npy_of_two_points()},
+         {"label.npy",
+          npy("{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }", "\x05\x07")}},
+        deflated);
+    const NamedTensors arrays = read_npz(bytes, "a.npz");
+    EXPECT_EQ(arrays.size(), 2u);
+    EXPECT_TRUE(arrays.at("points").equal(table({1, 2, 3, 9, 4, 5, 6, 8}, 4)));
+    EXPECT_EQ(arrays.at("label")[1].item<std::int64_t>(), 7);
+    std::string damaged = bytes;
+    damaged[bytes.find("NUMPY") == std::string::npos ? 60 : bytes.find("NUMPY")] ^= 1;
+    EXPECT_THROW(read_npz(damaged, "a.npz"), DataError);
+    EXPECT_THROW(read_npz(bytes.substr(0, bytes.size() / 2), "a.npz"), DataError);
+  }
+}
+
+TEST(PointFiles, AreReadByTheirEnding) {
+  const TempFolder folder;
+  const std::string one = npy_of_two_points();
+  const auto array = [](const std::string& name, const std::string& content) {
+    return testing::zip_file({{name, content}}, true);
+  };
+  folder.write("a.npy", one);
+  folder.write("one.npz", array("arr_0.npy", one));
+  folder.write("several.npz", testing::zip_file({{"label.npy", one}, {"points.npy", one}}, false));
+  folder.write("A.XYZ", "1 2 3 9\n4 5 6 8\n");
+  folder.write("a.csv", "1,2,3,9\n4,5,6,8\n");
+  folder.write("a.ply",
+               "ply\nformat ascii 1.0\nelement vertex 2\nproperty float x\nproperty float y\n"
+               "property float z\nproperty float c3\nend_header\n1 2 3 9\n4 5 6 8\n");
+  folder.write("a.pcd",
+               "VERSION .7\nFIELDS x y z c3\nSIZE 4 4 4 4\nTYPE F F F F\nCOUNT 1 1 1 1\nWIDTH 2\n"
+               "HEIGHT 1\nPOINTS 2\nDATA ascii\n1 2 3 9\n4 5 6 8\n");
+  for (const char* name : {"a.npy", "one.npz", "several.npz", "A.XYZ", "a.csv", "a.ply", "a.pcd"}) {
+    const PointTable points = read_points(folder.path() + "/" + name);
+    EXPECT_THAT(points.names, ElementsAre("x", "y", "z", "c3")) << name;
+    EXPECT_TRUE(points.values.equal(table({1, 2, 3, 9, 4, 5, 6, 8}, 4))) << name;
+  }
+  folder.write("a.off", "OFF\n2 0 0\n1 2 3\n4 5 6\n");
+  EXPECT_TRUE(read_points(folder.path() + "/a.off").values.equal(table({1, 2, 3, 4, 5, 6}, 3)));
+  folder.write("none.npz", testing::zip_file({{"a.npy", one}, {"b.npy", one}}, false));
+  EXPECT_THAT(message_of<DataError>([&] { read_points(folder.path() + "/none.npz"); }),
+              HasSubstr("none.npz: has several arrays and none called points"));
+  folder.write("a.stl", "");
+  EXPECT_THAT(message_of<DataError>([&] { read_points(folder.path() + "/a.stl"); }),
+              HasSubstr("files of points end in .ply"));
 }
 
 TEST(Meshes, AreSampledEvenly) {

@@ -210,6 +210,12 @@ TEST_F(ExperimentTest, HashIsThatOfVersionsWithoutAPrecisionWhereItIsTheDefault)
   experiment.resolved.find("train")->erase("precision");
   EXPECT_EQ(experiment.hash(), with);
   EXPECT_NE(hash(kImages + "train: {precision: bfloat16}\n"), with);
+  ASSERT_NE(experiment.resolved.at("train").at("schedule").find("warmup_prefix"), nullptr);
+  experiment.resolved.find("train")->find("schedule")->erase("warmup_prefix");
+  EXPECT_EQ(experiment.hash(), with);
+  EXPECT_NE(hash(kImages + "train: {schedule: {warmup_prefix: false}}\n"), with);
+  EXPECT_EQ(hash(kImages + "published: {parameters: 5.7e6}\n"), with)
+      << "what a paper prints changes no run";
 }
 
 TEST_F(ExperimentTest, HashDependsOnEveryOption) {

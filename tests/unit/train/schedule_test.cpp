@@ -37,6 +37,20 @@ TEST(Schedule, FollowsTheCosineToItsFloor) {
   EXPECT_EQ(learning_rate(kCosine, 1000), 1e-5);
 }
 
+TEST(Schedule, MayCountTheWarmUpAsPartOfTheCosine) {
+  Schedule schedule = kCosine;
+  schedule.warmup_prefix = false;
+  const double pi = std::acos(-1.0);
+  for (std::int64_t step = 10; step < 110; ++step) {
+    const double wave = std::cos(pi * double(step) / 110);
+    EXPECT_NEAR(learning_rate(schedule, step), 1e-5 + 0.5 * (1e-3 - 1e-5) * (1 + wave), 1e-15);
+  }
+  EXPECT_EQ(learning_rate(schedule, 5), learning_rate(kCosine, 5));
+  EXPECT_EQ(learning_rate(schedule, 110), 1e-5);
+  schedule.shape = Schedule::Shape::polynomial;
+  EXPECT_NEAR(learning_rate(schedule, 55), (1e-3 + 1e-5) / 2, 1e-15);
+}
+
 TEST(Schedule, NeverRisesAfterTheWarmUp) {
   for (std::int64_t step = 10; step < 120; ++step) {
     EXPECT_LE(learning_rate(kCosine, step + 1), learning_rate(kCosine, step));
