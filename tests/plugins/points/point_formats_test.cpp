@@ -263,7 +263,7 @@ TEST(Npz, OfStoredAndOfDeflatedMembers) {
   }
 }
 
-TEST(PointFiles, AreReadByTheirEnding) {
+TEST(PointFiles, OfEveryKindHoldTheSamePoints) {
   const TempFolder folder;
   const std::string one = npy_of_two_points();
   const auto array = [](const std::string& name, const std::string& content) {

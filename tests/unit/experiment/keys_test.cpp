@@ -45,7 +45,8 @@ TEST(Keys, AreSuggestedFromDeeperDownFirst) {
 
 TEST(Keys, AreWhatAnExperimentIsCheckedAgainst) {
   const MadeParts parts;
-  const Experiment experiment = parts.resolve(kImages + "trace: {every: 5}\nname: x\n");
+  const Experiment experiment =
+      parts.resolve(kImages + "trace: {every: 5}\nname: x\npublished: {parameters: 5}\n");
   const Schema keys = experiment_keys(experiment.resolved, parts.catalogue());
   std::vector<std::string> resolved;
   const std::function<void(const Node&, const std::string&)> walk = [&](const Node& node,
