@@ -1,18 +1,18 @@
-#!/ usr / bin / env bash
-#asan.sh BUILD[JOBS] : builds the fast tests' programs in a configured folder and runs them, one
-#after the other, those first whose tests changed last.Programs that begin after ASAN_UNTIL
-#(seconds since 1970; empty : never), or are not built ten minutes after it, are left out and named.
+#!/usr/bin/env bash
+# asan.sh BUILD [JOBS]: builds the fast tests' programs in a configured folder and runs them, one
+# after the other, those first whose tests changed last. Programs that begin after ASAN_UNTIL
+# (seconds since 1970; empty: never), or are not built ten minutes after it, are left out and named.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1
 jobs=${2:-$(nproc)}
 
-#Tests that run such a program once more(nn_test_avx2) are no programs, and left to other builds.
+# Tests that run such a program once more (nn_test_avx2) are no programs, and left to other builds.
 built=$(ninja -C "$build" -t targets all | sed -nE 's|^bin/tests/([a-z_]+): .*|\1|p')
 fast=$(ctest --test-dir "$build" --show-only --label-regex '^fast$' 2>/dev/null |
   sed -nE 's/^ *Test +#[0-9]+: //p' | grep -Fx "$built")
 
-#"PROGRAM SOURCE" a line, for every source of every program; joined files name their parts.
+# "PROGRAM SOURCE" a line, for every source of every program; joined files name their parts.
 sources=$(for program in $fast; do
   objects=tests/CMakeFiles/$program.dir
   ninja -C "$build" -t query "bin/tests/$program" 2>/dev/null | sed -nE "s|^ +$objects/(.*)\.o\$|\1|p" |

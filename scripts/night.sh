@@ -1,28 +1,23 @@
-#!/ usr / bin / env bash
-#night.sh[BUILD][FUZZ_HOURS][all | fuzz]
-#night.sh try NAME_fuzz FILE : tries an input of crashes / again, under the same limits
+#!/usr/bin/env bash
+# night.sh [BUILD] [FUZZ_HOURS] [all|fuzz]
+# night.sh try NAME_fuzz FILE: tries an input of crashes/ again, under the same limits
 #
-#What takes too long for every day, on a tree built with
-#tests(default build / release) : a fault at every call below reading and writing, a thousand kills,
-#and, where `make fuzz` has built its targets,          \
-    FUZZ_HOURS(1; 0                                     \
-               : none) hours of fuzzing in equal parts, \
-    hours
-#of one core, as many parts at a time as there are cores; or the fuzzing alone.
+# What takes too long for every day, on a tree built with
+# tests (default build/release): a fault at every call below reading and writing, a thousand kills,
+# and, where `make fuzz` has built its targets, FUZZ_HOURS (1; 0: none) hours of fuzzing in equal parts, hours
+# of one core, as many parts at a time as there are cores; or the fuzzing alone.
 #
-#What is kept stands in nights / of the checkout($ATTNLAB_NIGHTS), which cleaning leaves alone:
-#night.log a line for each thing done : when, what, for how long, with which seed, how it ended
-#corpus / inputs that reached something new : the next part goes on from them
-#crashes / inputs that were findings
-#scripts / fuzz_hours.sh sums the log.Seeds follow from the time : no two parts repeat each other.
-set - uo pipefail root = $(realpath "$(dirname " $0 ")/..") export ASAN_OPTIONS = detect_leaks =
-    0 : detect_odr_violation = 0 : new_delete_type_mismatch = 0 export UBSAN_OPTIONS =
-                                       print_stacktrace = 1
-    : halt_on_error = 1 limits =
-          (-timeout = 10 - malloc_limit_mb = 256 - rss_limit_mb = 2048 - max_len =
-                                                                      65536 - detect_leaks =
-                                                                          0) if[["${1:-}" == try]];
-then
+# What is kept stands in nights/ of the checkout ($ATTNLAB_NIGHTS), which cleaning leaves alone:
+#   night.log   a line for each thing done: when, what, for how long, with which seed, how it ended
+#   corpus/     inputs that reached something new: the next part goes on from them
+#   crashes/    inputs that were findings
+# scripts/fuzz_hours.sh sums the log. Seeds follow from the time: no two parts repeat each other.
+set -uo pipefail
+root=$(realpath "$(dirname "$0")/..")
+export ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0:new_delete_type_mismatch=0
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+limits=(-timeout=10 -malloc_limit_mb=256 -rss_limit_mb=2048 -max_len=65536 -detect_leaks=0)
+if [[ "${1:-}" == try ]]; then
   exec "$root/build/fuzz/bin/tests/$2" "${limits[@]}" "$3"
 fi
 build=$(realpath "${1:-$root/build/release}")
@@ -34,9 +29,8 @@ kept=$(realpath "${ATTNLAB_NIGHTS:-$root/nights}")
 log=$kept/night.log
 failed=0
 
-#note NAME COMMAND... : runs it, keeps its output beside the log, \
-    and adds a line.Status 2 : it could
-#not be done.
+# note NAME COMMAND...: runs it, keeps its output beside the log, and adds a line. Status 2: it could
+# not be done.
 note() {
   local name=$1 begin=$SECONDS result=passed status=0
   shift
@@ -53,15 +47,17 @@ work=$(mktemp -d)
 trap 'kill $(jobs -rp) 2>/dev/null; rm -rf "$work"' EXIT
 cd "$work" || exit 1
 tests=$build/bin/tests
-if [[ "$what" == all ]];
-then ATTNLAB_FAULT_POINTS = 0 note faults "$tests/integration_test" --gtest_filter =
-    '*InjectedFaults*' || failed = 1 ATTNLAB_KILLS = 1000 ATTNLAB_KILL_SEED =
-        $seed note kills "$tests/integration_test" --gtest_filter =
-            'Kills.*' || failed = 1 fi
+if [[ "$what" == all ]]; then
+  ATTNLAB_FAULT_POINTS=0 note faults "$tests/integration_test" --gtest_filter='*InjectedFaults*' ||
+    failed=1
+  ATTNLAB_KILLS=1000 ATTNLAB_KILL_SEED=$seed note kills "$tests/integration_test" \
+    --gtest_filter='Kills.*' || failed=1
+fi
 
-                llvm = $(dirname "$(readlink -f " $(command - v clang++) ")")
-#lines_reached TARGET CORPUS... : "A of B lines reached", of the files that the target's source names.
-                    lines_reached() {
+llvm=$(dirname "$(readlink -f "$(command -v clang++)")")
+
+# lines_reached TARGET CORPUS...: "A of B lines reached", of the files that the target's source names.
+lines_reached() {
   local target=$1 name library objects=()
   name=$(basename "$target")
   shift
@@ -71,17 +67,13 @@ then ATTNLAB_FAULT_POINTS = 0 note faults "$tests/integration_test" --gtest_filt
   # Names of files in the table may be relative to the build's folder.
   "$llvm/llvm-cov" report -instr-profile "$name.profdata" "$target" "${objects[@]}" 2>/dev/null |
     awk 'NR == FNR {for (i = 3; i <= NF; ++i) named[$i]; next}
-      match($1, /framework\/.*/) && substr($1, RSTART) in named {
-    lines += $8;
-    missed += $9
-  }
-  END { print lines - missed, "of", lines, "lines reached" }
-  ' \
-      <(grep ' ^  // Code: ' "$root/tests/fuzz/$name.cpp") -
+      match($1, /framework\/.*/) && substr($1, RSTART) in named {lines += $8; missed += $9}
+      END {print lines - missed, "of", lines, "lines reached"}' \
+      <(grep '^// Code: ' "$root/tests/fuzz/$name.cpp") -
 }
 
-#fuzz TARGET SECONDS : one part, and a line of what it did.@returns 1 after a finding, 2 where it
-#could not be done.
+# fuzz TARGET SECONDS: one part, and a line of what it did. @returns 1 after a finding, 2 where it
+# could not be done.
 fuzz() {
   local target=$1 seconds=$2 name corpus tried reached
   name=$(basename "$target")
@@ -95,16 +87,13 @@ fuzz() {
     "$corpus" "$name.begin/seeds" 2>"$name.output"
   local status=$?
   tail -n 100 "$name.output"
-  if ((status != 0));
-  then[[-z $(find "$kept/crashes" - name "$name-*" - newer "$name.started")]] ||
-      return 1 return 2 fi tried =
-      $(sed - n 's/^stat::number_of_executed_units: *//p' "$name.output") reached =
-          $(lines_reached
-            "$target"
-            "$corpus"
-            "$name.begin/seeds") ||
-          return 2 echo "$tried inputs in $seconds s, $(find " $corpus
-                        " -type f | wc -l) kept, $reached"
+  if ((status != 0)); then
+    [[ -z $(find "$kept/crashes" -name "$name-*" -newer "$name.started") ]] || return 1
+    return 2
+  fi
+  tried=$(sed -n 's/^stat::number_of_executed_units: *//p' "$name.output")
+  reached=$(lines_reached "$target" "$corpus" "$name.begin/seeds") || return 2
+  echo "$tried inputs in $seconds s, $(find "$corpus" -type f | wc -l) kept, $reached"
 }
 
 shopt -s nullglob
