@@ -1,7 +1,7 @@
 # attnlab_unity(<target>...): compiles files of one room together, so many at a time.
 #
 # LibTorch's headers cost a compiler eight seconds before it has read a line of ours, even precompiled.
-# Together, a file costs half. A change to one then compiles its neighbours again: who works on few files
+# Together, a file costs less than half. A change to one then compiles its neighbours again: who works on few files
 # switches it off, -DATTNLAB_UNITY=OFF, as does who wants ccache's hits from another clone (before CMake 3.31
 # the joined files name their parts by whole paths) or each file in compile_commands.json.
 # CONTRIBUTING.md has the rule for names.

@@ -33,7 +33,7 @@ std::string label_in(const Node& composed) {
   return use.substr(use.find('/') + 1);
 }
 
-void add_name_once(std::vector<std::string>& list, const std::string& item) {
+void add_text_once(std::vector<std::string>& list, const std::string& item) {
   if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
 }
 
@@ -42,15 +42,15 @@ void add_point(Suite& suite, const Node& composed, const std::string& name,
                const Catalogue& catalogue, Words& unfit) {
   try {
     const Experiment experiment = resolve_experiment(composed, catalogue, name);
-    add_name_once(suite.experiments, name);
-    add_name_once(suite.attentions, experiment.attention.label);
+    add_text_once(suite.experiments, name);
+    add_text_once(suite.attentions, experiment.attention.label);
     for (const std::int64_t seed : experiment.seeds) {
       suite.cells.push_back(make_cell(experiment, seed, suite.folder));
     }
   } catch (const IncompatibleError& error) {
     const std::string label = label_in(composed), text = error.what();
-    add_name_once(suite.experiments, name);
-    add_name_once(suite.attentions, label);
+    add_text_once(suite.experiments, name);
+    add_text_once(suite.attentions, label);
     unfit.push_back(text);
     const std::string reason = text.substr(text.find("attention '"));
     const Gap gap{Absence::incompatible, reason.substr(0, reason.find('\n'))};
@@ -100,7 +100,7 @@ Suite make_sweep(const SweepRequest& request, const Catalogue& catalogue, const 
       add_point(suite, composed, name, catalogue, unfit);
     } catch (const ConfigError& error) {
       std::istringstream lines(error.what());
-      for (std::string line; std::getline(lines, line);) add_name_once(problems, line);
+      for (std::string line; std::getline(lines, line);) add_text_once(problems, line);
     }
   }
   if (problems.empty() && suite.cells.empty()) problems = unfit;
