@@ -47,9 +47,9 @@ constexpr const char* kStaticObjectThrew =
     ": threw an exception from a static object's constructor while it was loaded";
 constexpr const char* kStaticObjectRemedy = "; build that object when it is first used";
 
-/// In some C libraries (glibc 2.36; not 2.43) an exception cannot leave a constructor of static
-/// objects: the loader's own frames stop it, and the process ends. All that can be done is to say
-/// whose fault it was.
+/// Whether an exception can leave a constructor of static objects depends on the C library, which
+/// declares dlopen() to throw nothing, and on how its caller was compiled. Where it cannot, the
+/// process ends, and all that can be done is to say whose fault it was.
 class BlameForTermination {
  public:
   explicit BlameForTermination(const std::string& path) {

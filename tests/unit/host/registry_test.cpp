@@ -273,7 +273,7 @@ TEST(BrokenPlugin, ThatThrowsAfterItChangedEverythingLeavesNoTrace) {
                  "ATTNLAB_PLUGIN(...), which throws nothing");
 }
 
-// Whether the exception can be caught, or ends the process, depends on the C library.
+// Whether the exception can be caught, or ends the process, depends on the C library and compiler.
 TEST(BrokenPluginDeathTest, WhoseStaticObjectThrowsIsBlamed) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_DEATH(
