@@ -54,6 +54,19 @@ TEST_F(DataShow, LaysImagesOfASplitSideBySide) {
   EXPECT_EQ(size_of("deep/t.png"), std::make_pair(6 + 2 * kWide, 6 + 2 * kHigh));
 }
 
+TEST_F(DataShow, WritesLabelsBelow) {
+  const auto sheet = [&](const std::string& name) {
+    must({"data", "show", "changed.yaml", "--out", name});
+    return file_text(at(name));
+  };
+  const std::string before = sheet("one.png");
+  EXPECT_EQ(sheet("two.png"), before);
+  std::string labels;  // the same pictures, of other classes
+  for (int i = 0; i < 12; ++i) labels += static_cast<char>((i + 3) % 10);
+  folder_.write("pictures/train-labels-idx1-ubyte", idx_file({12}, labels));
+  EXPECT_NE(sheet("three.png"), before);
+}
+
 TEST_F(DataShow, PutsAugmentedVersionsBesideEachImage) {
   const Words words = {"data",        "show", "changed.yaml", "--images", "2",
                        "--augmented", "3",    "--out"};

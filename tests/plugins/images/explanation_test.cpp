@@ -11,6 +11,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/noise.h"
 #include "tests/support/plugins.h"
+#include "tests/support/temp_folder.h"
 
 namespace attnlab::explanation_test {
 namespace {
@@ -312,6 +313,31 @@ TEST(ImageCorruptions, HaveAnMceOfTheWholeSetAlone) {
   EXPECT_EQ(third("severities: [1, 2, 3, 4]"), "error_over_alexnet");
   EXPECT_EQ(third("corruptions: [fog, snow]"), "error_over_alexnet");
   EXPECT_EQ(third("corruptions: [fog, spatter]"), "error/fog");
+}
+
+// Errors are all 1 of a model that is always wrong, so mCE is the mean of one over AlexNet's
+// errors: those of Hendrycks & Dietterich, table 1's caption and code, read anew.
+TEST(ImageCorruptions, HaveTheMceOfAlexNetsErrors) {
+  constexpr double kAlexNet[] = {.886428, .894468, .922640, .819880, .826268,
+                                 .785948, .798360, .866816, .826572, .819324,
+                                 .564592, .853204, .717840, .646056, .606500};
+  double expected = 0;
+  for (const double error : kAlexNet) expected += 1 / error / 15;
+  testing::TempFolder folder;
+  for (int i = 1; i <= 5; ++i) {
+    folder.write("frost" + std::to_string(i) + ".ppm", "P6\n20 20\n255\n" + std::string(1200, 'x'));
+  }
+  Brightness model;
+  DatasetInfo info = pictures();
+  info.fields[0].mean = {0.5};
+  info.fields[0].deviation = {0.25};
+  Batch batch = bright(2);
+  batch.fields.set("class", at::full({2}, 2, at::kLong));
+  const Metrics found =
+      measured("image_corruptions", "constants: imagenet, frost: '" + folder.path() + "'", model,
+               batch, info);
+  EXPECT_EQ(found.at("error"), 1);
+  EXPECT_NEAR(found.at("mce"), expected, 1e-9);
 }
 
 /// No logit is a number.

@@ -302,8 +302,8 @@ Metrics measured(Model& model, const std::string& options, const DatasetInfo& in
   all.fields.set("class", classes ? classes(answers) : answers);
   Evaluation evaluation{model, info, Split::test, RandomStreams(5), {}};
   evaluation.batches = [&](Split, const std::function<void(const Batch&)>& use) {
-    use(slice(all, 0, 15));
-    use(slice(all, 15, count - 15));
+    use(slice(all, 0, std::min<std::int64_t>(15, count)));
+    if (count > 15) use(slice(all, 15, count - 15));
   };
   return task->evaluate(evaluation);
 }
@@ -372,6 +372,139 @@ TEST(ImageAttack, ReportsMaskedGradients) {
   const Metrics found = measured(*model, "attack: auto, eps: 0.1, steps: 200, targets: 1");
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("gradients of this model"));
   EXPECT_GT(found.at("black_box_only"), 0.1);
+}
+
+// The same warning where an attack without gradients stands alone: what it is compared to is made
+// beside it, and counts for nothing else.
+TEST(ImageAttack, ReportsMaskedGradientsOfBlackBoxAttacksAlone) {
+  const auto masked = linear_model();
+  masked->steps = 8;
+  const std::pair<const char*, const char*> attacks[] = {
+      {"Square", "attack: square, eps: 0.1, steps: 200"},
+      {"SPSA", "attack: spsa, eps: 0.1, steps: 30, samples: 64, delta: 0.1, step_size: 0.02"}};
+  for (const auto& [name, options] : attacks) {
+    ::testing::internal::CaptureStderr();
+    const Metrics found = measured(*masked, options);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                HasSubstr(std::string("fooled by ") + name + " and by no attack with gradients"));
+    EXPECT_GT(found.at("black_box_only"), 0.1) << name;
+    EXPECT_LE(found.at("black_box_only"), 1 - found.at("accuracy")) << name;
+    ::testing::internal::CaptureStderr();
+    const Metrics sound = measured(*linear_model(), options);
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << name;
+    EXPECT_EQ(sound.at("black_box_only"), 0) << name;
+    EXPECT_LT(sound.at("accuracy"), 1) << name;
+  }
+  // 40 images; 3 steps of 2 * 4 directions and a look before and behind.
+  EXPECT_EQ(measured(*linear_model(), "attack: spsa, steps: 3, samples: 4").at("queries"),
+            3 * 8 + 2);
+  EXPECT_EQ(measured(*linear_model(), "attack: pgd").count("black_box_only"), 0U);
+}
+
+// CleverHans' code estimates around 2 x, wherever the perturbation is; corrected, around where it
+// is, which changes from step to step.
+TEST(ImageAttack, SpsaLooksWhereThePublishedCodeLooks) {
+  for (const bool published : {true, false}) {
+    Unmoved model;
+    FieldInfo field = small_images().fields[0];
+    field.mean = {0};
+    field.deviation = {1};
+    const Classifier classifier(model, field, /*pixel_space=*/true, 1);
+    Target target{classifier,
+                  at::full({1, 1, 4, 4}, 0.3, at::kDouble),
+                  at::zeros({1}, at::kLong),
+                  0.2,
+                  {},
+                  {},
+                  {7},
+                  RandomStreams(5)};
+    std::tie(target.low, target.high) = classifier.picture_range(target.images);
+    spsa(target, {.steps = 3, .samples = 5, .delta = 0.01, .published = published});
+    ASSERT_EQ(model.asked.size(), 3U);
+    for (const Tensor& asked : model.asked) {
+      ASSERT_EQ(asked.size(0), 10);
+      // Directions come with their opposites: their mean is where it looks, and each is delta off.
+      const Tensor middle = asked.mean(0);
+      EXPECT_TRUE((asked - middle).abs().allclose(at::full_like(asked, 0.01), 0, 1e-9));
+      const double away = (middle - 0.6).abs().max().item<double>();
+      if (published) {
+        EXPECT_LT(away, 1e-9);
+      } else {
+        EXPECT_GT(away, 0.05);
+        EXPECT_LE((middle - 0.3).abs().max().item<double>(), 0.2 + 1e-9);
+      }
+    }
+  }
+}
+
+// AutoAttack's standard version: 100 steps, 5000 queries, nine classes.
+TEST(ImageAttack, AutoHasTheStandardOrderAndBudget) {
+  DatasetInfo info = small_images();
+  info.classes = 12;
+  std::vector<std::string> after;
+  for (const MetricInfo& metric :
+       testing::make_task("image_attack", info, "{attack: auto}")->metrics()) {
+    if (metric.name.starts_with("after/")) after.push_back(metric.name.substr(6));
+  }
+  EXPECT_EQ(after, (std::vector<std::string>{"apgd_ce", "apgd_t", "fab_t", "square"}));
+  // Nothing fools it, so that every step is made.
+  class Certain final : public Model {
+   public:
+    NamedTensors forward(const Batch& batch, ForwardPass&) override {
+      const Tensor x = batch.fields.at("image").flatten(1);
+      const Tensor first = at::zeros({12}, x.options());
+      first[0] = 100;
+      queries += x.size(0);
+      return {{"logits", first + 0.01 * x.narrow(1, 0, 1) * at::arange(12, x.options())}};
+    }
+    std::int64_t queries = 0;
+  } model;
+  const Metrics found = measured(model, "attack: auto, eps: 0.01", info, 1);
+  EXPECT_EQ(found.at("steps/apgd_ce"), 100);
+  EXPECT_EQ(found.at("steps/apgd_t"), 100);
+  EXPECT_EQ(found.at("steps/fab_t"), 100);
+  EXPECT_EQ(found.at("steps/square"), 5000);
+  EXPECT_EQ(found.at("accuracy"), 1);
+  // 5000 of Square, 100 of APGD-CE and 9 * 100 of each targeted attack, and what looks between.
+  EXPECT_GT(found.at("queries"), 5000 + 100 + 2 * 900);
+  EXPECT_LT(found.at("queries"), 5000 + 102 + 2 * 9 * 103 + 20 + 9 * 300);
+}
+
+// Where values are normalised the ball is of those values, in single precision to its rounding, and
+// candidates stay pictures: channels have ranges of their own.
+TEST(ImageAttack, StaysInsideTheBallOfNormalisedValuesToo) {
+  FieldInfo field{"image", {2, 2, 4}, at::kFloat};
+  field.mean = {0.5, 0.2};
+  field.deviation = {0.25, 0.5};
+  const auto model = std::make_shared<Known>(2 * noise({kClasses, 12}, 4, at::kFloat),
+                                             2 * noise({12, 16}, 5, at::kFloat));
+  const Classifier classifier(*model, field, /*pixel_space=*/false, 1);
+  const Tensor pixels = at::clamp(0.5 + 0.5 * noise({24, 2, 2, 4}, 9, at::kFloat), 0, 1);
+  const Tensor mean = at::tensor({0.5F, 0.2F}).view({1, 2, 1, 1});
+  const Tensor deviation = at::tensor({0.25F, 0.5F}).view({1, 2, 1, 1});
+  Target target{classifier, (pixels - mean) / deviation, {}, 0.3, {}, {}, {}, RandomStreams(5)};
+  target.labels = classifier.logits(target.images).argmax(1);
+  std::tie(target.low, target.high) = classifier.picture_range(target.images);
+  for (std::uint64_t i = 0; i < 24; ++i) target.keys.push_back(i);
+  const double before =
+      margin_of(classifier.logits(target.images), target.labels).mean().item<double>();
+  const std::pair<const char*, Tensor> all[] = {
+      {"fgsm", fgsm(target)},
+      {"pgd", pgd(target, 10, 0.05)},
+      {"spsa", spsa(target, {.steps = 10, .samples = 16, .rate = 0.05})},
+      {"apgd_ce", apgd_ce(target, 20)},
+      {"apgd_t", apgd_targeted(target, 20, 4)},
+      {"fab_t", fab_targeted(target, 20, 4)},
+      {"square", square_attack(target, 200)}};
+  for (const auto& [name, images] : all) {
+    EXPECT_EQ(images.scalar_type(), at::kFloat) << name;
+    EXPECT_LE((images - target.images).abs().max().item<double>(), 0.3 + 2e-6) << name;
+    const Tensor back = images * deviation + mean;
+    EXPECT_GE(back.min().item<double>(), -1e-6) << name;
+    EXPECT_LE(back.max().item<double>(), 1 + 1e-6) << name;
+    EXPECT_LT(margin_of(classifier.logits(images), target.labels).mean().item<double>(), before)
+        << name;
+  }
 }
 
 /// Always class 0, but class 1 of one image where its first two pixels are at an upper corner of

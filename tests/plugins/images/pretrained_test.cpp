@@ -1,9 +1,11 @@
 // Weights of others: a trained ViT gives the logits of a plain forward; timm's names; new heads.
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "framework/config/compose.h"
 #include "framework/data/formats/safetensors.h"
+#include "framework/train/environment.h"
 #include "framework/train/initialise.h"
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
@@ -173,6 +175,10 @@ TEST_F(Pretrained, KeepsANewHeadAndListsWhatWasNotUsed) {
   EXPECT_THAT(run.initial_random, ElementsAre("head.bias", "head.weight"));
   EXPECT_TRUE(run.model->named_parameters()["norm.weight"].equal(
       source->named_parameters()["norm.weight"]));
+  const auto listed = nlohmann::json::parse(environment_json(run)).at("init");
+  EXPECT_EQ(listed.at("path"), file);
+  EXPECT_THAT(listed.at("unused"), ElementsAre("head.weight", "head.bias"));
+  EXPECT_THAT(listed.at("random"), ElementsAre("head.bias", "head.weight"));
   tensors.set("dist_token", at::zeros({1, 1, 8}));  // a distilled DeiT has it
   write_safetensors(file, {tensors, {}});
   EXPECT_THAT(

@@ -95,6 +95,20 @@ TEST_F(ImageFiles, OfOtherFormatsAreTheirPixels) {
   EXPECT_EQ(whole(folder_.write("b.JPEG", file_of(image, ".png"))).bytes, image.bytes);
 }
 
+// Print shops' JPEGs have four colours; ImageNet has 23 of them. R = C' K', inverted values of 255.
+TEST_F(ImageFiles, OfFourColoursAreReadAsThree) {
+  const std::string path =
+      folder_.write("print.jpg", testing::cmyk_jpeg_of(24, 32, {200, 100, 50, 128}));
+  const Pixels found = whole(path);
+  ASSERT_EQ(found.height, 24);
+  ASSERT_EQ(found.width, 32);
+  const double expected[] = {200 * 128 / 255.0, 100 * 128 / 255.0, 50 * 128 / 255.0};
+  for (std::int64_t y = 0; y < 24; ++y) {
+    for (std::int64_t i = 0; i < 96; ++i)
+      ASSERT_NEAR(found.row(y)[i], expected[i % 3], 3) << y << i;
+  }
+}
+
 TEST_F(ImageFiles, ThatAreDamagedAreNamed) {
   const std::string sound = jpeg_of(photograph(64, 64)), png = file_of(photograph(64, 64), ".png");
   const auto refusal = [&](const std::string& bytes) {

@@ -3,8 +3,10 @@
 
 #include <jpeglib.h>
 
+#include <array>
 #include <opencv2/imgcodecs.hpp>
 #include <string>
+#include <vector>
 
 #include "framework/data/image/pixels.h"
 
@@ -28,6 +30,37 @@ struct JpegForm {
   int across = 2, down = 2;  ///< pixels that share one colour
   bool progressive = false, grey = false;
 };
+
+/// Cyan, magenta, yellow and black of one pixel everywhere, inverted as Adobe's programs write
+/// them.
+inline std::string cmyk_jpeg_of(std::int64_t height, std::int64_t width,
+                                const std::array<std::uint8_t, 4>& inverted) {
+  jpeg_compress_struct info{};
+  jpeg_error_mgr errors{};
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&info, &bytes, &size);
+  info.image_width = static_cast<JDIMENSION>(width);
+  info.image_height = static_cast<JDIMENSION>(height);
+  info.input_components = 4;
+  info.in_color_space = JCS_CMYK;
+  jpeg_set_defaults(&info);  // with Adobe's marker
+  jpeg_set_quality(&info, 100, TRUE);
+  jpeg_start_compress(&info, TRUE);
+  std::vector<std::uint8_t> row;
+  for (std::int64_t x = 0; x < width; ++x) row.insert(row.end(), inverted.begin(), inverted.end());
+  while (info.next_scanline < info.image_height) {
+    JSAMPROW first = row.data();
+    jpeg_write_scanlines(&info, &first, 1);
+  }
+  jpeg_finish_compress(&info);
+  std::string text(reinterpret_cast<char*>(bytes), size);
+  jpeg_destroy_compress(&info);
+  free(bytes);
+  return text;
+}
 
 inline std::string jpeg_of(const Pixels& image, const JpegForm& form = {}) {
   jpeg_compress_struct info{};

@@ -5,10 +5,12 @@
 //   nll             of the attacked images
 //   clean_accuracy  of the same images unchanged
 //   after/ATTACK    of `auto`: accuracy after this attack and those before it
-//   black_box_only  of `auto`: share of images that Square fooled and no attack with gradients did;
-//                   where it is more than a few, gradients may be masked, and robustness by
-//                   gradients overstated
+//   black_box_only  of `auto`, `square` and `spsa`: share of images that the attack without
+//                   gradients fooled and none with gradients did (beside `square` and `spsa` these
+//                   are PGD and APGD on the margin, 20 steps each); where it is more than a few,
+//                   gradients may be masked, and robustness by gradients overstated
 //   distance        largest |x' - x| of all images   queries   images through the model, an image
+//                   (the attack's own, without those of `black_box_only`)
 //   steps/ATTACK    the budget: steps, or queries of Square
 //
 // `auto` is AutoAttack's standard version: APGD-CE, APGD-T, FAB-T, Square, each on the images that
@@ -77,9 +79,14 @@ struct ImageAttackOptions : ClassificationOptions {
 /// Of a model whose gradients are sound, random search may yet find a few images more.
 constexpr double kFewImages = 0.002;
 
+/// Of the attacks with gradients that one without is compared to.
+constexpr std::int64_t kComparedSteps = 20;
+constexpr double kComparedStep = 0.15;  // of eps, PGD's
+
 /// Sums over images.
 struct Totals {
   double images = 0, clean = 0, robust = 0, nll = 0, black_box = 0, distance = 0;
+  double queries_beside = 0;  ///< of the attacks that it is compared to
   std::vector<double> after;
 };
 
@@ -123,11 +130,12 @@ class ImageAttack final : public ClassificationTask {
     for (const std::string& stage : stages_) {
       all.push_back({"steps/" + stage, Better::neither, ""});
     }
-    if (!is_auto()) return all;
-    for (const std::string& stage : stages_) {
-      all.push_back({"after/" + stage, Better::higher, "share"});
+    if (is_auto()) {
+      for (const std::string& stage : stages_) {
+        all.push_back({"after/" + stage, Better::higher, "share"});
+      }
     }
-    all.push_back({"black_box_only", Better::lower, "share"});
+    if (!black_box().empty()) all.push_back({"black_box_only", Better::lower, "share"});
     return all;
   }
 
@@ -151,11 +159,15 @@ class ImageAttack final : public ClassificationTask {
       attack(classifier, all ? batch : part_of(batch, rows), evaluation.streams, totals);
     });
     if (totals.images == 0) throw Error("evaluation: there were no images; is the split empty?");
-    return result(totals, classifier.queries());
+    return result(totals, classifier.queries() - totals.queries_beside);
   }
 
  private:
   bool is_auto() const { return options_.attack == "auto"; }
+  /// The stage that asks for no gradient; empty: none.
+  std::string_view black_box() const {
+    return stages_.back() == "square" || stages_.back() == "spsa" ? stages_.back() : "";
+  }
 
   /// @throws OptionError where an attack has too few classes to compare.
   void check_classes(std::int64_t classes) const {
@@ -176,17 +188,16 @@ class ImageAttack final : public ClassificationTask {
     for (const std::string& stage : stages_) {
       metrics["steps/" + stage] = static_cast<double>(steps_of(stage));
     }
-    if (!is_auto()) return metrics;
-    for (std::size_t i = 0; i < stages_.size(); ++i) {
+    for (std::size_t i = 0; is_auto() && i < stages_.size(); ++i) {
       metrics["after/" + stages_[i]] = mean(totals.after[i]);
     }
+    if (black_box().empty()) return metrics;
     metrics["black_box_only"] = mean(totals.black_box);
     if (totals.black_box > kFewImages * totals.images) {
       std::cerr << fmt::format(
-          "warning: {} of {} images were fooled by Square and by no attack with gradients; "
-          "gradients of this model may be masked, and accuracies under attacks that need them too "
-          "high\n",
-          totals.black_box, totals.images);
+          "warning: {} of {} images were fooled by {} and by no attack with gradients; gradients "
+          "of this model may be masked, and accuracies under attacks that need them too high\n",
+          totals.black_box, totals.images, black_box() == "spsa" ? "SPSA" : "Square");
     }
     return metrics;
   }
@@ -220,8 +231,10 @@ class ImageAttack final : public ClassificationTask {
         if (is_auto()) {
           const Tensor still = right_of(classifier.logits(attacked), labels);
           const Tensor newly = right.logical_and(still.logical_not());
-          if (stages_[i] == "square") totals.black_box += newly.sum().item<double>();
+          if (stages_[i] == black_box()) totals.black_box += newly.sum().item<double>();
           right = right.logical_and(still);
+        } else if (!black_box().empty()) {
+          compare_with_gradients(target, attacked, labels, clean, totals);
         }
       }
       totals.after[i] += right.sum().item<double>();
@@ -232,6 +245,22 @@ class ImageAttack final : public ClassificationTask {
     // Who attacks may leave an image as it is: what is answered wrongly then is not robust.
     totals.robust += (published ? judgement.right : judgement.right * clean).sum().item<double>();
     totals.nll += judgement.nll;
+  }
+
+  /// Counts what an attack without gradients fooled and attacks with them did not.
+  void compare_with_gradients(const Target& target, const Tensor& attacked, const Tensor& labels,
+                              const Tensor& clean, Totals& totals) const {
+    const Classifier& classifier = target.classifier;
+    const double before = classifier.queries();
+    const auto right = [&](const Tensor& images) {
+      return right_of(classifier.logits(images), labels);
+    };
+    const auto margin = [&](const Tensor& logits) { return -margin_of(logits, target.labels); };
+    Tensor only = clean.logical_and(right(attacked).logical_not());
+    only = only.logical_and(right(pgd(target, kComparedSteps, kComparedStep * options_.eps)));
+    only = only.logical_and(right(apgd(target, kComparedSteps, margin, "apgd_margin")));
+    totals.black_box += only.sum().item<double>();
+    totals.queries_beside += classifier.queries() - before;
   }
 
   struct Judgement {
@@ -294,7 +323,7 @@ class ImageAttack final : public ClassificationTask {
 
 ATTNLAB_PLUGIN(task, ImageAttack, ImageAttackOptions,
                {.id = "attnlab/image_attack",
-                .version = "1.3.0",
+                .version = "1.4.0",
                 .summary = "accuracy under FGSM, PGD, SPSA or AutoAttack",
                 .citation = "Goodfellow et al., ICLR 2015; Madry et al., ICLR 2018; Uesato et al., "
                             "ICML 2018; Croce & Hein, ICML 2020",

@@ -245,6 +245,77 @@ TEST(RandAugment, GrowsWithItsMagnitude) {
   EXPECT_LT(change(5), change(10));
 }
 
+// mstd: levels are drawn from N(magnitude, deviation^2) and cut to 0..10. Read from what brightness
+// does to a grey picture, where contrast, saturation and sharpness do nothing.
+TEST(RandAugment, DrawsItsLevelsAroundTheMagnitude) {
+  const RandAugmentOptions options{.layers = 1, .magnitude = 7, .deviation = 2, .probability = 1};
+  double sum = 0, squares = 0;
+  int read = 0, most = 0;
+  for (std::uint64_t seed = 0; seed < 20000; ++seed) {
+    // Only pictures that brightness changed: the operation is the first number drawn.
+    if (Random(seed).below(15) != 9) continue;
+    Random random(seed);
+    Pixels image(2, 2, 3);
+    std::fill(image.bytes.begin(), image.bytes.end(), 100);
+    rand_augment(image, options, {128, 128, 128}, random);
+    const double level = std::abs(image.bytes[0] / 100.0 - 1) / 0.9 * 10;
+    sum += level;
+    squares += level * level;
+    most += level > 9.8 ? 1 : 0;
+    ++read;
+  }
+  ASSERT_GT(read, 1000);
+  // N(7, 4) cut at 10, 1.5 deviations above: mean 7 - 2 * 0.0293, and 6.7 % at the end.
+  EXPECT_NEAR(sum / read, 6.94, 0.25);
+  EXPECT_NEAR(std::sqrt(squares / read - sum / read * sum / read), 1.9, 0.2);
+  EXPECT_NEAR(most / double(read), 0.075, 0.03);
+}
+
+/// Mean difference of neighbours in a row.
+double roughness(const Pixels& image) {
+  double sum = 0;
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    for (std::int64_t i = image.channels; i < image.width * image.channels; ++i) {
+      sum += std::abs(int{image.row(y)[i]} - int{image.row(y)[i - image.channels]});
+    }
+  }
+  return sum;
+}
+
+TEST(ThreeAugment, BlursByARadiusOfATenthToTwo) {
+  Pixels stripes(32, 32, 3);
+  for (std::int64_t y = 0; y < 32; ++y) {
+    for (std::int64_t i = 0; i < 96; ++i) {
+      stripes.row(y)[i] = static_cast<std::uint8_t>(i / 3 % 2 == 0 ? 20 : 120);
+    }
+  }
+  const auto blurred = [&](double radius) {
+    Pixels image = stripes;
+    blur(image, radius);
+    return roughness(image);
+  };
+  const double least = blurred(2), most = blurred(0.1);
+  double lowest = most, highest = least;
+  int rough = 0, count = 0;
+  for (std::uint64_t seed = 0; seed < 900; ++seed) {
+    Random random(seed);
+    Pixels image = stripes;  // below 128 and grey: the other two leave it as it is
+    three_augment(image, random);
+    if (image.bytes == stripes.bytes) continue;
+    ++count;
+    const double found = roughness(image);
+    lowest = std::min(lowest, found);
+    highest = std::max(highest, found);
+    rough += found > blurred(1.05) ? 1 : 0;
+  }
+  EXPECT_GE(lowest, least);
+  EXPECT_LE(highest, most);
+  EXPECT_LE(lowest, blurred(1.9));
+  EXPECT_GE(highest, blurred(0.4));
+  EXPECT_GT(count, 200);
+  EXPECT_NEAR(rough / double(count), 0.45, 0.12) << "half of the radii, but for those of no effect";
+}
+
 TEST(ThreeAugment, TakesOneOfThree) {
   int grey = 0, solarised = 0;
   Pixels inverted = gradient();
@@ -276,6 +347,50 @@ TEST(ColourJitter, StaysWithinItsFactors) {
     jitter_colours(image, 0.3, random);
     EXPECT_GE(image.bytes[0], 69);
     EXPECT_LE(image.bytes[0], 130);
+  }
+}
+
+// Two halves, one coloured, one grey. Relative to the mean of the greys, contrast multiplies what
+// lies between their greys, saturation what lies between red and grey; brightness changes neither.
+TEST(ColourJitter, ChangesContrastAndSaturationByFactorsOfTheirRange) {
+  Pixels halves(8, 8, 3);
+  for (std::int64_t y = 0; y < 8; ++y) {
+    for (std::int64_t x = 0; x < 8; ++x) {
+      const std::uint8_t colour[] = {170, 90, 100}, grey[] = {60, 60, 60};
+      std::copy_n(x < 4 ? colour : grey, 3, halves.row(y) + 3 * x);
+    }
+  }
+  struct Relations {
+    double contrast, chroma;
+  };
+  const auto relations = [](const Pixels& image) {
+    const auto grey_of = [&](std::int64_t x) {
+      const std::uint8_t* pixel = image.row(0) + 3 * x;
+      return .299 * pixel[0] + .587 * pixel[1] + .114 * pixel[2];
+    };
+    const double mean = (grey_of(0) + grey_of(7)) / 2;
+    return Relations{(grey_of(0) - grey_of(7)) / mean, (image.row(0)[0] - grey_of(0)) / mean};
+  };
+  const Relations before = relations(halves);
+  double least[2] = {9, 9}, most[2] = {0, 0}, sums[2] = {0, 0};
+  constexpr int kTimes = 400;
+  for (std::uint64_t seed = 0; seed < kTimes; ++seed) {
+    Random random(seed);
+    Pixels image = halves;
+    jitter_colours(image, 0.2, random);
+    const Relations after = relations(image);
+    const double contrast = after.contrast / before.contrast;
+    const double factors[2] = {contrast, after.chroma / before.chroma / contrast};
+    for (int i = 0; i < 2; ++i) {
+      least[i] = std::min(least[i], factors[i]);
+      most[i] = std::max(most[i], factors[i]);
+      sums[i] += factors[i];
+    }
+  }
+  for (int i = 0; i < 2; ++i) {  // to rounding of bytes
+    EXPECT_NEAR(least[i], 0.8, 0.06) << i;
+    EXPECT_NEAR(most[i], 1.2, 0.06) << i;
+    EXPECT_NEAR(sums[i] / kTimes, 1, 0.03) << i;
   }
 }
 

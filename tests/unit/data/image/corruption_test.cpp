@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 
+#include "framework/data/formats/files.h"
 #include "framework/data/image/corruption.h"
 #include "framework/data/image/corruption_kinds.h"
 #include "framework/data/image/jpeg_loss.h"
@@ -23,10 +24,10 @@ using testing::message_of;
 
 constexpr std::int64_t kSize = 32;
 
-Pixels picture() {
-  Pixels image(kSize, kSize, 3);
-  for (std::int64_t y = 0; y < kSize; ++y) {
-    for (std::int64_t x = 0; x < kSize; ++x) {
+Pixels picture(std::int64_t size = kSize) {
+  Pixels image(size, size, 3);
+  for (std::int64_t y = 0; y < size; ++y) {
+    for (std::int64_t x = 0; x < size; ++x) {
       for (std::int64_t c = 0; c < 3; ++c) {
         image.row(y)[3 * x + c] = static_cast<std::uint8_t>(
             9 * y + 5 * x + 60 * c + x * y * (c + 1) / 3 + 40 * ((x / 4 + y / 5) % 2));
@@ -156,6 +157,80 @@ TEST(Corruptions, AreThoseOfTheLibraries) {
   }
 }
 
+// Constants by severity are tested by themselves; here that images of 224 pixels get ImageNet-C's
+// at the sizes it has them for: elastic fields of 244, a cloud of 256 whose corner is laid over the
+// image, angles of up to 45 degrees.
+TEST(Corruptions, AtTheSizeOfImagenetAreImagenetC) {
+  const std::int64_t size = 224;
+  const Pixels image = picture(size);
+  const FloatImage numbers = numbers_of(image);
+  namespace kinds = corruptions;
+  for (const std::int64_t severity : {1, 3, 5}) {
+    const auto constants = [&](const std::string& kind) {
+      return kinds::constants_of(kind, /*cifar=*/false, severity);
+    };
+    const auto whole = [](double value) { return static_cast<std::int64_t>(value); };
+    const auto changing = [&](auto change) {
+      return [&, change](const kinds::Constants& c, Random& random) {
+        FloatImage x = numbers;
+        change(x, c, random);
+        return bytes_of(x);
+      };
+    };
+    using Change = std::function<Pixels(const kinds::Constants&, Random&)>;
+    const std::map<std::string, Change> all = {
+        {"defocus_blur",
+         [&](const auto& c, Random&) {
+           return bytes_of(correlated(numbers, kinds::defocus_kernel(c[0], c[1])));
+         }},
+        {"glass_blur",
+         [&](const auto& c, Random& random) {
+           return bytes_of(kinds::glass_blur(image, c[0], whole(c[1]), whole(c[2]), random));
+         }},
+        {"motion_blur",
+         [&](const auto& c, Random& random) {
+           return bytes_of(motion_blurred(numbers, c[0], c[1], -45 + 90 * random.uniform()));
+         }},
+        {"zoom_blur",
+         [&](const auto& c, Random&) { return bytes_of(kinds::zoom_blur(numbers, c[0], c[1])); }},
+        {"fog", changing([&](FloatImage& x, const auto& c, Random& random) {
+           const FloatImage cloud = plasma(256, c[1], [&] { return random.uniform(); });
+           const double most = *std::max_element(x.values.begin(), x.values.end());
+           for (std::int64_t y = 0; y < size; ++y) {
+             for (std::int64_t at = 0; at < size; ++at) {
+               for (std::int64_t k = 0; k < 3; ++k) {
+                 x.at(y, at, k) = (x.at(y, at, k) + c[0] * cloud.at(y, at)) * most / (most + c[0]);
+               }
+             }
+           }
+         })},
+        {"elastic_transform",
+         [&](const auto& c, Random& random) {
+           return bytes_of(kinds::elastic(numbers, 244 * c[0], 244 * c[1], 244 * c[2], random));
+         }},
+        {"gaussian_noise", changing([](FloatImage& x, const auto& c, Random& random) {
+           for (double& value : x.values) value += c[0] * random.normal();
+         })},
+        {"snow",
+         changing([](FloatImage& x, const auto& c, Random& random) { kinds::snow(x, c, random); })},
+        {"contrast",
+         changing([](FloatImage& x, const auto& c, Random&) { kinds::contrast(x, c[0]); })},
+        {"pixelate", [&](const auto& c, Random&) { return kinds::pixelate(image, c[0]); }},
+        {"jpeg_compression", [&](const auto& c, Random&) { return jpeg_loss(image, int(c[0])); }},
+    };
+    const std::string_view bytes(reinterpret_cast<const char*>(image.bytes.data()),
+                                 image.bytes.size());
+    for (const auto& [kind, change] : all) {
+      Random random = RandomStreams(0).stream("corruption/" + kind, std::uint64_t(severity),
+                                              content_fingerprint(bytes));
+      const Pixels expected = change(constants(kind), random);
+      EXPECT_TRUE(corrupted(image, kind, severity).bytes == expected.bytes)
+          << kind << " at severity " << severity;
+      EXPECT_FALSE(expected.bytes == image.bytes) << kind;
+    }
+  }
+}
+
 TEST(Corruptions, HaveTheCloudsOfNumpysNumbers) {
   const NumpyPlasmas clouds(0, kSize, 2, 70);
   const FloatImage first = clouds.map(0), last = clouds.map(69);
@@ -189,6 +264,18 @@ TEST(Corruptions, LayTheFogOfPublishedCodeOverImagesByTheirNumber) {
       const double level = (before.row(7)[3 * x + 1] / 255.0 + cloud.at(7, x)) * most / (most + 1);
       EXPECT_EQ(image.row(7)[3 * x + 1], static_cast<std::uint8_t>(level * 255)) << number << x;
     }
+  }
+  // Of a side that is no power of two the middle of the next larger cloud is taken.
+  const std::int64_t side = 28;
+  Pixels small = picture(side);
+  const Pixels before = small;
+  Corruption(options, side, side, 70).apply(small, 3);
+  const FloatImage cloud = NumpyPlasmas(0, kSize, 2, 70).map(3);
+  const double most = *std::max_element(before.bytes.begin(), before.bytes.end()) / 255.0;
+  for (std::int64_t x = 0; x < side; ++x) {
+    const double level =
+        (before.row(7)[3 * x] / 255.0 + cloud.at(7 + 2, x + 2)) * most / (most + 1);
+    EXPECT_EQ(small.row(7)[3 * x], static_cast<std::uint8_t>(level * 255)) << x;
   }
   options.corruption = "snow";
   EXPECT_THAT(message_of<OptionError>([&] { Corruption(options, kSize, kSize); }),

@@ -82,6 +82,37 @@ TEST(CutMix, TakesABoxAndCountsWhatIsLeft) {
   EXPECT_TRUE(given.images[0].eq(1).all().item<bool>()) << "the batch itself has changed";
 }
 
+// Yun et al.: sides are sqrt(1 - l) of the image's about a point drawn uniformly, cut at its edges.
+TEST(CutMix, BoxesHaveTheImagesFormAboutAnyPoint) {
+  const std::int64_t height = 90, width = 200;
+  const Tensor images = at::ones({2, 1, height, width});
+  images[1].fill_(2);
+  const Tensor targets = at::eye(2);
+  double areas = 0;
+  int whole = 0;
+  constexpr int kTimes = 1500;
+  for (std::uint64_t seed = 0; seed < kTimes; ++seed) {
+    Random random(seed * 17);
+    const MixedBatch batch = mixed(images, targets, {.cutmix = 1}, random);
+    const Tensor other = batch.images[0][0].eq(2);
+    const auto extent = [&](std::int64_t dim) {
+      const Tensor lines = other.any(dim).nonzero().view({-1});
+      return std::make_pair(lines[0].item<std::int64_t>(), lines[-1].item<std::int64_t>() + 1);
+    };
+    areas += other.sum().item<double>() / double(height * width) / kTimes;
+    if (!other.any().item<bool>()) continue;
+    const auto [top, bottom] = extent(1);
+    const auto [left, right] = extent(0);
+    if (top == 0 || left == 0 || bottom == height || right == width) continue;
+    ++whole;
+    EXPECT_NEAR(double(bottom - top) / double(height), double(right - left) / double(width), 0.025);
+  }
+  EXPECT_GT(whole, kTimes / 10);
+  // Of a side s about a uniform point s - s^2 / 4 is left; s^2 = 1 - l is uniform where a is 1:
+  // the integral of 2 s (s - s^2 / 4)^2.
+  EXPECT_NEAR(areas, 0.3208, 0.02);
+}
+
 TEST(Mixing, TakesBothByTheirProbabilities) {
   const Given given;
   int cut = 0, untouched = 0;
