@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/clock.h"
 #include "framework/base/cores.h"
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
@@ -108,13 +108,13 @@ Report run_one(const std::string& check, const Job& job) {
     report.seconds = json.at("seconds");
     reported = true;
   };
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   const ProcessResult result = run_self(words, log, on_line, {.time_limit = job.time_limit});
   if (reported && result.ok()) return report;
   // A result that is followed by a crash is none: something is wrong with how the plugin ends.
   report.outcome = "failed";
   report.message = cause_of_death(result, job, trying, log);
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.seconds = seconds_since(start);
   return report;
 }
 
@@ -342,14 +342,13 @@ int test_command(const Words& words) {
               << "options  " << to_flow(part.options) << "\n\n"
               << std::flush;
   }
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   std::vector<Report> reports = run_all({kLoad}, job, 1, show);
   if (count(reports, "passed") == 1) {
     for (Report& report : run_all(checks, job, jobs, show)) reports.push_back(std::move(report));
   }
   if (interrupted()) return kInterrupted;
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = seconds_since(start);
   if (json) {
     print_json(reports, part, manifest, seconds);
   } else {

@@ -21,6 +21,7 @@
 #include <optional>
 #include <thread>
 
+#include "framework/base/clock.h"
 #include "framework/base/error.h"
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
@@ -30,8 +31,6 @@ extern char** environ;
 
 namespace attnlab {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// Processes that run now; 0: a free place. The signal handler reads it.
 std::array<std::atomic<pid_t>, 256> children{};

@@ -3,8 +3,6 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
-#include <chrono>
-
 #include "framework/base/clock.h"
 #include "framework/base/text.h"
 #include "framework/conformance/check_table.h"
@@ -110,7 +108,7 @@ CheckResult judged(std::string_view name, const std::function<std::string()>& ch
   result.check = name;
   const ProcessState before;
   const bool gradients = at::GradMode::is_enabled();
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   judge(check, may_refuse, result);
   result.seconds = seconds_since(start);
   at::GradMode::set_enabled(gradients);

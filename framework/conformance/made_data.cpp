@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 
+#include "framework/base/add_once.h"
 #include "framework/base/text.h"
 #include "framework/conformance/stack.h"
 
@@ -197,10 +198,6 @@ class MadeExamples final : public Dataset {
   DatasetInfo info_;
   std::vector<MadeField> fields_;
 };
-
-void add_once(std::vector<std::string>& names, const std::string& name) {
-  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-}
 
 /// Those taken, and those that data of their kind have beside them.
 std::vector<std::string> with_companions(const std::vector<std::string>& takes, bool uneven) {

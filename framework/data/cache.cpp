@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 
+#include "framework/base/clock.h"
 #include "framework/base/files.h"
 #include "framework/data/formats/files.h"
 #include "framework/data/formats/safetensors.h"
@@ -59,10 +59,10 @@ NamedTensors cached(const std::string& kind, const std::string& key,
   if (!folder.empty()) {
     if (std::optional<NamedTensors> tensors = kept(path, key)) return std::move(*tensors);
   }
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
   NamedTensors made = make();
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-  if (folder.empty() || taken.count() < worth) return made;
+  const double taken = seconds_since(begin);
+  if (folder.empty() || taken < worth) return made;
   try {
     std::error_code ignored;
     fs::create_directories(folder, ignored);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/add_once.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/manifest/option_lookup.h"
@@ -146,10 +147,6 @@ bool is_group(const Composition& composition, const Schema& keys, const std::str
   if (node != nullptr && !node->is_null()) return node->is_map();
   const OptionSpec* option = find_option(keys, key);
   return option != nullptr && option->holds_options();
-}
-
-void add_once(std::vector<std::string>& list, const std::string& item) {
-  if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
 }
 
 void add_leaves(const Node& node, const std::string& key, std::vector<std::string>& leaves) {

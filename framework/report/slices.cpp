@@ -1,4 +1,5 @@
 #include "framework/report/slices.h"
+#include "framework/base/add_once.h"
 
 #include <fmt/format.h>
 
@@ -13,10 +14,6 @@ std::string value_of(const SuitePoint& point, const std::string& axis) {
     if (word == axis) return value;
   }
   return "";
-}
-
-void add_once(std::vector<std::string>& values, const std::string& value) {
-  if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
 }
 
 /// The grid of one base; `wanted` are the axes that its suite pools by.

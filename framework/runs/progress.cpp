@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/clock.h"
 #include "framework/base/error.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
@@ -19,7 +20,6 @@
 namespace attnlab {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
 constexpr const char* kKinds[] = {"start", "step", "evaluation", "note", "end"};

@@ -18,6 +18,7 @@
 #include <fstream>
 #include <thread>
 
+#include "framework/base/clock.h"
 #include "framework/base/error.h"
 #include "framework/base/text.h"
 #include "framework/sharing/walls.h"
@@ -26,8 +27,6 @@ namespace attnlab::sharing {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
-
 constexpr int kSignalled =
     128;  // an exit code above says which signal ended a process, as in shells
 constexpr unsigned kCloseOnExec = 1U << 2;      // CLOSE_RANGE_CLOEXEC

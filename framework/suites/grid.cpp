@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <set>
 
+#include "framework/base/add_once.h"
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
@@ -30,10 +31,6 @@ std::string key_of(const std::string& word) {
   std::string key = word.substr(0, word.find('='));
   if (!key.empty() && (key.back() == '+' || key.back() == '-')) key.pop_back();
   return key;
-}
-
-void add_once(Words& list, const std::string& item) {
-  if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
 }
 
 /// Keys of the experiment with each plugin that the sweep chooses.

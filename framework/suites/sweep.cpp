@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "framework/base/add_once.h"
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/suites/grid.h"
@@ -33,24 +34,20 @@ std::string label_in(const Node& composed) {
   return use.substr(use.find('/') + 1);
 }
 
-void add_text_once(std::vector<std::string>& list, const std::string& item) {
-  if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
-}
-
 /// Adds the cells of one point. @throws ConfigError.
 void add_point(Suite& suite, const Node& composed, const std::string& name,
                const Catalogue& catalogue, Words& unfit) {
   try {
     const Experiment experiment = resolve_experiment(composed, catalogue, name);
-    add_text_once(suite.experiments, name);
-    add_text_once(suite.attentions, experiment.attention.label);
+    add_once(suite.experiments, name);
+    add_once(suite.attentions, experiment.attention.label);
     for (const std::int64_t seed : experiment.seeds) {
       suite.cells.push_back(make_cell(experiment, seed, suite.folder));
     }
   } catch (const IncompatibleError& error) {
     const std::string label = label_in(composed), text = error.what();
-    add_text_once(suite.experiments, name);
-    add_text_once(suite.attentions, label);
+    add_once(suite.experiments, name);
+    add_once(suite.attentions, label);
     unfit.push_back(text);
     const std::string reason = text.substr(text.find("attention '"));
     const Gap gap{Absence::incompatible, reason.substr(0, reason.find('\n'))};
@@ -100,7 +97,7 @@ Suite make_sweep(const SweepRequest& request, const Catalogue& catalogue, const 
       add_point(suite, composed, name, catalogue, unfit);
     } catch (const ConfigError& error) {
       std::istringstream lines(error.what());
-      for (std::string line; std::getline(lines, line);) add_text_once(problems, line);
+      for (std::string line; std::getline(lines, line);) add_once(problems, line);
     }
   }
   if (problems.empty() && suite.cells.empty()) problems = unfit;

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <chrono>
 
+#include "framework/base/clock.h"
 #include "framework/base/work_to_save.h"
 #include "framework/train/step.h"
 
 namespace attnlab {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 

@@ -47,6 +47,11 @@ class ResNetModel final : public Model {
     return {{"logits", head_->forward(net_->forward({images, {}}).map.mean({2, 3}))}};
   }
 
+  std::int64_t depth(const std::string& name) const override {
+    constexpr std::string_view kNet = "net.";
+    return name.starts_with(kNet) ? net_->depth_of(name.substr(kNet.size())) : -1;
+  }
+
  private:
   std::shared_ptr<ResNet> net_;
   std::shared_ptr<Linear> head_;

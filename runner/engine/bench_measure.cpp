@@ -5,6 +5,7 @@
 #include <cmath>
 #include <new>
 
+#include "framework/base/clock.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "runner/engine/bench.h"
@@ -14,21 +15,15 @@
 namespace attnlab {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double kShortest = 2e-3;                // seconds that one sample takes at least
 constexpr std::size_t kFewest = 3, kMost = 1000;  // rounds
 constexpr double kReserve = 1.2;  // memory that must be free, over what is expected to be needed
-
-double since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 /// Seconds of one call, over so many.
 double seconds_of(const Work& work, std::int64_t calls) {
   const Clock::time_point begin = Clock::now();
   for (std::int64_t i = 0; i < calls; ++i) work();
-  return since(begin) / static_cast<double>(calls);
+  return seconds_since(begin) / static_cast<double>(calls);
 }
 
 std::int64_t calls_for(double seconds) {
@@ -155,7 +150,7 @@ std::vector<std::vector<double>> take_turns(const std::vector<Work>& works, doub
   for (const Work& work : works) calls.push_back(calls_for(seconds_of(work, 1)));
   std::vector<std::vector<double>> times(works.size());
   const Clock::time_point begin = Clock::now();
-  for (std::size_t round = 0; round < kFewest || (since(begin) < seconds && round < kMost);
+  for (std::size_t round = 0; round < kFewest || (seconds_since(begin) < seconds && round < kMost);
        ++round) {
     for (std::size_t turn = 0; turn < works.size(); ++turn) {
       const std::size_t i = round % 2 == 0 ? turn : works.size() - 1 - turn;

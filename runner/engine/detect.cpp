@@ -183,9 +183,25 @@ json record_of(const BuiltRun& run, const std::vector<Found>& found, double heig
   return boxes;
 }
 
+/// @throws ConfigError where a drawing would take the place of a picture that is read.
+void check_outputs(const DetectRequest& request, const Words& names) {
+  Words inputs = request.pictures;
+  if (!request.prompt.empty()) inputs.push_back(request.prompt);
+  for (const std::string& name : names) {
+    const std::string path = request.out + "/" + name;
+    for (const std::string& input : inputs) {
+      std::error_code missing;  // what is not there yet is no input
+      if (!std::filesystem::equivalent(path, input, missing)) continue;
+      throw ConfigError(
+          fmt::format("--out {}: would write over {}; choose another folder", request.out, input));
+    }
+  }
+}
+
 int detect(const BuiltRun& run, const DetectRequest& request, Registry& registry) {
-  const auto pictures = as_trained(request, run, registry);
   const Words names = file_names(request.pictures);
+  check_outputs(request, names);
+  const auto pictures = as_trained(request, run, registry);
   json record = {{"run", request.run}, {"score", request.score}, {"pictures", json::array()}};
   if (!request.prompt.empty()) record["prompt"] = request.prompt;
   const at::NoGradGuard no_gradients;

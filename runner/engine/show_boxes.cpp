@@ -37,26 +37,20 @@ struct LastWeights {
   }
 };
 
-/// Adds the row of a query, and the grid that it lies on: of the strides that backbones have, the
-/// one at which image and prompt fill as many cells.
-void add_attention(json& picture, const Tensor& weights, std::int64_t query, std::int64_t height,
-                   std::int64_t width, std::int64_t prompt) {
+/// Adds the row of a query, and the grid that it lies on.
+/// @param grid  the model's output of this name; null: it says nothing, and nothing is added
+void add_attention(json& picture, const Tensor& weights, std::int64_t query, const Tensor* grid) {
   picture["attention"] = json::array();
   picture["columns"] = 0;
   picture["stride"] = 0;
-  if (!weights.defined() || query >= weights.size(1)) return;
+  if (grid == nullptr || !weights.defined() || query >= weights.size(1)) return;
   const Tensor row = weights.select(1, query).to(at::kCPU, at::kDouble).mean(0);
-  for (const std::int64_t stride : {4, 8, 16, 32}) {
-    const auto cells = [&](std::int64_t side) {
-      return (std::max(side, prompt) + stride - 1) / stride;
-    };
-    if (cells(height) * cells(width) != row.size(0)) continue;
-    picture["columns"] = cells(width);
-    picture["stride"] = stride;
-    for (std::int64_t i = 0; i < row.size(0); ++i) {
-      picture["attention"].push_back(finite_or_null(row[i].item<double>()));
-    }
-    return;
+  const auto number = [&](std::int64_t i) { return (*grid)[0][i].item<std::int64_t>(); };
+  if (number(0) * number(1) != row.size(0)) return;
+  picture["columns"] = number(1);
+  picture["stride"] = number(2);
+  for (std::int64_t i = 0; i < row.size(0); ++i) {
+    picture["attention"].push_back(finite_or_null(row[i].item<double>()));
   }
 }
 
@@ -102,8 +96,7 @@ json picture_of_boxes(const BuiltRun& run, std::int64_t index) {
                                 {"words", fmt::format("{}{:.2f}", word, score)}});
   }
   const std::int64_t query = logits[0].flatten().argmax().item<std::int64_t>() / logits.size(2);
-  add_attention(picture, last.weights, query, height, width,
-                prompt == nullptr ? 0 : prompt->size(1));
+  add_attention(picture, last.weights, query, outputs.find("grid"));
   return picture;
 }
 

@@ -124,6 +124,23 @@ TEST_F(Detect, ShowsTestExamplesOnTheReportsPage) {
   EXPECT_THAT(page, HasSubstr("pairs, test example 0: "));
 }
 
+TEST_F(Detect, NeverDrawsOverAPictureThatItReads) {
+  const std::string run = trained("closed", "plain", "object_detection", "false");
+  const std::string before = file_text(at("one.png"));
+  EXPECT_THAT(refusal({"detect", run, "--image", "one.png", "--out", "."}),
+              HasSubstr("--out .: would write over one.png; choose another folder"));
+  EXPECT_EQ(file_text(at("one.png")), before);
+}
+
+TEST_F(Detect, ShowsTheAttentionOfTheFormThatLooksAtTheImageAlone) {
+  const std::string run = trained("crossed", "double_cross", "one_shot_detection", "true");
+  must({"show", run, "--examples", "1"});
+  const json one = json::parse(file_text(run + "/boxes.json")).at("boxes").at(0);
+  EXPECT_EQ(one.at("columns"), 4);
+  EXPECT_EQ(one.at("stride"), 8);
+  EXPECT_EQ(one.at("attention").size(), 16U);
+}
+
 TEST_F(Detect, RefusesWhatDoesNotFit) {
   const std::string run = trained("pairs", "misaligned", "one_shot_detection", "true");
   EXPECT_THAT(refusal({"detect", run, "--image", "one.png"}), HasSubstr("--prompt"));

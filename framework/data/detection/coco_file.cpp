@@ -1,5 +1,7 @@
 #include "framework/data/detection/coco_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -112,7 +114,13 @@ class Events final : public nlohmann::json_sax<Json> {
     last_section_ = section_;
     ++count_;
     if (section_ == "images") {
-      file_.pictures.push_back({whole("id"), whole("height"), whole("width"), {}});
+      const std::int64_t height = whole("height"), width = whole("width");
+      if (height < 1 || width < 1) {
+        throw DataError(
+            fmt::format("{}: image {} has {} x {} pixels; height and width are 1 or more", path_,
+                        whole("id"), height, width));
+      }
+      file_.pictures.push_back({whole("id"), height, width, {}});
       file_.files.push_back(object_.name);
       if (object_.name.empty()) {
         throw DataError(path_ + ": image " + std::to_string(whole("id")) + " has no file_name");

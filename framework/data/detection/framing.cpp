@@ -61,7 +61,8 @@ std::vector<ObjectBox> framed_boxes(const std::vector<ObjectBox>& boxes, const F
     box.y0 = std::clamp((box.y0 - top) / height, 0.0, 1.0);
     box.y1 = std::clamp((box.y1 - top) / height, 0.0, 1.0);
     const double shown = (box.x1 - box.x0) * (box.y1 - box.y0) * width * height;
-    if (!(shown > 0) || shown < least_visible * whole) continue;
+    // What is seen as a whole is a whole also where shares round.
+    if (!(shown > 0) || shown < least_visible * whole * (1 - 1e-9)) continue;
     if (framing.flip) {
       std::swap(box.x0, box.x1);
       box.x0 = 1 - box.x0;

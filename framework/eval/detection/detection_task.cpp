@@ -1,6 +1,9 @@
 #include "framework/eval/detection/detection_task.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
 
 #include "framework/nn/boxes/boxes.h"
 
@@ -46,6 +49,14 @@ DetectionTask::DetectionTask(const DetectionTaskOptions& options, const TaskSetu
     : options_(options), data_(setup.data), one_shot_(one_shot) {
   if (data_.classes < 1 || data_.classes != std::int64_t(data_.class_names.size())) {
     throw DataError("dataset '" + data_.name + "' has no classes with names to find");
+  }
+  std::set<std::string> names;
+  for (const MetricInfo& metric : detection_metrics(data_, one_shot)) {
+    if (names.insert(metric.name).second) continue;
+    throw DataError(
+        fmt::format("dataset '{}': two of its classes and groups have the metric {}; "
+                    "rename one of them in its annotations",
+                    data_.name, metric.name));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "framework/nn/backbones/resnet.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <string>
 
@@ -16,8 +18,13 @@ Tensor Convolution::forward(const Tensor& x) const {
 }
 
 MapNorm::MapNorm(std::int64_t channels, bool frozen) : frozen_(frozen) {
-  weight = register_parameter("weight", at::ones({channels}));
-  bias = register_parameter("bias", at::zeros({channels}));
+  if (frozen) {
+    weight = register_buffer("weight", at::ones({channels}));
+    bias = register_buffer("bias", at::zeros({channels}));
+  } else {
+    weight = register_parameter("weight", at::ones({channels}));
+    bias = register_parameter("bias", at::zeros({channels}));
+  }
   running_mean = register_buffer("running_mean", at::zeros({channels}));
   running_var = register_buffer("running_var", at::ones({channels}));
 }
@@ -84,6 +91,7 @@ class ResNet::Stage : public torch::nn::Module {
   void add(std::shared_ptr<Block> block) {
     blocks_.push_back(register_module(std::to_string(blocks_.size()), std::move(block)));
   }
+  std::size_t size() const { return blocks_.size(); }
   ImageFeatures forward(ImageFeatures x) {
     for (const auto& block : blocks_) x = block->forward(x);
     return x;
@@ -125,6 +133,17 @@ ResNet::ResNet(const ResNetOptions& options) {
     }
     stages_.push_back(register_module("layer" + std::to_string(s + 1), stage));
   }
+}
+
+std::int64_t ResNet::depth_of(const std::string& name) const {
+  if (name.starts_with("conv1.") || name.starts_with("bn1.")) return 0;
+  std::int64_t depth = 1;
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    for (std::size_t b = 0; b < stages_[s]->size(); ++b, ++depth) {
+      if (name.starts_with(fmt::format("layer{}.{}.", s + 1, b))) return depth;
+    }
+  }
+  return depth;
 }
 
 ImageFeatures ResNet::forward(const ImageFeatures& images) {

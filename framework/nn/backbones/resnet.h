@@ -9,6 +9,7 @@
 // Source: He et al., Deep Residual Learning, CVPR 2016.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "framework/nn/backbones/image_features.h"
@@ -29,14 +30,15 @@ class Convolution : public torch::nn::Module {
   std::int64_t stride_, padding_;
 };
 
-/// Batch normalisation of maps [B, C, h, w]. Frozen, it uses what it has counted so far in
-/// training, too.
+/// Batch normalisation of maps [B, C, h, w]. Frozen, it keeps all four numbers of a channel as they
+/// are, in training, too (torchvision's FrozenBatchNorm2d, but for its eps).
 class MapNorm : public torch::nn::Module {
  public:
   MapNorm(std::int64_t channels, bool frozen);
   Tensor forward(const Tensor& x);
 
-  Tensor weight, bias, running_mean, running_var;  ///< [C]; the last two are buffers
+  /// [C]; the last two are buffers, and where it is frozen all are.
+  Tensor weight, bias, running_mean, running_var;
 
  private:
   bool frozen_;
@@ -55,6 +57,10 @@ class ResNet : public torch::nn::Module {
   explicit ResNet(const ResNetOptions& options);
   /// The map of the last stage. @param x  images [B, channels, H, W], zeros where they are padded.
   ImageFeatures forward(const ImageFeatures& x);
+
+  /// How deep a parameter of this name lies, for rates that fall with depth: 0 the stem, 1 and on
+  /// the blocks.
+  std::int64_t depth_of(const std::string& name) const;
 
   std::int64_t out_channels() const { return out_channels_; }
   std::int64_t stride() const { return stride_; }

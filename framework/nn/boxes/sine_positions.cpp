@@ -21,13 +21,12 @@ Tensor valid_sizes(const Tensor& valid) {
   return at::stack({rows, columns}, 1).clamp_min(1).to(at::kFloat);
 }
 
-Tensor grid_places(const Tensor& valid) {
-  const std::int64_t rows = valid.size(1), columns = valid.size(2);
-  const auto options = at::TensorOptions().dtype(at::kFloat).device(valid.device());
+Tensor grid_places(std::int64_t rows, std::int64_t columns, const Tensor& sizes) {
+  const at::TensorOptions options = sizes.options();
   const Tensor y = (at::arange(rows, options) + 0.5).view({rows, 1}).expand({rows, columns});
   const Tensor x = (at::arange(columns, options) + 0.5).view({1, columns}).expand({rows, columns});
   const Tensor cells = at::stack({y, x}, -1).view({1, rows * columns, 2});
-  return cells / valid_sizes(valid).unsqueeze(1);
+  return (cells / sizes.unsqueeze(1)).clamp_max(1);
 }
 
 }  // namespace attnlab

@@ -15,13 +15,15 @@ namespace attnlab {
 /// @returns [..., P n].
 Tensor sine_positions(const Tensor& places, std::int64_t channels);
 
-/// The middle of each cell of a map as a share (y, x) of its real part.
-/// @param valid  [B, h, w] bool, true = real; real cells are a rectangle from the top left
-/// @returns [B, h w, 2] float32.
-Tensor grid_places(const Tensor& valid);
+/// The middle of each cell of a map as a share (y, x) of the image, at most 1: the middle of a last
+/// cell that the image covers in part may lie outside it.
+/// @param sizes  [B, 2] float: rows and columns that each image covers, fractions where its size is
+///               no multiple of the stride
+/// @returns [B, rows columns, 2], as `sizes`.
+Tensor grid_places(std::int64_t rows, std::int64_t columns, const Tensor& sizes);
 
-/// Rows and columns of the real part. @param valid  as above. @returns [B, 2] float32 (y, x), at
-/// least 1.
+/// Rows and columns of the real part. @param valid  [B, h, w] bool, true = real; real cells are a
+/// rectangle from the top left. @returns [B, 2] float32 (y, x), at least 1.
 Tensor valid_sizes(const Tensor& valid);
 
 }  // namespace attnlab

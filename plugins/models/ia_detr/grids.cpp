@@ -8,10 +8,11 @@ Tensor hidden(const Tensor& x, const Tensor& valid) {
   return x * valid.flatten(1).unsqueeze(-1).to(x.scalar_type());
 }
 
-Grid grid_of(const Tensor& map, const Tensor& valid) {
-  const std::int64_t channels = map.size(1);
-  const Tensor places = sine_positions(grid_places(valid), channels / 2).to(map.scalar_type());
-  return {hidden(map.flatten(2).transpose(1, 2), valid), hidden(places, valid), valid};
+Grid grid_of(const Tensor& map, const Tensor& valid, const Tensor& sizes) {
+  const Tensor middles = grid_places(valid.size(1), valid.size(2), sizes);
+  const Tensor places = sine_positions(middles, map.size(1) / 2).to(map.scalar_type());
+  return {hidden(map.flatten(2).transpose(1, 2), valid), hidden(places, valid), middles, valid,
+          sizes};
 }
 
 Tensor on_grid(const Tensor& tokens, const Tensor& valid, std::int64_t rows, std::int64_t columns) {

@@ -7,13 +7,16 @@ namespace attnlab {
 
 /// The tokens of a map, row by row, zeros where it is padded.
 struct Grid {
-  Tensor tokens;  ///< [B, h w, C]
-  Tensor places;  ///< [B, h w, C] sines of where each one lies, zeros where padded
-  Tensor valid;   ///< [B, h, w] bool
+  Tensor tokens;   ///< [B, h w, C]
+  Tensor places;   ///< [B, h w, C] sines of where each one lies, zeros where padded
+  Tensor middles;  ///< [B, h w, 2] where each one lies, (y, x) in shares of the image
+  Tensor valid;    ///< [B, h, w] bool
+  Tensor sizes;    ///< [B, 2] rows and columns that each image covers, fractions among them
 };
 
-/// @param map  [B, C, h, w] features   @param valid  [B, h, w] bool
-Grid grid_of(const Tensor& map, const Tensor& valid);
+/// @param map    [B, C, h, w] features   @param valid  [B, h, w] bool
+/// @param sizes  as of the grid
+Grid grid_of(const Tensor& map, const Tensor& valid, const Tensor& sizes);
 
 /// Tokens of a grid of h x w on a larger one, from its top left: [B, rows columns, C], zeros
 /// around.

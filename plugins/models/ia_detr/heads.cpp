@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "framework/nn/boxes/boxes.h"
-#include "framework/nn/boxes/sine_positions.h"
 
 namespace attnlab {
 namespace {
@@ -31,9 +30,10 @@ ProposalHead::ProposalHead(std::int64_t dim) {
   heads_ = register_module("heads", std::make_shared<Heads>(dim, 1, 0));
 }
 
-Proposals ProposalHead::forward(const Tensor& tokens, const Tensor& valid) const {
+Proposals ProposalHead::forward(const Tensor& tokens, const Tensor& places,
+                                const Tensor& valid) const {
   const Tensor x = norm_->forward(map_->forward(tokens));
-  const Tensor middles = grid_places(valid).flip({2}).to(tokens.scalar_type());
+  const Tensor middles = places.flip({2}).to(tokens.scalar_type());
   const Tensor starts = at::cat({middles, at::full_like(middles, kFirstSide)}, 2);
   return {heads_->logits(x), (heads_->change(x) + inverse_sigmoid(starts)).sigmoid(),
           valid.flatten(1)};

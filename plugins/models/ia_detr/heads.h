@@ -41,7 +41,8 @@ class ProposalHead : public torch::nn::Module {
   explicit ProposalHead(std::int64_t dim);
   /// Boxes begin in the middle of each token, 0.05 of the image wide and high.
   /// @param tokens  [B, h w, dim]   @param valid  [B, h, w] bool
-  Proposals forward(const Tensor& tokens, const Tensor& valid) const;
+  /// @param places  [B, h w, 2] the tokens' middles, (y, x) in shares of the image
+  Proposals forward(const Tensor& tokens, const Tensor& places, const Tensor& valid) const;
 
  private:
   std::shared_ptr<Linear> map_;

@@ -16,8 +16,9 @@
 // padded. Outputs: logits [B, Q, K] and boxes [B, Q, 4] (centred, in shares of the image) of the
 // last layer; layer_boxes [B, L, Q', 4] of all, and their logits: layer_prompt_logits [B, L, Q',
 // 1], or layer_logits [B, L, Q', classes] of `plain`; in training with the one-to-many queries at
-// the end; with `proposals` proposal_logits [B, N, 1], proposal_boxes and proposal_valid; with
-// `contrast` layer_features [B, L, Q', F].
+// the end; grid [B, 3]: rows and columns of what the queries read, and pixels from cell to cell;
+// with `proposals` proposal_logits [B, N, 1], proposal_boxes and proposal_valid; with `contrast`
+// layer_features [B, L, Q', F].
 //
 // Where it differs from the public code: proposals are of one level (four there); the map is
 // normalised token by token, since a norm over the whole map (GroupNorm) would make what is seen
@@ -96,10 +97,8 @@ class IaDetr final : public Model {
   }
 
   NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
-    Tensor pixels;
-    Grid image = encoded(batch, "image", pass.trace, &pixels);
-    Memory memory = memory_of(batch, image, pass.trace);
-    memory.pixels = pixels;
+    Grid image = encoded(batch, "image", pass.trace);
+    const Memory memory = memory_of(batch, image, pass.trace);
     NamedTensors proposed;
     const Queries queries = queries_of(image, proposed);
     const Answers answers = decoder_->forward(queries, memory, pass.trace);
@@ -110,18 +109,22 @@ class IaDetr final : public Model {
         {"logits", last(answers.logits)},
         {"boxes", last(answers.boxes)},
         {with_prompt() ? "layer_prompt_logits" : "layer_logits", answers.logits},
-        {"layer_boxes", answers.boxes}};
+        {"layer_boxes", answers.boxes},
+        {"grid",
+         at::tensor({memory.valid.size(1), memory.valid.size(2), options_.stride}, at::kLong)
+             .to(answers.boxes.device())
+             .expand({batch.size, 3})}};
     for (const auto& [name, tensor] : proposed) outputs.set(name, tensor);
     if (answers.features.defined()) outputs.set("layer_features", answers.features);
     return outputs;
   }
 
-  /// Of a Swin backbone; everything else is as deep as what comes last.
+  /// Of the backbone; everything else is as deep as what comes last.
   std::int64_t depth(const std::string& name) const override {
     constexpr std::string_view kBackbone = "backbone.";
-    return swin_ != nullptr && name.starts_with(kBackbone)
-               ? swin_->depth_of(name.substr(kBackbone.size()))
-               : -1;
+    if (!name.starts_with(kBackbone)) return -1;
+    const std::string own = name.substr(kBackbone.size());
+    return swin_ != nullptr ? swin_->depth_of(own) : resnet_->depth_of(own);
   }
 
   Tensor adapt(const std::string& name, const Tensor& saved) const override {
@@ -176,22 +179,21 @@ class IaDetr final : public Model {
     }
   }
 
-  /// The map of a field's images. @param pixels  height and width of each image; null: not wanted
-  Grid encoded(const Batch& batch, const std::string& field, AttentionTrace* trace,
-               Tensor* pixels = nullptr) const {
+  /// The map of a field's images.
+  Grid encoded(const Batch& batch, const std::string& field, AttentionTrace* trace) const {
     const Tensor images = batch.fields.at(field).to(content_.scalar_type());
     const Tensor* known = batch.fields.find(field + "_valid");
     const Tensor valid = known != nullptr
                              ? *known
                              : at::ones({images.size(0), images.size(2), images.size(3)},
                                         images.options().dtype(at::kBool));
-    if (pixels != nullptr) *pixels = valid_sizes(valid);
     const bool padded = known != nullptr && !known->all().item<bool>();
     const ImageFeatures given = {images, padded ? valid : Tensor()};
     const Tensor map = (resnet_ != nullptr ? resnet_->forward(given) : swin_->forward(given)).map;
     const Tensor mapped =
         input_norm_->forward(input_->forward(map.permute({0, 2, 3, 1}))).permute({0, 3, 1, 2});
-    Grid grid = grid_of(mapped, every(valid, options_.stride));
+    Grid grid = grid_of(mapped, every(valid, options_.stride),
+                        valid_sizes(valid) / double(options_.stride));
     AttentionExtras extras;
     if (padded) {
       extras.visible.key_valid = extras.visible.query_valid = grid.valid.flatten(1);
@@ -207,14 +209,15 @@ class IaDetr final : public Model {
 
   /// What the queries read; `image` becomes what the proposals are made of.
   Memory memory_of(const Batch& batch, Grid& image, AttentionTrace* trace) const {
+    const Tensor pixels = image.sizes * double(options_.stride);
     if (!with_prompt()) {
-      return {image.tokens + image.places, image.tokens, image.valid, {}};
+      return {image.tokens + image.places, image.tokens, image.valid, pixels};
     }
     // The prompt's own layers are not recorded: they are the image's, once more.
     const Grid prompt = encoded(batch, "prompt", nullptr);
     if (crosses_twice()) {
       fuse(image, prompt, trace);
-      return {image.tokens + image.places, image.tokens, image.valid, {}};
+      return {image.tokens + image.places, image.tokens, image.valid, pixels};
     }
     const Tensor level = hidden(level_.expand_as(image.places), image.valid);
     const std::int64_t rows = std::max(image.valid.size(1), prompt.valid.size(1));
@@ -225,7 +228,7 @@ class IaDetr final : public Model {
     return {spread(prompt.tokens + prompt.places, prompt),
             spread(image.tokens + image.places + level, image),
             on_grid(image.valid, rows, columns).logical_or(on_grid(prompt.valid, rows, columns)),
-            {}};
+            pixels};
   }
 
   /// The image attends to the prompt.
@@ -255,7 +258,7 @@ class IaDetr final : public Model {
       queries.boxes = reference_->forward(places).sigmoid().unsqueeze(0).expand({batch, -1, -1});
       return queries;
     }
-    const Proposals proposals = proposals_->forward(image.tokens, image.valid);
+    const Proposals proposals = proposals_->forward(image.tokens, image.middles, image.valid);
     queries.boxes = best_boxes(proposals, count);
     queries.places =
         place_norm_->forward(place_->forward(sine_positions(queries.boxes, options_.dim / 2)));
@@ -286,7 +289,7 @@ class IaDetr final : public Model {
 
 ATTNLAB_PLUGIN(model, IaDetr, IaDetrOptions,
                {.id = "attnlab/ia_detr",
-                .version = "1.1.0",
+                .version = "1.2.0",
                 .summary = "finds what a prompt shows: a detector with indirect attention, and its "
                            "misaligned, double-cross and plain forms",
                 .citation = "Bahaduri et al., Indirect Attention: Turning Context Misalignment "
@@ -295,7 +298,7 @@ ATTNLAB_PLUGIN(model, IaDetr, IaDetrOptions,
                 .takes = {"image", "image_valid?", "prompt if decoder=indirect",
                           "prompt if decoder=misaligned", "prompt if decoder=double_cross",
                           "prompt_valid?"},
-                .gives = {"logits", "boxes", "layer_boxes", "layer_logits if decoder=plain",
+                .gives = {"logits", "boxes", "layer_boxes", "grid", "layer_logits if decoder=plain",
                           "layer_prompt_logits if decoder=indirect",
                           "layer_prompt_logits if decoder=misaligned",
                           "layer_prompt_logits if decoder=double_cross",

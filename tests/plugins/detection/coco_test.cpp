@@ -63,6 +63,8 @@ TEST_F(Coco, NamesFileAndPlaceOfWhatIsWrong) {
               HasSubstr("number 1 of annotations has no bbox of four numbers"));
   EXPECT_THAT(refusal(R"({"images": [{"id": 1, "height": 4}]})"),
               HasSubstr("number 1 of images has no number 'width'"));
+  EXPECT_THAT(refusal(R"({"images": [{"id": 4, "file_name": "b", "height": -3, "width": 5}]})"),
+              HasSubstr("image 4 has -3 x 5 pixels"));
   EXPECT_THAT(refusal(R"({"categories": [{"id": 1, "name": "a"}],
                           "images": [{"id": 1, "file_name": "b", "height": 4, "width": 4}],
                           "annotations": [{"image_id": 2, "category_id": 1,

@@ -78,6 +78,51 @@ std::int64_t seen_pixels(const SceneOptions& options, const LabelledImages& imag
   return seen;
 }
 
+// Boxes are of what is seen: turned, cut by the canvas, or behind another piece.
+TEST(FashionScenes, BoxesAreTightAroundWhatIsSeen) {
+  const LabelledImages images = squares();
+  SceneOptions options;
+  options.canvas = 96;
+  options.most = 3;
+  options.turn = 45;
+  options.clutter = 0;
+  int behind_others = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Random random(seed);
+    const SceneLayout layout = lay_out(options, images, {{0}, {1}}, random);
+    for (std::size_t i = 0; i < layout.pieces.size(); ++i) {
+      const auto painted = [&](double colour) {
+        SceneLayout one = layout;
+        one.pieces[i].red = one.pieces[i].green = one.pieces[i].blue = colour;
+        Random behind(5);
+        return paint(options, images, one, behind);
+      };
+      const Pixels bright = painted(1), dark = painted(0.2);
+      std::int64_t x0 = 96, x1 = 0, y0 = 96, y1 = 0, seen = 0;
+      for (std::int64_t y = 0; y < 96; ++y) {
+        for (std::int64_t x = 0; x < 96; ++x) {
+          // More than half of the pixel is the piece.
+          if (bright.row(y)[3 * x] - dark.row(y)[3 * x] < 0.5 * 0.8 * 255) continue;
+          x0 = std::min(x0, x);
+          x1 = std::max(x1, x + 1);
+          y0 = std::min(y0, y);
+          y1 = std::max(y1, y + 1);
+          ++seen;
+        }
+      }
+      const ObjectBox& box = layout.boxes[i];
+      ASSERT_GT(seen, 0);
+      EXPECT_NEAR(box.x0, double(x0), 2.5) << seed << ", piece " << i;
+      EXPECT_NEAR(box.x1, double(x1), 2.5) << seed << ", piece " << i;
+      EXPECT_NEAR(box.y0, double(y0), 2.5) << seed << ", piece " << i;
+      EXPECT_NEAR(box.y1, double(y1), 2.5) << seed << ", piece " << i;
+      const double side = (layout.pieces[i].label == 0 ? 20 : 12) * layout.pieces[i].scale;
+      behind_others += double(seen) < 0.85 * side * side ? 1 : 0;
+    }
+  }
+  EXPECT_GT(behind_others, 5);
+}
+
 TEST(FashionScenes, PiecesLeaveEnoughOfEachOther) {
   const LabelledImages images = squares();
   SceneOptions options;

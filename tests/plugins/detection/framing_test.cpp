@@ -28,6 +28,22 @@ TEST(Framing, BoxesAreSharesOfWhatIsShown) {
   EXPECT_TRUE(framed_boxes(boxes, framing, 0.51).empty());
 }
 
+TEST(Framing, WhatIsSeenAsAWholeCountsAsAWhole) {
+  // Shares of the width and back again round for more than a fifth of all whole numbers.
+  for (int width = 2; width <= 60; ++width) {
+    for (int x0 = 0; x0 < width; ++x0) {
+      for (int x1 = x0 + 1; x1 <= width; ++x1) {
+        const std::vector<ObjectBox> boxes = {
+            {double(x0), 1, double(x1), 4, 0, 1, BoxKind::counted}};
+        const Framing framing = whole_picture(picture(7, width), 30);
+        ASSERT_EQ(framed_boxes(boxes, framing, 1).size(), 1U) << width << " " << x0 << " " << x1;
+      }
+    }
+  }
+  const std::vector<ObjectBox> outside = {{-1, 1, 9, 4, 0, 1, BoxKind::counted}};
+  EXPECT_TRUE(framed_boxes(outside, whole_picture(picture(7, 12), 30), 1).empty());
+}
+
 TEST(Framing, JitterKeepsSizesAndPartsInBounds) {
   FramingOptions options;
   options.size = 128;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "framework/nn/boxes/boxes.h"
+#include "plugins/models/ia_detr/heads.h"
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
@@ -143,9 +144,8 @@ TEST(IaDetr, BiasPromptAndImageAllCount) {
 
 TEST(IaDetr, PaddingChangesNothing) {
   for (const std::string form :
-       {"indirect", "double_cross, encoder_depth: 1", "plain", "indirect, proposals: false",
-        "indirect, backbone: resnet, "
-        "resnet: 18"}) {
+       {"indirect", "misaligned", "double_cross, encoder_depth: 1", "plain",
+        "indirect, proposals: false", "indirect, backbone: resnet, resnet: 18"}) {
     const auto model = detector("decoder: " + form);
     stir(*model);
     at::manual_seed(7);
@@ -161,6 +161,96 @@ TEST(IaDetr, PaddingChangesNothing) {
     EXPECT_LT(difference(among.at("logits"), alone.at("logits")), 1e-8) << form;
     EXPECT_LT(difference(among.at("boxes"), alone.at("boxes")), 1e-8) << form;
   }
+}
+
+/// Weights of the layers that read the image, as they come.
+std::vector<Tensor> reading_weights(Model& model, const Batch& batch,
+                                    NamedTensors* outputs = nullptr) {
+  AttentionTrace trace;
+  trace.weights = true;
+  ForwardPass pass;
+  pass.trace = &trace;
+  NamedTensors found = model.forward(batch, pass);
+  std::vector<Tensor> weights;
+  for (const LayerTrace& layer : trace.layers) {
+    if (layer.weights.size(2) != layer.weights.size(3)) weights.push_back(layer.weights);
+  }
+  if (outputs != nullptr) *outputs = std::move(found);
+  return weights;
+}
+
+// Queries that begin at learned places know nothing of the image before they have read it once:
+// what the first reading layer looks at is of the prompt alone, what it gets is of the image alone.
+TEST(IaDetr, KeysAreOfThePromptAndValuesOfTheImage) {
+  for (const std::string form : {"indirect", "misaligned"}) {
+    const auto model = detector("proposals: false, depth: 1, decoder: " + form);
+    stir(*model);
+    const Batch batch = two_pictures();
+    Batch other_image = batch, other_prompt = batch;
+    other_image.fields.set("image", batch.fields.at("image").flip({3}));
+    other_prompt.fields.set("prompt", batch.fields.at("prompt").flip({0}));
+    NamedTensors before, after;
+    const Tensor weights = reading_weights(*model, batch, &before).at(0);
+    EXPECT_LT(difference(reading_weights(*model, other_image, &after).at(0), weights), 1e-12)
+        << form;
+    EXPECT_GT(difference(after.at("logits"), before.at("logits")), 1e-6) << form;
+    EXPECT_GT(difference(reading_weights(*model, other_prompt).at(0), weights), 1e-6) << form;
+    // Of an image that is the same everywhere it matters little where a query looks: its values
+    // still differ by place, whatever the prompt.
+    const at::NoGradGuard no_gradients;
+    Tensor output = model->named_parameters()["decoder.layer0.reading.attention.output.weight"];
+    output.zero_();
+    EXPECT_EQ(
+        difference(asked(*model, other_prompt).at("logits"), asked(*model, batch).at("logits")), 0)
+        << form << ": the prompt reaches queries through attention alone";
+  }
+}
+
+// The common grid is the larger of both ways; a slot is hidden only where both are padded.
+TEST(IaDetr, ImageAndPromptLieOnOneGrid) {
+  const auto model = detector("proposals: false, depth: 1, stride: 8, decoder: misaligned");
+  stir(*model);
+  at::manual_seed(7);
+  const Tensor image = at::randn({1, 3, 16, 24}, at::kDouble);   // 2 x 3 cells
+  const Tensor prompt = at::randn({1, 3, 24, 16}, at::kDouble);  // 3 x 2
+  NamedTensors outputs;
+  const Tensor weights =
+      reading_weights(*model, batch_of(image, at::ones({1, 16, 24}, at::kBool), prompt), &outputs)
+          .at(0);
+  EXPECT_TRUE(outputs.at("grid")[0].equal(at::tensor({3, 3, 8}, at::kLong)));
+  ASSERT_EQ(weights.size(3), 9);
+  const Tensor slots = weights.flatten(0, 2).amax(0).view({3, 3});
+  EXPECT_EQ(slots[2][2].item<double>(), 0) << "neither has it";
+  EXPECT_GT(slots.flatten().narrow(0, 0, 8).min().item<double>(), 0) << slots;
+  // The same prompt on a canvas of its own padding lies on the same slots, so that an image of more
+  // columns moves nothing.
+  Tensor canvas = at::zeros({1, 3, 24, 32}, at::kDouble), real = at::zeros({1, 24, 32}, at::kBool);
+  canvas.narrow(3, 0, 16).copy_(prompt);
+  real.narrow(2, 0, 16).fill_(true);
+  Batch padded = batch_of(image, at::ones({1, 16, 24}, at::kBool), canvas);
+  padded.fields.set("prompt_valid", real);
+  const Tensor among = reading_weights(*model, padded).at(0).view({1, 4, 6, 3, 4});
+  EXPECT_LT(difference(among.narrow(4, 0, 3), weights.view({1, 4, 6, 3, 3})), 1e-9);
+  EXPECT_EQ(among.narrow(4, 3, 1).abs().max().item<double>(), 0);
+}
+
+TEST(IaDetr, DoubleCrossAnswersThePrompt) {
+  const auto model = detector("decoder: double_cross");
+  stir(*model);
+  const Batch batch = two_pictures();
+  Batch other = batch;
+  other.fields.set("prompt", batch.fields.at("prompt").flip({0}));
+  EXPECT_GT(difference(asked(*model, other).at("logits"), asked(*model, batch).at("logits")), 1e-6);
+}
+
+TEST(BestBoxes, AreTheBestRealPlacesFallingAndComeAgain) {
+  Proposals proposals;
+  proposals.logits = at::tensor({0.1, 3.0, 9.0, 2.0}).view({1, 4, 1});
+  proposals.boxes = at::arange(16, at::kDouble).view({1, 4, 4});
+  proposals.valid = at::tensor({1, 1, 0, 1}).to(at::kBool).view({1, 4});
+  const Tensor found = best_boxes(proposals, 5)[0].select(1, 0);
+  // Place 2 is padding: 1, 3, 0, then again from the first.
+  EXPECT_TRUE(found.equal(at::tensor({4.0, 12.0, 0.0, 4.0, 12.0}, at::kDouble))) << found;
 }
 
 TEST(IaDetr, LooksForwardTwice) {
@@ -200,11 +290,23 @@ TEST(IaDetr, TakesEveryAttentionThatHasWhatItNeeds) {
     if (needs) fit.push_back(name);
   }
   EXPECT_GE(fit.size(), 5u);
+  Batch padded = batch;  // of one picture half is padding
+  padded.fields.at("image")[1].narrow(2, 24, 40).zero_();
+  padded.fields.at("image_valid")[1].narrow(1, 24, 40).fill_(false);
   for (const std::string& name : fit) {
     for (const std::string form : {"indirect", "double_cross", "indirect, encoder_depth: 1"}) {
       const auto model = detector("decoder: " + form, name);
-      EXPECT_TRUE(asked(*model, batch).at("boxes").isfinite().all().item<bool>())
-          << name << ", " << form;
+      for (const Batch& given : {batch, padded}) {
+        const NamedTensors outputs = asked(*model, given);
+        EXPECT_TRUE(outputs.at("boxes").isfinite().all().item<bool>()) << name << ", " << form;
+        const auto gradients =
+            torch::autograd::grad({outputs.at("boxes").sum() + outputs.at("logits").sum()},
+                                  model->parameters(), {}, {}, false, /*allow_unused=*/true);
+        for (const Tensor& gradient : gradients) {
+          ASSERT_TRUE(!gradient.defined() || gradient.isfinite().all().item<bool>())
+              << name << ", " << form;
+        }
+      }
     }
   }
 }

@@ -16,9 +16,11 @@ namespace {
 using ::testing::HasSubstr;
 using testing::message_of;
 
-/// Pictures of one grey each, picture i of grey i, so that a prompt tells where it came from.
+/// Pictures whose objects, all in one place, are of one grey, picture i's of grey i, so that a
+/// prompt tells where it came from; what lies beside them is white.
 class GreyPictures final : public PictureSet {
  public:
+  static constexpr std::uint8_t kBeside = 255;
   explicit GreyPictures(std::vector<std::vector<std::int64_t>> labels) {
     for (std::size_t i = 0; i < labels.size(); ++i) {
       PictureNotes notes{std::int64_t(100 + i), 20, 20, {}};
@@ -34,7 +36,10 @@ class GreyPictures final : public PictureSet {
   }
   Part part(std::int64_t index, const Box& box, std::int64_t, std::int64_t) const override {
     Pixels pixels(20, 20, 3);
-    std::fill(pixels.bytes.begin(), pixels.bytes.end(), std::uint8_t(index));
+    std::fill(pixels.bytes.begin(), pixels.bytes.end(), kBeside);
+    for (std::int64_t y = 2; y < 12; ++y) {
+      std::fill_n(pixels.row(y) + 3 * 2, 3 * 10, std::uint8_t(index));
+    }
     return {pixels, box};
   }
 
@@ -80,6 +85,50 @@ TEST(OneShotPairs, TrainOnBaseClassesAlone) {
   }
   EXPECT_EQ(asked, (std::set<std::int64_t>{0, 1}));
   EXPECT_EQ(from, (std::set<std::int64_t>{1, 4}));  // never its own picture, 0
+}
+
+TEST(OneShotPairs, PromptsAreTheObjectAlone) {
+  const OneShotPairs data = pairs();
+  Random random(2);
+  for (std::int64_t i = 0; i < 12; ++i) {
+    for (const NamedTensors& example :
+         {data.example(Split::test, i, nullptr), data.example(Split::train, i % 4, &random)}) {
+      const Tensor prompt = example.at("prompt") * 255;
+      EXPECT_LT(prompt.max().item<double>(), 6) << "nothing of what is beside it";
+      EXPECT_LT((prompt - prompt.mean()).abs().max().item<double>(), 1e-3);
+      EXPECT_GT(example.at("image").max().item<double>(), 0.99);
+    }
+  }
+}
+
+// What the model sees of an object lies where its box says, however the picture was cut and
+// mirrored.
+TEST(OneShotPairs, PixelsAndBoxesMoveTogether) {
+  OneShotOptions options;
+  options.jitter = {0.6, 2};
+  options.flip = true;
+  const OneShotPairs data = pairs(options);
+  int moved = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Random random(seed);
+    const NamedTensors example = data.example(Split::train, 3, &random);
+    const Tensor image = example.at("image")[0] * 255;
+    const auto height = double(image.size(0)), width = double(image.size(1));
+    ASSERT_LE(example.at("box@box").size(0), 1);
+    if (example.at("box@box").size(0) == 0) continue;
+    const auto edge = [&](int k) { return example.at("box@box")[0][k].item<double>(); };
+    // Of whole dark rows and columns: the filter blurs a pixel or two at the edges.
+    const Tensor dark = image.lt(100);
+    const Tensor rows = dark.any(1).nonzero().view({-1}),
+                 columns = dark.any(0).nonzero().view({-1});
+    ASSERT_GT(rows.size(0), 0);
+    EXPECT_NEAR(rows[0].item<double>(), edge(1) * height, 2.1) << seed;
+    EXPECT_NEAR(rows[-1].item<double>() + 1, edge(3) * height, 2.1) << seed;
+    EXPECT_NEAR(columns[0].item<double>(), edge(0) * width, 2.1) << seed;
+    EXPECT_NEAR(columns[-1].item<double>() + 1, edge(2) * width, 2.1) << seed;
+    moved += edge(0) > 0.3 ? 1 : 0;
+  }
+  EXPECT_GT(moved, 20) << "mirrored";
 }
 
 TEST(OneShotPairs, AskInEvaluationsForEachClassThatIsThere) {

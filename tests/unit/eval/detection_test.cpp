@@ -10,6 +10,7 @@
 #include "framework/eval/detection/coco_precision.h"
 #include "framework/eval/detection/detection_loss.h"
 #include "framework/eval/detection/detection_meter.h"
+#include "framework/eval/detection/detection_task.h"
 
 namespace attnlab::detection_test {
 namespace {
@@ -358,7 +359,121 @@ TEST(DetectionLoss, ContrastsOneToManyQueriesToo) {
   EXPECT_NEAR(with - without, 2 * (of_ones + 0.3 * of_many), 1e-9);
 }
 
+// ---- which objects count
+
+/// Three images: a cat, a dog and a crowd of dogs; none; a difficult dog and a dog.
+Batch three_images() {
+  Batch batch;
+  batch.size = 3;
+  batch.fields = {{"box@box", at::tensor({0.0, 0.0, 0.2, 0.4, 0.5, 0.5, 0.7, 0.9, 0.0, 0.0,
+                                          1.0, 1.0, 0.1, 0.1, 0.2, 0.2, 0.3, 0.3, 0.5, 0.5},
+                                         at::kFloat)
+                                  .view({5, 4})},
+                  {"label@box", at::tensor({0, 1, 1, 1, 1}, at::kLong)},
+                  {"ignored@box", at::tensor({0, 0, 2, 1, 0}, at::kLong)},
+                  {"area@box", at::tensor({8.f, 8.f, 100.f, 1.f, 4.f})},
+                  {"size", at::full({3, 2}, 10, at::kLong)},
+                  {"prompt_class", at::tensor({0, 1, 1}, at::kLong)},
+                  {"prompt_number", at::zeros({3}, at::kLong)},
+                  {"image_id", at::arange(3)}};
+  batch.offsets.set("box", at::tensor({0, 3, 3, 5}, at::kLong));
+  return batch;
+}
+
+void expect_objects(const Objects& found, const std::vector<std::int64_t>& rows,
+                    const std::vector<std::int64_t>& labels, const std::vector<std::int64_t>& kinds,
+                    const std::vector<std::int64_t>& starts) {
+  const Tensor corners =
+      three_images().fields.at("box@box").index_select(0, at::tensor(rows, at::kLong));
+  const Tensor sides = corners.slice(1, 2) - corners.slice(1, 0, 2);
+  const Tensor centred = at::cat({corners.slice(1, 0, 2) + sides / 2, sides}, 1);
+  EXPECT_TRUE(found.boxes.allclose(centred)) << found.boxes;
+  EXPECT_TRUE(found.labels.equal(at::tensor(labels, at::kLong))) << found.labels;
+  EXPECT_TRUE(found.kinds.equal(at::tensor(kinds, at::kLong))) << found.kinds;
+  EXPECT_EQ(found.starts, starts);
+}
+
+TEST(DetectionObjects, AreThoseThatAreAskedFor) {
+  const Batch batch = three_images();
+  expect_objects(objects_of(batch, /*one_shot=*/true), {0, 4}, {0, 0}, {0, 1}, {0, 1, 1, 2});
+  expect_objects(objects_of(batch, /*one_shot=*/false), {0, 1, 4}, {0, 1, 1}, {0, 1, 1},
+                 {0, 2, 2, 3});
+  expect_objects(any_objects_of(batch), {0, 1, 4}, {0, 0, 0}, {0, 1, 1}, {0, 2, 2, 3});
+}
+
+TEST(DetectionObjects, WeighAPartOfAStep) {
+  TaskSetup setup;
+  setup.data.name = "three";
+  setup.data.class_names = {"cat", "dog"};
+  setup.data.classes = 2;
+  EXPECT_EQ(DetectionTask({}, setup, true).weight(three_images()), 2);
+  EXPECT_EQ(DetectionTask({}, setup, false).weight(three_images()), 3);
+  Batch none = three_images();
+  none.fields.set("prompt_class", at::tensor({1, 1, 0}, at::kLong));
+  none.fields.set("ignored@box", at::ones({5}, at::kLong));
+  EXPECT_EQ(DetectionTask({}, setup, true).weight(none), 1) << "as if there were one";
+}
+
+TEST(DetectionTask, RefusesTwoNamesOfOneMetric) {
+  TaskSetup setup;
+  setup.data.name = "named";
+  setup.data.classes = 2;
+  setup.data.class_groups = {{"base", {0}}, {"novel", {1}}};
+  const auto refusal = [&](std::vector<std::string> names) {
+    setup.data.class_names = std::move(names);
+    try {
+      DetectionTask({}, setup, true);
+    } catch (const DataError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refusal({"cat", "dog"}), "");
+  EXPECT_NE(
+      refusal({"base", "dog"}).find("two of its classes and groups have the metric ap50_base"),
+      std::string::npos);
+  EXPECT_NE(refusal({"big dog", "big_dog"}).find("ap50_big_dog"), std::string::npos);
+}
+
 // ---- the meter
+
+TEST(DetectionMeter, OfAClosedSetTakesEachClassByItsOwnAnswers) {
+  DatasetInfo data;
+  data.class_names = {"cat", "dog"};
+  data.classes = 2;
+  DetectionMeter meter(data, /*one_shot=*/false, 100);
+  // Image 0: the cat is found, the dog by an answer of IoU 0.64, the crowd by one inside, which
+  // counts for nothing. Image 1, without boxes: a wrong cat that stands above all. Image 2: the
+  // difficult dog is answered, the other one is missed.
+  const float low = -9;
+  const Tensor logits = at::tensor({2.f, low, low, 1.f, low, 0.5f,  //
+                                    3.f, low, low, low, low, low,   //
+                                    low, 0.7f, low, low, low, low})
+                            .view({3, 3, 2});
+  const auto box = [](double x0, double y0, double x1, double y1) {
+    return std::vector<double>{(x0 + x1) / 2, (y0 + y1) / 2, x1 - x0, y1 - y0};
+  };
+  std::vector<double> numbers;
+  for (const auto& one :
+       {box(0, 0, .2, .4), box(.5, .5, .66, .82), box(.9, .9, 1, 1), box(.5, 0, .6, .1),
+        box(0, 0, 0, 0), box(0, 0, 0, 0), box(.1, .1, .2, .2), box(0, 0, 0, 0), box(0, 0, 0, 0)}) {
+    numbers.insert(numbers.end(), one.begin(), one.end());
+  }
+  const Tensor boxes = at::tensor(numbers, at::kDouble).view({3, 3, 4});
+  meter.add({{"logits", logits}, {"boxes", boxes}}, three_images());
+  const Metrics metrics = meter.result();
+  // Cats: wrong, then right of one: 1/2. Dogs: right of two, then (low scores) only wrong ones.
+  EXPECT_NEAR(metrics.at("ap50_cat"), 0.5, 1e-9);
+  EXPECT_NEAR(metrics.at("ap50_dog"), 51 / 101.0, 1e-9);
+  EXPECT_NEAR(metrics.at("ap50"), (0.5 + 51 / 101.0) / 2, 1e-9);
+  // At 0.75 the dog's answer is wrong; at 0.5, 0.55 and 0.6 of ten thresholds it is right.
+  EXPECT_NEAR(metrics.at("ap75"), 0.25, 1e-9);
+  EXPECT_NEAR(metrics.at("ap"), (0.5 + 3 * 51 / 1010.0) / 2, 1e-9);
+  // Areas of the annotations, 4 to 8 pixels: all are small.
+  EXPECT_NEAR(metrics.at("ap_small"), metrics.at("ap"), 1e-9);
+  EXPECT_EQ(metrics.at("ap_large"), 0);
+  EXPECT_EQ(metrics.count("ap50_per_image"), 0U);
+}
 
 TEST(DetectionMeter, SplitsClassesAndGroupsAndImages) {
   DatasetInfo data;

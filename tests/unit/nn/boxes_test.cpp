@@ -155,9 +155,15 @@ TEST(SinePositions, AreThoseOfTheEquation) {
 TEST(SinePositions, PlacesAreSharesOfWhatIsReal) {
   Tensor valid = at::zeros({1, 3, 4}, at::kBool);
   valid.narrow(1, 0, 2).narrow(2, 0, 2).fill_(true);
-  const Tensor places = grid_places(valid).view({3, 4, 2});
+  const Tensor places = grid_places(3, 4, valid_sizes(valid)).view({3, 4, 2});
   EXPECT_TRUE(places[1][0].equal(at::tensor({0.75f, 0.25f})));
   EXPECT_TRUE(valid_sizes(valid).equal(at::tensor({2.f, 2.f}).view({1, 2})));
+  // 37 x 50 pixels at a stride of 16: cells lie where their pixels do, the last one's middle is
+  // cut.
+  const Tensor cut = grid_places(3, 4, at::tensor({37.f / 16, 50.f / 16}).view({1, 2}));
+  const Tensor pixels = cut.view({3, 4, 2}) * at::tensor({37.f, 50.f});
+  EXPECT_TRUE(pixels[1][2].allclose(at::tensor({24.f, 40.f})));
+  EXPECT_TRUE(pixels[2][3].allclose(at::tensor({37.f, 50.f})));
 }
 
 }  // namespace

@@ -85,6 +85,41 @@ TEST(ResNet, GivesTorchvisionsNumbers) {
                1e-10);
 }
 
+TEST(ResNet, KeepsFrozenNormsAsTheyAre) {
+  at::manual_seed(3);
+  ResNet net({.depth = 18, .stages = 2, .frozen_norm = true});
+  std::map<std::string, Tensor> before;
+  for (const auto& item : net.named_buffers()) before[item.key()] = item.value().clone();
+  EXPECT_TRUE(before.contains("layer1.0.bn1.weight")) << "no optimiser sees it";
+  EXPECT_EQ(net.named_parameters().find("layer1.0.bn1.weight"), nullptr);
+  EXPECT_NE(net.named_parameters().find("layer1.0.conv1.weight"), nullptr);
+  net.train();
+  const Tensor loss = net.forward({at::randn({2, 3, 32, 32}), {}}).map.sum();
+  EXPECT_TRUE(loss.requires_grad());
+  for (const auto& item : net.named_buffers()) {
+    EXPECT_TRUE(item.value().equal(before.at(item.key()))) << item.key();
+    EXPECT_FALSE(item.value().requires_grad()) << item.key();
+  }
+}
+
+TEST(Backbones, SayHowDeepAParameterLies) {
+  const ResNet resnet({.depth = 18});
+  const std::pair<const char*, std::int64_t> of_resnet[] = {{"conv1.weight", 0},
+                                                            {"bn1.weight", 0},
+                                                            {"layer1.0.conv1.weight", 1},
+                                                            {"layer1.1.bn2.bias", 2},
+                                                            {"layer2.0.downsample.0.weight", 3},
+                                                            {"layer4.1.conv2.weight", 8}};
+  for (const auto& [name, depth] : of_resnet) EXPECT_EQ(resnet.depth_of(name), depth) << name;
+  SwinSizes sizes = swin_sizes("T");  // 2, 2, 6 and 2 blocks
+  const Swin swin(sizes, swin_attention());
+  const std::pair<const char*, std::int64_t> of_swin[] = {
+      {"embedding.weight", 0},      {"stage0.block0.mlp", 1}, {"stage0.block1.mlp", 2},
+      {"stage1.merging.weight", 3}, {"stage1.block0.mlp", 3}, {"stage2.block5.mlp", 10},
+      {"stage3.block1.mlp", 12},    {"norm.weight", 13}};
+  for (const auto& [name, depth] : of_swin) EXPECT_EQ(swin.depth_of(name), depth) << name;
+}
+
 TEST(ResNet, HasThePublishedParameters) {
   ResNet small({.depth = 18}), wide({.depth = 50});
   EXPECT_EQ(parameters_of(small) + 513 * 1000, 11689512);
