@@ -183,7 +183,7 @@ std::vector<Tensor> reading_weights(Model& model, const Batch& batch,
 // what the first reading layer looks at is of the prompt alone, what it gets is of the image alone.
 TEST(IaDetr, KeysAreOfThePromptAndValuesOfTheImage) {
   for (const std::string form : {"indirect", "misaligned"}) {
-    const auto model = detector("proposals: false, depth: 1, decoder: " + form);
+    const auto model = detector("proposals: false, decoder: " + form);
     stir(*model);
     const Batch batch = two_pictures();
     Batch other_image = batch, other_prompt = batch;
@@ -195,11 +195,16 @@ TEST(IaDetr, KeysAreOfThePromptAndValuesOfTheImage) {
         << form;
     EXPECT_GT(difference(after.at("logits"), before.at("logits")), 1e-6) << form;
     EXPECT_GT(difference(reading_weights(*model, other_prompt).at(0), weights), 1e-6) << form;
-    // Of an image that is the same everywhere it matters little where a query looks: its values
-    // still differ by place, whatever the prompt.
+    // Where reading gives nothing, nothing is left of the prompt.
     const at::NoGradGuard no_gradients;
-    Tensor output = model->named_parameters()["decoder.layer0.reading.attention.output.weight"];
-    output.zero_();
+    for (const char* layer : {"0", "1"}) {
+      for (const char* part : {"weight", "bias"}) {
+        const std::string name =
+            std::string("decoder.layer") + layer + ".reading.attention.output." + part;
+        Tensor output = model->named_parameters()[name];
+        output.zero_();
+      }
+    }
     EXPECT_EQ(
         difference(asked(*model, other_prompt).at("logits"), asked(*model, batch).at("logits")), 0)
         << form << ": the prompt reaches queries through attention alone";
@@ -208,7 +213,7 @@ TEST(IaDetr, KeysAreOfThePromptAndValuesOfTheImage) {
 
 // The common grid is the larger of both ways; a slot is hidden only where both are padded.
 TEST(IaDetr, ImageAndPromptLieOnOneGrid) {
-  const auto model = detector("proposals: false, depth: 1, stride: 8, decoder: misaligned");
+  const auto model = detector("proposals: false, stride: 8, decoder: misaligned");
   stir(*model);
   at::manual_seed(7);
   const Tensor image = at::randn({1, 3, 16, 24}, at::kDouble);   // 2 x 3 cells

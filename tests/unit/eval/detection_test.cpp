@@ -402,10 +402,11 @@ TEST(DetectionObjects, AreThoseThatAreAskedFor) {
 }
 
 TEST(DetectionObjects, WeighAPartOfAStep) {
-  TaskSetup setup;
-  setup.data.name = "three";
-  setup.data.class_names = {"cat", "dog"};
-  setup.data.classes = 2;
+  DatasetInfo data;
+  data.name = "three";
+  data.class_names = {"cat", "dog"};
+  data.classes = 2;
+  const TaskSetup setup{data};
   EXPECT_EQ(DetectionTask({}, setup, true).weight(three_images()), 2);
   EXPECT_EQ(DetectionTask({}, setup, false).weight(three_images()), 3);
   Batch none = three_images();
@@ -415,14 +416,14 @@ TEST(DetectionObjects, WeighAPartOfAStep) {
 }
 
 TEST(DetectionTask, RefusesTwoNamesOfOneMetric) {
-  TaskSetup setup;
-  setup.data.name = "named";
-  setup.data.classes = 2;
-  setup.data.class_groups = {{"base", {0}}, {"novel", {1}}};
+  DatasetInfo data;
+  data.name = "named";
+  data.classes = 2;
+  data.class_groups = {{"base", {0}}, {"novel", {1}}};
   const auto refusal = [&](std::vector<std::string> names) {
-    setup.data.class_names = std::move(names);
+    data.class_names = std::move(names);
     try {
-      DetectionTask({}, setup, true);
+      DetectionTask({}, TaskSetup{data}, true);
     } catch (const DataError& error) {
       return std::string(error.what());
     }
