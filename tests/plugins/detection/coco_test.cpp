@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "framework/base/files.h"
+#include "framework/conformance/check_plugin.h"
 #include "tests/plugins/detection/small_sets.h"
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
@@ -39,6 +40,14 @@ class Coco : public ::testing::Test {
   std::string refusal(const std::string& text) const {
     const std::string path = folder_.write("bad.json", text);
     return message_of<DataError>([&] { read_coco(path, {}); });
+  }
+  void write_sets() const {
+    for (const std::string set : {"train2017", "val2017"}) {
+      folder_.write("annotations/instances_" + set + ".json", kInstances);
+      for (const std::string name : {"3", "7"}) {
+        folder_.write(set + "/" + name + ".jpg", testing::jpeg_of(testing::photograph(40, 60)));
+      }
+    }
   }
   testing::TempFolder folder_;
 };
@@ -112,13 +121,20 @@ TEST_F(Coco, NeedsLittleMemoryWhateverTheMasks) {
   EXPECT_EXIT(cost(text), whole, "") << "what reading the whole file costs is not seen";
 }
 
-TEST_F(Coco, IsADatasetOfItsPictures) {
-  for (const std::string set : {"train2017", "val2017"}) {
-    folder_.write("annotations/instances_" + set + ".json", kInstances);
-    for (const std::string name : {"3", "7"}) {
-      folder_.write(set + "/" + name + ".jpg", testing::jpeg_of(testing::photograph(40, 60)));
-    }
+TEST_F(Coco, KeepsTheContract) {
+  write_sets();
+  const Part part =
+      testing::make_part(Kind::dataset, "coco",
+                         "{root: " + folder_.path() + ", size: 48, jitter: [0.5, 2], flip: true}");
+  for (const conformance::CheckInfo& check : conformance::checks_of(Kind::dataset)) {
+    const conformance::CheckResult result =
+        conformance::check_plugin(testing::registry(), part, check.name);
+    EXPECT_NE(result.outcome, conformance::Outcome::failed) << check.name << ": " << result.message;
   }
+}
+
+TEST_F(Coco, IsADatasetOfItsPictures) {
+  write_sets();
   const auto dataset = testing::make_dataset("coco", "{root: " + folder_.path() + ", size: 60}");
   EXPECT_EQ(dataset->size(Split::train), 2);
   const NamedTensors example = dataset->example(Split::test, 1, nullptr);

@@ -276,20 +276,50 @@ TEST(OneShotPairs, SplitCocoAsPublished) {
               HasSubstr("coco_split: is for layout coco, where `novel` is not given"));
 }
 
-TEST(OneShotPairs, KeepTheContractOverVoc) {
+TEST(OneShotPairs, LeaveOutDifficultBoxesAsPublishedAndCountThem) {
   const testing::TempFolder folder;
   testing::write_small_voc(folder);
-  const Part part = testing::make_part(
-      Kind::dataset, "one_shot_pairs",
-      "{voc: {root: " + folder.path() + ", " + testing::kSmallSets +
-          "}, novel: [cow], size: 48, prompt_size: 16, jitter: [0.5, 2], flip: true, "
-          "prompt_augmentation: true}");
+  const auto open = [&](const std::string& more) {
+    return testing::make_dataset(
+        "one_shot_pairs", "{voc: {root: " + folder.path() + ", " + testing::kSmallSets + more +
+                              "}, novel: [cow], size: 48, prompt_size: 16}");
+  };
+  const auto boxes = [](const Dataset& data) {
+    std::int64_t most = 0;
+    for (std::int64_t i = 0; i < data.size(Split::test); ++i) {
+      most = std::max(most, data.example(Split::test, i, nullptr).at("label@box").numel());
+    }
+    return most;
+  };
+  const auto published = open("");
+  EXPECT_THAT(published->info().source, HasSubstr("1 difficult boxes"));
+  EXPECT_EQ(boxes(*published), 2);
+  EXPECT_EQ(boxes(*open(", difficult: ignore")), 3);
+}
+
+void expect_contract(const std::string& options) {
+  const Part part = testing::make_part(Kind::dataset, "one_shot_pairs", options);
   for (const conformance::CheckInfo& check : conformance::checks_of(Kind::dataset)) {
     if (check.name == "damage") continue;  // voc's own, and the folder is not under `root` here
     const conformance::CheckResult result =
         conformance::check_plugin(testing::registry(), part, check.name);
     EXPECT_NE(result.outcome, conformance::Outcome::failed) << check.name << ": " << result.message;
   }
+}
+
+TEST(OneShotPairs, KeepTheContractOverVoc) {
+  const testing::TempFolder folder;
+  testing::write_small_voc(folder);
+  expect_contract("{voc: {root: " + folder.path() + ", " + testing::kSmallSets +
+                  "}, novel: [cow], size: 48, prompt_size: 16, jitter: [0.5, 2], flip: true, "
+                  "prompt_augmentation: true}");
+}
+
+TEST(OneShotPairs, KeepTheContractOverCoco) {
+  const testing::TempFolder folder;
+  write_small_coco(folder);
+  expect_contract("{layout: coco, coco: {root: " + folder.path() +
+                  "}, coco_split: 2, size: 48, prompt_size: 16, jitter: [0.5, 2], flip: true}");
 }
 
 }  // namespace

@@ -253,6 +253,19 @@ TEST(DetectionLoss, IsThatOfTheEquationByHand) {
   EXPECT_NEAR(detection_loss(outputs, asked, asked, options).item<double>(), expected, 1e-9);
 }
 
+TEST(DetectionLoss, MatchesEachLayerByItself) {
+  // One object. In the first layer the first query has its box, in the second layer the second one.
+  const Tensor right = at::tensor({0.5, 0.5, 0.2, 0.2}, at::kDouble), wrong = right * 0.4;
+  const Tensor boxes = at::stack({right, wrong, wrong, right}).view({1, 2, 2, 4});
+  const Tensor logits = at::tensor({0.3, -0.4, 0.7, 0.1}, at::kDouble).view({1, 2, 2, 1});
+  const Objects asked = objects({0.5, 0.5, 0.2, 0.2}, {0}, {0, 1});
+  const NamedTensors outputs = {
+      {"logits", logits.select(1, 1)}, {"layer_logits", logits}, {"layer_boxes", boxes}};
+  const double expected =
+      2 * (focal(0.3, true) + focal(-0.4, false) + focal(0.7, false) + focal(0.1, true));
+  EXPECT_NEAR(detection_loss(outputs, asked, asked, {}).item<double>(), expected, 1e-9);
+}
+
 TEST(DetectionLoss, MatchesAnObjectManyTimesInOneToManyQueries) {
   // One one-to-one query and four one-to-many; with `many` 3, three of them are right.
   const Tensor logits = at::zeros({1, 1, 5, 1}, at::kDouble);
