@@ -249,6 +249,7 @@ StoredUse find_stored(const Suite& suite, const Catalogue& catalogue, bool accep
     if (found == all.end() || !wants_stored(cell)) continue;
     if (sources.count(cell.experiment.name) > 0) continue;
     std::string why;
+    double seconds = 0;
     bool matched = false, acceptable = false;
     for (const StoredRun& run : found->second) {
       bool other_numbers = false;
@@ -258,14 +259,37 @@ StoredUse find_stored(const Suite& suite, const Catalogue& catalogue, bool accep
       if (matched) use.matches.push_back({i, run, other_numbers});
       if (matched) break;
       // Of several, the one that a word would make count is the nearest.
-      if (!acceptable) why = join(differences, ", ");
+      if (!acceptable) {
+        why = join(differences, ", ");
+        seconds = run.status.seconds;
+      }
       acceptable = acceptable || by_word;
     }
     if (matched || cell.action == CellAction::stale) continue;  // which says why by itself
     use.refused.push_back(fmt::format("{}: {}", label_of(found->first), why));
     use.acceptable += acceptable ? 1 : 0;
+    use.refused_seconds += seconds;
   }
   return use;
+}
+
+std::string refusal_warning(const StoredUse& use) {
+  const std::size_t refused = use.refused.size();
+  if (refused <= use.matches.size()) return "";
+  std::string text = fmt::format("{} of {} stored runs do not count here, and their cells are run",
+                                 refused, refused + use.matches.size());
+  if (use.refused_seconds > 0) {
+    text +=
+        fmt::format("; that took {} where they were made, one after the other, without evaluations",
+                    duration(use.refused_seconds));
+  }
+  if (use.acceptable == 0) {
+    return text + ". --accept-revision does not help: more than the framework's numbers differs";
+  }
+  return text + fmt::format(
+                    ". --accept-revision counts {} of them, in which the version of the "
+                    "framework's numbers alone differs",
+                    use.acceptable);
 }
 
 void use_stored(const StoredUse& use, Suite& suite) {

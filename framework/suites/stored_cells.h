@@ -25,6 +25,7 @@ struct StoredUse {
   std::vector<std::string> refused;  ///< "cross_cora/quest/0: the configuration changed"
   /// How many of those would count with --accept-revision.
   std::size_t acceptable = 0;
+  double refused_seconds = 0;        ///< that those took where they were made, without evaluations
   std::vector<std::string> damaged;  ///< files that could not be read, with reasons
 };
 
@@ -36,6 +37,9 @@ struct StoredUse {
 /// @param other_numbers  set where the version of the framework's numbers differs
 std::vector<std::string> differences_to(const StoredRun& run, const Cell& cell,
                                         const Catalogue& catalogue, bool& other_numbers);
+
+/// What it costs where more stored runs are refused than used, and what helps; else empty.
+std::string refusal_warning(const StoredUse& use);
 
 /// Marks finished cells as stale that are stored results of which an evaluation was made with other
 /// settings or other versions of plugins: without weights they cannot be evaluated again.

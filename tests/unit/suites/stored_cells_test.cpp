@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
 #include "framework/runs/lock_file.h"
 #include "framework/runs/run_records.h"
@@ -237,6 +238,21 @@ TEST_F(StoredCells, AreNotUsedUnderOtherNumbersOfTheFrameworkButByWord) {
                                   std::to_string(kNumbersVersion + 1));
   EXPECT_EQ(find_stored(suite(), catalogue_, false).acceptable, 2U);
   EXPECT_EQ(find_stored(suite(), catalogue_, true).matches.size(), 2U);
+}
+
+TEST_F(StoredCells, SayWhatItCostsWhereMostAreRefused) {
+  keep_all();
+  EXPECT_EQ(refusal_warning(find_stored(suite(), catalogue_, false)), "") << "all are used";
+  EXPECT_THAT(
+      refusal_warning(find_stored(suite("runs", "set: {train: {epochs: 3}}\n"), catalogue_, false)),
+      AllOf(HasSubstr("2 of 2 stored runs do not count here"),
+            HasSubstr("that took " + duration(2 * 2.5)),
+            HasSubstr("--accept-revision does not help")));
+  edit([](json& in) { in["identity"].erase("numbers"); });
+  EXPECT_THAT(refusal_warning(find_stored(suite(), catalogue_, false)),
+              HasSubstr("--accept-revision counts 2 of them, in which the version of the "
+                        "framework's numbers alone differs"));
+  EXPECT_EQ(refusal_warning(find_stored(suite(), catalogue_, true)), "");
 }
 
 TEST_F(StoredCells, OfAnEarlierAttnlabAreUsedByWordAlone) {
