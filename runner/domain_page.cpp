@@ -1,7 +1,11 @@
 #include "runner/domain_page.h"
 
-#include <ctime>
+#include <fmt/format.h>
 
+#include <ctime>
+#include <filesystem>
+
+#include "framework/base/error.h"
 #include "framework/base/files.h"
 
 namespace attnlab {
@@ -27,7 +31,14 @@ std::vector<std::string> write_domain_page(const DomainPage& page, const std::st
   write("page.json", domain_json(page, stamp));
   write("page.tex", domain_latex(page, stamp));
   write("page.svg", domain_figure(page));
-  if (page.ranking) write("ranks.svg", domain_ranks_figure(page));
+  if (page.ranking) {
+    write("ranks.svg", domain_ranks_figure(page));
+  } else {  // one of an earlier page would pass for this one's
+    const std::string older = folder + "/ranks.svg";
+    std::error_code error;
+    std::filesystem::remove(older, error);
+    if (error) throw FileError(fmt::format("{}: cannot remove it: {}", older, error.message()));
+  }
   return written;
 }
 

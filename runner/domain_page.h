@@ -12,7 +12,8 @@ namespace attnlab {
 /// "2026-11-23 17:00 UTC".
 std::string now_in_utc();
 
-/// Writes page.html, page.md, page.json, page.tex, page.svg and, with ranks, ranks.svg.
+/// Writes page.html, page.md, page.json, page.tex, page.svg and, with ranks, ranks.svg; removes
+/// that of an earlier page without.
 /// @returns their paths. @throws FileError.
 std::vector<std::string> write_domain_page(const DomainPage& page, const std::string& folder,
                                            const std::string& command);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
@@ -32,7 +33,8 @@ Usage store_usage() {
       "suite whose `stored:` names the folder takes them for its runs where configuration, data,\n"
       "framework and versions of plugins agree, on this machine or another. DIR is a run's folder\n"
       "or one with runs below it. Runs that are not finished are left out, and so are those that\n"
-      "were stored results themselves.";
+      "were stored results themselves. One that cannot be stored is named, the others are stored,\n"
+      "and the command ends with 3.";
   usage.options.add_options()("to", po::value<std::string>()->value_name("DIR"),
                               "where the files go; made where it is missing")(
       "replace", "remove other stored files of the same experiment, attention and seed");
@@ -43,6 +45,7 @@ Usage store_usage() {
 
 struct Counts {
   std::int64_t stored = 0, unfinished = 0, restored = 0, removed = 0;
+  std::vector<std::string> problems;  ///< a line for each run that cannot be stored
 };
 
 /// Files of the same cell under other hashes: of an earlier configuration, data or framework.
@@ -59,6 +62,17 @@ std::int64_t remove_others(const fs::path& file, std::int64_t seed) {
   return static_cast<std::int64_t>(others.size());
 }
 
+/// A run as it is stored; empty, with a problem, where it cannot be: hours of others wait behind
+/// it.
+std::optional<StoredRun> try_to_store(const RunRecord& run, Counts& counts) {
+  try {
+    return stored_of(run.folder);
+  } catch (const std::exception& problem) {
+    counts.problems.emplace_back(problem.what());
+    return std::nullopt;
+  }
+}
+
 void store(const RunRecord& run, const std::string& folder, bool replace, Counts& counts) {
   if (!run.stored.empty()) {
     ++counts.restored;
@@ -68,16 +82,17 @@ void store(const RunRecord& run, const std::string& folder, bool replace, Counts
     ++counts.unfinished;
     return;
   }
-  const StoredRun stored = stored_of(run.folder);
-  const fs::path file = fs::path(folder) / stored.name();
+  const std::optional<StoredRun> stored = try_to_store(run, counts);
+  if (!stored) return;
+  const fs::path file = fs::path(folder) / stored->name();
   std::error_code error;
   fs::create_directories(file.parent_path(), error);
   if (error) {
     throw FileError(fmt::format("{}: cannot create the folder: {}", file.parent_path().string(),
                                 error.message()));
   }
-  write_file(file.string(), stored_json(stored));
-  if (replace) counts.removed += remove_others(file, stored.seed);
+  write_file(file.string(), stored_json(*stored));
+  if (replace) counts.removed += remove_others(file, stored->seed);
   ++counts.stored;
 }
 
@@ -97,9 +112,13 @@ int store_command(const Words& words) {
   if (counts.unfinished > 0) std::cout << fmt::format(", {} not finished", counts.unfinished);
   if (counts.restored > 0) std::cout << fmt::format(", {} stored before", counts.restored);
   if (counts.removed > 0) std::cout << fmt::format(", {} older files removed", counts.removed);
-  std::cout << "\n";
-  for (const Unreadable& one : collection.unreadable) std::cout << one.text() << "\n";
-  return counts.stored + counts.restored > 0 ? kDone : kIncomplete;
+  for (const Unreadable& one : collection.unreadable) counts.problems.push_back(one.text());
+  if (!counts.problems.empty()) {
+    std::cout << fmt::format(", {} cannot be stored", counts.problems.size());
+  }
+  std::cout << "\n" << std::flush;
+  for (const std::string& problem : counts.problems) std::cerr << problem << "\n";
+  return counts.problems.empty() && counts.stored + counts.restored > 0 ? kDone : kIncomplete;
 }
 
 }  // namespace

@@ -48,6 +48,8 @@ void take_stored(Suite& suite, const Catalogue& catalogue, const Rerun& rerun, b
     std::cerr << fmt::format("stored results: {} not used, these cells are run:\n{}",
                              use.refused.size(), refusals_text(use));
   }
+  const std::string warning = refusal_warning(use);
+  if (!warning.empty()) std::cerr << "\n*** WARNING: " << warning << " ***\n\n" << std::flush;
   if (!dry_run) return use_stored(use, suite);
   for (const StoredUse::Match& match : use.matches) {
     suite.cells[match.cell].action = CellAction::finished;

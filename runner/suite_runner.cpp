@@ -388,7 +388,8 @@ void add_suite_options(Usage& usage) {
       "failed: run failed cells and evaluations again; stale: run cells anew whose plugin, data or "
       "framework changed; may be repeated")(
       "accept-revision",
-      "count finished runs of other revisions of the framework, too, and record that")(
+      "count finished runs of other revisions of the framework, too, and record that; and stored "
+      "results of another version of its numbers")(
       "dry-run", "check every cell, measure a few steps, say what would be run; write nothing")(
       "progress", po::value<std::string>()->value_name("MODE"),
       "auto (default), bar, plain, json or none");

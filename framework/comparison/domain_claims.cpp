@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "framework/runs/metric_text.h"
+
 namespace attnlab {
 namespace {
 
@@ -53,7 +55,15 @@ ClaimCheck checked(const PageClaim& claim, const DomainPage& page) {
     check.outcome = outcome_with_divergences(claim, cell, page.columns[*column].role);
     return check;
   }
-  if (!cell.is_tested()) return check;
+  if (!cell.is_tested()) {
+    const auto& contrast = cell.row.contrast;
+    const std::int64_t pairs = contrast ? contrast->difference.count : 0;
+    if (pairs > 0 && is_share_of_runs(cell.row.metric)) {
+      check.found +=
+          fmt::format("; cannot be tested with {} {}", pairs, pairs == 1 ? "seed" : "seeds");
+    }
+    return check;
+  }
   if (!cell.row.contrast->significant) {
     check.outcome = Outcome::not_shown;
   } else {

@@ -6,6 +6,7 @@
 
 #include "framework/base/text.h"
 #include "framework/comparison/domains.h"
+#include "framework/runs/metric_text.h"
 
 namespace attnlab {
 namespace {
@@ -55,7 +56,9 @@ std::string cell_verdict(const DomainPage& page, const DomainRow& row, std::size
   for (const DomainCell& one : row.cells) {
     tests += one.is_tested() ? 1 : 0;
   }
-  const bool reachable = reach_note(page.options, contrast.difference.count, tests).empty();
+  CompareOptions options = page.options;
+  if (is_share_of_runs(cell.row.metric)) options.test = name_of(PairedTest::permutation);
+  const bool reachable = reach_note(options, contrast.difference.count, tests).empty();
   return reachable ? "not shown" : "out of reach";
 }
 
@@ -154,6 +157,12 @@ std::vector<std::string> page_assumptions(const DomainPage& page) {
                   page.options.test,
                   page.options.correct == "holm" ? " with Holm's correction over the row" : "",
                   level)};
+  if (std::any_of(page.metrics.begin(), page.metrics.end(), is_share_of_runs)) {
+    out.emplace_back(
+        "What is 1 or 0 of each run has no interval, and is tested by flipping signs, which is "
+        "exact (McNemar's test); where its seeds are too few to be significant by that at all, it "
+        "is not tested.");
+  }
   out.emplace_back(
       "The summary is the mean over domains of standardised differences: each domain's mean gain "
       "over the standard deviation of the gains from seed to seed, corrected for few seeds "

@@ -11,6 +11,7 @@
 #include "framework/comparison/domain_effects.h"
 #include "framework/comparison/domain_ranking.h"
 #include "framework/comparison/metric_choice.h"
+#include "framework/runs/metric_text.h"
 
 namespace attnlab {
 namespace {
@@ -73,17 +74,46 @@ const ComparisonRow* find_row(const ByMetric& all, const PageColumn& column,
   return nullptr;
 }
 
-/// Differences in the better direction; empty without a direction.
-std::vector<double> gains_of(const ComparisonRow& row, const ComparisonRow& baseline) {
+/// Ours less the baseline's, of seeds that both have.
+std::vector<double> differences_to_baseline(const ComparisonRow& row,
+                                            const ComparisonRow& baseline) {
   std::vector<double> ours, theirs;
   for (std::size_t i = 0; i < row.seeds.size(); ++i) {
     if (!row.seeds[i].value || !baseline.seeds[i].value) continue;
     ours.push_back(*row.seeds[i].value);
     theirs.push_back(*baseline.seeds[i].value);
   }
+  return paired_differences(ours, theirs);
+}
+
+/// Differences in the better direction; empty without a direction.
+std::vector<double> gains_of(const ComparisonRow& row, const ComparisonRow& baseline) {
   if (row.metric.better == Better::neither) return {};
-  return row.metric.better == Better::higher ? paired_differences(ours, theirs)
-                                             : paired_differences(theirs, ours);
+  std::vector<double> gains = differences_to_baseline(row, baseline);
+  if (row.metric.better == Better::lower) {
+    for (double& gain : gains) gain = -gain;
+  }
+  return gains;
+}
+
+/// Values that are 1 or 0 of each run: Student's test and interval take their differences for
+/// normal, and have no answer where all agree. Whether more runs are 1 is asked by flipping signs,
+/// which is exact; where so few seeds cannot be significant, by nothing.
+void judge_outcomes(ComparisonRow& row, const ComparisonRow& baseline, double level) {
+  if (!is_share_of_runs(row.metric) || !row.contrast) return;
+  Contrast& contrast = *row.contrast;
+  contrast.interval.reset();
+  const std::int64_t pairs = contrast.difference.count;
+  if (pairs < 2) return;
+  if (smallest_p_value(PairedTest::permutation, pairs) > level) {
+    contrast.test.reset();
+    contrast.gap = {Absence::too_few_pairs,
+                    fmt::format("1 or 0 of each run: it takes {} seeds, there are {}",
+                                fewest_pairs(PairedTest::permutation, level), pairs)};
+    return;
+  }
+  contrast.test = sign_flip(differences_to_baseline(row, baseline));
+  contrast.gap = {};
 }
 
 /// Stored runs of each experiment and attention.
@@ -99,7 +129,7 @@ Stored stored_runs(const RunCollection& collection) {
 
 /// @param baseline  its cell; null for the baseline itself
 DomainCell cell_of(const RunCollection& collection, const ByMetric& all, const PageColumn& column,
-                   const std::string& attention, const DomainCell* baseline) {
+                   const std::string& attention, const DomainCell* baseline, double level) {
   DomainCell cell;
   const ComparisonRow* row = find_row(all, column, attention);
   cell.row = row == nullptr ? absent_row(collection, column, attention) : *row;
@@ -108,6 +138,7 @@ DomainCell cell_of(const RunCollection& collection, const ByMetric& all, const P
   }
   if (baseline != nullptr) cell.baseline_diverged = baseline->diverged;
   if (row == nullptr || baseline == nullptr) return cell;
+  judge_outcomes(cell.row, baseline->row, level);
   // Seeds that diverged are part of the finding: the survivors alone would flatter the attention
   // or the baseline.
   if (cell.whole()) cell.effect = standardised_effect(gains_of(*row, baseline->row));
@@ -210,7 +241,7 @@ DomainPage build_domain_page(const RunCollection& collection, const CompareOptio
     for (const PageColumn& column : page.columns) {
       const DomainCell* baseline =
           page.rows.empty() ? nullptr : &page.rows.front().cells[row.cells.size()];
-      row.cells.push_back(cell_of(collection, all, column, attention, baseline));
+      row.cells.push_back(cell_of(collection, all, column, attention, baseline, options.level));
       const auto found = stored.find({column.experiment, attention});
       row.cells.back().stored = found == stored.end() ? 0 : found->second;
     }

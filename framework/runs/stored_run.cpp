@@ -97,6 +97,7 @@ json identity_member(const StoredRun& run) {
   return {{"configuration", run.identity.configuration},
           {"data", run.identity.data},
           {"framework", run.identity.framework},
+          {"numbers", run.numbers},
           {"plugins", std::move(plugins)},
           {"judges", run.judges},
           {"evaluations", run.entries}};
@@ -112,6 +113,7 @@ void read_identity_member(const json& in, StoredRun& run) {
     run.plugins[kind] = {file.at("id"), file.at("version")};
   }
   // Of earlier files these are not known, and what they are needed for is refused.
+  run.numbers = in.value("numbers", kUnknownNumbers);
   run.judges = in.value("judges", PluginVersions{});
   run.entries = in.value("evaluations", std::map<std::string, PluginVersions>{});
 }
@@ -163,6 +165,17 @@ void take_parts(const std::string& run_folder, std::vector<LockedPart> own, Stor
     own.erase(found);
   }
   out.judges = versions_of(own);
+}
+
+/// The version of the numbers of the attnlab that trained a run; unknown where it went on under
+/// another one.
+std::int64_t numbers_of(const json& environment) {
+  const json::json_pointer at("/framework/numbers");
+  const std::int64_t first = environment.value(at, kUnknownNumbers);
+  for (const json& resumed : environment.value("resumed", json::array())) {
+    if (resumed.value(at, kUnknownNumbers) != first) return kUnknownNumbers;
+  }
+  return first;
 }
 
 /// Versions of the plugins that made a run and its evaluations, from its lock.
@@ -218,6 +231,7 @@ StoredRun stored_of(const std::string& run_folder) {
   // What was restored here is stored again as what it was, not as a run of this machine's plugins.
   if (const auto source = stored_plugins(run_folder)) {
     out.identity = source->identity;
+    out.numbers = source->numbers;
     out.plugins = source->plugins;
     out.judges = source->judges;
     out.entries = source->entries;
@@ -229,8 +243,9 @@ StoredRun stored_of(const std::string& run_folder) {
   out.status = folder.status();  // without the evaluations' metrics, which stand by themselves
   std::error_code error;
   if (fs::exists(folder.file("environment.json"), error)) {
-    out.environment =
-        kept_environment(json::parse(read_text(folder.file("environment.json")))).dump();
+    const json environment = json::parse(read_text(folder.file("environment.json")));
+    out.environment = kept_environment(environment).dump();
+    if (stored_source(run_folder).empty()) out.numbers = numbers_of(environment);
   }
   return out;
 }

@@ -4,7 +4,7 @@
 //
 //   FOLDER/EXPERIMENT/ATTENTION/SEED-HASH.json
 //     {"schema": 1, "experiment": ..., "attention": ..., "seed": 0,
-//      "identity": {"configuration", "data", "framework",
+//      "identity": {"configuration", "data", "framework", "numbers",
 //      "plugins": {KIND: {"id", "version", "hash"}}, "judges": {"KIND ID": VERSION},
 //      "evaluations": {ENTRY: {"KIND ID": VERSION}}}, "config": [lines of config.yaml], "status":
 //      {"state", "step", "steps", "epoch", "seconds", "reason", "metrics"}, "environment": {what
@@ -15,11 +15,13 @@
 // (framework/suites/stored_cells.h); the folder's stored.json says where it came from.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "framework/base/numbers_version.h"
 #include "framework/experiment/identity.h"
 #include "framework/runs/evaluations.h"
 #include "framework/runs/run_folder.h"
@@ -41,6 +43,8 @@ struct StoredRun {
   std::string experiment, attention;  ///< the attention's label
   std::int64_t seed = 0;
   Identity identity;
+  /// kNumbersVersion of the attnlab that trained it; kUnknownNumbers where that did not say.
+  std::int64_t numbers = kUnknownNumbers;
   std::map<std::string, StoredPlugin> plugins;  ///< by kind: "model", "attention", ...
   PluginVersions judges;                        ///< of others that choose the epoch
   /// By evaluation: the plugins that are not among the above, as it was made with them.
@@ -77,7 +81,7 @@ void restore(const StoredRun& run, const RunFolder& folder, const Experiment& ex
 
 /// Where a run's folder was restored from; empty for a run that was made here.
 std::string stored_source(const std::string& run_folder);
-/// The plugins that made a run that was restored (`identity`, `plugins`, `judges`, `entries`);
+/// What made a run that was restored (`identity`, `numbers`, `plugins`, `judges`, `entries`);
 /// empty for a run that was made here. @throws DataError for a damaged stored.json.
 std::optional<StoredRun> stored_plugins(const std::string& run_folder);
 

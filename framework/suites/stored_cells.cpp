@@ -151,10 +151,40 @@ std::vector<std::string> evaluation_changes(const StoredRun& made_with,
   return out;
 }
 
+/// Whether a stored configuration is the cell's once defaults of younger options are filled in, as
+/// they are in the cell's.
+bool same_configuration(const StoredRun& run, const Cell& cell, const Catalogue& catalogue) {
+  if (run.identity.configuration == cell.identity.configuration) return true;
+  try {
+    const Node config = parse_yaml(run.config, run.file);
+    return resolve_experiment(config, catalogue, run.experiment).hash() ==
+           cell.identity.configuration;
+  } catch (const Error&) {  // an option of it is no more
+    return false;
+  }
+}
+
+/// "the framework's numbers are of version 2, were of 1"; empty where they agree.
+std::string numbers_change(const StoredRun& run) {
+  if (run.numbers == kNumbersVersion) return "";
+  if (run.numbers == kUnknownNumbers) {
+    return fmt::format("of which version the framework's numbers were is not known (now {})",
+                       kNumbersVersion);
+  }
+  return fmt::format("the framework's numbers are of version {}, were of {}", kNumbersVersion,
+                     run.numbers);
+}
+
+/// Whether a stored run may stand for a cell as things are: it has no run of its own.
+bool wants_stored(const Cell& cell) {
+  if (cell.action == CellAction::run) return !cell.folder.exists();
+  return cell.action == CellAction::stale && !stored_source(cell.folder.path()).empty();
+}
+
 /// The cell's, with the revision that the numbers are of.
 Identity identity_for(const StoredUse::Match& match, const Cell& cell) {
   Identity identity = cell.identity;
-  if (!match.other_revision) return identity;
+  if (match.run.identity.framework == identity.framework) return identity;
   identity.framework = match.run.identity.framework;
   identity.accepted = {cell.identity.framework};
   return identity;
@@ -169,10 +199,10 @@ void remove_folder(const std::string& folder) {
 }  // namespace
 
 std::vector<std::string> differences_to(const StoredRun& run, const Cell& cell,
-                                        const Catalogue& catalogue, bool& other_revision) {
+                                        const Catalogue& catalogue, bool& other_numbers) {
   std::vector<std::string> out;
   const Identity &then = run.identity, &now = cell.identity;
-  if (then.configuration != now.configuration) out.emplace_back("the configuration changed");
+  if (!same_configuration(run, cell, catalogue)) out.emplace_back("the configuration changed");
   if (then.data.empty() || now.data.empty()) {
     out.emplace_back("the data's fingerprint is not known");
   } else if (then.data != now.data) {
@@ -185,9 +215,9 @@ std::vector<std::string> differences_to(const StoredRun& run, const Cell& cell,
   if (out.empty() && evaluated) {
     out = evaluation_changes(run, run.evaluations, cell, catalogue, /*missing=*/true);
   }
-  const std::string framework = framework_change(then, now);
-  other_revision = !framework.empty();
-  if (other_revision) out.push_back(framework);
+  const std::string numbers = numbers_change(run);
+  other_numbers = !numbers.empty();
+  if (other_numbers) out.push_back(numbers);
   return out;
 }
 
@@ -216,22 +246,50 @@ StoredUse find_stored(const Suite& suite, const Catalogue& catalogue, bool accep
   for (std::size_t i = 0; i < suite.cells.size(); ++i) {
     const Cell& cell = suite.cells[i];
     const auto found = all.find(stored_key_of(cell));
-    if (cell.action != CellAction::run || cell.folder.exists() || found == all.end()) continue;
+    if (found == all.end() || !wants_stored(cell)) continue;
     if (sources.count(cell.experiment.name) > 0) continue;
     std::string why;
-    bool matched = false;
+    double seconds = 0;
+    bool matched = false, acceptable = false;
     for (const StoredRun& run : found->second) {
-      bool other_revision = false;
-      const auto differences = differences_to(run, cell, catalogue, other_revision);
-      matched =
-          differences.empty() || (accept_revision && other_revision && differences.size() == 1);
-      if (matched) use.matches.push_back({i, run, other_revision});
+      bool other_numbers = false;
+      const auto differences = differences_to(run, cell, catalogue, other_numbers);
+      const bool by_word = other_numbers && differences.size() == 1;
+      matched = differences.empty() || (accept_revision && by_word);
+      if (matched) use.matches.push_back({i, run, other_numbers});
       if (matched) break;
-      why = join(differences, ", ");
+      // Of several, the one that a word would make count is the nearest.
+      if (!acceptable) {
+        why = join(differences, ", ");
+        seconds = run.status.seconds;
+      }
+      acceptable = acceptable || by_word;
     }
-    if (!matched) use.refused.push_back(fmt::format("{}: {}", label_of(found->first), why));
+    if (matched || cell.action == CellAction::stale) continue;  // which says why by itself
+    use.refused.push_back(fmt::format("{}: {}", label_of(found->first), why));
+    use.acceptable += acceptable ? 1 : 0;
+    use.refused_seconds += seconds;
   }
   return use;
+}
+
+std::string refusal_warning(const StoredUse& use) {
+  const std::size_t refused = use.refused.size();
+  if (refused <= use.matches.size()) return "";
+  std::string text = fmt::format("{} of {} stored runs do not count here, and their cells are run",
+                                 refused, refused + use.matches.size());
+  if (use.refused_seconds > 0) {
+    text +=
+        fmt::format("; that took {} where they were made, one after the other, without evaluations",
+                    duration(use.refused_seconds));
+  }
+  if (use.acceptable == 0) {
+    return text + ". --accept-revision does not help: more than the framework's numbers differs";
+  }
+  return text + fmt::format(
+                    ". --accept-revision counts {} of them, in which the version of the "
+                    "framework's numbers alone differs",
+                    use.acceptable);
 }
 
 void use_stored(const StoredUse& use, Suite& suite) {
@@ -240,6 +298,7 @@ void use_stored(const StoredUse& use, Suite& suite) {
     const Identity identity = identity_for(match, cell);
     // Named by what it is of, as a run is that was made here and accepted later.
     const RunFolder folder = RunFolder::of(suite.folder, cell.experiment, cell.seed, identity);
+    if (!stored_source(folder.path()).empty()) remove_folder(folder.path());
     restore(match.run, folder, cell.experiment, identity);
     cell.folder = folder;
     cell.action = CellAction::finished;

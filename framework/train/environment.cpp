@@ -13,6 +13,7 @@
 
 #include "framework/base/cores.h"
 #include "framework/base/files.h"
+#include "framework/base/numbers_version.h"
 #include "framework/base/revision.h"
 #include "framework/base/text.h"
 #include "framework/runs/metric_infos.h"
@@ -53,7 +54,10 @@ json surroundings(const BuiltRun& run) {
   const Experiment& experiment = run.experiment;
   const DatasetInfo& data = run.dataset->info();
   return {{"attnlab", ATTNLAB_VERSION},
-          {"framework", {{"version", ATTNLAB_VERSION}, {"revision", framework_revision()}}},
+          {"framework",
+           {{"version", ATTNLAB_VERSION},
+            {"revision", framework_revision()},
+            {"numbers", kNumbersVersion}}},
           {"started", now_utc()},
           {"machine", json::parse(machine_json())},
           {"threads", at::get_num_threads()},

@@ -132,6 +132,17 @@ TEST_F(CrossDomain, UsesStoredResultsElsewhereAndRunsOnlyWhatIsNew) {
   EXPECT_THAT(changed.err, HasSubstr("the configuration changed"));
 }
 
+TEST_F(CrossDomain, ARunThatCannotBeStoredDoesNotKeepTheOthersBack) {
+  must({"suite", "every.yaml", "experiments=[clean.yaml]", "seeds=[0,1]", "attentions=[standard]"});
+  const std::string first = run_folder("every/clean/standard", 0);
+  fs::remove(first + "/lock.json");
+  const Ended ended = attnlab({"runs", "store", "runs/every", "--to", "kept"});
+  EXPECT_EQ(ended.exit_code, 3);
+  EXPECT_THAT(ended.out, HasSubstr("kept: 1 run stored, 1 cannot be stored"));
+  EXPECT_THAT(ended.err, AllOf(HasSubstr(first.substr(first.find("runs/every"))),
+                               HasSubstr("has no lock.json")));
+}
+
 TEST_F(CrossDomain, TheQuickFormSaysLoudlyThatItProvesNothing) {
   const Ended ended = must({"suite", "every.yaml", "--quick", "experiments=[clean.yaml]"});
   EXPECT_THAT(ended.err, HasSubstr("*** WARNING: one seed proves nothing ***"));

@@ -470,6 +470,42 @@ TEST(DomainPage, ChecksClaimsByWhatWasFound) {
   EXPECT_EQ(page.claims[3].found, "the attention is not among these runs");
 }
 
+/// One domain, of which each run is 1 or 0: the first `gained` of `mine` are 1, none of standard's.
+DomainPage outcome_page(std::int64_t seeds, std::int64_t gained) {
+  DomainRuns runs;
+  const std::vector<MetricInfo> infos = {{"score", Better::higher, "share of runs"}};
+  for (std::int64_t seed = 0; seed < seeds; ++seed) {
+    runs.add("images", "standard", seed, 0).infos = infos;
+    runs.add("images", "mine", seed, seed < gained ? 1 : 0).infos = infos;
+  }
+  runs.page().claims = {claim_of("images", true)};
+  return runs.build();
+}
+
+TEST(DomainPage, SaysThatOutcomesOfAFewRunsCannotBeTested) {
+  for (const std::int64_t gained : {3, 2}) {  // every pair alike, and not
+    const DomainPage page = outcome_page(3, gained);
+    const DomainRow& mine = page.row("mine");
+    EXPECT_EQ(cell_verdict(page, mine, column(page, "images")), "too few pairs");
+    EXPECT_THAT(outcomes(page), ElementsAre("not tested"));
+    EXPECT_THAT(page.claims[0].found, HasSubstr("; cannot be tested with 3 seeds"));
+    EXPECT_THAT(page.claims[0].found, Not(HasSubstr("["))) << "an interval of normal differences";
+  }
+}
+
+TEST(DomainPage, TestsOutcomesOfManyRunsBySigns) {
+  const DomainPage all = outcome_page(10, 10);
+  EXPECT_DOUBLE_EQ(all.row("mine").cells[column(all, "images")].row.contrast->test->p_value,
+                   std::ldexp(1.0, -9));
+  EXPECT_THAT(outcomes(all), ElementsAre("holds"));
+  const DomainPage half = outcome_page(10, 5);
+  EXPECT_DOUBLE_EQ(half.row("mine").cells[column(half, "images")].row.contrast->test->p_value,
+                   std::ldexp(1.0, -4))
+      << "five of five: Student's would say 0.015";
+  EXPECT_THAT(outcomes(half), ElementsAre("not shown"));
+  EXPECT_THAT(page_assumptions(half), Contains(HasSubstr("McNemar")));
+}
+
 TEST(DomainPage, TakesThePublishedNumbersOfASuiteForClaims) {
   DomainRuns runs;
   add_alike(runs, {"standard", "mine"}, 5, 9);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
 #include "framework/runs/lock_file.h"
 #include "framework/runs/run_records.h"
@@ -52,6 +53,7 @@ class StoredCells : public ::testing::Test {
     cell.folder.write_status({RunState::done, 5, 5, 1, 2.5, {{"accuracy", accuracy}}, ""});
     write_environment(cell.folder, {{"machine", {{"cpu", "a processor"}, {"host", "secret"}}},
                                     {"data", {{"fingerprint", "d1"}, {"source", "/home/me"}}},
+                                    {"framework", {{"numbers", kNumbersVersion}}},
                                     {"model", {{"hash", "m"}}}});
     if (!evaluated) return;
     lock_entries(cell.folder.path(), evaluations_of(cell.experiment, catalogue_));
@@ -101,8 +103,18 @@ class StoredCells : public ::testing::Test {
     }
   }
 
+  /// The model as it is in another release, of the same version. @param options  its own, JSON
+  void change_model(const std::string& options) {
+    json model = made_manifest(Kind::model, "vit");
+    model["takes"] = {"image"};
+    model["gives"] = {"logits"};
+    model["options"] = json::parse(options);
+    write_plugin(parts_.folder(), "plugins/vit.so", model);
+    catalogue_ = catalogue_of(parts_.folder() / "plugins");
+  }
+
   const MadeParts parts_;
-  const Catalogue catalogue_ = with_counting(parts_);
+  Catalogue catalogue_ = with_counting(parts_);
   const TempFolder temp_;
 };
 
@@ -180,18 +192,126 @@ TEST_F(StoredCells, AreNotUsedForOtherData) {
             "small/standard/0: the data's fingerprint is not known");
 }
 
-TEST_F(StoredCells, AreNotUsedUnderAnotherFrameworkButByWord) {
+constexpr const char* kOldOptions = R"(
+  {"name": "dim", "type": "int", "low": 1, "default": 64, "help": ""},
+  {"name": "note", "type": "string", "default": "", "help": ""},
+  {"name": "rates", "type": "float", "list": true, "default": [0.5], "help": ""})";
+
+// Every stored configuration has the defaults of its day filled in.
+TEST_F(StoredCells, StandWhereAPluginHasGainedAnOptionWithADefault) {
+  keep_all();
+  change_model(std::string("[") + kOldOptions +
+               R"(, {"name": "width", "type": "int", "low": 1, "default": 4, "help": ""}])");
+  Suite here = suite();
+  const StoredRun kept = read_stored(stored_files(temp_ / "kept").front());
+  ASSERT_NE(here.cells.back().identity.configuration, kept.identity.configuration);
+  use_stored(find_stored(here, catalogue_, false), here);
+  for (const Cell& cell : here.cells) EXPECT_EQ(cell.action, CellAction::finished);
+  EXPECT_EQ(suite().cells.back().action, CellAction::finished) << "the next call finds them";
+  EXPECT_EQ(refusal(suite("others", "set: {model: {width: 5}}\n")),
+            "small/standard/0: the configuration changed");
+}
+
+TEST_F(StoredCells, AreNotUsedWhereAnOptionHasAnotherDefaultByNowOrIsNoMore) {
+  keep_all();
+  change_model(R"([{"name": "dim", "type": "int", "low": 1, "default": 64, "help": ""},
+                   {"name": "note", "type": "string", "default": "new", "help": ""},
+                   {"name": "rates", "type": "float", "list": true, "default": [0.5],
+                    "help": ""}])");
+  EXPECT_EQ(refusal(suite()), "small/standard/0: the configuration changed");
+  change_model(R"([{"name": "dim", "type": "int", "low": 1, "default": 64, "help": ""}])");
+  EXPECT_EQ(refusal(suite("others")), "small/standard/0: the configuration changed");
+}
+
+// A comment or a moved file changes the revision, and no number.
+TEST_F(StoredCells, StandUnderAnotherRevisionWithTheSameNumbers) {
   keep_all();
   edit([](json& in) { in["identity"]["framework"] = "0123456789abcdef"; });
-  EXPECT_THAT(refusal(suite()), HasSubstr("the framework changed (revision 01234567 -> "));
+  EXPECT_EQ(find_stored(suite(), catalogue_, false).matches.size(), 2U);
+}
+
+TEST_F(StoredCells, AreNotUsedUnderOtherNumbersOfTheFrameworkButByWord) {
+  keep_all();
+  edit([](json& in) { in["identity"]["numbers"] = kNumbersVersion + 1; });
+  EXPECT_EQ(refusal(suite()), "small/standard/0: the framework's numbers are of version " +
+                                  std::to_string(kNumbersVersion) + ", were of " +
+                                  std::to_string(kNumbersVersion + 1));
+  EXPECT_EQ(find_stored(suite(), catalogue_, false).acceptable, 2U);
   EXPECT_EQ(find_stored(suite(), catalogue_, true).matches.size(), 2U);
 }
 
-TEST_F(StoredCells, UnderAnotherFrameworkKeepTheirRevisionAndAreFoundAgain) {
+TEST_F(StoredCells, SayWhatItCostsWhereMostAreRefused) {
+  keep_all();
+  EXPECT_EQ(refusal_warning(find_stored(suite(), catalogue_, false)), "") << "all are used";
+  EXPECT_THAT(
+      refusal_warning(find_stored(suite("runs", "set: {train: {epochs: 3}}\n"), catalogue_, false)),
+      AllOf(HasSubstr("2 of 2 stored runs do not count here"),
+            HasSubstr("that took " + duration(2 * 2.5)),
+            HasSubstr("--accept-revision does not help")));
+  edit([](json& in) { in["identity"].erase("numbers"); });
+  EXPECT_THAT(refusal_warning(find_stored(suite(), catalogue_, false)),
+              HasSubstr("--accept-revision counts 2 of them, in which the version of the "
+                        "framework's numbers alone differs"));
+  EXPECT_EQ(refusal_warning(find_stored(suite(), catalogue_, true)), "");
+}
+
+TEST_F(StoredCells, OfAnEarlierAttnlabAreUsedByWordAlone) {
+  keep_all();
+  edit([](json& in) { in["identity"].erase("numbers"); });
+  EXPECT_THAT(refusal(suite()), HasSubstr("of which version the framework's numbers were is not"));
+  EXPECT_EQ(find_stored(suite(), catalogue_, true).matches.size(), 2U);
+}
+
+TEST_F(StoredCells, NoWordHelpsWhereMoreThanTheFrameworkDiffers) {
+  keep_all();
+  edit([](json& in) {
+    in["identity"].erase("numbers");
+    in["identity"]["plugins"]["model"]["version"] = "0.9";
+  });
+  EXPECT_THAT(refusal(suite(), /*accept_revision=*/true), HasSubstr("0.9"));
+  EXPECT_EQ(find_stored(suite(), catalogue_, false).acceptable, 0U);
+}
+
+TEST_F(StoredCells, KnowNoNumbersOfARunThatWentOnUnderOthers) {
+  const Cell cell = suite("elsewhere").cells.front();
+  finish(cell, 0.5);
+  EXPECT_EQ(stored_of(cell.folder.path()).numbers, kNumbersVersion);
+  const auto resumed = [&](std::int64_t numbers) {
+    json in = json::parse(read_text(cell.folder.file("environment.json")));
+    in["resumed"] = json::array();
+    in["resumed"].push_back({{"step", 3}, {"framework", {{"numbers", numbers}}}});
+    write_file(cell.folder.file("environment.json"), in.dump());
+    return stored_of(cell.folder.path()).numbers;
+  };
+  EXPECT_EQ(resumed(kNumbersVersion), kNumbersVersion);
+  EXPECT_EQ(resumed(kNumbersVersion + 1), kUnknownNumbers);
+}
+
+// What was restored here before the framework's sources changed once more.
+TEST_F(StoredCells, AreRestoredAnewUnderTheNextRevision) {
   keep_all();
   edit([](json& in) { in["identity"]["framework"] = "0123456789abcdef"; });
   Suite here = suite();
-  use_stored(find_stored(here, catalogue_, true), here);
+  use_stored(find_stored(here, catalogue_, false), here);
+  for (const Cell& cell : here.cells) {  // as an attnlab of yet another revision left them
+    const std::string file = cell.folder.file("identity.json");
+    json in = json::parse(read_text(file));
+    in["accepted"] = {"00000000000000ff"};
+    write_file(file, in.dump());
+  }
+  Suite again = suite();
+  ASSERT_EQ(again.cells.front().action, CellAction::stale);
+  use_stored(find_stored(again, catalogue_, false), again);
+  EXPECT_EQ(again.cells.front().action, CellAction::finished);
+  EXPECT_EQ(again.cells.front().folder.path(), here.cells.front().folder.path());
+  EXPECT_EQ(suite().cells.front().action, CellAction::finished) << "the next call finds it";
+}
+
+TEST_F(StoredCells, UnderAnotherRevisionKeepTheirOwnAndAreFoundAgain) {
+  keep_all();
+  edit([](json& in) { in["identity"]["framework"] = "0123456789abcdef"; });
+  Suite here = suite();
+  use_stored(find_stored(here, catalogue_, false), here);
   const Identity written = *read_identity(here.cells.front().folder.path());
   EXPECT_EQ(written.framework, "0123456789abcdef") << "the numbers are of that revision";
   EXPECT_THAT(written.accepted, ::testing::ElementsAre(here.cells.front().identity.framework));
