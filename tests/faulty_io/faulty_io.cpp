@@ -8,6 +8,8 @@
 //   ATTNLAB_FAULT_LOG=FILE    what happened, in its order: a line "write PATH", "fsync PATH" (of a
 //                             file or folder) or "rename PATH" (the new one) for each that
 //                             succeeded
+//   ATTNLAB_FAULT_HOLD=NAME   the first file of this name that is opened waits: CALLS.held is made
+//                             (CALLS as above), and the program goes on when that is removed
 //
 //   short   a read or write does half of what it was asked
 //   eintr   a read or write is interrupted by a signal
@@ -49,6 +51,7 @@ struct Setting {
   std::string below;
   std::atomic<std::int64_t>* calls = nullptr;
   int log = -1;
+  std::string hold, held;  ///< the name, and the file that says so
 };
 
 /// The function of this name behind this library.
@@ -86,6 +89,10 @@ Setting read_setting() {
   setting.later_too = text.back() == '+';
   setting.below = std::string(below) + "/";
   setting.calls = shared_counter(calls);
+  if (const char* hold = std::getenv("ATTNLAB_FAULT_HOLD"); hold != nullptr) {
+    setting.hold = std::string("/") + hold;
+    setting.held = std::string(calls) + ".held";
+  }
   if (const char* log = std::getenv("ATTNLAB_FAULT_LOG"); log != nullptr) {
     static const auto open_file = real<int(const char*, int, ...)>("open");
     setting.log = open_file(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -133,6 +140,21 @@ Result told(const char* what, int file, Result result) {
   return result;
 }
 
+/// Waits where a file is opened that another process is to change first.
+void wait_where_held(const char* path) {
+  static std::atomic<bool> done{false};
+  const std::string& name = setting().hold;
+  if (name.empty() || !is_below(path) || !absolute(path).ends_with(name) || done.exchange(true)) {
+    return;
+  }
+  static const auto open_file = real<int(const char*, int, ...)>("open");
+  static const auto close_file = real<int(int)>("close");
+  const int mark = open_file(setting().held.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (mark < 0) std::abort();
+  close_file(mark);
+  while (::access(setting().held.c_str(), F_OK) == 0) ::usleep(1000);
+}
+
 /// Counts a call that faults of these kinds can befall. @returns the kind where it is to fail now.
 unsigned fault(unsigned kinds) {
   const Setting& given = setting();
@@ -154,6 +176,7 @@ int noted(int file, bool below) {
 
 template <class Open>
 int opened(const char* path, int flags, const Open& open) {
+  wait_where_held(path);
   const bool below = is_below(path), folder = (flags & O_DIRECTORY) != 0;
   const bool creates = (flags & O_CREAT) != 0 && ::access(path, F_OK) != 0;
   if (below && !folder && fault(kEio | (creates ? unsigned{kEnospc} : 0U)) != kNone) return -1;
