@@ -239,6 +239,21 @@ TEST(Catalogue, OfThisProgramFindsEveryPluginOfThisIssueAndRefusesNone) {
               ::testing::IsSupersetOf({"idx_images", "cifar", "synthetic_images"}));
 }
 
+TEST(Catalogue, OfThisProgramHasNoModelThatIsDeepWithoutEnd) {
+  const Catalogue catalogue = Catalogue::of_this_program();
+  int options = 0;
+  for (const Candidate* plugin : catalogue.usable(Kind::model)) {
+    for (const OptionSpec& option : plugin->manifest->options) {
+      if (option.type != OptionSpec::Type::integer) continue;
+      if (option.name.find("depth") == std::string::npos && option.name != "stages") continue;
+      ++options;
+      EXPECT_LE(option.high.value_or(1e300), 10000) << plugin->manifest->name << ", " << option.name
+                                                    << ": its layers are built before they fit";
+    }
+  }
+  EXPECT_GT(options, 8);
+}
+
 std::string quest() { return Installation::of_this_program().plugins() + "/attention/quest.so"; }
 
 /// Replaces the manifest in a plugin's bytes by one of at most the same length, in place.
