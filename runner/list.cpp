@@ -64,7 +64,8 @@ void print_explanation(const Catalogue& catalogue) {
     std::cout << "  " << place.folder << " (" << place.why << ")"
               << (place.exists ? "" : ": no such folder") << "\n";
     for (const Candidate& candidate : catalogue.candidates()) {
-      if (candidate.path.rfind(place.folder + "/", 0) != 0) continue;
+      const bool itself = candidate.path == place.folder;  // which could not be read
+      if (!itself && candidate.path.rfind(place.folder + "/", 0) != 0) continue;
       if (candidate.refused.empty()) {
         std::cout << "    taken    " << printable(candidate.path) << " (" << candidate.manifest->id
                   << " " << candidate.manifest->version << ")\n";

@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include "framework/base/clock.h"
@@ -135,10 +136,40 @@ int milliseconds_left(const std::optional<Clock::time_point>& deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1'000'000));
 }
 
+/// Takes what a process prints apart into lines. One that is longer than any of this program's is
+/// cut: a plugin may print without end, and without a newline.
+class LineSplitter {
+ public:
+  explicit LineSplitter(const std::function<void(const std::string&)>& on_line)
+      : on_line_(on_line) {}
+
+  void add(std::string_view bytes) {
+    for (std::size_t end = 0; (end = bytes.find('\n')) != std::string_view::npos;) {
+      keep(bytes.substr(0, end));
+      on_line_(line_);
+      line_.clear();
+      bytes.remove_prefix(end + 1);
+    }
+    keep(bytes);
+  }
+  /// What follows the last newline.
+  void finish() const {
+    if (!line_.empty()) on_line_(line_);
+  }
+
+ private:
+  void keep(std::string_view part) {
+    line_.append(part.substr(0, kLongestOutput - std::min(kLongestOutput, line_.size())));
+  }
+
+  const std::function<void(const std::string&)>& on_line_;
+  std::string line_;
+};
+
 /// @returns false when the moment came before the output's end.
 bool read_lines(int descriptor, const std::optional<Clock::time_point>& deadline,
                 const std::function<void(const std::string&)>& on_line) {
-  std::string rest;
+  LineSplitter lines(on_line);
   char buffer[4096];
   while (true) {
     pollfd ready{descriptor, POLLIN, 0};
@@ -149,13 +180,9 @@ bool read_lines(int descriptor, const std::optional<Clock::time_point>& deadline
     const ssize_t count = ::read(descriptor, buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
-    rest.append(buffer, static_cast<std::size_t>(count));
-    for (std::size_t end = 0; (end = rest.find('\n')) != std::string::npos;) {
-      on_line(rest.substr(0, end));
-      rest.erase(0, end + 1);
-    }
+    lines.add({buffer, static_cast<std::size_t>(count)});
   }
-  if (!rest.empty()) on_line(rest);
+  lines.finish();
   return true;
 }
 

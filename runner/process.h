@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -43,10 +44,14 @@ struct ProcessOptions {
   StopSwitch* stop = nullptr;                           ///< not owned; null: none
 };
 
+/// Bytes of a line that a process prints, at most: what is longer is cut.
+constexpr std::size_t kLongestOutput = std::size_t{1} << 20;
+
 /// Runs this program with other words and waits for it. May be called from several threads; the
 /// process inherits the calling thread's cores.
 /// @param log      file that its standard error is appended to
-/// @param on_line  called with each line of its standard output, on the calling thread
+/// @param on_line  called with each line of its standard output, on the calling thread; of one that
+///                 is longer than kLongestOutput, with its beginning
 /// While it runs, SIGINT, SIGTERM and SIGHUP are handed on to it as SIGTERM.
 /// @throws Error when it cannot be started; what `on_line` throws, once the process has been
 /// killed.

@@ -55,6 +55,25 @@ std::string end_of_links(const std::string& path) {
   throw FileError(fmt::format("{}: cannot write: {}", path, reason(ELOOP)));
 }
 
+/// Whether fsync failed because there is nothing to make durable: a FIFO, a file system that
+/// cannot.
+bool cannot_sync(int error) {
+  return error == EINVAL || error == ENOTSUP || error == ENOSYS || error == EROFS;
+}
+
+/// Makes a renamed file's name durable: it stands in the folder, not in the file. A folder that may
+/// be written to and not read cannot be opened for that.
+/// @returns 0, or an errno
+int sync_folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const int descriptor =
+      ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return errno == EACCES || errno == EPERM ? 0 : errno;
+  const int error = ::fsync(descriptor) != 0 && !cannot_sync(errno) ? errno : 0;
+  ::close(descriptor);
+  return error;
+}
+
 /// Removes what dead processes left of one file of a folder, or of all where no name is given.
 void remove_dead(const std::filesystem::path& folder, const std::string& file) {
   const std::string mark = temporary_mark();
@@ -136,10 +155,15 @@ void AtomicFile::commit() {
       ::rename(temporary_.c_str(), path_.c_str()) != 0) {
     action = "cannot replace";
   }
-  if (action == nullptr) return;
-  const int error = errno;
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
-  throw FileError(fmt::format("{}: {}: {}", path_, action, reason(error)));
+  if (action != nullptr) {
+    const int error = errno;
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    throw FileError(fmt::format("{}: {}: {}", path_, action, reason(error)));
+  }
+  if (temporary_.empty()) return;
+  if (const int error = sync_folder_of(path_); error != 0) {
+    throw FileError(fmt::format("{}: cannot make its name durable: {}", path_, reason(error)));
+  }
 }
 
 void remove_dead_temporaries(const std::string& folder) { remove_dead(folder, ""); }
@@ -257,6 +281,11 @@ void LineWriter::line(std::string_view text) {
     throw FileError(fmt::format("{}: cannot write: {}", path_, reason(error)));
   }
   size_ += static_cast<std::int64_t>(line.size());
+}
+
+void LineWriter::sync() {
+  if (::fsync(descriptor_) == 0 || cannot_sync(errno)) return;
+  throw FileError(fmt::format("{}: cannot write: {}", path_, reason(errno)));
 }
 
 std::uint64_t fingerprint(std::string_view bytes, std::uint64_t seed) {

@@ -12,8 +12,9 @@
 namespace attnlab {
 
 /// A file that appears under its name only when it is complete: written beside it under a
-/// temporary name, flushed to the disk and renamed. Killing the process at any moment leaves the
-/// old file or the new one. The temporary name, "NAME.tmp-HOST-PID", says who is writing.
+/// temporary name, flushed to the disk and renamed. Killing the process at any moment, or a power
+/// loss, leaves the old file or the new one. The temporary name, "NAME.tmp-HOST-PID", says who is
+/// writing.
 class AtomicFile {
  public:
   /// @throws FileError when the folder does not exist or cannot be written.
@@ -26,7 +27,8 @@ class AtomicFile {
   /// @throws FileError with path and reason (a full disk); the temporary file is gone then.
   void write(const void* data, std::size_t size);
   void write(std::string_view text) { write(text.data(), text.size()); }
-  /// Makes the file durable and visible. @throws FileError.
+  /// Makes the file durable and visible, and its name durable. @throws FileError; where the name
+  /// alone failed, the new file is there by then.
   void commit();
 
  private:
@@ -83,6 +85,8 @@ class LineWriter {
   LineWriter& operator=(const LineWriter&) = delete;
 
   void line(std::string_view text);
+  /// Makes the lines durable: before anything durable says that they are there. @throws FileError.
+  void sync();
   /// Bytes in the file.
   std::int64_t size() const { return size_; }
 

@@ -93,10 +93,19 @@ class Checker {
         {"batch_size", train_.batch_size},
         {"eval_batch_size", train_.eval_batch_size},
         {"batching.repeat", train_.batching.repeat},
+        {"evaluate_every", train_.evaluate_every},
         {"schedule.warmup_steps", train_.schedule.warmup_steps}};
     for (const auto& [key, size] : sizes) {
       if (size > kMost) add(key, fmt::format("{} is more than {}", size, kMost));
     }
+    const auto check_epochs = [&](const char* key, double epochs) {
+      if (epochs > static_cast<double>(kMost)) {
+        add(key, fmt::format("{} is more than {}", shortest(epochs), kMost));
+      }
+    };
+    const ScheduleOptions& schedule = train_.schedule;
+    check_epochs("schedule.warmup_epochs", schedule.warmup_epochs);
+    for (const double drop : schedule.milestones) check_epochs("schedule.milestones", drop);
   }
 
   void check_batches() {

@@ -30,11 +30,11 @@ std::vector<std::string> split_path(const char* list) {
   return parts;
 }
 
-std::vector<std::string> sorted_entries(const std::string& folder) {
+std::vector<std::string> sorted_entries(const std::string& folder, std::error_code& error) {
   std::vector<std::string> entries;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    entries.push_back(entry.path().string());
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    entries.push_back(entry->path().string());
   }
   std::sort(entries.begin(), entries.end());
   return entries;
@@ -46,7 +46,17 @@ Candidate candidate_at(const std::string& path) {
   return candidate;
 }
 
+/// A folder that is there and cannot be listed: its plugins are not known.
+Candidate closed_folder(const std::string& path, const std::error_code& error) {
+  Candidate candidate = candidate_at(path);
+  candidate.refused =
+      fmt::format("{}: this folder of plugins cannot be read: {}; check its permissions", path,
+                  error.message());
+  return candidate;
+}
+
 void read_candidate(Candidate& candidate, const Stamp& host_stamp) {
+  if (!candidate.refused.empty()) return;
   try {
     candidate.manifest = read_manifest(candidate.path);
     const auto differences = stamp_differences(host_stamp, candidate.manifest->stamp);
@@ -78,6 +88,9 @@ void read_candidates(std::vector<Candidate>& candidates, const Stamp& host_stamp
   }
   read();
 }
+
+/// Whether it is a folder that could not be listed: all other candidates are libraries.
+bool is_folder(const Candidate& candidate) { return fs::path(candidate.path).extension() != ".so"; }
 
 std::string key_of(const Manifest& manifest) {
   return fmt::format("{} '{}'", name_of(manifest.kind), manifest.name);
@@ -149,7 +162,12 @@ Catalogue Catalogue::of_file(const std::string& path) {
 }
 
 void Catalogue::look_into(const std::string& folder) {
-  for (const std::string& path : sorted_entries(folder)) {
+  std::error_code error, unknown;
+  const std::vector<std::string> entries = sorted_entries(folder, error);
+  if (error && fs::is_directory(folder, unknown)) {
+    candidates_.push_back(closed_folder(folder, error));
+  }
+  for (const std::string& path : entries) {
     if (fs::path(path).extension() != ".so") continue;
     struct stat file {};
     if (::stat(path.c_str(), &file) == 0 && !files_.emplace(file.st_dev, file.st_ino).second)
@@ -207,7 +225,7 @@ const Candidate& Catalogue::find(Kind kind, const std::string& name) const {
   if (refused != nullptr) throw PluginError(refused->refused);
   // A file of that name without a readable manifest is the likely culprit.
   for (const Candidate& candidate : candidates_) {
-    if (!candidate.manifest && fs::path(candidate.path).stem() == name) {
+    if (!candidate.manifest && !is_folder(candidate) && fs::path(candidate.path).stem() == name) {
       throw PluginError(candidate.refused);
     }
   }
@@ -215,6 +233,9 @@ const Candidate& Catalogue::find(Kind kind, const std::string& name) const {
   std::string message =
       fmt::format("there is no {} '{}'{}", name_of(kind), name, suggestion(name, known));
   if (known.empty()) message += "; no plugin of this kind was found";
+  for (const Candidate& candidate : candidates_) {
+    if (is_folder(candidate)) message += "; " + candidate.refused;
+  }
   throw PluginError(message + " (attnlab list --explain shows where was looked)");
 }
 

@@ -20,7 +20,7 @@ struct SearchPlace {
   bool exists = false;
 };
 
-/// A file that was looked at.
+/// A file that was looked at, or a folder that could not be.
 struct Candidate {
   std::string path;
   std::optional<Manifest> manifest;  ///< empty when it could not be read

@@ -140,7 +140,6 @@ Evaluations read_evaluations(const std::string& run_folder) {
   if (!fs::exists(folder, error)) return out;
   std::vector<Dated> all;
   fs::directory_iterator entries(folder, error);
-  if (error) out.damaged.push_back(fmt::format("{}: {}", folder.string(), error.message()));
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
     const fs::path& path = entries->path();
     if (path.extension() != ".json") continue;  // one that is being written has another ending
@@ -156,6 +155,7 @@ Evaluations read_evaluations(const std::string& run_folder) {
       out.damaged.push_back(failure.what());
     }
   }
+  if (error) out.damaged.push_back(fmt::format("{}: {}", folder.string(), error.message()));
   std::sort(out.damaged.begin(), out.damaged.end());
   keep_newest(all, out);
   return out;

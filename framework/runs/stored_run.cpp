@@ -198,6 +198,27 @@ void read_versions(const std::string& run_folder, StoredRun& out) {
   }
 }
 
+constexpr int kStoredDepth = 2;  // EXPERIMENT/ATTENTION/SEED-HASH.json
+
+/// One that cannot be read does not hide the others.
+/// @param depth  how many folders lie between this one and the files
+void add_stored_files(const fs::path& folder, int depth, std::vector<std::string>& files,
+                      std::vector<std::string>& unreadable) {
+  std::error_code error, unknown;
+  fs::directory_iterator at(folder, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    if (depth > 0) {
+      const bool own = at->is_directory(unknown) && !at->is_symlink(unknown);
+      if (own) add_stored_files(at->path(), depth - 1, files, unreadable);
+    } else if (at->path().extension() == ".json" && at->is_regular_file(unknown)) {
+      files.push_back(at->path().string());
+    }
+  }
+  if (!error || error == std::errc::no_such_file_or_directory) return;
+  unreadable.push_back(fmt::format("{}: cannot be read: {}; check its permissions", folder.string(),
+                                   error.message()));
+}
+
 }  // namespace
 
 std::string StoredRun::name() const {
@@ -303,14 +324,10 @@ StoredRun read_stored(const std::string& file) try {
       fmt::format("{}: not a stored run: {}; store the run again", file, damage.what()));
 }
 
-std::vector<std::string> stored_files(const std::string& folder) {
+std::vector<std::string> stored_files(const std::string& folder,
+                                      std::vector<std::string>& unreadable) {
   std::vector<std::string> files;
-  std::error_code error;
-  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
-       at.increment(error)) {
-    const bool file = at->is_regular_file(error) && at->path().extension() == ".json";
-    if (file && at.depth() == 2) files.push_back(at->path().string());
-  }
+  add_stored_files(folder, kStoredDepth, files, unreadable);
   std::sort(files.begin(), files.end());
   return files;
 }

@@ -70,7 +70,9 @@ std::string stored_json(const StoredRun& run);
 StoredRun read_stored(const std::string& file);
 
 /// All files of stored runs below a folder, sorted; none where there is no such folder.
-std::vector<std::string> stored_files(const std::string& folder);
+/// @param unreadable  gets "FOLDER: cannot be read: why" of folders that are left out
+std::vector<std::string> stored_files(const std::string& folder,
+                                      std::vector<std::string>& unreadable);
 
 /// Writes a stored run as the folder of `experiment`, complete or not at all (config.yaml, which
 /// makes a folder a run's, comes last). It gets no lock.json, which would name this machine's

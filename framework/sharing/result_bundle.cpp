@@ -31,12 +31,20 @@ bool add_file(const std::string& from, const std::string& to, std::vector<Archiv
 
 /// The results of a run's evaluations, oldest first: the newest of an entry counts, and files are
 /// written in their order. Their names may hold what an archive's may not.
-std::vector<fs::path> evaluations_of(const std::string& folder) {
+/// @throws FileError where there are some that cannot be listed: without them the run is another.
+std::vector<fs::path> evaluations_of(const std::string& run) {
+  const std::string folder = run + "/evaluations";
   std::vector<std::pair<fs::file_time_type, fs::path>> found;
   std::error_code error, no_time;
-  for (const auto& file : fs::directory_iterator(folder + "/evaluations", error)) {
-    if (file.path().extension() != ".json") continue;
-    found.emplace_back(fs::last_write_time(file.path(), no_time), file.path());
+  fs::directory_iterator file(folder, error);
+  for (; !error && file != fs::directory_iterator(); file.increment(error)) {
+    if (file->path().extension() != ".json") continue;
+    found.emplace_back(fs::last_write_time(file->path(), no_time), file->path());
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw FileError(fmt::format(
+        "{}: cannot be read: {}; check its permissions, or remove it to pack without it", folder,
+        error.message()));
   }
   std::sort(found.begin(), found.end());
   std::vector<fs::path> paths;

@@ -144,6 +144,7 @@ void clear_failure(const RunFolder& folder) {
   if (folder.status().state != RunState::failed) return;
   const RunLock lock(folder.path());
   RunStatus status = folder.status();
+  if (status.state != RunState::failed) return;  // another process went on with it meanwhile
   std::error_code error;
   const bool begun = fs::exists(folder.file("checkpoint.safetensors"), error);
   status.state = begun ? RunState::interrupted : RunState::pending;

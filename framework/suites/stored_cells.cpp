@@ -30,7 +30,7 @@ std::map<Key, std::vector<StoredRun>> read_all(const std::vector<std::string>& f
                                                StoredUse& use) {
   std::map<Key, std::vector<StoredRun>> all;
   for (const std::string& folder : folders) {
-    for (const std::string& file : stored_files(folder)) {
+    for (const std::string& file : stored_files(folder, use.damaged)) {
       try {
         StoredRun run = read_stored(file);
         ++use.files;

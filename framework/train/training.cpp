@@ -159,6 +159,7 @@ double Training::epoch_at(std::int64_t step) const {
 void Training::save() {
   home_.check("training");
   const Clock::time_point begin = Clock::now();
+  log_->sync();  // the checkpoint says which lines belong to it
   position_.metrics_bytes = log_->size();
   position_.seconds = seconds_before_ + seconds_since(began_);
   write_checkpoint(checkpoint_path(), checkpoint_parts(), position_, hash_);
@@ -387,6 +388,7 @@ void Training::write_status(RunState state, const Metrics& metrics, const std::s
   status_.metrics = metrics;
   status_.reason = reason;
   home_.check("training");
+  if (status_.finished()) log_->sync();  // a finished run's status says what its lines are
   folder_.write_status(status_);
 }
 

@@ -42,9 +42,9 @@ struct CrossVitOptions {
     v("sizes", sizes, at_least(1), "height and width that each branch sees, in pixels");
     v("patch_sizes", patch_sizes, at_least(1), "side of a branch's patches; of sizes divisors");
     v("dims", dims, at_least(1), "channels of each branch's tokens; empty: the preset's");
-    v("depths", depths, at_least(1), "blocks of each branch in a stage; empty: the preset's");
+    v("depths", depths, range(1, 10000), "blocks of each branch in a stage; empty: the preset's");
     v("heads", heads, at_least(1), "attention heads of each branch; empty: the preset's");
-    v("stages", stages, at_least(1), "how often the branches read each other");
+    v("stages", stages, range(1, 10000), "how often the branches read each other");
     v("mlp_ratio", mlp_ratio, at_least(0), "hidden channels of an MLP over dim; 0: the preset's");
     v("stem", stem, one_of("", "linear", "convolutions"),
       "patches by one map, or by three convolutions (patches of 12 and 16); empty: the preset's");

@@ -46,7 +46,7 @@ struct VitOptions {
     v("preset", preset, one_of("", "Ti", "S", "B", "L", "H"),
       "sizes of a published model; options below that are not 0 win over it");
     v("dim", dim, at_least(0), "channels of a token; 0: the preset's");
-    v("depth", depth, at_least(0), "number of layers; 0: the preset's");
+    v("depth", depth, range(0, 10000), "number of layers; 0: the preset's");
     v("heads", heads, at_least(0), "attention heads, a divisor of dim; 0: the preset's");
     v("mlp_ratio", mlp_ratio, at_least(0), "hidden channels of the MLP over dim; 0: 4");
     v("patch_size", patch_size, at_least(0), "side of a patch in pixels; 0: the preset's");

@@ -162,20 +162,23 @@ bool finished_before(const RunJob& job, ProgressSink& progress) {
   return true;
 }
 
-/// A run that is ready to be trained from where it stands.
-/// @param accept  go on although something changed since the run began
-/// @throws ConfigError naming what changed.
+/// Notes what changed since the run began.
+/// @param accept  go on all the same. @throws ConfigError naming what changed.
+void note_changes(BuiltRun& run, const RunJob& job, bool accept) {
+  run.accepted = changes_since_start(run, job.folder);
+  if (run.accepted.empty() || accept) return;
+  throw ConfigError(
+      fmt::format("{}: since this run began, {}; a new run (--out) keeps its numbers of one "
+                  "kind; --accept-changes goes on and records it",
+                  job.folder.path(), join(run.accepted, ", ")));
+}
+
+/// A run that is ready to be trained from where it stands. @throws ConfigError as `note_changes`.
 BuiltRun ready_run(const RunJob& job, Registry& registry, bool accept,
                    std::shared_ptr<Dataset> dataset = nullptr) {
   BuiltRun run = build_run(job.experiment, job.seed, registry, std::move(dataset));
   check_tasks(run, registry);
-  run.accepted = changes_since_start(run, job.folder);
-  if (!run.accepted.empty() && !accept) {
-    throw ConfigError(
-        fmt::format("{}: since this run began, {}; a new run (--out) keeps its numbers of one "
-                    "kind; --accept-changes goes on and records it",
-                    job.folder.path(), join(run.accepted, ", ")));
-  }
+  note_changes(run, job, accept);
   initialise(run, job.folder, registry.catalogue());
   return run;
 }
@@ -237,6 +240,19 @@ std::unique_ptr<RunLock> held(const RunJob& job, const Catalogue& catalogue) {
   return lock;
 }
 
+/// Looks again at a run that is held now: data were opened since it was looked at first, and
+/// another process may have gone on with it meanwhile.
+/// @returns whether it was finished; then it is told, and evaluated where that is left.
+bool finished_meanwhile(const RunJob& job, BuiltRun& run, Registry& registry, bool accept,
+                        ProgressSink& progress) {
+  if (!finished_before(job, progress)) {
+    note_changes(run, job, accept);
+    return false;
+  }
+  if (job.folder.status().state == RunState::done) evaluate_left(job, run, registry, progress);
+  return true;
+}
+
 /// @returns false when the run failed.
 bool run_job(const RunJob& job, Registry& registry, bool accept, ProgressSink& progress) {
   if (!job.note.empty()) progress.say(job.note);
@@ -247,6 +263,7 @@ bool run_job(const RunJob& job, Registry& registry, bool accept, ProgressSink& p
   BuiltRun run = ready_run(job, registry, accept);
   tell_products(run, progress);
   const std::unique_ptr<RunLock> lock = held(job, registry.catalogue());
+  if (finished_meanwhile(job, run, registry, accept, progress)) return true;
   try {
     const RunStatus status = train_run(run, job.folder, progress, stop_requested());
     if (status.state == RunState::done) evaluate_left(job, run, registry, progress);
@@ -291,16 +308,21 @@ std::vector<Together> ensembles_of(const std::vector<RunJob>& jobs, Registry& re
 }
 
 /// @returns false when the runs failed.
-bool run_together(const Together& jobs, Registry& registry, bool accept, ProgressSink& progress) {
+bool run_together(const Together& all, Registry& registry, bool accept, ProgressSink& progress) {
   SharedData data;
+  Together jobs;
   std::vector<Member> members;
   std::vector<std::unique_ptr<RunLock>> locks;
-  for (const RunJob* job : jobs) {
+  for (const RunJob* job : all) {
     BuiltRun run = ready_run(*job, registry, accept, data.of(*job, registry));
-    run.together = static_cast<std::int64_t>(jobs.size());
-    locks.push_back(held(*job, registry.catalogue()));
+    std::unique_ptr<RunLock> lock = held(*job, registry.catalogue());
+    if (finished_meanwhile(*job, run, registry, accept, progress)) continue;
+    jobs.push_back(job);
+    locks.push_back(std::move(lock));
     members.push_back({std::move(run), job->folder});
   }
+  if (members.empty()) return true;
+  for (Member& member : members) member.run.together = static_cast<std::int64_t>(members.size());
   tell_products(members.front().run, progress);
   try {
     train_ensemble(members, registry, progress, stop_requested());

@@ -5,6 +5,11 @@
 //                             calls are counted alone
 //   ATTNLAB_FAULT_BELOW=DIR   whose files count; absolute
 //   ATTNLAB_FAULT_CALLS=FILE  8 bytes in which a program and its children count together
+//   ATTNLAB_FAULT_LOG=FILE    what happened, in its order: a line "write PATH", "fsync PATH" (of a
+//                             file or folder) or "rename PATH" (the new one) for each that
+//                             succeeded
+//   ATTNLAB_FAULT_HOLD=NAME   the first file of this name that is opened waits: CALLS.held is made
+//                             (CALLS as above), and the program goes on when that is removed
 //
 //   short   a read or write does half of what it was asked
 //   eintr   a read or write is interrupted by a signal
@@ -45,6 +50,8 @@ struct Setting {
   bool later_too = false;
   std::string below;
   std::atomic<std::int64_t>* calls = nullptr;
+  int log = -1;
+  std::string hold, held;  ///< the name, and the file that says so
 };
 
 /// The function of this name behind this library.
@@ -82,6 +89,15 @@ Setting read_setting() {
   setting.later_too = text.back() == '+';
   setting.below = std::string(below) + "/";
   setting.calls = shared_counter(calls);
+  if (const char* hold = std::getenv("ATTNLAB_FAULT_HOLD"); hold != nullptr) {
+    setting.hold = std::string("/") + hold;
+    setting.held = std::string(calls) + ".held";
+  }
+  if (const char* log = std::getenv("ATTNLAB_FAULT_LOG"); log != nullptr) {
+    static const auto open_file = real<int(const char*, int, ...)>("open");
+    setting.log = open_file(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (setting.log < 0) std::abort();
+  }
   return setting;
 }
 
@@ -90,19 +106,53 @@ const Setting& setting() {
   return read;
 }
 
-/// Descriptors of files below the folder.
+/// Descriptors of files and folders below the folder.
 constexpr int kMostFiles = 4096;
 std::atomic<bool> ours[kMostFiles];
 
 bool is_ours(int file) { return file >= 0 && file < kMostFiles && ours[file]; }
 
+std::string absolute(const char* path) {
+  char here[4096];
+  if (path[0] == '/' || ::getcwd(here, sizeof here) == nullptr) return path;
+  return std::string(here) + "/" + path;
+}
+
 bool is_below(const char* path) {
   if (setting().kind == kNone || path == nullptr) return false;
-  std::string whole = path;
-  char here[4096];
-  if (path[0] != '/' && ::getcwd(here, sizeof here) != nullptr)
-    whole = std::string(here) + "/" + path;
-  return whole.compare(0, setting().below.size(), setting().below) == 0;
+  return absolute(path).compare(0, setting().below.size(), setting().below) == 0;
+}
+
+void tell(const char* what, const std::string& path) {
+  static const auto write_file = real<ssize_t(int, const void*, std::size_t)>("write");
+  const std::string line = std::string(what) + " " + path + "\n";
+  if (write_file(setting().log, line.data(), line.size()) < 0) std::abort();
+}
+
+/// @returns the result of a call on a descriptor, which is told where it succeeded
+template <class Result>
+Result told(const char* what, int file, Result result) {
+  if (setting().log < 0 || result < 0 || !is_ours(file)) return result;
+  char path[4096];
+  const std::string link = "/proc/self/fd/" + std::to_string(file);
+  const ssize_t length = ::readlink(link.c_str(), path, sizeof path);
+  if (length > 0) tell(what, std::string(path, static_cast<std::size_t>(length)));
+  return result;
+}
+
+/// Waits where a file is opened that another process is to change first.
+void wait_where_held(const char* path) {
+  static std::atomic<bool> done{false};
+  const std::string& name = setting().hold;
+  if (name.empty() || !is_below(path) || !absolute(path).ends_with(name) || done.exchange(true)) {
+    return;
+  }
+  static const auto open_file = real<int(const char*, int, ...)>("open");
+  static const auto close_file = real<int(int)>("close");
+  const int mark = open_file(setting().held.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (mark < 0) std::abort();
+  close_file(mark);
+  while (::access(setting().held.c_str(), F_OK) == 0) ::usleep(1000);
 }
 
 /// Counts a call that faults of these kinds can befall. @returns the kind where it is to fail now.
@@ -126,9 +176,10 @@ int noted(int file, bool below) {
 
 template <class Open>
 int opened(const char* path, int flags, const Open& open) {
-  const bool below = is_below(path) && (flags & O_DIRECTORY) == 0;
+  wait_where_held(path);
+  const bool below = is_below(path), folder = (flags & O_DIRECTORY) != 0;
   const bool creates = (flags & O_CREAT) != 0 && ::access(path, F_OK) != 0;
-  if (below && fault(kEio | (creates ? unsigned{kEnospc} : 0U)) != kNone) return -1;
+  if (below && !folder && fault(kEio | (creates ? unsigned{kEnospc} : 0U)) != kNone) return -1;
   return noted(open(), below);
 }
 
@@ -202,7 +253,7 @@ ssize_t read(int file, void* to, std::size_t size) {
 
 ssize_t write(int file, const void* from, std::size_t size) {
   static const auto next = real<ssize_t(int, const void*, std::size_t)>("write");
-  return transfer_fails(file, kWriting, size) ? -1 : next(file, from, size);
+  return transfer_fails(file, kWriting, size) ? -1 : told("write", file, next(file, from, size));
 }
 
 ssize_t pwrite(int file, const void* from, std::size_t size, off_t at) {
@@ -237,7 +288,7 @@ int fcntl64(int file, int command, ...) {
 
 int fsync(int file) {
   static const auto next = real<int(int)>("fsync");
-  return is_ours(file) && fault(kEio | kFsync) != kNone ? -1 : next(file);
+  return is_ours(file) && fault(kEio | kFsync) != kNone ? -1 : told("fsync", file, next(file));
 }
 
 int ftruncate(int file, off_t size) noexcept {
@@ -252,7 +303,10 @@ int mkdir(const char* path, mode_t mode) noexcept {
 
 int rename(const char* from, const char* to) noexcept {
   static const auto next = real<int(const char*, const char*)>("rename");
-  return is_below(to) && fault(kEio | kEnospc | kRename) != kNone ? -1 : next(from, to);
+  if (is_below(to) && fault(kEio | kEnospc | kRename) != kNone) return -1;
+  const int result = next(from, to);
+  if (setting().log >= 0 && result == 0 && is_below(to)) tell("rename", absolute(to));
+  return result;
 }
 
 }  // extern "C"

@@ -122,6 +122,9 @@ std::string contents(std::string_view zip, const Member& member, const std::stri
   return out;
 }
 
+/// As a gzip stream (framework/data/formats/files.cpp).
+constexpr double kAlwaysRead = 268435456, kMostPacking = 100;
+
 /// The members that the directory at a zip's end names.
 std::vector<Member> members_of(std::string_view zip, const std::string& path) {
   const std::size_t end = zip.rfind("PK\x05\x06");
@@ -141,6 +144,18 @@ std::vector<Member> members_of(std::string_view zip, const std::string& path) {
     at += 46 + name + little(zip, at + 30, 2) + little(zip, at + 32, 2);
   }
   return members;
+}
+
+/// Members may lie on one another in the file: each can be small, and all of them without end.
+void check_total(const std::vector<Member>& members, std::size_t file, const std::string& path) {
+  double total = 0;  // each is below 2^32
+  for (const Member& member : members) total += static_cast<double>(member.size);
+  if (total <= std::max(kAlwaysRead, kMostPacking * static_cast<double>(file))) return;
+  throw DataError(
+      fmt::format("{}: its {} members hold {:.3g} bytes, {:.3g} times its own size, more than data "
+                  "do; where it "
+                  "is sound, save it without compression (numpy.savez)",
+                  path, members.size(), total, total / static_cast<double>(file)));
 }
 
 }  // namespace
@@ -183,7 +198,9 @@ Tensor parse_npy(std::string_view bytes, const std::string& path) {
 
 NamedTensors read_npz(std::string_view bytes, const std::string& path) {
   NamedTensors arrays;
-  for (const Member& member : members_of(bytes, path)) {
+  const std::vector<Member> members = members_of(bytes, path);
+  check_total(members, bytes.size(), path);
+  for (const Member& member : members) {
     std::string name = member.name;
     if (name.size() > 4 && name.ends_with(".npy")) name.resize(name.size() - 4);
     arrays.set(name,

@@ -18,7 +18,8 @@ namespace attnlab {
 /// @throws DataError "path: what is wrong".
 Tensor parse_npy(std::string_view bytes, const std::string& path);
 
-/// Arrays by name, without ".npy". @throws DataError.
+/// Arrays by name, without ".npy". @throws DataError, also where the members are 100 times the
+/// file's size and above 256 MiB.
 NamedTensors read_npz(std::string_view bytes, const std::string& path);
 
 }  // namespace attnlab

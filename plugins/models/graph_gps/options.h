@@ -21,7 +21,7 @@ struct GraphGpsOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("dim", dim, at_least(1), "channels of a node and of an edge");
-    v("depth", depth, at_least(1), "number of layers");
+    v("depth", depth, range(1, 10000), "number of layers");
     v("heads", heads, at_least(1), "attention heads, a divisor of dim");
     v("mpnn", mpnn, one_of("gine", "gated_gcn", "none"),
       "message passing along edges; none: a pure transformer over each graph's nodes");
@@ -35,7 +35,7 @@ struct GraphGpsOptions {
     v("head", head, one_of("graph", "node", "link"),
       "what is answered for: each graph, each node, or pairs of nodes (features to multiply)");
     v("pool", pool, one_of("mean", "sum"), "head graph: over the graph's nodes");
-    v("head_layers", head_layers, at_least(1), "linear maps of the head, with ReLU between");
+    v("head_layers", head_layers, range(1, 10000), "linear maps of the head, with ReLU between");
     v("head_halves", head_halves, "each hidden width of the head is half the one before");
   }
 };

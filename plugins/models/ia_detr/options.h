@@ -35,8 +35,8 @@ struct IaDetrOptions {
     v("dim", dim, at_least(8), "channels of a token; a multiple of 4 and of heads");
     v("heads", heads, at_least(1), "attention heads");
     v("hidden", hidden, at_least(1), "hidden channels of an MLP");
-    v("depth", depth, at_least(1), "decoder layers; also those of the first cross-attention");
-    v("encoder_depth", encoder_depth, at_least(0), "layers of self-attention on each map");
+    v("depth", depth, range(1, 10000), "decoder layers; also those of the first cross-attention");
+    v("encoder_depth", encoder_depth, range(0, 10000), "layers of self-attention on each map");
     v("queries", queries, at_least(1), "one-to-one queries: answers of an image");
     v("many_queries", many_queries, at_least(0), "one-to-many queries, in training alone");
     v("proposals", proposals,

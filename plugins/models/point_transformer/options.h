@@ -19,11 +19,11 @@ struct PointTransformerOptions {
   constexpr void describe(Visitor& v) {
     v("preset", preset, one_of("lite", "ptv3"),
       "sizes of a named model; lists below that are not empty win over it");
-    v("encoder_depths", encoder_depths, at_least(1),
+    v("encoder_depths", encoder_depths, range(1, 10000),
       "blocks of each stage, from the finest voxels on; voxels double in size from stage to stage");
     v("encoder_dims", encoder_dims, at_least(1), "channels of each stage");
     v("encoder_heads", encoder_heads, at_least(1), "attention heads of each stage");
-    v("decoder_depths", decoder_depths, at_least(1),
+    v("decoder_depths", decoder_depths, range(1, 10000),
       "blocks of each stage but the coarsest, from the finest voxels on");
     v("decoder_dims", decoder_dims, at_least(1), "channels of each of these");
     v("decoder_heads", decoder_heads, at_least(1), "attention heads of each of these");

@@ -19,7 +19,7 @@ struct TransformerXlOptions {
     v("preset", preset, one_of("", "standard"),
       "a published model: 151M parameters on WikiText-103; options below that are set win over it");
     v("dim", dim, at_least(0), "channels of a token; 0: the preset's");
-    v("depth", depth, at_least(0), "number of layers; 0: the preset's");
+    v("depth", depth, range(0, 10000), "number of layers; 0: the preset's");
     v("heads", heads, at_least(0), "attention heads, a divisor of dim; 0: the preset's");
     v("hidden", hidden, at_least(0), "hidden channels of the MLP; 0: the preset's, or 4 dim");
     v("memory", memory, at_least(-1),

@@ -263,6 +263,22 @@ TEST(Npz, OfStoredAndOfDeflatedMembers) {
   }
 }
 
+TEST(Npz, IsRefusedWhereItsMembersLieOnOneAnother) {
+  constexpr std::size_t kBytes = std::size_t{1} << 22, kTimes = 80;
+  const std::string one = testing::zip_file(
+      {{"a.npy", npy("{'descr': '|u1', 'fortran_order': False, 'shape': (4194304,), }",
+                     std::string(kBytes, '\0'))}},
+      true);
+  const std::size_t entry = one.rfind("PK\x01\x02"), end = one.rfind("PK\x05\x06");
+  EXPECT_EQ(read_npz(one, "a.npz").at("a").numel(), std::int64_t(kBytes));
+  std::string bomb = one.substr(0, entry);
+  for (std::size_t i = 0; i < kTimes; ++i) bomb += one.substr(entry, end - entry);
+  std::string foot = one.substr(end);
+  foot[8] = foot[10] = static_cast<char>(kTimes);
+  EXPECT_THAT(message_of<DataError>([&] { read_npz(bomb + foot, "a.npz"); }),
+              HasSubstr("a.npz: its 80 members hold 3.36e+08 bytes, "));
+}
+
 TEST(PointFiles, OfEveryKindHoldTheSamePoints) {
   const TempFolder folder;
   const std::string one = npy_of_two_points();

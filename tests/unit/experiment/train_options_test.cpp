@@ -37,6 +37,12 @@ TEST(TrainOptions, RefuseSizesThatOverflow) {
                           "1000000000"));
   EXPECT_THAT(problems("{steps: 2000000000}"), ::testing::SizeIs(1));
   EXPECT_THAT(problems("{batching: {repeat: 2000000000}}"), ::testing::SizeIs(1));
+  EXPECT_THAT(problems("{evaluate_every: 9223372036854775807}"),
+              ElementsAre(HasSubstr("train.evaluate_every: 9223372036854775807 is more than ")));
+  EXPECT_THAT(problems("{schedule: {warmup_epochs: 1.0e+300}}"),
+              ElementsAre(HasSubstr("train.schedule.warmup_epochs: ")));
+  EXPECT_THAT(problems("{schedule: {shape: step, milestones: [1, 1.0e+300]}}"),
+              ElementsAre(HasSubstr("train.schedule.milestones: ")));
 }
 
 TEST(TrainOptions, RefuseRatesThatAreNotFinite) {

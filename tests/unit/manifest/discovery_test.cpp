@@ -1,6 +1,7 @@
 #include "framework/manifest/discovery.h"
 
 #include "tests/support/compositions.h"
+#include "tests/support/unprivileged.h"
 
 namespace attnlab::discovery_test {
 namespace {
@@ -81,6 +82,22 @@ TEST(Catalogue, KeepsTheOthersWhenSomeAreRefused) {
               HasSubstr("No such file or directory"));
   EXPECT_THAT(candidate_of(catalogue, folder / "folder.so").refused,
               HasSubstr("it is not a regular file"));
+}
+
+TEST(Catalogue, NamesFoldersThatItCannotRead) {
+  const TempFolder folder;
+  write_plugin(folder, "good.so", made_manifest(Kind::attention, "good"));
+  write_plugin(folder, "model/m.so", made_manifest(Kind::model, "m"));
+  const std::string closed = folder / "model";
+  fs::permissions(closed, fs::perms::none);
+  const std::string why =
+      closed + ": this folder of plugins cannot be read: Permission denied; check its permissions";
+  const Unprivileged user(folder.path());
+  if (!user.works()) GTEST_SKIP() << "needs another user than the superuser";
+  const Catalogue catalogue = catalogue_of(folder.path());
+  EXPECT_THAT(usable_names(catalogue), ElementsAre("attention good"));
+  EXPECT_EQ(candidate_of(catalogue, closed).refused, why);
+  EXPECT_THAT(message_of<PluginError>([&] { catalogue.find(Kind::model, "m"); }), HasSubstr(why));
 }
 
 TEST(Catalogue, KeepsTheOrderOfFilesSoManyThatSeveralThreadsReadThem) {
@@ -220,6 +237,21 @@ TEST(Catalogue, OfThisProgramFindsEveryPluginOfThisIssueAndRefusesNone) {
   EXPECT_THAT(catalogue.names(Kind::task), ::testing::Contains("image_classification"));
   EXPECT_THAT(catalogue.names(Kind::dataset),
               ::testing::IsSupersetOf({"idx_images", "cifar", "synthetic_images"}));
+}
+
+TEST(Catalogue, OfThisProgramHasNoModelThatIsDeepWithoutEnd) {
+  const Catalogue catalogue = Catalogue::of_this_program();
+  int options = 0;
+  for (const Candidate* plugin : catalogue.usable(Kind::model)) {
+    for (const OptionSpec& option : plugin->manifest->options) {
+      if (option.type != OptionSpec::Type::integer) continue;
+      if (option.name.find("depth") == std::string::npos && option.name != "stages") continue;
+      ++options;
+      EXPECT_LE(option.high.value_or(1e300), 10000) << plugin->manifest->name << ", " << option.name
+                                                    << ": its layers are built before they fit";
+    }
+  }
+  EXPECT_GT(options, 8);
 }
 
 std::string quest() { return Installation::of_this_program().plugins() + "/attention/quest.so"; }

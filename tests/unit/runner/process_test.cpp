@@ -39,6 +39,19 @@ TEST(RunSelf, KillsWhatTakesTooLong) {
   EXPECT_FALSE(has_children());
 }
 
+TEST(RunSelf, CutsLinesThatDoNotEnd) {
+  const TempFolder folder;
+  std::vector<std::string> lines;
+  const ProcessResult result =
+      run_self({"flood"}, folder / "log", [&](const std::string& line) { lines.push_back(line); });
+  EXPECT_TRUE(result.ok());
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines[0], "first");
+  EXPECT_EQ(lines[1], std::string(kLongestOutput, 'x'));
+  EXPECT_EQ(lines[2], "");
+  EXPECT_EQ(lines[3], "last");
+}
+
 TEST(LogTail, IsTheLastLinesThatSaySomething) {
   const TempFolder folder;
   EXPECT_EQ(log_tail(folder / "none", 3), "");
@@ -75,7 +88,7 @@ TEST(LocalLauncher, SaysWhatToDoWhereItsThreadsCannotStart) {
 }  // namespace attnlab::process_test
 
 /// Called as `attnlab run ...` or `attnlab wait` by the tests above: says so, and waits for a
-/// signal.
+/// signal. As `attnlab flood`, prints a line of five times the length that is kept.
 int main(int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "";
   if (word == "run" || word == "wait") {
@@ -83,6 +96,10 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     ::pause();
     return 1;
+  }
+  if (word == "flood") {
+    std::printf("first\n%s\n\nlast", std::string(5 * attnlab::kLongestOutput, 'x').c_str());
+    return 0;
   }
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

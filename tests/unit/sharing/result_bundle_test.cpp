@@ -15,6 +15,7 @@
 #include "tests/support/compositions.h"
 #include "tests/support/made_runs.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/unprivileged.h"
 #include "tests/unit/sharing/install_fixture.h"
 
 namespace attnlab::testing::result_bundle_test {
@@ -117,6 +118,18 @@ TEST(ResultFiles, LeaveNoRunOutThatCannotBeRead) {
   EXPECT_THAT(message_of<DataError>([&] { sharing::result_files(temp / "runs", none, false); }),
               ::testing::AllOf(HasSubstr(damaged.path() + ": cannot be packed: "),
                                HasSubstr("repair it, or remove its folder, first")));
+}
+
+TEST(ResultFiles, LeaveNoEvaluationsOutThatCannotBeRead) {
+  const TempFolder temp;
+  const std::string closed = write_run(temp).file("evaluations");
+  temp.write("runs/small/quest/0-0123456789abcdef/evaluations/fog-00.json", "{}");
+  fs::permissions(closed, fs::perms::none);
+  const Unprivileged user(temp.path());
+  if (!user.works()) GTEST_SKIP() << "needs another user than the superuser";
+  const sharing::Store none(sharing::Places{temp / "config", temp / "share"});
+  EXPECT_THAT(message_of<FileError>([&] { sharing::result_files(temp / "runs", none, false); }),
+              HasSubstr(closed + ": cannot be read: Permission denied; check its permissions"));
 }
 
 class PackedPlugins : public InstallTest {

@@ -9,6 +9,7 @@
 #include "framework/runs/run_records.h"
 #include "tests/support/made_parts.h"
 #include "tests/support/made_runs.h"
+#include "tests/support/unprivileged.h"
 
 namespace attnlab::stored_cells_test {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 using namespace testing;
 using nlohmann::json;
 using ::testing::Contains;
+namespace fs = std::filesystem;
 
 /// The made parts' plugins, and a task that only evaluations use.
 Catalogue with_counting(const MadeParts& parts) {
@@ -78,6 +80,13 @@ class StoredCells : public ::testing::Test {
     }
   }
 
+  std::vector<std::string> kept_files() const {
+    std::vector<std::string> unreadable;
+    const std::vector<std::string> files = stored_files(temp_ / "kept", unreadable);
+    EXPECT_THAT(unreadable, IsEmpty());
+    return files;
+  }
+
   std::string refusal(const Suite& suite, bool accept_revision = false) const {
     const StoredUse use = find_stored(suite, catalogue_, accept_revision);
     EXPECT_THAT(use.matches, IsEmpty());
@@ -86,7 +95,7 @@ class StoredCells : public ::testing::Test {
 
   /// Changes every kept file.
   void edit(const std::function<void(json&)>& change) const {
-    for (const std::string& file : stored_files(temp_ / "kept")) {
+    for (const std::string& file : kept_files()) {
       json in = json::parse(read_text(file));
       change(in);
       write_file(file, in.dump(1));
@@ -120,7 +129,7 @@ class StoredCells : public ::testing::Test {
 
 TEST_F(StoredCells, AStoredRunReadsBackAsItWas) {
   keep_all();
-  const std::vector<std::string> files = stored_files(temp_ / "kept");
+  const std::vector<std::string> files = kept_files();
   ASSERT_EQ(files.size(), 2U);
   const StoredRun run = read_stored(files.front());
   EXPECT_EQ(run.experiment + "/" + run.attention, "small/quest");
@@ -132,9 +141,23 @@ TEST_F(StoredCells, AStoredRunReadsBackAsItWas) {
   EXPECT_LT(read_text(files.front()).size(), 10000U) << "small enough to keep";
 }
 
+TEST_F(StoredCells, AFolderThatCannotBeReadIsNamedAndHidesNoOther) {
+  keep_all();
+  fs::create_symlink("nowhere", temp_ / "kept/small/quest/dangling.json");
+  EXPECT_EQ(kept_files().size(), 2U);
+  const std::string closed = temp_ / "kept/small/quest";
+  fs::permissions(closed, fs::perms::none);
+  const Unprivileged user(temp_.path());
+  if (!user.works()) GTEST_SKIP() << "needs another user than the superuser";
+  std::vector<std::string> unreadable;
+  EXPECT_THAT(stored_files(temp_ / "kept", unreadable), ElementsAre(HasSubstr("small/standard/")));
+  EXPECT_THAT(unreadable,
+              ElementsAre(closed + ": cannot be read: Permission denied; check its permissions"));
+}
+
 TEST_F(StoredCells, StoredFilesNameNoHostAndNoFolderOfAnybody) {
   keep_all();
-  const std::string text = read_text(stored_files(temp_ / "kept").front());
+  const std::string text = read_text(kept_files().front());
   EXPECT_THAT(text, AllOf(HasSubstr("a processor"), Not(HasSubstr("secret")),
                           Not(HasSubstr("/home/me")), Not(HasSubstr(temp_.path()))));
 }
@@ -456,7 +479,7 @@ TEST_F(StoredCells, NeverReplaceARunThatIsThere) {
 
 TEST_F(StoredCells, ADamagedFileIsNamedAndTheOthersAreUsed) {
   keep_all();
-  const std::string first = stored_files(temp_ / "kept").front();
+  const std::string first = kept_files().front();
   write_file(first, "{\"schema\": 1");
   const StoredUse use = find_stored(suite(), catalogue_, false);
   EXPECT_EQ(use.matches.size(), 1U);
