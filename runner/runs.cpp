@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/runs/run_records.h"
 #include "framework/runs/stored_run.h"
@@ -92,13 +93,15 @@ int store_command(const Words& words) {
   for (const RunRecord& run : collection.runs) {
     store(run, folder, arguments.has("replace"), counts);
   }
-  std::cout << fmt::format("{}: {} {} stored", folder, counts.stored,
+  std::cout << fmt::format("{}: {} {} stored", one_line(folder, kLongestMessageLine), counts.stored,
                            counts.stored == 1 ? "run" : "runs");
   if (counts.unfinished > 0) std::cout << fmt::format(", {} not finished", counts.unfinished);
   if (counts.restored > 0) std::cout << fmt::format(", {} stored before", counts.restored);
   if (counts.removed > 0) std::cout << fmt::format(", {} older files removed", counts.removed);
   std::cout << "\n";
-  for (const Unreadable& one : collection.unreadable) std::cout << one.text() << "\n";
+  for (const Unreadable& one : collection.unreadable) {
+    std::cout << one_line(one.text(), kLongestMessageLine) << "\n";
+  }
   return counts.stored + counts.restored > 0 ? kDone : kIncomplete;
 }
 
