@@ -116,6 +116,7 @@ TEST_F(HostileText, OfConfigurationsMovesNoCursor) {
   EXPECT_EQ(harmless({"validate", place() + "/wrong.yaml"}).exit_code, 2);
   EXPECT_EQ(harmless({"validate", kHostile}).exit_code, 2);
   harmless({"config", "explain", place() + "/wrong.yaml"});
+  EXPECT_EQ(harmless({"sweep", file, "--name", kHostile, "--dry-run"}).exit_code, 2);
 }
 
 TEST_F(HostileText, OfRunsMovesNoCursor) {
