@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/config/origins.h"
 #include "framework/experiment/compositions.h"
@@ -95,7 +96,9 @@ int explain_key(const Words& words) {
   const auto explanations = explain(composition, keys, key);
   std::cout << (arguments.has("json") ? explanation_json(explanations)
                                       : explanation_text(explanations));
-  for (const std::string& problem : composition.problems) std::cerr << problem << "\n";
+  for (const std::string& problem : composition.problems) {
+    std::cerr << message_text(problem) << "\n";
+  }
   return composition.problems.empty() ? kDone : kUsage;
 }
 

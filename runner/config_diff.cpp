@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
+#include "framework/base/json.h"
 #include "framework/config/compose.h"
 #include "framework/config/difference.h"
 #include "framework/config/origins.h"
@@ -74,7 +76,8 @@ void print(const Side& before, const Side& after, const std::vector<Difference>&
     std::cout << "no value differs\n";
     return;
   }
-  std::cout << "- " << before.path << "\n+ " << after.path << "\n";
+  std::cout << "- " << one_line(before.path, kLongestMessageLine) << "\n+ "
+            << one_line(after.path, kLongestMessageLine) << "\n";
   for (const Difference& difference : found) {
     std::cout << difference.key << "\n";
     print_value('-', before, difference.key, difference.before);
@@ -95,7 +98,7 @@ void print_json(const Side& before, const Side& after, const std::vector<Differe
                                   {"a", json_of(before, difference.key, difference.before)},
                                   {"b", json_of(after, difference.key, difference.after)}});
   }
-  std::cout << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  std::cout << json_text(out);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/foreign_text.h"
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/manifest/discovery.h"
 #include "runner/commands.h"
@@ -16,7 +18,7 @@ void print_options(const Schema& options, const std::string& indent) {
     if (option.required) {
       std::cout << ", must be given";
     } else if (!option.holds_options()) {
-      std::cout << ", default " << to_flow(option.default_value);
+      std::cout << ", default " << one_line(to_flow(option.default_value), kLongestMessageLine);
     }
     std::cout << ")\n" << indent << "    " << option.help << "\n";
     print_options(option.options, indent + "  ");
@@ -33,7 +35,7 @@ void print(const Candidate& plugin) {
             << manifest.summary << "\n\n"
             << "licence   " << manifest.licence << "\n";
   if (!manifest.citation.empty()) std::cout << "cite      " << manifest.citation << "\n";
-  std::cout << "file      " << plugin.path << "\n";
+  std::cout << "file      " << one_line(plugin.path, kLongestMessageLine) << "\n";
   print_names("takes     ", manifest.takes);
   print_names("gives     ", manifest.gives);
   print_names("needs     ", manifest.needs);
@@ -65,7 +67,7 @@ int describe_command(const Words& words) {
   if (arguments.has("json")) {
     nlohmann::json manifest = nlohmann::json::parse(plugin.manifest->json);
     manifest["path"] = plugin.path;
-    std::cout << manifest.dump(2) << "\n";
+    std::cout << json_text(manifest);
   } else {
     print(plugin);
   }

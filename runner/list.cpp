@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/foreign_text.h"
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/manifest/discovery.h"
 #include "runner/commands.h"
@@ -43,7 +44,7 @@ void print_json(const Catalogue& catalogue, const std::vector<Kind>& kinds) {
     manifest["name"] = candidate.manifest->name;
     out["plugins"].push_back(std::move(manifest));
   }
-  std::cout << out.dump(2) << "\n";
+  std::cout << json_text(out);
 }
 
 void print_kind(const Catalogue& catalogue, Kind kind) {
@@ -59,18 +60,19 @@ void print_kind(const Catalogue& catalogue, Kind kind) {
 }
 
 void print_explanation(const Catalogue& catalogue) {
+  const auto shown = [](const std::string& text) { return one_line(text, kLongestMessageLine); };
   std::cout << "\nSearched, in this order:\n";
   for (const SearchPlace& place : catalogue.places()) {
-    std::cout << "  " << place.folder << " (" << place.why << ")"
+    std::cout << "  " << shown(place.folder) << " (" << place.why << ")"
               << (place.exists ? "" : ": no such folder") << "\n";
     for (const Candidate& candidate : catalogue.candidates()) {
       const bool itself = candidate.path == place.folder;  // which could not be read
       if (!itself && candidate.path.rfind(place.folder + "/", 0) != 0) continue;
       if (candidate.refused.empty()) {
-        std::cout << "    taken    " << printable(candidate.path) << " (" << candidate.manifest->id
+        std::cout << "    taken    " << shown(candidate.path) << " (" << candidate.manifest->id
                   << " " << candidate.manifest->version << ")\n";
       } else {
-        std::cout << "    refused  " << printable(candidate.refused) << "\n";
+        std::cout << "    refused  " << shown(candidate.refused) << "\n";
       }
     }
   }
@@ -102,7 +104,7 @@ int list_command(const Words& words) {
   }
   for (const Candidate& candidate : catalogue.candidates()) {
     if (!candidate.refused.empty() && wanted(candidate, kinds)) {
-      std::cerr << "refused: " << printable(candidate.refused) << "\n";
+      std::cerr << "refused: " << one_line(candidate.refused, kLongestMessageLine) << "\n";
     }
   }
   return kDone;

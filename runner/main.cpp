@@ -9,6 +9,7 @@
 #include "framework/base/error.h"
 #include "framework/base/error_text.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/printable_stream.h"
 #include "framework/base/text.h"
 #include "runner/commands.h"
 #include "runner/sharing_command.h"
@@ -119,7 +120,7 @@ int dispatch(const std::string& command, const Words& rest) {
 namespace {
 
 void complain(const std::string& command, const std::string& what) {
-  std::cerr << printable(fmt::format("attnlab {}: {}\n", command, without_backtrace(what)));
+  std::cerr << fmt::format("attnlab {}: {}\n", one_line(command), message_text(what));
 }
 
 int answer(const Words& words) {
@@ -145,6 +146,8 @@ int answer(const Words& words) {
 }  // namespace
 
 int run_program(const Words& words) {
+  // Whatever a command prints: names of files, plugins' words and stored logs are foreign.
+  const PrintableStream out(std::cout), err(std::cerr);
   const int code = answer(words);
   // What is printed may wait in a buffer until here: only now is it known to have arrived.
   // (Progress empties the buffer with each line; then only the error that it met is left.)

@@ -15,6 +15,7 @@
 #include "framework/base/cores.h"
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/base/threads.h"
 #include "framework/conformance/check_list.h"
@@ -183,9 +184,9 @@ void print_row(const Report& report) {
                 failed ? "FAILED" : report.outcome.c_str(), report.check.c_str(), report.seconds);
   std::cout << row;
   if (failed) {
-    std::cout << "\n" << indented(printable(without_backtrace(report.message)), "      ");
+    std::cout << "\n" << indented(message_text(report.message), "      ");
   } else if (!report.message.empty()) {
-    std::cout << "  " << printable(without_backtrace(report.message));
+    std::cout << "  " << message_text(report.message);
   }
   std::cout << "\n" << std::flush;
 }
@@ -235,7 +236,7 @@ void print_json(const std::vector<Report>& reports, const Part& part, const Mani
                              {"message", report.message},
                              {"seconds", report.seconds}});
   }
-  std::cout << out.dump(2) << "\n";
+  std::cout << json_text(out);
 }
 
 // ---- the command line
@@ -338,8 +339,9 @@ int test_command(const Words& words) {
     if (!json) print_row(report);
   };
   if (!json) {
-    std::cout << manifest.id << " " << manifest.version << "  " << path << "\n"
-              << "options  " << to_flow(part.options) << "\n\n"
+    std::cout << manifest.id << " " << manifest.version << "  "
+              << one_line(path, kLongestMessageLine) << "\n"
+              << "options  " << one_line(to_flow(part.options), kLongestMessageLine) << "\n\n"
               << std::flush;
   }
   const auto start = Clock::now();

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/runs/run_records.h"
 #include "framework/runs/stored_run.h"
@@ -107,7 +108,7 @@ int store_command(const Words& words) {
   for (const RunRecord& run : collection.runs) {
     store(run, folder, arguments.has("replace"), counts);
   }
-  std::cout << fmt::format("{}: {} {} stored", folder, counts.stored,
+  std::cout << fmt::format("{}: {} {} stored", one_line(folder, kLongestMessageLine), counts.stored,
                            counts.stored == 1 ? "run" : "runs");
   if (counts.unfinished > 0) std::cout << fmt::format(", {} not finished", counts.unfinished);
   if (counts.restored > 0) std::cout << fmt::format(", {} stored before", counts.restored);
@@ -117,7 +118,9 @@ int store_command(const Words& words) {
     std::cout << fmt::format(", {} cannot be stored", counts.problems.size());
   }
   std::cout << "\n" << std::flush;
-  for (const std::string& problem : counts.problems) std::cerr << problem << "\n";
+  for (const std::string& problem : counts.problems) {
+    std::cerr << one_line(problem, kLongestMessageLine) << "\n";
+  }
   return counts.problems.empty() && counts.stored + counts.restored > 0 ? kDone : kIncomplete;
 }
 

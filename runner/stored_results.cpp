@@ -5,6 +5,7 @@
 #include <iostream>
 #include <map>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/suites/stored_cells.h"
 
@@ -26,8 +27,9 @@ std::string refusals_text(const StoredUse& use) {
   for (const auto& [reason, who] : reasons) {
     if (++shown > kMostRefused)
       return text + fmt::format("  and {} other reasons\n", reasons.size() - kMostRefused);
-    text += fmt::format("  {}{}: {}\n", who.first,
-                        who.second > 1 ? fmt::format(" and {} more", who.second - 1) : "", reason);
+    text += fmt::format("  {}{}: {}\n", one_line(who.first, kLongestMessageLine),
+                        who.second > 1 ? fmt::format(" and {} more", who.second - 1) : "",
+                        one_line(reason, kLongestMessageLine));
   }
   return text;
 }
@@ -38,7 +40,8 @@ void take_stored(Suite& suite, const Catalogue& catalogue, const Rerun& rerun, b
   check_restored(suite, catalogue, rerun.stale, dry_run);
   if (suite.stored.empty()) return;
   const StoredUse use = find_stored(suite, catalogue, rerun.accept_revision);
-  for (const std::string& damage : use.damaged) std::cerr << damage << "\n";
+  for (const std::string& damage : use.damaged)
+    std::cerr << one_line(damage, kLongestMessageLine) << "\n";
   if (!use.matches.empty()) {
     std::cerr << fmt::format("stored results: {} {} taken from {} instead of being run\n",
                              use.matches.size(), use.matches.size() == 1 ? "run is" : "runs are",
@@ -58,7 +61,8 @@ void take_stored(Suite& suite, const Catalogue& catalogue, const Rerun& rerun, b
 
 void warn_of(const Suite& suite) {
   if (suite.warning.empty()) return;
-  std::cerr << "\n*** WARNING: " << suite.warning << " ***\n\n" << std::flush;
+  std::cerr << "\n*** WARNING: " << one_line(suite.warning, kLongestMessageLine) << " ***\n\n"
+            << std::flush;
 }
 
 void say_missing(const std::map<std::string, std::string>& missing) {
@@ -67,7 +71,8 @@ void say_missing(const std::map<std::string, std::string>& missing) {
   for (const auto& [experiment, text] : missing) by_text[text].push_back(experiment);
   std::cerr << "Left out, for what they need is not on this machine; all else runs:\n";
   for (const auto& [text, experiments] : by_text) {
-    std::cerr << fmt::format("  {}: {}\n", join(experiments, ", "), text);
+    std::cerr << fmt::format("  {}: {}\n", one_line(join(experiments, ", "), kLongestMessageLine),
+                             one_line(text, kLongestMessageLine));
   }
   std::cerr << std::flush;
 }

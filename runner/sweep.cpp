@@ -1,6 +1,5 @@
 // attnlab sweep: one experiment at every point of a grid of values.
 #include "framework/suites/sweep.h"
-#include <fmt/format.h>
 
 #include "framework/experiment/compositions.h"
 #include "framework/suites/sweep_grammar.h"
@@ -51,10 +50,6 @@ int sweep_command(const Words& words) {
   if (arguments.has("seeds")) request.seeds = parse_seeds(arguments.text("seeds", ""));
   request.name = arguments.text("name", "");
   request.baseline = arguments.text("baseline", "");
-  if (request.name.find('/') != std::string::npos) {
-    throw ConfigError(fmt::format(
-        "--name {}: expected a word without slashes; --out sets the folder above", request.name));
-  }
   const Catalogue catalogue = Catalogue::of_this_program();
   const auto load = [&](bool) { return make_sweep(request, catalogue, root_of(arguments)); };
   return run_suite(load, arguments, command_text("sweep", words), catalogue);

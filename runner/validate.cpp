@@ -45,10 +45,10 @@ int validate_command(const Words& words) {
   for (const std::string& path : arguments.words) {
     try {
       const std::string summary = check(path, arguments.overrides, catalogue);
-      std::cout << path << ": valid: " << summary << "\n";
+      std::cout << one_line(path, kLongestMessageLine) << ": valid: " << summary << "\n";
     } catch (const Error& error) {
       sound = false;
-      std::cerr << printable(error.what()) << "\n";
+      std::cerr << message_text(error.what()) << "\n";
     }
   }
   return sound ? kDone : kUsage;

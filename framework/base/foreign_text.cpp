@@ -18,6 +18,14 @@ namespace {
 /// ASCII that stays as it is.
 bool is_plain(char c) { return (c >= 0x20 && c < 0x7f) || c == '\n'; }
 
+/// At most so many bytes of a text, and no half of a character.
+std::string shortened(const std::string& text, std::size_t most) {
+  if (text.size() <= most) return text;
+  std::size_t end = most;
+  while (end > 0 && !begins_character(text[end])) --end;
+  return text.substr(0, end) + "...";
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -31,7 +39,7 @@ std::string printable(std::string_view text) {
     const std::string_view character = text.substr(0, std::max<std::size_t>(size, 1));
     const std::uint32_t code =
         size == 0 ? static_cast<unsigned char>(text[0]) : code_point(character);
-    if (size == 0 || (code < 0x100 && is_control(code) && code != '\n')) {
+    if (size == 0 || (code < 0x20 && code != '\n')) {
       out += fmt::format("\\x{:02x}", code);
     } else if (is_control(code) && code != '\n') {
       out += fmt::format("\\u{:04x}", code);
@@ -44,8 +52,10 @@ std::string printable(std::string_view text) {
 }
 
 std::string one_line(std::string_view text, std::size_t most) {
+  constexpr std::size_t kLongestCharacter = 4;
   std::string words;
-  for (const char c : text.substr(0, 2 * most)) {  // what is cut needs no work
+  for (const char c : text) {
+    if (words.size() >= most + kLongestCharacter) break;  // what is cut needs no work
     const bool blank = c == ' ' || (c >= '\t' && c <= '\r');
     if (!blank) {
       words += c;
@@ -54,11 +64,24 @@ std::string one_line(std::string_view text, std::size_t most) {
     }
   }
   if (!words.empty() && words.back() == ' ') words.pop_back();
-  std::string out = printable(words);
-  if (out.size() <= most) return out;
-  std::size_t end = most;
-  while (end > 0 && !begins_character(out[end])) --end;
-  return out.substr(0, end) + "...";
+  return shortened(printable(words), most);
+}
+
+std::string message_text(std::string_view text) {
+  const std::string own = without_backtrace(text);
+  std::string out;
+  std::string_view rest = own;
+  for (std::size_t lines = 0; !rest.empty(); ++lines) {
+    if (lines > 0) out += '\n';
+    if (lines == kMostMessageLines) {
+      return out +
+             fmt::format("... and {} more lines", std::count(rest.begin(), rest.end(), '\n') + 1);
+    }
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    out += shortened(printable(rest.substr(0, end)), kLongestMessageLine);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return out;
 }
 
 std::string without_backtrace(std::string_view text) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <set>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
 #include "framework/runs/metric_infos.h"
@@ -157,16 +158,20 @@ class Page {
 
   void heading(const std::string& text, bool top = false) {
     if (!out_.empty()) out_ += "\n";
-    out_ += markdown_ ? fmt::format("{}{}\n\n", top ? "# " : "## ", text) : text + "\n\n";
+    const std::string line = one_line(text, kLongestMessageLine);
+    out_ += markdown_ ? fmt::format("{}{}\n\n", top ? "# " : "## ", line) : line + "\n\n";
   }
-  void text(const std::string& text) { out_ += text; }
+  /// Our own words, and what is named in them.
+  void text(const std::string& text) { out_ += printable(text); }
   void table(const Rows& rows) { out_ += table_text(rows, style_) + "\n"; }
   void list(const std::vector<std::string>& lines) {
-    for (const std::string& line : lines) out_ += fmt::format("- {}\n", line);
+    for (const std::string& line : lines) {
+      out_ += fmt::format("- {}\n", one_line(line, kLongestMessageLine));
+    }
   }
   /// Lines whose columns matter.
   void figure(const std::string& text) {
-    out_ += markdown_ ? fmt::format("```\n{}```\n", text) : text;
+    out_ += markdown_ ? fmt::format("```\n{}```\n", printable(text)) : printable(text);
   }
   std::string take() { return std::move(out_); }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/config/options.h"
 
@@ -38,9 +39,8 @@ bool looks_special(const std::string& text) {
   if (text.rfind("\xEF\xBB\xBF", 0) == 0) return true;  // would be the file's byte-order mark
   static constexpr std::string_view kIndicators = "{}[],&*#?|<>=!%@`\"'\\";
   if (text.find_first_of(kIndicators) != std::string::npos) return true;
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20) return true;
-  }
+  // What a terminal must not see is quoted: there its escapes mean the same.
+  if (text.find('\n') != std::string::npos || printable(text) != text) return true;
   return text.find(':') != std::string::npos;
 }
 

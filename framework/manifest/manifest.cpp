@@ -35,13 +35,15 @@ Stamp parse_stamp(const json& object) {
   return stamp;
 }
 
-/// Names of fields and traits, which are shown, and are looked up letter by letter.
+/// Names of fields and traits are shown, and are looked up letter by letter.
+void check_name(const char* field, const std::string& name) {
+  if (one_line(name, kLongestId) == name) return;
+  throw Error(fmt::format("{}: '{}' cannot be a name", field, one_line(name, kLongestId)));
+}
+
 std::vector<std::string> names_in(const json& root, const char* field) {
   auto names = root.at(field).get<std::vector<std::string>>();
-  for (const std::string& name : names) {
-    if (one_line(name, kLongestId) == name) continue;
-    throw Error(fmt::format("{}: '{}' cannot be a name", field, one_line(name, kLongestId)));
-  }
+  for (const std::string& name : names) check_name(field, name);
   return names;
 }
 
@@ -74,6 +76,7 @@ Manifest parse_manifest(const std::string& text) {
   manifest.needs = names_in(root, "needs");
   if (manifest.kind == Kind::attention) {
     manifest.traits = root.at("traits").get<std::map<std::string, bool>>();
+    for (const auto& [trait, honoured] : manifest.traits) check_name("traits", trait);
   }
   // Not in attentions and datasets, nor in tasks of earlier contracts, which the stamp refuses.
   manifest.ensemble = root.value("ensemble", false);
@@ -109,12 +112,12 @@ Stamp read_stamp(const std::string& path) {
     if (const auto sdk = find_elf_section(path, kSdkSection)) stamp["sdk"] = *sdk;
     return stamp;
   } catch (const json::exception& error) {
-    throw PluginError(fmt::format("{}: invalid build stamp: {}", path, error.what()));
+    throw PluginError(fmt::format("{}: invalid build stamp: {}", path, one_line(error.what())));
   }
 }
 
 std::vector<std::string> stamp_differences(const Stamp& expected, const Stamp& found) {
-  const auto shown = [](const Stamp& stamp, const std::string& field) -> std::string {
+  const auto value_of = [](const Stamp& stamp, const std::string& field) -> std::string {
     const auto entry = stamp.find(field);
     if (entry == stamp.end()) return "nothing";
     return entry->second.empty() ? "none" : entry->second;
@@ -123,11 +126,11 @@ std::vector<std::string> stamp_differences(const Stamp& expected, const Stamp& f
   all.insert(found.begin(), found.end());
   std::vector<std::string> differences;
   for (const auto& [field, unused] : all) {
-    const std::string want = shown(expected, field);
-    const std::string have = shown(found, field);
-    if (want != have) {
-      differences.push_back(fmt::format("{}: expected {}, found {}", field, want, have));
-    }
+    const std::string want = value_of(expected, field);
+    const std::string have = value_of(found, field);
+    if (want == have) continue;  // whole: what is shown may be cut
+    differences.push_back(fmt::format("{}: expected {}, found {}", one_line(field, kLongestId),
+                                      one_line(want), one_line(have)));
   }
   return differences;
 }

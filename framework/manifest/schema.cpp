@@ -72,7 +72,7 @@ OptionSpec parse_option(const json& entry) {
   } else if (type == "float") {
     spec.type = OptionSpec::Type::real;
   } else if (type != "string") {
-    throw Error(fmt::format("option '{}' has the unknown type '{}'", spec.name, type));
+    throw Error(fmt::format("option '{}' has the unknown type '{}'", spec.name, one_line(type)));
   }
   spec.list = entry.value("list", false);
   spec.required = entry.value("required", false);
@@ -84,6 +84,10 @@ OptionSpec parse_option(const json& entry) {
                             shortest(*spec.low), shortest(*spec.high)));
   }
   if (entry.contains("choices")) spec.choices = entry.at("choices").get<std::vector<std::string>>();
+  for (const std::string& choice : spec.choices) {
+    if (one_line(choice) == choice) continue;
+    throw Error(fmt::format("'{}' cannot be a choice of option '{}'", one_line(choice), spec.name));
+  }
   if (entry.contains("default")) {
     spec.default_value = node_of(entry.at("default"));
     if (spec.type == OptionSpec::Type::real) unquote_special_floats(spec.default_value);

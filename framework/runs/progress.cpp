@@ -35,7 +35,7 @@ class JsonProgress : public ProgressSink {
 
  private:
   static void line(const std::string& text) {
-    std::printf("%s\n", text.c_str());
+    std::printf("%s\n", printable(text).c_str());  // JSON stays what it means
     std::fflush(stdout);
   }
 };

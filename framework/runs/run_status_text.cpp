@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/runs/run_status.h"
@@ -13,6 +14,9 @@ namespace {
 
 using nlohmann::json;
 
+/// What plugins, launchers and files said.
+std::string detail_of(const CellReport& cell) { return one_line(cell.detail, kLongestMessageLine); }
+
 std::string progress_of(const CellReport& cell) {
   std::string text;
   if (cell.steps > 0) {
@@ -21,12 +25,12 @@ std::string progress_of(const CellReport& cell) {
   if (cell.seconds_left) text += fmt::format(", about {} left", duration(*cell.seconds_left));
   const bool known = cell.detail.empty() || cell.detail.rfind("at step ", 0) == 0;
   if (known) return text;
-  return text.empty() ? cell.detail : fmt::format("{}; {}", text, cell.detail);
+  return text.empty() ? detail_of(cell) : fmt::format("{}; {}", text, detail_of(cell));
 }
 
 std::string indented(const std::string& lines) {
   std::string out;
-  std::istringstream text(lines);
+  std::istringstream text(message_text(lines));
   for (std::string line; std::getline(text, line);) out += fmt::format("      | {}\n", line);
   return out;
 }
@@ -43,11 +47,14 @@ std::string status_text(const StatusReport& report) {
   for (const auto& [state, count] : report.counts) {
     counts.push_back(fmt::format("{} {}", count, name_of(state)));
   }
-  std::string out = fmt::format("{}: {}\n", report.folder, join(counts, ", "));
+  std::string out =
+      fmt::format("{}: {}\n", one_line(report.folder, kLongestMessageLine), join(counts, ", "));
   std::size_t width = 0;
   const auto label_of = [](const CellReport& cell) {
-    if (cell.experiment.empty()) return cell.folder;  // that nothing is known of
-    return fmt::format("{}/{}/{}", cell.experiment, cell.attention, cell.seed);
+    return one_line(cell.experiment.empty()
+                        ? cell.folder  // that nothing is known of
+                        : fmt::format("{}/{}/{}", cell.experiment, cell.attention, cell.seed),
+                    kLongestMessageLine);
   };
   for (const CellReport& cell : report.cells) {
     if (cell.unfinished()) width = std::max(width, label_of(cell).size());
@@ -56,13 +63,14 @@ std::string status_text(const StatusReport& report) {
     if (!cell.unfinished()) continue;
     std::string label = label_of(cell), state(name_of(cell.state));
     label.resize(width, ' ');
-    const std::string text = shows_progress(cell.state) ? progress_of(cell) : cell.detail;
+    const std::string text = shows_progress(cell.state) ? progress_of(cell) : detail_of(cell);
     if (!text.empty()) state.resize(14, ' ');
     out += fmt::format("  {}  {}{}\n", label, state, text);
-    if (cell.state == CellState::superseded) out += fmt::format("      | {}\n", cell.folder);
+    if (cell.state == CellState::superseded)
+      out += indented(one_line(cell.folder, kLongestMessageLine));
     out += indented(cell.log);
   }
-  for (const std::string& note : report.notes) out += note + "\n";
+  for (const std::string& note : report.notes) out += one_line(note, kLongestMessageLine) + "\n";
   return out;
 }
 

@@ -53,9 +53,21 @@ void check_keys(const Node& root, Problems& problems) {
         fmt::format("{}: {}: expected a map of what to change in every experiment, found {}",
                     value->place().str(), key, to_flow(*value)));
   }
-  const Node* name = root.find("name");
-  const std::string wrong = name == nullptr ? "" : name_problem(name->text());
-  if (!wrong.empty()) problems.push_back(fmt::format("{}: name: {}", name->place().str(), wrong));
+}
+
+/// The suite's own name, or its file's without the ending; it becomes a folder.
+std::string read_name(const Node& root, const std::string& path, Problems& problems) {
+  const Node* given = root.find("name");
+  const std::string name = given != nullptr ? given->text() : fs::path(path).stem().string();
+  const std::string wrong = name_problem(name);
+  if (!wrong.empty() && given != nullptr) {
+    problems.push_back(fmt::format("{}: name: {}", given->place().str(), wrong));
+  } else if (!wrong.empty()) {
+    problems.push_back(
+        fmt::format("{}: the suite would have the name of this file: {}; give it 'name: WORD'",
+                    root.place().str(), wrong));
+  }
+  return name;
 }
 
 void check_attentions(Suite& suite, const Node& root, const std::vector<SuiteAttention>& attentions,
@@ -257,8 +269,7 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
   check_keys(root, problems);
   Suite suite;
   suite.file = path;
-  const Node* name = root.find("name");
-  suite.name = name != nullptr ? name->text() : fs::path(path).stem().string();
+  suite.name = read_name(root, path, problems);
   suite.folder = fmt::format("{}/{}", root_folder, suite.name);
   if (const Node* fallback = root.find("fallback")) suite.fallback = *fallback;
   read_compare(root, suite, problems);

@@ -9,6 +9,7 @@
 #include "framework/base/add_once.h"
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
+#include "framework/experiment/names.h"
 #include "framework/suites/grid.h"
 #include "framework/suites/suite_cells.h"
 
@@ -68,6 +69,18 @@ void choose_baseline(Suite& suite, const std::string& given) {
                                 suggestion(given, suite.attentions)));
 }
 
+/// @throws ConfigError where it would lead out of the folder above.
+std::string folder_name(const SweepRequest& request, const std::string& experiment) {
+  const std::string name = request.name.empty() ? experiment + "-sweep" : request.name;
+  const std::string wrong = name_problem(name);
+  if (wrong.empty()) return name;
+  if (!request.name.empty()) {
+    throw ConfigError(fmt::format("--name {}: {}; --out sets the folder above", name, wrong));
+  }
+  throw ConfigError(fmt::format("{}: '{}' cannot be the sweep's folder: {}; name it: --name NAME",
+                                request.file, name, wrong));
+}
+
 }  // namespace
 
 Suite make_sweep(const SweepRequest& request, const Catalogue& catalogue, const std::string& root) {
@@ -79,7 +92,7 @@ Suite make_sweep(const SweepRequest& request, const Catalogue& catalogue, const 
   const Node* own_name = file.find("name");
   const std::string base = own_name != nullptr ? own_name->text() : stem;
   Suite suite;
-  suite.name = request.name.empty() ? base + "-sweep" : request.name;
+  suite.name = folder_name(request, base);
   suite.file = request.file;
   suite.folder = fmt::format("{}/{}", root, suite.name);
   PointNames names(base, sweep.axes);

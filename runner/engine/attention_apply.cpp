@@ -13,6 +13,7 @@
 #include "framework/data/formats/safetensors.h"
 #include "framework/nn/attention/attention_kernel.h"
 #include "runner/engine/engine.h"
+#include "runner/engine/output_path.h"
 
 namespace attnlab {
 namespace {
@@ -320,8 +321,9 @@ int attention_apply_command(const Words& words) {
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   const ApplyRequest request = apply_request(arguments, usage);
+  const OutputPath out(request.out);
   const TensorFile result = apply(request);
-  write_safetensors(request.out, result);
+  out.write([&](const std::string& path) { write_safetensors(path, result); });
   std::vector<std::string> written;
   for (const auto& [name, tensor] : result.tensors) {
     written.push_back(fmt::format("{} {}", name, describe(tensor)));

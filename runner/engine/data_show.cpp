@@ -10,6 +10,7 @@
 #include "runner/engine/contact_sheet.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/image_bytes.h"
+#include "runner/engine/output_path.h"
 #include "runner/usages.h"
 
 namespace attnlab {
@@ -97,6 +98,7 @@ int data_show_command(const Words& words) {
   const Experiment experiment = load_experiment(find_composition(arguments.words[0], "experiments"),
                                                 arguments.overrides, registry.catalogue());
   const SheetRequest request = sheet_request(arguments, experiment.name);
+  const OutputPath out(request.out);
   const RandomStreams streams(static_cast<std::uint64_t>(experiment.seeds.at(0)));
   const auto dataset = registry.dataset(experiment.dataset, {streams});
   if (dataset->size(request.split) == 0) {
@@ -107,7 +109,7 @@ int data_show_command(const Words& words) {
   const auto side = static_cast<std::int64_t>(std::ceil(std::sqrt(double(pictures.size()))));
   const Pixels sheet =
       contact_sheet(pictures, request.augmented > 0 ? 1 + request.augmented : side);
-  write_picture(request.out, sheet);
+  out.write([&](const std::string& path) { write_picture(path, sheet); });
   std::cout << fmt::format("{}: {} images of the {} split of {}{}\n", request.out,
                            std::min(request.images, dataset->size(request.split)),
                            name_of(request.split), dataset->info().source,

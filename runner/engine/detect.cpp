@@ -10,11 +10,14 @@
 #include <set>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
+#include "framework/host/working_folder.h"
 #include "framework/nn/boxes/best_answers.h"
 #include "runner/engine/drawing.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/image_bytes.h"
 #include "runner/engine/open_run.h"
+#include "runner/engine/output_path.h"
 #include "runner/usages.h"
 
 namespace attnlab {
@@ -184,11 +187,11 @@ json record_of(const BuiltRun& run, const std::vector<Found>& found, double heig
 }
 
 /// @throws ConfigError where a drawing would take the place of a picture that is read.
-void check_outputs(const DetectRequest& request, const Words& names) {
+void check_outputs(const DetectRequest& request, const OutputPath& out, const Words& names) {
   Words inputs = request.pictures;
   if (!request.prompt.empty()) inputs.push_back(request.prompt);
   for (const std::string& name : names) {
-    const std::string path = request.out + "/" + name;
+    const std::string path = out.file(name).whole;
     for (const std::string& input : inputs) {
       std::error_code missing;  // what is not there yet is no input
       if (!std::filesystem::equivalent(path, input, missing)) continue;
@@ -198,9 +201,11 @@ void check_outputs(const DetectRequest& request, const Words& names) {
   }
 }
 
-int detect(const BuiltRun& run, const DetectRequest& request, Registry& registry) {
+int detect(const BuiltRun& run, const DetectRequest& request, const OutputPath& out,
+           Registry& registry) {
+  const WorkingFolder home;  // each picture is opened when its turn comes, by the path given
   const Words names = file_names(request.pictures);
-  check_outputs(request, names);
+  check_outputs(request, out, names);
   const auto pictures = as_trained(request, run, registry);
   json record = {{"run", request.run}, {"score", request.score}, {"pictures", json::array()}};
   if (!request.prompt.empty()) record["prompt"] = request.prompt;
@@ -213,18 +218,21 @@ int detect(const BuiltRun& run, const DetectRequest& request, Registry& registry
     const auto height = batch.fields.at("size")[0][0].item<std::int64_t>();
     const auto width = batch.fields.at("size")[0][1].item<std::int64_t>();
     const std::vector<Found> found = found_in(run, batch, request);
+    home.check("the model");
     Pixels picture = to_draw_on(path, std::max(height, width), registry);
     draw(run, found, picture);
-    write_picture(request.out + "/" + names[i], picture);
+    const OutputPath drawn = out.file(names[i]);
+    drawn.write([&](const std::string& file) { write_picture(file, picture); });
     record["pictures"].push_back({{"file", path},
                                   {"drawn", names[i]},
                                   {"height", height},
                                   {"width", width},
                                   {"found", record_of(run, found, double(height), double(width))}});
-    std::cout << fmt::format("{}/{}: {} found\n", request.out, names[i], found.size());
+    std::cout << fmt::format("{}: {} found\n", drawn.given, found.size());
   }
-  write_file(request.out + "/detections.json", record.dump(2) + "\n");
-  std::cout << fmt::format("{}/detections.json\n", request.out);
+  const OutputPath written = out.file("detections.json");
+  written.write([&](const std::string& file) { write_file(file, json_text(record)); });
+  std::cout << written.given << "\n";
   return kDone;
 }
 
@@ -235,10 +243,11 @@ int detect_command(const Words& words) {
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   const DetectRequest request = detect_request(arguments);
+  const OutputPath out(request.out);
   Registry registry(Catalogue::of_this_program());
   const BuiltRun run = open_run(RunFolder(request.run), registry);
   check(request, run);
-  return detect(run, request, registry);
+  return detect(run, request, out, registry);
 }
 
 }  // namespace attnlab

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <map>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/threads.h"
 #include "framework/base/work_to_save.h"
 #include "framework/data/long_work.h"
@@ -87,7 +88,8 @@ extern "C" [[gnu::visibility("default")]] int attnlab_engine(const std::string& 
   attnlab::take_signals();
   // (A check's standard error is read by the program that started it.)
   if (command != "plugin check") {
-    attnlab::on_long_work([](const std::string& text) { std::cerr << text << std::endl; });
+    attnlab::on_long_work(
+        [](const std::string& text) { std::cerr << attnlab::one_line(text) << std::endl; });
   }
   static const std::map<std::string, int (*)(const attnlab::Words&)> commands = {
       {"run", attnlab::run_command},

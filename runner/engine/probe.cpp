@@ -58,7 +58,7 @@ int probe_command(const Words& words) {
                                  {"peak_memory", result.peak_memory}};
     std::cout << line.dump() << "\n";
   } catch (const DataMissingError& error) {
-    std::cerr << printable(fmt::format("attnlab probe: {}\n", without_backtrace(error.what())));
+    std::cerr << fmt::format("attnlab probe: {}\n", message_text(error.what()));
     return kDataMissing;
   }
   return kDone;

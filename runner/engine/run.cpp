@@ -141,7 +141,7 @@ int show_plans(const Arguments& arguments, Registry& registry, ProgressMode mode
       tell_products(run, *progress);
     }
   } catch (const DataMissingError& error) {
-    std::cerr << printable(fmt::format("attnlab run: {}\n", without_backtrace(error.what())));
+    std::cerr << fmt::format("attnlab run: {}\n", message_text(error.what()));
     return kDataMissing;
   }
   return kDone;
@@ -219,8 +219,8 @@ void evaluate_left(const RunJob& job, Registry& registry, ProgressSink& progress
 }
 
 void complain(const std::string& what, const std::exception& error) {
-  std::cerr << printable(
-      fmt::format("attnlab run: {}: {}\n", what, without_backtrace(text_of(error))));
+  std::cerr << fmt::format("attnlab run: {}: {}\n", one_line(what, kLongestMessageLine),
+                           message_text(text_of(error)));
 }
 
 /// Holds a run's folder before the first byte is written into it.

@@ -8,8 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/open_run.h"
+#include "runner/engine/output_path.h"
 #include "runner/engine/show_boxes.h"
 #include "runner/engine/show_clouds.h"
 #include "runner/engine/show_graphs.h"
@@ -95,8 +97,8 @@ int show_command(const Words& words) {
   if (arguments.help) return kDone;
   const ShowRequest request = show_request(arguments);
   Registry registry(Catalogue::of_this_program());
-  const RunFolder folder(request.run);
-  BuiltRun run = open_run(folder, registry);
+  const OutputPath folder(request.run);
+  BuiltRun run = open_run(RunFolder(folder.given), registry);
   const DatasetInfo& info = run.dataset->info();
   const std::string kind = kind_of(info);
   if (kind.empty() || run.dataset->size(Split::test) == 0) {
@@ -113,14 +115,16 @@ int show_command(const Words& words) {
   const at::NoGradGuard no_gradients;
   json pictures;
   try {
-    pictures = pictures_of(kind, run, folder, request, registry);
+    pictures = pictures_of(kind, run, RunFolder(folder.whole), request, registry);
   } catch (const Interrupted&) {
     return kInterrupted;
   }
-  const std::string path = folder.file(kind + ".json");
-  write_file(path, json{{kind, pictures}}.dump() + "\n");
-  std::cout << fmt::format("{}: {} test {}; `attnlab report` draws them\n", path, pictures.size(),
-                           kind == "boxes" ? "examples" : kind);
+  const OutputPath file = folder.file(kind + ".json");
+  file.write([&](const std::string& path) {
+    write_file(path, json_text(json{{kind, pictures}}, -1));
+  });
+  std::cout << fmt::format("{}: {} test {}; `attnlab report` draws them\n", file.given,
+                           pictures.size(), kind == "boxes" ? "examples" : kind);
   return kDone;
 }
 

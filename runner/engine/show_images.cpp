@@ -203,7 +203,7 @@ json pictures_of_images(BuiltRun& run, const RunFolder& folder,
         throw;
       } catch (const Error& error) {
         std::cerr << fmt::format("warning: evaluation '{}' is not drawn: {}\n", entry.name,
-                                 without_backtrace(error.what()));
+                                 one_line(without_backtrace(error.what())));
       }
     }
   }

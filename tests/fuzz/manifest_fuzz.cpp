@@ -39,10 +39,12 @@ void check_sound(const Manifest& manifest) {
   for (const auto* names : {&manifest.takes, &manifest.gives, &manifest.needs}) {
     for (const std::string& name : *names) check_shown(name);
   }
+  for (const auto& [trait, honoured] : manifest.traits) check_shown(trait);
   if (manifest.id.find('/') == std::string::npos) fail("an id without a lab");
   for (const OptionSpec& option : manifest.options) {
     check_shown(option.name);
     check_shown(option.help);
+    for (const std::string& choice : option.choices) check_shown(choice);
   }
 }
 
@@ -55,6 +57,8 @@ Target target() {
                   changed("lab/made", "lab/.."),
                   changed("floor", "\\u001b[31m"),
                   changed("made up", "a\\nb\\u202e"),
+                  changed("causal", "\\u009b2J"),
+                  changed("\"help\"", "\"choices\":[\"a\\nb\"],\"help\""),
                   changed("\"type\":\"float\"", "\"type\":\"float\",\"range\":[1,0]"),
                   file_of("{}"),
                   file_of("[[[[[[[["),

@@ -1,4 +1,8 @@
 // attnlab attention apply: its numbers against plain loops, and what it says of wrong files.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -383,6 +387,57 @@ TEST_F(AttentionApply, NamesWhatIsWrongWithTheCommandLine) {
   EXPECT_EQ(ended.exit_code, 2);
   EXPECT_THAT(ended.err, HasSubstr("unknown command 'attention aply'; did you mean 'apply'?"));
   EXPECT_THAT(must({"attention", "apply", "--help"}).out, HasSubstr("--option KEY=VALUE"));
+}
+
+TEST_F(AttentionApply, WritesWhereItIsToldWhereverTheMechanismGoes) {
+  folder_.write("in.safetensors", text_of(projections()));
+  const auto apply_to = [&](const std::string& out) {
+    return attnlab({"attention", "apply", "--use", "changes_folder_in_forward", "--in",
+                    "in.safetensors", "--out", out},
+                   {{"ATTNLAB_PLUGIN_PATH", broken_plugins()}});
+  };
+  const Ended ended = apply_to("x.safetensors");
+  EXPECT_EQ(ended.exit_code, 0) << ended.story();
+  EXPECT_THAT(ended.out, ::testing::StartsWith("x.safetensors: ")) << "the path as it was given";
+  ASSERT_TRUE(exists("x.safetensors"));
+  EXPECT_EQ(parsed(file_text(at("x.safetensors"))).at("out").bytes,
+            applied(projections()).at("out").bytes);
+  const Ended nowhere = apply_to("gone/x.safetensors");
+  EXPECT_EQ(nowhere.exit_code, 2) << nowhere.story();
+  EXPECT_THAT(nowhere.err, HasSubstr("attnlab attention: gone/x.safetensors: cannot create"));
+}
+
+TEST_F(AttentionApply, WritesToDevicesAndPipesAndThroughLinks) {
+  namespace fs = std::filesystem;
+  applied(projections());
+  const std::string expected = file_text(at("out.safetensors"));
+  const auto apply_to = [&](const std::string& out) {
+    return attnlab(
+        {"attention", "apply", "--use", "standard", "--in", "in.safetensors", "--out", out});
+  };
+  const Ended null = apply_to("/dev/null"), full = apply_to("/dev/full");
+  EXPECT_EQ(null.exit_code, 0) << null.story();
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_EQ(full.exit_code, 2) << full.story();
+  EXPECT_THAT(full.err, HasSubstr("/dev/full: cannot write: No space left on device"));
+  ASSERT_EQ(::mkfifo(at("fifo").c_str(), 0600), 0);
+  const int reader = ::open(at("fifo").c_str(), O_RDWR | O_NONBLOCK);  // waits for no writer
+  ASSERT_GE(reader, 0);
+  const Ended piped = apply_to("fifo");
+  std::string bytes(65536, '\0');  // as much as a pipe holds
+  const ssize_t count = ::read(reader, bytes.data(), bytes.size());
+  ::close(reader);
+  bytes.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
+  EXPECT_EQ(piped.exit_code, 0) << piped.story();
+  EXPECT_TRUE(bytes == expected) << "other bytes come out of the pipe";
+  EXPECT_TRUE(fs::is_fifo(at("fifo")));
+  folder_.write("real/out.safetensors", "old");
+  fs::create_symlink("real/out.safetensors", at("link"));
+  const Ended linked = apply_to("link");
+  EXPECT_EQ(linked.exit_code, 0) << linked.story();
+  EXPECT_TRUE(fs::is_symlink(at("link")));
+  EXPECT_TRUE(file_text(at("real/out.safetensors")) == expected);
+  EXPECT_THAT(files_like(".tmp-"), ::testing::IsEmpty());
 }
 
 TEST_F(AttentionApply, NeverLeavesHalfAFileNorItsOwnInputOverwritten) {

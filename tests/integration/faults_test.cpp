@@ -83,6 +83,17 @@ TEST_F(Faults, NamesStayBelowTheOutputFolder) {
                 "schema: 1\nname: ..\nbaseline: standard\nattentions: [standard]\n"
                 "experiments: [tiny.yaml]\nseeds: [0]\n");
   EXPECT_EQ(attnlab({"suite", "suite.yaml", "--out", "out"}).exit_code, 2);
+  folder_.write("...yaml",  // without its ending: ".."
+                "schema: 1\nattentions: [standard]\nexperiments: [tiny.yaml]\nseeds: [0]\n");
+  const Ended unnamed = attnlab({"suite", "...yaml", "--out", "out"});
+  EXPECT_EQ(unnamed.exit_code, 2) << unnamed.story();
+  EXPECT_THAT(unnamed.err, HasSubstr("give it 'name: WORD'"));
+  for (const std::string name : {"..", ".", "a/b", "a\tb", "a\x1b[2J"}) {
+    const Ended ended =
+        attnlab({"sweep", "tiny.yaml", "epochs=1,2", "--name", name, "--out", "out/in"});
+    EXPECT_EQ(ended.exit_code, 2) << ended.story();
+    EXPECT_THAT(ended.err, HasSubstr("; --out sets the folder above")) << name;
+  }
   EXPECT_FALSE(exists("out"));
 }
 

@@ -381,6 +381,20 @@ TEST_F(ComparisonTest, RanksNothingOfOneExperiment) {
 
 // ---- output
 
+TEST_F(ComparisonTest, HasNoLineThatOthersWrote) {
+  write_pair("small", {0.85, 0.86}, {0.87, 0.88});
+  Comparison comparison = compare();
+  comparison.notes = {"note\x1b[2J\n- forged", std::string(100'000, 'x')};
+  comparison.left_out = {"e: \xe2\x80\xae\n## forged"};
+  for (const TableStyle style : {TableStyle::text, TableStyle::markdown}) {
+    const std::string text = comparison_text(comparison, style);
+    EXPECT_THAT(text, HasSubstr("\n- note\\x1b[2J - forged\n"));
+    EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+    EXPECT_THAT(text, Not(HasSubstr("\xe2\x80\xae")));
+    EXPECT_LT(text.size(), 10'000U);
+  }
+}
+
 TEST_F(ComparisonTest, WritesTablesForPeople) {
   write_pair("small", {0.85, 0.86}, {0.87, 0.88});
   const std::string text = comparison_text(compare(), TableStyle::text);

@@ -95,6 +95,18 @@ TEST(Manifest, IsInvalidWithAnOptionOfUnknownType) {
   EXPECT_EQ(refusal(manifest.dump()), "option 'x' has the unknown type 'tensor'");
 }
 
+TEST(Manifest, IsInvalidWithNamesThatCannotBeShown) {
+  json manifest = made_manifest(Kind::attention, "a");
+  manifest["traits"] = {{"causal\x1b[2J\nforged", true}};
+  EXPECT_EQ(refusal(manifest.dump()), "traits: 'causal\\x1b[2J forged' cannot be a name");
+  manifest["traits"] = {{std::string(1000, ' ') + "causal", true}};
+  EXPECT_EQ(refusal(manifest.dump()), "traits: 'causal' cannot be a name");
+  manifest = made_manifest(Kind::attention, "a");
+  manifest["options"] =
+      json::parse(R"([{"name": "x", "type": "string", "choices": ["", "a\u009b2J"]}])");
+  EXPECT_EQ(refusal(manifest.dump()), "'a\\u009b2J' cannot be a choice of option 'x'");
+}
+
 TEST(Manifest, IsMissingFromALibraryThatIsNoPlugin) {
   const TempFolder folder;
   const std::string path = folder.write("x.so", library_with_section(".other", "{}"));
@@ -118,6 +130,14 @@ TEST(Stamp, DifferencesNameFieldExpectedAndFound) {
               ElementsAre("a: expected 1, found 2", "b: expected none, found x",
                           "c: expected 3, found nothing", "d: expected nothing, found 4"));
   EXPECT_THAT(stamp_differences(kMadeStamp, kMadeStamp), IsEmpty());
+}
+
+TEST(Stamp, DifferencesStandOnOneLineOfASaneLengthAndCountWhereTheyAreCut) {
+  const std::string large(10'000, 'x');
+  const auto cut = std::string(500, 'x') + "...";
+  EXPECT_THAT(
+      stamp_differences({{"a", large}, {"b\nc", "1"}}, {{"a", large + "y"}, {"b\nc", "2\n3"}}),
+      ElementsAre("a: expected " + cut + ", found " + cut, "b c: expected 1, found 2 3"));
 }
 
 TEST(Stamp, TellsNoValueFromNoField) {

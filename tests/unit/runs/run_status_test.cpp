@@ -116,6 +116,24 @@ TEST_F(RunStatusTest, ShowsTheLastLinesOfAFailedRunsLog) {
   EXPECT_THAT(status_text(report), HasSubstr("\n      | last words\n"));
 }
 
+TEST(RunStatusText, HasNoLineThatOthersWrote) {
+  StatusReport report;
+  report.folder = "runs\x1b[2J\nforged";
+  CellReport cell;
+  cell.experiment = "e\nforged";
+  cell.attention = "a\xe2\x80\xae";
+  cell.state = CellState::failed;
+  cell.detail = "why\nforged";
+  cell.log = "\x1b[2Jl\n" + std::string(1'000'000, 'x');
+  report.cells = {cell};
+  report.notes = {"note\nforged"};
+  const std::string text = status_text(report);
+  EXPECT_THAT(text, AllOf(StartsWith("runs\\x1b[2J forged: "), HasSubstr("e forged/a\\u202e/0"),
+                          HasSubstr("why forged"), HasSubstr("      | \\x1b[2Jl\n"),
+                          HasSubstr("\nnote forged\n"), Not(HasSubstr("\nforged"))));
+  EXPECT_LT(text.size(), 10'000U);
+}
+
 TEST_F(RunStatusTest, SaysWhatMadeARunStale) {
   const Suite suite = load();
   record(suite);

@@ -1,0 +1,167 @@
+// Names of files and words of plugins, logs and suites that would move a terminal's cursor, through
+// every command that reads them.
+#include <filesystem>
+
+#include "framework/base/files.h"
+#include "tests/integration/workspace.h"
+#include "tests/support/made_library.h"
+
+namespace attnlab::testing::hostile_text_test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// Clears the screen (by C0 and by C1), turns the order of characters.
+const std::string kHostile =
+    "x\x1b[2J\xc2\x9b"
+    "2J\xe2\x80\xae"
+    "y\xe2\x81\xa6z";
+
+/// What of a text a terminal would obey; found byte by byte, not with the functions under test.
+std::string obeyed(const std::string& text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto at = [&](std::size_t k) {
+      return static_cast<unsigned char>(i + k < text.size() ? text[i + k] : 'x');
+    };
+    const bool c0 = at(0) < 0x20 && at(0) != '\n' && at(0) != '\t';
+    const bool c1 = at(0) == 0xc2 && at(1) >= 0x80 && at(1) <= 0x9f;
+    const bool turn = at(0) == 0xe2 && ((at(1) == 0x80 && at(2) >= 0xa8 && at(2) <= 0xae) ||
+                                        (at(1) == 0x81 && at(2) >= 0xa6 && at(2) <= 0xa9));
+    if (c0 || c1 || turn || at(0) == 0x7f) return text.substr(i < 40 ? 0 : i - 40, 80);
+  }
+  return "";
+}
+
+class HostileText : public Workspace {
+ protected:
+  HostileText() {
+    folder_.write(place() + "/tiny.yaml", "name: tiny\n" + file_text(at("tiny.yaml")));
+    const std::string plugin = file_text(broken_plugins() + "/hangs_in_forward.so");
+    folder_.write(plugins() + "/sound.so", plugin);
+    json manifest = {{"id", "lab/trait"}, {"kind", "attention"}, {"version", "1"}, {"summary", "s"},
+                     {"citation", "c"},   {"licence", "l"},      {"takes", {}},    {"gives", {}},
+                     {"needs", {}},       {"options", {}},       {"stamp", {}}};
+    for (const char* list : {"takes", "gives", "needs", "options"}) manifest[list] = json::array();
+    manifest["traits"] = {{kHostile + "\nforged trait", true}};
+    folder_.write(plugins() + "/trait.so", library(manifest));
+    manifest["traits"] = {{"causal", true}};
+    manifest["stamp"] = {{"contract", kHostile + "\nforged stamp"}};
+    folder_.write(plugins() + "/stamp.so", library(manifest));
+  }
+  static std::string library(const json& manifest) {
+    return library_with_section(".attnlab.manifest", manifest.dump());
+  }
+  static std::string place() { return "at" + kHostile; }
+  static std::string plugins() { return "plugins" + kHostile; }
+
+  /// Runs it; whatever it says, a terminal obeys none of it.
+  Ended harmless(const Words& words) const {
+    const Ended ended = attnlab(words, {{"ATTNLAB_PLUGIN_PATH", at(plugins())}});
+    std::string command = "attnlab";
+    for (const std::string& word : words) command += " " + word;
+    EXPECT_EQ(ended.signal, 0) << ended.story();
+    EXPECT_EQ(obeyed(ended.out), "") << command;
+    EXPECT_EQ(obeyed(ended.err), "") << command;
+    EXPECT_THAT(ended.out + ended.err, Not(HasSubstr("\nforged"))) << command;
+    return ended;
+  }
+  Ended harmless_and_done(const Words& words) const {
+    const Ended ended = harmless(words);
+    EXPECT_EQ(ended.exit_code, 0) << ended.story();
+    return ended;
+  }
+};
+
+TEST_F(HostileText, OfPluginsMovesNoCursor) {
+  EXPECT_THAT(harmless_and_done({"list", "--explain"}).out,
+              AllOf(HasSubstr("plugins" + std::string("x\\x1b[2J\\u009b2J\\u202ey\\u2066z")),
+                    HasSubstr("cannot be a name"), HasSubstr("was built for another host")));
+  harmless_and_done({"list"});
+  const json listed = json::parse(harmless_and_done({"list", "--json"}).out);
+  EXPECT_EQ(listed.at("refused").size(), 2U);
+  EXPECT_THAT(listed.at("refused").at(0).at("path").get<std::string>(), HasSubstr(kHostile))
+      << "JSON means what it meant";
+  EXPECT_THAT(harmless_and_done({"describe", "hangs_in_forward"}).out, HasSubstr("\\x1b[2J"));
+  const json described =
+      json::parse(harmless_and_done({"describe", "hangs_in_forward", "--json"}).out);
+  EXPECT_THAT(described.at("path").get<std::string>(), HasSubstr(kHostile));
+  EXPECT_EQ(harmless({"describe", kHostile}).exit_code, 2);
+  EXPECT_EQ(harmless({"plugin", "test", plugins() + "/trait.so"}).exit_code, 2);
+  EXPECT_EQ(harmless({kHostile}).exit_code, 2);
+}
+
+TEST_F(HostileText, OfConfigurationsMovesNoCursor) {
+  const std::string file = place() + "/tiny.yaml", suite = place() + "/suite.yaml";
+  folder_.write(suite,
+                "schema: 1\nname: s\nattentions: [standard]\nexperiments: [tiny.yaml]\nseeds: [0]\n"
+                "warning: \"w\\x1b[2J\\x9b\\u202e\\nforged\"\n");
+  folder_.write(place() + "/named.yaml", "schema: 1\nname: \"n\\x1b[2J\\x9b\\u202e\"\n");
+  folder_.write(place() + "/wrong.yaml",
+                "schema: 1\nextends: tiny.yaml\ntrain: {\"e\\x1b[2J\\x9b\\u202e\": 3}\n");
+  harmless_and_done({"validate", file, suite});
+  harmless_and_done({"config", "show", file});
+  harmless_and_done({"config", "show", file, "--origins"});
+  harmless_and_done({"config", "explain", file});
+  harmless_and_done({"config", "explain", file, "--json"});
+  harmless_and_done({"config", "diff", file, file, "train.epochs=3"});
+  harmless_and_done({"config", "diff", file, file, "train.epochs=3", "--json"});
+  harmless_and_done({"suite", suite, "--dry-run"});
+  harmless_and_done({"sweep", file, "train.epochs=1,2", "--dry-run"});
+  EXPECT_EQ(harmless({"validate", place() + "/named.yaml"}).exit_code, 2);
+  EXPECT_EQ(harmless({"validate", place() + "/wrong.yaml"}).exit_code, 2);
+  EXPECT_EQ(harmless({"validate", kHostile}).exit_code, 2);
+  harmless({"config", "explain", place() + "/wrong.yaml"});
+  EXPECT_EQ(harmless({"sweep", file, "--name", kHostile, "--dry-run"}).exit_code, 2);
+}
+
+TEST_F(HostileText, OfRunsMovesNoCursor) {
+  const std::string file = place() + "/tiny.yaml", out = "runs" + kHostile;
+  for (const char* attention : {"standard", "quest"}) {
+    harmless_and_done(
+        {"run", file, "train.epochs=1", std::string("attention=") + attention, "--out", out});
+  }
+  harmless_and_done({"run", file, "train.epochs=1", "--out", out, "--progress", "json"});
+  harmless_and_done({"compare", out});
+  harmless_and_done({"compare", out, "--json"});
+  harmless_and_done({"compare", out, "--format", "md"});
+  for (const char* format : {"html", "md", "latex", "csv", "json"}) {
+    harmless_and_done({"report", out, "--format", format, "--output", "-"});
+  }
+  harmless_and_done({"report", out});
+  harmless({"page", out});
+  harmless({"cite", out});
+  harmless({"card", "quest", "--runs", out, "--no-test"});
+  harmless_and_done({"runs", "store", out, "--to", "stored" + kHostile});
+  const std::string run = fs::directory_iterator(at(out + "/tiny/quest"))->path();
+  harmless_and_done({"eval", run});
+  harmless({"show", run, "--examples", "1"});
+  harmless({"config", "explain", run});
+  EXPECT_EQ(harmless({"sample", run}).exit_code, 2);
+  EXPECT_EQ(harmless({"detect", run, "--image", kHostile}).exit_code, 2);
+  // Its status and log, by another hand; a status of an earlier version has no check.
+  json status = status_of(run);
+  for (const char* key : {"check", "files", "lines"}) status.erase(key);
+  status["state"] = "failed";
+  status["reason"] = kHostile + "\nforged reason";
+  write_file(run + "/status.json", status.dump());
+  write_file(run + "/log.txt", "first\n" + kHostile + std::string(100'000, 'l') + "\n");
+  const Ended told = harmless_and_done({"status", out});
+  EXPECT_THAT(told.out, AllOf(HasSubstr("      | x\\x1b[2J"), HasSubstr("forged reason")));
+  EXPECT_LT(told.out.size(), 20'000U) << "a line is cut";
+  const json runs = json::parse(harmless_and_done({"status", out, "--json"}).out).at("runs");
+  EXPECT_THAT(runs.dump(), HasSubstr(kHostile.substr(0, 1) + "\\u001b[2J"));
+  harmless({"compare", out, "--allow-differences"});
+  harmless({"report", out});
+  write_file(run + "/status.json", kHostile);
+  EXPECT_THAT(harmless({"status", out}).exit_code, AnyOf(0, 2));
+  harmless({"compare", out});
+  harmless({"runs", "store", out, "--to", "stored" + kHostile});
+}
+
+}  // namespace
+}  // namespace attnlab::testing::hostile_text_test
