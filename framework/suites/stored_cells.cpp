@@ -156,7 +156,8 @@ std::vector<std::string> evaluation_changes(const StoredRun& made_with,
 bool same_configuration(const StoredRun& run, const Cell& cell, const Catalogue& catalogue) {
   if (run.identity.configuration == cell.identity.configuration) return true;
   try {
-    const Node config = parse_yaml(run.config, run.file);
+    Node config = parse_yaml(run.config, run.file);
+    interpolate(config);  // a literal ${ is frozen as $${
     return resolve_experiment(config, catalogue, run.experiment).hash() ==
            cell.identity.configuration;
   } catch (const Error&) {  // an option of it is no more
