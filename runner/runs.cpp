@@ -32,7 +32,8 @@ Usage store_usage() {
       "Writes what finished runs were and what came of them, without checkpoints, curves and\n"
       "logs: a JSON file a run, some kilobytes, EXPERIMENT/ATTENTION/SEED-HASH.json. A\n"
       "suite whose `stored:` names the folder takes them for its runs where configuration, data,\n"
-      "framework and versions of plugins agree, on this machine or another. DIR is a run's folder\n"
+      "versions of plugins and of the framework's numbers agree, here or on another machine. DIR "
+      "is a run's folder\n"
       "or one with runs below it. Runs that are not finished are left out, and so are those that\n"
       "were stored results themselves. One that cannot be stored is named, the others are stored,\n"
       "and the command ends with 3.";

@@ -21,7 +21,8 @@ std::string domain_ranks_figure(const DomainPage& page);
 
 /// One page without scripts that needs no other file.
 std::string domain_html(const DomainPage& page, const PageStamp& stamp);
-/// Attentions in rows, columns as on the page (booktabs).
+/// The page's columns in rows, attentions side by side (booktabs): the baseline and four others a
+/// table, as many tables as that takes.
 std::string domain_latex(const DomainPage& page, const PageStamp& stamp);
 std::string domain_markdown(const DomainPage& page, const PageStamp& stamp);
 /// Everything. The member `schema` is the version of the form: 1.

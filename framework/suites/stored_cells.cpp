@@ -15,20 +15,20 @@
 namespace attnlab {
 namespace {
 
-using Key = std::tuple<std::string, std::string, std::int64_t>;
+using StoredKey = std::tuple<std::string, std::string, std::int64_t>;
 
-Key stored_key_of(const Cell& cell) {
+StoredKey stored_key_of(const Cell& cell) {
   return {cell.experiment.name, cell.experiment.attention.label, cell.seed};
 }
 
-std::string label_of(const Key& key) {
+std::string label_of(const StoredKey& key) {
   return fmt::format("{}/{}/{}", std::get<0>(key), std::get<1>(key), std::get<2>(key));
 }
 
 /// By cell. What cannot be read is noted, and the rest goes on.
-std::map<Key, std::vector<StoredRun>> read_all(const std::vector<std::string>& folders,
-                                               StoredUse& use) {
-  std::map<Key, std::vector<StoredRun>> all;
+std::map<StoredKey, std::vector<StoredRun>> read_all(const std::vector<std::string>& folders,
+                                                     StoredUse& use) {
+  std::map<StoredKey, std::vector<StoredRun>> all;
   for (const std::string& folder : folders) {
     for (const std::string& file : stored_files(folder, use.damaged)) {
       try {
@@ -156,7 +156,8 @@ std::vector<std::string> evaluation_changes(const StoredRun& made_with,
 bool same_configuration(const StoredRun& run, const Cell& cell, const Catalogue& catalogue) {
   if (run.identity.configuration == cell.identity.configuration) return true;
   try {
-    const Node config = parse_yaml(run.config, run.file);
+    Node config = parse_yaml(run.config, run.file);
+    interpolate(config);  // a literal ${ is frozen as $${
     return resolve_experiment(config, catalogue, run.experiment).hash() ==
            cell.identity.configuration;
   } catch (const Error&) {  // an option of it is no more
@@ -240,7 +241,7 @@ void check_restored(Suite& suite, const Catalogue& catalogue, bool again, bool d
 
 StoredUse find_stored(const Suite& suite, const Catalogue& catalogue, bool accept_revision) {
   StoredUse use;
-  const std::map<Key, std::vector<StoredRun>> all = read_all(suite.stored, use);
+  const std::map<StoredKey, std::vector<StoredRun>> all = read_all(suite.stored, use);
   if (all.empty()) return use;
   const std::set<std::string> sources = sources_of(suite);
   for (std::size_t i = 0; i < suite.cells.size(); ++i) {

@@ -2,6 +2,7 @@
 #include "framework/report/domain_report.h"
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "framework/report/card.h"
 #include "tests/support/compositions.h"
@@ -110,7 +111,7 @@ TEST(DomainReport, EveryFormSaysThatASeedIsMissing) {
                     HasSubstr("graphs, winner, seed 2: failed: disk &lt;full&gt;")));
   EXPECT_THAT(domain_markdown(page, kStamp),
               AllOf(HasSubstr("; 1 of 3 missing"), HasSubstr("## What is missing\n\n- " + why)));
-  EXPECT_THAT(domain_latex(page, kStamp), AllOf(HasSubstr("} {\\footnotesize 1 of 3 missing}"),
+  EXPECT_THAT(domain_latex(page, kStamp), AllOf(HasSubstr("& {\\footnotesize 1 of 3 missing}"),
                                                 HasSubstr("% MISSING: " + why)));
   EXPECT_THAT(domain_figure(page),
               AllOf(HasSubstr(">1 of 3 missing</text>"), HasSubstr("; 1 of 3 missing</title>")));
@@ -136,10 +137,36 @@ TEST(DomainReport, TheRanksAreAPictureOfTheirOwn) {
 
 TEST(DomainReport, ThePapersTableHasARowAColumn) {
   const std::string tex = domain_latex(made_page(), kStamp);
-  EXPECT_EQ(count(tex, "\\\\\n"), 8U) << "heading, six columns, summary";
+  EXPECT_EQ(count(tex, "\\\\\n"), 15U)
+      << "heading; six columns and the summary with intervals below";
+  EXPECT_EQ(count(tex, "\\begin{table}"), 1U);
+  EXPECT_THAT(tex, HasSubstr("\\label{tab:attnlab-domains}"));
   EXPECT_THAT(tex, AllOf(HasSubstr("^{\\dagger}"), HasSubstr("{\\footnotesize incompatible}"),
                          HasSubstr("\\textbf{WARNING: it proves nothing.}"),
                          HasSubstr("\\bottomrule"), Not(HasSubstr("Not a fair comparison"))));
+  EXPECT_EQ(count(tex, "$") % 2, 0U);
+}
+
+TEST(DomainReport, ThePapersTableOfFourteenAttentionsIsFourOfAFewColumns) {
+  std::vector<std::string> names = {"standard"};
+  for (char c = 'a'; c < 'n'; ++c) names.push_back(std::string("attention ") + c);
+  ASSERT_EQ(names.size(), 14U);
+  DomainRuns runs;
+  add_alike(runs, names, 3, 1);
+  runs.page().columns[1].role = ColumnRole::robustness;
+  runs.page().columns[2].role = ColumnRole::stability;
+  const std::string tex = domain_latex(runs.build(), kStamp);
+  EXPECT_EQ(count(tex, "\\begin{table}"), 4U);
+  EXPECT_EQ(count(tex, "\\caption{"), 4U);
+  for (const char* part : {"(1 of 4).", "(4 of 4).", "attnlab-domains-1}", "attnlab-domains-4}"}) {
+    EXPECT_EQ(count(tex, part), 1U) << part;
+  }
+  for (const std::string& name : names) {
+    EXPECT_EQ(count(tex, " & " + name + " "), name == "standard" ? 4U : 1U) << name;
+  }
+  for (const char* role : {"robustness", "stability"}) EXPECT_EQ(count(tex, role), 4U) << role;
+  std::istringstream lines(tex);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(count(line, " & "), 5U) << line;
   EXPECT_EQ(count(tex, "$") % 2, 0U);
 }
 
@@ -158,7 +185,7 @@ DomainPage page_with_divergences() {
 TEST(DomainReport, ThePapersTableCountsDivergencesBesideTheNumbersOfTheOthers) {
   const std::string tex = domain_latex(page_with_divergences(), kStamp);
   EXPECT_THAT(
-      tex, AllOf(HasSubstr("$ {\\footnotesize 2 of 3 diverged}"),
+      tex, AllOf(HasSubstr("& {\\footnotesize 2 of 3 diverged}"),
                  HasSubstr("{\\footnotesize 3 of 3 diverged}"), HasSubstr("{\\footnotesize mean $"),
                  HasSubstr("{\\footnotesize standard: 3 of 3 diverged}")));
   EXPECT_THAT(tex, Not(HasSubstr("$mean")));
