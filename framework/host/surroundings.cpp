@@ -38,10 +38,6 @@ std::string file_mask() {
   return "";
 }
 
-std::string present_locale() {
-  return fmt::format("{} {}", std::setlocale(LC_ALL, nullptr), std::locale().name());
-}
-
 std::vector<std::string> variables() {
   std::vector<std::string> all;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -97,7 +93,7 @@ std::int64_t processes_started() {
 Surroundings::Surroundings()
     : folder_(working_folder()),
       umask_(file_mask()),
-      locale_(present_locale()),
+      locale_(std::setlocale(LC_ALL, nullptr)),
       environment_(variables()),
       processes_(processes_started()) {
   for (int i = 0; i < 3; ++i) streams_[i] = stream(i);
@@ -108,7 +104,7 @@ std::vector<std::string> Surroundings::changes() const {
   std::vector<std::string> changed;
   if (working_folder() != folder_) changed.emplace_back("the working folder");
   if (file_mask() != umask_) changed.emplace_back("the umask");
-  if (present_locale() != locale_) changed.emplace_back("the locale");
+  if (!same_locale()) changed.emplace_back("the locale");
   for (const std::string& name : changed_variables(variables(), environment_)) {
     changed.push_back(fmt::format("the environment's {}", name));
   }
@@ -124,6 +120,10 @@ std::vector<std::string> Surroundings::changes() const {
   return changed;
 }
 
+bool Surroundings::same_locale() const {
+  return locale_ == std::setlocale(LC_ALL, nullptr) && std::locale() == streams_locale_;
+}
+
 void Surroundings::restore() const {
   std::error_code ignored;
   if (working_folder() != folder_) std::filesystem::current_path(folder_, ignored);
@@ -131,8 +131,10 @@ void Surroundings::restore() const {
   for (int i = 1; i < int(handlers_.size()); ++i) {
     if (!same(handler_of(i), handlers_[i])) ::sigaction(i, &handlers_[i], nullptr);
   }
-  const std::string c_locale = locale_.substr(0, locale_.find(' '));
-  if (present_locale() != locale_) std::setlocale(LC_ALL, c_locale.c_str());
+  if (!same_locale()) {
+    std::locale::global(streams_locale_);  // before C's, which it may set, too
+    std::setlocale(LC_ALL, locale_.c_str());
+  }
   const std::vector<std::string> now = variables();
   if (now == environment_) return;
   for (const std::string& entry : now) ::unsetenv(entry.substr(0, entry.find('=')).c_str());

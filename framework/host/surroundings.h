@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <locale>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,10 @@ class Surroundings {
   void restore() const;
 
  private:
-  std::string folder_, umask_, locale_;
+  bool same_locale() const;
+
+  std::string folder_, umask_, locale_;  ///< the locale of C
+  std::locale streams_locale_;           ///< that of C++
   std::vector<std::string> environment_;
   std::array<std::string, 3> streams_;
   std::array<struct sigaction, 65> handlers_;  ///< by number

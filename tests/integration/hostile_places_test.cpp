@@ -5,6 +5,8 @@
 
 #include <csignal>
 #include <filesystem>
+#include <memory>
+#include <set>
 #include <thread>
 
 #include "framework/base/files.h"
@@ -24,6 +26,10 @@ class HostilePlaces : public Workspace {
     folder_.write("long.yaml",
                   "schema: 1\nextends: tiny.yaml\nname: tiny\n"
                   "train: {epochs: 100, checkpoint_seconds: 0}\n");
+    folder_.write("pair.yaml",
+                  "schema: 1\nattentions: [standard, quest]\nbaseline: standard\n"
+                  "experiments: [tiny.yaml]\nseeds: [0]\n"
+                  "set: {train: {epochs: 100, checkpoint_seconds: 0}}\n");
   }
 
   /// A run of long.yaml that has begun to train.
@@ -37,6 +43,42 @@ class HostilePlaces : public Workspace {
     return process;
   }
 
+  /// A suite of pair.yaml whose first run has begun to train.
+  std::unique_ptr<Process> suite_begun() const {
+    auto process = std::make_unique<Process>(invocation({"suite", "pair.yaml"}));
+    EXPECT_TRUE(wait_for([&] {
+      return !process->running() ||
+             (!files_like("metrics.jsonl").empty() &&
+              metric_lines(run_folder("pair/tiny/standard"), "train").size() > 2);
+    }));
+    EXPECT_TRUE(process->running()) << process->wait().story();
+    return process;
+  }
+
+  /// Removes a folder into which others may be writing.
+  static void take_away(const std::string& folder) {
+    EXPECT_TRUE(wait_for([&] {
+      std::error_code busy;
+      fs::remove_all(folder, busy);
+      return !fs::exists(folder);
+    }));
+  }
+
+  /// The command, which is held where it opens the first file of this name; a folder goes then.
+  Ended without_folder(const Words& words, const std::string& held, const std::string& folder) {
+    Environment environment = {{"LD_PRELOAD", build_tree() + "/faulty_io/faulty_io.so"},
+                               {"ATTNLAB_FAULT", "fsync:0"},
+                               {"ATTNLAB_FAULT_BELOW", folder_.path()},
+                               {"ATTNLAB_FAULT_CALLS", at("calls")},
+                               {"ATTNLAB_FAULT_HOLD", held}};
+    Process process(invocation(words, environment));
+    EXPECT_TRUE(wait_for([&] { return exists("calls.held") || !process.running(); }));
+    EXPECT_TRUE(process.running()) << "it never opened " << held;
+    fs::remove_all(folder);
+    fs::remove(at("calls.held"));
+    return process.wait();
+  }
+
   /// What a disk that fails always does to a command.
   Ended on_disk_without(const std::string& kind, const Words& words) const {
     return attnlab(words, {{"LD_PRELOAD", build_tree() + "/faulty_io/faulty_io.so"},
@@ -48,7 +90,7 @@ class HostilePlaces : public Workspace {
 
 TEST_F(HostilePlaces, AnOutputFolderThatGoesEndsTheRunAndTheNextOneBeginsAnew) {
   const auto process = begun();
-  fs::remove_all(at("runs"));
+  take_away(at("runs"));
   const Ended ended = process->wait();
   EXPECT_EQ(ended.exit_code, 1) << ended.story();
   EXPECT_THAT(ended.err, HasSubstr("No such file or directory"));
@@ -56,26 +98,65 @@ TEST_F(HostilePlaces, AnOutputFolderThatGoesEndsTheRunAndTheNextOneBeginsAnew) {
   EXPECT_EQ(status_of(run_folder("tiny/standard")).at("state"), "done");
 }
 
+TEST_F(HostilePlaces, AnOutputFolderThatGoesEndsTheSuiteAndTheNextOneBeginsAnew) {
+  const auto suite = suite_begun();
+  take_away(at("runs"));
+  const Ended ended = suite->wait();
+  EXPECT_THAT(ended.exit_code, AnyOf(1, 2)) << ended.story();
+  EXPECT_THAT(ended.err, HasSubstr("No such file or directory"));
+  must({"suite", "pair.yaml", "set.train.epochs=1"});
+  for (const char* attention : {"standard", "quest"}) {
+    EXPECT_EQ(status_of(run_folder(std::string("pair/tiny/") + attention)).at("state"), "done");
+  }
+}
+
+TEST_F(HostilePlaces, ARunsFolderThatGoesEndsItsEvaluation) {
+  folder_.write("asked.yaml",
+                "schema: 1\nextends: tiny.yaml\nname: tiny\ntrain: {epochs: 1}\n"
+                "evaluate:\n  noisy: {set: {dataset: {noise: 3}}}\n");
+  for (const char* held : {"checkpoint.safetensors", "lock"}) {
+    must({"run", "asked.yaml"});
+    const std::string folder = run_folder("tiny/standard");
+    const Ended ended = without_folder({"eval", folder, "--again"}, held, folder);
+    EXPECT_EQ(ended.exit_code, 2) << ended.story();
+    EXPECT_THAT(ended.err, HasSubstr("No such file or directory")) << held;
+    EXPECT_FALSE(fs::exists(folder)) << "half of a run was made anew";
+  }
+}
+
 TEST_F(HostilePlaces, AFolderThatMayNotBeWrittenIsNamed) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs the superuser, to become another user";
   must({"run", "tiny.yaml", "train.epochs=1"});
   const std::string folder = run_folder("tiny/standard"),
                     before = file_text(folder + "/status.json");
-  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
-  const auto as_nobody = [&](Words words) {
+  // The superuser may write everywhere, and becomes another user; who is one gives up the right.
+  const bool superuser = ::geteuid() == 0;
+  std::vector<std::string> closed;
+  if (!superuser) {
+    closed.push_back(folder_.path());
+    for (const auto& entry : fs::recursive_directory_iterator(folder_.path())) {
+      if (entry.is_directory()) closed.push_back(entry.path().string());
+    }
+  }
+  for (const std::string& one : closed) ASSERT_EQ(::chmod(one.c_str(), 0555), 0) << one;
+  if (superuser) {
+    ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  }
+  const auto unable = [&](Words words) {
     Invocation call = invocation(std::move(words));
-    call.words.insert(call.words.begin(),
-                      {"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"});
+    if (superuser) {
+      call.words.insert(call.words.begin(),
+                        {"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"});
+    }
     return testing::run(call);
   };
-  if (as_nobody({"--version"}).exit_code != 0) GTEST_SKIP() << "others may not read this build";
+  if (unable({"--version"}).exit_code != 0) GTEST_SKIP() << "others may not read this build";
   for (const Words& words : {Words{"run", "tiny.yaml", "seeds=[1]"}, Words{"eval", folder},
                              Words{"report", "runs", "--output", "page.html"}}) {
-    const Ended ended = as_nobody(words);
+    const Ended ended = unable(words);
     EXPECT_THAT(ended.exit_code, AnyOf(1, 2)) << ended.story();
     EXPECT_THAT(ended.err, HasSubstr("Permission denied")) << words.front();
   }
-  EXPECT_EQ(as_nobody({"compare", "runs"}).exit_code, 0) << "reading needs no more";
+  EXPECT_EQ(unable({"compare", "runs"}).exit_code, 0) << "reading needs no more";
   EXPECT_EQ(file_text(folder + "/status.json"), before);
 }
 
@@ -127,18 +208,34 @@ TEST_F(HostilePlaces, ATerminalThatGoesLeavesACheckpoint) {
   EXPECT_EQ(status.at("step"), metric_lines(run_folder("tiny/standard"), "train").size());
 }
 
+TEST_F(HostilePlaces, ATerminalThatGoesLeavesASuiteThatGoesOn) {
+  const auto suite = suite_begun();
+  suite->send(SIGHUP);
+  const Ended ended = suite->wait();
+  EXPECT_EQ(ended.exit_code, 130) << ended.story();
+  EXPECT_THAT(ended.out, HasSubstr("go on with: attnlab suite pair.yaml"));
+  const std::string folder = run_folder("pair/tiny/standard");
+  EXPECT_EQ(status_of(folder).at("state"), "interrupted");
+  EXPECT_EQ(status_of(folder).at("step"), metric_lines(folder, "train").size());
+  must({"suite", "pair.yaml"});
+  EXPECT_EQ(status_of(folder).at("state"), "done");
+}
+
 TEST_F(HostilePlaces, ReadersBesideARunningSuiteSeeNoDamage) {
-  folder_.write("pair.yaml",
-                "schema: 1\nattentions: [standard, quest]\nbaseline: standard\n"
-                "experiments: [tiny.yaml]\nseeds: [0]\nset: {train: {epochs: 60}}\n");
-  Process suite(invocation({"suite", "pair.yaml"}));
+  Process suite(invocation({"suite", "pair.yaml", "set.train.epochs=60"}));
   ASSERT_TRUE(wait_for([&] { return !suite.running() || !files_like("status.json").empty(); }));
   int rounds = 0;
+  std::set<std::string> answered;  // commands
   for (; suite.running(); ++rounds) {
     for (const Words& words : {Words{"status", "runs/pair"}, Words{"compare", "runs/pair"},
                                Words{"report", "runs/pair", "--output", "page.html"}}) {
       const Ended ended = attnlab(words);
       EXPECT_EQ(ended.signal, 0) << ended.story();
+      // At first there may be nothing to tell; what could be told once can be told again.
+      const bool too_early = answered.count(words.front()) == 0 && ended.exit_code == 2 &&
+                             ended.err.find("no run") != std::string::npos;
+      EXPECT_TRUE(ended.exit_code == 0 || too_early) << words.front() << ": " << ended.story();
+      if (ended.exit_code == 0) answered.insert(words.front());
       EXPECT_THAT(ended.out + ended.err, Not(HasSubstr("damaged"))) << words.front();
       EXPECT_THAT(ended.out + ended.err, Not(HasSubstr("cannot be read"))) << words.front();
     }
@@ -147,6 +244,7 @@ TEST_F(HostilePlaces, ReadersBesideARunningSuiteSeeNoDamage) {
     }
   }
   EXPECT_GT(rounds, 0);
+  EXPECT_EQ(answered.size(), 3U);
   const Ended ended = suite.wait();
   EXPECT_EQ(ended.exit_code, 0) << ended.story();
 }

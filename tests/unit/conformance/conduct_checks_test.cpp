@@ -178,6 +178,8 @@ TEST(ConformanceKit, FindsChangesOfTheProcess) {
       {"the working folder", [] { std::filesystem::current_path("/"); }},
       {"the umask", [] { ::umask(0); }},
       {"the locale", [] { std::setlocale(LC_ALL, "C.UTF-8"); }},
+      {"the locale",
+       [] { std::locale::global(std::locale(std::locale(), new std::numpunct<char>)); }},
       {"the environment's ATTNLAB_TEST_MEDDLED", [] { ::setenv("ATTNLAB_TEST_MEDDLED", "1", 1); }},
       {"the handler of signal 10 (User defined signal 1)", [] { std::signal(SIGUSR1, SIG_IGN); }},
       {"what processes there are (a fork)",
@@ -201,6 +203,7 @@ TEST(ConformanceKit, FindsChangesOfTheProcess) {
     EXPECT_TRUE(at::GradMode::is_enabled());
   }
   EXPECT_EQ(std::filesystem::current_path(), folder);
+  EXPECT_EQ(std::locale(), std::locale::classic());
   EXPECT_EQ(std::getenv("ATTNLAB_TEST_MEDDLED"), nullptr);
   EXPECT_EQ(std::signal(SIGUSR1, SIG_DFL), SIG_DFL);
   EXPECT_NE(::umask(022), 0U);

@@ -7,12 +7,15 @@
 #include <c10/core/DefaultDtype.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cfenv>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <sstream>
 
 #include "framework/base/files.h"
 #include "framework/host/process_state.h"
@@ -262,9 +265,31 @@ TEST(BrokenPlugin, ThatChangesItsSurroundingsIsRefusedAndTheyAreAsBefore) {
   const auto folder = std::filesystem::current_path();
   expect_refused(
       "changes_surroundings",
-      changes("the working folder and the handler of signal 10 (User defined signal 1)"));
+      changes("the working folder and the umask and the locale and the environment's "
+              "ATTNLAB_TEST_STRAY and the handler of signal 10 (User defined signal 1)"));
   EXPECT_EQ(std::filesystem::current_path(), folder);
+  EXPECT_NE(::umask(022), 0U);
+  std::ostringstream number;
+  number << 1.5;
+  EXPECT_EQ(number.str(), "1.5");
+  EXPECT_EQ(std::getenv("ATTNLAB_TEST_STRAY"), nullptr);
   EXPECT_EQ(std::signal(SIGUSR1, SIG_DFL), SIG_DFL);
+}
+
+TEST(BrokenPlugin, ThatTakesStandardInputIsRefused) {
+  Registry registry(catalogue_with(broken_folder()));
+  const int kept = ::dup(STDIN_FILENO);
+  EXPECT_EQ(message_of<PluginError>([&] { registry.load(Kind::attention, "takes_input"); }),
+            broken("takes_input") + ": " + changes("standard input"));
+  ::dup2(kept, STDIN_FILENO);
+  ::close(kept);
+}
+
+TEST(BrokenPlugin, ThatStartsAProcessIsRefused) {
+  Registry registry(catalogue_with(broken_folder()));
+  EXPECT_EQ(message_of<PluginError>([&] { registry.load(Kind::attention, "starts_process"); }),
+            broken("starts_process") + ": " + changes("what processes there are (a fork)"));
+  expect_standard_works(registry);
 }
 
 TEST(BrokenPlugin, ThatThrowsAfterItChangedEverythingLeavesNoTrace) {
