@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "runner/process.h"
 
@@ -171,7 +172,7 @@ void write_jobs(const std::string& suite_folder, const std::vector<SlurmJob>& jo
     }
     all.push_back({{"number", job.number}, {"name", job.name}, {"id", job.id}, {"cells", cells}});
   }
-  write_file(jobs_file(suite_folder), json({{"jobs", all}}).dump(2) + "\n");
+  write_file(jobs_file(suite_folder), json_text(json({{"jobs", all}})));
 }
 
 std::map<std::string, TaskPlace> latest_tasks(const std::vector<SlurmJob>& jobs) {

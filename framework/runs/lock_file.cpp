@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/base/revision.h"
 #include "framework/experiment/identity.h"
 #include "framework/experiment/installed.h"
@@ -85,7 +86,7 @@ std::string lock_text(const std::vector<const Experiment*>& experiments,
   for (const std::string& fingerprint : data) {
     if (!fingerprint.empty()) out["data"].push_back(fingerprint);
   }
-  return out.dump(1) + "\n";
+  return json_text(out, 1);
 }
 
 void lock_entries(const std::string& run_folder, const std::vector<EvaluationEntry>& entries) {
@@ -98,7 +99,7 @@ void lock_entries(const std::string& run_folder, const std::vector<EvaluationEnt
     lock["evaluations"][entry.name] = entry_json(entry, lock["parts"]);
     changed = true;
   }
-  if (changed) write_file(lock_path(run_folder), lock.dump(1) + "\n");
+  if (changed) write_file(lock_path(run_folder), json_text(lock, 1));
 }
 
 void lock_evaluation(const std::string& run_folder, const EvaluationEntry& entry,
@@ -110,7 +111,7 @@ void lock_evaluation(const std::string& run_folder, const EvaluationEntry& entry
   json& known = lock["evaluations"][entry.name];
   if (known == now) return;
   known = std::move(now);
-  write_file(lock_path(run_folder), lock.dump(1) + "\n");
+  write_file(lock_path(run_folder), json_text(lock, 1));
 }
 
 std::optional<LockedParts> locked_parts(const std::string& run_folder) try {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 
 namespace attnlab {
 namespace {
@@ -47,7 +48,7 @@ bool is_alive(const Holder& holder) {
 }
 
 std::string text_of(const Holder& holder) {
-  return json({{"pid", holder.pid}, {"host", holder.host}, {"boot", holder.boot}}).dump() + "\n";
+  return json_text(json({{"pid", holder.pid}, {"host", holder.host}, {"boot", holder.boot}}), -1);
 }
 
 std::string lock_file(const std::string& run_folder) { return run_folder + "/lock"; }

@@ -343,7 +343,7 @@ void restore(const StoredRun& run, const RunFolder& folder, const Experiment& ex
   for (const EvaluationRecord& one : run.evaluations) write_evaluation(folder.path(), one);
   write_file(folder.file("environment.json"), json::parse(run.environment).dump(2) + "\n");
   const json source = {{"from", run.file}, {"identity", identity_member(run)}};
-  write_file(folder.path() + kSource, source.dump(2) + "\n");
+  write_file(folder.path() + kSource, json_text(source));
   folder.write_status(run.status);
   freeze_without_lock(folder, experiment, run.seed, identity);
 }

@@ -13,6 +13,7 @@
 
 #include "framework/base/cores.h"
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/base/numbers_version.h"
 #include "framework/base/revision.h"
 #include "framework/base/text.h"
@@ -121,7 +122,7 @@ std::string environment_json(const BuiltRun& run) {
                    {"random", run.initial_random}};
   }
   add_metrics(run.task->metrics(), run.dataset->info().unit, out);
-  return out.dump(2) + "\n";
+  return json_text(out);
 }
 
 void record_environment(const BuiltRun& run, const RunFolder& folder, std::int64_t step) {
@@ -132,14 +133,14 @@ void record_environment(const BuiltRun& run, const RunFolder& folder, std::int64
   now["together"] = run.together;
   if (!run.accepted.empty()) now["accepted"] = run.accepted;
   all["resumed"].push_back(std::move(now));
-  write_file(path, all.dump(2) + "\n");
+  write_file(path, json_text(all));
 }
 
 void record_together(const BuiltRun& run, const RunFolder& folder) {
   const std::string path = folder.file("environment.json");
   json all = read_environment(path);
   (all.contains("resumed") ? all["resumed"].back() : all)["together"] = run.together;
-  write_file(path, all.dump(2) + "\n");
+  write_file(path, json_text(all));
 }
 
 std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolder& folder) {

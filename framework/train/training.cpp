@@ -400,7 +400,8 @@ void Training::write_line(nlohmann::json line, const std::string& split, std::in
   line["split"] = split;
   line["step"] = step;
   line["epoch"] = epoch_at(step);
-  const std::string text = line.dump();
+  std::string text = json_text(line, -1);
+  text.pop_back();  // the end of the line
   log_->line(text);
   if (events_ != nullptr) events_->add(text);
 }

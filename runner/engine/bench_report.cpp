@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/nn/attention/attention_kernel.h"
 #include "framework/nn/kernels/dispatch.h"
@@ -159,7 +160,7 @@ std::string bench_json(const BenchPlan& plan, const std::vector<BenchBlock>& blo
               {"bars", json::array()}};
   for (const BenchBlock& block : blocks) out["shapes"].push_back(json_of(block));
   for (const BenchBar& bar : bars) out["bars"].push_back(json_of(bar));
-  return out.dump(2) + "\n";
+  return json_text(out);
 }
 
 }  // namespace attnlab

@@ -7,6 +7,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/json.h"
 #include "framework/comparison/table.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/runs/metric_text.h"
@@ -103,7 +104,7 @@ Results carry_out(const EvalJob& job, Registry& registry) {
   if (job.clean) {
     results.add(clean_record(run, evaluate_test(run, stop_requested())));
     const nlohmann::json json = results.records.back().metrics;
-    write_file(job.folder.file("evaluation.json"), json.dump(2) + "\n");
+    write_file(job.folder.file("evaluation.json"), json_text(json));
   } else if (job.folder.status().finished()) {
     results.add(clean_record(run, recorded_metrics(run, job.folder)));
   }
@@ -126,7 +127,7 @@ void print_json(const Results& results) {
     const std::string prefix = record.entry == kClean ? "" : record.entry + "/";
     for (const auto& [name, value] : record.metrics) out[prefix + name] = value;
   }
-  std::cout << out.dump(2) << "\n";
+  std::cout << json_text(out);
 }
 
 std::string cell_text(const EvaluationRecord& record, const std::string& metric) {

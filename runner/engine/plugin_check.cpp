@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "framework/base/json.h"
 #include "framework/conformance/check_plugin.h"
 #include "runner/engine/engine.h"
 #include "runner/tested_plugin.h"
@@ -14,9 +15,7 @@ namespace {
 
 /// A line of its own, whatever the plugin printed; bytes that are not text do not stop it.
 void print_line(const nlohmann::json& line) {
-  std::cout << "\n"
-            << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n"
-            << std::flush;
+  std::cout << "\n" << json_text(line, -1) << std::flush;
 }
 
 void print(const conformance::CheckResult& result) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/foreign_text.h"
+#include "framework/base/json.h"
 #include "framework/experiment/compositions.h"
 #include "framework/train/costs.h"
 #include "framework/train/task_check.h"
@@ -56,7 +57,7 @@ int probe_command(const Words& words) {
                                  {"step_seconds", result.step_seconds},
                                  {"evaluation_seconds", result.evaluation_seconds},
                                  {"peak_memory", result.peak_memory}};
-    std::cout << line.dump() << "\n";
+    std::cout << json_text(line, -1);
   } catch (const DataMissingError& error) {
     std::cerr << fmt::format("attnlab probe: {}\n", message_text(error.what()));
     return kDataMissing;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/foreign_text.h"
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/sharing/hash.h"
 #include "framework/sharing/index_list.h"
@@ -186,7 +187,7 @@ int plugin_search_command(const Words& words) {
     }
   }
   std::cout.write(lines.data(), static_cast<std::streamsize>(lines.size()));
-  if (arguments.has("json")) std::cout << out.dump(2) << "\n";
+  if (arguments.has("json")) std::cout << json_text(out);
   for (const std::string& place : expired) {
     std::cerr << "the copy of index " << place << " has expired; attnlab index update\n";
   }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/foreign_text.h"
+#include "framework/base/json.h"
 #include "framework/manifest/discovery.h"
 #include "runner/sharing/sharing.h"
 
@@ -185,7 +186,7 @@ int list_installed_command(const Words& words) {
                              : one.kit        ? one.date
                                               : one.date + ", kit left out");
   }
-  if (arguments.has("json")) std::cout << out.dump(2) << "\n";
+  if (arguments.has("json")) std::cout << json_text(out);
   if (out.empty() && !arguments.has("json")) std::cout << "no plugin is installed\n";
   return kDone;
 }

@@ -99,6 +99,9 @@ TEST_F(Detect, NamesTheClassesOfAClosedSet) {
   const json found = written("detections").at("pictures")[0].at("found");
   ASSERT_EQ(found.size(), 3U);
   EXPECT_FALSE(found[0].at("class").get<std::string>().empty());
+  folder_.write("odd\xff.png", file_text(at("one.png")));  // a name that is no UTF-8
+  must({"detect", run, "--image", "odd\xff.png", "--out", "odd"});
+  EXPECT_EQ(written("odd").at("pictures")[0].at("file"), "odd\xef\xbf\xbd.png");
   EXPECT_THAT(refusal({"detect", run, "--prompt", "one.png", "--image", "one.png"}),
               HasSubstr("--prompt: this detector knows its classes"));
 }

@@ -95,6 +95,24 @@ TEST_F(HostileText, OfPluginsMovesNoCursor) {
   EXPECT_EQ(harmless({kHostile}).exit_code, 2);
 }
 
+TEST_F(HostileText, NamesThatAreNoUtf8KeepNothingFromBeingWritten) {
+  const std::string folder = "odd\xff";
+  fs::create_directory(at(folder));
+  fs::create_symlink(build_tree() + "/lib/attnlab/plugins/attention/quest.so",
+                     at(folder + "/quest.so"));
+  const Environment odd = {{"ATTNLAB_PLUGIN_PATH", at(folder)}};
+  const std::string shown = "odd\xef\xbf\xbd/quest.so";
+  const Ended listed = must({"list", "--json"}, odd);
+  EXPECT_THAT(listed.out, HasSubstr(shown));
+  EXPECT_TRUE(json::accept(listed.out));
+  const json described = json::parse(must({"describe", "quest", "--json"}, odd).out);
+  EXPECT_THAT(described.at("path").get<std::string>(), HasSubstr(shown));
+  EXPECT_THAT(must({"describe", "quest"}, odd).out, HasSubstr("odd\\xff/quest.so"));
+  must({"run", "tiny.yaml", "train.epochs=1", "attention=quest"}, odd);
+  EXPECT_THAT(file_text(run_folder("tiny/quest") + "/environment.json"), HasSubstr(shown));
+  must({"report", "runs"}, odd);
+}
+
 TEST_F(HostileText, OfConfigurationsMovesNoCursor) {
   const std::string file = place() + "/tiny.yaml", suite = place() + "/suite.yaml";
   folder_.write(suite,
