@@ -19,7 +19,8 @@
 namespace attnlab {
 namespace {
 
-/// Training takes at least so many times as long as the checkpoints at the ends of epochs.
+/// Training takes at least so many times as long as the checkpoints at the ends of epochs (half of
+/// that with those before evaluations).
 constexpr double kSavingShare = 30;
 
 /// The task's, and those of the entries that are evaluated with each epoch.
@@ -156,13 +157,17 @@ double Training::epoch_at(std::int64_t step) const {
   return static_cast<double>(step) / static_cast<double>(run_.steps_per_epoch);
 }
 
-void Training::save() {
+void Training::write_position() {
   home_.check("training");
-  const Clock::time_point begin = Clock::now();
   log_->sync();  // the checkpoint says which lines belong to it
   position_.metrics_bytes = log_->size();
   position_.seconds = seconds_before_ + seconds_since(began_);
   write_checkpoint(checkpoint_path(), checkpoint_parts(), position_, hash_);
+}
+
+void Training::save() {
+  const Clock::time_point begin = Clock::now();
+  write_position();
   saved_ = Clock::now();
   saving_seconds_ = std::chrono::duration<double>(saved_ - begin).count();
 }
@@ -275,6 +280,9 @@ void Training::finish_epoch() {
       position_.epoch_loss / static_cast<double>(run_.steps_of_epoch(epoch - 1));
   const bool last = epoch == run_.epochs();
   if (last || epoch % train_.evaluate_every == 0) {
+    // An evaluation may take long before it looks whether to stop, and is not waited for.
+    // (Not counted as the epoch's own: that follows as if this had not been.)
+    if (!just_saved()) write_position();
     selection_.active() ? evaluate_and_select(epoch) : evaluate(last);
   }
   position_.evaluated_epochs = epoch;

@@ -84,6 +84,7 @@ class Training {
   bool log_due() const { return (position_.step + 1) % train_.log_every == 0; }
   void go_to_checkpoint();
   CheckpointParts checkpoint_parts() { return {modules_, optimizer_, carried_}; }
+  void write_position();
   void save();
   bool just_saved() const;
   void open_epoch();

@@ -216,6 +216,27 @@ TEST_F(Resume, RecordsAnEvaluationThatWasInterruptedOnce) {
   EXPECT_EQ(status_of(folder).at("state"), "done");
 }
 
+TEST_F(Resume, LosesNoStepInAnEvaluationOfOneLongBatch) {
+  const Words words = {"run",
+                       "tiny.yaml",
+                       "dataset.test=40000",
+                       "train.eval_batch_size=40000",
+                       "train.checkpoint_seconds=3600",
+                       "--resume"};
+  Process process(invocation(words));
+  ASSERT_TRUE(wait_for([&] {
+    const std::string metrics = metrics_of("tiny", "standard");
+    return std::count(metrics.begin(), metrics.end(), '\n') == 4;
+  }));
+  process.send(SIGTERM);
+  const Ended ended = process.wait();
+  EXPECT_EQ(ended.exit_code, 130) << ended.story();
+  EXPECT_TRUE(fs::exists(run_folder("tiny/standard") + "/checkpoint.safetensors"));
+  EXPECT_EQ(metric_lines(run_folder("tiny/standard"), "train").size(), 4U);
+  must(words);
+  EXPECT_EQ(metric_lines(run_folder("tiny/standard"), "train").size(), 8U);
+}
+
 TEST_F(Resume, DoesNothingToARunThatIsDone) {
   const std::string folder = undisturbed();
   const std::string status = file_text(folder + "/status.json");

@@ -133,6 +133,34 @@ TEST_F(TrainingLoop, SeesEachExampleAsOftenAsIsAskedFor) {
   EXPECT_EQ(checkpoint("run").metadata.at("units"), "144");
 }
 
+// ---- nothing is lost with a process that ends
+
+/// Notes at the first evaluation what is on the disk by then.
+class Watching final : public Sorting {
+ public:
+  explicit Watching(std::function<void()> look) : look_(std::move(look)) {}
+  Metrics evaluate(Evaluation& evaluation) const override {
+    look_();
+    return Sorting::evaluate(evaluation);
+  }
+
+ private:
+  std::function<void()> look_;
+};
+
+TEST_F(TrainingLoop, HasItsStepsOnTheDiskBeforeItEvaluates) {
+  std::vector<std::string> steps;
+  TinyParts parts = clouds();
+  parts.task = [&] {
+    return std::make_shared<Watching>([&] {
+      const bool there = std::filesystem::exists(place("run").file("checkpoint.safetensors"));
+      steps.push_back(there ? checkpoint("run").metadata.at("step") : "none");
+    });
+  };
+  train(tiny_run(parts, tiny_options()), "run");
+  EXPECT_THAT(steps, ElementsAre("6"));
+}
+
 // ---- ends that are none
 
 /// The loss stays what it is; its gradient is not a number at one step.
