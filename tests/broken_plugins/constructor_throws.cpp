@@ -1,4 +1,5 @@
-// A static object's constructor throws while the library is loaded; not everywhere can that be caught.
+// A static object's constructor throws while the library is loaded; not everywhere can that be
+// caught.
 #include <stdexcept>
 
 #include "tests/broken_plugins/broken.h"

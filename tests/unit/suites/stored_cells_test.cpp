@@ -220,13 +220,18 @@ constexpr const char* kOldOptions = R"(
   {"name": "note", "type": "string", "default": "", "help": ""},
   {"name": "rates", "type": "float", "list": true, "default": [0.5], "help": ""})";
 
+std::string first_file(const std::string& folder) {
+  std::vector<std::string> unreadable;
+  return stored_files(folder, unreadable).at(0);
+}
+
 // Every stored configuration has the defaults of its day filled in.
 TEST_F(StoredCells, StandWhereAPluginHasGainedAnOptionWithADefault) {
   keep_all();
   change_model(std::string("[") + kOldOptions +
                R"(, {"name": "width", "type": "int", "low": 1, "default": 4, "help": ""}])");
   Suite here = suite();
-  const StoredRun kept = read_stored(stored_files(temp_ / "kept").front());
+  const StoredRun kept = read_stored(first_file(temp_ / "kept"));
   ASSERT_NE(here.cells.back().identity.configuration, kept.identity.configuration);
   use_stored(find_stored(here, catalogue_, false), here);
   for (const Cell& cell : here.cells) EXPECT_EQ(cell.action, CellAction::finished);
