@@ -30,8 +30,9 @@ const std::vector<ExpectedNumber>& expected_numbers() {
 }
 
 /// Other processors and releases of LibTorch add up in another order, and a few steps of float32
-/// make no more of that. What is changed on purpose moves these numbers by a hundredth and more.
-constexpr double kTolerance = 2e-4;
+/// make no more of that: SSE4 against AVX2 up to 1.5e-4 (the test's nll of graphs, behind batch
+/// norms). What is changed on purpose moves these numbers by a hundredth and more.
+constexpr double kTolerance = 1e-3;
 
 constexpr const char* kRemedy =
     "If the framework is meant to compute other numbers, raise kNumbersVersion "
