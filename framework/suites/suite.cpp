@@ -58,7 +58,7 @@ void check_keys(const Node& root, Problems& problems) {
 /// The suite's own name, or its file's without the ending; it becomes a folder.
 std::string read_name(const Node& root, const std::string& path, Problems& problems) {
   const Node* given = root.find("name");
-  const std::string name = given != nullptr ? given->text() : fs::path(path).stem().string();
+  std::string name = given != nullptr ? given->text() : fs::path(path).stem().string();
   const std::string wrong = name_problem(name);
   if (!wrong.empty() && given != nullptr) {
     problems.push_back(fmt::format("{}: name: {}", given->place().str(), wrong));

@@ -71,7 +71,7 @@ void choose_baseline(Suite& suite, const std::string& given) {
 
 /// @throws ConfigError where it would lead out of the folder above.
 std::string folder_name(const SweepRequest& request, const std::string& experiment) {
-  const std::string name = request.name.empty() ? experiment + "-sweep" : request.name;
+  std::string name = request.name.empty() ? experiment + "-sweep" : request.name;
   const std::string wrong = name_problem(name);
   if (wrong.empty()) return name;
   if (!request.name.empty()) {

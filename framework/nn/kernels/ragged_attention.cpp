@@ -98,7 +98,7 @@ HeadGradients differentiate(const Ragged& in, const AttendedSets& attended, cons
   if (in.holds_nothing) {
     for (const Tensor& x : qkv) x.zero_();
   }
-  const HeadGradients to{qkv[0], qkv[1], qkv[2]};
+  HeadGradients to{qkv[0], qkv[1], qkv[2]};
   if (!in.small.empty()) {
     differentiate_small_sequences(whole, in.small, attended.weights, grad, to);
   }
