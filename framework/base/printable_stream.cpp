@@ -34,7 +34,8 @@ PrintableStream::~PrintableStream() {
 std::streamsize PrintableStream::xsputn(const char* text, std::streamsize size) {
   const std::lock_guard lock(mutex_);
   held_.append(text, static_cast<std::size_t>(size));
-  const std::size_t whole = held_.size() - begun_bytes(held_);
+  std::size_t whole = held_.size() - begun_bytes(held_);
+  if (held_.ends_with('\r')) --whole;  // of a line's end, or not
   const std::string ready = held_.substr(0, whole);
   held_.erase(0, whole);
   return hand_on(ready) ? size : 0;
@@ -55,10 +56,11 @@ int PrintableStream::sync() {
 
 bool PrintableStream::hand_on(const std::string& text) {
   std::string clean;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\t', begin), text.size());
-    clean += printable(std::string_view(text).substr(begin, end - begin));
-    if (end < text.size()) clean += '\t';
+  const std::string_view all = text;
+  for (std::size_t begin = 0; begin < all.size();) {
+    const std::size_t end = std::min({all.find('\t', begin), all.find("\r\n", begin), all.size()});
+    clean += printable(all.substr(begin, end - begin));
+    if (end < all.size()) clean += all[end];
     begin = end + 1;
   }
   const auto size = static_cast<std::streamsize>(clean.size());

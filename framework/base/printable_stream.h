@@ -8,10 +8,10 @@
 
 namespace attnlab {
 
-/// While this lives, a stream hands on what it is given as `printable` text, tabs as they are. So
-/// no command can forget a name, a path or a plugin's words, and JSON still means what it meant.
-/// A character that comes in parts, as bytes of a language model do, is put together first. As safe
-/// with several threads as the standard streams are.
+/// While this lives, a stream hands on what it is given as `printable` text, but for tabs and for
+/// CR LF, which ends lines of CSV. So no command can forget a name, a path or a plugin's words, and
+/// JSON still means what it meant. A character that comes in parts, as bytes of a language model
+/// do, is put together first. As safe with several threads as the standard streams are.
 class PrintableStream final : private std::streambuf {
  public:
   explicit PrintableStream(std::ostream& stream);
@@ -29,7 +29,7 @@ class PrintableStream final : private std::streambuf {
 
   std::ostream& stream_;
   std::mutex mutex_;
-  std::string held_;  ///< the beginning of a character
+  std::string held_;  ///< the beginning of a character, or a CR
   std::streambuf* below_;
 };
 

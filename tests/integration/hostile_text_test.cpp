@@ -28,7 +28,8 @@ std::string obeyed(const std::string& text) {
     const auto at = [&](std::size_t k) {
       return static_cast<unsigned char>(i + k < text.size() ? text[i + k] : 'x');
     };
-    const bool c0 = at(0) < 0x20 && at(0) != '\n' && at(0) != '\t';
+    const bool ends_line = at(0) == '\n' || (at(0) == '\r' && at(1) == '\n');
+    const bool c0 = at(0) < 0x20 && !ends_line && at(0) != '\t';
     const bool c1 = at(0) == 0xc2 && at(1) >= 0x80 && at(1) <= 0x9f;
     const bool turn = at(0) == 0xe2 && ((at(1) == 0x80 && at(2) >= 0xa8 && at(2) <= 0xae) ||
                                         (at(1) == 0x81 && at(2) >= 0xa6 && at(2) <= 0xa9));

@@ -15,12 +15,15 @@ TEST(PrintableStream, EscapesWhatIsWrittenAndEndsWithItself) {
   std::streambuf* const before = out.rdbuf();
   {
     const PrintableStream clean(out);
-    out << "a\tb\x1b[2J" << 7 << '\r' << "\n" << std::flush << "\xc2\x9b\xe2\x80\xae";
+    out << "a\tb\x1b[2J" << 7 << '\r' << "!\r"
+        << "\r\n"
+        << "a,b\r" << std::flush << "\n"
+        << "\xc2\x9b\xe2\x80\xae";
     out.put('\a');
   }
   EXPECT_EQ(out.rdbuf(), before);
   out << "\x1b";
-  EXPECT_EQ(out.str(), "a\tb\\x1b[2J7\\x0d\n\\u009b\\u202e\\x07\x1b");
+  EXPECT_EQ(out.str(), "a\tb\\x1b[2J7\\x0d!\\x0d\r\na,b\r\n\\u009b\\u202e\\x07\x1b");
 }
 
 TEST(PrintableStream, PutsCharactersTogetherThatComeInParts) {
