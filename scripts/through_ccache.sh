@@ -5,7 +5,8 @@
 # compiled; precompiled headers need the sloppinesses (and -fpch-preprocess, CMakeLists.txt).
 # A precompiled header that stands where the new one goes is removed first: ccache asks GCC's
 # preprocessor what is included, and with that file there it reads it instead of the headers. A
-# precompiled header of other headers would come out of the cache.
+# precompiled header of other headers would come out of the cache. A header that is edited while a
+# build runs can do the same ("redefinition of ..."): remove the .gch and build with CCACHE_RECACHE=1.
 for word; do
   case $word in
     *.gch) rm -f -- "$word" ;;
