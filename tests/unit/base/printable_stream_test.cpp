@@ -12,7 +12,8 @@ namespace {
 
 TEST(PrintableStream, EscapesWhatIsWrittenAndEndsWithItself) {
   std::ostringstream out;
-  std::streambuf* const before = out.rdbuf();
+  const std::ostream& stream = out;  // a string stream's own rdbuf() is always its string
+  std::streambuf* const before = stream.rdbuf();
   {
     const PrintableStream clean(out);
     out << "a\tb\x1b[2J" << 7 << '\r' << "!\r"
@@ -21,7 +22,7 @@ TEST(PrintableStream, EscapesWhatIsWrittenAndEndsWithItself) {
         << "\xc2\x9b\xe2\x80\xae";
     out.put('\a');
   }
-  EXPECT_EQ(out.rdbuf(), before);
+  EXPECT_EQ(stream.rdbuf(), before);
   out << "\x1b";
   EXPECT_EQ(out.str(), "a\tb\\x1b[2J7\\x0d!\\x0d\r\na,b\r\n\\u009b\\u202e\\x07\x1b");
 }
@@ -62,10 +63,11 @@ TEST(PrintableStream, TakesWordsOfSeveralThreads) {
   std::ostringstream out;
   {
     const PrintableStream clean(out);
+    const std::ostream& stream = out;
     std::vector<std::jthread> threads;
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
-        for (int word = 0; word < 1000; ++word) out.rdbuf()->sputn("word\n", 5);
+        for (int word = 0; word < 1000; ++word) stream.rdbuf()->sputn("word\n", 5);
       });
     }
   }
