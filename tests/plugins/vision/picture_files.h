@@ -31,10 +31,11 @@ struct JpegForm {
   bool progressive = false, grey = false;
 };
 
-/// Cyan, magenta, yellow and black of one pixel everywhere, inverted as Adobe's programs write
-/// them.
-inline std::string cmyk_jpeg_of(std::int64_t height, std::int64_t width,
-                                const std::array<std::uint8_t, 4>& inverted) {
+/// A JPEG of rows that lie one after the other.
+/// @param settings  called as settings(info), behind libjpeg's defaults
+template <class Settings>
+std::string jpeg_of_rows(const std::uint8_t* rows, std::int64_t height, std::int64_t width,
+                         int colours, J_COLOR_SPACE space, const Settings& settings) {
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
   info.err = jpeg_std_error(&errors);
@@ -44,16 +45,15 @@ inline std::string cmyk_jpeg_of(std::int64_t height, std::int64_t width,
   jpeg_mem_dest(&info, &bytes, &size);
   info.image_width = static_cast<JDIMENSION>(width);
   info.image_height = static_cast<JDIMENSION>(height);
-  info.input_components = 4;
-  info.in_color_space = JCS_CMYK;
-  jpeg_set_defaults(&info);  // with Adobe's marker
-  jpeg_set_quality(&info, 100, TRUE);
+  info.input_components = colours;
+  info.in_color_space = space;
+  jpeg_set_defaults(&info);
+  settings(info);
   jpeg_start_compress(&info, TRUE);
-  std::vector<std::uint8_t> row;
-  for (std::int64_t x = 0; x < width; ++x) row.insert(row.end(), inverted.begin(), inverted.end());
   while (info.next_scanline < info.image_height) {
-    JSAMPROW first = row.data();
-    jpeg_write_scanlines(&info, &first, 1);
+    auto* row =
+        const_cast<std::uint8_t*>(rows + std::int64_t{info.next_scanline} * width * colours);
+    jpeg_write_scanlines(&info, &row, 1);
   }
   jpeg_finish_compress(&info);
   std::string text(reinterpret_cast<char*>(bytes), size);
@@ -62,34 +62,27 @@ inline std::string cmyk_jpeg_of(std::int64_t height, std::int64_t width,
   return text;
 }
 
-inline std::string jpeg_of(const Pixels& image, const JpegForm& form = {}) {
-  jpeg_compress_struct info{};
-  jpeg_error_mgr errors{};
-  info.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&info);
-  unsigned char* bytes = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&info, &bytes, &size);
-  info.image_width = static_cast<JDIMENSION>(image.width);
-  info.image_height = static_cast<JDIMENSION>(image.height);
-  info.input_components = 3;
-  info.in_color_space = JCS_RGB;
-  jpeg_set_defaults(&info);
-  if (form.grey) jpeg_set_colorspace(&info, JCS_GRAYSCALE);
-  jpeg_set_quality(&info, 90, TRUE);
-  info.comp_info[0].h_samp_factor = form.grey ? 1 : form.across;
-  info.comp_info[0].v_samp_factor = form.grey ? 1 : form.down;
-  if (form.progressive) jpeg_simple_progression(&info);
-  jpeg_start_compress(&info, TRUE);
-  while (info.next_scanline < info.image_height) {
-    auto* row = const_cast<std::uint8_t*>(image.row(info.next_scanline));
-    jpeg_write_scanlines(&info, &row, 1);
+/// Cyan, magenta, yellow and black of one pixel everywhere, inverted as Adobe's programs write
+/// them, with Adobe's marker.
+inline std::string cmyk_jpeg_of(std::int64_t height, std::int64_t width,
+                                const std::array<std::uint8_t, 4>& inverted) {
+  std::vector<std::uint8_t> rows;
+  for (std::int64_t i = 0; i < height * width; ++i) {
+    rows.insert(rows.end(), inverted.begin(), inverted.end());
   }
-  jpeg_finish_compress(&info);
-  std::string text(reinterpret_cast<char*>(bytes), size);
-  jpeg_destroy_compress(&info);
-  free(bytes);
-  return text;
+  return jpeg_of_rows(rows.data(), height, width, 4, JCS_CMYK,
+                      [](jpeg_compress_struct& info) { jpeg_set_quality(&info, 100, TRUE); });
+}
+
+inline std::string jpeg_of(const Pixels& image, const JpegForm& form = {}) {
+  return jpeg_of_rows(image.row(0), image.height, image.width, 3, JCS_RGB,
+                      [&](jpeg_compress_struct& info) {
+                        if (form.grey) jpeg_set_colorspace(&info, JCS_GRAYSCALE);
+                        jpeg_set_quality(&info, 90, TRUE);
+                        info.comp_info[0].h_samp_factor = form.grey ? 1 : form.across;
+                        info.comp_info[0].v_samp_factor = form.grey ? 1 : form.down;
+                        if (form.progressive) jpeg_simple_progression(&info);
+                      });
 }
 
 /// @param ending  ".png", or ".webp" (lossless)
