@@ -35,7 +35,7 @@ inline std::string zip_file(const std::vector<std::pair<std::string, std::string
                             bool deflated) {
   const auto little = [](std::uint64_t value, int bytes) {
     std::string out;
-    for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
+    for (int i = 0; i < bytes; ++i) out += static_cast<char>(i < 8 ? value >> (8 * i) : 0);
     return out;
   };
   std::string out, directory;
