@@ -18,7 +18,8 @@ std::string nested(int levels) {
 
 TEST(ForeignJson, IsNestedNoDeeperThanOurFormats) {
   EXPECT_EQ(sharing::parse_json("{\"a\": [1, {\"b\": null}]}").at("a").size(), 2U);
-  EXPECT_NO_THROW(sharing::parse_json(nested(30)));
+  EXPECT_NO_THROW(sharing::parse_json(nested(32)));
+  EXPECT_THROW(sharing::parse_json(nested(33)), BundleError);
   EXPECT_THROW(sharing::parse_json(nested(40)), BundleError);
   EXPECT_THROW(sharing::parse_json(nested(1'000'000)), BundleError);
   EXPECT_THROW(sharing::parse_json(std::string(1'000'000, '[')), BundleError);
