@@ -18,6 +18,9 @@ struct MetricInfo {
   /// is, behind the name where it is not empty: "percent", "nats", "nats/token", "bits/character",
   /// "s".
   std::string unit{};
+  /// The class that it is about, as its name ends: "shirt" of "ap50_shirt"; empty: all of them. The
+  /// report's page shows such metrics in tables with a row a class.
+  std::string of_class{};
 
   bool operator==(const MetricInfo&) const = default;
 };

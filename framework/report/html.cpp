@@ -62,7 +62,7 @@ std::string finding_html(const Report& report) {
 std::string metrics_fold(const Report& report) {
   const std::string metrics = metrics_html(report);
   if (metrics.empty()) return "";
-  return fmt::format("<details><summary>All final metrics</summary>\n{}</details>\n", metrics);
+  return fmt::format("<details><summary>Final metrics</summary>\n{}</details>\n", metrics);
 }
 
 /// Where points of a grid are too many for a row each.
@@ -198,6 +198,7 @@ std::vector<Section> sections_of(const Report& report) {
       {"results", "Results", "Results", results_section(report)},
       {"grid", "Grid", "Over the grid", grid_html(report)},
       {"distributions", "Distributions", "Distributions over runs", distributions_html(report)},
+      {"classes", "Classes", "Classes by themselves", classes_html(report)},
       {"ladders", "Over numbers", "Metrics over a number", ladders_html(report)},
       {"curves", "Learning curves", "Learning curves", curves_section(report)},
       {"traces", "Layers", "Inside the layers", traces_html(report)},

@@ -43,8 +43,11 @@ std::string results_html(const Report& report);
 std::string grid_html(const Report& report);
 /// How final metrics are distributed over runs. Empty where an attention has too few runs.
 std::string distributions_html(const Report& report);
-/// Every final metric, a row for each slice and attention.
+/// Every final metric but those of single classes, a row for each slice and attention.
 std::string metrics_html(const Report& report);
+/// Metrics of single classes: a table for each slice and metric, a row a class, a column an
+/// attention. Empty where no task has such metrics.
+std::string classes_html(const Report& report);
 /// What differs between cells, or that nothing does.
 std::string settings_html(const Report& report);
 std::string environment_html(const Report& report);

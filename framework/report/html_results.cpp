@@ -1,6 +1,7 @@
 // The page's tables of results.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -165,6 +166,63 @@ Row result_row(const Comparison& comparison, const ComparisonRow& row, bool best
   return out;
 }
 
+constexpr const char* kOverRuns = ", mean ± sample standard deviation over the runs that are done";
+
+/// Names of the final metrics of single classes, or of all others.
+std::set<std::string> final_metrics(const Report& report, bool of_classes) {
+  std::set<std::string> names;
+  for (const PooledCell& cell : report.cells) {
+    for (const auto& [name, summary] : cell.metrics) {
+      if (report.info(name).of_class.empty() != of_classes) names.insert(name);
+    }
+  }
+  return names;
+}
+
+HtmlCell pooled_cell(const Report& report, const PooledCell& one, const std::string& name) {
+  const auto found = one.metrics.find(name);
+  if (found == one.metrics.end()) return no_cell();
+  return cell(summary_text(report.info(name), found->second), found->second.mean);
+}
+
+/// "ap50" of "ap50_shirt", as its own heading has it.
+std::string stem_of(const MetricInfo& info) {
+  const std::string end = "_" + info.of_class;
+  return info.name.ends_with(end) ? info.name.substr(0, info.name.size() - end.size()) : info.name;
+}
+
+/// A row a class, a column an attention; empty where the slice has none of these metrics.
+std::string class_table(const Report& report, std::size_t slice, const std::string& stem,
+                        const std::vector<std::string>& names, const std::string& id) {
+  std::vector<const PooledCell*> cells;
+  std::vector<HtmlColumn> columns = {{"class", "", false}};
+  for (const PooledCell& one : report.cells) {
+    const bool any = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return one.metrics.count(name) > 0;
+    });
+    if (one.slice != slice || !any) continue;
+    cells.push_back(&one);
+    columns.push_back({one.attention, "", true});
+  }
+  if (cells.empty()) return "";
+  std::vector<Row> rows;
+  for (const std::string& name : names) {
+    const bool here = std::any_of(cells.begin(), cells.end(), [&](const PooledCell* one) {
+      return one->metrics.count(name) > 0;
+    });
+    if (!here) continue;
+    const std::string of_class = report.info(name).of_class;
+    Row row = {{html_text(of_class), of_class, "name"}};
+    for (const PooledCell* one : cells) row.push_back(pooled_cell(report, *one, name));
+    rows.push_back(std::move(row));
+  }
+  MetricInfo heading = report.info(names.front());
+  heading.name = stem;
+  return html_table(fmt::format("{}: {} of each class{}", report.slices.all[slice].name,
+                                metric_heading(heading), kOverRuns),
+                    columns, rows, id);
+}
+
 }  // namespace
 
 std::string cost_text(const MetricInfo& cost, double value) {
@@ -191,10 +249,7 @@ std::string results_html(const Report& report) {
 }
 
 std::string metrics_html(const Report& report) {
-  std::set<std::string> names;
-  for (const PooledCell& cell : report.cells) {
-    for (const auto& [name, summary] : cell.metrics) names.insert(name);
-  }
+  const std::set<std::string> names = final_metrics(report, /*of_classes=*/false);
   if (names.empty()) return "";
   std::vector<HtmlColumn> columns = {{"experiment", "", false}, {"attention", "", false}};
   const std::vector<std::string> order = report.comparison.book.in_order(names);
@@ -205,19 +260,37 @@ std::string metrics_html(const Report& report) {
   for (const PooledCell& one : report.cells) {
     const std::string& slice = report.slices.all[one.slice].name;
     Row row = {{html_text(slice), slice, ""}, {html_text(one.attention), one.attention, "name"}};
-    for (const std::string& name : order) {
-      const auto found = one.metrics.find(name);
-      if (found == one.metrics.end()) {
-        row.push_back(no_cell());
-      } else {
-        row.push_back(cell(summary_text(report.info(name), found->second), found->second.mean));
-      }
-    }
+    for (const std::string& name : order) row.push_back(pooled_cell(report, one, name));
     rows.push_back(std::move(row));
   }
+  const bool all = final_metrics(report, /*of_classes=*/true).empty();
   return html_table(
-      "All final metrics, mean ± sample standard deviation over the runs that are done", columns,
-      rows, "metrics-table");
+      std::string("All final metrics") + (all ? "" : " but those of single classes") + kOverRuns,
+      columns, rows, "metrics-table");
+}
+
+std::string classes_html(const Report& report) {
+  // "ap50": "ap50_shirt", ...; in the order in which runs recorded them
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_stem;
+  for (const std::string& name :
+       report.comparison.book.in_order(final_metrics(report, /*of_classes=*/true))) {
+    const std::string stem = stem_of(report.info(name));
+    const auto found = std::find_if(by_stem.begin(), by_stem.end(),
+                                    [&](const auto& one) { return one.first == stem; });
+    if (found == by_stem.end()) {
+      by_stem.push_back({stem, {name}});
+    } else {
+      found->second.push_back(name);
+    }
+  }
+  std::string out;
+  int tables = 0;
+  for (std::size_t slice = 0; slice < report.slices.all.size(); ++slice) {
+    for (const auto& [stem, names] : by_stem) {
+      out += class_table(report, slice, stem, names, fmt::format("classes-{}", ++tables));
+    }
+  }
+  return out;
 }
 
 }  // namespace attnlab

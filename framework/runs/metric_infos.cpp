@@ -29,6 +29,16 @@ const MetricInfo* exactly(const std::vector<MetricInfo>& infos, const std::strin
   return found == infos.end() ? nullptr : &*found;
 }
 
+/// What two runs say of one metric; nothing where they contradict each other. Those of an earlier
+/// attnlab say nothing of classes.
+std::optional<MetricInfo> agreed(const MetricInfo& one, const MetricInfo& other) {
+  MetricInfo both = one;
+  if (both.of_class.empty()) both.of_class = other.of_class;
+  MetricInfo same = other;
+  if (same.of_class.empty()) same.of_class = both.of_class;
+  return both == same ? std::optional(both) : std::nullopt;
+}
+
 }  // namespace
 
 std::vector<MetricInfo> host_metrics(const std::string& counted) {
@@ -57,7 +67,9 @@ std::string_view name_of(Better better) { return kBetter[static_cast<std::size_t
 json metric_infos_json(const std::vector<MetricInfo>& infos) {
   json out = json::array();
   for (const MetricInfo& info : infos) {
-    out.push_back({{"name", info.name}, {"better", name_of(info.better)}, {"unit", info.unit}});
+    json one = {{"name", info.name}, {"better", name_of(info.better)}, {"unit", info.unit}};
+    if (!info.of_class.empty()) one["class"] = info.of_class;
+    out.push_back(std::move(one));
   }
   return out;
 }
@@ -68,7 +80,7 @@ std::vector<MetricInfo> read_metric_infos(const json& list) {
     for (const json& one : list) {
       infos.push_back({one.at("name").get<std::string>(),
                        parse_better(one.at("better").get<std::string>()),
-                       one.at("unit").get<std::string>()});
+                       one.at("unit").get<std::string>(), one.value("class", std::string())});
     }
     return infos;
   } catch (const json::exception& damage) {
@@ -80,7 +92,9 @@ std::optional<MetricInfo> find_metric(const std::vector<MetricInfo>& infos,
                                       const std::string& name) {
   for (std::size_t begin = 0; begin != std::string::npos && begin < name.size();) {
     if (const MetricInfo* info = exactly(infos, name.substr(begin))) {
-      return MetricInfo{name, info->better, info->unit};
+      MetricInfo found = *info;
+      found.name = name;
+      return found;
     }
     const std::size_t slash = name.find('/', begin);
     begin = slash == std::string::npos ? slash : slash + 1;
@@ -106,10 +120,13 @@ void MetricBook::add(const std::string& experiment, const std::vector<MetricInfo
   if (entry.headline != infos.front().name) entry.headline.reset();
   entry.any = true;
   for (const MetricInfo& info : infos) {
-    const MetricInfo* known = exactly(entry.infos, info.name);
-    if (known == nullptr) {
+    const auto known = std::find_if(entry.infos.begin(), entry.infos.end(),
+                                    [&](const MetricInfo& one) { return one.name == info.name; });
+    if (known == entry.infos.end()) {
       entry.infos.push_back(info);
-    } else if (!(*known == info)) {
+    } else if (const auto both = agreed(*known, info)) {
+      *known = *both;
+    } else {
       entry.contested.insert(info.name);
     }
   }
@@ -134,8 +151,8 @@ MetricInfo MetricBook::shared(const std::string& name) const {
   for (const auto& [experiment, entry] : entries_) {
     const auto one = find(experiment, name);
     if (!one && entry.contested.count(name) == 0) continue;
-    if (!one || (all && !(*all == *one))) return plain;
-    all = one;
+    if (one) all = all ? agreed(*all, *one) : one;
+    if (!one || !all) return plain;
   }
   return all.value_or(plain);
 }

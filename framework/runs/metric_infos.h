@@ -1,6 +1,7 @@
 // What runs recorded about their metrics: environment.json has
 //
-//   "metrics": [{"name": "accuracy", "better": "higher", "unit": "share"}, ...]
+//   "metrics": [{"name": "accuracy", "better": "higher", "unit": "share"}, ...,
+//               {"name": "ap50_shirt", "better": "higher", "unit": "share", "class": "shirt"}]
 //   "costs": ["parameters", ...]
 //
 // The task's metrics come first, its headline before all others, then the host's own.

@@ -94,13 +94,14 @@ void add_evaluation(const EvaluationRecord& record, RunResult& run) {
   for (const auto& [name, value] : record.metrics) {
     run.status.metrics[fmt::format("{}/{}", record.entry, name)] = value;
   }
-  for (const MetricInfo& info : record.infos) {
-    run.infos.push_back({fmt::format("{}/{}", record.entry, info.name), info.better, info.unit});
+  for (MetricInfo info : record.infos) {
+    info.name = fmt::format("{}/{}", record.entry, info.name);
+    run.infos.push_back(std::move(info));
   }
   if (record.done && !record.infos.empty()) {
-    const MetricInfo& headline = record.infos.front();
-    run.evaluation_headlines.push_back(
-        {fmt::format("{}/{}", record.entry, headline.name), headline.better, headline.unit});
+    MetricInfo headline = record.infos.front();
+    headline.name = fmt::format("{}/{}", record.entry, headline.name);
+    run.evaluation_headlines.push_back(std::move(headline));
   }
 }
 

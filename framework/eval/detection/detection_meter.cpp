@@ -100,9 +100,11 @@ std::vector<MetricInfo> detection_metrics(const DatasetInfo& data, bool one_shot
     names.push_back("ap_" + group);
     if (one_shot) names.push_back("ap50_per_image_" + group);
   }
-  for (const std::string& word : words_of(data)) names.push_back("ap50_" + word);
   std::vector<MetricInfo> metrics;
   for (const std::string& name : names) metrics.push_back({name, Better::higher, "share"});
+  for (const std::string& word : words_of(data)) {
+    metrics.push_back({"ap50_" + word, Better::higher, "share", word});
+  }
   return metrics;
 }
 

@@ -339,6 +339,41 @@ TEST_F(ReportTest, ShowsEvaluationsBesideTheResults) {
             "fog");
 }
 
+TEST_F(ReportTest, HasATableWithARowAClass) {
+  write_run("small", "standard", 0, done(0.5));
+  EXPECT_EQ(classes_html(report()), "");
+  const std::vector<MetricInfo> metrics = {{"accuracy", Better::higher, "share"},
+                                           {"ap50", Better::higher, "share"},
+                                           {"ap50_shirt", Better::higher, "share", "shirt"},
+                                           {"ap50_dress", Better::higher, "share", "dress"}};
+  for (const std::string attention : {"standard", "quest"}) {
+    for (int seed = 0; seed < 2; ++seed) {
+      RunStatus status = done(0.5);
+      status.metrics["ap50"] = 0.25;
+      status.metrics["ap50_shirt"] = attention == "quest" ? 0.375 : 0.125 * seed;
+      status.metrics["ap50_dress"] = 0.75;
+      const RunFolder folder = write_run("scenes", attention, seed, status);
+      write_environment(folder, json::object(), metrics);
+      EvaluationRecord all{"all", "0123456789abcdef", "test", true, "", {}, metrics};
+      all.metrics = {{"ap50_shirt", 0.0625}};
+      write_evaluation(folder.path(), all);
+    }
+  }
+  const Report made = report();
+  const std::string tables = classes_html(made);
+  EXPECT_EQ(count(tables, "<table"), 2U) << "of the runs and of their evaluation";
+  EXPECT_THAT(tables, AllOf(HasSubstr("scenes: ap50 (%) of each class"),
+                            HasSubstr("scenes: all/ap50 (%) of each class"),
+                            HasSubstr(">6.25 ± 8.84<"), HasSubstr(">37.50 ± 0.00<")));
+  const std::size_t own = tables.find("scenes: ap50 ("), shirt = tables.find(">shirt<", own);
+  EXPECT_LT(own, tables.find("scenes: all/ap50 (")) << "the runs' own come first";
+  EXPECT_LT(shirt, tables.find(">dress<", own)) << "in the order of the task";
+  EXPECT_EQ(count(tables, ">shirt<"), 2U) << "a row, not a row an attention";
+  const std::string others = metrics_html(made);
+  EXPECT_THAT(others, AllOf(HasSubstr("but those of single classes"), Not(HasSubstr("shirt"))));
+  EXPECT_THAT(report_html(made, "n"), HasSubstr("Classes by themselves"));
+}
+
 TEST_F(ReportTest, DrawsMetricsOverANumber) {
   write_run("small", "standard", 0, done(0.5));
   EXPECT_THAT(report_html(report(), "n"), Not(HasSubstr("id=\"ladders-charts\"")));

@@ -16,7 +16,10 @@ const MetricInfo kAccuracy{"accuracy", Better::higher, "share"};
 const MetricInfo kNll{"nll", Better::lower, "nats"};
 
 TEST(MetricInfos, ComeBackFromJsonAsTheyWere) {
-  const std::vector<MetricInfo> infos = {kAccuracy, kNll, {"depth", Better::neither, ""}};
+  const std::vector<MetricInfo> infos = {kAccuracy,
+                                         kNll,
+                                         {"depth", Better::neither, ""},
+                                         {"ap50_cat", Better::higher, "share", "cat"}};
   EXPECT_EQ(read_metric_infos(metric_infos_json(infos)), infos);
   EXPECT_EQ(metric_infos_json({kAccuracy}),
             json::parse(R"([{"name": "accuracy", "better": "higher", "unit": "share"}])"));
@@ -59,6 +62,19 @@ TEST(MetricInfos, OfAnEvaluationAreThoseOfTheMetricUnlessItHasItsOwn) {
   EXPECT_EQ(find_metric(infos, "top"), std::nullopt);
   infos.push_back({"fog/accuracy", Better::lower, ""});
   EXPECT_EQ(find_metric(infos, "fog/accuracy")->better, Better::lower);
+}
+
+TEST(MetricBook, TakesTheClassFromRunsThatNameIt) {
+  const MetricInfo named{"ap50_cat", Better::higher, "share", "cat"};
+  const MetricInfo older{"ap50_cat", Better::higher, "share"};
+  MetricBook book;
+  for (const MetricInfo& info : {older, named, older}) book.add("one", {info});
+  book.add("two", {older});
+  book.add("three", {named});
+  EXPECT_EQ(book.find("one", "ap50_cat"), named);
+  EXPECT_EQ(book.shared("ap50_cat"), named);
+  book.add("four", {{"ap50_cat", Better::lower, "share", "cat"}});
+  EXPECT_EQ(book.shared("ap50_cat").better, Better::neither);
 }
 
 TEST(MetricBook, KnowsNothingOfWhatRunsOfOneExperimentContradict) {

@@ -75,7 +75,7 @@ class PointSegmentation final : public Task {
                                        {"macc", Better::higher, "share"},
                                        {"accuracy", Better::higher, "share"}};
     for (const std::string& name : names_) {
-      metrics.push_back({"iou_" + name, Better::higher, "share"});
+      metrics.push_back({"iou_" + name, Better::higher, "share", name});
     }
     return metrics;
   }
