@@ -84,4 +84,10 @@ class FileError : public Error {
   using Error::Error;
 };
 
+/// Thrown out of work that was asked to stop.
+class Interrupted : public Error {
+ public:
+  Interrupted() : Error("interrupted") {}
+};
+
 }  // namespace attnlab

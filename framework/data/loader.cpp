@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <exception>
@@ -156,7 +157,10 @@ class Loader::Impl {
     Slot& slot = slot_of(next_);
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return slot.ready; });
+      // (Nobody who sets `stop` tells: it may be a signal's handler.)
+      while (!changed_.wait_for(lock, kLookAgain, [&] { return slot.ready; })) {
+        if (asked_to_stop()) throw Interrupted();
+      }
     }
     if (slot.error) std::rethrow_exception(slot.error);
     Batch batch = std::move(slot.batch);
@@ -173,6 +177,10 @@ class Loader::Impl {
     Batch batch;
     std::exception_ptr error;
   };
+
+  static constexpr std::chrono::milliseconds kLookAgain{50};
+
+  bool asked_to_stop() const { return settings_.stop != nullptr && *settings_.stop; }
 
   /// Taking rows of what is in memory is not worth a thread.
   bool in_calling_thread() const { return settings_.workers == 0 || resident_ != nullptr; }
@@ -204,6 +212,7 @@ class Loader::Impl {
   }
 
   /// Stops early, with less than the whole batch, once the loader is being destroyed.
+  /// @throws Interrupted.
   Batch make_batch(std::int64_t number) const {
     const at::NoGradGuard no_gradients;
     const std::size_t begin = begin_of(number), end = end_of(number);
@@ -217,6 +226,7 @@ class Loader::Impl {
     examples.reserve(end - begin);
     for (std::size_t i = begin; i < end; ++i) {
       if (stop_) return {};
+      if (asked_to_stop()) throw Interrupted();
       const std::int64_t index = plan_.order[i];
       const std::int64_t before = occurrences_.empty() ? 0 : occurrences_[i];
       const std::int64_t stream = index + dataset_.size(settings_.split) * before;

@@ -6,6 +6,7 @@
 // is room for it, so workers never wait inside a task and sleep when there is nothing to do.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,6 +23,8 @@ struct LoaderSettings {
   std::int64_t first_batch = 0;  ///< begin here; earlier batches are not made
   std::int64_t workers = 1;      ///< 0: batches are made in the calling thread, when asked for
   std::int64_t prefetch = 4;     ///< batches ahead, at least `workers` of them
+  /// Where it is set, nobody waits for a batch any more; null: nobody sets it.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 /// A plan of the first `examples` examples in order, in batches of `batch_size`.
@@ -43,7 +46,8 @@ class Loader {
   /// Batches of the whole epoch, those before `first_batch` included.
   std::int64_t batches() const;
   /// The next batch; empty at the end of the epoch.
-  /// @throws what the dataset threw for one of the batch's examples, again on every call.
+  /// @throws what the dataset threw for one of the batch's examples, again on every call;
+  ///         Interrupted where `stop` is set before the batch is ready.
   std::optional<Batch> next();
 
  private:

@@ -27,7 +27,7 @@ class Lockstep {
         while (!stop_ && step()) save_when_due();
         if (stop_) break;
       }
-    } catch (const Interrupted&) {  // left in the middle of an evaluation
+    } catch (const Interrupted&) {  // in the middle of an evaluation, or waiting for a batch
     }
     const WorkToSave saving;
     each_active([](Training& one) { one.interrupt(); });

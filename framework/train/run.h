@@ -86,10 +86,4 @@ void load_model(BuiltRun& run, const RunFolder& folder);
 /// when `stop` is set meanwhile.
 Metrics evaluate_test(BuiltRun& run, const std::atomic<bool>& stop);
 
-/// Thrown out of an evaluation that was asked to stop.
-class Interrupted : public Error {
- public:
-  Interrupted() : Error("interrupted") {}
-};
-
 }  // namespace attnlab

@@ -192,6 +192,7 @@ void Training::open_epoch() {
   settings.first_batch = position_.step % run_.steps_per_epoch;
   settings.workers = train_.workers;
   settings.prefetch = train_.prefetch;
+  settings.stop = &stop_;
   if (settings.first_batch == 0) {
     position_.epoch_loss = 0;
     carried_ = {};
@@ -374,8 +375,7 @@ void Training::abandon(const std::string& reason) {
 }
 
 void Training::end(RunState state, const Metrics& metrics, const std::string& reason) {
-  ended_ = true;
-  loader_.reset();
+  ended_ = true;  // (the loader goes with this: it waits for the examples that are being read)
   write_status(state, metrics, reason);
   ProgressEvent event = make_event(ProgressEvent::Kind::end, metrics);
   event.text = std::string(name_of(state)) + (reason.empty() ? "" : ": " + reason);

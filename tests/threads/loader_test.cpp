@@ -185,6 +185,25 @@ TEST(Loader, YieldsTheSameWhateverTheNumberOfWorkers) {
   }
 }
 
+TEST(Loader, WaitsForNoBatchOnceItIsAskedToStop) {
+  Numbers dataset;
+  std::atomic<bool> go_on{false}, stop{false};
+  dataset.meanwhile = [&](std::int64_t) { go_on.wait(false); };
+  {
+    Loader loader(dataset, RandomStreams(1), plan_in_order(kExamples, 10),
+                  {.workers = 2, .stop = &stop});
+    std::thread asks([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      stop = true;
+    });
+    EXPECT_THROW(loader.next(), Interrupted);
+    asks.join();
+    go_on = true;
+    go_on.notify_all();
+  }
+  EXPECT_EQ(dataset.inside, 0) << "an example outlived the loader";
+}
+
 TEST(Loader, YieldsRowsOfWhatIsInMemory) {
   Three in_memory(false), asked(true);
   for (std::size_t i = 0; i < 3; ++i) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "tests/support/tiny_parts.h"
 
@@ -100,6 +101,64 @@ TEST_F(TrainingLoop, EndsTheSameWhereverItWasStopped) {
   options.epochs = 2;
   options.schedule.shape = "cosine";
   expect_resumes_anywhere(clouds(), options);
+}
+
+/// Asks to stop at the `last` example that is read for a step. It then lasts until the run's status
+/// says that it was interrupted, or five seconds.
+class SlowClouds final : public testing::Clouds {
+ public:
+  SlowClouds(int last, RunFolder folder) : last_(last), folder_(std::move(folder)) {}
+
+  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override {
+    if (augmentation != nullptr && ++read == last_) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the step before it ends
+      stop = true;
+      for (int tries = 0; tries < 500 && !told_meanwhile; ++tries) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        told_meanwhile = folder_.status().state == RunState::interrupted;
+      }
+    }
+    return Clouds::example(split, index, augmentation);
+  }
+
+  mutable std::atomic<bool> stop{false}, told_meanwhile{false};
+  mutable std::atomic<int> read{0};
+
+ private:
+  int last_;
+  RunFolder folder_;
+};
+
+TEST_F(TrainingLoop, SavesItsStepsAtOnceWhereTheNextBatchTakesLong) {
+  TrainOptions options = tiny_options();
+  options.workers = 1;
+  options.prefetch = 1;
+  const auto data = std::make_shared<SlowClouds>(3 * 8 + 5, place("run"));
+  testing::TinyParts parts = clouds();
+  parts.dataset = data;
+  BuiltRun run = tiny_run(parts, options);
+  testing::StopAfter sink;
+  const RunStatus status = train_run(run, place("run"), sink, data->stop);
+  EXPECT_EQ(status.state, RunState::interrupted);
+  EXPECT_EQ(status.step, 3);
+  EXPECT_TRUE(data->told_meanwhile) << "three steps waited for the fourth one's batch";
+  EXPECT_EQ(checkpoint("run").metadata.at("step"), "3");
+}
+
+TEST_F(TrainingLoop, StopsBetweenTwoExamplesThatItReadsItself) {
+  const auto data = std::make_shared<SlowClouds>(3 * 8 + 5, place("done"));
+  RunStatus interrupted;
+  interrupted.state = RunState::interrupted;
+  place("done").write_status(interrupted);
+  testing::TinyParts parts = clouds();
+  parts.dataset = data;
+  BuiltRun run = tiny_run(parts, tiny_options());
+  testing::StopAfter sink;
+  const RunStatus status = train_run(run, place("run"), sink, data->stop);
+  EXPECT_EQ(status.state, RunState::interrupted);
+  EXPECT_EQ(status.step, 3);
+  EXPECT_EQ(data->read, 3 * 8 + 5) << "examples were read that nobody waits for";
+  EXPECT_EQ(checkpoint("run").metadata.at("step"), "3");
 }
 
 TEST_F(TrainingLoop, DoesTheStepsThatWereAskedForAndEvaluatesAfterTheLast) {
