@@ -24,22 +24,45 @@ namespace {
 namespace fs = std::filesystem;
 using Problems = std::vector<std::string>;
 
+/// Which of equal parts of a tensor, by its first dimension: from 1 on.
+struct Share {
+  std::int64_t number = 1, of = 1;
+};
+
 /// One rule of a map.
 struct Rename {
   std::regex match;
   std::optional<std::string> to;  ///< empty: what matches is left out
+  Share part;
 };
+
+Share read_part(const Node& text) {
+  const auto wrong = [&] {
+    return ConfigError(text.place(), "`part` of a rule is a share such as 1/3: the first of three");
+  };
+  static const std::regex kShare("([0-9]{1,4})/([0-9]{1,4})");
+  std::smatch numbers;
+  if (!text.is_scalar() || !std::regex_match(text.text(), numbers, kShare)) throw wrong();
+  const Share part{std::stoll(numbers[1]), std::stoll(numbers[2])};
+  if (part.number < 1 || part.number > part.of) throw wrong();
+  return part;
+}
 
 Rename read_rule(const Node& rule) {
   const Node* match = rule.find("match");
   const Node* to = rule.find("to");
-  const bool known = rule.is_map() && rule.entries().size() == (to == nullptr ? 1U : 2U);
-  if (!known || match == nullptr || !match->is_scalar() || (to != nullptr && !to->is_scalar())) {
-    throw ConfigError(rule.place(), "a rule of a map is {match: REGEX, to: TEXT}, or without `to`");
+  const Node* part = rule.find("part");
+  const std::size_t keys = 1 + std::size_t(to != nullptr) + std::size_t(part != nullptr);
+  if (!rule.is_map() || rule.entries().size() != keys || match == nullptr || !match->is_scalar() ||
+      (to != nullptr && !to->is_scalar()) || (part != nullptr && to == nullptr)) {
+    throw ConfigError(rule.place(),
+                      "a rule of a map is {match: REGEX, to: TEXT, part: 1/3}, or without `part`, "
+                      "or without both");
   }
   try {
     return {std::regex(match->text(), std::regex::ECMAScript),
-            to == nullptr ? std::nullopt : std::optional(to->text())};
+            to == nullptr ? std::nullopt : std::optional(to->text()),
+            part == nullptr ? Share{} : read_part(*part)};
   } catch (const std::regex_error& error) {
     throw ConfigError(match->place(), "not a regular expression: " + std::string(error.what()));
   }
@@ -59,14 +82,22 @@ std::vector<Rename> read_map(const std::string& name) {
   return all;
 }
 
+/// What a tensor of a file fills.
+struct Renamed {
+  std::string name;
+  Share part;
+};
+
 /// @returns nothing where the rules leave the name out.
-std::optional<std::string> renamed(std::string name, const std::vector<Rename>& rules) {
+std::optional<Renamed> renamed(std::string name, const std::vector<Rename>& rules) {
+  Share part;
   for (const Rename& rule : rules) {
     if (!std::regex_search(name, rule.match)) continue;
     if (!rule.to) return std::nullopt;
     name = std::regex_replace(name, rule.match, *rule.to);
+    if (rule.part.of > 1) part = rule.part;
   }
-  return name;
+  return Renamed{std::move(name), part};
 }
 
 /// Whether a run is done, and is of the configuration that `init` means, with the same attention.
@@ -133,8 +164,9 @@ class Targets {
   bool has(const std::string& name) const { return items_.count(name) > 0; }
 
   /// @returns what is wrong; nothing is changed then.
-  std::string fill(const std::string& name, const Tensor& saved) {
+  std::string fill(const std::string& name, const Share& part, const Tensor& saved) {
     const Item& item = items_.at(name);
+    if (part.of > 1) return fill_part(name, part, saved);
     const Tensor fitting =
         saved.sizes() == item.tensor.sizes() ? saved : item.module->adapt(item.name, saved);
     if (fitting.sizes() != item.tensor.sizes()) {
@@ -162,6 +194,23 @@ class Targets {
   }
 
  private:
+  std::string fill_part(const std::string& name, const Share& part, const Tensor& saved) {
+    const Tensor& whole = items_.at(name).tensor;
+    if (whole.dim() == 0 || whole.size(0) % part.of != 0) {
+      return fmt::format("{} is {}, which has no {} equal parts; correct `part` in init.map", name,
+                         describe(whole), part.of);
+    }
+    const std::int64_t rows = whole.size(0) / part.of;
+    const Tensor target = whole.detach().narrow(0, (part.number - 1) * rows, rows);
+    if (saved.sizes() != target.sizes()) {
+      return fmt::format("{} is {} in part {} of {}, expected {}", name, describe(saved),
+                         part.number, part.of, describe(target));
+    }
+    pending_.emplace_back(target, saved);
+    filled_.insert(name);
+    return "";
+  }
+
   struct Item {
     const Trainable* module;
     std::string name;  ///< the module's own
@@ -198,14 +247,15 @@ void fill(BuiltRun& run, const NamedTensors& tensors, const std::string& path) {
   bool with_task = false;
   for (const auto& [name, tensor] : tensors) {
     const auto mapped = renamed(name, rules);
-    const bool of_task = mapped && mapped->starts_with("task.");
-    const std::string target = !mapped ? "" : of_task ? *mapped : start + *mapped;
+    const bool of_task = mapped && mapped->name.starts_with("task.");
+    const std::string target = !mapped ? "" : (of_task ? "" : start) + mapped->name;
     with_task = with_task || of_task;
     if (!mapped || is_fresh(target, options.fresh)) {
       run.initial_unused.push_back(name);
     } else if (!targets.has(target)) {
       unfit.push_back(name + (target == name ? "" : fmt::format(" (as {})", target)));
-    } else if (const std::string problem = targets.fill(target, tensor); !problem.empty()) {
+    } else if (const std::string problem = targets.fill(target, mapped->part, tensor);
+               !problem.empty()) {
       problems.push_back(problem);
     }
   }

@@ -7,7 +7,10 @@
 //   rules:
 //     - {match: "^blocks\\.([0-9]+)\\.", to: "layers.$1."}   # ECMAScript regular expressions
 //     - {match: "^head\\."}                                  # without `to`: left out
+//     - {match: "^q_bias$", to: "qkv.bias", part: 1/3}       # the first third of what it fills
 //
+// Parts are of the first dimension, and equal. One counts as the whole: a part that nothing fills
+// stays as it was, and is listed nowhere.
 // then `into` and a dot stand before them. Names are those of the model, and "task.NAME" of the
 // task. A run's own files have them already. A tensor of another shape goes through
 // `Trainable::adapt`. What `fresh` names keeps its random numbers. What the file had for nothing,

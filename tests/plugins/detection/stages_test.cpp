@@ -1,5 +1,5 @@
-// Weights of torchvision's Swin V2 by the map of configs/, and IA-DETR's two stages as their files
-// say, on small scenes.
+// Weights of torchvision's and timm's Swin V2 by the maps of configs/, and IA-DETR's two stages as
+// their files say, on small scenes.
 #include <filesystem>
 
 #include "framework/experiment/experiment.h"
@@ -66,6 +66,31 @@ NamedTensors saved_by_torchvision() {
   return saved;
 }
 
+/// The same as timm saves it: no bias of keys, and so the other two by themselves.
+NamedTensors as_timm_saves(const NamedTensors& torchvision) {
+  NamedTensors saved;
+  for (const auto& [name, tensor] : torchvision) {
+    std::string own = replaced(name, "features.0.0.", "patch_embed.proj.");
+    own = replaced(own, "features.0.2.", "patch_embed.norm.");
+    for (int s = 0; s < 4; ++s) {
+      const std::string stage = "layers." + std::to_string(s) + ".";
+      own = replaced(own, "features." + std::to_string(2 * s + 1) + ".", stage + "blocks.");
+      own = replaced(own, "features." + std::to_string(2 * s) + ".", stage + "downsample.");
+    }
+    own = replaced(replaced(own, ".mlp.0.", ".mlp.fc1."), ".mlp.3.", ".mlp.fc2.");
+    own = replaced(own, "head.", "head.fc.");
+    if (own.find("relative_") != std::string::npos) continue;
+    if (own.ends_with("qkv.bias")) {
+      const std::vector<Tensor> parts = tensor.chunk(3);
+      saved.set(replaced(own, "qkv.bias", "q_bias"), parts[0].clone());
+      saved.set(replaced(own, "qkv.bias", "v_bias"), parts[2].clone());
+      continue;
+    }
+    saved.set(own, tensor);
+  }
+  return saved;
+}
+
 class Stages : public ::testing::Test {
  protected:
   Stages() : saved_(saved_by_torchvision()) {
@@ -109,6 +134,37 @@ class Stages : public ::testing::Test {
     EXPECT_EQ(train_run(run, place(experiment), sink, sink.stop).state, RunState::done);
     return read_safetensors(place(experiment).file("checkpoint.safetensors")).tensors;
   }
+  /// A Swin for images of 32 pixels that begins with a file's tensors.
+  BuiltRun classifier_from(const std::string& weights, const std::string& map) const {
+    const std::string file = folder_.write(
+        "swin.yaml",
+        "schema: 1\nmodel: {use: swin, preset: nano, window: 4}\nattention: {extends: " + kConfigs +
+            "/attention/swin_v2.yaml}\ntask: image_classification\n"
+            "dataset: {use: synthetic_images, channels: 3, size: 32, train: 8, test: 8}\n"
+            "train: {batch_size: 4, workers: 0, threads: 1}\ninit: {from: " +
+            (folder_ / weights) + ", map: " + kConfigs + "/maps/" + map +
+            ".yaml, into: net, partial: true}\n");
+    return initialised(experiment(file));
+  }
+  static Tensor logits(Model& model, const Tensor& images) {
+    const at::NoGradGuard no_gradients;
+    model.eval();
+    Batch batch;
+    batch.fields.set("image", images);
+    ForwardPass pass;
+    return model.forward(batch, pass).at("logits");
+  }
+  /// But for their heads.
+  static void expect_logits_of(Model& expected, Model& found) {
+    const at::NoGradGuard no_gradients;
+    for (const char* name : {"head.weight", "head.bias"}) {
+      found.named_parameters()[name].copy_(expected.named_parameters()[name]);
+    }
+    const Tensor images = at::randn({2, 3, 32, 32});
+    const Tensor wanted = logits(expected, images);
+    EXPECT_GT(wanted.std().item<double>(), 0.01);
+    EXPECT_TRUE(at::allclose(logits(found, images), wanted, 1e-5, 1e-5));
+  }
   /// Whether a model has what torchvision saved of a part.
   void expect_published(const std::string& own, const Tensor& tensor) const {
     EXPECT_TRUE(tensor.equal(saved_.at(published(own)).view_as(tensor))) << own;
@@ -119,15 +175,7 @@ class Stages : public ::testing::Test {
 };
 
 TEST_F(Stages, SwinTakesAllThatTorchvisionSaved) {
-  const std::string file = folder_.write(
-      "swin.yaml",
-      "schema: 1\nmodel: {use: swin, preset: nano, window: 4}\nattention: {extends: " + kConfigs +
-          "/attention/swin_v2.yaml}\ntask: image_classification\n"
-          "dataset: {use: synthetic_images, channels: 3, size: 32, train: 8, test: 8}\n"
-          "train: {batch_size: 4, workers: 0, threads: 1}\ninit: {from: " +
-          (folder_ / "swin.safetensors") + ", map: " + kConfigs +
-          "/maps/torchvision_swin_v2.yaml, into: net, partial: true}\n");
-  const BuiltRun run = initialised(experiment(file));
+  const BuiltRun run = classifier_from("swin.safetensors", "torchvision_swin_v2");
   std::size_t filled = 0;
   for (const auto& item : run.model->named_parameters()) {
     if (!item.key().starts_with("net.")) continue;
@@ -138,6 +186,36 @@ TEST_F(Stages, SwinTakesAllThatTorchvisionSaved) {
   for (const std::string& name : run.initial_random) {
     EXPECT_TRUE(name.ends_with(".offsets")) << name << ", which is no table that follows";
   }
+}
+
+TEST_F(Stages, SwinTakesAllThatTimmSaved) {
+  const NamedTensors timm = as_timm_saves(saved_);
+  EXPECT_TRUE(timm.find("layers.2.blocks.1.attn.q_bias") != nullptr);
+  EXPECT_TRUE(timm.find("layers.1.downsample.reduction.weight") != nullptr);
+  write_safetensors(folder_ / "timm.safetensors", {timm, {}});
+  const BuiltRun run = classifier_from("timm.safetensors", "timm_swin_v2");
+  EXPECT_THAT(run.initial_unused,
+              ::testing::UnorderedElementsAre("head.fc.weight (as net.head.fc.weight)",
+                                              "head.fc.bias (as net.head.fc.bias)"));
+  for (const std::string& name : run.initial_random) {
+    EXPECT_TRUE(name.ends_with(".offsets")) << name << ", which is no table that follows";
+  }
+  // The third of keys is in no file of timm's, and in no logit.
+  expect_logits_of(*classifier_from("swin.safetensors", "torchvision_swin_v2").model, *run.model);
+}
+
+TEST_F(Stages, SwinsAttentionOfConfigsIsTheOneOfItsHeader) {
+  const BuiltRun run = classifier_from("swin.safetensors", "torchvision_swin_v2");
+  SwinSizes sizes = swin_sizes("nano");
+  sizes.window = 4;
+  Swin swin(sizes, swin_attention());
+  const auto given = run.model->named_parameters();
+  const at::NoGradGuard no_gradients;
+  for (auto& item : swin.named_parameters()) item.value().copy_(given["net." + item.key()]);
+  const Tensor images = at::randn({2, 3, 32, 32});
+  const Tensor expected = at::linear(swin.forward({images, {}}).map.mean({2, 3}),
+                                     given["head.weight"], given["head.bias"]);
+  EXPECT_TRUE(at::allclose(logits(*run.model, images), expected, 1e-5, 1e-5));
 }
 
 TEST_F(Stages, ABackboneOfThreeStagesKeepsItsNormAlone) {
@@ -219,6 +297,24 @@ TEST_F(Stages, TheSecondBeginsWithTheRunOfTheFirst) {
   const NamedTensors second = trained(two);
   const std::string last = "model.backbone.stage2.block1.mlp.in.weight";
   EXPECT_FALSE(second.at(last).equal(first.at(last))) << "the backbone learns in stage two";
+}
+
+TEST_F(Stages, TheBackboneIsFrozenAgainAfterTheSecondEpochOfStageTwo) {
+  trained(experiment(folder_ / "one.yaml"));
+  const auto after = [&](int epochs) {
+    return trained(experiment(folder_ / "two.yaml", {"train.epochs=" + std::to_string(epochs)}));
+  };
+  const NamedTensors one = after(1), two = after(2), three = after(3);
+  const auto same = [](const NamedTensors& a, const NamedTensors& b, const std::string& part) {
+    bool equal = true;
+    for (const auto& [name, tensor] : a) {
+      if (name.starts_with("model." + part)) equal = equal && tensor.equal(b.at(name));
+    }
+    return equal;
+  };
+  EXPECT_FALSE(same(one, two, "backbone."));
+  EXPECT_TRUE(same(two, three, "backbone."));
+  EXPECT_FALSE(same(two, three, "decoder")) << "what lies behind goes on learning";
 }
 
 }  // namespace

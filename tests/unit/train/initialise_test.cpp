@@ -77,6 +77,28 @@ rules:
   EXPECT_TRUE(parameter(run, "encoder.w").equal(at::ones({3})));
 }
 
+TEST_F(Initialising, FillsThePartOfATensorThatAMapNames) {
+  const std::string map = folder_.write("map.yaml", R"(schema: 1
+rules:
+  - {match: "^first$", to: "w", part: 1/3}
+  - {match: "^last$", to: "w", part: 3/3}
+)");
+  const BuiltRun run = initialised({{"first", at::full({1}, 5.0)}, {"last", at::full({1}, 7.0)}},
+                                   {.map = map, .into = "encoder", .partial = true});
+  EXPECT_TRUE(parameter(run, "encoder.w").equal(at::tensor({5.0F, 0.0F, 7.0F})));
+  EXPECT_TRUE(parameter(run, "encoder.w").requires_grad());
+  const auto refusal = [&](const NamedTensors& tensors, const std::string& part) {
+    const std::string rules = "schema: 1\nrules: [{match: v, to: w, part: " + part + "}]";
+    return message_of<DataError>([&] {
+      initialised(tensors, {.map = folder_.write("map.yaml", rules), .into = "encoder"});
+    });
+  };
+  EXPECT_THAT(refusal({{"v", at::ones({2})}}, "2/3"),
+              HasSubstr("encoder.w is [2] float32 in part 2 of 3, expected [1] float32"));
+  EXPECT_THAT(refusal({{"v", at::ones({2})}}, "1/2"),
+              HasSubstr("encoder.w is [3] float32, which has no 2 equal parts"));
+}
+
 TEST_F(Initialising, NamesAllThatFitsNowhereAndAllThatGetsNothing) {
   const NamedTensors tensors = {{"w", at::ones({3})}, {"v", at::ones({3})}};
   EXPECT_THAT(message_of<DataError>([&] { initialised(tensors, {.into = "encoder"}); }),
@@ -105,6 +127,13 @@ TEST_F(Initialising, RefusesAMapThatIsNone) {
   EXPECT_THAT(refusal("schema: 1\nrules: [{match: '(', to: x}]"),
               HasSubstr("map.yaml:2:17: not a regular expression"));
   EXPECT_THAT(refusal("schema: 1\nrules: [{match: a, too: x}]"), HasSubstr("a rule of a map is"));
+  EXPECT_THAT(refusal("schema: 1\nrules: [{match: a, part: 1/3}]"),
+              HasSubstr("a rule of a map is"));
+  for (const char* part : {"0/3", "4/3", "1", "third", "1/99999"}) {
+    EXPECT_THAT(refusal("schema: 1\nrules: [{match: a, to: w, part: " + std::string(part) + "}]"),
+                HasSubstr("map.yaml:2:33: `part` of a rule is a share such as 1/3"))
+        << part;
+  }
 }
 
 // ---- from another experiment's run
