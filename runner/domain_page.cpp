@@ -7,6 +7,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 
 namespace attnlab {
 
@@ -27,7 +28,7 @@ std::vector<std::string> write_domain_page(const DomainPage& page, const std::st
     write_file(written.back(), text);
   };
   write("page.html", domain_html(page, stamp));
-  write("page.md", domain_markdown(page, stamp));
+  write("page.md", printable(domain_markdown(page, stamp)));
   write("page.json", domain_json(page, stamp));
   write("page.tex", domain_latex(page, stamp));
   write("page.svg", domain_figure(page));

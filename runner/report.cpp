@@ -10,6 +10,7 @@
 #include <random>
 
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "runner/commands.h"
 #include "runner/compare_options.h"
@@ -163,7 +164,7 @@ void write_stills(const std::string& folder, const std::vector<CloudFile>& files
 }
 
 std::string text_of(const Report& report, const std::string& format, bool with_bibtex) {
-  if (format == "md") return report_markdown(report);
+  if (format == "md") return printable(report_markdown(report));
   if (format == "latex") return report_latex(report, with_bibtex);
   if (format == "csv") return report_csv(report);
   if (format == "json") return report_json(report);

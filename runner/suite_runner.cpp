@@ -10,6 +10,7 @@
 #include <set>
 
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
 #include "framework/experiment/evaluations.h"
@@ -279,7 +280,7 @@ void evaluate_left(const Suite& suite, const Catalogue& catalogue, bool failed_a
 void write_table(const Suite& suite, const std::string& command) {
   const std::vector<SuiteRow> rows = summarise(suite);
   const std::string markdown = suite_markdown(suite, rows, command);
-  write_file(suite.folder + "/table.md", markdown);
+  write_file(suite.folder + "/table.md", printable(markdown));
   write_file(suite.folder + "/table.json", suite_json(suite, rows, command));
   std::cout << "\n"
             << markdown << "\nwritten to " << suite.folder << "/table.md and table.json\n"
@@ -292,7 +293,8 @@ void write_comparison(const Suite& suite, const Catalogue& catalogue) {
   if (std::none_of(suite.cells.begin(), suite.cells.end(), counts)) return;
   const Comparison comparison =
       compare_runs(find_runs({suite.folder}), *suite.compare, suite.baseline, &catalogue);
-  write_file(suite.folder + "/comparison.md", comparison_text(comparison, TableStyle::markdown));
+  write_file(suite.folder + "/comparison.md",
+             printable(comparison_text(comparison, TableStyle::markdown)));
   write_file(suite.folder + "/comparison.json", comparison_json(comparison));
   std::cout << "\n"
             << comparison_text(comparison, TableStyle::text) << "\nwritten to " << suite.folder

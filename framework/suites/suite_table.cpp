@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/comparison/table.h"
@@ -352,8 +353,9 @@ std::string suite_markdown(const Suite& suite, const std::vector<SuiteRow>& rows
   }
   const std::vector<std::string> absences = absence_lines(absent_cells(suite));
   if (!absences.empty()) out += fmt::format("\nNot there:\n\n- {}\n", join(absences, "\n- "));
-  for (const std::string& note : suite.notes) out += fmt::format("\n**{}**\n", note);
-  for (const std::string& note : run_notes(rows)) out += fmt::format("\n- {}\n", note);
+  const auto line = [](const std::string& note) { return one_line(note, kLongestMessageLine); };
+  for (const std::string& note : suite.notes) out += fmt::format("\n**{}**\n", line(note));
+  for (const std::string& note : run_notes(rows)) out += fmt::format("\n- {}\n", line(note));
   return fmt::format("{}\nRepeat it with\n\n    {}\n", out, command);
 }
 

@@ -130,6 +130,11 @@ TEST_F(HostileText, OfConfigurationsMovesNoCursor) {
   harmless_and_done({"config", "diff", file, file, "train.epochs=3"});
   harmless_and_done({"config", "diff", file, file, "train.epochs=3", "--json"});
   harmless_and_done({"suite", suite, "--dry-run"});
+  harmless_and_done({"suite", suite, "--out", "suites"});
+  const std::string table = file_text(at("suites/s/table.md"));
+  EXPECT_THAT(table, HasSubstr("w\\x1b[2J"));
+  EXPECT_THAT(table, Not(HasSubstr("\nforged")));
+  EXPECT_EQ(obeyed(table), "") << "for those who show the file on a terminal";
   harmless_and_done({"sweep", file, "train.epochs=1,2", "--dry-run"});
   EXPECT_EQ(harmless({"validate", place() + "/named.yaml"}).exit_code, 2);
   EXPECT_EQ(harmless({"validate", place() + "/wrong.yaml"}).exit_code, 2);
@@ -176,6 +181,9 @@ TEST_F(HostileText, OfRunsMovesNoCursor) {
   EXPECT_THAT(runs.dump(), HasSubstr(kHostile.substr(0, 1) + "\\u001b[2J"));
   harmless({"compare", out, "--allow-differences"});
   harmless({"report", out});
+  harmless_and_done({"report", out, "--format", "md", "--output", "report.md"});
+  EXPECT_THAT(file_text(at("report.md")), HasSubstr("x\\x1b[2J"));
+  EXPECT_EQ(obeyed(file_text(at("report.md"))), "");
   write_file(run + "/status.json", kHostile);
   EXPECT_THAT(harmless({"status", out}).exit_code, AnyOf(0, 2));
   harmless({"compare", out});
