@@ -93,6 +93,54 @@ TEST_F(Detect, DrawsAndWritesWhatItFinds) {
   EXPECT_EQ(written("two").at("pictures")[0].at("found").size(), 2U);
 }
 
+TEST_F(Detect, WritesBoxesInPixelsOfThePicture) {
+  const std::string run = trained("pairs", "indirect", "one_shot_detection", "true");
+  // The same picture, wider than high, and each of its pixels three times as wide and as high.
+  for (const int size : {1, 3}) {
+    std::string pixels =
+        "P6\n" + std::to_string(40 * size) + " " + std::to_string(24 * size) + "\n255\n";
+    for (int y = 0; y < 24 * size; ++y) {
+      for (int x = 0; x < 40 * size; ++x) {
+        const bool inside = x >= 8 * size && x < 24 * size && y >= 4 * size && y < 20 * size;
+        pixels += {char(inside ? 200 : 20), char(x / size * 3), char(y / size * 5)};
+      }
+    }
+    folder_.write("by" + std::to_string(size) + ".ppm", pixels);
+  }
+  must({"detect", run, "--prompt", "one.png", "--image", "by1.ppm", "by3.ppm", "--score", "0"});
+  const json pictures = written("detections").at("pictures");
+  ASSERT_EQ(pictures.size(), 2U);
+  EXPECT_EQ(pictures[1].at("width"), 120);
+  EXPECT_EQ(pictures[1].at("height"), 72);
+  const auto boxes_of = [&](std::size_t picture) {
+    std::vector<std::vector<double>> boxes;
+    for (const json& one : pictures[picture].at("found")) boxes.push_back(one.at("box"));
+    return boxes;
+  };
+  const std::vector<std::vector<double>> small = boxes_of(0), large = boxes_of(1);
+  ASSERT_EQ(small.size(), 5U);
+  double right = 0, bottom = 0;
+  for (const std::vector<double>& box : large) {
+    // Its own: resized to one size they differ by what the filter makes of edges, and so may the
+    // order of scores.
+    double nearest = 1e9;
+    for (const std::vector<double>& other : small) {
+      double furthest = 0;
+      for (std::size_t side = 0; side < 4; ++side) {
+        furthest = std::max(furthest, std::abs(box[side] - 3 * other[side]));
+      }
+      nearest = std::min(nearest, furthest);
+    }
+    EXPECT_LT(nearest, 2);
+    right = std::max(right, box[2]);
+    bottom = std::max(bottom, box[3]);
+  }
+  EXPECT_GT(right, 72) << "cut at the height, not at the width";
+  EXPECT_LE(right, 120);
+  EXPECT_GT(bottom, 24);
+  EXPECT_LE(bottom, 72);
+}
+
 TEST_F(Detect, NamesTheClassesOfAClosedSet) {
   const std::string run = trained("closed", "plain", "object_detection", "false");
   must({"detect", run, "--image", "one.png", "--score", "0", "--most", "3"});

@@ -151,7 +151,7 @@ TEST_F(Faults, ASecondSigtermEndsAtOnce) {
 }
 
 TEST_F(Faults, SigtermEndsAnEvaluationWithinASecond) {
-  must({"run", "tiny.yaml", "train.epochs=1", "dataset.test=20000"});
+  must({"run", "tiny.yaml", "train.epochs=1", "dataset.test=100000"});
   const std::string folder = run_folder("tiny/standard"),
                     before = file_text(folder + "/status.json");
   Process process(invocation({"eval", folder, "clean"}));
