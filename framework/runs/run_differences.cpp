@@ -197,9 +197,10 @@ std::vector<ConfigDifference> matched_values(const std::vector<RunRecord>& runs)
 std::vector<ConfigDifference> surroundings_of(const std::vector<RunRecord>& runs) {
   std::vector<ConfigDifference> out;
   for (const Group& group : groups_of(runs, Within::experiment)) {
-    compare_environments(
-        group, {"machine.cpu", "device", "products", "threads", "together", "libtorch", "attnlab"},
-        out);
+    compare_environments(group,
+                         {"machine.cpu", "device", "products", "kernel", "threads", "together",
+                          "libtorch", "attnlab"},
+                         out);
   }
   return out;
 }

@@ -46,15 +46,26 @@ void read_conditions(const json& in, RunResult& run) {
   take("machine.cpu", "/machine/cpu");
   take("device", "/device");
   // What all had before it was said. Of a run that has not begun nothing is known.
-  if (!in.empty()) run.environment["products"] = in.value("products", "float32");
+  if (!in.empty()) {
+    run.environment["products"] = in.value("products", "float32");
+    run.environment["kernel"] = in.value(json::json_pointer("/kernels/attention"), "automatic");
+  }
   take("threads", "/threads");
   take("together", "/together");
   take("libtorch", "/libtorch/version");
   take("attnlab", "/attnlab");
   take("framework.revision", "/framework/revision");
   if (in.contains("together")) run.together = in.at("together").get<std::int64_t>();
+  const json::json_pointer instructions("/kernels/instructions");
+  const std::string first = in.value(instructions, "");
   for (const json& resumed : in.value("resumed", json::array())) {
     const auto step = resumed.value("step", std::int64_t{0});
+    if (const std::string now = resumed.value(instructions, first); now != first) {
+      run.notes.push_back(
+          fmt::format("begun with the instructions of {}, went on at step {} with {}: "
+                      "numbers differ in their last digits",
+                      first, step, now));
+    }
     if (resumed.contains("accepted")) {
       run.notes.push_back(
           fmt::format("went on at step {} although, by --accept-changes, {}", step,

@@ -54,9 +54,9 @@ json kept_environment(const json& in) {
     if (in.contains(at)) out[at] = in.at(at);
   };
   for (const char* pointer :
-       {"/attnlab", "/framework/revision", "/machine/cpu", "/device", "/products", "/threads",
-        "/together", "/libtorch/version", "/data/fingerprint", "/parameters", "/flops", "/metrics",
-        "/costs", "/started"}) {
+       {"/attnlab", "/framework/revision", "/machine/cpu", "/device", "/products", "/kernels",
+        "/threads", "/together", "/libtorch/version", "/data/fingerprint", "/parameters", "/flops",
+        "/metrics", "/costs", "/started"}) {
     keep(pointer);
   }
   return out;

@@ -17,6 +17,8 @@
 #include "framework/base/numbers_version.h"
 #include "framework/base/revision.h"
 #include "framework/base/text.h"
+#include "framework/nn/attention/attention_kernel.h"
+#include "framework/nn/kernels/dispatch.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/tensor/blas.h"
 #include "framework/train/costs.h"
@@ -64,6 +66,8 @@ json surroundings(const BuiltRun& run) {
           {"threads", at::get_num_threads()},
           {"device", run.device.str()},
           {"products", name_of(run.products)},
+          {"kernels",
+           {{"attention", name_of(attention_kernel())}, {"instructions", kernels_run_with()}}},
           {"libtorch", {{"version", TORCH_VERSION}}},
           {"model", part_json(experiment.model)},
           {"attention", part_json(experiment.attention)},
@@ -161,6 +165,9 @@ std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolde
   compare("/data/fingerprint", fmt::format("the data of dataset '{}'", experiment.dataset.name));
   compare("/framework/revision", "the framework");
   compare("/products", fmt::format("the precision of products (now {})", name_of(run.products)));
+  compare("/kernels/attention",
+          fmt::format("the kernel of attention (ATTNLAB_ATTENTION_KERNEL, now {})",
+                      name_of(attention_kernel())));
   return changes;
 }
 

@@ -287,6 +287,28 @@ TEST_F(Resume, RefusesProductsOfAnotherPrecisionUnlessToldTo) {
   must({"run", folder, "--resume", "--accept-changes"});
 }
 
+TEST_F(Resume, GoesOnWithTheKernelsThatARunBeganWith) {
+  undisturbed();
+  const std::string folder = run_of("undisturbed"), path = folder + "/environment.json";
+  nlohmann::json environment = nlohmann::json::parse(file_text(path));
+  EXPECT_EQ(environment.at("kernels").at("attention"), "automatic");
+  environment["kernels"] = {{"attention", "explicit"}, {"instructions", "another set"}};
+  write_file(path, environment.dump());
+  nlohmann::json status = status_of(folder);
+  status["state"] = "interrupted";
+  status.erase("check");
+  write_file(folder + "/status.json", status.dump());
+  const Ended refused = attnlab({"run", folder, "--resume"});
+  EXPECT_EQ(refused.exit_code, 2) << refused.story();
+  EXPECT_THAT(refused.err, HasSubstr("the kernel of attention (ATTNLAB_ATTENTION_KERNEL, now "
+                                     "automatic) changed"));
+  const Ended same =
+      attnlab({"run", folder, "--resume"}, {{"ATTNLAB_ATTENTION_KERNEL", "explicit"}});
+  EXPECT_EQ(same.exit_code, 0) << same.story();
+  EXPECT_THAT(must({"compare", folder}).out,
+              HasSubstr("begun with the instructions of another set, went on at step "));
+}
+
 TEST_F(Resume, RefusesADamagedCheckpoint) {
   const std::string folder = undisturbed();
   nlohmann::json status = status_of(folder);
