@@ -30,6 +30,22 @@ inline std::vector<Tensor> value_and_gradients(const Function& f,
   return all;
 }
 
+/// Values, gradients and gradients of gradients are the same to the last bit each time.
+/// @param inputs  float32
+inline void expect_the_same_bits_again(const Function& kernel, const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& input : inputs) leaves.push_back(input.detach().requires_grad_());
+  const auto first = value_and_gradients(kernel, leaves);
+  for (int again = 0; again < 3; ++again) {
+    const auto next = value_and_gradients(kernel, leaves);
+    ASSERT_EQ(next.size(), first.size());
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      if (!first[i].defined()) continue;
+      EXPECT_TRUE(next[i].equal(first[i])) << "result " << i;
+    }
+  }
+}
+
 /// @param kernel    of float32 @param plain  the same of operations, given float64
 /// @param inputs    float32
 /// @param tolerance of the largest number of each result, or of 1 where all are smaller

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "framework/conformance/conformance.h"
+#include "framework/tensor/torch_compat.h"
+#include "tests/support/kernel_choice.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab::conformance_test {
@@ -42,6 +44,79 @@ TEST_P(EveryAttention, KeepsTheContract) {
   }
   EXPECT_GE(passed, 15) << "most checks need no trait";
 }
+
+/// An attention that asks for one kernel wherever that serves.
+class ByKernel final : public Attention {
+ public:
+  /// @param served  counts the calls that it served
+  ByKernel(const std::shared_ptr<Attention>& inner, AttentionKernel kernel, int& served)
+      : Attention(inner->shape(), inner->traits()),
+        inner_(register_module("inner", inner)),
+        kernel_(kernel),
+        served_(served) {}
+
+  bool couples_queries() const override { return inner_->couples_queries(); }
+
+ protected:
+  Tensor attend(const AttentionInput& input, AttentionContext& context) override {
+    try {
+      const testing::KernelChoice choice(kernel_);
+      const Tensor out = inner_->forward(input, context);
+      ++served_;
+      return out;
+    } catch (const ConfigError&) {  // a trace, a dtype, a mask that it does not take
+      return inner_->forward(input, context);
+    }
+  }
+
+ private:
+  std::shared_ptr<Attention> inner_;
+  AttentionKernel kernel_;
+  int& served_;
+};
+
+struct NamedKernel {
+  std::string attention;
+  AttentionKernel kernel;
+};
+
+void PrintTo(const NamedKernel& one, std::ostream* out) {
+  *out << one.attention << " by " << name_of(one.kernel);
+}
+
+class EveryKernel : public ::testing::TestWithParam<NamedKernel> {};
+
+TEST_P(EveryKernel, KeepsTheContractWhereItServes) {
+  const auto [attention, kernel] = GetParam();
+  if (kernel == AttentionKernel::fused && !compat::kHasFusedAttention) {
+    GTEST_SKIP() << "this LibTorch has no fused attention";
+  }
+  int served = 0;
+  Subject subject;
+  subject.build = [&](const AttentionShape& shape) {
+    return std::make_shared<ByKernel>(testing::make_attention(attention, shape), kernel, served);
+  };
+  subject.declared = testing::make_attention(attention, {.heads = 2, .head_dim = 4})->traits();
+  for (const CheckResult& result : conformance::run_checks(subject)) {
+    // All pairs are what the explicit form is.
+    if (result.check == "linear_cost" && kernel == AttentionKernel::explicit_form) continue;
+    EXPECT_NE(result.outcome, Outcome::failed) << result.check << ": " << result.message;
+  }
+  EXPECT_GT(served, 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(ByName, EveryKernel,
+                         ::testing::Values(NamedKernel{"standard", AttentionKernel::explicit_form},
+                                           NamedKernel{"standard", AttentionKernel::headwise},
+                                           NamedKernel{"standard", AttentionKernel::fused},
+                                           NamedKernel{"quest", AttentionKernel::explicit_form},
+                                           NamedKernel{"quest", AttentionKernel::headwise},
+                                           NamedKernel{"quest", AttentionKernel::fused},
+                                           NamedKernel{"linear", AttentionKernel::explicit_form},
+                                           NamedKernel{"linear", AttentionKernel::own}),
+                         [](const auto& one) {
+                           return one.param.attention + "_by_" + name_of(one.param.kernel);
+                         });
 
 std::vector<Configured> installed() {
   std::vector<Configured> all;

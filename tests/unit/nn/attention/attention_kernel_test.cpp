@@ -7,6 +7,7 @@
 #include "framework/tensor/torch_compat.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/kernel_choice.h"
+#include "tests/support/like_double.h"
 #include "tests/support/naive_attention.h"
 
 namespace attnlab::attention_kernel_test {
@@ -87,6 +88,22 @@ TEST(AttentionKernel, EachIsDifferentiableTwice) {
     EXPECT_LT(gradient_error(f, {in.queries, in.keys, in.values}), 1e-7) << name_of(kernel);
     EXPECT_LT(second_gradient_error(f, {in.queries, in.keys, in.values}), 1e-6) << name_of(kernel);
   }
+}
+
+TEST(AttentionKernel, HeadwiseIsDifferentiableTwiceWhereItGoesBlockByBlock) {
+  at::manual_seed(10);
+  const auto by = [](AttentionKernel kernel) {
+    return [kernel](const std::vector<Tensor>& x) {
+      const KernelChoice chosen(kernel);
+      AttentionInput in;
+      in.queries = x[0], in.keys = x[1], in.values = x[2];
+      in.visible.causal = true;
+      return attended(in);
+    };
+  };
+  testing::expect_like_double(
+      by(AttentionKernel::headwise), by(AttentionKernel::explicit_form),
+      {at::randn({1, 2, 330, 8}), at::randn({1, 2, 330, 8}), at::randn({1, 2, 330, 8})}, 1e-5);
 }
 
 TEST(AttentionKernel, HeadwiseDifferentiatesBiasAndRelativePositionsTwice) {

@@ -31,6 +31,14 @@ TEST(Linear, IsTheProductWithItsGradients) {
   }
 }
 
+TEST(Linear, GivesTheSameBitsEachTime) {
+  at::manual_seed(9);
+  for (const std::int64_t rows : {3, 700}) {
+    testing::expect_the_same_bits_again(
+        ours, {at::randn({rows, 128}), at::randn({65, 128}), at::randn({65})});
+  }
+}
+
 TEST(Linear, AfterDataIsTheProductOfBoth) {
   at::manual_seed(4);
   for (const auto& [length, memory, in, out] :

@@ -45,6 +45,14 @@ TEST(MlpKernel, IsItsOperationsWithTheirGradients) {
   }
 }
 
+TEST(MlpKernel, GivesTheSameBitsEachTime) {
+  at::manual_seed(9);
+  testing::expect_the_same_bits_again(
+      [](const std::vector<Tensor>& in) { return ours(in, Activation::gelu); },
+      {at::randn({700, 64}), at::randn({96, 64}), at::randn({48, 96}), at::randn({96}),
+       at::randn({48})});
+}
+
 TEST(MlpKernel, GivesTheSameWithoutGradients) {
   at::manual_seed(2);
   const std::vector<Tensor> in = {at::randn({300, 64}), at::randn({96, 64}), at::randn({48, 96})};
