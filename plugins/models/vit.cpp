@@ -18,8 +18,8 @@
 
 #include "framework/nn/kernels/dropout.h"
 #include "framework/nn/modules/layers.h"
-#include "framework/nn/modules/multi_head_attention.h"
 #include "framework/nn/modules/positions.h"
+#include "framework/nn/modules/transformer_layer.h"
 #include "framework/plugin.h"
 
 namespace attnlab {
@@ -171,10 +171,11 @@ class VitLayer : public torch::nn::Module {
   }
 
   /// [B, N, dim] to the same.
-  Tensor forward(const Tensor& x, AttentionContext& context) {
-    const Tensor y =
-        x + branch(attention_->forward(attention_norm_->forward(x), context), attention_scale_);
-    return y + branch(mlp_->forward(mlp_norm_->forward(y)), mlp_scale_);
+  Residual forward(const Residual& before, AttentionContext& context) const {
+    const SumAndNorm x = before.normed(*attention_norm_);
+    const Residual between{x.sum, branch(attention_->forward(x.norm, context), attention_scale_)};
+    const SumAndNorm y = between.normed(*mlp_norm_);
+    return {y.sum, branch(mlp_->forward(y.norm), mlp_scale_)};
   }
 
  private:
@@ -228,11 +229,12 @@ class Vit final : public Model {
     if (is_training() && options_.dropout > 0) x = dropout(x, options_.dropout);
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
+    Residual residual{x};
     for (const auto& layer : layers_) {
-      x = layer->forward(x, context);
+      residual = layer->forward(residual, context);
       ++context.layer;
     }
-    const Tensor tokens = norm_ == nullptr ? x : norm_->forward(x);
+    const Tensor tokens = norm_ == nullptr ? residual.sum() : residual.normed(*norm_).norm;
     Tensor pooled = class_token_.defined() ? tokens.select(1, 0) : tokens.mean(1);
     if (head_in_ != nullptr) pooled = at::gelu(head_in_->forward(pooled));
     return {{"logits", head_->forward(pooled)}, {"tokens", tokens}};

@@ -2,6 +2,10 @@
 
 namespace attnlab {
 
+SumAndNorm Residual::normed(const LayerNorm& norm) const {
+  return added.defined() ? norm.forward_sum(x, added) : SumAndNorm{x, norm.forward(x)};
+}
+
 TransformerLayer::TransformerLayer(const TransformerLayerOptions& options,
                                    const AttentionBuilder& attention)
     : norm_first_(options.norm_first) {
@@ -21,8 +25,7 @@ SumAndNorm TransformerLayer::begun(const Residual& before) const {
     const Tensor x = before.sum();
     return {x, x};
   }
-  if (!before.added.defined()) return {before.x, attention_norm_->forward(before.x)};
-  return attention_norm_->forward_sum(before.x, before.added);
+  return before.normed(*attention_norm_);
 }
 
 Residual TransformerLayer::forward(const Residual& before, AttentionContext& context,

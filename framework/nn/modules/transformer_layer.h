@@ -24,6 +24,8 @@ struct Residual {
   Tensor added = {};  ///< the same; undefined: nothing
 
   Tensor sum() const { return added.defined() ? x + added : x; }
+  /// The sum, and its norm.
+  SumAndNorm normed(const LayerNorm& norm) const;
 };
 
 class TransformerLayer : public torch::nn::Module {

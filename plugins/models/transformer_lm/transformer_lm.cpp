@@ -130,9 +130,7 @@ class TransformerLm final : public Model {
                      : layers_[i]->forward_cached(residual, (*caches)[i], context, extras);
       ++context.layer;
     }
-    if (norm_ == nullptr) return drop(residual.sum());
-    return residual.added.defined() ? norm_->forward_sum(residual.x, residual.added).norm
-                                    : norm_->forward(residual.x);
+    return norm_ == nullptr ? drop(residual.sum()) : residual.normed(*norm_).norm;
   }
 
   /// [count, dim]
