@@ -40,8 +40,8 @@ std::optional<double> mean_cost(const Group& runs, const std::string& name) {
 
 std::string surroundings(const RunRecord& run) {
   std::string out;
-  for (const char* key :
-       {"machine.cpu", "device", "products", "kernel", "threads", "together", "libtorch"}) {
+  for (const char* key : {"machine.cpu", "device", "products", "kernel", "instructions", "threads",
+                          "together", "libtorch"}) {
     const auto found = run.environment.find(key);
     out += (found == run.environment.end() ? "" : found->second) + ";";
   }

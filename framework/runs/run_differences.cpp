@@ -197,10 +197,16 @@ std::vector<ConfigDifference> matched_values(const std::vector<RunRecord>& runs)
 std::vector<ConfigDifference> surroundings_of(const std::vector<RunRecord>& runs) {
   std::vector<ConfigDifference> out;
   for (const Group& group : groups_of(runs, Within::experiment)) {
-    compare_environments(group,
-                         {"machine.cpu", "device", "products", "kernel", "threads", "together",
-                          "libtorch", "attnlab"},
-                         out);
+    compare_environments(
+        group, {"machine.cpu", "device", "products", "threads", "together", "libtorch", "attnlab"},
+        out);
+  }
+  // Runs of an earlier attnlab say nothing of kernels.
+  std::vector<RunRecord> saying;
+  std::copy_if(runs.begin(), runs.end(), std::back_inserter(saying),
+               [](const RunRecord& run) { return run.environment.count("kernel") > 0; });
+  for (const Group& group : groups_of(saying, Within::experiment)) {
+    compare_environments(group, {"kernel", "instructions"}, out);
   }
   return out;
 }

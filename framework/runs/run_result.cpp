@@ -46,10 +46,9 @@ void read_conditions(const json& in, RunResult& run) {
   take("machine.cpu", "/machine/cpu");
   take("device", "/device");
   // What all had before it was said. Of a run that has not begun nothing is known.
-  if (!in.empty()) {
-    run.environment["products"] = in.value("products", "float32");
-    run.environment["kernel"] = in.value(json::json_pointer("/kernels/attention"), "automatic");
-  }
+  if (!in.empty()) run.environment["products"] = in.value("products", "float32");
+  take("kernel", "/kernels/attention");
+  take("instructions", "/kernels/instructions");
   take("threads", "/threads");
   take("together", "/together");
   take("libtorch", "/libtorch/version");
@@ -60,7 +59,8 @@ void read_conditions(const json& in, RunResult& run) {
   const std::string first = in.value(instructions, "");
   for (const json& resumed : in.value("resumed", json::array())) {
     const auto step = resumed.value("step", std::int64_t{0});
-    if (const std::string now = resumed.value(instructions, first); now != first) {
+    const std::string now = resumed.value(instructions, first);
+    if (!first.empty() && now != first) {
       run.notes.push_back(
           fmt::format("begun with the instructions of {}, went on at step {} with {}: "
                       "numbers differ in their last digits",

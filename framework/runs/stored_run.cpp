@@ -59,6 +59,13 @@ json kept_environment(const json& in) {
         "/metrics", "/costs", "/started"}) {
     keep(pointer);
   }
+  for (const json& start : in.value("resumed", json::array())) {
+    json kept = json::object();
+    for (const char* key : {"step", "accepted", "together", "kernels"}) {
+      if (start.contains(key)) kept[key] = start.at(key);
+    }
+    out["resumed"].push_back(std::move(kept));
+  }
   return out;
 }
 
