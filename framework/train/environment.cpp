@@ -17,7 +17,6 @@
 #include "framework/base/numbers_version.h"
 #include "framework/base/revision.h"
 #include "framework/base/text.h"
-#include "framework/nn/attention/attention_kernel.h"
 #include "framework/nn/kernels/dispatch.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/tensor/blas.h"
@@ -56,24 +55,24 @@ json part_json(const Part& part) {
 json surroundings(const BuiltRun& run) {
   const Experiment& experiment = run.experiment;
   const DatasetInfo& data = run.dataset->info();
-  return {{"attnlab", ATTNLAB_VERSION},
-          {"framework",
-           {{"version", ATTNLAB_VERSION},
-            {"revision", framework_revision()},
-            {"numbers", kNumbersVersion}}},
-          {"started", now_utc()},
-          {"machine", json::parse(machine_json())},
-          {"threads", at::get_num_threads()},
-          {"device", run.device.str()},
-          {"products", name_of(run.products)},
-          {"kernels",
-           {{"attention", name_of(attention_kernel())}, {"instructions", kernels_run_with()}}},
-          {"libtorch", {{"version", TORCH_VERSION}}},
-          {"model", part_json(experiment.model)},
-          {"attention", part_json(experiment.attention)},
-          {"task", part_json(experiment.task)},
-          {"dataset", part_json(experiment.dataset)},
-          {"data", {{"source", data.source}, {"fingerprint", data.fingerprint}}}};
+  return {
+      {"attnlab", ATTNLAB_VERSION},
+      {"framework",
+       {{"version", ATTNLAB_VERSION},
+        {"revision", framework_revision()},
+        {"numbers", kNumbersVersion}}},
+      {"started", now_utc()},
+      {"machine", json::parse(machine_json())},
+      {"threads", at::get_num_threads()},
+      {"device", run.device.str()},
+      {"products", name_of(run.products)},
+      {"kernels", {{"attention", asked_attention_kernel()}, {"instructions", kernels_run_with()}}},
+      {"libtorch", {{"version", TORCH_VERSION}}},
+      {"model", part_json(experiment.model)},
+      {"attention", part_json(experiment.attention)},
+      {"task", part_json(experiment.task)},
+      {"dataset", part_json(experiment.dataset)},
+      {"data", {{"source", data.source}, {"fingerprint", data.fingerprint}}}};
 }
 
 json read_environment(const std::string& path) {
@@ -167,7 +166,7 @@ std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolde
   compare("/products", fmt::format("the precision of products (now {})", name_of(run.products)));
   compare("/kernels/attention",
           fmt::format("the kernel of attention (ATTNLAB_ATTENTION_KERNEL, now {})",
-                      name_of(attention_kernel())));
+                      asked_attention_kernel()));
   return changes;
 }
 

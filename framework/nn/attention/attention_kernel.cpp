@@ -4,10 +4,10 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <atomic>
-#include <cstdlib>
 
 #include "framework/nn/attention/dot_product_attention.h"
 #include "framework/nn/kernels/cpu_attention.h"
+#include "framework/nn/kernels/dispatch.h"
 #include "framework/nn/kernels/precision.h"
 #include "framework/nn/kernels/ragged_attention.h"
 #include "framework/tensor/torch_compat.h"
@@ -23,9 +23,8 @@ constexpr std::pair<AttentionKernel, const char*> kNames[] = {
 };
 
 AttentionKernel from_environment() {
-  const char* value = std::getenv("ATTNLAB_ATTENTION_KERNEL");
-  const std::string text = value == nullptr ? "" : value;
-  if (text.empty()) return AttentionKernel::automatic;
+  const std::string text = asked_attention_kernel();
+  if (text == "automatic") return AttentionKernel::automatic;
   for (const auto& [kernel, name] : kNames) {
     if (text == name) return kernel;
   }

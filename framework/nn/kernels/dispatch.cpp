@@ -3,6 +3,7 @@
 
 #include <hwy/highway.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "framework/base/processor.h"
@@ -43,6 +44,11 @@ const char* kernels_run_with() {
 #else
   return hwy::TargetName(best);
 #endif
+}
+
+std::string asked_attention_kernel() {
+  const char* asked = std::getenv("ATTNLAB_ATTENTION_KERNEL");
+  return asked == nullptr || *asked == '\0' ? "automatic" : asked;
 }
 
 }  // namespace attnlab

@@ -1,5 +1,8 @@
-// Which instruction set the kernels use; framework/base/processor.h has what holds them to one.
+// Which instruction set the kernels use (framework/base/processor.h has what holds them to one),
+// and which kernel of attention is asked for.
 #pragma once
+
+#include <string>
 
 namespace attnlab {
 
@@ -9,5 +12,8 @@ void hold_kernels();
 /// The instruction set that kernels run with: "avx512", "avx2", "sse4" or "plain"; of other
 /// processors Highway's name.
 const char* kernels_run_with();
+
+/// The word in ATTNLAB_ATTENTION_KERNEL; "automatic" where there is none.
+std::string asked_attention_kernel();
 
 }  // namespace attnlab
