@@ -58,6 +58,19 @@ seeds: [5]
     return {"run", "whole.yaml", "name=" + name, "--resume"};
   }
   std::string run_of(const std::string& name) const { return run_folder(name + "/quest", 5); }
+  /// Has the run `undisturbed` be one that was interrupted, and that began in another environment.
+  /// @returns how it refuses to go on.
+  Ended refused_as_begun_with(const nlohmann::json& environment) const {
+    const std::string folder = run_of("undisturbed");
+    write_file(folder + "/environment.json", environment.dump());
+    nlohmann::json status = status_of(folder);
+    status["state"] = "interrupted";
+    status.erase("check");
+    write_file(folder + "/status.json", status.dump());
+    const Ended refused = attnlab({"run", folder, "--resume"});
+    EXPECT_EQ(refused.exit_code, 2) << refused.story();
+    return refused;
+  }
   /// What the run has recorded; empty before it begins.
   std::string metrics_of(const std::string& name, const std::string& attention = "quest") const {
     std::error_code error;
@@ -253,13 +266,7 @@ TEST_F(Resume, RefusesOtherPluginsUnlessToldTo) {
   nlohmann::json environment = nlohmann::json::parse(file_text(path));
   const std::string now = environment.at("attention").at("hash");
   environment["attention"]["hash"] = std::string(now.size(), '0');
-  write_file(path, environment.dump());
-  nlohmann::json status = status_of(folder);
-  status["state"] = "interrupted";
-  status.erase("check");
-  write_file(folder + "/status.json", status.dump());
-  const Ended refused = attnlab({"run", folder, "--resume"});
-  EXPECT_EQ(refused.exit_code, 2) << refused.story();
+  const Ended refused = refused_as_begun_with(environment);
   EXPECT_THAT(refused.err,
               HasSubstr("since this run began, the file of attention 'quest' changed"));
   must({"run", folder, "--resume", "--accept-changes"});
@@ -276,13 +283,7 @@ TEST_F(Resume, RefusesProductsOfAnotherPrecisionUnlessToldTo) {
   nlohmann::json environment = nlohmann::json::parse(file_text(path));
   EXPECT_EQ(environment.at("products"), "float32");
   environment["products"] = "bfloat16";  // as if begun on another machine
-  write_file(path, environment.dump());
-  nlohmann::json status = status_of(folder);
-  status["state"] = "interrupted";
-  status.erase("check");
-  write_file(folder + "/status.json", status.dump());
-  const Ended refused = attnlab({"run", folder, "--resume"});
-  EXPECT_EQ(refused.exit_code, 2) << refused.story();
+  const Ended refused = refused_as_begun_with(environment);
   EXPECT_THAT(refused.err, HasSubstr("the precision of products (now float32) changed"));
   must({"run", folder, "--resume", "--accept-changes"});
 }
@@ -293,13 +294,7 @@ TEST_F(Resume, GoesOnWithTheKernelsThatARunBeganWith) {
   nlohmann::json environment = nlohmann::json::parse(file_text(path));
   EXPECT_EQ(environment.at("kernels").at("attention"), "automatic");
   environment["kernels"] = {{"attention", "explicit"}, {"instructions", "another set"}};
-  write_file(path, environment.dump());
-  nlohmann::json status = status_of(folder);
-  status["state"] = "interrupted";
-  status.erase("check");
-  write_file(folder + "/status.json", status.dump());
-  const Ended refused = attnlab({"run", folder, "--resume"});
-  EXPECT_EQ(refused.exit_code, 2) << refused.story();
+  const Ended refused = refused_as_begun_with(environment);
   EXPECT_THAT(refused.err, HasSubstr("the kernel of attention (ATTNLAB_ATTENTION_KERNEL, now "
                                      "automatic) changed"));
   const Ended same =
