@@ -161,6 +161,19 @@ inline AttentionShape shape_of(const AttentionInput& in, std::int64_t layer = 0,
           .layers = layers};
 }
 
+/// |found - expected| over |expected|, of whole tensors; where expected numbers are small, over
+/// what it would be of numbers of 0.5.
+inline double relative_error(const Tensor& found, const Tensor& expected) {
+  const Tensor of = expected.detach().to(at::kDouble);
+  const double size =
+      std::max(of.norm().item<double>(), 0.5 * std::sqrt(static_cast<double>(of.numel())));
+  return (found.detach().to(at::kDouble) - of).norm().item<double>() / size;
+}
+
+/// What results of attention may be off by where factors of products have 8 bits: large logits are
+/// off by some hundredths.
+inline constexpr double kRoundedAttention = 0.04;
+
 inline double largest_difference(const Tensor& a, const Tensor& b) {
   if (a.sizes() != b.sizes()) return std::numeric_limits<double>::infinity();
   return a.numel() == 0 ? 0.0 : (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();

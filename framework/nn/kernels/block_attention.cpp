@@ -21,21 +21,26 @@ namespace attnlab::HWY_NAMESPACE {
 // Tables of kernels hold plain functions.
 void attend_float_blocks(const HeadwisePlan<float>& in, HeadShare part, const Heads<float>& out,
                          float* rows, float* room) {
-  attend_share<float>(in, part.head, part.share, part.shares, out, rows, {room});
+  const auto attend =
+      in.rounds ? attend_share<Rounded<float>, float> : attend_share<Panels<float>, float>;
+  attend(in, part.head, part.share, part.shares, out, rows, {room});
 }
 void attend_double_blocks(const HeadwisePlan<double>& in, HeadShare part, const Heads<double>& out,
                           double* rows, double* room) {
-  attend_share<double>(in, part.head, part.share, part.shares, out, rows, {room});
+  attend_share<Panels<double>, double>(in, part.head, part.share, part.shares, out, rows, {room});
 }
 void differentiate_float_blocks(const HeadwisePlan<float>& in, HeadShare part, const float* rows,
                                 const Heads<const float>& out, const HeadwiseGradients<float>& to,
                                 float* sums, float* room) {
-  differentiate_share<float>(in, part.head, part.share, part.shares, rows, out, to, sums, {room});
+  const auto differentiate = in.rounds ? differentiate_share<Rounded<float>, float>
+                                       : differentiate_share<Panels<float>, float>;
+  differentiate(in, part.head, part.share, part.shares, rows, out, to, sums, {room});
 }
 void differentiate_double_blocks(const HeadwisePlan<double>& in, HeadShare part, const double* rows,
                                  const Heads<const double>& out,
                                  const HeadwiseGradients<double>& to, double* sums, double* room) {
-  differentiate_share<double>(in, part.head, part.share, part.shares, rows, out, to, sums, {room});
+  differentiate_share<Panels<double>, double>(in, part.head, part.share, part.shares, rows, out, to,
+                                              sums, {room});
 }
 
 }  // namespace attnlab::HWY_NAMESPACE

@@ -6,8 +6,8 @@
 
 #include "framework/nn/kernels/block_sizes.h"
 #include "framework/nn/kernels/headwise.h"
-#include "framework/nn/kernels/product-inl.h"
 #include "framework/nn/kernels/relative-inl.h"
+#include "framework/nn/kernels/rounded_product-inl.h"
 #include "framework/nn/kernels/softmax-inl.h"
 #include "framework/nn/kernels/unit_row-inl.h"
 
@@ -23,9 +23,9 @@ namespace attnlab::HWY_NAMESPACE {
 
 /// scale * K̄^T for keys [first, first + count). @param unit  room for K̄ [count, D]
 /// @param inverse  [count], filled, where keys come to unit length
-template <class T>
+template <class P, class T>
 HWY_INLINE void pack_key_block(const HeadwisePlan<T>& in, std::int64_t head, std::int64_t first,
-                               std::int64_t count, Panels<T> kt, Matrix<T> unit, T* inverse) {
+                               std::int64_t count, P kt, Matrix<T> unit, T* inverse) {
   Matrix<const T> k = in.k.at(head).from_row(first);
   if (in.unit) {
     normalise_rows(k, unit, Matrix<T>{inverse, 1}, count, in.dim, in.eps);
@@ -98,12 +98,12 @@ HWY_INLINE void finish_rows(const HeadwisePlan<T>& in, std::int64_t query, std::
 }
 
 /// Every `shares`-th block of queries of a head, from block `share` on.
+/// @tparam P    the panels of its products, here and below: rounded ones or not
 /// @param rows  [B * H, Lq, 2], or null
-template <class T>
+template <class P, class T>
 HWY_INLINE void attend_share(const HeadwisePlan<T>& in, std::int64_t head, std::int64_t share,
                              std::int64_t shares, Heads<T> out, T* rows, Scratch<T> room) {
-  const Panels<T> kt{room.take(panel_room<T>(in.dim, in.keys)), in.dim};
-  const Panels<T> v{room.take(panel_room<T>(in.keys, in.channels)), in.keys};
+  const P kt = panels<P>(room, in.dim, in.keys), v = panels<P>(room, in.keys, in.channels);
   const Matrix<T> p{room.take(kQueryBlock * kBlockRow<T>), kBlockRow<T>};
   Gathered<T> gathered;
   gathered.values = room.matrix(kQueryBlock, in.channels);
@@ -141,25 +141,25 @@ HWY_INLINE void attend_share(const HeadwisePlan<T>& in, std::int64_t head, std::
 }
 
 /// Room of a share of the backward pass.
-template <class T>
+template <class P, class T>
 struct BackwardRoom {
-  Panels<T> q, dy;      ///< of the whole head
-  Panels<T> kt, vt, k;  ///< of a block of keys
-  Matrix<T> p, dl;      ///< of a block
-  Matrix<T> dk, dv;     ///< of a block of keys
-  Matrix<T> unit;       ///< K̄ of a block of keys
-  T* along;             ///< <dY_i, Y_i>
+  P q, dy;           ///< of the whole head
+  P kt, vt, k;       ///< of a block of keys
+  Matrix<T> p, dl;   ///< of a block
+  Matrix<T> dk, dv;  ///< of a block of keys
+  Matrix<T> unit;    ///< K̄ of a block of keys
+  T* along;          ///< <dY_i, Y_i>
   RelativeRoom<T> relative;
   Panels<T> relative_q, relative_k;    ///< of the whole head
   Matrix<T> dq;                        ///< [Lq, D], sums
   Matrix<T> relative_dq, relative_dk;  ///< [Lq, D], [Lq + Lk - 1, D], sums
 
   BackwardRoom(const HeadwisePlan<T>& in, std::int64_t head, T* sums, Scratch<T> room)
-      : q{room.take(panel_room<T>(in.queries, in.dim)), in.queries},
-        dy{room.take(panel_room<T>(in.queries, in.channels)), in.queries},
-        kt{room.take(panel_room<T>(in.dim, kKeyBlock)), in.dim},
-        vt{room.take(panel_room<T>(in.channels, kKeyBlock)), in.channels},
-        k{room.take(panel_room<T>(kKeyBlock, in.dim)), kKeyBlock},
+      : q(panels<P>(room, in.queries, in.dim)),
+        dy(panels<P>(room, in.queries, in.channels)),
+        kt(panels<P>(room, in.dim, kKeyBlock)),
+        vt(panels<P>(room, in.channels, kKeyBlock)),
+        k(panels<P>(room, kKeyBlock, in.dim)),
         p{room.take(kQueryBlock * kBlockRow<T>), kBlockRow<T>},
         dl{room.take(kQueryBlock * kBlockRow<T>), kBlockRow<T>},
         dk(room.matrix(kKeyBlock, in.dim)),
@@ -181,9 +181,9 @@ struct BackwardRoom {
 };
 
 /// What a block adds to the gradients of relative positions; dl stands in `room.dl`.
-template <class T>
+template <class P, class T>
 HWY_INLINE void differentiate_relative(const HeadwisePlan<T>& in, const Block<T>& at,
-                                       const BackwardRoom<T>& room) {
+                                       const BackwardRoom<P, T>& room) {
   const Distances<T> among = by_distance(in, at, room.dl.fixed(), room.relative.logits);
   const Matrix<const T> dl = room.relative.logits.fixed();
   add_multiplied(dl, room.relative_k.from_row(among.begin).fixed(),
@@ -227,10 +227,10 @@ HWY_INLINE void differentiate_block_row(const HeadwisePlan<T>& in, const Block<T
 }
 
 /// What a block adds to the three gradients.
-template <class T>
+template <class P, class T>
 HWY_INLINE void differentiate_block(const HeadwisePlan<T>& in, const Block<T>& at, const T* rows,
                                     Matrix<const T> q, Matrix<const T> grad, const Heads<T>& dbias,
-                                    const BackwardRoom<T>& room) {
+                                    const BackwardRoom<P, T>& room) {
   multiply(q, room.kt.fixed(), room.p, at.rows, in.dim, at.columns, true);
   if (in.relative()) {
     add_relative(in, at, room.relative, room.p);
@@ -251,9 +251,9 @@ HWY_INLINE void differentiate_block(const HeadwisePlan<T>& in, const Block<T>& a
 }
 
 /// Brings a block of keys to form. @returns 1 / |k| of unit keys, else null.
-template <class T>
+template <class P, class T>
 HWY_INLINE const T* prepare_keys(const HeadwisePlan<T>& in, std::int64_t head, std::int64_t first,
-                                 std::int64_t count, const BackwardRoom<T>& room) {
+                                 std::int64_t count, const BackwardRoom<P, T>& room) {
   const Matrix<const T> given = in.k.at(head).from_row(first);
   Matrix<const T> k = given;
   const T* inverse = in.unit ? in.inverse + head * in.keys + first : nullptr;
@@ -276,12 +276,12 @@ HWY_INLINE const T* prepare_keys(const HeadwisePlan<T>& in, std::int64_t head, s
 /// @param out   what was attended
 /// @param sums  [kept rows, padded D]: the share's part of the queries' gradient, filled, and of
 ///              relative positions' likewise
-template <class T>
+template <class P, class T>
 HWY_INLINE void differentiate_share(const HeadwisePlan<T>& in, std::int64_t head,
                                     std::int64_t share, std::int64_t shares, const T* rows,
                                     Heads<const T> out, const HeadwiseGradients<T>& to, T* sums,
                                     Scratch<T> scratch) {
-  const BackwardRoom<T> room(in, head, sums, scratch);
+  const BackwardRoom<P, T> room(in, head, sums, scratch);
   const Matrix<const T> q = in.q.at(head), dy = to.out.at(head), y = out.at(head);
   pack(q, room.q, in.queries, in.dim);
   pack(dy, room.dy, in.queries, in.channels);

@@ -8,6 +8,7 @@
 
 #include "framework/nn/kernels/block_attention.h"
 #include "framework/nn/kernels/packed_heads.h"
+#include "framework/nn/kernels/precision.h"
 #include "framework/nn/kernels/relative_shift.h"
 #include "framework/nn/kernels/small_attention.h"
 #include "framework/tensor/flop_counter.h"
@@ -74,6 +75,7 @@ struct Settings {
   double scale;
   UnitKeys unit;
   DropoutMask drops;
+  bool rounds;
 };
 
 /// What has a gradient and may be missing: of no elements then.
@@ -96,7 +98,7 @@ HeadwiseProblem problem_of(const Tensor& q, const Tensor& k, const Tensor& v,
     in.valid = over_pairs(settings.key_valid.unsqueeze(1).unsqueeze(1), q, k);
   }
   in.rules = settings.rules, in.scale = settings.scale, in.unit = settings.unit;
-  in.drops = settings.drops, in.inverse = inverse;
+  in.drops = settings.drops, in.inverse = inverse, in.rounds = settings.rounds;
   in.bias = over_pairs(extras.bias, q, k);
   if (extras.relative_q.numel() > 0) {
     in.relative_q = rows_dense(extras.relative_q);
@@ -174,6 +176,7 @@ struct HeadwiseSoftmax : public torch::autograd::Function<HeadwiseSoftmax> {
     context->saved_data["eps"] = settings.unit.value_or(0);
     context->saved_data["key"] = static_cast<std::int64_t>(settings.drops.key);
     context->saved_data["p"] = settings.drops.p;
+    context->saved_data["rounds"] = settings.rounds;
     return attended.out;
   }
 
@@ -190,7 +193,8 @@ struct HeadwiseSoftmax : public torch::autograd::Function<HeadwiseSoftmax> {
         context->saved_data["scale"].toDouble(),
         inverse.defined() ? UnitKeys(eps) : UnitKeys(),
         {static_cast<std::uint64_t>(context->saved_data["key"].toInt()),
-         context->saved_data["p"].toDouble()}};
+         context->saved_data["p"].toDouble()},
+        context->saved_data["rounds"].toBool()};
     if (at::GradMode::is_enabled()) {  // the caller asked for a graph of this backward pass
       const ComposedGradients all = compose_gradients(q, k, v, settings, extras, grad);
       return {all.q,
@@ -245,7 +249,8 @@ ComposedGradients composed_headwise_gradients(const HeadwiseProblem& in, const T
                                               const Tensor& k, const Tensor& v,
                                               const Tensor& grad) {
   const Tensor none = at::empty({0}, q.options());
-  return compose_gradients(q, k, v, {in.pairs, in.valid, in.rules, in.scale, in.unit, in.drops},
+  return compose_gradients(q, k, v,
+                           {in.pairs, in.valid, in.rules, in.scale, in.unit, in.drops, in.rounds},
                            {none, none, none}, grad);
 }
 
@@ -257,8 +262,13 @@ bool cpu_softmax_attention_takes(const Tensor& queries, const Tensor& keys, cons
 
 Tensor cpu_softmax_attention(const Tensor& queries, const Tensor& keys, const Tensor& values,
                              const SoftmaxQuestion& asked) {
-  const Settings settings{asked.pairs, asked.key_valid, asked.rules,
-                          asked.scale, asked.unit_keys, draw_dropout(asked.dropout)};
+  const Settings settings{asked.pairs,
+                          asked.key_valid,
+                          asked.rules,
+                          asked.scale,
+                          asked.unit_keys,
+                          draw_dropout(asked.dropout),
+                          rounds_on_processor(queries)};
   const auto or_none = [&](const Tensor& x) {
     return x.defined() ? x : at::empty({0}, queries.options());
   };

@@ -48,6 +48,9 @@ struct HeadwiseProblem {
   UnitKeys unit;
   DropoutMask drops;  ///< of the weights, as numbers of [B, H, Lq, Lk]
   Tensor inverse;     ///< [B, H, Lk, 1] of unit keys: filled forward, read backward
+  /// Float32 whose products' factors are rounded to bfloat16, but for those of relative positions
+  /// and of a single query. Only where `has_bfloat16_products`; sums and results keep float32.
+  bool rounds = false;
 };
 
 /// x without a graph, copied where the numbers of a row are no neighbours.
@@ -80,6 +83,7 @@ struct HeadwisePlan {
   double eps;
   DropoutMask drops;
   T* inverse;  ///< [B * H, Lk] of unit keys, or null
+  bool rounds;
 
   explicit HeadwisePlan(const HeadwiseProblem& in)
       : queries(in.q.size(2)),
@@ -99,7 +103,8 @@ struct HeadwisePlan {
         unit(in.unit.has_value()),
         eps(in.unit.value_or(0)),
         drops(in.drops),
-        inverse(unit ? in.inverse.template data_ptr<T>() : nullptr) {}
+        inverse(unit ? in.inverse.template data_ptr<T>() : nullptr),
+        rounds(in.rounds) {}
 
   bool all_seen() const { return pairs.data == nullptr && valid.data == nullptr && !rules.any(); }
   bool relative() const { return relative_q.data != nullptr; }

@@ -51,6 +51,12 @@ struct Panels {
   HWY_INLINE Panels<const T> fixed() const { return {data, depth, row}; }
 };
 
+/// Room for panels P of factors.
+template <class P, class T>
+HWY_INLINE P panels(Scratch<T>& room, std::int64_t depth, std::int64_t columns) {
+  return {reinterpret_cast<decltype(P::data)>(room.take(panel_room<T>(depth, columns))), depth};
+}
+
 /// The width of the panel that begins `left` columns before the end.
 template <class T>
 constexpr std::int64_t panel_width(std::int64_t left) {
@@ -254,23 +260,28 @@ HWY_INLINE void transpose_block(const FourRows<T>& x, std::int64_t k, T* y, std:
 }
 
 #if HWY_TARGET != HWY_SCALAR
+/// Four vectors of four numbers of 32 bits, as the rows of a matrix.
+template <class D>
+HWY_INLINE void transpose(D d, hn::Vec<D> (&x)[4]) {
+  const hn::Repartition<double, D> pairs;
+  const auto ab = hn::BitCast(pairs, hn::InterleaveLower(d, x[0], x[1]));
+  const auto ce = hn::BitCast(pairs, hn::InterleaveLower(d, x[2], x[3]));
+  const auto upper_ab = hn::BitCast(pairs, hn::InterleaveUpper(d, x[0], x[1]));
+  const auto upper_ce = hn::BitCast(pairs, hn::InterleaveUpper(d, x[2], x[3]));
+  x[0] = hn::BitCast(d, hn::InterleaveLower(pairs, ab, ce));
+  x[1] = hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ce));
+  x[2] = hn::BitCast(d, hn::InterleaveLower(pairs, upper_ab, upper_ce));
+  x[3] = hn::BitCast(d, hn::InterleaveUpper(pairs, upper_ab, upper_ce));
+}
+
 HWY_INLINE void transpose_block(const FourRows<float>& x, std::int64_t k, float* y,
                                 std::int64_t y_row, float factor) {
   const hn::FixedTag<float, 4> d;
-  const hn::Repartition<double, decltype(d)> pairs;
-  using Quad = hn::Vec<decltype(d)>;
-  Quad given[4];
-  for (int r = 0; r < 4; ++r) given[r] = hn::LoadU(d, x.from[r] + k * x.step[r]);
-  const auto ab = hn::BitCast(pairs, hn::InterleaveLower(d, given[0], given[1]));
-  const auto ce = hn::BitCast(pairs, hn::InterleaveLower(d, given[2], given[3]));
-  const auto upper_ab = hn::BitCast(pairs, hn::InterleaveUpper(d, given[0], given[1]));
-  const auto upper_ce = hn::BitCast(pairs, hn::InterleaveUpper(d, given[2], given[3]));
-  const Quad by = hn::Set(d, factor);
-  const Quad rows[] = {hn::BitCast(d, hn::InterleaveLower(pairs, ab, ce)),
-                       hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ce)),
-                       hn::BitCast(d, hn::InterleaveLower(pairs, upper_ab, upper_ce)),
-                       hn::BitCast(d, hn::InterleaveUpper(pairs, upper_ab, upper_ce))};
-  for (int i = 0; i < 4; ++i) hn::StoreU(hn::Mul(rows[i], by), d, y + i * y_row);
+  hn::Vec<decltype(d)> quad[4];
+  for (int r = 0; r < 4; ++r) quad[r] = hn::LoadU(d, x.from[r] + k * x.step[r]);
+  transpose(d, quad);
+  const auto by = hn::Set(d, factor);
+  for (int i = 0; i < 4; ++i) hn::StoreU(hn::Mul(quad[i], by), d, y + i * y_row);
 }
 #endif
 

@@ -6,6 +6,7 @@
 #include "framework/nn/kernels/block_attention.h"
 #include "framework/nn/kernels/cpu_attention.h"
 #include "framework/nn/kernels/packed_heads.h"
+#include "framework/nn/kernels/precision.h"
 #include "framework/nn/kernels/small_attention.h"
 #include "framework/tensor/flop_counter.h"
 
@@ -24,12 +25,12 @@ struct Ragged {
 };
 
 Ragged ragged_of(const Tensor& q, const Tensor& k, const Tensor& v, const RaggedQuestion& question,
-                 const std::vector<std::int64_t>& drops, const Tensor& inverse) {
+                 const std::vector<std::int64_t>& drops, const Tensor& inverse, bool rounds) {
   Ragged ragged;
   ragged.whole.q = rows_dense(q), ragged.whole.k = rows_dense(k), ragged.whole.v = rows_dense(v);
   ragged.whole.rules = question.rules, ragged.whole.scale = question.scale;
   ragged.whole.unit = question.unit_keys, ragged.whole.inverse = inverse;
-  ragged.whole.drops.p = question.dropout;
+  ragged.whole.drops.p = question.dropout, ragged.whole.rounds = rounds;
   const auto* query = question.query_offsets.data_ptr<std::int64_t>();
   const auto* key = question.key_offsets.data_ptr<std::int64_t>();
   for (std::int64_t t = 0; t + 1 < question.query_offsets.size(0); ++t) {
@@ -136,7 +137,8 @@ struct RaggedSoftmax : public torch::autograd::Function<RaggedSoftmax> {
   static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
                         const RaggedQuestion& question, const std::vector<std::int64_t>& drops) {
     const Tensor inverse = room_for_inverse(k, question.unit_keys);
-    const Ragged in = ragged_of(q, k, v, question, drops, inverse);
+    const bool rounds = rounds_on_processor(q);
+    const Ragged in = ragged_of(q, k, v, question, drops, inverse, rounds);
     const AttendedSets attended = attend(in, true);
     variable_list saved = {q, k, v, question.query_offsets, question.key_offsets, inverse,
                            attended.weights,
@@ -150,6 +152,7 @@ struct RaggedSoftmax : public torch::autograd::Function<RaggedSoftmax> {
     context->saved_data["eps"] = question.unit_keys.value_or(0);
     context->saved_data["p"] = question.dropout;
     context->saved_data["drops"] = drops;
+    context->saved_data["rounds"] = rounds;
     return attended.out;
   }
 
@@ -164,7 +167,8 @@ struct RaggedSoftmax : public torch::autograd::Function<RaggedSoftmax> {
         saved[5].defined() ? UnitKeys(eps) : UnitKeys(),
         context->saved_data["p"].toDouble()};
     const Ragged in = ragged_of(saved[0], saved[1], saved[2], question,
-                                context->saved_data["drops"].toIntVector(), saved[5]);
+                                context->saved_data["drops"].toIntVector(), saved[5],
+                                context->saved_data["rounds"].toBool());
     if (at::GradMode::is_enabled()) return compose(in, saved, gradients[0]);
     const AttendedSets attended{saved[7].defined() ? saved[7].detach() : Tensor(),
                                 saved[6],
@@ -191,7 +195,10 @@ Tensor cpu_ragged_attention(const Tensor& queries, const Tensor& keys, const Ten
       (queries.requires_grad() || keys.requires_grad() || values.requires_grad());
   if (gradients) return RaggedSoftmax::apply(queries, keys, values, question, drops);
   const Tensor inverse = room_for_inverse(keys, question.unit_keys);
-  return attend(ragged_of(queries, keys, values, question, drops, inverse), false).out;
+  return attend(ragged_of(queries, keys, values, question, drops, inverse,
+                          rounds_on_processor(queries)),
+                false)
+      .out;
 }
 
 }  // namespace attnlab

@@ -15,43 +15,45 @@
 HWY_BEFORE_NAMESPACE();
 namespace attnlab::HWY_NAMESPACE {
 
-template <class T>
+template <class P, class T>
 void attend_range(const HeadwisePlan<T>& in, T* kept, const Heads<T>& out, std::int64_t begin,
                   std::int64_t end, T* room) {
   const bool single = in.queries == 1;
   for (std::int64_t i = begin; i < end; ++i) {
-    single ? attend_query(in, i, kept, out, {room}) : attend_head(in, i, kept, out, {room});
+    single ? attend_query(in, i, kept, out, {room}) : attend_head<P, T>(in, i, kept, out, {room});
   }
 }
 
-template <class T>
+template <class P, class T>
 void differentiate_range(const HeadwisePlan<T>& in, T* weights, const HeadwiseGradients<T>& to,
                          std::int64_t begin, std::int64_t end, T* room) {
   const bool single = in.queries == 1;
   for (std::int64_t i = begin; i < end; ++i) {
     single ? differentiate_query(in, i, weights, to, {room})
-           : differentiate_head(in, i, weights, to, {room});
+           : differentiate_head<P, T>(in, i, weights, to, {room});
   }
 }
 
 // Tables of kernels hold plain functions.
 void attend_floats(const HeadwisePlan<float>& in, float* kept, const Heads<float>& out,
                    std::int64_t begin, std::int64_t end, float* room) {
-  attend_range(in, kept, out, begin, end, room);
+  in.rounds ? attend_range<Rounded<float>>(in, kept, out, begin, end, room)
+            : attend_range<Panels<float>>(in, kept, out, begin, end, room);
 }
 void attend_doubles(const HeadwisePlan<double>& in, double* kept, const Heads<double>& out,
                     std::int64_t begin, std::int64_t end, double* room) {
-  attend_range(in, kept, out, begin, end, room);
+  attend_range<Panels<double>>(in, kept, out, begin, end, room);
 }
 void differentiate_floats(const HeadwisePlan<float>& in, float* weights,
                           const HeadwiseGradients<float>& to, std::int64_t begin, std::int64_t end,
                           float* room) {
-  differentiate_range(in, weights, to, begin, end, room);
+  in.rounds ? differentiate_range<Rounded<float>>(in, weights, to, begin, end, room)
+            : differentiate_range<Panels<float>>(in, weights, to, begin, end, room);
 }
 void differentiate_doubles(const HeadwisePlan<double>& in, double* weights,
                            const HeadwiseGradients<double>& to, std::int64_t begin,
                            std::int64_t end, double* room) {
-  differentiate_range(in, weights, to, begin, end, room);
+  differentiate_range<Panels<double>>(in, weights, to, begin, end, room);
 }
 
 }  // namespace attnlab::HWY_NAMESPACE

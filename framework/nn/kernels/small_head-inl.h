@@ -6,8 +6,8 @@
 #include <hwy/highway.h>
 
 #include "framework/nn/kernels/headwise.h"
-#include "framework/nn/kernels/product-inl.h"
 #include "framework/nn/kernels/relative-inl.h"
+#include "framework/nn/kernels/rounded_product-inl.h"
 #include "framework/nn/kernels/softmax-inl.h"
 #include "framework/nn/kernels/unit_row-inl.h"
 
@@ -27,16 +27,10 @@ HWY_INLINE Matrix<T> weights_of(const HeadwisePlan<T>& in, T* kept, std::int64_t
   return {kept + head * in.queries * padded<T>(in.keys), padded<T>(in.keys)};
 }
 
-template <class T>
-HWY_INLINE Panels<T> panels(Scratch<T>& room, std::int64_t depth, std::int64_t columns) {
-  return {room.take(panel_room<T>(depth, columns)), depth};
-}
-
 /// scale * K̄^T, in the numbers that `unit` would give.
 /// @param room  for K̄ [Lk, D], where keys come to unit length
-template <class T>
-HWY_INLINE void pack_keys(const HeadwisePlan<T>& in, std::int64_t head, Panels<T> kt,
-                          Scratch<T> room) {
+template <class P, class T>
+HWY_INLINE void pack_keys(const HeadwisePlan<T>& in, std::int64_t head, P kt, Scratch<T> room) {
   Matrix<const T> k = in.k.at(head);
   if (in.unit) {
     const Matrix<T> unit = room.matrix(in.keys, in.dim);
@@ -79,9 +73,9 @@ HWY_INLINE void each_seen_block(const HeadwisePlan<T>& in, const Work& work) {
 
 /// C = A^T B over the queries that see a row's key. @param a  [Lq, Lk] @param b  [Lq, columns]
 /// @param c  [Lk, columns]
-template <class T>
-HWY_INLINE void multiply_seen(const HeadwisePlan<T>& in, Matrix<const T> a, Panels<const T> b,
-                              Matrix<T> c, std::int64_t columns) {
+template <class P, class T>
+HWY_INLINE void multiply_seen(const HeadwisePlan<T>& in, Matrix<const T> a, P b, Matrix<T> c,
+                              std::int64_t columns) {
   const std::int64_t step = in.rules.any() ? kSeenRows : std::max<std::int64_t>(1, in.keys);
   std::int64_t begin = 0, end = in.queries;
   for (std::int64_t first = 0; first < in.keys; first += step) {
@@ -94,8 +88,10 @@ HWY_INLINE void multiply_seen(const HeadwisePlan<T>& in, Matrix<const T> a, Pane
         ++end;
       }
     }
-    multiply(a.from_row(begin).transposed().from_row(first), b.from_row(begin), c.from_row(first),
-             past - first, end - begin, columns, false);
+    // Pairs begin at even queries; the one before sees none of these keys, and has zeros there.
+    const std::int64_t from = kPaired<P> ? begin / 2 * 2 : begin;
+    multiply(a.from_row(from).transposed().from_row(first), b.from_row(from), c.from_row(first),
+             past - first, end - from, columns, false);
   }
 }
 
@@ -141,11 +137,12 @@ HWY_INLINE const T* factors_of(const HeadwisePlan<T>& in, std::int64_t head, Scr
   return factors;
 }
 
+/// @tparam P     the panels of its products, here and below: rounded ones or not
 /// @param kept  weights to fill, or null
-template <class T>
+template <class P, class T>
 HWY_INLINE void attend_head(const HeadwisePlan<T>& in, std::int64_t i, T* kept, Heads<T> out,
                             Scratch<T> room) {
-  const Panels<T> kt = panels(room, in.dim, in.keys), v = panels(room, in.keys, in.channels);
+  const P kt = panels<P>(room, in.dim, in.keys), v = panels<P>(room, in.keys, in.channels);
   pack_keys(in, i, kt, room);
   Matrix<T> p = kept != nullptr ? weights_of(in, kept, i) : room.matrix(in.queries, in.keys);
   const RelativeRoom<T> relative(in, i, seen_rows(in), in.keys, room);
@@ -178,7 +175,8 @@ HWY_INLINE void differentiate_relative(const HeadwisePlan<T>& in, std::int64_t i
                                        Matrix<const T> dl, const HeadwiseGradients<T>& to,
                                        Scratch<T> room) {
   if (!in.relative()) return;
-  const Panels<T> q = panels(room, in.queries, in.dim), k = panels(room, in.distances(), in.dim);
+  const auto q = panels<Panels<T>>(room, in.queries, in.dim);
+  const auto k = panels<Panels<T>>(room, in.distances(), in.dim);
   pack(in.relative_q.at(i), q, in.queries, in.dim);
   pack(in.relative_k.at(i), k, in.distances(), in.dim);
   const std::int64_t row = distance_row<T>(seen_rows(in), in.keys);
@@ -203,11 +201,11 @@ HWY_INLINE void differentiate_relative(const HeadwisePlan<T>& in, std::int64_t i
 }
 
 /// dV = drop(P)^T dY, dL = s P (dP - <dP, P>), dQ = dL K̄, dK̄ = dL^T Q.
-template <class T>
+template <class P, class T>
 HWY_INLINE void differentiate_head(const HeadwisePlan<T>& in, std::int64_t i, T* weights,
                                    const HeadwiseGradients<T>& to, Scratch<T> room) {
-  const Panels<T> dy = panels(room, in.queries, in.channels);
-  const Panels<T> vt = panels(room, in.channels, in.keys);
+  const P dy = panels<P>(room, in.queries, in.channels);
+  const P vt = panels<P>(room, in.channels, in.keys);
   const Matrix<T> dl = room.matrix(in.queries, in.keys);
   const Matrix<T> p = weights_of(in, weights, i);
   pack(to.out.at(i), dy, in.queries, in.channels);  // first: it also brings the rows to cache
@@ -234,7 +232,7 @@ HWY_INLINE void differentiate_head(const HeadwisePlan<T>& in, std::int64_t i, T*
     softmax_gradient_row(p.at(r, 0), dl.at(r, 0), in.keys, in.scale);
   }
   differentiate_relative(in, i, dl.fixed(), to, room);
-  const Panels<T> k = panels(room, in.keys, in.dim), q = panels(room, in.queries, in.dim);
+  const P k = panels<P>(room, in.keys, in.dim), q = panels<P>(room, in.queries, in.dim);
   const T* inverse = in.unit ? in.inverse + i * in.keys : nullptr;
   pack(in.k.at(i), k, in.keys, in.dim, inverse);
   each_seen_block(in, [&](const SeenBlock& at) HWY_ATTR {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "framework/nn/kernels/cpu_attention.h"
+#include "framework/nn/kernels/precision.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_attention.h"
 
@@ -175,6 +176,25 @@ TEST(BlockAttention, HasTheOutputAndTheGradientsOfWholeMatrices) {
     EXPECT_LT(difference(by_blocks(problem_of(c, in, at::kDouble), grad), expected), 1e-12)
         << c.name;
     EXPECT_LT(difference(by_blocks(problem_of(c, in, at::kFloat), grad), expected), 2e-5) << c.name;
+  }
+}
+
+TEST(BlockAttention, RoundsTheFactorsOfItsProductsWhereAsked) {
+  if (!has_bfloat16_products(at::kCPU)) GTEST_SKIP() << "this processor has no bfloat16 products";
+  at::manual_seed(6);
+  for (const Case& c : kCases) {
+    if (c.keys == 1) continue;  // the weight is 1, and its gradient nothing but rounding
+    const AttentionInput in = input_of(c);
+    const Tensor grad = at::randn({2, 2, c.queries, c.channels}, at::kDouble);
+    const auto exact = by_matrices(c, in, grad);
+    HeadwiseProblem problem = problem_of(c, in, at::kFloat);
+    problem.rounds = true;
+    const auto rounded = by_blocks(problem, grad);
+    for (std::size_t i = 0; i < exact.size(); ++i) {
+      const double error = testing::relative_error(rounded[i], exact[i]);
+      EXPECT_LT(error, testing::kRoundedAttention) << c.name << ", result " << i;
+      EXPECT_GT(error, 1e-5) << c.name << ", result " << i << ": it was float32";
+    }
   }
 }
 

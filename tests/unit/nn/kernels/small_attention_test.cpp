@@ -11,6 +11,7 @@
 
 #include "framework/nn/attention/dot_product_attention.h"
 #include "framework/nn/kernels/cpu_attention.h"
+#include "framework/nn/kernels/precision.h"
 #include "framework/nn/kernels/small_attention.h"
 #include "tests/support/data_files.h"
 #include "tests/support/gradcheck.h"
@@ -69,7 +70,9 @@ Given given(const Sizes& s, bool hides, bool unit, double dropout = 0) {
 }
 
 Given cast(Given g, at::ScalarType dtype) {
-  for (Tensor* x : {&g.input.queries, &g.input.keys, &g.input.values}) *x = x->to(dtype);
+  for (Tensor* x : {&g.input.queries, &g.input.keys, &g.input.values, &g.input.relative.keys}) {
+    if (x->defined()) *x = x->to(dtype);
+  }
   return g;
 }
 
@@ -137,6 +140,46 @@ TEST(SmallAttention, IsTakenBySize) {
   }
   for (const Sizes& s : kLarge) {
     EXPECT_FALSE(heads_are_small(problem_of(given(s, false, false)))) << name_of(s);
+  }
+}
+
+/// The same as `everything` by the headwise kernel, with rounded factors.
+std::vector<Tensor> everything_rounded(const Given& g) {
+  use_product_precision(Precision::bfloat16);
+  std::vector<Tensor> all = everything(cast(g, at::kFloat), AttentionKernel::headwise);
+  use_product_precision(Precision::float32);
+  return all;
+}
+
+TEST(SmallAttention, RoundsTheFactorsOfItsProductsWhereAsked) {
+  if (!has_bfloat16_products(at::kCPU)) GTEST_SKIP() << "this processor has no bfloat16 products";
+  at::manual_seed(8);
+  for (const Sizes& s : kSmall) {
+    if (s.keys == 1) continue;  // the weight is 1, and its gradient nothing but rounding
+    for (const bool hides : {false, true}) {
+      for (const bool unit : {false, true}) {
+        for (const double dropout : {0.0, 0.3}) {
+          for (const bool causal : {false, true}) {
+            Given g = given(s, hides, unit, dropout);
+            g.input.visible.causal = causal;
+            if (!hides && !unit) {
+              g.input.relative.keys = at::randn({s.heads, s.queries + s.keys - 1, s.dim});
+            }
+            const auto exact = everything(cast(g, at::kDouble), AttentionKernel::headwise);
+            const auto rounded = everything_rounded(g);
+            for (std::size_t i = 0; i < exact.size(); ++i) {
+              EXPECT_LT(testing::relative_error(rounded[i], exact[i]), testing::kRoundedAttention)
+                  << name_of(s) << ", result " << i << (hides ? ", hides" : "")
+                  << (unit ? ", unit" : "") << (causal ? ", causal" : "") << ", " << dropout;
+            }
+            // Loops of a single query have no products; with relative positions it goes by blocks.
+            const bool multiplies = s.queries > 1 || g.input.relative.defined();
+            const double of_output = testing::relative_error(rounded[3], exact[3]);
+            EXPECT_EQ(of_output > 1e-5, multiplies) << name_of(s) << ": " << of_output;
+          }
+        }
+      }
+    }
   }
 }
 

@@ -1,0 +1,283 @@
+// Products of matrices that lie in cache, with factors rounded to bfloat16: C = A B, or C += A B.
+//
+// The same panels and tiles as in product-inl.h, of pairs: two neighbours along the depth are one
+// number of 32 bits, and VDPBF16PS (AVX-512's BF16) adds both products to a sum in float32. B is
+// rounded as it is brought to panels, A a tile of rows at a time. C is not rounded.
+//
+// Where a set has no such instruction, rounded products are the plain ones: Rounded<T>.
+#include <hwy/highway.h>
+
+#include "framework/nn/kernels/product-inl.h"
+
+#if defined(ATTNLAB_ROUNDED_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTNLAB_ROUNDED_PRODUCT_INL_H_
+#undef ATTNLAB_ROUNDED_PRODUCT_INL_H_
+#else
+#define ATTNLAB_ROUNDED_PRODUCT_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace attnlab::HWY_NAMESPACE {
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+
+/// Two numbers of bfloat16, the first in the low half.
+using Pair = std::uint32_t;
+using PairTag = hn::RebindToUnsigned<Tag<float>>;
+using Pairs = hn::Vec<PairTag>;
+
+/// B [depth, columns] in panels of pairs: pair (k, k + 1) of column j is
+/// data[panel's begin + k / 2 * width + j]. An odd depth has a zero behind it.
+struct RoundedPanels {
+  Pair* data;
+  std::int64_t depth;    ///< rows of B
+  std::int64_t row = 0;  ///< the first row that counts, even
+
+  HWY_INLINE Pair* at(std::int64_t column, std::int64_t width) const {
+    return data + column * ((depth + 1) / 2) + row / 2 * width;
+  }
+  HWY_INLINE RoundedPanels from_row(std::int64_t k) const { return {data, depth, row + k}; }
+  /// @param j  a multiple of kWide
+  HWY_INLINE RoundedPanels from_column(std::int64_t j) const {
+    return {data + j * ((depth + 1) / 2), depth, row};
+  }
+  HWY_INLINE RoundedPanels fixed() const { return *this; }
+};
+
+// Highway 1.0.3 has no name for these two instructions. The compiler needs none.
+
+/// sums + the two products of each lane's pairs.
+HWY_INLINE Vec<float> add_products(Pairs a, Pairs b, Vec<float> sums) {
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sums.raw) : "v"(a.raw), "v"(b.raw));
+  return sums;
+}
+
+using Halves = hn::Rebind<std::uint16_t, Tag<float>>;
+
+/// To the nearest, ties to even; NaN stays.
+HWY_INLINE hn::Vec<Halves> to_bfloat16(Vec<float> x) {
+  hn::Vec<Halves> halves;
+  asm("vcvtneps2bf16 %1, %0" : "=v"(halves.raw) : "v"(x.raw));
+  return halves;
+}
+
+HWY_INLINE Pairs pair_up(Vec<float> first, Vec<float> second) {
+  const PairTag d;
+  return hn::Or(hn::PromoteTo(d, to_bfloat16(first)),
+                hn::ShiftLeft<16>(hn::PromoteTo(d, to_bfloat16(second))));
+}
+
+/// What is rounded of A at a time, numbers of a row: a tile of it stays in the first level of
+/// cache.
+inline constexpr std::int64_t kDepthPart = 512;
+
+/// From one row of pairs to the next: no power of two, so that rows do not share lines of cache.
+inline constexpr std::int64_t kPairRow = kDepthPart / 2 + kLanes<float>;
+
+/// Rows of A, rounded: pair p of row r is data[r * row + p * pair].
+struct RoundedRows {
+  const Pair* data;
+  std::int64_t row, pair;
+};
+
+/// A row of neighbours, rounded; what is left of the last vector is zero.
+HWY_INLINE void round_row(const float* x, std::int64_t n, float factor, Pair* to) {
+  each_vector<float>(n, [&](std::int64_t i, auto part) HWY_ATTR {
+    hn::StoreU(to_bfloat16(hn::Mul(load(x + i, part), all(factor))), Halves(),
+               reinterpret_cast<std::uint16_t*>(to) + i);
+  });
+}
+
+/// @param a     its numbers are neighbours along rows or along columns
+/// @param rows  at most kLanes
+/// @param room  of kTileRows * kPairRow
+HWY_INLINE RoundedRows round_rows(Matrix<const float> a, std::int64_t rows, std::int64_t depth,
+                                  Pair* room) {
+  if (a.column == 1) {
+    for (std::int64_t r = 0; r < rows; ++r) round_row(a.at(r, 0), depth, 1, room + r * kPairRow);
+    return {room, kPairRow, 1};
+  }
+  const Part part{rows};
+  for (std::int64_t k = 0; k < depth; k += 2) {
+    const Vec<float> second = k + 1 < depth ? load(a.at(0, k + 1), part) : zeros<float>();
+    hn::StoreU(pair_up(load(a.at(0, k), part), second), PairTag(), room + k / 2 * kLanes<float>);
+  }
+  return {room, 1, kLanes<float>};
+}
+
+/// @param b  a panel of `vectors` vectors
+template <int rows, int vectors>
+HWY_INLINE void multiply_rounded_tile(RoundedRows a, const Pair* b, std::int64_t pairs,
+                                      Matrix<float> c, Columns<float, vectors> columns, bool add) {
+  constexpr std::int64_t N = kLanes<float>;
+  const PairTag d;
+  Vec<float> sums[rows][vectors];
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v) {
+      sums[r][v] = add ? columns.load_from(c.data + r * c.row, v) : zeros<float>();
+    }
+  }
+  constexpr int kGroups = (rows + 2) / 3;  // three rows a pointer, as in product-inl.h
+  const Pair* group[kGroups];
+  for (int g = 0; g < kGroups; ++g) group[g] = a.data + 3 * g * a.row;
+  for (std::int64_t p = 0; p < pairs; ++p) {
+    Pairs x[vectors];
+    for (int v = 0; v < vectors; ++v) x[v] = hn::LoadU(d, b + v * N);
+    b += vectors * N;
+    for (int r = 0; r < rows; ++r) {
+      const Pairs factor = hn::Set(d, group[r / 3][r % 3 * a.row]);
+      for (int v = 0; v < vectors; ++v) sums[r][v] = add_products(factor, x[v], sums[r][v]);
+    }
+    for (int g = 0; g < kGroups; ++g) group[g] += a.pair;
+  }
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v) columns.store_to(sums[r][v], c.data + r * c.row, v);
+  }
+}
+
+/// A tile's rows of all columns.
+template <int rows>
+HWY_NOINLINE void multiply_rounded_rows(RoundedRows a, RoundedPanels b, Matrix<float> c,
+                                        std::int64_t pairs, std::int64_t columns, bool whole,
+                                        bool add) {
+  for (std::int64_t j = 0; j < columns; j += kWide<float>) {
+    const std::int64_t left = columns - j;
+    const Matrix<float> to{c.data + j, c.row};
+    if (panel_width<float>(left) == kWide<float>) {
+      multiply_rounded_tile<rows, 2>(a, b.at(j, kWide<float>), pairs, to,
+                                     {left, whole || left >= kWide<float>}, add);
+    } else {
+      multiply_rounded_tile<rows, 1>(a, b.at(j, kLanes<float>), pairs, to,
+                                     {left, whole || left >= kLanes<float>}, add);
+    }
+  }
+}
+
+/// As in product-inl.h.
+/// @param a  its numbers are neighbours along rows or along columns
+template <bool add = false>
+HWY_NOINLINE void multiply(Matrix<const float> a, RoundedPanels b, Matrix<float> c,
+                           std::int64_t rows, std::int64_t depth, std::int64_t columns,
+                           bool whole) {
+  HWY_ALIGN Pair room[kTileRows * kPairRow];
+  bool adds = add;
+  for (std::int64_t k = 0; k == 0 || k < depth; k += kDepthPart) {
+    const std::int64_t deep = std::min(kDepthPart, depth - k), pairs = (deep + 1) / 2;
+    const RoundedPanels part = b.from_row(k);
+    std::int64_t row = 0;
+    const auto tile = [&](auto count) HWY_ATTR {
+      constexpr int kRows = decltype(count)::value;
+      const Matrix<const float> from{a.at(row, k), a.row, a.column};
+      multiply_rounded_rows<kRows>(round_rows(from, kRows, deep, room), part, c.from_row(row),
+                                   pairs, columns, whole, adds);
+      row += kRows;
+    };
+    while (rows - row >= kTileRows) tile(std::integral_constant<int, kTileRows>());
+    if (rows - row >= 6) tile(std::integral_constant<int, 6>());
+    if (rows - row >= 3) tile(std::integral_constant<int, 3>());
+    while (row < rows) tile(std::integral_constant<int, 1>());
+    adds = true;
+  }
+}
+
+/// C += A B, of whole vectors.
+HWY_INLINE void add_multiplied(Matrix<const float> a, RoundedPanels b, Matrix<float> c,
+                               std::int64_t rows, std::int64_t depth, std::int64_t columns) {
+  multiply<true>(a, b, c, rows, depth, columns, true);
+}
+
+/// @param ahead  how much of rows is asked for before they are needed
+template <int vectors>
+HWY_INLINE void pack_rounded_panel(Matrix<const float> x, Pair* to, std::int64_t rows,
+                                   const float* factors, std::int64_t ahead,
+                                   Columns<float, vectors> columns) {
+  for (std::int64_t i = 0; i < rows; i += 2, to += vectors * kLanes<float>) {
+    if (ahead > 0) {
+      for (std::int64_t r = i + kRowsAhead; r < std::min(i + kRowsAhead + 2, rows); ++r) {
+        fetch_row(x, r, ahead);
+      }
+    }
+    for (int v = 0; v < vectors; ++v) {
+      const auto numbers = [&](std::int64_t r) HWY_ATTR {
+        if (r >= rows) return zeros<float>();
+        const Vec<float> row = columns.load_from(x.data + r * x.row, v);
+        return factors != nullptr ? hn::Mul(row, all(factors[r])) : row;
+      };
+      hn::StoreU(pair_up(numbers(i), numbers(i + 1)), PairTag(), to + v * kLanes<float>);
+    }
+  }
+}
+
+/// As in product-inl.h. @param x  numbers of a row are neighbours
+inline HWY_NOINLINE void pack(Matrix<const float> x, RoundedPanels y, std::int64_t rows,
+                              std::int64_t columns, const float* factors = nullptr) {
+  for (std::int64_t j = 0; j < columns; j += kWide<float>) {
+    const std::int64_t left = columns - j, width = panel_width<float>(left);
+    const std::int64_t ahead = j == 0 ? columns : 0;
+    const Matrix<const float> from{x.data + j, x.row};
+    if (width == kWide<float>) {
+      pack_rounded_panel<2>(from, y.at(j, width), rows, factors, ahead, {left, left >= width});
+    } else {
+      pack_rounded_panel<1>(from, y.at(j, width), rows, factors, ahead, {left, left >= width});
+    }
+  }
+}
+
+/// Panels of factor x^T. @param x  [columns, depth], numbers of a row are neighbours
+inline HWY_NOINLINE void pack_transposed(Matrix<const float> x, RoundedPanels y, std::int64_t depth,
+                                         std::int64_t columns, float factor = 1) {
+  const hn::FixedTag<Pair, 4> d;
+  HWY_ALIGN Pair room[4 * kPairRow];
+  for (std::int64_t first = 0; first < columns; first += kWide<float>) {
+    const std::int64_t width = panel_width<float>(columns - first);
+    for (std::int64_t i = 0; i < width; i += 4) {
+      for (std::int64_t r = first + i + kRowsAhead; r < first + i + kRowsAhead + 4; ++r) {
+        if (r < columns) fetch_row(x, r, depth);
+      }
+      for (std::int64_t begin = 0; begin < depth; begin += kDepthPart) {
+        const std::int64_t deep = std::min(kDepthPart, depth - begin), pairs = (deep + 1) / 2;
+        for (int r = 0; r < 4; ++r) {
+          Pair* const row = room + r * kPairRow;
+          if (first + i + r < columns) {
+            round_row(x.at(first + i + r, begin), deep, factor, row);
+          } else {
+            std::fill_n(row, pairs, Pair(0));
+          }
+        }
+        Pair* const to = y.at(first, width) + begin / 2 * width + i;
+        for (std::int64_t p = 0; p < pairs; p += 4) {
+          hn::Vec<decltype(d)> quad[4];
+          for (int r = 0; r < 4; ++r) quad[r] = hn::LoadU(d, room + r * kPairRow + p);
+          transpose(d, quad);
+          for (std::int64_t r = 0; r < std::min<std::int64_t>(4, pairs - p); ++r) {
+            hn::StoreU(quad[r], d, to + (p + r) * width);
+          }
+        }
+      }
+    }
+  }
+}
+
+/// The panels of products with rounded factors.
+template <class T>
+using Rounded = std::conditional_t<std::is_same_v<T, float>, RoundedPanels, Panels<T>>;
+
+#else
+
+template <class T>
+using Rounded = Panels<T>;
+
+#endif
+
+/// Whether panels are of pairs.
+template <class P>
+inline constexpr bool kPaired = false;
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+template <>
+inline constexpr bool kPaired<RoundedPanels> = true;
+#endif
+
+}  // namespace attnlab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
