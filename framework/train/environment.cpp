@@ -31,11 +31,21 @@ using nlohmann::json;
 std::string proc_value(const char* file, const std::string& key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
-    if (line.rfind(key, 0) != 0) continue;
     const std::size_t colon = line.find(':');
-    if (colon != std::string::npos) return std::string(trimmed(line.substr(colon + 1)));
+    if (colon != std::string::npos && trimmed(line.substr(0, colon)) == key) {
+      return std::string(trimmed(line.substr(colon + 1)));
+    }
   }
   return "";
+}
+
+/// The processor's name. Virtual machines give all processors of a maker one name, so that family
+/// and model stand behind it where there are such.
+std::string processor_name() {
+  const char* const file = "/proc/cpuinfo";
+  const std::string name = proc_value(file, "model name"), family = proc_value(file, "cpu family");
+  if (family.empty()) return name;
+  return fmt::format("{}, family {}, model {}", name, family, proc_value(file, "model"));
 }
 
 std::string now_utc() {
@@ -98,7 +108,7 @@ json last_accepted(const json& environment) {
 std::string machine_json() {
   utsname name{};
   ::uname(&name);
-  const json out = {{"cpu", proc_value("/proc/cpuinfo", "model name")},
+  const json out = {{"cpu", processor_name()},
                     {"cores", available_cores()},
                     {"memory", proc_value("/proc/meminfo", "MemTotal")},
                     {"system", fmt::format("{} {} {}", name.sysname, name.release, name.machine)}};

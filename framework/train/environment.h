@@ -9,7 +9,8 @@
 
 namespace attnlab {
 
-/// JSON: processor, cores that this process may use, memory, operating system.
+/// JSON: processor with its family and model, cores that this process may use, memory, operating
+/// system.
 std::string machine_json();
 
 /// What a run's numbers mean: the task's metrics, its headline first, and the host's own.

@@ -2,6 +2,7 @@
 // allocated.
 #include "framework/train/costs.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -219,6 +220,14 @@ TEST(Environment, RecordsParametersAndFlops) {
 }
 
 // ---- memory
+
+#if defined(__x86_64__)
+TEST(Environment, TellsProcessorsOfOneMakerApart) {
+  const auto machine = nlohmann::json::parse(machine_json());
+  EXPECT_THAT(machine.at("cpu").get<std::string>(),
+              ::testing::ContainsRegex("^[^:]+, family [0-9]+, model [0-9]+$"));
+}
+#endif
 
 TEST(PeakMemory, SeesWhatWasHeldAndGivenBackSince) {
   constexpr std::size_t kBytes = 192 << 20;
