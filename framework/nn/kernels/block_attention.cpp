@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "framework/nn/kernels/block_sizes.h"
 #include "framework/nn/kernels/row_kernels.h"
@@ -21,26 +22,32 @@ namespace attnlab::HWY_NAMESPACE {
 // Tables of kernels hold plain functions.
 void attend_float_blocks(const HeadwisePlan<float>& in, HeadShare part, const Heads<float>& out,
                          float* rows, float* room) {
-  const auto attend =
-      in.rounds ? attend_share<Rounded<float>, float> : attend_share<Panels<float>, float>;
-  attend(in, part.head, part.share, part.shares, out, rows, {room});
+  const auto work = [&](auto panels) HWY_ATTR {
+    using P = typename decltype(panels)::type;
+    attend_share<P>(in, part.head, part.share, part.shares, out, rows, Scratch<float>{room});
+  };
+  in.rounds ? work(std::type_identity<RoundedPanels>()) : work(std::type_identity<Panels<float>>());
 }
 void attend_double_blocks(const HeadwisePlan<double>& in, HeadShare part, const Heads<double>& out,
                           double* rows, double* room) {
-  attend_share<Panels<double>, double>(in, part.head, part.share, part.shares, out, rows, {room});
+  attend_share<Panels<double>>(in, part.head, part.share, part.shares, out, rows,
+                               Scratch<double>{room});
 }
 void differentiate_float_blocks(const HeadwisePlan<float>& in, HeadShare part, const float* rows,
                                 const Heads<const float>& out, const HeadwiseGradients<float>& to,
                                 float* sums, float* room) {
-  const auto differentiate = in.rounds ? differentiate_share<Rounded<float>, float>
-                                       : differentiate_share<Panels<float>, float>;
-  differentiate(in, part.head, part.share, part.shares, rows, out, to, sums, {room});
+  const auto work = [&](auto panels) HWY_ATTR {
+    using P = typename decltype(panels)::type;
+    differentiate_share<P>(in, part.head, part.share, part.shares, rows, out, to, sums,
+                           Scratch<float>{room});
+  };
+  in.rounds ? work(std::type_identity<RoundedPanels>()) : work(std::type_identity<Panels<float>>());
 }
 void differentiate_double_blocks(const HeadwisePlan<double>& in, HeadShare part, const double* rows,
                                  const Heads<const double>& out,
                                  const HeadwiseGradients<double>& to, double* sums, double* room) {
-  differentiate_share<Panels<double>, double>(in, part.head, part.share, part.shares, rows, out, to,
-                                              sums, {room});
+  differentiate_share<Panels<double>>(in, part.head, part.share, part.shares, rows, out, to, sums,
+                                      Scratch<double>{room});
 }
 
 }  // namespace attnlab::HWY_NAMESPACE

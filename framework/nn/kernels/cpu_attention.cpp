@@ -220,10 +220,10 @@ struct HeadwiseSoftmax : public torch::autograd::Function<HeadwiseSoftmax> {
 
 ComposedGradients composed_softmax_gradients(const Tensor& q, const Tensor& k, const Tensor& v,
                                              const Tensor& grad, const ComposedLogits& in) {
-  Tensor logits = at::matmul(q, k.transpose(-2, -1)) * in.scale;
+  Tensor logits = product(q, k.transpose(-2, -1)) * in.scale;
   if (in.relative_queries.defined()) {
     const Tensor by_distance =
-        at::matmul(in.relative_queries, in.relative_keys.transpose(-2, -1)) * in.scale;
+        product(in.relative_queries, in.relative_keys.transpose(-2, -1)) * in.scale;
     logits = logits + shift_distances(by_distance, k.size(2));
   }
   if (in.bias.defined()) logits = logits + in.bias;
@@ -231,16 +231,16 @@ ComposedGradients composed_softmax_gradients(const Tensor& q, const Tensor& k, c
   Tensor p = logits.softmax(-1);
   if (in.hidden.defined()) p = p.masked_fill(in.hidden, 0);
   const Tensor kept = in.factors.defined() ? p * in.factors : p;
-  Tensor dp = at::matmul(grad, v.transpose(-2, -1));
+  Tensor dp = product(grad, v.transpose(-2, -1));
   if (in.factors.defined()) dp = dp * in.factors;
   const Tensor of_logits = p * (dp - (dp * p).sum(-1, true)), dl = of_logits * in.scale;
-  ComposedGradients all{at::matmul(dl, k), at::matmul(dl.transpose(-2, -1), q),
-                        at::matmul(kept.transpose(-2, -1), grad)};
+  ComposedGradients all{product(dl, k), product(dl.transpose(-2, -1), q),
+                        product(kept.transpose(-2, -1), grad)};
   if (in.bias.defined()) all.bias = of_logits;
   if (in.relative_queries.defined()) {
     const Tensor by_distance = unshift_distances(dl);
-    all.relative_queries = at::matmul(by_distance, in.relative_keys);
-    all.relative_keys = at::matmul(by_distance.transpose(-2, -1), in.relative_queries);
+    all.relative_queries = product(by_distance, in.relative_keys);
+    all.relative_keys = product(by_distance.transpose(-2, -1), in.relative_queries);
   }
   return all;
 }
@@ -262,13 +262,9 @@ bool cpu_softmax_attention_takes(const Tensor& queries, const Tensor& keys, cons
 
 Tensor cpu_softmax_attention(const Tensor& queries, const Tensor& keys, const Tensor& values,
                              const SoftmaxQuestion& asked) {
-  const Settings settings{asked.pairs,
-                          asked.key_valid,
-                          asked.rules,
-                          asked.scale,
-                          asked.unit_keys,
-                          draw_dropout(asked.dropout),
-                          rounds_on_processor(queries)};
+  const Settings settings{asked.pairs,          asked.key_valid, asked.rules,
+                          asked.scale,          asked.unit_keys, draw_dropout(asked.dropout),
+                          rounds_heads(queries)};
   const auto or_none = [&](const Tensor& x) {
     return x.defined() ? x : at::empty({0}, queries.options());
   };

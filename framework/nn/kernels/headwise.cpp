@@ -1,6 +1,22 @@
 #include "framework/nn/kernels/headwise.h"
 
+#include "framework/base/processor.h"
+#include "framework/nn/kernels/precision.h"
+
 namespace attnlab {
+
+bool has_rounded_heads() {
+#if defined(__x86_64__)
+  static const bool has = processor_has_bfloat16();
+  return has;
+#else
+  return false;
+#endif
+}
+
+bool rounds_heads(const Tensor& queries) {
+  return queries.device().is_cpu() && rounds_products(queries) && has_rounded_heads();
+}
 
 Tensor rows_dense(const Tensor& x) {
   const bool dense = x.stride(3) == 1 && x.stride(2) >= x.size(3);

@@ -48,10 +48,17 @@ struct HeadwiseProblem {
   UnitKeys unit;
   DropoutMask drops;  ///< of the weights, as numbers of [B, H, Lq, Lk]
   Tensor inverse;     ///< [B, H, Lk, 1] of unit keys: filled forward, read backward
-  /// Float32 whose products' factors are rounded to bfloat16, but for those of relative positions
-  /// and of a single query. Only where `has_bfloat16_products`; sums and results keep float32.
+  /// Whether factors of products are rounded to bfloat16, but for those of relative positions and
+  /// those in the loops of a single query. Of float32, and only where `has_rounded_heads()`; sums
+  /// and results keep float32.
   bool rounds = false;
 };
+
+/// Whether there are products of rounded factors here: with AVX-512's instructions for bfloat16.
+bool has_rounded_heads();
+
+/// Whether heads of these queries have them: train.precision.
+bool rounds_heads(const Tensor& queries);
 
 /// x without a graph, copied where the numbers of a row are no neighbours.
 Tensor rows_dense(const Tensor& x);

@@ -42,10 +42,6 @@ bool rounds_products(const Tensor& x) {
   return precision == Precision::bfloat16 && x.scalar_type() == at::kFloat;
 }
 
-bool rounds_on_processor(const Tensor& x) {
-  return x.device().is_cpu() && rounds_products(x) && has_bfloat16_products(x.device());
-}
-
 Tensor product(const Tensor& a, const Tensor& b) {
   if (!rounds_products(a) || !rounds_products(b)) return at::matmul(a, b);
   const bool small = a.device().is_cpu() && a.numel() * b.size(-1) < kSmall;

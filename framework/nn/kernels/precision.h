@@ -23,8 +23,8 @@ std::string_view name_of(Precision precision);
 bool has_bfloat16_products(at::Device device);
 
 /// What a process's products of float32 tensors have from now on. Inside of the processor's kernels
-/// of attention factors are rounded and results are not; products with relative positions and of a
-/// single query, and those of convolutions, are float32 always.
+/// of attention factors are rounded where it has AVX-512's bfloat16, and results are not
+/// (HeadwiseProblem::rounds says which). Convolutions, sparse ones too, are float32 always.
 void use_product_precision(Precision precision);
 Precision product_precision();
 
@@ -36,8 +36,5 @@ Tensor product(const Tensor& a, const Tensor& b);
 
 /// Whether products of this tensor are rounded.
 bool rounds_products(const Tensor& x);
-
-/// Whether they are, by a processor's own instructions.
-bool rounds_on_processor(const Tensor& x);
 
 }  // namespace attnlab

@@ -37,6 +37,8 @@ inline constexpr std::int64_t kWide = 2 * kLanes<T>;
 /// where width is kWide but in a narrow last panel.
 template <class T>
 struct Panels {
+  static constexpr std::int64_t kStep = 1;  ///< what the first row is a multiple of
+
   T* data;
   std::int64_t depth;    ///< rows of B
   std::int64_t row = 0;  ///< the first row that counts

@@ -6,7 +6,6 @@
 #include "framework/nn/kernels/block_attention.h"
 #include "framework/nn/kernels/cpu_attention.h"
 #include "framework/nn/kernels/packed_heads.h"
-#include "framework/nn/kernels/precision.h"
 #include "framework/nn/kernels/small_attention.h"
 #include "framework/tensor/flop_counter.h"
 
@@ -137,7 +136,7 @@ struct RaggedSoftmax : public torch::autograd::Function<RaggedSoftmax> {
   static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
                         const RaggedQuestion& question, const std::vector<std::int64_t>& drops) {
     const Tensor inverse = room_for_inverse(k, question.unit_keys);
-    const bool rounds = rounds_on_processor(q);
+    const bool rounds = rounds_heads(q);
     const Ragged in = ragged_of(q, k, v, question, drops, inverse, rounds);
     const AttendedSets attended = attend(in, true);
     variable_list saved = {q, k, v, question.query_offsets, question.key_offsets, inverse,
@@ -195,8 +194,7 @@ Tensor cpu_ragged_attention(const Tensor& queries, const Tensor& keys, const Ten
       (queries.requires_grad() || keys.requires_grad() || values.requires_grad());
   if (gradients) return RaggedSoftmax::apply(queries, keys, values, question, drops);
   const Tensor inverse = room_for_inverse(keys, question.unit_keys);
-  return attend(ragged_of(queries, keys, values, question, drops, inverse,
-                          rounds_on_processor(queries)),
+  return attend(ragged_of(queries, keys, values, question, drops, inverse, rounds_heads(queries)),
                 false)
       .out;
 }

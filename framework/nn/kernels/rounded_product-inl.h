@@ -4,7 +4,7 @@
 // number of 32 bits, and VDPBF16PS (AVX-512's BF16) adds both products to a sum in float32. B is
 // rounded as it is brought to panels, A a tile of rows at a time. C is not rounded.
 //
-// Where a set has no such instruction, rounded products are the plain ones: Rounded<T>.
+// Where a set has no such instruction, the panels are the plain ones.
 #include <hwy/highway.h>
 
 #include "framework/nn/kernels/product-inl.h"
@@ -29,6 +29,8 @@ using Pairs = hn::Vec<PairTag>;
 /// B [depth, columns] in panels of pairs: pair (k, k + 1) of column j is
 /// data[panel's begin + k / 2 * width + j]. An odd depth has a zero behind it.
 struct RoundedPanels {
+  static constexpr std::int64_t kStep = 2;
+
   Pair* data;
   std::int64_t depth;    ///< rows of B
   std::int64_t row = 0;  ///< the first row that counts, even
@@ -36,7 +38,10 @@ struct RoundedPanels {
   HWY_INLINE Pair* at(std::int64_t column, std::int64_t width) const {
     return data + column * ((depth + 1) / 2) + row / 2 * width;
   }
-  HWY_INLINE RoundedPanels from_row(std::int64_t k) const { return {data, depth, row + k}; }
+  HWY_INLINE RoundedPanels from_row(std::int64_t k) const {
+    HWY_DASSERT(k % kStep == 0);
+    return {data, depth, row + k};
+  }
   /// @param j  a multiple of kWide
   HWY_INLINE RoundedPanels from_column(std::int64_t j) const {
     return {data + j * ((depth + 1) / 2), depth, row};
@@ -44,7 +49,7 @@ struct RoundedPanels {
   HWY_INLINE RoundedPanels fixed() const { return *this; }
 };
 
-// Highway 1.0.3 has no name for these two instructions. The compiler needs none.
+// Highway 1.0.3 does not compile to these two instructions.
 
 /// sums + the two products of each lane's pairs.
 HWY_INLINE Vec<float> add_products(Pairs a, Pairs b, Vec<float> sums) {
@@ -54,7 +59,7 @@ HWY_INLINE Vec<float> add_products(Pairs a, Pairs b, Vec<float> sums) {
 
 using Halves = hn::Rebind<std::uint16_t, Tag<float>>;
 
-/// To the nearest, ties to even; NaN stays.
+/// To the nearest, ties to even; NaN stays, numbers below the smallest normal one become zero.
 HWY_INLINE hn::Vec<Halves> to_bfloat16(Vec<float> x) {
   hn::Vec<Halves> halves;
   asm("vcvtneps2bf16 %1, %0" : "=v"(halves.raw) : "v"(x.raw));
@@ -74,6 +79,11 @@ inline constexpr std::int64_t kDepthPart = 512;
 /// From one row of pairs to the next: no power of two, so that rows do not share lines of cache.
 inline constexpr std::int64_t kPairRow = kDepthPart / 2 + kLanes<float>;
 
+/// Pairs of a tile of A, by rows or by pairs.
+inline constexpr std::int64_t kTilePairs = kTileRows * kPairRow;
+static_assert(kTilePairs >= (kDepthPart / 2 - 1) * kTileRows + kLanes<float>);
+static_assert(kTileRows <= kLanes<float>);
+
 /// Rows of A, rounded: pair p of row r is data[r * row + p * pair].
 struct RoundedRows {
   const Pair* data;
@@ -89,8 +99,8 @@ HWY_INLINE void round_row(const float* x, std::int64_t n, float factor, Pair* to
 }
 
 /// @param a     its numbers are neighbours along rows or along columns
-/// @param rows  at most kLanes
-/// @param room  of kTileRows * kPairRow
+/// @param rows  at most kTileRows
+/// @param room  of kTilePairs
 HWY_INLINE RoundedRows round_rows(Matrix<const float> a, std::int64_t rows, std::int64_t depth,
                                   Pair* room) {
   if (a.column == 1) {
@@ -98,11 +108,11 @@ HWY_INLINE RoundedRows round_rows(Matrix<const float> a, std::int64_t rows, std:
     return {room, kPairRow, 1};
   }
   const Part part{rows};
-  for (std::int64_t k = 0; k < depth; k += 2) {
+  for (std::int64_t k = 0; k < depth; k += 2) {  // each overwrites what the one before has too much
     const Vec<float> second = k + 1 < depth ? load(a.at(0, k + 1), part) : zeros<float>();
-    hn::StoreU(pair_up(load(a.at(0, k), part), second), PairTag(), room + k / 2 * kLanes<float>);
+    hn::StoreU(pair_up(load(a.at(0, k), part), second), PairTag(), room + k / 2 * kTileRows);
   }
-  return {room, 1, kLanes<float>};
+  return {room, 1, kTileRows};
 }
 
 /// @param b  a panel of `vectors` vectors
@@ -159,7 +169,7 @@ template <bool add = false>
 HWY_NOINLINE void multiply(Matrix<const float> a, RoundedPanels b, Matrix<float> c,
                            std::int64_t rows, std::int64_t depth, std::int64_t columns,
                            bool whole) {
-  HWY_ALIGN Pair room[kTileRows * kPairRow];
+  HWY_ALIGN Pair room[kTilePairs];
   bool adds = add;
   for (std::int64_t k = 0; k == 0 || k < depth; k += kDepthPart) {
     const std::int64_t deep = std::min(kDepthPart, depth - k), pairs = (deep + 1) / 2;
@@ -258,23 +268,10 @@ inline HWY_NOINLINE void pack_transposed(Matrix<const float> x, RoundedPanels y,
   }
 }
 
-/// The panels of products with rounded factors.
-template <class T>
-using Rounded = std::conditional_t<std::is_same_v<T, float>, RoundedPanels, Panels<T>>;
-
 #else
 
-template <class T>
-using Rounded = Panels<T>;
+using RoundedPanels = Panels<float>;
 
-#endif
-
-/// Whether panels are of pairs.
-template <class P>
-inline constexpr bool kPaired = false;
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-template <>
-inline constexpr bool kPaired<RoundedPanels> = true;
 #endif
 
 }  // namespace attnlab::HWY_NAMESPACE

@@ -37,7 +37,7 @@ void differentiate_range(const HeadwisePlan<T>& in, T* weights, const HeadwiseGr
 // Tables of kernels hold plain functions.
 void attend_floats(const HeadwisePlan<float>& in, float* kept, const Heads<float>& out,
                    std::int64_t begin, std::int64_t end, float* room) {
-  in.rounds ? attend_range<Rounded<float>>(in, kept, out, begin, end, room)
+  in.rounds ? attend_range<RoundedPanels>(in, kept, out, begin, end, room)
             : attend_range<Panels<float>>(in, kept, out, begin, end, room);
 }
 void attend_doubles(const HeadwisePlan<double>& in, double* kept, const Heads<double>& out,
@@ -47,7 +47,7 @@ void attend_doubles(const HeadwisePlan<double>& in, double* kept, const Heads<do
 void differentiate_floats(const HeadwisePlan<float>& in, float* weights,
                           const HeadwiseGradients<float>& to, std::int64_t begin, std::int64_t end,
                           float* room) {
-  in.rounds ? differentiate_range<Rounded<float>>(in, weights, to, begin, end, room)
+  in.rounds ? differentiate_range<RoundedPanels>(in, weights, to, begin, end, room)
             : differentiate_range<Panels<float>>(in, weights, to, begin, end, room);
 }
 void differentiate_doubles(const HeadwisePlan<double>& in, double* weights,

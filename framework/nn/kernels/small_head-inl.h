@@ -88,8 +88,8 @@ HWY_INLINE void multiply_seen(const HeadwisePlan<T>& in, Matrix<const T> a, P b,
         ++end;
       }
     }
-    // Pairs begin at even queries; the one before sees none of these keys, and has zeros there.
-    const std::int64_t from = kPaired<P> ? begin / 2 * 2 : begin;
+    // Panels may begin before `begin`: those queries see none of these keys, and have zeros there.
+    const std::int64_t from = begin / P::kStep * P::kStep;
     multiply(a.from_row(from).transposed().from_row(first), b.from_row(from), c.from_row(first),
              past - first, end - from, columns, false);
   }

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "framework/nn/kernels/cpu_attention.h"
-#include "framework/nn/kernels/precision.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_attention.h"
 
@@ -180,7 +179,7 @@ TEST(BlockAttention, HasTheOutputAndTheGradientsOfWholeMatrices) {
 }
 
 TEST(BlockAttention, RoundsTheFactorsOfItsProductsWhereAsked) {
-  if (!has_bfloat16_products(at::kCPU)) GTEST_SKIP() << "this processor has no bfloat16 products";
+  if (!has_rounded_heads()) GTEST_SKIP() << "this processor has no products of bfloat16";
   at::manual_seed(6);
   for (const Case& c : kCases) {
     if (c.keys == 1) continue;  // the weight is 1, and its gradient nothing but rounding
@@ -195,6 +194,24 @@ TEST(BlockAttention, RoundsTheFactorsOfItsProductsWhereAsked) {
       EXPECT_LT(error, testing::kRoundedAttention) << c.name << ", result " << i;
       EXPECT_GT(error, 1e-5) << c.name << ", result " << i << ": it was float32";
     }
+  }
+}
+
+TEST(BlockAttention, RoundsNothingThatHasEightBits) {
+  if (!has_rounded_heads()) GTEST_SKIP() << "this processor has no products of bfloat16";
+  at::manual_seed(7);
+  for (Case c : kCases) {
+    if (c.adds) continue;
+    c.channels = c.dim = 530;  // deeper than what is rounded at a time
+    AttentionInput in = input_of(c);
+    in.queries.zero_();  // every weight is e^0 until it is divided
+    in.values = at::randint(-100, 100, in.values.sizes(), at::kDouble);
+    HeadwiseProblem problem = problem_of(c, in, at::kFloat);
+    const Tensor wide = at::full({2, 2, c.queries, c.channels}, NAN), narrow = wide.clone();
+    attend_blocks(problem, wide);
+    problem.rounds = true;
+    attend_blocks(problem, narrow);
+    EXPECT_LT(largest_difference(narrow, wide), 1e-4) << c.name;
   }
 }
 

@@ -9,17 +9,17 @@
 #include "framework/nn/kernels/mlp.h"
 #include "framework/nn/modules/linear_nll.h"
 #include "framework/nn/modules/members.h"
+#include "tests/support/product_precision.h"
 
 namespace attnlab::precision_test {
 namespace {
 
 class InBfloat16 : public ::testing::Test {
  protected:
-  InBfloat16() {
-    at::manual_seed(1);
-    use_product_precision(Precision::bfloat16);
-  }
-  ~InBfloat16() override { use_product_precision(Precision::float32); }
+  InBfloat16() { at::manual_seed(1); }
+
+ private:
+  testing::ProductPrecision narrow_{Precision::bfloat16};
 };
 
 Tensor rounded(const Tensor& x) { return x.to(at::kBFloat16).to(x.scalar_type()); }

@@ -7,6 +7,7 @@
 
 #include "framework/nn/kernels/cpu_attention.h"
 #include "tests/support/like_double.h"
+#include "tests/support/product_precision.h"
 
 namespace attnlab::ragged_attention_test {
 namespace {
@@ -84,7 +85,15 @@ void expect_the_same(const testing::Function& found, const testing::Function& wa
 
 TEST(RaggedAttention, IsWhatSequencesGiveByThemselves) {
   at::manual_seed(1);
-  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+  struct Kind {
+    at::ScalarType dtype;
+    Precision products;
+  };
+  for (const Kind& kind :
+       {Kind{at::kFloat, Precision::float32}, Kind{at::kDouble, Precision::float32},
+        Kind{at::kFloat, Precision::bfloat16}}) {
+    const at::ScalarType dtype = kind.dtype;
+    const testing::ProductPrecision precision(kind.products);
     for (const Lengths& lengths : {kSets, kPairsOfSets}) {
       const std::vector<Tensor> leaves = leaves_of(lengths, dtype);
       const auto check = [&](const char* name, const auto& change) {

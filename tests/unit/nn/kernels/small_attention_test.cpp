@@ -11,12 +11,12 @@
 
 #include "framework/nn/attention/dot_product_attention.h"
 #include "framework/nn/kernels/cpu_attention.h"
-#include "framework/nn/kernels/precision.h"
 #include "framework/nn/kernels/small_attention.h"
 #include "tests/support/data_files.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/kernel_choice.h"
 #include "tests/support/naive_attention.h"
+#include "tests/support/product_precision.h"
 
 namespace attnlab::small_attention_test {
 namespace {
@@ -143,44 +143,116 @@ TEST(SmallAttention, IsTakenBySize) {
   }
 }
 
-/// The same as `everything` by the headwise kernel, with rounded factors.
+/// `everything` by the headwise kernel, with rounded factors.
 std::vector<Tensor> everything_rounded(const Given& g) {
-  use_product_precision(Precision::bfloat16);
-  std::vector<Tensor> all = everything(cast(g, at::kFloat), AttentionKernel::headwise);
-  use_product_precision(Precision::float32);
-  return all;
+  const testing::ProductPrecision narrow(Precision::bfloat16);
+  return everything(cast(g, at::kFloat), AttentionKernel::headwise);
 }
 
-TEST(SmallAttention, RoundsTheFactorsOfItsProductsWhereAsked) {
-  if (!has_bfloat16_products(at::kCPU)) GTEST_SKIP() << "this processor has no bfloat16 products";
+Tensor in_8_bits(const Tensor& x) { return x.to(at::kFloat).to(at::kBFloat16).to(at::kDouble); }
+
+/// What the headwise kernel is to compute of float32 with rounded factors, in float64: gradients of
+/// queries, keys and values, and the output.
+std::vector<Tensor> rounded_by_definition(const Given& g, const PlaceRules& rules) {
+  const AttentionInput& in = g.input;
+  const Tensor q = in_8_bits(in.queries), v = in_8_bits(in.values);
+  const Tensor given_k = in.keys.detach().clone().requires_grad_();
+  const Tensor k = g.unit ? given_k / given_k.norm(2, -1, true).clamp_min(kEps) : given_k;
+  Tensor hidden = at::zeros({in.query_count(), in.key_count()}, at::kBool);
+  for (std::int64_t i = 0; i < in.query_count(); ++i) {
+    const KeyRange seen = rules.seen(i, in.query_count(), in.key_count());
+    hidden[i].narrow(0, 0, seen.begin).fill_(true);
+    hidden[i].narrow(0, seen.end, in.key_count() - seen.end).fill_(true);
+  }
+  if (in.visible.pairs.defined()) hidden = hidden.logical_or(in.visible.pairs.logical_not());
+  const Tensor logits = at::matmul(q, in_8_bits(k.detach() * 0.7).transpose(2, 3));
+  const Tensor p = logits.masked_fill(hidden, -1e300).softmax(-1).masked_fill(hidden, 0);
+  const Tensor y = at::matmul(in_8_bits(p), v);
+  const Tensor dy = in_8_bits(testing::probe_like(y));
+  const Tensor dp = at::matmul(dy, v.transpose(2, 3));
+  const Tensor dl = in_8_bits(p * (dp - (dp * p).sum(-1, true)) * 0.7);
+  const Tensor dk = at::matmul(dl.transpose(2, 3), q);
+  return {at::matmul(dl, in_8_bits(k.detach())),
+          torch::autograd::grad({(k * dk).sum()}, {given_k})[0],
+          at::matmul(in_8_bits(p).transpose(2, 3), dy), y};
+}
+
+// More than 512 numbers deep along rows and along columns; odd first queries of a block of keys.
+constexpr Sizes kDeep[] = {{1, 2, 20, 701, 40, 33},
+                           {1, 2, 701, 50, 33, 40},
+                           {1, 1, 30, 53, 9, 8},
+                           {1, 1, 53, 30, 9, 8},
+                           {1, 1, 61, 61, 7, 5}};
+constexpr PlaceRules kRules[] = {{}, {.causal = true}, {.window = 7}, {true, 20}};
+
+TEST(SmallAttention, RoundsTheFactorsOfItsProductsAndNothingElse) {
+  if (!has_rounded_heads()) GTEST_SKIP() << "this processor has no products of bfloat16";
   at::manual_seed(8);
-  for (const Sizes& s : kSmall) {
-    if (s.keys == 1) continue;  // the weight is 1, and its gradient nothing but rounding
+  std::vector<Sizes> all(std::begin(kSmall), std::end(kSmall));
+  all.insert(all.end(), std::begin(kDeep), std::end(kDeep));
+  for (const Sizes& s : all) {
+    if (s.queries == 1) continue;  // loops without products
     for (const bool hides : {false, true}) {
       for (const bool unit : {false, true}) {
-        for (const double dropout : {0.0, 0.3}) {
-          for (const bool causal : {false, true}) {
-            Given g = given(s, hides, unit, dropout);
-            g.input.visible.causal = causal;
-            if (!hides && !unit) {
-              g.input.relative.keys = at::randn({s.heads, s.queries + s.keys - 1, s.dim});
-            }
-            const auto exact = everything(cast(g, at::kDouble), AttentionKernel::headwise);
-            const auto rounded = everything_rounded(g);
-            for (std::size_t i = 0; i < exact.size(); ++i) {
-              EXPECT_LT(testing::relative_error(rounded[i], exact[i]), testing::kRoundedAttention)
-                  << name_of(s) << ", result " << i << (hides ? ", hides" : "")
-                  << (unit ? ", unit" : "") << (causal ? ", causal" : "") << ", " << dropout;
-            }
-            // Loops of a single query have no products; with relative positions it goes by blocks.
-            const bool multiplies = s.queries > 1 || g.input.relative.defined();
-            const double of_output = testing::relative_error(rounded[3], exact[3]);
-            EXPECT_EQ(of_output > 1e-5, multiplies) << name_of(s) << ": " << of_output;
+        for (const PlaceRules& rules : kRules) {
+          Given g = given(s, hides, unit);
+          ASSERT_TRUE(heads_are_small(problem_of(cast(g, at::kFloat)))) << name_of(s);
+          g.input.visible.causal = rules.causal, g.input.visible.window = rules.window;
+          const auto expected = rounded_by_definition(g, rules), found = everything_rounded(g);
+          for (std::size_t i = 0; i < expected.size(); ++i) {
+            // A number that lies between two of 8 bits may be rounded the other way.
+            EXPECT_LT(testing::relative_error(found[i], expected[i]), 1e-3)
+                << name_of(s) << ", result " << i << (hides ? ", hides" : "")
+                << (unit ? ", unit" : "") << (rules.causal ? ", causal" : "") << ", window "
+                << rules.window;
           }
         }
       }
     }
   }
+}
+
+TEST(SmallAttention, RoundedHeadsStandDropoutRelativePositionsAndOneQuery) {
+  if (!has_rounded_heads()) GTEST_SKIP() << "this processor has no products of bfloat16";
+  at::manual_seed(9);
+  for (const Sizes& s : kSmall) {
+    if (s.keys == 1) continue;  // the weight is 1, and its gradient nothing but rounding
+    for (const double dropout : {0.0, 0.3}) {
+      for (const bool relative : {false, true}) {
+        Given g = given(s, false, false, dropout);
+        if (relative) g.input.relative.keys = at::randn({s.heads, s.queries + s.keys - 1, s.dim});
+        const auto exact = everything(cast(g, at::kDouble), AttentionKernel::headwise);
+        const auto found = everything_rounded(g);
+        for (std::size_t i = 0; i < exact.size(); ++i) {
+          EXPECT_LT(testing::relative_error(found[i], exact[i]), testing::kRoundedAttention)
+              << name_of(s) << ", result " << i << ", " << dropout
+              << (relative ? ", relative" : "");
+        }
+        // Loops of a single query have no products; with relative positions it goes by blocks.
+        const double of_output = testing::relative_error(found[3], exact[3]);
+        EXPECT_EQ(of_output > 1e-5, s.queries > 1 || relative) << name_of(s) << ": " << of_output;
+      }
+    }
+  }
+}
+
+TEST(SmallAttention, BackwardHasTheRoundingOfForward) {
+  if (!has_rounded_heads()) GTEST_SKIP() << "this processor has no products of bfloat16";
+  at::manual_seed(10);
+  const Tensor q = at::randn({1, 1, 20, 16}).requires_grad_();
+  const auto gradient = [&](Precision forward, Precision backward) {
+    Tensor y;
+    {
+      const testing::ProductPrecision first(forward);
+      y = cpu_softmax_attention(q, q, q, {});
+    }
+    const testing::ProductPrecision then(backward);
+    return torch::autograd::grad({(y * testing::probe_like(y)).sum()}, {q})[0];
+  };
+  const Precision narrow = Precision::bfloat16, wide = Precision::float32;
+  EXPECT_TRUE(gradient(narrow, wide).equal(gradient(narrow, narrow)));
+  EXPECT_TRUE(gradient(wide, narrow).equal(gradient(wide, wide)));
+  EXPECT_FALSE(gradient(wide, wide).equal(gradient(narrow, narrow)));
 }
 
 TEST(SmallAttention, EqualsTheDefinition) {
