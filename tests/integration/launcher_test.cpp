@@ -2,6 +2,7 @@
 // that dies leaves the others alone. Slurm's programs are played by scripts here; slurm_test.cpp
 // has the real ones.
 #include <sched.h>
+#include <time.h>
 
 #include <algorithm>
 #include <csignal>
@@ -73,6 +74,14 @@ class Launching : public Workspace {
       if (all.size() > 2 && all[1] == "run") found[all[2]] = std::stoi(name);
     }
     return found;
+  }
+
+  /// What a process has used of processors, its threads together; 0 when it is gone.
+  static double processor_seconds(pid_t pid) {
+    clockid_t clock = 0;
+    timespec used{};
+    if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return 0;
+    return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
   }
 
   /// Waits until `count` runs have trained for a while. @returns their processes.
@@ -245,21 +254,21 @@ TEST_F(Launching, EndsAllRunsWithCheckpointsWhenInterruptedAndGoesOn) {
 }
 
 TEST_F(Launching, KillsRunsInTheMiddleOfAStepUponASecondSignal) {
+  // One step, of about ten seconds of processor time; to begin takes one.
   folder_.write("slow.yaml",
                 "schema: 1\nattentions: [standard]\nexperiments: [tiny.yaml]\nseeds: [0, 1]\n"
-                "set: {model: {dim: 512, depth: 8, heads: 8}, train: {batch_size: 64}}\n");
+                "set:\n  model: {dim: 512, depth: 8, heads: 8}\n  dataset: {train: 256}\n"
+                "  train: {batch_size: 256}\n");
   Process process(invocation({"suite", "slow.yaml", "-j", "2"}));
-  const auto both_run = [&] {
-    std::size_t begun = 0;
-    for (const auto& [folder, pid] : running()) {
-      begun += file_text(at(folder + "/status.json")).find("running") != std::string::npos ? 1 : 0;
-    }
-    return begun == 2 || !process.running();
+  const auto both_compute = [&] {
+    std::size_t computing = 0;
+    for (const auto& [folder, pid] : running()) computing += processor_seconds(pid) > 3 ? 1 : 0;
+    return computing == 2 || !process.running();
   };
-  ASSERT_TRUE(wait_for(both_run));
+  ASSERT_TRUE(wait_for(both_compute));
   process.send(SIGTERM);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  ASSERT_TRUE(process.running()) << "the first signal waits for the end of a step of some seconds";
+  ASSERT_TRUE(process.running()) << "the first signal waits for the end of a step";
   process.send(SIGTERM);
   EXPECT_EQ(process.wait().exit_code, 130);
   EXPECT_THAT(running(), SizeIs(0));

@@ -6,8 +6,10 @@
 // one-shot detection, training scenes have base classes alone. Each scene is a function of the seed
 // and its number. Fields: framework/data/detection/boxed_images.h and one_shot.h.
 // Source: ours; images of Xiao, Rasul, Vollgraf 2017, arXiv:1708.07747.
-// Cost: layouts are made when the dataset is opened, pictures when they are asked for.
+// Cost: layouts are made when the dataset is opened, pictures when they are first asked for; they
+// are kept where those of a split take at most 256 MiB.
 #include <algorithm>
+#include <mutex>
 
 #include "framework/base/files.h"
 #include "framework/data/detection/one_shot.h"
@@ -46,6 +48,9 @@ struct FashionScenesOptions : MadeUpOptions, SceneOptions, OneShotOptions {
   }
 };
 
+/// Bytes of pictures that a split keeps.
+constexpr std::int64_t kKept = 256 * 1024 * 1024;
+
 /// The scenes of one split.
 class Scenes final : public PictureSet {
  public:
@@ -59,6 +64,9 @@ class Scenes final : public PictureSet {
     std::vector<std::vector<std::int64_t>> by_class(classes.size());
     for (std::size_t i = 0; i < images_.labels.size(); ++i) {
       if (classes[images_.labels[i]] != 0) by_class[images_.labels[i]].push_back(std::int64_t(i));
+    }
+    if (count <= kKept / (3 * options_.canvas * options_.canvas)) {
+      pictures_ = std::vector<Picture>(std::size_t(count));
     }
     layouts_.resize(std::size_t(count));
     notes_.resize(std::size_t(count));
@@ -75,11 +83,23 @@ class Scenes final : public PictureSet {
     return notes_.at(std::size_t(index));
   }
   Part part(std::int64_t index, const Box& box, std::int64_t, std::int64_t) const override {
-    Random random = streams_.stream("background", split_, std::uint64_t(index));
-    return {paint(options_, images_, layouts_.at(std::size_t(index)), random), box};
+    if (pictures_.empty()) return {painted(index), box};
+    Picture& kept = pictures_.at(std::size_t(index));
+    std::call_once(kept.once, [&] { kept.pixels = painted(index); });
+    return {kept.pixels, box};
   }
 
  private:
+  struct Picture {
+    std::once_flag once;
+    Pixels pixels;
+  };
+
+  Pixels painted(std::int64_t index) const {
+    Random random = streams_.stream("background", split_, std::uint64_t(index));
+    return paint(options_, images_, layouts_.at(std::size_t(index)), random);
+  }
+
   SceneOptions options_;
   std::shared_ptr<const ImageSet> source_;
   const LabelledImages& images_;
@@ -87,6 +107,7 @@ class Scenes final : public PictureSet {
   std::uint64_t split_;
   std::vector<SceneLayout> layouts_;
   std::vector<PictureNotes> notes_;
+  mutable std::vector<Picture> pictures_;  ///< empty: none are kept
 };
 
 PictureSplits scenes_of(const FashionScenesOptions& options, const DatasetSetup& setup) {
