@@ -8,7 +8,8 @@
 // calls must be inlined into it to be compiled alike: [[gnu::always_inline]].
 #pragma once
 
-#if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // the choice is made before a sanitizer has begun
 #define ATTNLAB_VECTOR_CLONES [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
 #else
 #define ATTNLAB_VECTOR_CLONES
