@@ -16,6 +16,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "framework/base/hand_over.h"
 #include "framework/base/threads.h"
 
 namespace attnlab {
@@ -196,7 +197,9 @@ class Loader::Impl {
       const std::lock_guard lock(mutex_);
       ++running_;
     }
+    hand_over();
     arena_->enqueue([this, number] {
+      take_over();
       Slot result;
       try {
         result.batch = make_batch(number);

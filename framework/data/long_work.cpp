@@ -11,6 +11,7 @@
 
 #include "framework/base/clock.h"
 #include "framework/base/cores.h"
+#include "framework/base/hand_over.h"
 #include "framework/base/text.h"
 
 namespace attnlab {
@@ -65,6 +66,7 @@ void in_parallel(const std::string& what, std::int64_t count,
   std::exception_ptr error;
   std::atomic<std::int64_t> failed{count};  // the lowest index that threw
   const auto attempt = [&](std::int64_t i) {
+    take_over();
     if (i > failed) return;  // what comes behind it is not needed
     try {
       work(i);
@@ -75,9 +77,12 @@ void in_parallel(const std::string& what, std::int64_t count,
       error = std::current_exception();
     }
     progress.one_more();
+    hand_over();
   };
   tbb::task_arena arena(static_cast<int>(available_cores()));
+  hand_over();
   arena.execute([&] { tbb::parallel_for(std::int64_t{0}, count, attempt); });
+  take_over();
   if (error) std::rethrow_exception(error);
 }
 
