@@ -200,6 +200,23 @@ TEST(FashionScenes, EachSplitShowsImagesOfItsOwnArchive) {
   EXPECT_FALSE(images(1, 2, Split::test).equal(images(1, 9, Split::test)));
 }
 
+TEST(FashionScenes, AreTheSameWhereTheyAreKept) {
+  const testing::TempFolder folder;
+  testing::write_small_fashion(folder);
+  // A scene of 2048 pixels takes 12 MiB: 21 of them are kept, 22 are not.
+  const auto images = [&](const std::string& count) {
+    const auto data = testing::make_dataset(
+        "fashion_scenes", "{root: " + folder.path() + ", one_shot: false, train: " + count +
+                              ", test: 1, canvas: 2048, size: 64, clutter: 0}");
+    const Tensor first = data->example(Split::train, 0, nullptr).at("image");
+    EXPECT_TRUE(data->example(Split::train, 0, nullptr).at("image").equal(first)) << count;
+    return at::stack({first, data->example(Split::train, 1, nullptr).at("image")});
+  };
+  const Tensor kept = images("21");
+  EXPECT_FALSE(kept[0].equal(kept[1]));
+  EXPECT_TRUE(kept.equal(images("22")));
+}
+
 TEST(FashionScenes, KeepTheContract) {
   const testing::TempFolder folder;
   testing::write_small_fashion(folder);
