@@ -1,6 +1,7 @@
 #include "plugins/datasets/graphs/molecules/chemistry.h"
 
 #include <GraphMol/ChemTransforms/ChemTransforms.h>
+#include <GraphMol/Chirality.h>
 #include <GraphMol/GraphMol.h>
 #include <GraphMol/MolOps.h>
 #include <GraphMol/SanitException.h>
@@ -188,6 +189,9 @@ std::string scaffold_of(const std::string& smiles, bool chirality) {
 
 ChemistryEnvironment::ChemistryEnvironment() {
   if (const char* value = std::getenv(kStereoVariable)) before_ = value;
+  // Once there, the variable is only changed in place: adding it, which many threads would do at
+  // once, moves the whole environment under those that look into it.
+  RDKit::Chirality::setUseLegacyStereoPerception(RDKit::Chirality::getUseLegacyStereoPerception());
 }
 
 ChemistryEnvironment::~ChemistryEnvironment() {

@@ -30,8 +30,9 @@ NamedTensors ogb_graph(const std::string& smiles);
 /// @throws DataError as above.
 std::string scaffold_of(const std::string& smiles, bool chirality);
 
-/// While molecules are read, RDKit writes a variable into the environment; the destructor puts back
-/// what stood there. Make and destroy it where no other thread reads molecules.
+/// RDKit 2022.09 writes a variable into the environment with every molecule. While this object is
+/// there, many threads may read molecules: the variable exists from the beginning. The destructor
+/// puts back what stood there. Make and destroy it where no other thread runs.
 class ChemistryEnvironment {
  public:
   ChemistryEnvironment();

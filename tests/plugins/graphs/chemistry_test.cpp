@@ -1,0 +1,38 @@
+// What reading molecules does to the environment, which every thread shares.
+#include "plugins/datasets/graphs/molecules/chemistry.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+namespace attnlab::molecules_test {
+namespace {
+
+std::vector<std::string> names() {
+  std::vector<std::string> found;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    found.push_back(text.substr(0, text.find('=')));
+  }
+  return found;
+}
+
+// RDKit sets a variable with every molecule that it reads. Threads that read others look into the
+// environment at the same time: it must stay where it is.
+TEST(Chemistry, MoleculesNeitherMoveNorExtendTheEnvironment) {
+  const std::vector<std::string> at_first = names();
+  {
+    const ChemistryEnvironment as_before;
+    char** const place = environ;
+    const std::vector<std::string> before = names();
+    ogb_graph("C[C@H](N)C(=O)O");  // a chiral centre
+    EXPECT_EQ(environ, place);
+    EXPECT_EQ(names(), before);
+  }
+  EXPECT_EQ(names(), at_first);
+}
+
+}  // namespace
+}  // namespace attnlab::molecules_test
