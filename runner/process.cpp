@@ -38,12 +38,18 @@ std::array<std::atomic<pid_t>, 256> children{};
 static_assert(std::atomic<pid_t>::is_always_lock_free, "read in a signal handler");
 volatile sig_atomic_t caught = 0;
 
+/// A run ends with a checkpoint on SIGTERM; a second one ends it at once. A run that is held
+/// (SIGSTOP) would answer when it is let go, which may be never. Signal handlers may call it.
+void ask_to_end(pid_t pid) {
+  ::kill(pid, SIGTERM);
+  ::kill(pid, SIGCONT);
+}
+
 void hand_on(int signal) {
   caught = signal;
-  // A run ends with a checkpoint on SIGTERM; a second signal ends it at once.
   for (const std::atomic<pid_t>& child : children) {
     const pid_t pid = child;
-    if (pid > 0) ::kill(pid, SIGTERM);
+    if (pid > 0) ask_to_end(pid);
   }
 }
 
@@ -57,7 +63,7 @@ class Registered {
       place_ = &child;
       break;
     }
-    if (caught != 0) ::kill(pid, SIGTERM);  // came before it was known
+    if (caught != 0) ask_to_end(pid);  // came before it was known
     if (stop_ != nullptr) stop_->add(pid);
   }
   ~Registered() {
@@ -363,7 +369,7 @@ Captured capture(const std::vector<std::string>& words) {
 void StopSwitch::stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;
-  for (const pid_t pid : running_) ::kill(pid, SIGTERM);
+  for (const pid_t pid : running_) ask_to_end(pid);
 }
 
 bool StopSwitch::stopped() const {
@@ -374,7 +380,7 @@ bool StopSwitch::stopped() const {
 void StopSwitch::add(pid_t pid) {
   const std::lock_guard lock(mutex_);
   running_.insert(pid);
-  if (stopped_) ::kill(pid, SIGTERM);
+  if (stopped_) ask_to_end(pid);
 }
 
 void StopSwitch::remove(pid_t pid) {

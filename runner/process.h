@@ -25,7 +25,8 @@ struct ProcessResult {
 /// Ends processes early: those that run with it, and those that are started with it later.
 class StopSwitch {
  public:
-  /// Sends SIGTERM, upon which a run ends with a checkpoint.
+  /// Sends SIGTERM, upon which a run ends with a checkpoint, and SIGCONT, so that one that is held
+  /// does, too.
   void stop();
   bool stopped() const;
 
@@ -52,7 +53,7 @@ constexpr std::size_t kLongestOutput = std::size_t{1} << 20;
 /// @param log      file that its standard error is appended to
 /// @param on_line  called with each line of its standard output, on the calling thread; of one that
 ///                 is longer than kLongestOutput, with its beginning
-/// While it runs, SIGINT, SIGTERM and SIGHUP are handed on to it as SIGTERM.
+/// While it runs, SIGINT, SIGTERM and SIGHUP are handed on to it as SIGTERM (and SIGCONT).
 /// @throws Error when it cannot be started; what `on_line` throws, once the process has been
 /// killed.
 ProcessResult run_self(const std::vector<std::string>& words, const std::string& log,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
@@ -91,11 +92,17 @@ void add_judges(const StoredRun& run, const Cell& cell, const Catalogue& catalog
   }
 }
 
+/// Whether two texts of JSON say the same, in whichever order their keys stand.
+bool same_json(const std::string& one, const std::string& other) {
+  return nlohmann::json::parse(one) == nlohmann::json::parse(other);
+}
+
 /// What keeps a record from standing for an entry: other settings, or other versions of plugins.
 std::vector<std::string> changes_of(const StoredRun& run, const EvaluationRecord& record,
                                     const EvaluationEntry& entry, const Catalogue& catalogue) {
-  const bool alike = record.split == entry.options.split &&
-                     canonical_text(parse_yaml(record.set, run.file)) == canonical_text(entry.set);
+  const bool alike =
+      record.split == entry.options.split &&
+      same_json(canonical_text(parse_yaml(record.set, run.file)), canonical_text(entry.set));
   if (!alike) return {"its settings changed"};
   std::vector<std::string> out;
   const Experiment& now = entry.experiment;

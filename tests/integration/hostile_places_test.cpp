@@ -221,6 +221,20 @@ TEST_F(HostilePlaces, ATerminalThatGoesLeavesASuiteThatGoesOn) {
   EXPECT_EQ(status_of(folder).at("state"), "done");
 }
 
+TEST_F(HostilePlaces, ASuiteThatIsAskedToEndEndsThoughItsRunIsHeld) {
+  const auto suite = suite_begun();
+  const std::string folder = run_folder("pair/tiny/standard");
+  const pid_t run = nlohmann::json::parse(read_text(folder + "/lock")).at("pid");
+  ASSERT_EQ(::kill(run, SIGSTOP), 0);
+  suite->send(SIGTERM);
+  const bool ends = wait_for([&] { return !suite->running(); });
+  if (!ends) ::kill(run, SIGKILL);
+  ASSERT_TRUE(ends);
+  const Ended ended = suite->wait();
+  EXPECT_EQ(ended.exit_code, 130) << ended.story();
+  EXPECT_EQ(status_of(folder).at("state"), "interrupted");
+}
+
 TEST_F(HostilePlaces, ReadersBesideARunningSuiteSeeNoDamage) {
   Process suite(invocation({"suite", "pair.yaml", "set.train.epochs=60"}));
   ASSERT_TRUE(wait_for([&] { return !suite.running() || !files_like("status.json").empty(); }));

@@ -32,7 +32,8 @@ class StoredCells : public ::testing::Test {
   StoredCells() {
     temp_.write("small.yaml",
                 "schema: 1\nmodel: {use: vit, dim: 8}\nattention: quest\ntask: sorting\n"
-                "dataset: {use: pictures}\nevaluate:\n  fog: {set: {dataset: {root: foggy}}}\n");
+                "dataset: {use: pictures}\nevaluate:\n  fog: {set: {dataset: {use: pictures, root: "
+                "foggy}}}\n");
   }
 
   /// A suite of two attentions, its cells identified below a folder. @param more  of the suite
@@ -66,7 +67,7 @@ class StoredCells : public ::testing::Test {
     fog.done = true;
     fog.metrics = {{"accuracy", accuracy / 2}};
     fog.infos = {kMadeMetrics.front()};
-    fog.set = R"({"dataset": {"root": "foggy"}})";
+    fog.set = R"({"dataset": {"root": "foggy", "use": "pictures"}})";  // JSON sorts its keys
     write_evaluation(cell.folder.path(), fog);
   }
 
