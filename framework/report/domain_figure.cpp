@@ -19,7 +19,8 @@ constexpr double kLabels = 150, kCellWidth = 92, kCellHeight = 34, kTop = 84, kB
                  kNarrowest = 560;
 /// Standardised differences beyond it have the full colour.
 constexpr double kFullColour = 3;
-constexpr std::size_t kLongestTitle = 13, kLongestRow = 20;
+/// In columns of text; small letters are 10 px.
+constexpr std::size_t kLongestTitle = 13, kLongestSmall = 16, kLongestRow = 20;
 /// Of a warning: the height of a line, and the width of a letter, by which lines are broken.
 constexpr double kWarningHeight = 16, kLetterWidth = 7;
 
@@ -27,7 +28,8 @@ constexpr const char* kStyle =
     "<style>text{font:12px sans-serif;fill:#222}.small{font-size:10px;fill:#555}"
     ".group{font-weight:bold}.tick{font-size:11px;fill:#555}.axis{stroke:#222;stroke-width:1.2}"
     ".thin{stroke:#888;stroke-width:1;fill:none}.bar{stroke:#222;stroke-width:4}"
-    ".frame{stroke:#fff;stroke-width:2}.warning{font-weight:bold;fill:#b35c00}</style>\n";
+    ".frame{stroke:#fff;stroke-width:2}.warning{font-weight:bold;fill:#b35c00}"
+    ".long{font-size:10px}</style>\n";
 
 std::string shortened(const std::string& text, std::size_t longest) {
   std::string whole = valid_utf8(text);
@@ -35,12 +37,16 @@ std::string shortened(const std::string& text, std::size_t longest) {
   return std::string(display_prefix(whole, longest - 1)) + "…";
 }
 
-std::string short_title(const std::string& text) { return shortened(text, kLongestTitle); }
-
 std::string text_at(double x, double y, const std::string& anchor, const std::string& text,
                     const std::string& style = "") {
   return fmt::format("<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n",
                      style, x, y, anchor, html_text(text));
+}
+
+/// Over a column, in smaller letters where it is long; cut where these do not help.
+std::string title_at(double x, double y, const std::string& title) {
+  const bool fits = display_width(valid_utf8(title)) <= kLongestTitle;
+  return text_at(x, y, "middle", shortened(title, kLongestSmall), fits ? "" : "long");
 }
 
 /// White at 0, blue above, orange below: told apart without red and green.
@@ -105,14 +111,16 @@ std::string headings(const DomainPage& page) {
     const double x = kLabels + kCellWidth * static_cast<double>(i);
     if (page.columns[i].domain != domain) {
       domain = page.columns[i].domain;
-      out += text_at(x + 2, kTop - 44, "start", short_title(domain), "group");
+      out += text_at(x + 2, kTop - 44, "start", shortened(domain, kLongestTitle), "group");
     }
     const std::string unit = difference_unit(page.metrics[i]);
     const std::string title = page.columns[i].title == domain ? "" : page.columns[i].title;
-    out += text_at(x + kCellWidth / 2, kTop - 26, "middle", short_title(title)) +
+    const std::string arrow = arrow_of(page.metrics[i].better);
+    out += title_at(x + kCellWidth / 2, kTop - 26, title) +
            text_at(x + kCellWidth / 2, kTop - 12, "middle",
-                   short_title(unit.empty() ? page.metrics[i].name : unit) +
-                       arrow_of(page.metrics[i].better),
+                   shortened(unit.empty() ? page.metrics[i].name : unit,
+                             kLongestSmall - display_width(arrow)) +
+                       arrow,
                    "small");
   }
   return out;

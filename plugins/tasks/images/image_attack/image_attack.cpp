@@ -166,7 +166,9 @@ class ImageAttack final : public ClassificationTask {
   bool is_auto() const { return options_.attack == "auto"; }
   /// The stage that asks for no gradient; empty: none.
   std::string_view black_box() const {
-    return stages_.back() == "square" || stages_.back() == "spsa" ? stages_.back() : "";
+    // A view on either side: a string on one would make the result a string that dies here.
+    const std::string_view last = stages_.back();
+    return last == "square" || last == "spsa" ? last : std::string_view();
   }
 
   /// @throws OptionError where an attack has too few classes to compare.
