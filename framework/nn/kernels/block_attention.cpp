@@ -19,6 +19,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace attnlab::HWY_NAMESPACE {
 
+constexpr std::type_identity<RoundedPanels> kRounded{};
+constexpr std::type_identity<Panels<float>> kAsGiven{};
+
 // Tables of kernels hold plain functions.
 void attend_float_blocks(const HeadwisePlan<float>& in, HeadShare part, const Heads<float>& out,
                          float* rows, float* room) {
@@ -26,7 +29,7 @@ void attend_float_blocks(const HeadwisePlan<float>& in, HeadShare part, const He
     using P = typename decltype(panels)::type;
     attend_share<P>(in, part.head, part.share, part.shares, out, rows, Scratch<float>{room});
   };
-  in.rounds ? work(std::type_identity<RoundedPanels>()) : work(std::type_identity<Panels<float>>());
+  in.rounds ? work(kRounded) : work(kAsGiven);
 }
 void attend_double_blocks(const HeadwisePlan<double>& in, HeadShare part, const Heads<double>& out,
                           double* rows, double* room) {
@@ -41,7 +44,7 @@ void differentiate_float_blocks(const HeadwisePlan<float>& in, HeadShare part, c
     differentiate_share<P>(in, part.head, part.share, part.shares, rows, out, to, sums,
                            Scratch<float>{room});
   };
-  in.rounds ? work(std::type_identity<RoundedPanels>()) : work(std::type_identity<Panels<float>>());
+  in.rounds ? work(kRounded) : work(kAsGiven);
 }
 void differentiate_double_blocks(const HeadwisePlan<double>& in, HeadShare part, const double* rows,
                                  const Heads<const double>& out,
