@@ -42,6 +42,12 @@ void take_stored(Suite& suite, const Catalogue& catalogue, const Rerun& rerun, b
   const StoredUse use = find_stored(suite, catalogue, rerun.accept_revision);
   for (const std::string& damage : use.damaged)
     std::cerr << one_line(damage, kLongestMessageLine) << "\n";
+  const bool waits = std::any_of(suite.cells.begin(), suite.cells.end(),
+                                 [](const Cell& cell) { return cell.action == CellAction::run; });
+  if (waits && use.files == 0 && use.damaged.empty()) {
+    std::cerr << fmt::format("stored results: none in {}; what is not finished is run\n",
+                             join(suite.stored, ", "));
+  }
   if (!use.matches.empty()) {
     std::cerr << fmt::format("stored results: {} {} taken from {} instead of being run\n",
                              use.matches.size(), use.matches.size() == 1 ? "run is" : "runs are",

@@ -65,24 +65,27 @@ std::string conformance_text(const std::string& text) {
   return out;
 }
 
+bool is_warning(const std::string& note) { return note.rfind("WARNING", 0) == 0; }
+
 std::string results_text(const Card& card) {
   if (!card.page) return "No runs were given (`--runs DIR`).\n";
   const DomainPage& page = *card.page;
   const DomainRow& row = page.row(card.label);
   std::string out;
   for (const std::string& note : page.notes) {
-    if (note.rfind("WARNING", 0) == 0) out += fmt::format("**{}**\n\n", note);
+    if (is_warning(note)) out += fmt::format("**{}**\n\n", note);
   }
   if (!page.differences.empty()) {
     out += "**NOT A FAIR COMPARISON: more than the attention differs.**\n\n";
   }
   const bool baseline = row.attention == page.baseline;
   Rows rows = {{"column", "role", baseline ? "value" : "difference to " + page.baseline, "verdict",
-                "missing because"}};
+                "missing"}};
   for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    const std::string missing = missing_text(page, row, i);
     rows.push_back({column_label(page, i), std::string(name_of(page.columns[i].role)),
                     cell_text(page, row, i), cell_verdict(page, row, i),
-                    row.cells[i].row.gap.reason});
+                    missing.empty() ? row.cells[i].row.gap.reason : missing});
   }
   out += table_text(rows);
   if (baseline) return out + "\nIt is the baseline of these runs.\n";
@@ -104,7 +107,13 @@ std::string results_text(const Card& card) {
 
 std::string reading_text(const Card& card) {
   if (!card.page) return "";
-  std::string out = "\n## How to read it\n\n";
+  std::string out;
+  for (const std::string& note : card.page->notes) {
+    if (is_warning(note)) continue;
+    out += out.empty() ? "\n## Notes on the runs\n\n" : "";
+    out += "- " + note + "\n";
+  }
+  out += "\n## How to read it\n\n";
   for (const std::string& line : page_assumptions(*card.page)) out += "- " + line + "\n";
   return out;
 }

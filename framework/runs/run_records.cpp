@@ -89,11 +89,12 @@ NamedRuns named_runs(const std::vector<SuiteRecord>& suites) {
   return named;
 }
 
-/// Whether a suite that the run lies below does not know it (any more).
-bool is_stale(const std::string& run, const NamedRuns& named) {
-  return std::any_of(named.begin(), named.end(), [&](const auto& suite) {
+/// The suite that the run lies below and that does not know it (any more); null where none is.
+const std::string* stale_suite(const std::string& run, const NamedRuns& named) {
+  const auto found = std::find_if(named.begin(), named.end(), [&](const auto& suite) {
     return is_below(run, suite.first) && suite.second.count(relative_run(run)) == 0;
   });
+  return found == named.end() ? nullptr : &found->first;
 }
 
 /// What a run's origins.txt says that `match:` or the attention's own `set:` gave.
@@ -247,10 +248,10 @@ RunCollection find_runs(const std::vector<std::string>& folders) {
   for (const std::string& folder : found.suites) add_suite(folder, out);
   for (const Unreadable& one : found.unreadable) leave_out(one, out);
   const NamedRuns named = named_runs(out.suites);
+  std::map<std::string, std::vector<std::string>> stale;  // by suite
   for (const std::string& folder : found.runs) {
-    if (is_stale(folder, named)) {
-      out.notes.push_back(
-          "left out, not of its suite any more (another configuration, plugin or data): " + folder);
+    if (const std::string* suite = stale_suite(folder, named)) {
+      stale[*suite].push_back(folder);
       continue;
     }
     try {
@@ -258,6 +259,13 @@ RunCollection find_runs(const std::vector<std::string>& folders) {
     } catch (const Error& damage) {
       leave_out({folder, damage.what()}, out);
     }
+  }
+  for (const auto& [suite, runs] : stale) {
+    out.notes.push_back(fmt::format(
+        "{}: {} {} left out, not of the suite as it was run last (not chosen then, or another "
+        "configuration, plugin or data): {}{}",
+        suite, runs.size(), runs.size() == 1 ? "run is" : "runs are", relative_run(runs.front()),
+        runs.size() == 1 ? "" : " and others"));
   }
   if (out.runs.empty() && !out.unreadable.empty()) {
     throw DataError(fmt::format("no run can be read; the first of {}: {}", out.unreadable.size(),

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <tuple>
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
@@ -374,20 +375,37 @@ std::optional<StoredRun> stored_plugins(const std::string& run_folder) try {
 }
 
 std::optional<std::string> stored_note(const std::vector<RunRecord>& runs) {
-  std::map<std::string, std::set<std::string>> experiments;
-  std::map<std::string, std::int64_t> counts;
+  struct Extent {
+    std::set<std::string> experiments;
+    std::set<std::int64_t> seeds;
+    std::int64_t runs = 0;
+    bool operator<(const Extent& other) const {
+      return std::tie(experiments, seeds, runs) <
+             std::tie(other.experiments, other.seeds, other.runs);
+    }
+  };
+  std::map<std::string, Extent> extents;  // by attention
   for (const RunRecord& run : runs) {
     if (run.stored.empty()) continue;
-    experiments[run.attention].insert(run.experiment);
-    ++counts[run.attention];
+    Extent& extent = extents[run.attention];
+    extent.experiments.insert(run.experiment);
+    extent.seeds.insert(run.seed);
+    ++extent.runs;
   }
-  if (counts.empty()) return std::nullopt;
+  if (extents.empty()) return std::nullopt;
+  // Attentions of the same runs stand together: a suite over domains has many of both.
+  std::map<Extent, std::vector<std::string>> alike;
+  for (const auto& [attention, extent] : extents) alike[extent].push_back(attention);
   std::vector<std::string> parts;
-  parts.reserve(counts.size());
-  for (const auto& [attention, names] : experiments) {
-    parts.push_back(fmt::format("{} ({}: {} {})", attention,
-                                join({names.begin(), names.end()}, ", "), counts[attention],
-                                counts[attention] == 1 ? "run" : "runs"));
+  parts.reserve(alike.size());
+  for (const auto& [extent, attentions] : alike) {
+    std::vector<std::string> seeds;
+    for (const std::int64_t seed : extent.seeds) seeds.push_back(std::to_string(seed));
+    parts.push_back(fmt::format("{}{} ({}: {} {}, {} {})", join(attentions, ", "),
+                                attentions.size() > 1 ? ", each" : "",
+                                join({extent.experiments.begin(), extent.experiments.end()}, ", "),
+                                extent.runs, extent.runs == 1 ? "run" : "runs",
+                                seeds.size() == 1 ? "seed" : "seeds", join(seeds, ", ")));
   }
   return "stored results, not made here: " + join(parts, "; ");
 }

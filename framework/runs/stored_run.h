@@ -87,7 +87,7 @@ std::string stored_source(const std::string& run_folder);
 /// empty for a run that was made here. @throws DataError for a damaged stored.json.
 std::optional<StoredRun> stored_plugins(const std::string& run_folder);
 
-/// "stored results, not made here: standard (cross_cora, cross_images: 6 runs), ..."; empty
+/// "stored results, not made here: quest, standard, each (cora, images: 4 runs, seeds 0, 1)"; empty
 /// without.
 std::optional<std::string> stored_note(const std::vector<RunRecord>& runs);
 

@@ -277,6 +277,21 @@ TEST(ModelCard, SaysWhatAnAttentionIsAndWhatCameOfIt) {
                           HasSubstr("**holds** here"), HasSubstr("WARNING: it proves nothing")));
 }
 
+TEST(ModelCard, SaysWhichSeedsAreMissingAndWhatWasStored) {
+  const Manifest manifest = made_attention();
+  Card card;
+  card.manifest = &manifest;
+  card.label = "winner";
+  card.page = made_page();
+  card.page->notes.emplace_back("stored results, not made here: winner (images: 3 runs)");
+  for (DomainRow& row : card.page->rows) {
+    if (row.attention == "winner") row.cells.front().row.seeds.front() = {};
+  }
+  EXPECT_THAT(card_markdown(card),
+              AllOf(HasSubstr("| 1 of 5 missing |"), HasSubstr("\n## Notes on the runs\n\n"),
+                    HasSubstr("\n- stored results, not made here: winner (images: 3 runs)\n")));
+}
+
 TEST(ModelCard, SaysWhatItWasNotGiven) {
   const Manifest manifest = made_attention();
   Card card;

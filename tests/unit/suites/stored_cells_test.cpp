@@ -183,9 +183,9 @@ TEST_F(StoredCells, ComparisonsSayWhichRunsWereStored) {
   use_stored(find_stored(here, catalogue_, false), here);
   const RunCollection runs = find_runs({here.folder});
   const Comparison comparison = compare_runs(runs, {}, "standard");
-  EXPECT_THAT(comparison.notes,
-              Contains("stored results, not made here: quest (small: 1 run); standard (small: 1 "
-                       "run)"));
+  EXPECT_THAT(
+      comparison.notes,
+      Contains("stored results, not made here: quest, standard, each (small: 1 run, seed 0)"));
   EXPECT_THAT(comparison.differences, IsEmpty());
 }
 

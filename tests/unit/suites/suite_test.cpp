@@ -480,6 +480,21 @@ TEST_F(SuiteTest, GivesMetricsAsSharesOfOneExperimentsValue) {
   EXPECT_EQ(comparison.published[0].metric, "accuracy");
 }
 
+// A suite over domains that is run part by part has hundreds of such runs.
+TEST_F(SuiteTest, RunsThatWereNotChosenLastAreOneNote) {
+  const std::string both = "schema: 1\nattentions: [standard, quest]\nexperiments: [small.yaml]\n";
+  const Suite all = load(both + "seeds: [0, 1]\n");
+  for (const Cell& cell : all.cells) finish(cell, RunState::done, {{"accuracy", 0.5}});
+  const Suite narrow = load(both + "seeds: [0]\n");
+  temp_.write("runs/s/suite.json", suite_record(narrow, "x"));
+  const RunCollection found = find_runs({temp_ / "runs/s"});
+  EXPECT_EQ(found.runs.size(), 2U);
+  EXPECT_THAT(
+      found.notes,
+      ElementsAre(AllOf(HasSubstr("2 runs are left out, not of the suite as it was run last"),
+                        HasSubstr("small/quest/1-"), HasSubstr("and others"))));
+}
+
 TEST_F(SuiteTest, HasNoSharesOfAnExperimentThatWasLeftOutElsewhere) {
   const std::string both =
       "schema: 1\nattentions: [standard, quest]\nexperiments: [small.yaml, large.yaml]\n"
