@@ -17,8 +17,8 @@ namespace attnlab {
 /// no run meets (messages, records, a refused configuration). What a plugin computes is told by its
 /// own version.
 ///
-/// It costs all stored results: a reference of every domain takes some eight hours of two cores.
-/// tests/plugins/numbers/ has small runs whose numbers fail when it should have been raised.
+/// It costs all stored results: a reference of every domain takes some four and a half hours of two
+/// cores. tests/plugins/numbers/ has small runs whose numbers fail when it should have been raised.
 ///
 /// Files without it were stored by an earlier attnlab: kUnknownNumbers, which agrees with none.
 inline constexpr std::int64_t kNumbersVersion = 1;

@@ -72,6 +72,13 @@ class OutOfTree : public Workspace {
                         "train.threads=1", "train.batch_size=16"};
 };
 
+TEST_F(OutOfTree, HasTheStoredRunsOfTheSuiteOverEveryDomain) {
+  const Ended dry = installed({"suite", "cross_domain", "experiments=[cross_spurious]",
+                               "attentions=[standard, quest]", "--dry-run"},
+                              {}, folder_.path());
+  EXPECT_THAT(dry.err, HasSubstr("6 runs are taken from")) << dry.story();
+}
+
 TEST_F(OutOfTree, IsFoundInEveryPlaceThatIsSearched) {
   const std::string line = "learned_temperature  softmax(τ Q Kᵀ / √D) V with a learned τ";
   EXPECT_THAT(installed({"list"}, {}, folder_.path()).out, Not(HasSubstr(line)));

@@ -59,7 +59,7 @@ class QKNorm final : public DotProductAttention {
 ATTNLAB_PLUGIN(attention, QKNorm, QKNormOptions,
                {.id = "attnlab/qknorm",
                 .version = "1.1.0",
-                .summary = "unit queries and keys, scales per head and channel, or per channel",
+                .summary = "softmax((C_q ⊙ Q̄)(C_k ⊙ K̄)ᵀ) V, scales C per head and channel",
                 .citation = "QUEST: query-modulated spherical attention, ICLR 2026",
                 .licence = "Apache-2.0"})
 

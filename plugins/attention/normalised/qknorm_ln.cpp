@@ -52,7 +52,7 @@ class QKNormLn final : public DotProductAttention {
 ATTNLAB_PLUGIN(attention, QKNormLn, QKNormLnOptions,
                {.id = "attnlab/qknorm_ln",
                 .version = "1.0.0",
-                .summary = "softmax of LayerNorm(Q) LayerNorm(K)ᵀ / √D",
+                .summary = "softmax(LayerNorm(Q) LayerNorm(K)ᵀ / √D) V",
                 .citation = "Dehghani et al., Scaling vision transformers to 22 billion "
                             "parameters, ICML 2023",
                 .licence = "Apache-2.0"})
