@@ -175,7 +175,8 @@ TEST_F(ComparisonTest, LeavesOutRunsThatTheSuiteNoLongerKnows) {
   EXPECT_EQ(found.runs.size(), 2U);
   ASSERT_EQ(found.notes.size(), 2U);
   EXPECT_EQ(found.notes[0], "made-up data") << "the suite's own warning goes along";
-  EXPECT_THAT(found.notes[1], EndsWith(stale.path().substr(root().size())));
+  EXPECT_THAT(found.notes[1], StartsWith(root() + ": 1 run is left out"));
+  EXPECT_THAT(found.notes[1], EndsWith(": " + stale.path().substr(root().size() + 1)));
   ASSERT_EQ(found.suites.size(), 1U);
   const CompareOptions options = compare_options(found.suites[0].compare);
   EXPECT_EQ(options.test, "t");
