@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include <fstream>
 #include <utility>
 
+#include "framework/base/process_alive.h"
 #include "framework/base/regular_file.h"
 #include "framework/base/write_all.h"
 
@@ -34,12 +34,6 @@ std::string temporary_mark() {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
   return fmt::format(".tmp-{}-", host);
-}
-
-/// Whether a process of this machine that is not this one lives.
-bool lives(::pid_t process) {
-  if (process == ::getpid()) return false;
-  return ::kill(process, 0) == 0 || errno != ESRCH;
 }
 
 /// Where a chain of links ends, whether something is there or not. Other paths stay as they are.
@@ -86,7 +80,8 @@ void remove_dead(const std::filesystem::path& folder, const std::string& file) {
     const char* const end = name.data() + name.size();
     ::pid_t process = 0;
     const auto read = std::from_chars(begin, end, process);
-    if (read.ec != std::errc() || read.ptr != end || process <= 0 || lives(process)) continue;
+    if (read.ec != std::errc() || read.ptr != end || process <= 0) continue;
+    if (process != ::getpid() && is_alive(process)) continue;
     std::filesystem::remove(entry.path(), ignored);
   }
 }

@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <climits>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/base/process_alive.h"
 
 namespace attnlab {
 namespace {
@@ -44,7 +43,7 @@ bool is_alive(const Holder& holder) {
   const Holder here = this_process();
   if (holder.host != here.host) return true;  // another machine's: nothing says that it ended
   if (holder.boot != here.boot) return false;
-  return ::kill(static_cast<pid_t>(holder.pid), 0) == 0 || errno == EPERM;
+  return attnlab::is_alive(static_cast<pid_t>(holder.pid));
 }
 
 std::string text_of(const Holder& holder) {

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include <thread>
 
 #include "framework/base/files.h"
+#include "framework/base/process_alive.h"
 #include "framework/base/text.h"
 
 namespace attnlab::sharing {
@@ -63,7 +63,7 @@ bool is_in_use(const std::string& name) {
   pid_t process = 0;
   const std::string_view digits = std::string_view(name).substr(kStaging.size());
   std::from_chars(digits.data(), digits.data() + digits.size(), process);
-  return process > 0 && (::kill(process, 0) == 0 || errno != ESRCH);
+  return is_alive(process);
 }
 
 /// The entry that a link of the host's folder leads to, whether it is still there or not.

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "framework/base/process_alive.h"
 #include "tests/support/compositions.h"
 #include "tests/support/unprivileged.h"
 
@@ -225,6 +226,29 @@ TEST(Temporaries, OfDeadWritersOfAFileGoWhenItIsWrittenAgain) {
   folder.write("other.html" + end, "half");
   write_file(folder / "page.html", "whole");
   EXPECT_THAT(names_in(folder.path()), ElementsAre("other.html" + end, "page.html"));
+}
+
+// A process that was killed stays in the table until its parent asks for it; process 1 may do that
+// late (seconds here) or, in a container, never.
+TEST(Temporaries, OfAKilledProcessThatNobodyHasAskedForGoToo) {
+  const TempFolder folder;
+  const ::pid_t killed = ::fork();
+  ASSERT_GE(killed, 0);
+  if (killed == 0) {
+    AtomicFile file(folder / "page.html");
+    ::raise(SIGKILL);
+  }
+  siginfo_t how = {};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(killed), &how, WEXITED | WNOWAIT), 0);
+  ASSERT_EQ(::kill(killed, 0), 0) << "it is in the table";
+  EXPECT_EQ(names_in(folder.path()).size(), 1U);
+  EXPECT_FALSE(is_alive(killed));
+  write_file(folder / "page.html", "whole");
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("page.html"));
+  ASSERT_EQ(::waitpid(killed, nullptr, 0), killed);
+  EXPECT_FALSE(is_alive(killed));
+  EXPECT_TRUE(is_alive(::getpid()));
+  EXPECT_TRUE(is_alive(1)) << "somebody else's";
 }
 
 // ---- a disk that is really full, in a namespace of its own
