@@ -8,6 +8,12 @@
 #include <sys/auxv.h>
 #endif
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include "framework/base/error.h"
 
 namespace attnlab {
@@ -62,6 +68,24 @@ bool processor_has_bfloat16() {
   return __builtin_cpu_supports("avx512bf16");
 #elif defined(__aarch64__) && defined(HWCAP2_BF16)
   return (::getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0;
+#else
+  return false;
+#endif
+}
+
+bool processor_has_tiles() {
+#if defined(__x86_64__) && defined(__linux__)
+  static const bool has = [] {
+    if (!processor_has_bfloat16()) return false;
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    constexpr unsigned kProducts = 1U << 22, kTiles = 1U << 24;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+    if ((d & kProducts) == 0 || (d & kTiles) == 0) return false;
+    // Tiles are 8 KiB of state a thread, which Linux keeps for those that ask.
+    constexpr int kAsk = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    return ::syscall(SYS_arch_prctl, kAsk, kTileData) == 0;
+  }();
+  return has;
 #else
   return false;
 #endif

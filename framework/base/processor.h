@@ -18,6 +18,10 @@ std::optional<std::string> asked_instruction_set();
 /// Not where ATTNLAB_CPU holds the program to a set without them.
 bool processor_has_bfloat16();
 
+/// Whether the processor multiplies tiles of bfloat16 (Intel's AMX), and the system lets this
+/// process do so: the first call asks. Not where ATTNLAB_CPU holds the program to a set.
+bool processor_has_tiles();
+
 /// Tells libraries that are not loaded yet, through their own environment variables. To be called
 /// before LibTorch comes into the process: OpenBLAS reads its variable as it loads.
 /// @throws ConfigError as above.
