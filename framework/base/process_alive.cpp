@@ -1,3 +1,4 @@
+// Living processes: see the header.
 #include "framework/base/process_alive.h"
 
 #include <cerrno>

@@ -22,6 +22,7 @@ namespace attnlab::rounded_product_test {
 struct Product {
   std::int64_t rows, depth, columns;
   bool by_columns, adds;
+  bool by_vectors;    ///< also where the processor has tiles
   std::int64_t from;  ///< the first row of B that counts
   std::vector<float> a, b, c;
 };
@@ -41,6 +42,12 @@ void compute(rounded_product_test::Product& p) {
   if (p.by_columns) a = {p.a.data(), 1, p.rows};
   const Matrix<float> c{p.c.data(), p.columns};
   const auto part = b.from_row(p.from).fixed();
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  if (p.by_vectors) {
+    return p.adds ? multiply_by_vectors<true>(a, part, c, p.rows, p.depth, p.columns, false)
+                  : multiply_by_vectors<false>(a, part, c, p.rows, p.depth, p.columns, false);
+  }
+#endif
   if (!p.adds) return multiply(a, part, c, p.rows, p.depth, p.columns, false);
   // As the kernels do: rows with room for whole vectors.
   const std::int64_t row = (p.columns + 63) / 64 * 64;
@@ -96,8 +103,10 @@ TEST(RoundedProduct, OfWholeNumbersIsExactAtEverySize) {
   for (const std::int64_t rows : {1, 5, 12, 16, 17, 31, 32, 33, 48, 70}) {
     for (const std::int64_t depth : {1, 2, 15, 31, 32, 33, 64, 99, 530}) {
       for (const std::int64_t columns : {1, 7, 16, 17, 32, 33, 45, 48, 64, 80}) {
-        for (int way = 0; way < 4; ++way) {
-          Product p{rows, depth, columns, way % 2 == 1, way >= 2, way == 3 ? 6 : 0, {}, {}, {}};
+        for (int way = 0; way < 8; ++way) {
+          Product p{
+              rows, depth, columns, way % 2 == 1, way / 2 % 2 == 1, way >= 4, way % 4 == 3 ? 6 : 0,
+              {},   {},    {}};
           p.a = whole_numbers(rows * depth, random);
           p.b = whole_numbers((p.from + depth) * columns, random);
           p.c = whole_numbers(rows * columns, random);
