@@ -39,10 +39,9 @@ constexpr double kTolerance = 1e-4;
 constexpr const char* kRemedy =
     "If the framework is meant to compute other numbers, raise kNumbersVersion "
     "(framework/base/numbers_version.h): every stored run is refused from then on, "
-    "those of docs/results/cross_domain with them (some four and a half hours of two cores for a "
-    "whole "
-    "reference). If a plugin alone is meant to, "
-    "raise its version: that costs its stored runs. Then write the new numbers down:\n"
+    "those of docs/results/cross_domain with them (some four and a half hours of two cores for "
+    "all of them). If a plugin alone is meant to, raise its version: that costs its stored "
+    "runs. Then write the new numbers down:\n"
     "  build/release/bin/tests/numbers_test | sed -n 's/^NUMBER //p' > "
     "tests/plugins/numbers/expected_numbers.inc\n"
     "If neither is meant to, undo what changed them.";
