@@ -33,7 +33,8 @@ usage() {
   echo "usage: scripts/setup.sh [--with lint] [--with bench] [--with browser] [--with slurm]"
   echo "                        [--with minisign] [--with fuzz]"
   echo "  --with lint   also clang-format and clang-tidy"
-  echo "  --with bench  also python3-torch and python3-torchvision, the rivals of the benchmarks"
+  echo "  --with bench  also python3-torch and python3-torchvision, the rivals of the benchmarks,"
+  echo "                and libxsmm-dev where the release has it"
   echo "  --with browser  also chromium, in which tests look at reports"
   echo "  --with slurm    also slurm-wlm and munge, for the tests of --launcher slurm"
   echo "  --with fuzz     also clang, llvm and libomp-dev, for libFuzzer and coverage"
@@ -134,7 +135,10 @@ while (($# > 0)); do
     --with)
       case "${2:-}" in
         lint) required+=(clang-format clang-tidy) ;;
-        bench) required+=(python3 python3-torch python3-torchvision) ;;
+        bench)
+          required+=(python3 python3-torch python3-torchvision)
+          optional+=(libxsmm-dev)
+          ;;
         browser) required+=(chromium) ;;
         slurm) required+=(slurm-wlm munge) ;;
         minisign) required+=(minisign) ;;

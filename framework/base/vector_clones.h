@@ -14,3 +14,12 @@
 #else
 #define ATTNLAB_VECTOR_CLONES
 #endif
+
+/// Before a loop: no step reads what another step writes. GCC cannot see that where several
+/// pointers could overlap, and then computes step by step. Clang has no such promise, only the
+/// order to vectorise, with an error where it cannot.
+#ifndef __clang__
+#define ATTNLAB_INDEPENDENT_STEPS _Pragma("GCC ivdep")
+#else
+#define ATTNLAB_INDEPENDENT_STEPS
+#endif

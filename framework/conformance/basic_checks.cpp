@@ -237,7 +237,7 @@ std::string check_strides(const Fixture& fixture) {
        {std::pair<const char*, Change>{"views of one projection", as_view},
         {"one example expanded to a batch", shared}}) {
     for (const NamedStackInput& named : fixture.inputs({2, 4, 4})) {
-      const StackInput strided = changed(named.input, [&](AttentionInput& in) {
+      const StackInput strided = changed(named.input, [&, change = change](AttentionInput& in) {
         for (Tensor* x : {&in.queries, &in.keys, &in.values}) *x = change(*x);
       });
       const StackInput dense = changed(strided, [](AttentionInput& in) {

@@ -58,7 +58,7 @@ template <class T>
     const T *const d = mine.target(), *const s = from.source(), *const b = from.value();
     const T* const along = at.c + in.edge[k] * width;
     T* const g = at.g + in.edge[k] * width;
-#pragma GCC ivdep
+    ATTNLAB_INDEPENDENT_STEPS
     for (std::int64_t c = 0; c < width; ++c) {
       g[c] = d[c] + s[c] + along[c];
       const T gate = sigmoid(g[c]);
@@ -67,7 +67,7 @@ template <class T>
     }
   }
   T* const sum = at.sums + node * width;
-#pragma GCC ivdep
+  ATTNLAB_INDEPENDENT_STEPS
   for (std::int64_t c = 0; c < width; ++c) {
     inverse[c] = 1 / (inverse[c] + T(kFloor));
     m[c] *= inverse[c];
@@ -100,7 +100,7 @@ template <class T>
     const T *const g = at.g + place, *const from_edge = at.dg_in + place;
     T* const dg = at.dg + place;
     const bool used = at.dg_in != nullptr;
-#pragma GCC ivdep
+    ATTNLAB_INDEPENDENT_STEPS
     for (std::int64_t c = 0; c < width; ++c) {
       const T gate = sigmoid(g[c]);
       const T d = dm[c] * inverse[c] * (b[c] - m[c]) * gate * (1 - gate);
@@ -108,7 +108,7 @@ template <class T>
       dd[c] += d;
     }
     if (!used) continue;
-#pragma GCC ivdep
+    ATTNLAB_INDEPENDENT_STEPS
     for (std::int64_t c = 0; c < width; ++c) {
       dg[c] += from_edge[c];
       dd[c] += from_edge[c];
@@ -138,7 +138,7 @@ template <class T>
     const std::int64_t target = out.other_end[out.edge[k]];
     const T *const dm = at.dsums + target * width, *const inverse = at.inverse + target * width;
     const T *const g = at.g + out.edge[k] * width, *const dg = at.dg + out.edge[k] * width;
-#pragma GCC ivdep
+    ATTNLAB_INDEPENDENT_STEPS
     for (std::int64_t c = 0; c < width; ++c) {
       db[c] += sigmoid(g[c]) * dm[c] * inverse[c];
       ds[c] += dg[c];
