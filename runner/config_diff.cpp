@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"

@@ -1,6 +1,5 @@
 // attnlab describe ID: one plugin's manifest, for people or as JSON.
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"

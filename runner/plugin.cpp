@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <iostream>
 #include <mutex>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/clock.h"
 #include "framework/base/cores.h"

@@ -6,7 +6,6 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "framework/base/files.h"

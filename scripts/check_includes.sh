@@ -90,4 +90,10 @@ done < <(includes plugins | awk -F: '$3 !~ "^framework/" {
   own = $1; sub("[^/]*$", "", own)
   name = own; sub("/$", "", name); sub(".*/", "", name)
   if (index($3, own) != 1 || system("test -e " own name ".cpp") != 0) print }')
+
+# One meaning of a whole number: see framework/base/json.h.
+while IFS= read -r line; do
+  complain "$line" "framework/base/json.h, which checks whole numbers"
+done < <(grep -rnE '^#include <nlohmann/json\.hpp>' framework plugins runner tests |
+  grep -v '^framework/base/json\.h:')
 exit "$failed"

@@ -1,6 +1,5 @@
 // How programs read a comparison.
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/json.h"
 #include "framework/comparison/comparison.h"

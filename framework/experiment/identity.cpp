@@ -6,7 +6,6 @@
 #include <cmath>
 #include <filesystem>
 #include <mutex>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/base/sha256.h"
 #include "framework/experiment/policy.h"
 

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/manifest/schema.h"

@@ -6,9 +6,9 @@
 #include <bit>
 #include <cctype>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/foreign_text.h"
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/config/problems.h"
 #include "framework/manifest/option_lookup.h"

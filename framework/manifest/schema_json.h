@@ -1,8 +1,7 @@
 // A schema of options from JSON that is parsed already: hundreds of manifests are read at a time.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
+#include "framework/base/json.h"
 #include "framework/manifest/schema.h"
 
 namespace attnlab {

@@ -2,10 +2,10 @@
 
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 
+#include "framework/base/json.h"
 #include "framework/report/curves.h"
 
 namespace attnlab {

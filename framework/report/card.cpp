@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/report/citations.h"
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/base64.h"
 #include "framework/base/error.h"
+#include "framework/base/json.h"
 #include "framework/report/markup.h"
 
 namespace attnlab {

@@ -1,8 +1,6 @@
 // The page over domains as Markdown and as JSON.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/report/domain_report.h"

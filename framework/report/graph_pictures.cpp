@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "framework/base/json.h"
 #include "framework/report/graph_layout.h"
 #include "framework/report/markup.h"
 

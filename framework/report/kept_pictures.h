@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/runs/run_records.h"
 
 namespace attnlab {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/error.h"
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 
 namespace attnlab {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/error.h"
+#include "framework/base/json.h"
 
 namespace attnlab {
 namespace {

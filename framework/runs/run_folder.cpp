@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"

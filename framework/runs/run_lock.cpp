@@ -6,7 +6,6 @@
 #include <climits>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/experiment/identity.h"
 #include "framework/runs/evaluations.h"

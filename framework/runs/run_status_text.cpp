@@ -1,7 +1,6 @@
 // What `attnlab status` prints.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "framework/base/foreign_text.h"

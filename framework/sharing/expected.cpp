@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "framework/base/foreign_text.h"
+#include "framework/base/json.h"
 #include "framework/base/random.h"
 #include "framework/sharing/foreign_json.h"
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "framework/base/json.h"
 #include "framework/sharing/errors.h"
 
 namespace attnlab::sharing {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/json.h"
 #include "framework/sharing/bundle.h"
 #include "framework/sharing/fetch.h"
 #include "framework/sharing/foreign_json.h"

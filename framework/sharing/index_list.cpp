@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/sharing/fetch.h"
 #include "framework/sharing/hash.h"
 #include "framework/sharing/names.h"

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/base/write_all.h"
 #include "framework/sharing/hash.h"
 #include "framework/sharing/names.h"

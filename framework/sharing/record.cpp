@@ -1,9 +1,8 @@
 // record.json of an installed plugin, and whether all is still as it says.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/base/sha256.h"
 #include "framework/sharing/store.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/comparison/table.h"
 #include "framework/experiment/evaluations.h"

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/experiment/evaluations.h"

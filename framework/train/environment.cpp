@@ -9,7 +9,6 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/cores.h"
 #include "framework/base/files.h"

@@ -12,11 +12,11 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 
 namespace attnlab {
 namespace {

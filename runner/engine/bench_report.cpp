@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/json.h"
 #include "framework/base/text.h"

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <filesystem>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "framework/base/files.h"

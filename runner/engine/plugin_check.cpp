@@ -2,7 +2,6 @@
 // a line of JSON. Not for people: `attnlab plugin test` runs one for each check.
 #include <csignal>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "framework/base/json.h"

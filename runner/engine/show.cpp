@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"

@@ -1,8 +1,7 @@
 // A detector's answers about one test example, for the report.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
+#include "framework/base/json.h"
 #include "framework/train/run.h"
 
 namespace attnlab {

@@ -1,8 +1,7 @@
 // A model's answers about one test cloud, for the report.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
+#include "framework/base/json.h"
 #include "framework/train/run.h"
 
 namespace attnlab {

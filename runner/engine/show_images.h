@@ -1,9 +1,9 @@
 // A classifier's answers about test images, as they are and changed, for the report.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "framework/base/json.h"
 #include "framework/train/overlay.h"
 
 namespace attnlab {

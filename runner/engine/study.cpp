@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 #include <cstdio>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/comparison/table.h"
 #include "framework/studies/context_noise.h"

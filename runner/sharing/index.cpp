@@ -5,7 +5,6 @@
 
 #include <iostream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"

@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/manifest/discovery.h"
 #include "framework/sharing/binaries.h"

@@ -11,11 +11,11 @@
 #include <filesystem>
 #include <future>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/cores.h"
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/manifest/discovery.h"
 #include "framework/sharing/expected.h"

@@ -12,11 +12,11 @@
 #include <cmath>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/data/text/encoded_text.h"
 
 namespace po = boost::program_options;

@@ -5,12 +5,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include <jpeglib.h>  // knows neither FILE nor size_t by itself
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 
 namespace {
 

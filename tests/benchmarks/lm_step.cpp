@@ -8,8 +8,8 @@
 #include <chrono>
 #include <cmath>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
+#include "framework/base/json.h"
 #include "framework/tensor/device.h"
 #include "framework/train/optimizer.h"
 #include "tests/support/plugins.h"

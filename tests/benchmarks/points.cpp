@@ -19,10 +19,10 @@
 #include <cmath>
 #include <functional>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/nn/points/curves.h"
 #include "framework/nn/points/sparse_convolution.h"
 #include "framework/nn/points/voxels.h"

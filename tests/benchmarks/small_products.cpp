@@ -3,7 +3,7 @@
 // each size as it is asked for. A JSON line for each size: GFLOP/s of each, and the median over the
 // rounds of its time over ours. All take turns in each round.
 //
-//   attnlab_bench_small_products [--rounds 15]
+//   attnlab_bench_small_products [--rounds 15] [--size ROWS DEPTH COLUMNS]
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <chrono>
@@ -11,7 +11,6 @@
 #include <functional>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include <libxsmm.h>
 #endif
 
+#include "framework/base/json.h"
 #include "framework/nn/kernels/large_product.h"
 #include "framework/nn/kernels/small_product.h"
 #include "tests/benchmarks/timed.h"
@@ -121,10 +121,17 @@ void measure(const Size& s, int rounds) {
 
 int main(int argc, char** argv) {
   int rounds = 15;
+  std::vector<std::int64_t> size;
   boost::program_options::options_description all("attnlab_bench_small_products");
-  all.add_options()("help", "this text")("rounds", boost::program_options::value(&rounds));
+  all.add_options()("help", "this text")("rounds", boost::program_options::value(&rounds))(
+      "size", boost::program_options::value(&size)->multitoken(),
+      "rows, depth and columns: that size alone");
   bench::read_options(argc, argv, all);
   bench::prepare(1);
   const at::NoGradGuard no_gradients;
-  for (const Size& size : kSizes) measure(size, rounds);
+  if (size.size() == 3) {
+    measure({size[0], size[1], size[2]}, rounds);
+    return 0;
+  }
+  for (const Size& each : kSizes) measure(each, rounds);
 }

@@ -7,9 +7,9 @@
 #include <boost/program_options.hpp>
 #include <cstdint>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "framework/base/json.h"
 #include "framework/tensor/device.h"
 
 namespace attnlab::bench {

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <cstdio>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
+#include "framework/base/json.h"
 #include "framework/base/random.h"
 #include "framework/data/formats/ts_file.h"
 

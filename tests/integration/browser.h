@@ -1,9 +1,10 @@
 // A page in a real browser without a window: what goes wrong in it, and what a script of ours sees.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "framework/base/json.h"
 
 namespace attnlab::testing {
 

@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "framework/base/json.h"
 #include "tests/support/program.h"
 #include "tests/support/temp_folder.h"
 

@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/config/compose.h"
 #include "framework/manifest/discovery.h"
 #include "tests/support/made_library.h"

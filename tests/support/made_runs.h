@@ -1,11 +1,11 @@
 // What made-up runs say about their metrics.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/runs/run_folder.h"
 

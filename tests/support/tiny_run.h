@@ -8,10 +8,10 @@
 #include <fstream>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "framework/base/json.h"
 #include "framework/data/formats/safetensors.h"
 #include "framework/train/run.h"
 #include "tests/support/compositions.h"

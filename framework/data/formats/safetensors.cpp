@@ -10,11 +10,11 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/json.h"
 
 namespace attnlab {
 namespace {

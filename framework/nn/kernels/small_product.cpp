@@ -46,6 +46,7 @@ HWY_INLINE void tile(const SmallProduct& p, const Spot& at, Tail tail) {
       for (int v = 0; v < vectors; ++v) sums[r][v] = zeros<float>();
     }
   } else {
+    HWY_UNROLL(12)
     for (int r = 0; r < rows; ++r) {
       const float* const from = start_of(p, at, r) + at.column;
       for (int v = 0; v < kLast; ++v) sums[r][v] = load(from + v * N, Whole());
@@ -68,6 +69,7 @@ HWY_INLINE void tile(const SmallProduct& p, const Spot& at, Tail tail) {
     }
     for (int g = 0; g < kGroups; ++g) group[g] += p.a.column_step;
   }
+  HWY_UNROLL(12)
   for (int r = 0; r < rows; ++r) {
     float* const to = c + r * p.columns;
     for (int v = 0; v < kLast; ++v) store<float>(sums[r][v], to + v * N, Whole());
@@ -95,7 +97,7 @@ HWY_INLINE void bands(const SmallProduct& p, Spot& at) {
   while (at.row + rows <= p.rows) {
     band<rows>(p, at);
     at.row += rows;
-    for (at.place += rows; at.place >= p.places;) at.place -= p.places;
+    if (p.start != nullptr) at.place = (at.place + rows) % p.places;
   }
 }
 

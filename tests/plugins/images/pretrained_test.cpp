@@ -1,8 +1,8 @@
 // Weights of others: a trained ViT gives the logits of a plain forward; timm's names; new heads.
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "framework/base/json.h"
 #include "framework/config/compose.h"
 #include "framework/data/formats/safetensors.h"
 #include "framework/train/environment.h"

@@ -1,9 +1,8 @@
 #include "framework/base/foreign_text.h"
+#include "framework/base/json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
 
 namespace attnlab::foreign_text_test {
 namespace {

@@ -1,13 +1,13 @@
 // Plugins that were installed from a bundle: altered ones, and unsigned ones where the policy
 // refuses them, are not used.
 #include "framework/experiment/installed.h"
+#include "framework/base/json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
 #include "framework/base/sha256.h"

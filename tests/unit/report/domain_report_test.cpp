@@ -1,7 +1,7 @@
 // The page over domains as a page, a figure, a paper's table and records; and a model card.
 #include "framework/report/domain_report.h"
+#include "framework/base/json.h"
 
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "framework/report/card.h"

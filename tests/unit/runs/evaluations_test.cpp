@@ -1,9 +1,9 @@
 // Results of evaluations, a file each.
 #include "framework/runs/evaluations.h"
+#include "framework/base/json.h"
 
 #include <chrono>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/files.h"
 #include "framework/runs/evaluation_setting.h"

@@ -1,10 +1,10 @@
 // A run's lock: which code and data its numbers are of.
 #include "framework/runs/lock_file.h"
+#include "framework/base/json.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "framework/base/files.h"

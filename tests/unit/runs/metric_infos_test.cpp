@@ -1,7 +1,6 @@
 // What runs record about their metrics, and how it is looked up and shown.
 #include "framework/runs/metric_infos.h"
-
-#include <nlohmann/json.hpp>
+#include "framework/base/json.h"
 
 #include "framework/runs/metric_text.h"
 #include "tests/support/compositions.h"

@@ -1,5 +1,6 @@
 // The trace of a run: norms of keys by kind of token, and the bias that an attention adds, against
 // plain loops.
+#include "framework/base/json.h"
 #include "framework/train/attention_log.h"
 
 #include <gmock/gmock.h>
@@ -7,7 +8,6 @@
 
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"

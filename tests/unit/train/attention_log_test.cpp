@@ -1,5 +1,6 @@
 // The trace of a run: the numbers against plain loops, and that looking changes nothing.
 #include "framework/train/attention_log.h"
+#include "framework/base/json.h"
 
 #include <c10/core/GradMode.h>
 
@@ -7,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/text.h"
 #include "framework/config/compose.h"

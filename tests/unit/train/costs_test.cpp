@@ -1,13 +1,13 @@
 // What a run costs: FLOPs against closed forms, memory against what was
 // allocated.
 #include "framework/train/costs.h"
+#include "framework/base/json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "framework/config/compose.h"

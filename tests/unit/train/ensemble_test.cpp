@@ -1,7 +1,6 @@
 // Runs trained together, in this process: the numbers that each has alone.
 #include "framework/train/ensemble.h"
-
-#include <nlohmann/json.hpp>
+#include "framework/base/json.h"
 
 #include "framework/config/compose.h"
 #include "tests/support/plugins.h"

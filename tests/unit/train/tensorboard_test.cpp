@@ -1,5 +1,6 @@
 // TensorBoard's event files, read by a decoder of the test's own.
 #include "framework/train/tensorboard.h"
+#include "framework/base/json.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"

@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "framework/base/error.h"
+#include "framework/base/json.h"
 
 namespace attnlab {
 namespace {
