@@ -10,6 +10,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
 #include "runner/process.h"
 
@@ -152,7 +153,7 @@ std::vector<SlurmJob> read_jobs(const std::string& suite_folder) {
   if (!fs::exists(path, error)) return {};
   try {
     std::vector<SlurmJob> jobs;
-    const json all = json::parse(read_text(path));
+    const json all = parsed_json(read_text(path));
     for (const json& job : all.at("jobs")) jobs.push_back(parse_job(job));
     return jobs;
   } catch (const json::exception& damage) {

@@ -18,7 +18,7 @@ awk '
     printf "| %s | %.1f | %s | %s | %s | %d |\n", name, seconds[name] / 3600,
       grouped(inputs[name]), grouped(kept[name]), reached[name], findings[name]
   }
-  $2 ~ /_fuzz$/ && !/ UNDONE / {
+  $2 ~ /_fuzz$/ && !/ UNDONE( |$)/ {
     name = substr($2, 1, length($2) - 5)
     if (!(name in seconds)) names[++count] = name
     spent = $3
@@ -31,7 +31,7 @@ awk '
       reached[name] = sprintf("%d of %d (%.0f %%)", word[1], word[3], 100 * word[1] / word[3])
     }
     seconds[name] += spent
-    findings[name] += / FAILED /
+    findings[name] += / FAILED( |$)/
   }
   END {
     for (i = 2; i <= count; ++i) {  # by name

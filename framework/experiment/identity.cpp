@@ -9,6 +9,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 #include "framework/base/revision.h"
 #include "framework/base/text.h"
 
@@ -134,7 +135,7 @@ std::optional<Identity> read_identity(const std::string& run_folder) {
   std::error_code error;
   if (!fs::exists(path, error)) return std::nullopt;
   try {
-    const json in = json::parse(read_text(path));
+    const json in = parsed_json(read_text(path));
     Identity identity{in.at("configuration").get<std::string>(),
                       {},
                       in.at("data"),

@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "framework/base/files.h"
-#include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 #include "framework/base/sha256.h"
 #include "framework/experiment/policy.h"
 
@@ -55,7 +55,7 @@ std::optional<InstalledFrom> installed_from(const std::string& library) {
                     library, recorded ? "bundle.attnlab" : "record.json"));
   }
   try {
-    const auto in = nlohmann::json::parse(read_text(record));
+    const auto in = parsed_json(read_text(record));
     return InstalledFrom{in.at("id"), in.at("version"), in.at("bundle"), in.at("key"),
                          in.at("library_hash")};
   } catch (const nlohmann::json::exception& damage) {
@@ -78,7 +78,7 @@ std::string revocation_of(const std::string& key) {
   std::error_code error;
   if (key.empty() || !fs::exists(path, error)) return "";
   try {
-    const auto record = nlohmann::json::parse(read_text(path));
+    const auto record = parsed_json(read_text(path));
     for (const auto& known : record.at("keys")) {
       std::string revoked = known.value("revoked", "");
       if (known.at("id") == key && !revoked.empty()) return revoked;

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "framework/base/foreign_text.h"
-#include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
 #include "framework/manifest/elf.h"
 #include "framework/manifest/schema_json.h"
@@ -48,7 +48,7 @@ std::vector<std::string> names_in(const json& root, const char* field) {
 }
 
 Manifest parse_manifest(const std::string& text) {
-  const json root = json::parse(text);
+  const json root = parsed_json(text);
   Manifest manifest;
   manifest.json = text;
   manifest.id = root.at("id").get<std::string>();
@@ -108,7 +108,7 @@ Manifest read_manifest(const std::string& path) {
 
 Stamp read_stamp(const std::string& path) {
   try {
-    Stamp stamp = parse_stamp(json::parse(read_elf_section(path, kStampSection)));
+    Stamp stamp = parse_stamp(parsed_json(read_elf_section(path, kStampSection)));
     if (const auto sdk = find_elf_section(path, kSdkSection)) stamp["sdk"] = *sdk;
     return stamp;
   } catch (const json::exception& error) {

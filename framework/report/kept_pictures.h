@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "framework/base/files.h"
-#include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 #include "framework/runs/run_records.h"
 
 namespace attnlab {
@@ -46,7 +46,7 @@ std::vector<Picture> kept_pictures(const std::vector<RunRecord>& runs, const std
     }
     std::vector<Picture> pictures;
     try {
-      const nlohmann::json file = nlohmann::json::parse(read_text(path));
+      const nlohmann::json file = parsed_json(read_text(path));
       for (const nlohmann::json& one : file.at(name)) {
         pictures.push_back(read(one));
         pictures.back().origin = {run.experiment, run.attention, run.seed};

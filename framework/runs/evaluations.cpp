@@ -10,6 +10,7 @@
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 #include "framework/runs/evaluation_setting.h"
 #include "framework/runs/metric_infos.h"
 
@@ -145,7 +146,7 @@ Evaluations read_evaluations(const std::string& run_folder) {
     try {
       std::error_code no_time;
       all.push_back(
-          {from_json(json::parse(read_text(path.string()))), fs::last_write_time(path, no_time)});
+          {from_json(parsed_json(read_text(path.string()))), fs::last_write_time(path, no_time)});
     } catch (const json::exception& damage) {
       out.damaged.push_back(fmt::format("{}: damaged: {}", path.string(), damage.what()));
     } catch (const DataError& damage) {

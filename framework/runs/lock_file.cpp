@@ -8,6 +8,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 #include "framework/base/revision.h"
 #include "framework/experiment/identity.h"
 #include "framework/experiment/installed.h"
@@ -45,7 +46,7 @@ json read_lock(const std::string& run_folder) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return nullptr;
   try {
-    json lock = json::parse(read_text(path));
+    json lock = parsed_json(read_text(path));
     if (!lock.at("parts").is_array()) throw DataError(path + ": damaged: it lists no parts");
     if (!lock.contains("evaluations")) lock["evaluations"] = json::object();
     return lock;

@@ -11,6 +11,7 @@
 #include "framework/base/error.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/runs/metric_text.h"
@@ -145,7 +146,7 @@ std::string to_json(const ProgressEvent& event) {
 
 ProgressEvent progress_event(const std::string& text) {
   try {
-    const json in = json::parse(text);
+    const json in = parsed_json(text);
     ProgressEvent event;
     const std::string kind = in.at("event").get<std::string>();
     int index = 0;

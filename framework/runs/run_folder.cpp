@@ -8,6 +8,7 @@
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 #include "framework/config/compose.h"
 #include "framework/config/origins.h"
 #include "framework/runs/frozen_run.h"
@@ -172,7 +173,7 @@ RunStatus RunFolder::status() const {
   std::error_code error;
   if (!fs::exists(path, error)) return {};
   try {
-    const json in = json::parse(read_text(path));
+    const json in = parsed_json(read_text(path));
     check_itself(in);
     RunStatus status = parse_status(in);
     check_files(*this, status, in);

@@ -10,6 +10,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/config/origins.h"
@@ -25,7 +26,7 @@ json read_json(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return nullptr;
   try {
-    return json::parse(read_text(path));
+    return parsed_json(read_text(path));
   } catch (const json::exception& damage) {
     throw DataError(fmt::format("{}: damaged: {}", path, damage.what()));
   }

@@ -9,6 +9,7 @@
 #include "framework/base/error.h"
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
 #include "framework/runs/stored_run.h"
 
@@ -26,7 +27,7 @@ json read_environment_file(const std::string& path) {
   if (!fs::exists(path, error)) return nullptr;
   json in;
   try {
-    in = json::parse(read_text(path));
+    in = parsed_json(read_text(path));
   } catch (const json::exception& damage) {
     throw DataError(fmt::format("{}: damaged: {}", path, damage.what()));
   }

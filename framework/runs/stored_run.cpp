@@ -11,6 +11,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
 #include "framework/runs/frozen_run.h"
 #include "framework/runs/lock_file.h"
@@ -132,7 +133,7 @@ std::optional<json> read_source(const std::string& run_folder) {
   std::error_code error;
   if (!fs::exists(path, error)) return std::nullopt;
   try {
-    json in = json::parse(read_text(path));
+    json in = parsed_json(read_text(path));
     in.at("from").get<std::string>();
     in.at("identity").at("plugins");
     return in;
@@ -271,7 +272,7 @@ StoredRun stored_of(const std::string& run_folder) {
   out.status = folder.status();  // without the evaluations' metrics, which stand by themselves
   std::error_code error;
   if (fs::exists(folder.file("environment.json"), error)) {
-    const json environment = json::parse(read_text(folder.file("environment.json")));
+    const json environment = parsed_json(read_text(folder.file("environment.json")));
     out.environment = kept_environment(environment).dump();
     if (stored_source(run_folder).empty()) out.numbers = numbers_of(environment);
   }
@@ -303,7 +304,7 @@ std::string stored_json(const StoredRun& run) {
 }
 
 StoredRun read_stored(const std::string& file) try {
-  const json in = json::parse(read_text(file));
+  const json in = parsed_json(read_text(file));
   if (in.at("schema") != 1) throw DataError("it is of another form than this attnlab reads");
   StoredRun run;
   run.file = file;

@@ -7,7 +7,7 @@
 #include <functional>
 #include <set>
 
-#include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
 #include "framework/comparison/table.h"
 #include "framework/experiment/evaluations.h"
@@ -185,7 +185,7 @@ std::string cost_key(const Experiment& experiment) {
 
 CellCosts parse_probe(const std::string& line) {
   try {
-    const json in = json::parse(line);
+    const json in = parsed_json(line);
     CellCosts costs;
     costs.data = in.at("data").get<std::string>();
     costs.parameters = in.at("parameters").get<std::int64_t>();

@@ -14,6 +14,7 @@
 #include "framework/base/files.h"
 #include "framework/base/json.h"
 #include "framework/base/numbers_version.h"
+#include "framework/base/parsed_json.h"
 #include "framework/base/revision.h"
 #include "framework/base/text.h"
 #include "framework/nn/kernels/dispatch.h"
@@ -86,7 +87,7 @@ json surroundings(const BuiltRun& run) {
 
 json read_environment(const std::string& path) {
   try {
-    return json::parse(read_text(path));
+    return parsed_json(read_text(path));
   } catch (const json::exception& damage) {
     throw DataError(fmt::format("{}: damaged: {}; remove the run's folder to run it again", path,
                                 damage.what()));

@@ -18,6 +18,16 @@ const std::string kManifest =
     R"("options":[{"name":"eps","type":"float","default":0.5,"help":"floor"}],)"
     R"("stamp":{"contract":1,"compiler":"GNU 12","cuda":""}})";
 
+/// Options of every type.
+const std::string kOptions =
+    R"({"name":"n","type":"int","default":3,"low":1,"high":9,"required":true},)"
+    R"({"name":"f","type":"float","default":".inf","low":{"bits":4607182418800017408}},)"
+    R"({"name":"l","type":"float","list":true,"default":[0.5,".nan",{"bits":1}]},)"
+    R"({"name":"b","type":"bool","default":true},)"
+    R"({"name":"s","type":"string","default":"a","choices":["a","b"]},)"
+    R"({"name":"g","type":"group","options":[{"name":"n","type":"int","default":1}]},)"
+    R"({"name":"m","type":"map","options":[{"name":"n","type":"int"}]},)";
+
 std::string file_of(const std::string& manifest) {
   return attnlab::testing::library_with_section(kManifestSection, manifest);
 }
@@ -58,6 +68,8 @@ Target target() {
                   changed("floor", "\\u001b[31m"),
                   changed("made up", "a\\nb\\u202e"),
                   changed("causal", "\\u009b2J"),
+                  changed("[{", "[" + kOptions + "{"),
+                  changed("[{", R"([{"name":"deep","type":"int","default":[[[[[[0]]]]]]},{)"),
                   changed("\"help\"", "\"choices\":[\"a\\nb\"],\"help\""),
                   changed("\"type\":\"float\"", "\"type\":\"float\",\"range\":[1,0]"),
                   file_of("{}"),
@@ -72,6 +84,11 @@ Target target() {
       "\\u001b",
       "\"options\":[",
       "\"group\"",
+      "\"map\"",
+      "\"type\":\"",
+      "{\"bits\":",
+      "\"choices\":[",
+      "\"low\":",
       "1e999",
       "\xff\xff\xff\xff\xff\xff\xff\xff",
       std::string(8, '\0'),

@@ -1,6 +1,6 @@
 // Fuzzes the reader of indices: an index whose entries can be shown and stay beside it, or a
 // BundleError.
-// Code: framework/sharing/archive.cpp framework/sharing/index.cpp framework/sharing/index_list.cpp
+// Code: framework/sharing/index.cpp framework/sharing/foreign_json.cpp
 #include "framework/base/foreign_text.h"
 #include "framework/sharing/archive.h"
 #include "framework/sharing/index.h"

@@ -51,6 +51,23 @@ TEST(Manifest, HoldsTheTraitsOfAnAttention) {
   EXPECT_EQ(read.traits, (std::map<std::string, bool>{{"causal", true}, {"bias", false}}));
 }
 
+// Reading values below values takes the stack: a file of a megabyte ended the program.
+TEST(Manifest, IsInvalidWhereItNestsTooDeeply) {
+  constexpr std::size_t kLevels = 500'000;
+  const auto nested = [](const std::string& field) {
+    std::string text = made_manifest(Kind::attention, "a").dump();
+    const std::string deep = std::string(kLevels, '[') + std::string(kLevels, ']');
+    return text.replace(1, 0, "\"" + field + "\":" + deep + ",");
+  };
+  EXPECT_THAT(refusal(nested("unknown")), HasSubstr("nested more than 100 levels deep"));
+  std::string option = made_manifest(Kind::attention, "a").dump();
+  const std::string none = "\"options\":[]";
+  option.replace(option.find(none), none.size(),
+                 R"("options":[{"name":"a","type":"int","default":)" + std::string(kLevels, '[') +
+                     std::string(kLevels, ']') + "}]");
+  EXPECT_THAT(refusal(option), HasSubstr("nested more than 100 levels deep"));
+}
+
 TEST(Manifest, IsInvalidWithoutAnyOfItsMembers) {
   const json whole = made_manifest(Kind::attention, "a");
   for (const auto& [member, value] : whole.items()) {

@@ -97,10 +97,14 @@ TEST(Evaluations, NameDamagedFilesAndReadTheOthers) {
   temp.write("evaluations/a-1.json", "{");
   temp.write("evaluations/b-1.json", R"({"entry": "b"})");
   temp.write("evaluations/c-1.json.tmp-17", "half");
+  constexpr std::size_t kLevels = 500'000;  // more than the stack has room for
+  temp.write("evaluations/d-1.json",
+             "{\"set\": " + std::string(kLevels, '[') + std::string(kLevels, ']') + "}");
   const Evaluations read = read_evaluations(temp.path());
   EXPECT_EQ(read.records.size(), 1U);
   EXPECT_THAT(read.damaged, ElementsAre(HasSubstr("evaluations/a-1.json: damaged"),
-                                        HasSubstr("evaluations/b-1.json: damaged")));
+                                        HasSubstr("evaluations/b-1.json: damaged"),
+                                        HasSubstr("evaluations/d-1.json: damaged")));
   EXPECT_THAT(read_evaluations(temp / "none").records, IsEmpty());
 }
 

@@ -222,5 +222,19 @@ TEST_F(RunFolderTest, NamesADamagedStatusAndTheRemedy) {
   }
 }
 
+TEST_F(RunFolderTest, StatusWithANumberThatDoesNotFitIsDamaged) {
+  const RunFolder folder(temp_.path());
+  folder.write_status({});
+  const std::string text = read_text(folder.file("status.json"));
+  for (const char* number : {"46666666666666666666", "-1e30", "2.5"}) {
+    nlohmann::json status = nlohmann::json::parse(text);
+    status.erase("check");
+    status["step"] = nlohmann::json::parse(number);
+    write_file(folder.file("status.json"), status.dump());
+    EXPECT_THAT(message_of<DataError>([&] { static_cast<void>(folder.status()); }),
+                AllOf(HasSubstr("status.json"), HasSubstr("must be a whole number of 64 bits")));
+  }
+}
+
 }  // namespace
 }  // namespace attnlab::run_folder_test
