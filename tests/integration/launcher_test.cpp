@@ -260,9 +260,14 @@ TEST_F(Launching, KillsRunsInTheMiddleOfAStepUponASecondSignal) {
                 "set:\n  model: {dim: 512, depth: 8, heads: 8}\n  dataset: {train: 256}\n"
                 "  train: {batch_size: 256}\n");
   Process process(invocation({"suite", "slow.yaml", "-j", "2"}));
+  std::map<pid_t, double> begun;  // what each had used when its status was there
   const auto both_compute = [&] {
     std::size_t computing = 0;
-    for (const auto& [folder, pid] : running()) computing += processor_seconds(pid) > 3 ? 1 : 0;
+    for (const auto& [folder, pid] : running()) {
+      const double used = processor_seconds(pid);
+      if (fs::exists(at(folder + "/status.json"))) begun.try_emplace(pid, used);
+      computing += begun.count(pid) > 0 && used > std::max(3.0, begun.at(pid) + 1) ? 1 : 0;
+    }
     return computing == 2 || !process.running();
   };
   ASSERT_TRUE(wait_for(both_compute));
