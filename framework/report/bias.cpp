@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "framework/base/json.h"
 #include "framework/report/curves.h"
@@ -33,7 +34,9 @@ std::vector<std::vector<double>> heads_in(const json& rows) {
 
 bool is_whole(const json& line, const char* name) {
   const auto found = line.find(name);
-  return found != line.end() && found->is_number_integer();
+  if (found == line.end() || !found->is_number_integer()) return false;
+  return !found->is_number_unsigned() ||
+         std::in_range<std::int64_t>(found->get<json::number_unsigned_t>());
 }
 
 void add_line(const json& line, Layers& layers) {

@@ -28,8 +28,11 @@ bool is_bookkeeping(const std::string& name) {
 }
 
 std::int64_t whole_number(const json& line, const char* name, std::int64_t otherwise) {
-  const auto found = line.find(name);
-  return found != line.end() && found->is_number() ? found->get<std::int64_t>() : otherwise;
+  try {
+    return line.value(name, otherwise);
+  } catch (const json::exception&) {  // no whole number, or one that does not fit
+    return otherwise;
+  }
 }
 
 void add_line(const json& line, Series& series) {

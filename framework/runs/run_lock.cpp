@@ -33,7 +33,12 @@ Holder read_holder(const std::string& path) {
   }
   const json record = json::parse(text, nullptr, false);
   if (!record.is_object()) return {};
-  return {record.value("pid", std::int64_t{0}), record.value("host", ""), record.value("boot", "")};
+  try {
+    return {record.value("pid", std::int64_t{0}), record.value("host", ""),
+            record.value("boot", "")};
+  } catch (const json::exception&) {  // what this program does not write
+    return {};
+  }
 }
 
 /// Whether the process of a record lives, as far as this machine can tell.

@@ -32,8 +32,12 @@ constexpr std::size_t kLogLines = 5;
 std::int64_t last_step(const std::string& run_folder) {
   for (const std::string& line : last_lines(run_folder + "/metrics.jsonl", 1)) {
     const json entry = json::parse(line, nullptr, false);
-    if (entry.is_object() && entry.contains("step") && entry.at("step").is_number()) {
-      return entry.at("step").get<std::int64_t>();
+    if (!entry.is_object()) continue;
+    try {
+      return entry.value("step", std::int64_t{0});
+    } catch (
+        const json::exception&) {  // of another hand: no whole number, or one that does not fit
+      continue;
     }
   }
   return 0;

@@ -88,6 +88,16 @@ TEST_F(RunStatusTest, FindsTheLastStepBeforeALineThatIsVeryLong) {
   EXPECT_EQ(status().cells.at(0).step, 17);
 }
 
+TEST_F(RunStatusTest, PassesOverAStepThatNoRunHas) {
+  const Suite suite = load();
+  set(suite.cells[0], at(RunState::interrupted, 4));
+  for (const char* step : {"1e30", "2.5", "18446744073709551615", "\"x\""}) {
+    write_file(suite.cells[0].folder.file("metrics.jsonl"),
+               "{\"step\":" + std::string(step) + "}\n");
+    EXPECT_EQ(status().cells.at(0).step, 4) << step;
+  }
+}
+
 TEST_F(RunStatusTest, ARunWithItsProcessIsRunningAndSaysHowLong) {
   const Suite suite = load();
   record(suite);
