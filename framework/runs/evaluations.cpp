@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <tuple>
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
@@ -67,24 +69,23 @@ EvaluationRecord from_json(const json& in) {
   record.infos = read_metric_infos(in.at("infos"));
   record.set = in.value("set", json::object()).dump();
   record.seconds = in.value("seconds", 0.0);
+  record.written = in.value("written", std::int64_t{0});
   return record;
 }
 
-/// A result, and when it was written.
-struct Dated {
-  EvaluationRecord record;
-  fs::file_time_type time;
-};
+std::int64_t microseconds(std::chrono::system_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
+}
 
 /// Keeps the newest of each entry.
-void keep_newest(std::vector<Dated>& all, Evaluations& out) {
-  std::sort(all.begin(), all.end(), [](const Dated& a, const Dated& b) {
-    return a.record.entry != b.record.entry ? a.record.entry < b.record.entry : a.time > b.time;
+void keep_newest(std::vector<EvaluationRecord>& all, Evaluations& out) {
+  std::sort(all.begin(), all.end(), [](const EvaluationRecord& a, const EvaluationRecord& b) {
+    return std::tie(a.entry, b.written, b.hash) < std::tie(b.entry, a.written, a.hash);
   });
-  for (Dated& one : all) {
-    const std::string& entry = one.record.entry;
+  for (EvaluationRecord& one : all) {
+    const std::string& entry = one.entry;
     if (out.records.empty() || out.records.back().entry != entry) {
-      out.records.push_back(std::move(one.record));
+      out.records.push_back(std::move(one));
     } else if (out.replaced.empty() || out.replaced.back() != entry) {
       out.replaced.push_back(entry);
     }
@@ -92,6 +93,10 @@ void keep_newest(std::vector<Dated>& all, Evaluations& out) {
 }
 
 }  // namespace
+
+std::int64_t written_after(std::int64_t earlier) {
+  return std::max(microseconds(std::chrono::system_clock::now()), earlier + 1);
+}
 
 std::string evaluation_file(const std::string& entry, const std::string& hash) {
   const bool plain = std::none_of(entry.begin(), entry.end(),
@@ -115,6 +120,7 @@ void write_json(const std::string& run_folder, const EvaluationRecord& record, j
   if (error) {
     throw FileError(fmt::format("{}: cannot create its folder: {}", path, error.message()));
   }
+  out["written"] = record.written > 0 ? record.written : written_after(0);
   out["check"] = hex(fingerprint(json_text(out)));
   write_file(path, json_text(out));
 }
@@ -138,15 +144,19 @@ Evaluations read_evaluations(const std::string& run_folder) {
   const fs::path folder = fs::path(run_folder) / kFolder;
   std::error_code error;
   if (!fs::exists(folder, error)) return out;
-  std::vector<Dated> all;
+  std::vector<EvaluationRecord> all;
   fs::directory_iterator entries(folder, error);
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
     const fs::path& path = entries->path();
     if (path.extension() != ".json") continue;  // one that is being written has another ending
     try {
-      std::error_code no_time;
-      all.push_back(
-          {from_json(parsed_json(read_text(path.string()))), fs::last_write_time(path, no_time)});
+      EvaluationRecord record = from_json(parsed_json(read_text(path.string())));
+      if (record.written == 0) {
+        std::error_code no_time;
+        const fs::file_time_type time = fs::last_write_time(path, no_time);
+        if (!no_time) record.written = microseconds(std::chrono::file_clock::to_sys(time));
+      }
+      all.push_back(std::move(record));
     } catch (const json::exception& damage) {
       out.damaged.push_back(fmt::format("{}: damaged: {}", path.string(), damage.what()));
     } catch (const DataError& damage) {

@@ -2,11 +2,13 @@
 //
 //   RUN/evaluations/ENTRY-HASH.json
 //     {"entry": "fog", "hash": "16 hex digits", "split": "test", "state": "done" | "failed",
-//      "reason": "", "metrics": {"accuracy": 0.5}, "infos": [...], "set": {...}, "seconds": 1.5}
+//      "reason": "", "metrics": {"accuracy": 0.5}, "infos": [...], "set": {...}, "seconds": 1.5,
+//      "written": 1700000000000000}
 //
 // Each result stands in a file of its own, so that they resume and are added one by one.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -26,6 +28,9 @@ struct EvaluationRecord {
   std::vector<MetricInfo> infos;          ///< of these, the headline first
   std::string set = "{}";                 ///< JSON: what it changes
   double seconds = 0;
+  /// When, in microseconds since 1970: of the results of an entry the last one counts. 0: as it is
+  /// written. Read from a file without it (of an earlier version), the file's own time.
+  std::int64_t written = 0;
 };
 
 /// "evaluations/fog-0123456789abcdef.json"; "swap~0.01-..." of the entry "swap/0.01".
@@ -35,6 +40,10 @@ std::string evaluation_file(const std::string& entry, const std::string& hash);
 /// Writes the result into the run's folder, in place of an older one of the same entry and hash.
 /// @throws FileError.
 void write_evaluation(const std::string& run_folder, const EvaluationRecord& record);
+
+/// EvaluationRecord::written of a result that comes now, behind an earlier one even where the clock
+/// went back since.
+std::int64_t written_after(std::int64_t earlier);
 
 /// All that a run's folder holds.
 struct Evaluations {

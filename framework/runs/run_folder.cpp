@@ -70,7 +70,7 @@ void check_files(const RunFolder& folder, const RunStatus& status, const json& i
   if (status.finished()) {
     const json then = in.value("files", json::object()), now = checks_of(folder);
     for (const auto& [name, check] : then.items()) {
-      if (now.value(name, "") == check) continue;
+      if (now.value(name, json()) == check) continue;
       throw DataError(fmt::format("{} is missing or was changed since the run ended", name));
     }
     return;
@@ -179,8 +179,8 @@ RunStatus RunFolder::status() const {
     check_files(*this, status, in);
     return status;
   } catch (const std::exception& damage) {
-    throw DataError(
-        fmt::format("{}: damaged: {}; delete the file to start the run over", path, damage.what()));
+    throw DataError(fmt::format("{}: damaged: {}; remove the run's folder to run it again", path,
+                                damage.what()));
   }
 }
 

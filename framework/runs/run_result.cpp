@@ -57,6 +57,10 @@ void read_conditions(const json& in, RunResult& run) {
   if (in.contains("together")) run.together = in.at("together").get<std::int64_t>();
   const json::json_pointer instructions("/kernels/instructions");
   const std::string first = in.value(instructions, "");
+  if (in.contains("accepted")) {
+    run.notes.push_back(fmt::format("begun although, by --accept-changes, {} since it was filed",
+                                    join(in.at("accepted").get<std::vector<std::string>>(), ", ")));
+  }
   for (const json& resumed : in.value("resumed", json::array())) {
     const auto step = resumed.value("step", std::int64_t{0});
     const std::string now = resumed.value(instructions, first);

@@ -56,8 +56,8 @@ json kept_environment(const json& in) {
   };
   for (const char* pointer :
        {"/attnlab", "/framework/revision", "/machine/cpu", "/device", "/products", "/kernels",
-        "/threads", "/together", "/libtorch/version", "/data/fingerprint", "/parameters", "/flops",
-        "/metrics", "/costs", "/started"}) {
+        "/threads", "/together", "/accepted", "/libtorch/version", "/data/fingerprint",
+        "/parameters", "/flops", "/metrics", "/costs", "/started"}) {
     keep(pointer);
   }
   for (const json& start : in.value("resumed", json::array())) {
@@ -68,6 +68,12 @@ json kept_environment(const json& in) {
     out["resumed"].push_back(std::move(kept));
   }
   return out;
+}
+
+/// Of all that a stored run says.
+std::string check_of(json stored) {
+  stored.erase("check");
+  return hex(fingerprint(json_text(stored, 1)));
 }
 
 json evaluation_json(const EvaluationRecord& one) {
@@ -300,12 +306,16 @@ std::string stored_json(const StoredRun& run) {
   for (const EvaluationRecord& one : run.evaluations) {
     out["evaluations"].push_back(evaluation_json(one));
   }
+  out["check"] = check_of(out);
   return json_text(out, 1);
 }
 
 StoredRun read_stored(const std::string& file) try {
   const json in = parsed_json(read_text(file));
   if (in.at("schema") != 1) throw DataError("it is of another form than this attnlab reads");
+  if (in.contains("check") && in.at("check") != check_of(in)) {  // earlier versions wrote none
+    throw DataError("its content does not fit its check: it was edited, or a disk fails");
+  }
   StoredRun run;
   run.file = file;
   run.experiment = in.at("experiment");
@@ -354,6 +364,7 @@ void restore(const StoredRun& run, const RunFolder& folder, const Experiment& ex
   write_file(folder.path() + kSource, json_text(source));
   folder.write_status(run.status);
   freeze_without_lock(folder, experiment, run.seed, identity);
+  folder.write_status(run.status);  // again, as it holds checks of the files that it finds
 }
 
 std::string stored_source(const std::string& run_folder) {

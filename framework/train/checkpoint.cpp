@@ -62,6 +62,7 @@ std::string owner_of(const std::string& prefix) {
 
 constexpr const char* kChecksum = "checksum";         // of all else in the file
 constexpr const char* kLinesCheck = "metrics_check";  // of the lines that belong to it
+constexpr const char* kSeed = "seed";
 
 /// Of names, shapes, dtypes and bytes of all tensors, and of all metadata but itself.
 std::string checksum_of(const TensorFile& file) {
@@ -113,11 +114,19 @@ class Reader {
     return position;
   }
 
-  void check_hash(const std::string& hash) const {
-    if (text("hash") == hash) return;
+  void check_owner(const FileOwner& owner) const {
+    if (text("hash") != owner.hash) {
+      throw DataError(fmt::format(
+          "{}: belongs to another configuration (hash {}, this run has {}); start a new run", path_,
+          one_line(text("hash"), 100), owner.hash));
+    }
+    if (file_.metadata.count(kSeed) == 0) return;  // of an earlier version
+    const std::int64_t seed = number(kSeed, owner.seed);
+    if (seed == owner.seed) return;
     throw DataError(fmt::format(
-        "{}: belongs to another configuration (hash {}, this run has {}); start a new run", path_,
-        one_line(text("hash"), 100), hash));
+        "{}: belongs to the run of seed {}, this run has seed {}; put its own file back, "
+        "or start a new run",
+        path_, seed, owner.seed));
   }
 
   /// The tensors of a module, in its order; all checked.
@@ -187,7 +196,7 @@ class Reader {
   TensorFile file_;
 };
 
-TensorFile file_of(const SavedModules& modules, const std::string& hash) {
+TensorFile file_of(const SavedModules& modules, const FileOwner& owner) {
   TensorFile file;
   for (const auto& [prefix, module] : modules) {
     for (const auto& [name, tensor] : tensors_of(*module)) {
@@ -197,7 +206,8 @@ TensorFile file_of(const SavedModules& modules, const std::string& hash) {
       file.metadata[entry] = layout->layout_entry().second;
     }
   }
-  file.metadata["hash"] = hash;
+  file.metadata["hash"] = owner.hash;
+  file.metadata[kSeed] = std::to_string(owner.seed);
   return file;
 }
 
@@ -248,8 +258,8 @@ SavedModules modules_of(const BuiltRun& run) {
 }
 
 void write_checkpoint(const std::string& path, const CheckpointParts& parts,
-                      const Position& position, const std::string& hash) {
-  TensorFile file = file_of(parts.modules, hash);
+                      const Position& position, const FileOwner& owner) {
+  TensorFile file = file_of(parts.modules, owner);
   for (const auto& [name, tensor] : parts.optimizer.state()) {
     file.tensors.set(kOptimizer + name, tensor);
   }
@@ -267,9 +277,9 @@ void write_checkpoint(const std::string& path, const CheckpointParts& parts,
 }
 
 Position read_checkpoint(const std::string& path, const CheckpointParts& parts,
-                         const std::string& hash) {
+                         const FileOwner& owner) {
   const Reader reader(path);
-  reader.check_hash(hash);
+  reader.check_owner(owner);
   const Position position = reader.position();
   reader.check_lines(position.metrics_bytes);
   const Pending pending(reader, parts.modules);
@@ -283,13 +293,13 @@ Position read_checkpoint(const std::string& path, const CheckpointParts& parts,
   return position;
 }
 
-void write_weights(const std::string& path, const SavedModules& modules, const std::string& hash) {
-  write_sealed(path, file_of(modules, hash));
+void write_weights(const std::string& path, const SavedModules& modules, const FileOwner& owner) {
+  write_sealed(path, file_of(modules, owner));
 }
 
-void read_weights(const std::string& path, const SavedModules& modules, const std::string& hash) {
+void read_weights(const std::string& path, const SavedModules& modules, const FileOwner& owner) {
   const Reader reader(path);
-  reader.check_hash(hash);
+  reader.check_owner(owner);
   Pending(reader, modules).copy();
 }
 

@@ -42,6 +42,12 @@ using SavedModules = std::vector<std::pair<std::string, torch::nn::Module*>>;
 /// Model and task of a run, and their means.
 SavedModules modules_of(const BuiltRun& run);
 
+/// Whose a file is: no other run takes it.
+struct FileOwner {
+  std::string hash;       ///< Experiment::hash(), in which no seed stands
+  std::int64_t seed = 0;  ///< checked where the file has one (those of earlier versions have none)
+};
+
 /// What makes a checkpoint.
 struct CheckpointParts {
   SavedModules modules;
@@ -49,20 +55,20 @@ struct CheckpointParts {
   NamedTensors& carried;
 };
 
-/// @param hash  of the configuration; reading checks it.
 void write_checkpoint(const std::string& path, const CheckpointParts& parts,
-                      const Position& position, const std::string& hash);
+                      const Position& position, const FileOwner& owner);
 
 /// Reads into the parts. Nothing changes when it does not fit.
-/// @throws DataError naming the file and every entry that does not fit.
+/// @throws DataError naming the file and every entry that does not fit, or another owner.
 Position read_checkpoint(const std::string& path, const CheckpointParts& parts,
-                         const std::string& hash);
+                         const FileOwner& owner);
 
 /// The modules alone, in the same format: the best epoch's.
-void write_weights(const std::string& path, const SavedModules& modules, const std::string& hash);
+void write_weights(const std::string& path, const SavedModules& modules, const FileOwner& owner);
 
 /// Reads modules from a checkpoint, or from what `write_weights` wrote.
-/// @throws DataError naming the file and every entry that does not fit; nothing changes then.
-void read_weights(const std::string& path, const SavedModules& modules, const std::string& hash);
+/// @throws DataError naming the file and every entry that does not fit, or another owner; nothing
+/// changes then.
+void read_weights(const std::string& path, const SavedModules& modules, const FileOwner& owner);
 
 }  // namespace attnlab

@@ -68,7 +68,7 @@ class Work {
     }
   }
 
-  /// The mean over a group, where all of its points have results.
+  /// The mean over a group, where all of its points have results of the settings they have now.
   void add_mean(const std::vector<EvaluationEntry>& entries, const std::string& group) {
     EvaluationRecord mean;
     mean.entry = group;
@@ -78,7 +78,7 @@ class Work {
     for (const EvaluationEntry& entry : entries) {
       if (entry.group != group) continue;
       const auto found = known_.find(entry.name);
-      if (found == known_.end()) return;
+      if (found == known_.end() || !is_of(found->second, entry)) return forget(group);
       const EvaluationRecord& record = found->second;
       hashes += record.hash + ";";
       if (!record.done) ++failed;
@@ -99,6 +99,7 @@ class Work {
     const auto before = known_.find(group);
     const bool was_there = before != known_.end() && before->second.hash == mean.hash &&
                            before->second.done == mean.done;
+    mean.written = after(before);
     if (!was_there) write_evaluation(folder_.path(), mean);
     on_result_(mean, was_there);
   }
@@ -112,6 +113,7 @@ class Work {
     record.set = canonical_text(entry.set);
     const EvaluationSetting setting{canonical_text(entry.experiment.resolved.at("task")),
                                     run_.seed};
+    record.written = after(before);
     record.reason = kBegun;
     record.hash = evaluation_hash(entry, weights_hash_, "");
     const std::string first = record.hash;
@@ -147,6 +149,25 @@ class Work {
     on_result_(record, false);
   }
 
+  /// Whether a result has the entry's settings, and is of these weights.
+  bool is_of(const EvaluationRecord& record, const EvaluationEntry& entry) const {
+    return record.hash.starts_with(evaluation_hash(entry, weights_hash_));
+  }
+
+  /// A mean of an earlier call whose points are others now.
+  void forget(const std::string& group) {
+    const auto found = known_.find(group);
+    if (found == known_.end()) return;
+    remove(group, found->second.hash);
+    known_.erase(found);
+  }
+
+  using Known = std::map<std::string, EvaluationRecord>;
+
+  std::int64_t after(Known::const_iterator before) const {
+    return written_after(before == known_.end() ? 0 : before->second.written);
+  }
+
   void remove(const std::string& entry, const std::string& hash) const {
     std::error_code ignored;
     std::filesystem::remove(folder_.file(evaluation_file(entry, hash)), ignored);
@@ -164,7 +185,7 @@ class Work {
   const OnResult& on_result_;
   const std::string weights_file_, weights_hash_;
   NamedTensors weights_;
-  std::map<std::string, EvaluationRecord> known_;
+  Known known_;
 };
 
 }  // namespace

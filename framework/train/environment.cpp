@@ -128,6 +128,7 @@ std::string environment_json(const BuiltRun& run) {
   out["parameters"] = run.parameter_count();
   out["flops"] = forward_flops(run);
   if (run.together > 1) out["together"] = run.together;
+  if (!run.accepted.empty()) out["accepted"] = run.accepted;
   if (!run.initial_file.empty()) {
     out["init"] = {{"path", run.initial_file},
                    {"hash", file_hash(run.initial_file)},

@@ -196,7 +196,7 @@ void load_model(BuiltRun& run, const RunFolder& folder) {
                                 path, folder.path()));
   }
   const SavedModules modules = {{"model.", run.model.get()}, {"task.", run.task.get()}};
-  read_weights(path, modules, run.experiment.hash());
+  read_weights(path, modules, {run.experiment.hash(), run.seed});
 }
 
 Metrics evaluate_test(BuiltRun& run, const std::atomic<bool>& stop) {

@@ -67,7 +67,7 @@ Training::Training(BuiltRun& run, const RunFolder& folder, ProgressSink& progres
       folder_(folder),
       progress_(progress),
       stop_(stop),
-      hash_(run.experiment.hash()),
+      owner_{run.experiment.hash(), run.seed},
       modules_(modules_of(run)),
       never_finite_(broken_buffers(modules_)),
       optimizer_(make_optimizer(run)),
@@ -104,7 +104,7 @@ void Training::begin() {
 
 void Training::go_to_checkpoint() {
   if (!std::filesystem::exists(checkpoint_path())) return;
-  position_ = read_checkpoint(checkpoint_path(), checkpoint_parts(), hash_);
+  position_ = read_checkpoint(checkpoint_path(), checkpoint_parts(), owner_);
   carried_ = carried_.to(run_.device);
 }
 
@@ -161,7 +161,7 @@ void Training::write_position() {
   log_->sync();  // the checkpoint says which lines belong to it
   position_.metrics_bytes = log_->size();
   position_.seconds = seconds_before_ + seconds_since(began_);
-  write_checkpoint(checkpoint_path(), checkpoint_parts(), position_, hash_);
+  write_checkpoint(checkpoint_path(), checkpoint_parts(), position_, owner_);
 }
 
 void Training::save() {
@@ -249,8 +249,8 @@ void Training::update(double loss, const BatchPart& batch) {
                fmt::format("the training loss was {:f} at step {}", loss, position_.step + 1));
   }
   const bool log = log_due();
+  optimizer_.set_pace(pace_at(schedule_, position_.step));  // which says whose gradients count
   const double norm = log || train_.clip_norm > 0 ? optimizer_.gradient_norm() : 0;
-  optimizer_.set_pace(pace_at(schedule_, position_.step));
   optimizer_.step(clip_factor(norm, train_.clip_norm));
   if (average_ != nullptr) {
     average_->update(average_decay(train_.average, position_.step, run_.total_steps()));
@@ -320,7 +320,7 @@ void Training::evaluate_and_select(std::int64_t epoch) {
   all.insert(entries.begin(), entries.end());
   if (selection_.judge(all, epoch, position_.best)) {
     home_.check("training");
-    write_weights(best_path(), modules_, hash_);
+    write_weights(best_path(), modules_, owner_);
   }
   record(std::string(name_of(split)), metrics, entries);
   if (!others.empty()) record(std::string(name_of(other)), {}, others);
@@ -352,7 +352,7 @@ Metrics Training::last_result() {
 
 /// The best epoch's model on the test split. It takes the place of the last one.
 Metrics Training::best_result() {
-  read_weights(best_path(), modules_, hash_);
+  read_weights(best_path(), modules_, owner_);
   Metrics metrics = evaluate_split(run_, Split::test, stop_);
   metrics["best_epoch"] = static_cast<double>(position_.best.epoch);
   if (selection_.split() != Split::test) record("test", metrics);  // else it is recorded

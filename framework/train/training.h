@@ -111,7 +111,7 @@ class Training {
   const RunFolder& folder_;
   ProgressSink& progress_;
   const std::atomic<bool>& stop_;
-  std::string hash_;
+  FileOwner owner_;
   SavedModules modules_;
   /// Buffers that were not finite before the first step, as a mask of -inf is.
   std::set<std::string> never_finite_;

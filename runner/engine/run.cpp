@@ -162,10 +162,37 @@ bool finished_before(const RunJob& job, ProgressSink& progress) {
   return true;
 }
 
-/// Notes what changed since the run began.
+/// Whether numbers of the run are there that it goes on from.
+bool has_checkpoint(const RunFolder& folder) {
+  std::error_code error;
+  return fs::exists(folder.file("checkpoint.safetensors"), error);
+}
+
+/// What a run that has no numbers yet was filed by, and would not be made of now.
+/// @throws ConfigError where that is its configuration.
+std::vector<std::string> changes_since_filed(const BuiltRun& run, const RunJob& job,
+                                             Registry& registry) {
+  const std::optional<Identity> filed = read_identity(job.folder.path());
+  if (!filed || filed->hash() == job.identity.hash()) return {};
+  if (filed->configuration != job.experiment.hash()) {
+    throw ConfigError(fmt::format(
+        "{}: was changed since the run was filed by it; put it back, or run it as an experiment of "
+        "its own (attnlab run FILE)",
+        job.folder.file("config.yaml")));
+  }
+  std::string data = run.dataset->info().fingerprint;
+  // It is filed by the data of seed 0; most data are the same for all seeds.
+  if (!filed->data.empty() && filed->data != data && job.seed != 0) {
+    data = identity_with_data(job.experiment, registry).data;
+  }
+  return changes_between(*filed, identity_of(job.experiment, data));
+}
+
+/// Notes what changed since the run began, or since it was filed where it has no numbers yet.
 /// @param accept  go on all the same. @throws ConfigError naming what changed.
-void note_changes(BuiltRun& run, const RunJob& job, bool accept) {
-  run.accepted = changes_since_start(run, job.folder);
+void note_changes(BuiltRun& run, const RunJob& job, Registry& registry, bool accept) {
+  run.accepted = has_checkpoint(job.folder) ? changes_since_start(run, job.folder)
+                                            : changes_since_filed(run, job, registry);
   if (run.accepted.empty() || accept) return;
   throw ConfigError(
       fmt::format("{}: since this run began, {}; a new run (--out) keeps its numbers of one "
@@ -178,7 +205,7 @@ BuiltRun ready_run(const RunJob& job, Registry& registry, bool accept,
                    std::shared_ptr<Dataset> dataset = nullptr) {
   BuiltRun run = build_run(job.experiment, job.seed, registry, std::move(dataset));
   check_tasks(run, registry);
-  note_changes(run, job, accept);
+  note_changes(run, job, registry, accept);
   initialise(run, job.folder, registry.catalogue());
   return run;
 }
@@ -246,7 +273,7 @@ std::unique_ptr<RunLock> held(const RunJob& job, const Catalogue& catalogue) {
 bool finished_meanwhile(const RunJob& job, BuiltRun& run, Registry& registry, bool accept,
                         ProgressSink& progress) {
   if (!finished_before(job, progress)) {
-    note_changes(run, job, accept);
+    if (has_checkpoint(job.folder)) note_changes(run, job, registry, accept);
     return false;
   }
   if (job.folder.status().state == RunState::done) evaluate_left(job, run, registry, progress);
@@ -276,14 +303,18 @@ bool run_job(const RunJob& job, Registry& registry, bool accept, ProgressSink& p
   return true;
 }
 
-/// Opens data once where several runs have the same.
+/// Opens data once where several runs have the same: of one configuration and one seed, by which a
+/// dataset may hold examples out or generate them. (A fingerprint is of files alone where there are
+/// files, not of what is done with them.)
 class SharedData {
  public:
   std::shared_ptr<Dataset> of(const RunJob& job, Registry& registry) {
     const RandomStreams streams(static_cast<std::uint64_t>(job.seed));
     const auto opened = registry.dataset(job.experiment.dataset, {streams});
-    const DatasetInfo& info = opened->info();
-    return known_.emplace(info.name + info.fingerprint, opened).first->second;
+    const std::string key =
+        fmt::format("{};{};{}", canonical_text(job.experiment.resolved.at("dataset")),
+                    opened->info().fingerprint, job.seed);
+    return known_.emplace(key, opened).first->second;
   }
 
  private:
@@ -300,7 +331,11 @@ std::vector<Together> ensembles_of(const std::vector<RunJob>& jobs, Registry& re
   for (const RunJob& job : jobs) {
     const std::string obstacle = obstacle_to_ensemble(job.experiment, registry.catalogue());
     if (!obstacle.empty()) throw ConfigError(fmt::format("--ensemble: {}; leave it out", obstacle));
-    if (!finished_before(job, progress)) by_key[ensemble_key(job.experiment)].push_back(&job);
+    if (finished_before(job, progress)) {
+      evaluate_left(job, registry, progress);
+    } else {
+      by_key[ensemble_key(job.experiment)].push_back(&job);
+    }
   }
   std::vector<Together> all;
   for (auto& [key, together] : by_key) all.push_back(std::move(together));
@@ -326,17 +361,25 @@ bool run_together(const Together& all, Registry& registry, bool accept, Progress
   tell_products(members.front().run, progress);
   try {
     train_ensemble(members, registry, progress, stop_requested());
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      if (members[i].folder.status().state != RunState::done) continue;
-      evaluate_left(*jobs[i], members[i].run, registry, progress);
-    }
   } catch (const std::exception& error) {
     progress.say("");  // ends a bar's line
     complain(fmt::format("{} runs that were trained together failed", jobs.size()), error);
     return false;
   }
-  for (const Member& member : members) progress.say("  " + member.folder.path());
-  return true;
+  bool evaluated = true;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const std::string& folder = members[i].folder.path();
+    try {
+      if (members[i].folder.status().state == RunState::done) {
+        evaluate_left(*jobs[i], members[i].run, registry, progress);
+      }
+      progress.say("  " + folder);
+    } catch (const std::exception& error) {
+      complain(folder + ": its evaluations failed", error);
+      evaluated = false;
+    }
+  }
+  return evaluated;
 }
 
 }  // namespace
@@ -353,6 +396,11 @@ int run_command(const Words& words) {
   check_fresh(jobs, arguments.has("resume"));
   const bool accept = arguments.has("accept-changes");
   bool all = true;
+  const auto left_out = [&](const Error& error) {
+    if (jobs.size() == 1) throw;
+    complain("left out", error);
+    all = false;
+  };
   if (arguments.has("ensemble")) {
     for (const Together& together : ensembles_of(jobs, registry, *progress)) {
       all &= run_together(together, registry, accept, *progress);
@@ -361,7 +409,13 @@ int run_command(const Words& words) {
     return all ? kDone : kRunFailed;
   }
   for (const RunJob& job : jobs) {
-    all &= run_job(job, registry, accept, *progress);
+    try {
+      all &= run_job(job, registry, accept, *progress);
+    } catch (const BusyError& error) {
+      left_out(error);
+    } catch (const FileError& error) {
+      left_out(error);
+    }
     if (stop_requested()) return kInterrupted;
   }
   return all ? kDone : kRunFailed;

@@ -25,7 +25,7 @@ const MemoryFolder& folder() {
 std::string sound() {
   Small small;
   const std::string path = folder().path() + "/sound";
-  write_weights(path, {{"model.", &small}}, "hash");
+  write_weights(path, {{"model.", &small}}, {"hash"});
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
@@ -61,7 +61,7 @@ int attnlab::fuzz::try_input(const std::uint8_t* data, std::size_t size) {
   fuzz::Small small;
   const Tensor before = small.weight.detach().clone();
   try {
-    read_weights(path, {{"model.", &small}}, "hash");
+    read_weights(path, {{"model.", &small}}, {"hash"});
     return 0;
   } catch (const DataError& error) {
     if (!small.weight.equal(before)) fuzz::fail("a file that is refused changed the module");

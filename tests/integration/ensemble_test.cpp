@@ -2,6 +2,7 @@
 #include <cmath>
 #include <csignal>
 #include <filesystem>
+#include <random>
 
 #include "tests/integration/workspace.h"
 
@@ -85,6 +86,43 @@ TEST_F(EnsembleCommand, GivesEachRunTheNumbersThatItHasAlone) {
     EXPECT_EQ(trained_together("alone/" + run), 1);
     EXPECT_GE(trained_together("together/" + run), 4) << "6, 6 and 4";
     expect_same("alone/" + run, "together/" + run);
+  }
+}
+
+// Data from files have one fingerprint, whatever is held out of them, and however they are scaled.
+TEST_F(EnsembleCommand, GivesEachRunItsOwnSplitAndScaleOfOneSetOfFiles) {
+  std::mt19937_64 random(1);
+  const auto series = [&](int count) {
+    std::string text = "@dimensions 2\n@classLabel true a b\n@data\n";
+    for (int i = 0; i < count; ++i) {
+      for (int value = 0; value < 8; ++value) {
+        text +=
+            std::to_string(double(random() % 1000) / 100) + (value == 3 || value == 7 ? ":" : ",");
+      }
+      text += i % 2 == 0 ? "a\n" : "b\n";
+    }
+    return text;
+  };
+  folder_.write("data/Set/Set_TRAIN.ts", series(40));
+  folder_.write("data/Set/Set_TEST.ts", series(20));
+  folder_.write("files.yaml", R"(schema: 1
+model: toy_transformer
+attention: qknorm
+task: sequence_classification
+dataset: {use: uea, name: Set, root: data, validation: 0.3}
+train:
+  {epochs: 2, batch_size: 4, threads: 1, tensorboard: false, log_every: 1,
+   optimizer: {lr: 1.0e-2}, schedule: {shape: constant}}
+)");
+  for (const char* members : {"1", "6"}) {
+    must({"sweep", "files.yaml", "dataset.normalise=train,published", "--seeds", "0-2",
+          "--ensemble", members, "--out", members});
+  }
+  const std::vector<std::string> runs = runs_below("1");
+  ASSERT_EQ(runs.size(), 6);
+  for (const std::string& run : runs) {
+    EXPECT_EQ(trained_together("6/" + run), 6);
+    expect_same("1/" + run, "6/" + run);
   }
 }
 

@@ -125,6 +125,25 @@ TEST_F(Evaluate, WeightsThatTheChangedModelLacksOrMissesAreTold) {
   EXPECT_NE(filed("other").at("metrics").at("nll"), own().at("nll"));
 }
 
+TEST_F(Evaluate, AMeanIsOfPointsOfOneSettingAlone) {
+  write_experiment("  clean: {}\n");
+  must({"run", "asked.yaml"});
+  const auto with = [&](const std::string& file, const std::string& noise) {
+    folder_.write(file, "evaluate: {fog: {set: {dataset: {noise: " + noise +
+                            "}}, over: {dataset.shift: [0, 8]}}}\n");
+  };
+  with("one.yaml", "0.25");
+  with("other.yaml", "1");
+  must({"eval", folder(), "--with", "one.yaml"});
+  EXPECT_EQ(filed("fog").at("state"), "done");
+  must({"eval", folder(), "fog/0", "--with", "other.yaml"});
+  for (const auto& file : fs::directory_iterator(folder() + "/evaluations")) {
+    EXPECT_NE(json::parse(file_text(file.path().string())).at("entry"), "fog") << file.path();
+  }
+  must({"eval", folder(), "--with", "other.yaml"});
+  EXPECT_EQ(filed("fog").at("state"), "done");
+}
+
 TEST_F(Evaluate, EntriesOfEveryEpochStandInItsLine) {
   write_experiment(
       "  noisy: {when: each, set: {dataset: {noise: 3}}}\n"

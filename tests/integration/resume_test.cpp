@@ -277,6 +277,32 @@ TEST_F(Resume, RefusesOtherPluginsUnlessToldTo) {
             "the file of attention 'quest' changed");
 }
 
+// It has no numbers yet, and would file those that come under what it no longer is.
+TEST_F(Resume, RefusesARunWithoutACheckpointThatWasFiledByAnother) {
+  const std::string folder = undisturbed();
+  for (const char* name : {"checkpoint.safetensors", "status.json", "metrics.jsonl"}) {
+    fs::remove(folder + "/" + name);
+  }
+  const std::string config = file_text(folder + "/config.yaml");
+  std::string shorter = config;
+  shorter.replace(shorter.find("epochs: 3"), 9, "epochs: 1");
+  write_file(folder + "/config.yaml", shorter);
+  const Ended edited = attnlab({"run", folder, "--resume"});
+  EXPECT_EQ(edited.exit_code, 2) << edited.story();
+  EXPECT_THAT(edited.err, HasSubstr("config.yaml: was changed since the run was filed by it"));
+  write_file(folder + "/config.yaml", config);
+  nlohmann::json identity = nlohmann::json::parse(file_text(folder + "/identity.json"));
+  identity["plugins"]["attention"]["hash"] = "0";
+  write_file(folder + "/identity.json", identity.dump());
+  const Ended refused = attnlab({"run", folder, "--resume"});
+  EXPECT_EQ(refused.exit_code, 2) << refused.story();
+  EXPECT_THAT(refused.err, HasSubstr("the file of attention 'quest' changed"));
+  must({"run", folder, "--resume", "--accept-changes"});
+  EXPECT_THAT(
+      must({"compare", folder}).out,
+      HasSubstr("begun although, by --accept-changes, the file of attention 'quest' changed"));
+}
+
 TEST_F(Resume, RefusesProductsOfAnotherPrecisionUnlessToldTo) {
   undisturbed();
   const std::string folder = run_of("undisturbed"), path = folder + "/environment.json";

@@ -63,10 +63,10 @@ class KernelLayouts : public ::testing::Test {
 TEST_F(KernelLayouts, AreWrittenIntoWhatRunsSave) {
   const auto model = classifier(8);
   const std::string path = folder_ / "best.safetensors";
-  write_weights(path, {{"model.", model.get()}}, "0123");
+  write_weights(path, {{"model.", model.get()}}, {"0123"});
   EXPECT_EQ(read_sealed(path).metadata.at("sparse_convolution"), "out,x,y,z,in");
   const auto plain = clouds().model();
-  write_weights(path, {{"model.", plain.get()}}, "0123");
+  write_weights(path, {{"model.", plain.get()}}, {"0123"});
   EXPECT_EQ(read_sealed(path).metadata.count("sparse_convolution"), 0U);
 }
 
@@ -94,7 +94,7 @@ TEST_F(KernelLayouts, OfThreeChannelsAreKnownByTheEntryAlone) {
 TEST_F(KernelLayouts, OfThisProgramStayAsTheyAre) {
   const auto model = classifier(3);
   const std::string path = folder_ / "own.safetensors";
-  write_weights(path, {{"", model.get()}}, "0123");
+  write_weights(path, {{"", model.get()}}, {"0123"});
   expect_same(*model, *begun(3, read_sealed(path)));
 }
 

@@ -64,12 +64,33 @@ TEST(Evaluations, OfOneEntryTheNewestCounts) {
   EXPECT_EQ(read_evaluations(temp.path()).records[0].metrics.at("accuracy"), 0.2);
   write_evaluation(temp.path(), record("fog", 0.3, "fedcba9876543210"));
   write_evaluation(temp.path(), record("snow", 0.4));
-  const auto earlier = fs::file_time_type::clock::now() - std::chrono::hours(1);
-  fs::last_write_time(temp / "evaluations/fog-fedcba9876543210.json", earlier);
+  // A copy of the folder has other times.
+  const std::string newest = temp / "evaluations/fog-fedcba9876543210.json";
+  fs::last_write_time(newest, fs::file_time_type::clock::now() - std::chrono::hours(1));
   const Evaluations read = read_evaluations(temp.path());
   ASSERT_EQ(read.records.size(), 2U);
-  EXPECT_EQ(read.records[0].metrics.at("accuracy"), 0.2);
+  EXPECT_EQ(read.records[0].metrics.at("accuracy"), 0.3);
   EXPECT_THAT(read.replaced, ElementsAre("fog"));
+  EvaluationRecord behind = record("fog", 0.4, "0000000000000000");
+  behind.written = written_after(read.records[0].written + 1'000'000'000);  // the clock went back
+  write_evaluation(temp.path(), behind);
+  write_evaluation(temp.path(), record("fog", 0.2));
+  EXPECT_EQ(read_evaluations(temp.path()).records[0].metrics.at("accuracy"), 0.4);
+}
+
+TEST(Evaluations, OfAnEarlierVersionAreAsOldAsTheirFiles) {
+  const TempFolder temp;
+  for (const char* hash : {"0123456789abcdef", "fedcba9876543210"}) {
+    write_evaluation(temp.path(), record("fog", hash[0] == '0' ? 0.1 : 0.2, hash));
+    const std::string path = temp / (std::string("evaluations/fog-") + hash + ".json");
+    nlohmann::json file = nlohmann::json::parse(read_text(path));
+    file.erase("written");
+    file.erase("check");
+    write_file(path, file.dump());
+    const auto hours = std::chrono::hours(hash[0] == '0' ? 1 : 2);
+    fs::last_write_time(path, fs::file_time_type::clock::now() - hours);
+  }
+  EXPECT_EQ(read_evaluations(temp.path()).records[0].metrics.at("accuracy"), 0.1);
 }
 
 TEST(Evaluations, NoticeAnotherHandThanThePrograms) {

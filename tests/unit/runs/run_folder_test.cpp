@@ -217,7 +217,7 @@ TEST_F(RunFolderTest, NamesADamagedStatusAndTheRemedy) {
     write_file(folder.file("status.json"), text);
     EXPECT_THAT(message_of<DataError>([&] { folder.status(); }),
                 AllOf(StartsWith(folder.file("status.json") + ": damaged: "),
-                      EndsWith("; delete the file to start the run over")))
+                      EndsWith("; remove the run's folder to run it again")))
         << text;
   }
 }

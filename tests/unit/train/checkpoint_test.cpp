@@ -27,6 +27,8 @@ struct Made {
   CheckpointParts parts() { return {modules_of(run), optimizer, carried}; }
 };
 
+const FileOwner kOwner{"0123456789abcdef", 3};
+
 class Checkpoints : public ::testing::Test {
  protected:
   /// Writes a checkpoint after a step. @returns its path.
@@ -38,16 +40,16 @@ class Checkpoints : public ::testing::Test {
     position_.units = 8;
     position_.epoch_loss = 0.1;
     const std::string path = folder_ / name;
-    write_checkpoint(path, made_.parts(), position_, "0123456789abcdef");
+    write_checkpoint(path, made_.parts(), position_, kOwner);
     return path;
   }
 
   /// Expects that reading throws, and changes nothing.
-  std::string refusal(const std::string& path, const std::string& hash = "0123456789abcdef") {
+  std::string refusal(const std::string& path, const FileOwner& owner = kOwner) {
     Made other;
     const Tensor before = other.run.model->parameters()[0].clone();
     std::string message =
-        message_of<DataError>([&] { read_checkpoint(path, other.parts(), hash); });
+        message_of<DataError>([&] { read_checkpoint(path, other.parts(), owner); });
     EXPECT_TRUE(other.run.model->parameters()[0].equal(before));
     EXPECT_EQ(other.optimizer.steps(), 0);
     EXPECT_TRUE(other.carried.at("memory").equal(at::ones({8, 3})));
@@ -63,7 +65,7 @@ TEST_F(Checkpoints, HoldModulesMeansOptimiserWhatIsCarriedAndPosition) {
   const std::string path = written();
   Made other;
   other.carried = {};
-  const Position position = read_checkpoint(path, other.parts(), "0123456789abcdef");
+  const Position position = read_checkpoint(path, other.parts(), kOwner);
   EXPECT_EQ(position.step, 1);
   EXPECT_EQ(position.units, 8);
   EXPECT_EQ(position.epoch_loss, 0.1) << "exactly";
@@ -80,9 +82,21 @@ TEST_F(Checkpoints, HoldModulesMeansOptimiserWhatIsCarriedAndPosition) {
 }
 
 TEST_F(Checkpoints, RefuseAnotherConfiguration) {
-  EXPECT_THAT(refusal(written(), "another"),
+  EXPECT_THAT(refusal(written(), {"another", 3}),
               HasSubstr("belongs to another configuration (hash 0123456789abcdef, this run has "
                         "another)"));
+}
+
+TEST_F(Checkpoints, RefuseAnotherSeedWhereTheySayWhichTheyAreOf) {
+  const std::string path = written();
+  EXPECT_THAT(refusal(path, {kOwner.hash, 4}),
+              HasSubstr("belongs to the run of seed 3, this run has seed 4"));
+  TensorFile file = read_safetensors(path);  // of an earlier version
+  file.metadata.erase("seed");
+  file.metadata.erase("checksum");
+  write_safetensors(folder_ / "earlier", file);
+  Made other;
+  EXPECT_EQ(read_checkpoint(folder_ / "earlier", other.parts(), {kOwner.hash, 4}).step, 1);
 }
 
 TEST_F(Checkpoints, NameEveryTensorThatDoesNotFit) {
@@ -128,10 +142,10 @@ TEST_F(Checkpoints, NoticeLinesThatAreGoneOrChanged) {
   position_.metrics_bytes = 11;
   const std::string path = written();
   Made other;
-  EXPECT_EQ(read_checkpoint(path, other.parts(), "0123456789abcdef").step, 1);
+  EXPECT_EQ(read_checkpoint(path, other.parts(), kOwner).step, 1);
   folder_.write("metrics.jsonl", "{\"step\":1}\n");
   Made shorter;  // what comes after the checkpoint does not count
-  EXPECT_EQ(read_checkpoint(path, shorter.parts(), "0123456789abcdef").step, 1);
+  EXPECT_EQ(read_checkpoint(path, shorter.parts(), kOwner).step, 1);
   for (const char* text : {"{\"step\":7}\n", "{}\n"}) {
     folder_.write("metrics.jsonl", text);
     EXPECT_THAT(refusal(path), HasSubstr("metrics.jsonl beside it is missing or was changed"));
