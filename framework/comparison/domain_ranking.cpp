@@ -72,13 +72,15 @@ std::vector<double> means_of(const std::vector<const DomainCell*>& cells) {
   }
   if (!any) return {};
   std::vector<double> means(cells.size(), 0);
+  std::vector<double> scales(cells.size(), 0);
   double largest = 0;
   for (std::size_t j = 0; j < cells.size(); ++j) {
     if (cells[j]->diverged > 0) continue;
     means[j] = (higher ? -1 : 1) * summary_of(values[j]).mean;
+    scales[j] = largest_size(values[j]);
     largest = std::max(largest, std::abs(means[j]));
   }
-  means = merge_near(means, std::ldexp(largest, -40));
+  means = merge_near(means, scales);
   for (std::size_t j = 0; j < cells.size(); ++j) {  // behind every value, by share
     if (cells[j]->diverged > 0) means[j] = 2 * largest + 1 + diverged_share(*cells[j]);
   }

@@ -19,13 +19,12 @@ std::vector<double> block_of(const std::vector<const ComparisonRow*>& rows) {
     for (std::size_t j = 0; j < rows.size(); ++j) values[j].push_back(*rows[j]->seeds[s].value);
   }
   if (values.front().empty()) return {};
-  std::vector<double> block;
-  double largest = 0;
+  std::vector<double> block, scales;
   for (const std::vector<double>& list : values) {
     block.push_back((higher ? -1 : 1) * summary_of(list).mean);
-    largest = std::max(largest, std::abs(block.back()));
+    scales.push_back(largest_size(list));
   }
-  return merge_near(block, std::ldexp(largest, -40));
+  return merge_near(block, scales);
 }
 
 /// Attentions that have a value somewhere; the others cannot be ranked.

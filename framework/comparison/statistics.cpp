@@ -116,6 +116,9 @@ double sampled_sign_p(const std::vector<double>& differences, double observed) {
   return static_cast<double>(as_far) / static_cast<double>(kSampledSigns + 1);
 }
 
+/// What rounding may make of numbers of a size: more than it does, less than people mean.
+double rounding_of(double scale) { return std::ldexp(scale, -40); }
+
 }  // namespace
 
 Summary summary_of(const std::vector<double>& values) {
@@ -157,16 +160,23 @@ std::optional<Interval> wilson_interval(double successes, std::int64_t count, do
   return Interval{successes == 0 ? 0 : centre - half, successes == n ? 1 : centre + half};
 }
 
-std::vector<double> merge_near(const std::vector<double>& values, double tolerance) {
+std::vector<double> merge_near(const std::vector<double>& values,
+                               const std::vector<double>& scales) {
   std::vector<double> merged = values;
-  double group = 0;
-  bool begun = false;
+  std::optional<std::size_t> group;
   for (const std::size_t i : sorted_order(values)) {
-    if (!begun || values[i] - group > tolerance) group = values[i];
-    begun = true;
-    merged[i] = group;
+    const bool near =
+        group && values[i] - values[*group] <= rounding_of(std::max(scales[i], scales[*group]));
+    if (!near) group = i;
+    merged[i] = values[*group];
   }
   return merged;
+}
+
+double largest_size(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double value : values) largest = std::max(largest, std::abs(value));
+  return largest;
 }
 
 std::vector<double> paired_differences(const std::vector<double>& a, const std::vector<double>& b) {
@@ -174,20 +184,20 @@ std::vector<double> paired_differences(const std::vector<double>& a, const std::
     throw Error(
         fmt::format("pairs need lists of one length, found {} and {} values", a.size(), b.size()));
   }
-  double largest = 0;
-  std::vector<double> sizes = {0};  // first of all, so that what is nearly zero becomes zero
+  std::vector<double> sizes, scales;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (!std::isfinite(a[i]) || !std::isfinite(b[i])) {
       throw Error(fmt::format("pair {} is not finite: {}, {}; leave such runs out", i,
                               shortest(a[i]), shortest(b[i])));
     }
-    largest = std::max({largest, std::abs(a[i]), std::abs(b[i])});
-    sizes.push_back(std::abs(a[i] - b[i]));
+    scales.push_back(std::max(std::abs(a[i]), std::abs(b[i])));
+    const double size = std::abs(a[i] - b[i]);
+    sizes.push_back(size <= rounding_of(scales.back()) ? 0 : size);
   }
-  sizes = merge_near(sizes, std::ldexp(largest, -40));
+  sizes = merge_near(sizes, scales);
   std::vector<double> differences;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    differences.push_back(a[i] < b[i] ? -sizes[i + 1] : sizes[i + 1]);
+    differences.push_back(a[i] < b[i] ? -sizes[i] : sizes[i]);
   }
   return differences;
 }

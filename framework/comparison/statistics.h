@@ -41,10 +41,16 @@ std::optional<Interval> confidence_interval(const Summary& summary, double confi
 std::optional<Interval> wilson_interval(double successes, std::int64_t count,
                                         double confidence = 0.95);
 
-/// Makes equal what differs by rounding alone: values no further than `tolerance` above the
-/// smallest of their group become that one. Ties must be found as such, and 0.9 - 0.8 is not
-/// 0.4 - 0.3 in binary.
-std::vector<double> merge_near(const std::vector<double>& values, double tolerance);
+/// Makes equal what differs by rounding alone: values next to the smallest of their group become
+/// that one. Ties must be found as such, and 0.9 - 0.8 is not 0.4 - 0.3 in binary.
+/// @param scales  the size of the numbers that each value was computed from: two values are one
+///                where they differ by no more than 2^-40 of the larger scale of the two. A huge
+///                value among others changes nothing for those.
+std::vector<double> merge_near(const std::vector<double>& values,
+                               const std::vector<double>& scales);
+
+/// The largest |x|; 0 of none.
+double largest_size(const std::vector<double>& values);
 
 /// a_i - b_i, with sizes that are equal but for rounding made equal and zeros made zero.
 /// @throws Error for lists of different lengths and for values that are not finite.

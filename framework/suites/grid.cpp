@@ -21,7 +21,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 constexpr std::size_t kMostPoints = 10000;
-constexpr std::size_t kLongestName = 120;  // folders' names end at 255 bytes
+constexpr std::size_t kLongestPoint = 120;  // a suffix comes behind it
 
 bool is_part(const std::string& key) {
   return key == "model" || key == "attention" || key == "task" || key == "dataset";
@@ -163,6 +163,12 @@ void expand_keys(SweepWords& sweep, const std::function<Node(const Words&)>& wit
       });
     }
   }
+  for (const std::string& word : sweep.fixed) {
+    attempt([&] {
+      if (varied.count(key_of(word)) == 0) return;
+      throw ConfigError(fmt::format("argument '{}': '{}' is varied already", word, key_of(word)));
+    });
+  }
   if (!problems.empty()) throw ConfigError(problems);
 }
 
@@ -213,14 +219,14 @@ GridPoint PointNames::words_of(const GridPoint& point) const {
 
 std::string PointNames::of(const GridPoint& point) {
   std::string name = base_, all;
-  for (const auto& [key, value] : point) {
+  for (const auto& [key, value] : without_attention(point)) {
     all += fmt::format("{}={};", key, canonical_text(parse_yaml(value, "value")));
   }
   for (const auto& [word, value] : words_of(point)) name += fmt::format(",{}={}", word, value);
   const auto known = points_.find(name);
   const bool clash = known != points_.end() && known->second != without_attention(point);
-  if (clash || name.size() > kLongestName) {
-    name = fmt::format("{}~{}", name.substr(0, kLongestName), hex(fingerprint(all)).substr(0, 6));
+  if (clash || name.size() > kLongestPoint) {
+    name = fmt::format("{}~{}", name.substr(0, kLongestPoint), hex(fingerprint(all)).substr(0, 6));
   }
   points_.emplace(name, without_attention(point));
   return name;

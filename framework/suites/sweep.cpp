@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <sstream>
 
 #include "framework/base/add_once.h"
@@ -35,11 +36,20 @@ std::string label_in(const Node& composed) {
   return use.substr(use.find('/') + 1);
 }
 
+/// Points that are there, by experiment and attention: two of one name would pass for seeds.
+using Taken = std::set<std::pair<std::string, std::string>>;
+
 /// Adds the cells of one point. @throws ConfigError.
 void add_point(Suite& suite, const Node& composed, const std::string& name,
-               const Catalogue& catalogue, Words& unfit) {
+               const Catalogue& catalogue, Taken& taken, Words& unfit) {
   try {
     const Experiment experiment = resolve_experiment(composed, catalogue, name);
+    const std::string& attention = experiment.attention.label;
+    if (!taken.emplace(name, attention).second) {
+      throw ConfigError(fmt::format(
+          "the sweep has two attentions '{0}'; tell them apart: '{{use: {0}, ..., as: LABEL}}'",
+          attention));
+    }
     add_once(suite.experiments, name);
     add_once(suite.attentions, experiment.attention.label);
     for (const std::int64_t seed : experiment.seeds) {
@@ -56,6 +66,18 @@ void add_point(Suite& suite, const Node& composed, const std::string& name,
       suite.absent.push_back({name, label, seed, gap, ""});
     }
   }
+}
+
+/// Whether a point chooses an attention and gives it no label: the file's is of another one.
+bool loses_label(const GridPoint& point) {
+  bool chosen = false;
+  for (const auto& [key, value] : point) {
+    if (chosen_part(key) != "attention") continue;
+    const Node given = parse_yaml(value, "value");
+    if (given.is_map() && given.find("as") != nullptr) return false;
+    chosen = true;
+  }
+  return chosen;
 }
 
 void choose_baseline(Suite& suite, const std::string& given) {
@@ -97,17 +119,17 @@ Suite make_sweep(const SweepRequest& request, const Catalogue& catalogue, const 
   suite.folder = fmt::format("{}/{}", root, suite.name);
   PointNames names(base, sweep.axes);
   Words problems, unfit;
+  Taken taken;
   for (const GridPoint& point : grid_points(sweep.axes)) {
     try {
       Node composed = compose_file(request.file, arguments_of(sweep.fixed, point));
       const std::string name = names.of(point);
       composed.set("name", Node::scalar(name, {"sweep", 0, 0}, true));
       set_seeds(request.seeds, composed);
-      const bool varied = std::any_of(point.begin(), point.end(), [](const auto& item) {
-        return chosen_part(item.first) == "attention";
-      });
-      if (varied && composed.at("attention").is_map()) composed.find("attention")->erase("as");
-      add_point(suite, composed, name, catalogue, unfit);
+      if (loses_label(point) && composed.at("attention").is_map()) {
+        composed.find("attention")->erase("as");
+      }
+      add_point(suite, composed, name, catalogue, taken, unfit);
     } catch (const ConfigError& error) {
       std::istringstream lines(error.what());
       for (std::string line; std::getline(lines, line);) add_once(problems, line);

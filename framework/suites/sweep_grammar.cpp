@@ -240,7 +240,8 @@ void add_seeds(const std::string& part, const std::string& text, std::vector<std
     throw ConfigError(
         fmt::format("--seeds {}: '{}' is not a range of 1 to {} seeds", text, part, kMostValues));
   }
-  for (std::int64_t seed = *first; seed <= *last; ++seed) {
+  for (std::int64_t i = 0; i <= *last - *first; ++i) {  // a seed may be the largest number
+    const std::int64_t seed = *first + i;
     if (std::count(seeds.begin(), seeds.end(), seed) > 0) {
       throw ConfigError(fmt::format("--seeds {}: {} stands twice", text, seed));
     }

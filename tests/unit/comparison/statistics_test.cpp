@@ -88,6 +88,15 @@ TEST(Statistics, DifferencesThatAreEqualButForRoundingAreTies) {
   EXPECT_NEAR(d[0], 0.1, 1e-12);
 }
 
+TEST(Statistics, AHugePairLeavesTheOthersAsTheyAre) {
+  const std::vector<double> a = {10.5, 10.6, 10.7, 10.8, 10.9, 11, 11.1, 1e13},
+                            b = {10, 10, 10, 10, 10, 10, 10, 2e13};
+  const auto d = paired_differences(a, b);
+  for (std::size_t i = 0; i < 7; ++i) EXPECT_NEAR(d[i], 0.5 + 0.1 * double(i), 1e-12);
+  EXPECT_EQ(wilcoxon_signed_rank(d).statistic, 28);  // all but the largest of 36
+  EXPECT_THAT(merge_near({15, 20, 25, 1e13}, {15, 20, 25, 1e13}), ElementsAre(15, 20, 25, 1e13));
+}
+
 TEST(Statistics, DifferencesKeepWhatIsSmallButReal) {
   const auto d = paired_differences({0.8549, 0.8550}, {0.8548, 0.8548});
   EXPECT_NEAR(d[0], 1e-4, 1e-12);

@@ -84,6 +84,29 @@ TEST_F(SweepTest, VariesAttentionsAsTheTablesAttentions) {
               StartsWith("--baseline: 'quest' is none of the sweep's attentions"));
 }
 
+TEST_F(SweepTest, KeepsAttentionsOfOneNameApart) {
+  EXPECT_THAT(refusal({"attention=quest,{use: quest, eps: 0.1}"}),
+              HasSubstr("the sweep has two attentions 'quest'; tell them apart: '{use: quest, ..., "
+                        "as: LABEL}'"));
+  const Suite suite =
+      sweep({"attention={use: quest, as: A},{use: quest, eps: 0.1, as: B}"}, {5}, "A");
+  EXPECT_THAT(suite.attentions, ElementsAre("A", "B"));
+  EXPECT_EQ(suite.baseline, "A");
+}
+
+TEST_F(SweepTest, NamesAPointAlikeForAllAttentions) {
+  // Two values that are written alike, so that a hash tells their names apart.
+  const Suite suite = sweep({"lr=0.12345671,0.12345672", "attention=standard,quest"});
+  EXPECT_EQ(suite.cells.size(), 4U);
+  EXPECT_EQ(suite.experiments.size(), 2U);
+}
+
+TEST_F(SweepTest, RefusesAFixedValueOfWhatVaries) {
+  EXPECT_THAT(
+      refusal({"lr=0.001,0.01", "train.optimizer.lr=0.1"}),
+      HasSubstr("argument 'train.optimizer.lr=0.1': 'train.optimizer.lr' is varied already"));
+}
+
 TEST_F(SweepTest, VariesOptionsOfAnAttentionThatTheFileDoesNotName) {
   const Suite suite = sweep({"attention.eps=0.1,0.2", "attention=quest"});
   ASSERT_EQ(suite.cells.size(), 2U);
