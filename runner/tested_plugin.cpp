@@ -21,19 +21,21 @@ const Part& part_of_kind(const Experiment& experiment, Kind kind) {
   }
 }
 
+bool is_called(const Manifest& manifest, const std::string& word) {
+  return word == manifest.name || word == manifest.id ||
+         word == fmt::format("{}/{}", name_of(manifest.kind), manifest.name);
+}
+
 }  // namespace
 
 const Candidate& find_plugin(const Catalogue& catalogue, const std::string& word) {
   std::vector<const Candidate*> found;
   std::vector<std::string> names;
   for (const Kind kind : {Kind::attention, Kind::model, Kind::task, Kind::dataset}) {
-    const std::string prefix = std::string(name_of(kind)) + "/";
     for (const Candidate* plugin : catalogue.usable(kind)) {
       const Manifest& manifest = *plugin->manifest;
       names.push_back(manifest.name);
-      if (word == manifest.name || word == manifest.id || word == prefix + manifest.name) {
-        found.push_back(plugin);
-      }
+      if (is_called(manifest, word)) found.push_back(plugin);
     }
   }
   if (found.size() == 1) return *found.front();
@@ -41,6 +43,11 @@ const Candidate& find_plugin(const Catalogue& catalogue, const std::string& word
     throw PluginError(fmt::format("'{0}' is the name of several plugins; write {1}/{0} or {2}/{0}",
                                   word, name_of(found[0]->manifest->kind),
                                   name_of(found[1]->manifest->kind)));
+  }
+  for (const Candidate& candidate : catalogue.candidates()) {  // it is there, and refused
+    if (candidate.manifest && !candidate.refused.empty() && is_called(*candidate.manifest, word)) {
+      throw PluginError(candidate.refused);
+    }
   }
   for (const Candidate& candidate : catalogue.candidates()) {
     if (!candidate.refused.empty() &&
@@ -63,7 +70,7 @@ TestedPlugin tested_plugin(const std::string& path, const Words& overrides,
   Words changes = {fmt::format("{}.use={}", key, tested.manifest().name)};
   for (const std::string& change : overrides) changes.push_back(fmt::format("{}.{}", key, change));
   tested.experiment = load_experiment(find_composition(experiment, "experiments"), changes,
-                                      Catalogue::of_this_program());
+                                      Catalogue::with_file(path));
   tested.part = part_of_kind(*tested.experiment, kind);
   return tested;
 }

@@ -391,8 +391,9 @@ Node parse_override(const std::string& argument, const Place& given) {
   } catch (const ConfigError& error) {
     throw ConfigError(place, std::string("the value is not YAML: ") + error.what());
   }
-  if (value.is_null() && !text.empty() && text != "null" && text != "~") {
-    value = Node::scalar(text);  // a lone comment sign and the like
+  const std::size_t first = text.find_first_not_of(" \t");
+  if (value.is_null() && first != std::string::npos && text[first] == '#') {
+    value = Node::scalar(text);  // no comment: whoever writes one there means the sign
   }
   set_places(value, place);
   if (std::count(path.begin(), path.end(), '.') >= kLongestPath) {

@@ -101,6 +101,12 @@ class Interpolator {
   }
 
   void replace(Node& node, const Path& path) {
+    constexpr std::size_t kLongestChain = 1000;  // each takes some of the stack
+    if (active_.size() >= kLongestChain) {
+      throw ConfigError(
+          node.place(),
+          fmt::format("references follow each other more than {} times here", kLongestChain));
+    }
     if (!active_.insert(path).second) {
       throw ConfigError(node.place(),
                         fmt::format("{}: {} refers to itself", join(path, "."), node.text()));

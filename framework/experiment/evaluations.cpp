@@ -211,6 +211,12 @@ class EntryReader {
     return problems_.size() == before;
   }
 
+  /// A group and its values stand together in a file's name.
+  static std::string name_problem_of(std::string name) {
+    std::replace(name.begin(), name.end(), '/', '~');
+    return name_problem(name);
+  }
+
   /// Of many points that are wrong in the same way, the first says so.
   void add_entries(const std::string& name, const Node& set, const std::vector<Point>& points,
                    const EvaluationOptions& options) {
@@ -220,6 +226,9 @@ class EntryReader {
       entry.group = point.name.empty() ? "" : name;
       entry.options = options;
       entry.set = set.is_null() ? Node::map() : set;
+      if (const std::string wrong = name_problem_of(entry.name); !wrong.empty()) {
+        return add_problem(problems_, set.place(), fmt::format("evaluate.{}: {}", name, wrong));
+      }
       if (!resolve(entry, point.change)) return;
       entries_.push_back(std::move(entry));
     }

@@ -218,7 +218,9 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
   resolved.set("schema", Node::scalar("1", composed.place()));
   const Node* given_name = value_of(composed, "name");
   experiment.name = given_name != nullptr ? given_name->text() : name;
-  const std::string wrong_name = name_problem(experiment.name);
+  const bool asked = given_name != nullptr && must_be_given(*given_name);
+  const std::string wrong_name =
+      asked ? "a value must be given here" : name_problem(experiment.name);
   if (!wrong_name.empty()) {
     add_problem(problems, given_name == nullptr ? composed.place() : given_name->place(),
                 "name: " + wrong_name);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "framework/base/add_once.h"
 #include "framework/base/json.h"
@@ -33,7 +34,13 @@ class Explainer {
   Explainer(const Composition& composition, const Schema& keys)
       : composition_(composition), keys_(keys) {}
 
-  Explanation of(const std::string& key, int depth = 0) const {
+  Explanation of(const std::string& key) {
+    told_ = {key};
+    return below(key, 0);
+  }
+
+ private:
+  Explanation below(const std::string& key, int depth) {
     Explanation out;
     out.key = key;
     add_former_lives(key, out);
@@ -60,7 +67,6 @@ class Explainer {
     return out;
   }
 
- private:
   /// Lives that ended when the key, or a map that held it, was removed.
   void add_former_lives(const std::string& key, Explanation& out) const {
     for (const Edit& edit : composition_.edits) {
@@ -123,8 +129,8 @@ class Explainer {
     out.steps.push_back(std::move(step));
   }
 
-  /// What the last step refers to, explained in turn.
-  void add_references(const std::string& key, int depth, Explanation& out) const {
+  /// What the last step refers to, explained in turn; what was explained is not repeated.
+  void add_references(const std::string& key, int depth, Explanation& out) {
     if (out.steps.empty() || out.steps.back().kind != Step::Kind::refer) return;
     const std::string& text = out.steps.back().value;
     for (std::size_t at = text.find("${"); at != std::string::npos; at = text.find("${", at + 2)) {
@@ -133,12 +139,14 @@ class Explainer {
       const std::string reference = text.substr(at + 2, end - at - 2);
       if (reference.rfind("env:", 0) == 0) continue;
       const std::string target = referred_key(reference, key);
-      if (!target.empty() && target != key) out.references.push_back(of(target, depth + 1));
+      if (target.empty() || target == key || !told_.insert(target).second) continue;
+      out.references.push_back(below(target, depth + 1));
     }
   }
 
   const Composition& composition_;
   const Schema& keys_;
+  std::set<std::string> told_;  ///< keys that the explanation tells of
 };
 
 bool is_group(const Composition& composition, const Schema& keys, const std::string& key) {
@@ -248,7 +256,7 @@ std::string_view name_of(Step::Kind kind) {
 
 std::vector<Explanation> explain(const Composition& composition, const Schema& keys,
                                  const std::string& key) {
-  const Explainer explainer(composition, keys);
+  Explainer explainer(composition, keys);
   std::vector<Explanation> out;
   if (!is_group(composition, keys, key)) {
     Explanation one = explainer.of(key);

@@ -84,7 +84,9 @@ const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& c
   const Node use = section.at("use");
   section.erase("use");
   const Node* as = kind == Kind::attention ? section.find("as") : nullptr;
-  const std::string wrong = as == nullptr ? "" : name_problem(as->text());
+  const std::string wrong = as == nullptr        ? ""
+                            : must_be_given(*as) ? "a value must be given here"
+                                                 : name_problem(as->text());
   if (!wrong.empty()) add_problem(problems, as->place(), "attention.as: " + wrong);
   const Candidate* plugin = nullptr;
   try {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -53,6 +54,13 @@ Candidate closed_folder(const std::string& path, const std::error_code& error) {
       fmt::format("{}: this folder of plugins cannot be read: {}; check its permissions", path,
                   error.message());
   return candidate;
+}
+
+/// Why it is not known whether a folder is there; none where it is known.
+std::error_code closed_above(const std::string& path) {
+  struct stat unused {};
+  if (::stat(path.c_str(), &unused) == 0 || errno == ENOENT || errno == ENOTDIR) return {};
+  return {errno, std::generic_category()};
 }
 
 void read_candidate(Candidate& candidate, const Stamp& host_stamp) {
@@ -137,7 +145,11 @@ std::vector<SearchPlace> search_places(const Installation& installation) {
 Catalogue::Catalogue(const std::vector<SearchPlace>& places, const Stamp& host_stamp)
     : places_(places), host_stamp_(host_stamp) {
   for (const SearchPlace& place : places_) {
-    if (!place.exists) continue;
+    if (!place.exists) {
+      const std::error_code closed = closed_above(place.folder);
+      if (closed) candidates_.push_back(closed_folder(place.folder, closed));
+      continue;
+    }
     look_into(place.folder);
     for (const Kind kind : {Kind::attention, Kind::model, Kind::task, Kind::dataset}) {
       look_into(fmt::format("{}/{}", place.folder, name_of(kind)));
@@ -158,6 +170,17 @@ Catalogue Catalogue::of_file(const std::string& path) {
   read_candidates(catalogue.candidates_, catalogue.host_stamp_);
   const Candidate& only = catalogue.candidates_.front();
   if (!only.refused.empty()) throw PluginError(only.refused);
+  return catalogue;
+}
+
+Catalogue Catalogue::with_file(const std::string& path) {
+  Catalogue catalogue = of_this_program();
+  const Candidate own = of_file(path).candidates_.front();
+  std::erase_if(catalogue.candidates_, [&](const Candidate& other) {
+    return other.manifest && (key_of(*other.manifest) == key_of(*own.manifest) ||
+                              other.manifest->id == own.manifest->id);
+  });
+  catalogue.candidates_.push_back(own);
   return catalogue;
 }
 

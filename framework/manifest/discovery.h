@@ -56,6 +56,9 @@ class Catalogue {
   /// One library, wherever it lies, and nothing else; checked as the others are.
   /// @throws PluginError saying why it cannot be used.
   static Catalogue of_file(const std::string& path);
+  /// All plugins of this program, with this library in the place of any of its kind and name.
+  /// @throws PluginError saying why it cannot be used.
+  static Catalogue with_file(const std::string& path);
 
   const std::vector<SearchPlace>& places() const { return places_; }
   const std::vector<Candidate>& candidates() const { return candidates_; }

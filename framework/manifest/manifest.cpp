@@ -81,6 +81,11 @@ Manifest parse_manifest(const std::string& text) {
   // Not in attentions and datasets, nor in tasks of earlier contracts, which the stamp refuses.
   manifest.ensemble = root.value("ensemble", false);
   manifest.options = schema_from(root.at("options"));
+  for (const OptionSpec& option : manifest.options) {
+    if (option.name != "use" && option.name != "as") continue;
+    throw Error(fmt::format("'{}' cannot be the name of an option: it chooses the plugin itself",
+                            option.name));
+  }
   manifest.stamp = parse_stamp(root.at("stamp"));
   return manifest;
 }

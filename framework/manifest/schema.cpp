@@ -52,10 +52,16 @@ void unquote_special_floats(Node& value) {
 
 Schema parse(const json& list);
 
+/// Whether compositions can set it: dots part keys, `a+` and `a-` add to a list and take from it.
+bool can_be_key(const std::string& name) {
+  return !name.empty() && one_line(name) == name && name.find('.') == std::string::npos &&
+         name.back() != '+' && name.back() != '-' && name != "extends";
+}
+
 OptionSpec parse_option(const json& entry) {
   OptionSpec spec;
   spec.name = entry.at("name").get<std::string>();
-  if (spec.name.empty() || one_line(spec.name) != spec.name) {
+  if (!can_be_key(spec.name)) {
     throw Error(fmt::format("'{}' cannot be the name of an option", one_line(spec.name)));
   }
   const std::string type = entry.at("type").get<std::string>();
@@ -79,6 +85,10 @@ OptionSpec parse_option(const json& entry) {
   spec.help = one_line(entry.value("help", ""));
   if (entry.contains("low")) spec.low = number_of(entry.at("low"));
   if (entry.contains("high")) spec.high = number_of(entry.at("high"));
+  for (const auto& bound : {spec.low, spec.high}) {
+    if (!bound || !std::isnan(*bound)) continue;
+    throw Error(fmt::format("a bound of option '{}' is not a number", spec.name));
+  }
   if (spec.low && spec.high && !(*spec.low <= *spec.high)) {
     throw Error(fmt::format("option '{}' has the empty range [{}, {}]", spec.name,
                             shortest(*spec.low), shortest(*spec.high)));
@@ -89,6 +99,9 @@ OptionSpec parse_option(const json& entry) {
     throw Error(fmt::format("'{}' cannot be a choice of option '{}'", one_line(choice), spec.name));
   }
   if (entry.contains("default")) {
+    if (entry.at("default").is_null()) {
+      throw Error(fmt::format("the default of option '{}' is nothing", spec.name));
+    }
     spec.default_value = node_of(entry.at("default"));
     if (spec.type == OptionSpec::Type::real) unquote_special_floats(spec.default_value);
   }
@@ -176,10 +189,6 @@ std::string choices_text(std::vector<std::string> choices, std::string_view sepa
   return join(choices, separator);
 }
 
-bool must_be_given(const Node& value) {
-  return value.is_scalar() && !value.quoted() && value.text() == "???";
-}
-
 bool has_type(const OptionSpec& spec, const Node& value) {
   switch (spec.type) {
     case OptionSpec::Type::boolean:
@@ -223,6 +232,19 @@ class Resolver {
       }
     }
     return resolved;
+  }
+
+  bool valid(const Node& value, const OptionSpec& spec, const std::string& name) {
+    if (!spec.list) return valid_scalar(value, spec, name);
+    if (must_be_given(value)) return valid_scalar(value, spec, name);
+    if (!value.is_list()) {
+      add(value.place(), fmt::format("{}: expected a list, found {}; write [{}]", name,
+                                     to_flow(value), to_flow(value)));
+      return false;
+    }
+    bool all = true;
+    for (const Node& item : value.items()) all &= valid_scalar(item, spec, name);
+    return all;
   }
 
  private:
@@ -300,19 +322,6 @@ class Resolver {
     resolved.set(spec.name, std::move(value));
   }
 
-  bool valid(const Node& value, const OptionSpec& spec, const std::string& name) {
-    if (!spec.list) return valid_scalar(value, spec, name);
-    if (must_be_given(value)) return valid_scalar(value, spec, name);
-    if (!value.is_list()) {
-      add(value.place(), fmt::format("{}: expected a list, found {}; write [{}]", name,
-                                     to_flow(value), to_flow(value)));
-      return false;
-    }
-    bool all = true;
-    for (const Node& item : value.items()) all &= valid_scalar(item, spec, name);
-    return all;
-  }
-
   bool valid_scalar(const Node& value, const OptionSpec& spec, const std::string& name) {
     if (must_be_given(value)) {
       add(value.place(),
@@ -357,7 +366,25 @@ class Resolver {
   Problems& problems_;
 };
 
+/// @throws Error for a default that the option itself would refuse.
+void check_defaults(const Schema& schema) {
+  for (const OptionSpec& spec : schema) {
+    if (spec.holds_options()) {
+      check_defaults(spec.options);
+    } else if (!spec.required && !spec.default_value.is_null()) {
+      Problems problems;
+      const std::string nobody;
+      if (Resolver(nobody, problems).valid(spec.default_value, spec, spec.name)) continue;
+      throw Error(fmt::format("the default of option {}", problems.front()));
+    }
+  }
+}
+
 }  // namespace
+
+bool must_be_given(const Node& value) {
+  return value.is_scalar() && !value.quoted() && value.text() == "???";
+}
 
 std::string OptionSpec::type_text() const {
   std::string text = list ? "list of " : "";
@@ -385,7 +412,9 @@ OptionSpec make_group(std::string name, Schema options, std::string help) {
 
 Schema schema_from(const json& list) {
   try {
-    return parse(list);
+    Schema schema = parse(list);
+    check_defaults(schema);
+    return schema;
   } catch (const json::exception& error) {
     throw Error(std::string("not a schema of options: ") + error.what());
   }

@@ -47,7 +47,11 @@ OptionSpec make_option(std::string name, OptionSpec::Type type, std::string help
 /// An option that holds others.
 OptionSpec make_group(std::string name, Schema options, std::string help);
 
-/// @param json  a JSON list as `write_schema` makes it. @throws Error when it is none.
+/// Whether a value stands for one that is still to be given: `???` without quotes.
+bool must_be_given(const Node& value);
+
+/// @param json  a JSON list as `write_schema` makes it. @throws Error when it is none, and for an
+///              option that no composition could set or that its own default does not fit.
 Schema parse_schema(const std::string& json);
 
 /// The schema of an options struct of the host itself.

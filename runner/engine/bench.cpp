@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/algorithm/string/replace.hpp>
 #include <charconv>
 #include <iostream>
@@ -41,7 +42,8 @@ BenchShape shape_of(const std::string& text) {
     const auto [stop, error] = std::from_chars(part.data(), end, size);
     sizes.push_back(error == std::errc() && stop == end ? size : 0);
   }
-  if (sizes.size() != 4 || *std::min_element(sizes.begin(), sizes.end()) < 1) {
+  if (sizes.size() != 4 || text.ends_with('x') ||
+      *std::min_element(sizes.begin(), sizes.end()) < 1) {
     throw ConfigError(fmt::format(
         "--shapes: expected batch×heads×length×channels, as 4×4×1024×64, found '{}'", text));
   }
@@ -153,7 +155,12 @@ int bench_command(const Words& words) {
   }
   const std::vector<BenchBar> bars = measure_bars(registry, plan, blocks);
   std::cout << (json ? bench_json(plan, blocks, bars) : bars_text(bars));
-  return stop_requested() ? kInterrupted : kDone;
+  if (stop_requested()) return kInterrupted;
+  const auto failed = [](const BenchBlock& block) {
+    return std::any_of(block.cells.begin(), block.cells.end(),
+                       [](const BenchCell& cell) { return cell.absence == Absence::failed; });
+  };
+  return std::any_of(blocks.begin(), blocks.end(), failed) ? kRunFailed : kDone;
 }
 
 }  // namespace attnlab

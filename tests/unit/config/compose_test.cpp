@@ -285,7 +285,9 @@ TEST(Override, ReadsItsValueAsYaml) {
   EXPECT_EQ(to_flow(parse_override("a='5'")), "{a: \"5\"}");
   EXPECT_EQ(to_flow(parse_override("a=x=y")), "{a: \"x=y\"}");
   EXPECT_TRUE(parse_override("a=").at("a").is_null());
-  EXPECT_TRUE(parse_override("a=null").at("a").is_null());
+  for (const char* nothing : {"a=null", "a=NULL", "a=~", "a= null", "a=null # x", "a= "}) {
+    EXPECT_TRUE(parse_override(nothing).at("a").is_null()) << nothing;
+  }
   EXPECT_EQ(parse_override("a=#5").at("a").text(), "#5");
 }
 
@@ -429,6 +431,13 @@ TEST(Interpolation, RefusesCycles) {
               HasSubstr("a: ${b} refers to itself"));
   EXPECT_THAT(interpolation_refusal("{m: {x: '${m}'}}"), HasSubstr("m.x: ${m} refers to itself"));
   EXPECT_THAT(interpolation_refusal("{m: '${}'}"), HasSubstr("refers to itself"));
+}
+
+TEST(Interpolation, RefusesAChainThatTheStackHasNoRoomFor) {
+  std::string text = "a: [";
+  for (int i = 1; i < 20'000; ++i) text += "'${a." + std::to_string(i) + "}', ";
+  EXPECT_THAT(interpolation_refusal(text + "3]"),
+              HasSubstr("references follow each other more than 1000 times here"));
 }
 
 TEST(Interpolation, ReportsEveryUnknownReferenceWithASuggestion) {

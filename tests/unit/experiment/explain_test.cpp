@@ -108,6 +108,18 @@ TEST_F(Explain, FollowsReferencesToTheirValuesAndKeepsWhatStoodThereBefore) {
             "      main.yaml:2:21  64\n");
 }
 
+TEST_F(Explain, TellsOfAValueOnceHoweverOftenItIsReferredTo) {
+  std::string text_of = "x0: 1\n";
+  for (int i = 1; i < 8; ++i) {
+    text_of += "x" + std::to_string(i) + ": \"";
+    for (int k = 0; k < 8; ++k) text_of += "${x" + std::to_string(i - 1) + "}";
+    text_of += "\"\n";
+  }
+  write("main.yaml", text_of);
+  const std::string told = text("x3");
+  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 8) << told;  // two lines a key
+}
+
 TEST_F(Explain, ShowsTheReferenceThatAValueCameBelow) {
   write("main.yaml", "spare: {use: vit, dim: 8}\nmodel: ${spare}\n");
   EXPECT_EQ(text("model.dim"),

@@ -100,6 +100,32 @@ TEST(Catalogue, NamesFoldersThatItCannotRead) {
   EXPECT_THAT(message_of<PluginError>([&] { catalogue.find(Kind::model, "m"); }), HasSubstr(why));
 }
 
+TEST(Catalogue, NamesFoldersBelowOneThatItCannotEnter) {
+  const TempFolder folder;
+  write_plugin(folder, "closed/plugins/good.so", made_manifest(Kind::attention, "good"));
+  fs::permissions(folder / "closed", fs::perms::none);
+  const Unprivileged user(folder.path());
+  if (!user.works()) GTEST_SKIP() << "needs another user than the superuser";
+  const std::string place = folder / "closed/plugins";
+  const Catalogue catalogue({{place, "ATTNLAB_PLUGIN_PATH", false}}, kMadeStamp);
+  EXPECT_EQ(candidate_of(catalogue, place).refused,
+            place +
+                ": this folder of plugins cannot be read: Permission denied; check its "
+                "permissions");
+}
+
+TEST(Catalogue, RefusesOptionsCalledAsWhatChoosesAPlugin) {
+  for (const char* name : {"use", "as"}) {
+    const TempFolder folder;
+    nlohmann::json manifest = made_manifest(Kind::attention, "good");
+    manifest["options"] = {{{"name", name}, {"type", "string"}, {"default", "x"}, {"help", ""}}};
+    write_plugin(folder, "good.so", manifest);
+    const Catalogue catalogue = catalogue_of(folder.path());
+    EXPECT_THAT(candidate_of(catalogue, folder / "good.so").refused,
+                HasSubstr(std::string("'") + name + "' cannot be the name of an option"));
+  }
+}
+
 TEST(Catalogue, KeepsTheOrderOfFilesSoManyThatSeveralThreadsReadThem) {
   const TempFolder folder;
   std::vector<std::string> expected;
@@ -237,6 +263,15 @@ TEST(Catalogue, OfThisProgramFindsEveryPluginOfThisIssueAndRefusesNone) {
   EXPECT_THAT(catalogue.names(Kind::task), ::testing::Contains("image_classification"));
   EXPECT_THAT(catalogue.names(Kind::dataset),
               ::testing::IsSupersetOf({"idx_images", "cifar", "synthetic_images"}));
+}
+
+TEST(Catalogue, WithAFileHasItInThePlaceOfTheOneOfItsName) {
+  const TempFolder folder;
+  const std::string copy = folder / "mine.so";
+  fs::copy_file(Catalogue::of_this_program().find(Kind::attention, "quest").path, copy);
+  const Catalogue catalogue = Catalogue::with_file(copy);
+  EXPECT_EQ(catalogue.find(Kind::attention, "quest").path, copy);
+  EXPECT_EQ(catalogue.names(Kind::attention), Catalogue::of_this_program().names(Kind::attention));
 }
 
 TEST(Catalogue, OfThisProgramHasNoModelThatIsDeepWithoutEnd) {

@@ -243,6 +243,32 @@ TEST(ParseSchema, RefusesTextThatIsNoSchema) {
             "option 'x' has the unknown type 'tensor'");
 }
 
+TEST(ParseSchema, RefusesOptionsThatNoCompositionCouldSet) {
+  for (const std::string name : {"a.b", "a+", "a-", "extends"}) {
+    EXPECT_EQ(message_of<Error>([&] {
+                parse_schema(R"([{"name": ")" + name + R"(", "type": "int", "default": 1}])");
+              }),
+              "'" + name + "' cannot be the name of an option");
+  }
+}
+
+TEST(ParseSchema, RefusesDefaultsThatTheOptionItselfWouldRefuse) {
+  const auto refused = [](const std::string& rest) {
+    return message_of<Error>([&] { parse_schema(R"([{"name": "n", )" + rest + "}]"); });
+  };
+  EXPECT_EQ(refused(R"("type": "int", "low": 1, "high": 5, "default": 70)"),
+            "the default of option n: 70 is out of range; expected int in [1, 5]");
+  EXPECT_EQ(refused(R"("type": "int", "default": "abc")"),
+            "the default of option n: expected an integer, found abc (remove the quotes)");
+  EXPECT_EQ(refused(R"("type": "string", "choices": ["a", "b"], "default": "c")"),
+            "the default of option n: 'c' is none of a, b");
+  EXPECT_EQ(refused(R"("type": "int", "list": true, "default": 7)"),
+            "the default of option n: expected a list, found 7; write [7]");
+  EXPECT_EQ(refused(R"("type": "int", "default": null)"), "the default of option 'n' is nothing");
+  EXPECT_EQ(refused(R"("type": "float", "low": ".nan", "default": 1)"),
+            "a bound of option 'n' is not a number");
+}
+
 struct GroupOptions {
   std::vector<std::string> match;
   double scale = 1;
