@@ -184,6 +184,16 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
+bool is_there(const std::string& path) {
+  struct stat unused {};
+  if (::stat(path.c_str(), &unused) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  throw FileError(
+      fmt::format("{}: cannot be looked at: {}; check the permissions of the folders "
+                  "above it",
+                  path, reason(errno)));
+}
+
 namespace {
 
 std::vector<std::string> lines_of(std::string_view text) {

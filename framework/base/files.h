@@ -55,6 +55,10 @@ void write_file(const std::string& path, std::string_view text);
 /// A whole file as text. @throws FileError with path and reason.
 std::string read_text(const std::string& path);
 
+/// Whether something has that path. @throws FileError where that is not known, as below a folder
+/// that may not be entered: what protects is not to be taken as absent then.
+bool is_there(const std::string& path);
+
 /// The last lines of a text file that may be large, read from its end, at most `most`; empty lines
 /// do not count and are left out. No lines where there is no file.
 std::vector<std::string> last_lines(const std::string& path, std::size_t most);

@@ -75,8 +75,7 @@ bool unsigned_are_refused() {
 /// The day on which a key was revoked here; empty: it was not. (framework/sharing/keyring.h)
 std::string revocation_of(const std::string& key) {
   const std::string path = below_home(".config/attnlab/keys/known.json");
-  std::error_code error;
-  if (key.empty() || !fs::exists(path, error)) return "";
+  if (key.empty() || path.empty() || !is_there(path)) return "";
   try {
     const auto record = parsed_json(read_text(path));
     for (const auto& known : record.at("keys")) {

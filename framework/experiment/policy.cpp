@@ -1,7 +1,5 @@
 #include "framework/experiment/policy.h"
 
-#include <filesystem>
-
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
@@ -21,8 +19,7 @@ Rule rule_of(const Node& value) {
 
 Policy read_policy(const std::string& path) {
   Policy policy;
-  std::error_code ignored;
-  if (path.empty() || !std::filesystem::exists(path, ignored)) return policy;
+  if (path.empty() || !is_there(path)) return policy;
   const Node root = parse_yaml(read_text(path), path);
   if (!root.is_map() && !root.is_null()) {
     throw ConfigError(root.place(), "expected keys such as `unsigned: refuse`");

@@ -63,8 +63,9 @@ std::size_t receive(char* data, std::size_t size, std::size_t count, void* to) {
   return bytes;
 }
 
-void check_result(const std::string& url, CURLcode result, const Received& received, CURL* handle,
-                  const char* words) {
+void check_result(const std::string& address, CURLcode result, const Received& received,
+                  CURL* handle, const char* words) {
+  const std::string url = shown(address);
   if (received.too_much) {
     throw FileError(fmt::format("{}: is larger than {} bytes", url, received.most));
   }
@@ -110,6 +111,15 @@ std::string fetch_url(const std::string& url, std::int64_t most, const Pace& pac
 
 bool is_url(const std::string& word) {
   return word.starts_with("http://") || word.starts_with("https://") || word.starts_with("file://");
+}
+
+std::string shown(const std::string& place) {
+  const std::size_t scheme = place.find("://");
+  if (scheme == std::string::npos) return place;
+  const std::size_t host = scheme + 3;
+  const std::size_t at = place.substr(0, place.find_first_of("/?#", host)).rfind('@');
+  return at == std::string::npos || at < host ? place
+                                              : place.substr(0, host) + "***" + place.substr(at);
 }
 
 std::string beside(const std::string& place, const std::string& name) {

@@ -12,6 +12,9 @@ bool is_url(const std::string& word);
 /// The address or path of a file beside others: "http://host/folder" and "a.json".
 std::string beside(const std::string& place, const std::string& name);
 
+/// An address as people are shown it: without the user and password that may stand in it.
+std::string shown(const std::string& place);
+
 /// A server that gives fewer bytes a second for so many seconds is left.
 struct Pace {
   long least = 1000, seconds = 30;

@@ -49,12 +49,19 @@ IndexEntry entry_of(const json& in) {
 }
 
 IndexEntry entry_of_bundle(const fs::path& path, const std::string& lab) {
+  check_path(path.filename().string());
   const Bundle bundle = read_bundle(path.string());
   const Contents& contents = bundle.contents;
   if (contents.id.lab != lab) {
     throw BundleError(fmt::format(
         "{}: holds {}; an index lists bundles of its own lab alone, here '{}': put it elsewhere",
         path.string(), contents.id.str(), lab));
+  }
+  if (!bundle.signer) {
+    throw BundleError(
+        fmt::format("{}: is not signed: whoever knows the key of lab '{}' refuses it; pack it "
+                    "where that key is",
+                    path.string(), lab));
   }
   return {contents.id.str(), contents.kind.empty() ? contents.type : contents.kind,
           contents.version,  contents.summary,
@@ -138,15 +145,27 @@ Index make_index(const std::string& folder, const std::string& lab, const Secret
   std::error_code error;
   for (const auto& file : fs::directory_iterator(folder, error)) {
     const std::string ending = file.path().extension().string();
-    if (ending == kBundleEnding) index.bundles.push_back(entry_of_bundle(file.path(), lab));
-    if (ending == ".revoked") {
-      index.revocations.push_back(read_text(file.path().string()));
-      parse_revocation(index.revocations.back());
+    if (ending != kBundleEnding && ending != ".revoked") continue;
+    try {
+      if (ending == kBundleEnding) {
+        index.bundles.push_back(entry_of_bundle(file.path(), lab));
+      } else {
+        index.revocations.push_back(read_text(file.path().string()));
+        parse_revocation(index.revocations.back());
+      }
+    } catch (const BundleError& problem) {
+      const std::string path = file.path().string(), what = problem.what();
+      throw BundleError(what.starts_with(path) ? what : fmt::format("{}: {}", path, what));
     }
   }
   if (error) throw FileError(fmt::format("{}: cannot read: {}", folder, error.message()));
   std::sort(index.bundles.begin(), index.bundles.end(), in_order);
   const std::string text = write_index(index), path = folder + "/" + kIndexFile;
+  try {
+    parse_index(text);  // as whoever takes it reads it
+  } catch (const BundleError& problem) {
+    throw BundleError(fmt::format("{}: nobody could read it: {}", path, problem.what()));
+  }
   // The signature last: between the two, readers see an index that does not fit and try again
   // later.
   write_file(folder + "/lab.pub", card);
@@ -163,7 +182,7 @@ ServedIndex fetch_index(const std::string& place) {
 
 Index check_index(const ServedIndex& served, const std::string& place, Keyring& keys,
                   const Policy& policy, const Ask& ask) {
-  const std::string what = "index " + place;
+  const std::string what = "index " + shown(place);
   try {
     const KeyCard card = parse_key_card(served.card);
     const Signature signature = parse_signature(served.signature);

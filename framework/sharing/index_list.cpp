@@ -9,7 +9,8 @@
 #include <utility>
 
 #include "framework/base/files.h"
-#include "framework/base/json.h"
+#include "framework/base/foreign_text.h"
+#include "framework/base/parsed_json.h"
 #include "framework/sharing/fetch.h"
 #include "framework/sharing/hash.h"
 #include "framework/sharing/names.h"
@@ -74,9 +75,13 @@ std::optional<IndexEntry> plain_entry(std::string_view line) {
 IndexEntry entry_in(std::string_view line) {
   if (line.ends_with(',')) line.remove_suffix(1);
   if (auto entry = plain_entry(line)) return std::move(*entry);
-  const json in = json::parse(line);
+  const json in = parsed_json(line);
   return {in.at("id"),      in.at("kind"), in.at("version"), in.at("summary"),
           in.at("licence"), in.at("file"), in.at("sha256"),  in.at("size")};
+}
+
+std::string damaged_copy(const AddedIndex& index, const std::string& how) {
+  return fmt::format("{}: damaged: {}; attnlab index update takes a new copy", index.copy, how);
 }
 
 /// The lines of a copy that have the word, in lower case, in them. A copy is our own writing: a
@@ -86,16 +91,21 @@ void search_copy(const AddedIndex& index, const std::string& word, std::vector<F
   std::string folded = text;
   std::transform(folded.begin(), folded.end(), folded.begin(), lower);
   const std::size_t head = text.find('\n');
+  if (head == std::string::npos) throw BundleError(damaged_copy(index, "it has no lines"));
   std::vector<std::string_view> lines;
-  for (std::size_t at = head; (at = folded.find(word, at)) != std::string::npos;) {
+  for (std::size_t at = head + 1; (at = folded.find(word, at)) != std::string::npos;) {
     const std::size_t begin = text.rfind('\n', at) + 1, end = text.find('\n', at);
     const std::string_view line = std::string_view(text).substr(begin, end - begin);
     if (line.starts_with('{')) lines.push_back(line);
     if (end == std::string::npos) break;
-    at = end;
+    at = end + 1;
   }
   out.reserve(out.size() + lines.size());
-  for (const std::string_view line : lines) out.push_back({entry_in(line), index.place});
+  try {
+    for (const std::string_view line : lines) out.push_back({entry_in(line), index.place});
+  } catch (const json::exception& damage) {
+    throw BundleError(damaged_copy(index, damage.what()));
+  }
 }
 
 /// How an index is named in the list: an address, or a whole path.
@@ -127,10 +137,9 @@ IndexList::IndexList(std::string folder) : folder_(std::move(folder)) { read(); 
 void IndexList::read() {
   const std::string path = folder_ + "/list.json";
   all_.clear();
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return;
+  if (!is_there(path)) return;
   try {
-    const json list = json::parse(read_text(path));
+    const json list = parsed_json(read_text(path));
     for (const json& in : list.at("indices")) {
       all_.push_back({in.at("place"), in.at("lab"), in.at("serial"), in.at("taken"),
                       in.at("expires"), in.at("copy")});
@@ -158,14 +167,14 @@ Index IndexList::take(const std::string& given, Keyring& keys, const Policy& pol
                       const Ask& ask) {
   const std::string place = place_of(given);
   Index index = check_index(fetch_index(place), place, keys, policy, ask);
-  make_folder(folder_);
+  make_folder(folder_, /*secret=*/true);  // addresses may hold passwords
   const WaitingLock lock(folder_ + "/lock");
   read();
   const auto same = [&](const AddedIndex& one) { return one.place == place; };
   const auto known = std::find_if(all_.begin(), all_.end(), same);
   if (known != all_.end() && known->lab != index.lab) {
     throw TrustError(fmt::format("index {}: REFUSED: it was lab '{}''s, now it is lab '{}''s",
-                                 place, known->lab, index.lab));
+                                 shown(place), known->lab, index.lab));
   }
   if (known != all_.end() && known->serial > index.serial) return index;  // another was quicker
   const std::string copy = fmt::format("{}/{}.json", folder_, sha256(place).substr(0, 16));
@@ -182,7 +191,7 @@ void IndexList::remove(const std::string& given) {
   read();
   const std::string place = place_of(given);
   for (auto one = all_.begin(); one != all_.end(); ++one) {
-    if (one->place != place && one->place != given) continue;
+    if (one->place != place && one->place != given && shown(one->place) != given) continue;
     const std::string copy = one->copy;
     all_.erase(one);
     write();
@@ -195,12 +204,15 @@ void IndexList::remove(const std::string& given) {
 
 std::vector<Found> IndexList::search(const std::string& word,
                                      std::vector<std::string>& expired) const {
+  if (std::any_of(word.begin(), word.end(), [](unsigned char c) { return c < 0x20; })) {
+    throw ConfigError(fmt::format("'{}': no entry has control characters", one_line(word, 100)));
+  }
   std::string wanted = word;
   std::transform(wanted.begin(), wanted.end(), wanted.begin(), lower);
   std::vector<Found> found;
   const std::string today = date_in(0);
   for (const AddedIndex& index : all_) {
-    if (index.expires < today) expired.push_back(index.place);
+    if (index.expires < today) expired.push_back(shown(index.place));
     search_copy(index, wanted, found);
   }
   return sorted(std::move(found));

@@ -66,7 +66,8 @@ void check_version_goes_up(const Bundle& bundle, const std::optional<Installed>&
                     "what was mended since (--allow-downgrade takes it)",
                     bundle.label(), newest));
   }
-  if (readable && active->version == contents.version && active->bundle != bundle.sha256) {
+  if (readable && compare_versions(active->version, contents.version) == 0 &&
+      active->bundle != bundle.sha256) {
     throw TrustError(
         fmt::format("{}: REFUSED: another bundle of this very version is installed "
                     "(--allow-downgrade takes it)",

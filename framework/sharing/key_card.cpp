@@ -84,6 +84,7 @@ Revocation parse_revocation(const std::string& text) {
     throw BundleError("is no revocation of a key");
   }
   Revocation parsed;
+  parsed.text = text;
   parsed.statement = text.substr(0, end + 1);
   const std::string_view line = std::string_view(text).substr(0, end);
   parsed.lab = word_of(line, "lab");

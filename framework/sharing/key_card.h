@@ -42,6 +42,7 @@ struct Revocation {
   std::string lab, key_id, date;
   Signature signature;
   std::string statement;  ///< what is signed
+  std::string text;       ///< as it was published
 
   /// Whether this key made it.
   bool made_by(const PublicKey& key) const { return is_signed_by(signature, key, statement); }

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "framework/base/files.h"
-#include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 #include "framework/base/write_all.h"
 #include "framework/sharing/hash.h"
 #include "framework/sharing/names.h"
@@ -87,10 +87,10 @@ void Keyring::read() {
   keys_.clear();
   versions_.clear();
   indices_.clear();
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return;
+  waiting_.clear();
+  if (!is_there(path)) return;
   try {
-    const json in = json::parse(read_text(path));
+    const json in = parsed_json(read_text(path));
     for (const json& key : in.at("keys")) keys_.push_back(key_of(key));
     for (const auto& [id, version] : in.at("versions").items()) {
       versions_.emplace_back(id, version.get<std::string>());
@@ -99,6 +99,8 @@ void Keyring::read() {
     for (const auto& [lab, seen] : indices.items()) {
       indices_.push_back({lab, seen.at("serial"), seen.at("sha256")});
     }
+    waiting_ = in.value("revocations", std::vector<std::string>{});
+    for (const std::string& text : waiting_) parse_revocation(text);
   } catch (const FileError&) {
     throw;
   } catch (const std::exception& damage) {
@@ -114,8 +116,7 @@ void Keyring::change(const std::function<void()>& how, const std::function<void(
   make_folder(folder_, /*secret=*/true);
   const WaitingLock lock(folder_ + "/lock");
   const std::string path = folder_ + "/known.json";
-  std::error_code ignored;
-  const std::string before = fs::exists(path, ignored) ? read_text(path) : "";
+  const std::string before = is_there(path) ? read_text(path) : "";
   read();
   how();
   json out = {{"format", 1},
@@ -127,6 +128,7 @@ void Keyring::change(const std::function<void()>& how, const std::function<void(
   for (const SeenIndex& seen : indices_) {
     out["indices"][seen.lab] = {{"serial", seen.serial}, {"sha256", seen.sha256}};
   }
+  if (!waiting_.empty()) out["revocations"] = waiting_;
   write_file(path, out.dump(1) + "\n");
   if (!then) return;
   try {
@@ -161,7 +163,7 @@ void Keyring::pin(const KeyCard& card, const std::string& how) {
 }
 
 std::string Keyring::own_objection(const std::string& lab) const {
-  const KeyCard card = parse_key_card(own_card(lab));
+  const KeyCard card = own_key(lab);
   for (const KnownKey& known : keys_) {
     if (known.key == card.key && known.lab == lab) return known.objection();
   }
@@ -178,7 +180,7 @@ KeyCard Keyring::make(const std::string& lab, const std::string& expires,
   change([&] {
     has_one = has_secret(lab) && own_objection(lab).empty();
     if (has_one) {  // known, unless the process that made it was killed just then
-      if (find(lab, own_key_id(lab)) == nullptr) pin(parse_key_card(own_card(lab)), "made here");
+      if (find(lab, own_key_id(lab)) == nullptr) pin(own_key(lab), "made here");
       return;
     }
     if (has_secret(lab)) retire(lab);
@@ -200,16 +202,28 @@ bool Keyring::has_secret(const std::string& lab) const {
 }
 
 bool Keyring::secret_is_encrypted(const std::string& lab) const {
-  return SecretKey::is_encrypted(read_text(fmt::format("{}/{}.key", folder_, lab)));
+  try {
+    return SecretKey::is_encrypted(read_text(path_of(lab, "key")));
+  } catch (const BundleError& damage) {
+    throw BundleError(
+        fmt::format("{}: {}; take it from a backup", path_of(lab, "key"), damage.what()));
+  }
 }
 
 std::string Keyring::own_card(const std::string& lab) const {
   return read_text(fmt::format("{}/{}.pub", folder_, lab));
 }
 
-std::string Keyring::own_key_id(const std::string& lab) const {
-  return parse_key_card(own_card(lab)).key.id_text();
+KeyCard Keyring::own_key(const std::string& lab) const {
+  try {
+    return parse_key_card(own_card(lab));
+  } catch (const BundleError& damage) {
+    throw BundleError(
+        fmt::format("{}: {}; take it from a backup", path_of(lab, "pub"), damage.what()));
+  }
 }
+
+std::string Keyring::own_key_id(const std::string& lab) const { return own_key(lab).key.id_text(); }
 
 SecretKey Keyring::secret(const std::string& lab, const std::string& password) const {
   SecretKey key = secret_to_revoke(lab, password);
@@ -225,9 +239,10 @@ SecretKey Keyring::secret_to_revoke(const std::string& lab, const std::string& p
     throw TrustError(
         fmt::format("there is no key of lab '{0}' here; make one: attnlab key new {0}", lab));
   }
+  const PublicKey own = own_key(lab).key;
   try {
     SecretKey key = SecretKey::parse(read_text(path), password);
-    if (key.public_key() == parse_key_card(own_card(lab)).key) return key;
+    if (key.public_key() == own) return key;
     throw BundleError(fmt::format("is not the key of {}", path_of(lab, "pub")));
   } catch (const BundleError& damage) {
     throw BundleError(fmt::format("{}: {}", path, damage.what()));

@@ -70,6 +70,9 @@ class Keyring {
   /// Takes a lab's own revocation in. @returns whether the key was known and trusted until now.
   /// @throws TrustError when another key made it.
   bool take(const Revocation& revocation);
+  /// Keeps the revocation of a key that is not known for the day on which it is met. By a person's
+  /// word alone: anybody can make some.
+  void keep(const Revocation& revocation);
 
   /// Whether something that a key of a lab signed may be used: a pinned key, or a lab's first one
   /// where the policy and the person say so. Pins nothing.
@@ -114,6 +117,8 @@ class Keyring {
   void refuse_taken_number(const KeyCard& card, const std::string& what) const;
   KnownKey* find(const std::string& lab, const std::string& key_id);
   std::string path_of(const std::string& lab, const std::string& ending) const;
+  /// LAB.pub. @throws BundleError naming a damaged one.
+  KeyCard own_key(const std::string& lab) const;
   /// What is against the lab's own key, which is there; empty: nothing.
   std::string own_objection(const std::string& lab) const;
   void pin(const KeyCard& card, const std::string& how);
@@ -122,6 +127,7 @@ class Keyring {
 
   std::string folder_;
   std::vector<KnownKey> keys_;
+  std::vector<std::string> waiting_;                           ///< revocations of unknown keys
   std::vector<SeenIndex> indices_;                             ///< one a lab
   std::vector<std::pair<std::string, std::string>> versions_;  ///< id, highest version
 };

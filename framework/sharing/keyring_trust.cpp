@@ -29,6 +29,14 @@ bool Keyring::take(const Revocation& revocation) {
   return true;
 }
 
+void Keyring::keep(const Revocation& revocation) {
+  if (find(revocation.lab, revocation.key_id) != nullptr) return;
+  change([&] {
+    if (std::count(waiting_.begin(), waiting_.end(), revocation.text) > 0) return;
+    waiting_.push_back(revocation.text);
+  });
+}
+
 void Keyring::refuse_taken_number(const KeyCard& card, const std::string& what) const {
   for (const KnownKey& known : keys_) {
     if (known.key.id != card.key.id || (known.key == card.key && known.lab == card.lab)) continue;
@@ -62,6 +70,12 @@ void Keyring::vet(const KeyCard& card, const std::string& what, const Policy& po
         fmt::format("{}: REFUSED: its key {} of lab '{}' {}; ask the lab for a bundle "
                     "signed with its new key",
                     what, key.key.id_text(), card.lab, objection));
+  }
+  for (const std::string& text : waiting_) {
+    const Revocation revoked = parse_revocation(text);
+    if (revoked.lab != card.lab || !revoked.made_by(card.key)) continue;
+    throw TrustError(fmt::format("{}: REFUSED: its key {} of lab '{}' was revoked on {}", what,
+                                 card.key.id_text(), card.lab, revoked.date));
   }
   if (card.expired(date_in(0))) {
     throw TrustError(fmt::format("{}: REFUSED: its key {} of lab '{}' expired on {}", what,

@@ -88,8 +88,7 @@ Id parse_id(const std::string& text) {
 
 std::string look_of(std::string_view name) {
   std::string look(name);
-  replace_all(look, "-", "_");
-  replace_all(look, "__", "_");
+  std::erase_if(look, [](char c) { return c == '-' || c == '_'; });
   for (char& c : look) {
     if (c == '0') c = 'o';
     if (c == '1' || c == 'i' || c == 'j') c = 'l';

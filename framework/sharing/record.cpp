@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "framework/base/files.h"
-#include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 #include "framework/base/sha256.h"
 #include "framework/sharing/store.h"
 
@@ -13,7 +13,7 @@ using nlohmann::json;
 Installed read_record(const std::string& folder) {
   const std::string path = folder + "/record.json";
   try {
-    const json in = json::parse(read_text(path));
+    const json in = parsed_json(read_text(path));
     Installed one;
     one.folder = folder;
     one.id = parse_id(in.at("id"));

@@ -79,6 +79,20 @@ std::optional<std::array<std::string, 3>> entry_behind(const fs::path& link) {
   return std::array{parts[2], parts[3], parts[4]};
 }
 
+/// What stands in a folder; nothing where there is none. @throws FileError where that is not known:
+/// what cannot be seen may be in use.
+std::vector<fs::path> all_in(const std::string& folder) {
+  std::vector<fs::path> all;
+  std::error_code error;
+  fs::directory_iterator at(folder, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) all.push_back(at->path());
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw FileError(
+        fmt::format("{}: cannot be listed: {}; check its permissions", folder, error.message()));
+  }
+  return all;
+}
+
 std::string with_article(std::string_view kind) {
   return fmt::format("{} {}", kind.starts_with('a') ? "an" : "a", kind);
 }
@@ -103,9 +117,8 @@ Installed entry_at(const std::string& folder, const std::string& kind, const Id&
 std::vector<Installed> Store::active() const {
   std::vector<Installed> all;
   for (const char* kind : kKinds) {
-    std::error_code error;
-    for (const auto& link : fs::directory_iterator(places_.plugins() + "/" + kind, error)) {
-      if (const auto entry = entry_behind(link.path())) {
+    for (const fs::path& link : all_in(fmt::format("{}/{}", places_.plugins(), kind))) {
+      if (const auto entry = entry_behind(link)) {
         const auto& [lab, name, folder] = *entry;
         all.push_back(entry_at(fmt::format("{}/{}/{}/{}", places_.installed(), lab, name, folder),
                                kind, {lab, name}));
@@ -238,6 +251,11 @@ void Store::clean() const {
     }
   }
   std::error_code ignored;
+  for (const char* kind : kKinds) {  // also what a link leads to that is not written as ours are
+    for (const fs::path& link : all_in(fmt::format("{}/{}", places_.plugins(), kind))) {
+      kept.insert(fs::weakly_canonical(link, ignored).parent_path().string());
+    }
+  }
   for (const std::string& lab : folders_in(places_.installed())) {
     if (name_of_entry(lab).rfind(kStaging, 0) == 0) {
       const bool own = name_of_entry(lab) == fmt::format("{}{}", kStaging, ::getpid());

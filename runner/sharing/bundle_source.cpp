@@ -30,15 +30,19 @@ BundleSource BundleFinder::from_folder(const std::string& folder) {
   for (const auto& file : fs::directory_iterator(folder)) {
     if (file.path().extension() == sharing::kBundleEnding) bundles.push_back(file.path().string());
   }
-  if (bundles.size() == 1) return {sharing::read_bundle_bytes(bundles[0]), bundles[0]};
-  std::error_code ignored;
-  if (bundles.empty() && fs::exists(folder + "/CMakeLists.txt", ignored)) {
+  if (is_there(folder + "/CMakeLists.txt")) {
+    if (!bundles.empty()) {
+      workshop_.say(
+          fmt::format("packs the source in {}; what was packed there before is not taken: {}",
+                      folder, bundles[0]));
+    }
     PackOptions options;
     options.workshop = workshop_;
     options.kit = false;
     options.binary = true;
     return {pack_folder(folder, options).bytes, folder};
   }
+  if (bundles.size() == 1) return {sharing::read_bundle_bytes(bundles[0]), bundles[0]};
   throw ConfigError(fmt::format("{}: holds {} bundles; name one of them", folder, bundles.size()));
 }
 
@@ -95,7 +99,8 @@ BundleSource BundleFinder::from_index(const std::string& word) {
   }
   refuse_for(found->entry.id.substr(0, found->entry.id.find('/')));
   const std::string from = sharing::beside(found->place, found->entry.file);
-  workshop_.say(fmt::format("fetching {} {} from {}", found->entry.id, found->entry.version, from));
+  workshop_.say(fmt::format("fetching {} {} from {}", found->entry.id, found->entry.version,
+                            sharing::shown(from)));
   return {sharing::fetch(from, found->entry.size), from, found->entry.sha256, found->entry.id,
           found->entry.version};
 }

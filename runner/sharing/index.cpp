@@ -9,6 +9,7 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
+#include "framework/sharing/fetch.h"
 #include "framework/sharing/hash.h"
 #include "framework/sharing/index_list.h"
 #include "runner/sharing/sharing.h"
@@ -63,8 +64,8 @@ int make(const Words& words) {
 }
 
 void report(const std::string& place, const sharing::Index& index) {
-  std::cout << fmt::format("{}: lab '{}', {} bundles, number {}, until {}\n", place, index.lab,
-                           index.bundles.size(), index.serial, index.expires);
+  std::cout << fmt::format("{}: lab '{}', {} bundles, number {}, until {}\n", sharing::shown(place),
+                           index.lab, index.bundles.size(), index.serial, index.expires);
 }
 
 int add(const Words& words) {
@@ -120,8 +121,9 @@ int list(const Words& words) {
   if (indices.all().empty()) std::cout << "no index was added\n";
   for (const sharing::AddedIndex& one : indices.all()) {
     const bool expired = one.expires < sharing::date_in(0);
-    std::cout << fmt::format("{}  lab '{}', number {}, taken {}, {} {}\n", one.place, one.lab,
-                             one.serial, one.taken, expired ? "EXPIRED on" : "until", one.expires);
+    std::cout << fmt::format("{}  lab '{}', number {}, taken {}, {} {}\n",
+                             sharing::shown(one.place), one.lab, one.serial, one.taken,
+                             expired ? "EXPIRED on" : "until", one.expires);
   }
   return kDone;
 }
@@ -179,7 +181,7 @@ int plugin_search_command(const Words& words) {
                      {"licence", entry.licence},
                      {"file", entry.file},
                      {"sha256", entry.sha256},
-                     {"index", one.place}});
+                     {"index", sharing::shown(one.place)}});
     } else {
       fmt::format_to(fmt::appender(lines), "{:<10} {:<32} {:<10} {}\n", entry.kind, entry.id,
                      entry.version, printable(entry.summary));

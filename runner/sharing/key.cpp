@@ -129,9 +129,31 @@ int list_keys(const Words& words) {
   return kDone;
 }
 
+sharing::Revocation revocation_in(const std::string& file) {
+  try {
+    return sharing::parse_revocation(read_text(file));
+  } catch (const sharing::BundleError& damage) {
+    throw sharing::BundleError(fmt::format("{}: {}", file, damage.what()));
+  }
+}
+
+/// What a lab publishes of its own key.
+std::string revocation_of(const sharing::Keyring& keys, const std::string& lab,
+                          const std::string& password) {
+  constexpr const char* kRemedy =
+      "; where it is lost, --here-only trusts it no more on this machine";
+  try {
+    return write_revocation(lab, keys.secret_to_revoke(lab, password));
+  } catch (const sharing::BundleError& damage) {
+    throw sharing::BundleError(damage.what() + std::string(kRemedy));
+  } catch (const sharing::TrustError& refusal) {
+    throw sharing::TrustError(refusal.what() + std::string(kRemedy));
+  }
+}
+
 int revoke_key(const Words& words) {
   Usage usage;
-  usage.synopsis = "attnlab key revoke KEY-ID|FILE [--out FILE]";
+  usage.synopsis = "attnlab key revoke KEY-ID|FILE [--out FILE] [--here-only]";
   usage.about =
       "Trusts a key no more, by its number (attnlab key list) or by the revocation FILE that its "
       "lab\n"
@@ -139,7 +161,8 @@ int revoke_key(const Words& words) {
       "others:\n"
       "put it beside the lab's bundles, attnlab index make takes it in.";
   usage.options.add_options()("out", po::value<std::string>()->value_name("FILE"),
-                              "where the revocation is written; LAB-KEY-ID.revoked unless given");
+                              "where the revocation is written; LAB-KEY-ID.revoked unless given")(
+      "here-only", "write none: of a lab's own key whose file or password is lost");
   usage.fewest_words = usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
@@ -147,20 +170,28 @@ int revoke_key(const Words& words) {
   const std::string word = arguments.words[0];
   std::error_code ignored;
   if (std::filesystem::exists(word, ignored)) {
-    const bool known = keys.take(sharing::parse_revocation(read_text(word)));
+    const sharing::Revocation revocation = revocation_in(word);
+    const bool known = keys.take(revocation);
+    keys.keep(revocation);
     std::cout << (known ? "revoked\n"
-                        : "nothing changed: the key was revoked already, or is not known\n");
+                        : "the key was revoked already, or is not known: it will not be trusted\n");
     return kDone;
   }
   for (const sharing::KnownKey& key : keys.keys()) {
     if (key.key.id_text() != word || !keys.has_secret(key.lab)) continue;
     if (keys.own_key_id(key.lab) != word) continue;
-    const std::string password =
-        keys.secret_is_encrypted(key.lab) ? password_for("password of the key") : "";
-    const std::string path = arguments.text("out", fmt::format("{}-{}.revoked", key.lab, word));
-    write_file(path, write_revocation(key.lab, keys.secret_to_revoke(key.lab, password)));
-    std::cout << "publish " << path << "\n";
     const std::string lab = key.lab;
+    if (arguments.has("here-only")) {
+      keys.revoke(word);
+      keys.retire(lab);
+      std::cout << "revoked here; there is no file that tells others: tell them by another way\n";
+      return kDone;
+    }
+    const std::string password =
+        keys.secret_is_encrypted(lab) ? password_for("password of the key") : "";
+    const std::string path = arguments.text("out", fmt::format("{}-{}.revoked", lab, word));
+    write_file(path, revocation_of(keys, lab, password));
+    std::cout << "publish " << path << "\n";
     keys.revoke(word);
     keys.retire(lab);
     std::cout << "revoked\n";

@@ -43,7 +43,8 @@ LockedPlugins::LockedPlugins(const sharing::Bundle& result, const Arguments& arg
       if (!file.path.starts_with("plugins/")) continue;
       const sharing::Bundle bundle = sharing::parse_bundle(file.bytes);
       const auto before = store_.find(bundle.contents.id.str());
-      const bool other = before && before->bundle != bundle.sha256;
+      // One that is in use for now was left there by a killed call, and goes back as well.
+      const bool other = before && (before->bundle != bundle.sha256 || before->for_now);
       if (other && arguments.has("allow-other-bundles")) continue;
       if (other) {
         say(

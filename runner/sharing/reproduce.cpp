@@ -86,7 +86,24 @@ void compare_data(sharing::RunPair& pair) {
 }
 
 /// Runs one run of the result once more, in a folder that has the same number.
-sharing::RunPair run_again(const RunRecord& run, const std::string& out) {
+/// What a run used that is not what the result's run did; empty: nothing. Plugins may change while
+/// runs run.
+std::string other_bundle(const RunRecord& there, const RunRecord& here) {
+  const sharing::ResultLocks now = locks_of(here);
+  for (const sharing::LockedPart& part : locks_of(there).parts) {
+    for (const sharing::LockedPart& used : now.parts) {
+      const bool same_part = used.kind == part.kind && used.id == part.id;
+      if (!same_part || part.bundle.empty() || used.bundle == part.bundle) continue;
+      return fmt::format(
+          "{} was another bundle while it ran (another attnlab installed it?); "
+          "remove {} and repeat the command",
+          part.label(), here.folder);
+    }
+  }
+  return "";
+}
+
+sharing::RunPair run_again(const RunRecord& run, const std::string& out, bool allow_others) {
   say("running " + run.label());
   const std::string log = out + "/log.txt",
                     folder = out + "/runs/" + fs::path(run.folder).filename().string();
@@ -100,6 +117,12 @@ sharing::RunPair run_again(const RunRecord& run, const std::string& out) {
     return pair;
   }
   pair.here = find_runs({folder}).runs.front();
+  const std::string other = allow_others ? "" : other_bundle(run, *pair.here);
+  if (!other.empty()) {
+    say(fmt::format("{}: does not count: {}", run.label(), other));
+    pair.here.reset();
+    return pair;
+  }
   compare_data(pair);
   return pair;
 }
@@ -199,9 +222,10 @@ int reproduce_command(const Words& words) {
   const sharing::ResultLocks locks = locks_of(there);
   refuse_plugins_without_lock(result, locks);
   const LockedPlugins plugins(result, arguments, places, keys);
-  const auto notes = differences(locks, arguments.has("allow-other-bundles"));
+  const bool allow_others = arguments.has("allow-other-bundles");
+  const auto notes = differences(locks, allow_others);
   std::vector<sharing::RunPair> pairs;
-  for (const RunRecord& run : there) pairs.push_back(run_again(run, out));
+  for (const RunRecord& run : there) pairs.push_back(run_again(run, out, allow_others));
   return report(pairs, notes, out);
 }
 

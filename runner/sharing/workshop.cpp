@@ -82,7 +82,12 @@ WorkshopOptions workshop_options(const Arguments& arguments) {
   options.build_limit = 6 * options.check_limit;
   if (arguments.has("jobs")) options.jobs = arguments.options["jobs"].as<std::int64_t>();
   if (options.jobs < 0) throw ConfigError("--jobs: expected 0 or more");
-  if (arguments.has("readable")) options.readable = arguments.options["readable"].as<Words>();
+  if (arguments.has("readable")) {
+    for (const std::string& folder : arguments.options["readable"].as<Words>()) {
+      if (!is_there(folder)) throw ConfigError("--readable " + folder + ": no such folder");
+      options.readable.push_back(fs::absolute(folder).string());
+    }
+  }
   options.say = [](const std::string& line) { std::cerr << printable(line) << "\n"; };
   return options;
 }
@@ -104,8 +109,8 @@ sharing::Confinement Workshop::confinement(const std::string& folder,
     all.readable.push_back(root_ + "/" + name);
   }
   for (const char* variable : {"LibTorch_ROOT", "LIBTORCH_ROOT", "ATTNLAB_DATA"}) {
-    const std::string path = environment_folders(variable);
-    if (path.empty()) continue;
+    if (environment_folders(variable).empty()) continue;
+    const std::string path = fs::absolute(environment_folders(variable)).string();
     all.readable.push_back(path);
     all.environment[variable] = path;
   }
@@ -210,8 +215,12 @@ std::string Workshop::compare(const sharing::Bundle& bundle, const std::string& 
     const std::string folder = work + "/numbers/" + name;
     sharing::write_files({{"in.safetensors", bundle.file(name + "/in.safetensors").bytes}}, folder);
     sharing::make_folder(folder + "/result");
-    apply(library, bundle.contents.id.str(), bundle.file(name + "/options.json").bytes,
-          folder + "/in.safetensors", out_of(name), log);
+    try {
+      apply(library, bundle.contents.id.str(), bundle.file(name + "/options.json").bytes,
+            folder + "/in.safetensors", out_of(name), log);
+    } catch (const json::exception& wrong) {
+      throw BundleError(fmt::format("{}/options.json: {}", name, one_line(wrong.what(), 200)));
+    }
   };
   // Each is a process of its own, which needs most of a second to load LibTorch: as many at a time
   // as there are cores.

@@ -12,6 +12,7 @@
 #include "framework/base/files.h"
 #include "framework/base/sha256.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/unprivileged.h"
 
 namespace attnlab::installed_test {
 namespace {
@@ -97,6 +98,15 @@ TEST_F(InstalledTest, AreNotUsedOnceTheirKeyIsRevoked) {
   record("BBBB");
   temp_.write(".config/attnlab/keys/known.json", "{");
   EXPECT_THAT(answer(library_), HasSubstr("known.json: damaged"));
+}
+
+TEST_F(InstalledTest, AreNotUsedWhereRevocationsCannotBeRead) {
+  temp_.write(".config/attnlab/keys/known.json", R"({"keys": []})");
+  fs::permissions(temp_ / ".config/attnlab/keys", fs::perms::none);
+  const testing::Unprivileged user(temp_.path());
+  if (!user.works()) GTEST_SKIP() << "needs another user than the superuser";
+  EXPECT_THAT(answer(library_),
+              HasSubstr("keys/known.json: cannot be looked at: Permission denied"));
 }
 
 TEST_F(InstalledTest, AreNotUsedFromTheStoreWithoutTheirRecord) {

@@ -74,6 +74,19 @@ TEST(Fetch, TakesAFileAndNoMoreThanItMay) {
   EXPECT_THAT(answer_of(Server(answer, false), 4), HasSubstr("is larger than 4 bytes"));
 }
 
+TEST(Fetch, ShowsNoPasswords) {
+  EXPECT_EQ(sharing::shown("https://user:s3cret@host/a@b"), "https://***@host/a@b");
+  EXPECT_EQ(sharing::shown("https://host/a@b"), "https://host/a@b");
+  EXPECT_EQ(sharing::shown("/a/folder@home"), "/a/folder@home");
+  try {
+    sharing::fetch("http://me:s3cret@127.0.0.1:1/x", 10);
+    ADD_FAILURE() << "nobody serves there";
+  } catch (const FileError& error) {
+    EXPECT_THAT(error.what(), ::testing::AllOf(HasSubstr("http://***@127.0.0.1:1/x"),
+                                               ::testing::Not(HasSubstr("s3cret"))));
+  }
+}
+
 TEST(Fetch, LeavesAServerThatDrips) {
   const Server server("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", true);
   EXPECT_THAT(answer_of(server, 1'000'000, {1000, 1}), HasSubstr("cannot be fetched"));

@@ -20,6 +20,16 @@ using sharing::TrustError;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+template <class Refusal, class Action>
+std::string message_of(const Action& action) {
+  try {
+    action();
+  } catch (const Refusal& refusal) {
+    return refusal.what();
+  }
+  return "nothing was refused";
+}
+
 class IndexTest : public ::testing::Test {
  protected:
   IndexTest() {
@@ -66,6 +76,39 @@ TEST_F(IndexTest, FindsWhatWasPublishedNewestFirst) {
   EXPECT_EQ(list.newest("sharp", "")->entry.version, "1.10.0");
   EXPECT_EQ(list.newest("acme/sharp", "1.9.0")->entry.version, "1.9.0");
   EXPECT_FALSE(list.newest("shar", ""));
+}
+
+TEST_F(IndexTest, ListsAllForNoWordAndRefusesWhatNoEntryHas) {
+  add("1.1.0");
+  publish();
+  EXPECT_EQ(answer(), "taken");
+  EXPECT_EQ(search("").size(), 2U);
+  for (const char* word : {"\n{", "\n"}) EXPECT_THROW(search(word), ConfigError);
+  EXPECT_FALSE(sharing::IndexList(folder_ / "indices").newest("", ""));
+}
+
+TEST_F(IndexTest, NamesADamagedCopy) {
+  publish();
+  EXPECT_EQ(answer(), "taken");
+  const std::string copy = sharing::IndexList(folder_ / "indices").all().front().copy;
+  write_file(copy, "{\n{\"id\": sharp\n");
+  EXPECT_THAT(message_of<BundleError>([&] { search("sharp"); }),
+              AllOf(HasSubstr(copy + ": damaged: "), HasSubstr("attnlab index update")));
+}
+
+TEST_F(IndexTest, IsNotMadeWhereNobodyCouldUseIt) {
+  const std::string odd = at() + "/sharp-1.0.0 (1).attnlab";
+  fs::copy(at() + "/sharp-1.0.0.attnlab", odd);
+  EXPECT_THAT(message_of<BundleError>([&] { publish(); }), HasSubstr(odd));
+  fs::remove(odd);
+  const std::string unsigned_one = at() + "/sharp-2.0.0.attnlab";
+  write_file(unsigned_one, write_bundle(made_contents("acme/sharp", "2.0.0"), made_files(), {}));
+  EXPECT_THAT(message_of<BundleError>([&] { publish(); }),
+              HasSubstr(unsigned_one + ": is not signed"));
+  EXPECT_FALSE(fs::exists(at() + "/index.json"));
+  fs::remove(unsigned_one);
+  write_file(at() + "/x.revoked", "nothing");
+  EXPECT_THAT(message_of<BundleError>([&] { publish(); }), HasSubstr("x.revoked: "));
 }
 
 TEST_F(IndexTest, NoticesAnOldOneServedAgain) {

@@ -99,6 +99,16 @@ TEST_F(InstallTest, GoesBackToTheVersionBefore) {
   EXPECT_THROW(roll_back(), ConfigError);
 }
 
+TEST_F(InstallTest, LeavesWhatALinkOfAnotherFormLeadsTo) {
+  install(bundle_of("1.0.0", {"here"}));
+  const fs::path link = folder_ / "share/plugins/attention/sharp.so";
+  const fs::path library = fs::canonical(link);
+  fs::remove(link);
+  fs::create_symlink(library, link);  // as a backup that was restored may have it
+  store().clean();
+  EXPECT_TRUE(fs::exists(library));
+}
+
 TEST_F(InstallTest, ForNowLeavesTheWayBackAsItWas) {
   for (const char* version : {"0.9.0", "1.0.0", "1.1.0"}) install(bundle_of(version, {"here"}));
   EXPECT_EQ(entries(), 2U) << "one version before is kept";

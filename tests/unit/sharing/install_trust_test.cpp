@@ -32,6 +32,12 @@ TEST_F(InstallTest, RefusesAnotherBundleOfTheSameVersion) {
   EXPECT_THAT(answer(bundle_of("1.0.0", {"here", "other"})), HasSubstr("this very version"));
 }
 
+TEST_F(InstallTest, RefusesAnotherBundleOfAVersionThatIsWrittenOtherwise) {
+  install(bundle_of("1.0.0", {"here"}));
+  EXPECT_THAT(answer(bundle_of("1.0.0.0", {"here"})),
+              HasSubstr("another bundle of this very version"));
+}
+
 TEST_F(InstallTest, RefusesAnUnsignedBundleOfALabThatSigns) {
   const Lab acme("acme");
   options_.ask = [](const auto&) { return true; };

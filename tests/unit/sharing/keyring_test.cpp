@@ -92,11 +92,24 @@ TEST_F(KeyringTest, TakesALabsOwnRevocationAndNoOthers) {
   EXPECT_FALSE(ring().take(parse_revocation(write_revocation("acme", acme.key))));
 }
 
+TEST_F(KeyringTest, KeepsTheRevocationOfAKeyThatItMeetsLater) {
+  const Lab acme("acme"), other("other");
+  const Revocation revocation = parse_revocation(write_revocation("acme", acme.key));
+  EXPECT_FALSE(ring().take(revocation));
+  ring().keep(revocation);
+  ring().keep(revocation);
+  EXPECT_EQ(answer(other.card), "admitted");
+  EXPECT_THAT(answer(acme.card), HasSubstr("was revoked on"));
+  EXPECT_EQ(answer(Lab("acme").card), "admitted") << "another key of the lab";
+}
+
 TEST_F(KeyringTest, RefusesNamesThatLookLikeAKnownLabs) {
   EXPECT_EQ(answer(Lab("acme_lab").card), "admitted");
   EXPECT_THAT(answer(Lab("acrne_lab").card), HasSubstr("looks like lab 'acme_lab'"));
   EXPECT_THAT(answer(Lab("acme-lab").card), HasSubstr("looks like"));
   EXPECT_THAT(answer(Lab("acme_1ab").card), HasSubstr("looks like"));
+  EXPECT_THAT(answer(Lab("acme---lab").card), HasSubstr("looks like"));
+  EXPECT_THAT(answer(Lab("attn_lab").card), HasSubstr("is attnlab itself, or looks like it"));
   EXPECT_EQ(answer(Lab("other").card), "admitted");
 }
 
