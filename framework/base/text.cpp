@@ -33,8 +33,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
+  constexpr std::size_t kLongest = 200;  // nobody mistypes such a word, and the time is its square
+  if (word.size() > kLongest) return best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
+    const auto [shorter, longer] = std::minmax(word.size(), candidate.size());
+    if (longer - shorter >= best_distance) continue;
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance && distance < candidate.size()) {
       best_distance = distance;

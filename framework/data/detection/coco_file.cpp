@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "framework/base/error.h"
@@ -102,7 +103,15 @@ class Events final : public nlohmann::json_sax<Json> {
     throw DataError(path_ + ": number " + std::to_string(count_) + " of " + section_ +
                     " has no number '" + key + "'");
   }
-  std::int64_t whole(const char* key) const { return static_cast<std::int64_t>(need(key)); }
+  std::int64_t whole(const char* key) const {
+    constexpr double kMost = 9007199254740992.0;  // 2^53: a double tells whole numbers up to here
+    const double number = need(key);
+    if (std::abs(number) < kMost && number == std::floor(number)) {
+      return static_cast<std::int64_t>(number);
+    }
+    throw DataError(fmt::format("{}: number {} of {}: '{}' is {}, no whole number below 2^53",
+                                path_, count_, section_, key, number));
+  }
 
   [[noreturn]] void missing(const char* what, std::int64_t id) const {
     throw DataError(path_ + ": an annotation names " + what + " " + std::to_string(id) +
@@ -126,7 +135,12 @@ class Events final : public nlohmann::json_sax<Json> {
         throw DataError(path_ + ": image " + std::to_string(whole("id")) + " has no file_name");
       }
     } else if (section_ == "categories") {
-      categories_[whole("id")] = object_.name;
+      if (!categories_.emplace(whole("id"), object_.name).second) {
+        throw DataError(
+            fmt::format("{}: two categories have the id {}; give each its own, and its "
+                        "annotations, too",
+                        path_, whole("id")));
+      }
     } else if (section_ == "annotations") {
       if (object_.box.size() != 4) {
         throw DataError(path_ + ": number " + std::to_string(count_) +

@@ -79,6 +79,8 @@ std::string CsvTable::place(std::size_t row) const {
 }
 
 CsvTable parse_csv(std::string_view text, const std::string& path, char separator) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";  // some programs begin UTF-8 so
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
   CsvReader reader(text, path, separator);
   CsvTable table{path, {}, {}};
   CsvTable::Row row;

@@ -68,14 +68,15 @@ void refuse_bomb(const std::string& path, std::size_t packed, std::size_t unpack
                   path, packed, unpacked));
 }
 
-/// Decompresses the gzip member that begins at `offset`, appends it and moves `offset` to its end.
+/// Decompresses the gzip member that begins at `offset` and moves `offset` to its end.
+/// @param used  bytes of `out` that are filled, behind which it comes; `out` may be longer, so that
+///              it grows in the same steps over all members
 void inflate_member(const std::string& path, std::string_view bytes, std::size_t& offset,
-                    std::string& out, const PromisedSize& promised) {
+                    std::string& out, std::size_t& used, const PromisedSize& promised) {
   Inflater inflater;
   z_stream& stream = inflater.stream;
   // zlib counts input in 32 bits; larger files are handed over in pieces.
   constexpr std::size_t kPiece = std::size_t{1} << 30;
-  std::size_t used = out.size();
   int status = Z_OK;
   while (status != Z_STREAM_END) {
     // Grown by what has come out so far: no size that the file claims is believed.
@@ -102,7 +103,6 @@ void inflate_member(const std::string& path, std::string_view bytes, std::size_t
         fmt::format("{}: the gzip stream is damaged near byte {} ({}); fetch the file again", path,
                     offset, stream.msg != nullptr ? stream.msg : "zlib error"));
   }
-  out.resize(used);
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ std::string read_data_file(const std::string& path, const PromisedSize& promised
   std::string bytes = read_text(path);
   if (!is_gzip(bytes)) return bytes;
   std::string out;
-  std::size_t offset = 0;
+  std::size_t offset = 0, used = 0;
   while (offset < bytes.size()) {  // gzip files may hold several members, one after another
     if (!is_gzip(std::string_view(bytes).substr(offset))) {
       throw DataError(
@@ -156,8 +156,9 @@ std::string read_data_file(const std::string& path, const PromisedSize& promised
                       "fetch the file again",
                       path, bytes.size() - offset, offset));
     }
-    inflate_member(path, bytes, offset, out, promised);
+    inflate_member(path, bytes, offset, out, used, promised);
   }
+  out.resize(used);
   return out;
 }
 

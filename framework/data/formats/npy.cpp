@@ -68,7 +68,8 @@ Numbers numbers_of(std::string_view descr, const std::string& path) {
   throw DataError(fmt::format("{}: numbers of type '{}' are not read", path, descr));
 }
 
-Tensor tensor_of(const char* data, const Numbers& numbers, bool big, at::IntArrayRef shape) {
+Tensor tensor_of(const char* data, const Numbers& numbers, bool big, at::IntArrayRef shape,
+                 const std::string& path) {
   Tensor tensor = at::empty(shape, numbers.type);
   const auto count = static_cast<std::size_t>(tensor.numel());
   char* to = static_cast<char*>(tensor.data_ptr());
@@ -78,6 +79,13 @@ Tensor tensor_of(const char* data, const Numbers& numbers, bool big, at::IntArra
     std::memcpy(number, data + i * numbers.bytes, numbers.bytes);
     if (big) std::reverse(number, number + numbers.bytes);
     std::memcpy(to + i * width, number, width);
+  }
+  if (numbers.type == at::kBool &&
+      std::any_of(to, to + count, [](char c) { return c != 0 && c != 1; })) {
+    throw DataError(path + ": an array of truths holds other bytes");
+  }
+  if (numbers.widened && numbers.bytes == 8 && count > 0 && tensor.lt(0).any().item<bool>()) {
+    throw DataError(path + ": a number is above 2^63, which is not read");
   }
   return tensor;
 }
@@ -189,7 +197,7 @@ Tensor parse_npy(std::string_view bytes, const std::string& path) {
                     path, count, numbers.bytes, bytes.size() - begin));
   }
   if (columns_first) std::reverse(shape.begin(), shape.end());
-  Tensor tensor = tensor_of(bytes.data() + begin, numbers, type[0] == '>', shape);
+  Tensor tensor = tensor_of(bytes.data() + begin, numbers, type[0] == '>', shape, path);
   if (!columns_first) return tensor;
   std::vector<std::int64_t> axes(shape.size());
   for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = std::int64_t(axes.size() - 1 - i);

@@ -38,6 +38,7 @@ std::string latin1_of(const std::string& utf8) {
 void PickleReader::reduce() {
   const PickleValue* arguments = pop();
   const std::string name = pop()->class_name();
+  if (name == kPersistent) fail("it calls a storage");
   const auto& given = arguments->content(ValueKind::list, "arguments").items;
   const auto argument = [&](std::int64_t i) -> const PickleValue& { return arguments->item(i); };
   if (name.ends_with("multiarray._reconstruct")) {
@@ -80,6 +81,7 @@ void PickleReader::build() {
 void PickleReader::build_array(PickleValue& array, const PickleValue& state) {
   const PickleValue &shape = state.item(1), &data = state.item(4);
   if (data.kind() == ValueKind::list) {  // of objects
+    made(sizeof(void*) * data.content_->items.size());
     array.kind_ = ValueKind::list;
     array.content_->items = data.content_->items;
     return;
@@ -124,6 +126,7 @@ at::ScalarType PickleReader::numpy_dtype(const PickleValue& dtype) {
 Tensor PickleReader::tensor_of(std::string_view bytes, at::ScalarType dtype) {
   const std::size_t size = c10::elementSize(dtype);
   if (bytes.size() % size != 0) fail("an array ends within a value");
+  made(bytes.size());
   const Tensor tensor = at::empty({std::int64_t(bytes.size() / size)}, dtype);
   if (!bytes.empty()) std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
   if (dtype == at::kBool && bytes.find_first_not_of(std::string_view("\0\1", 2)) != bytes.npos) {
@@ -146,7 +149,8 @@ Tensor PickleReader::storage_of(const std::string& bytes) {
   PickleReader file(bytes, path_, /*inner=*/true);
   for (int i = 0; i < 3; ++i) file.read();
   const PickleValue* storage = file.read();
-  if (storage->class_name() != kPersistent) fail("a tensor's storage is of an unknown layout");
+  if (storage->class_name() != kPersistent || storage->content_->items.size() != 1)
+    fail("a tensor's storage is of an unknown layout");
   const std::string type = storage->content_->items.front()->item(1).class_name();
   if (file.read()->length() != 1) fail("a tensor has several storages");
   const std::string_view values = file.rest();
@@ -178,6 +182,7 @@ Tensor PickleReader::strided(const std::vector<const PickleValue*>& arguments) {
     fail("a tensor reaches beyond its storage");
   }
   if (count == 0) return at::empty(size, storage.options());
+  made(std::uint64_t(count) * storage.element_size());
   return storage.as_strided(size, stride, offset).clone(at::MemoryFormat::Contiguous);
 }
 

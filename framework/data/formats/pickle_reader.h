@@ -4,6 +4,7 @@
 // pickle_operations.cpp; what calls make (arrays, tensors) is in pickle_arrays.cpp.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <unordered_map>
@@ -58,6 +59,15 @@ class PickleReader {
 
   // -- values --
 
+  /// A kept value costs a few bytes to copy, however large it is: a file of a megabyte could ask
+  /// for all memory there is.
+  void made(std::uint64_t bytes) {
+    constexpr std::uint64_t kAlways = std::uint64_t{1} << 28, kMostPacking = 100;
+    made_ += bytes;
+    if (made_ > std::max<std::uint64_t>(kAlways, kMostPacking * bytes_.size())) {
+      fail("it makes far more of its bytes than data do");
+    }
+  }
   PickleValue* make(ValueKind kind) {
     PickleValue& value = values_.emplace_back();
     value.kind_ = kind;
@@ -75,6 +85,7 @@ class PickleReader {
     stack_.back()->real_ = real;
   }
   void push_text(std::string_view text) {
+    made(text.size());
     push(make(ValueKind::text));
     stack_.back()->content_->text = text;
   }
@@ -101,6 +112,7 @@ class PickleReader {
     return values;
   }
   void push_list(const std::vector<PickleValue*>& items) {
+    made(sizeof(void*) * items.size());
     push(make(ValueKind::list));
     stack_.back()->content_->items.assign(items.begin(), items.end());
   }
@@ -127,6 +139,7 @@ class PickleReader {
     }
   }
   void push_object(const std::string& name, const std::vector<const PickleValue*>& arguments) {
+    made(name.size() + sizeof(void*) * arguments.size());
     push(make(ValueKind::object));
     stack_.back()->content_->text = name;
     stack_.back()->content_->items = arguments;
@@ -153,6 +166,7 @@ class PickleReader {
   const std::string path_;
   bool inner_;
   std::size_t at_ = 0;
+  std::uint64_t made_ = 0;  ///< bytes of values, which are kept to the end
   std::deque<PickleValue> values_;
   std::vector<PickleValue*> stack_;
   std::vector<std::size_t> marks_;

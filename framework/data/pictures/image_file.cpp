@@ -82,6 +82,12 @@ class ImageFile::Jpeg {
         jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes_.data()), bytes_.size());
         jpeg_read_header(&info_, TRUE);
       });
+      // Memory is taken as the header says, and a header may say anything.
+      constexpr std::int64_t kMostPixels = std::int64_t{1} << 28;
+      if (height() > kMostPixels / std::max<std::int64_t>(width(), 1)) {
+        source_.refuse(
+            fmt::format("has {} x {} pixels, more than are read; shrink it", height(), width()));
+      }
       // Data of the image hold no such pair: where it is missing behind the header (which may hold
       // a whole small picture), the file was cut off, though the part that is asked for may not be.
       const std::size_t header = bytes_.size() - info_.src->bytes_in_buffer;
@@ -137,7 +143,10 @@ class ImageFile::Jpeg {
 
   template <class Action>
   void guarded(const Action& action) {
-    if (setjmp(back_) != 0) source_.refuse(fmt::format("damaged ({})", message_));
+    if (setjmp(back_) != 0) {
+      const std::string what = fmt::format("damaged ({})", message_);
+      info_.err->msg_code == JERR_OUT_OF_MEMORY ? throw Error(message_) : source_.refuse(what);
+    }
     action();
   }
 

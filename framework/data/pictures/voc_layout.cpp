@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <pugixml.hpp>
@@ -35,7 +36,8 @@ double number_of(const std::string& path, const pugi::xml_node& parent, const ch
   const std::string text = text_of(path, parent, name);
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
-  if (end != text.c_str() && *end == '\0') return number;
+  constexpr double kMost = 1e9;  // of any number here
+  if (end != text.c_str() && *end == '\0' && std::abs(number) <= kMost) return number;
   throw DataError(path + ": byte " + std::to_string(parent.child(name).offset_debug()) + ": '" +
                   text + "' is not a number");
 }
@@ -49,7 +51,8 @@ std::int64_t id_of(const std::string& name) {
 NamedPicture read_picture(const std::string& folder, const std::string& name,
                           const std::string& difficult, std::uint64_t& hash) {
   const std::string path = folder + "/Annotations/" + name + ".xml";
-  if (!std::filesystem::exists(path)) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
     throw DataMissingError(path + ": is not there, but a set in ImageSets/Main names it");
   }
   const std::string bytes = read_text(path);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <vector>
 
 #include "framework/base/unicode.h"
 
@@ -80,6 +82,43 @@ std::size_t word_character(std::string_view text) {
 
 }  // namespace
 
+namespace {
+
+/// Of things numbered from 0, those that were not taken yet: a tree of counts (Fenwick's), as a
+/// text of one line has millions of words.
+class Remaining {
+ public:
+  explicit Remaining(std::size_t count) : counts_(count + 1), size_(std::int64_t(count)) {
+    for (std::size_t i = 1; i <= count; ++i) {
+      ++counts_[i];
+      if (const std::size_t above = i + lowest_bit(i); above <= count) counts_[above] += counts_[i];
+    }
+  }
+
+  std::int64_t size() const { return size_; }
+
+  /// Takes the one with so many untaken before it. @returns its number
+  std::size_t take(std::int64_t rank) {
+    std::size_t at = 0;
+    for (std::size_t step = std::bit_floor(counts_.size()); step > 0; step /= 2) {
+      if (at + step >= counts_.size() || counts_[at + step] > rank) continue;
+      at += step;
+      rank -= counts_[at];
+    }
+    for (std::size_t i = at + 1; i < counts_.size(); i += lowest_bit(i)) --counts_[i];
+    --size_;
+    return at;
+  }
+
+ private:
+  static std::size_t lowest_bit(std::size_t i) { return i & (~i + 1); }
+
+  std::vector<std::int64_t> counts_;  ///< number i: of the lowest_bit(i) things up to i - 1
+  std::int64_t size_;
+};
+
+}  // namespace
+
 std::vector<WordPlace> swap_words(std::string_view line) {
   std::vector<WordPlace> words;
   for (std::size_t at = 0; at < line.size();) {
@@ -109,18 +148,23 @@ std::string swapped(std::string_view line, double rate, Random random) {
     const std::string_view word = line.substr(place.begin, place.size);
     return word == kSwapped || is_stop_word(word);
   });
-  for (; swaps > 0 && !words.empty(); --swaps) {
-    const auto left = static_cast<std::int64_t>(words.size());
+  Remaining remaining(words.size());
+  for (; swaps > 0 && remaining.size() > 0; --swaps) {
+    const std::int64_t left = remaining.size();
     const std::int64_t drawn = random.below(swaps > 1 ? left : left + 1);
     if (drawn == left) break;
-    chosen.push_back(words[static_cast<std::size_t>(drawn)]);
-    words.erase(words.begin() + drawn);
+    chosen.push_back(words[remaining.take(drawn)]);
   }
-  std::string out(line);
   std::sort(chosen.begin(), chosen.end(),
-            [](const WordPlace& a, const WordPlace& b) { return a.begin > b.begin; });
-  for (const WordPlace& place : chosen) out.replace(place.begin, place.size, kSwapped);
-  return out;
+            [](const WordPlace& a, const WordPlace& b) { return a.begin < b.begin; });
+  std::string out;
+  std::size_t at = 0;
+  for (const WordPlace& place : chosen) {
+    out += line.substr(at, place.begin - at);
+    out += kSwapped;
+    at = place.begin + place.size;
+  }
+  return out.append(line.substr(at));
 }
 
 }  // namespace attnlab

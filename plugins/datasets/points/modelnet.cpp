@@ -184,6 +184,11 @@ class Modelnet final : public PointDataset {
       if (arrays.find(name) != nullptr) continue;
       throw DataError(fmt::format("{}: has no array '{}'", path, name));
     }
+    for (const char* name : {"label", "is_test"}) {
+      if (at::isIntegralType(arrays.at(name).scalar_type(), /*includeBool=*/true)) continue;
+      throw DataError(fmt::format("{}: '{}' holds no whole numbers but {}", path, name,
+                                  describe(arrays.at(name))));
+    }
     array_ = arrays.at("points").to(at::kFloat);
     const Tensor labels = arrays.at("label").to(at::kLong),
                  test = arrays.at("is_test").to(at::kLong);
@@ -194,7 +199,17 @@ class Modelnet final : public PointDataset {
           "{}: expected points [B, N, 3], label [B] and is_test [B], found {}, {} and {}", path,
           describe(array_), describe(labels), describe(test)));
     }
-    for (std::int64_t k = 0; k <= labels.max().item<std::int64_t>(); ++k) {
+    constexpr std::int64_t kMostClasses = 10'000;
+    const auto last = labels.max().item<std::int64_t>();
+    if (last >= kMostClasses || test.min().item<std::int64_t>() < 0 ||
+        test.max().item<std::int64_t>() > 1) {
+      throw DataError(
+          fmt::format("{}: expected labels below {} and 0 or 1 as is_test, found a label "
+                      "of {} and is_test from {} to {}",
+                      path, kMostClasses, last, test.min().item<std::int64_t>(),
+                      test.max().item<std::int64_t>()));
+    }
+    for (std::int64_t k = 0; k <= last; ++k) {
       info_.class_names.push_back(std::to_string(k));
     }
     for (std::int64_t i = 0; i < count; ++i) {

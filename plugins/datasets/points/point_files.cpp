@@ -153,11 +153,11 @@ class PointFiles final : public PointDataset {
     const Tensor labels = at::empty({values.size(0)}, at::kLong);
     for (std::int64_t i = 0; i < values.size(0); ++i) {
       const double value = values.data_ptr<double>()[i];
-      const auto whole = static_cast<std::int64_t>(std::isfinite(value) ? value : -1);
-      const bool ignored = std::find(options_.ignored.begin(), options_.ignored.end(), whole) !=
-                           options_.ignored.end();
-      const bool fits = value == static_cast<double>(whole) && whole >= 0 &&
-                        whole < std::int64_t(options_.classes.size());
+      const bool is_whole = std::abs(value) < 0x1p53 && value == std::floor(value);
+      const std::int64_t whole = is_whole ? static_cast<std::int64_t>(value) : 0;
+      const bool ignored = is_whole && std::find(options_.ignored.begin(), options_.ignored.end(),
+                                                 whole) != options_.ignored.end();
+      const bool fits = is_whole && whole >= 0 && whole < std::int64_t(options_.classes.size());
       if (!ignored && !fits) {
         throw DataError(
             fmt::format("{}: the label of point {} is {}, `classes` names 0 to {}; name more, or "

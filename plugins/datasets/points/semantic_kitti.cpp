@@ -9,6 +9,8 @@
 // Cost: scans are read when they are asked for; damage is found then, sizes when it is opened.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "framework/base/files.h"
@@ -40,12 +42,15 @@ constexpr const char* kClasses[] = {
     "motorcyclist", "road",    "parking",    "sidewalk", "other ground",  "building", "fence",
     "vegetation",   "trunk",   "terrain",    "pole",     "traffic sign"};
 
-/// Class of each number of the label files; those that are not here do not count.
+/// Class of each number of the label files; those of kUncounted do not count.
 const std::map<std::int64_t, std::int64_t> kNumbers = {
     {10, 0},  {11, 1},  {13, 4},  {15, 2},  {16, 4},  {18, 3},  {20, 4},  {30, 5},
     {31, 6},  {32, 7},  {40, 8},  {44, 9},  {48, 10}, {49, 11}, {50, 12}, {51, 13},
     {60, 8},  {70, 14}, {71, 15}, {72, 16}, {80, 17}, {81, 18}, {252, 0}, {253, 6},
     {254, 5}, {255, 7}, {256, 4}, {257, 4}, {258, 3}, {259, 4}};
+
+/// Unlabelled, outliers, other structures and other objects.
+constexpr std::int64_t kUncounted[] = {0, 1, 52, 99};
 
 constexpr std::int64_t kColumns = 4;
 
@@ -83,6 +88,13 @@ class SemanticKitti final : public ScanDataset {
     for (std::int64_t i = 0; i < rows.size(0); ++i) {
       const auto number = scalar_at(bytes.data() + 4 * i, {'u', 2}, false);
       const auto found = kNumbers.find(static_cast<std::int64_t>(number));
+      if (found == kNumbers.end() &&
+          std::count(std::begin(kUncounted), std::end(kUncounted), std::int64_t(number)) == 0) {
+        throw DataError(
+            fmt::format("{}: byte {}: {} is no class; the file is damaged, or of "
+                        "another set",
+                        scan.labels, 4 * i, number));
+      }
       labels.data_ptr<std::int64_t>()[i] = found == kNumbers.end() ? -1 : found->second;
     }
     return labelled_cloud(scan, rows, labels);

@@ -72,6 +72,11 @@ TEST_F(VocSets, NameFileAndPlaceOfWhatIsWrong) {
   EXPECT_THAT(refusal(), HasSubstr("<size> has no <height>"));
   folder_.write("Annotations/a2.xml", "<annotation><size>");
   EXPECT_THAT(refusal(), HasSubstr("a2.xml: byte"));
+  for (const char* width : {"nan", "1e300"}) {
+    folder_.write("Annotations/a2.xml", std::string("<annotation><size><height>5</height><width>") +
+                                            width + "</width></size></annotation>");
+    EXPECT_THAT(refusal(), HasSubstr("' is not a number"));
+  }
   folder_.write("Annotations/a2.xml", testing::voc_xml(51, 50, {}));
   EXPECT_THAT(message_of<DataError>([&] { open()->example(Split::train, 1, nullptr); }),
               HasSubstr("its annotation says 50 x 51"));

@@ -297,6 +297,12 @@ TEST_F(BenchmarkGraphs, FilesOfPyTorchThatDoNotFitAreNamed) {
     folder_.write("CLUSTER_v2.pt", torch_file({{graph}, {graph}, {graph}}));
     return message_of<DataError>([&] { open("cluster"); });
   };
+  Fields reaching = graph_with(longs({0, 1, 0}));
+  reaching[0].second = at::zeros({6});
+  const std::vector<std::int64_t> sizes = {3, 2}, strides = {std::int64_t{1} << 36, 1};
+  reaching[0].second.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
+  EXPECT_THAT(refusal(reaching),
+              HasSubstr("CLUSTER_v2.pt: split 0, graph 0: x reaches beyond what is stored of it"));
   EXPECT_THAT(refusal(graph_with(longs({0, 6, 0}))),
               HasSubstr("class@node holds values from 0 to 6"));
   EXPECT_THAT(refusal(graph_with(longs({0, 6}))),

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/error.h"
+
 namespace attnlab::molecules_test {
 namespace {
 
@@ -32,6 +34,11 @@ TEST(Chemistry, MoleculesNeitherMoveNorExtendTheEnvironment) {
     EXPECT_EQ(names(), before);
   }
   EXPECT_EQ(names(), at_first);
+}
+
+TEST(Chemistry, RefusesASmilesOfAnyLength) {
+  EXPECT_EQ(ogb_graph(std::string(500, 'C')).at("atom@node").size(0), 500);
+  EXPECT_THROW(ogb_graph(std::string(300'000, 'C')), DataError);
 }
 
 }  // namespace

@@ -67,6 +67,13 @@ TEST_F(Planetoid, PutsTestPapersWhereTheIndexSays) {
   EXPECT_EQ(x[files.known() + 2].sum().item<float>(), 0);  // the gap
 }
 
+TEST_F(Planetoid, RefusesAMatrixThatIsAllZeros) {
+  PlanetoidFiles files;
+  files.columns = 200'000;
+  EXPECT_THAT(refusal(files),
+              HasSubstr("ind.cora.allx: a matrix of 504 x 200000 with 1008 values is no set's"));
+}
+
 TEST_F(Planetoid, DividesWordsByTheirSum) {
   const Tensor sums = open({})->example(Split::train, 0, nullptr).at("x@node").sum(1);
   EXPECT_TRUE(at::logical_or((sums - 1).abs().lt(1e-6), sums.eq(0)).all().item<bool>());

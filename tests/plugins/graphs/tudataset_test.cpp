@@ -106,6 +106,12 @@ TEST_F(TuDataset, NamesTheLineThatIsWrong) {
   write("node_attributes", "1, 2\n1\n1\n1\n1\n1\n");
   EXPECT_THAT(refusal(),
               HasSubstr("MINI_node_attributes.txt:2: has 1 values where the first line has 2"));
+  write("node_attributes", "1\n1e300\n1\n1\n1\n1\n");
+  EXPECT_THAT(refusal(), HasSubstr("MINI_node_attributes.txt:2: 1e+300 is no number of float32"));
+  write("node_attributes", ",\n,\n,\n,\n,\n,\n");
+  EXPECT_THAT(refusal(), HasSubstr("MINI_node_attributes.txt:1: "));
+  write("node_labels", "1\n2, 7\n1\n1\n1\n1\n");
+  EXPECT_THAT(refusal(), HasSubstr("MINI_node_labels.txt:2: holds 2 numbers, where one is"));
 }
 
 /// DGCNN's layout, and folds.

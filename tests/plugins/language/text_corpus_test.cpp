@@ -99,6 +99,8 @@ TEST_F(TextCorpus, SaysWhatIsMissingOrContradicts) {
   EXPECT_THAT(refusal("unit: character, window: 4"), HasSubstr("the character 'x' does not stand"));
   folder.write("test.txt", "a\nb\xFF\n");
   EXPECT_THAT(refusal("window: 4"), HasSubstr("test.txt:2: is not UTF-8"));
+  folder.write("test.txt", "PK\x03\x04 and more");
+  EXPECT_THAT(refusal("unit: byte, window: 4"), HasSubstr("test.txt: is an archive, no text"));
   folder.write("test.txt", "abc");
   folder.write("train.txt", "abc");
   folder.write("valid.txt", "abc");

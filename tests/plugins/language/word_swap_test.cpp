@@ -88,6 +88,38 @@ TEST(WordSwap, SwapsTheShareOfALongLine) {
   expect_share(one, draws, 1.0 / 20);  // 19 words are left for the second swap, or none
 }
 
+/// As words are taken out of a list, one after the other.
+std::string swapped_by_list(const std::string& line, double rate, Random random) {
+  std::vector<WordPlace> words = swap_words(line), chosen;
+  auto swaps = std::max<std::int64_t>(1, std::int64_t(rate * double(words.size())));
+  std::erase_if(words, [&](const WordPlace& place) {
+    return is_stop_word(line.substr(place.begin, place.size));
+  });
+  for (; swaps > 0 && !words.empty(); --swaps) {
+    const auto left = std::int64_t(words.size());
+    const std::int64_t drawn = random.below(swaps > 1 ? left : left + 1);
+    if (drawn == left) break;
+    chosen.push_back(words[std::size_t(drawn)]);
+    words.erase(words.begin() + drawn);
+  }
+  std::string out = line;
+  std::sort(chosen.begin(), chosen.end(),
+            [](const WordPlace& a, const WordPlace& b) { return a.begin > b.begin; });
+  for (const WordPlace& place : chosen) out.replace(place.begin, place.size, "AAA");
+  return out;
+}
+
+TEST(WordSwap, ChoosesTheWordsThatAListOfThoseLeftGives) {
+  std::string line;
+  for (int words = 0; words < 70; ++words) {
+    for (const double rate : {0.1, 0.5, 1.0}) {
+      const Random random{std::uint64_t(words)};
+      EXPECT_EQ(swapped(line, rate, random), swapped_by_list(line, rate, random)) << words;
+    }
+    line += words % 5 == 0 ? "the " : "w" + std::to_string(words) + ", ";
+  }
+}
+
 TEST(WordSwap, RoundsTheNumberDown) {
   std::string line;
   for (int i = 0; i < 59; ++i) line += "w ";  // 0.05 * 59 = 2.95

@@ -65,6 +65,8 @@ TEST(Kitti, NamesScansWithoutPointsAndFilesThatAreDamaged) {
   write_kitti(folder, "kitti");
   EXPECT_THAT(refusal("label_2/000000.txt", "Car 1 2\n"),
               HasSubstr("000000.txt:1: expected a type"));
+  EXPECT_THAT(refusal("label_2/000000.txt", "Car 0 0 0 1 1 2 2 nan 1 1 1 1 1 0\n"),
+              HasSubstr("000000.txt:1: expected a type"));
 }
 
 TEST(Kitti, RefusesAScanThatIsTooLargeToReadWhole) {
@@ -147,6 +149,10 @@ TEST(SemanticKitti, MapsNumbersToClasses) {
                   .at("label@point")
                   .equal(at::tensor({0, 5, -1}, at::kLong)));
   EXPECT_EQ(dataset->info().class_names.at(5), "person");
+  folder.write("semantic/sequences/00/labels/000000.label",
+               std::string("\x0a\0\0\0\x39\x30\0\0\x34\0\0\0", 12));
+  EXPECT_THAT(message_of<DataError>([&] { dataset->example(Split::train, 0, nullptr); }),
+              HasSubstr("000000.label: byte 4: 12345 is no class"));
   folder.write("semantic/sequences/00/labels/000000.label", "12345678");
   EXPECT_THAT(message_of<DataError>([&] {
                 make_dataset("semantic_kitti", "{root: " + folder.path() + "/semantic}");
@@ -265,6 +271,19 @@ TEST(Modelnet, ReadsArrays) {
       one.at("coord@point").equal(at::tensor({-1.f, 0.f, 0.f, 1.f, 0.f, 0.f}).view({2, 3})));
   write("\1\1");
   EXPECT_THROW(make_dataset("modelnet", options), DataError);
+  const auto refusal = [&](const std::string& type, const std::string& labels,
+                           const std::string& test) {
+    folder.write("points1024.npz",
+                 testing::zip_file({{"points.npy", npy("<f4", "(3, 2, 3)", points)},
+                                    {"label.npy", npy(type, "(3,)", labels)},
+                                    {"is_test.npy", npy("|u1", "(3,)", test)}},
+                                   true));
+    return message_of<DataError>([&] { make_dataset("modelnet", options); });
+  };
+  const std::string none(3, '\0'), far("\0\0\0\0\0\0\0\0\0\0\0\0\0\x10\0\0", 16);
+  EXPECT_THAT(refusal("<i8", far + std::string(8, '\0'), none), HasSubstr("expected labels below"));
+  EXPECT_THAT(refusal("<f4", std::string(12, '\0'), none), HasSubstr("holds no whole numbers"));
+  EXPECT_THAT(refusal("|u1", none, "\1\2\1"), HasSubstr("0 or 1 as is_test"));
 }
 
 TEST(Modelnet, LeavesLostPointsOutBeforeItFindsTheMiddle) {
@@ -304,6 +323,12 @@ TEST(PointFilesDataset, TakesLabelsFromColumnsOrFolders) {
   EXPECT_EQ(labelled->cost(Split::train, 0), 2) << "one is lost";
   EXPECT_THAT(message_of<DataError>([&] { make_dataset("point_files", options + "}"); }),
               HasSubstr("a.xyz: the label of point 1 is 9, `classes` names 0 to 1"));
+  folder.write("points/train/a.xyz", "x y z i label\n1 1 1 5 0\n2 2 2 5 nan\n");
+  EXPECT_THAT(message_of<DataError>([&] {
+                make_dataset("point_files", options + ", ignored: [-1]}")
+                    ->example(Split::train, 0, nullptr);
+              }),
+              HasSubstr("a.xyz: the label of point 1 is .nan"));
   const auto folders = make_dataset("point_files", "{root: " + folder.path() + "/folders}");
   EXPECT_EQ(folders->info().class_names, (std::vector<std::string>{"car", "tree"}));
   EXPECT_EQ(folders->example(Split::train, 1, nullptr).at("class").item<std::int64_t>(), 1);

@@ -263,6 +263,21 @@ TEST(Npz, OfStoredAndOfDeflatedMembers) {
   }
 }
 
+TEST(Npy, IsRefusedWhereNumbersCannotBeKept) {
+  EXPECT_THAT(message_of<DataError>([] {
+                parse_npy(
+                    npy("{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }", "\x01\x02"),
+                    "a.npy");
+              }),
+              HasSubstr("a.npy: an array of truths holds other bytes"));
+  EXPECT_THAT(message_of<DataError>([] {
+                parse_npy(npy("{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }",
+                              std::string(8, '\xff')),
+                          "a.npy");
+              }),
+              HasSubstr("a.npy: a number is above 2^63"));
+}
+
 TEST(Npz, IsRefusedWhereItsMembersLieOnOneAnother) {
   constexpr std::size_t kBytes = std::size_t{1} << 22, kTimes = 80;
   const std::string one = testing::zip_file(

@@ -89,6 +89,15 @@ TEST(SegmentationMetrics, AreThoseOfAMatrixMadeByHand) {
   EXPECT_DOUBLE_EQ(metrics.at("accuracy"), 5.0 / 9);
 }
 
+TEST(SegmentationMetrics, CountPointsWithoutAnAnswerAsWrong) {
+  const Tensor confusion = at::tensor({3, 0, 1, 0, 0, 2}, at::kLong).view({2, 3});
+  const Metrics metrics = segmentation_metrics(confusion, {"a", "b"});
+  EXPECT_DOUBLE_EQ(metrics.at("iou_a"), 3.0 / 4);
+  EXPECT_DOUBLE_EQ(metrics.at("iou_b"), 0);
+  EXPECT_DOUBLE_EQ(metrics.at("accuracy"), 3.0 / 6);
+  EXPECT_DOUBLE_EQ(metrics.at("macc"), 3.0 / 8);
+}
+
 DatasetInfo three_classes() {
   DatasetInfo data;
   data.name = "scenes";

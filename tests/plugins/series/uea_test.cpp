@@ -242,6 +242,18 @@ TEST_F(UeaDataset, RefusesFilesThatDoNotBelongTogether) {
   EXPECT_THAT(refusal(), HasSubstr(path + ":4:4: "));
 }
 
+TEST_F(UeaDataset, RefusesATableOfMissingValuesAlone) {
+  constexpr int kChannels = 9000;
+  std::string data;
+  for (int t = 0; t < kChannels; ++t) data += t == 0 ? "1" : ",1";
+  for (int c = 1; c < kChannels; ++c) data += ":1";
+  const std::string path =
+      write("TRAIN", header("@classLabel true a b", kChannels) + data + ":a\n");
+  write("TEST", header("@classLabel true a b", kChannels) + data + ":a\n");
+  EXPECT_THAT(refusal(", missing: mean"),
+              HasSubstr(path + ": has 17999 values, but 9000 steps of 9000 channels"));
+}
+
 TEST_F(UeaDataset, SaysWhereItLookedForData) {
   const std::string message = message_of<DataMissingError>(
       [&] { make_dataset("uea", "{name: Absent, root: " + folder_.path() + "}"); });

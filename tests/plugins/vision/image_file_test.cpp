@@ -55,6 +55,16 @@ TEST_F(ImageFiles, DecodeAPartOfAJpegAsPartOfTheWhole) {
   }
 }
 
+TEST_F(ImageFiles, AreRefusedWhereAHeaderAsksForTooMuchMemory) {
+  std::string bytes = jpeg_of(photograph(8, 8));
+  const std::size_t frame = bytes.find("\xff\xc0");
+  ASSERT_NE(frame, std::string::npos);
+  bytes.replace(frame + 5, 4, "\xff\xdc\xff\xdc");  // height and width
+  const std::string path = folder_.write("a.jpg", bytes);
+  EXPECT_THAT(message_of<DataError>([&] { ImageFile file(path); }),
+              HasSubstr("a.jpg: has 65500 x 65500 pixels, more than are read; shrink it"));
+}
+
 TEST_F(ImageFiles, DecodeWhatBecomesSmallAtASmallerSize) {
   const std::string path = folder_.write("a.jpg", jpeg_of(photograph(400, 600)));
   const auto size_of = [&](const Box& box, std::int64_t size) {

@@ -103,6 +103,11 @@ TEST_F(ImageFolders, GiveBoxesOfTestImages) {
   boxes.write("b.xml", size + "<bndbox><xmin>1</xmin>");
   EXPECT_THAT(message_of<DataError>([&] { dataset->example(Split::test, 0, nullptr); }),
               HasSubstr("b.xml: has no number <ymin>"));
+  const std::string whole = box(1, 2, 3, 4);
+  const std::size_t right = whole.find("<xmax>");
+  boxes.write("b.xml", size + whole.substr(0, right) + whole.substr(whole.find("<ymax>")) + whole);
+  EXPECT_THAT(message_of<DataError>([&] { dataset->example(Split::test, 0, nullptr); }),
+              HasSubstr("b.xml: has no number <xmax>"));
 }
 
 TEST_F(ImageFolders, GiveAllRightClassesOfTestImages) {
@@ -133,6 +138,8 @@ TEST_F(ImageFolders, GiveAllRightClassesOfTestImages) {
               AllOf(HasSubstr("short.json: has lists for 1 images"), HasSubstr("holds 2")));
   EXPECT_THAT(refusal(with("far.json", "[[2], []]")),
               HasSubstr("far.json: image a.png: expected a list of classes from 0 to 1"));
+  EXPECT_THAT(refusal(with("huge.json", "[[18446744073709551615], []]")),
+              HasSubstr("huge.json: image a.png: expected a list of classes from 0 to 1"));
   EXPECT_THAT(refusal(with("text.json", "no json")), HasSubstr("text.json: expected JSON"));
   EXPECT_THAT(refusal(with("other.json", R"({"x.png": [1]})")),
               HasSubstr("names none of the 2 test images"));
@@ -252,6 +259,11 @@ TEST_F(ImageFolders, HaveAFingerprintOfNamesAndContents) {
 TEST_F(ImageFolders, RefuseWhatIsNoClass) {
   folder_.write("val/do/a.png", file_of(photograph(30, 30), ".png"));
   EXPECT_THAT(refusal(), AllOf(HasSubstr("val/do: is no class"), HasSubstr("did you mean 'dog'?")));
+}
+
+TEST_F(ImageFolders, RefuseALinkToNothing) {
+  std::filesystem::create_symlink("nowhere.png", folder_ / "train/cat/zz.png");
+  EXPECT_THAT(refusal(), HasSubstr("train/cat/zz.png: is a link to nothing"));
 }
 
 TEST_F(ImageFolders, RefuseAClassWithoutImages) {

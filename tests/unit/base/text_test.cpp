@@ -44,6 +44,8 @@ TEST(Nearest, IsSilentWhenNothingIsNear) {
   EXPECT_EQ(nearest("banana", {"quest", "standard"}), "");
   EXPECT_EQ(nearest("xy", {"lr"}), "") << "every letter differs";
   EXPECT_EQ(nearest("x", {}), "");
+  const std::string long_word(300'000, 'a');  // the time would be its square
+  EXPECT_EQ(nearest(long_word, {long_word}), "");
 }
 
 TEST(Suggestion, ShowsWhatThereIsWhenNothingIsNearAndTheListIsShort) {

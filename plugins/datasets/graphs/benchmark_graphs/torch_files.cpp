@@ -10,16 +10,38 @@
 namespace attnlab {
 namespace {
 
+/// Whether all of a tensor's numbers, and no more of them, lie in its storage: LibTorch believes
+/// the sizes and strides that the file names.
+bool lies_in_storage(const Tensor& x) {
+  if (x.layout() != at::kStrided || !x.device().is_cpu() || x.is_quantized()) return false;
+  const auto room = static_cast<std::int64_t>(x.storage().nbytes() / x.element_size());
+  std::int64_t last = x.storage_offset(), count = 1;
+  bool fits = last >= 0;
+  for (std::int64_t d = 0; fits && d < x.dim(); ++d) {
+    std::int64_t span = 0;
+    fits = x.size(d) >= 0 && x.stride(d) >= 0 &&
+           !__builtin_mul_overflow(x.size(d) - 1, x.stride(d), &span) &&
+           !__builtin_add_overflow(last, span, &last) &&
+           !__builtin_mul_overflow(count, x.size(d), &count);
+  }
+  return fits && (count == 0 || (count <= room && last < room));
+}
+
 /// A tensor of a map; undefined where it is not there, or None.
-Tensor entry(const c10::impl::GenericDict& map, const char* name) {
+Tensor entry(const c10::impl::GenericDict& map, const char* name, const std::string& place) {
   const auto found = map.find(name);
-  return found == map.end() || found->value().isNone() ? Tensor() : found->value().toTensor();
+  if (found == map.end() || found->value().isNone()) return {};
+  const Tensor x = found->value().toTensor();
+  if (lies_in_storage(x)) return x;
+  throw DataError(
+      fmt::format("{}: {} reaches beyond what is stored of it; fetch the file again", place, name));
 }
 
 NamedTensors graph_of(const c10::IValue& value, const std::string& place) {
   const c10::impl::GenericDict map = value.toGenericDict();
-  const Tensor x = entry(map, "x"), edges = entry(map, "edge_index"), y = entry(map, "y");
-  const Tensor e = entry(map, "edge_attr"), pos = entry(map, "pos");
+  const auto field = [&](const char* name) { return entry(map, name, place); };
+  const Tensor x = field("x"), edges = field("edge_index"), y = field("y");
+  const Tensor e = field("edge_attr"), pos = field("pos");
   const bool fits = x.defined() && x.dim() == 2 && edges.defined() && edges.dim() == 2 &&
                     edges.size(0) == 2 && y.defined() &&
                     (!e.defined() || (e.dim() > 0 && e.size(0) == edges.size(1))) &&
@@ -68,6 +90,11 @@ SplitGraphs read_torch_graphs(const std::string& path) {
   } catch (const c10::Error& error) {
     throw DataError(fmt::format("{}: LibTorch cannot read it ({}); fetch the file again", path,
                                 error.what_without_backtrace()));
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw DataError(
+        fmt::format("{}: LibTorch cannot read it ({}); fetch the file again", path, error.what()));
   }
 }
 

@@ -60,6 +60,12 @@ std::unique_ptr<RDKit::ROMol> as_before_2024(const std::string& smiles) {
 
 /// As Python's MolFromSmiles reads it.
 std::unique_ptr<RDKit::ROMol> molecule_of(const std::string& smiles) {
+  // RDKit's time grows with a power of the length, its stack with the length.
+  constexpr std::size_t kLongest = 5000;  // the longest of the published peptides has 1043
+  if (smiles.size() > kLongest) {
+    throw DataError(fmt::format("a SMILES of {} characters is longer than the {} that are read",
+                                smiles.size(), kLongest));
+  }
   std::unique_ptr<RDKit::ROMol> molecule;
   std::string reason = "it is no SMILES";
   try {

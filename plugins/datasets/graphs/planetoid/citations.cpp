@@ -65,6 +65,11 @@ Tensor matrix_of(Files& files, const std::string& part) {
                      std::is_sorted(end, end + rows + 1) && end[rows] == places.numel() &&
                      places.numel() == values.numel();
   if (!whole) throw damaged("the rows of its matrix do not fit its values");
+  constexpr std::int64_t kAlways = 1 << 26, kSparsest = 10'000;
+  if (rows * columns > kAlways && rows * columns / kSparsest > values.numel() + rows) {
+    throw damaged(fmt::format("a matrix of {} x {} with {} values is no set's", rows, columns,
+                              values.numel()));
+  }
   const Tensor matrix = at::zeros({rows, columns});
   for (std::int64_t r = 0; r < rows; ++r) {
     for (std::int64_t k = end[r]; k < end[r + 1]; ++k) {
@@ -105,6 +110,12 @@ std::vector<Edge> edges_of(Files& files, std::int64_t nodes) {
   const Pickle pickle(bytes, path);
   std::vector<Edge> edges;
   for (const auto& [paper, others] : pickle.root().entries()) {
+    if (edges.size() + std::size_t(others->length()) > bytes.size()) {
+      throw DataError(
+          fmt::format("{}: names one list of papers again and again; fetch the file "
+                      "again",
+                      path));
+    }
     for (std::int64_t i = 0; i < others->length(); ++i) {
       edges.emplace_back(paper->integer(), others->item(i).integer());
       for (const std::int64_t end : {edges.back().first, edges.back().second}) {

@@ -1,6 +1,9 @@
 // The layout of DGCNN's data: one text, a block of lines for each graph.
 #include <fmt/format.h>
 
+#include <cfloat>
+#include <cmath>
+
 #include "framework/data/formats/files.h"
 #include "framework/data/formats/lines.h"
 #include "framework/data/graph/graph_table.h"
@@ -26,8 +29,9 @@ class Blocks {
   }
   /// A whole number from `low` to `high`.
   std::int64_t whole(double number, double low, double high, const char* what) const {
-    const auto value = static_cast<std::int64_t>(number);
-    if (number >= low && number <= high && double(value) == number) return value;
+    if (number >= low && number <= high && number == std::floor(number)) {
+      return static_cast<std::int64_t>(number);
+    }
     throw DataError(fmt::format("{}: {} is {}, expected a whole number from {} to {}", place(),
                                 what, number, low, high));
   }
@@ -67,6 +71,10 @@ void read_graph(Blocks& blocks, Collected& all) {
     if (width != all.width) {
       throw DataError(fmt::format("{}: has {} attributes where the first node has {}",
                                   blocks.place(), width, all.width));
+    }
+    for (std::size_t k = line.size() - width; k < line.size(); ++k) {
+      if (!std::isfinite(line[k]) || std::abs(line[k]) <= FLT_MAX) continue;
+      throw DataError(fmt::format("{}: {} is no number of float32", blocks.place(), line[k]));
     }
     all.attributes.insert(all.attributes.end(), line.end() - std::ptrdiff_t(width), line.end());
   }

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cfloat>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -66,7 +68,10 @@ class TuFiles {
   }
   static std::int64_t one_of(const TextLines& lines, std::size_t index) {
     const std::vector<std::int64_t> numbers = lines.integers(index);
-    if (numbers.empty()) throw DataError(fmt::format("{}: holds no number", lines.place(index)));
+    if (numbers.size() != 1) {
+      throw DataError(fmt::format("{}: holds {} numbers, where one is expected", lines.place(index),
+                                  numbers.size()));
+    }
     return numbers.front();
   }
 
@@ -155,6 +160,11 @@ class TuFiles {
     for (std::size_t i = 0; i < count; ++i) {
       const std::vector<double> row = lines.numbers(i);
       if (i == 0) width = row.size();
+      if (width == 0) throw DataError(fmt::format("{}: holds no number", lines.place(i)));
+      for (const double value : row) {
+        if (!std::isfinite(value) || std::abs(value) <= FLT_MAX) continue;
+        throw DataError(fmt::format("{}: {} is no number of float32", lines.place(i), value));
+      }
       if (row.size() != width) {
         throw DataError(fmt::format("{}: has {} values where the first line has {}", lines.place(i),
                                     row.size(), width));

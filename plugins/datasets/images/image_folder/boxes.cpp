@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "framework/base/error.h"
@@ -12,9 +13,10 @@
 namespace attnlab {
 namespace {
 
-/// The number in the next <tag> from `at` on. @param at  moves behind it
+/// The number in the next <tag> from `at` on. @param at  moves behind it @param until  before which
+/// it stands
 double number_in(const std::string& path, const std::string& text, const std::string& tag,
-                 std::size_t& at) {
+                 std::size_t& at, std::size_t until = std::string::npos) {
   const std::string opening = fmt::format("<{}>", tag);
   const std::size_t found = text.find(opening, at);
   if (found != std::string::npos) {
@@ -22,7 +24,8 @@ double number_in(const std::string& path, const std::string& text, const std::st
     char* end = nullptr;
     const double value = std::strtod(begin, &end);
     at = found + opening.size();
-    if (end != begin && std::isfinite(value)) return value;
+    const bool whole = std::strchr("< \t\r\n", *end) != nullptr && at <= until;
+    if (end != begin && std::isfinite(value) && whole) return value;
   }
   throw DataError(
       fmt::format("{}: has no number <{}> where one is expected; fetch the file again", path, tag));
@@ -41,9 +44,10 @@ std::vector<ObjectBox> read_boxes(const std::string& path, std::int64_t size) {
   for (at = text.find("<bndbox>"); at != std::string::npos; at = text.find("<bndbox>", at)) {
     ObjectBox box;
     std::size_t of_box = at;  // the four stand in any order
+    const std::size_t past = text.find("</bndbox>", at);
     const auto side = [&](const char* tag, double length) {
       of_box = at;
-      return number_in(path, text, tag, of_box) * static_cast<double>(size) / length;
+      return number_in(path, text, tag, of_box, past) * static_cast<double>(size) / length;
     };
     box.left = side("xmin", width);
     box.top = side("ymin", height);
@@ -53,7 +57,7 @@ std::vector<ObjectBox> read_boxes(const std::string& path, std::int64_t size) {
       throw DataError(path + ": a box ends before it begins");
     }
     boxes.push_back(box);
-    at += 1;
+    at = past;
   }
   return boxes;
 }

@@ -30,7 +30,12 @@ std::vector<Found> images_below(const std::string& folder, const std::string& na
   std::vector<Found> found;
   for (const auto& entry : fs::recursive_directory_iterator(
            folder + "/" + name, fs::directory_options::follow_directory_symlink)) {
-    if (!is_image(entry.path()) || !entry.is_regular_file()) continue;
+    if (!is_image(entry.path())) continue;
+    if (entry.is_symlink() && !entry.exists()) {
+      throw DataError(fmt::format("{}: is a link to nothing: the picture was not fetched, or moved",
+                                  entry.path().string()));
+    }
+    if (!entry.is_regular_file()) continue;
     found.push_back({entry.path().string().substr(folder.size() + 1), entry.file_size()});
   }
   std::sort(found.begin(), found.end(),
@@ -43,7 +48,8 @@ std::vector<std::string> folders_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+    std::error_code unknown;
+    if (entry.is_directory(unknown)) names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -34,8 +34,8 @@ std::vector<std::string> sorted_names(const ImageList& images) {
 std::vector<std::int64_t> set_of(const std::string& path, const std::string& name, const json& list,
                                  std::int64_t classes) {
   const auto is_class = [&](const json& one) {
-    return one.is_number_integer() && one.get<std::int64_t>() >= 0 &&
-           one.get<std::int64_t>() < classes;
+    return one.is_number_unsigned() &&
+           one.get<std::uint64_t>() < static_cast<std::uint64_t>(classes);
   };
   if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_class)) {
     throw DataError(fmt::format(

@@ -10,6 +10,10 @@
 namespace attnlab {
 namespace {
 
+bool read_finite(std::string_view word, double& number) {
+  return read_number(word, number) && std::isfinite(number);
+}
+
 /// `count` numbers of the line "name: ...".
 std::vector<double> matrix(const std::string& text, const std::string& path,
                            const std::string& name, std::size_t count) {
@@ -19,7 +23,7 @@ std::vector<double> matrix(const std::string& text, const std::string& path,
     if (take_word(line, ":") != name) continue;
     std::vector<double> numbers;
     for (std::string_view word; !(word = take_word(line, ":")).empty();) {
-      if (!read_number(word, numbers.emplace_back())) lines.fail("a number is not readable");
+      if (!read_finite(word, numbers.emplace_back())) lines.fail("a number is not readable");
     }
     if (numbers.size() != count) {
       lines.fail(fmt::format("{} has {} numbers, expected {}", name, numbers.size(), count));
@@ -69,7 +73,7 @@ std::vector<Box> read_boxes(const std::string& path) {
     if (box.type.empty() || box.type == "DontCare") continue;
     std::array<double, 14> numbers{};  // truncated, occluded, alpha, four of the image, then ours
     for (double& number : numbers) {
-      if (!read_number(take_word(line), number)) {
+      if (!read_finite(take_word(line), number)) {
         lines.fail("expected a type and 14 numbers; repair the line");
       }
     }

@@ -1,8 +1,12 @@
 // Series as a table of rows: see the header.
 #include "plugins/datasets/series/uea/series_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+
+#include "framework/base/error.h"
 
 namespace attnlab {
 namespace {
@@ -40,11 +44,21 @@ void add_rows(const float* rows, std::int64_t count, std::int64_t channels,
 
 }  // namespace
 
-SeriesTable table_of(TsFile&& file) {
+SeriesTable table_of(TsFile&& file, const std::string& path) {
   SeriesTable table;
   table.offsets.push_back(0);
   for (std::int64_t i = 0; i < file.cases(); ++i) {
     table.offsets.push_back(table.offsets.back() + file.length(i));
+  }
+  // Channels of one case may be of any length, so a table may need the square of what the file has.
+  constexpr std::int64_t kAlways = 1 << 26, kMostPerValue = 100;
+  const std::int64_t most =
+      std::max(kAlways, kMostPerValue * static_cast<std::int64_t>(file.values.size()));
+  if (table.offsets.back() > most / std::max<std::int64_t>(file.channels, 1)) {
+    throw DataError(
+        fmt::format("{}: has {} values, but {} steps of {} channels: most channels are "
+                    "far shorter than the longest of their case; repair the file",
+                    path, file.values.size(), table.offsets.back(), file.channels));
   }
   table.values = at::full({table.offsets.back(), file.channels}, NAN);
   float* const out = table.values.data_ptr<float>();

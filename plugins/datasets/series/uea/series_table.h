@@ -24,7 +24,8 @@ struct SeriesTable {
 };
 
 /// Channels last; what a shorter channel lacks at its end is missing (NaN).
-SeriesTable table_of(TsFile&& file);
+/// @param path  for messages. @throws DataError where most of the table would be missing values.
+SeriesTable table_of(TsFile&& file, const std::string& path);
 
 /// Fills gaps between values of a channel in a straight line along time, those at the ends with the
 /// nearest value. A channel of a case without values stays as it is.

@@ -130,8 +130,8 @@ class Uea final : public Dataset {
     }
     info_.class_names = train.classes;
     has_targets_ = train.has_targets;
-    train_ = table_of(std::move(train));
-    test_ = table_of(std::move(test));
+    train_ = table_of(std::move(train), paths[0]);
+    test_ = table_of(std::move(test), paths[1]);
     split(setup.streams);
     scale();
     describe_set(folder, content_fingerprint(test_bytes, content_fingerprint(train_bytes)));

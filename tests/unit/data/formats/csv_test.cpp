@@ -23,6 +23,10 @@ TEST(Csv, IsRowsOfNamedColumns) {
               HasSubstr("a.csv: has no column 'smile'; did you mean 'smiles'?"));
 }
 
+TEST(Csv, PassesOverAByteOrderMark) {
+  EXPECT_EQ(parse_csv("\xef\xbb\xbfid,x\n1,2\n", "a.csv").columns, (Values{"id", "x"}));
+}
+
 TEST(Csv, ReadsQuotedValues) {
   const CsvTable table =
       parse_csv("a,b\n\"1, 2\",\"say \"\"no\"\"\"\n\"two\nlines\",\n3,\"\"\n", "a.csv");

@@ -254,6 +254,18 @@ TEST(Pickles, RefuseWhatReachesBeyondItsBytes) {
   EXPECT_THAT(refusal(file(array<float>("f4", {2, 3}, {1, 2}))), HasSubstr("its shape needs 6"));
   EXPECT_THAT(refusal(file(array<float>("f4", {-1}, {1, 2}))), HasSubstr("impossible shape"));
   EXPECT_THAT(refusal(file(array<float>("c8", {1}, {1, 2}))), HasSubstr("dtype '<c8'"));
+  // What stands for a storage, called: inner pickles are the magic number, version and system.
+  const std::string inner = "N.N.N.NQ)R.";
+  EXPECT_THAT(refusal(std::string("\x80\x03") + "ctorch.storage\n_load_from_bytes\nC" +
+                      static_cast<char>(inner.size()) + inner + "\x85R."),
+              HasSubstr("it calls a storage"));
+  // A kept name of a megabyte, made again by every four bytes.
+  std::string bomb =
+      "\x80\x02"
+      "c" +
+      std::string(1 << 20, 'a') + "\nb\nq" + std::string(1, '\0');
+  for (int i = 0; i < 300; ++i) bomb += std::string("h\0)R0", 5);
+  EXPECT_THAT(refusal(bomb + "."), HasSubstr("far more of its bytes than data do"));
   // A list that holds itself is no more than that.
   const Pickle cycle(std::string("\x80\x02]q\0h\0a.", 9), "a.pickle");
   EXPECT_EQ(cycle.root().length(), 1);
