@@ -172,21 +172,58 @@ class LineSplitter {
   std::string line_;
 };
 
+/// Whether a child has ended; it is left where it is.
+bool has_ended(pid_t pid) {
+  siginfo_t info{};
+  const int options = WEXITED | WNOWAIT | WNOHANG;
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info, options) == 0 && info.si_pid == pid;
+}
+
+/// When a process's output is at its end: what it started may hold the other end of the pipe open
+/// for ever, and print on.
+class OutputEnd {
+ public:
+  explicit OutputEnd(pid_t pid) : pid_(pid) {}
+
+  /// Before waiting for output. @returns the milliseconds to wait at most
+  int wait() {
+    constexpr int kLook = 500;
+    ended_ = ended_ || has_ended(pid_);
+    return ended_ ? 0 : kLook;
+  }
+  /// @param count  bytes that came @returns whether no more of the process's own can come
+  bool reached(std::size_t count) {
+    constexpr std::size_t kPipe = 1 << 20;  // more than a pipe holds
+    if (ended_) after_ += count;
+    return ended_ && (count == 0 || after_ > kPipe);
+  }
+
+ private:
+  pid_t pid_;
+  bool ended_ = false;
+  std::size_t after_ = 0;
+};
+
+/// @param pid  whose output it is
 /// @returns false when the moment came before the output's end.
-bool read_lines(int descriptor, const std::optional<Clock::time_point>& deadline,
+bool read_lines(int descriptor, pid_t pid, const std::optional<Clock::time_point>& deadline,
                 const std::function<void(const std::string&)>& on_line) {
   LineSplitter lines(on_line);
+  OutputEnd end(pid);
   char buffer[4096];
   while (true) {
+    const int left = milliseconds_left(deadline), look = end.wait();
+    if (left == 0) return false;  // also where there is always something to read
     pollfd ready{descriptor, POLLIN, 0};
-    const int events = ::poll(&ready, 1, milliseconds_left(deadline));
+    const int events = ::poll(&ready, 1, left < 0 ? look : std::min(left, look));
     if (events < 0 && errno == EINTR) continue;
-    if (events == 0 && milliseconds_left(deadline) == 0) return false;
+    if (events == 0 && end.reached(0)) break;
     if (events == 0) continue;
     const ssize_t count = ::read(descriptor, buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
     lines.add({buffer, static_cast<std::size_t>(count)});
+    if (end.reached(static_cast<std::size_t>(count))) break;
   }
   lines.finish();
   return true;
@@ -283,21 +320,23 @@ struct Pipe {
   int ends[2];
 };
 
-/// Reads two descriptors to their ends, whichever has something first.
-void read_both(int first, std::string& first_text, int second, std::string& second_text) {
+/// Reads two descriptors to their ends, whichever has something first. @param pid  whose they are
+void read_both(pid_t pid, int first, std::string& first_text, int second,
+               std::string& second_text) {
+  OutputEnd end(pid);
   std::array<pollfd, 2> ready{{{first, POLLIN, 0}, {second, POLLIN, 0}}};
   const std::array<std::string*, 2> texts = {&first_text, &second_text};
   char buffer[4096];
   while (ready[0].fd >= 0 || ready[1].fd >= 0) {
-    if (::poll(ready.data(), ready.size(), -1) < 0) {
-      if (errno == EINTR) continue;
-      return;
-    }
+    const int events = ::poll(ready.data(), ready.size(), end.wait());
+    if (events < 0 && errno == EINTR) continue;
+    if (events < 0 || (events == 0 && end.reached(0))) return;
     for (std::size_t i = 0; i < ready.size(); ++i) {
       if (ready[i].fd < 0 || ready[i].revents == 0) continue;
       const ssize_t count = ::read(ready[i].fd, buffer, sizeof buffer);
       if (count < 0 && errno == EINTR) continue;
       if (count > 0) texts[i]->append(buffer, static_cast<std::size_t>(count));
+      if (count > 0 && end.reached(static_cast<std::size_t>(count))) return;
       if (count <= 0) ready[i].fd = -1;  // poll passes over it
     }
   }
@@ -336,8 +375,8 @@ ProcessResult run_self(const std::vector<std::string>& words, const std::string&
   bool timed_out = false;
   {
     const Registered registered(child.pid(), options.stop);
-    timed_out =
-        !read_lines(pipe.ends[0], deadline, on_line) || !wait_for_end(child.pid(), deadline);
+    timed_out = !read_lines(pipe.ends[0], child.pid(), deadline, on_line) ||
+                !wait_for_end(child.pid(), deadline);
   }
   ProcessResult result = timed_out ? child.end() : child.collect();
   result.timed_out = timed_out;
@@ -360,7 +399,7 @@ Captured capture(const std::vector<std::string>& words) {
   Child child(pid);
   out.close_writing();
   err.close_writing();
-  read_both(out.ends[0], captured.out, err.ends[0], captured.err);
+  read_both(pid, out.ends[0], captured.out, err.ends[0], captured.err);
   const ProcessResult result = child.collect();
   captured.exit_code = result.signal != 0 ? -1 : result.exit_code;
   return captured;

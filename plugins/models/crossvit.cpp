@@ -9,9 +9,11 @@
 //   logits = mean over branches of H_b LayerNorm(x_b)[class token]
 //
 // The class token is the only query of the attention across, and no MLP follows it. The attention
-// of a branch's blocks shares state from stage to stage; those across stand alone. Source: Chen,
-// Fan, Panda, ICCV 2021 (arXiv:2103.14899), and their code: sizes, stems, drop-path rule, bicubic
-// resizing without antialias. "9d" stands for 9-dagger, whose patches come from three convolutions.
+// of a branch's blocks shares state within a stage, so that attentions which compare layers (the
+// elliptical ones) have none to compare in the first block of each; those across stand alone.
+// Source: Chen, Fan, Panda, ICCV 2021 (arXiv:2103.14899), and their code: sizes, stems, drop-path
+// rule, bicubic resizing without antialias. "9d" stands for 9-dagger, whose patches come from three
+// convolutions.
 // Cost: that of two ViTs; across it is linear in the patches.
 #include <fmt/format.h>
 
@@ -270,7 +272,7 @@ class CrossVit final : public Model {
     }
     for (const Stage& stage : stages_) {
       for (std::size_t b = 0; b < kBranches; ++b) {
-        ForwardState state;  // values of another stage are another branch's, too
+        ForwardState state;  // between stages the class token has met the other branch
         AttentionContext context{0, &state, pass.trace};
         for (const auto& block : stage.blocks[b]) x[b] = block->forward(x[b], context);
       }

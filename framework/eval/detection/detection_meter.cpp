@@ -126,7 +126,9 @@ void DetectionMeter::add(const NamedTensors& outputs, const Batch& batch) {
         return batch.fields.at(name)[b].item<std::int64_t>();
       };
       ClassInImage image;
-      for (std::int64_t i = 0; i < answers; ++i) image.found.push_back(example.found(i, score[i]));
+      for (std::int64_t i = 0; i < answers && score[i] > kNoScore; ++i) {
+        image.found.push_back(example.found(i, score[i]));
+      }
       image.known = example.known(number("prompt_class"));
       OfClass& asked = rounds_[number("prompt_number")][number("prompt_class")];
       asked.images.push_back(std::move(image));
@@ -134,7 +136,7 @@ void DetectionMeter::add(const NamedTensors& outputs, const Batch& batch) {
       continue;
     }
     std::map<std::int64_t, ClassInImage> classes;
-    for (std::int64_t i = 0; i < answers; ++i) {
+    for (std::int64_t i = 0; i < answers && score[i] > kNoScore; ++i) {
       const std::int64_t label = labels.data_ptr<std::int64_t>()[b * answers + i];
       classes[label].found.push_back(example.found(i, score[i]));
     }

@@ -13,7 +13,8 @@ BestAnswers best_answers(const Tensor& logits, const Tensor& boxes, std::int64_t
                      describe(logits) + " and " + describe(boxes));
   }
   const std::int64_t classes = logits.size(2);
-  const Tensor all = logits.flatten(1).sigmoid();
+  // A score that is not a number would stand before all others.
+  const Tensor all = at::nan_to_num(logits.flatten(1).sigmoid(), kNoScore);
   const auto sorted = all.sort(/*stable=*/true, 1, /*descending=*/true);
   const std::int64_t count = std::min(most, all.size(1));
   const Tensor chosen = std::get<1>(sorted).narrow(1, 0, count);

@@ -6,6 +6,9 @@
 
 namespace attnlab {
 
+/// What stands for a score that is not a number; below all others.
+inline constexpr double kNoScore = -1;
+
 struct BestAnswers {
   Tensor scores;  ///< [B, k], falling; of equal ones the lower query, then class, comes first
   Tensor labels;  ///< [B, k] int64

@@ -2,6 +2,7 @@
 #include "framework/nn/kernels/cpu_attention.h"
 
 #include <ATen/Dispatch.h>
+#include <ATen/OpMathType.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <limits>
@@ -220,6 +221,24 @@ struct HeadwiseSoftmax : public torch::autograd::Function<HeadwiseSoftmax> {
 
 ComposedGradients composed_softmax_gradients(const Tensor& q, const Tensor& k, const Tensor& v,
                                              const Tensor& grad, const ComposedLogits& in) {
+  const at::ScalarType dtype = q.scalar_type(), wide = at::toOpMathType(dtype);
+  if (wide != dtype) {  // narrower numbers do not hold kHidden
+    const auto to = [](const Tensor& x, at::ScalarType type) {
+      return x.defined() ? x.to(type) : x;
+    };
+    ComposedLogits widened = in;
+    for (Tensor* x :
+         {&widened.factors, &widened.bias, &widened.relative_queries, &widened.relative_keys}) {
+      *x = to(*x, wide);
+    }
+    ComposedGradients all =
+        composed_softmax_gradients(q.to(wide), k.to(wide), v.to(wide), grad.to(wide), widened);
+    for (Tensor* x :
+         {&all.q, &all.k, &all.v, &all.bias, &all.relative_queries, &all.relative_keys}) {
+      *x = to(*x, dtype);
+    }
+    return all;
+  }
   Tensor logits = product(q, k.transpose(-2, -1)) * in.scale;
   if (in.relative_queries.defined()) {
     const Tensor by_distance =

@@ -69,11 +69,12 @@ HWY_EXPORT(differentiate_double_rows);
 
 /// 1 / max(|x|, eps), and whether the norm stands above eps. A zero row with eps = 0 gives 0.
 struct Inverse {
-  Tensor value;  ///< [..., 1]
+  Tensor value;  ///< [..., 1]; float32 for narrower numbers, which hold neither squares nor 1 / eps
   Tensor above;  ///< [..., 1] bool
 };
 
-Inverse inverse_norm(const Tensor& x, double eps) {
+Inverse inverse_norm(const Tensor& given, double eps) {
+  const Tensor x = given.to(at::toOpMathType(given.scalar_type()));
   const Tensor squares = (x * x).sum(-1, true);
   const Tensor above = squares.detach().sqrt() > eps;
   const double floor = eps > 0 ? 1 / eps : 0;
@@ -250,11 +251,11 @@ Tensor composed_unit_gradient(const Tensor& x, const Tensor& grad, double eps) {
   const Inverse inverse = inverse_norm(x, eps);
   const Tensor y = x * inverse.value;
   const Tensor along = (y * grad).sum(-1, true).masked_fill(inverse.above.logical_not(), 0);
-  return (grad - y * along) * inverse.value;
+  return ((grad - y * along) * inverse.value).to(x.scalar_type());
 }
 
 Tensor unit(const Tensor& x, double eps) {
-  if (!has_row_kernel(x)) return x * inverse_norm(x, eps).value;
+  if (!has_row_kernel(x)) return (x * inverse_norm(x, eps).value).to(x.scalar_type());
   if (at::GradMode::is_enabled() && x.requires_grad()) return UnitRows::apply(x, eps);
   return unit_form(x, eps).value;
 }

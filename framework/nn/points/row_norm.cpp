@@ -49,9 +49,9 @@ void sum_products(const T* x, const T* z, std::int64_t rows, std::int64_t channe
 /// [2, C]: sums over rows of x, and of x * z.
 Tensor row_sums(const Tensor& x, const Tensor& z) {
   if (!has_own_loop(x)) {
-    const auto wide = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-    const Tensor a = x.to(wide);
-    return at::stack({a.sum(0), (a * z.to(wide)).sum(0)});
+    // In double, as below: the variance is a difference of two of them.
+    const Tensor a = x.to(at::kDouble);
+    return at::stack({a.sum(0), (a * z.to(at::kDouble)).sum(0)});
   }
   const Tensor a = x.contiguous(), c = z.contiguous();
   Tensor sums = at::empty({2, x.size(1)}, at::kDouble);

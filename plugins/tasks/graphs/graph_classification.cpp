@@ -7,6 +7,8 @@
 //
 // A class that all graphs of a split are of, or none, has no ROC curve and is left out; a split
 // without any other is an error (roc_auc: none leaves the metric out).
+#include <limits>
+
 #include "framework/eval/classification.h"
 #include "framework/eval/ranking.h"
 #include "framework/plugin.h"
@@ -32,7 +34,7 @@ class GraphMeter final : public Meter {
   void add(const NamedTensors& outputs, const Batch& batch) override {
     single_.add(outputs, batch);
     if (!ranks_) return;
-    probabilities_.push_back(outputs.at("logits").detach().to(at::kCPU, at::kDouble).softmax(-1));
+    logits_.push_back(outputs.at("logits").detach().to(at::kCPU, at::kDouble));
     classes_.push_back(batch.fields.at("class").to(at::kCPU));
   }
 
@@ -44,14 +46,18 @@ class GraphMeter final : public Meter {
 
  private:
   double mean_area() const {
-    const Tensor p = at::cat(probabilities_).contiguous(), classes = at::cat(classes_);
-    const std::int64_t count = p.size(1);
+    const Tensor logits = at::cat(logits_), classes = at::cat(classes_);
+    const std::int64_t count = logits.size(1);
     const auto* label = classes.data_ptr<std::int64_t>();
     double sum = 0, areas = 0;
     for (std::int64_t k = count == 2 ? 1 : 0; k < count; ++k) {
+      // Ranked by log-odds: probabilities of confident models are 1, all of them.
+      const Tensor others = logits.index_fill(1, at::tensor({k}, at::kLong),
+                                              -std::numeric_limits<double>::infinity());
+      const Tensor odds = (logits.select(1, k) - others.logsumexp(1)).contiguous();
       std::vector<Scored> scored;
-      for (std::int64_t i = 0; i < p.size(0); ++i) {
-        scored.push_back({p.data_ptr<double>()[i * count + k], label[i] == k});
+      for (std::int64_t i = 0; i < odds.size(0); ++i) {
+        scored.push_back({odds.data_ptr<double>()[i], label[i] == k});
       }
       const std::optional<double> area = roc_auc(std::move(scored));
       if (!area) continue;
@@ -68,7 +74,7 @@ class GraphMeter final : public Meter {
 
   bool ranks_;
   ClassificationMeter single_;
-  std::vector<Tensor> probabilities_, classes_;
+  std::vector<Tensor> logits_, classes_;
 };
 
 class GraphClassification final : public ClassificationTask {

@@ -59,13 +59,15 @@ class NodeMeter final : public Meter {
     nodes.size = classes.size(0);
     nodes.fields.set("class", classes);
     single_.add({{"logits", logits}}, nodes);
-    const Tensor found = logits.detach().argmax(-1).to(at::kCPU);
+    // Logits that are not numbers are no answer: the largest of them would be class 0.
+    const Tensor none = logits.detach().isnan().any(-1);
+    const Tensor found = logits.detach().argmax(-1).masked_fill(none, logits.size(1)).to(at::kCPU);
     const Tensor wanted = classes.to(at::kCPU).contiguous();
     classes_ = static_cast<std::size_t>(logits.size(1));
-    confusion_.resize(classes_ * classes_);
+    confusion_.resize(classes_ * (classes_ + 1));
     for (std::int64_t i = 0; i < wanted.numel(); ++i) {
       const auto row = static_cast<std::size_t>(wanted.data_ptr<std::int64_t>()[i]);
-      confusion_[row * classes_ + static_cast<std::size_t>(found.data_ptr<std::int64_t>()[i])] += 1;
+      confusion(row, static_cast<std::size_t>(found.data_ptr<std::int64_t>()[i])) += 1;
     }
   }
 
@@ -74,11 +76,9 @@ class NodeMeter final : public Meter {
     double recall = 0, with_nodes = 0, f1 = 0, seen = 0;
     for (std::size_t k = 0; k < classes_; ++k) {
       double of_class = 0, predicted = 0;
-      for (std::size_t other = 0; other < classes_; ++other) {
-        of_class += confusion_[k * classes_ + other];
-        predicted += confusion_[other * classes_ + k];
-      }
-      const double right = confusion_[k * classes_ + k];
+      for (std::size_t other = 0; other <= classes_; ++other) of_class += confusion(k, other);
+      for (std::size_t other = 0; other < classes_; ++other) predicted += confusion(other, k);
+      const double right = confusion(k, k);
       if (of_class > 0) {
         recall += right / of_class;
         with_nodes += 1;
@@ -95,9 +95,17 @@ class NodeMeter final : public Meter {
   }
 
  private:
+  /// Nodes of a class by what the model said; answer K: nothing.
+  double& confusion(std::size_t of, std::size_t answer) {
+    return confusion_[of * (classes_ + 1) + answer];
+  }
+  double confusion(std::size_t of, std::size_t answer) const {
+    return confusion_[of * (classes_ + 1) + answer];
+  }
+
   ClassificationMeter single_;  ///< of nodes one by one
   std::size_t classes_ = 0;
-  std::vector<double> confusion_;  ///< [K, K]: nodes of each class by what the model said
+  std::vector<double> confusion_;  ///< [K, K + 1]
 };
 
 class NodeClassification final : public Task {

@@ -44,7 +44,8 @@ class PairsMeter final : public Meter {
     const auto& [logits, targets] = judged(outputs, batch);
     const auto& [flat_outputs, flat] = one_by_one(outputs, batch);
     single_.add(flat_outputs, flat);
-    const Tensor right = logits.detach().argmax(-1).eq(targets).all(1);
+    const Tensor right =
+        right_of(logits.detach().flatten(0, 1), targets.flatten()).view_as(targets).all(1);
     examples_ += right.numel();
     right_ += right.sum().item<std::int64_t>();
   }

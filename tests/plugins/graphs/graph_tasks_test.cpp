@@ -132,6 +132,16 @@ TEST(GraphClassification, OfTwoClassesRanksByTheSecond) {
   EXPECT_EQ(measured(*without, {all}).count("roc_auc"), 0u);
 }
 
+TEST(GraphClassification, RanksAnswersOfWhichItIsSure) {
+  const auto task =
+      testing::make_task("graph_classification", data_with({{"class", {}, at::kLong}}, 2));
+  Answered all;  // probabilities are 1 for both
+  all.outputs.set("logits", at::tensor({0., 40., 0., 38.}, at::kDouble).view({2, 2}));
+  all.batch.fields.set("class", at::tensor({1, 0}, at::kLong));
+  all.batch.size = 2;
+  EXPECT_DOUBLE_EQ(measured(*task, {all}).at("roc_auc"), 1);
+}
+
 Answered nodes(const std::vector<double>& logits, const std::vector<std::int64_t>& classes,
                std::int64_t count) {
   Answered answered;
@@ -152,6 +162,16 @@ TEST(NodeClassification, MeasuresRecallOfEachClass) {
   EXPECT_DOUBLE_EQ(metrics.at("recall"), (2.0 / 3 + 1.0 / 2) / 2);
   EXPECT_DOUBLE_EQ(metrics.at("f1"), (2 * 2 / (3.0 + 3.0) + 2 * 1 / (2.0 + 2.0)) / 2);
   EXPECT_EQ(task->weight(all.batch), 5);
+}
+
+TEST(NodeClassification, GivesNoCreditForLogitsThatAreNoNumbers) {
+  const auto task =
+      testing::make_task("node_classification", data_with({{"class@node", {-1}, at::kLong}}, 2));
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Metrics metrics = measured(*task, {nodes({nan, nan, nan, nan, 1, 0}, {0, 1, 1}, 2)});
+  EXPECT_DOUBLE_EQ(metrics.at("accuracy"), 0);
+  EXPECT_DOUBLE_EQ(metrics.at("recall"), 0);
+  EXPECT_DOUBLE_EQ(metrics.at("f1"), 0);
 }
 
 TEST(NodeClassification, WeighsClassesByWhatABatchHasOfThem) {

@@ -61,6 +61,15 @@ TEST(ImageLabelSets, GiveNoCreditForLogitsThatAreNoNumbers) {
   EXPECT_EQ(meter->result().at("accuracy"), 0);
 }
 
+TEST(ImageLabelSets, TakeAClassThatIsRuledOutForAnAnswerLikeOthers) {
+  const auto meter = testing::make_task("image_label_sets", three_classes())->meter();
+  NamedTensors masked = answers({0});
+  masked.set("logits",
+             at::tensor({5.f, -std::numeric_limits<float>::infinity(), 1.f}).view({1, 3}));
+  meter->add(masked, batch_of({{0}}, {0}));
+  EXPECT_EQ(meter->result().at("accuracy"), 1);
+}
+
 TEST(ImageLabelSets, RefuseWhatIsNoClassAndNothingToCount) {
   const auto task = testing::make_task("image_label_sets", three_classes());
   const auto meter = task->meter();

@@ -54,6 +54,14 @@ TEST(SequencePairs, CountTokensAndWholeExamples) {
   EXPECT_NEAR(meter->result().at("example_accuracy"), 2.0 / 3, 1e-12);
 }
 
+TEST(SequencePairs, GiveNoCreditForLogitsThatAreNoNumbers) {
+  const auto meter = make_task("sequence_pairs", data(3))->meter();
+  const Tensor targets = at::zeros({2, 2}, at::kLong);
+  meter->add({{"logits", at::full({2, 2, 3}, std::numeric_limits<float>::quiet_NaN())}},
+             batch_of(targets));
+  EXPECT_EQ(meter->result().at("example_accuracy"), 0);
+}
+
 TEST(SequencePairs, GiveEachMemberItsOwnLoss) {
   at::manual_seed(2);
   const auto task = make_task("sequence_pairs", data(3));

@@ -102,6 +102,14 @@ TEST(Matching, TakesNothingAndRefusesNoNumbers) {
   EXPECT_THROW(cheapest_assignment(at::zeros({3})), ShapeError);
 }
 
+TEST(BestAnswers, PutWhatIsNoNumberLast) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const BestAnswers best =
+      best_answers(at::tensor({nan, 0.f, 1.f}).view({1, 3, 1}), at::full({1, 3, 4}, 0.5), 3);
+  EXPECT_GT(best.scores[0][0].item<float>(), best.scores[0][1].item<float>());
+  EXPECT_EQ(best.scores[0][2].item<float>(), kNoScore);
+}
+
 TEST(BestAnswers, AreSortedByScoreOverQueriesAndClasses) {
   const Tensor logits = at::tensor({0.0, 2.0, 3.0, -1.0, 2.0, 0.0}, at::kDouble).view({1, 3, 2});
   const Tensor boxes = box({1, 1, 2, 2, 5, 5, 2, 2, 9, 9, 2, 2}).unsqueeze(0);

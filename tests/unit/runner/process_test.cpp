@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <thread>
 
 #include "framework/base/threads.h"
 #include "runner/local_launcher.h"
@@ -50,6 +53,37 @@ TEST(RunSelf, CutsLinesThatDoNotEnd) {
   EXPECT_EQ(lines[1], std::string(kLongestOutput, 'x'));
   EXPECT_EQ(lines[2], "");
   EXPECT_EQ(lines[3], "last");
+}
+
+TEST(RunSelf, KillsWhatTakesTooLongWhilePrintingWithoutAPause) {
+  const TempFolder folder;
+  const auto slow = [](const std::string&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  const ProcessResult result = run_self({"endless"}, folder / "log", slow, {.time_limit = 0.3});
+  EXPECT_TRUE(result.timed_out);
+  EXPECT_FALSE(has_children());
+}
+
+/// The process that was left behind, which held the output open: there until it is killed here.
+void expect_left_and_kill(const std::string& pid) {
+  EXPECT_EQ(::kill(std::stoi(pid), SIGKILL), 0) << "it was waited for";
+}
+
+TEST(RunSelf, WaitsForAProcessAloneNotForWhatItLeavesBehind) {
+  const TempFolder folder;
+  std::vector<std::string> lines;
+  const ProcessResult result =
+      run_self({"leave"}, folder / "log", [&](const std::string& line) { lines.push_back(line); });
+  EXPECT_TRUE(result.ok());
+  ASSERT_EQ(lines.size(), 1U);
+  expect_left_and_kill(lines[0]);
+}
+
+TEST(Capture, WaitsForAProcessAloneNotForWhatItLeavesBehind) {
+  const Captured captured = capture({"/bin/sh", "-c", "sleep 1000 & echo $!"});
+  EXPECT_EQ(captured.exit_code, 0);
+  expect_left_and_kill(captured.out);
 }
 
 TEST(LogTail, IsTheLastLinesThatSaySomething) {
@@ -99,6 +133,19 @@ int main(int argc, char** argv) {
   }
   if (word == "flood") {
     std::printf("first\n%s\n\nlast", std::string(5 * attnlab::kLongestOutput, 'x').c_str());
+    return 0;
+  }
+  if (word == "endless") {
+    while (std::puts("on and on") >= 0) continue;
+    return 1;
+  }
+  if (word == "leave") {
+    const pid_t left = ::fork();
+    if (left == 0) {
+      ::pause();
+      return 1;
+    }
+    std::printf("%d\n", left);
     return 0;
   }
   ::testing::InitGoogleTest(&argc, argv);

@@ -6,7 +6,7 @@ namespace attnlab {
 
 Metrics segmentation_metrics(const Tensor& confusion, const std::vector<std::string>& names) {
   const Tensor counts = confusion.to(at::kDouble), right = counts.diagonal();
-  const Tensor labelled = counts.sum(1), answered = counts.sum(0);
+  const Tensor labelled = counts.sum(1), answered = counts.narrow(1, 0, counts.size(0)).sum(0);
   const Tensor together = labelled + answered - right;
   double iou_sum = 0, accuracy_sum = 0;
   int ious = 0, accuracies = 0;
@@ -32,7 +32,7 @@ Metrics segmentation_metrics(const Tensor& confusion, const std::vector<std::str
 
 SegmentationMeter::SegmentationMeter(std::vector<std::string> names) : names_(std::move(names)) {
   const auto classes = static_cast<std::int64_t>(names_.size());
-  confusion_ = at::zeros({classes, classes}, at::kLong);
+  confusion_ = at::zeros({classes, classes + 1}, at::kLong);
 }
 
 void SegmentationMeter::add(const NamedTensors& outputs, const Batch& batch) {
@@ -60,8 +60,10 @@ void SegmentationMeter::count(const Tensor& scores, const Tensor& labels) {
   const Tensor counted = labels.ge(0);
   const Tensor here = labels.masked_select(counted);
   const std::int64_t classes = confusion_.size(0);
-  const Tensor answers = scores.argmax(1).masked_select(counted);
-  confusion_ += (here * classes + answers).bincount({}, classes * classes).view_as(confusion_);
+  const Tensor none = scores.isnan().any(1);  // no answer: the largest of them would be class 0
+  const Tensor answers = scores.argmax(1).masked_fill(none, classes).masked_select(counted);
+  confusion_ +=
+      (here * (classes + 1) + answers).bincount({}, classes * (classes + 1)).view_as(confusion_);
 }
 
 void SegmentationMeter::add_views(const Tensor& logits, const Batch& batch) {

@@ -11,7 +11,8 @@
 
 namespace attnlab {
 
-/// @param confusion  [K, K] int64: points of class i (rows) that were called j
+/// @param confusion  [K, K] int64: points of class i (rows) that were called j; or [K, K + 1], the
+///                   last column for points that have no answer
 /// @returns miou, macc, accuracy, and iou_NAME of each class; of a class that neither occurs nor is
 /// answered 0, which counts in no mean.
 Metrics segmentation_metrics(const Tensor& confusion, const std::vector<std::string>& names);
@@ -33,7 +34,7 @@ class SegmentationMeter final : public Meter {
   void add_views(const Tensor& logits, const Batch& batch);
 
   std::vector<std::string> names_;
-  Tensor confusion_;         ///< [K, K] int64
+  Tensor confusion_;         ///< [K, K + 1] int64; the last column: logits that are not numbers
   Tensor sum_, sum_labels_;  ///< of the views of a cloud that is not complete
 };
 

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "framework/nn/kernels/cpu_attention.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_attention.h"
 
@@ -520,6 +521,31 @@ TEST(Unit, BFloat16IsComputedInFloat) {
   const Tensor x = at::randn({4, 64}).to(at::kBFloat16);
   const Tensor exact = unit(x.to(at::kDouble), 1e-12);
   EXPECT_EQ(largest_difference(unit(x, 1e-12), exact.to(at::kFloat).to(at::kBFloat16)), 0);
+}
+
+TEST(Unit, HalfIsComputedInFloat) {
+  at::manual_seed(19);
+  // Squares above 65504 and below the smallest half, and a row of zeros.
+  const Tensor x =
+      (at::randn({4, 64}) * at::tensor({1.f, 500.f, 1e-4f, 0.f}).view({4, 1})).to(at::kHalf);
+  const Tensor y = unit(x, 1e-12);
+  EXPECT_EQ(y.scalar_type(), at::kHalf);
+  EXPECT_LT(largest_difference(y.to(at::kDouble), unit(x.to(at::kDouble), 1e-12)), 1e-3);
+}
+
+TEST(ComposedGradients, OfNarrowNumbersKnowHiddenPairs) {
+  at::manual_seed(20);
+  const auto made = [] { return at::randn({1, 2, 5, 4}); };
+  const Tensor q = made(), k = made(), v = made(), grad = made();
+  ComposedLogits in;
+  in.hidden = at::ones({5, 5}, at::kBool).triu(1);
+  const ComposedGradients exact = composed_softmax_gradients(q, k, v, grad, in);
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    const ComposedGradients narrow =
+        composed_softmax_gradients(q.to(type), k.to(type), v.to(type), grad.to(type), in);
+    EXPECT_EQ(narrow.q.scalar_type(), type);
+    EXPECT_LT(largest_difference(narrow.k.to(at::kFloat), exact.k), 0.1);
+  }
 }
 
 TEST(VisiblePairs, IsUndefinedWhereEverythingIsVisible) {
