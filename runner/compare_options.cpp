@@ -6,15 +6,17 @@ namespace attnlab {
 
 namespace po = boost::program_options;
 
-void add_compare_options(Usage& usage) {
+void add_compare_options(Usage& usage, bool metrics) {
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
-  usage.options.add_options()("baseline", text("LABEL"),
-                              "attention to compare with; default: the suite's, else standard")(
-      "metric", text("NAME"), "or headline (default): what each experiment's task is judged by")(
-      "test", text("NAME"), "wilcoxon (default), t or permutation")(
-      "correct", text("NAME"), "holm (default) or none")("level", text("P"),
-                                                         "significance level; default: 0.05")(
-      "better", text("WHICH"), "higher or lower; default: as the task states");
+  auto add = usage.options.add_options();
+  add("baseline", text("LABEL"), "attention to compare with; default: the suite's, else standard");
+  if (metrics) {
+    add("metric", text("NAME"), "or headline (default): what each experiment's task is judged by");
+    add("better", text("WHICH"), "higher or lower; default: as the task states");
+  }
+  add("test", text("NAME"), "wilcoxon (default), t or permutation");
+  add("correct", text("NAME"), "holm (default) or none");
+  add("level", text("P"), "significance level; default: 0.05");
 }
 
 Node compare_section(const RunCollection& collection, const Arguments& arguments) {

@@ -7,7 +7,8 @@
 namespace attnlab {
 
 /// Adds --baseline, --metric, --test, --correct, --level and --better.
-void add_compare_options(Usage& usage);
+/// @param metrics  whether one metric is chosen for all
+void add_compare_options(Usage& usage, bool metrics = true);
 
 /// The suites' `compare:` sections with the command line's options over them.
 /// @throws ConfigError where the suites compare in different ways.

@@ -68,7 +68,7 @@ constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across do
   attnlab completion bash|zsh|fish              a script that completes commands in that shell
 
 `attnlab COMMAND --help` tells more. Exit codes: 0 done, 1 a run failed, 2 usage or configuration,
-3 suite incomplete, 130 interrupted.
+3 suite incomplete, 4 data missing (run --dry-run), 130 interrupted.
 )";
 
 }  // namespace

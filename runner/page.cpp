@@ -26,7 +26,7 @@ void declare(Usage& usage) {
   usage.options.add_options()("output,o", po::value<std::string>()->value_name("DIR"),
                               "where the files go; must exist")(
       "title", po::value<std::string>()->value_name("TEXT"), "of the page");
-  add_compare_options(usage);
+  add_compare_options(usage, /*metrics=*/false);
   usage.fewest_words = 1;
   usage.most_words = kAnyNumber;
 }
@@ -38,11 +38,6 @@ int page_command(const Words& words) {
   declare(usage);
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
-  if (arguments.has("metric") || arguments.has("better")) {
-    throw ConfigError(
-        "page: each column names its metric in the suite's `page:`; leave --metric and --better "
-        "out, or use attnlab compare");
-  }
   const std::string folder = arguments.text("output", arguments.words.front());
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) {

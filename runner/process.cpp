@@ -204,29 +204,41 @@ class OutputEnd {
   std::size_t after_ = 0;
 };
 
+enum class Reading {
+  ended,  ///< the output is at its end
+  left,   ///< the process is, and something that it started holds the output open
+  late,   ///< the moment came before
+};
+
 /// @param pid  whose output it is
-/// @returns false when the moment came before the output's end.
-bool read_lines(int descriptor, pid_t pid, const std::optional<Clock::time_point>& deadline,
-                const std::function<void(const std::string&)>& on_line) {
+Reading read_lines(int descriptor, pid_t pid, const std::optional<Clock::time_point>& deadline,
+                   const std::function<void(const std::string&)>& on_line) {
   LineSplitter lines(on_line);
   OutputEnd end(pid);
   char buffer[4096];
   while (true) {
     const int left = milliseconds_left(deadline), look = end.wait();
-    if (left == 0) return false;  // also where there is always something to read
+    if (left == 0 && look > 0)
+      return Reading::late;  // also where there is always something to read
     pollfd ready{descriptor, POLLIN, 0};
     const int events = ::poll(&ready, 1, left < 0 ? look : std::min(left, look));
     if (events < 0 && errno == EINTR) continue;
-    if (events == 0 && end.reached(0)) break;
+    if (events == 0 && end.reached(0)) {
+      lines.finish();
+      return Reading::left;
+    }
     if (events == 0) continue;
     const ssize_t count = ::read(descriptor, buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
     lines.add({buffer, static_cast<std::size_t>(count)});
-    if (end.reached(static_cast<std::size_t>(count))) break;
+    if (end.reached(static_cast<std::size_t>(count))) {
+      lines.finish();
+      return Reading::left;
+    }
   }
   lines.finish();
-  return true;
+  return Reading::ended;
 }
 
 /// Leaves the ended process where it is, so that its id belongs to nobody else.
@@ -375,8 +387,10 @@ ProcessResult run_self(const std::vector<std::string>& words, const std::string&
   bool timed_out = false;
   {
     const Registered registered(child.pid(), options.stop);
-    timed_out = !read_lines(pipe.ends[0], child.pid(), deadline, on_line) ||
-                !wait_for_end(child.pid(), deadline);
+    const Reading reading = read_lines(pipe.ends[0], child.pid(), deadline, on_line);
+    timed_out = reading == Reading::late || !wait_for_end(child.pid(), deadline);
+    // Ended and not yet taken away: its group's number belongs to nobody else.
+    if (reading == Reading::left) ::kill(-child.pid(), SIGKILL);
   }
   ProcessResult result = timed_out ? child.end() : child.collect();
   result.timed_out = timed_out;

@@ -187,6 +187,7 @@ Contrast contrast_of(const ComparisonRow& row, const ComparisonRow& baseline,
   out.interval = confidence_interval(out.difference, 1 - options.level);
   out.dz = cohen_dz(differences);
   out.rank_biserial = rank_biserial(differences);
+  if (options.test == "wilcoxon" && out.rank_biserial) out.above = *out.rank_biserial > 0;
   out.test = paired_test(parse_paired_test(options.test), differences);
   if (out.test) return out;
   if (row.gap) {
@@ -299,7 +300,9 @@ CompareOptions compare_options(const Node& section) {
 }
 
 bool ComparisonRow::improves() const {
-  return contrast && (contrast->difference.mean > 0) == (metric.better == Better::higher);
+  if (!contrast) return false;
+  const bool above = contrast->above.value_or(contrast->difference.mean > 0);
+  return above == (metric.better == Better::higher);
 }
 
 std::string reach_note(const CompareOptions& options, std::int64_t pairs,

@@ -59,6 +59,9 @@ struct Contrast {
   Summary difference;                ///< attention minus baseline, over pairs
   std::optional<Interval> interval;  ///< of the mean difference
   std::optional<double> dz, rank_biserial;
+  /// Whether the attention lies above the baseline as the test sees it: by ranks for Wilcoxon's, of
+  /// which the mean may say otherwise. Empty: as the mean says.
+  std::optional<bool> above;
   std::optional<PairedResult> test;
   double adjusted_p = 1;     ///< after correction; where there is a test
   bool significant = false;  ///< adjusted_p is not above the level
@@ -76,7 +79,7 @@ struct ComparisonRow {
   Gap gap;                                     ///< why no seed has a value
   std::optional<Contrast> contrast;            ///< empty for the baseline itself
 
-  /// Whether the mean difference to the baseline is an improvement.
+  /// Whether the difference to the baseline, as the test sees it, is an improvement.
   bool improves() const;
 };
 

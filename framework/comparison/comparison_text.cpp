@@ -31,7 +31,9 @@ std::string label_of(const Comparison& comparison, const std::string& attention)
 }
 
 std::string cost_text(const MetricInfo& cost, double value) {
-  return metric_unit(cost).empty() ? fixed(value, 0) : value_text(cost, value);
+  if (!metric_unit(cost).empty()) return value_text(cost, value);
+  const double size = std::abs(value);  // 0.4 examples a second are not 0
+  return fixed(value, size >= 10 || value == std::floor(value) ? 0 : size < 1 ? 4 : 2);
 }
 
 std::string seeds_of(const ComparisonRow& row) {
@@ -284,9 +286,8 @@ std::string verdict_text(const Comparison& comparison, const ComparisonRow& row)
   const Contrast& contrast = *row.contrast;
   if (contrast.gap) return std::string(name_of(contrast.gap.kind));
   if (contrast.significant) return row.improves() ? "better" : "worse";
-  const PairedTest test = parse_paired_test(comparison.options.test);
   const bool reachable =
-      smallest_p_value(test, contrast.difference.count) <= comparison.options.level;
+      reach_note(comparison.options, contrast.difference.count, comparison.tests).empty();
   return reachable ? "not shown" : "out of reach";
 }
 

@@ -166,7 +166,7 @@ std::vector<double> merge_near(const std::vector<double>& values,
   std::optional<std::size_t> group;
   for (const std::size_t i : sorted_order(values)) {
     const bool near =
-        group && values[i] - values[*group] <= rounding_of(std::max(scales[i], scales[*group]));
+        group && values[i] - values[*group] <= rounding_of(std::min(scales[i], scales[*group]));
     if (!near) group = i;
     merged[i] = values[*group];
   }

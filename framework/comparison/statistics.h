@@ -44,7 +44,7 @@ std::optional<Interval> wilson_interval(double successes, std::int64_t count,
 /// Makes equal what differs by rounding alone: values next to the smallest of their group become
 /// that one. Ties must be found as such, and 0.9 - 0.8 is not 0.4 - 0.3 in binary.
 /// @param scales  the size of the numbers that each value was computed from: two values are one
-///                where they differ by no more than 2^-40 of the larger scale of the two. A huge
+///                where they differ by no more than 2^-40 of the smaller scale of the two. A huge
 ///                value among others changes nothing for those.
 std::vector<double> merge_near(const std::vector<double>& values,
                                const std::vector<double>& scales);

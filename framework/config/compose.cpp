@@ -376,6 +376,17 @@ void merge(Node& base, const Node& over) {
   if (!problems.empty()) throw ConfigError(problems);
 }
 
+namespace {
+
+/// Whether a text is YAML's word for nothing, or is none, perhaps with a comment behind it.
+bool is_null_word(std::string_view text) {
+  const std::size_t comment = text.find(" #");
+  const std::string_view word = trimmed(text.substr(0, comment));
+  return word.empty() || word == "null" || word == "Null" || word == "NULL" || word == "~";
+}
+
+}  // namespace
+
 Node parse_override(const std::string& argument, const Place& given) {
   const Place place =
       given.file.empty() ? Place{fmt::format("argument '{}'", argument), 0, 0} : given;
@@ -391,10 +402,7 @@ Node parse_override(const std::string& argument, const Place& given) {
   } catch (const ConfigError& error) {
     throw ConfigError(place, std::string("the value is not YAML: ") + error.what());
   }
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (value.is_null() && first != std::string::npos && text[first] == '#') {
-    value = Node::scalar(text);  // no comment: whoever writes one there means the sign
-  }
+  if (value.is_null() && !is_null_word(text)) value = Node::scalar(text);  // "#5", "..."
   set_places(value, place);
   if (std::count(path.begin(), path.end(), '.') >= kLongestPath) {
     throw ConfigError(place, "the key has too many parts");

@@ -104,7 +104,7 @@ class EntryReader {
       add_problem(problems_, options.at("weights").place(),
                   key + ".weights: no mean of the weights is kept; set train.average.decay");
     }
-    add_entries(name, set, points, read_options<EvaluationOptions>(options));
+    add_entries(name, place, set, points, read_options<EvaluationOptions>(options));
     Node resolved = options;
     if (!set.is_null()) resolved.set("set", set);
     if (!over.is_null()) resolved.set("over", over);
@@ -218,8 +218,8 @@ class EntryReader {
   }
 
   /// Of many points that are wrong in the same way, the first says so.
-  void add_entries(const std::string& name, const Node& set, const std::vector<Point>& points,
-                   const EvaluationOptions& options) {
+  void add_entries(const std::string& name, const Place& place, const Node& set,
+                   const std::vector<Point>& points, const EvaluationOptions& options) {
     for (const Point& point : points) {
       EvaluationEntry entry;
       entry.name = name + point.name;
@@ -227,7 +227,7 @@ class EntryReader {
       entry.options = options;
       entry.set = set.is_null() ? Node::map() : set;
       if (const std::string wrong = name_problem_of(entry.name); !wrong.empty()) {
-        return add_problem(problems_, set.place(), fmt::format("evaluate.{}: {}", name, wrong));
+        return add_problem(problems_, place, fmt::format("evaluate.{}: {}", entry.name, wrong));
       }
       if (!resolve(entry, point.change)) return;
       entries_.push_back(std::move(entry));

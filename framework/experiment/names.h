@@ -7,7 +7,7 @@
 namespace attnlab {
 
 /// Bytes of a name: with what stands before and behind it, a file's name may have 255.
-inline constexpr std::size_t kLongestName = 150;
+inline constexpr std::size_t kLongestName = 200;
 
 /// Why a name cannot be that of a folder below another one; empty where it can. Nothing that is
 /// named so is written outside of `--out`.

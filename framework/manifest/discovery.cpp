@@ -177,8 +177,7 @@ Catalogue Catalogue::with_file(const std::string& path) {
   Catalogue catalogue = of_this_program();
   const Candidate own = of_file(path).candidates_.front();
   std::erase_if(catalogue.candidates_, [&](const Candidate& other) {
-    return other.manifest && (key_of(*other.manifest) == key_of(*own.manifest) ||
-                              other.manifest->id == own.manifest->id);
+    return other.manifest && key_of(*other.manifest) == key_of(*own.manifest);
   });
   catalogue.candidates_.push_back(own);
   return catalogue;

@@ -82,7 +82,8 @@ Manifest parse_manifest(const std::string& text) {
   manifest.ensemble = root.value("ensemble", false);
   manifest.options = schema_from(root.at("options"));
   for (const OptionSpec& option : manifest.options) {
-    if (option.name != "use" && option.name != "as") continue;
+    const bool label = manifest.kind == Kind::attention && option.name == "as";
+    if (option.name != "use" && !label) continue;
     throw Error(fmt::format("'{}' cannot be the name of an option: it chooses the plugin itself",
                             option.name));
   }

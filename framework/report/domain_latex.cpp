@@ -122,7 +122,7 @@ std::string caption(const DomainPage& page, const std::string& part) {
 
 std::string comments(const DomainPage& page, const PageStamp& stamp) {
   std::string out = fmt::format("% Made by attnlab {}, {}: {}\n% Needs \\usepackage{{booktabs}}.\n",
-                                ATTNLAB_VERSION, valid_utf8(stamp.date), valid_utf8(stamp.command));
+                                ATTNLAB_VERSION, valid_utf8(stamp.date), one_line(stamp.command));
   for (const ConfigDifference& one : page.differences) {
     out += "% NOT FAIR: " + one_line(one.text()) + "\n";
   }

@@ -112,6 +112,14 @@ std::string seeds_text(const Comparison& comparison) {
   return count + (most == 1 ? " seed" : " seeds");
 }
 
+/// Where no table can be taken without it.
+std::string unfair(const Comparison& comparison) {
+  const std::size_t count = comparison.differences.size();
+  if (count == 0) return "";
+  return fmt::format(" \\textbf{{Not a fair comparison: more than the attention differs ({} {}).}}",
+                     count, count == 1 ? "value" : "values");
+}
+
 std::string caption(const Comparison& comparison) {
   const auto common = common_metric(comparison);
   const std::string unit(common ? metric_unit(*common) : "");
@@ -127,7 +135,7 @@ std::string caption(const Comparison& comparison) {
                         latex_text(comparison.baseline), latex_text(test_sentence(comparison)));
   }
   while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.pop_back();
-  return text;
+  return text + unfair(comparison);
 }
 
 std::string commented(const std::string& text) {

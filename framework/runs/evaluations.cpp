@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr const char* kFolder = "evaluations";
+constexpr std::int64_t kLatest = std::int64_t{1} << 60;  // some time in the year 38,000
 
 json to_json(const EvaluationRecord& record) {
   json metrics = json::object();
@@ -70,6 +71,7 @@ EvaluationRecord from_json(const json& in) {
   record.set = in.value("set", json::object()).dump();
   record.seconds = in.value("seconds", 0.0);
   record.written = in.value("written", std::int64_t{0});
+  if (record.written < 0 || record.written > kLatest) throw DataError("it was never written then");
   return record;
 }
 

@@ -259,6 +259,7 @@ void Keyring::add(const KeyCard& card, const std::string& how) {
         fmt::format("{} expired on {}; ask the lab for its new key", what, card.expires));
   }
   change([&] {
+    refuse_awaited(card, what);
     refuse_taken_number(card, what);
     KnownKey* const known = find(card.lab, card.key.id_text());
     if (known == nullptr) return pin(card, how);

@@ -115,6 +115,8 @@ class Keyring {
   void change(const std::function<void()>& how, const std::function<void()>& then = nullptr);
   /// Key numbers are chosen by whoever makes a key: two keys of one number are no accident.
   void refuse_taken_number(const KeyCard& card, const std::string& what) const;
+  /// Refuses a key whose revocation was kept before it was known. @throws TrustError.
+  void refuse_awaited(const KeyCard& card, const std::string& what) const;
   KnownKey* find(const std::string& lab, const std::string& key_id);
   std::string path_of(const std::string& lab, const std::string& ending) const;
   /// LAB.pub. @throws BundleError naming a damaged one.

@@ -37,6 +37,15 @@ void Keyring::keep(const Revocation& revocation) {
   });
 }
 
+void Keyring::refuse_awaited(const KeyCard& card, const std::string& what) const {
+  for (const std::string& text : waiting_) {
+    const Revocation revoked = parse_revocation(text);
+    if (revoked.lab != card.lab || !revoked.made_by(card.key)) continue;
+    throw TrustError(fmt::format("{}: REFUSED: its key {} of lab '{}' was revoked on {}", what,
+                                 card.key.id_text(), card.lab, revoked.date));
+  }
+}
+
 void Keyring::refuse_taken_number(const KeyCard& card, const std::string& what) const {
   for (const KnownKey& known : keys_) {
     if (known.key.id != card.key.id || (known.key == card.key && known.lab == card.lab)) continue;
@@ -61,6 +70,7 @@ void Keyring::refuse_look_alikes(const std::string& lab, const std::string& what
 void Keyring::vet(const KeyCard& card, const std::string& what, const Policy& policy,
                   const Ask& ask) const {
   refuse_reserved(card.lab, what);
+  refuse_awaited(card, what);
   const std::vector<KnownKey> known = keys_of(card.lab);
   for (const KnownKey& key : known) {
     if (key.key != card.key) continue;
@@ -70,12 +80,6 @@ void Keyring::vet(const KeyCard& card, const std::string& what, const Policy& po
         fmt::format("{}: REFUSED: its key {} of lab '{}' {}; ask the lab for a bundle "
                     "signed with its new key",
                     what, key.key.id_text(), card.lab, objection));
-  }
-  for (const std::string& text : waiting_) {
-    const Revocation revoked = parse_revocation(text);
-    if (revoked.lab != card.lab || !revoked.made_by(card.key)) continue;
-    throw TrustError(fmt::format("{}: REFUSED: its key {} of lab '{}' was revoked on {}", what,
-                                 card.key.id_text(), card.lab, revoked.date));
   }
   if (card.expired(date_in(0))) {
     throw TrustError(fmt::format("{}: REFUSED: its key {} of lab '{}' expired on {}", what,

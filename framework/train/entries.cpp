@@ -22,6 +22,8 @@ namespace attnlab {
 namespace {
 
 /// What a result says until it is there, so that a process that dies leaves a reason.
+constexpr std::size_t kHashDigits = 16;  // of evaluation_hash and of a mean's
+
 constexpr const char* kBegun = "the process ended during this evaluation";
 
 /// Adds the means over all points of each group to metrics "swap/0.01/accuracy".
@@ -154,12 +156,21 @@ class Work {
     return record.hash.starts_with(evaluation_hash(entry, weights_hash_));
   }
 
-  /// A mean of an earlier call whose points are others now.
+  /// Means of earlier calls whose points are others now.
   void forget(const std::string& group) {
-    const auto found = known_.find(group);
-    if (found == known_.end()) return;
-    remove(group, found->second.hash);
-    known_.erase(found);
+    if (known_.erase(group) == 0) return;
+    namespace fs = std::filesystem;
+    const fs::path like = folder_.file(evaluation_file(group, std::string(kHashDigits, '0')));
+    const std::string name = like.filename().string();
+    const std::string beginning = name.substr(0, name.size() - kHashDigits - 5);  // ".json"
+    std::error_code error;
+    std::vector<fs::path> means;
+    fs::directory_iterator at(like.parent_path(), error);
+    for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+      const std::string other = at->path().filename().string();
+      if (other.size() == name.size() && other.starts_with(beginning)) means.push_back(at->path());
+    }
+    for (const fs::path& mean : means) fs::remove(mean, error);
   }
 
   using Known = std::map<std::string, EvaluationRecord>;

@@ -168,6 +168,15 @@ bool has_checkpoint(const RunFolder& folder) {
   return fs::exists(folder.file("checkpoint.safetensors"), error);
 }
 
+/// Opened once for all runs of a process that have the same.
+std::string data_of_seed_0(const Experiment& experiment, Registry& registry) {
+  static std::map<std::string, std::string> known;
+  const std::string section = canonical_text(experiment.resolved.at("dataset"));
+  const auto found = known.find(section);
+  if (found != known.end()) return found->second;
+  return known[section] = identity_with_data(experiment, registry).data;
+}
+
 /// What a run that has no numbers yet was filed by, and would not be made of now.
 /// @throws ConfigError where that is its configuration.
 std::vector<std::string> changes_since_filed(const BuiltRun& run, const RunJob& job,
@@ -176,16 +185,18 @@ std::vector<std::string> changes_since_filed(const BuiltRun& run, const RunJob& 
   if (!filed || filed->hash() == job.identity.hash()) return {};
   if (filed->configuration != job.experiment.hash()) {
     throw ConfigError(fmt::format(
-        "{}: was changed since the run was filed by it; put it back, or run it as an experiment of "
-        "its own (attnlab run FILE)",
+        "{}: is not the configuration that the run was filed by: the file was changed, or a plugin "
+        "or attnlab has other options now; put it back, or run it as an experiment of its own "
+        "(attnlab run FILE)",
         job.folder.file("config.yaml")));
   }
-  std::string data = run.dataset->info().fingerprint;
-  // It is filed by the data of seed 0; most data are the same for all seeds.
-  if (!filed->data.empty() && filed->data != data && job.seed != 0) {
-    data = identity_with_data(job.experiment, registry).data;
-  }
-  return changes_between(*filed, identity_of(job.experiment, data));
+  Identity now = identity_of(job.experiment, "");
+  std::vector<std::string> changes = changes_between(*filed, now);
+  const std::string own = run.dataset->info().fingerprint;
+  if (!changes.empty() || filed->data.empty() || filed->data == own) return changes;
+  // It is filed by the data of seed 0, and data made by rule are others for each seed.
+  now.data = job.seed == 0 ? own : data_of_seed_0(job.experiment, registry);
+  return changes_between(*filed, now);
 }
 
 /// Notes what changed since the run began, or since it was filed where it has no numbers yet.
@@ -324,15 +335,36 @@ class SharedData {
 /// Runs that can be trained together, and have not been finished before.
 using Together = std::vector<const RunJob*>;
 
+/// Does something for one run of several. @returns false where another process holds it, or its
+/// folder cannot be written: that is said, and the others go on.
+/// @param alone  it is the only run: that is thrown
+template <class Action>
+bool done_for_one(bool alone, const Action& action) {
+  try {
+    action();
+    return true;
+  } catch (const BusyError& error) {
+    if (alone) throw;
+    complain("left out", error);
+  } catch (const FileError& error) {
+    if (alone) throw;
+    complain("left out", error);
+  }
+  return false;
+}
+
+/// Evaluations that are left of finished ones are made up for. @param all  becomes false where one
+/// could not be had
 /// @throws ConfigError where there is a run that cannot be trained together with any.
 std::vector<Together> ensembles_of(const std::vector<RunJob>& jobs, Registry& registry,
-                                   ProgressSink& progress) {
+                                   ProgressSink& progress, bool& all_had) {
   std::map<std::string, Together> by_key;
   for (const RunJob& job : jobs) {
     const std::string obstacle = obstacle_to_ensemble(job.experiment, registry.catalogue());
     if (!obstacle.empty()) throw ConfigError(fmt::format("--ensemble: {}; leave it out", obstacle));
+    if (stop_requested()) return {};
     if (finished_before(job, progress)) {
-      evaluate_left(job, registry, progress);
+      all_had &= done_for_one(jobs.size() == 1, [&] { evaluate_left(job, registry, progress); });
     } else {
       by_key[ensemble_key(job.experiment)].push_back(&job);
     }
@@ -348,15 +380,18 @@ bool run_together(const Together& all, Registry& registry, bool accept, Progress
   Together jobs;
   std::vector<Member> members;
   std::vector<std::unique_ptr<RunLock>> locks;
+  bool had = true;
   for (const RunJob* job : all) {
-    BuiltRun run = ready_run(*job, registry, accept, data.of(*job, registry));
-    std::unique_ptr<RunLock> lock = held(*job, registry.catalogue());
-    if (finished_meanwhile(*job, run, registry, accept, progress)) continue;
-    jobs.push_back(job);
-    locks.push_back(std::move(lock));
-    members.push_back({std::move(run), job->folder});
+    had &= done_for_one(all.size() == 1, [&] {
+      BuiltRun run = ready_run(*job, registry, accept, data.of(*job, registry));
+      std::unique_ptr<RunLock> lock = held(*job, registry.catalogue());
+      if (finished_meanwhile(*job, run, registry, accept, progress)) return;
+      jobs.push_back(job);
+      locks.push_back(std::move(lock));
+      members.push_back({std::move(run), job->folder});
+    });
   }
-  if (members.empty()) return true;
+  if (members.empty()) return had;
   for (Member& member : members) member.run.together = static_cast<std::int64_t>(members.size());
   tell_products(members.front().run, progress);
   try {
@@ -366,7 +401,6 @@ bool run_together(const Together& all, Registry& registry, bool accept, Progress
     complain(fmt::format("{} runs that were trained together failed", jobs.size()), error);
     return false;
   }
-  bool evaluated = true;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const std::string& folder = members[i].folder.path();
     try {
@@ -376,10 +410,10 @@ bool run_together(const Together& all, Registry& registry, bool accept, Progress
       progress.say("  " + folder);
     } catch (const std::exception& error) {
       complain(folder + ": its evaluations failed", error);
-      evaluated = false;
+      had = false;
     }
   }
-  return evaluated;
+  return had;
 }
 
 }  // namespace
@@ -396,26 +430,20 @@ int run_command(const Words& words) {
   check_fresh(jobs, arguments.has("resume"));
   const bool accept = arguments.has("accept-changes");
   bool all = true;
-  const auto left_out = [&](const Error& error) {
-    if (jobs.size() == 1) throw;
-    complain("left out", error);
-    all = false;
-  };
   if (arguments.has("ensemble")) {
-    for (const Together& together : ensembles_of(jobs, registry, *progress)) {
+    const std::vector<Together> ensembles = ensembles_of(jobs, registry, *progress, all);
+    if (stop_requested()) return kInterrupted;
+    for (const Together& together : ensembles) {
       all &= run_together(together, registry, accept, *progress);
       if (stop_requested()) return kInterrupted;
     }
     return all ? kDone : kRunFailed;
   }
   for (const RunJob& job : jobs) {
-    try {
-      all &= run_job(job, registry, accept, *progress);
-    } catch (const BusyError& error) {
-      left_out(error);
-    } catch (const FileError& error) {
-      left_out(error);
-    }
+    bool done = true;
+    all &=
+        done_for_one(jobs.size() == 1, [&] { done = run_job(job, registry, accept, *progress); });
+    all &= done;
     if (stop_requested()) return kInterrupted;
   }
   return all ? kDone : kRunFailed;

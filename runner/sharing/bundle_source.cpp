@@ -32,8 +32,9 @@ BundleSource BundleFinder::from_folder(const std::string& folder) {
   }
   if (is_there(folder + "/CMakeLists.txt")) {
     if (!bundles.empty()) {
-      workshop_.say(
-          fmt::format("packs the source in {}; what was packed there before is not taken: {}",
+      throw ConfigError(
+          fmt::format("{}: holds a plugin's source and {}; name that file, or move it away to "
+                      "install the source",
                       folder, bundles[0]));
     }
     PackOptions options;
@@ -101,13 +102,15 @@ BundleSource BundleFinder::from_index(const std::string& word) {
   const std::string from = sharing::beside(found->place, found->entry.file);
   workshop_.say(fmt::format("fetching {} {} from {}", found->entry.id, found->entry.version,
                             sharing::shown(from)));
-  return {sharing::fetch(from, found->entry.size), from, found->entry.sha256, found->entry.id,
-          found->entry.version};
+  return {sharing::fetch(from, found->entry.size), sharing::shown(from), found->entry.sha256,
+          found->entry.id, found->entry.version};
 }
 
 BundleSource BundleFinder::find(const std::string& word) {
   std::error_code ignored;
-  if (sharing::is_url(word)) return {sharing::fetch(word, sharing::kLargestBundle), word};
+  if (sharing::is_url(word)) {
+    return {sharing::fetch(word, sharing::kLargestBundle), sharing::shown(word)};
+  }
   if (fs::is_directory(word, ignored)) return from_folder(word);
   if (fs::exists(word, ignored) || word.ends_with(sharing::kBundleEnding)) {
     return {sharing::read_bundle_bytes(word), word};

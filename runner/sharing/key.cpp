@@ -1,6 +1,7 @@
 // attnlab key new|add|list|revoke: a lab's own keys, and those of labs that it knows.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
@@ -138,16 +139,19 @@ sharing::Revocation revocation_in(const std::string& file) {
 }
 
 /// What a lab publishes of its own key.
-std::string revocation_of(const sharing::Keyring& keys, const std::string& lab,
-                          const std::string& password) {
+std::string revocation_of(const sharing::Keyring& keys, const std::string& lab) {
   constexpr const char* kRemedy =
       "; where it is lost, --here-only trusts it no more on this machine";
   try {
+    const std::string password =
+        keys.secret_is_encrypted(lab) ? password_for("password of the key") : "";
     return write_revocation(lab, keys.secret_to_revoke(lab, password));
   } catch (const sharing::BundleError& damage) {
     throw sharing::BundleError(damage.what() + std::string(kRemedy));
   } catch (const sharing::TrustError& refusal) {
     throw sharing::TrustError(refusal.what() + std::string(kRemedy));
+  } catch (const FileError& closed) {
+    throw FileError(closed.what() + std::string(kRemedy));
   }
 }
 
@@ -171,26 +175,29 @@ int revoke_key(const Words& words) {
   std::error_code ignored;
   if (std::filesystem::exists(word, ignored)) {
     const sharing::Revocation revocation = revocation_in(word);
-    const bool known = keys.take(revocation);
+    const auto is_its_key = [&](const sharing::KnownKey& key) {
+      return key.lab == revocation.lab && key.key.id_text() == revocation.key_id;
+    };
+    const bool trusted = keys.take(revocation);
+    const bool known = std::any_of(keys.keys().begin(), keys.keys().end(), is_its_key);
     keys.keep(revocation);
-    std::cout << (known ? "revoked\n"
-                        : "the key was revoked already, or is not known: it will not be trusted\n");
+    std::cout << (trusted ? "revoked\n"
+                  : known ? "nothing changed: the key was revoked already\n"
+                          : "the key is not known here; it will not be trusted when it is met\n");
     return kDone;
   }
   for (const sharing::KnownKey& key : keys.keys()) {
     if (key.key.id_text() != word || !keys.has_secret(key.lab)) continue;
-    if (keys.own_key_id(key.lab) != word) continue;
     const std::string lab = key.lab;
     if (arguments.has("here-only")) {
-      keys.revoke(word);
-      keys.retire(lab);
+      keys.revoke(word);  // first: LAB.pub may be damaged
+      if (keys.own_key_id(lab) == word) keys.retire(lab);
       std::cout << "revoked here; there is no file that tells others: tell them by another way\n";
       return kDone;
     }
-    const std::string password =
-        keys.secret_is_encrypted(lab) ? password_for("password of the key") : "";
+    if (keys.own_key_id(lab) != word) continue;
     const std::string path = arguments.text("out", fmt::format("{}-{}.revoked", lab, word));
-    write_file(path, revocation_of(keys, lab, password));
+    write_file(path, revocation_of(keys, lab));
     std::cout << "publish " << path << "\n";
     keys.revoke(word);
     keys.retire(lab);

@@ -43,9 +43,11 @@ LockedPlugins::LockedPlugins(const sharing::Bundle& result, const Arguments& arg
       if (!file.path.starts_with("plugins/")) continue;
       const sharing::Bundle bundle = sharing::parse_bundle(file.bytes);
       const auto before = store_.find(bundle.contents.id.str());
-      // One that is in use for now was left there by a killed call, and goes back as well.
-      const bool other = before && (before->bundle != bundle.sha256 || before->for_now);
+      const bool same = before && before->bundle == bundle.sha256;
+      const bool left = same && before->for_now;  // by a killed call: it goes back as well
+      const bool other = before && !same;
       if (other && arguments.has("allow-other-bundles")) continue;
+      if (left) say(fmt::format("{} was left in use by a killed call", bundle.label()));
       if (other) {
         say(
             fmt::format("{} takes the place of {} while the runs run, for all that you run; "
@@ -53,9 +55,9 @@ LockedPlugins::LockedPlugins(const sharing::Bundle& result, const Arguments& arg
                         "be killed)",
                         bundle.label(), before->label(), before->id.str()));
       }
-      options_.for_now = other;
+      options_.for_now = other || left;
       const auto one = sharing::install(file.bytes, file.path, store_, keys, tools, options_);
-      if (other) in_place_of_others_.push_back(one);
+      if (other || left) in_place_of_others_.push_back(one);
       say(fmt::format("uses {} ({})", one.label(), one.bundle.substr(0, 12)));
     }
   } catch (...) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <set>
 
 #include "framework/base/file_lock.h"
 #include "framework/base/files.h"
@@ -85,7 +86,6 @@ void compare_data(sharing::RunPair& pair) {
   }
 }
 
-/// Runs one run of the result once more, in a folder that has the same number.
 /// What a run used that is not what the result's run did; empty: nothing. Plugins may change while
 /// runs run.
 std::string other_bundle(const RunRecord& there, const RunRecord& here) {
@@ -103,10 +103,21 @@ std::string other_bundle(const RunRecord& there, const RunRecord& here) {
   return "";
 }
 
+/// Folders of runs that are there.
+std::set<std::string> folders_of_runs(const std::string& below) {
+  std::set<std::string> folders;
+  if (!is_there(below)) return folders;
+  for (const std::string& run : search_folders(below).runs) folders.insert(run);
+  return folders;
+}
+
+/// Runs one run of the result once more, in a folder that has the same number.
 sharing::RunPair run_again(const RunRecord& run, const std::string& out, bool allow_others) {
   say("running " + run.label());
   const std::string log = out + "/log.txt",
                     folder = out + "/runs/" + fs::path(run.folder).filename().string();
+  // One that was finished before is taken where its plugins' files are those in use now.
+  const std::set<std::string> before = folders_of_runs(folder);
   const ProcessResult end =
       run_self({"run", run.folder + "/config.yaml", "--out", folder, "--progress", "none"}, log,
                [](const std::string&) {});
@@ -116,11 +127,15 @@ sharing::RunPair run_again(const RunRecord& run, const std::string& out, bool al
     say(fmt::format("{} failed: {}", run.label(), log_tail(log, 3)));
     return pair;
   }
-  pair.here = find_runs({folder}).runs.front();
-  const std::string other = allow_others ? "" : other_bundle(run, *pair.here);
-  if (!other.empty()) {
+  std::string other;
+  for (const RunRecord& here : find_runs({folder}).runs) {
+    const std::string differs = allow_others ? "" : other_bundle(run, here);
+    if (differs.empty() || before.count(here.folder) > 0) pair.here = here;
+    if (differs.empty()) break;
+    other = differs;
+  }
+  if (!pair.here) {
     say(fmt::format("{}: does not count: {}", run.label(), other));
-    pair.here.reset();
     return pair;
   }
   compare_data(pair);

@@ -142,6 +142,11 @@ TEST_F(Evaluate, AMeanIsOfPointsOfOneSettingAlone) {
   }
   must({"eval", folder(), "--with", "other.yaml"});
   EXPECT_EQ(filed("fog").at("state"), "done");
+  must({"eval", folder(), "--with", "one.yaml"});  // two means are there
+  must({"eval", folder(), "fog/0", "--with", "other.yaml"});
+  for (const auto& file : fs::directory_iterator(folder() + "/evaluations")) {
+    EXPECT_NE(json::parse(file_text(file.path().string())).at("entry"), "fog") << file.path();
+  }
 }
 
 TEST_F(Evaluate, EntriesOfEveryEpochStandInItsLine) {

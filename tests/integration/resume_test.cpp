@@ -289,7 +289,8 @@ TEST_F(Resume, RefusesARunWithoutACheckpointThatWasFiledByAnother) {
   write_file(folder + "/config.yaml", shorter);
   const Ended edited = attnlab({"run", folder, "--resume"});
   EXPECT_EQ(edited.exit_code, 2) << edited.story();
-  EXPECT_THAT(edited.err, HasSubstr("config.yaml: was changed since the run was filed by it"));
+  EXPECT_THAT(edited.err,
+              HasSubstr("config.yaml: is not the configuration that the run was filed by"));
   write_file(folder + "/config.yaml", config);
   nlohmann::json identity = nlohmann::json::parse(file_text(folder + "/identity.json"));
   identity["plugins"]["attention"]["hash"] = "0";

@@ -85,7 +85,7 @@ Tensor tensor_of(const char* data, const Numbers& numbers, bool big, at::IntArra
     throw DataError(path + ": an array of truths holds other bytes");
   }
   if (numbers.widened && numbers.bytes == 8 && count > 0 && tensor.lt(0).any().item<bool>()) {
-    throw DataError(path + ": a number is above 2^63, which is not read");
+    throw DataError(path + ": a number is 2^63 or more, which is not read");
   }
   return tensor;
 }

@@ -145,7 +145,8 @@ class ImageFile::Jpeg {
   void guarded(const Action& action) {
     if (setjmp(back_) != 0) {
       const std::string what = fmt::format("damaged ({})", message_);
-      info_.err->msg_code == JERR_OUT_OF_MEMORY ? throw Error(message_) : source_.refuse(what);
+      if (info_.err->msg_code != JERR_OUT_OF_MEMORY) source_.refuse(what);
+      throw Error(fmt::format("{}: {}", source_.path, message_));
     }
     action();
   }

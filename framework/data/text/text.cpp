@@ -76,12 +76,13 @@ TextPiece open_text(const std::string& path) {
   auto file = std::make_shared<const MappedFile>(path);
   if (file->bytes().substr(0, 2) == "\x1f\x8b") return text_of(path, read_data_file(path));
   if (file->bytes().empty()) throw DataError(path + ": is empty; fetch the file again");
-  constexpr std::string_view kArchives[] = {"PK\x03\x04",
-                                            "\xfd"
-                                            "7zXZ",
-                                            "BZh", "\x28\xb5\x2f\xfd"};
-  for (const std::string_view beginning : kArchives) {
-    if (!file->bytes().starts_with(beginning)) continue;
+  const std::string_view start = file->bytes().substr(0, 6);
+  const bool bzip2 =
+      start.starts_with("BZh") && start.size() > 3 && start[3] >= '1' && start[3] <= '9';
+  if (bzip2 || start.starts_with("PK\x03\x04") ||
+      start.starts_with("\xfd"
+                        "7zXZ") ||
+      start.starts_with("\x28\xb5\x2f\xfd")) {
     throw DataError(path + ": is an archive, no text; unpack it and take it out of the folder");
   }
   return {path, file->bytes(), file->bytes(), file};

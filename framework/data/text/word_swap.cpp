@@ -80,10 +80,6 @@ std::size_t word_character(std::string_view text) {
   return sign ? 0 : size;
 }
 
-}  // namespace
-
-namespace {
-
 /// Of things numbered from 0, those that were not taken yet: a tree of counts (Fenwick's), as a
 /// text of one line has millions of words.
 class Remaining {

@@ -51,7 +51,8 @@ Tensor row_sums(const Tensor& x, const Tensor& z) {
   if (!has_own_loop(x)) {
     // In double, as below: the variance is a difference of two of them.
     const Tensor a = x.to(at::kDouble);
-    return at::stack({a.sum(0), (a * z.to(at::kDouble)).sum(0)});
+    const Tensor c = z.is_same(x) ? a : z.to(at::kDouble);
+    return at::stack({a.sum(0), (a * c).sum(0)});
   }
   const Tensor a = x.contiguous(), c = z.contiguous();
   Tensor sums = at::empty({2, x.size(1)}, at::kDouble);

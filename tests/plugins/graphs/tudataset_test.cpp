@@ -111,7 +111,18 @@ TEST_F(TuDataset, NamesTheLineThatIsWrong) {
   write("node_attributes", ",\n,\n,\n,\n,\n,\n");
   EXPECT_THAT(refusal(), HasSubstr("MINI_node_attributes.txt:1: "));
   write("node_labels", "1\n2, 7\n1\n1\n1\n1\n");
-  EXPECT_THAT(refusal(), HasSubstr("MINI_node_labels.txt:2: holds 2 numbers, where one is"));
+  EXPECT_THAT(refusal(),
+              HasSubstr("MINI_node_labels.txt:2: holds 2 numbers, where the first line has 1"));
+}
+
+TEST_F(TuDataset, TakesEachRowOfSeveralLabelsForACategory) {
+  write("node_labels", "1, 7\n0, 9\n1, 7\n0, 8\n1, 0\n0, 9\n");
+  const auto dataset = open();
+  EXPECT_TRUE(graph(*dataset, 0).at("type@node").equal(longs({3, 1, 3})));
+  EXPECT_EQ(dataset->info().fields.at(0).name == "type@node"
+                ? dataset->info().fields.at(0).categories
+                : 4,
+            4);
 }
 
 /// DGCNN's layout, and folds.

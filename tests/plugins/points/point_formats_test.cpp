@@ -275,7 +275,7 @@ TEST(Npy, IsRefusedWhereNumbersCannotBeKept) {
                               std::string(8, '\xff')),
                           "a.npy");
               }),
-              HasSubstr("a.npy: a number is above 2^63"));
+              HasSubstr("a.npy: a number is 2^63 or more"));
 }
 
 TEST(Npz, IsRefusedWhereItsMembersLieOnOneAnother) {

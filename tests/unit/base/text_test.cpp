@@ -46,6 +46,7 @@ TEST(Nearest, IsSilentWhenNothingIsNear) {
   EXPECT_EQ(nearest("x", {}), "");
   const std::string long_word(300'000, 'a');  // the time would be its square
   EXPECT_EQ(nearest(long_word, {long_word}), "");
+  EXPECT_EQ(nearest("quets", {long_word, "quest"}), "quest");
 }
 
 TEST(Suggestion, ShowsWhatThereIsWhenNothingIsNearAndTheListIsShort) {

@@ -94,6 +94,9 @@ TEST(Statistics, AHugePairLeavesTheOthersAsTheyAre) {
   const auto d = paired_differences(a, b);
   for (std::size_t i = 0; i < 7; ++i) EXPECT_NEAR(d[i], 0.5 + 0.1 * double(i), 1e-12);
   EXPECT_EQ(wilcoxon_signed_rank(d).statistic, 28);  // all but the largest of 36
+  const auto alike = paired_differences({10.5, 10.6, 10.7, 1e13}, {10, 10, 10, 1e13});
+  EXPECT_NEAR(alike[0], 0.5, 1e-12);
+  EXPECT_EQ(alike[3], 0);
   EXPECT_THAT(merge_near({15, 20, 25, 1e13}, {15, 20, 25, 1e13}), ElementsAre(15, 20, 25, 1e13));
 }
 

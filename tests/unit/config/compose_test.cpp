@@ -288,7 +288,9 @@ TEST(Override, ReadsItsValueAsYaml) {
   for (const char* nothing : {"a=null", "a=NULL", "a=~", "a= null", "a=null # x", "a= "}) {
     EXPECT_TRUE(parse_override(nothing).at("a").is_null()) << nothing;
   }
-  EXPECT_EQ(parse_override("a=#5").at("a").text(), "#5");
+  for (const std::string text : {"#5", "...", "---"}) {
+    EXPECT_EQ(parse_override("a=" + text).at("a").text(), text);
+  }
 }
 
 TEST(Override, AppendsRemovesAndReplacesLikeAFile) {

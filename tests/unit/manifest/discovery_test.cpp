@@ -123,6 +123,11 @@ TEST(Catalogue, RefusesOptionsCalledAsWhatChoosesAPlugin) {
     const Catalogue catalogue = catalogue_of(folder.path());
     EXPECT_THAT(candidate_of(catalogue, folder / "good.so").refused,
                 HasSubstr(std::string("'") + name + "' cannot be the name of an option"));
+    manifest["kind"] = "model";
+    write_plugin(folder, "good.so", manifest);
+    EXPECT_EQ(candidate_of(catalogue_of(folder.path()), folder / "good.so").refused.empty(),
+              std::string(name) == "as")
+        << "only attentions have labels";
   }
 }
 

@@ -100,6 +100,7 @@ TEST_F(KeyringTest, KeepsTheRevocationOfAKeyThatItMeetsLater) {
   ring().keep(revocation);
   EXPECT_EQ(answer(other.card), "admitted");
   EXPECT_THAT(answer(acme.card), HasSubstr("was revoked on"));
+  EXPECT_THROW(ring().add(acme.card, "added"), TrustError);
   EXPECT_EQ(answer(Lab("acme").card), "admitted") << "another key of the lab";
 }
 

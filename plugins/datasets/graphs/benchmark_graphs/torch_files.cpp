@@ -92,6 +92,8 @@ SplitGraphs read_torch_graphs(const std::string& path) {
                                 error.what_without_backtrace()));
   } catch (const Error&) {
     throw;
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     throw DataError(
         fmt::format("{}: LibTorch cannot read it ({}); fetch the file again", path, error.what()));

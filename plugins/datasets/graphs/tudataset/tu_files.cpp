@@ -5,6 +5,7 @@
 #include <cfloat>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include "framework/data/formats/files.h"
@@ -135,12 +136,35 @@ class TuFiles {
     out_.fields.back().values.clear();
   }
 
-  /// A file of one category a line, if it is there. @returns the column
+  /// A category for each line. Some collections have several numbers a line (Cuneiform: which mark,
+  /// and which of its parts): each row of numbers that occurs is a category then, in rising order.
+  static std::vector<std::int64_t> rows_of_categories(const TextLines& lines, std::size_t count) {
+    std::vector<std::vector<std::int64_t>> rows;
+    for (std::size_t i = 0; i < count; ++i) {
+      rows.push_back(lines.integers(i));
+      if (!rows.back().empty() && rows.back().size() == rows.front().size()) continue;
+      throw DataError(fmt::format("{}: holds {} numbers, where the first line has {}",
+                                  lines.place(i), rows.back().size(), rows.front().size()));
+    }
+    std::map<std::vector<std::int64_t>, std::int64_t> numbers;
+    for (const std::vector<std::int64_t>& row : rows) numbers.emplace(row, 0);
+    std::int64_t next = 0;
+    for (auto& [row, number] : numbers) number = row.size() == 1 ? row.front() : next++;
+    std::vector<std::int64_t> values;
+    for (const std::vector<std::int64_t>& row : rows) values.push_back(numbers.at(row));
+    return values;
+  }
+
+  /// A file of categories, if it is there. @returns the column
   Tensor category(const std::string& part, std::size_t count, const std::string& field) {
     if (!has(part)) return {};
     const TextLines lines = lines_of(part, count, part.c_str());
     std::vector<std::int64_t> values;
-    for (std::size_t i = 0; i < count; ++i) values.push_back(one_of(lines, i));
+    if (field != "class") {
+      values = rows_of_categories(lines, count);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) values.push_back(one_of(lines, i));
+    }
     FieldInfo info{field, {-1}, at::kLong};
     if (field == "class") info.shape.clear();
     const Tensor column = at::tensor(categories_of(values, info.values), at::kLong);
