@@ -230,6 +230,19 @@ TEST_F(ComparisonTest, PairsRunsBySeed) {
   EXPECT_NEAR(standard.interval->high, 0.55 + 3.182446 * std::sqrt(0.05 / 3) / 2, 1e-6);
 }
 
+TEST_F(ComparisonTest, CallsARankedDifferenceAsItsRanksSay) {
+  std::vector<double> standard(20, 0.5), quest(20, 0.6);
+  for (std::size_t i = 0; i < quest.size(); ++i) quest[i] += 0.001 * double(i);
+  quest[7] = -20;  // and the mean lies below the baseline's
+  write_pair("small", standard, quest);
+  const Comparison comparison = compare();
+  const ComparisonRow& found = row(comparison, "small", "quest");
+  EXPECT_LT(found.contrast->difference.mean, 0);
+  EXPECT_TRUE(found.contrast->significant);
+  EXPECT_TRUE(found.improves());
+  EXPECT_EQ(verdict_text(comparison, found), "better");
+}
+
 TEST_F(ComparisonTest, CorrectsOverAllItsTests) {
   std::vector<double> low, high, mixed;
   for (int i = 0; i < 7; ++i) {
