@@ -21,9 +21,9 @@
 namespace attnlab {
 namespace {
 
-/// What a result says until it is there, so that a process that dies leaves a reason.
 constexpr std::size_t kHashDigits = 16;  // of evaluation_hash and of a mean's
 
+/// What a result says until it is there, so that a process that dies leaves a reason.
 constexpr const char* kBegun = "the process ended during this evaluation";
 
 /// Adds the means over all points of each group to metrics "swap/0.01/accuracy".

@@ -374,15 +374,17 @@ std::vector<Together> ensembles_of(const std::vector<RunJob>& jobs, Registry& re
   return all;
 }
 
+/// @param alone  these are one run, and there is no other
 /// @returns false when the runs failed.
-bool run_together(const Together& all, Registry& registry, bool accept, ProgressSink& progress) {
+bool run_together(const Together& all, bool alone, Registry& registry, bool accept,
+                  ProgressSink& progress) {
   SharedData data;
   Together jobs;
   std::vector<Member> members;
   std::vector<std::unique_ptr<RunLock>> locks;
   bool had = true;
   for (const RunJob* job : all) {
-    had &= done_for_one(all.size() == 1, [&] {
+    had &= done_for_one(alone, [&] {
       BuiltRun run = ready_run(*job, registry, accept, data.of(*job, registry));
       std::unique_ptr<RunLock> lock = held(*job, registry.catalogue());
       if (finished_meanwhile(*job, run, registry, accept, progress)) return;
@@ -429,20 +431,20 @@ int run_command(const Words& words) {
   const auto progress = make_progress(mode, static_cast<std::int64_t>(jobs.size()));
   check_fresh(jobs, arguments.has("resume"));
   const bool accept = arguments.has("accept-changes");
+  const bool alone = jobs.size() == 1;
   bool all = true;
   if (arguments.has("ensemble")) {
     const std::vector<Together> ensembles = ensembles_of(jobs, registry, *progress, all);
     if (stop_requested()) return kInterrupted;
     for (const Together& together : ensembles) {
-      all &= run_together(together, registry, accept, *progress);
+      all &= run_together(together, alone, registry, accept, *progress);
       if (stop_requested()) return kInterrupted;
     }
     return all ? kDone : kRunFailed;
   }
   for (const RunJob& job : jobs) {
     bool done = true;
-    all &=
-        done_for_one(jobs.size() == 1, [&] { done = run_job(job, registry, accept, *progress); });
+    all &= done_for_one(alone, [&] { done = run_job(job, registry, accept, *progress); });
     all &= done;
     if (stop_requested()) return kInterrupted;
   }

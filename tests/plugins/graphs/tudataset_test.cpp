@@ -119,10 +119,11 @@ TEST_F(TuDataset, TakesEachRowOfSeveralLabelsForACategory) {
   write("node_labels", "1, 7\n0, 9\n1, 7\n0, 8\n1, 0\n0, 9\n");
   const auto dataset = open();
   EXPECT_TRUE(graph(*dataset, 0).at("type@node").equal(longs({3, 1, 3})));
-  EXPECT_EQ(dataset->info().fields.at(0).name == "type@node"
-                ? dataset->info().fields.at(0).categories
-                : 4,
-            4);
+  const auto& fields = dataset->info().fields;
+  const auto type = std::find_if(fields.begin(), fields.end(),
+                                 [](const FieldInfo& field) { return field.name == "type@node"; });
+  ASSERT_NE(type, fields.end());
+  EXPECT_EQ(type->categories, 4);
 }
 
 /// DGCNN's layout, and folds.

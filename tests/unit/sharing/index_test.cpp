@@ -8,6 +8,7 @@
 
 #include "framework/base/files.h"
 #include "framework/sharing/index_list.h"
+#include "tests/support/compositions.h"
 #include "tests/support/temp_folder.h"
 #include "tests/unit/sharing/made_bundle.h"
 
@@ -19,16 +20,6 @@ using sharing::BundleError;
 using sharing::TrustError;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-template <class Refusal, class Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const Refusal& refusal) {
-    return refusal.what();
-  }
-  return "nothing was refused";
-}
 
 class IndexTest : public ::testing::Test {
  protected:
