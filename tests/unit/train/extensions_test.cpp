@@ -347,6 +347,19 @@ TEST_F(Extensions, ResumeATeacherAnywhere) {
   expect_resumes_anywhere(clouds<Taught>(), options);
 }
 
+// A step is clipped by the gradients that it applies, from its first one on.
+TEST_F(Extensions, ResumeBehindTheEpochInWhichAGroupWasFrozen) {
+  TrainOptions options = tiny_options();
+  options.epochs = 3;
+  options.clip_norm = 0.01;
+  options.optimizer.use = "sgd";
+  ParameterGroupOptions early;
+  early.match = {"bias"};
+  early.epochs = {0, 1};
+  options.optimizer.groups.emplace_back("early", early);
+  expect_resumes_anywhere(clouds(), options);
+}
+
 // ---- what a run ran on
 
 TEST_F(Extensions, KeepTheFirstEnvironmentAndAddLaterOnes) {
