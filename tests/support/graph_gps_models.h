@@ -135,10 +135,12 @@ inline Rows pooled_by_loops(const Rows& h, const Batch& batch, bool mean) {
 }
 
 /// The head's linear maps with ReLU between them, as many as the model has.
-inline Tensor head_by_loops(const NaiveGraphs& naive, const Rows& rows) {
+/// @param l2norm  behind each ReLU rows of length 1
+inline Tensor head_by_loops(const NaiveGraphs& naive, const Rows& rows, bool l2norm = false) {
   Rows y = naive.linear(rows, "head.map0");
   for (int i = 1; naive.has("head.map" + std::to_string(i) + ".weight"); ++i) {
-    y = naive.linear(rectified(y), "head.map" + std::to_string(i));
+    y = rectified(y);
+    y = naive.linear(l2norm ? of_length_one(y) : y, "head.map" + std::to_string(i));
   }
   return tensor_of(y);
 }

@@ -45,6 +45,12 @@ inline Rows rectified(Rows x) {
   return x;
 }
 
+/// Each row over its length; of zeros it stays.
+inline Rows of_length_one(Rows x) {
+  for (Row& one : x) one = over_norm(std::move(one), 1e-12);
+  return x;
+}
+
 /// An edge from a node to another.
 struct NaiveEdge {
   std::size_t source, target;

@@ -5,7 +5,10 @@
 //   graph:     logits      = MLP(mean or sum over the graph's nodes of h_i)
 //   node:      logits@node = MLP(h_i)
 //   link:      features@node = MLP(h_i), for tasks that multiply those of two nodes
+//   MLP:       y' = relu(W y + b), with `head_l2norm` y' / |y'|; behind the last W neither
 //
+// GraphGym's MLP, which GraphGPS's heads `default`, `inductive_node` and `inductive_edge` are, has
+// that norm whatever its configuration says; `san_graph` (ZINC; here `head_halves`) has not.
 // Attention sees the graphs of a batch end to end where it honours that (`ragged`), else padded to
 // the largest; a trace is always recorded of the padded form. Batch norms run over all nodes (or
 // edges) of a batch, never over padding; in evaluation a graph gives the same in every batch.
@@ -21,10 +24,12 @@
 namespace attnlab {
 namespace {
 
-/// Linear maps with ReLU between them.
+/// Linear maps with ReLU between them, and as asked rows of length 1 behind each ReLU.
+/// Source of those: PyG's graphgym/models/layer.py, where MLP makes its hidden layers by a fresh
+/// LayerConfig: no batch norm, no dropout, ReLU, then F.normalize(p=2, dim=1).
 class HeadMlp : public torch::nn::Module {
  public:
-  HeadMlp(const GraphGpsOptions& o, std::int64_t out) {
+  HeadMlp(const GraphGpsOptions& o, std::int64_t out) : l2norm_(o.head_l2norm) {
     std::int64_t width = o.dim;
     for (std::int64_t i = 0; i < o.head_layers; ++i) {
       const bool last = i + 1 == o.head_layers;
@@ -41,13 +46,21 @@ class HeadMlp : public torch::nn::Module {
     start_uniform(*this);
   }
 
+  /// [R, dim] to [R, out], R graphs or nodes.
   Tensor forward(const Tensor& x) const {
     Tensor y = x;
-    for (const auto& map : maps_) y = map->forward(map == maps_.front() ? y : y.relu());
+    for (const auto& map : maps_) y = map->forward(map == maps_.front() ? y : hidden(y));
     return y;
   }
 
  private:
+  Tensor hidden(const Tensor& y) const {
+    const Tensor rectified = y.relu();
+    if (!l2norm_) return rectified;
+    return rectified / rectified.norm(2, {1}, /*keepdim=*/true).clamp_min(1e-12);
+  }
+
+  bool l2norm_;
   std::vector<std::shared_ptr<Linear>> maps_;
 };
 

@@ -16,7 +16,7 @@ struct GraphGpsOptions {
   std::int64_t encoding_dim = 16;
   std::string head = "graph", pool = "mean";
   std::int64_t head_layers = 1;
-  bool head_halves = false;
+  bool head_halves = false, head_l2norm = false;
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
@@ -37,6 +37,8 @@ struct GraphGpsOptions {
     v("pool", pool, one_of("mean", "sum"), "head graph: over the graph's nodes");
     v("head_layers", head_layers, range(1, 10000), "linear maps of the head, with ReLU between");
     v("head_halves", head_halves, "each hidden width of the head is half the one before");
+    v("head_l2norm", head_l2norm,
+      "each hidden row of the head has length 1, behind its ReLU, as in GraphGym's MLP");
   }
 };
 

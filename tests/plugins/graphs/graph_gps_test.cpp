@@ -49,7 +49,10 @@ TEST_F(GraphGps, HeadsAgainstLoops) {
        {std::pair{"head: graph, head_layers: 3", std::vector<std::size_t>{8, 8, 3}},
         {"head: graph, head_layers: 3, head_halves: true", {4, 2, 3}},
         {"head: node, head_layers: 3", {8, 8, 3}},
-        {"head: link, head_layers: 2", {8, 8}}}) {
+        {"head: link, head_layers: 2", {8, 8}},
+        {"head: graph, head_layers: 2, head_l2norm: true", {8, 3}},
+        {"head: node, head_layers: 3, head_l2norm: true", {8, 8, 3}},
+        {"head: link, head_layers: 2, head_l2norm: true", {8, 8}}}) {
     const auto model = gps("{" + kSmall + ", " + form + "}");
     const NaiveGraphs naive(*model, true);
     for (std::size_t i = 0; i < widths.size(); ++i) {
@@ -58,7 +61,52 @@ TEST_F(GraphGps, HeadsAgainstLoops) {
     Rows rows = nodes_by_loops(naive, batch, no_places(batch));
     const bool pooled = std::string(form).starts_with("head: graph");
     if (pooled) rows = pooled_by_loops(rows, batch, /*mean=*/true);
-    EXPECT_TRUE(answer(*model, batch).allclose(head_by_loops(naive, rows), 0, 1e-10)) << form;
+    const bool l2norm = std::string(form).ends_with("head_l2norm: true");
+    EXPECT_TRUE(answer(*model, batch).allclose(head_by_loops(naive, rows, l2norm), 0, 1e-10))
+        << form;
+  }
+}
+
+TEST_F(GraphGps, HiddenRowsOfTheHeadHaveLengthOneAsInGraphGym) {
+  const Batch batch = batch_of(examples());
+  const auto plain = gps("{" + kSmall + ", head: node, head_layers: 3}");
+  const auto model = gps("{" + kSmall + ", head: node, head_layers: 3, head_l2norm: true}");
+  EXPECT_EQ(model->named_parameters().keys(), plain->named_parameters().keys());
+  // The answers for every node, worked out by hand: the head's first map knows its bias alone.
+  for (Model* const each : {plain.get(), model.get()}) {
+    const at::NoGradGuard no_gradients;
+    auto all = each->named_parameters();
+    for (const char* map : {"head.map0", "head.map1", "head.map2"}) {
+      all[std::string(map) + ".weight"].zero_();
+      all[std::string(map) + ".bias"].zero_();
+    }
+    // (3, -4, 4, 0, ...): behind the ReLU (3, 0, 4, 0, ...), of length 5.
+    all["head.map0.bias"].narrow(0, 0, 3).copy_(at::tensor({3.0, -4.0, 4.0}));
+    all["head.map1.weight"][0][0] = 10;
+    all["head.map1.weight"][1][2] = 10;
+    all["head.map1.weight"][2][0] = -10;
+    all["head.map2.weight"][0][0] = 1;
+    all["head.map2.weight"][1][1] = 5;
+    all["head.map2.bias"][2] = -2;
+  }
+  const auto expected = [&](double first, double second) {
+    return at::tensor({first, second, -2.0}, at::kDouble).expand({14, 3});
+  };
+  // (30, 40, 0, ...), whose parts are answered once and five times.
+  EXPECT_TRUE(answer(*plain, batch).allclose(expected(30, 200), 0, 1e-12));
+  // (0.6, 0, 0.8, 0, ...), then (6, 8, 0, ...) over its length of 10; the answer keeps its own.
+  EXPECT_TRUE(answer(*model, batch).allclose(expected(0.6, 4), 0, 1e-12));
+  {
+    const at::NoGradGuard no_gradients;
+    model->named_parameters()["head.map0.bias"].fill_(-1);
+  }
+  const Tensor zeros = answer(*model, batch);  // rows of zeros have no length
+  EXPECT_TRUE(zeros.allclose(expected(0, 0), 0, 1e-12));
+  zeros.sum().backward();
+  for (const Tensor& parameter : model->parameters()) {
+    if (parameter.grad().defined()) {
+      EXPECT_TRUE(parameter.grad().isfinite().all().item<bool>());
+    }
   }
 }
 

@@ -29,7 +29,7 @@ TEST(Slic, LaysCentresAsRegularGridDoes) {
 
 TEST(Slic, CutsAPlainImageIntoSquares) {
   const ImageValues image{1, 15, 15, std::vector<double>(225, 0.5)};
-  const std::vector<std::int32_t> segments = slic(image, slic_grid(15, 15, 9), 10);
+  const std::vector<std::int32_t> segments = slic(image, 9, 10);
   for (std::size_t p = 0; p < segments.size(); ++p) {
     EXPECT_EQ(segments[p], std::int32_t(p / 15 / 5 * 3 + p % 15 / 5)) << p;
   }
@@ -40,7 +40,7 @@ TEST(Slic, FollowsAnEdgeBetweenColours) {
   for (int c = 0; c < 3; ++c) {
     for (int p = 0; p < 256; ++p) image.values.push_back(p % 16 < 6 ? c == 0 : c == 2);
   }
-  const std::vector<std::int32_t> segments = slic(image, slic_grid(16, 16, 16), 10);
+  const std::vector<std::int32_t> segments = slic(image, 16, 10);
   for (int y = 0; y < 16; ++y) {
     for (int x = 0; x < 6; ++x) {
       for (int other = 6; other < 16; ++other) {
@@ -65,24 +65,54 @@ ImageValues test_image(std::int64_t channels, std::int64_t size) {
   return image;
 }
 
-TEST(Slic, AgreesWithScikitImage) {
-  const auto count_and_sum = [](const std::vector<std::int32_t>& segments) {
-    std::int64_t sum = 0;
-    for (std::size_t p = 0; p < segments.size(); ++p) sum += std::int64_t(p % 101) * segments[p];
-    return std::pair(int(*std::max_element(segments.begin(), segments.end()) + 1), sum);
-  };
-  // Of segmentation.slic of version 0.19.3, on float64 images: how many segments, and the sum over
-  // pixels p (row by row) of p mod 101 times the segment.
-  const auto found = [&](std::int64_t channels, std::int64_t size, std::int64_t count,
-                         double compactness) {
-    return count_and_sum(
-        slic(test_image(channels, size), slic_grid(size, size, count), compactness));
+/// How many segments, and the sum over pixels p (row by row) of p mod 101 times the segment.
+std::pair<int, std::int64_t> count_and_sum(std::int64_t channels, std::int64_t size,
+                                           std::int64_t count, double compactness,
+                                           SegmentSize rule) {
+  const std::vector<std::int32_t> segments =
+      slic(test_image(channels, size), count, compactness, rule);
+  std::int64_t sum = 0;
+  for (std::size_t p = 0; p < segments.size(); ++p) sum += std::int64_t(p % 101) * segments[p];
+  return {*std::max_element(segments.begin(), segments.end()) + 1, sum};
+}
+
+TEST(Slic, AgreesWithScikitImageFrom017On) {
+  // Of segmentation.slic of version 0.19.3, on float64 images.
+  const auto found = [](std::int64_t channels, std::int64_t size, std::int64_t count,
+                        double compactness) {
+    return count_and_sum(channels, size, count, compactness, SegmentSize::of_centres);
   };
   EXPECT_EQ(found(3, 32, 160, 10), std::pair(102, std::int64_t{2506625}));
   EXPECT_EQ(found(3, 32, 200, 10), std::pair(170, std::int64_t{4294761}));
   EXPECT_EQ(found(1, 28, 90, 0.25), std::pair(81, std::int64_t{1623709}));
   EXPECT_EQ(found(1, 28, 49, 0.25), std::pair(49, std::int64_t{870752}));
   EXPECT_EQ(found(3, 32, 60, 1), std::pair(14, std::int64_t{247298}));
+}
+
+TEST(Slic, GoesByTheNumberAskedForAsScikitImageDidBefore) {
+  // Of loops in Python after version 0.16.2's slic_superpixels.py and _slic.pyx; the same loops
+  // find the numbers above where they go by the centres.
+  const auto found = [](std::int64_t channels, std::int64_t size, std::int64_t count,
+                        double compactness) {
+    return count_and_sum(channels, size, count, compactness, SegmentSize::of_asked);
+  };
+  EXPECT_EQ(found(3, 32, 160, 10), std::pair(106, std::int64_t{2610940}));
+  // 256 centres for each of these; for 170 and fewer a segment has three pixels at least, not two.
+  EXPECT_EQ(found(3, 32, 200, 10), std::pair(170, std::int64_t{4294761}));
+  EXPECT_EQ(found(3, 32, 171, 10), std::pair(170, std::int64_t{4294761}));
+  EXPECT_EQ(found(3, 32, 170, 10), std::pair(147, std::int64_t{3716963}));
+  EXPECT_EQ(found(3, 32, 165, 10), std::pair(147, std::int64_t{3716963}));
+  EXPECT_EQ(found(1, 28, 90, 0.25), std::pair(81, std::int64_t{1623709}));
+}
+
+TEST(Slic, TriesEveryNumberAskedFor) {
+  // 170 segments are too many, 147 are not: of the same centres, but for another number.
+  const auto segments_at_most_150 = [](SegmentSize rule) {
+    return at_most_segments(test_image(3, 32), 150, 50, 10, rule);
+  };
+  EXPECT_EQ(segments_at_most_150(SegmentSize::of_asked), slic(test_image(3, 32), 170, 10));
+  EXPECT_EQ(segments_at_most_150(SegmentSize::of_centres),
+            slic(test_image(3, 32), 163, 10, SegmentSize::of_centres));
 }
 
 /// Four training and two test images of 28 x 28.
@@ -263,7 +293,7 @@ TEST(PublishedSuperpixels, OfCifarAreThoseOfScikitImage) {
   files.batches = {1};
   files.partial = true;
   const ImageSet images = read_cifar(files, "");
-  std::int64_t stretched = 0;
+  std::int64_t stretched = 0, first_nodes = 0;
   for (std::int64_t i = 0; i < 40; ++i) {
     const NamedTensors graph = dataset->example(Split::train, i, nullptr);
     const Tensor x = graph.at("x@node");
@@ -271,17 +301,21 @@ TEST(PublishedSuperpixels, OfCifarAreThoseOfScikitImage) {
     EXPECT_GE(x.min().item<float>(), 0);
     EXPECT_LE(x.max().item<float>(), 1);
     EXPECT_LE(x.size(0), 150);
+    if (i < 6) first_nodes += x.size(0);
     const std::uint8_t* const bytes = images.train.image(20 + i);
     const auto [least, most] = std::minmax_element(bytes, bytes + 3072);
     ImageValues image{3, 32, 32, {}};
     for (int p = 0; p < 3072; ++p)
       image.values.push_back((bytes[p] - *least) / double(*most - *least));
-    const std::vector<std::int32_t> segments = at_most_segments(image, 150, 50, 10);
+    const std::vector<std::int32_t> segments =
+        at_most_segments(image, 150, 50, 10, SegmentSize::of_centres);
     stretched += *std::max_element(segments.begin(), segments.end()) + 1;
   }
   // scikit-image 0.19.3 finds 4473 segments in these 40 images; it stretches each to the whole
-  // range.
+  // range, and goes by the centres.
   EXPECT_EQ(stretched, 4473);
+  // By the rule of 0.16.2, in loops in Python, the first six have 715 nodes; by the centres 691.
+  EXPECT_EQ(first_nodes, 715);
 }
 
 }  // namespace

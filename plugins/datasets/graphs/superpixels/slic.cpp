@@ -128,10 +128,16 @@ class Clusters {
   std::vector<std::int32_t> nearest_;
 };
 
+/// How few and how many pixels a segment has.
+struct PixelBounds {
+  std::size_t least = 0, most = 0;
+  bool operator==(const PixelBounds&) const = default;
+};
+
 /// Every connected region becomes a segment, but one of fewer than `least` pixels joins one of
 /// those beside it; at `most` pixels a region is cut.
 std::vector<std::int32_t> connected(const std::vector<std::int32_t>& labels, std::int64_t height,
-                                    std::int64_t width, std::size_t least, std::size_t most) {
+                                    std::int64_t width, const PixelBounds& pixels) {
   constexpr int kDown[] = {0, 0, 1, -1}, kRight[] = {1, -1, 0, 0};
   std::vector<std::int32_t> segments(labels.size(), -1);
   std::int32_t next = 0;
@@ -141,7 +147,7 @@ std::vector<std::int32_t> connected(const std::vector<std::int32_t>& labels, std
     std::int32_t beside = next;
     region = {first};
     segments[first] = next;
-    for (std::size_t at = 0; at < region.size() && region.size() < most; ++at) {
+    for (std::size_t at = 0; at < region.size() && region.size() < pixels.most; ++at) {
       const std::int64_t y = std::int64_t(region[at]) / width, x = std::int64_t(region[at]) % width;
       for (int side = 0; side < 4; ++side) {
         const std::int64_t yy = y + kDown[side], xx = x + kRight[side];
@@ -150,13 +156,13 @@ std::vector<std::int32_t> connected(const std::vector<std::int32_t>& labels, std
         if (labels[pixel] == labels[first] && segments[pixel] < 0) {
           segments[pixel] = next;
           region.push_back(pixel);
-          if (region.size() >= most) break;
+          if (region.size() >= pixels.most) break;
         } else if (segments[pixel] >= 0 && segments[pixel] != next) {
           beside = segments[pixel];
         }
       }
     }
-    if (region.size() >= least) {
+    if (region.size() >= pixels.least) {
       ++next;
     } else {
       for (const std::size_t pixel : region) segments[pixel] = beside;
@@ -164,6 +170,46 @@ std::vector<std::int32_t> connected(const std::vector<std::int32_t>& labels, std
   }
   return segments;
 }
+
+/// Segments of one image for one number asked for after another: only what a number changes is
+/// computed anew.
+class Segmentation {
+ public:
+  Segmentation(const ImageValues& image, double compactness, SegmentSize size)
+      : image_(image), size_(size) {
+    if (image_.channels == 3) to_lab(image_.values, image_.height * image_.width);
+    for (double& value : image_.values) value /= compactness;
+  }
+
+  /// False: the segments are those of the number before.
+  bool ask_for(std::int64_t count) {
+    const SlicGrid grid = slic_grid(image_.height, image_.width, count);
+    const bool moved = grid_ != grid;
+    if (moved) {
+      Clusters clusters(image_, grid);
+      centres_ = clusters.count();
+      nearest_ = clusters.run();
+      grid_ = grid;
+    }
+    const double segments = double(size_ == SegmentSize::of_asked ? count : centres_);
+    const double share = double(image_.height * image_.width) / segments;
+    const PixelBounds before = pixels_;
+    pixels_ = {static_cast<std::size_t>(share / 2), static_cast<std::size_t>(3 * share)};
+    return moved || pixels_ != before;
+  }
+
+  std::vector<std::int32_t> segments() const {
+    return connected(nearest_, image_.height, image_.width, pixels_);
+  }
+
+ private:
+  ImageValues image_;  ///< its colours as they are compared
+  SegmentSize size_;
+  std::optional<SlicGrid> grid_;
+  std::int64_t centres_ = 0;
+  std::vector<std::int32_t> nearest_;
+  PixelBounds pixels_;
+};
 
 }  // namespace
 
@@ -175,24 +221,20 @@ SlicGrid slic_grid(std::int64_t height, std::int64_t width, std::int64_t count) 
           static_cast<std::int64_t>(std::nearbyint(spacing))};
 }
 
-std::vector<std::int32_t> slic(const ImageValues& image, const SlicGrid& grid, double compactness) {
-  ImageValues scaled = image;
-  if (scaled.channels == 3) to_lab(scaled.values, scaled.height * scaled.width);
-  for (double& value : scaled.values) value /= compactness;
-  Clusters clusters(scaled, grid);
-  const double size = double(image.height * image.width) / double(clusters.count());
-  return connected(clusters.run(), image.height, image.width, static_cast<std::size_t>(size / 2),
-                   static_cast<std::size_t>(3 * size));
+std::vector<std::int32_t> slic(const ImageValues& image, std::int64_t count, double compactness,
+                               SegmentSize size) {
+  Segmentation segmentation(image, compactness, size);
+  segmentation.ask_for(count);
+  return segmentation.segments();
 }
 
 std::vector<std::int32_t> at_most_segments(const ImageValues& image, std::int64_t most,
-                                           std::int64_t beyond, double compactness) {
-  std::optional<SlicGrid> before;
+                                           std::int64_t beyond, double compactness,
+                                           SegmentSize size) {
+  Segmentation segmentation(image, compactness, size);
   for (std::int64_t count = most + beyond; count > 0; --count) {
-    const SlicGrid grid = slic_grid(image.height, image.width, count);
-    if (before == grid) continue;  // the same segments again
-    before = grid;
-    std::vector<std::int32_t> segments = slic(image, grid, compactness);
+    if (!segmentation.ask_for(count)) continue;
+    std::vector<std::int32_t> segments = segmentation.segments();
     if (*std::max_element(segments.begin(), segments.end()) < most) return segments;
   }
   return std::vector<std::int32_t>(static_cast<std::size_t>(image.height * image.width), 0);

@@ -8,9 +8,10 @@
 //
 // The first 5000 training images validate, as published. The published code takes eight of the nine
 // largest weights, whichever its partition leaves out; here it is the eight largest. It has both
-// kinds of weights and uses `place`. Which scikit-image it ran on is not known: CIFAR-10 has 112
-// nodes a graph here, 117.6 in the published files.
-// Source: Knyazev et al. 2019 (arXiv:1905.02850), Dwivedi et al. 2020 (arXiv:2003.00982), data/.
+// kinds of weights and uses `place`. A segment's size is that of scikit-image to 0.16 (slic.h):
+// the script is of May 2019, Dwivedi et al. name 0.15, and 0.17 came in May 2020, after the files.
+// Source: Knyazev et al. 2019 (arXiv:1905.02850), extract_superpixels.py; Dwivedi et al. 2020
+// (arXiv:2003.00982), data/superpixels.py, environment_gpu.yml.
 // Cost: some 12 KB a graph; made once, at some hundred images a second and core, and kept in the
 // user's cache folder.
 #include <fmt/format.h>
@@ -33,7 +34,7 @@ namespace attnlab {
 namespace {
 
 /// Raised when the same image would become another graph.
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr std::int64_t kNeighbours = 8;
 
 struct SuperpixelOptions : EncodingOptions {
@@ -239,7 +240,7 @@ class Superpixels final : public GraphDataset {
 
 ATTNLAB_PLUGIN(dataset, Superpixels, SuperpixelOptions,
                {.id = "attnlab/superpixels",
-                .version = "1.0.0",
+                .version = "1.1.0",
                 .summary = "CIFAR-10 and MNIST as graphs of SLIC superpixels",
                 .citation = "Knyazev, Taylor, Amer 2019, arXiv:1905.02850; Dwivedi et al. 2020, "
                             "arXiv:2003.00982",
