@@ -119,10 +119,14 @@ Tensor average_of(const Tensor& changes, const Tensor& visible, bool median) {
 }
 
 /// What M averages over: with the leak, who may see whom has no say, but padding stays out.
-Visibility rules_of(const Visibility& visible, bool causal_leak) {
+/// @param side_by_side  padding of an ensemble's members comes as pairs (MultiHeadAttention): a key
+///                      that no query sees is padding
+Visibility rules_of(const Visibility& visible, bool causal_leak, bool side_by_side) {
   if (!causal_leak) return visible;
   Visibility all;
   all.key_valid = visible.key_valid;
+  const Tensor& pairs = visible.pairs;
+  if (side_by_side && pairs.defined()) all.pairs = pairs.dim() < 2 ? pairs : pairs.any(-2, true);
   return all;
 }
 
@@ -137,8 +141,8 @@ Tensor average_of_sequences(const Tensor& changes, const AttentionInput& input, 
     const std::int64_t rows = one.query_count(), columns = one.key_count();
     const Tensor part = changes.narrow(2, first, columns);
     first += columns;
-    const Tensor visible =
-        visible_pairs(rules_of(one.visible, causal_leak), rows, columns, changes.device());
+    const Tensor visible = visible_pairs(rules_of(one.visible, causal_leak, /*side_by_side=*/false),
+                                         rows, columns, changes.device());
     const Tensor average = rows == 0 || columns == 0
                                ? at::zeros({1, heads, 1, dim}, changes.options())
                                : average_of(part, visible, median);
@@ -155,6 +159,7 @@ EllipticalMetric::EllipticalMetric(const EllipticalOptions& options, const Atten
                              ? training_median_
                              : options.evaluation_average == "median"),
       causal_leak_(options.causal_leak),
+      side_by_side_(shape.members > 1),
       last_(shape.layers > 1 && shape.layer + 1 == shape.layers) {
   if (shape.values() == shape.head_dim) return;
   throw ConfigError(
@@ -174,12 +179,13 @@ Tensor EllipticalMetric::operator()(const AttentionInput& input, AttentionContex
   const at::NoGradGuard no_gradients;
   const Tensor changes = changes_between(input.values, before);
   const bool median = training ? training_median_ : evaluation_median_;
-  const Tensor average = input.visible.ragged()
-                             ? average_of_sequences(changes, input, median, causal_leak_)
-                             : average_of(changes,
-                                          visible_pairs(rules_of(input.visible, causal_leak_), rows,
-                                                        columns, changes.device()),
-                                          median);
+  Tensor average;
+  if (input.visible.ragged()) {
+    average = average_of_sequences(changes, input, median, causal_leak_);
+  } else {
+    const Visibility rules = rules_of(input.visible, causal_leak_, side_by_side_);
+    average = average_of(changes, visible_pairs(rules, rows, columns, changes.device()), median);
+  }
   const Tensor largest = average.amax(-1, /*keepdim=*/true);
   return (average / largest).masked_fill_(largest == 0, 1).to(input.queries.scalar_type());
 }

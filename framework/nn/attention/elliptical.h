@@ -58,7 +58,8 @@ class EllipticalMetric {
 
  private:
   bool training_median_, evaluation_median_, causal_leak_;
-  bool last_;  ///< of its stack: nobody needs its values
+  bool side_by_side_;  ///< heads of several members: their padding comes as pairs, by head
+  bool last_;          ///< of its stack: nobody needs its values
 };
 
 }  // namespace attnlab

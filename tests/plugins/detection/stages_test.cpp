@@ -6,6 +6,7 @@
 #include "framework/nn/backbones/resnet.h"
 #include "framework/nn/backbones/swin.h"
 #include "framework/train/initialise.h"
+#include "framework/train/parameter_groups.h"
 #include "tests/plugins/detection/small_sets.h"
 #include "tests/support/plugins.h"
 #include "tests/support/tiny_run.h"
@@ -47,6 +48,18 @@ std::string published(const std::string& own) {
     name = replaced(name, from, to);
   }
   return name;
+}
+
+/// Whether the public script of IA-DETR has weight decay of a parameter: of all whose names there
+/// have none of some words in them. (The norm at the input is called input_proj.0.1.)
+bool decays_there(const std::string& own) {
+  if (own == "input_norm.weight") return true;
+  const bool first_boxes = own.starts_with("reference."), level = own == "level";
+  const bool norm = own.find("norm.") != std::string::npos;
+  const bool bias = own.ends_with("bias"), scale = own.ends_with(".log_scale");
+  // Its names of these MLPs: cpb_mlp of the windows, cpb_mlp1 and cpb_mlp2 of the boxes.
+  const bool gives_bias = own.find(".bias.") != std::string::npos;
+  return !first_boxes && !level && !norm && !bias && !scale && !gives_bias;
 }
 
 /// All that torchvision would save of a Swin of the size nano, each tensor of other numbers.
@@ -297,6 +310,44 @@ TEST_F(Stages, TheSecondBeginsWithTheRunOfTheFirst) {
   const NamedTensors second = trained(two);
   const std::string last = "model.backbone.stage2.block1.mlp.in.weight";
   EXPECT_FALSE(second.at(last).equal(first.at(last))) << "the backbone learns in stage two";
+}
+
+TEST_F(Stages, HaveTheParameterGroupsOfThePublicScript) {
+  for (const std::string stage : {"one", "two"}) {
+    const Experiment experiment = this->experiment(folder_ / (stage + ".yaml"));
+    const BuiltRun run = build_run(experiment, kSeed, testing::registry());
+    const OptimizerOptions& options = experiment.train.optimizer;
+    std::vector<OptimizedParameter> all = trained_parameters(*run.model);
+    apply_groups(all, options);  // refuses a pattern that fits nothing
+    std::map<std::string, OptimizedParameter> found;
+    for (const OptimizedParameter& one : all) {
+      const double by_itself = one.decays ? options.weight_decay : 0;
+      EXPECT_EQ(one.weight_decay.value_or(by_itself), decays_there(one.name) ? 0.05 : 0)
+          << stage << ", " << one.name;
+      const bool backbone = one.name.starts_with("backbone.");
+      const std::pair<std::int64_t, std::int64_t> epochs = {one.first_epoch, one.end_epoch};
+      const std::pair<std::int64_t, std::int64_t> of_stage =
+          stage == "one" ? std::pair(30, -1) : std::pair(0, 2);
+      EXPECT_EQ(epochs, backbone ? of_stage : std::pair(std::int64_t{0}, std::int64_t{-1}))
+          << stage << ", " << one.name;
+      if (!backbone) {
+        EXPECT_EQ(one.lr_scale, one.name.starts_with("reference.") ? 0.1 : 1)
+            << stage << ", " << one.name;
+      }
+      found.emplace(one.name, one);
+    }
+    // Those that matter are there under these names.
+    const std::string block = "backbone.stage2.block1.attention.";
+    for (const std::string& name : {block + "bias.in.weight", block + "bias.out.weight",
+                                    std::string("decoder.layer0.bias.x.in_weight"),
+                                    std::string("decoder.layer1.bias.y.out_weight")}) {
+      ASSERT_EQ(found.count(name), 1U) << name;
+      EXPECT_TRUE(found.at(name).decays) << name << ": by itself, as a matrix";
+    }
+    EXPECT_EQ(found.count("reference.weight"), stage == "one" ? 1U : 0U);
+    // Layers are slowed down alike, whatever group they are in.
+    EXPECT_EQ(found.at(block + "bias.in.weight").lr_scale, found.at(block + "qkv.weight").lr_scale);
+  }
 }
 
 TEST_F(Stages, TheBackboneIsFrozenAgainAfterTheSecondEpochOfStageTwo) {

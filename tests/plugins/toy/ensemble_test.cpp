@@ -131,12 +131,16 @@ std::vector<Batch> pair_batches() {
 
 TEST(SeqPairTransformerEnsemble, IsItsMembersAloneInEveryWiring) {
   at::manual_seed(24);
-  const Named kinds[] = {{"standard"},
-                         {"misaligned"},
-                         {"indirect", "{hidden: 5}"},
-                         {"indirect", "{hidden: 5, refine: false, bias: after_scaling}"},
-                         {"qknorm", "{scales: channel}"},
-                         {"qknorm_hs"}};
+  const Named kinds[] = {
+      {"standard"},
+      {"misaligned"},
+      {"indirect", "{hidden: 5}"},
+      {"indirect", "{hidden: 5, refine: false, bias: after_scaling}"},
+      {"qknorm", "{scales: channel}"},
+      {"qknorm_hs"},
+      {"composed",
+       "{scale: {kind: learned, init: 2}, metric: {kind: elliptical, elliptical: "
+       "{causal_leak: true}}}"}};
   for (const Named& attention : kinds) {
     for (const char* more : {"", ", positions: none", ", self_attention: true", ", wiring: cross",
                              ", wiring: cross, queries: content", ", pool: pointer"}) {

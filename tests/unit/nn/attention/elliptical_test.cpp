@@ -95,6 +95,40 @@ TEST(EllipticalMetric, HidesTheFutureUnlessTheLeakIsAskedFor) {
   }
 }
 
+TEST(EllipticalMetric, LeavesPaddingOutBesideOtherMembersHeads) {
+  at::manual_seed(9);
+  // Two members of two heads; what is padded in one is not in the other.
+  AttentionInput in = random_input(2, 4, 3, 5, 4, 4);
+  const Tensor before = at::randn_like(in.values);
+  const Tensor valid[] = {at::tensor({1, 1, 1, 0, 0, 1, 1, 1, 1, 0}).to(at::kBool).view({2, 5}),
+                          at::tensor({1, 1, 1, 1, 1, 1, 0, 0, 0, 0}).to(at::kBool).view({2, 5})};
+  AttentionInput together = in;
+  together.visible.pairs =
+      at::stack({valid[0], valid[0], valid[1], valid[1]}, 1).unsqueeze(2).expand({2, 4, 3, 5});
+  AttentionShape shape = shape_of(in);
+  shape.members = 2;
+  for (const char* average : {"mean", "median"}) {
+    const EllipticalMetric metric(averaging(average, /*leak=*/true), shape);
+    ForwardState state;
+    AttentionContext context{0, &state, nullptr};
+    AttentionInput first = together;
+    first.values = before;
+    metric(first, context, true);
+    context.layer = 1;
+    const Tensor found = metric(together, context, true);
+    for (std::int64_t m = 0; m < 2; ++m) {
+      AttentionInput alone = in;
+      for (Tensor* x : {&alone.queries, &alone.keys, &alone.values}) *x = x->narrow(1, 2 * m, 2);
+      alone.visible.key_valid = valid[m];
+      const Tensor expected =
+          naive_metric(alone, before.narrow(1, 2 * m, 2),
+                       {.median = average == std::string("median"), .leak = true});
+      EXPECT_LT(largest_difference(found.narrow(1, 2 * m, 2).expand_as(expected), expected), 1e-12)
+          << average << m;
+    }
+  }
+}
+
 TEST(EllipticalMetric, TakesTheSequencesOfARaggedBatchApart) {
   at::manual_seed(3);
   AttentionInput in = random_input(1, 2, 7, 9, 4, 4);
