@@ -113,6 +113,9 @@ struct Comparison {
 
 /// The metric of all experiments; empty where they are compared by different ones.
 std::optional<MetricInfo> common_metric(const Comparison& comparison);
+/// Whether one of some experiments is judged by a share of its runs: their spread is Wilson's
+/// interval.
+bool any_shares_of_runs(const Comparison& comparison, const std::vector<std::string>& experiments);
 /// "accuracy (higher is better)", or each metric with its experiments.
 std::string metric_phrase(const Comparison& comparison);
 

@@ -1,6 +1,7 @@
 // How people and programs read a comparison.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <set>
@@ -105,9 +106,10 @@ Rows contrast_rows(const Comparison& comparison) {
     const double like = row.summary.mean;
     std::vector<std::string> line = {row.experiment, row.attention,
                                      std::to_string(contrast.difference.count)};
-    line.push_back(contrast.difference.count == 0
-                       ? "-"
-                       : difference_text(row.metric, contrast.difference.mean, like));
+    line.push_back(
+        contrast.difference.count == 0
+            ? "-"
+            : difference_text(row.metric, contrast.difference.mean, like, contrast.interval));
     line.push_back(contrast.interval ? interval_text(row.metric, *contrast.interval, like) : "-");
     for (const PublishedNumbers& published : comparison.published) {
       const std::string value =
@@ -161,14 +163,16 @@ class Page {
   void heading(const std::string& text, bool top = false) {
     if (!out_.empty()) out_ += "\n";
     const std::string line = one_line(text, kLongestMessageLine);
-    out_ += markdown_ ? fmt::format("{}{}\n\n", top ? "# " : "## ", line) : line + "\n\n";
+    out_ += markdown_ ? fmt::format("{}{}\n\n", top ? "# " : "## ", markdown_line(line))
+                      : line + "\n\n";
   }
   /// Our own words, and what is named in them.
   void text(const std::string& text) { out_ += printable(text); }
   void table(const Rows& rows) { out_ += table_text(rows, style_) + "\n"; }
   void list(const std::vector<std::string>& lines) {
     for (const std::string& line : lines) {
-      out_ += fmt::format("- {}\n", one_line(line, kLongestMessageLine));
+      const std::string clean = one_line(line, kLongestMessageLine);
+      out_ += fmt::format("- {}\n", markdown_ ? markdown_line(clean) : clean);
     }
   }
   /// Lines whose columns matter.
@@ -257,6 +261,12 @@ std::vector<MetricInfo> recorded_costs(const Comparison& comparison) {
   return costs;
 }
 
+bool any_shares_of_runs(const Comparison& comparison, const std::vector<std::string>& experiments) {
+  return std::any_of(experiments.begin(), experiments.end(), [&](const std::string& one) {
+    return is_share_of_runs(comparison.metrics.at(one));
+  });
+}
+
 std::optional<MetricInfo> common_metric(const Comparison& comparison) {
   std::optional<MetricInfo> common;
   for (const auto& [experiment, metric] : comparison.metrics) {
@@ -316,7 +326,10 @@ std::string comparison_text(const Comparison& comparison, TableStyle style) {
       fmt::format("Comparison of {} with {}", metric_phrase(comparison), comparison.baseline),
       true);
   page.table(value_rows(comparison));
-  page.text("mean ± sample standard deviation over the seeds that are done\n\n");
+  page.text(fmt::format("mean ± sample standard deviation over the seeds that are done{}\n\n",
+                        any_shares_of_runs(comparison, comparison.experiments)
+                            ? "; shares of runs with Wilson's interval of 95 %"
+                            : ""));
   const Rows contrasts = contrast_rows(comparison);
   if (contrasts.size() > 1) {
     page.table(contrasts);

@@ -38,7 +38,8 @@ std::string cell_text(const DomainPage& page, const DomainRow& row, std::size_t 
   }
   const Contrast& contrast = *cell.row.contrast;
   const double like = cell.row.summary.mean;
-  std::string text = difference_text(cell.row.metric, contrast.difference.mean, like);
+  std::string text =
+      difference_text(cell.row.metric, contrast.difference.mean, like, contrast.interval);
   if (contrast.interval) text += " " + interval_text(cell.row.metric, *contrast.interval, like);
   return text;
 }

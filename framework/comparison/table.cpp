@@ -14,22 +14,9 @@
 namespace attnlab {
 namespace {
 
-/// A cell's text that Markdown shows as it is: a bar would end the cell, "<b" begin a tag.
-std::string markdown_cell(const std::string& text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char next = i + 1 < text.size() ? text[i + 1] : ' ';
-    const bool tag = text[i] == '<' && (std::isalpha(static_cast<unsigned char>(next)) != 0 ||
-                                        next == '/' || next == '!' || next == '?');
-    if (tag || text[i] == '|') out += '\\';
-    out += text[i];
-  }
-  return out;
-}
-
 std::vector<std::vector<std::string>> markdown_cells(std::vector<std::vector<std::string>> rows) {
   for (auto& row : rows) {
-    for (std::string& cell : row) cell = markdown_cell(cell);
+    for (std::string& cell : row) cell = markdown_line(cell);
   }
   return rows;
 }
@@ -45,10 +32,21 @@ std::vector<std::vector<std::string>> on_one_line(std::vector<std::vector<std::s
   return rows;
 }
 
-int decimals_for(const MetricInfo& metric, double like) {
+/// How many decimals show two digits of a number.
+int decimals_of_two_digits(double size) {
+  constexpr double kMost = 8, kLeast = 1e-8;  // rounding about zero needs no zeros
+  if (!(size >= kLeast) || !std::isfinite(size)) return 0;
+  return static_cast<int>(std::clamp(1 - std::floor(std::log10(size)), 0.0, kMost));
+}
+
+/// @param like  a value whose size says how many decimals to write
+/// @param fine  what must be seen beside it, a spread or a difference; rounding does not count
+int decimals_for(const MetricInfo& metric, double like, double fine) {
   if (metric_unit(metric) == "%") return 2;
-  const double size = std::abs(metric_scale(metric) * like);
-  return size >= 100 ? 0 : size >= 10 ? 2 : 3;
+  const double scale = metric_scale(metric), size = std::abs(scale * like);
+  const double least = std::abs(scale * fine) > 1e-7 * size ? std::abs(scale * fine) : size;
+  const int usual = size >= 100 ? 0 : size >= 10 ? 2 : 3;
+  return std::max({usual, decimals_of_two_digits(size), decimals_of_two_digits(least)});
 }
 
 /// A plugin's numbers may not be shares, whatever it calls them.
@@ -56,14 +54,29 @@ bool summarises_shares(const MetricInfo& metric, const Summary& summary) {
   return is_share_of_runs(metric) && summary.mean >= 0 && summary.mean <= 1 + 1e-9;
 }
 
-std::string decimal(const MetricInfo& metric, double value, double like, const char* format) {
+std::string decimal(const MetricInfo& metric, double value, int decimals,
+                    const char* format = "%.*f") {
   char text[64];
-  std::snprintf(text, sizeof text, format, decimals_for(metric, like),
-                metric_scale(metric) * value);
+  std::snprintf(text, sizeof text, format, decimals, metric_scale(metric) * value);
   return text;
 }
 
 }  // namespace
+
+std::string markdown_line(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char next = i + 1 < text.size() ? text[i + 1] : ' ';
+    const bool tag = text[i] == '<' && (std::isalpha(static_cast<unsigned char>(next)) != 0 ||
+                                        next == '/' || next == '!' || next == '?');
+    const bool link = text[i] == ']' && (next == '(' || next == '[' || next == ':');
+    // Before other characters it stands for itself: "\x1b".
+    const bool escape = text[i] == '\\' && std::ispunct(static_cast<unsigned char>(next)) != 0;
+    if (tag || link || escape || text[i] == '|') out += '\\';
+    out += text[i];
+  }
+  return out;
+}
 
 std::string table_text(const std::vector<std::vector<std::string>>& given, TableStyle style) {
   if (given.empty()) return "";
@@ -111,7 +124,7 @@ std::string difference_heading(const MetricInfo& metric) {
 }
 
 std::string value_text(const MetricInfo& metric, double value) {
-  return decimal(metric, value, value, "%.*f");
+  return decimal(metric, value, decimals_for(metric, value, 0));
 }
 
 std::optional<Interval> interval_of(const MetricInfo& metric, const Summary& summary,
@@ -124,22 +137,26 @@ std::optional<Interval> interval_of(const MetricInfo& metric, const Summary& sum
 
 std::string summary_text(const MetricInfo& metric, const Summary& summary) {
   if (summary.count == 0) return "-";
-  std::string mean = value_text(metric, summary.mean);
   if (summarises_shares(metric, summary)) {
-    return fmt::format("{} {}", mean,
+    return fmt::format("{} {}", value_text(metric, summary.mean),
                        interval_text(metric, *interval_of(metric, summary), summary.mean));
   }
-  if (summary.count == 1) return mean;
-  return fmt::format("{} ± {}", mean, decimal(metric, summary.deviation, summary.mean, "%.*f"));
+  if (summary.count == 1) return value_text(metric, summary.mean);
+  const int decimals = decimals_for(metric, summary.mean, summary.deviation);
+  return fmt::format("{} ± {}", decimal(metric, summary.mean, decimals),
+                     decimal(metric, summary.deviation, decimals));
 }
 
 std::string interval_text(const MetricInfo& metric, const Interval& interval, double like) {
-  return fmt::format("[{}, {}]", decimal(metric, interval.low, like, "%.*f"),
-                     decimal(metric, interval.high, like, "%.*f"));
+  const int decimals = decimals_for(metric, like, interval.high - interval.low);
+  return fmt::format("[{}, {}]", decimal(metric, interval.low, decimals),
+                     decimal(metric, interval.high, decimals));
 }
 
-std::string difference_text(const MetricInfo& metric, double difference, double like) {
-  return decimal(metric, difference, like, "%+.*f");
+std::string difference_text(const MetricInfo& metric, double difference, double like,
+                            const std::optional<Interval>& interval) {
+  const double fine = interval ? interval->high - interval->low : difference;
+  return decimal(metric, difference, decimals_for(metric, like, fine), "%+.*f");
 }
 
 std::string p_text(double p_value) {

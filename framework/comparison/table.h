@@ -16,6 +16,10 @@ enum class TableStyle { text, markdown };
 std::string table_text(const std::vector<std::vector<std::string>>& rows,
                        TableStyle style = TableStyle::markdown);
 
+/// Foreign text on a line, in a list or in a cell of Markdown: no bar ends the cell, "<b" begins no
+/// tag, "](" no link.
+std::string markdown_line(const std::string& text);
+
 /// "accuracy (%)": a metric's name with the unit that `value_text` writes it in.
 std::string metric_heading(const MetricInfo& metric);
 /// "points" where differences are of percentages, else the unit; may be empty.
@@ -23,7 +27,8 @@ std::string difference_unit(const MetricInfo& metric);
 /// "difference (points)".
 std::string difference_heading(const MetricInfo& metric);
 
-/// "85.49", "0.473", "2260": a metric's value in its unit.
+/// "85.49", "0.473", "2260": a metric's value in its unit. Percentages have two decimals. Of other
+/// numbers from 1e-8 on two digits are seen, and two of what stands beside them: "123.40 ± 0.20".
 std::string value_text(const MetricInfo& metric, double value);
 /// Where the mean over all runs lies: Student's interval, or Wilson's for a share of runs.
 /// Empty where there is none.
@@ -35,7 +40,9 @@ std::string summary_text(const MetricInfo& metric, const Summary& summary);
 /// "[85.21, 85.77]". @param like  a value whose size says how many decimals to write.
 std::string interval_text(const MetricInfo& metric, const Interval& interval, double like);
 /// "+0.52", "-0.013": a difference of two values of a metric; the sign is always written.
-std::string difference_text(const MetricInfo& metric, double difference, double like);
+/// @param interval  that is written beside it, with as many decimals
+std::string difference_text(const MetricInfo& metric, double difference, double like,
+                            const std::optional<Interval>& interval = {});
 /// "0.0625", "< 0.0001".
 std::string p_text(double p_value);
 

@@ -4,6 +4,7 @@
 
 #include "framework/base/json.h"
 #include "framework/base/text.h"
+#include "framework/comparison/table.h"
 #include "framework/report/citations.h"
 
 namespace attnlab {
@@ -15,14 +16,16 @@ using Rows = std::vector<std::vector<std::string>>;
 /// "softmax(Q K̄ᵀ) V with keys of unit length": manifests say the equation in their summary.
 std::string identity_text(const Card& card) {
   const Manifest& manifest = *card.manifest;
-  std::string out = fmt::format("# {}\n\n{}\n\n", manifest.name, manifest.summary);
+  std::string out =
+      fmt::format("# {}\n\n{}\n\n", markdown_line(manifest.name), markdown_line(manifest.summary));
   out += table_text({{"id", manifest.id},
                      {"version", manifest.version},
                      {"licence", manifest.licence},
                      {"file", card.file}});
   if (!manifest.citation.empty()) {
     out += "\nCite:\n\n";
-    for (const std::string& work : works_of(manifest.citation)) out += "- " + work + "\n";
+    for (const std::string& work : works_of(manifest.citation))
+      out += "- " + markdown_line(work) + "\n";
   }
   return out;
 }
@@ -58,8 +61,8 @@ std::string conformance_text(const std::string& text) {
       counts.at("not applicable").get<int>(), counts.at("skipped").get<int>());
   for (const json& check : in.at("checks")) {
     if (check.at("outcome") != "failed") continue;
-    out += fmt::format("- FAILED {}: {}\n", check.at("check").get<std::string>(),
-                       check.at("message").get<std::string>());
+    out += fmt::format("- FAILED {}: {}\n", markdown_line(check.at("check").get<std::string>()),
+                       markdown_line(check.at("message").get<std::string>()));
   }
   return out;
 }
@@ -72,7 +75,7 @@ std::string results_text(const Card& card) {
   const DomainRow& row = page.row(card.label);
   std::string out;
   for (const std::string& note : page.notes) {
-    if (is_warning(note)) out += fmt::format("**{}**\n\n", note);
+    if (is_warning(note)) out += fmt::format("**{}**\n\n", markdown_line(note));
   }
   if (!page.differences.empty()) {
     out += "**NOT A FAIR COMPARISON: more than the attention differs.**\n\n";
@@ -110,7 +113,7 @@ std::string reading_text(const Card& card) {
   for (const std::string& note : card.page->notes) {
     if (is_warning(note)) continue;
     out += out.empty() ? "\n## Notes on the runs\n\n" : "";
-    out += "- " + note + "\n";
+    out += "- " + markdown_line(note) + "\n";
   }
   out += "\n## How to read it\n\n";
   for (const std::string& line : page_assumptions(*card.page)) out += "- " + line + "\n";

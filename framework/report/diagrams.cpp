@@ -16,7 +16,7 @@ namespace attnlab {
 namespace {
 
 constexpr double kWidth = 720;
-constexpr std::size_t kMostDifferences = 60, kLongestLabel = 30;
+constexpr std::size_t kLongestLabel = 30;
 
 std::string px(double value) { return decimal(value, 1); }
 
@@ -203,6 +203,10 @@ std::string cross(double x, double y) {
 }
 
 }  // namespace
+
+std::size_t differences_in(const Comparison& comparison, const MetricInfo& metric) {
+  return contrasts_of(comparison, metric).size();
+}
 
 std::string difference_svg(const Comparison& comparison, const MetricInfo& metric) {
   const std::vector<const ComparisonRow*> rows = contrasts_of(comparison, metric);

@@ -3,6 +3,7 @@
 
 #include "framework/base/json.h"
 #include "framework/base/text.h"
+#include "framework/comparison/table.h"
 #include "framework/report/domain_report.h"
 #include "framework/report/markup.h"
 #include "framework/runs/metric_infos.h"
@@ -69,7 +70,7 @@ Rows claim_rows(const DomainPage& page) {
 
 std::string bullets(const std::vector<std::string>& lines) {
   std::string out;
-  for (const std::string& line : lines) out += "- " + line + "\n";
+  for (const std::string& line : lines) out += "- " + markdown_line(line) + "\n";
   return out;
 }
 
@@ -151,9 +152,9 @@ json ranking_json(const Ranking& ranking) {
 }  // namespace
 
 std::string domain_markdown(const DomainPage& page, const PageStamp& stamp) {
-  std::string out = fmt::format("# {}\n\n", page.title);
+  std::string out = fmt::format("# {}\n\n", markdown_line(page.title));
   for (const std::string& note : page.notes) {
-    if (note.rfind("WARNING", 0) == 0) out += fmt::format("**{}**\n\n", note);
+    if (note.rfind("WARNING", 0) == 0) out += fmt::format("**{}**\n\n", markdown_line(note));
   }
   if (!page.differences.empty())
     out += "**NOT A FAIR COMPARISON: more than the attention differs.**\n\n";

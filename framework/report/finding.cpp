@@ -109,7 +109,8 @@ std::string open_sentence(const Comparison& comparison, const std::vector<Tally>
                                  reachable ? ". " : ", and with so few seeds none could be. ");
   const Contrast& contrast = *largest->contrast;
   text += fmt::format(
-      "The largest mean difference is that of {} on {}: {} over {}", largest->attention,
+      "The largest mean difference{} is that of {} on {}: {} over {}",
+      common_metric(comparison) ? "" : " in " + largest->metric.name, largest->attention,
       largest->experiment,
       with_unit(largest->metric,
                 difference_text(largest->metric, contrast.difference.mean, largest->summary.mean)),

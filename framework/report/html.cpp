@@ -95,6 +95,13 @@ std::string results_section(const Report& report) {
   std::vector<std::string> sources;
   for (const PublishedNumbers& one : report.comparison.published) sources.push_back(one.source);
   for (const MetricInfo& metric : compared_metrics(report.comparison)) {
+    const std::size_t count = differences_in(report.comparison, metric);
+    if (count > kMostDifferences) {
+      out += fmt::format(
+          "<p class=\"note\">{} differences in {}: too many for a diagram (at most {}); the table "
+          "below has them.</p>\n",
+          count, html_text(metric.name), kMostDifferences);
+    }
     const std::string diagram = difference_svg(report.comparison, metric);
     if (diagram.empty()) continue;
     out += fmt::format(

@@ -59,7 +59,11 @@ std::string grid_tables(const Report& report, std::size_t number) {
 
 std::string grid_html(const Report& report) {
   if (report.slices.grids.empty()) return "";
-  std::string out = chart_box("grid", html_text(pool_note(report)));
+  std::string out = chart_box(
+      "grid",
+      html_text("Lines are 95 % intervals of the mean: Wilson's for shares of runs, Student's for "
+                "other numbers. Tables below: " +
+                pool_note(report)));
   for (std::size_t i = 0; i < report.slices.grids.size(); ++i) out += grid_tables(report, i);
   return out;
 }

@@ -84,7 +84,7 @@ void add_contrast(const Comparison& comparison, const ComparisonRow& row, Row& o
   if (any) {
     const Contrast& contrast = *row.contrast;
     const double mean = contrast.difference.mean;
-    std::string text = difference_text(row.metric, mean, row.summary.mean);
+    std::string text = difference_text(row.metric, mean, row.summary.mean, contrast.interval);
     if (contrast.interval) {
       text += " " + interval_text(row.metric, *contrast.interval, row.summary.mean);
     }
@@ -102,16 +102,21 @@ void add_contrast(const Comparison& comparison, const ComparisonRow& row, Row& o
                              : HtmlCell{"baseline", "baseline", "absent"});
 }
 
+/// @param shares  whether an experiment that is shown is judged by a share of its runs
 std::vector<HtmlColumn> result_columns(const Comparison& comparison,
-                                       const std::vector<MetricInfo>& costs) {
+                                       const std::vector<MetricInfo>& costs, bool shares) {
   const auto common = common_metric(comparison);
+  const std::string spread = fmt::format("mean ± sample standard deviation over seeds{}",
+                                         shares ? "; of a share of runs Wilson's interval" : "");
   std::vector<HtmlColumn> columns = {
       {"experiment", "", false},
       {"attention", "", false},
       {"seeds", "seeds that are done, of all", true},
-      {common ? metric_heading(*common) : "value", "mean ± sample standard deviation over seeds",
+      {common ? metric_heading(*common) : "value", spread, true},
+      {"interval",
+       fmt::format("of the mean, by Student's distribution{}",
+                   shares ? "; of a share of runs, Wilson's" : ""),
        true},
-      {"interval", "of the mean, by Student's distribution", true},
       {common ? difference_heading(*common) : "difference",
        "to the baseline, over pairs of one seed, with its interval", true}};
   for (const PublishedNumbers& published : comparison.published) {
@@ -237,15 +242,17 @@ std::string results_html(const Report& report) {
   const std::vector<MetricInfo> costs = recorded_costs(comparison);
   const std::map<std::string, double> best = best_means(comparison);
   std::vector<Row> rows;
+  bool shares = false;
   for (const ComparisonRow& row : comparison.rows) {
     if (!report.shows(row.experiment)) continue;
+    shares |= is_share_of_runs(row.metric);
     const auto found = best.find(row.experiment);
     const bool is_best = found != best.end() && !row.gap && found->second == row.summary.mean;
     rows.push_back(result_row(comparison, row, is_best, costs));
   }
   if (rows.empty()) return "";
   return html_table(metric_phrase(comparison) + ", by experiment and attention",
-                    result_columns(comparison, costs), rows, "results-table");
+                    result_columns(comparison, costs, shares), rows, "results-table");
 }
 
 std::string metrics_html(const Report& report) {

@@ -44,28 +44,67 @@ class Footnotes {
   std::vector<std::string> texts_;
 };
 
-/// The best and the second of an experiment's means as they are printed: what looks equal is equal.
+/// "58.13" of "58.13 ± 0.20" and of "58.13 [54.57, 61.62]", and what stands behind it.
+struct PrintedSummary {
+  std::string mean, deviation, interval;
+};
+
+PrintedSummary printed(const MetricInfo& metric, const Summary& summary) {
+  const std::string text = summary_text(metric, summary), sign = " ± ";
+  PrintedSummary out;
+  if (const std::size_t at = text.find(sign); at != std::string::npos) {
+    out.deviation = text.substr(at + sign.size());
+    out.mean = text.substr(0, at);
+  } else if (const std::size_t bracket = text.find(" ["); bracket != std::string::npos) {
+    out.interval = text.substr(bracket + 1);
+    out.mean = text.substr(0, bracket);
+  } else {
+    out.mean = text;
+  }
+  return out;
+}
+
+/// "\pm 0.20$", "$ {\footnotesize [54.57, 61.62]}": what follows a mean in a cell.
+std::string spread_of(const PrintedSummary& text) {
+  std::string out = text.deviation.empty() ? "$" : " \\pm " + text.deviation + "$";
+  if (!text.interval.empty()) out += " {\\footnotesize " + text.interval + "}";
+  return out;
+}
+
+int decimals_of(const std::string& number) {
+  const std::size_t point = number.find('.');
+  return point == std::string::npos ? 0 : static_cast<int>(number.size() - point - 1);
+}
+
+/// Whether two means look the same, with the fewer decimals of the two.
+bool look_equal(const ComparisonRow& a, const ComparisonRow& b) {
+  const int decimals = std::min(decimals_of(printed(a.metric, a.summary).mean),
+                                decimals_of(printed(b.metric, b.summary).mean));
+  const auto shown = [&](const ComparisonRow& row) {
+    return fmt::format("{:.{}f}", metric_scale(row.metric) * row.summary.mean, decimals);
+  };
+  return shown(a) == shown(b);
+}
+
+/// The rows of an experiment's best mean, and of the best that does not look equal to it.
 struct Podium {
-  std::string first, second;
+  const ComparisonRow* first = nullptr;
+  const ComparisonRow* second = nullptr;
 };
 
 Podium podium_of(const Comparison& comparison, const std::string& experiment) {
-  const MetricInfo& metric = comparison.metrics.at(experiment);
-  std::vector<double> means;
+  std::vector<const ComparisonRow*> rows;
   for (const ComparisonRow& row : comparison.rows) {
-    if (row.experiment == experiment && !row.gap) means.push_back(row.summary.mean);
+    if (row.experiment == experiment && !row.gap) rows.push_back(&row);
   }
-  std::sort(means.begin(), means.end());
-  if (metric.better == Better::higher) std::reverse(means.begin(), means.end());
-  Podium podium;
-  if (means.size() < 2) return podium;  // the only one is not the best of anything
-  podium.first = value_text(metric, means.front());
-  for (const double mean : means) {
-    podium.second = value_text(metric, mean);
-    if (podium.second != podium.first) return podium;
-  }
-  podium.second.clear();
-  return podium;
+  if (rows.size() < 2) return {};  // the only one is not the best of anything
+  const bool higher = comparison.metrics.at(experiment).better == Better::higher;
+  std::stable_sort(rows.begin(), rows.end(), [&](const auto* a, const auto* b) {
+    return higher ? a->summary.mean > b->summary.mean : a->summary.mean < b->summary.mean;
+  });
+  const auto second = std::find_if(rows.begin(), rows.end(),
+                                   [&](const auto* row) { return !look_equal(*row, *rows[0]); });
+  return {rows[0], second == rows.end() ? nullptr : *second};
 }
 
 /// "2 of 3 seeds: seed 1 diverged: loss is nan"; empty where every seed has a value.
@@ -80,22 +119,17 @@ std::string missing_seeds(const ComparisonRow& row) {
 
 std::string value_cell(const ComparisonRow& row, const Podium& podium, Footnotes& notes) {
   if (row.gap) return "--" + notes.mark(row.gap.text());
-  const std::string text = summary_text(row.metric, row.summary);
-  const std::size_t sign = text.find(" ± ");
-  std::string mean = text.substr(0, sign);
-  if (mean == podium.first) {
-    mean = "\\mathbf{" + mean + "}";
-  } else if (mean == podium.second) {
-    mean = "\\underline{" + mean + "}";
+  const PrintedSummary text = printed(row.metric, row.summary);
+  std::string cell = "$" + text.mean;
+  if (podium.first != nullptr && look_equal(row, *podium.first)) {
+    cell = "$\\mathbf{" + text.mean + "}";
+  } else if (podium.second != nullptr && look_equal(row, *podium.second)) {
+    cell = "$\\underline{" + text.mean + "}";
   }
-  std::string cell = "$" + mean;
   if (row.contrast && row.contrast->significant) {
     cell += row.improves() ? "^{\\dagger}" : "^{\\ddagger}";
   }
-  if (sign != std::string::npos) {
-    cell += " \\pm " + text.substr(sign + std::string(" ± ").size());
-  }
-  cell += "$";
+  cell += spread_of(text);
   const std::string missing = missing_seeds(row);
   return missing.empty() ? cell : cell + notes.mark(missing);
 }
@@ -120,7 +154,7 @@ std::string unfair(const Comparison& comparison) {
                      count, count == 1 ? "value" : "values");
 }
 
-std::string caption(const Comparison& comparison) {
+std::string caption(const Comparison& comparison, const std::vector<std::string>& experiments) {
   const auto common = common_metric(comparison);
   const std::string unit(common ? metric_unit(*common) : "");
   const std::string what =
@@ -128,8 +162,11 @@ std::string caption(const Comparison& comparison) {
                            direction_text(*common))
              : "Each column's metric";
   std::string text = fmt::format(
-      "{}, mean $\\pm$ sample standard deviation over {}. Best in bold, second underlined. ",
-      latex_text(what), seeds_text(comparison));
+      "{}, mean $\\pm$ sample standard deviation over {}{}. Best in bold, second underlined. ",
+      latex_text(what), seeds_text(comparison),
+      any_shares_of_runs(comparison, experiments)
+          ? "; shares of runs with Wilson's interval of 95 \\%"
+          : "");
   if (comparison.attentions.size() > 1) {
     text += fmt::format("$\\dagger$ ($\\ddagger$): significantly better (worse) than {}. {}",
                         latex_text(comparison.baseline), latex_text(test_sentence(comparison)));
@@ -197,7 +234,7 @@ std::string comparison_table(const Report& report) {
   }
   if (experiments.empty()) return "";
   Footnotes notes;
-  std::string out = table_head(caption(comparison), "attnlab", columns) +
+  std::string out = table_head(caption(comparison, experiments), "attnlab", columns) +
                     table_rows(comparison, experiments, notes) + kTableEnd;
   const std::string lines = notes.lines();
   if (!lines.empty()) {
@@ -210,13 +247,8 @@ std::string comparison_table(const Report& report) {
 /// "$58.13$ {\footnotesize [54.57, 61.62]}", "$46.1 \pm 28.7$", "--".
 std::string pooled_cell(const PoolColumn& column, const Summary* summary) {
   if (summary == nullptr) return "--";
-  const std::string text = summary_text(column.metric, *summary), sign = " ± ";
-  const std::size_t spread = text.find(sign), bracket = text.find(" [");
-  if (spread != std::string::npos) {
-    return fmt::format("${} \\pm {}$", text.substr(0, spread), text.substr(spread + sign.size()));
-  }
-  if (bracket == std::string::npos) return fmt::format("${}$", text);
-  return "$" + text.substr(0, bracket) + "$ {\\footnotesize " + text.substr(bracket + 1) + "}";
+  const PrintedSummary text = printed(column.metric, *summary);
+  return "$" + text.mean + spread_of(text);
 }
 
 std::string pooled_caption(const Report& report, const PoolTable& table) {

@@ -332,7 +332,7 @@ std::vector<SuiteRow> summarise(const Suite& suite) {
 
 std::string suite_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
                            const std::string& command) {
-  std::string out = fmt::format("# Suite {}\n\n", suite.name);
+  std::string out = fmt::format("# Suite {}\n\n", markdown_line(suite.name));
   for (const SuitePool& pool : pools_of(suite)) out += pool_markdown(suite, pool) + "\n";
   if (suite.points.empty()) {
     out += rows_markdown(suite, rows, {}, columns_of(suite, rows));

@@ -409,6 +409,16 @@ TEST_F(ComparisonTest, HasNoLineThatOthersWrote) {
   }
 }
 
+TEST_F(ComparisonTest, WritesForeignWordsAsPlainMarkdown) {
+  write_pair("small", {0.85, 0.86}, {0.87, 0.88});
+  Comparison comparison = compare();
+  comparison.notes = {"see [the site](https://forged.example) <img src=x>"};
+  EXPECT_THAT(comparison_text(comparison, TableStyle::markdown),
+              HasSubstr("\n- see [the site\\](https://forged.example) \\<img src=x>\n"));
+  EXPECT_THAT(comparison_text(comparison, TableStyle::text),
+              HasSubstr("\n- see [the site](https://forged.example) <img src=x>\n"));
+}
+
 TEST_F(ComparisonTest, WritesTablesForPeople) {
   write_pair("small", {0.85, 0.86}, {0.87, 0.88});
   const std::string text = comparison_text(compare(), TableStyle::text);

@@ -57,6 +57,28 @@ TEST(Tables, WriteMetricsAsTheyAreRead) {
   EXPECT_EQ(difference_text(kNll, -0.013, 0.4), "-0.013");
 }
 
+// What is printed beside a mean must be seen in it: "123 ± 0" hides a deviation of 0.2.
+TEST(Tables, ShowTwoDigitsOfANumberAndOfItsSpread) {
+  EXPECT_EQ(value_text(kNll, 0.000123), "0.00012");
+  EXPECT_EQ(value_text(kNll, 0), "0.000");
+  EXPECT_EQ(summary_text(kNll, {3, 123.4, 0.2}), "123.40 ± 0.20");
+  EXPECT_EQ(summary_text(kNll, {3, 0.4725, 0.00042}), "0.47250 ± 0.00042");
+  EXPECT_EQ(summary_text(kMemory, {3, 1.53e9, 7e6}), "1530.0 ± 7.0");
+  EXPECT_EQ(summary_text(kNll, {3, 123.4, 1e-9}), "123 ± 0") << "rounding is no spread";
+  EXPECT_EQ(summary_text(kNll, {3, 1e-17, 1.3e-17}), "0.000 ± 0.000");
+  EXPECT_EQ(interval_text(kNll, {123.2, 123.6}, 123.4), "[123.20, 123.60]");
+  EXPECT_EQ(difference_text(kNll, 30.2, 123.4, Interval{30, 30.4}), "+30.20") << "as the interval";
+  EXPECT_EQ(difference_text(kNll, -0.00042, 0.4), "-0.00042");
+}
+
+TEST(Tables, ShowForeignTextInMarkdownAsItIs) {
+  EXPECT_EQ(markdown_line("a|b <b>x</b> <!-- [t](u) [t][u] [t]: u"),
+            "a\\|b \\<b>x\\</b> \\<!-- [t\\](u) [t\\][u] [t\\]: u");
+  EXPECT_EQ(markdown_line("[t\\](u) a\\|b \\x1b"), "[t\\\\\\](u) a\\\\\\|b \\x1b");
+  EXPECT_EQ(markdown_line("p < 0.05, [0.1, 0.2], a_b"), "p < 0.05, [0.1, 0.2], a_b");
+  EXPECT_THAT(table_text({{"who"}, {"[t](u)"}}), HasSubstr("| [t\\](u) |"));
+}
+
 // One in four is anything between 5 and 70 %: a deviation of 0.5 would say nothing.
 TEST(Tables, WriteSharesOfRunsWithWilsonsInterval) {
   const Summary one_in_four = summary_of({1, 0, 0, 0});

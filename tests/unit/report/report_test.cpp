@@ -262,6 +262,70 @@ TEST_F(ReportTest, WritesALatexTableWithMarks) {
   EXPECT_EQ(count(table, "$") % 2, 0U);
 }
 
+// "0.5000 ± 0.0017" and "0.500 ± 0.017" are printed with other decimals: both are the best.
+TEST_F(ReportTest, MarksAsBestWhatIsPrintedAsEqual) {
+  for (int seed = 0; seed < 2; ++seed) {
+    for (const char* attention : {"standard", "quest"}) {
+      RunStatus status = done(0.5);
+      const double spread = attention[0] == 'q' ? 0.0012 : 0.012;
+      status.metrics["perplexity"] = 0.5 + (seed == 0 ? -spread : spread);
+      write_environment(write_run("text", attention, seed, status), json::object(),
+                        {{"perplexity", Better::lower, ""}});
+    }
+  }
+  const std::string table = report_latex(report());
+  EXPECT_THAT(table, AllOf(HasSubstr("quest & $\\mathbf{0.5000} \\pm 0.0017$"),
+                           HasSubstr("standard & $\\mathbf{0.500} \\pm 0.017$"),
+                           Not(HasSubstr("\\underline"))));
+}
+
+// 0.50041 is printed as 0.5004, the worse 0.50049 as 0.500: they look equal.
+TEST_F(ReportTest, NeverMarksTheWorseOfTwoMeansAsBest) {
+  for (int seed = 0; seed < 2; ++seed) {
+    for (const char* attention : {"standard", "quest"}) {
+      RunStatus status = done(0.5);
+      const bool ours = attention[0] == 'q';
+      const double spread = ours ? 0.0012 : 0.012, mean = ours ? 0.50041 : 0.50049;
+      status.metrics["perplexity"] = mean + (seed == 0 ? -spread : spread);
+      write_environment(write_run("text", attention, seed, status), json::object(),
+                        {{"perplexity", Better::lower, ""}});
+    }
+  }
+  EXPECT_THAT(report_latex(report()), AllOf(HasSubstr("quest & $\\mathbf{0.5004} \\pm 0.0017$"),
+                                            HasSubstr("standard & $\\mathbf{0.500} \\pm 0.017$")));
+}
+
+TEST_F(ReportTest, WritesSharesOfRunsWithTheirInterval) {
+  for (int seed = 0; seed < 4; ++seed) {
+    for (const char* attention : {"standard", "quest"}) {
+      RunStatus status = done(0.5);
+      status.metrics["outcome/correct"] = seed == 0 || attention[0] == 'q' ? 1 : 0;
+      write_environment(write_run("toy", attention, seed, status), json::object(),
+                        {{"outcome/correct", Better::higher, "share of runs"}});
+    }
+  }
+  const Report made = report();
+  EXPECT_THAT(report_latex(made),
+              AllOf(HasSubstr("standard & $\\underline{25.00}$ {\\footnotesize [4.56, 69.94]}"),
+                    HasSubstr("; shares of runs with Wilson's interval of 95 \\%")));
+  EXPECT_THAT(comparison_text(made.comparison, TableStyle::text),
+              HasSubstr("; shares of runs with Wilson's interval of 95 %\n"));
+  EXPECT_THAT(report_html(made, "n"),
+              AllOf(HasSubstr("of a share of runs Wilson&#39;s interval"),
+                    HasSubstr("by Student&#39;s distribution; of a share of runs, Wilson&#39;s")));
+}
+
+TEST_F(ReportTest, SaysWhereDifferencesAreTooManyForADiagram) {
+  for (int number = 0; number < 61; ++number) {
+    for (const char* attention : {"standard", "quest"}) {
+      write_run("e" + std::to_string(number), attention, 0, done(0.5));
+    }
+  }
+  const std::string page = report_html(report(), "n");
+  EXPECT_THAT(page, HasSubstr("61 differences in accuracy: too many for a diagram (at most 60)"));
+  EXPECT_THAT(page, Not(HasSubstr("<figcaption>Mean differences over seeds")));
+}
+
 TEST_F(ReportTest, WritesARecordARun) {
   write_run("small", "standard", 0, done(0.5));
   write_run("small", "quest", 0, diverged("a, \"b\""));

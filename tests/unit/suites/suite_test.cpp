@@ -344,7 +344,7 @@ TEST_F(SuiteTest, MarkdownShowsWhatIsMissingAsMissing) {
             "            |\n"
             "|------------|---------------------|--------------|---------------------|-----------"
             "------------|\n"
-            "| small      | standard (baseline) | 85.00 ± 7.07 | 1239 ± 7            | 2 done    "
+            "| small      | standard (baseline) | 85.00 ± 7.07 | 1239.0 ± 7.1        | 2 done    "
             "            |\n"
             "| small      | quest               | -            | -                   | 1 pending, "
             "1 diverged |\n"
