@@ -309,10 +309,11 @@ int list_checks(Kind kind) {
 
 /// What to type to run the same again.
 std::string command_text(const Arguments& arguments) {
-  std::string text = "attnlab plugin test " + arguments.words[0];
-  if (!arguments.overrides.empty()) text += " " + join(arguments.overrides, " ");
+  std::string text = "attnlab plugin test " + shell_word(arguments.words[0]);
+  for (const std::string& change : arguments.overrides) text += " " + shell_word(change);
   const std::string experiment = arguments.text("experiment", "");
-  return experiment.empty() ? text : fmt::format("{} --experiment {}", text, experiment);
+  return experiment.empty() ? text
+                            : fmt::format("{} --experiment {}", text, shell_word(experiment));
 }
 
 int test_command(const Words& words) {

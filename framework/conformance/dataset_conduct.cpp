@@ -1,9 +1,11 @@
 // Checks of how a dataset behaves: what examples depend on, who owns them, threads.
 #include <ATen/Context.h>
+#include <ATen/MemoryOverlap.h>
 #include <fmt/format.h>
 
 #include <exception>
 #include <thread>
+#include <tuple>
 
 #include "framework/base/text.h"
 #include "framework/conformance/dataset_checks.h"
@@ -43,9 +45,26 @@ void ask_for_all(const Dataset& dataset, const std::vector<Asked>& all, std::siz
   }
 }
 
-/// Changes every element, where elements do not share memory.
-void write_to(Tensor tensor) {
-  if (!tensor.is_non_overlapping_and_dense()) return;
+/// Whether two elements are one place in memory.
+bool overlaps_itself(const Tensor& tensor) {
+  if (tensor.numel() < 2) return false;
+  const at::MemOverlap known = at::has_internal_overlap(tensor);
+  if (known != at::MemOverlap::TooHard) return known == at::MemOverlap::Yes;
+  // Strides that leave gaps, or windows that overlap: the places themselves tell.
+  Tensor places = at::zeros({1}, at::kLong);
+  for (std::int64_t d = 0; d < tensor.dim(); ++d) {
+    const Tensor steps = at::arange(tensor.size(d), at::kLong) * tensor.stride(d);
+    places = (places.unsqueeze(1) + steps).reshape({-1});
+  }
+  const Tensor sorted = std::get<0>(places.sort(0));
+  const std::int64_t pairs = sorted.size(0) - 1;
+  return sorted.narrow(0, 0, pairs).eq(sorted.narrow(0, 1, pairs)).any().item<bool>();
+}
+
+/// Changes every element. @throws Failure where one cannot be changed without another.
+void write_to(const std::string& what, Tensor tensor) {
+  expect(!overlaps_itself(tensor),
+         what + " cannot be written to: its elements overlap (expanded?)");
   if (tensor.scalar_type() == at::kBool) {
     tensor.logical_not_();
   } else {
@@ -114,7 +133,7 @@ std::string check_ownership(const DatasetFixture& fixture) {
       const NamedTensors example = example_of(dataset, split, index);
       const NamedTensors before = copy_of(example);
       for (const auto& [name, tensor] : example) {
-        write_to(tensor);
+        write_to(fmt::format("{}, field '{}',", place_of(split, index), name), tensor);
       }
       expect_same(place_of(split, index) + ", asked for after one before it was written to",
                   example_of(dataset, split, index), before);
@@ -157,7 +176,7 @@ std::string check_fingerprint(const DatasetFixture& fixture) {
   const std::string again = fixture.fresh()->info().fingerprint;
   expect(again == before,
          fmt::format("the same data opened twice have the fingerprints {} and {}", before, again));
-  if (!fixture.folder().empty()) return "changed files: see the check damage";
+  if (!fixture.source_folder().empty()) return "changed files: see the check damage";
   std::size_t compared = 0;
   const auto compare = [&](const std::string& name, const Dataset& other) {
     if (!differ(dataset, other)) return;

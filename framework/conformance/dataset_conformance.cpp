@@ -75,6 +75,7 @@ DatasetSubject subject_of(Registry& registry, const Part& part,
   for (const OptionSpec& option : manifest.options) {
     const Node* value = part.options.find(option.name);
     if (option.name == "root") {
+      if (value != nullptr) subject.root = value->text();
       subject.open_folder = [=](const std::string& folder) {
         return open(with(part, "root", folder, /*quoted=*/true), DatasetSubject::kSeed);
       };

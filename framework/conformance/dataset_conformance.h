@@ -22,6 +22,7 @@ struct DatasetSubject {
   std::function<std::shared_ptr<const Dataset>(std::uint64_t seed)> open;
   /// With files from another folder; empty where it reads none.
   std::function<std::shared_ptr<const Dataset>(const std::string& folder)> open_folder{};
+  std::string root{};  ///< the option root: the data's folder or one above it; empty: not given
   /// One option changed: what was changed, and the way to open it.
   struct Variant {
     std::string name;  ///< "noise=0.75"

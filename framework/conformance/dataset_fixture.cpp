@@ -7,6 +7,25 @@
 #include <filesystem>
 
 namespace attnlab::conformance {
+namespace {
+
+/// The folder that a text begins with; empty where it begins with a file or a word.
+/// @param root  a folder also where its name is a single word
+std::string folder_at_start(const std::string& text, const std::string& root) {
+  for (std::size_t end = text.size(); end != std::string::npos && end > 0;) {
+    const std::string place = text.substr(0, end);
+    // A first word may be the name of some folder here by chance.
+    const bool meant = end == text.size() || place == root || place.find('/') != std::string::npos;
+    std::error_code error;
+    if (meant && std::filesystem::exists(place, error)) {
+      return std::filesystem::is_directory(place, error) ? place : "";
+    }
+    end = text.find_last_of(" ,;:(", end - 1);
+  }
+  return "";
+}
+
+}  // namespace
 
 std::string place_of(Split split, std::int64_t index) {
   return fmt::format("{} example {}", name_of(split), index);
@@ -86,10 +105,20 @@ std::shared_ptr<const Dataset> DatasetFixture::fresh(std::uint64_t seed) const {
   return subject_.open(seed);
 }
 
+std::string DatasetFixture::source_folder() const {
+  return subject_.open_folder ? folder_at_start(dataset().info().source, subject_.root) : "";
+}
+
 std::string DatasetFixture::folder() const {
-  const std::string& source = dataset().info().source;
+  std::string named = source_folder();
+  if (!named.empty() || !subject_.open_folder || subject_.root.empty()) return named;
+  const std::string& source = dataset().info().source;  // "made by rule of ROOT/name"
+  if (const std::size_t at = source.find(subject_.root); at != std::string::npos) {
+    named = folder_at_start(source.substr(at), subject_.root);
+    if (!named.empty()) return named;
+  }
   std::error_code error;
-  return subject_.open_folder && std::filesystem::is_directory(source, error) ? source : "";
+  return std::filesystem::is_directory(subject_.root, error) ? subject_.root : "";
 }
 
 }  // namespace attnlab::conformance

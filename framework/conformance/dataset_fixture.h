@@ -46,7 +46,12 @@ class DatasetFixture {
   const Dataset& dataset() const;
   /// Another one of the same data.
   std::shared_ptr<const Dataset> fresh(std::uint64_t seed = DatasetSubject::kSeed) const;
-  /// The folder that it reads from; empty where its data are made by rule.
+  /// The folder that `info().source` is, or begins with: words may follow, of what was left out.
+  /// Empty where it names a file or a rule.
+  std::string source_folder() const;
+  /// The folder that it reads from: that of `source`, else one at or below `root` that `source`
+  /// names behind other words ("made by rule of ..."), else `root` itself, which is a guess. Empty
+  /// where it reads none.
   std::string folder() const;
 
  private:

@@ -64,7 +64,7 @@ Disturbed with_garbage_in_padding(const Dataset& data, const std::vector<std::in
     const Tensor& tensor = out.batch.fields.at(field.name);
     const Tensor real = at::zeros(tensor.sizes(), at::kBool);
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      const NamedTensors example = data.example(Split::train, indices[i], nullptr);
+      const NamedTensors example = training_example(data, indices[i]);
       Tensor part = real[static_cast<std::int64_t>(i)];
       const Tensor& own = example.at(field.name);
       for (std::int64_t d = 0; d < own.dim(); ++d) part = part.narrow(d, 0, own.size(d));

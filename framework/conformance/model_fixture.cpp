@@ -99,11 +99,13 @@ std::string ModelFixture::under_every_attention(const UnderAttention& check) con
   return remark;
 }
 
+NamedTensors training_example(const Dataset& data, std::int64_t index) {
+  return data.example(Split::train, index % data.size(Split::train), nullptr);
+}
+
 Batch batch_of(const Dataset& data, const std::vector<std::int64_t>& indices) {
   std::vector<NamedTensors> examples;
-  for (const std::int64_t index : indices) {
-    examples.push_back(data.example(Split::train, index % data.size(Split::train), nullptr));
-  }
+  for (const std::int64_t index : indices) examples.push_back(training_example(data, index));
   return data.collate(examples);
 }
 

@@ -48,6 +48,8 @@ class ModelFixture {
   std::vector<NamedData> data_;
 };
 
+/// One to train on; where there are fewer, they come again.
+NamedTensors training_example(const Dataset& data, std::int64_t index);
 /// Training examples as the dataset collates them, floats as they are.
 Batch batch_of(const Dataset& data, const std::vector<std::int64_t>& indices);
 /// Floating fields as float64.

@@ -7,6 +7,7 @@
 #include "framework/base/json.h"
 #include "framework/conformance/check_plugin.h"
 #include "runner/engine/engine.h"
+#include "runner/signals.h"
 #include "runner/tested_plugin.h"
 
 namespace attnlab {
@@ -38,7 +39,9 @@ int plugin_check_command(const Words& words) {
   usage.takes_overrides = true;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
-  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);  // nothing to save
+  for (const int signal : {SIGINT, SIGTERM}) {  // nothing to save
+    if (!is_ignored(signal)) std::signal(signal, SIG_DFL);
+  }
   const TestedPlugin tested =
       tested_plugin(arguments.words[0], arguments.overrides, arguments.text("experiment", ""));
   Registry registry(tested.catalogue);

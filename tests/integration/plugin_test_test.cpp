@@ -147,6 +147,16 @@ TEST_F(PluginTest, SaysHowToRunAFailedCheckAgain) {
                     HasSubstr("\n  again: attnlab plugin test " + path + " --only shapes\n")));
 }
 
+TEST_F(PluginTest, QuotesWordsThatHoldBlanksInTheCommand) {
+  folder_.write("my plugins/dies.so", file_text(broken("dies_of_damage")));
+  folder_.write("my data/values.bin", std::string(64, 'v'));
+  const Ended ended =
+      attnlab({"plugin", "test", "my plugins/dies.so", "root=my data", "--only", "damage"});
+  EXPECT_EQ(ended.exit_code, 1) << ended.story();
+  EXPECT_THAT(ended.out, HasSubstr("\n  again: attnlab plugin test 'my plugins/dies.so' "
+                                   "'root=my data' --only damage\n"));
+}
+
 TEST_F(PluginTest, StopsWhereThePluginCannotBeBuilt) {
   const json all = report({broken("factory_throws")}, 1);
   ASSERT_EQ(all.at("checks").size(), 1U);

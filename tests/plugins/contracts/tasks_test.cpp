@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "framework/conformance/memory.h"
 #include "framework/conformance/task_conformance.h"
 #include "tests/support/plugins.h"
 
@@ -73,7 +74,8 @@ TEST_P(EveryTask, KeepsTheContract) {
     EXPECT_NE(result.outcome, Outcome::failed) << result.check << ": " << result.message;
     if (result.outcome == Outcome::passed) ++passed;
   }
-  EXPECT_GE(passed, 8) << "most checks are for every task";
+  const int uncounted = conformance::counts_memory() ? 0 : 1;  // under a sanitizer
+  EXPECT_GE(passed, 8 - uncounted) << "most checks are for every task";
 }
 
 std::vector<Configured> installed() {

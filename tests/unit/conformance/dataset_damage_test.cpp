@@ -15,23 +15,22 @@ using ::testing::HasSubstr;
 /// A file of bytes: how many, then each below 100. What is not checked is left out where asked.
 class Bytes final : public Dataset {
  public:
-  struct Faults {
+  struct Form {
     bool trusts_the_count = false, blind = false;
+    bool skips = false;              ///< one example stands for what is damaged
+    std::string below{};             ///< where the file is: "/part"
+    std::string before{}, behind{};  ///< words around the folder in info().source
   };
-  Bytes(const std::string& folder, const Faults& faults) {
-    if (!std::filesystem::exists(folder + "/data.bin")) throw DataMissingError("no data.bin");
-    text_ = read_text(folder + "/data.bin");
-    const std::size_t count = text_.empty() ? 0 : static_cast<unsigned char>(text_[0]);
-    if (!faults.trusts_the_count && (count == 0 || text_.size() != count + 1)) {
-      throw DataError("data.bin: holds other bytes than its first says");
-    }
-    for (std::size_t i = 1; i <= count; ++i) {
-      if (text_.at(i) < 0 || text_.at(i) >= 100)
-        throw DataError("data.bin: a byte is not below 100");
+  Bytes(const std::string& folder, const Form& form) {
+    try {
+      read(folder + form.below + "/data.bin", form.trusts_the_count);
+    } catch (const DataError&) {
+      if (!form.skips) throw;
+      text_ = "\1\1";
     }
     info_.name = "bytes";
-    info_.source = folder;
-    info_.fingerprint = faults.blind ? "bytes" : hex(fingerprint(text_));
+    info_.source = form.before + folder + form.behind;
+    info_.fingerprint = form.blind ? "bytes" : hex(fingerprint(text_));
     info_.fields = {{"class", {}, at::kLong}};
     info_.classes = 100;
   }
@@ -45,6 +44,19 @@ class Bytes final : public Dataset {
   }
 
  private:
+  void read(const std::string& path, bool trusts_the_count) {
+    if (!std::filesystem::exists(path)) throw DataMissingError("no data.bin");
+    text_ = read_text(path);
+    const std::size_t count = text_.empty() ? 0 : static_cast<unsigned char>(text_[0]);
+    if (!trusts_the_count && (count == 0 || text_.size() != count + 1)) {
+      throw DataError("data.bin: holds other bytes than its first says");
+    }
+    for (std::size_t i = 1; i <= count; ++i) {
+      if (text_.at(i) < 0 || text_.at(i) >= 100)
+        throw DataError("data.bin: a byte is not below 100");
+    }
+  }
+
   std::string text_;
   DatasetInfo info_;
 };
@@ -57,14 +69,13 @@ class DamageCheck : public ::testing::Test {
     folder_.write("data.bin", text);
     folder_.write("README", "nobody reads this");
   }
-  DatasetSubject subject(const Bytes::Faults& faults) const {
+  DatasetSubject subject(const Bytes::Form& form) const { return subject_in(folder_.path(), form); }
+  static DatasetSubject subject_in(const std::string& path, const Bytes::Form& form) {
     DatasetSubject subject;
     subject.open_folder = [=](const std::string& folder) {
-      return std::make_shared<Bytes>(folder, faults);
+      return std::make_shared<Bytes>(folder, form);
     };
-    subject.open = [=, path = folder_.path()](std::uint64_t) {
-      return std::make_shared<Bytes>(path, faults);
-    };
+    subject.open = [=](std::uint64_t) { return std::make_shared<Bytes>(path, form); };
     return subject;
   }
 
@@ -78,7 +89,8 @@ TEST_F(DamageCheck, PassesWhereDamageIsRefusedOrAnotherDataset) {
   const CheckResult result = run_check("damage", sound);
   EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
   EXPECT_THAT(result.message, HasSubstr(" of 20 damaged copies refused"));
-  EXPECT_EQ(tried.size(), 20U);
+  ASSERT_EQ(tried.size(), 21U);
+  EXPECT_EQ(tried.front(), "an undamaged copy of " + folder_.path());
   EXPECT_THAT(tried, Contains("a copy with data.bin cut off in the middle"));
   EXPECT_THAT(tried, Contains("a copy without README"));
 }
@@ -97,6 +109,103 @@ TEST_F(DamageCheck, FindsADatasetThatReadsOtherFiles) {
   DatasetSubject wrong = subject({});
   wrong.open_folder = [open = wrong.open](const std::string&) { return open(1); };
   EXPECT_THAT(failure("damage", wrong), HasSubstr("damaged copies is refused"));
+}
+
+TEST_F(DamageCheck, TakesAnotherDatasetForDamageThatWasNoticed) {
+  const CheckResult result = run_check("damage", subject({.skips = true}));
+  EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
+  EXPECT_EQ(result.message, "0 of 20 damaged copies refused");
+}
+
+TEST_F(DamageCheck, FollowsLinksToFolders) {
+  const attnlab::testing::TempFolder linking;
+  std::filesystem::create_directory_symlink(folder_.path(), linking / "part");
+  std::vector<std::string> tried;
+  DatasetSubject linked = subject_in(linking.path(), {.below = "/part"});
+  linked.trying = [&](const std::string& what) { tried.push_back(what); };
+  const CheckResult result = run_check("damage", linked);
+  EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
+  EXPECT_THAT(tried, Contains("a copy with part/data.bin cut off in the middle"));
+}
+
+TEST_F(DamageCheck, IsNotLedRoundByLinks) {
+  std::filesystem::create_directory_symlink(folder_.path(), folder_ / "again");
+  std::filesystem::create_symlink("nowhere", folder_ / "gone");
+  std::filesystem::create_directory_symlink("..", folder_ / "above");
+  const CheckResult result = run_check("damage", subject({}));
+  EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
+  EXPECT_THAT(result.message, HasSubstr(" of 20 damaged copies refused"));
+}
+
+TEST_F(DamageCheck, FindsAnUndamagedCopyThatIsRefused) {
+  DatasetSubject wrong = subject({});
+  wrong.open_folder = [](const std::string&) -> std::shared_ptr<const Dataset> {
+    throw DataMissingError("it has moved");
+  };
+  EXPECT_EQ(failure("damage", wrong), "an undamaged copy of " + folder_.path() +
+                                          ", of links to its files, cannot be opened as `root`, so "
+                                          "damaged ones show nothing: it has "
+                                          "moved");
+}
+
+TEST_F(DamageCheck, FindsAnUndamagedCopyThatIsAnotherDataset) {
+  DatasetSubject wrong = subject({});
+  wrong.open_folder = subject({.blind = true}).open_folder;
+  EXPECT_THAT(failure("damage", wrong),
+              HasSubstr("has the fingerprint bytes, and the folder itself "));
+}
+
+TEST_F(DamageCheck, FindsTheFolderBeforeWords) {
+  for (const char* words : {" without 1 damaged files: a", "; without 3 crowds", ", in part"}) {
+    const DatasetSubject wordy = subject({.behind = words});
+    EXPECT_EQ(run_check("damage", wordy).outcome, Outcome::passed) << words;
+    EXPECT_EQ(run_check("fingerprint", wordy).message, "changed files: see the check damage");
+  }
+}
+
+TEST_F(DamageCheck, TakesTheRootOfDataThatAreMadeFromFiles) {
+  DatasetSubject made = subject({.before = "made by rule of "});
+  EXPECT_EQ(run_check("damage", made).outcome, Outcome::not_applicable);
+  made.root = folder_.path();
+  EXPECT_EQ(run_check("damage", made).outcome, Outcome::passed);
+  EXPECT_EQ(run_check("fingerprint", made).message, "0 other sets of examples compared");
+}
+
+// The folder that the source names, not all that stands below `root`.
+TEST_F(DamageCheck, TakesTheFolderBelowTheRootThatTheSourceNames) {
+  const attnlab::testing::TempFolder root;
+  for (int i = 10; i < 30; ++i) root.write("a/" + std::to_string(i), "nobody reads this");
+  root.write("z/data.bin", read_text(folder_ / "data.bin"));
+  DatasetSubject made = subject_in(root / "z", {.before = "made by rule of "});
+  made.root = root.path();
+  const CheckResult result = run_check("damage", made);
+  EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
+  EXPECT_THAT(result.message, HasSubstr(" of 10 damaged copies refused"));
+}
+
+TEST_F(DamageCheck, DoesNotFailForAGuess) {
+  DatasetSubject made = subject({.before = "made by rule ", .behind = "/data.bin"});
+  made.open_folder = [open = made.open](const std::string&) { return open(1); };
+  made.root = folder_.path();
+  EXPECT_EQ(run_check("damage", made).outcome, Outcome::not_applicable);
+}
+
+TEST_F(DamageCheck, CopiesEmptyFolders) {
+  std::filesystem::create_directory(folder_ / "empty");
+  DatasetSubject careful = subject({});
+  careful.open_folder = [open = careful.open_folder](const std::string& folder) {
+    if (!std::filesystem::exists(folder + "/empty")) throw DataError("no folder 'empty'");
+    return open(folder);
+  };
+  const CheckResult result = run_check("damage", careful);
+  EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
+}
+
+TEST_F(DamageCheck, DoesNotTakeAFolderForAFileBesideIt) {
+  folder_.write("my/other.bin", "nobody reads this");
+  folder_.write("my texts/a.bin", "nobody reads this");
+  EXPECT_EQ(run_check("damage", subject({.behind = "/my texts/a.bin"})).outcome,
+            Outcome::not_applicable);
 }
 
 TEST_F(DamageCheck, LeavesTheFilesAsTheyAre) {

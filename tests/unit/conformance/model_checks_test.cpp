@@ -1,6 +1,8 @@
 // The kit passes a sound model, and each of its checks fails what is wrong.
 #include <ATen/Parallel.h>
 
+#include "framework/conformance/made_data.h"
+#include "tests/unit/conformance/sound_outcome.h"
 #include "tests/unit/conformance/wrong_model.h"
 
 namespace attnlab::conformance::model_checks_test {
@@ -17,7 +19,8 @@ TEST(ModelChecks, PassASoundModel) {
   const std::vector<CheckResult> results = run_checks(model_subject(sound_forward));
   ASSERT_EQ(results.size(), std::size(kModelChecks));
   for (const CheckResult& result : results) {
-    const Outcome expected = result.check == "carried" ? Outcome::not_applicable : Outcome::passed;
+    const Outcome expected = result.check == "carried" ? Outcome::not_applicable
+                                                       : testing::outcome_of_sound(result.check);
     if (result.check != "device") {
       EXPECT_EQ(result.outcome, expected) << result.check << ": " << result.message;
     }
@@ -139,6 +142,30 @@ TEST(ModelChecks, DoNotTryPaddingWhereThereIsNone) {
   const CheckResult result = run_check("padding", subject);
   EXPECT_EQ(result.outcome, Outcome::not_applicable);
   EXPECT_EQ(result.message, "no example that it takes is padded");
+}
+
+/// Three of the examples of a dataset.
+class ThreeExamples final : public Dataset {
+ public:
+  explicit ThreeExamples(std::shared_ptr<const Dataset> all) : all_(std::move(all)) {}
+  const DatasetInfo& info() const override { return all_->info(); }
+  std::int64_t size(Split) const override { return 3; }
+  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override {
+    if (index < 0 || index >= size(split)) throw DataError("no such example");
+    return all_->example(split, index, augmentation);
+  }
+
+ private:
+  std::shared_ptr<const Dataset> all_;
+};
+
+TEST(ModelChecks, DoWithFewExamples) {
+  ModelSubject few = model_subject(sound_forward);
+  few.data = std::make_shared<ThreeExamples>(made_data_for({"series"}).back().dataset);
+  for (const char* check : {"batch", "padding"}) {
+    const CheckResult result = run_check(check, few);
+    EXPECT_EQ(result.outcome, Outcome::passed) << check << ": " << result.message;
+  }
 }
 
 TEST(ModelChecks, FindParametersThatMembersShare) {
