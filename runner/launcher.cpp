@@ -19,6 +19,22 @@ namespace po = boost::program_options;
 constexpr std::int64_t kMostJobs = 256;  // the signal handler's table of processes
 constexpr std::int64_t kMostTogether = 4096;
 
+/// Folders that may be those of suites with runs in or below a folder.
+std::vector<std::string> suites_around(const std::string& folder) {
+  std::vector<std::string> suites = {folder};
+  std::error_code error;
+  // A run's folder is three below the suite's: experiment, attention, seed.
+  fs::path above = fs::weakly_canonical(folder, error);
+  for (int levels = 0; levels < 3 && above.has_relative_path(); ++levels) {
+    above = above.parent_path();
+    suites.push_back(above.string());
+  }
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.is_directory(error)) suites.push_back(entry.path().string());
+  }
+  return suites;
+}
+
 }  // namespace
 
 std::unique_ptr<Launcher> make_launcher(const std::string& name) {
@@ -28,19 +44,14 @@ std::unique_ptr<Launcher> make_launcher(const std::string& name) {
                                 suggestion(name, {"local", "slurm"})));
 }
 
-std::map<std::string, std::string> launcher_states(const std::string& folder) {
-  std::map<std::string, std::string> states = slurm_states(folder);
-  if (!states.empty()) return states;
-  std::error_code error;
-  // A run's folder is three below the suite's: experiment, attention, seed.
-  fs::path above = fs::weakly_canonical(folder, error);
-  for (int levels = 0; levels < 3 && states.empty() && above.has_relative_path(); ++levels) {
-    above = above.parent_path();
-    states = slurm_states(above);
-  }
-  if (!states.empty()) return states;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.is_directory(error)) states.merge(slurm_states(entry.path()));
+LauncherStates launcher_states(const std::string& folder) {
+  LauncherStates states;
+  for (const std::string& suite : suites_around(folder)) {
+    try {
+      states.runs.merge(slurm_states(suite));
+    } catch (const Error& damage) {  // hides no other suite
+      states.notes.push_back(std::string("what was submitted cannot be read: ") + damage.what());
+    }
   }
   return states;
 }
@@ -83,14 +94,14 @@ LaunchOptions launch_options(const Arguments& arguments, const std::string& suit
       throw ConfigError("--ensemble: only the local launcher trains runs together; leave it out");
     }
   }
-  if (!arguments.has("slurm")) return options;
-  options.slurm = arguments.options["slurm"].as<Words>();
-  if (arguments.text("launcher", "local") != "slurm") {
+  if (arguments.has("slurm")) options.slurm = arguments.options["slurm"].as<Words>();
+  if (arguments.text("launcher", "local") == "slurm") {
+    check_slurm_options(options.slurm);
+  } else if (!options.slurm.empty()) {
     throw ConfigError(
         fmt::format("--slurm {}: is for Slurm only; add --launcher slurm, or leave it out",
                     options.slurm.front()));
   }
-  check_slurm_options(options.slurm);
   return options;
 }
 

@@ -54,12 +54,18 @@ class Launcher {
 /// @param name  "local" or "slurm". @throws ConfigError with the candidates for another.
 std::unique_ptr<Launcher> make_launcher(const std::string& name);
 
-/// What a launcher knows of submitted cells that have not come to a result: "queued as job 12_3
-/// (Priority)", "running as job 12_3 on node5", "job 12_3 ended: out of memory", by the path of the
-/// run's folder. Empty where nothing was submitted. Where Slurm cannot be asked, the text says so.
-/// @param folder  a suite's; else one below it, or the one that suites are filed in
-/// @throws DataError for a damaged record of what was submitted.
-std::map<std::string, std::string> launcher_states(const std::string& folder);
+/// What launchers know of submitted cells.
+struct LauncherStates {
+  /// Of those that have not come to a result: "queued as job 12_3 (Priority)", "running as job 12_3
+  /// on node5", "job 12_3 ended: out of memory", by the path of the run's folder. Empty where
+  /// nothing was submitted. Where Slurm cannot be asked, the text says so.
+  std::map<std::string, std::string> runs;
+  std::vector<std::string> notes;  ///< on records of what was submitted that cannot be read
+};
+
+/// Asks Slurm once for each suite that has jobs.
+/// @param folder  a suite's; one below it; or the one that suites are filed in
+LauncherStates launcher_states(const std::string& folder);
 
 /// Adds `--jobs` (`-j`), `--ensemble`, `--keep-going`, `--fail-fast`, `--launcher` and `--slurm` to
 /// a command.

@@ -42,7 +42,14 @@ class SharedProgress final : public ProgressSink {
 struct Outcome {
   ProcessResult process;
   bool reported_end = false;
+  std::vector<ProgressEvent> failures;  ///< ends of runs that failed; kept from the reader
 };
+
+/// Whether a run says that it failed. Its launcher tells that itself, with the run's log, or runs
+/// it again.
+bool is_failure(const ProgressEvent& event) {
+  return event.kind == ProgressEvent::Kind::end && event.text.starts_with("failed: ");
+}
 
 /// Why a run that came to no result did not, for its record.
 std::string cause_of(const ProcessResult& result, const std::string& log) {
@@ -173,7 +180,10 @@ class LocalLaunch {
     const std::string log = unit.front()->folder.file("log.txt");
     const Outcome outcome = carry_out(words, log, "", share);
     if (outcome.process.ok()) return true;
-    if (ended_on_request(outcome.process)) return true;
+    if (ended_on_request(outcome.process)) {
+      for (const ProgressEvent& end : outcome.failures) progress_.report(end);
+      return true;
+    }
     progress_.say(
         fmt::format("{} and {} others, trained together: {}; what is left of them runs one by one",
                     unit.front()->label, unit.size() - 1, cause_of(outcome.process, log)));
@@ -185,7 +195,10 @@ class LocalLaunch {
                                       cell.folder.file("log.txt"), cell.label, share);
     if (outcome.reported_end && outcome.process.ok()) return;
     if (ended_on_request(outcome.process)) {
-      if (!outcome.reported_end) report_end(cell, "interrupted before it began");
+      if (!outcome.reported_end) {
+        report_end(cell, outcome.failures.empty() ? "interrupted before it began"
+                                                  : outcome.failures.back().text);
+      }
       return;
     }
     if (const auto holder = holder_of(cell.folder.path())) {  // began elsewhere in the meantime
@@ -220,6 +233,10 @@ class LocalLaunch {
       try {
         event = progress_event(line);
         if (event.kind == ProgressEvent::Kind::note) return;  // for the reader of a single run
+        if (is_failure(event)) {
+          outcome.failures.push_back(event);
+          return;
+        }
         outcome.reported_end |= event.kind == ProgressEvent::Kind::end;
       } catch (const Error&) {
         event = {};

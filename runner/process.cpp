@@ -27,6 +27,7 @@
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
+#include "runner/signals.h"
 
 extern char** environ;
 
@@ -298,9 +299,10 @@ pid_t start(const std::vector<std::string>& words, const std::string& log, int o
             const std::map<std::string, std::string>& environment) {
   std::vector<std::string> all = {"attnlab"};
   all.insert(all.end(), words.begin(), words.end());
-  std::signal(SIGINT, hand_on);
   std::signal(SIGTERM, hand_on);
-  if (std::signal(SIGHUP, hand_on) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup
+  for (const int signal : {SIGINT, SIGHUP}) {
+    if (!is_ignored(signal)) std::signal(signal, hand_on);
+  }
   SpawnActions actions;
   actions.dup(output, STDOUT_FILENO);
   actions.open(STDERR_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND);

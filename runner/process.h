@@ -53,7 +53,8 @@ constexpr std::size_t kLongestOutput = std::size_t{1} << 20;
 /// @param log      file that its standard error is appended to
 /// @param on_line  called with each line of its standard output, on the calling thread; of one that
 ///                 is longer than kLongestOutput, with its beginning
-/// While it runs, SIGINT, SIGTERM and SIGHUP are handed on to it as SIGTERM (and SIGCONT).
+/// While it runs, SIGINT, SIGTERM and SIGHUP are handed on to it as SIGTERM (and SIGCONT), but for
+/// SIGINT and SIGHUP where this process was started to ignore them.
 /// @throws Error when it cannot be started; what `on_line` throws, once the process has been
 /// killed.
 ProcessResult run_self(const std::vector<std::string>& words, const std::string& log,

@@ -29,11 +29,16 @@ std::string jobs_file(const std::string& suite_folder) {
   return slurm_folder(suite_folder) + "/jobs.json";
 }
 
+bool is_number(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
 SlurmJob parse_job(const json& in) {
   SlurmJob job;
   job.number = in.at("number").get<std::int64_t>();
   job.name = in.at("name").get<std::string>();
-  job.id = in.at("id").get<std::string>();
+  // Earlier versions recorded the first line, whatever it was; the job's name finds it then.
+  job.id = submitted_id(in.at("id").get<std::string>());
   for (const json& task : in.at("cells")) {
     job.tasks.push_back(
         {task.at("folder").get<std::string>(), task.at("label").get<std::string>()});
@@ -121,6 +126,9 @@ class Answers {
     if (queued != queue_.end() && queued->second.active()) return active_text(queued->second);
     if (has_result(run_folder)) return "";
     if (!problem_.empty()) return fmt::format("submitted as job {}; {}", id, problem_);
+    if (place.job->id.empty() && queued == queue_.end()) {
+      return fmt::format("submitted as job {}, which is not in Slurm's queue", id);
+    }
     std::string state = queued != queue_.end() ? queued->second.state : "";
     const auto recorded = accounting_.find(id);
     if (state.empty() && recorded != accounting_.end()) state = recorded->second;
@@ -145,6 +153,17 @@ std::string job_folder(const std::string& suite_folder, const SlurmJob& job) {
 std::string output_file(const std::string& suite_folder, const SlurmJob& job,
                         const std::string& task) {
   return fmt::format("{}/task-{}.txt", job_folder(suite_folder, job), task);
+}
+
+std::string submitted_id(const std::string& printed) {
+  std::string id;
+  std::istringstream lines(printed);
+  for (std::string line; std::getline(lines, line);) {
+    line.resize(std::min(line.size(), line.find(';')));  // "12;cluster"
+    const std::string word(trimmed(line));
+    if (is_number(word)) id = word;
+  }
+  return id;
 }
 
 std::vector<SlurmJob> read_jobs(const std::string& suite_folder) {
@@ -206,11 +225,8 @@ Queue ask_queue(const std::vector<SlurmJob>& jobs) {
   std::istringstream lines(answer.out);
   for (std::string line; std::getline(lines, line);) {
     const std::vector<std::string> fields = fields_of(line);
-    if (fields.size() < 5 || fields[1].empty() ||
-        fields[1].find_first_not_of("0123456789") != std::string::npos) {
-      continue;  // no array task
-    }
-    // A folder that was deleted and made again has another job of the same name.
+    if (fields.size() < 5 || !is_number(fields[1])) continue;  // no array task
+    // By an earlier version, a folder that was deleted and made again has a job of the same name.
     const std::string& id = ids[fields[3]];
     if (!id.empty() && id != fields[0]) continue;
     queue[{fields[3], std::stoul(fields[1])}] = {fmt::format("{}_{}", fields[0], fields[1]),
@@ -218,6 +234,26 @@ Queue ask_queue(const std::vector<SlurmJob>& jobs) {
                                                  fields.size() > 5 ? fields[5] : ""};
   }
   return queue;
+}
+
+std::string id_in_queue(const SlurmJob& job) {
+  for (const auto& [place, task] : ask_queue({job})) {
+    if (place.first == job.name) return task.id.substr(0, task.id.find('_'));
+  }
+  return "";
+}
+
+std::string vain_file(const std::string& job_folder, const std::string& task) {
+  return fmt::format("{}/vain-{}.txt", job_folder, task);
+}
+
+std::int64_t count_vain(const std::string& file, std::int64_t before, std::int64_t after) {
+  std::int64_t step = 0, count = 0;
+  if (is_there(file)) std::istringstream(read_text(file)) >> step >> count;
+  if (step != before) count = 0;
+  count = after > before ? 0 : std::clamp<std::int64_t>(count, 0, kVainStops) + 1;
+  write_file(file, fmt::format("{} {}\n", after, count));
+  return count;
 }
 
 std::map<std::string, std::string> slurm_states(const std::string& suite_folder) {

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 
 #include "framework/base/file_lock.h"
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "runner/process.h"
 #include "runner/slurm_jobs.h"
@@ -23,22 +26,104 @@ constexpr std::array<std::string_view, 11> kOwnOptions = {
     "array",  "chdir",    "error",   "job-name",  "no-requeue", "open-mode",
     "output", "parsable", "requeue", "test-only", "wrap"};
 
+/// With these sbatch does not say which job it submitted, or submits none.
+constexpr std::array<std::string_view, 4> kSilentOptions = {"help", "quiet", "usage", "version"};
+
+/// With these the job is in another cluster, where squeue and the others do not look for it.
+constexpr std::array<std::string_view, 2> kClusterOptions = {"cluster", "clusters"};
+
+/// With this sbatch ends with its jobs, and as they do: nothing would be said of them until then.
+constexpr std::array<std::string_view, 1> kWaitingOptions = {"wait"};
+
+/// What sbatch and squeue read of the environment as they do those options.
+constexpr std::array<const char*, 2> kClusterVariables = {"SBATCH_CLUSTERS", "SLURM_CLUSTERS"};
+constexpr const char* kWaitingVariable = "SBATCH_WAIT";
+
+constexpr std::string_view kOneCluster =
+    "attnlab asks the cluster of this machine about its jobs, and no other";
+constexpr std::string_view kNoWait =
+    "sbatch would wait for the end of all runs, and attnlab with it";
+
 /// Options that get a value from the launcher unless they are given.
 constexpr std::string_view kSignal = "signal";
 
 std::string key_of(const std::string& option) { return option.substr(0, option.find('=')); }
 
-/// A job's name: says the suite, and belongs to this folder alone, so that squeue can be asked for
-/// it even where its id was never recorded.
+/// Which of some options a key names, also cut short, as sbatch understands it; empty: none.
+template <std::size_t N>
+std::string_view named_by(const std::string& key, const std::array<std::string_view, N>& options) {
+  const auto found = std::find_if(options.begin(), options.end(),
+                                  [&](std::string_view option) { return option.starts_with(key); });
+  return found == options.end() ? std::string_view() : *found;
+}
+
+/// Why an option of sbatch is not to be given; empty where it may be.
+std::string objection_to(const std::string& key) {
+  // A wrong guess would be a wrong reason: "par" may be meant for another option than "parsable".
+  for (const std::string_view full : {named_by(key, kOwnOptions), named_by(key, kSilentOptions),
+                                      named_by(key, kWaitingOptions)}) {
+    if (full.empty()) continue;
+    if (full == key) break;
+    return fmt::format("may be short for --{}, which cannot be given here; write the option out",
+                       full);
+  }
+  if (const std::string_view own = named_by(key, kOwnOptions); !own.empty()) {
+    return fmt::format("attnlab says --{} to sbatch itself; leave it out{}", own,
+                       own == "array" ? " (-j sets how many runs there are at once)" : "");
+  }
+  if (const std::string_view silent = named_by(key, kSilentOptions); !silent.empty()) {
+    return fmt::format("with --{} sbatch does not say which job it submitted; leave it out",
+                       silent);
+  }
+  if (!named_by(key, kWaitingOptions).empty()) {
+    return fmt::format("{}; leave it out, and follow the runs with: attnlab status", kNoWait);
+  }
+  if (!named_by(key, kClusterOptions).empty()) {
+    return fmt::format("{}; submit from a machine of that cluster", kOneCluster);
+  }
+  return "";
+}
+
+/// @throws ConfigError for a variable of the environment that is an option as those refused.
+void check_slurm_environment() {
+  const auto is_set = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return value != nullptr && *value != '\0';
+  };
+  for (const char* name : kClusterVariables) {
+    if (!is_set(name)) continue;
+    throw ConfigError(
+        fmt::format("--launcher slurm: the environment has {}={}: {}; unset it where that is this "
+                    "cluster, else submit from a machine of that one",
+                    name, std::getenv(name), kOneCluster));
+  }
+  const char* const waits = std::getenv(kWaitingVariable);
+  if (!is_set(kWaitingVariable) || std::string_view(waits) == "0" ||
+      std::string_view(waits) == "no") {
+    return;
+  }
+  throw ConfigError(fmt::format("--launcher slurm: the environment has {}: {}; unset it",
+                                kWaitingVariable, kNoWait));
+}
+
+/// Whether sbatch ended without Slurm's answer, so that the job may come into the queue yet.
+bool is_unanswered(const Captured& answer) {
+  return answer.exit_code < 0 || last_words(answer).find("timed out") != std::string::npos;
+}
+
+/// A job's name: says the suite, and belongs to this submission alone, so that squeue can be asked
+/// for it even where its id was never recorded. A folder may be deleted and made again while its
+/// jobs wait, so the time counts, too.
 std::string name_of_job(const std::string& suite_folder, std::int64_t number) {
   const fs::path path = fs::weakly_canonical(suite_folder);
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   std::string name = path.filename();
   for (char& c : name) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_';
     if (!plain) c = '-';
   }
-  return fmt::format("attnlab-{}-{}-{}", name, hex(fingerprint(path.string())).substr(0, 8),
-                     number);
+  const std::string key = fmt::format("{} {}", path.string(), now);
+  return fmt::format("attnlab-{}-{}-{}", name, hex(fingerprint(key)).substr(0, 8), number);
 }
 
 /// How many tasks Slurm takes in one array (its default where it does not say).
@@ -84,6 +169,7 @@ class Submission {
     jobs_ = read_jobs(folder_);
     const std::vector<SlurmTask> tasks = without_queued(cells);
     if (tasks.empty()) return;
+    total_ = tasks.size();
     const std::size_t most = largest_array();
     for (std::size_t begin = 0; begin < tasks.size(); begin += most) {
       const std::size_t end = std::min(tasks.size(), begin + most);
@@ -130,23 +216,55 @@ class Submission {
     jobs_.push_back(job);
     write_jobs(folder_, jobs_);
     const Captured answer = capture(command(job));
-    if (!answer.ok()) {
-      jobs_.pop_back();
-      write_jobs(folder_, jobs_);
-      refuse(answer);
-    }
-    const std::string id = answer.out.substr(0, answer.out.find_first_of(";\n"));
-    jobs_.back().id = id;
+    jobs_.back().id = answer.ok() ? submitted_id(answer.out) : id_despite(answer);
     write_jobs(folder_, jobs_);
-    progress_.say(fmt::format("submitted {}{} as Slurm's job {}", tasks.size(),
-                              tasks.size() == 1 ? " run" : " runs", id));
+    tell(jobs_.back(), answer);
+  }
+
+  /// The number of a job that Slurm took although sbatch failed, as where its answer came too late.
+  /// @throws ConfigError where it was refused; its record is gone then. Error where that is not
+  ///         known; the record stays, so that the job's name finds it once it is in the queue.
+  std::string id_despite(const Captured& answer) {
+    std::string id, problem;
+    if (answer.found) {
+      // A number that is printed may be any site's; the queue knows.
+      const std::string printed = submitted_id(answer.out);
+      try {
+        id = id_in_queue(jobs_.back());
+        if (!printed.empty()) problem = fmt::format("it printed {}, which is not there", printed);
+        if (is_unanswered(answer)) problem = "it is not in the queue yet";
+      } catch (const Error& error) {
+        problem = error.what();
+      }
+    }
+    if (!id.empty()) return id;
+    if (!problem.empty()) doubt(answer, problem);
+    jobs_.pop_back();
+    write_jobs(folder_, jobs_);
+    refuse(answer);
+  }
+
+  void tell(const SlurmJob& job, const Captured& answer) {
+    submitted_ += job.tasks.size();
+    names_.push_back(job.id.empty() ? job.name : job.id);
+    std::string more;
+    if (!answer.ok()) {
+      more = "; sbatch failed, but Slurm has the job: " + one_line(last_words(answer));
+    } else if (job.id.empty()) {
+      more = "; sbatch did not print its number, so attnlab will look for it by this name";
+    }
+    progress_.say(fmt::format("submitted {}{} as Slurm's job {}{}", job.tasks.size(),
+                              job.tasks.size() == 1 ? " run" : " runs", names_.back(), more));
   }
 
   void write_job(const SlurmJob& job) const {
     const std::string folder = job_folder(folder_, job);
     fs::create_directories(folder);
     std::string cells;
-    for (const SlurmTask& task : job.tasks) {
+    for (std::size_t i = 0; i < job.tasks.size(); ++i) {
+      const SlurmTask& task = job.tasks[i];
+      std::error_code none;  // of an earlier job of this number, whose record was deleted
+      fs::remove(vain_file(folder, std::to_string(i)), none);
       const fs::path run = fs::absolute(fs::path(folder_) / task.folder).lexically_normal();
       cells += fmt::format("{}\t{}\n", run.string(), task.label);
     }
@@ -180,11 +298,36 @@ class Submission {
     return words;
   }
 
+  /// "2 of 4 runs were submitted as job 101": of this call; empty where none was.
+  std::string so_far() const {
+    if (submitted_ == 0) return "";
+    return fmt::format("{} of {} runs {} submitted as {} {}", submitted_, total_,
+                       submitted_ == 1 ? "was" : "were", names_.size() == 1 ? "job" : "jobs",
+                       join(names_, ", "));
+  }
+
+  [[noreturn]] void doubt(const Captured& answer, const std::string& problem) const {
+    const std::string before = so_far();
+    throw Error(fmt::format(
+        "--launcher slurm: {}sbatch failed, and it is not known whether Slurm took the {}: {}\n"
+        "look with: squeue --name={}\nthen give the same command again, which submits what is not "
+        "in the queue\n{}",
+        before.empty() ? "" : before + "; then ", before.empty() ? "job" : "rest", problem,
+        jobs_.back().name, last_words(answer)));
+  }
+
   [[noreturn]] void refuse(const Captured& answer) const {
     if (!answer.found) {
       throw ConfigError(
           "--launcher slurm: there is no program 'sbatch' in PATH; submit from a machine of the "
           "cluster, or run here with --launcher local");
+    }
+    const std::string before = so_far();
+    if (!before.empty()) {
+      throw ConfigError(
+          fmt::format("--launcher slurm: {}, the rest was refused; give the same command again "
+                      "later, which submits what is not in the queue\n{}",
+                      before, last_words(answer)));
     }
     std::string given;
     for (const std::string& option : options_.slurm) given += " --slurm " + option;
@@ -199,6 +342,9 @@ class Submission {
   const LaunchOptions& options_;
   ProgressSink& progress_;
   std::vector<SlurmJob> jobs_;
+  std::size_t total_ = 0;           // runs to submit in this call
+  std::size_t submitted_ = 0;       // of them
+  std::vector<std::string> names_;  // of the jobs that they were submitted as: Slurm's numbers
 };
 
 }  // namespace
@@ -210,10 +356,11 @@ void SlurmLauncher::launch(const std::vector<LaunchedCell>& cells, const LaunchO
 }
 
 void check_slurm_options(const Words& options) {
+  check_slurm_environment();
   for (const std::string& option : options) {
     const std::string key = key_of(option);
     const bool is_name =
-        !key.empty() && key[0] != '-' &&
+        key.size() > 1 && key[0] != '-' &&
         key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
     if (!is_name) {
       throw ConfigError(
@@ -221,11 +368,8 @@ void check_slurm_options(const Words& options) {
                       "its dashes, as in --slurm time=4:00:00",
                       option));
     }
-    if (std::find(kOwnOptions.begin(), kOwnOptions.end(), key) != kOwnOptions.end()) {
-      throw ConfigError(
-          fmt::format("--slurm {}: attnlab says --{} to sbatch itself; leave it out{}", option, key,
-                      key == "array" ? " (-j sets how many runs there are at once)" : ""));
-    }
+    const std::string objection = objection_to(key);
+    if (!objection.empty()) throw ConfigError(fmt::format("--slurm {}: {}", option, objection));
   }
 }
 

@@ -1,5 +1,6 @@
 // attnlab slurm-task: what a task of an array job does. Not for people; job scripts call it.
 #include <fmt/format.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -10,9 +11,12 @@
 #include "runner/commands.h"
 #include "runner/local_launcher.h"
 #include "runner/process.h"
+#include "runner/slurm_jobs.h"
 
 namespace attnlab {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// A number that Slurm gives its tasks. @throws ConfigError outside of a task.
 std::string slurm_number(const char* variable) {
@@ -41,15 +45,6 @@ LaunchedCell cell_of(const std::string& cells_file, const std::string& task) {
   if (tab == std::string::npos)
     throw DataError(fmt::format("{}: no tab in '{}'", cells_file, line));
   return {RunFolder(line.substr(0, tab)), line.substr(tab + 1), ""};
-}
-
-/// A task that comes to no step between restarts would go round for ever.
-constexpr int kVainRestarts = 3;
-
-/// How often this task was put back before.
-int restarts() {
-  const char* count = std::getenv("SLURM_RESTART_COUNT");
-  return count == nullptr ? 0 : std::atoi(count);
 }
 
 /// Puts the task back into the queue, unless somebody cancelled it. @returns an exit code.
@@ -85,10 +80,12 @@ int slurm_task_command(const Words& words) {
   if (status.finished()) return kDone;
   if (holder_of(cell.folder.path())) return kRunFailed;  // the launcher has said it
   if (status.state != RunState::failed || interrupted()) {
-    if (status.step <= before.step && restarts() >= kVainRestarts) {
-      std::cerr << "attnlab slurm-task: stopped " << restarts()
-                << " times without a step; ask for more time (--slurm time=...), or for SIGTERM "
-                   "closer to the limit (--slurm signal=B:TERM@60)\n";
+    const std::string file = vain_file(fs::path(arguments.words[0]).parent_path(), task);
+    const std::int64_t vain = count_vain(file, before.step, status.step);
+    if (vain >= kVainStops) {
+      std::cerr << "attnlab slurm-task: stopped " << vain
+                << " times in a row without a step; ask for more time (--slurm time=...), or for "
+                   "SIGTERM closer to the limit (--slurm signal=B:TERM@60)\n";
       return kInterrupted;
     }
     return requeue(fmt::format("{}_{}", array, task));

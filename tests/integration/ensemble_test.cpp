@@ -2,7 +2,10 @@
 #include <cmath>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <random>
+#include <sstream>
 
 #include "tests/integration/workspace.h"
 
@@ -12,6 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class EnsembleCommand : public Workspace {
  protected:
@@ -173,6 +177,28 @@ TEST_F(EnsembleCommand, RunsTheOthersAloneWhereOneCannotGoOn) {
     const std::string folder = at("first/suite/" + run);
     EXPECT_EQ(status_of(folder).at("state"), folder == damaged ? "failed" : "done") << run;
   }
+}
+
+TEST_F(EnsembleCommand, EndsEachRunForReadersOfItsProgressWhereTheyFail) {
+  must({"run", "toy.yaml", "--ensemble", "train.epochs=1"});
+  for (const int seed : {0, 1}) {
+    const std::string folder = run_folder("toy/qknorm", seed);
+    fs::remove(folder + "/status.json");
+    fs::remove(folder + "/checkpoint.safetensors");
+    if (seed == 1) std::ofstream(folder + "/checkpoint.safetensors") << "not a checkpoint";
+  }
+  const Ended ended = attnlab(
+      {"run", "toy.yaml", "--ensemble", "train.epochs=1", "--resume", "--progress", "json"});
+  EXPECT_EQ(ended.exit_code, 1) << ended.story();
+  std::map<std::string, int> ends;
+  std::istringstream lines(ended.out);
+  for (std::string line; std::getline(lines, line);) {
+    const json event = json::parse(line);
+    if (event.at("event") != "end") continue;
+    ++ends[event.at("run").get<std::string>()];
+    EXPECT_THAT(event.at("text").get<std::string>(), StartsWith("failed: trained together with others: "));
+  }
+  EXPECT_EQ(ends, (std::map<std::string, int>{{"toy/qknorm/0", 1}, {"toy/qknorm/1", 1}}));
 }
 
 TEST_F(EnsembleCommand, GoesOnWhereItWasStopped) {

@@ -65,8 +65,17 @@ Process::Process(const Invocation& invocation) {
   open(STDOUT_FILENO, "out");
   open(STDERR_FILENO, "err");
   ::posix_spawn_file_actions_addchdir_np(&actions, invocation.folder.c_str());
-  const int error = ::posix_spawnp(&pid_, words.front().c_str(), &actions, nullptr,
+  // Whoever started the tests may have these ignored, and a program then goes on ignoring them.
+  sigset_t heard;
+  ::sigemptyset(&heard);
+  for (const int signal : {SIGINT, SIGHUP}) ::sigaddset(&heard, signal);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setsigdefault(&attributes, &heard);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  const int error = ::posix_spawnp(&pid_, words.front().c_str(), &actions, &attributes,
                                    pointers(words).data(), pointers(environment).data());
+  ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   if (error == 0) return;
   ended_ = true;

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <iostream>
@@ -16,9 +17,11 @@
 namespace attnlab::launcher_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using testing::TempFolder;
 
 constexpr std::int64_t kSteps = 50;
@@ -48,7 +51,7 @@ class Heard final : public ProgressSink {
 
 class LauncherThreads : public ::testing::Test {
  protected:
-  /// @param name  "steady", "fails" or "waits", and a number: how the run behaves
+  /// @param name  "steady", "fails", "fails aloud" or "waits", and a number: how the run behaves
   void add(const std::string& name, const std::string& ensemble = "") {
     folder_.write(name + "/log.txt", "");
     cells_.push_back({RunFolder(folder_ / name), name, ensemble});
@@ -70,6 +73,13 @@ class LauncherThreads : public ::testing::Test {
       ++count;
     }
     return count;
+  }
+
+  std::int64_t ends_of(const std::string& run) {
+    const auto& events = heard_.events[run];
+    return std::count_if(events.begin(), events.end(), [](const ProgressEvent& event) {
+      return event.kind == ProgressEvent::Kind::end;
+    });
   }
 
   std::string end_of(const std::string& run) {
@@ -115,18 +125,33 @@ TEST_F(LauncherThreads, StopTheOthersWhereOneFails) {
   EXPECT_EQ(end_of("waits5"), "none");
 }
 
+TEST_F(LauncherThreads, TellAFailureOnceAndWithTheRunsLog) {
+  add("fails");
+  add("fails aloud");
+  launch();
+  for (const LaunchedCell& cell : cells_) {
+    EXPECT_EQ(ends_of(cell.label), 1) << cell.label;
+    EXPECT_THAT(end_of(cell.label),
+                AllOf(StartsWith("failed: "), HasSubstr("log: " + cell.folder.file("log.txt"))));
+  }
+}
+
 TEST_F(LauncherThreads, RunOneByOneWhatFailsTogether) {
   for (int i = 0; i < 4; ++i) add("steady" + std::to_string(i), "together");
   options_.jobs = 2;
   launch();
   EXPECT_THAT(heard_.said, Contains(HasSubstr("runs one by one")).Times(2));
-  for (const LaunchedCell& cell : cells_) EXPECT_EQ(end_of(cell.label), "done") << cell.label;
+  for (const LaunchedCell& cell : cells_) {
+    EXPECT_EQ(end_of(cell.label), "done") << cell.label;
+    EXPECT_EQ(ends_of(cell.label), 1) << "it had not ended when it failed with others";
+  }
 }
 
-void say(ProgressEvent::Kind kind, std::int64_t step, const std::string& text = "") {
+void say(ProgressEvent::Kind kind, std::int64_t step, const std::string& text = "",
+         const std::string& run = "as it calls itself") {
   ProgressEvent event;
   event.kind = kind;
-  event.run = "as it calls itself";
+  event.run = run;
   event.step = step;
   event.steps = kSteps;
   event.text = text;
@@ -139,8 +164,15 @@ volatile std::sig_atomic_t told = 0;
 /// What a process of the tests above does in place of training.
 int act_as_run(const std::vector<std::string>& words) {
   using Kind = ProgressEvent::Kind;
-  if (words[0] == "--ensemble") return kRunFailed;
-  const std::string name = words[0].substr(words[0].rfind('/') + 1);
+  const auto last_part = [](const std::string& word) { return word.substr(word.rfind('/') + 1); };
+  if (words[0] == "--ensemble") {
+    for (const std::string& word : words) {
+      if (word.starts_with('/')) say(Kind::end, 0, "failed: out of paint", last_part(word));
+    }
+    return kRunFailed;
+  }
+  const std::string name = last_part(words[0]);
+  if (name == "fails aloud") say(Kind::end, 0, "failed: out of paint");
   if (name.starts_with("fails")) return kRunFailed;
   std::signal(SIGTERM, [](int) { told = 1; });
   say(Kind::start, 0);

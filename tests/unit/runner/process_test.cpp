@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <thread>
 
 #include "framework/base/process_alive.h"
@@ -75,6 +76,15 @@ TEST(RunSelf, EndsWhatAProcessLeavesBehindHoldingItsOutput) {
   ASSERT_EQ(lines.size(), 1U);
   const pid_t left = std::stoi(lines[0]);
   while (is_alive(left)) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // or for ever
+}
+
+TEST(RunSelf, LeavesSignalsIgnoredThatWere) {
+  const TempFolder folder;
+  for (const int signal : {SIGINT, SIGHUP}) {
+    const auto before = std::signal(signal, SIG_IGN);
+    run_self({"flood"}, folder / "log", [](const std::string&) {});
+    EXPECT_EQ(std::signal(signal, before), SIG_IGN) << ::strsignal(signal);
+  }
 }
 
 TEST(Capture, WaitsForAProcessAloneNotForWhatItLeavesBehind) {
