@@ -112,6 +112,12 @@ std::map<std::string, std::string> files_of(const std::string& kind, const std::
   return files;
 }
 
+/// A folder's path without slashes at its end, behind which no name would stand beside it.
+std::string place_of(const std::string& given) {
+  const fs::path path = fs::path(given).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).string();
+}
+
 /// Written beside its place first: the folder appears whole.
 void write_folder(const std::string& folder, const std::map<std::string, std::string>& files) {
   const std::string making = fmt::format("{}.new-{}", folder, static_cast<long>(::getpid()));
@@ -159,7 +165,7 @@ int new_command(const Words& words) {
   check_word(lab, "--lab");
   if (lab == "attnlab") throw ConfigError("--lab attnlab: is attnlab's own; name yours");
   check_is_free(kind, name);
-  const std::string folder = arguments.text("out", name);
+  const std::string folder = place_of(arguments.text("out", name));
   const Replacements replacements = {{"@NAME@", name},
                                      {"@LAB@", lab},
                                      {"@SPACE@", lab + "_plugins"},

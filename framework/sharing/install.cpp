@@ -185,7 +185,7 @@ Installed make(const Given& given, const Store& store, Keyring& keys, const Inst
     write_record(one);
     making.begin("activate");
     Installed active;
-    keys.note_installation(one.id, one.version, given.newcomer,
+    keys.note_installation({one.id, one.version, one.bundle}, given.newcomer,
                            [&] { active = store.activate(making.folder, one); });
     return active;
   } catch (const std::exception& error) {
@@ -242,7 +242,7 @@ Installed install(const std::string& bytes, const std::string& origin, const Sto
   if (same && !options.from_source && (active->kit || !options.kit) && damage_of(*active).empty() &&
       stamp_differences(tools.host, read_manifest(active->library()).stamp).empty()) {
     options.say(active->label() + " is installed already");
-    keys.note_installation(active->id, active->version, bundle.signer, nullptr);
+    keys.note_installation({active->id, active->version, active->bundle}, bundle.signer, nullptr);
     return *active;
   }
   verify(origin, [&] { check_version_goes_up(bundle, active, keys, options); });

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace attnlab::sharing {
 
 std::string signer_of(const Bundle& bundle) {
@@ -66,13 +68,15 @@ void check_version_goes_up(const Bundle& bundle, const std::optional<Installed>&
                     "what was mended since (--allow-downgrade takes it)",
                     bundle.label(), newest));
   }
-  if (readable && compare_versions(active->version, contents.version) == 0 &&
-      active->bundle != bundle.sha256) {
-    throw TrustError(
-        fmt::format("{}: REFUSED: another bundle of this very version is installed "
-                    "(--allow-downgrade takes it)",
-                    bundle.label()));
-  }
+  const bool same_version = readable && compare_versions(active->version, contents.version) == 0;
+  if (same_version && active->bundle == bundle.sha256) return;
+  // Also of a version that was removed, or that one went back from.
+  const std::vector<std::string> known = keys.bundles_of(contents.id.str(), contents.version);
+  const bool is_known = std::find(known.begin(), known.end(), bundle.sha256) != known.end();
+  if (!same_version && (known.empty() || is_known)) return;
+  throw TrustError(fmt::format(
+      "{}: REFUSED: another bundle of this very version {} (--allow-downgrade takes it)",
+      bundle.label(), same_version ? "is installed" : "was installed here"));
 }
 
 void check_still_trusted(const Installed& one, const Keyring& keys, const InstallOptions& options) {

@@ -14,7 +14,8 @@ std::string signer_of(const Bundle& bundle);
 void check_signer(const Bundle& bundle, const Keyring& keys, const InstallOptions& options);
 /// What was asked for must be what came (InstallOptions::expected_...). @throws TrustError.
 void check_expected(const Bundle& bundle, const InstallOptions& options);
-/// Refuses a version that is older than what is or was installed, and another bundle of the same.
+/// Refuses a version that is older than what is or was installed, and another bundle of one that is
+/// or was.
 /// @param active  what is in use, if anything is. @throws TrustError.
 void check_version_goes_up(const Bundle& bundle, const std::optional<Installed>& active,
                            const Keyring& keys, const InstallOptions& options);

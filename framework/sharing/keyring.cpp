@@ -86,6 +86,7 @@ void Keyring::read() {
   const std::string path = folder_ + "/known.json";
   keys_.clear();
   versions_.clear();
+  bundles_.clear();
   indices_.clear();
   waiting_.clear();
   if (!is_there(path)) return;
@@ -95,6 +96,7 @@ void Keyring::read() {
     for (const auto& [id, version] : in.at("versions").items()) {
       versions_.emplace_back(id, version.get<std::string>());
     }
+    bundles_ = in.value("bundles", json::object()).get<decltype(bundles_)>();
     const json indices = in.value("indices", json::object());
     for (const auto& [lab, seen] : indices.items()) {
       indices_.push_back({lab, seen.at("serial"), seen.at("sha256")});
@@ -122,6 +124,7 @@ void Keyring::change(const std::function<void()>& how, const std::function<void(
   json out = {{"format", 1},
               {"keys", json::array()},
               {"versions", json::object()},
+              {"bundles", bundles_},
               {"indices", json::object()}};
   for (const KnownKey& key : keys_) out["keys"].push_back(key_json(key));
   for (const auto& [id, version] : versions_) out["versions"][id] = version;
@@ -302,15 +305,31 @@ std::string Keyring::highest(const std::string& id) const {
   return "";
 }
 
-void Keyring::note_installation(const Id& id, const std::string& version,
-                                const std::optional<KeyCard>& signer,
+std::vector<std::string> Keyring::bundles_of(const std::string& id,
+                                             const std::string& version) const {
+  std::vector<std::string> all;
+  const auto found = bundles_.find(id);
+  if (found == bundles_.end()) return all;
+  for (const auto& [noted, bundles] : found->second) {
+    if (compare_versions(noted, version) == 0)
+      all.insert(all.end(), bundles.begin(), bundles.end());
+  }
+  return all;
+}
+
+void Keyring::note_installation(const NotedBundle& bundle, const std::optional<KeyCard>& signer,
                                 const std::function<void()>& activate) {
+  const std::string id = bundle.id.str();
   const auto note = [&] {
-    if (signer) meet(*signer, fmt::format("bundle {} {}", id.str(), version));
-    const std::string before = highest(id.str());
-    if (!before.empty() && compare_versions(version, before) <= 0) return;
-    std::erase_if(versions_, [&](const auto& entry) { return entry.first == id.str(); });
-    versions_.emplace_back(id.str(), version);
+    if (signer) meet(*signer, fmt::format("bundle {} {}", id, bundle.version));
+    std::vector<std::string>& noted = bundles_[id][bundle.version];
+    if (std::find(noted.begin(), noted.end(), bundle.sha256) == noted.end()) {
+      noted.push_back(bundle.sha256);
+    }
+    const std::string before = highest(id);
+    if (!before.empty() && compare_versions(bundle.version, before) <= 0) return;
+    std::erase_if(versions_, [&](const auto& entry) { return entry.first == id; });
+    versions_.emplace_back(id, bundle.version);
   };
   change(note, activate);
 }

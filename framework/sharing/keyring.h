@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,13 @@ struct SeenIndex {
   std::string lab;
   std::int64_t serial = 0;
   std::string sha256;  ///< of its text
+};
+
+/// A bundle that was installed.
+struct NotedBundle {
+  Id id;
+  std::string version;
+  std::string sha256;  ///< of its file
 };
 
 class Keyring {
@@ -88,15 +96,18 @@ class Keyring {
 
   /// The highest version of a plugin that was installed here; empty: none was.
   std::string highest(const std::string& id) const;
-  /// What an installation leaves in this record: the version and, of a lab whose first bundle it
-  /// is, the key.
+  /// The SHA-256 of each bundle of a version that was installed here, also of one that was removed
+  /// since; versions count as compare_versions says. Empty: none was, or by an attnlab that did not
+  /// note it.
+  std::vector<std::string> bundles_of(const std::string& id, const std::string& version) const;
+  /// What an installation leaves in this record: the version, its bundle and, of a lab whose first
+  /// bundle it is, the key.
   /// @param signer    whose key is pinned, after `vet`; empty: none is
   /// @param activate  puts the plugin into use; called when the record is on the disk, so that a
   ///                  kill cannot leave a plugin without it. Where it throws, the record is as it
   ///                  was before.
   /// @throws TrustError where another process met the lab meanwhile, with another key.
-  void note_installation(const Id& id, const std::string& version,
-                         const std::optional<KeyCard>& signer,
+  void note_installation(const NotedBundle& bundle, const std::optional<KeyCard>& signer,
                          const std::function<void()>& activate);
 
   /// The number of the newest index of a lab that was taken in, wherever it was; 0: none was.
@@ -132,6 +143,8 @@ class Keyring {
   std::vector<std::string> waiting_;                           ///< revocations of unknown keys
   std::vector<SeenIndex> indices_;                             ///< one a lab
   std::vector<std::pair<std::string, std::string>> versions_;  ///< id, highest version
+  /// By id and version: SHA-256 of the bundles that were installed.
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> bundles_;
 };
 
 /// Refuses a lab's name that is attnlab's own, or looks like it. @throws TrustError.

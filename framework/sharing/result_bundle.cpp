@@ -7,6 +7,7 @@
 #include <set>
 
 #include "framework/base/files.h"
+#include "framework/runs/evaluations.h"
 #include "framework/runs/lock_file.h"
 #include "framework/runs/run_records.h"
 #include "framework/sharing/result_locks.h"
@@ -34,12 +35,12 @@ bool add_file(const std::string& from, const std::string& to, std::vector<Archiv
 /// @throws FileError where there are some that cannot be listed: without them the run is another.
 std::vector<fs::path> evaluations_of(const std::string& run) {
   const std::string folder = run + "/evaluations";
-  std::vector<std::pair<fs::file_time_type, fs::path>> found;
-  std::error_code error, no_time;
+  std::vector<std::pair<std::int64_t, fs::path>> found;
+  std::error_code error;
   fs::directory_iterator file(folder, error);
   for (; !error && file != fs::directory_iterator(); file.increment(error)) {
     if (file->path().extension() != ".json") continue;
-    found.emplace_back(fs::last_write_time(file->path(), no_time), file->path());
+    found.emplace_back(written_of(file->path().string()), file->path());
   }
   if (error && error != std::errc::no_such_file_or_directory) {
     throw FileError(fmt::format(

@@ -174,7 +174,8 @@ Usage reproduce_usage() {
   usage.options.add_options()("out", po::value<std::string>()->value_name("DIR"),
                               "where it runs; reproduced/NAME unless given")(
       "yes,y", "answer every question with yes")("no-kit", "leave the conformance kit out")(
-      "allow-downgrade", "take older versions of installed plugins")(
+      "allow-downgrade",
+      "take older versions, or other bundles, of plugins that are or were installed")(
       "allow-other-bundles",
       "use plugins as they are installed here, although the runs used other bundles of them");
   add_workshop_options(usage);

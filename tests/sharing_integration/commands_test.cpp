@@ -63,7 +63,7 @@ TEST(Commands, ServeAPluginFromItsFolderToItsNextVersions) {
   EXPECT_THAT(hasty.err, HasSubstr("since its time was up"));
   acme.must({"plugin", "remove", "sharper"});
 
-  // A folder with a bundle, and an address.
+  // A folder with a bundle, and an address: what was installed from the folder has the same bytes.
   EXPECT_THAT(acme.must(quickly({"plugin", "install", "once"})).out, HasSubstr("installed"));
   acme.must({"plugin", "remove", "sharper"});
   const WebServer server(attnlabs.folder / "acme", attnlabs.folder.path());

@@ -85,5 +85,27 @@ TEST_F(New, RefusesNamesThatCannotBe) {
   EXPECT_NE(lab_.attnlab({"new", "attention", "fine", "--lab", "attnlab"}).exit_code, 0);
 }
 
+TEST_F(New, WritesToAFolderThatIsNamedWithSlashesAtItsEnd) {
+  for (const char* out : {"one/", "two//", "three/.", "./above/../four/"}) {
+    lab_.must({"new", "attention", "fine", "--out", out});
+  }
+  for (const char* folder : {"one", "two", "three", "four"}) {
+    EXPECT_TRUE(fs::exists(lab_.at(folder) + "/fine.cpp")) << folder;
+  }
+  EXPECT_FALSE(fs::exists(lab_.at("above")));
+}
+
+TEST_F(New, RefusesAFolderThatIsThereOrHasNoName) {
+  fs::create_directory(lab_.at("there"));
+  for (const char* out : {"there", "there/", ".", "/"}) {
+    const Ended ended = lab_.attnlab({"new", "attention", "fine", "--out", out});
+    EXPECT_EQ(ended.exit_code, 2) << ended.story();
+    EXPECT_THAT(ended.err, HasSubstr("is there already; name another folder with --out"));
+  }
+  const Ended unnamed = lab_.attnlab({"new", "attention", "fine", "--out", ""});
+  EXPECT_EQ(unnamed.exit_code, 2) << unnamed.story();
+  EXPECT_THAT(unnamed.err, HasSubstr("--out: is empty; give --out DIR, or leave it out"));
+}
+
 }  // namespace
 }  // namespace attnlab::testing::new_test

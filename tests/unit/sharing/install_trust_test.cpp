@@ -38,6 +38,34 @@ TEST_F(InstallTest, RefusesAnotherBundleOfAVersionThatIsWrittenOtherwise) {
               HasSubstr("another bundle of this very version"));
 }
 
+TEST_F(InstallTest, RefusesAnotherBundleOfAVersionThatWasRemoved) {
+  const std::string own = bundle_of("1.0.0", {"here"}),
+                    other = bundle_of("1.0.0", {"here", "other"});
+  install(own);
+  store().remove(*store().find("sharp"));
+  EXPECT_THAT(answer(other), HasSubstr("another bundle of this very version was installed here"));
+  EXPECT_THAT(answer(bundle_of("1.0.0.0", {"here"})), HasSubstr("this very version"));
+  EXPECT_EQ(in_use(), "");
+  EXPECT_EQ(answer(own), "installed") << "the one that was here comes back";
+  store().remove(*store().find("sharp"));
+  options_.allow_downgrade = true;
+  EXPECT_EQ(answer(other), "installed");
+  // Both were let in now; beside the one in use, the other one is another all the same.
+  options_.allow_downgrade = false;
+  EXPECT_THAT(answer(own), HasSubstr("another bundle of this very version is installed"));
+  store().remove(*store().find("sharp"));
+  EXPECT_EQ(answer(own), "installed");
+}
+
+TEST_F(InstallTest, RefusesAnotherBundleOfAVersionThatOneWentBackFrom) {
+  install(bundle_of("1.0.0", {"here"}));
+  install(bundle_of("1.1.0", {"here"}));
+  roll_back();
+  EXPECT_THAT(answer(bundle_of("1.1.0", {"here", "other"})), HasSubstr("was installed here"));
+  EXPECT_EQ(in_use(), "1.0.0");
+  EXPECT_EQ(answer(bundle_of("1.1.0", {"here"})), "installed");
+}
+
 TEST_F(InstallTest, RefusesAnUnsignedBundleOfALabThatSigns) {
   const Lab acme("acme");
   options_.ask = [](const auto&) { return true; };

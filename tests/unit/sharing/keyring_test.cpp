@@ -19,6 +19,8 @@ namespace fs = std::filesystem;
 using namespace sharing;  // NOLINT: a test of that room
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 const Policy kAllow{sharing::Rule::allow, sharing::Rule::allow};
 
@@ -209,31 +211,53 @@ TEST_F(KeyringTest, NamesADamagedRecord) {
 }
 
 TEST_F(KeyringTest, RemembersTheHighestVersion) {
-  ring().note_installation({"acme", "x"}, "1.10.0", {}, nullptr);
-  ring().note_installation({"acme", "x"}, "1.9.0", {}, nullptr);
+  ring().note_installation({{"acme", "x"}, "1.10.0", "a"}, {}, nullptr);
+  ring().note_installation({{"acme", "x"}, "1.9.0", "b"}, {}, nullptr);
   EXPECT_EQ(ring().highest("acme/x"), "1.10.0");
   EXPECT_EQ(ring().highest("acme/y"), "");
+}
+
+TEST_F(KeyringTest, RemembersTheBundlesOfEachVersion) {
+  const Id x{"acme", "x"};
+  for (const auto& [version, sha256] : {std::pair{"1.0.0", "a"},
+                                        {"1.1.0", "b"},
+                                        {"1.0.0", "c"},
+                                        {"1.0.0", "a"},
+                                        {"1.0.0.0", "d"}}) {
+    ring().note_installation({x, version, sha256}, {}, nullptr);
+  }
+  EXPECT_THAT(ring().bundles_of("acme/x", "1.0.0"), UnorderedElementsAre("a", "c", "d"));
+  EXPECT_THAT(ring().bundles_of("acme/x", "1.1.0"), UnorderedElementsAre("b"));
+  EXPECT_THAT(ring().bundles_of("acme/x", "1.2.0"), IsEmpty());
+  EXPECT_THAT(ring().bundles_of("acme/y", "1.0.0"), IsEmpty());
+}
+
+TEST_F(KeyringTest, ReadsARecordOfBeforeBundlesWereNoted) {
+  folder_.write("keys/known.json", R"({"keys": [], "versions": {"acme/x": "1.0.0"}})");
+  EXPECT_EQ(ring().highest("acme/x"), "1.0.0");
+  EXPECT_THAT(ring().bundles_of("acme/x", "1.0.0"), IsEmpty());
 }
 
 TEST_F(KeyringTest, IsAsItWasWhereTheInstallationFails) {
   const Lab acme("acme"), other("other");
   const auto fail = [] { throw FileError("no room"); };
   Keyring keys = ring();
-  EXPECT_THROW(keys.note_installation({"acme", "x"}, "1.0.0", acme.card, fail), FileError);
+  EXPECT_THROW(keys.note_installation({{"acme", "x"}, "1.0.0", "a"}, acme.card, fail), FileError);
   EXPECT_FALSE(fs::exists(folder_ / "keys/known.json"));
   EXPECT_TRUE(keys.keys().empty());
-  keys.note_installation({"acme", "x"}, "1.0.0", acme.card, nullptr);
-  EXPECT_THROW(keys.note_installation({"acme", "x"}, "1.1.0", acme.card, fail), FileError);
-  EXPECT_THROW(keys.note_installation({"other", "y"}, "1.0.0", other.card, fail), FileError);
+  keys.note_installation({{"acme", "x"}, "1.0.0", "a"}, acme.card, nullptr);
+  EXPECT_THROW(keys.note_installation({{"acme", "x"}, "1.1.0", "b"}, acme.card, fail), FileError);
+  EXPECT_THROW(keys.note_installation({{"other", "y"}, "1.0.0", "c"}, other.card, fail), FileError);
   for (const Keyring& one : {keys, ring()}) {
     EXPECT_EQ(one.highest("acme/x"), "1.0.0");
+    EXPECT_THAT(one.bundles_of("acme/x", "1.1.0"), IsEmpty());
     ASSERT_EQ(one.keys().size(), 1U);
     EXPECT_EQ(one.keys()[0].lab, "acme");
   }
 }
 
 TEST_F(KeyringTest, NotesTheInstallationBeforeItIsDone) {
-  ring().note_installation({"acme", "x"}, "1.0.0", {},
+  ring().note_installation({{"acme", "x"}, "1.0.0", "a"}, {},
                            [&] { EXPECT_EQ(ring().highest("acme/x"), "1.0.0"); });
 }
 
@@ -243,8 +267,9 @@ TEST_F(KeyringTest, PinsNoSecondKeyOfALabThatWasMetMeanwhile) {
   first.vet(acme.card, "bundle x", kAllow, nullptr);
   second.admit(impostor.card, "bundle y", kAllow, nullptr);
   bool done = false;
-  EXPECT_THROW(first.note_installation({"acme", "x"}, "1.0.0", acme.card, [&] { done = true; }),
-               TrustError);
+  EXPECT_THROW(
+      first.note_installation({{"acme", "x"}, "1.0.0", "a"}, acme.card, [&] { done = true; }),
+      TrustError);
   EXPECT_FALSE(done);
   EXPECT_EQ(ring().keys().size(), 1U);
   EXPECT_EQ(ring().highest("acme/x"), "");

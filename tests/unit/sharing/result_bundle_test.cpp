@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 
@@ -130,6 +131,32 @@ TEST(ResultFiles, LeaveNoEvaluationsOutThatCannotBeRead) {
   const sharing::Store none(sharing::Places{temp / "config", temp / "share"});
   EXPECT_THAT(message_of<FileError>([&] { sharing::result_files(temp / "runs", none, false); }),
               HasSubstr(closed + ": cannot be read: Permission denied; check its permissions"));
+}
+
+TEST(ResultFiles, HoldEvaluationsInTheOrderInWhichTheyWereWritten) {
+  const TempFolder temp;
+  const RunFolder run = write_run(temp);
+  EvaluationRecord record;
+  record.entry = "fog";
+  record.split = "test";
+  record.done = true;
+  const std::vector<std::string> oldest_first = {"2222222222222222", "0000000000000000",
+                                                 "1111111111111111"};
+  const auto now = fs::file_time_type::clock::now();
+  for (std::size_t i = 0; i < oldest_first.size(); ++i) {
+    record.hash = oldest_first[i];
+    record.written = 1'700'000'000'000'000 + static_cast<std::int64_t>(i);
+    write_evaluation(run.path(), record);
+    // A copy's files have other times.
+    fs::last_write_time(run.file(evaluation_file("fog", record.hash)), now - std::chrono::hours(i));
+  }
+  const sharing::Store none(sharing::Places{temp / "config", temp / "share"});
+  std::vector<std::string> packed;
+  for (const auto& file : sharing::result_files(temp / "runs", none, false).files) {
+    if (file.path.find("evaluations/") == std::string::npos) continue;
+    packed.push_back(nlohmann::json::parse(file.bytes).at("hash").get<std::string>());
+  }
+  EXPECT_EQ(packed, oldest_first);
 }
 
 class PackedPlugins : public InstallTest {
