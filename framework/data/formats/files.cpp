@@ -19,14 +19,17 @@ namespace {
 namespace fs = std::filesystem;
 
 /// What keeps a folder from being the one, or nothing.
-std::string what_is_missing(const std::string& folder, const std::vector<std::string>& files) {
+std::string what_is_missing(const std::string& folder, const DataSearch& search) {
   std::error_code error;
   if (!fs::exists(folder, error)) return error ? error.message() : "no such folder";
   if (!fs::is_directory(folder, error)) return "is not a folder";
   std::vector<std::string> missing;
-  for (const std::string& file : files) {
+  for (const std::string& file : search.files) {
     const std::string path = fmt::format("{}/{}", folder, file);
-    if (!fs::exists(path, error) && !fs::exists(path + ".gz", error)) missing.push_back(file);
+    if (fs::exists(path, error)) continue;
+    const bool packed = fs::exists(path + ".gz", error);
+    if (packed && search.packed) continue;
+    missing.push_back(packed ? fmt::format("{0} (unpack {0}.gz)", file) : file);
   }
   return missing.empty() ? "" : "lacks " + join(missing, ", ");
 }
@@ -123,13 +126,14 @@ std::string find_data_folder(const DataSearch& search) {
     places.push_back("/usr/local/share/datasets/" + search.name);
   }
   for (const std::string& place : places) {
-    const std::string missing = what_is_missing(place, search.files);
+    const std::string missing = what_is_missing(place, search);
     if (missing.empty()) return place;
     tried.push_back(fmt::format("  {}: {}", place, missing));
   }
   std::string remedy = search.hint.empty() ? "" : search.hint + ", or ";
-  remedy += search.root.empty() ? "set the option `root` to the folder with the files"
-                                : "correct the option `root`";
+  remedy += search.root.empty()
+                ? fmt::format("set the option `{}` to the folder with the files", search.option)
+                : fmt::format("correct the option `{}`", search.option);
   throw DataMissingError(fmt::format("the data of '{}' are not here; looked in\n{}\n{}",
                                      search.name, join(tried, "\n"), remedy));
 }

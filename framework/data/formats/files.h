@@ -13,9 +13,12 @@ namespace attnlab {
 /// What a dataset looks for on this machine.
 struct DataSearch {
   std::string name;                ///< of the folder: "fashion-mnist"
-  std::vector<std::string> files;  ///< all needed; each counts as found with ".gz" added, too
+  std::vector<std::string> files;  ///< or folders in it; all needed
   std::string root;                ///< the user's own folder, or the one above it; empty: not given
   std::string hint;  ///< how to get the data: "install the Debian package dataset-fashion-mnist"
+  /// Whether each of the files may be there with ".gz" added: for readers that take both.
+  bool packed = true;
+  const char* option = "root";  ///< what the user calls `root`
 };
 
 /// The folder that holds all the files: `root` (or its subfolder `name`) where that is given, else

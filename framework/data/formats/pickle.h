@@ -3,9 +3,10 @@
 //
 // Protocols 2 to 5 (and 0 and 1 but for escapes in their texts). Nothing is called and nothing
 // imported: a class or a function is a name, and what it would make is an object of that name with
-// its arguments and its state. A damaged or hostile file ends in a DataError. Source:
-// https://docs.python.org/3/library/pickletools.html; PyTorch's torch/serialization.py
-// ("legacy" files, which storages are pickled as).
+// its arguments and its state. Numbers are given as they are stored, those that are not finite,
+// too: whether data may hold such is for their reader to say. A damaged or hostile file ends in a
+// DataError. Source: https://docs.python.org/3/library/pickletools.html; PyTorch's
+// torch/serialization.py ("legacy" files, which storages are pickled as).
 #pragma once
 
 #include <memory>

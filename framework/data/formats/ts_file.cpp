@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -316,6 +317,9 @@ class Parser {
       const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
       if (error != std::errc() || end != word.data() + word.size() || !std::isfinite(value)) {
         fail(text.data(), "expected a number as the target, found " + excerpt(word));
+      }
+      if (std::abs(value) > FLT_MAX) {
+        fail(text.data(), excerpt(word) + " does not fit in float32; rescale the targets");
       }
       file_.targets.push_back(value);
       return;

@@ -39,7 +39,7 @@ struct TsFile {
   /// Channel c of case i is values [offsets[i * channels + c], offsets[i * channels + c + 1]).
   std::vector<std::int64_t> offsets;
   std::vector<std::int64_t> labels;  ///< an index into `classes` for each case; empty without
-  std::vector<double> targets;       ///< a number for each case; empty without
+  std::vector<double> targets;       ///< a number of float32's range for each case; empty without
 
   std::int64_t cases() const;
   /// Of one channel of one case.

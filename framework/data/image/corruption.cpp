@@ -139,7 +139,8 @@ std::vector<Pixels> frost_photos(const std::string& root, bool cifar, std::int64
       {"frost", names, root,
        "convert frost1.png, frost2.png, frost3.png, frost4.jpg and frost5.jpg of ImageNet-C's code "
        "(github.com/hendrycks/robustness, ImageNet-C/create_c) to PPM, e.g. by ImageMagick's "
-       "`mogrify -format ppm frost*`, or leave frost out"});
+       "`mogrify -format ppm frost*`, or leave frost out",
+       /*packed=*/false, "frost"});
   std::vector<Pixels> photos;
   for (const std::string& name : names) {
     Pixels photo = read_ppm(folder + "/" + name);

@@ -15,7 +15,8 @@ PictureSplits read_coco_sets(const CocoOptions& options) {
   DataSearch search{options.name,
                     {},
                     options.root,
-                    "fetch pictures and annotations from https://cocodataset.org"};
+                    "fetch pictures and annotations from https://cocodataset.org",
+                    /*packed=*/false};
   for (const std::string& set : sets) {
     if (!set.empty()) search.files.push_back(file_of(set));
   }

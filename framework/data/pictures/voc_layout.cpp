@@ -168,7 +168,8 @@ PictureSplits read_voc(const VocOptions& options) {
   DataSearch search{options.name,
                     {},
                     options.root,
-                    "fetch VOC2007 and VOC2012 from http://host.robots.ox.ac.uk/pascal/VOC"};
+                    "fetch VOC2007 and VOC2012 from http://host.robots.ox.ac.uk/pascal/VOC",
+                    /*packed=*/false};
   const std::vector<std::string>* sets[] = {&options.train_sets, &options.validation_sets,
                                             &options.test_sets};
   for (const auto* split : sets) {

@@ -52,8 +52,11 @@ class PointFiles final : public PointDataset {
  public:
   PointFiles(const PointFilesOptions& options, const DatasetSetup& setup)
       : PointDataset("point_files", options, setup), options_(options) {
-    const std::string folder = find_data_folder(
-        {"point_files", {"train"}, options.root, "put clouds into train/ and test/"});
+    const std::string folder = find_data_folder({"point_files",
+                                                 {"train"},
+                                                 options.root,
+                                                 "put clouds into train/ and test/",
+                                                 /*packed=*/false});
     if (!options.label.empty() && options.classes.empty()) {
       throw OptionError(
           "classes", fmt::format("is empty; name the classes 0, 1, 2, ... of '{}'", options.label));

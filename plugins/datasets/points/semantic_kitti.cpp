@@ -62,7 +62,8 @@ class SemanticKitti final : public ScanDataset {
         find_data_folder({"semantic_kitti",
                           {"sequences"},
                           options.root,
-                          "fetch velodyne and labels from http://www.semantic-kitti.org"});
+                          "fetch velodyne and labels from http://www.semantic-kitti.org",
+                          /*packed=*/false});
     train_ = scans_of(folder, options.train);
     test_ = scans_of(folder, options.test);
     if (train_.empty()) throw DataError(folder + ": has no scan of the drives to train on");

@@ -124,6 +124,10 @@ TEST_F(VocSets, KeepTheContract) {
     const conformance::CheckResult result =
         conformance::check_plugin(testing::registry(), part, check.name);
     EXPECT_NE(result.outcome, conformance::Outcome::failed) << check.name << ": " << result.message;
+    // Its source goes on behind the folder: a box of no area is left out.
+    if (check.name == "damage") {
+      EXPECT_EQ(result.outcome, conformance::Outcome::passed);
+    }
   }
 }
 

@@ -76,6 +76,12 @@ TEST_F(BenchmarkGraphs, ZincIsMoleculesByIndex) {
               HasSubstr("train.index:1: there is no molecule 2"));
 }
 
+TEST_F(BenchmarkGraphs, ZincsFilesMayBeGzipped) {
+  write("*.pickle.gz", testing::gzipped(file(list({molecule({0, 5}, {0, 1, 1, 0}, 2)}))));
+  write("*.index.gz", testing::gzipped("0,0\n"));
+  EXPECT_EQ(open("zinc")->size(Split::test), 2);
+}
+
 // [{"num_atom": 3, "atom_type": torch.tensor([0, 5, 27]),
 //   "bond_type": torch.tensor([[0, 1, 0], [1, 0, 3], [0, 3, 0]]),
 //   "logP_SA_cycle_normalized": torch.tensor([-1.5])}], protocol 2: as the published files are

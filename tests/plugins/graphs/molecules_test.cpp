@@ -191,6 +191,8 @@ TEST_F(Molecules, NameTheLineThatRdkitRefuses) {
 
 TEST_F(Molecules, NameTheLineOfATargetThatIsNone) {
   EXPECT_THAT(refusal("smiles,y\nC,1\nC,x\n"), HasSubstr("molecules.csv:3: 'x' is no number"));
+  EXPECT_THAT(refusal("smiles,y\nC,3e38\nC,1e300\n"),
+              HasSubstr("molecules.csv:3: '1e300' does not fit in float32"));
   EXPECT_THAT(refusal("smiles,y\nC,\"[1, 2]\"\nC,\"[1]\"\n"),
               HasSubstr("molecules.csv:3: has 1 targets where the first row has 2"));
   EXPECT_THAT(refusal("smiles,y\nC,\"[1\"\n"), HasSubstr("molecules.csv:2: a list does not end"));

@@ -231,6 +231,12 @@ TEST_F(UeaDataset, GivesTargetsOfRegressionSets) {
               HasSubstr("no classes"));
 }
 
+TEST_F(UeaDataset, RefusesTargetsThatDoNotFitInFloat32) {
+  write("TRAIN", header("@targetLabel true") + "1:2:0.5\n3,4:5,6:-2\n");
+  const std::string path = write("TEST", header("@targetLabel true") + "1:2:1e300\n");
+  EXPECT_THAT(refusal(), HasSubstr(path + ":4:5: '1e300' does not fit in float32"));
+}
+
 TEST_F(UeaDataset, RefusesFilesThatDoNotBelongTogether) {
   const std::string path = write("TEST", header("@classLabel true a b", 3) + "1:2:3:a\n");
   EXPECT_THAT(refusal(), AllOf(HasSubstr(path), HasSubstr("3 channels"), HasSubstr("2")));

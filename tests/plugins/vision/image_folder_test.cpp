@@ -80,6 +80,21 @@ TEST_F(ImageFolders, TakeTheirClassesFromAnotherSet) {
   EXPECT_THAT(message_of<DataError>([&] { open_other(); }), HasSubstr("/2: is no class"));
 }
 
+TEST_F(ImageFolders, StandWhereRootAndNameSay) {
+  const auto opened = [](const std::string& where) {
+    return testing::make_dataset("image_folder", "{size: 24, " + where + "}")->info().source;
+  };
+  EXPECT_EQ(opened("name: " + folder_.path()), folder_.path());
+  EXPECT_THAT(refusal(", name: " + folder_ / "elsewhere"),
+              HasSubstr("elsewhere is a path of its own, which `root` is given for, too"));
+  testing::TempFolder above;
+  for (const char* split : {"train", "val"}) {
+    above.write(std::string("sets/mine/") + split + "/cat/a.png",
+                file_of(photograph(30, 30, 1), ".png"));
+  }
+  EXPECT_EQ(opened("root: " + above.path() + ", name: sets/mine"), above / "sets/mine");
+}
+
 TEST_F(ImageFolders, GiveBoxesOfTestImages) {
   const auto box = [](int left, int top, int right, int bottom) {
     const auto tag = [](const std::string& name, int value) {
@@ -284,6 +299,17 @@ TEST_F(ImageFolders, RefuseOptionsWithoutMeaning) {
   EXPECT_THAT(refusal(", std: [1, 0, 1]"), HasSubstr("not above 0"));
   EXPECT_THAT(refusal(", augmentation: {resized_crop: true, crop_padding: 2}"),
               HasSubstr("one crop"));
+}
+
+TEST_F(ImageFolders, KeepTheContractWithoutWhatIsDamaged) {
+  folder_.write("train/dog/bad.png", "no image");
+  const Part part = testing::make_part(Kind::dataset, "image_folder",
+                                       "{root: " + folder_.path() + ", size: 8, damaged: skip}");
+  for (const char* check : {"fingerprint", "damage"}) {
+    const conformance::CheckResult result =
+        conformance::check_plugin(testing::registry(), part, check, {.options_given = true});
+    EXPECT_EQ(result.outcome, conformance::Outcome::passed) << check << ": " << result.message;
+  }
 }
 
 TEST_F(ImageFolders, KeepTheContract) {

@@ -102,8 +102,7 @@ SplitGraphs read_graphs(const BenchmarkOptions& options, const Known& known,
     const std::string pickle = path(fmt::format("{}.pickle", kParts[split]));
     splits[split] =
         options.name == "zinc"
-            ? read_zinc(pickle,
-                        options.subset ? fmt::format("{}/{}.index", folder, kParts[split]) : "")
+            ? read_zinc(pickle, options.subset ? path(fmt::format("{}.index", kParts[split])) : "")
             : read_superpixels(pickle, options.name == "coco-sp");
   }
   return splits;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -20,8 +21,14 @@ double number_of(const std::string& place, std::string_view text) {
   if (word.empty()) return std::numeric_limits<double>::quiet_NaN();
   char* end = nullptr;
   const double value = std::strtod(word.c_str(), &end);
-  if (*end == '\0' && !std::isinf(value)) return value;
-  throw DataError(fmt::format("{}: '{}' is no number; repair the line", place, word));
+  if (*end != '\0' || std::isinf(value)) {
+    throw DataError(fmt::format("{}: '{}' is no number; repair the line", place, word));
+  }
+  if (std::abs(value) > FLT_MAX) {
+    throw DataError(
+        fmt::format("{}: '{}' does not fit in float32; rescale the column", place, word));
+  }
+  return value;
 }
 
 /// One number, or those of "[a, b, c]".

@@ -11,7 +11,8 @@ namespace attnlab {
 
 /// The values of columns, [rows, T] float64; NaN where a cell is empty. A cell may be a list,
 /// "[0, 1, 1]", which counts as that many columns.
-/// @throws DataError with file and line for what is no number, or for lists of different lengths.
+/// @throws DataError with file and line for what is no number or beyond float32's range, and for
+///         lists of different lengths.
 Tensor targets_of(const CsvTable& table, const std::vector<std::string>& columns);
 
 /// One column as classes 0, 1, ..., [rows] int64.

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <filesystem>
 
+#include "framework/base/error.h"
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/data/formats/files.h"
@@ -102,13 +103,14 @@ std::vector<std::string> tested_folders(const std::string& source) {
   return some;
 }
 
-/// The folder of a set with a training folder. @param place  a name, or a path
+/// The folder of a set with a training folder. @param place  a name, or without `root` a path
 std::string training_set(const std::string& place, const std::string& root) {
-  const bool path = place.find('/') != std::string::npos;
+  const bool path = root.empty() && place.find('/') != std::string::npos;
   return find_data_folder({place,
                            {"train"},
                            path ? place : root,
-                           "unpack it as train/CLASS/*.jpg and val/CLASS/*.jpg"});
+                           "unpack it as train/CLASS/*.jpg and val/CLASS/*.jpg",
+                           /*packed=*/false});
 }
 
 std::string test_set(const std::string& name, const std::string& root) {
@@ -130,6 +132,12 @@ std::string test_set(const std::string& name, const std::string& root) {
 
 ImageFolders open_image_folders(const std::string& name, const std::string& root,
                                 const std::string& classes_from) {
+  if (!root.empty() && name.starts_with('/')) {
+    throw OptionError("name",
+                      fmt::format("{} is a path of its own, which `root` is given for, too; "
+                                  "leave one out (root: \"\" in an entry of `evaluate:`)",
+                                  name));
+  }
   ImageFolders folders;
   folders.hash = fingerprint("");
   const bool own = classes_from.empty();

@@ -35,11 +35,12 @@ struct ImageFolders {
   std::uint64_t hash = 0;  ///< of names and sizes of all files
 };
 
-/// @param name          of the folder
+/// @param name          of the folder; its path where there is no root
 /// @param root          the folder or the one above it; empty: the usual places
 /// @param classes_from  of a set that is only for testing: name or path of the one whose training
 ///                      folders name the classes; empty: it has its own
-/// @throws DataMissingError; DataError for a folder that is no class, or that holds no images;
+/// @throws OptionError for an absolute path below a root; DataMissingError; DataError for a folder
+/// that is no class, or that holds no images;
 ///         FileError.
 ImageFolders open_image_folders(const std::string& name, const std::string& root,
                                 const std::string& classes_from);

@@ -30,7 +30,7 @@ struct ImageFolderOptions {
   constexpr void describe(Visitor& v) {
     v("root", root,
       "folder with train and val, or the one above it (empty: search the usual places)");
-    v("name", name, "folder of the dataset: imagenet, imagenette2, ...");
+    v("name", name, "folder of the dataset: imagenet, imagenette2, ...; without root also a path");
     v("classes_from", classes_from,
       "of data that are only for testing: name or path of those whose train names the classes");
     v("size", size, range(1, 4096), "height and width that the model sees, in pixels");

@@ -87,7 +87,8 @@ class Kitti final : public ScanDataset {
         {options.archive,
          {"training/velodyne", "training/calib", "training/label_2"},
          options.root,
-         "fetch velodyne, calib and label_2 of the object benchmark from https://www.cvlibs.net"});
+         "fetch velodyne, calib and label_2 of the object benchmark from https://www.cvlibs.net",
+         /*packed=*/false});
     choose_frames(options);
     describe_scans(folder_, kClasses);
     check_files(options);

@@ -55,7 +55,8 @@ class NuscenesLidarseg final : public ScanDataset {
         {"nuscenes_lidarseg",
          {table("lidarseg"), table("sample_data"), table("sample"), table("scene")},
          options.root,
-         "fetch nuScenes and nuScenes-lidarseg from https://www.nuscenes.org"});
+         "fetch nuScenes and nuScenes-lidarseg from https://www.nuscenes.org",
+         /*packed=*/false});
     std::vector<std::string> files;
     for (const LabelledScan& listed : labelled_scans(folder, options.version)) {
       const Scan scan{fmt::format("{}/{}", folder, listed.scan),

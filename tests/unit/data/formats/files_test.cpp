@@ -55,6 +55,18 @@ TEST(DataFolder, ComesFromTheVariable) {
   EXPECT_EQ(find_data_folder({"toy", {"a.bin", "b.bin"}, "", ""}), folder / "toy");
 }
 
+TEST(DataFolder, LacksAPackedFileThatItsReaderDoesNotTake) {
+  const TempFolder folder;
+  folder.write("a.json.gz", "1");
+  DataSearch search{"toy", {"a.json"}, folder.path(), "fetch it"};
+  EXPECT_EQ(find_data_folder(search), folder.path());
+  search.packed = false;
+  EXPECT_THAT(message_of<DataMissingError>([&] { find_data_folder(search); }),
+              HasSubstr(folder.path() + ": lacks a.json (unpack a.json.gz)\n"));
+  folder.write("a.json", "1");
+  EXPECT_EQ(find_data_folder(search), folder.path());
+}
+
 TEST(DataFolder, PrefersTheRootOption) {
   const TempFolder folder, elsewhere;
   const DataVariable variable(folder.path().c_str());

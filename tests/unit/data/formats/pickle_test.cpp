@@ -1,6 +1,10 @@
 // Pickles as Python wrote them: values, arrays, sparse matrices, tensors; and damaged ones.
 #include "framework/data/formats/pickle.h"
 
+#include <cmath>
+#include <cstring>
+#include <limits>
+
 #include "tests/support/data_files.h"
 #include "tests/support/pickles.h"
 
@@ -195,6 +199,44 @@ TEST(Pickles, HoldTensorsOfPyTorch) {
   EXPECT_EQ(all.item(2).integer(), 1);
   EXPECT_EQ(all.item(3).tensor().sizes(), (at::IntArrayRef{0, 3}));
   EXPECT_TRUE(all.item(4).tensor().equal(at::tensor({1, 2}, at::kShort)));
+}
+
+TEST(Pickles, GiveNumbersThatAreNotFiniteAsTheyAre) {
+  using namespace testing::pickles;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const std::vector<double> numbers = {std::nan(""), kInfinity, -kInfinity, -0.0};
+  const std::vector<float> narrow(numbers.begin(), numbers.end());
+  const std::string inf_of_binary("G\x7f\xf0\0\0\0\0\0\0", 9);
+  const std::string bytes =
+      file(list({array("f8", {4}, numbers), array("f4", {2, 2}, narrow), inf_of_binary, "Fnan\n",
+                 "F-inf\n", array("f4", {1}, std::vector<float>{narrow[0]})}));
+  const Pickle pickle(bytes, "a.pickle");
+  const PickleValue& all = pickle.root();
+  const Tensor wide = all.item(0).tensor(), square = all.item(1).tensor();
+  ASSERT_EQ(wide.nbytes(), numbers.size() * sizeof(double));
+  EXPECT_EQ(std::memcmp(wide.data_ptr(), numbers.data(), wide.nbytes()), 0) << "bit for bit";
+  ASSERT_EQ(square.nbytes(), narrow.size() * sizeof(float));
+  EXPECT_EQ(std::memcmp(square.data_ptr(), narrow.data(), square.nbytes()), 0) << "bit for bit";
+  EXPECT_EQ(all.item(2).number(), kInfinity);
+  EXPECT_TRUE(std::isnan(all.item(3).number()));
+  EXPECT_EQ(all.item(4).number(), -kInfinity);
+  EXPECT_TRUE(std::isnan(all.item(5).number()));
+  EXPECT_THAT(message_of<DataError>([&] { all.item(5).integer(); }),
+              HasSubstr("holds an array where an integer is expected"));
+}
+
+TEST(Pickles, GiveTensorsOfPyTorchThatAreNotFiniteAsTheyAre) {
+  std::string bytes = bytes_of(kTorch);
+  const std::string one("\0\0\x80\x3f", 4), infinity("\0\0\x80\x7f", 4), nan("\0\0\xc0\x7f", 4);
+  const std::string one_and_two = one + std::string("\0\0\0\x40", 4);
+  const std::size_t at = bytes.find(one_and_two);
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, one_and_two.size(), infinity + nan);
+  const Pickle pickle(bytes, "a.pickle");
+  const Tensor first = pickle.root().item(0).tensor();  // arange(12), the first row now 0 inf nan 3
+  EXPECT_EQ(first[1][0].item<float>(), std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(first[2][0].item<float>()));
+  EXPECT_EQ(first[3][0].item<float>(), 3);
 }
 
 TEST(Pickles, SayWhereAValueIsOfAnotherKind) {

@@ -517,8 +517,9 @@ TEST(Corruptions, LayPhotosOfFrostOverImages) {
   options.constants = "imagenet";
   testing::TempFolder folder;
   options.frost = folder.path();
-  EXPECT_THAT(message_of<DataMissingError>([&] { Corruption(options, 8, 8); }),
-              HasSubstr("leave frost out"));
+  EXPECT_THAT(
+      message_of<DataMissingError>([&] { Corruption(options, 8, 8); }),
+      ::testing::AllOf(HasSubstr("leave frost out"), HasSubstr("correct the option `frost`")));
   for (int i = 1; i <= 5; ++i) {
     std::string photo = "P6\n# by hand\n12 10\n255\n";
     for (int k = 0; k < 12 * 10; ++k) photo += "\x28\x50\x78";  // 40, 80, 120
