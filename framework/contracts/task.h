@@ -5,8 +5,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "framework/base/error.h"
 #include "framework/base/metric.h"
 #include "framework/contracts/dataset.h"
 #include "framework/contracts/model.h"
@@ -18,12 +20,25 @@ class Task;
 /// Metrics by name, e.g. {"accuracy", 0.91}.
 using Metrics = std::map<std::string, double>;
 
+/// Some metrics have no value for what was measured: an area under a ROC curve, where all answers
+/// are alike. A whole split cannot be judged then; of one example by itself, the others count.
+class UndefinedMetrics : public DataError {
+ public:
+  UndefinedMetrics(const std::string& what, Metrics others)
+      : DataError(what), others_(std::move(others)) {}
+  /// Those that have a value.
+  const Metrics& others() const { return others_; }
+
+ private:
+  Metrics others_;
+};
+
 /// Collects what metrics need over the batches of one evaluation.
 class Meter {
  public:
   virtual ~Meter() = default;
   virtual void add(const NamedTensors& outputs, const Batch& batch) = 0;
-  /// @throws Error when nothing was added.
+  /// @throws Error when nothing was added; UndefinedMetrics.
   virtual Metrics result() const = 0;
 };
 

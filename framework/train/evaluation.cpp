@@ -47,6 +47,15 @@ EpochPlan whole_plan(const BuiltRun& run, Split split) {
   return run.dataset->plan(evaluation_request(run, split));
 }
 
+/// What the task measures, without what has no value here.
+Metrics defined_metrics(const Task& task, Evaluation& evaluation) {
+  try {
+    return task.evaluate(evaluation);
+  } catch (const UndefinedMetrics& some) {
+    return some.others();
+  }
+}
+
 /// The same examples, each a batch that continues nothing.
 EpochPlan one_by_one(EpochPlan plan) {
   plan.continues = false;
@@ -86,7 +95,7 @@ void evaluate_examples(BuiltRun& run, Split split, const std::atomic<bool>& stop
       if (of == split) return take(one);
       each_batch(run, of, whole_plan(run, of), stop, take);
     };
-    use({index, terms, run.task->evaluate(evaluation)});
+    use({index, terms, defined_metrics(*run.task, evaluation)});
   });
   home.check("an evaluation");
 }

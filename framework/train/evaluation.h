@@ -16,7 +16,7 @@ Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop
 struct ExampleMetrics {
   std::int64_t example = 0;  ///< its index in the dataset's split
   double terms = 0;          ///< `Task::weight`; of text: the tokens that were predicted
-  Metrics metrics;
+  Metrics metrics;           ///< those that have a value for one example
 };
 
 /// Evaluates a split example by example, in the order of its plan. Those without a term (windows

@@ -13,7 +13,8 @@ namespace attnlab {
 ///   evaluation,example,terms,perplexity,nll
 ///   lines,0,12,41.5,3.7256
 ///
-/// Numbers have all their digits; a metric that an example does not have is empty.
+/// Numbers have all their digits; a metric that an example does not have is empty: an area under
+/// the ROC curve takes two.
 /// @param run      with the weights of the folder loaded
 /// @param entries  those that are asked for
 /// @param clean    the run's own test split, too

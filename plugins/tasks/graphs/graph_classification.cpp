@@ -40,12 +40,21 @@ class GraphMeter final : public Meter {
 
   Metrics result() const override {
     Metrics metrics = single_.result();
-    if (ranks_) metrics["roc_auc"] = mean_area();
+    if (!ranks_) return metrics;
+    const std::optional<double> area = mean_area();
+    if (!area) {
+      throw UndefinedMetrics(
+          "graph_classification: all graphs of this split are of one class, so that "
+          "there is no ROC curve; take a larger split, or set roc_auc: none",
+          metrics);
+    }
+    metrics["roc_auc"] = *area;
     return metrics;
   }
 
  private:
-  double mean_area() const {
+  /// Empty where all graphs are of one class.
+  std::optional<double> mean_area() const {
     const Tensor logits = at::cat(logits_), classes = at::cat(classes_);
     const std::int64_t count = logits.size(1);
     const auto* label = classes.data_ptr<std::int64_t>();
@@ -64,11 +73,7 @@ class GraphMeter final : public Meter {
       sum += *area;
       areas += 1;
     }
-    if (areas == 0) {
-      throw DataError(
-          "graph_classification: all graphs of this split are of one class, so that "
-          "there is no ROC curve; take a larger split, or set roc_auc: none");
-    }
+    if (areas == 0) return {};
     return sum / areas;
   }
 

@@ -58,9 +58,10 @@ class MultilabelMeter final : public Meter {
       targets += 1;
     }
     if (targets == 0) {
-      throw DataError(
+      throw UndefinedMetrics(
           "graph_multilabel: no target has both answers in this split, so there is "
-          "nothing to rank; take a larger split");
+          "nothing to rank; take a larger split",
+          labels == 0 ? Metrics() : Metrics{{"nll", nll / labels}});
     }
     return {{"ap", ap / targets}, {"roc_auc", auc / targets}, {"nll", nll / labels}};
   }

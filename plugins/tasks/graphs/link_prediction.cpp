@@ -145,7 +145,9 @@ class LinkMeter final : public Meter {
   }
 
   Metrics result() const override {
-    if (graphs_.count == 0) throw DataError("link_prediction: this split has no links");
+    if (graphs_.count == 0) {
+      throw UndefinedMetrics("link_prediction: this split has no links", {});
+    }
     return {{"mrr", graphs_.raw / graphs_.count},
             {"mrr_filtered", graphs_.filtered / graphs_.count},
             {"hits1", graphs_.hits1 / graphs_.count},

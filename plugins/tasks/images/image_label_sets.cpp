@@ -56,7 +56,9 @@ class LabelSetMeter final : public Meter {
 
   Metrics result() const override {
     if (images_ == 0) throw Error("evaluation: there were no images; is the split empty?");
-    if (labelled_ == 0) throw DataError("evaluation: no image has a right class");
+    if (labelled_ == 0) {
+      throw UndefinedMetrics("evaluation: no image has a right class", {{"labelled", 0}});
+    }
     const auto labelled = static_cast<double>(labelled_);
     return {{"accuracy", static_cast<double>(right_) / labelled},
             {"class_accuracy", static_cast<double>(usual_) / labelled},

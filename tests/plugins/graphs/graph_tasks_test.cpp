@@ -41,6 +41,17 @@ Metrics measured(const Task& task, const std::vector<Answered>& all) {
   return meter->result();
 }
 
+/// What is left of the metrics where some have no value.
+Metrics others(const Task& task, const Answered& all) {
+  try {
+    measured(task, {all});
+  } catch (const UndefinedMetrics& some) {
+    return some.others();
+  }
+  ADD_FAILURE() << "all have one";
+  return {};
+}
+
 double cross_entropy(double logit, double label) {
   const double p = 1 / (1 + std::exp(-logit));
   return -label * std::log(p) - (1 - label) * std::log(1 - p);
@@ -77,6 +88,13 @@ TEST(GraphMultilabel, RefusesWhatItCannotJudge) {
   EXPECT_THROW(measured(*task, {odd}), DataError);
   EXPECT_THROW(task->loss(odd.outputs, odd.batch), DataError);
   EXPECT_THROW(testing::make_task("graph_multilabel", data_with({{"labels", {-1}}})), DataError);
+}
+
+TEST(GraphMultilabel, RanksNothingInOneGraphAndMeasuresTheRest) {
+  const auto task = testing::make_task("graph_multilabel", data_with({{"labels", {2}}}));
+  const Metrics rest = others(*task, table({1, -2}, {1, 0}, 2));
+  ASSERT_EQ(rest.size(), 1U);
+  EXPECT_NEAR(rest.at("nll"), (cross_entropy(1, 1) + cross_entropy(-2, 0)) / 2, 1e-12);
 }
 
 TEST(GraphMultilabel, IsJudgedByWhatIsAskedFor) {
@@ -128,6 +146,8 @@ TEST(GraphClassification, OfTwoClassesRanksByTheSecond) {
   EXPECT_DOUBLE_EQ(measured(*task, {all}).at("roc_auc"), 1);
   all.batch.fields.set("class", at::tensor({1, 1, 1}, at::kLong));
   EXPECT_THROW(measured(*task, {all}), DataError);
+  EXPECT_EQ(others(*task, all).count("accuracy"), 1U);
+  EXPECT_EQ(others(*task, all).count("roc_auc"), 0U);
   const auto without = testing::make_task("graph_classification", data, "{roc_auc: none}");
   EXPECT_EQ(measured(*without, {all}).count("roc_auc"), 0u);
 }
@@ -217,6 +237,12 @@ TEST(LinkPrediction, RanksTailsAmongTheNodesOfTheirGraph) {
   EXPECT_DOUBLE_EQ(metrics.at("mrr_filtered"), 1);
   EXPECT_DOUBLE_EQ(metrics.at("hits1"), 0.5);
   EXPECT_DOUBLE_EQ(metrics.at("hits3"), 1);
+}
+
+TEST(LinkPrediction, RanksNothingWithoutALink) {
+  Answered all = linked();
+  all.batch.fields.set("link@pair", at::zeros({4}, at::kLong));
+  EXPECT_TRUE(others(*testing::make_task("link_prediction", data_with({})), all).empty());
 }
 
 /// Behind a graph of two nodes one of five, whose links (1, 2) and (2, 4) are asked for.

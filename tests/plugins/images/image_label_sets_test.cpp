@@ -82,6 +82,12 @@ TEST(ImageLabelSets, RefuseWhatIsNoClassAndNothingToCount) {
   none->add(answers({0}), batch_of({{}}, {0}));
   EXPECT_THAT(message_of<DataError>([&] { none->result(); }),
               HasSubstr("no image has a right class"));
+  try {
+    none->result();
+    ADD_FAILURE();
+  } catch (const UndefinedMetrics& some) {
+    EXPECT_EQ(some.others(), (Metrics{{"labelled", 0}}));
+  }
 }
 
 }  // namespace

@@ -74,5 +74,28 @@ TEST(Overlay, LeavesTheProcesssRandomNumbersAsTheyWere) {
   EXPECT_EQ(one, other);
 }
 
+/// Ranks nothing where it is given less than two examples.
+class Ranking final : public testing::Sorting {
+ public:
+  Metrics evaluate(Evaluation& evaluation) const override {
+    std::int64_t examples = 0;
+    evaluation.batches(evaluation.split, [&](const Batch& batch) { examples += batch.size; });
+    if (examples < 2) throw UndefinedMetrics("nothing to rank", {{"nll", 2}});
+    return {{"roc_auc", 1}, {"nll", 2}};
+  }
+};
+
+TEST(Overlay, GivesOfAnExampleTheMetricsThatItHas) {
+  const std::atomic<bool> stop{false};
+  BuiltRun run = tiny_run(clouds<Ranking>(), tiny_options());
+  EXPECT_EQ(evaluate_overlay(run, entry("fog"), stop).size(), 2U);
+  std::int64_t examples = 0;
+  evaluate_overlay_examples(run, entry("fog"), stop, [&](const ExampleMetrics& example) {
+    EXPECT_EQ(example.metrics, (Metrics{{"nll", 2}}));
+    ++examples;
+  });
+  EXPECT_EQ(examples, 16);
+}
+
 }  // namespace
 }  // namespace attnlab::overlay_test
