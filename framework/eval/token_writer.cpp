@@ -3,12 +3,22 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <cmath>
+
+#include "framework/base/error.h"
 
 namespace attnlab {
 
 std::int64_t draw_token(const Tensor& logits, const SamplingOptions& options, Random& random) {
-  const Tensor values = logits.to(at::kCPU, at::kDouble);
+  Tensor values = logits.to(at::kCPU, at::kDouble);
+  const double most = values.max().item<double>();  // not a number where one is none
+  if (!std::isfinite(most)) {
+    throw DataError(
+        "the model's scores of what follows are no finite numbers; its training diverged, or its "
+        "weights are damaged");
+  }
   if (options.temperature == 0) return values.argmax().item<std::int64_t>();
+  values = values - most;  // else a small temperature makes infinities of all
   const std::int64_t all = values.size(0);
   const auto [largest, tokens] =
       values.topk(options.top_k == 0 ? all : std::min(options.top_k, all));

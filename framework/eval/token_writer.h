@@ -20,7 +20,8 @@ struct SamplingOptions {
   std::int64_t top_k = 0;  ///< choose among so many; 0: among all
 };
 
-/// @param logits  [V] floating point
+/// @param logits  [V] floating point; -infinity: never drawn
+/// @throws DataError where one is not a number, or the largest is infinite.
 std::int64_t draw_token(const Tensor& logits, const SamplingOptions& options, Random& random);
 
 class TokenWriter {

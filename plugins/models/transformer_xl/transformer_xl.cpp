@@ -16,9 +16,11 @@
 // A batch without targets asks for `logits`, the log-probabilities of what follows its last tokens.
 // Keys, values and places then stay in `carried`: with the weights at rest they are what the
 // memory's inputs would give again. They reach back as far as a segment's last token does in
-// training.
-// Source: Dai et al., ACL 2019, arXiv:1901.02860, and its code (commit 44781ed, attn_type 0);
-// QUEST, ICLR 2026, section 4.4. Cost: O(depth L (dim^2 + (L + memory) dim)), and the softmax.
+// training. Of a long text windows are read one after the other, each with `memory` tokens before
+// it, as an evaluation's segments are, so that what follows it is as likely as there and memory
+// stays bounded. Source: Dai et al., ACL 2019, arXiv:1901.02860, and its code (commit 44781ed,
+// attn_type 0); QUEST, ICLR 2026, section 4.4. Cost: O(depth L (dim^2 + (L + memory) dim)), and the
+// softmax.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -107,8 +109,8 @@ class TransformerXl final : public Model {
   TransformerXl(const TransformerXlOptions& given, const ModelSetup& setup)
       : options_(resolve(given, window_of(setup.data))) {
     const TransformerXlOptions& o = options_;
-    const std::int64_t window = window_of(setup.data);
-    if (window > 0) reach_ = std::max<std::int64_t>(1, o.memory + window - 1);
+    window_ = window_of(setup.data);
+    if (window_ > 0) reach_ = std::max<std::int64_t>(1, o.memory + window_ - 1);
     table_ = register_module("table", std::make_shared<TiedSoftmax>(TiedSoftmaxOptions{
                                           setup.data.vocabulary, o.dim, o.cutoffs, true}));
     if (o.biases == "shared") biases_ = PositionBiases(*this, o);
@@ -219,7 +221,35 @@ class TransformerXl final : public Model {
     NamedTensors none;
     NamedTensors& kept = pass.carried == nullptr ? none : *pass.carried;
     std::vector<KeyCache> caches = read_caches(kept, options_.depth);
-    const std::int64_t before = kept.size() == 0 ? 0 : caches[0].keys.size(2);
+    const std::int64_t all = in.length(), most = window_ > 0 ? window_ : all;
+    Tensor x;
+    for (std::int64_t begin = 0, n = 0; begin < all; begin += n) {
+      // What is no whole window is read first: the last token sees as far as that of a segment
+      // does.
+      n = begin == 0 && all % most != 0 ? all % most : most;
+      TokenBatch piece = in;
+      piece.tokens = in.tokens.narrow(1, begin, n);
+      if (window_ > 0) {
+        // Of earlier calls stays what the last token of this piece may see.
+        keep_last(caches, begin > 0 ? options_.memory : reach_ + 1 - piece.length());
+      }
+      x = read(piece, caches, kept, pass);
+    }
+    write_caches(caches, reach_, kept);
+    return table_->log_probabilities(x.select(1, x.size(1) - 1));
+  }
+
+  static void keep_last(std::vector<KeyCache>& caches, std::int64_t n) {
+    for (KeyCache& cache : caches) {
+      if (!cache.keys.defined()) continue;
+      cache = n > 0 ? KeyCache{last_of(cache.keys, 2, n), last_of(cache.values, 2, n)} : KeyCache();
+    }
+  }
+
+  /// [B, L, dim], what the softmax reads, behind the tokens of the caches, which grow.
+  Tensor read(const TokenBatch& in, std::vector<KeyCache>& caches, NamedTensors& kept,
+              ForwardPass& pass) {
+    const std::int64_t before = caches[0].keys.defined() ? caches[0].keys.size(2) : 0;
     Tensor x = embedded(in);
     const Tensor sines = distances(before + in.length(), x.options());
     AttentionExtras extras = this->extras();
@@ -233,8 +263,7 @@ class TransformerXl final : public Model {
       x = layer->layer().forward_cached({x}, caches[i], context, extras).sum();
       ++context.layer;
     }
-    write_caches(caches, reach_, kept);
-    return table_->log_probabilities(x.select(1, in.length() - 1));
+    return x;
   }
 
   /// r of all distances, [H, n, D]: those that are not in `kept` are mapped, and put there.
@@ -257,7 +286,8 @@ class TransformerXl final : public Model {
   }
 
   TransformerXlOptions options_;
-  std::int64_t reach_ = 0;  ///< tokens before a new one that it sees; 0: all
+  std::int64_t window_ = -1;  ///< tokens of the dataset's examples; -1: they differ
+  std::int64_t reach_ = 0;    ///< tokens before a new one that it sees; 0: all
   std::shared_ptr<TiedSoftmax> table_;
   PositionBiases biases_;  ///< undefined where layers have their own, or none
   std::vector<std::shared_ptr<XlLayer>> layers_;

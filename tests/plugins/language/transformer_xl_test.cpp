@@ -25,19 +25,23 @@ std::vector<std::string> usable() {
 }
 
 /// Segment after segment, each with what the ones before left. @returns [B, all tokens].
-Tensor in_segments(Model& model, const Batch& whole, std::int64_t length = kWindow) {
+/// @param first  tokens of the first segment
+Tensor in_segments(Model& model, const Batch& whole, std::int64_t length, std::int64_t first) {
   NamedTensors carried;
   std::vector<Tensor> parts;
   const std::int64_t all = whole.fields.at("tokens").size(1);
-  for (std::int64_t begin = 0; begin < all; begin += length) {
+  for (std::int64_t begin = 0, n = first; begin < all; begin += n, n = length) {
     Batch part = whole;
     for (const auto& [name, tensor] : whole.fields) {
-      part.fields.set(name, tensor.narrow(1, begin, std::min(length, all - begin)));
+      part.fields.set(name, tensor.narrow(1, begin, std::min(n, all - begin)));
     }
     part.continues = begin > 0;
     parts.push_back(output(model, part, &carried));
   }
   return at::cat(parts, 1);
+}
+Tensor in_segments(Model& model, const Batch& whole, std::int64_t length = kWindow) {
+  return in_segments(model, whole, length, length);
 }
 
 TEST(TransformerXl, HasThePublishedSize) {
@@ -261,6 +265,28 @@ TEST(TransformerXl, WritesFromCachedKeysWhatTheWholeTextGives) {
         expect_equal(output(*model, prompt(tokens.narrow(1, t, 1)), &carried),
                      output(*model, prompt(tokens.narrow(1, 0, t + 1))), attention + more);
       }
+    }
+  }
+}
+
+TEST(TransformerXl, ReadsALongTextInWindowsAsAnEvaluationDoes) {
+  for (const std::string& more :
+       {std::string(), std::string(", memory: 0"), std::string(", memory: 3, clamp_length: 2"),
+        std::string(", memory: 6, norm: first"), std::string(", same_length: true")}) {
+    const auto model = xl(more);
+    const std::int64_t longest = 6 + kWindow;  // the longest memory, and a window
+    for (const std::int64_t length : {3, 4, 5, 8, 11, 30}) {
+      const std::string what = more + ", " + std::to_string(length) + " tokens";
+      const Batch batch = lines(words({2, length}));
+      NamedTensors carried;
+      const Tensor next = output(*model, prompt(batch.fields.at("tokens")), &carried);
+      const Tensor last = batch.fields.at("targets").narrow(1, length - 1, 1);
+      const std::int64_t first = length % kWindow == 0 ? kWindow : length % kWindow;
+      const Tensor read = in_segments(*model, batch, kWindow, first);
+      expect_equal(-next.gather(1, last), read.narrow(1, length - 1, 1), what);
+      // What is kept, and what was mapped, do not grow with the text.
+      EXPECT_LE(carried.at("keys0").size(2), longest) << what;
+      EXPECT_LE(carried.at("places0").size(2), longest) << what;
     }
   }
 }

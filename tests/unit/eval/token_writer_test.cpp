@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "tests/support/data_files.h"
 
 namespace attnlab::token_writer_test {
@@ -38,6 +41,31 @@ TEST(DrawToken, ChoosesAmongTheLikeliest) {
   EXPECT_THAT(counts, ElementsAre(0, ::testing::Gt(0), 0, ::testing::Gt(0)));
   EXPECT_EQ(draw_token(logits, {.top_k = 1}, random), 1);
   EXPECT_GE(draw_token(logits, {.top_k = 100}, random), 0);
+}
+
+TEST(DrawToken, AnExtremeTemperatureTakesTheLikeliest) {
+  const Tensor logits = at::tensor({-4.0F, 1.0F, 3.0F, -9.0F});
+  Random random(1);
+  for (const double temperature : {1e-310, 1e-300, 1e-9}) {
+    EXPECT_EQ(draw_token(logits, {.temperature = temperature}, random), 2) << temperature;
+    EXPECT_EQ(draw_token(-logits, {.temperature = temperature}, random), 3) << temperature;
+  }
+}
+
+TEST(DrawToken, RefusesScoresThatAreNoNumbers) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  Random random(1);
+  for (const double odd : {std::nan(""), kInfinite}) {
+    for (const double temperature : {0.0, 1.0}) {
+      EXPECT_THAT(message_of<DataError>([&] {
+                    draw_token(at::tensor({1.0, odd, 2.0}, at::kDouble),
+                               {.temperature = temperature}, random);
+                  }),
+                  HasSubstr("scores of what follows are no finite numbers"));
+    }
+  }
+  const Tensor hidden = at::tensor({-kInfinite, 2.0, -kInfinite}, at::kDouble);
+  EXPECT_EQ(draw_token(hidden, {}, random), 1) << "what is ruled out";
 }
 
 /// After t comes t + 1, and it notes what it was asked.
