@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <boost/any.hpp>
 #include <iostream>
 
 #include "framework/base/error.h"
@@ -10,6 +12,36 @@
 namespace attnlab {
 
 namespace po = boost::program_options;
+
+namespace {
+
+/// What is called "" would stand in the folder above all: "" + "/" + name.
+/// @throws ConfigError for an option whose path is empty.
+void check_paths(const Arguments& arguments, const Usage& usage) {
+  for (const auto& [name, value] : arguments.options) {
+    if (name == "words") continue;
+    const std::string named = usage.options.find(name, false).semantic()->name();
+    const std::string kind = named.substr(0, named.find(' '));  // "DIR (=.)"
+    if (kind != "DIR" && kind != "FILE" && kind != "FOLDER" && kind != "PATH") continue;
+    const auto* one = boost::any_cast<std::string>(&value.value());
+    const auto* some = boost::any_cast<Words>(&value.value());
+    const bool empty = (one != nullptr && one->empty()) ||
+                       (some != nullptr && std::count(some->begin(), some->end(), "") > 0);
+    if (!empty) continue;
+    throw ConfigError(fmt::format("--{0}: is empty; give --{0} {1}, or leave it out", name, kind));
+  }
+}
+
+/// Why there are too few words: one with a = counts as a change, also where a file was meant.
+std::string too_few(const Words& overrides) {
+  if (overrides.empty()) return "something is missing";
+  return fmt::format(
+      "something is missing: '{0}' is read as key=value, which changes a value; a file of that "
+      "name is given as ./{0}",
+      overrides.front());
+}
+
+}  // namespace
 
 std::string Arguments::text(const std::string& option, const std::string& otherwise) const {
   return has(option) ? options[option].as<std::string>() : otherwise;
@@ -36,6 +68,7 @@ Arguments parse_arguments(const Words& words, Usage& usage) {
     parsed.help = true;
     return parsed;
   }
+  check_paths(parsed, usage);
   const Words given = parsed.has("words") ? parsed.options["words"].as<Words>() : Words{};
   for (const std::string& word : given) {
     const bool changes = usage.takes_overrides && is_override(word);
@@ -43,8 +76,8 @@ Arguments parse_arguments(const Words& words, Usage& usage) {
   }
   if (parsed.words.size() < usage.fewest_words || parsed.words.size() > usage.most_words) {
     const bool few = parsed.words.size() < usage.fewest_words;
-    throw ConfigError(fmt::format("{}\nusage: {}", few ? "something is missing" : "too many words",
-                                  usage.synopsis));
+    throw ConfigError(fmt::format(
+        "{}\nusage: {}", few ? too_few(parsed.overrides) : "too many words", usage.synopsis));
   }
   return parsed;
 }

@@ -54,7 +54,8 @@ struct UsageAsked {
 inline constexpr const char* kAskUsage = "--ask-usage";
 
 /// Parses; prints the help itself when asked for (then `help` is set).
-/// @throws ConfigError for unknown options and for too few or too many words; UsageAsked.
+/// @throws ConfigError for unknown options, for empty paths (value_name DIR, FILE, FOLDER or PATH),
+///         and for too few and too many words; UsageAsked.
 Arguments parse_arguments(const Words& words, Usage& usage);
 
 /// "eps=0.1", "group.member=2", ... as one map of a part's options.

@@ -139,6 +139,8 @@ int answer(const Words& words) {
     return kUsage;
   } catch (const std::exception& error) {
     complain(words[0], text_of(error));
+  } catch (...) {  // of a plugin
+    complain(words[0], kNoException);
   }
   return kRunFailed;
 }

@@ -4,6 +4,13 @@ namespace attnlab {
 
 namespace po = boost::program_options;
 
+namespace {
+
+/// Of commands that ask a run that is trained.
+constexpr const char* kAcceptChanges = "go on although the run's data changed since it began";
+
+}  // namespace
+
 Usage run_usage() {
   Usage usage;
   usage.synopsis =
@@ -34,7 +41,8 @@ Usage run_usage() {
 Usage eval_usage() {
   Usage usage;
   usage.synopsis =
-      "attnlab eval RUN_DIR [ENTRY ...] [--with FILE] [--again] [--examples FILE] [--json]";
+      "attnlab eval RUN_DIR [ENTRY ...] [--with FILE] [--again] [--examples FILE] [--json]\n"
+      "       [--accept-changes]";
   usage.about =
       "Evaluates a finished run as the entries of its `evaluate:` say, with the weights that it\n"
       "has; trains nothing. Each result is filed by itself in RUN_DIR/evaluations, and one that "
@@ -49,7 +57,7 @@ Usage eval_usage() {
       "examples", po::value<std::string>()->value_name("PATH"),
       "also evaluate each example by itself, and write its metrics as a row of a CSV file; of "
       "lines "
-      "of text: their perplexities")("json", "print JSON");
+      "of text: their perplexities")("json", "print JSON")("accept-changes", kAcceptChanges);
   usage.fewest_words = 1;
   usage.most_words = kAnyNumber;
   return usage;
@@ -59,7 +67,7 @@ Usage sample_usage() {
   Usage usage;
   usage.synopsis =
       "attnlab sample RUN_DIR [--prompt TEXT] [--tokens N] [--temperature T] [--top-k K]\n"
-      "       [--seed N]";
+      "       [--seed N] [--accept-changes]";
   usage.about =
       "Writes text with the language model of a run: the prompt as the model reads it, and what\n"
       "follows, token by token as it comes. Keys and values of what was written are kept, so a\n"
@@ -72,7 +80,8 @@ Usage sample_usage() {
       "below 1: likely tokens become likelier; 0: always the likeliest")(
       "top-k", po::value<std::int64_t>()->value_name("K")->default_value(0),
       "choose among the K likeliest tokens; 0: among all")(
-      "seed", po::value<std::int64_t>()->value_name("N")->default_value(0), "of what is drawn");
+      "seed", po::value<std::int64_t>()->value_name("N")->default_value(0), "of what is drawn")(
+      "accept-changes", kAcceptChanges);
   usage.fewest_words = usage.most_words = 1;
   return usage;
 }
@@ -100,7 +109,9 @@ Usage detect_usage() {
 
 Usage show_usage() {
   Usage usage;
-  usage.synopsis = "attnlab show RUN_DIR [--examples N] [--node I] [--point I] [--with PATH]";
+  usage.synopsis =
+      "attnlab show RUN_DIR [--examples N] [--node I] [--point I] [--with PATH]\n"
+      "       [--accept-changes]";
   usage.about =
       "Keeps test examples beside a run for `attnlab report`, which draws them. Of graphs, with "
       "what\n"
@@ -124,7 +135,8 @@ Usage show_usage() {
       "point", po::value<std::int64_t>()->value_name("I")->default_value(-1),
       "of clouds: whose attention; -1: the point nearest to the mean of all")(
       "with", po::value<std::string>()->value_name("PATH"),
-      "of images: a file with an evaluate: section, in place of the run's own");
+      "of images: a file with an evaluate: section, in place of the run's own")("accept-changes",
+                                                                                kAcceptChanges);
   usage.fewest_words = usage.most_words = 1;
   return usage;
 }

@@ -206,6 +206,9 @@ auto build_part(const Part& part, Build&& build) {
     throw;  // names its own place already
   } catch (const std::exception& error) {
     throw PluginError(fmt::format("{}: {}cannot be built: {}", part.path, who, error.what()));
+  } catch (...) {
+    throw PluginError(fmt::format(
+        "{}: {}cannot be built: it threw something that is not a std::exception", part.path, who));
   }
 }
 

@@ -41,6 +41,9 @@ std::string evaluation_file(const std::string& entry, const std::string& hash);
 /// @throws FileError.
 void write_evaluation(const std::string& run_folder, const EvaluationRecord& record);
 
+/// EvaluationRecord::written of a result's file; of one that is damaged or does not say, its time.
+std::int64_t written_of(const std::string& path);
+
 /// EvaluationRecord::written of a result that comes now, behind an earlier one even where the clock
 /// went back since.
 std::int64_t written_after(std::int64_t earlier);

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <filesystem>
+#include <optional>
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
@@ -99,6 +102,29 @@ void make_folder(const std::string& path) {
   throw FileError(fmt::format("{}: cannot create the run's folder: {}", path, error.message()));
 }
 
+/// When a run was begun first, by its environment.json; nothing where that does not say.
+std::optional<std::int64_t> recorded_start(const RunFolder& folder) {
+  try {
+    const json environment = parsed_json(read_text(folder.file(kEnvironment)));
+    const auto text = environment.at("started").get<std::string>();
+    std::tm parts{};
+    const char* const end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    if (end != nullptr && *end == '\0') return ::timegm(&parts);
+  } catch (const json::exception&) {  // damaged, or of another form
+  } catch (const Error&) {            // not there, or not to be read
+  }
+  return std::nullopt;
+}
+
+/// 0 where there is no such file.
+std::int64_t seconds_of_file(const std::string& path) {
+  std::error_code error;
+  const fs::file_time_type time = fs::last_write_time(path, error);
+  if (error) return 0;
+  const auto since = std::chrono::file_clock::to_sys(time).time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(since).count();
+}
+
 RunStatus parse_status(const json& in) {
   RunStatus status;
   status.state = parse_state(in.at("state").get<std::string>());
@@ -132,6 +158,16 @@ RunFolder RunFolder::of(const std::string& root, const Experiment& experiment, s
 
 RunFolder RunFolder::of(const std::string& root, const Experiment& experiment, std::int64_t seed) {
   return of(root, experiment, seed, identity_of(experiment, ""));
+}
+
+std::string RunFolder::place() const {
+  const fs::path path(path_), attention = path.parent_path();
+  return (attention.parent_path().filename() / attention.filename() / path.filename()).string();
+}
+
+RunStart RunFolder::start() const {
+  const std::optional<std::int64_t> recorded = recorded_start(*this);
+  return {recorded ? *recorded : seconds_of_file(file(kConfig)), place()};
 }
 
 std::string RunFolder::label(const Experiment& experiment, std::int64_t seed) {

@@ -13,8 +13,10 @@
 //     lock                    held while a process runs the folder: run_lock.h
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "framework/experiment/experiment.h"
 #include "framework/experiment/identity.h"
@@ -39,6 +41,10 @@ struct RunStatus {
   bool finished() const { return state == RunState::done || state == RunState::diverged; }
 };
 
+/// When a run was begun, in seconds since 1970, and its place: where several runs could be meant,
+/// the greatest counts. Of two of one second the place decides, so that all machines choose alike.
+using RunStart = std::pair<std::int64_t, std::string>;
+
 class RunFolder {
  public:
   explicit RunFolder(std::string path) : path_(std::move(path)) {}
@@ -52,6 +58,11 @@ class RunFolder {
   const std::string& path() const { return path_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   bool exists() const;
+  /// "experiment/attention/seed-hash", as records have it.
+  std::string place() const;
+  /// By environment.json, which a copy of the folder keeps; where that says nothing (the run has
+  /// not begun, or the file is damaged), by the time of the file config.yaml.
+  RunStart start() const;
   /// "vit_fashion_small/quest/0": how progress and tables call the run.
   static std::string label(const Experiment& experiment, std::int64_t seed);
 

@@ -13,6 +13,7 @@
 #include "framework/base/text.h"
 #include "framework/experiment/identity.h"
 #include "framework/runs/evaluations.h"
+#include "framework/runs/run_folder.h"
 #include "framework/runs/run_lock.h"
 #include "framework/runs/run_records.h"
 
@@ -185,18 +186,12 @@ const SuiteRecord* suite_around(const std::string& run, const std::vector<SuiteR
   return nearest;
 }
 
-/// "experiment/attention/seed-hash" of a run's folder, as records have it.
-std::string place_of(const std::string& folder) {
-  const fs::path path(folder), attention = path.parent_path();
-  return (attention.parent_path().filename() / attention.filename() / path.filename()).string();
-}
-
 /// The run that a suite has given up for a newer one, or says to be stale.
 void apply_suite(const SuiteRecord& suite, CellReport& report) {
-  const std::string place = place_of(report.folder);
+  const std::string place = RunFolder(report.folder).place();
   if (std::count(suite.runs.begin(), suite.runs.end(), place) > 0) return;
   for (const AbsentCell& cell : suite.absent) {
-    if (cell.gap.kind != Absence::stale || place_of(cell.folder) != place) continue;
+    if (cell.gap.kind != Absence::stale || RunFolder(cell.folder).place() != place) continue;
     report.state = CellState::stale;
     report.detail = cell.gap.reason;
     return;
@@ -221,26 +216,26 @@ void add_absent(const SuiteRecord& suite, std::vector<CellReport>& cells) {
   }
 }
 
-/// Without a suite: of runs with one configuration and seed, the one written last counts.
+/// Without a suite: of runs with one configuration and seed, the one begun last counts.
 void supersede_older(std::vector<CellReport>& cells, const std::set<std::string>& lone) {
-  std::map<std::tuple<std::string, std::string, std::int64_t, std::string>, CellReport*> last;
-  std::error_code error;
-  const auto age = [&](const CellReport& cell) {
-    return fs::last_write_time(cell.folder + "/config.yaml", error);
+  struct Last {
+    CellReport* cell = nullptr;
+    RunStart start;
   };
+  std::map<std::tuple<std::string, std::string, std::int64_t, std::string>, Last> last;
   for (CellReport& cell : cells) {
     if (lone.count(cell.folder) == 0) continue;
     const auto identity = read_identity(cell.folder);
     if (!identity) continue;
-    CellReport*& place =
-        last[{cell.experiment, cell.attention, cell.seed, identity->configuration}];
-    CellReport* older = place;
-    if (place == nullptr || age(*place) < age(cell)) {
-      place = &cell;
+    Last& known = last[{cell.experiment, cell.attention, cell.seed, identity->configuration}];
+    const RunStart start = RunFolder(cell.folder).start();
+    CellReport* older = known.cell;
+    if (known.cell == nullptr || known.start < start) {
+      known = {&cell, start};
     } else {
       older = &cell;
     }
-    if (older == nullptr || older == place) continue;
+    if (older == nullptr) continue;
     older->state = CellState::superseded;
     older->detail = "a later run has its configuration";
   }

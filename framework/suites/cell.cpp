@@ -23,12 +23,13 @@ struct Earlier {
   bool other_revision = false;  ///< that is all
 };
 
-/// The last begun of them, one without changes that count before all others. @throws DataError.
+/// The last begun of them (RunStart), one without changes that count before all others.
+/// @throws DataError.
 std::optional<Earlier> earlier_run(const Cell& cell) {
   const fs::path place = fs::path(cell.folder.path()).parent_path();
   const std::string prefix = fmt::format("{}-", cell.seed);
   std::optional<Earlier> last;
-  fs::file_time_type last_time;
+  RunStart last_start;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(place, error)) {
     if (entry.path().filename().string().rfind(prefix, 0) != 0) continue;
@@ -40,14 +41,14 @@ std::optional<Earlier> earlier_run(const Cell& cell) {
     const RunStatus status = folder.status();
     const bool counts = identity->framework != cell.identity.framework || !changes.empty();
     if (!counts || status.state == RunState::pending) continue;
-    const fs::file_time_type time = fs::last_write_time(folder.file("status.json"), error);
+    const RunStart start = folder.start();
     const bool better =
-        last && changes.empty() != last->changes.empty() ? changes.empty() : time > last_time;
+        last && changes.empty() != last->changes.empty() ? changes.empty() : start > last_start;
     if (last && !better) continue;
     const bool other_revision =
         changes.size() == 1 && !framework_change(*identity, cell.identity).empty();
     last = Earlier{folder, status, join(changes, ", "), other_revision};
-    last_time = time;
+    last_start = start;
   }
   return last;
 }

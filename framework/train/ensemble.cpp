@@ -242,6 +242,11 @@ void train_group(const Group& group, Registry& registry, const std::atomic<bool>
 void train_ensemble(std::vector<Member>& members, Registry& registry, ProgressSink& progress,
                     const std::atomic<bool>& stop) {
   std::vector<std::unique_ptr<Training>> trainings;
+  const auto abandon = [&trainings](const std::string& reason) {
+    for (const auto& training : trainings) {
+      if (!training->ended()) training->abandon(reason);
+    }
+  };
   try {
     std::map<std::string, Group> groups;
     for (Member& member : members) {
@@ -256,10 +261,11 @@ void train_ensemble(std::vector<Member>& members, Registry& registry, ProgressSi
     for (const auto& [shape, group] : groups) mark_parted(group, members.size(), progress);
     for (const auto& [shape, group] : groups) train_group(group, registry, stop);
   } catch (const std::exception& error) {
-    for (const auto& training : trainings) {
-      if (!training->ended()) training->abandon(text_of(error));
-    }
+    abandon(text_of(error));
     throw;
+  } catch (...) {  // of a plugin
+    abandon(kNoException);
+    throw Error(kNoException);
   }
 }
 

@@ -76,7 +76,7 @@ class Work {
     mean.entry = group;
     std::map<std::string, std::vector<Metrics>> points;
     std::string hashes;
-    std::int64_t failed = 0;
+    std::int64_t failed = 0, last = 0;  // when the newest of them was written
     for (const EvaluationEntry& entry : entries) {
       if (entry.group != group) continue;
       const auto found = known_.find(entry.name);
@@ -88,6 +88,7 @@ class Work {
       mean.split = record.split;
       if (record.done) mean.infos = record.infos;
       mean.seconds += record.seconds;
+      last = std::max(last, record.written);
     }
     mean.hash = hex(fingerprint(hashes));
     mean.done = failed == 0;
@@ -99,9 +100,11 @@ class Work {
       mean.reason = fmt::format("{} of {} evaluations failed", failed, points[""].size());
     }
     const auto before = known_.find(group);
+    // A point evaluated again keeps its hash, also where the process ended before its mean was due.
     const bool was_there = before != known_.end() && before->second.hash == mean.hash &&
-                           before->second.done == mean.done;
-    mean.written = after(before);
+                           before->second.done == mean.done && before->second.written > last;
+    mean.written =
+        written_after(before == known_.end() ? last : std::max(last, before->second.written));
     if (!was_there) write_evaluation(folder_.path(), mean);
     on_result_(mean, was_there);
   }
@@ -143,6 +146,8 @@ class Work {
       throw;
     } catch (const std::exception& error) {
       record.reason = text_of(error);
+    } catch (...) {  // of a plugin
+      record.reason = kNoException;
     }
     record.seconds = seconds_since(begin);
     write_evaluation(folder_.path(), record, setting);

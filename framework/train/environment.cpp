@@ -94,6 +94,12 @@ json read_environment(const std::string& path) {
   }
 }
 
+constexpr const char* kFingerprint = "/data/fingerprint";
+
+std::string data_of(const Experiment& experiment) {
+  return fmt::format("the data of dataset '{}'", experiment.dataset.name);
+}
+
 /// The start whose changes were accepted last; else the first one.
 json last_accepted(const json& environment) {
   json last = environment;
@@ -172,13 +178,22 @@ std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolde
   compare("/attention/hash", fmt::format("the file of attention '{}'", experiment.attention.name));
   compare("/task/hash", fmt::format("the file of task '{}'", experiment.task.name));
   compare("/dataset/hash", fmt::format("the file of dataset '{}'", experiment.dataset.name));
-  compare("/data/fingerprint", fmt::format("the data of dataset '{}'", experiment.dataset.name));
+  compare(kFingerprint, data_of(experiment));
   compare("/framework/revision", "the framework");
   compare("/products", fmt::format("the precision of products (now {})", name_of(run.products)));
   compare("/kernels/attention",
           fmt::format("the kernel of attention (ATTNLAB_ATTENTION_KERNEL, now {})",
                       asked_attention_kernel()));
   return changes;
+}
+
+std::string change_of_data(const BuiltRun& run, const RunFolder& folder) {
+  const std::string path = folder.file("environment.json");
+  if (!std::filesystem::exists(path)) return "";
+  const json before = last_accepted(read_environment(path));
+  const json::json_pointer at(kFingerprint);
+  if (!before.contains(at) || before.at(at) == run.dataset->info().fingerprint) return "";
+  return data_of(run.experiment) + " changed";
 }
 
 }  // namespace attnlab

@@ -33,4 +33,10 @@ void record_together(const BuiltRun& run, const RunFolder& folder);
 /// @throws DataError naming a damaged environment.json.
 std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolder& folder);
 
+/// The same of the run's own data alone: "the data of dataset 'cifar' changed". Empty where they
+/// are those of the run, or its folder does not say which it had. (Data that an evaluation names
+/// are not the run's.)
+/// @throws DataError naming a damaged environment.json.
+std::string change_of_data(const BuiltRun& run, const RunFolder& folder);
+
 }  // namespace attnlab

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <map>
 #include <regex>
-#include <set>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
@@ -88,10 +87,24 @@ struct Renamed {
   Share part;
 };
 
+/// A search by std::regex takes stack for every letter.
+/// @throws DataError.
+void check_length(const std::string& name, const std::string& path) {
+  constexpr std::size_t kLongest = 1000;
+  if (name.size() <= kLongest) return;
+  throw DataError(fmt::format(
+      "{}: the name of a tensor, or what init.map makes of it, has {} letters, more than "
+      "{}: {}...; save it under a shorter one",
+      path, name.size(), kLongest, name.substr(0, 40)));
+}
+
+/// @param path  of the file, for messages
 /// @returns nothing where the rules leave the name out.
-std::optional<Renamed> renamed(std::string name, const std::vector<Rename>& rules) {
+std::optional<Renamed> renamed(std::string name, const std::vector<Rename>& rules,
+                               const std::string& path) {
   Share part;
   for (const Rename& rule : rules) {
+    check_length(name, path);
     if (!std::regex_search(name, rule.match)) continue;
     if (!rule.to) return std::nullopt;
     name = std::regex_replace(name, rule.match, *rule.to);
@@ -113,20 +126,20 @@ bool is_source(const RunFolder& candidate, const Experiment& of, const Catalogue
   }
 }
 
-/// The finished run that `init.experiment` means, the newest of several. It may be filed under any
-/// name: that of a grid's point, say.
+/// The finished run that `init.experiment` means, of several the one begun last. It may be filed
+/// under any name: that of a grid's point, say.
 RunFolder source_run(const BuiltRun& run, const RunFolder& folder, const Catalogue& catalogue) {
   const Experiment& experiment = run.experiment;
   const std::string& label = experiment.attention.label;
   const fs::path root = fs::path(folder.path()).parent_path().parent_path().parent_path();
   std::error_code error;
-  std::map<fs::file_time_type, RunFolder> found;
+  std::map<RunStart, RunFolder> found;
   for (const auto& place : fs::directory_iterator(root, error)) {
     for (const auto& entry : fs::directory_iterator(place.path() / label, error)) {
       if (!entry.path().filename().string().starts_with(fmt::format("{}-", run.seed))) continue;
       const RunFolder candidate(entry.path().string());
       if (!is_source(candidate, experiment, catalogue)) continue;
-      found.emplace(fs::last_write_time(candidate.file("status.json"), error), candidate);
+      found.emplace(candidate.start(), candidate);
     }
   }
   if (!found.empty()) return found.rbegin()->second;
@@ -162,10 +175,32 @@ class Targets {
   }
 
   bool has(const std::string& name) const { return items_.count(name) > 0; }
+  bool filled() const { return !filled_.empty(); }
 
+  /// @throws ConfigError where no name begins so.
+  void check_part(const std::string& into) const {
+    std::set<std::string> parts;
+    for (const auto& [name, item] : items_) {
+      if (item.of_task) continue;
+      if (name.starts_with(into + ".")) return;
+      for (std::size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1)) {
+        parts.insert(name.substr(0, dot));
+      }
+    }
+    throw ConfigError(fmt::format("init.into: the model has no part '{}'{}", into,
+                                  suggestion(into, Problems(parts.begin(), parts.end()))));
+  }
+
+  /// @param source  the tensor's name in the file
   /// @returns what is wrong; nothing is changed then.
-  std::string fill(const std::string& name, const Share& part, const Tensor& saved) {
+  std::string fill(const std::string& name, const Share& part, const std::string& source,
+                   const Tensor& saved) {
     const Item& item = items_.at(name);
+    for (const Filled& other : filled_[name]) {
+      if (!overlap(part, other.part)) continue;
+      return fmt::format("both {} and {} of the file would fill {}", other.source, source, name);
+    }
+    filled_[name].push_back({source, part});
     if (part.of > 1) return fill_part(name, part, saved);
     const Tensor fitting =
         saved.sizes() == item.tensor.sizes() ? saved : item.module->adapt(item.name, saved);
@@ -174,7 +209,6 @@ class Targets {
                          name, describe(saved), describe(item.tensor));
     }
     pending_.emplace_back(item.tensor, fitting);
-    filled_.insert(name);
     return "";
   }
 
@@ -207,7 +241,6 @@ class Targets {
                          part.number, part.of, describe(target));
     }
     pending_.emplace_back(target, saved);
-    filled_.insert(name);
     return "";
   }
 
@@ -228,8 +261,18 @@ class Targets {
     }
   }
 
+  /// What fills a tensor, or a part of it.
+  struct Filled {
+    std::string source;
+    Share part;
+  };
+
+  static bool overlap(const Share& a, const Share& b) {
+    return (a.number - 1) * b.of < b.number * a.of && (b.number - 1) * a.of < a.number * b.of;
+  }
+
   std::map<std::string, Item> items_;
-  std::set<std::string> filled_;
+  std::map<std::string, std::vector<Filled>> filled_;
   std::vector<std::pair<Tensor, Tensor>> pending_;
 };
 
@@ -243,10 +286,11 @@ void fill(BuiltRun& run, const NamedTensors& tensors, const std::string& path) {
   const std::vector<Rename> rules = read_map(options.map);
   const std::string start = options.into.empty() ? "" : options.into + ".";
   Targets targets(run);
+  if (!options.into.empty()) targets.check_part(options.into);
   Problems unfit, problems;
   bool with_task = false;
   for (const auto& [name, tensor] : tensors) {
-    const auto mapped = renamed(name, rules);
+    const auto mapped = renamed(name, rules, path);
     const bool of_task = mapped && mapped->name.starts_with("task.");
     const std::string target = !mapped ? "" : (of_task ? "" : start) + mapped->name;
     with_task = with_task || of_task;
@@ -254,7 +298,7 @@ void fill(BuiltRun& run, const NamedTensors& tensors, const std::string& path) {
       run.initial_unused.push_back(name);
     } else if (!targets.has(target)) {
       unfit.push_back(name + (target == name ? "" : fmt::format(" (as {})", target)));
-    } else if (const std::string problem = targets.fill(target, mapped->part, tensor);
+    } else if (const std::string problem = targets.fill(target, mapped->part, name, tensor);
                !problem.empty()) {
       problems.push_back(problem);
     }
@@ -273,6 +317,13 @@ void fill(BuiltRun& run, const NamedTensors& tensors, const std::string& path) {
         "to stay random in init.fresh{}",
         path, join(problems, "\n  "),
         options.partial ? "" : "; init.partial leaves out names that fit nowhere"));
+  }
+  if (!targets.filled()) {
+    throw DataError(fmt::format(
+        "init: {} fills nothing: {}; rename them by init.map, or correct init.into", path,
+        unfit.empty()
+            ? "init.map and init.fresh leave out all its tensors"
+            : "none of its tensors has the name of a parameter, " + unfit.front() + " for one"));
   }
   run.initial_unused.insert(run.initial_unused.end(), unfit.begin(), unfit.end());
   targets.copy();

@@ -75,6 +75,16 @@ void rest(torch::nn::Module& module) {
   for (Tensor& parameter : module.parameters()) parameter.set_requires_grad(false);
 }
 
+void note_failure(const RunFolder& folder, const std::exception& error) {
+  try {
+    RunStatus status = folder.status();
+    status.state = RunState::failed;
+    status.reason = text_of(error);
+    folder.write_status(status);
+  } catch (const Error&) {  // a full disk has no room for a status either: the first error counts
+  }
+}
+
 }  // namespace
 
 std::int64_t BuiltRun::total_steps() const {
@@ -177,15 +187,12 @@ RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progre
     train_in_step({&training}, gradients, stop);
     return training.status();
   } catch (const std::exception& error) {
-    RunStatus status;
-    try {
-      status = folder.status();
-      status.state = RunState::failed;
-      status.reason = text_of(error);
-      folder.write_status(status);
-    } catch (const Error&) {  // a full disk has no room for a status either: the first error counts
-    }
+    note_failure(folder, error);
     throw;
+  } catch (...) {  // of a plugin
+    const Error error(kNoException);
+    note_failure(folder, error);
+    throw error;
   }
 }
 

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <optional>
+#include <regex>
 #include <sstream>
 #include <vector>
 
@@ -142,26 +144,36 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-/// Event files in a folder, oldest name first, and what a killed process left of new ones.
-std::vector<std::string> files_in(const std::string& folder) {
-  std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().filename().string().find(kPrefix) != std::string::npos) {
-      files.push_back(entry.path().string());
-    }
-  }
-  std::sort(files.begin(), files.end());
-  return files;
+/// When an event file was begun, in seconds since 1970, by its name: that of `new_name`, or what a
+/// killed process left of a new file. Nothing for other names: such files are not ours. Two numbers
+/// at the end are another writer's (PyTorch's HOST.PID.UID), so a host's name must not end in one.
+std::optional<std::int64_t> begun(const std::string& name) {
+  static const std::regex kOurs(
+      R"(events\.out\.tfevents\.([0-9]{10})\.(?!.*\.[0-9]+\.[0-9]+(\.tmp-.*)?$).*\.[0-9]+(\.tmp-.*)?)");
+  std::smatch parts;
+  if (!std::regex_match(name, parts, kOurs)) return std::nullopt;
+  return std::stoll(parts[1]);
 }
 
-/// "events.out.tfevents.1700000000.host.123", another name than those of `others`.
-std::string new_name(const std::vector<std::string>& others, const std::string& folder) {
+/// Names of the event files in a folder, oldest first, and of what killed processes left.
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (begun(name)) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// "events.out.tfevents.1700000000.host.123". TensorBoard reads files in the order of their names,
+/// so it stands behind all others, whatever the clock says.
+std::string new_name(const std::vector<std::string>& others) {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
-  for (auto seconds = static_cast<std::int64_t>(wall_time());; ++seconds) {
-    std::string path = fmt::format("{}/{}{}.{}.{}", folder, kPrefix, seconds, host, ::getpid());
-    if (others.empty() || path > others.back()) return path;
-  }
+  auto seconds = static_cast<std::int64_t>(wall_time());
+  if (!others.empty()) seconds = std::max(seconds, begun(others.back()).value_or(0) + 1);
+  return fmt::format("{}{:010}.{}.{}", kPrefix, seconds, host, ::getpid());
 }
 
 }  // namespace
@@ -178,17 +190,18 @@ EventLog::EventLog(const std::string& folder, const std::string& metrics) {
   if (error) {
     throw FileError(fmt::format("{}: cannot make this folder: {}", folder, error.message()));
   }
-  const std::vector<std::string> before = files_in(folder), lines = lines_of(metrics);
+  const std::vector<std::string> before = names_in(folder), lines = lines_of(metrics);
   std::vector<std::string> kept;
   for (const std::string& old : before) {  // of two, a kill left both: either will do
-    if (old.find(".tmp-") == std::string::npos) kept = records_of(old, lines.size());
+    if (old.find(".tmp-") != std::string::npos) continue;
+    kept = records_of(fmt::format("{}/{}", folder, old), lines.size());
   }
   std::string bytes = heading();
   for (const std::string& one : kept) bytes += one;
   for (std::size_t i = kept.size(); i < lines.size(); ++i) bytes += record_of(lines[i]);
-  path_ = new_name(before, folder);
+  path_ = fmt::format("{}/{}", folder, new_name(before));
   write_file(path_, bytes);
-  for (const std::string& old : before) fs::remove(old, error);
+  for (const std::string& old : before) fs::remove(fmt::format("{}/{}", folder, old), error);
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (descriptor_ < 0) throw_cannot("open");
 }

@@ -7,7 +7,9 @@
 //
 // A resumed run begins a new file with a copy of the events up to its checkpoint and removes the
 // old one, so that no step is there twice. The new file starts with a SessionLog of status START at
-// step 0: a TensorBoard that is looking on forgets what it read of the old one.
+// step 0: a TensorBoard that is looking on forgets what it read of the old one. Files whose names
+// are not of the form events.out.tfevents.SECONDS.HOST.PID are not ours, and stay: PyTorch's have
+// another number behind them.
 #pragma once
 
 #include <cstdint>

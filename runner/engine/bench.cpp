@@ -62,6 +62,7 @@ std::vector<BenchShape> shapes_of(const Arguments& arguments) {
 /// @param word  "quest", or "{use: quest, as: LABEL, eps: 1e-3}" as in a suite.
 BenchSubject subject_of(const std::string& word, const Catalogue& catalogue) {
   Node options = parse_yaml(word, fmt::format("argument '{}'", word));
+  interpolate(options);
   std::string name, label;
   if (options.is_map()) {
     name = options.at("use").text();

@@ -14,6 +14,7 @@
 #include "framework/base/work_to_save.h"
 #include "framework/data/long_work.h"
 #include "framework/tensor/device.h"
+#include "runner/signals.h"
 
 namespace attnlab {
 namespace {
@@ -60,10 +61,10 @@ void on_signal(int signal) {
 /// products use the stack pointer as one more register: while they run it points into the heap, and
 /// a handler on their thread would write its frame over what lies there.
 void take_signals() {
-  std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
-  // A terminal that goes asks to stop, too, unless the user said otherwise (nohup).
-  if (std::signal(SIGHUP, on_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
+  for (const int signal : {SIGINT, SIGHUP}) {  // a terminal that goes asks to stop, too
+    if (!is_ignored(signal)) std::signal(signal, on_signal);
+  }
   std::signal(SIGALRM, on_patience_gone);
   sigset_t taken;
   ::sigemptyset(&taken);

@@ -15,6 +15,7 @@
 #include "framework/train/environment.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/eval_examples.h"
+#include "runner/engine/open_run.h"
 #include "runner/usages.h"
 
 namespace attnlab {
@@ -29,6 +30,7 @@ struct EvalJob {
   bool clean = false;  ///< evaluate the run itself
   bool entries_too = true;
   std::string examples;  ///< where each example's own metrics go; empty: nowhere
+  bool accept = false;   ///< although the run's data changed
 };
 
 /// Results in the order of their coming.
@@ -52,6 +54,7 @@ EvalJob eval_job(const Arguments& arguments, const Catalogue& catalogue) {
            : job.experiment;
   job.entries = evaluations_of(source, catalogue);
   job.request.again = arguments.has("again");
+  job.accept = arguments.has("accept-changes");
   for (std::size_t i = 1; i < arguments.words.size(); ++i) {
     const std::string& name = arguments.words[i];
     if (name == kClean) {
@@ -98,6 +101,7 @@ Results carry_out(const EvalJob& job, Registry& registry) {
   if (const std::string note = note_on_products(run); !note.empty()) {
     std::cerr << "attnlab eval: " << note << "\n";
   }
+  check_data(run, job.folder, job.accept);
   load_model(run, job.folder);
   Results results;
   if (job.clean) {
@@ -112,10 +116,15 @@ Results carry_out(const EvalJob& job, Registry& registry) {
     evaluate_entries(run, job.folder, job.entries, job.request, registry, stop_requested(),
                      [&](const EvaluationRecord& record, bool) { results.add(record); });
   }
-  if (!job.examples.empty() && results.all) {
+  if (job.examples.empty()) return results;
+  if (results.all) {
     const auto entries = job.entries_too ? chosen_entries(job.entries, job.request.names)
                                          : std::vector<EvaluationEntry>();
     write_examples(job.examples, run, job.folder, entries, job.clean, registry);
+  } else {
+    std::cerr << fmt::format(
+        "attnlab eval: {}: is not written, as an evaluation failed; name those that did not\n",
+        one_line(job.examples));
   }
   return results;
 }
@@ -151,9 +160,13 @@ void print_table(const Results& results) {
     }
   }
   std::cout << table_text(rows, TableStyle::text);
+}
+
+void print_failures(const Results& results, std::ostream& out, const char* before) {
   for (const EvaluationRecord& record : results.records) {
     if (record.done) continue;
-    std::cout << record.entry << " failed: " << one_line(without_backtrace(record.reason)) << "\n";
+    out << before << record.entry << " failed: " << one_line(without_backtrace(record.reason))
+        << "\n";
   }
 }
 
@@ -173,9 +186,11 @@ int eval_command(const Words& words) {
   }
   if (arguments.has("json")) {
     print_json(results);
+    print_failures(results, std::cerr, "attnlab eval: ");
   } else {
     std::cout << RunFolder::label(job.experiment, job.experiment.seeds.at(0)) << "\n";
     print_table(results);
+    print_failures(results, std::cout, "");
   }
   return results.all ? kDone : kRunFailed;
 }

@@ -6,7 +6,18 @@
 namespace attnlab {
 
 /// The run's parts, with the parameters of its checkpoint, ready to evaluate.
-/// @throws as `build_run` and `load_model` do.
-BuiltRun open_run(const RunFolder& folder, Registry& registry);
+/// @param accept  although its data changed (`--accept-changes`)
+/// @throws as `build_run`, `check_data` and `load_model` do.
+BuiltRun open_run(const RunFolder& folder, Registry& registry, bool accept);
+
+/// Data are not those that a run was trained on.
+class ChangedDataError : public ConfigError {
+ public:
+  using ConfigError::ConfigError;
+};
+
+/// That a run's own data are those that it was trained on. @param accept  they need not be
+/// @throws ChangedDataError, which names the dataset.
+void check_data(const BuiltRun& run, const RunFolder& folder, bool accept);
 
 }  // namespace attnlab

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "framework/base/error_text.h"
 #include "framework/base/foreign_text.h"
@@ -26,6 +27,7 @@
 #include "framework/train/initialise.h"
 #include "framework/train/task_check.h"
 #include "runner/engine/engine.h"
+#include "runner/engine/open_run.h"
 #include "runner/usages.h"
 
 namespace attnlab {
@@ -246,11 +248,12 @@ void evaluate_left(const RunJob& job, BuiltRun& run, Registry& registry, Progres
   }
 }
 
-/// The same for a run that was finished before.
-void evaluate_left(const RunJob& job, Registry& registry, ProgressSink& progress) {
+/// The same for a run that was finished before. @throws ChangedDataError.
+void evaluate_left(const RunJob& job, Registry& registry, bool accept, ProgressSink& progress) {
   if (job.folder.status().state != RunState::done) return;
   if (entries_left(job.experiment, job.folder, registry.catalogue(), false).empty()) return;
   BuiltRun run = build_run(job.experiment, job.seed, registry);
+  check_data(run, job.folder, accept);
   tell_products(run, progress);
   const RunLock lock(job.folder.path());
   evaluate_left(job, run, registry, progress);
@@ -259,6 +262,36 @@ void evaluate_left(const RunJob& job, Registry& registry, ProgressSink& progress
 void complain(const std::string& what, const std::exception& error) {
   std::cerr << fmt::format("attnlab run: {}: {}\n", one_line(what, kLongestMessageLine),
                            message_text(text_of(error)));
+}
+
+/// Passes on what runs report, and knows which of them have told their end.
+class EndsNoted final : public ProgressSink {
+ public:
+  explicit EndsNoted(ProgressSink& sink) : sink_(sink) {}
+  void report(const ProgressEvent& event) override {
+    if (event.kind == ProgressEvent::Kind::end) ended_.insert(event.run);
+    sink_.report(event);
+  }
+  void say(const std::string& text) override { sink_.say(text); }
+
+  bool ended(const std::string& run) const { return ended_.count(run) > 0; }
+
+ private:
+  ProgressSink& sink_;
+  std::set<std::string> ended_;
+};
+
+/// Ends a run that failed for readers of its progress. One whose evaluations failed has told its
+/// end by then: it is trained.
+/// @param together  how many runs were trained in one; which of them failed is not known
+void report_failure(const RunJob& job, const std::exception& error, EndsNoted& progress,
+                    std::size_t together = 1) {
+  ProgressEvent event;
+  event.kind = ProgressEvent::Kind::end;
+  event.run = RunFolder::label(job.experiment, job.seed);
+  event.text = fmt::format("failed: {}{}", together > 1 ? "trained together with others: " : "",
+                           one_line(without_backtrace(text_of(error))));
+  if (!progress.ended(event.run)) progress.report(event);
 }
 
 /// Holds a run's folder before the first byte is written into it.
@@ -295,18 +328,19 @@ bool finished_meanwhile(const RunJob& job, BuiltRun& run, Registry& registry, bo
 bool run_job(const RunJob& job, Registry& registry, bool accept, ProgressSink& progress) {
   if (!job.note.empty()) progress.say(job.note);
   if (finished_before(job, progress)) {
-    evaluate_left(job, registry, progress);
+    evaluate_left(job, registry, accept, progress);
     return true;
   }
   BuiltRun run = ready_run(job, registry, accept);
   tell_products(run, progress);
   const std::unique_ptr<RunLock> lock = held(job, registry.catalogue());
   if (finished_meanwhile(job, run, registry, accept, progress)) return true;
+  EndsNoted noted(progress);
   try {
-    const RunStatus status = train_run(run, job.folder, progress, stop_requested());
-    if (status.state == RunState::done) evaluate_left(job, run, registry, progress);
+    const RunStatus status = train_run(run, job.folder, noted, stop_requested());
+    if (status.state == RunState::done) evaluate_left(job, run, registry, noted);
   } catch (const std::exception& error) {
-    progress.say("");  // ends a bar's line
+    report_failure(job, error, noted);
     complain(job.folder.path() + ": the run failed", error);
     return false;
   }
@@ -335,8 +369,8 @@ class SharedData {
 /// Runs that can be trained together, and have not been finished before.
 using Together = std::vector<const RunJob*>;
 
-/// Does something for one run of several. @returns false where another process holds it, or its
-/// folder cannot be written: that is said, and the others go on.
+/// Does something for one run of several. @returns false where another process holds it, its
+/// folder cannot be written, or its data changed: that is said, and the others go on.
 /// @param alone  it is the only run: that is thrown
 template <class Action>
 bool done_for_one(bool alone, const Action& action) {
@@ -349,6 +383,9 @@ bool done_for_one(bool alone, const Action& action) {
   } catch (const FileError& error) {
     if (alone) throw;
     complain("left out", error);
+  } catch (const ChangedDataError& error) {
+    if (alone) throw;
+    complain("left out", error);
   }
   return false;
 }
@@ -356,7 +393,7 @@ bool done_for_one(bool alone, const Action& action) {
 /// Evaluations that are left of finished ones are made up for. @param all  becomes false where one
 /// could not be had
 /// @throws ConfigError where there is a run that cannot be trained together with any.
-std::vector<Together> ensembles_of(const std::vector<RunJob>& jobs, Registry& registry,
+std::vector<Together> ensembles_of(const std::vector<RunJob>& jobs, Registry& registry, bool accept,
                                    ProgressSink& progress, bool& all_had) {
   std::map<std::string, Together> by_key;
   for (const RunJob& job : jobs) {
@@ -364,7 +401,8 @@ std::vector<Together> ensembles_of(const std::vector<RunJob>& jobs, Registry& re
     if (!obstacle.empty()) throw ConfigError(fmt::format("--ensemble: {}; leave it out", obstacle));
     if (stop_requested()) return {};
     if (finished_before(job, progress)) {
-      all_had &= done_for_one(jobs.size() == 1, [&] { evaluate_left(job, registry, progress); });
+      all_had &=
+          done_for_one(jobs.size() == 1, [&] { evaluate_left(job, registry, accept, progress); });
     } else {
       by_key[ensemble_key(job.experiment)].push_back(&job);
     }
@@ -396,10 +434,11 @@ bool run_together(const Together& all, bool alone, Registry& registry, bool acce
   if (members.empty()) return had;
   for (Member& member : members) member.run.together = static_cast<std::int64_t>(members.size());
   tell_products(members.front().run, progress);
+  EndsNoted noted(progress);
   try {
-    train_ensemble(members, registry, progress, stop_requested());
+    train_ensemble(members, registry, noted, stop_requested());
   } catch (const std::exception& error) {
-    progress.say("");  // ends a bar's line
+    for (const RunJob* job : jobs) report_failure(*job, error, noted, jobs.size());
     complain(fmt::format("{} runs that were trained together failed", jobs.size()), error);
     return false;
   }
@@ -434,7 +473,7 @@ int run_command(const Words& words) {
   const bool alone = jobs.size() == 1;
   bool all = true;
   if (arguments.has("ensemble")) {
-    const std::vector<Together> ensembles = ensembles_of(jobs, registry, *progress, all);
+    const std::vector<Together> ensembles = ensembles_of(jobs, registry, accept, *progress, all);
     if (stop_requested()) return kInterrupted;
     for (const Together& together : ensembles) {
       all &= run_together(together, alone, registry, accept, *progress);

@@ -90,7 +90,8 @@ int sample_command(const Words& words) {
   if (arguments.help) return kDone;
   const SampleRequest request = sample_request(arguments);
   Registry registry(Catalogue::of_this_program());
-  return write_text(open_run(RunFolder(request.run), registry), request);
+  const bool accept = arguments.has("accept-changes");
+  return write_text(open_run(RunFolder(request.run), registry, accept), request);
 }
 
 }  // namespace attnlab

@@ -56,6 +56,17 @@ std::string kind_of(const DatasetInfo& info) {
   return pictures ? "images" : "";
 }
 
+/// @throws ConfigError for an option that does nothing with what is drawn.
+void check_options(const ShowRequest& request, const std::string& kind, const DatasetInfo& info) {
+  const auto check = [&](bool given, const char* drawn, const char* what) {
+    if (!given || kind == drawn) return;
+    throw ConfigError(fmt::format("{}; dataset '{}' gives {}", what, info.name, kind));
+  };
+  check(request.node >= 0, "graphs", "--node chooses a node of a graph");
+  check(request.point >= 0, "clouds", "--point chooses a point of a cloud");
+  check(!request.with.empty(), "images", "--with names evaluations of images");
+}
+
 std::vector<EvaluationEntry> entries_of(const ShowRequest& request, const Experiment& experiment,
                                         const Catalogue& catalogue) {
   if (request.with.empty()) return evaluations_of(experiment, catalogue);
@@ -97,7 +108,7 @@ int show_command(const Words& words) {
   const ShowRequest request = show_request(arguments);
   Registry registry(Catalogue::of_this_program());
   const OutputPath folder(request.run);
-  BuiltRun run = open_run(RunFolder(folder.given), registry);
+  BuiltRun run = open_run(RunFolder(folder.given), registry, arguments.has("accept-changes"));
   const DatasetInfo& info = run.dataset->info();
   const std::string kind = kind_of(info);
   if (kind.empty() || run.dataset->size(Split::test) == 0) {
@@ -107,10 +118,7 @@ int show_command(const Words& words) {
                                         "one size with classes, and nothing else is shown"
                                       : "test split"));
   }
-  if (request.point >= 0 && kind != "clouds") {
-    throw ConfigError(
-        fmt::format("--point chooses a point of a cloud; dataset '{}' gives {}", info.name, kind));
-  }
+  check_options(request, kind, info);
   const at::NoGradGuard no_gradients;
   json pictures;
   try {

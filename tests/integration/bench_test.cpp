@@ -74,6 +74,14 @@ TEST_F(Bench, TakesOptionsAndLabels) {
   const json out = report({"{use: quest, as: soft, eps: 0.5}", "--shapes", "1x1x8x4"});
   EXPECT_EQ(out.at("shapes").at(0).at("attentions").at(0).at("attention"), "soft");
   EXPECT_THAT(out.at("bars").at(0).at("what"), HasSubstr("soft: time over standard's"));
+  const json by_environment = report({"{use: quest, as: '${env:LABEL}', eps: '${env:EPS}'}",
+                                      "${env:SECOND,standard}", "--shapes", "1x1x8x4"},
+                                     {{"LABEL", "mine"}, {"EPS", "0.5"}});
+  const json& named = by_environment.at("shapes").at(0).at("attentions");
+  EXPECT_EQ(named.at(0).at("attention"), "mine");
+  EXPECT_EQ(named.at(1).at("attention"), "standard");
+  EXPECT_THAT(bench({"{use: quest, eps: '${env:NO_SUCH_NAME}'}"}).err,
+              HasSubstr("the environment has no NO_SUCH_NAME"));
   const Ended wrong = bench({"{use: quest, epz: 0.5}"});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("did you mean 'eps'?"));

@@ -90,6 +90,24 @@ TEST_F(BrokenPlugins, EndARunThatNamesThemBeforeItBegins) {
   }
 }
 
+TEST_F(BrokenPlugins, ThatThrowNumbersDoNotAbortTheProgram) {
+  const Ended built =
+      attnlab({"run", "tiny.yaml", "attention=factory_throws_number"}, environment());
+  EXPECT_EQ(built.exit_code, 2) << built.story();
+  EXPECT_THAT(built.err, HasSubstr(broken_plugins() +
+                                   "/factory_throws_number.so: attention "
+                                   "'factory_throws_number': cannot be built: it threw something "
+                                   "that is not a std::exception"));
+  const Ended run =
+      attnlab({"run", "tiny.yaml", "attention=throws_number_in_forward"}, environment());
+  EXPECT_EQ(run.exit_code, 1) << run.story();
+  const std::string folder = run_folder("tiny/throws_number_in_forward");
+  const std::string thrown = "something that is not a std::exception was thrown";
+  EXPECT_THAT(run.err, HasSubstr(": the run failed: " + thrown + "\n"));
+  EXPECT_EQ(status_of(folder).at("state"), "failed");
+  EXPECT_EQ(status_of(folder).at("reason"), thrown);
+}
+
 TEST_F(BrokenPlugins, AreNamedWhenAnExperimentAsksForThem) {
   const Ended ended = attnlab({"validate", "tiny.yaml", "attention=no_manifest"}, environment());
   EXPECT_EQ(ended.exit_code, 2);

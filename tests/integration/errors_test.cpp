@@ -1,6 +1,7 @@
 // Bad input: a clear error with its place, the right exit code, nothing half-written.
 #include <csignal>
 #include <filesystem>
+#include <sstream>
 
 #include "tests/integration/workspace.h"
 #include "tests/support/data_files.h"
@@ -10,6 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -101,6 +103,16 @@ TEST_F(BadInput, NamesAnOptionThatOnlyThePluginKnowsToBeWrong) {
                  "bad.yaml:3:16: model 'vit': heads: 3 heads do not divide dim 16; change either");
 }
 
+TEST_F(BadInput, RefusesPathsThatAreEmpty) {
+  expect_refused({"tiny.yaml", "--out", ""}, "--out: is empty; give --out DIR, or leave it out");
+  const Ended eval = attnlab({"eval", "some/run", "--examples", ""});
+  EXPECT_EQ(eval.exit_code, 2) << eval.story();
+  EXPECT_THAT(eval.err, HasSubstr("--examples: is empty; give --examples PATH, or leave it out"));
+  const Ended pictures = attnlab({"detect", "some/run", "--image", "one.png", ""});
+  EXPECT_EQ(pictures.exit_code, 2) << pictures.story();
+  EXPECT_THAT(pictures.err, HasSubstr("--image: is empty; give --image FILE, or leave it out"));
+}
+
 TEST_F(BadInput, NamesFilesThatAreNotThere) {
   expect_refused({"nowhere.yaml"}, "nowhere.yaml: there is no such file");
   folder_.write("bad.yaml", "schema: 1\nextends: [tiny.yaml, lost.yaml]\n");
@@ -170,6 +182,17 @@ TEST_F(BadInput, NeedsResumeForARunThatWasBegun) {
   EXPECT_THAT(frozen.err, HasSubstr("a run's configuration is frozen"));
 }
 
+/// What the `end` events say of a progress in JSON.
+std::vector<std::string> ends_in(const std::string& progress) {
+  std::vector<std::string> ends;
+  std::istringstream lines(progress);
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json event = nlohmann::json::parse(line);
+    if (event.at("event") == "end") ends.push_back(event.at("text").get<std::string>());
+  }
+  return ends;
+}
+
 class FullDisk : public Workspace {};
 
 TEST_F(FullDisk, FailsTheRunAndLeavesTheEarlierCheckpointAsItWas) {
@@ -184,12 +207,14 @@ TEST_F(FullDisk, FailsTheRunAndLeavesTheEarlierCheckpointAsItWas) {
   // No room for the first checkpoint.
   Invocation limited = invocation(words);
   limited.largest_file = size / 2;
+  for (const char* word : {"--progress", "json"}) limited.words.emplace_back(word);
   const Ended first = run(limited);
   const std::string folder = run_folder("tiny/standard");
   const std::string reason = folder.substr(folder_.path().size() + 1) +
                              "/checkpoint.safetensors: cannot write: File too large";
   EXPECT_EQ(first.exit_code, 1) << first.story();
   EXPECT_THAT(first.err, HasSubstr("the run failed: " + reason));
+  EXPECT_THAT(ends_in(first.out), ElementsAre("failed: " + reason));
   EXPECT_EQ(status_of(folder).at("state"), "failed");
   EXPECT_EQ(status_of(folder).at("reason"), reason);
   EXPECT_THAT(files_like(".tmp"), IsEmpty());

@@ -1,6 +1,7 @@
 // Evaluations: finished runs asked about other data and by other tasks, never trained again.
 #include <filesystem>
 
+#include "framework/base/files.h"
 #include "tests/integration/workspace.h"
 
 namespace attnlab::testing::eval_test {
@@ -93,6 +94,10 @@ TEST_F(Evaluate, OneEntryThatFailsDoesNotKeepTheOthersFromTheirTurn) {
   const Ended ended = attnlab({"eval", folder()});
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_THAT(ended.out, AllOf(HasSubstr("noisy"), HasSubstr("held failed: ")));
+  const Ended as_json = attnlab({"eval", folder(), "--json"});
+  EXPECT_EQ(as_json.exit_code, 1) << as_json.story();
+  EXPECT_THAT(as_json.err, HasSubstr("attnlab eval: held failed: "));
+  EXPECT_TRUE(json::parse(as_json.out).contains("noisy/accuracy"));
 }
 
 TEST_F(Evaluate, WhatATaskFindsWrongIsToldBeforeTraining) {
@@ -147,6 +152,24 @@ TEST_F(Evaluate, AMeanIsOfPointsOfOneSettingAlone) {
   for (const auto& file : fs::directory_iterator(folder() + "/evaluations")) {
     EXPECT_NE(json::parse(file_text(file.path().string())).at("entry"), "fog") << file.path();
   }
+}
+
+TEST_F(Evaluate, AMeanIsWrittenAnewWhereAPointWas) {
+  write_experiment("  fog: {over: {dataset.noise: [0.25, 1]}}\n");
+  must({"run", "asked.yaml"});
+  const json first = filed("fog");
+  must({"eval", folder()});
+  EXPECT_EQ(filed("fog"), first) << "nothing was evaluated again";
+  must({"eval", folder(), "fog/0.25", "--again"});
+  EXPECT_GT(filed("fog").at("written"), filed("fog/0.25").at("written"));
+  EXPECT_EQ(filed("fog").at("metrics"), first.at("metrics"));
+  // As if the process had ended between the point and its mean.
+  const std::string mean = files_like("fog-").at(0);
+  const std::string before = file_text(mean);
+  must({"eval", folder(), "fog/1", "--again"});
+  write_file(mean, before);
+  must({"eval", folder()});
+  EXPECT_GT(filed("fog").at("written"), filed("fog/1").at("written"));
 }
 
 TEST_F(Evaluate, EntriesOfEveryEpochStandInItsLine) {

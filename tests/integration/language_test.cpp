@@ -111,6 +111,7 @@ TEST_F(Language, GivesAModelOfFixedContextByContextAndByLine) {
   EXPECT_THAT(ended.out, HasSubstr("long failed: "));
   EXPECT_THAT(ended.out, HasSubstr("learned positions for 32 tokens"));
   EXPECT_FALSE(exists("none.csv"));
+  EXPECT_THAT(ended.err, HasSubstr("none.csv: is not written, as an evaluation failed"));
   const json found =
       evaluated(run, {"lines", "short", "--with", "asked.yaml", "--examples", "found.csv"});
   EXPECT_GT(found.at("lines/nll").get<double>(), 0.5);

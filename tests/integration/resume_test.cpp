@@ -189,6 +189,21 @@ TEST_F(Resume, HandlesSignalsOnAThreadThatComputesNothing) {
   EXPECT_EQ(process.wait().exit_code, 130);
 }
 
+TEST_F(Resume, GoesOnIgnoringASignalThatItWasStartedToIgnore) {
+  Invocation background = invocation(command("background"));
+  // As a shell without job control starts what it runs in the background.
+  const Words shell = {"bash", "-c", "trap '' INT; exec \"$@\"", "shell"};
+  background.words.insert(background.words.begin(), shell.begin(), shell.end());
+  Process process(background);
+  ASSERT_TRUE(wait_for([&] { return !metrics_of("background").empty(); }));
+  EXPECT_FALSE(process.handles(SIGINT));
+  EXPECT_TRUE(process.handles(SIGTERM));
+  process.send(SIGINT);
+  const Ended ended = process.wait();
+  EXPECT_EQ(ended.exit_code, 0) << ended.story();
+  EXPECT_EQ(status_of(run_of("background")).at("state"), "done");
+}
+
 TEST_F(Resume, GoesOnInTheMiddleOfAnEpochWithCheckpointsFarApart) {
   undisturbed();
   // Interrupted right after its first steps: the checkpoint that it leaves with is the only one.

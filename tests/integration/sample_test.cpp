@@ -1,11 +1,13 @@
 // attnlab sample: text of a trained language model.
 #include <csignal>
+#include <filesystem>
 
 #include "tests/integration/workspace.h"
 
 namespace attnlab::testing::sample_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -85,6 +87,28 @@ TEST_F(Sample, SaysWhatIsWrong) {
   EXPECT_THAT(refusal({"sample", run, "--prompt", "abz"}), HasSubstr("z"));
 }
 
+TEST_F(Sample, RefusesARunWhoseDataChangedUnlessToldTo) {
+  const std::string run = trained("transformer_lm");
+  const std::string text = file_text(at("text/train.txt"));
+  folder_.write("text/train.txt", "cba" + text.substr(3));
+  for (const Words& words : {Words{"sample", run, "--tokens", "3"}, Words{"eval", run}}) {
+    Words accepting = words;
+    accepting.push_back("--accept-changes");
+    const Ended ended = attnlab(words);
+    EXPECT_EQ(ended.exit_code, 2) << ended.story();
+    EXPECT_THAT(ended.err, HasSubstr(run + ": since this run began, the data of dataset "
+                                           "'text_stream' changed"));
+    must(accepting);
+  }
+  folder_.write("text/train.txt", text);
+  must({"eval", run});
+  // Data that an evaluation names are not the run's.
+  folder_.write("other/train.txt", text);
+  folder_.write("other/test.txt", "bca abc\n" + text);
+  folder_.write("asked.yaml", "evaluate: {other: {set: {dataset: {root: other}}}}\n");
+  must({"eval", run, "--with", "asked.yaml"});
+}
+
 TEST_F(Sample, ModelsAreRefusedUnderAttentionsThatCannotServeThem) {
   trained("transformer_lm");
   const auto refusal = [&](const std::string& model, const std::string& attention) {
@@ -97,6 +121,22 @@ TEST_F(Sample, ModelsAreRefusedUnderAttentionsThatCannotServeThem) {
   EXPECT_THAT(refusal("transformer_xl", "linear"), HasSubstr("relative_positions"));
   EXPECT_THAT(refusal("transformer_xl", "cosine"), HasSubstr("relative_positions"));
   must({"validate", "transformer_lm.yaml", "attention={use: linear}"});
+}
+
+// The evaluations that a finished run lacks wait; the other runs do not.
+TEST_F(Sample, OneRunWhoseDataChangedKeepsNoOtherFromTraining) {
+  trained("transformer_lm");
+  folder_.write("transformer_lm.yaml", file_text(at("transformer_lm.yaml")) +
+                                           "evaluate: {short: {set: {dataset: {window: 4}}}}\n");
+  must({"run", "transformer_lm.yaml", "seeds=[1]"});
+  const std::string first = run_folder("transformer_lm/quest", 1);
+  ASSERT_GT(std::filesystem::remove_all(first + "/evaluations"), 0U);
+  folder_.write("text/train.txt", "cba" + file_text(at("text/train.txt")).substr(3));
+  const Ended ended = attnlab({"run", "transformer_lm.yaml", "seeds=[1,2]", "--resume"});
+  EXPECT_EQ(ended.exit_code, 1) << ended.story();
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("left out: runs/transformer_lm/quest/1-"),
+                               HasSubstr(": since this run began, the data of dataset")));
+  EXPECT_EQ(status_of(run_folder("transformer_lm/quest", 2)).at("state"), "done");
 }
 
 }  // namespace

@@ -175,6 +175,8 @@ TEST_F(ShowClouds, SaysWhatIsWrong) {
   must({"run", "tiny.yaml"});
   EXPECT_THAT(refusal({"show", run_folder("tiny/standard"), "--point", "1"}),
               HasSubstr("--point chooses a point of a cloud"));
+  EXPECT_THAT(refusal({"show", run_folder("tiny/standard"), "--node", "1"}),
+              HasSubstr("--node chooses a node of a graph; dataset '"));
 }
 
 // ---- in a browser

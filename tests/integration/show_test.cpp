@@ -172,6 +172,8 @@ TEST_F(Show, SaysWhatIsWrong) {
   const std::string run = trained();
   EXPECT_THAT(refusal({"show", run, "--node", "9999"}), HasSubstr("test graph 0 has nodes 0 to "));
   EXPECT_THAT(refusal({"show", run, "--examples", "0"}), HasSubstr("0 is not 1 to 100"));
+  EXPECT_THAT(refusal({"show", run, "--with", "any.yaml"}),
+              HasSubstr("--with names evaluations of images; dataset '"));
   EXPECT_FALSE(std::filesystem::exists(run + "/graphs.json"));
   must({"run", "tiny.yaml", "name=toy", "model={use: toy_transformer}",
         "task={use: sequence_classification}",

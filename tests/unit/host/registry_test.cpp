@@ -404,6 +404,16 @@ TEST(BrokenPlugin, WhoseFactoryThrowsIsBlamed) {
   expect_standard_works(registry);
 }
 
+TEST(BrokenPlugin, WhoseFactoryThrowsANumberIsBlamed) {
+  Registry registry(catalogue_with(broken_folder()));
+  const Part part = part_of(registry.catalogue(), "factory_throws_number");
+  EXPECT_EQ(message_of<PluginError>([&] { registry.attention(part, small_shape()); }),
+            broken("factory_throws_number") +
+                ": attention 'factory_throws_number': cannot be built: it threw something that is "
+                "not a std::exception");
+  expect_standard_works(registry);
+}
+
 TEST(BrokenPlugin, WhoseCodeHonoursLessThanItsManifestIsBlamed) {
   Registry registry(catalogue_with(broken_folder()));
   const Part part = part_of(registry.catalogue(), "other_traits");

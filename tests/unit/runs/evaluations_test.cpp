@@ -93,6 +93,18 @@ TEST(Evaluations, OfAnEarlierVersionAreAsOldAsTheirFiles) {
   EXPECT_EQ(read_evaluations(temp.path()).records[0].metrics.at("accuracy"), 0.1);
 }
 
+TEST(Evaluations, SayWhenTheyWereWrittenAndElseTheirFilesDo) {
+  const TempFolder temp;
+  EvaluationRecord fog = record("fog", 0.5);
+  fog.written = 1'700'000'000'000'000;
+  write_evaluation(temp.path(), fog);
+  EXPECT_EQ(written_of(temp / "evaluations/fog-0123456789abcdef.json"), fog.written);
+  const std::string damaged = temp.write("evaluations/fog-1.json", "{");
+  fs::last_write_time(damaged, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  EXPECT_NEAR(double(written_after(0) - written_of(damaged)), 3600e6, 60e6);
+  EXPECT_EQ(written_of(temp / "evaluations/none.json"), 0);
+}
+
 TEST(Evaluations, NoticeAnotherHandThanThePrograms) {
   const TempFolder temp;
   write_evaluation(temp.path(), record("fog", 0.25));

@@ -1,6 +1,8 @@
 #include "framework/runs/run_folder.h"
 
+#include <chrono>
 #include <cmath>
+#include <ctime>
 
 #include "tests/support/made_parts.h"
 
@@ -67,6 +69,41 @@ TEST_F(RunFolderTest, LeavesAFrozenConfigurationAsItIs) {
   write_file(folder.file("config.yaml"), frozen);
   folder.freeze(made, 0);
   EXPECT_EQ(read_text(folder.file("config.yaml")), frozen);
+}
+
+TEST_F(RunFolderTest, WasBegunWhenItsEnvironmentSaysWhateverItsFilesTimes) {
+  const RunFolder folder(temp_ / "small/quest/0-01234567");
+  temp_.write("small/quest/0-01234567/config.yaml", "");
+  temp_.write(
+      "small/quest/0-01234567/environment.json",
+      R"({"started": "2026-03-01T00:00:10Z", "resumed": [{"started": "2026-04-01T00:00:00Z"}]})");
+  EXPECT_EQ(folder.start(), (RunStart{1772323210, "small/quest/0-01234567"}));
+}
+
+TEST_F(RunFolderTest, WithoutAStartInItsEnvironmentIsAsOldAsItsConfiguration) {
+  const RunFolder folder(temp_ / "0-01234567");
+  const std::string config = temp_.write("0-01234567/config.yaml", "");
+  fs::last_write_time(config, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  const std::time_t now = std::time(nullptr);
+  const auto expect_an_hour = [&](const std::string& environment) {
+    EXPECT_NEAR(double(folder.start().first), double(now - 3600), 5) << environment;
+  };
+  expect_an_hour("none");
+  for (const std::string text : {"{", "[]", "{}", R"({"started": 7})", R"({"started": "today"})",
+                                 R"({"started": "2026-03-01T00:00:10Z, about"})"}) {
+    temp_.write("0-01234567/environment.json", text);
+    expect_an_hour(text);
+  }
+  EXPECT_EQ(RunFolder(temp_ / "none").start().first, 0);
+}
+
+TEST_F(RunFolderTest, OfRunsBegunInOneSecondTheirPlacesDecide) {
+  std::vector<RunStart> starts;
+  for (const char* place : {"small/quest/0-89abcdef", "small/quest/0-01234567"}) {
+    temp_.write(std::string(place) + "/environment.json", R"({"started": "2026-03-01T00:00:10Z"})");
+    starts.push_back(RunFolder(temp_ / place).start());
+  }
+  EXPECT_GT(starts[0], starts[1]);
 }
 
 TEST_F(RunFolderTest, RefusesAFolderThatIsNoRuns) {

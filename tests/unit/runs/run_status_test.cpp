@@ -211,6 +211,27 @@ TEST_F(RunStatusTest, OfRunsWithoutASuiteTheLastOfAConfigurationCounts) {
   EXPECT_EQ(report.cells.back().folder, first.folder.path());
 }
 
+TEST_F(RunStatusTest, OfRunsWithoutASuiteTheLastBegunCountsInACopyToo) {
+  const Experiment made = parts_.resolve(kImages);
+  const Cell first = make_cell(made, 0, temp_ / "runs", "d1");
+  const Cell second = make_cell(made, 0, temp_ / "runs", "d2");
+  for (const Cell* cell : {&first, &second}) set(*cell, at(RunState::done));
+  for (const Cell* later : {&first, &second}) {
+    const Cell* earlier = later == &first ? &second : &first;
+    write_file(earlier->folder.file("environment.json"), R"({"started": "2026-03-01T00:00:00Z"})");
+    write_file(later->folder.file("environment.json"), R"({"started": "2026-03-01T00:00:01Z"})");
+    // A copy's files have the times at which they were copied.
+    std::filesystem::last_write_time(
+        later->folder.file("config.yaml"),
+        std::filesystem::last_write_time(earlier->folder.file("config.yaml")) -
+            std::chrono::hours(1));
+    const StatusReport report = status();
+    ASSERT_EQ(report.cells.size(), 2U);
+    EXPECT_EQ(report.cells.back().state, CellState::superseded);
+    EXPECT_EQ(report.cells.back().folder, earlier->folder.path());
+  }
+}
+
 TEST_F(RunStatusTest, GoesOnWithoutARunThatCannotBeRead) {
   const Suite suite = load();
   record(suite);

@@ -1,5 +1,8 @@
 #include "framework/suites/cell.h"
 
+#include <chrono>
+#include <filesystem>
+
 #include "framework/runs/run_lock.h"
 #include "tests/support/made_parts.h"
 
@@ -76,6 +79,22 @@ TEST_F(CellTest, ChangedDataMakeACellStale) {
   const Cell left = decided(cell("d2"));
   EXPECT_EQ(left.action, CellAction::stale);
   EXPECT_EQ(left.reason, "the data of dataset 'pictures' changed");
+}
+
+TEST_F(CellTest, OfEarlierRunsTheLastBegunIsTheStaleOneInACopyToo) {
+  const Cell first = cell("d1"), second = cell("d2");
+  for (const Cell* one : {&first, &second}) finish(*one, RunState::done);
+  for (const Cell* later : {&first, &second}) {
+    const Cell* earlier = later == &first ? &second : &first;
+    write_file(earlier->folder.file("environment.json"), R"({"started": "2026-03-01T00:00:00Z"})");
+    write_file(later->folder.file("environment.json"), R"({"started": "2026-03-01T00:00:01Z"})");
+    // A copy's files have the times at which they were copied.
+    std::filesystem::last_write_time(
+        later->folder.file("status.json"),
+        std::filesystem::last_write_time(earlier->folder.file("status.json")) -
+            std::chrono::hours(1));
+    EXPECT_EQ(decided(cell("d3")).folder.path(), later->folder.path());
+  }
 }
 
 TEST_F(CellTest, ARunOfAnotherRevisionCountsByTheUsersWordAlone) {

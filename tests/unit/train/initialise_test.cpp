@@ -1,6 +1,11 @@
 // Parameters that begin with those of a file or of another run.
 #include "framework/train/initialise.h"
 
+#include <chrono>
+#include <filesystem>
+
+#include "framework/base/files.h"
+#include "framework/base/json.h"
 #include "framework/config/compose.h"
 #include "framework/experiment/init_source.h"
 #include "tests/support/plugins.h"
@@ -118,6 +123,43 @@ TEST_F(Initialising, LetsTheModelAdaptOtherShapes) {
               HasSubstr("encoder.w is [5] float32, expected [3] float32"));
 }
 
+TEST_F(Initialising, RefusesWhatFillsNothing) {
+  const NamedTensors tensors = {{"w", at::ones({3})}};
+  EXPECT_THAT(
+      message_of<ConfigError>([&] { initialised(tensors, {.into = "encodr", .partial = true}); }),
+      HasSubstr("init.into: the model has no part 'encodr'; did you mean 'encoder'?"));
+  EXPECT_THAT(message_of<DataError>([&] { initialised(tensors, {.partial = true}); }),
+              AllOf(HasSubstr("weights.safetensors fills nothing: none of its tensors has the "
+                              "name of a parameter, w for one"),
+                    HasSubstr("init.into")));
+}
+
+TEST_F(Initialising, RefusesTwoTensorsForOneParameter) {
+  const auto refusal = [&](const std::string& rules) {
+    const std::string map = folder_.write("map.yaml", "schema: 1\nrules: " + rules);
+    const NamedTensors tensors = {{"one", at::ones({1})}, {"two", at::ones({1})}};
+    return message_of<DataError>(
+        [&] { initialised(tensors, {.map = map, .into = "encoder", .partial = true}); });
+  };
+  const std::string told = "both one and two of the file would fill encoder.w";
+  EXPECT_THAT(refusal("[{match: one, to: w, part: 2/3}, {match: two, to: w, part: 2/3}]"),
+              HasSubstr(told));
+  EXPECT_THAT(refusal("[{match: one, to: w, part: 2/3}, {match: two, to: w}]"), HasSubstr(told));
+}
+
+TEST_F(Initialising, RefusesNamesOfMoreThanAThousandLetters) {
+  const std::string map =
+      folder_.write("map.yaml", "schema: 1\nrules: [{match: '^(x|y)*$', to: w}]");
+  const auto initialised_by = [&](std::size_t letters) {
+    return initialised({{std::string(letters, 'x'), at::ones({3})}},
+                       {.map = map, .into = "encoder", .partial = true});
+  };
+  EXPECT_THAT(message_of<DataError>([&] { initialised_by(60000); }),
+              HasSubstr("weights.safetensors: the name of a tensor, or what init.map makes of it, "
+                        "has 60000 letters, more than 1000: xxxx"));
+  EXPECT_TRUE(parameter(initialised_by(1000), "encoder.w").equal(at::ones({3})));
+}
+
 TEST_F(Initialising, RefusesAMapThatIsNone) {
   const auto refusal = [&](const std::string& text) {
     const std::string map = folder_.write("map.yaml", text);
@@ -199,6 +241,33 @@ TEST_F(FromAnotherRun, TakesTheConfigurationThatItMeansWhateverTheRunIsCalled) {
   EXPECT_THROW(built(second), DataMissingError) << "its file has another learning rate";
   set_source(second, first.hash_without_attention(), {});
   EXPECT_EQ(built(second).initial_file, folder(first).file("checkpoint.safetensors"));
+}
+
+TEST_F(FromAnotherRun, BeginsWithTheOneBegunLastOfSeveralInACopyToo) {
+  Experiment one = experiment("first"), other = experiment("first");
+  one.name = "one";
+  other.name = "other";
+  for (const Experiment* made : {&one, &other}) ASSERT_EQ(trained(*made).state, RunState::done);
+  const auto begin_at = [&](const Experiment& made, const char* started) {
+    const RunFolder place = folder(made);
+    const RunStatus status = place.status();
+    nlohmann::json environment = nlohmann::json::parse(read_text(place.file("environment.json")));
+    environment["started"] = started;
+    write_file(place.file("environment.json"), environment.dump());
+    place.write_status(status);  // which holds a check of that file
+  };
+  for (const Experiment* later : {&one, &other}) {
+    const Experiment* earlier = later == &one ? &other : &one;
+    begin_at(*later, "2026-03-01T00:00:01Z");
+    begin_at(*earlier, "2026-03-01T00:00:00Z");
+    // A copy's files have the times at which they were copied.
+    std::filesystem::last_write_time(
+        folder(*later).file("status.json"),
+        std::filesystem::last_write_time(folder(*earlier).file("status.json")) -
+            std::chrono::hours(1));
+    EXPECT_EQ(built(experiment("second")).initial_file,
+              folder(*later).file("checkpoint.safetensors"));
+  }
 }
 
 TEST_F(FromAnotherRun, IsAnotherRunWhereTheOtherExperimentChanges) {

@@ -232,6 +232,38 @@ TEST(EventLog, MendsADamagedFileFromTheMetrics) {
   EXPECT_EQ(events[2].scalars.at("train/loss"), 6.0F);
 }
 
+TEST(EventLog, LeavesFilesOfOtherNamesAlone) {
+  const TempFolder folder;
+  const std::vector<std::string> others = {"events.out.tfevents.backup",
+                                           "old-events.out.tfevents.1700000000.host.1",
+                                           "events.out.tfevents.1700000000.host.1.backup",
+                                           "events.out.tfevents.9.host.1",
+                                           "events.out.tfevents.1700000000.host.1.0",
+                                           "notes"};
+  for (const std::string& name : others) folder.write("tensorboard/" + name, "the user's");
+  folder.write("tensorboard/events.out.tfevents.1700000000.host.1.tmp-host-2", "half");
+  folder.write("metrics.jsonl", line_of(1));
+  std::string path;
+  for (int start = 0; start < 2; ++start) {
+    EventLog log(folder / "tensorboard", folder / "metrics.jsonl");
+    path = log.path();
+  }
+  for (const std::string& name : others) {
+    EXPECT_EQ(read_text(folder / ("tensorboard/" + name)), "the user's") << name;
+  }
+  EXPECT_EQ(files_in(folder / "tensorboard").size(), others.size() + 1) << "and one of its own";
+  EXPECT_EQ(events_in(path).size(), 3U);
+}
+
+TEST(EventLog, StandsBehindAFileOfTheFuture) {
+  const TempFolder folder;
+  const std::string future =
+      folder.write("tensorboard/events.out.tfevents.9876543210.host.1", "damaged");
+  const EventLog log(folder / "tensorboard", folder / "metrics.jsonl");
+  EXPECT_GT(log.path(), future);
+  EXPECT_FALSE(fs::exists(future));
+}
+
 TEST(EventLog, SaysWhereItCannotWrite) {
   const TempFolder folder;
   folder.write("tensorboard", "a file");

@@ -407,6 +407,28 @@ TEST_F(TrainingLoop, KeepsTheBestEpochAndStopsWhenPatienceRunsOut) {
   EXPECT_TRUE(loaded.model->named_parameters()["weight"].equal(best.tensors.at("model.weight")));
 }
 
+// ---- failures
+
+/// Throws what is no exception in its third step.
+class Thrower final : public Line {
+ public:
+  NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
+    if (is_training() && ++steps_ == 3) throw 42;
+    return Line::forward(batch, pass);
+  }
+
+ private:
+  int steps_ = 0;
+};
+
+TEST_F(TrainingLoop, FailsOfWhatIsNoExceptionAsOfOthers) {
+  EXPECT_THAT(testing::message_of<Error>(
+                  [&] { train(tiny_run(clouds<Sorting, Thrower>(), tiny_options()), "run"); }),
+              "something that is not a std::exception was thrown");
+  EXPECT_EQ(place("run").status().state, RunState::failed);
+  EXPECT_EQ(place("run").status().reason, "something that is not a std::exception was thrown");
+}
+
 // ---- parts of a step
 
 TEST_F(TrainingLoop, AccumulatesToTheGradientOfTheWholeBatch) {
