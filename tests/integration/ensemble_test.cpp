@@ -196,7 +196,8 @@ TEST_F(EnsembleCommand, EndsEachRunForReadersOfItsProgressWhereTheyFail) {
     const json event = json::parse(line);
     if (event.at("event") != "end") continue;
     ++ends[event.at("run").get<std::string>()];
-    EXPECT_THAT(event.at("text").get<std::string>(), StartsWith("failed: trained together with others: "));
+    EXPECT_THAT(event.at("text").get<std::string>(),
+                StartsWith("failed: trained together with others: "));
   }
   EXPECT_EQ(ends, (std::map<std::string, int>{{"toy/qknorm/0", 1}, {"toy/qknorm/1", 1}}));
 }
