@@ -14,6 +14,7 @@
 #include "framework/base/json.h"
 #include "framework/base/parsed_json.h"
 #include "framework/runs/evaluation_setting.h"
+#include "framework/runs/file_time.h"
 #include "framework/runs/metric_infos.h"
 
 namespace attnlab {
@@ -79,13 +80,6 @@ std::int64_t microseconds(std::chrono::system_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
 }
 
-/// 0 where it is not known.
-std::int64_t time_of_file(const fs::path& path) {
-  std::error_code error;
-  const fs::file_time_type time = fs::last_write_time(path, error);
-  return error ? 0 : microseconds(std::chrono::file_clock::to_sys(time));
-}
-
 /// Keeps the newest of each entry.
 void keep_newest(std::vector<EvaluationRecord>& all, Evaluations& out) {
   std::sort(all.begin(), all.end(), [](const EvaluationRecord& a, const EvaluationRecord& b) {
@@ -110,7 +104,7 @@ std::int64_t written_of(const std::string& path) {
   } catch (const json::exception&) {  // damaged: it is as old as its file
   } catch (const Error&) {
   }
-  return time_of_file(path);
+  return microseconds_of_file(path);
 }
 
 std::int64_t written_after(std::int64_t earlier) {
@@ -170,7 +164,7 @@ Evaluations read_evaluations(const std::string& run_folder) {
     if (path.extension() != ".json") continue;  // one that is being written has another ending
     try {
       EvaluationRecord record = from_json(parsed_json(read_text(path.string())));
-      if (record.written == 0) record.written = time_of_file(path);
+      if (record.written == 0) record.written = microseconds_of_file(path);
       all.push_back(std::move(record));
     } catch (const json::exception& damage) {
       out.damaged.push_back(fmt::format("{}: damaged: {}", path.string(), damage.what()));

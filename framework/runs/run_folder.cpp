@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 #include <ctime>
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include "framework/base/parsed_json.h"
 #include "framework/config/compose.h"
 #include "framework/config/origins.h"
+#include "framework/runs/file_time.h"
 #include "framework/runs/frozen_run.h"
 #include "framework/runs/lock_file.h"
 
@@ -116,15 +116,6 @@ std::optional<std::int64_t> recorded_start(const RunFolder& folder) {
   return std::nullopt;
 }
 
-/// 0 where there is no such file.
-std::int64_t seconds_of_file(const std::string& path) {
-  std::error_code error;
-  const fs::file_time_type time = fs::last_write_time(path, error);
-  if (error) return 0;
-  const auto since = std::chrono::file_clock::to_sys(time).time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::seconds>(since).count();
-}
-
 RunStatus parse_status(const json& in) {
   RunStatus status;
   status.state = parse_state(in.at("state").get<std::string>());
@@ -167,7 +158,7 @@ std::string RunFolder::place() const {
 
 RunStart RunFolder::start() const {
   const std::optional<std::int64_t> recorded = recorded_start(*this);
-  return {recorded ? *recorded : seconds_of_file(file(kConfig)), place()};
+  return {recorded ? *recorded : microseconds_of_file(file(kConfig)) / 1'000'000, place()};
 }
 
 std::string RunFolder::label(const Experiment& experiment, std::int64_t seed) {

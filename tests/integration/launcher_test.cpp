@@ -1,6 +1,5 @@
 // Runs side by side: the same numbers as one after the other, each on its share of the cores; one
-// that dies leaves the others alone. Slurm's programs are played by scripts here; slurm_test.cpp
-// has the real ones.
+// that dies leaves the others alone. Slurm: played_slurm_test.cpp.
 #include <sched.h>
 #include <time.h>
 
@@ -12,7 +11,7 @@
 #include <sstream>
 #include <thread>
 
-#include "tests/integration/workspace.h"
+#include "tests/integration/pair_suite.h"
 
 namespace attnlab::testing::launcher_test {
 namespace {
@@ -28,24 +27,8 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-class Launching : public Workspace {
+class Launching : public PairSuite {
  protected:
-  Launching() {
-    folder_.write("pair.yaml",
-                  "schema: 1\nattentions: [standard, quest]\nexperiments: [tiny.yaml]\n"
-                  "seeds: [0, 1]\n");
-  }
-
-  /// A suite of four runs; each takes some seconds with `epochs=400`.
-  static Words suite(const Words& more, int epochs = 2) {
-    Words words = {"suite", "pair.yaml", "set.train.epochs=" + std::to_string(epochs)};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-  }
-  std::string folder_of(const std::string& attention, int seed,
-                        const std::string& suite = "pair") const {
-    return run_folder(suite + "/tiny/" + attention, seed);
-  }
   std::vector<std::string> folders() const {
     return {folder_of("standard", 0), folder_of("standard", 1), folder_of("quest", 0),
             folder_of("quest", 1)};
@@ -57,23 +40,6 @@ class Launching : public Workspace {
       all.push_back(begun ? status_of(folder).at("state").get<std::string>() : "pending");
     }
     return all;
-  }
-
-  /// The processes that run cells of this workspace, by their run's folder as on their command
-  /// line.
-  std::map<std::string, pid_t> running() const {
-    std::map<std::string, pid_t> found;
-    for (const auto& entry : fs::directory_iterator("/proc")) {
-      const std::string name = entry.path().filename();
-      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-      std::error_code error;
-      if (fs::read_symlink(entry.path() / "cwd", error) != fs::path(folder_.path())) continue;
-      std::istringstream words(file_text(entry.path() / "cmdline"));
-      Words all;
-      for (std::string word; std::getline(words, word, '\0');) all.push_back(word);
-      if (all.size() > 2 && all[1] == "run") found[all[2]] = std::stoi(name);
-    }
-    return found;
   }
 
   /// What a process has used of processors, its threads together; 0 when it is gone.
@@ -97,40 +63,6 @@ class Launching : public Workspace {
     })) << "runs do not train";
     EXPECT_THAT(training, SizeIs(count));
     return training;
-  }
-
-  /// A program that a script plays. @returns PATH with it in front.
-  std::string play(const std::string& name, const std::string& script) const {
-    const std::string path = folder_.write("bin/" + name, "#!/bin/sh\n" + script);
-    fs::permissions(path, fs::perms::owner_all);
-    return at("bin") + ":" + std::getenv("PATH");
-  }
-  /// A squeue that has the four tasks of each job that it is asked for, as job 101.
-  std::string play_queue() const {
-    return play("squeue",
-                "for word; do case $word in --name=*) names=${word#--name=};; esac; done\n"
-                "for name in $(echo $names | tr , ' '); do for task in 0 1 2 3; do\n"
-                "echo \"101|$task|PENDING|$name||Priority\"; done; done\n");
-  }
-  json jobs() const { return json::parse(file_text(at("runs/pair/slurm/jobs.json"))).at("jobs"); }
-
-  /// The only task of a job that was submitted, in a job that Slurm has put back often.
-  Invocation task(const std::string& path) const {
-    return invocation({"slurm-task", at("runs/pair/slurm/1/cells.txt")},
-                      {{"PATH", path},
-                       {"SLURM_ARRAY_JOB_ID", "12"},
-                       {"SLURM_ARRAY_TASK_ID", "0"},
-                       {"SLURM_RESTART_COUNT", "7"}});
-  }
-  /// The task once, its run killed before it can come to a step.
-  Ended task_in_vain(const std::string& path) const {
-    Process process(task(path));
-    EXPECT_TRUE(wait_for([&] { return !running().empty() || !process.running(); }));
-    EXPECT_TRUE(wait_for([&] {
-      process.send(SIGTERM);
-      return !process.running();
-    }));
-    return process.wait();
   }
 };
 
@@ -342,255 +274,6 @@ TEST_F(Launching, RefusesWhatCannotBeBeforeAnythingIsWritten) {
     EXPECT_THAT(ended.err, HasSubstr(expected));
   }
   EXPECT_FALSE(exists("runs"));
-}
-
-TEST_F(Launching, RefusesOptionsOfSbatchInTheEnvironmentToo) {
-  const std::pair<std::string, std::string> wrong[] = {
-      {"SBATCH_CLUSTERS", "SBATCH_CLUSTERS=far: attnlab asks the cluster of this machine"},
-      {"SLURM_CLUSTERS", "SLURM_CLUSTERS=far: attnlab asks the cluster of this machine"},
-      {"SBATCH_WAIT", "SBATCH_WAIT: sbatch would wait for the end of all runs"}};
-  for (const auto& [name, expected] : wrong) {
-    const Ended ended = attnlab(suite({"--launcher", "slurm"}), {{name, "far"}});
-    EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    EXPECT_THAT(ended.err, AllOf(HasSubstr(expected), HasSubstr("unset it")));
-  }
-  EXPECT_FALSE(exists("runs"));
-  for (const char* no : {"0", "no", ""}) {
-    const Ended ended =
-        attnlab(suite({"--launcher", "slurm"}), {{"SBATCH_WAIT", no}, {"PATH", at("empty")}});
-    EXPECT_THAT(ended.err, HasSubstr("there is no program 'sbatch' in PATH")) << no;
-  }
-  // Here nobody asks sbatch.
-  must(suite({"--dry-run"}), {{"SLURM_CLUSTERS", "far"}});
-}
-
-TEST_F(Launching, LeavesSbatchItsOtherOptions) {
-  const std::string path = play("sbatch", "echo \"$@\" > words; echo 101");
-  play("squeue", "exit 0");
-  must(suite({"--launcher", "slurm", "--slurm", "wait-all-nodes=1"}),
-       {{"PATH", path}, {"SLURM_CLUSTERS", ""}});
-  EXPECT_THAT(file_text(at("words")), HasSubstr("--wait-all-nodes=1"));
-}
-
-TEST_F(Launching, SaysThatSlurmIsNotHere) {
-  folder_.write("empty/nothing", "");
-  const Ended ended = attnlab(suite({"--launcher", "slurm"}), {{"PATH", at("empty")}});
-  EXPECT_EQ(ended.exit_code, 2) << ended.story();
-  EXPECT_THAT(ended.err, AllOf(HasSubstr("there is no program 'sbatch' in PATH"),
-                               HasSubstr("--launcher local")));
-}
-
-TEST_F(Launching, RepeatsWhatSbatchSaysWhenItRefuses) {
-  const std::string path = play("sbatch", "echo 'sbatch: error: invalid account' >&2; exit 1");
-  play("squeue", "exit 0");
-  const Ended ended =
-      attnlab(suite({"--launcher", "slurm", "--slurm", "account=nobody"}), {{"PATH", path}});
-  EXPECT_EQ(ended.exit_code, 2) << ended.story();
-  EXPECT_THAT(ended.err,
-              AllOf(HasSubstr("nothing was submitted; mend its options: --slurm account=nobody"),
-                    HasSubstr("sbatch: error: invalid account")));
-  EXPECT_THAT(jobs(), SizeIs(0));
-}
-
-TEST_F(Launching, KeepsAJobThatSlurmTookAlthoughSbatchFailed) {
-  const std::string path = play("sbatch",
-                                "echo once >> submissions\n"
-                                "echo 'sbatch: error: Batch job submission failed: Socket timed "
-                                "out on send/recv operation' >&2; exit 1");
-  play_queue();
-  const Ended ended = must(suite({"--launcher", "slurm"}), {{"PATH", path}});
-  EXPECT_THAT(ended.out, AllOf(HasSubstr("submitted 4 runs as Slurm's job 101; sbatch failed"),
-                               HasSubstr("Socket timed out")));
-  ASSERT_THAT(jobs(), SizeIs(1));
-  EXPECT_EQ(jobs()[0].at("id"), "101");
-  EXPECT_THAT(must(suite({"--launcher", "slurm"}), {{"PATH", path}}).out,
-              HasSubstr("4 runs are in Slurm's queue already"));
-  EXPECT_EQ(file_text(at("submissions")), "once\n");
-}
-
-TEST_F(Launching, DoesNotSayThatNothingWasSubmittedWhereThatIsNotKnown) {
-  const std::string path = play("sbatch", "echo once >> submissions; kill -9 $$");
-  // First squeue fails; then it answers, and the job may still come into the queue.
-  for (const char* queue : {"echo 'slurm_load_jobs error' >&2; exit 1", "exit 0"}) {
-    fs::remove_all(at("runs"));
-    fs::remove(at("submissions"));
-    play("squeue", queue);
-    const Ended ended = attnlab(suite({"--launcher", "slurm"}), {{"PATH", path}});
-    EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    ASSERT_THAT(jobs(), SizeIs(1)) << queue;
-    EXPECT_EQ(jobs()[0].at("id"), "");
-    EXPECT_THAT(ended.err,
-                AllOf(HasSubstr("it is not known whether Slurm took the job"),
-                      HasSubstr("squeue --name=" + jobs()[0].at("name").get<std::string>()),
-                      Not(HasSubstr("nothing was submitted"))));
-    play_queue();
-    EXPECT_THAT(must(suite({"--launcher", "slurm"}), {{"PATH", path}}).out,
-                HasSubstr("4 runs are in Slurm's queue already"));
-    EXPECT_EQ(file_text(at("submissions")), "once\n");
-  }
-}
-
-TEST_F(Launching, BelievesTheQueueNotANumberThatSbatchPrintsWhereItFails) {
-  const std::string path = play("sbatch", "echo 'hours left:'; echo 1200; exit 1");
-  play("squeue", "exit 0");
-  const Ended ended = attnlab(suite({"--launcher", "slurm"}), {{"PATH", path}});
-  EXPECT_EQ(ended.exit_code, 2) << ended.story();
-  EXPECT_THAT(ended.err, AllOf(HasSubstr("it is not known whether Slurm took the job"),
-                               HasSubstr("it printed 1200, which is not there")));
-  EXPECT_THAT(must({"status", "runs/pair"}, {{"PATH", path}}).out,
-              AllOf(HasSubstr(", which is not in Slurm's queue"), Not(HasSubstr("its output"))));
-  // One that is there is another's where the folder was made anew meanwhile: names tell them apart.
-  const std::string name = jobs()[0].at("name");
-  fs::remove_all(at("runs"));
-  play("sbatch", "exit 1");
-  play("squeue", "echo '101|0|PENDING|" + name + "||Priority'");
-  EXPECT_THAT(attnlab(suite({"--launcher", "slurm"}), {{"PATH", path}}).err,
-              HasSubstr("nothing was submitted"));
-}
-
-TEST_F(Launching, SaysWhatWasSubmittedBeforeSlurmRefusedTheRest) {
-  const std::string path = play("sbatch",
-                                "if [ -e first ]; then\n"
-                                "echo 'sbatch: error: QOSMaxSubmitJobPerUserLimit' >&2; exit 1\n"
-                                "fi\n: > first; echo 101");
-  play("squeue", "exit 0");
-  play("scontrol", "echo 'MaxArraySize            = 2'");
-  const Ended ended = attnlab(suite({"--launcher", "slurm"}), {{"PATH", path}});
-  EXPECT_EQ(ended.exit_code, 2) << ended.story();
-  EXPECT_THAT(ended.err,
-              AllOf(HasSubstr("2 of 4 runs were submitted as job 101, the rest was refused"),
-                    HasSubstr("the same command again"), HasSubstr("QOSMaxSubmitJobPerUserLimit"),
-                    Not(HasSubstr("nothing was submitted"))));
-  ASSERT_THAT(jobs(), SizeIs(1));
-  EXPECT_EQ(jobs()[0].at("id"), "101");
-}
-
-TEST_F(Launching, FindsTheNumberOfAJobAmongASitesOwnWords) {
-  std::string path = play("sbatch", "echo 'Welcome; 3 nodes are down'; echo '101;far'; echo Bye");
-  EXPECT_THAT(must(suite({"--launcher", "slurm"}), {{"PATH", path}}).out,
-              HasSubstr("submitted 4 runs as Slurm's job 101\n"));
-  EXPECT_EQ(jobs()[0].at("id"), "101");
-
-  fs::remove_all(at("runs"));
-  path = play("sbatch", "echo once >> submissions; echo 'Welcome; 3 nodes are down'");
-  EXPECT_THAT(must(suite({"--launcher", "slurm"}), {{"PATH", path}}).out,
-              HasSubstr("sbatch did not print its number"));
-  EXPECT_EQ(jobs()[0].at("id"), "");
-  play_queue();
-  EXPECT_THAT(must({"status", "runs/pair"}, {{"PATH", path}}).out,
-              HasSubstr("queued as job 101_0 (Priority)"));
-  // A sentence that was recorded as the number is none.
-  json recorded = {{"jobs", jobs()}};
-  recorded["jobs"][0]["id"] = "Welcome";
-  folder_.write("runs/pair/slurm/jobs.json", recorded.dump());
-  EXPECT_THAT(must(suite({"--launcher", "slurm"}), {{"PATH", path}}).out,
-              HasSubstr("4 runs are in Slurm's queue already"));
-  EXPECT_EQ(file_text(at("submissions")), "once\n");
-}
-
-TEST_F(Launching, SubmitsOneArrayWithTheGivenOptions) {
-  const std::string path = play("sbatch", "printf '%s\\n' \"$@\" > arguments; echo '12;cluster'");
-  const Ended ended = must(
-      suite({"--launcher", "slurm", "-j", "3", "--slurm", "time=4:00:00", "--slurm", "gres=gpu:1"}),
-      {{"PATH", path}});
-  EXPECT_THAT(ended.out, AllOf(HasSubstr("submitted 4 runs as Slurm's job 12\n"),
-                               HasSubstr("attnlab status runs/pair")));
-  const std::string arguments = "\n" + file_text(at("arguments"));
-  for (const char* expected :
-       {"\n--array=0-3%3\n", "\n--requeue\n", "\n--open-mode=append\n", "\n--signal=B:TERM@",
-        "\n--time=4:00:00\n", "\n--gres=gpu:1\n", "\nruns/pair/slurm/1/job.sh\n"}) {
-    EXPECT_THAT(arguments, HasSubstr(expected));
-  }
-  ASSERT_THAT(jobs(), SizeIs(1));
-  EXPECT_EQ(jobs()[0].at("id"), "12");
-  EXPECT_THAT(jobs()[0].at("cells"), SizeIs(4));
-}
-
-TEST_F(Launching, SubmitsNothingTwiceAndTellsWhatSlurmKnows) {
-  std::string path = play("sbatch", "echo 12; echo once >> submissions");
-  must(suite({"--launcher", "slurm"}), {{"PATH", path}});
-  const std::string name = jobs()[0].at("name");
-  // The third has gone, the fourth belongs to an older job of the same name, as earlier versions
-  // gave.
-  path = play("squeue", "cat <<END\n12|0|RUNNING|" + name + "|node7|None\n12|1|PENDING|" + name +
-                            "||Priority\n12|2|OUT_OF_MEMORY|" + name + "|node7|None\n9|3|RUNNING|" +
-                            name + "|node7|None\nEND\n");
-  play("sacct", "echo '12_3|NODE_FAIL'");
-  const std::string status = must({"status", "runs/pair"}, {{"PATH", path}}).out;
-  EXPECT_THAT(
-      status,
-      AllOf(HasSubstr("running as job 12_0 on node7"), HasSubstr("queued as job 12_1 (Priority)"),
-            HasSubstr("job 12_2 ended: out of memory"), HasSubstr("job 12_3 ended: node fail")));
-  const Ended again = must(suite({"--launcher", "slurm"}), {{"PATH", path}});
-  EXPECT_THAT(again.out, AllOf(HasSubstr("2 runs are in Slurm's queue already"),
-                               HasSubstr("submitted 2 runs as Slurm's job 12")));
-  EXPECT_THAT(file_text(at("runs/pair/slurm/2/cells.txt")),
-              AllOf(HasSubstr("\ttiny/quest/0\n"), HasSubstr("\ttiny/quest/1\n"),
-                    Not(HasSubstr("tiny/standard"))));
-
-  play("squeue", "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1");
-  const Ended blind = attnlab(suite({"--launcher", "slurm"}), {{"PATH", path}});
-  EXPECT_NE(blind.exit_code, 0);
-  EXPECT_THAT(blind.err, HasSubstr("Unable to contact slurm controller"));
-  EXPECT_EQ(file_text(at("submissions")), "once\nonce\n") << "what cannot be known is not done";
-  EXPECT_THAT(must({"status", "runs/pair"}, {{"PATH", path}}).out,
-              HasSubstr("Unable to contact slurm controller"));
-}
-
-TEST_F(Launching, ShowsTheOtherSuitesWhereOneRecordOfJobsIsDamaged) {
-  const std::string path = play("sbatch", "echo 101");
-  play_queue();
-  folder_.write("other.yaml",
-                "schema: 1\nattentions: [standard]\nexperiments: [tiny.yaml]\nseeds: [0]\n");
-  must(suite({"--launcher", "slurm"}), {{"PATH", path}});
-  must({"suite", "other.yaml", "--launcher", "slurm"}, {{"PATH", path}});
-  folder_.write("runs/other/slurm/jobs.json", "{\"jobs\": [{}]}");
-  const Ended all = must({"status", "runs"}, {{"PATH", path}});
-  EXPECT_THAT(all.out, AllOf(HasSubstr("what was submitted cannot be read: "),
-                             HasSubstr("runs/other/slurm/jobs.json: damaged"),
-                             HasSubstr("queued as job 101_0"), HasSubstr("4 queued, 1 pending")));
-  const json parsed = json::parse(must({"status", "runs", "--json"}, {{"PATH", path}}).out);
-  EXPECT_EQ(parsed.at("counts"), json({{"pending", 1}, {"queued", 4}}));
-  EXPECT_THAT(parsed.at("notes").dump(), HasSubstr("jobs.json: damaged"));
-  EXPECT_THAT(must({"status", "runs/other"}, {{"PATH", path}}).out, HasSubstr("damaged"));
-}
-
-TEST_F(Launching, AsksSlurmOnceForEachSuite) {
-  const std::string path = play("sbatch", "echo 101");
-  must(suite({"--launcher", "slurm"}), {{"PATH", path}});
-  play("squeue", "echo once >> asked");
-  play("sacct", "exit 0");
-  for (const char* folder : {"runs", "runs/pair"}) {
-    fs::remove(at("asked"));
-    must({"status", folder}, {{"PATH", path}});
-    EXPECT_EQ(file_text(at("asked")), "once\n") << folder;
-  }
-  EXPECT_THAT(must({"status", "--help"}).out,
-              AllOf(HasSubstr("squeue"), Not(HasSubstr("files only"))));
-}
-
-TEST_F(Launching, PutsATaskBackUnlessItComesToNoStepSeveralTimesInARow) {
-  // A step takes about ten seconds of processor time: none is taken before the run is killed.
-  folder_.write("pair.yaml",
-                "schema: 1\nattentions: [quest]\nexperiments: [tiny.yaml]\nseeds: [0]\n"
-                "set:\n  model: {dim: 512, depth: 8, heads: 8}\n  dataset: {train: 256}\n"
-                "  train: {batch_size: 256}\n");
-  const std::string path = play("sbatch", "echo 12");
-  play("scontrol", "case $1 in requeue) echo $2 >> requeued;; *) echo JobState=RUNNING;; esac");
-  folder_.write("runs/pair/slurm/1/vain-0.txt", "0 3\n");  // of a record that was deleted
-  must(suite({"--launcher", "slurm"}), {{"PATH", path}});
-  std::string requeued;
-  const auto expect_back = [&](const Ended& ended) {
-    requeued += "12_0\n";
-    EXPECT_EQ(ended.exit_code, 0) << ended.story();
-    EXPECT_EQ(file_text(at("requeued")), requeued) << ended.story();
-  };
-  expect_back(task_in_vain(path));
-  expect_back(task_in_vain(path));
-  const Ended last = task_in_vain(path);
-  EXPECT_EQ(last.exit_code, 130) << last.story();
-  EXPECT_THAT(last.err, HasSubstr("stopped 3 times in a row without a step"));
-  EXPECT_EQ(file_text(at("requeued")), requeued);
 }
 
 }  // namespace

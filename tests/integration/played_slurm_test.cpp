@@ -1,0 +1,306 @@
+// Suites through Slurm's programs as scripts play them: what is submitted, what is said where they
+// fail, and tasks. slurm_test.cpp has the real ones.
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "tests/integration/pair_suite.h"
+
+namespace attnlab::testing::played_slurm_test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+class PlayedSlurm : public PairSuite {
+ protected:
+  /// A program that a script plays. @returns PATH with it in front.
+  std::string play(const std::string& name, const std::string& script) const {
+    const std::string path = folder_.write("bin/" + name, "#!/bin/sh\n" + script);
+    fs::permissions(path, fs::perms::owner_all);
+    return at("bin") + ":" + std::getenv("PATH");
+  }
+  /// A squeue that has the four tasks of each job that it is asked for, as job 101.
+  std::string play_queue() const {
+    return play("squeue",
+                "for word; do case $word in --name=*) names=${word#--name=};; esac; done\n"
+                "for name in $(echo $names | tr , ' '); do for task in 0 1 2 3; do\n"
+                "echo \"101|$task|PENDING|$name||Priority\"; done; done\n");
+  }
+  json jobs() const { return json::parse(file_text(at("runs/pair/slurm/jobs.json"))).at("jobs"); }
+
+  /// The only task of a job that was submitted, in a job that Slurm has put back often.
+  Invocation task(const std::string& path) const {
+    return invocation({"slurm-task", at("runs/pair/slurm/1/cells.txt")},
+                      {{"PATH", path},
+                       {"SLURM_ARRAY_JOB_ID", "12"},
+                       {"SLURM_ARRAY_TASK_ID", "0"},
+                       {"SLURM_RESTART_COUNT", "7"}});
+  }
+  /// The task once, its run killed before it can come to a step.
+  Ended task_in_vain(const std::string& path) const {
+    Process process(task(path));
+    EXPECT_TRUE(wait_for([&] { return !running().empty() || !process.running(); }));
+    EXPECT_TRUE(wait_for([&] {
+      process.send(SIGTERM);
+      return !process.running();
+    }));
+    return process.wait();
+  }
+};
+
+TEST_F(PlayedSlurm, RefusesOptionsOfSbatchInTheEnvironmentToo) {
+  const std::pair<std::string, std::string> wrong[] = {
+      {"SBATCH_CLUSTERS", "SBATCH_CLUSTERS=far: attnlab asks the cluster of this machine"},
+      {"SLURM_CLUSTERS", "SLURM_CLUSTERS=far: attnlab asks the cluster of this machine"},
+      {"SBATCH_WAIT", "SBATCH_WAIT: sbatch would wait for the end of all runs"}};
+  for (const auto& [name, expected] : wrong) {
+    const Ended ended = attnlab(suite({"--launcher", "slurm"}), {{name, "far"}});
+    EXPECT_EQ(ended.exit_code, 2) << ended.story();
+    EXPECT_THAT(ended.err, AllOf(HasSubstr(expected), HasSubstr("unset it")));
+  }
+  EXPECT_FALSE(exists("runs"));
+  for (const char* no : {"0", "no", ""}) {
+    const Ended ended =
+        attnlab(suite({"--launcher", "slurm"}), {{"SBATCH_WAIT", no}, {"PATH", at("empty")}});
+    EXPECT_THAT(ended.err, HasSubstr("there is no program 'sbatch' in PATH")) << no;
+  }
+  // Here nobody asks sbatch.
+  must(suite({"--dry-run"}), {{"SLURM_CLUSTERS", "far"}});
+}
+
+TEST_F(PlayedSlurm, LeavesSbatchItsOtherOptions) {
+  const std::string path = play("sbatch", "echo \"$@\" > words; echo 101");
+  play("squeue", "exit 0");
+  must(suite({"--launcher", "slurm", "--slurm", "wait-all-nodes=1"}),
+       {{"PATH", path}, {"SLURM_CLUSTERS", ""}});
+  EXPECT_THAT(file_text(at("words")), HasSubstr("--wait-all-nodes=1"));
+}
+
+TEST_F(PlayedSlurm, SaysThatSlurmIsNotHere) {
+  folder_.write("empty/nothing", "");
+  const Ended ended = attnlab(suite({"--launcher", "slurm"}), {{"PATH", at("empty")}});
+  EXPECT_EQ(ended.exit_code, 2) << ended.story();
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("there is no program 'sbatch' in PATH"),
+                               HasSubstr("--launcher local")));
+}
+
+TEST_F(PlayedSlurm, RepeatsWhatSbatchSaysWhenItRefuses) {
+  const std::string path = play("sbatch", "echo 'sbatch: error: invalid account' >&2; exit 1");
+  play("squeue", "exit 0");
+  const Ended ended =
+      attnlab(suite({"--launcher", "slurm", "--slurm", "account=nobody"}), {{"PATH", path}});
+  EXPECT_EQ(ended.exit_code, 2) << ended.story();
+  EXPECT_THAT(ended.err,
+              AllOf(HasSubstr("nothing was submitted; mend its options: --slurm account=nobody"),
+                    HasSubstr("sbatch: error: invalid account")));
+  EXPECT_THAT(jobs(), SizeIs(0));
+}
+
+TEST_F(PlayedSlurm, KeepsAJobThatSlurmTookAlthoughSbatchFailed) {
+  const std::string path = play("sbatch",
+                                "echo once >> submissions\n"
+                                "echo 'sbatch: error: Batch job submission failed: Socket timed "
+                                "out on send/recv operation' >&2; exit 1");
+  play_queue();
+  const Ended ended = must(suite({"--launcher", "slurm"}), {{"PATH", path}});
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("submitted 4 runs as Slurm's job 101; sbatch failed"),
+                               HasSubstr("Socket timed out")));
+  ASSERT_THAT(jobs(), SizeIs(1));
+  EXPECT_EQ(jobs()[0].at("id"), "101");
+  EXPECT_THAT(must(suite({"--launcher", "slurm"}), {{"PATH", path}}).out,
+              HasSubstr("4 runs are in Slurm's queue already"));
+  EXPECT_EQ(file_text(at("submissions")), "once\n");
+}
+
+TEST_F(PlayedSlurm, DoesNotSayThatNothingWasSubmittedWhereThatIsNotKnown) {
+  const std::string path = play("sbatch", "echo once >> submissions; kill -9 $$");
+  // First squeue fails; then it answers, and the job may still come into the queue.
+  for (const char* queue : {"echo 'slurm_load_jobs error' >&2; exit 1", "exit 0"}) {
+    fs::remove_all(at("runs"));
+    fs::remove(at("submissions"));
+    play("squeue", queue);
+    const Ended ended = attnlab(suite({"--launcher", "slurm"}), {{"PATH", path}});
+    EXPECT_EQ(ended.exit_code, 2) << ended.story();
+    ASSERT_THAT(jobs(), SizeIs(1)) << queue;
+    EXPECT_EQ(jobs()[0].at("id"), "");
+    EXPECT_THAT(ended.err,
+                AllOf(HasSubstr("it is not known whether Slurm took the job"),
+                      HasSubstr("squeue --name=" + jobs()[0].at("name").get<std::string>()),
+                      Not(HasSubstr("nothing was submitted"))));
+    play_queue();
+    EXPECT_THAT(must(suite({"--launcher", "slurm"}), {{"PATH", path}}).out,
+                HasSubstr("4 runs are in Slurm's queue already"));
+    EXPECT_EQ(file_text(at("submissions")), "once\n");
+  }
+}
+
+TEST_F(PlayedSlurm, BelievesTheQueueNotANumberThatSbatchPrintsWhereItFails) {
+  const std::string path = play("sbatch", "echo 'hours left:'; echo 1200; exit 1");
+  play("squeue", "exit 0");
+  const Ended ended = attnlab(suite({"--launcher", "slurm"}), {{"PATH", path}});
+  EXPECT_EQ(ended.exit_code, 2) << ended.story();
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("it is not known whether Slurm took the job"),
+                               HasSubstr("it printed 1200, which is not there")));
+  EXPECT_THAT(must({"status", "runs/pair"}, {{"PATH", path}}).out,
+              AllOf(HasSubstr(", which is not in Slurm's queue"), Not(HasSubstr("its output"))));
+  // One that is there is another's where the folder was made anew meanwhile: names tell them apart.
+  const std::string name = jobs()[0].at("name");
+  fs::remove_all(at("runs"));
+  play("sbatch", "exit 1");
+  play("squeue", "echo '101|0|PENDING|" + name + "||Priority'");
+  EXPECT_THAT(attnlab(suite({"--launcher", "slurm"}), {{"PATH", path}}).err,
+              HasSubstr("nothing was submitted"));
+}
+
+TEST_F(PlayedSlurm, SaysWhatWasSubmittedBeforeSlurmRefusedTheRest) {
+  const std::string path = play("sbatch",
+                                "if [ -e first ]; then\n"
+                                "echo 'sbatch: error: QOSMaxSubmitJobPerUserLimit' >&2; exit 1\n"
+                                "fi\n: > first; echo 101");
+  play("squeue", "exit 0");
+  play("scontrol", "echo 'MaxArraySize            = 2'");
+  const Ended ended = attnlab(suite({"--launcher", "slurm"}), {{"PATH", path}});
+  EXPECT_EQ(ended.exit_code, 2) << ended.story();
+  EXPECT_THAT(ended.err,
+              AllOf(HasSubstr("2 of 4 runs were submitted as job 101, the rest was refused"),
+                    HasSubstr("the same command again"), HasSubstr("QOSMaxSubmitJobPerUserLimit"),
+                    Not(HasSubstr("nothing was submitted"))));
+  ASSERT_THAT(jobs(), SizeIs(1));
+  EXPECT_EQ(jobs()[0].at("id"), "101");
+}
+
+TEST_F(PlayedSlurm, FindsTheNumberOfAJobAmongASitesOwnWords) {
+  std::string path = play("sbatch", "echo 'Welcome; 3 nodes are down'; echo '101;far'; echo Bye");
+  EXPECT_THAT(must(suite({"--launcher", "slurm"}), {{"PATH", path}}).out,
+              HasSubstr("submitted 4 runs as Slurm's job 101\n"));
+  EXPECT_EQ(jobs()[0].at("id"), "101");
+
+  fs::remove_all(at("runs"));
+  path = play("sbatch", "echo once >> submissions; echo 'Welcome; 3 nodes are down'");
+  EXPECT_THAT(must(suite({"--launcher", "slurm"}), {{"PATH", path}}).out,
+              HasSubstr("sbatch did not print its number"));
+  EXPECT_EQ(jobs()[0].at("id"), "");
+  play_queue();
+  EXPECT_THAT(must({"status", "runs/pair"}, {{"PATH", path}}).out,
+              HasSubstr("queued as job 101_0 (Priority)"));
+  // A sentence that was recorded as the number is none.
+  json recorded = {{"jobs", jobs()}};
+  recorded["jobs"][0]["id"] = "Welcome";
+  folder_.write("runs/pair/slurm/jobs.json", recorded.dump());
+  EXPECT_THAT(must(suite({"--launcher", "slurm"}), {{"PATH", path}}).out,
+              HasSubstr("4 runs are in Slurm's queue already"));
+  EXPECT_EQ(file_text(at("submissions")), "once\n");
+}
+
+TEST_F(PlayedSlurm, SubmitsOneArrayWithTheGivenOptions) {
+  const std::string path = play("sbatch", "printf '%s\\n' \"$@\" > arguments; echo '12;cluster'");
+  const Ended ended = must(
+      suite({"--launcher", "slurm", "-j", "3", "--slurm", "time=4:00:00", "--slurm", "gres=gpu:1"}),
+      {{"PATH", path}});
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("submitted 4 runs as Slurm's job 12\n"),
+                               HasSubstr("attnlab status runs/pair")));
+  const std::string arguments = "\n" + file_text(at("arguments"));
+  for (const char* expected :
+       {"\n--array=0-3%3\n", "\n--requeue\n", "\n--open-mode=append\n", "\n--signal=B:TERM@",
+        "\n--time=4:00:00\n", "\n--gres=gpu:1\n", "\nruns/pair/slurm/1/job.sh\n"}) {
+    EXPECT_THAT(arguments, HasSubstr(expected));
+  }
+  ASSERT_THAT(jobs(), SizeIs(1));
+  EXPECT_EQ(jobs()[0].at("id"), "12");
+  EXPECT_THAT(jobs()[0].at("cells"), SizeIs(4));
+}
+
+TEST_F(PlayedSlurm, SubmitsNothingTwiceAndTellsWhatSlurmKnows) {
+  std::string path = play("sbatch", "echo 12; echo once >> submissions");
+  must(suite({"--launcher", "slurm"}), {{"PATH", path}});
+  const std::string name = jobs()[0].at("name");
+  // The third has gone, the fourth belongs to an older job of the same name, as earlier versions
+  // gave.
+  path = play("squeue", "cat <<END\n12|0|RUNNING|" + name + "|node7|None\n12|1|PENDING|" + name +
+                            "||Priority\n12|2|OUT_OF_MEMORY|" + name + "|node7|None\n9|3|RUNNING|" +
+                            name + "|node7|None\nEND\n");
+  play("sacct", "echo '12_3|NODE_FAIL'");
+  const std::string status = must({"status", "runs/pair"}, {{"PATH", path}}).out;
+  EXPECT_THAT(
+      status,
+      AllOf(HasSubstr("running as job 12_0 on node7"), HasSubstr("queued as job 12_1 (Priority)"),
+            HasSubstr("job 12_2 ended: out of memory"), HasSubstr("job 12_3 ended: node fail")));
+  const Ended again = must(suite({"--launcher", "slurm"}), {{"PATH", path}});
+  EXPECT_THAT(again.out, AllOf(HasSubstr("2 runs are in Slurm's queue already"),
+                               HasSubstr("submitted 2 runs as Slurm's job 12")));
+  EXPECT_THAT(file_text(at("runs/pair/slurm/2/cells.txt")),
+              AllOf(HasSubstr("\ttiny/quest/0\n"), HasSubstr("\ttiny/quest/1\n"),
+                    Not(HasSubstr("tiny/standard"))));
+
+  play("squeue", "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1");
+  const Ended blind = attnlab(suite({"--launcher", "slurm"}), {{"PATH", path}});
+  EXPECT_NE(blind.exit_code, 0);
+  EXPECT_THAT(blind.err, HasSubstr("Unable to contact slurm controller"));
+  EXPECT_EQ(file_text(at("submissions")), "once\nonce\n") << "what cannot be known is not done";
+  EXPECT_THAT(must({"status", "runs/pair"}, {{"PATH", path}}).out,
+              HasSubstr("Unable to contact slurm controller"));
+}
+
+TEST_F(PlayedSlurm, ShowsTheOtherSuitesWhereOneRecordOfJobsIsDamaged) {
+  const std::string path = play("sbatch", "echo 101");
+  play_queue();
+  folder_.write("other.yaml",
+                "schema: 1\nattentions: [standard]\nexperiments: [tiny.yaml]\nseeds: [0]\n");
+  must(suite({"--launcher", "slurm"}), {{"PATH", path}});
+  must({"suite", "other.yaml", "--launcher", "slurm"}, {{"PATH", path}});
+  folder_.write("runs/other/slurm/jobs.json", "{\"jobs\": [{}]}");
+  const Ended all = must({"status", "runs"}, {{"PATH", path}});
+  EXPECT_THAT(all.out, AllOf(HasSubstr("what was submitted cannot be read: "),
+                             HasSubstr("runs/other/slurm/jobs.json: damaged"),
+                             HasSubstr("queued as job 101_0"), HasSubstr("4 queued, 1 pending")));
+  const json parsed = json::parse(must({"status", "runs", "--json"}, {{"PATH", path}}).out);
+  EXPECT_EQ(parsed.at("counts"), json({{"pending", 1}, {"queued", 4}}));
+  EXPECT_THAT(parsed.at("notes").dump(), HasSubstr("jobs.json: damaged"));
+  EXPECT_THAT(must({"status", "runs/other"}, {{"PATH", path}}).out, HasSubstr("damaged"));
+}
+
+TEST_F(PlayedSlurm, AsksSlurmOnceForEachSuite) {
+  const std::string path = play("sbatch", "echo 101");
+  must(suite({"--launcher", "slurm"}), {{"PATH", path}});
+  play("squeue", "echo once >> asked");
+  play("sacct", "exit 0");
+  for (const char* folder : {"runs", "runs/pair"}) {
+    fs::remove(at("asked"));
+    must({"status", folder}, {{"PATH", path}});
+    EXPECT_EQ(file_text(at("asked")), "once\n") << folder;
+  }
+  EXPECT_THAT(must({"status", "--help"}).out,
+              AllOf(HasSubstr("squeue"), Not(HasSubstr("files only"))));
+}
+
+TEST_F(PlayedSlurm, PutsATaskBackUnlessItComesToNoStepSeveralTimesInARow) {
+  // A step takes about ten seconds of processor time: none is taken before the run is killed.
+  folder_.write("pair.yaml",
+                "schema: 1\nattentions: [quest]\nexperiments: [tiny.yaml]\nseeds: [0]\n"
+                "set:\n  model: {dim: 512, depth: 8, heads: 8}\n  dataset: {train: 256}\n"
+                "  train: {batch_size: 256}\n");
+  const std::string path = play("sbatch", "echo 12");
+  play("scontrol", "case $1 in requeue) echo $2 >> requeued;; *) echo JobState=RUNNING;; esac");
+  folder_.write("runs/pair/slurm/1/vain-0.txt", "0 3\n");  // of a record that was deleted
+  must(suite({"--launcher", "slurm"}), {{"PATH", path}});
+  std::string requeued;
+  const auto expect_back = [&](const Ended& ended) {
+    requeued += "12_0\n";
+    EXPECT_EQ(ended.exit_code, 0) << ended.story();
+    EXPECT_EQ(file_text(at("requeued")), requeued) << ended.story();
+  };
+  expect_back(task_in_vain(path));
+  expect_back(task_in_vain(path));
+  const Ended last = task_in_vain(path);
+  EXPECT_EQ(last.exit_code, 130) << last.story();
+  EXPECT_THAT(last.err, HasSubstr("stopped 3 times in a row without a step"));
+  EXPECT_EQ(file_text(at("requeued")), requeued);
+}
+
+}  // namespace
+}  // namespace attnlab::testing::played_slurm_test
