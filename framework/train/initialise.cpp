@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <regex>
+#include <set>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
