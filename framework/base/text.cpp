@@ -93,8 +93,9 @@ std::string shortest(double value) {
 }
 
 std::string duration(double seconds) {
+  constexpr double kLongest = 1e12;  // some 30,000 years: nothing takes longer
   char text[48];
-  if (!(seconds >= 0) || std::isinf(seconds)) return "?";
+  if (!(seconds >= 0 && seconds < kLongest)) return "?";
   if (seconds < 9.95) {  // what "%.1f" does not round up to 10.0
     std::snprintf(text, sizeof text, "%.1f s", seconds);
   } else if (seconds < 59.5) {

@@ -175,9 +175,9 @@ std::vector<Curve> curves_of(const std::vector<RunRecord>& runs, const std::vect
   std::vector<Curve> curves;
   for (const Group& group : groups) {
     for (const auto& [key, all] : group.series) {
-      // Few steps need no buckets wider than one.
-      const std::size_t buckets = std::min(most[is_trace(key) ? 1 : 0],
-                                           static_cast<std::size_t>(std::ceil(group.last_step)));
+      // Few steps need no buckets wider than one. (Any number may stand in the file.)
+      const auto buckets = static_cast<std::size_t>(
+          std::min(static_cast<double>(most[is_trace(key) ? 1 : 0]), std::ceil(group.last_step)));
       const auto& [split, metric, layer, call] = key;
       Buckets filled;
       for (const Points* points : all) fill(*points, group.last_step, buckets, filled);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <set>
@@ -110,7 +111,14 @@ class Reader {
 
   Position position() const {
     Position position;
-    each_field(position, [&](const char* name, auto& value) { value = number(name, value); });
+    each_field(position, [&](const std::string& name, auto& value) {
+      value = number(name, value);
+      constexpr bool kCount = std::is_integral_v<std::remove_reference_t<decltype(value)>>;
+      const bool duration = name.ends_with("seconds");
+      if ((kCount && value < 0) || (duration && !(value >= 0 && std::isfinite(value)))) {
+        refuse_value(name);
+      }
+    });
     return position;
   }
 
@@ -189,7 +197,11 @@ class Reader {
       const auto result = std::from_chars(digits.data(), end, value);
       if (result.ec == std::errc() && result.ptr == end) return value;
     }
-    throw DataError(fmt::format("{}: damaged: {} is '{}'", path_, name, one_line(digits, 100)));
+    refuse_value(name);
+  }
+
+  [[noreturn]] void refuse_value(const std::string& name) const {
+    throw DataError(fmt::format("{}: damaged: {} is '{}'", path_, name, one_line(text(name), 100)));
   }
 
   std::string path_;

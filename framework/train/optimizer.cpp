@@ -35,7 +35,9 @@ std::string misfit(const std::string& name, const Tensor* found, const Tensor& e
   if (found == nullptr) return name + ": missing";
   if (found->defined() && found->sizes() == expected.sizes() &&
       found->scalar_type() == expected.scalar_type()) {
-    return "";
+    const bool counts = expected.scalar_type() == at::kLong;
+    if (!counts || found->item<std::int64_t>() >= 0) return "";
+    return fmt::format("{}: {} updates", name, found->item<std::int64_t>());
   }
   return fmt::format("{}: {}, expected {}", name, describe(*found), describe(expected));
 }

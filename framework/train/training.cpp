@@ -105,6 +105,13 @@ void Training::begin() {
 void Training::go_to_checkpoint() {
   if (!std::filesystem::exists(checkpoint_path())) return;
   position_ = read_checkpoint(checkpoint_path(), checkpoint_parts(), owner_);
+  if (position_.step > run_.total_steps() || position_.evaluated_epochs > epochs_done()) {
+    throw DataError(fmt::format(
+        "{}: stands at step {} with {} epochs evaluated, and the run has {} steps in {} epochs: of "
+        "other data, or damaged; start a new run",
+        checkpoint_path(), position_.step, position_.evaluated_epochs, run_.total_steps(),
+        run_.epochs()));
+  }
   carried_ = carried_.to(run_.device);
 }
 

@@ -82,6 +82,7 @@ TEST(Duration, ReadsAsPeopleSayIt) {
   EXPECT_EQ(duration(185), "3 min 05 s");
   EXPECT_EQ(duration(3720), "1 h 02 min");
   EXPECT_EQ(duration(-1), "?");
+  EXPECT_EQ(duration(1e300), "?");
   EXPECT_EQ(duration(std::nan("")), "?");
   EXPECT_EQ(duration(std::numeric_limits<double>::infinity()), "?");
 }

@@ -162,6 +162,20 @@ TEST_F(Checkpoints, RefuseFilesThatAreNone) {
   file.metadata.erase("checksum");
   write_safetensors(folder_ / "damaged", file);
   EXPECT_THAT(refusal(folder_ / "damaged"), HasSubstr("damaged: step is 'five'"));
+  for (const auto& [name, value] : {std::pair{"step", "-1"}, std::pair{"metrics_bytes", "-4"},
+                                    std::pair{"seconds", "-0x1p+0"}, std::pair{"seconds", "inf"}}) {
+    file = read_safetensors(written());
+    file.metadata[name] = value;
+    file.metadata.erase("checksum");
+    write_safetensors(folder_ / "damaged", file);
+    EXPECT_THAT(refusal(folder_ / "damaged"),
+                HasSubstr(std::string("damaged: ") + name + " is '" + value + "'"));
+  }
+  file = read_safetensors(written());
+  file.tensors.set("optimizer.step.weight", at::scalar_tensor(-3, at::kLong));
+  file.metadata.erase("checksum");
+  write_safetensors(folder_ / "damaged", file);
+  EXPECT_THAT(refusal(folder_ / "damaged"), HasSubstr("step.weight: -3 updates"));
   const std::string bytes = read_text(written());
   for (const std::size_t size : {std::size_t{0}, std::size_t{7}, bytes.size() / 2}) {
     folder_.write("cut", bytes.substr(0, size));

@@ -220,6 +220,21 @@ TEST_F(TrainingLoop, HasItsStepsOnTheDiskBeforeItEvaluates) {
   EXPECT_THAT(steps, ElementsAre("6"));
 }
 
+TEST_F(TrainingLoop, RefusesACheckpointBehindItsOwnEnd) {
+  for (const auto& [name, value] :
+       {std::pair{"step", "7"}, std::pair{"evaluated_epochs", "1"}}) {  // of 6 and, after 3, of 0
+    const std::string folder = name;
+    ASSERT_EQ(train(tiny_run(clouds(), tiny_options()), folder, 3).state, RunState::interrupted);
+    TensorFile file = checkpoint(folder);
+    file.metadata[name] = value;
+    file.metadata.erase("checksum");
+    write_safetensors(place(folder).file("checkpoint.safetensors"), file);
+    EXPECT_THAT(
+        testing::message_of<DataError>([&] { train(tiny_run(clouds(), tiny_options()), folder); }),
+        HasSubstr("and the run has 6 steps in 1 epochs"));
+  }
+}
+
 // ---- ends that are none
 
 /// The loss stays what it is; its gradient is not a number at one step.
