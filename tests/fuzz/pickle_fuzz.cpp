@@ -1,0 +1,136 @@
+// Fuzzes the reader of Python's pickles: values that can be asked for all that they have, or a
+// DataError that names the file.
+// Code: framework/data/formats/pickle.cpp framework/data/formats/pickle_operations.cpp
+// Code: framework/data/formats/pickle_arrays.cpp framework/data/formats/pickle_reader.h
+#include "framework/data/formats/pickle.h"
+
+#include "tests/fuzz/fuzz.h"
+#include "tests/support/pickles.h"
+
+namespace attnlab::fuzz {
+namespace {
+
+namespace pickles = testing::pickles;
+
+/// What `torch.save` writes into a pickle: a storage by its number, and how a tensor lies in it.
+std::string tensor() {
+  const std::string storage = "(X\x07" + std::string(3, '\0') +
+                              "storagectorch\nFloatStorage\nX\x01" + std::string(3, '\0') +
+                              "0X\x03" + std::string(3, '\0') + "cpuK\x02NtQ";
+  return "ctorch._utils\n_rebuild_tensor_v2\n(" + storage + "K" + std::string(1, '\0') +
+         "K\x02\x85K\x01\x85\x89" + "ccollections\nOrderedDict\n)RtR";
+}
+
+/// Asks for everything once; values may lie in each other more than once, and in themselves.
+class Walk {
+ public:
+  void visit(const PickleValue& value) {
+    if (--left_ < 0 || depth_ > 100) return;
+    ++depth_;
+    switch (value.kind()) {
+      case PickleValue::Kind::none:
+        break;
+      case PickleValue::Kind::boolean:
+      case PickleValue::Kind::integer:
+        value.integer();
+        break;
+      case PickleValue::Kind::real:
+        value.number();
+        break;
+      case PickleValue::Kind::text:
+        value.text();
+        break;
+      case PickleValue::Kind::list:
+        for (std::int64_t i = 0; i < value.length(); ++i) visit(value.item(i));
+        break;
+      case PickleValue::Kind::map:
+        for (const auto& [key, entry] : value.entries()) {
+          visit(*key);
+          visit(*entry);
+        }
+        break;
+      case PickleValue::Kind::tensor:
+        look_at(value);
+        break;
+      case PickleValue::Kind::object:
+        value.class_name();
+        try {
+          visit(value.state());
+        } catch (const DataError&) {
+          // it has none
+        }
+        break;
+    }
+    --depth_;
+  }
+
+ private:
+  /// Reads every number of an array.
+  static void look_at(const PickleValue& value) {
+    try {
+      value.tensor().to(at::kDouble).sum().item<double>();
+    } catch (const DataError&) {
+      // it never got its values
+    }
+  }
+
+  int left_ = 10000, depth_ = 0;
+};
+
+}  // namespace
+
+Target target() {
+  using pickles::array;
+  Target target;
+  const std::string plain = pickles::list(
+      {pickles::integer(-3), pickles::text("a"), "N", "\x88", "G?\xf8" + std::string(6, '\0')});
+  target.seeds = {
+      pickles::file(plain),
+      pickles::file(pickles::map({{pickles::text("x"), array<float>("f4", {2, 1}, {1, 2})},
+                                  {pickles::text("y"), array<std::int64_t>("i8", {1}, {3})}})),
+      pickles::file(pickles::sparse(3, {{0, 2}, {1}})),
+      pickles::file(tensor()),
+      "(lp0\nI1\naL2L\naF0.5\naS'text'\na(dp1\nVkey\ng0\ns.",
+      "\x80\x04\x95\x0b" + std::string(7, '\0') + "]\x94(K\x01\x8c\x01" + "a\x94h\x01" + "e.",
+      pickles::file(plain).substr(0, 9),
+      ""};
+  target.words = {"\x80\x02",
+                  "cnumpy\ndtype\n",
+                  "cnumpy.core.multiarray\n_reconstruct\n",
+                  "cnumpy.core.multiarray\nscalar\n",
+                  "ctorch._utils\n_rebuild_tensor_v2\n",
+                  "ctorch\nFloatStorage\n",
+                  "ccollections\nOrderedDict\n",
+                  "c_codecs\nencode\n",
+                  pickles::integer(-1),
+                  pickles::text("f8"),
+                  pickles::text("O8"),
+                  "(",
+                  "t",
+                  "R",
+                  "b",
+                  "\x81",
+                  "q\x01h\x01",
+                  "\x94",
+                  "]",
+                  "}",
+                  "u.",
+                  "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f",
+                  "G\x7f\xf0" + std::string(6, '\0')};
+  return target;
+}
+
+}  // namespace attnlab::fuzz
+
+int attnlab::fuzz::try_input(const std::uint8_t* data, std::size_t size) {
+  using namespace attnlab;
+  const std::string path = "f.pkl";
+  try {
+    const Pickle pickle({reinterpret_cast<const char*>(data), size}, path);
+    fuzz::Walk().visit(pickle.root());
+    return 0;
+  } catch (const DataError& error) {
+    if (std::string(error.what()).rfind(path, 0) == 0) return -1;
+    fuzz::fail(std::string("an error that does not name the file: ") + error.what());
+  }
+}

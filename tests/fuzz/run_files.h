@@ -1,0 +1,191 @@
+// Folders of runs as inputs of fuzz targets: the files of a run one after the other, with "%%"
+// between them, in the order of kFiles.
+#pragma once
+
+#include <filesystem>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "framework/base/error.h"
+#include "framework/base/foreign_text.h"
+#include "tests/fuzz/files_in_memory.h"
+
+namespace attnlab::fuzz {
+
+/// Of the run, below the folder of all; the last is the suite's.
+inline constexpr const char* kFiles[] = {"status.json",   "environment.json",
+                                         "identity.json", "evaluations/fog-0.json",
+                                         "config.yaml",   "metrics.jsonl",
+                                         "lock.json",     "stored.json",
+                                         "origins.txt",   "lock",
+                                         "log.txt",       "../../../suite.json"};
+inline constexpr const char* kConfig = "config.yaml";
+
+/// What no page of attnlab's has.
+inline const std::string kForeignElement = "<zz>";
+
+inline const std::string kStatus =
+    R"({"state":"done","step":4,"steps":4,"epoch":1.0,"seconds":2.5,)"
+    R"("metrics":{"accuracy":0.5,"nll":null},"reason":"none"})";
+inline const std::string kEnvironment =
+    R"({"together":2,"threads":1,"machine":{"cpu":"x"},"data":{"fingerprint":"f"},)"
+    R"("model":{"id":"lab/m","hash":"1"},"libtorch":{"version":"1"},"attnlab":"1","device":"cpu",)"
+    R"("metrics":[{"name":"accuracy","better":"higher","unit":"share"}],"costs":["flops"],)"
+    R"("framework":{"revision":"r","numbers":1},"kernels":{"attention":"a","instructions":"i"},)"
+    R"("flops":3,"started":"2026-11-27T10:00:00Z",)"
+    R"("resumed":[{"step":2,"together":1,"accepted":["the framework changed"]}]})";
+inline const std::string kIdentity =
+    R"({"configuration":"a","data":"f","framework":"b","accepted":["c"],"plugins":{)"
+    R"("model":{"name":"m","hash":"1"},"attention":{"name":"quest","hash":"2"},)"
+    R"("task":{"name":"t","hash":"3"},"dataset":{"name":"d","hash":"4"}}})";
+inline const std::string kRecord =
+    R"({"entry":"fog","split":"test","state":"done","hash":"0","set":{},"seconds":1,)"
+    R"("metrics":{"accuracy":0.5},"infos":[{"name":"accuracy","better":"higher","unit":""}]})";
+inline const std::string kLines = R"({"split":"train","step":1,"epoch":0.5,"loss":0.7})"
+                                  "\n"
+                                  R"({"split":"trace","step":2,"layer":0,"call":1,"entropy":1.5})"
+                                  "\n"
+                                  R"({"split":"test","step":4,"accuracy":0.5})"
+                                  "\n";
+inline const std::string kLock =
+    R"({"format":1,"framework":{"version":"1","revision":"b"},"data":["f"],"parts":[)"
+    R"({"kind":"model","id":"lab/m","version":"1.0.0","hash":"1"},)"
+    R"({"kind":"attention","id":"attnlab/quest","version":"1.0.0","hash":"2"},)"
+    R"({"kind":"task","id":"lab/t","version":"1.0.0","hash":"3"},)"
+    R"({"kind":"dataset","id":"lab/d","version":"1.0.0","hash":"4"}],)"
+    R"("evaluations":{"fog":{"parts":[],"data":"f"}}})";
+inline const std::string kSource =
+    R"({"from":"x.json","identity":{"configuration":"a","data":"f","framework":"b","numbers":1,)"
+    R"("plugins":{"model":{"name":"m","hash":"1","id":"lab/m","version":"1.0.0"}},)"
+    R"("judges":{"task lab/t":"1.0.0"},"evaluations":{"fog":{}}}})";
+inline const std::string kOrigins = "e.yaml:1:1: model.dim = 8\n";
+inline const std::string kSuite =
+    R"({"suite":"s","baseline":"standard","notes":["a note"],"runs":[)"
+    R"({"folder":"e/quest/0-0","experiment":"e","attention":"quest","seed":0},)"
+    R"({"folder":"e/quest/1-1","experiment":"e","attention":"quest","seed":1},)"
+    R"({"folder":"e/standard/0-0","experiment":"e","attention":"standard","seed":0},)"
+    R"({"folder":"e/standard/1-1","experiment":"e","attention":"standard","seed":1}],)"
+    R"("absent":[{"experiment":"e","attention":"sage","seed":0,"kind":"no_run","reason":"why"}],)"
+    R"("compare":{"test":"t","pair":"seed","correct":"holm","level":0.05,"metric":"headline"},)"
+    R"("references":[{"source":"paper","metric":"accuracy","values":{"e":{"quest":0.5}}}]})";
+
+inline std::string config_of(const std::string& attention, const std::string& seed) {
+  return "schema: 1\nname: e\nmodel: {use: m, dim: 8}\nattention: {use: " + attention +
+         "}\ntask: {use: t}\ndataset: {use: d}\ntrain: {epochs: 1}\nseeds: [" + seed + "]\n";
+}
+
+/// e/quest/0-0, which is made of inputs, and beside it those that it is compared with.
+struct Runs {
+  Runs() {
+    std::filesystem::create_directories(run + "/evaluations");
+    make_sound("standard", "0");
+    make_sound("standard", "1");
+    make_sound("quest", "1");
+  }
+
+  void make_sound(const std::string& attention, const std::string& seed) const {
+    const std::string place = "e/" + attention + "/" + seed + "-" + seed + "/";
+    std::filesystem::create_directories(folder.path() + "/" + place);
+    folder.write(place + "config.yaml", config_of(attention, seed));
+    folder.write(place + "status.json", kStatus);
+    folder.write(place + "environment.json", kEnvironment);
+    folder.write(place + "metrics.jsonl", kLines);
+  }
+
+  /// A file that the input has not is not there; a run's folder has a configuration.
+  void write(std::string_view input) const {
+    bool more = true;
+    for (const char* name : kFiles) {
+      const std::size_t cut = input.find("%%");
+      const std::string file = std::string("e/quest/0-0/") + name;
+      if (more) {
+        folder.write(file, input.substr(0, cut));
+      } else if (std::string_view(name) == kConfig) {
+        folder.write(file, config_of("quest", "0"));
+      } else {
+        std::filesystem::remove(folder.path() + "/" + file);
+      }
+      more = more && cut != std::string_view::npos;
+      if (more) input.remove_prefix(cut + 2);
+    }
+  }
+
+  MemoryFolder folder;
+  std::string run = folder.path() + "/e/quest/0-0";
+};
+
+inline const Runs& runs() {
+  static const Runs made;
+  return made;
+}
+
+inline void check_shown(const std::string& text) {
+  if (printable(text) != text) fail("a text that moves cursors: " + printable(text));
+}
+
+/// @returns whether it was read; an error names the file.
+template <class Read>
+bool is_read(Read&& read) {
+  try {
+    read();
+    return true;
+  } catch (const Error& error) {
+    if (std::string(error.what()).find(runs().folder.path()) != std::string::npos) return false;
+    fail(std::string("an error that does not name the file: ") + error.what());
+  }
+}
+
+inline std::string joined(std::initializer_list<std::string> files) {
+  std::string out;
+  for (const std::string& file : files) out += (out.empty() ? "" : "%%") + file;
+  return out;
+}
+
+inline Target target_of_runs() {
+  Target target;
+  const std::string config = config_of("quest", "0");
+  target.seeds = {
+      kStatus,
+      joined({kStatus, kEnvironment}),
+      joined({kStatus, kEnvironment, kIdentity, kRecord, config, kLines, kLock}),
+      joined({kStatus, kEnvironment, kIdentity, kRecord, config, kLines, kLock, kSource, kOrigins}),
+      joined({kStatus, kEnvironment, kIdentity, kRecord, config, kLines, kLock, "{}", kOrigins,
+              R"({"pid":1,"host":"h","boot":"b"})", "last words\n", kSuite}),
+      joined({kStatus, kEnvironment, kIdentity, kRecord, config,
+              R"({"split":"train","step":1e300,"loss":1e308})"}),
+      kStatus + "%%{\"together\":\"many\"}",
+      "{\"state\":\"running\",\"check\":\"0\"}%%{}",
+      "{\"state\":\"failed\",\"step\":1,\"steps\":4,\"epoch\":0.5,\"seconds\":1,"
+      "\"metrics\":{},\"reason\":\"why\"}",
+      "[]%%[]",
+      ""};
+  target.words = {"%%",
+                  "\"state\":",
+                  "\"done\"",
+                  "\"resumed\":[{",
+                  "\"accepted\":[",
+                  "null",
+                  "1e999",
+                  "1e308",
+                  "-1",
+                  "{}",
+                  "[]",
+                  "\"check\":\"\"",
+                  "\"lines\":\"x\"",
+                  "\"metrics\":{",
+                  "\\u001b",
+                  kForeignElement,
+                  "\"step\":",
+                  "\"split\":\"",
+                  "\"layer\":",
+                  "\"better\":\"lower\"",
+                  "\"grid\":{\"points\":[",
+                  "\"page\":{",
+                  "seeds: [0]\n",
+                  "attention: {use: ",
+                  "as: "};
+  return target;
+}
+
+}  // namespace attnlab::fuzz
