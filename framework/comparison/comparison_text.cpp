@@ -17,11 +17,7 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-std::string fixed(double value, int decimals) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
-}
+std::string fixed(double value, int decimals) { return fmt::format("{:.{}f}", value, decimals); }
 
 std::string percent_of_confidence(const Comparison& comparison) {
   return shortest(std::round(1e6 * (1 - comparison.options.level)) / 1e4) + " %";

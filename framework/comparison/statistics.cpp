@@ -240,7 +240,9 @@ std::optional<PairedResult> paired_t(const std::vector<double>& differences) {
   // Equal differences have a mean that is off by rounding, and so a deviation.
   const bool vary = std::adjacent_find(differences.begin(), differences.end(),
                                        std::not_equal_to<>()) != differences.end();
-  if (summary.count < 2 || !vary) return std::nullopt;
+  // Squares of very small or large ones are 0 or endless.
+  const bool spread = summary.deviation > 0 && std::isfinite(summary.deviation);
+  if (summary.count < 2 || !vary || !spread) return std::nullopt;
   const double n = static_cast<double>(summary.count);
   PairedResult result;
   result.used = summary.count;

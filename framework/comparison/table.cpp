@@ -56,7 +56,7 @@ bool summarises_shares(const MetricInfo& metric, const Summary& summary) {
 
 std::string decimal(const MetricInfo& metric, double value, int decimals,
                     const char* format = "%.*f") {
-  char text[64];
+  char text[400];  // 1e308 has 309 digits
   std::snprintf(text, sizeof text, format, decimals, metric_scale(metric) * value);
   return text;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "framework/base/text.h"
 #include "framework/base/unicode.h"
@@ -127,6 +128,7 @@ struct DifferenceScale {
     return kLabelWidth + (value - low) / (high - low) * (kPlotEnd - kLabelWidth);
   }
   void include(double value) {
+    if (std::isnan(value)) value = std::numeric_limits<double>::infinity();
     low = std::min(low, value);
     high = std::max(high, value);
   }
@@ -213,6 +215,7 @@ std::string difference_svg(const Comparison& comparison, const MetricInfo& metri
   if (rows.empty() || rows.size() > kMostDifferences) return "";
   const double unit = metric_scale(metric);
   const DifferenceScale scale = scale_of(comparison, rows, unit);
+  if (!std::isfinite(scale.high - scale.low)) return "";  // exploded losses have no scale
   std::string marks, experiment;
   double y = 24;
   for (const ComparisonRow* row : rows) {

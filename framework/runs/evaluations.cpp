@@ -118,6 +118,14 @@ std::string evaluation_file(const std::string& entry, const std::string& hash) {
     throw ConfigError(fmt::format(
         "evaluate: '{}' cannot be part of a file's name; choose letters, digits, - and _", entry));
   }
+  // It may come from a file that somebody sent.
+  const bool digits = !hash.empty() && hash.size() <= 64 &&
+                      hash.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!digits) {
+    throw ConfigError(fmt::format(
+        "evaluate: '{}' cannot be part of a file's name; a result's hash is hexadecimal digits",
+        one_line(hash, 100)));
+  }
   std::string name = entry;  // "swap/0.01" of an entry with `over`
   std::replace(name.begin(), name.end(), '/', '~');
   return fmt::format("{}/{}-{}.json", kFolder, name, hash);

@@ -23,7 +23,7 @@ Better parse_better(const std::string& name) {
       fmt::format("metrics: '{}' is not a direction; there are higher, lower, neither", name));
 }
 
-const MetricInfo* exactly(const std::vector<MetricInfo>& infos, const std::string& name) {
+const MetricInfo* exactly(const std::vector<MetricInfo>& infos, std::string_view name) {
   const auto found = std::find_if(infos.begin(), infos.end(),
                                   [&](const MetricInfo& info) { return info.name == name; });
   return found == infos.end() ? nullptr : &*found;
@@ -91,7 +91,7 @@ std::vector<MetricInfo> read_metric_infos(const json& list) {
 std::optional<MetricInfo> find_metric(const std::vector<MetricInfo>& infos,
                                       const std::string& name) {
   for (std::size_t begin = 0; begin != std::string::npos && begin < name.size();) {
-    if (const MetricInfo* info = exactly(infos, name.substr(begin))) {
+    if (const MetricInfo* info = exactly(infos, std::string_view(name).substr(begin))) {
       MetricInfo found = *info;
       found.name = name;
       return found;

@@ -28,7 +28,8 @@ Shown shown(const MetricInfo& metric) {
 
 std::string number_text(double value) {
   char text[48];
-  std::snprintf(text, sizeof text, std::abs(value) >= 100 ? "%.0f" : "%.4g", value);
+  const bool whole = std::abs(value) >= 100 && std::abs(value) < 1e15;
+  std::snprintf(text, sizeof text, whole ? "%.0f" : "%.4g", value);
   return text;
 }
 
@@ -48,7 +49,7 @@ std::string_view direction_text(const MetricInfo& metric) {
 }
 
 std::string memory_text(double bytes) {
-  char text[48];
+  char text[400];  // 1e308 has 309 digits
   const bool large = bytes >= 1e9;
   std::snprintf(text, sizeof text, large ? "%.2f GB" : "%.0f MB", bytes / (large ? 1e9 : 1e6));
   return text;

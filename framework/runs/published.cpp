@@ -33,7 +33,7 @@ std::string PublishedNumbers::difference(const std::string& experiment,
   if (ours == nullptr || theirs == nullptr) return "";
   const auto a = Node::scalar(*ours).as_double(), b = Node::scalar(*theirs).as_double();
   if (!a || !b) return "";
-  char text[48];
+  char text[400];  // 1e308 has 309 digits
   std::snprintf(text, sizeof text, "%+.*f", std::max(decimals(*ours), decimals(*theirs)), *a - *b);
   return text;
 }

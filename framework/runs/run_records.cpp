@@ -105,7 +105,11 @@ std::map<std::string, std::string> read_matched(const std::string& path) {
   std::istringstream in(read_text(path));
   for (std::string line; std::getline(in, line);) {
     if (!is_match_origin(line) && !is_set_origin(line)) continue;
-    for (const RecordedOrigin& origin : read_origins(line)) matched[origin.key] = origin.place;
+    try {
+      for (const RecordedOrigin& origin : read_origins(line)) matched[origin.key] = origin.place;
+    } catch (const DataError& damage) {
+      throw DataError(fmt::format("{}: damaged: {}", path, damage.what()));
+    }
   }
   return matched;
 }
@@ -211,6 +215,16 @@ RunRecord read_run(const std::string& folder) {
   return run;
 }
 
+namespace {
+
+[[noreturn]] void refuse_suite(const std::string& path, const std::exception& damage) {
+  const std::string what = damage.what();
+  if (what.rfind(path, 0) == 0) throw DataError(what);
+  throw DataError(fmt::format("{}: damaged: {}; run the suite again to rewrite it", path, what));
+}
+
+}  // namespace
+
 std::optional<SuiteRecord> read_suite(const std::string& folder) {
   const std::string path = suite_record_file(folder);
   if (path.empty()) return std::nullopt;
@@ -237,8 +251,9 @@ std::optional<SuiteRecord> read_suite(const std::string& folder) {
     if (in.contains("page")) suite.page = read_page_json(in.at("page"));
     return suite;
   } catch (const json::exception& damage) {
-    throw DataError(
-        fmt::format("{}: damaged: {}; run the suite again to rewrite it", path, damage.what()));
+    refuse_suite(path, damage);
+  } catch (const DataError& damage) {
+    refuse_suite(path, damage);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "framework/base/json.h"
 #include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
+#include "framework/experiment/names.h"
 #include "framework/runs/frozen_run.h"
 #include "framework/runs/lock_file.h"
 #include "framework/runs/metric_infos.h"
@@ -90,6 +91,7 @@ EvaluationRecord read_evaluation(const json& in) {
   EvaluationRecord one;
   one.entry = in.at("entry");
   one.hash = in.at("hash");
+  evaluation_file(one.entry, one.hash);  // refuses what would be written elsewhere
   one.split = in.at("split");
   one.set = in.at("set").dump();
   one.metrics = read_numbers(in.at("metrics"));
@@ -255,6 +257,10 @@ StoredRun stored_of(const std::string& run_folder) {
                 "has no identity.json (a run of an earlier attnlab): it cannot be compared with "
                 "another machine's");
   }
+  for (const std::string* name : {&record.experiment, &record.attention}) {
+    const std::string problem = name_problem(*name);
+    if (!problem.empty()) throw lacks(run_folder, problem);
+  }
   StoredRun out;
   out.experiment = record.experiment;
   out.attention = record.attention;
@@ -278,9 +284,14 @@ StoredRun stored_of(const std::string& run_folder) {
   out.status = folder.status();  // without the evaluations' metrics, which stand by themselves
   std::error_code error;
   if (fs::exists(folder.file("environment.json"), error)) {
-    const json environment = parsed_json(read_text(folder.file("environment.json")));
-    out.environment = kept_environment(environment).dump();
-    if (stored_source(run_folder).empty()) out.numbers = numbers_of(environment);
+    const std::string path = folder.file("environment.json");
+    try {
+      const json environment = parsed_json(read_text(path));
+      out.environment = kept_environment(environment).dump();
+      if (stored_source(run_folder).empty()) out.numbers = numbers_of(environment);
+    } catch (const json::exception& damage) {
+      throw DataError(fmt::format("{}: damaged: {}", path, damage.what()));
+    }
   }
   return out;
 }

@@ -114,10 +114,10 @@ class Reader {
     each_field(position, [&](const std::string& name, auto& value) {
       value = number(name, value);
       constexpr bool kCount = std::is_integral_v<std::remove_reference_t<decltype(value)>>;
+      constexpr double kMost = 9007199254740992.0;  // 2^53: no run counts so far
+      const auto size = static_cast<double>(value);
       const bool duration = name.ends_with("seconds");
-      if ((kCount && value < 0) || (duration && !(value >= 0 && std::isfinite(value)))) {
-        refuse_value(name);
-      }
+      if ((kCount || duration) && !(size >= 0 && size < kMost)) refuse_value(name);
     });
     return position;
   }

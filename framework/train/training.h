@@ -80,6 +80,7 @@ class Training {
   std::string best_path() const { return folder_.file("best.safetensors"); }
   bool trained() const;
   std::int64_t epochs_done() const;
+  std::int64_t epochs_done(std::int64_t step) const;
   double epoch_at(std::int64_t step) const;
   bool log_due() const { return (position_.step + 1) % train_.log_every == 0; }
   void go_to_checkpoint();
@@ -131,7 +132,7 @@ class Training {
   std::unique_ptr<EventLog> events_;  ///< null: not wanted
   PeakMemory memory_;
   WorkingFolder home_;
-  Clock::time_point began_, saved_;
+  Clock::time_point began_ = Clock::now(), saved_ = began_;
   double seconds_before_ = 0, saving_seconds_ = 0;
   bool ended_ = false, traced_ = false, tell_steps_ = true;
 };

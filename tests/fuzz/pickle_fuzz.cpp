@@ -12,12 +12,15 @@ namespace {
 
 namespace pickles = testing::pickles;
 
-/// What `torch.save` writes into a pickle: a storage by its number, and how a tensor lies in it.
+/// A tensor of PyTorch: its storage is a file of several pickles within this one.
 std::string tensor() {
-  const std::string storage = "(X\x07" + std::string(3, '\0') +
-                              "storagectorch\nFloatStorage\nX\x01" + std::string(3, '\0') +
-                              "0X\x03" + std::string(3, '\0') + "cpuK\x02NtQ";
-  return "ctorch._utils\n_rebuild_tensor_v2\n(" + storage + "K" + std::string(1, '\0') +
+  using pickles::raw;
+  using pickles::text;
+  const std::string inner = "N.N.N.(" + text("storage") + "ctorch\nFloatStorage\n" + text("0") +
+                            text("cpu") + "K\x02NtQ.]" + text("0") + "a." + raw(std::int64_t{2}) +
+                            raw(1.0F) + raw(2.0F);
+  return "ctorch._utils\n_rebuild_tensor_v2\n(ctorch.storage\n_load_from_bytes\nB" +
+         raw(static_cast<std::int32_t>(inner.size())) + inner + "\x85RK" + std::string(1, '\0') +
          "K\x02\x85K\x01\x85\x89" + "ccollections\nOrderedDict\n)RtR";
 }
 
@@ -99,6 +102,7 @@ Target target() {
                   "cnumpy.core.multiarray\n_reconstruct\n",
                   "cnumpy.core.multiarray\nscalar\n",
                   "ctorch._utils\n_rebuild_tensor_v2\n",
+                  "ctorch.storage\n_load_from_bytes\n",
                   "ctorch\nFloatStorage\n",
                   "ccollections\nOrderedDict\n",
                   "c_codecs\nencode\n",

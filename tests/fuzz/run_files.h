@@ -59,19 +59,29 @@ inline const std::string kSource =
     R"({"from":"x.json","identity":{"configuration":"a","data":"f","framework":"b","numbers":1,)"
     R"("plugins":{"model":{"name":"m","hash":"1","id":"lab/m","version":"1.0.0"}},)"
     R"("judges":{"task lab/t":"1.0.0"},"evaluations":{"fog":{}}}})";
-inline const std::string kOrigins = "e.yaml:1:1: model.dim = 8\n";
+inline const std::string kOrigins = "set of attention 'quest' (s.yaml:1:1): model.dim = 8\n";
 inline const std::string kSuite =
     R"({"suite":"s","baseline":"standard","notes":["a note"],"runs":[)"
     R"({"folder":"e/quest/0-0","experiment":"e","attention":"quest","seed":0},)"
     R"({"folder":"e/quest/1-1","experiment":"e","attention":"quest","seed":1},)"
     R"({"folder":"e/standard/0-0","experiment":"e","attention":"standard","seed":0},)"
-    R"({"folder":"e/standard/1-1","experiment":"e","attention":"standard","seed":1}],)"
-    R"("absent":[{"experiment":"e","attention":"sage","seed":0,"kind":"no_run","reason":"why"}],)"
+    R"({"folder":"e/standard/1-1","experiment":"e","attention":"standard","seed":1},)"
+    R"({"folder":"f/quest/0-0","experiment":"f","attention":"quest","seed":0},)"
+    R"({"folder":"f/standard/0-0","experiment":"f","attention":"standard","seed":0}],)"
+    R"("absent":[{"experiment":"e","attention":"sage","seed":0,"kind":"no run","reason":"why"}],)"
     R"("compare":{"test":"t","pair":"seed","correct":"holm","level":0.05,"metric":"headline"},)"
-    R"("references":[{"source":"paper","metric":"accuracy","values":{"e":{"quest":0.5}}}]})";
+    R"("references":[{"source":"paper","metric":"accuracy","values":{"e":{"quest":"0.5"}}}],)"
+    R"("grid":{"pool":["lr"],"points":[{"experiment":"e","base":"b","values":[["lr","0.1"]]},)"
+    R"({"experiment":"f","base":"b","values":[["lr","0.2"]]}]},)"
+    R"("page":{"title":"a","columns":[{"domain":"d","experiment":"e","metric":"accuracy",)"
+    R"("title":"b","role":"quality"}],"claims":[{"attention":"quest","experiment":"e",)"
+    R"("metric":"accuracy","says":"better","source":"paper","text":"c"}]}})";
+inline const std::string kFailed =
+    R"({"state":"failed","step":1,"steps":4,"epoch":0.5,"seconds":1,"metrics":{},"reason":"why"})";
 
-inline std::string config_of(const std::string& attention, const std::string& seed) {
-  return "schema: 1\nname: e\nmodel: {use: m, dim: 8}\nattention: {use: " + attention +
+inline std::string config_of(const std::string& attention, const std::string& seed,
+                             const std::string& name = "e") {
+  return "schema: 1\nname: " + name + "\nmodel: {use: m, dim: 8}\nattention: {use: " + attention +
          "}\ntask: {use: t}\ndataset: {use: d}\ntrain: {epochs: 1}\nseeds: [" + seed + "]\n";
 }
 
@@ -79,15 +89,18 @@ inline std::string config_of(const std::string& attention, const std::string& se
 struct Runs {
   Runs() {
     std::filesystem::create_directories(run + "/evaluations");
-    make_sound("standard", "0");
-    make_sound("standard", "1");
-    make_sound("quest", "1");
+    make_sound("e", "standard", "0");
+    make_sound("e", "standard", "1");
+    make_sound("e", "quest", "1");
+    make_sound("f", "standard", "0");
+    make_sound("f", "quest", "0");
   }
 
-  void make_sound(const std::string& attention, const std::string& seed) const {
-    const std::string place = "e/" + attention + "/" + seed + "-" + seed + "/";
+  void make_sound(const std::string& name, const std::string& attention,
+                  const std::string& seed) const {
+    const std::string place = name + "/" + attention + "/" + seed + "-" + seed + "/";
     std::filesystem::create_directories(folder.path() + "/" + place);
-    folder.write(place + "config.yaml", config_of(attention, seed));
+    folder.write(place + "config.yaml", config_of(attention, seed, name));
     folder.write(place + "status.json", kStatus);
     folder.write(place + "environment.json", kEnvironment);
     folder.write(place + "metrics.jsonl", kLines);
@@ -150,14 +163,15 @@ inline Target target_of_runs() {
       joined({kStatus, kEnvironment}),
       joined({kStatus, kEnvironment, kIdentity, kRecord, config, kLines, kLock}),
       joined({kStatus, kEnvironment, kIdentity, kRecord, config, kLines, kLock, kSource, kOrigins}),
-      joined({kStatus, kEnvironment, kIdentity, kRecord, config, kLines, kLock, "{}", kOrigins,
+      joined({kStatus, kEnvironment, kIdentity, kRecord, config, kLines, kLock, kSource, kOrigins,
+              R"({"pid":1,"host":"h","boot":"b"})", "last words\n", kSuite}),
+      joined({kFailed, kEnvironment, kIdentity, "", config, kLines, kLock, "{}", kOrigins,
               R"({"pid":1,"host":"h","boot":"b"})", "last words\n", kSuite}),
       joined({kStatus, kEnvironment, kIdentity, kRecord, config,
               R"({"split":"train","step":1e300,"loss":1e308})"}),
       kStatus + "%%{\"together\":\"many\"}",
       "{\"state\":\"running\",\"check\":\"0\"}%%{}",
-      "{\"state\":\"failed\",\"step\":1,\"steps\":4,\"epoch\":0.5,\"seconds\":1,"
-      "\"metrics\":{},\"reason\":\"why\"}",
+      kFailed,
       "[]%%[]",
       ""};
   target.words = {"%%",

@@ -20,6 +20,7 @@ void show_status() {
   const StatusReport report = status_of(runs().folder.path(), none);
   check_shown(status_text(report));
   status_json(report);
+  check_shown(status_text(status_of(runs().folder.path(), none, {{runs().run, "running on x"}})));
 }
 
 /// What is stored is read again as the same.

@@ -1,4 +1,5 @@
 // What the calls in a pickle make: see pickle_reader.h.
+#include <c10/util/accumulate.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -89,16 +90,27 @@ void PickleReader::build_array(PickleValue& array, const PickleValue& state) {
   fill_array(array, data.text(), state.item(2), shape, state.item(3).integer() != 0);
 }
 
+/// Sizes that a tensor can have.
+std::vector<std::int64_t> PickleReader::sizes_of(const PickleValue& shape) {
+  constexpr std::int64_t kMostDimensions = 64;  // LibTorch reduces over no more
+  if (shape.length() > kMostDimensions) fail("an array has an impossible shape");
+  std::vector<std::int64_t> sizes;
+  std::int64_t span = 1;  // a zero must not hide other sizes that no tensor can have
+  for (std::int64_t d = 0; d < shape.length(); ++d) {
+    sizes.push_back(shape.item(d).integer());
+    const bool overflow =
+        sizes.back() < 0 ||
+        __builtin_mul_overflow(span, std::max<std::int64_t>(sizes.back(), 1), &span);
+    if (overflow) fail("an array has an impossible shape");
+  }
+  return sizes;
+}
+
 void PickleReader::fill_array(PickleValue& array, const std::string& bytes,
                               const PickleValue& dtype, const PickleValue& shape, bool by_columns) {
   Tensor values = tensor_of(bytes, numpy_dtype(dtype));
-  std::vector<std::int64_t> sizes;
-  std::int64_t count = 1;
-  for (std::int64_t d = 0; d < shape.length(); ++d) {
-    sizes.push_back(shape.item(d).integer());
-    const bool overflow = sizes.back() < 0 || __builtin_mul_overflow(count, sizes.back(), &count);
-    if (overflow) fail("an array has an impossible shape");
-  }
+  std::vector<std::int64_t> sizes = sizes_of(shape);
+  const std::int64_t count = c10::multiply_integers(sizes);
   if (count != values.numel()) {
     fail(fmt::format("an array holds {} values, its shape needs {}", values.numel(), count));
   }
@@ -165,18 +177,17 @@ Tensor PickleReader::strided(const std::vector<const PickleValue*>& arguments) {
   if (arguments.size() < 4) fail("a tensor lacks its shape");
   const Tensor& storage = arguments[0]->tensor();
   const std::int64_t offset = arguments[1]->integer();
-  const PickleValue &sizes = *arguments[2], &strides = *arguments[3];
-  std::vector<std::int64_t> size, stride;
-  std::int64_t last = offset, count = 1;
-  bool fits = offset >= 0 && sizes.length() == strides.length();
-  for (std::int64_t d = 0; fits && d < sizes.length(); ++d) {
-    size.push_back(sizes.item(d).integer());
-    stride.push_back(strides.item(d).integer());
+  const PickleValue& strides = *arguments[3];
+  const std::vector<std::int64_t> size = sizes_of(*arguments[2]);
+  const std::int64_t count = c10::multiply_integers(size);
+  std::vector<std::int64_t> stride;
+  std::int64_t last = offset;
+  bool fits = offset >= 0 && std::int64_t(size.size()) == strides.length();
+  for (std::size_t d = 0; fits && d < size.size(); ++d) {
+    stride.push_back(strides.item(std::int64_t(d)).integer());
     std::int64_t span = 0;
-    fits = size.back() >= 0 && stride.back() >= 0 &&
-           !__builtin_mul_overflow(size.back() - 1, stride.back(), &span) &&
-           !__builtin_add_overflow(last, span, &last) &&
-           !__builtin_mul_overflow(count, size.back(), &count);
+    fits = stride.back() >= 0 && !__builtin_mul_overflow(size[d] - 1, stride.back(), &span) &&
+           !__builtin_add_overflow(last, span, &last);
   }
   if (!fits || count > storage.numel() || (count > 0 && last >= storage.numel())) {
     fail("a tensor reaches beyond its storage");

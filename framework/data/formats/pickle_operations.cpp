@@ -1,6 +1,7 @@
 // The operations of a pickle: see pickle_reader.h.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdlib>
 
 #include "framework/data/formats/pickle_reader.h"
@@ -24,8 +25,9 @@ std::string PickleReader::line() {
 std::int64_t PickleReader::decimal(std::string text) const {
   if (!text.empty() && text.back() == 'L') text.pop_back();
   char* end = nullptr;
+  errno = 0;
   const long long value = std::strtoll(text.c_str(), &end, 10);
-  if (text.empty() || *end != '\0') fail(fmt::format("'{}' is no number", text));
+  if (text.empty() || *end != '\0' || errno == ERANGE) fail(fmt::format("'{}' is no number", text));
   return value;
 }
 
@@ -85,9 +87,13 @@ void PickleReader::step(unsigned char code) {
       std::memcpy(&value, digits.data(), digits.size());
       return push_integer(value);
     }
-    case 'F':
-      push_real(std::strtod(line().c_str(), nullptr));
-      return;    // FLOAT
+    case 'F': {  // FLOAT
+      const std::string text = line();
+      char* end = nullptr;
+      const double value = std::strtod(text.c_str(), &end);
+      if (text.empty() || *end != '\0') fail(fmt::format("'{}' is no number", text));
+      return push_real(value);
+    }
     case 'G': {  // BINFLOAT, big-endian
       const auto bits = __builtin_bswap64(number<std::uint64_t>());
       double value;

@@ -156,6 +156,7 @@ class PickleReader {
   void build_array(PickleValue& array, const PickleValue& state);
   void fill_array(PickleValue& array, const std::string& bytes, const PickleValue& dtype,
                   const PickleValue& shape, bool by_columns);
+  std::vector<std::int64_t> sizes_of(const PickleValue& shape);
   Tensor storage_of(const std::string& bytes);
   Tensor strided(const std::vector<const PickleValue*>& arguments);
   at::ScalarType numpy_dtype(const PickleValue& dtype);

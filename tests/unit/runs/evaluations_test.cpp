@@ -145,6 +145,11 @@ TEST(Evaluations, HaveNamesThatStayInTheirFolder) {
   EXPECT_EQ(evaluation_file("fog,severity=3", kHash),
             "evaluations/fog,severity=3-0123456789abcdef.json");
   EXPECT_EQ(evaluation_file("swap/0.01", kHash), "evaluations/swap~0.01-0123456789abcdef.json");
+  for (const char* hash : {"", "/../../../x", "0g", "A"}) {
+    EXPECT_THAT(message_of<ConfigError>([&] { evaluation_file("fog", hash); }),
+                HasSubstr("a result's hash is hexadecimal digits"))
+        << hash;
+  }
   for (const char* name : {"", "..", "../up", ".hidden", "line\nbreak"}) {
     EXPECT_THAT(message_of<ConfigError>([&] { evaluation_file(name, kHash); }),
                 HasSubstr("cannot be part of a file's name"))

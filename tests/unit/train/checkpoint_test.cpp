@@ -162,8 +162,10 @@ TEST_F(Checkpoints, RefuseFilesThatAreNone) {
   file.metadata.erase("checksum");
   write_safetensors(folder_ / "damaged", file);
   EXPECT_THAT(refusal(folder_ / "damaged"), HasSubstr("damaged: step is 'five'"));
-  for (const auto& [name, value] : {std::pair{"step", "-1"}, std::pair{"metrics_bytes", "-4"},
-                                    std::pair{"seconds", "-0x1p+0"}, std::pair{"seconds", "inf"}}) {
+  for (const auto& [name, value] :
+       {std::pair{"step", "-1"}, std::pair{"units", "9223372036854775807"},
+        std::pair{"metrics_bytes", "-4"}, std::pair{"seconds", "-0x1p+0"},
+        std::pair{"seconds", "inf"}}) {
     file = read_safetensors(written());
     file.metadata[name] = value;
     file.metadata.erase("checksum");

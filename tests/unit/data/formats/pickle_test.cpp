@@ -295,6 +295,17 @@ TEST(Pickles, RefuseWhatReachesBeyondItsBytes) {
   using namespace testing::pickles;
   EXPECT_THAT(refusal(file(array<float>("f4", {2, 3}, {1, 2}))), HasSubstr("its shape needs 6"));
   EXPECT_THAT(refusal(file(array<float>("f4", {-1}, {1, 2}))), HasSubstr("impossible shape"));
+  const std::int64_t large = std::int64_t{1} << 30;
+  EXPECT_THAT(refusal(file(array<float>("f4", {0, large, large, large}, {}))),
+              HasSubstr("impossible shape"));
+  EXPECT_THAT(refusal(file(array<float>("f4", std::vector<std::int64_t>(65, 1), {1}))),
+              HasSubstr("impossible shape"));
+  EXPECT_THAT(refusal("\x80\x02"
+                      "Fone\n."),
+              HasSubstr("'one' is no number"));
+  EXPECT_THAT(refusal("\x80\x02"
+                      "I99999999999999999999\n."),
+              HasSubstr("is no number"));
   EXPECT_THAT(refusal(file(array<float>("c8", {1}, {1, 2}))), HasSubstr("dtype '<c8'"));
   // What stands for a storage, called: inner pickles are the magic number, version and system.
   const std::string inner = "N.N.N.NQ)R.";
