@@ -49,10 +49,8 @@ std::string_view direction_text(const MetricInfo& metric) {
 }
 
 std::string memory_text(double bytes) {
-  char text[400];  // 1e308 has 309 digits
-  const bool large = bytes >= 1e9;
-  std::snprintf(text, sizeof text, large ? "%.2f GB" : "%.0f MB", bytes / (large ? 1e9 : 1e6));
-  return text;
+  return bytes >= 1e9 ? fmt::format("{:.2f} GB", bytes / 1e9)
+                      : fmt::format("{:.0f} MB", bytes / 1e6);
 }
 
 std::string metric_text(const MetricInfo& metric, double value) {

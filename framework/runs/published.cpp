@@ -1,7 +1,8 @@
 #include "framework/runs/published.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 
 #include "framework/config/node.h"
 
@@ -9,10 +10,12 @@ namespace attnlab {
 namespace {
 
 int decimals(const std::string& number) {
+  constexpr std::size_t kMost = 17;  // a double has no more
   const std::size_t point = number.find('.');
   if (point == std::string::npos) return 0;
-  return static_cast<int>(
-      std::min(number.find_first_not_of("0123456789", point + 1), number.size()) - point - 1);
+  const std::size_t end =
+      std::min(number.find_first_not_of("0123456789", point + 1), number.size());
+  return static_cast<int>(std::min(end - point - 1, kMost));
 }
 
 }  // namespace
@@ -33,9 +36,7 @@ std::string PublishedNumbers::difference(const std::string& experiment,
   if (ours == nullptr || theirs == nullptr) return "";
   const auto a = Node::scalar(*ours).as_double(), b = Node::scalar(*theirs).as_double();
   if (!a || !b) return "";
-  char text[400];  // 1e308 has 309 digits
-  std::snprintf(text, sizeof text, "%+.*f", std::max(decimals(*ours), decimals(*theirs)), *a - *b);
-  return text;
+  return fmt::format("{:+.{}f}", *a - *b, std::max(decimals(*ours), decimals(*theirs)));
 }
 
 }  // namespace attnlab

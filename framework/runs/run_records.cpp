@@ -74,6 +74,12 @@ std::vector<PublishedNumbers> read_published(const json& record) {
   return all;
 }
 
+[[noreturn]] void refuse_suite(const std::string& path, const std::exception& damage) {
+  const std::string what = damage.what();
+  if (what.rfind(path, 0) == 0) throw DataError(what);
+  throw DataError(fmt::format("{}: damaged: {}; run the suite again to rewrite it", path, what));
+}
+
 bool is_below(const std::string& path, const std::string& folder) {
   return path.rfind(folder + "/", 0) == 0;
 }
@@ -214,16 +220,6 @@ RunRecord read_run(const std::string& folder) {
   run.matched = read_matched(files.file("origins.txt"));
   return run;
 }
-
-namespace {
-
-[[noreturn]] void refuse_suite(const std::string& path, const std::exception& damage) {
-  const std::string what = damage.what();
-  if (what.rfind(path, 0) == 0) throw DataError(what);
-  throw DataError(fmt::format("{}: damaged: {}; run the suite again to rewrite it", path, what));
-}
-
-}  // namespace
 
 std::optional<SuiteRecord> read_suite(const std::string& folder) {
   const std::string path = suite_record_file(folder);

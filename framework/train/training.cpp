@@ -105,14 +105,14 @@ void Training::begin() {
 void Training::go_to_checkpoint() {
   if (!std::filesystem::exists(checkpoint_path())) return;
   const Position position = read_checkpoint(checkpoint_path(), checkpoint_parts(), owner_);
-  // With other data that were accepted, its epochs may have been shorter.
-  const std::int64_t most = run_.accepted.empty() ? epochs_done(position.step) : run_.epochs();
-  if (position.step > run_.total_steps() || position.evaluated_epochs > most) {
+  // Behind its end a run would never come to it. (With other data that were accepted, more epochs
+  // may be evaluated than its steps now make.)
+  if (position.step > run_.total_steps() || position.evaluated_epochs > run_.epochs()) {
     throw DataError(fmt::format(
-        "{}: stands at step {} with {} epochs evaluated; the run has {} steps, and has done {} "
-        "epochs there: of other data, or damaged; start a new run",
+        "{}: stands at step {} with {} epochs evaluated, and the run has {} steps in {} epochs: of "
+        "other data, or damaged; start a new run",
         checkpoint_path(), position.step, position.evaluated_epochs, run_.total_steps(),
-        epochs_done(position.step)));
+        run_.epochs()));
   }
   position_ = position;
   carried_ = carried_.to(run_.device);
@@ -157,11 +157,10 @@ bool Training::trained() const {
   return position_.evaluated_epochs == run_.epochs() || selection_.exhausted(position_.best);
 }
 
-std::int64_t Training::epochs_done(std::int64_t step) const {
-  return step == run_.total_steps() ? run_.epochs() : step / run_.steps_per_epoch;
+std::int64_t Training::epochs_done() const {
+  return position_.step == run_.total_steps() ? run_.epochs()
+                                              : position_.step / run_.steps_per_epoch;
 }
-
-std::int64_t Training::epochs_done() const { return epochs_done(position_.step); }
 
 double Training::epoch_at(std::int64_t step) const {
   return static_cast<double>(step) / static_cast<double>(run_.steps_per_epoch);

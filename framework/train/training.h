@@ -80,7 +80,6 @@ class Training {
   std::string best_path() const { return folder_.file("best.safetensors"); }
   bool trained() const;
   std::int64_t epochs_done() const;
-  std::int64_t epochs_done(std::int64_t step) const;
   double epoch_at(std::int64_t step) const;
   bool log_due() const { return (position_.step + 1) % train_.log_every == 0; }
   void go_to_checkpoint();

@@ -75,8 +75,8 @@ bool is_read_whole_or_refused(const std::string& path, Read&& read) {
     return true;
   } catch (const DataError& error) {
     if (!parts.untouched()) fail("a file that is refused changed what it was read into");
-    if (std::string(error.what()).rfind(path, 0) == 0) return false;
-    fail(std::string("an error that does not name the file: ") + error.what());
+    check_names(path, error);
+    return false;
   }
 }
 

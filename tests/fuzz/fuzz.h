@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,12 @@ Target target();
 [[noreturn]] inline void fail(const std::string& what) {
   std::fprintf(stderr, "fuzz: %s\n", what.c_str());
   std::abort();
+}
+
+/// An error begins with the file that it is of.
+inline void check_names(const std::string& path, const std::exception& error) {
+  if (std::string(error.what()).rfind(path, 0) == 0) return;
+  fail(std::string("an error that does not name the file: ") + error.what());
 }
 
 }  // namespace attnlab::fuzz

@@ -205,6 +205,8 @@ TEST(PairedTTest, IsNotDefinedWithoutSpread) {
   EXPECT_FALSE(paired_t({0.1, 0.1, 0.1}).has_value());
   EXPECT_FALSE(paired_t({0.1}).has_value());
   EXPECT_FALSE(cohen_dz({0.1, 0.1, 0.1}).has_value());
+  EXPECT_FALSE(paired_t({1e-170, -1e-170}).has_value()) << "squares that are 0";
+  EXPECT_FALSE(paired_t({1e170, -1e170}).has_value()) << "squares without end";
 }
 
 // ---- sign flips

@@ -196,6 +196,17 @@ TEST_F(StoredCells, AreNotUsedOnceEdited) {
       AllOf(StartsWith(file + ": not a stored run: "), HasSubstr("does not fit its check")));
 }
 
+TEST_F(StoredCells, DoNotLeadOutOfTheFolderOfTheirRun) {
+  keep_all();
+  StoredRun run = read_stored(kept_files().front());
+  run.evaluations.front().hash = "/../../../x";
+  const std::string file = temp_ / "foreign.json";
+  write_file(file, stored_json(run));  // its check fits
+  EXPECT_THAT(message_of<DataError>([&] { read_stored(file); }),
+              AllOf(StartsWith(file + ": not a stored run: "),
+                    HasSubstr("a result's hash is hexadecimal digits")));
+}
+
 TEST_F(StoredCells, RestoredHereAreGuardedAsRunsOfThisMachineAre) {
   keep_all();
   Suite here = suite();
