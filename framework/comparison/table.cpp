@@ -63,6 +63,13 @@ std::string decimal(const MetricInfo& metric, double value, int decimals,
 
 }  // namespace
 
+std::string fenced(const std::string& text) {
+  std::string fence = "```";
+  while (text.find(fence) != std::string::npos) fence += "`";
+  return fmt::format("{}\n{}{}{}\n", fence, text, text.empty() || text.back() != '\n' ? "\n" : "",
+                     fence);
+}
+
 std::string markdown_line(const std::string& text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -20,6 +20,9 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows,
 /// tag, "](" no link.
 std::string markdown_line(const std::string& text);
 
+/// Foreign text as a block of code of Markdown, whose fence is longer than any in it.
+std::string fenced(const std::string& text);
+
 /// "accuracy (%)": a metric's name with the unit that `value_text` writes it in.
 std::string metric_heading(const MetricInfo& metric);
 /// "points" where differences are of percentages, else the unit; may be empty.

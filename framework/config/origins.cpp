@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "framework/base/error.h"
@@ -40,10 +41,10 @@ std::vector<RecordedOrigin> read_origins(const std::string& text) {
     } else if (origins.empty()) {
       throw DataError("origins.txt: begins with an earlier value");
     } else {
-      auto& steps = origins.back().steps;
-      steps.insert(steps.begin(), line.substr(kBefore.size()));
+      origins.back().steps.push_back(line.substr(kBefore.size()));
     }
   }
+  for (RecordedOrigin& origin : origins) std::reverse(origin.steps.begin(), origin.steps.end());
   return origins;
 }
 

@@ -24,9 +24,9 @@ struct MadeUpOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("train", train, at_least(1), "training examples");
-    v("validation", validation, at_least(0), "validation examples, made like training examples");
-    v("test", test, at_least(0), "test examples");
+    v("train", train, range(1, 1e9), "training examples");
+    v("validation", validation, range(0, 1e9), "validation examples, made like training examples");
+    v("test", test, range(0, 1e9), "test examples");
     v("data_seed", data_seed, at_least(-1),
       "seed of the data alone, whatever the run's seed is; -1: the run's seed");
   }

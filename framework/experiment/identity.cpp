@@ -30,7 +30,11 @@ std::string canonical_scalar(const Node& node) {
   const auto whole = node.as_int();
   constexpr std::int64_t kExact = std::int64_t{1} << 53;  // a double holds integers up to here
   if (whole && (*whole > kExact || *whole < -kExact)) return std::to_string(*whole);
-  if (const auto number = node.as_double()) return *number == 0 ? "0" : shortest(*number);
+  if (const auto number = node.as_double()) {
+    // The text is read as JSON, too, which has no word for infinity.
+    if (!std::isfinite(*number)) return json_quote(shortest(*number));
+    return *number == 0 ? "0" : shortest(*number);
+  }
   return json_quote(node.text());
 }
 

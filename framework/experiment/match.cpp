@@ -69,6 +69,12 @@ Grid grid_of(const MatchOptions& options, const Place& place, const OptionSpec& 
   // 0 often stands for "the preset's", and is not a size of anything.
   const double low = std::max(spec.low.value_or(0), grid.step);
   const double high = std::min(spec.high.value_or(HUGE_VAL), 64 * start);
+  constexpr double kExact = 9007199254740992.0;  // 2^53: beyond it a multiple is no other number
+  if (!(high / grid.step <= kExact)) {
+    throw ConfigError(place, fmt::format("match.step: {} is too fine for {}, which is {}; set a "
+                                         "coarser match.step",
+                                         shortest(grid.step), options.by, shortest(start)));
+  }
   grid.first = std::llround(std::ceil(low / grid.step - 1e-9));
   grid.last = std::llround(std::floor(high / grid.step + 1e-9));
   if (grid.first > grid.last) {

@@ -93,6 +93,7 @@ class Checker {
         {"batch_size", train_.batch_size},
         {"eval_batch_size", train_.eval_batch_size},
         {"batching.repeat", train_.batching.repeat},
+        {"batching.budget", train_.batching.budget},
         {"evaluate_every", train_.evaluate_every},
         {"schedule.warmup_steps", train_.schedule.warmup_steps}};
     for (const auto& [key, size] : sizes) {

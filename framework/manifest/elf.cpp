@@ -15,7 +15,8 @@
 namespace attnlab {
 namespace {
 
-constexpr std::uint64_t kLargestSection = 1 << 24;  // a manifest is some kilobytes
+constexpr std::uint64_t kLargestSection = 1 << 18;  // a manifest is some kilobytes
+constexpr std::uint64_t kLargestNames = 1 << 24;
 
 /// Reads through the system's calls, each once: hundreds of files are read when plugins are listed.
 class ElfFile {
@@ -47,8 +48,10 @@ class ElfFile {
 
   std::optional<std::string> find_section(const std::string& wanted) {
     for (const Elf64_Shdr& section : sections_) {
-      if (section.sh_name < names_.size() && wanted == names_.c_str() + section.sh_name) {
-        std::string text = content(section);
+      // No further than `wanted`: a stranger's name may be as long as the table, for each section.
+      if (section.sh_name < names_.size() &&
+          std::strncmp(names_.c_str() + section.sh_name, wanted.c_str(), wanted.size() + 1) == 0) {
+        std::string text = content(section, kLargestSection);
         while (!text.empty() && text.back() == '\0') text.pop_back();
         return text;
       }
@@ -100,11 +103,11 @@ class ElfFile {
     sections_.resize(header_.e_shnum);
     read_at(header_.e_shoff, sections_.size() * sizeof(Elf64_Shdr), sections_.data());
     if (header_.e_shstrndx >= sections_.size()) fail("is damaged: it has no section names");
-    names_ = content(sections_[header_.e_shstrndx]);
+    names_ = content(sections_[header_.e_shstrndx], kLargestNames);
   }
 
-  std::string content(const Elf64_Shdr& header) {
-    if (header.sh_type == SHT_NOBITS || header.sh_size > kLargestSection) {
+  std::string content(const Elf64_Shdr& header, std::uint64_t largest) {
+    if (header.sh_type == SHT_NOBITS || header.sh_size > largest) {
       fail("is damaged: bad section size");
     }
     require(header.sh_offset, header.sh_size);

@@ -94,7 +94,8 @@ void add_values(const Node* over, Used& used) {
 
 /// What the entries of a run's configuration name, and those that were added to it when it was
 /// finished.
-void add_evaluations(const RunRecord& run, Used& used) {
+/// @param unknown  gets entries whose settings cannot be read
+void add_evaluations(const RunRecord& run, Used& used, std::vector<std::string>& unknown) {
   const Node* const evaluate = run.config.find("evaluate");
   if (evaluate != nullptr && evaluate->is_map()) {
     for (const auto& [name, entry] : evaluate->entries()) {
@@ -104,17 +105,23 @@ void add_evaluations(const RunRecord& run, Used& used) {
     }
   }
   for (const EvaluationRecord& record : run.evaluations) {
-    const Node set = parse_yaml(record.set, run.folder);
-    add_parts(&set, used);
+    try {
+      const Node set = parse_yaml(record.set, run.folder);
+      add_parts(&set, used);
+    } catch (const ConfigError&) {  // more or deeper than settings are
+      unknown.push_back(
+          fmt::format("plugins of evaluation '{}' of {} (its settings cannot be read)",
+                      record.entry, run.folder));
+    }
   }
 }
 
 /// Every plugin that some run names, its evaluations included: kind and name, once.
-Used used_plugins(const std::vector<RunRecord>& runs) {
+Used used_plugins(const std::vector<RunRecord>& runs, std::vector<std::string>& unknown) {
   Used used;
   for (const RunRecord& run : runs) {
     add_parts(&run.config, used);
-    add_evaluations(run, used);
+    add_evaluations(run, used, unknown);
   }
   return used;
 }
@@ -141,7 +148,7 @@ std::vector<Citation> citations_of(const std::vector<RunRecord>& runs, const Cat
   std::vector<Citation> citations;
   std::map<std::string, std::size_t> known;
   std::set<std::string> keys;
-  for (const auto& [kind, name] : used_plugins(runs)) {
+  for (const auto& [kind, name] : used_plugins(runs, absent)) {
     try {
       const Manifest& manifest = *catalogue.find(kind, name).manifest;
       for (const std::string& work : works_of(manifest.citation)) {

@@ -20,7 +20,8 @@ struct Citation {
 std::vector<std::string> works_of(const std::string& citation);
 
 /// The works of all plugins that the runs used, each once (case and spaces do not count).
-/// @param absent  gets the names of plugins that are not installed here
+/// @param absent  gets the names of plugins that are not installed here, and evaluations whose
+///                plugins are not known
 std::vector<Citation> citations_of(const std::vector<RunRecord>& runs, const Catalogue& catalogue,
                                    std::vector<std::string>& absent);
 

@@ -174,6 +174,7 @@ DifferenceScale scale_of(const Comparison& comparison,
 std::string difference_axis(const DifferenceScale& scale, double bottom) {
   std::string out;
   const double step = tick_step(scale.high - scale.low);
+  if (step == 0) return out;  // of the least numbers that there are
   const int decimals = std::max(0, static_cast<int>(-std::floor(std::log10(step))));
   for (double at = std::ceil(scale.low / step); at * step <= scale.high; ++at) {
     const double x = scale.x(at * step);

@@ -164,11 +164,11 @@ std::string domain_markdown(const DomainPage& page, const PageStamp& stamp) {
          table_text(effect_rows(page));
   out += "\n## Ranks over domains\n\n";
   if (page.ranking) {
-    out +=
-        fmt::format("```\n{}```\nFriedman's test over {}: {}\n",
-                    rank_diagram(page.ranking->attentions, page.ranking->test.mean_ranks,
-                                 page.ranking->critical_difference),
-                    join(page.ranking->experiments, ", "), p_phrase(page.ranking->test.p_value()));
+    out += fmt::format("{}Friedman's test over {}: {}\n",
+                       fenced(rank_diagram(page.ranking->attentions, page.ranking->test.mean_ranks,
+                                           page.ranking->critical_difference)),
+                       markdown_line(join(page.ranking->experiments, ", ")),
+                       p_phrase(page.ranking->test.p_value()));
   } else {
     out += page.no_ranking + "\n";
   }

@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr double kSide = 260, kGraphMargin = 12;
-constexpr std::size_t kMostNodes = 1000;
+constexpr std::size_t kMostNodes = 150;  // as `attnlab show` writes; to place more takes long
 
 /// @throws json's exceptions, and DataError, for another form.
 GraphPicture graph_picture(const json& in) {
@@ -33,7 +33,8 @@ GraphPicture graph_picture(const json& in) {
   const auto fits = [&](std::size_t count) { return count == 0 || count == picture.shown; };
   const bool known = picture.chosen < picture.shown && picture.shown <= kMostNodes &&
                      picture.numbers.size() == picture.shown && fits(picture.attention_to.size()) &&
-                     fits(picture.words.size()) && fits(picture.wrong.size());
+                     fits(picture.words.size()) && fits(picture.wrong.size()) &&
+                     picture.edges.size() <= picture.shown * (picture.shown - 1) / 2;
   const bool joined = std::all_of(picture.edges.begin(), picture.edges.end(), [&](const auto& e) {
     return std::max(e.first, e.second) < picture.shown;
   });

@@ -314,7 +314,8 @@ std::string citations_html(const Report& report) {
   }
   if (!report.absent_plugins.empty()) {
     out += paragraph(fmt::format(
-        "Not installed where this page was made, so that their citations are not known: {}.",
+        "Not installed where this page was made, or not named, so that their citations are not "
+        "known: {}.",
         html_text(join(report.absent_plugins, ", "))));
   }
   return out.empty() ? paragraph("The plugins ask for no citation.") : out;

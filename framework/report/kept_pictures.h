@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "framework/base/error.h"
 #include "framework/base/files.h"
 #include "framework/base/parsed_json.h"
 #include "framework/runs/run_records.h"
@@ -21,6 +23,9 @@ struct PictureOrigin {
   std::int64_t seed = 0;
 };
 
+/// In one file; what `attnlab show` takes at most for --examples.
+inline constexpr std::size_t kMostPictures = 100;
+
 /// Whether it is safe to stand in a data URL.
 inline bool is_base64(const std::string& text) {
   return text.find_first_not_of(
@@ -30,8 +35,8 @@ inline bool is_base64(const std::string& text) {
 
 /// The pictures of the first seed of each experiment and attention that has any.
 /// @param name   FILE.json holds them as a list, as `{"FILE": [...]}`
-/// @param read   one of the list to a Picture, a struct with a PictureOrigin `origin`; throws for
-///               another form
+/// @param read   one of the list to a Picture, a struct with `origin` (PictureOrigin) and
+///               `index`; throws for another form
 /// @param notes  gets a note for a file that cannot be read
 template <class Picture, class Read>
 std::vector<Picture> kept_pictures(const std::vector<RunRecord>& runs, const std::string& name,
@@ -47,8 +52,13 @@ std::vector<Picture> kept_pictures(const std::vector<RunRecord>& runs, const std
     std::vector<Picture> pictures;
     try {
       const nlohmann::json file = parsed_json(read_text(path));
-      for (const nlohmann::json& one : file.at(name)) {
+      const nlohmann::json& list = file.at(name);
+      if (list.size() > kMostPictures) throw DataError("more pictures than a page shows");
+      std::set<std::int64_t> indices;
+      for (const nlohmann::json& one : list) {
         pictures.push_back(read(one));
+        // Pictures of one index stand side by side, one for each attention.
+        if (!indices.insert(pictures.back().index).second) throw DataError("an index stands twice");
         pictures.back().origin = {run.experiment, run.attention, run.seed};
       }
     } catch (const std::exception&) {

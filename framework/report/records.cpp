@@ -55,14 +55,6 @@ std::string markdown_text(const std::string& text) {
   return out;
 }
 
-/// A block of code whose fence is longer than any in the text.
-std::string fenced(const std::string& text) {
-  std::string fence = "```";
-  while (text.find(fence) != std::string::npos) fence += "`";
-  return fmt::format("{}\n{}{}{}\n", fence, text, text.empty() || text.back() != '\n' ? "\n" : "",
-                     fence);
-}
-
 /// What the grids vary, each axis once.
 std::vector<std::string> axes_of(const Slices& slices) {
   std::set<std::string> axes;

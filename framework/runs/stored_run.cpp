@@ -78,13 +78,15 @@ std::string check_of(json stored) {
 }
 
 json evaluation_json(const EvaluationRecord& one) {
-  return {{"entry", one.entry},
-          {"hash", one.hash},
-          {"split", one.split},
-          {"set", json::parse(one.set)},
-          {"metrics", numbers_json(one.metrics)},
-          {"infos", metric_infos_json(one.infos)},
-          {"seconds", one.seconds}};
+  json out = {{"entry", one.entry},
+              {"hash", one.hash},
+              {"split", one.split},
+              {"set", json::parse(one.set)},
+              {"metrics", numbers_json(one.metrics)},
+              {"infos", metric_infos_json(one.infos)},
+              {"seconds", one.seconds}};
+  if (!one.changes.empty()) out["changes"] = one.changes;
+  return out;
 }
 
 EvaluationRecord read_evaluation(const json& in) {
@@ -97,6 +99,7 @@ EvaluationRecord read_evaluation(const json& in) {
   one.metrics = read_numbers(in.at("metrics"));
   one.infos = read_metric_infos(in.at("infos"));
   one.seconds = in.at("seconds");
+  one.changes = in.value("changes", std::vector<std::string>{});
   one.done = true;
   return one;
 }
@@ -343,7 +346,14 @@ StoredRun read_stored(const std::string& file) try {
   run.status.reason = status.at("reason");
   run.status.metrics = read_numbers(status.at("metrics"));
   run.environment = in.at("environment").dump();
-  for (const json& one : in.at("evaluations")) run.evaluations.push_back(read_evaluation(one));
+  std::set<std::string> files;
+  for (const json& one : in.at("evaluations")) {
+    run.evaluations.push_back(read_evaluation(one));
+    // Which of them counts would change as the run is restored.
+    const std::string& entry = run.evaluations.back().entry;
+    if (files.insert(evaluation_file(entry, "0")).second) continue;
+    throw DataError(fmt::format("it has two evaluations '{}'", entry));
+  }
   if (!run.status.finished()) throw DataError("it is of a run that is not finished");
   return run;
 } catch (const FileError&) {

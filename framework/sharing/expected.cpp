@@ -113,15 +113,17 @@ void compare_one(const std::string& name, const Tensor& expected, const Tensor& 
 }  // namespace
 
 std::vector<std::string> expected_cases(const Bundle& bundle) {
-  std::set<std::string> folders;
+  std::set<std::string> folders, paths;  // sorted: a bundle's list may have any length
   for (const ArchiveFile& file : bundle.files) {
     if (!file.path.starts_with(kFolder)) continue;
+    paths.insert(file.path);
     const std::size_t end = file.path.find('/', kFolder.size());
     if (end != std::string::npos) folders.insert(file.path.substr(0, end));
   }
   for (const std::string& folder : folders) {  // files beside them, a README, are no cases
     for (const char* name : {"in.safetensors", "out.safetensors", "options.json"}) {
-      static_cast<void>(bundle.file(folder + "/" + name));
+      const std::string path = fmt::format("{}/{}", folder, name);
+      if (paths.count(path) == 0) static_cast<void>(bundle.file(path));  // throws
     }
   }
   return {folders.begin(), folders.end()};

@@ -100,10 +100,14 @@ bool same_json(const std::string& one, const std::string& other) {
 /// What keeps a record from standing for an entry: other settings, or other versions of plugins.
 std::vector<std::string> changes_of(const StoredRun& run, const EvaluationRecord& record,
                                     const EvaluationEntry& entry, const Catalogue& catalogue) {
-  const bool alike =
-      record.split == entry.options.split &&
-      same_json(canonical_text(parse_yaml(record.set, run.file)), canonical_text(entry.set));
-  if (!alike) return {"its settings changed"};
+  try {
+    const bool alike =
+        record.split == entry.options.split &&
+        same_json(canonical_text(parse_yaml(record.set, run.file)), canonical_text(entry.set));
+    if (!alike) return {"its settings changed"};
+  } catch (const ConfigError&) {  // more or deeper than settings are
+    return {"its settings cannot be read"};
+  }
   std::vector<std::string> out;
   const Experiment& now = entry.experiment;
   for (const Part* part : {&now.model, &now.attention, &now.task, &now.dataset}) {

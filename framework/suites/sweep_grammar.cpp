@@ -83,9 +83,11 @@ int decimals_of(const std::string& text) {
   const std::string digits = text.substr(0, exponent_at);
   const std::size_t point = digits.find('.');
   const int written = point == std::string::npos ? 0 : static_cast<int>(digits.size() - point - 1);
-  const int exponent =
-      exponent_at == std::string::npos ? 0 : std::atoi(text.c_str() + exponent_at + 1);
-  return std::clamp(written - exponent, 0, 300);
+  constexpr long kMost = 1000;  // no double has a larger one; of 0 any may be written
+  const long exponent = exponent_at == std::string::npos
+                            ? 0
+                            : std::strtol(text.c_str() + exponent_at + 1, nullptr, 10);
+  return std::clamp(written - static_cast<int>(std::clamp(exponent, -kMost, kMost)), 0, 300);
 }
 
 /// A number as YAML reads it: 1000000 and not 1e+06, which would not be an integer.

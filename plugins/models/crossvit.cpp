@@ -43,11 +43,11 @@ struct CrossVitOptions {
       "sizes of a published model; options below that are given win over it");
     v("sizes", sizes, at_least(1), "height and width that each branch sees, in pixels");
     v("patch_sizes", patch_sizes, at_least(1), "side of a branch's patches; of sizes divisors");
-    v("dims", dims, at_least(1), "channels of each branch's tokens; empty: the preset's");
+    v("dims", dims, range(1, 1 << 24), "channels of each branch's tokens; empty: the preset's");
     v("depths", depths, range(1, 10000), "blocks of each branch in a stage; empty: the preset's");
     v("heads", heads, at_least(1), "attention heads of each branch; empty: the preset's");
     v("stages", stages, range(1, 10000), "how often the branches read each other");
-    v("mlp_ratio", mlp_ratio, at_least(0), "hidden channels of an MLP over dim; 0: the preset's");
+    v("mlp_ratio", mlp_ratio, range(0, 64), "hidden channels of an MLP over dim; 0: the preset's");
     v("stem", stem, one_of("", "linear", "convolutions"),
       "patches by one map, or by three convolutions (patches of 12 and 16); empty: the preset's");
     v("drop_path", drop_path, range(0, 0.99), "probability of dropping a branch in the last block");
@@ -174,7 +174,8 @@ class Block : public torch::nn::Module {
         const AttentionBuilder& attention)
       : layer_(place.layer) {
     const std::int64_t dim = o.dims[branch];
-    const std::int64_t hidden = std::llround(o.mlp_ratio * static_cast<double>(dim));
+    const std::int64_t hidden =
+        std::max<std::int64_t>(1, std::llround(o.mlp_ratio * static_cast<double>(dim)));
     attention_norm_ = register_module("attention_norm", std::make_shared<LayerNorm>(dim));
     attention_ = register_module(
         "attention", std::make_shared<MultiHeadAttention>(heads_of(o, branch, place), attention));

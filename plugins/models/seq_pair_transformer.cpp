@@ -45,7 +45,7 @@ struct SeqPairOptions {
     v("pool", pool, one_of("mean", "first", "pointer"),
       "one target from the mean of the tokens, the first one, or a score for each token");
     v("positions", positions, one_of("learned", "none"), "absolute positions of both sequences");
-    v("dim", dim, at_least(1), "channels of a token");
+    v("dim", dim, range(1, 1 << 24), "channels of a token");
     v("depth", depth, range(1, 10000), "number of layers");
     v("heads", heads, at_least(1), "attention heads, a divisor of dim");
     v("hidden", hidden, at_least(1), "hidden channels of the MLP");

@@ -32,7 +32,7 @@ struct TimeseriesTransformerOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("dim", dim, at_least(1), "channels of a token");
+    v("dim", dim, range(1, 1 << 24), "channels of a token");
     v("depth", depth, range(1, 10000), "number of layers");
     v("heads", heads, at_least(1), "attention heads, a divisor of dim");
     v("hidden", hidden, at_least(1), "hidden channels of the MLP");

@@ -45,10 +45,10 @@ struct VitOptions {
   constexpr void describe(Visitor& v) {
     v("preset", preset, one_of("", "Ti", "S", "B", "L", "H"),
       "sizes of a published model; options below that are not 0 win over it");
-    v("dim", dim, at_least(0), "channels of a token; 0: the preset's");
+    v("dim", dim, range(0, 1 << 24), "channels of a token; 0: the preset's");
     v("depth", depth, range(0, 10000), "number of layers; 0: the preset's");
     v("heads", heads, at_least(0), "attention heads, a divisor of dim; 0: the preset's");
-    v("mlp_ratio", mlp_ratio, at_least(0), "hidden channels of the MLP over dim; 0: 4");
+    v("mlp_ratio", mlp_ratio, range(0, 64), "hidden channels of the MLP over dim; 0: 4");
     v("patch_size", patch_size, at_least(0), "side of a patch in pixels; 0: the preset's");
     v("pool", pool, one_of("class_token", "mean"), "what the head reads; mean: no class token");
     v("positions", positions, one_of("all", "patches"),
@@ -151,7 +151,8 @@ class VitLayer : public torch::nn::Module {
     attention_ =
         register_module("attention", std::make_shared<MultiHeadAttention>(heads, attention));
     mlp_norm_ = register_module("mlp_norm", std::make_shared<LayerNorm>(o.dim, o.norm_eps));
-    const std::int64_t hidden = std::llround(o.mlp_ratio * static_cast<double>(o.dim));
+    const std::int64_t hidden =
+        std::max<std::int64_t>(1, std::llround(o.mlp_ratio * static_cast<double>(o.dim)));
     mlp_ = register_module("mlp",
                            std::make_shared<Mlp>(MlpOptions{.dim = o.dim,
                                                             .hidden = hidden,

@@ -53,6 +53,24 @@ std::string array(const char* dtype, const std::vector<std::int64_t>& shape,
          text("b") + "tR" + tuple({integer(1), tuple(sizes), type, "\x89", text(bytes)}) + "b";
 }
 
+/// A tensor of PyTorch, row after row, whose storage lies beside the pickle.
+/// @param type  "Float", "Long"
+inline std::string stored(const std::string& key, const std::string& type,
+                          const std::vector<std::int64_t>& shape) {
+  std::vector<std::string> sizes, strides;
+  std::int64_t count = 1;
+  for (std::size_t d = shape.size(); d-- > 0; count *= shape[d]) {
+    sizes.insert(sizes.begin(), integer(shape[d]));
+    strides.insert(strides.begin(), integer(count));
+  }
+  const std::string storage = tuple(
+      {text("storage"), "ctorch\n" + type + "Storage\n", text(key), text("cpu"), integer(count)});
+  return "ctorch._utils\n_rebuild_tensor_v2\n" +
+         tuple({storage + "Q", integer(0), tuple(sizes), tuple(strides), "\x89",
+                "ccollections\nOrderedDict\n)R"}) +
+         "R";
+}
+
 /// A matrix of SciPy, rows compressed, of ones at the given columns.
 inline std::string sparse(std::int64_t columns,
                           const std::vector<std::vector<std::int32_t>>& rows) {

@@ -21,8 +21,8 @@ struct BoxedImageOptions : FramingOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     FramingOptions::describe(v);
-    v("mean", mean, "mean of red, green and blue, of pixels in [0, 1]");
-    v("std", deviation, "standard deviation of each");
+    v("mean", mean, range(-1e6, 1e6), "mean of red, green and blue, of pixels in [0, 1]");
+    v("std", deviation, range(1e-6, 1e6), "standard deviation of each");
   }
 };
 

@@ -8,16 +8,10 @@
 #include <cstring>
 #include <vector>
 
+#include "framework/data/formats/detail/zip.h"
+
 namespace attnlab {
 namespace {
-
-std::uint64_t little(std::string_view bytes, std::size_t at, std::size_t count) {
-  std::uint64_t value = 0;
-  for (std::size_t i = count; i-- > 0;) {
-    value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
-  }
-  return value;
-}
 
 /// What stands behind "'key':" in the header.
 std::string_view entry(std::string_view header, std::string_view key, const std::string& path) {
@@ -90,20 +84,8 @@ Tensor tensor_of(const char* data, const Numbers& numbers, bool big, at::IntArra
   return tensor;
 }
 
-struct Member {
-  std::string name;
-  std::uint64_t method, checksum, packed, size, header;
-};
-
-std::string contents(std::string_view zip, const Member& member, const std::string& path) {
-  const auto damaged = [&](const char* what) {
-    return DataError(fmt::format("{}: member {} {}; the file is damaged", path, member.name, what));
-  };
-  if (member.header + 30 > zip.size()) throw damaged("lies behind the end");
-  const std::uint64_t begin =
-      member.header + 30 + little(zip, member.header + 26, 2) + little(zip, member.header + 28, 2);
-  if (begin > zip.size() || zip.size() - begin < member.packed) throw damaged("is cut off");
-  std::string_view packed = zip.substr(begin, member.packed);
+std::string contents(std::string_view zip, const ZipMember& member, const std::string& path) {
+  const std::string_view packed = packed_bytes(zip, member, path);
   std::string out;
   if (member.method == 0) {
     out = packed;
@@ -119,45 +101,21 @@ std::string contents(std::string_view zip, const Member& member, const std::stri
     const int status = inflate(&stream, Z_FINISH);
     const bool whole = status == Z_STREAM_END && stream.avail_out == 0;
     inflateEnd(&stream);
-    if (!whole) throw damaged("does not decompress");
+    if (!whole) refuse_member(member, path, "does not decompress");
   } else {
-    throw damaged("is compressed in a way that is not read");
+    refuse_member(member, path, "is compressed in a way that is not read");
   }
-  const auto* raw = reinterpret_cast<const Bytef*>(out.data());
-  if (out.size() != member.size || crc32_z(0, raw, out.size()) != member.checksum) {
-    throw damaged("has another checksum than it should");
-  }
+  check_sum(out, member, path);
   return out;
 }
 
 /// As a gzip stream (framework/data/formats/files.cpp).
 constexpr double kAlwaysRead = 268435456, kMostPacking = 100;
 
-/// The members that the directory at a zip's end names.
-std::vector<Member> members_of(std::string_view zip, const std::string& path) {
-  const std::size_t end = zip.rfind("PK\x05\x06");
-  if (end == std::string_view::npos || zip.size() - end < 22) {
-    throw DataError(path + ": has no directory at its end; it is no .npz, or cut off");
-  }
-  std::uint64_t at = little(zip, end + 16, 4);
-  std::vector<Member> members;
-  for (std::uint64_t i = 0; i < little(zip, end + 10, 2); ++i) {
-    if (at + 46 > zip.size() || zip.substr(at, 4) != "PK\x01\x02") {
-      throw DataError(path + ": the directory is damaged");
-    }
-    const std::uint64_t name = little(zip, at + 28, 2);
-    members.push_back({std::string(zip.substr(at + 46, name)), little(zip, at + 10, 2),
-                       little(zip, at + 16, 4), little(zip, at + 20, 4), little(zip, at + 24, 4),
-                       little(zip, at + 42, 4)});
-    at += 46 + name + little(zip, at + 30, 2) + little(zip, at + 32, 2);
-  }
-  return members;
-}
-
 /// Members may lie on one another in the file: each can be small, and all of them without end.
-void check_total(const std::vector<Member>& members, std::size_t file, const std::string& path) {
+void check_total(const std::vector<ZipMember>& members, std::size_t file, const std::string& path) {
   double total = 0;  // each is below 2^32
-  for (const Member& member : members) total += static_cast<double>(member.size);
+  for (const ZipMember& member : members) total += static_cast<double>(member.size);
   if (total <= std::max(kAlwaysRead, kMostPacking * static_cast<double>(file))) return;
   throw DataError(
       fmt::format("{}: its {} members hold {:.3g} bytes, {:.3g} times its own size, more than data "
@@ -206,9 +164,9 @@ Tensor parse_npy(std::string_view bytes, const std::string& path) {
 
 NamedTensors read_npz(std::string_view bytes, const std::string& path) {
   NamedTensors arrays;
-  const std::vector<Member> members = members_of(bytes, path);
+  const std::vector<ZipMember> members = zip_members(bytes, path);
   check_total(members, bytes.size(), path);
-  for (const Member& member : members) {
+  for (const ZipMember& member : members) {
     std::string name = member.name;
     if (name.size() > 4 && name.ends_with(".npy")) name.resize(name.size() - 4);
     arrays.set(name,

@@ -78,8 +78,9 @@ const PickleValue& PickleValue::state() const {
   return *state;
 }
 
-Pickle::Pickle(std::string_view bytes, const std::string& path)
-    : reader_(std::make_unique<PickleReader>(bytes, path)), root_(reader_->read()) {}
+Pickle::Pickle(std::string_view bytes, const std::string& path, const PickleStorages* storages)
+    : reader_(std::make_unique<PickleReader>(bytes, path, /*inner=*/false, storages)),
+      root_(reader_->read()) {}
 Pickle::~Pickle() = default;
 
 }  // namespace attnlab

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -66,11 +67,15 @@ class PickleValue {
   const std::string* path_ = nullptr;
 };
 
+/// Bytes of PyTorch's storages that lie beside a pickle, by their keys.
+using PickleStorages = std::unordered_map<std::string, std::string_view>;
+
 class Pickle {
  public:
-  /// @param path  for messages
+  /// @param path      for messages
+  /// @param storages  must live as long; null: storages lie within the pickle
   /// @throws DataError with path and offset.
-  Pickle(std::string_view bytes, const std::string& path);
+  Pickle(std::string_view bytes, const std::string& path, const PickleStorages* storages = nullptr);
   ~Pickle();
   Pickle(const Pickle&) = delete;
   Pickle& operator=(const Pickle&) = delete;

@@ -61,6 +61,8 @@ void PickleReader::reduce() {
     const Tensor tensor = strided(given);
     push(make(ValueKind::tensor));
     stack_.back()->content_->tensor = tensor;
+  } else if (name == "torch.jit._pickle.restore_type_tag" && !given.empty()) {
+    push(const_cast<PickleValue*>(given.front()));  // LibTorch's: (value, "List[Any]")
   } else {
     push_object(name, given);
   }
@@ -166,8 +168,24 @@ Tensor PickleReader::storage_of(const std::string& bytes) {
   const std::string type = storage->content_->items.front()->item(1).class_name();
   if (file.read()->length() != 1) fail("a tensor has several storages");
   const std::string_view values = file.rest();
+  if (values.size() < 8) fail("a tensor's storage is cut off");
+  return tensor_of(values.substr(8), torch_dtype(type));
+}
+
+/// ("storage", class, key, device, length): what stands under that key in the file that the pickle
+/// is part of.
+Tensor PickleReader::storage_beside(const PickleValue& id) {
+  const std::string &type = id.item(1).class_name(), &key = id.item(2).text();
+  const auto found = storages_->find(key);
+  if (found == storages_->end()) fail("a tensor's storage is not in the file");
+  Tensor& storage = beside_[type + "/" + key];
+  if (!storage.defined()) storage = tensor_of(found->second, torch_dtype(type));
+  return storage;
+}
+
+at::ScalarType PickleReader::torch_dtype(const std::string& type) const {
   for (const auto& [known, dtype] : kTorch) {
-    if (type == known && values.size() >= 8) return tensor_of(values.substr(8), dtype);
+    if (type == known) return dtype;
   }
   fail(fmt::format("a tensor is a {}, which is not read here", type));
 }
@@ -193,8 +211,10 @@ Tensor PickleReader::strided(const std::vector<const PickleValue*>& arguments) {
     fail("a tensor reaches beyond its storage");
   }
   if (count == 0) return at::empty(size, storage.options());
+  const Tensor view = storage.as_strided(size, stride, offset);
+  if (count == storage.numel() && view.is_contiguous()) return view;  // as most are
   made(std::uint64_t(count) * storage.element_size());
-  return storage.as_strided(size, stride, offset).clone(at::MemoryFormat::Contiguous);
+  return view.clone(at::MemoryFormat::Contiguous);
 }
 
 }  // namespace attnlab

@@ -206,7 +206,11 @@ void PickleReader::step(unsigned char code) {
       return;    // LONG_BINGET
     case 'Q': {  // BINPERSID
       const PickleValue* id = pop();
-      return push_object(kPersistent, {id});
+      if (storages_ == nullptr) return push_object(kPersistent, {id});
+      const Tensor storage = storage_beside(*id);
+      push(make(ValueKind::tensor));
+      stack_.back()->content_->tensor = storage;
+      return;
     }
     default:
       fail(fmt::format("operation 0x{:02x} is not known", code));

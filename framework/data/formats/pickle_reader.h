@@ -16,8 +16,12 @@ namespace attnlab {
 class PickleReader {
  public:
   /// @param inner  of a tensor within a pickle, which holds no further ones
-  PickleReader(std::string_view bytes, const std::string& path, bool inner = false)
-      : bytes_(bytes), path_(path), inner_(inner) {}
+  PickleReader(std::string_view bytes, const std::string& path, bool inner = false,
+               const PickleStorages* storages = nullptr)
+      : bytes_(bytes), path_(path), inner_(inner), storages_(storages), size_(bytes.size()) {
+    if (storages == nullptr) return;
+    for (const auto& [key, storage] : *storages) size_ += storage.size();
+  }
 
   /// The next pickle of the bytes.
   const PickleValue* read() {
@@ -64,7 +68,7 @@ class PickleReader {
   void made(std::uint64_t bytes) {
     constexpr std::uint64_t kAlways = std::uint64_t{1} << 28, kMostPacking = 100;
     made_ += bytes;
-    if (made_ > std::max<std::uint64_t>(kAlways, kMostPacking * bytes_.size())) {
+    if (made_ > std::max<std::uint64_t>(kAlways, kMostPacking * size_)) {
       fail("it makes far more of its bytes than data do");
     }
   }
@@ -158,20 +162,25 @@ class PickleReader {
                   const PickleValue& shape, bool by_columns);
   std::vector<std::int64_t> sizes_of(const PickleValue& shape);
   Tensor storage_of(const std::string& bytes);
+  Tensor storage_beside(const PickleValue& id);
   Tensor strided(const std::vector<const PickleValue*>& arguments);
   at::ScalarType numpy_dtype(const PickleValue& dtype);
+  at::ScalarType torch_dtype(const std::string& type) const;
   Tensor tensor_of(std::string_view bytes, at::ScalarType dtype);
   void push_scalar(const PickleValue& dtype, const std::string& bytes);
 
   std::string_view bytes_;
   const std::string path_;
   bool inner_;
+  const PickleStorages* storages_;
+  std::uint64_t size_;  ///< of the pickle and the storages
   std::size_t at_ = 0;
   std::uint64_t made_ = 0;  ///< bytes of values, which are kept to the end
   std::deque<PickleValue> values_;
   std::vector<PickleValue*> stack_;
   std::vector<std::size_t> marks_;
   std::unordered_map<std::int64_t, PickleValue*> memo_;
+  std::unordered_map<std::string, Tensor> beside_;  ///< storages that were asked for
 };
 
 }  // namespace attnlab

@@ -14,7 +14,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
-#include "framework/base/json.h"
+#include "framework/base/json_walk.h"
 
 namespace attnlab {
 namespace {
@@ -84,26 +84,14 @@ class Input {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
-/// Looks through a header before anything is built of it. (A parser with a callback would do the
-/// same in a time that grows with the square of the number of tensors.)
-class Outline final : public nlohmann::json_sax<Json> {
+/// Looks through a header before anything is built of it.
+class Outline final : public JsonWalk {
  public:
   std::vector<std::string> names;  ///< of the outermost map, in their order
   std::string problem;             ///< why this is not a header; empty: none found
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override { return descend(); }
-  bool end_object() override { return ascend(); }
-  bool start_array(std::size_t) override { return descend(); }
-  bool end_array() override { return ascend(); }
   bool key(string_t& name) override {
-    if (depth_ != 1) return true;
+    if (depth() != 1) return true;
     if (!seen_.insert(name).second) {
       return refuse(fmt::format("has the name '{}' twice", shown(name)));
     }
@@ -115,18 +103,13 @@ class Outline final : public nlohmann::json_sax<Json> {
   }
 
  private:
-  bool descend() { return ++depth_ <= kDeepest || refuse("is nested too deeply"); }
-  bool ascend() {
-    --depth_;
-    return true;
-  }
+  bool opened(int depth) override { return depth <= kDeepest || refuse("is nested too deeply"); }
   bool refuse(const std::string& why) {
     problem = why;
     return false;
   }
 
   std::set<std::string> seen_;
-  int depth_ = 0;
 };
 
 /// A safetensors header under examination; every refusal names the file.

@@ -26,8 +26,11 @@ void check_pair(const char* option, const std::vector<double>& pair) {
 Box central(const std::vector<double>& ratio, std::int64_t height, std::int64_t width) {
   const double aspect = static_cast<double>(width) / static_cast<double>(height);
   Box box{0, 0, height, width};
-  if (aspect < ratio[0]) box.height = std::llround(static_cast<double>(width) / ratio[0]);
-  if (aspect > ratio[1]) box.width = std::llround(static_cast<double>(height) * ratio[1]);
+  const auto rounded = [](double length) {
+    return std::max<std::int64_t>(1, std::llround(length));
+  };
+  if (aspect < ratio[0]) box.height = rounded(static_cast<double>(width) / ratio[0]);
+  if (aspect > ratio[1]) box.width = rounded(static_cast<double>(height) * ratio[1]);
   box.top = (height - box.height) / 2;
   box.left = (width - box.width) / 2;
   return box;

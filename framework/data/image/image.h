@@ -39,8 +39,10 @@ struct ImageSetOptions {
     v("test_limit", test_limit, at_least(0), "use the first N test images (0: all)");
     v("validation", validation, at_least(0),
       "training images held out at random: below 1 a fraction, from 1 on a number");
-    v("mean", mean, "mean of each channel, of pixels in [0, 1] (empty: known or measured)");
-    v("std", deviation, "standard deviation of each channel (empty: known or measured)");
+    v("mean", mean, range(-1e6, 1e6),
+      "mean of each channel, of pixels in [0, 1] (empty: known or measured)");
+    v("std", deviation, range(1e-6, 1e6),
+      "standard deviation of each channel (empty: known or measured)");
     v("augmentation", augmentation, "random changes to training images");
     corruption.describe(v);
   }

@@ -46,7 +46,9 @@ Span draw_span(std::int64_t length, double share, Random& random) {
 
 double draw_beta(double a, Random& random) {
   const double x = log_gamma_draw(a, random), y = log_gamma_draw(a, random);
-  return 1 / (1 + std::exp(y - x));
+  const double share = 1 / (1 + std::exp(y - x));
+  // So small an `a` that both logarithms are beyond every double: it is one of the ends.
+  return std::isnan(share) ? static_cast<double>(random.below(2)) : share;
 }
 
 Tensor class_targets(const Tensor& classes, std::int64_t count, double label_smoothing) {

@@ -47,7 +47,7 @@ std::vector<std::uint8_t> PixelMap::mean_bytes() const {
   std::vector<std::uint8_t> bytes;
   for (std::size_t c = 0; c < scale.size(); ++c) {
     const float level = std::round(-shift[c] / scale[c]);
-    bytes.push_back(static_cast<std::uint8_t>(std::clamp(level, 0.0f, 255.0f)));
+    bytes.push_back(static_cast<std::uint8_t>(std::min(std::max(0.0f, level), 255.0f)));
   }
   return bytes;
 }

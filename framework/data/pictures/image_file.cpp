@@ -9,6 +9,7 @@
 #include <csetjmp>
 #include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
+#include <utility>
 
 #include "framework/base/files.h"
 
@@ -31,21 +32,68 @@ bool is_damage(int code) {
   return code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE || code == JWRN_JPEG_EOF;
 }
 
-bool is_jpeg(const std::string& bytes) { return bytes.compare(0, 3, "\xff\xd8\xff") == 0; }
+bool is_jpeg(std::string_view bytes) { return bytes.starts_with("\xff\xd8\xff"); }
+
+/// Memory is taken as the header says, and a header may say anything.
+void check_size(const Source& source, std::int64_t height, std::int64_t width) {
+  constexpr std::int64_t kMostPixels = std::int64_t{1} << 28;
+  if (height <= kMostPixels / std::max<std::int64_t>(width, 1)) return;
+  source.refuse(fmt::format("has {} x {} pixels, more than are read; shrink it", height, width));
+}
+
+/// Width and height behind "P6"; comments go from # to the line's end. What is too long is cut.
+std::pair<std::int64_t, std::int64_t> netpbm_sizes(std::string_view bytes) {
+  std::int64_t sizes[2] = {0, 0};
+  std::size_t at = 2;
+  for (std::int64_t& size : sizes) {
+    while (at < bytes.size() && (bytes[at] < '0' || bytes[at] > '9')) {
+      at = bytes[at] == '#' ? std::min(bytes.find('\n', at), bytes.size()) : at + 1;
+    }
+    for (; at < bytes.size() && bytes[at] >= '0' && bytes[at] <= '9'; ++at) {
+      size = std::min<std::int64_t>(10 * size + (bytes[at] - '0'), std::int64_t{1} << 40);
+    }
+  }
+  return {sizes[0], sizes[1]};
+}
+
+/// OpenCV reads many formats more, and asks no header for more than 2^30 pixels.
+void check_header(const Source& source, std::string_view bytes) {
+  // A whole number of at most four bytes.
+  const auto number = [&](std::size_t at, std::size_t count, bool big) {
+    std::int64_t value = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      value = value << 8 | static_cast<unsigned char>(bytes[at + (big ? i : count - 1 - i)]);
+    }
+    return value;
+  };
+  if (is_jpeg(bytes)) return;  // its size was compared before
+  if (bytes.starts_with("\x89PNG\r\n\x1a\n") && bytes.size() >= 24) {
+    check_size(source, number(20, 4, true), number(16, 4, true));
+  } else if (bytes.starts_with("RIFF") && bytes.size() >= 16 && bytes.substr(8, 4) == "WEBP") {
+    // In other chunks than this an image has no more than 16384 x 16384.
+    if (bytes.substr(12, 4) == "VP8X" && bytes.size() >= 30) {
+      check_size(source, number(27, 3, false) + 1, number(24, 3, false) + 1);
+    }
+  } else if (bytes.size() > 2 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6') {
+    const auto [width, height] = netpbm_sizes(bytes);
+    check_size(source, height, width);
+  } else {
+    source.refuse("is no image of JPEG, PNG, WebP or Netpbm");
+  }
+}
 
 /// Red, green and blue, whatever the file holds.
 Pixels decoded_by_opencv(const Source& source, const std::string& bytes) {
+  check_header(source, bytes);
   cv::Mat image;
   try {
     const cv::Mat encoded(1, static_cast<int>(bytes.size()), CV_8U,
                           const_cast<char*>(bytes.data()));
-    if (!bytes.empty()) {
-      image = cv::imdecode(encoded, cv::IMREAD_COLOR | cv::IMREAD_IGNORE_ORIENTATION);
-    }
+    image = cv::imdecode(encoded, cv::IMREAD_COLOR | cv::IMREAD_IGNORE_ORIENTATION);
   } catch (const cv::Exception& error) {
     source.refuse(fmt::format("cannot be decoded ({})", error.err));
   }
-  if (image.empty()) source.refuse("is no image that can be decoded, or damaged");
+  if (image.empty()) source.refuse("cannot be decoded");
   Pixels out(image.rows, image.cols, 3);
   for (int y = 0; y < image.rows; ++y) {
     const std::uint8_t* from = image.ptr(y);
@@ -77,21 +125,25 @@ class ImageFile::Jpeg {
       if (level < 0 && is_damage(info->err->msg_code)) info->err->error_exit(info);
     };
     jpeg_create_decompress(&info_);
+    progress_.progress_monitor = [](j_common_ptr info) {
+      auto* self = static_cast<Jpeg*>(info->client_data);
+      if (self->info_.input_scan_number <= kMostScans) return;
+      fmt::format_to_n(self->message_, sizeof message_ - 1, "more than {} scans{}", kMostScans,
+                       '\0');
+      std::longjmp(self->back_, 1);
+    };
+    info_.progress = &progress_;
     try {
       guarded([this] {
         jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes_.data()), bytes_.size());
         jpeg_read_header(&info_, TRUE);
       });
-      // Memory is taken as the header says, and a header may say anything.
-      constexpr std::int64_t kMostPixels = std::int64_t{1} << 28;
-      if (height() > kMostPixels / std::max<std::int64_t>(width(), 1)) {
-        source_.refuse(
-            fmt::format("has {} x {} pixels, more than are read; shrink it", height(), width()));
-      }
+      check_size(source_, height(), width());
       // Data of the image hold no such pair: where it is missing behind the header (which may hold
       // a whole small picture), the file was cut off, though the part that is asked for may not be.
       const std::size_t header = bytes_.size() - info_.src->bytes_in_buffer;
       if (bytes_.find("\xff\xd9", header) == std::string::npos) source_.refuse("ends too early");
+      if (has_four_colours()) check_scans(header);
     } catch (...) {
       jpeg_destroy_decompress(&info_);
       throw;
@@ -141,6 +193,21 @@ class ImageFile::Jpeg {
     return out;
   }
 
+  /// Each scan goes over the whole image, and a few bytes are one.
+  static constexpr int kMostScans = 500;  // usual are ten
+
+  /// For OpenCV, which counts none: also those that may stand behind the image's end.
+  void check_scans(std::size_t header) const {
+    int scans = 1;
+    for (std::size_t at = header; (at = bytes_.find("\xff\xda", at)) != std::string::npos;
+         at += 2) {
+      if (++scans > kMostScans) {
+        source_.refuse(
+            fmt::format("has more than {} scans, which no camera or program makes", kMostScans));
+      }
+    }
+  }
+
   template <class Action>
   void guarded(const Action& action) {
     if (setjmp(back_) != 0) {
@@ -155,6 +222,7 @@ class ImageFile::Jpeg {
   std::string bytes_;
   jpeg_decompress_struct info_{};
   jpeg_error_mgr errors_{};
+  jpeg_progress_mgr progress_{};
   std::jmp_buf back_{};
   char message_[JMSG_LENGTH_MAX] = "";
 };

@@ -1,9 +1,10 @@
-// One JPEG, PNG or WebP file: its size, and the part of it that is asked for.
+// One JPEG, PNG, WebP or Netpbm file: its size, and the part of it that is asked for.
 //
 // Of a JPEG only that part is decoded: rows above it are skipped without transform, columns beside
 // it too, rows below it are not read, and where the part is resized to half its size or less, the
 // transform itself is of half size (libjpeg-turbo). The rest is OpenCV's: PNG, WebP, CMYK. A note
 // of the camera that says how to turn the image is not followed, as torchvision's loader does.
+// Other formats, more than 2^28 pixels and JPEGs of more than 500 scans are refused, unread.
 #pragma once
 
 #include <memory>

@@ -5,6 +5,7 @@
 #include <pugixml.hpp>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
@@ -124,7 +125,7 @@ std::vector<std::string> classes_of(const std::vector<std::string>& named,
   std::vector<std::string> there = names_in(splits);
   if (named.empty()) return there;
   for (const std::string& name : named) {
-    if (std::find(there.begin(), there.end(), name) != there.end()) continue;
+    if (std::binary_search(there.begin(), there.end(), name)) continue;
     throw OptionError("classes", "no annotation of these sets has an object '" + name + "'" +
                                      suggestion(name, there));
   }
@@ -134,18 +135,20 @@ std::vector<std::string> classes_of(const std::vector<std::string>& named,
 std::shared_ptr<PictureFiles> settled(std::vector<NamedPicture> pictures,
                                       const std::vector<std::string>& classes,
                                       const BoxRules& rules, DroppedBoxes& dropped) {
+  std::map<std::string_view, std::int64_t> labels;  // names may be many, objects are more
+  for (std::size_t k = 0; k < classes.size(); ++k) labels.emplace(classes[k], std::int64_t(k));
   std::vector<PictureNotes> notes;
   std::vector<std::string> paths;
   for (NamedPicture& picture : pictures) {
     std::vector<ObjectBox> known;
     for (std::size_t i = 0; i < picture.classes.size(); ++i) {
-      const auto found = std::find(classes.begin(), classes.end(), picture.classes[i]);
-      if (found == classes.end()) {
+      const auto found = labels.find(picture.classes[i]);
+      if (found == labels.end()) {
         ++dropped.other_classes;
         continue;
       }
       ObjectBox box = picture.notes.objects[i];
-      box.label = found - classes.begin();
+      box.label = found->second;
       known.push_back(box);
     }
     picture.notes.objects = std::move(known);

@@ -8,7 +8,7 @@
 namespace attnlab {
 namespace {
 
-std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t divided_up(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0); }
 
 /// Where the parts of a text's lines begin, each of at most `longest` tokens, and where the last
 /// one ends.

@@ -39,7 +39,7 @@ struct WindowOptions {
     v("stride", stride, at_least(0),
       "of evaluation: tokens from one window to the next, the last ones of each count; at most the "
       "window; 0: windows do not overlap");
-    v("eval_rows", eval_rows, at_least(0),
+    v("eval_rows", eval_rows, range(0, 1e9),
       "rows that the stream of an evaluation is cut into, for models with memory: each row begins "
       "without any; 0: train.eval_batch_size");
     v("lines", lines, "each line is an example by itself");

@@ -34,9 +34,9 @@ struct SyntheticImagesOptions {
     v("classes", classes, range(1, 1000), "orientations of the grating");
     v("size", size, range(4, 4096), "height and width in pixels");
     v("channels", channels, range(1, 16), "channels; noise differs between them");
-    v("train", train, at_least(1), "training images");
-    v("validation", validation, at_least(0), "validation images");
-    v("test", test, at_least(0), "test images");
+    v("train", train, range(1, 1e9), "training images");
+    v("validation", validation, range(0, 1e9), "validation images");
+    v("test", test, range(0, 1e9), "test images");
     v("noise", noise, range(0, 100), "standard deviation of the noise; the grating's is 0.7");
     v("shift", shift, range(0, 4096), "largest displacement in pixels");
   }

@@ -29,9 +29,9 @@ struct SyntheticTextOptions : MadeUpOptions, WindowOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("words", words, range(1, 100000), "words that there are");
-    v("train", train, at_least(2), "characters of the training text");
-    v("validation", validation, at_least(0), "characters of the validation text");
-    v("test", test, at_least(0), "characters of the test text");
+    v("train", train, range(2, 1e9), "characters of the training text");
+    v("validation", validation, range(0, 1e9), "characters of the validation text");
+    v("test", test, range(0, 1e9), "characters of the test text");
     v("data_seed", data_seed, at_least(-1),
       "seed of the data alone, whatever the run's seed is; -1: the run's seed");
     WindowOptions::describe(v);

@@ -190,8 +190,9 @@ class Modelnet final : public PointDataset {
                                   describe(arrays.at(name))));
     }
     array_ = arrays.at("points").to(at::kFloat);
-    const Tensor labels = arrays.at("label").to(at::kLong),
-                 test = arrays.at("is_test").to(at::kLong);
+    // One number a cloud, however they lie: [B], [B, 1] and [1, B] are the same.
+    const Tensor labels = arrays.at("label").to(at::kLong).reshape({-1}),
+                 test = arrays.at("is_test").to(at::kLong).reshape({-1});
     const std::int64_t count = array_.dim() == 3 ? array_.size(0) : -1;
     if (count < 1 || array_.size(1) < 1 || array_.size(2) != 3 || labels.numel() != count ||
         test.numel() != count || labels.min().item<std::int64_t>() < 0) {

@@ -32,9 +32,9 @@ struct SyntheticSeriesOptions {
     v("classes", classes, range(1, 7), "frequencies of the sine");
     v("channels", channels, range(1, 4096), "channels, each shifted by one radian");
     v("length", length, range(4, 1000000), "time steps of the longest series");
-    v("train", train, at_least(1), "training series");
-    v("validation", validation, at_least(0), "validation series");
-    v("test", test, at_least(0), "test series");
+    v("train", train, range(1, 1e9), "training series");
+    v("validation", validation, range(0, 1e9), "validation series");
+    v("test", test, range(0, 1e9), "test series");
     v("noise", noise, range(0, 100), "standard deviation of the noise; the sine's is 0.7");
   }
 };

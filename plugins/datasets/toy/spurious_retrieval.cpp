@@ -31,7 +31,8 @@ struct SpuriousRetrievalOptions : MadeUpOptions {
     v("tokens", tokens, range(1, 65536), "tokens of a sample (N)");
     v("key_dim", key_dim, range(1, 4096), "real-valued channels of a token");
     v("classes", classes, range(2, 4096), "classes; as many one-hot channels follow");
-    v("location_mean", location_mean, "mean of the answer's place, counted from 0");
+    v("location_mean", location_mean, range(-1e6, 1e6),
+      "mean of the answer's place, counted from 0");
     v("location_deviation", location_deviation, range(0, 1e6),
       "standard deviation of the answer's place");
     v("location_rounding", location_rounding, one_of("nearest", "truncate"),

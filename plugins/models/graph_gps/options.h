@@ -20,7 +20,7 @@ struct GraphGpsOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("dim", dim, at_least(1), "channels of a node and of an edge");
+    v("dim", dim, range(1, 1 << 24), "channels of a node and of an edge");
     v("depth", depth, range(1, 10000), "number of layers");
     v("heads", heads, at_least(1), "attention heads, a divisor of dim");
     v("mpnn", mpnn, one_of("gine", "gated_gcn", "none"),

@@ -32,7 +32,7 @@ struct IaDetrOptions {
     v("window", window, range(1, 64), "of backbone swin: side of a window in cells");
     v("resnet", resnet, range(18, 101), "of backbone resnet: 18, 34, 50 or 101 layers");
     v("stride", stride, range(4, 32), "pixels from cell to cell of the map: 4, 8, 16 or 32");
-    v("dim", dim, at_least(8), "channels of a token; a multiple of 4 and of heads");
+    v("dim", dim, range(8, 1 << 24), "channels of a token; a multiple of 4 and of heads");
     v("heads", heads, at_least(1), "attention heads");
     v("hidden", hidden, at_least(1), "hidden channels of an MLP");
     v("depth", depth, range(1, 10000), "decoder layers; also those of the first cross-attention");

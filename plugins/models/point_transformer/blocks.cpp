@@ -1,5 +1,6 @@
 #include "plugins/models/point_transformer/blocks.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace attnlab {
@@ -25,7 +26,8 @@ PointBlock::PointBlock(const PointBlockOptions& o, const AttentionBuilder& atten
   attention_ =
       register_module("attention", std::make_shared<MultiHeadAttention>(o.heads, attention));
   mlp_norm_ = register_module("mlp_norm", std::make_shared<LayerNorm>(dim, 1e-5));
-  const auto hidden = std::llround(o.mlp_ratio * static_cast<double>(dim));
+  const auto hidden =
+      std::max<std::int64_t>(1, std::llround(o.mlp_ratio * static_cast<double>(dim)));
   mlp_ = register_module("mlp", std::make_shared<Mlp>(dim, hidden, o.heads.dropout));
   drop_ = register_module("drop_path", std::make_shared<DropPath>(o.drop_path));
   start_uniform(*place_linear_);

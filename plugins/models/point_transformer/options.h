@@ -21,11 +21,11 @@ struct PointTransformerOptions {
       "sizes of a named model; lists below that are not empty win over it");
     v("encoder_depths", encoder_depths, range(1, 10000),
       "blocks of each stage, from the finest voxels on; voxels double in size from stage to stage");
-    v("encoder_dims", encoder_dims, at_least(1), "channels of each stage");
+    v("encoder_dims", encoder_dims, range(1, 1 << 24), "channels of each stage");
     v("encoder_heads", encoder_heads, at_least(1), "attention heads of each stage");
     v("decoder_depths", decoder_depths, range(1, 10000),
       "blocks of each stage but the coarsest, from the finest voxels on");
-    v("decoder_dims", decoder_dims, at_least(1), "channels of each of these");
+    v("decoder_dims", decoder_dims, range(1, 1 << 24), "channels of each of these");
     v("decoder_heads", decoder_heads, at_least(1), "attention heads of each of these");
     v("patch_size", patch_size, at_least(0), "voxels of a group; 0: the preset's");
     v("mlp_ratio", mlp_ratio, range(0.01, 64), "hidden channels of the MLP over its channels");

@@ -20,7 +20,7 @@ struct TransformerLmOptions {
     v("style", style, one_of("", "gpt2", "transformer_xl"),
       "gpt2: norm first and once more at the end, GELU, learned positions; transformer_xl: norm "
       "last, ReLU, tokens times sqrt(dim), reversed sinusoids; empty: the preset's, or gpt2");
-    v("dim", dim, at_least(0), "channels of a token; 0: the preset's");
+    v("dim", dim, range(0, 1 << 24), "channels of a token; 0: the preset's");
     v("depth", depth, range(0, 10000), "number of layers; 0: the preset's");
     v("heads", heads, at_least(0), "attention heads, a divisor of dim; 0: the preset's");
     v("hidden", hidden, at_least(0), "hidden channels of the MLP; 0: the preset's, or 4 dim");

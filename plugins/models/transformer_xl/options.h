@@ -18,11 +18,11 @@ struct TransformerXlOptions {
   constexpr void describe(Visitor& v) {
     v("preset", preset, one_of("", "standard"),
       "a published model: 151M parameters on WikiText-103; options below that are set win over it");
-    v("dim", dim, at_least(0), "channels of a token; 0: the preset's");
+    v("dim", dim, range(0, 1 << 24), "channels of a token; 0: the preset's");
     v("depth", depth, range(0, 10000), "number of layers; 0: the preset's");
     v("heads", heads, at_least(0), "attention heads, a divisor of dim; 0: the preset's");
     v("hidden", hidden, at_least(0), "hidden channels of the MLP; 0: the preset's, or 4 dim");
-    v("memory", memory, at_least(-1),
+    v("memory", memory, range(-1, 1e9),
       "tokens before a batch that its tokens see, where batches continue each other; 0: none; -1: "
       "as many as the dataset's windows have");
     v("clamp_length", clamp_length, at_least(0),

@@ -45,10 +45,12 @@ constexpr const char* kBoxes = "boxes@box";
 /// Filled boxes [N, 4] (left, top, right, bottom in pixels, ends included).
 Tensor filled(const Tensor& boxes, std::int64_t height, std::int64_t width) {
   const Tensor mask = at::zeros({height, width}, at::kBool);
-  const Tensor ends = boxes.to(at::kCPU, at::kDouble).round().to(at::kLong);
+  const Tensor ends = boxes.to(at::kCPU, at::kDouble).round();
   for (std::int64_t i = 0; i < ends.size(0); ++i) {
     const auto end = [&](std::int64_t k, std::int64_t most) {
-      return std::clamp<std::int64_t>(ends[i][k].item<std::int64_t>(), 0, most - 1);
+      // Bounded before it is an integer, which holds no number of any size.
+      const double edge = std::max(0.0, ends[i][k].item<double>());
+      return static_cast<std::int64_t>(std::min(edge, static_cast<double>(most - 1)));
     };
     const std::int64_t left = end(0, width), top = end(1, height);
     const std::int64_t right = end(2, width), bottom = end(3, height);

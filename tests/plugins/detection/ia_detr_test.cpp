@@ -369,6 +369,9 @@ TEST(IaDetr, RefusesWhatDoesNotFit) {
   EXPECT_THAT(testing::message_of<ConfigError>(
                   [] { testing::make_model("ia_detr", pictures(), "{dim: 30, heads: 4}"); }),
               HasSubstr("multiple of 4 and of heads"));
+  EXPECT_THAT(testing::message_of<ConfigError>(
+                  [] { testing::make_model("ia_detr", pictures(), "{dim: 4611686018427387904}"); }),
+              HasSubstr("dim: 4611686018427387904 is out of range"));
   DatasetInfo without = pictures();
   without.fields.erase(without.fields.begin() + 2);
   EXPECT_THROW(testing::make_model("ia_detr", without), DataError);

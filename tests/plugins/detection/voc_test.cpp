@@ -2,6 +2,7 @@
 #include "framework/conformance/check_plugin.h"
 #include "tests/plugins/detection/small_sets.h"
 #include "tests/support/data_files.h"
+#include "tests/support/deadline.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab::voc_test {
@@ -91,6 +92,21 @@ TEST_F(VocSets, LeaveOutBoxesOfOtherClassesAndSaySo) {
                   .equal(at::tensor({0, 1}, at::kLong)));
   EXPECT_EQ(dataset->example(Split::train, 3, nullptr).at("label@box").numel(), 0);
   EXPECT_THAT(open()->info().source, Not(HasSubstr("other classes")));
+}
+
+TEST_F(VocSets, MayGiveEachObjectAClassOfItsOwn) {
+  const testing::Deadline deadline;  // for what takes a time that grows with the square
+  std::string xml = "<annotation><size><width>48</width><height>48</height></size>";
+  constexpr int kObjects = 100'000;
+  for (int i = 0; i < kObjects; ++i) {
+    xml += "<object><name>n" + std::to_string(kObjects + i) +
+           "</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>9</xmax><ymax>9</ymax></bndbox>"
+           "</object>";
+  }
+  folder_.write("Annotations/a4.xml", xml + "</annotation>");
+  const Tensor labels = open()->example(Split::train, 3, nullptr).at("label@box");
+  ASSERT_EQ(labels.numel(), kObjects);
+  EXPECT_EQ(labels[7].item<std::int64_t>() - labels[0].item<std::int64_t>(), 7);
 }
 
 TEST_F(VocSets, RefuseAClassThatNoBoxHas) {

@@ -192,6 +192,34 @@ TEST_F(BenchmarkGraphs, SuperpixelsMayBeTensorsWithAListOfClasses) {
   EXPECT_TRUE(graph.at("e@edge").equal(at::tensor({5.f, 6.f, 1.f, 2.f, 3.f, 4.f}).view({3, 2})));
 }
 
+TEST_F(BenchmarkGraphs, SuperpixelsMayHaveClassesOfOtherShapes) {
+  const auto graph = [](std::vector<std::int64_t> shape, std::vector<std::int64_t> labels) {
+    const auto n = std::int64_t(labels.size());
+    return tuple({array("f4", {n, 1}, std::vector<float>(std::size_t(n), 0.5f)),
+                  array("f4", {0, 1}, std::vector<float>()),
+                  array("i8", {2, 0}, std::vector<std::int64_t>()), array("i8", shape, labels)});
+  };
+  write("*.pickle", file(list({graph({}, {3}), graph({2, 1}, {4, 5})})));
+  const auto dataset = open("pascalvoc-sp");
+  EXPECT_TRUE(dataset->example(Split::train, 0, nullptr).at("class@node").equal(longs({3})));
+  EXPECT_TRUE(dataset->example(Split::train, 1, nullptr).at("class@node").equal(longs({4, 5})));
+}
+
+// A pickle names what it holds already by two bytes, an index a molecule by two characters.
+TEST_F(BenchmarkGraphs, NamedAgainAndAgainAreRefused) {
+  std::string again = "](" + superpixels({1, 1}) + "q\x01";
+  for (int i = 0; i < 5000; ++i) again += "h\x01";
+  write("*.pickle", file(again + "e"));
+  EXPECT_THAT(message_of<DataError>([&] { open("pascalvoc-sp"); }),
+              HasSubstr("train.pickle: names the same graphs again and again"));
+  write("*.pickle", file(list({molecule({0, 5}, {0, 1, 1, 0}, 2)})));
+  std::string index = "0";
+  for (int i = 0; i < 1000; ++i) index += ",0";
+  write("*.index", index);
+  EXPECT_THAT(message_of<DataError>([&] { open("zinc"); }),
+              HasSubstr("train.pickle: names the same graphs again and again"));
+}
+
 TEST_F(BenchmarkGraphs, CategoriesOfCocoLoseTheirGaps) {
   write("*.pickle", file(list({superpixels({0, 1, 11, 13, 90})})));
   const NamedTensors graph = open("coco-sp")->example(Split::train, 0, nullptr);
@@ -254,8 +282,7 @@ TEST_F(BenchmarkGraphs, OneFileOfPyTorchHoldsTheGraphsOfEachSplit) {
 // What Python's torch.save writes of three lists, each of two graphs: {"x": torch.tensor([[.25, .5,
 // .75], [1, 0, .5]]), "edge_index": torch.tensor([[0, 1], [1, 0]]), "edge_attr":
 // torch.tensor([2., 3.]), "pos": torch.tensor([[.125, .25], [.5, .75]]), "y": torch.tensor([9])},
-// and the same with y 8 (LibTorch 1.13 does not read the lists of one that Python writes); then
-// gzip.
+// and the same with y 8; then gzip.
 const char* const kImages =
     "1f8b0800000000000203c597cf731a6518c71748086caa25adda68b5a69a56aacd0f202189b609c54ad5ad966ead"
     "6235228595c552e00b2f31ad662697662637ff0267fc0b1c0f7ad16367bc78f196430e1e7af0d2a377df97678177"
@@ -307,8 +334,8 @@ TEST_F(BenchmarkGraphs, FilesOfPyTorchThatDoNotFitAreNamed) {
   reaching[0].second = at::zeros({6});
   const std::vector<std::int64_t> sizes = {3, 2}, strides = {std::int64_t{1} << 36, 1};
   reaching[0].second.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
-  EXPECT_THAT(refusal(reaching),
-              HasSubstr("CLUSTER_v2.pt: split 0, graph 0: x reaches beyond what is stored of it"));
+  EXPECT_THAT(refusal(reaching), AllOf(HasSubstr("CLUSTER_v2.pt: data.pkl: byte "),
+                                       HasSubstr("a tensor reaches beyond its storage")));
   EXPECT_THAT(refusal(graph_with(longs({0, 6, 0}))),
               HasSubstr("class@node holds values from 0 to 6"));
   EXPECT_THAT(refusal(graph_with(longs({0, 6}))),
@@ -328,6 +355,59 @@ TEST_F(BenchmarkGraphs, DamagedFilesOfPyTorchAreRefused) {
     EXPECT_THAT(message_of<DataError>([&] { open("pattern"); }), HasSubstr("PATTERN_v2.pt"))
         << size;
   }
+}
+
+/// A file of torch.save in which each split is `graphs`, of which tensors may hold `0`, `1` and
+/// `2`.
+std::string torch_zip(const std::string& graphs, const std::string& zeroth, bool deflated = false) {
+  const std::string edges =
+      raw(std::int64_t{0}) + raw(std::int64_t{1}) + raw(std::int64_t{1}) + raw(std::int64_t{0});
+  return testing::zip_file({{"a/data.pkl", file(tuple({graphs, graphs, graphs}))},
+                            {"a/data/0", zeroth},
+                            {"a/data/1", edges},
+                            {"a/data/2", raw(std::int64_t{1})},
+                            {"a/data/none", ""}},
+                           deflated);
+}
+
+TEST_F(BenchmarkGraphs, HostileFilesOfPyTorchAreRefused) {
+  const auto refusal = [&](const std::string& bytes) {
+    folder_.write("PATTERN_v2.pt", bytes);
+    return message_of<DataError>([&] { open("pattern"); });
+  };
+  const std::string graph = map({{text("x"), stored("0", "Float", {2, 1})},
+                                 {text("edge_index"), stored("1", "Long", {2, 2})},
+                                 {text("y"), stored("2", "Long", {1})}});
+  const std::string two = raw(0.5f) + raw(1.0f);
+  folder_.write("PATTERN_v2.pt", torch_zip(list({graph}), two));
+  EXPECT_EQ(open("pattern")->size(Split::test), 1);
+  // Values that lie in each other without end: whoever frees them one within the other overflows.
+  EXPECT_THAT(refusal(testing::zip_file(
+                  {{"a/data.pkl", "\x80\x02N" + std::string(200'000, '\x85') + "."}}, false)),
+              HasSubstr("PATTERN_v2.pt: holds 1 lists"));
+  // One graph, named by two bytes each time.
+  std::string again = "](" + graph + "q\x01";
+  for (int i = 0; i < 20'000; ++i) again += "h\x01";
+  EXPECT_THAT(refusal(torch_zip(again + "e", two)),
+              HasSubstr("PATTERN_v2.pt: names the same graphs again and again"));
+  EXPECT_THAT(refusal(torch_zip(list({graph}), raw(0.5f))),
+              HasSubstr("a tensor reaches beyond its storage"));
+  EXPECT_THAT(refusal(torch_zip(list({graph}), two, true)),
+              HasSubstr("PATTERN_v2.pt: member a/data.pkl is compressed"));
+  const std::string wide = map({{text("x"), stored("none", "Float", {1 << 30, 0})},
+                                {text("edge_index"), stored("none", "Long", {2, 0})},
+                                {text("y"), stored("2", "Long", {1})}});
+  EXPECT_THAT(refusal(torch_zip(list({wide}), two)), HasSubstr("their shapes do not fit"));
+}
+
+TEST_F(BenchmarkGraphs, OfPyTorchMayHaveNoEdges) {
+  const std::string graph = map({{text("x"), stored("0", "Float", {2, 1})},
+                                 {text("edge_index"), stored("none", "Long", {2, 0})},
+                                 {text("edge_attr"), stored("none", "Float", {0, 3})},
+                                 {text("y"), stored("2", "Long", {1})}});
+  folder_.write("PATTERN_v2.pt", torch_zip(list({graph}), raw(0.5f) + raw(1.0f)));
+  const NamedTensors found = open("pattern")->example(Split::train, 0, nullptr);
+  EXPECT_EQ(found.at("e@edge").sizes(), (at::IntArrayRef{0, 3}));
 }
 
 TEST_F(BenchmarkGraphs, SayWhichFilesAreMissing) {

@@ -74,6 +74,14 @@ TEST_F(Planetoid, RefusesAMatrixThatIsAllZeros) {
               HasSubstr("ind.cora.allx: a matrix of 504 x 200000 with 1008 values is no set's"));
 }
 
+// Empty rows pack to nothing: however many there are.
+TEST_F(Planetoid, RefusesAMatrixThatIsLargerThanAnySets) {
+  PlanetoidFiles files;
+  files.columns = 600'000;
+  EXPECT_THAT(refusal(files),
+              HasSubstr("ind.cora.allx: a matrix of 504 x 600000 is no set's; fetch"));
+}
+
 TEST_F(Planetoid, DividesWordsByTheirSum) {
   const Tensor sums = open({})->example(Split::train, 0, nullptr).at("x@node").sum(1);
   EXPECT_TRUE(at::logical_or((sums - 1).abs().lt(1e-6), sums.eq(0)).all().item<bool>());

@@ -99,6 +99,9 @@ TEST_F(TuDataset, NamesTheLineThatIsWrong) {
               HasSubstr("MINI_graph_indicator.txt:4: graph 1 is none of 1 to 3, or stands"));
   write("graph_indicator", "1\n1\n2\n3\n4\n4\n");
   EXPECT_THAT(refusal(), HasSubstr("MINI_graph_indicator.txt:5: graph 4 is none of 1 to 3"));
+  write("graph_indicator", "-9223372036854775808\n1\n1\n2\n3\n3\n");
+  EXPECT_THAT(refusal(),
+              HasSubstr("MINI_graph_indicator.txt:1: graph -9223372036854775808 is none"));
   write("graph_indicator", "1\n1\n1\n2\n3\n3\n");
   write("node_labels", "1\n2\n");
   EXPECT_THAT(refusal(), HasSubstr("MINI_node_labels.txt: has 2 lines for 6 node_labels"));
@@ -113,6 +116,18 @@ TEST_F(TuDataset, NamesTheLineThatIsWrong) {
   write("node_labels", "1\n2, 7\n1\n1\n1\n1\n");
   EXPECT_THAT(refusal(),
               HasSubstr("MINI_node_labels.txt:2: holds 2 numbers, where the first line has 1"));
+}
+
+TEST_F(TuDataset, RefusesACollectionOfNoGraph) {
+  for (const char* part : {"A", "graph_indicator", "graph_labels"}) write(part, "");
+  EXPECT_THAT(refusal(), HasSubstr("MINI_graph_labels.txt: holds no graph; fetch"));
+}
+
+TEST_F(TuDataset, MayHaveNoEdge) {
+  for (const char* part : {"A", "edge_labels", "edge_attributes"}) write(part, "");
+  const auto dataset = open();
+  EXPECT_EQ(graph(*dataset, 0).at("edges@edge>node").sizes(), (at::IntArrayRef{0, 2}));
+  EXPECT_EQ(graph(*dataset, 0).find("e@edge"), nullptr);
 }
 
 TEST_F(TuDataset, TakesEachRowOfSeveralLabelsForACategory) {

@@ -199,6 +199,8 @@ TEST_F(Cifar, RefusesAFileWithMoreThanThePublishedOne) {
   std::string many;
   for (int i = 0; i < 10001; ++i) many += '\1' + std::string(3072, 'p');
   EXPECT_THAT(refusal("test_batch.bin", many), HasSubstr("10001 images, the published file 10000"));
+  EXPECT_THAT(refusal("test_batch.bin", gzipped(many)),
+              HasSubstr("the gzip stream goes on after them"));
 }
 
 TEST_F(Cifar, RefusesBatchesWithoutMeaning) {

@@ -228,6 +228,13 @@ TEST(ImageExplanation, ComparesWithBoxes) {
   EXPECT_NEAR(found.at("iou"), (1 + 0.5) / 2, 1e-5);
   EXPECT_NEAR(found.at("dice"), (1 + 2 * 25.0 / 75) / 2, 1e-5);
   EXPECT_NEAR(found.at("pixel_accuracy"), (1 + (96 - 25.0) / 96) / 2, 1e-5);
+  // A box far beyond the image ends with it: it is all of it.
+  batch.fields.set("boxes@box",
+                   at::tensor({-1e30f, 0.f, 1e30f, 1e30f, 0.f, 0.f, 4.f, 4.f}).view({2, 4}));
+  EXPECT_NEAR(
+      measured("image_explanation", "perturb: false", model, batch, pictures(true)).at("iou"),
+      (25.0 / 96 + 1) / 2, 1e-5);
+  batch.fields.set("boxes@box", at::tensor({0.f, 0.f, 4.f, 4.f, 0.f, 0.f, 9.f, 4.f}).view({2, 4}));
   // An image that is classified wrongly does not count.
   batch.fields.set("class", at::tensor({1, 0}, at::kLong));
   const Metrics one =

@@ -162,6 +162,16 @@ TEST_F(IdxImages, RefusesTrailingBytes) {
   EXPECT_THAT(refusal("train-labels-idx1-ubyte", labels_file(20) + "x"), HasSubstr("21 follow"));
 }
 
+// A bomb ends there, whatever the stream would still make.
+TEST_F(IdxImages, ReadsNoMoreOfGzipThanTheHeaderPromises) {
+  const std::string bomb(1'000'000, 'x');
+  EXPECT_THAT(refusal("train-images-idx3-ubyte", gzipped(images_file(20) + bomb)),
+              HasSubstr("the gzip stream goes on after them"));
+  folder.write("train-images-idx3-ubyte", images_file(20));
+  EXPECT_THAT(refusal("train-labels-idx1-ubyte", gzipped(labels_file(20) + bomb)),
+              HasSubstr("the gzip stream goes on after them"));
+}
+
 TEST_F(IdxImages, RefusesImagesAndLabelsThatDisagreeInNumber) {
   EXPECT_THAT(refusal("train-labels-idx1-ubyte", labels_file(19)),
               AllOf(HasSubstr("19 labels"), HasSubstr("20 images"), HasSubstr("train-images")));

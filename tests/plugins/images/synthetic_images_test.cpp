@@ -25,6 +25,7 @@ TEST(SyntheticImages, HaveTheShapeAndNumberAskedFor) {
   EXPECT_EQ(example.at("class").scalar_type(), at::kLong);
   EXPECT_THROW(dataset->example(Split::train, 9, nullptr), DataError);
   EXPECT_THROW(dataset->example(Split::test, -1, nullptr), DataError);
+  EXPECT_THROW(make_dataset(kId, "{test: 9223372036854775807}"), ConfigError);
 }
 
 TEST(SyntheticImages, AreAFunctionOfSeedSplitAndIndex) {

@@ -314,6 +314,15 @@ TEST(Vit, NamesTheOptionThatDoesNotFit) {
   says("dim: 24, depth: 1, heads: 5, patch_size: 4", "5 heads do not divide dim 24");
   says("depth: 1, heads: 5, patch_size: 4", "dim");
   says("dim: 24, depth: 1, heads: 2", "patch_size");
+  says("dim: 4611686018427387904, depth: 1, heads: 2", "dim: 4611686018427387904 is out of range");
+  says("preset: Ti, mlp_ratio: 1e300", "mlp_ratio: 1e300 is out of range");
+}
+
+TEST(Vit, HasAHiddenChannelHoweverSmallTheRatio) {
+  const auto model = small_vit("mlp_ratio: 1e-9, start: pytorch");
+  EXPECT_EQ(model->named_parameters()["layer0.mlp.in.weight"].size(0), 1);
+  const Tensor logits = outputs(*model, at::randn({2, 1, 8, 12})).at("logits");
+  EXPECT_TRUE(logits.isfinite().all().item<bool>());
 }
 
 TEST(Vit, RefusesDataThatItCannotClassify) {

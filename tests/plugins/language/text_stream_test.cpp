@@ -1,4 +1,5 @@
 // Text streams: streams without loss, windows from anywhere, overlapping windows, lines.
+#include <limits>
 #include <map>
 #include <set>
 
@@ -127,6 +128,18 @@ TEST_F(TextStream, CutsTheStreamOfAnEvaluationIntoTheRowsAskedFor) {
   EXPECT_EQ(batches_of(*one, {.training = true, .batch_size = 5})[0].size, 5);
 }
 
+TEST_F(TextStream, MayBeOneBatchHoweverManyRowsItHasRoomFor) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const auto dataset = counted(200, "window: 1");
+  for (const bool training : {true, false}) {
+    const EpochPlan plan = dataset->plan({.training = training, .budget = kMost});
+    EXPECT_EQ(plan.ends, Numbers{199});
+  }
+  EXPECT_THAT(
+      testing::message_of<ConfigError>([&] { counted(200, "eval_rows: 9223372036854775807"); }),
+      ::testing::HasSubstr("eval_rows: 9223372036854775807 is out of range"));
+}
+
 TEST_F(TextStream, TakesWindowsFromAnywhereInTraining) {
   const auto dataset = counted(250, "window: 10, order: random");
   std::set<std::int64_t> begins;
@@ -231,6 +244,7 @@ INSTANTIATE_TEST_SUITE_P(All, TextStreamOptions,
 
 TEST(SyntheticText, KeepsTheContract) {
   expect_kept("synthetic_text", "{train: 2000, validation: 300, test: 500}");
+  EXPECT_THROW(make_dataset("synthetic_text", "{test: 9223372036854775807}"), ConfigError);
 }
 
 TEST(SyntheticText, IsAChainOfWordsThatHelpsToPredict) {

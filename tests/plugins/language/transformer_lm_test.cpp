@@ -193,6 +193,8 @@ TEST(TransformerLm, RefusesWhatDoesNotFit) {
   EXPECT_THAT(message("{}", text_of(8)), HasSubstr("set it, or set preset to small"));
   EXPECT_THAT(message("{dim: 8, depth: 1, heads: 3}", text_of(8)),
               HasSubstr("3 heads do not divide dim 8"));
+  EXPECT_THAT(message("{dim: 4611686018427387904, depth: 1, heads: 1}", text_of(8)),
+              HasSubstr("dim: 4611686018427387904 is out of range"));
   EXPECT_THAT(message(kGpt, text_of(-1)), HasSubstr("context"));
   EXPECT_THAT(message("{dim: 9, depth: 1, heads: 3, positions: sinusoidal}", text_of(8)),
               HasSubstr("make it even"));

@@ -310,6 +310,8 @@ TEST(TransformerXl, RefusesWhatDoesNotFit) {
     return message_of<Error>([&] { make_model("transformer_xl", text_of(4), sizes(more)); });
   };
   EXPECT_THAT(message(", memory: 0, same_length: true"), HasSubstr("needs a memory"));
+  EXPECT_THAT(message(", memory: 9223372036854775807, same_length: true"),
+              HasSubstr("memory: 9223372036854775807 is out of range"));
   EXPECT_THAT(message_of<Error>([] { make_model("transformer_xl", text_of(4), "{}"); }),
               HasSubstr("set it, or set preset to standard"));
 }

@@ -175,6 +175,22 @@ TEST(NuscenesLidarseg, JoinsTheTables) {
               HasSubstr("sample.json: has no record 's"));
 }
 
+TEST(NuscenesLidarseg, RefusesTablesThatAreNoListsOfFlatRecords) {
+  const TempFolder folder;
+  write_nuscenes(folder);
+  std::string many;  // for which the parser would take hours
+  for (int i = 0; i < 500'000; ++i) many += "{},";
+  for (const std::string& bad :
+       {"[{\"token\":[" + many + "{}]}]", "[1," + many + "{}]", std::string("{\"token\":\"c0\"}"),
+        std::string("[{\"token\":{}}]"), std::string("7")}) {
+    folder.write("nuscenes/v1.0-trainval/scene.json", bad);
+    EXPECT_THAT(message_of<DataError>([&] {
+                  make_dataset("nuscenes_lidarseg", "{root: " + folder.path() + "/nuscenes}");
+                }),
+                HasSubstr("scene.json: is no list of flat records"));
+  }
+}
+
 TEST(NuscenesLidarseg, DoesNotWaitForATableThatIsAFifo) {
   const TempFolder folder;
   const testing::Deadline deadline;
@@ -269,6 +285,14 @@ TEST(Modelnet, ReadsArrays) {
   EXPECT_EQ(one.at("class").item<std::int64_t>(), 1);
   EXPECT_TRUE(
       one.at("coord@point").equal(at::tensor({-1.f, 0.f, 0.f, 1.f, 0.f, 0.f}).view({2, 3})));
+  folder.write("points1024.npz",
+               testing::zip_file({{"points.npy", npy("<f4", "(3, 2, 3)", points)},
+                                  {"label.npy", npy("|u1", "(1, 3)", std::string("\0\1\1", 3))},
+                                  {"is_test.npy", npy("|b1", "(3, 1)", std::string("\0\0\1", 3))}},
+                                 true));
+  const auto flat = make_dataset("modelnet", options);
+  EXPECT_EQ(flat->size(Split::train), 2);
+  EXPECT_EQ(flat->example(Split::train, 1, nullptr).at("class").item<std::int64_t>(), 1);
   write("\1\1");
   EXPECT_THROW(make_dataset("modelnet", options), DataError);
   const auto refusal = [&](const std::string& type, const std::string& labels,

@@ -21,6 +21,7 @@ TEST(SyntheticSeries, AreAFunctionOfSeedSplitAndIndex) {
   EXPECT_FALSE(series(*one, Split::train, 3).equal(series(*one, Split::test, 3)));
   EXPECT_EQ(one->info().fingerprint, same->info().fingerprint);
   EXPECT_NE(one->info().fingerprint, other->info().fingerprint);
+  EXPECT_THROW(make_dataset("synthetic_series", "{test: 9223372036854775807}"), ConfigError);
 }
 
 TEST(SyntheticSeries, AreSinesOfTheirClassOfUnequalLength) {

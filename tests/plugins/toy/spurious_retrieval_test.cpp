@@ -163,6 +163,12 @@ TEST(SpuriousRetrieval, RefusesWhatIsNotThere) {
   EXPECT_THAT(
       message_of<ConfigError>([] { make_dataset("spurious_retrieval", "{train_biased: 2}"); }),
       HasSubstr("train_biased"));
+  EXPECT_THAT(
+      message_of<ConfigError>([] { make_dataset("spurious_retrieval", "{location_mean: .nan}"); }),
+      HasSubstr("location_mean: .nan is out of range"));
+  EXPECT_THAT(message_of<ConfigError>(
+                  [] { make_dataset("spurious_retrieval", "{test: 9223372036854775807}"); }),
+              HasSubstr("test: 9223372036854775807 is out of range"));
 }
 
 }  // namespace

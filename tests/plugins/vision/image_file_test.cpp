@@ -63,6 +63,50 @@ TEST_F(ImageFiles, AreRefusedWhereAHeaderAsksForTooMuchMemory) {
   const std::string path = folder_.write("a.jpg", bytes);
   EXPECT_THAT(message_of<DataError>([&] { ImageFile file(path); }),
               HasSubstr("a.jpg: has 65500 x 65500 pixels, more than are read; shrink it"));
+  // Zeros pack to a thousandth, and OpenCV's own limit is 2^30 pixels.
+  std::string png = file_of(photograph(8, 8), ".png");
+  png.replace(16, 8, std::string("\0\0\x80\0\0\0\x7f\xff", 8));  // width and height
+  folder_.write("a.png", png);
+  EXPECT_THAT(message_of<DataError>([&] { ImageFile file(folder_ / "a.png"); }),
+              HasSubstr("a.png: has 32767 x 32768 pixels, more than are read; shrink it"));
+  const std::string webp("RIFF\x16\0\0\0WEBPVP8X\x0a\0\0\0\x02\0\0\0\xff\x7f\0\xff\x3f\0", 30);
+  folder_.write("a.webp", webp);
+  EXPECT_THAT(message_of<DataError>([&] { ImageFile file(folder_ / "a.webp"); }),
+              HasSubstr("a.webp: has 16384 x 32768 pixels, more than are read; shrink it"));
+  folder_.write("a.ppm", "P6 # 8 x 8\n32768 # wide\n32768\n255\n");
+  EXPECT_THAT(message_of<DataError>([&] { ImageFile file(folder_ / "a.ppm"); }),
+              HasSubstr("a.ppm: has 32768 x 32768 pixels, more than are read; shrink it"));
+  // Of four colours, as OpenCV reads them.
+  std::string print = testing::cmyk_jpeg_of(8, 8, {0, 0, 0, 0});
+  print.replace(print.find("\xff\xc0") + 5, 4, "\xff\xdc\xff\xdc");
+  folder_.write("print.jpg", print);
+  EXPECT_THAT(message_of<DataError>([&] { ImageFile file(folder_ / "print.jpg"); }),
+              HasSubstr("print.jpg: has 65500 x 65500 pixels"));
+}
+
+TEST_F(ImageFiles, OfMoreScansThanAnyoneMakesAreRefused) {
+  std::string bytes = jpeg_of(photograph(8, 8), {1, 1, true});
+  // The first, of means alone, may come again and again. It ends before the next marker.
+  const std::size_t first = bytes.find("\xff\xda");
+  std::size_t end = first + 2;
+  while (end < bytes.size() && (bytes[end] != '\xff' || bytes[end + 1] == '\0')) ++end;
+  const std::string scan = bytes.substr(first, end - first);
+  for (int i = 0; i < 500; ++i) bytes.insert(first, scan);
+  const std::string path = folder_.write("a.jpg", bytes);
+  ImageFile file(path);
+  EXPECT_THAT(message_of<DataError>([&] {
+                file.read({0, 0, 8, 8}, 0, 0);
+              }),
+              HasSubstr("a.jpg: damaged (more than 500 scans)"));
+}
+
+TEST_F(ImageFiles, OfFormatsThatAreNotPromisedAreRefused) {
+  for (const char* ending : {".tiff", ".bmp"}) {
+    const std::string path = folder_.write("a.jpg", file_of(photograph(8, 8), ending));
+    EXPECT_THAT(message_of<DataError>([&] { ImageFile file(path); }),
+                EndsWith("a.jpg: is no image of JPEG, PNG, WebP or Netpbm; fetch the file again"))
+        << ending;
+  }
 }
 
 TEST_F(ImageFiles, DecodeWhatBecomesSmallAtASmallerSize) {

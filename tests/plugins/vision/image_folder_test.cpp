@@ -296,7 +296,9 @@ TEST_F(ImageFolders, SayWhatIsMissing) {
 
 TEST_F(ImageFolders, RefuseOptionsWithoutMeaning) {
   EXPECT_THAT(refusal(", mean: [0.5]"), HasSubstr("three numbers"));
-  EXPECT_THAT(refusal(", std: [1, 0, 1]"), HasSubstr("not above 0"));
+  EXPECT_THAT(refusal(", std: [1, 0, 1]"), HasSubstr("std: 0 is out of range"));
+  EXPECT_THAT(refusal(", mean: [0, .nan, 0]"), HasSubstr("mean: .nan is out of range"));
+  EXPECT_THAT(refusal(", std: [1, 1, .inf]"), HasSubstr("std: .inf is out of range"));
   EXPECT_THAT(refusal(", augmentation: {resized_crop: true, crop_padding: 2}"),
               HasSubstr("one crop"));
 }

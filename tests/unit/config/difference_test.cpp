@@ -1,6 +1,7 @@
 #include "framework/config/difference.h"
 
 #include "framework/config/origins.h"
+#include "tests/support/deadline.h"
 #include "tests/support/made_parts.h"
 
 namespace attnlab::difference_test {
@@ -64,6 +65,19 @@ TEST(Origins, AreReadAsTheyWereWritten) {
   EXPECT_EQ(origins.at("train.workers").place, "default of train");
   EXPECT_EQ(origins.at("model.note").value, "\"a: b = c\"");
   EXPECT_EQ(origins.at("seeds").value, "[1]");
+}
+
+TEST(Origins, OfAnyNumberOfEarlierValuesAreReadInTheirOrder) {
+  const testing::Deadline deadline;  // for what takes a time that grows with the square
+  std::string text = "f.yaml:1:1: a = last\n";
+  constexpr int kSteps = 300'000;
+  for (int i = kSteps; i > 0; --i) text += "    before, f.yaml: " + std::to_string(i) + "\n";
+  const std::vector<RecordedOrigin> origins = read_origins(text + "f.yaml:2:1: b = 2\n");
+  ASSERT_EQ(origins.size(), 2U);
+  ASSERT_EQ(origins[0].steps.size(), std::size_t(kSteps) + 1);
+  EXPECT_EQ(origins[0].steps.front(), "f.yaml: 1");
+  EXPECT_EQ(origins[0].steps.back(), "f.yaml:1:1: last");
+  EXPECT_THAT(origins[1].steps, ElementsAre("f.yaml:2:1: 2"));
 }
 
 TEST(Origins, RefuseWhatIsNone) {

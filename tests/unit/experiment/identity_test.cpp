@@ -59,6 +59,12 @@ TEST_F(IdentityTest, CanonicalTextKeepsDifferentValuesApart) {
   EXPECT_NE(canonical("null"), canonical("'null'"));
 }
 
+TEST_F(IdentityTest, CanonicalTextIsJsonWhateverTheNumbers) {
+  const std::string text = canonical("{a: [.inf, -.inf, .nan, +.inf], b: -1.5e300}");
+  EXPECT_EQ(text, R"({"a":[".inf","-.inf",".nan",".inf"],"b":-1.5e+300})");
+  EXPECT_EQ(nlohmann::json::parse(text).at("a").at(1), "-.inf");
+}
+
 TEST_F(IdentityTest, DependsOnConfigurationEachPluginsFileAndData) {
   const Identity first = identity_of(experiment(), "d1");
   EXPECT_EQ(first.hash(), identity_of(experiment(), "d1").hash());

@@ -136,6 +136,8 @@ TEST_F(MatchTest, RefusesAStepThatLeavesNothingToTry) {
   EXPECT_THAT(refusal("{by: model.dim, step: 5000}"),
               HasSubstr("match.step: no multiple of 5000 can be tried for model.dim, which is "
                         "64"));
+  EXPECT_THAT(refusal("{by: model.dim}\nset: {model: {dim: 900719925474099300}}"),
+              HasSubstr("match.step: 1 is too fine for model.dim, which is "));
 }
 
 TEST_F(MatchTest, ChecksItsSectionAsOptionsAreChecked) {

@@ -37,6 +37,7 @@ TEST(TrainOptions, RefuseSizesThatOverflow) {
                           "1000000000"));
   EXPECT_THAT(problems("{steps: 2000000000}"), ::testing::SizeIs(1));
   EXPECT_THAT(problems("{batching: {repeat: 2000000000}}"), ::testing::SizeIs(1));
+  EXPECT_THAT(problems("{batching: {budget: 9223372036854775807}}"), ::testing::SizeIs(1));
   EXPECT_THAT(problems("{evaluate_every: 9223372036854775807}"),
               ElementsAre(HasSubstr("train.evaluate_every: 9223372036854775807 is more than ")));
   EXPECT_THAT(problems("{schedule: {warmup_epochs: 1.0e+300}}"),

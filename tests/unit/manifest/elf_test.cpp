@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tests/support/compositions.h"
+#include "tests/support/deadline.h"
 #include "tests/support/unprivileged.h"
 
 namespace attnlab::elf_test {
@@ -107,8 +108,31 @@ TEST(ReadElfSection, RefusesDamagedTablesOfSections) {
   std::memcpy(&section, made().data() + made_section, sizeof section);
   section.sh_size = std::uint64_t{1} << 40;
   EXPECT_EQ(refusal(changed(made(), made_section, section)), "is damaged: bad section size");
-  section.sh_size = 1 << 20;
+  section.sh_size = (1 << 18) + 1;
+  EXPECT_EQ(refusal(changed(made(), made_section, section)), "is damaged: bad section size");
+  section.sh_size = 1 << 18;
   EXPECT_EQ(refusal(changed(made(), made_section, section)), "is cut short");
+}
+
+TEST(ReadElfSection, ReadsNamesWithoutEndOnlyAsFarAsTheyMatter) {
+  const testing::Deadline deadline;  // for what takes a time that grows with the square
+  constexpr std::size_t kSections = 65'535, kNames = 1 << 24;
+  Elf64_Ehdr header = header_of(made());
+  header.e_shnum = kSections;
+  header.e_shstrndx = 0;
+  header.e_shoff = sizeof header + kNames;
+  Elf64_Shdr section{};
+  section.sh_type = SHT_STRTAB;
+  section.sh_name = 1;
+  section.sh_offset = sizeof header;
+  section.sh_size = kNames;
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
+  bytes.append(kNames, '.');
+  bytes.reserve(bytes.size() + kSections * sizeof section);
+  for (std::size_t i = 0; i < kSections; ++i) {
+    bytes.append(reinterpret_cast<const char*>(&section), sizeof section);
+  }
+  EXPECT_EQ(refusal(bytes), "has no section .made");
 }
 
 TEST(ReadElfSection, NamesTheSectionThatIsMissing) {

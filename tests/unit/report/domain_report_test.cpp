@@ -244,6 +244,12 @@ TEST(DomainReport, MarkdownHasTheTables) {
             HasSubstr("mean rank, 1 is best"), HasSubstr("| winner"), HasSubstr("incompatible")));
 }
 
+TEST(DomainReport, MarkdownKeepsForeignNamesInItsBlocksOfCode) {
+  DomainPage page = made_page();
+  page.ranking->attentions.at(0) = "```";
+  EXPECT_THAT(domain_markdown(page, kStamp), HasSubstr("\n````\nFriedman's test"));
+}
+
 // ---- the card
 
 Manifest made_attention() {

@@ -116,10 +116,40 @@ TEST_F(GraphPictures, OfAnotherFormAreANote) {
   beyond.replace(beyond.find("[1,2]"), 5, "[1,3]");
   std::string unnumbered = sound;
   unnumbered.replace(unnumbered.find("[4,7,190]"), 9, "[4,7]");
-  for (const std::string& bad : {beyond, unnumbered}) {
+  // No more edges than pairs of nodes, or the page grows with what a file repeats.
+  std::string repeated = sound;
+  repeated.replace(repeated.find("[1,2]"), 5, "[1,2],[0,2],[2,1]");
+  for (const std::string& bad : {beyond, unnumbered, repeated, sound + "," + sound}) {
     runs_.clear();
     add_run("quest", 0, bad);
     EXPECT_TRUE(found().empty()) << bad;
+  }
+}
+
+TEST_F(GraphPictures, AreNoMoreAndNoLargerThanShowWrites) {
+  const auto with = [](const std::string& key, std::int64_t value, std::string graph) {
+    const std::size_t at = graph.find(key) + key.size();
+    return graph.replace(at, graph.find(',', at) - at, std::to_string(value));
+  };
+  std::string many;
+  for (int i = 0; i < 100; ++i) many += (i > 0 ? "," : "") + with("\"index\":", i, path("[1,0,0]"));
+  add_run("quest", 0, many);
+  EXPECT_EQ(found().size(), 100U);
+  const auto large = [&](std::size_t nodes) {
+    std::string numbers = "0";
+    for (std::size_t i = 1; i < nodes; ++i) numbers += "," + std::to_string(i);
+    std::string graph = with("\"shown\":", std::int64_t(nodes), path("[]"));
+    graph.replace(graph.find("[4,7,190]"), 9, "[" + numbers + "]");
+    return graph.replace(graph.find(R"(["C","N","O"])"), 13, "[]");
+  };
+  runs_.clear();
+  add_run("quest", 0, large(150));
+  EXPECT_EQ(found().size(), 1U);
+  for (const std::string& bad : {many + "," + with("\"index\":", 100, path("[]")), large(151)}) {
+    runs_.clear();
+    add_run("quest", 0, bad);
+    EXPECT_TRUE(found().empty());
+    EXPECT_EQ(notes_.size(), 1U);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "framework/report/diagrams.h"
 #include "framework/report/html_parts.h"
 #include "tests/support/made_parts.h"
 #include "tests/support/made_runs.h"
@@ -315,6 +316,16 @@ TEST_F(ReportTest, WritesSharesOfRunsWithTheirInterval) {
                     HasSubstr("by Student&#39;s distribution; of a share of runs, Wilson&#39;s")));
 }
 
+TEST(Differences, AreDrawnWithoutAScaleWhereTheyAreTheLeastNumbers) {
+  Comparison comparison;
+  ComparisonRow row;
+  row.metric.name = "loss";
+  row.contrast.emplace().difference = {.count = 2, .mean = 1e-323};
+  comparison.rows = {row};
+  const std::string drawn = difference_svg(comparison, row.metric);
+  EXPECT_THAT(drawn, AllOf(HasSubstr("class=\"mark open\""), Not(HasSubstr("class=\"grid\""))));
+}
+
 TEST_F(ReportTest, SaysWhereDifferencesAreTooManyForADiagram) {
   for (int number = 0; number < 61; ++number) {
     for (const char* attention : {"standard", "quest"}) {
@@ -529,6 +540,23 @@ TEST(Citations, AreOfPluginsOfEvaluationsToo) {
               ::testing::UnorderedElementsAre("counting, 2025", "ranking, 2025", "sharp, 2025",
                                               "blunt, 2025", "sketches, 2025"));
   EXPECT_THAT(absent, IsEmpty());
+}
+
+TEST(Citations, SayWhichEvaluationsSettingsCannotBeRead) {
+  const MadeParts parts;
+  nlohmann::json set;
+  for (int i = 0; i <= 2000; ++i) set["key" + std::to_string(i)] = 1;
+  RunRecord run;
+  run.folder = "runs/r";
+  run.config = parse_yaml(kImages, "made.yaml");
+  EvaluationRecord damaged;
+  damaged.entry = "drawn";
+  damaged.set = set.dump();
+  run.evaluations = {damaged};
+  std::vector<std::string> absent;
+  citations_of({run}, parts.catalogue(), absent);
+  EXPECT_THAT(absent, ElementsAre("plugins of evaluation 'drawn' of runs/r (its settings "
+                                  "cannot be read)"));
 }
 
 TEST(Citations, BecomeBibtexWithTheirYear) {

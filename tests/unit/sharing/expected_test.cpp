@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "tests/support/deadline.h"
 #include "tests/unit/sharing/made_bundle.h"
 
 namespace attnlab::testing::expected_test {
@@ -94,6 +95,19 @@ TEST(ExpectedNumbers, AreWholeCases) {
   EXPECT_THAT(expected_cases(bundle), ::testing::ElementsAre("expected/a"));
   bundle.files.erase(bundle.files.begin() + 2);
   EXPECT_THROW(expected_cases(bundle), sharing::BundleError);
+}
+
+TEST(ExpectedNumbers, MayBeOfManyCases) {
+  const testing::Deadline deadline;  // for what takes a time that grows with the square
+  sharing::Bundle bundle;
+  bundle.contents = made_contents();
+  constexpr std::size_t kCases = 50'000;
+  for (std::size_t i = 0; i < kCases; ++i) {
+    for (const char* name : {"in.safetensors", "out.safetensors", "options.json"}) {
+      bundle.files.push_back({"expected/" + std::to_string(i) + "/" + name, ""});
+    }
+  }
+  EXPECT_EQ(expected_cases(bundle).size(), kCases);
 }
 
 TEST(ExpectedNumbers, MadeUpOnesAreTheSameEachTime) {

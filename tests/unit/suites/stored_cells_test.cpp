@@ -258,6 +258,14 @@ TEST_F(StoredCells, AreNotUsedForOtherData) {
             "small/standard/0: the data's fingerprint is not known");
 }
 
+TEST_F(StoredCells, AreNotUsedWhereAnEvaluationsSettingsCannotBeRead) {
+  keep_all();
+  edit([](json& in) {
+    for (int i = 0; i <= 2000; ++i) in["evaluations"][0]["set"]["key" + std::to_string(i)] = i;
+  });
+  EXPECT_EQ(refusal(suite()), "small/standard/0: evaluation 'fog': its settings cannot be read");
+}
+
 constexpr const char* kOldOptions = R"(
   {"name": "dim", "type": "int", "low": 1, "default": 64, "help": ""},
   {"name": "note", "type": "string", "default": "", "help": ""},
@@ -523,6 +531,20 @@ TEST_F(StoredCells, NeverReplaceARunThatIsThere) {
   const StoredUse use = find_stored(here, catalogue_, false);
   ASSERT_EQ(use.matches.size(), 1U);
   EXPECT_EQ(here.cells[use.matches.front().cell].experiment.attention.label, "quest");
+}
+
+TEST_F(StoredCells, TwoEvaluationsOfOneFileAreRefused) {
+  keep_all();
+  edit([](json& in) {
+    json& all = in["evaluations"];
+    all.push_back(all[0]);
+    all[0]["entry"] = "swap/1";
+    all[1]["entry"] = "swap~1";
+  });
+  const StoredUse use = find_stored(suite(), catalogue_, false);
+  EXPECT_THAT(use.matches, IsEmpty());
+  ASSERT_EQ(use.damaged.size(), 2U);
+  EXPECT_THAT(use.damaged.front(), HasSubstr("it has two evaluations 'swap~1'"));
 }
 
 TEST_F(StoredCells, ADamagedFileIsNamedAndTheOthersAreUsed) {

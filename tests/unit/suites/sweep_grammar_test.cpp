@@ -42,6 +42,8 @@ TEST(SweepGrammar, RangesIncludeTheirEndWithinRounding) {
   EXPECT_THAT(values("range(3,1,-1)"), ElementsAre("3", "2", "1"));
   EXPECT_THAT(values("range(0,1,0.4)"), ElementsAre("0", "0.4", "0.8"));
   EXPECT_THAT(values("range(5,5,1)"), ElementsAre("5"));
+  EXPECT_THAT(values("range(0e-2147483648,1,0.5)"), ElementsAre("0", "0.5", "1"));
+  EXPECT_THAT(values("range(0e99999999999999999999,1,0.5)"), ElementsAre("0", "0.5", "1"));
   EXPECT_THAT(values("range(1000000,3000000,1000000)"),
               ElementsAre("1000000", "2000000", "3000000"))
       << "integers stay integers";

@@ -15,10 +15,12 @@ DataError refusal(const std::string& path, std::int64_t index, const std::string
   return DataError(fmt::format("{}: graph {}: {}; fetch the file again", path, index, what));
 }
 
-NamedTensors molecule_of(const PickleValue& molecule, const std::string& path, std::int64_t index) {
+NamedTensors molecule_of(const PickleValue& molecule, const std::string& path, std::int64_t index,
+                         TakenValues& taken) {
   const Tensor atoms = molecule.entry("atom_type").tensor().to(at::kLong);
   const Tensor bonds = molecule.entry("bond_type").tensor().to(at::kLong);
   const std::int64_t n = atoms.numel();
+  taken.add(molecule.length() + n + bonds.numel());
   if (bonds.sizes() != at::IntArrayRef({n, n})) {
     throw refusal(path, index, fmt::format("bond_type is {} for {} atoms", describe(bonds), n));
   }
@@ -77,8 +79,9 @@ std::vector<NamedTensors> read_zinc(const std::string& path, const std::string& 
     }
   }
   std::vector<NamedTensors> graphs;
+  TakenValues taken(bytes.size(), path);
   for (const std::int64_t index : chosen) {
-    graphs.push_back(molecule_of(pickle.root().item(index), path, index));
+    graphs.push_back(molecule_of(pickle.root().item(index), path, index, taken));
   }
   return graphs;
 }
@@ -87,12 +90,14 @@ std::vector<NamedTensors> read_superpixels(const std::string& path, bool coco) {
   const std::string bytes = read_data_file(path);
   const Pickle pickle(bytes, path);
   std::vector<NamedTensors> graphs;
+  TakenValues taken(bytes.size(), path);
   for (std::int64_t i = 0; i < pickle.root().length(); ++i) {
     const PickleValue& graph = pickle.root().item(i);
     const Tensor x = graph.item(0).tensor().to(at::kFloat),
                  e = graph.item(1).tensor().to(at::kFloat);
     const Tensor edges = graph.item(2).tensor().to(at::kLong);
     const Tensor labels = whole_numbers(graph.item(3));
+    taken.add(x.numel() + e.numel() + edges.numel() + labels.numel());
     const bool fits = x.dim() == 2 && e.dim() == 2 && edges.dim() == 2 && edges.size(0) == 2 &&
                       e.size(0) == edges.size(1) && labels.numel() == x.size(0);
     if (!fits) {
@@ -104,7 +109,7 @@ std::vector<NamedTensors> read_superpixels(const std::string& path, bool coco) {
         {{"x@node", x},
          {"edges@edge>node", edges.t().contiguous()},
          {"e@edge", e},
-         {"class@node", coco ? without_gaps(labels, path, i) : labels.contiguous()}},
+         {"class@node", (coco ? without_gaps(labels, path, i) : labels).reshape({-1})}},
         fmt::format("{}: graph {}", path, i)));
   }
   return graphs;

@@ -9,6 +9,27 @@
 
 namespace attnlab {
 
+/// What graphs take of their file. One that a pickle names again and again costs a few bytes there,
+/// and memory here each time.
+class TakenValues {
+ public:
+  TakenValues(std::size_t bytes, const std::string& path) : left_(bytes), path_(path) {}
+
+  /// A graph more. @param values  numbers of its arrays, and entries of its map
+  void add(std::int64_t values) {
+    constexpr std::size_t kGraph = 32;  // bytes that name a graph's arrays, at least
+    const std::size_t taken = kGraph + static_cast<std::size_t>(values);
+    if (taken > left_) {
+      throw DataError(path_ + ": names the same graphs again and again; fetch the file again");
+    }
+    left_ -= taken;
+  }
+
+ private:
+  std::size_t left_;
+  std::string path_;
+};
+
 /// Of training, validation and test.
 using SplitGraphs = std::array<std::vector<NamedTensors>, 3>;
 

@@ -1,49 +1,31 @@
-// Files of torch.save, read by LibTorch itself.
+// Files of torch.save.
 #include <fmt/format.h>
 
-#include <torch/serialize.h>
-
 #include "framework/data/formats/files.h"
+#include "framework/data/formats/torch_file.h"
 #include "framework/data/graph/graph_table.h"
 #include "plugins/datasets/graphs/benchmark_graphs/readers.h"
 
 namespace attnlab {
 namespace {
 
-/// Whether all of a tensor's numbers, and no more of them, lie in its storage: LibTorch believes
-/// the sizes and strides that the file names.
-bool lies_in_storage(const Tensor& x) {
-  if (x.layout() != at::kStrided || !x.device().is_cpu() || x.is_quantized()) return false;
-  const auto room = static_cast<std::int64_t>(x.storage().nbytes() / x.element_size());
-  std::int64_t last = x.storage_offset(), count = 1;
-  bool fits = last >= 0;
-  for (std::int64_t d = 0; fits && d < x.dim(); ++d) {
-    std::int64_t span = 0;
-    fits = x.size(d) >= 0 && x.stride(d) >= 0 &&
-           !__builtin_mul_overflow(x.size(d) - 1, x.stride(d), &span) &&
-           !__builtin_add_overflow(last, span, &last) &&
-           !__builtin_mul_overflow(count, x.size(d), &count);
-  }
-  return fits && (count == 0 || (count <= room && last < room));
-}
-
 /// A tensor of a map; undefined where it is not there, or None.
-Tensor entry(const c10::impl::GenericDict& map, const char* name, const std::string& place) {
-  const auto found = map.find(name);
-  if (found == map.end() || found->value().isNone()) return {};
-  const Tensor x = found->value().toTensor();
-  if (lies_in_storage(x)) return x;
-  throw DataError(
-      fmt::format("{}: {} reaches beyond what is stored of it; fetch the file again", place, name));
+Tensor entry(const PickleValue& map, const std::string& name) {
+  for (const auto& [key, value] : map.entries()) {
+    const bool found = key->kind() == PickleValue::Kind::text && key->text() == name;
+    if (found && value->kind() != PickleValue::Kind::none) return value->tensor();
+  }
+  return {};
 }
 
-NamedTensors graph_of(const c10::IValue& value, const std::string& place) {
-  const c10::impl::GenericDict map = value.toGenericDict();
-  const auto field = [&](const char* name) { return entry(map, name, place); };
-  const Tensor x = field("x"), edges = field("edge_index"), y = field("y");
-  const Tensor e = field("edge_attr"), pos = field("pos");
-  const bool fits = x.defined() && x.dim() == 2 && edges.defined() && edges.dim() == 2 &&
-                    edges.size(0) == 2 && y.defined() &&
+NamedTensors graph_of(const PickleValue& map, const std::string& place, TakenValues& taken) {
+  const Tensor x = entry(map, "x"), edges = entry(map, "edge_index"), y = entry(map, "y");
+  const Tensor e = entry(map, "edge_attr"), pos = entry(map, "pos");
+  std::int64_t values = map.length();
+  for (const Tensor& field : {x, edges, y, e, pos}) values += field.defined() ? field.numel() : 0;
+  taken.add(values);
+  const bool fits = x.defined() && x.dim() == 2 && x.size(1) > 0 && edges.defined() &&
+                    edges.dim() == 2 && edges.size(0) == 2 && y.defined() &&
                     (!e.defined() || (e.dim() > 0 && e.size(0) == edges.size(1))) &&
                     (!pos.defined() || (pos.dim() == 2 && pos.size(0) == x.size(0)));
   if (!fits)
@@ -51,7 +33,9 @@ NamedTensors graph_of(const c10::IValue& value, const std::string& place) {
   const Tensor known = x.to(at::kFloat);
   NamedTensors graph = {{"x@node", pos.defined() ? at::cat({known, pos.to(at::kFloat)}, 1) : known},
                         {"edges@edge>node", edges.t().to(at::kLong).contiguous()}};
-  if (e.defined()) graph.set("e@edge", e.reshape({e.size(0), -1}).to(at::kFloat));
+  if (e.defined()) {
+    graph.set("e@edge", (e.dim() == 1 ? e.unsqueeze(1) : e.flatten(1)).to(at::kFloat));
+  }
   const bool nodes = y.numel() == x.size(0) && y.numel() > 1;
   if (!nodes && y.numel() != 1)
     throw DataError(fmt::format("{}: y has neither one value nor one a node", place));
@@ -60,44 +44,27 @@ NamedTensors graph_of(const c10::IValue& value, const std::string& place) {
   return with_sorted_edges(graph, place);
 }
 
-/// What a file holds. Its bytes are given back before graphs are made of it.
-c10::IValue loaded(const std::string& path) {
-  const std::string bytes = read_data_file(path);
-  return torch::pickle_load({bytes.begin(), bytes.end()});
-}
-
 }  // namespace
 
 SplitGraphs read_torch_graphs(const std::string& path) {
-  try {
-    const c10::IValue root = loaded(path);
-    const auto parts = root.toListRef();
-    SplitGraphs splits;
-    if (parts.size() != splits.size()) {
-      throw DataError(
-          fmt::format("{}: holds {} lists, expected those of training, validation and "
-                      "test; fetch the file again",
-                      path, parts.size()));
-    }
-    for (std::size_t split = 0; split < splits.size(); ++split) {
-      for (const c10::IValue& graph : parts[split].toListRef()) {
-        const std::string place =
-            fmt::format("{}: split {}, graph {}", path, split, splits[split].size());
-        splits[split].push_back(graph_of(graph, place));
-      }
-    }
-    return splits;
-  } catch (const c10::Error& error) {
-    throw DataError(fmt::format("{}: LibTorch cannot read it ({}); fetch the file again", path,
-                                error.what_without_backtrace()));
-  } catch (const Error&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
+  const std::string bytes = read_data_file(path);
+  const TorchFile file(bytes, path);
+  SplitGraphs splits;
+  if (file.root().length() != std::int64_t(splits.size())) {
     throw DataError(
-        fmt::format("{}: LibTorch cannot read it ({}); fetch the file again", path, error.what()));
+        fmt::format("{}: holds {} lists, expected those of training, validation and "
+                    "test; fetch the file again",
+                    path, file.root().length()));
   }
+  TakenValues taken(bytes.size(), path);
+  for (std::size_t split = 0; split < splits.size(); ++split) {
+    const PickleValue& graphs = file.root().item(std::int64_t(split));
+    for (std::int64_t i = 0; i < graphs.length(); ++i) {
+      const std::string place = fmt::format("{}: split {}, graph {}", path, split, i);
+      splits[split].push_back(graph_of(graphs.item(i), place, taken));
+    }
+  }
+  return splits;
 }
 
 }  // namespace attnlab

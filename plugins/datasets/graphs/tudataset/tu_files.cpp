@@ -81,18 +81,21 @@ class TuFiles {
     const std::string part = has("graph_labels") ? "graph_labels" : "graph_attributes";
     const TextLines graphs = lines_of(part), nodes = lines_of("graph_indicator");
     graphs_ = static_cast<std::int64_t>(graphs.lines.size());
+    if (graphs_ == 0) {
+      throw DataError(fmt::format("{}: holds no graph; fetch the file again", graphs.path));
+    }
     begins_.assign(static_cast<std::size_t>(graphs_) + 1, 0);
     for (std::size_t i = 0; i < nodes.lines.size(); ++i) {
-      const std::int64_t graph = one_of(nodes, i) - 1;
+      const std::int64_t number = one_of(nodes, i);
       const std::int64_t before = node_graph_.empty() ? 0 : node_graph_.back();
-      if (graph < before || graph >= graphs_) {
+      if (number <= before || number > graphs_) {
         throw DataError(
             fmt::format("{}: graph {} is none of 1 to {}, or stands before the graph of "
                         "the line before",
-                        nodes.place(i), graph + 1, graphs_));
+                        nodes.place(i), number, graphs_));
       }
-      node_graph_.push_back(graph);
-      ++begins_[static_cast<std::size_t>(graph) + 1];
+      node_graph_.push_back(number - 1);
+      ++begins_[static_cast<std::size_t>(number)];
     }
     for (std::size_t g = 0; g < static_cast<std::size_t>(graphs_); ++g) {
       if (begins_[g + 1] == 0) {
@@ -155,10 +158,11 @@ class TuFiles {
     return values;
   }
 
-  /// A file of categories, if it is there. @returns the column
+  /// A file of categories, if it is there. @returns the column, undefined where `count` is none
   Tensor category(const std::string& part, std::size_t count, const std::string& field) {
     if (!has(part)) return {};
     const TextLines lines = lines_of(part, count, part.c_str());
+    if (count == 0) return {};
     std::vector<std::int64_t> values;
     if (field != "class") {
       values = rows_of_categories(lines, count);
@@ -179,6 +183,7 @@ class TuFiles {
   void values(const std::string& part, std::size_t count, const std::string& field) {
     if (!has(part)) return;
     const TextLines lines = lines_of(part, count, part.c_str());
+    if (count == 0) return;  // how many values an edge has, nobody says
     std::vector<double> all;
     std::size_t width = 0;
     for (std::size_t i = 0; i < count; ++i) {

@@ -51,9 +51,6 @@ PixelMap checked_map(const ImageFolderOptions& options) {
   };
   need_three("mean", options.mean);
   need_three("std", options.deviation);
-  for (const double deviation : options.deviation) {
-    if (!(deviation > 0)) throw OptionError("std", shortest(deviation) + " is not above 0");
-  }
   return {options.mean, options.deviation};
 }
 

@@ -44,8 +44,8 @@ struct ImageFolderOptions {
     v("test_subset", test_subset, at_least(0), "the same of test images");
     v("validation", validation, at_least(0),
       "training images held out at random: below 1 a share, from 1 on a number");
-    v("mean", mean, "mean of each channel, of pixels in [0, 1]");
-    v("std", deviation, "standard deviation of each channel");
+    v("mean", mean, range(-1e6, 1e6), "mean of each channel, of pixels in [0, 1]");
+    v("std", deviation, range(1e-6, 1e6), "standard deviation of each channel");
     v("damaged", damaged, one_of("refuse", "skip"),
       "files that cannot be decoded: refuse ends the run where one is met; skip looks at every "
       "file first, leaves them out and counts them in info().source");

@@ -23,13 +23,20 @@ void each_record(const std::string& path, const std::function<void(const Json&)>
   std::ifstream file;
   if (std::filesystem::is_regular_file(path, error)) file.open(path);
   if (!file.is_open()) throw DataError(path + ": cannot be read; the tables are not complete");
-  const auto take = [&](int depth, Json::parse_event_t event, Json& record) {
-    if (depth != 1 || event != Json::parse_event_t::object_end) return true;
+  using Event = Json::parse_event_t;
+  const auto take = [&](int depth, Event event, Json& record) {
+    // Behind each map the parser looks at all that lies around it: so nothing may gather there.
+    const bool list = event == Event::array_start || event == Event::array_end;
+    const bool map = event == Event::object_start || event == Event::object_end;
+    if (depth == 0 ? !list : depth == 1 ? !map : map) {
+      throw DataError(path + ": is no list of flat records; fetch the tables again");
+    }
+    if (event != Event::object_end) return true;
     use(record);
     return false;
   };
   try {
-    if (!Json::parse(file, take).is_array()) throw DataError(path + ": is no list of records");
+    [[maybe_unused]] const Json rest = Json::parse(file, take);  // an empty list
   } catch (const Json::exception& error) {
     throw DataError(fmt::format("{}: is damaged: {}", path, error.what()));
   }

@@ -419,6 +419,8 @@ TEST(ResizedCrop, TakesTheMiddleWhereNothingFits) {
   Random random(1);
   EXPECT_EQ(draw_crop(options, 100, 400, random), (Box{0, 133, 100, 133}));
   EXPECT_EQ(draw_crop(options, 400, 100, random), (Box{133, 0, 133, 100}));
+  options.crop_ratio = {100, 100};  // a row at least
+  EXPECT_EQ(draw_crop(options, 28, 28, random), (Box{13, 0, 1, 28}));
 }
 
 TEST(Erasing, TakesBoxesOfThePublishedSizes) {

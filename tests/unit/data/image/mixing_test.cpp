@@ -33,6 +33,13 @@ TEST(Beta, OfVerySmallNumbersIsAtItsEnds) {
     const double x = draw_beta(1e-3, random);
     EXPECT_TRUE(x >= 0 && x <= 1);
   }
+  double sum = 0;
+  for (int i = 0; i < 100; ++i) {
+    const double end = draw_beta(1e-310, random);
+    EXPECT_TRUE(end == 0 || end == 1) << end;
+    sum += end;
+  }
+  EXPECT_TRUE(sum > 20 && sum < 80) << sum;
 }
 
 TEST(ClassTargets, ShareTheSmoothing) {

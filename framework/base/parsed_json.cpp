@@ -1,0 +1,25 @@
+#include "framework/base/parsed_json.h"
+
+#include "framework/base/json_walk.h"
+
+namespace attnlab {
+namespace {
+
+class NestingCheck final : public JsonWalk {
+  bool opened(int depth) override {
+    constexpr int kDeepest = 100;
+    if (depth <= kDeepest) return true;
+    throw nlohmann::json::other_error::create(501, "nested more than 100 levels deep",
+                                              static_cast<const nlohmann::json*>(nullptr));
+  }
+};
+
+}  // namespace
+
+nlohmann::json parsed_json(std::string_view text) {
+  NestingCheck check;
+  nlohmann::json::sax_parse(text, &check);
+  return nlohmann::json::parse(text);
+}
+
+}  // namespace attnlab
