@@ -9,8 +9,8 @@
 namespace attnlab {
 
 bool is_control(std::uint32_t code) {
-  return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x2028 && code <= 0x202e) ||
-         (code >= 0x2066 && code <= 0x2069);
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x061c || code == 0x200e ||
+         code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
 namespace {
@@ -67,6 +67,22 @@ std::string one_line(std::string_view text, std::size_t most) {
   return shortened(printable(words), most);
 }
 
+namespace {
+
+/// Whether a line begins with a place, "FILE:4:9: ", as editors look for.
+bool names_place(std::string_view line) {
+  std::size_t at = line.find(':');
+  for (int number = 0; number < 2; ++number) {
+    if (at == std::string_view::npos) return false;
+    const std::size_t end = line.find_first_not_of("0123456789", at + 1);
+    if (end == at + 1 || end == std::string_view::npos || line[end] != ':') return false;
+    at = end;
+  }
+  return true;
+}
+
+}  // namespace
+
 std::string message_text(std::string_view text) {
   const std::string own = without_backtrace(text);
   std::string out;
@@ -75,10 +91,15 @@ std::string message_text(std::string_view text) {
     if (lines > 0) out += '\n';
     if (lines == kMostMessageLines) {
       return out +
-             fmt::format("... and {} more lines", std::count(rest.begin(), rest.end(), '\n') + 1);
+             fmt::format("  ... and {} more lines", std::count(rest.begin(), rest.end(), '\n') + 1);
     }
     const std::size_t end = std::min(rest.find('\n'), rest.size());
-    out += shortened(printable(rest.substr(0, end)), kLongestMessageLine);
+    const std::string_view line = rest.substr(0, end);
+    // At its margin, a line would pass for the program's own. (One more problem with its place does
+    // no harm.)
+    const bool apart = line.empty() || line.starts_with("  ") || names_place(line);
+    if (lines > 0 && !apart) out += "  ";
+    out += shortened(printable(line), kLongestMessageLine);
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return out;

@@ -42,6 +42,9 @@ const CheckEntry<Fixture>& find_check(const CheckEntry<Fixture> (&entries)[n],
   refuse_check(check, infos);
 }
 
+/// The check that also fails where the process is another behind it, whatever it looked at.
+inline constexpr std::string_view kProcessState = "process_state";
+
 /// Runs a check, turns what it throws into a result, and puts the state of the process back.
 /// @param may_refuse  a TraitError means "not applicable", not "failed" (`Subject::may_refuse`)
 CheckResult judged(std::string_view name, const std::function<std::string()>& check,

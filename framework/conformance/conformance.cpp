@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "framework/base/clock.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/conformance/check_table.h"
 #include "framework/conformance/checks.h"
@@ -58,7 +59,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 void judge(const std::function<std::string()>& check, bool may_refuse, CheckResult& result) {
   const auto ends = [&](Outcome outcome, const std::string& message) {
     result.outcome = outcome;
-    result.message = message;
+    result.message = without_backtrace(message);  // checks put what was thrown into theirs
   };
   try {
     ends(Outcome::passed, check());
@@ -109,7 +110,17 @@ CheckResult judged(std::string_view name, const std::function<std::string()>& ch
   const ProcessState before;
   const bool gradients = at::GradMode::is_enabled();
   const auto start = Clock::now();
-  judge(check, may_refuse, result);
+  const auto checked = [&] {
+    std::string remark = check();
+    if (name != kProcessState) return remark;
+    // Fixtures build before a check looks at the process, and destroy after it.
+    std::vector<std::string> changes = before.changes();
+    if (at::GradMode::is_enabled() != gradients) changes.emplace_back("autograd's mode");
+    expect(changes.empty(),
+           "building it, or what it is tried with, changes " + join(changes, " and "));
+    return remark;
+  };
+  judge(checked, may_refuse, result);
   result.seconds = seconds_since(start);
   at::GradMode::set_enabled(gradients);
   before.restore();

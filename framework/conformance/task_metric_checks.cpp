@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/conformance/memory.h"
 #include "framework/conformance/task_checks.h"
@@ -100,6 +101,12 @@ std::string check_metrics(const TaskFixture& fixture) {
   for (const MetricInfo& info : infos) {
     expect(!info.name.empty() && stated.insert(info.name).second,
            fmt::format("metrics() states '{}' twice, or without a name", info.name));
+    for (const std::string& word : {info.name, info.unit}) {
+      expect(one_line(word) == word,
+             fmt::format("metrics() states '{}' as a name or a unit, which is shown as '{}'; use "
+                         "few characters, and none for control",
+                         word, one_line(word)));
+    }
   }
   const Metrics test = fixture.evaluate(pair, batches_of(fixture, 4));
   Metrics all = test;

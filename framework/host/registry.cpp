@@ -10,8 +10,10 @@
 #include <mutex>
 #include <sstream>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/host/process_state.h"
+#include "framework/host/working_folder.h"
 
 namespace attnlab {
 namespace {
@@ -55,7 +57,8 @@ constexpr const char* kStaticObjectRemedy = "; build that object when it is firs
 class BlameForTermination {
  public:
   explicit BlameForTermination(const std::string& path) {
-    last_words = fmt::format("{}{}, which ends the process{}\n", path, kStaticObjectThrew,
+    // Written as it is: no stream makes it printable.
+    last_words = fmt::format("{}{}, which ends the process{}\n", one_line(path), kStaticObjectThrew,
                              kStaticObjectRemedy);
     before_ = std::set_terminate([] {
       const ssize_t written = ::write(STDERR_FILENO, last_words.data(), last_words.size());
@@ -186,14 +189,17 @@ const Node* option_at(const Node& options, const std::string& path) {
   return value;
 }
 
-/// Builds a part; an option that the part finds wrong gets its place.
+/// Builds a part; an option that the part finds wrong gets its place. One that changes the working
+/// folder is refused: runs' folders are named after parts are built.
 template <class Build>
 auto build_part(const Part& part, Build&& build) {
   const std::string who = fmt::format("{} '{}': ", name_of(part.kind), part.name);
   try {
+    const WorkingFolder home;
     auto built = build();
     if (!built)
       throw PluginError(fmt::format("{}: {}its factory returned nothing", part.path, who));
+    home.check(fmt::format("{}: {}its construction", part.path, who));
     return built;
   } catch (const OptionError& error) {
     const Node* value = option_at(part.options, error.option());

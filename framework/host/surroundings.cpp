@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 #include <locale>
 #include <set>
@@ -70,10 +71,39 @@ struct sigaction handler_of(int signal) {
   return action;
 }
 
+bool same(const sigset_t& a, const sigset_t& b) {
+  for (int i = 1; i < NSIG; ++i) {
+    if (::sigismember(&a, i) != ::sigismember(&b, i)) return false;
+  }
+  return true;
+}
+
 bool same(const struct sigaction& a, const struct sigaction& b) {
   constexpr int kRestorer = 0x04000000;  // the kernel's own, set once a handler has been
-  return a.sa_handler == b.sa_handler && (a.sa_flags | kRestorer) == (b.sa_flags | kRestorer);
+  return a.sa_handler == b.sa_handler && (a.sa_flags | kRestorer) == (b.sa_flags | kRestorer) &&
+         same(a.sa_mask, b.sa_mask);
 }
+
+sigset_t blocked_signals() {
+  sigset_t blocked{};
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+  return blocked;
+}
+
+struct NamedStream {
+  const char* name;
+  std::ios& stream;
+};
+const std::array<NamedStream, 4>& named_streams() {
+  static const std::array<NamedStream, 4> streams = {{{"std::cin", std::cin},
+                                                      {"std::cout", std::cout},
+                                                      {"std::cerr", std::cerr},
+                                                      {"std::clog", std::clog}}};
+  return streams;
+}
+
+/// Whether C++'s streams go with C's. (With `true` the call changes nothing.)
+bool synced() { return std::ios::sync_with_stdio(true); }
 
 std::atomic<std::int64_t> forks{0};
 
@@ -94,9 +124,13 @@ Surroundings::Surroundings()
     : folder_(working_folder()),
       umask_(file_mask()),
       locale_(std::setlocale(LC_ALL, nullptr)),
+      thread_locale_(::uselocale(nullptr)),
+      blocked_(blocked_signals()),
       environment_(variables()),
+      synced_(synced()),
       processes_(processes_started()) {
   for (int i = 0; i < 3; ++i) streams_[i] = stream(i);
+  for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i] = named_streams()[i].stream.rdbuf();
   for (int i = 1; i < int(handlers_.size()); ++i) handlers_[i] = handler_of(i);
 }
 
@@ -112,16 +146,25 @@ std::vector<std::string> Surroundings::changes() const {
     if (same(handler_of(i), handlers_[i])) continue;
     changed.push_back(fmt::format("the handler of signal {} ({})", i, ::strsignal(i)));
   }
+  if (!same(blocked_signals(), blocked_)) changed.emplace_back("which signals are blocked");
   constexpr const char* kStreams[] = {"standard input", "standard output", "standard error"};
   for (int i = 0; i < 3; ++i) {
     if (stream(i) != streams_[i]) changed.emplace_back(kStreams[i]);
+  }
+  if (synced() != synced_) changed.emplace_back("whether C++'s streams go with C's");
+  for (std::size_t i = 0; synced() == synced_ && i < buffers_.size(); ++i) {
+    const NamedStream& named = named_streams()[i];
+    if (named.stream.rdbuf() != buffers_[i]) {
+      changed.push_back(fmt::format("the buffer of {}", named.name));
+    }
   }
   if (processes_started() != processes_) changed.emplace_back("what processes there are (a fork)");
   return changed;
 }
 
 bool Surroundings::same_locale() const {
-  return locale_ == std::setlocale(LC_ALL, nullptr) && std::locale() == streams_locale_;
+  return locale_ == std::setlocale(LC_ALL, nullptr) && std::locale() == streams_locale_ &&
+         ::uselocale(nullptr) == thread_locale_;
 }
 
 void Surroundings::restore() const {
@@ -134,6 +177,13 @@ void Surroundings::restore() const {
   if (!same_locale()) {
     std::locale::global(streams_locale_);  // before C's, which it may set, too
     std::setlocale(LC_ALL, locale_.c_str());
+    ::uselocale(thread_locale_);
+  }
+  if (!same(blocked_signals(), blocked_)) ::pthread_sigmask(SIG_SETMASK, &blocked_, nullptr);
+  // Streams that go with C's no longer have other buffers for good: the first ones are destroyed.
+  for (std::size_t i = 0; synced() == synced_ && i < buffers_.size(); ++i) {
+    std::ios& named = named_streams()[i].stream;
+    if (named.rdbuf() != buffers_[i]) named.rdbuf(buffers_[i]);
   }
   const std::vector<std::string> now = variables();
   if (now == environment_) return;

@@ -17,6 +17,9 @@ TEST(ForeignText, MovesNoCursorAndTurnsNothing) {
   EXPECT_EQ(printable("\xe2\x80\xae"
                       "fdp.exe"),
             "\\u202efdp.exe");
+  EXPECT_EQ(printable("\xd8\x9c\xe2\x80\x8e\xe2\x80\x8f\xe2\x80\x8d"),
+            "\\u061c\\u200e\\u200f\xe2\x80\x8d")
+      << "marks of direction; joiners are letters' own";
 }
 
 TEST(ForeignText, OfJsonMeansWhatItMeant) {
@@ -46,11 +49,14 @@ TEST(ForeignText, OfMessagesKeepsItsLinesAndASaneSize) {
   EXPECT_EQ(message_text("one\n\n  two\x1b[2J\n"), "one\n\n  two\\x1b[2J");
   EXPECT_EQ(message_text("bad\nframe #0: f (0x1 in lib)\n"), "bad");
   EXPECT_EQ(message_text("a\n" + std::string(10'000'000, 'x') + "\nb"),
-            "a\n" + std::string(kLongestMessageLine, 'x') + "...\nb");
+            "a\n  " + std::string(kLongestMessageLine, 'x') + "...\n  b");
+  EXPECT_EQ(message_text("a file\nattnlab run: done\n once\n    deep"),
+            "a file\n  attnlab run: done\n   once\n    deep")
+      << "no line but the first stands where the program's own do";
   std::string many;
   for (std::size_t i = 0; i < kMostMessageLines + 3; ++i) many += "line\n";
   const std::string text = message_text(many);
-  EXPECT_THAT(text, ::testing::EndsWith("line\n... and 3 more lines"));
+  EXPECT_THAT(text, ::testing::EndsWith("line\n  ... and 3 more lines"));
   EXPECT_EQ(message_text(""), "");
 }
 

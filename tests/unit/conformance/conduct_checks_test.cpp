@@ -1,6 +1,8 @@
 // What the checks of conduct_checks.cpp find.
 #include <ATen/Parallel.h>
 #include <c10/core/DefaultDtype.h>
+#include <locale.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 
 #include "tests/unit/conformance/wrong_attention.h"
 
@@ -169,6 +172,7 @@ TEST(ConformanceKit, FindsAnInputThatIsWrittenTo) {
 TEST(ConformanceKit, FindsChangesOfTheProcess) {
   const int threads = at::get_num_threads();
   const auto folder = std::filesystem::current_path();
+  const std::streambuf* const buffer = std::cerr.rdbuf();
   const std::pair<const char*, void (*)()> changes[] = {
       {"LibTorch's number of threads", [] { at::set_num_threads(at::get_num_threads() + 1); }},
       {"LibTorch's random numbers", [] { at::rand({1}); }},
@@ -182,6 +186,25 @@ TEST(ConformanceKit, FindsChangesOfTheProcess) {
        [] { std::locale::global(std::locale(std::locale(), new std::numpunct<char>)); }},
       {"the environment's ATTNLAB_TEST_MEDDLED", [] { ::setenv("ATTNLAB_TEST_MEDDLED", "1", 1); }},
       {"the handler of signal 10 (User defined signal 1)", [] { std::signal(SIGUSR1, SIG_IGN); }},
+      {"the handler of signal 10 (User defined signal 1)",
+       [] {
+         struct sigaction action {};
+         ::sigaction(SIGUSR1, nullptr, &action);
+         ::sigaddset(&action.sa_mask, SIGUSR2);
+         ::sigaction(SIGUSR1, &action, nullptr);
+       }},
+      {"which signals are blocked",
+       [] {
+         sigset_t more{};
+         ::sigaddset(&more, SIGUSR2);
+         ::pthread_sigmask(SIG_BLOCK, &more, nullptr);
+       }},
+      {"the locale",
+       [] {
+         static const locale_t other = ::newlocale(LC_ALL_MASK, "C.UTF-8", nullptr);
+         ::uselocale(other);
+       }},
+      {"the buffer of std::cerr", [] { std::cerr.rdbuf(std::cout.rdbuf()); }},
       {"what processes there are (a fork)",
        [] {
          const pid_t child = ::fork();
@@ -204,6 +227,11 @@ TEST(ConformanceKit, FindsChangesOfTheProcess) {
   }
   EXPECT_EQ(std::filesystem::current_path(), folder);
   EXPECT_EQ(std::locale(), std::locale::classic());
+  EXPECT_EQ(::uselocale(nullptr), LC_GLOBAL_LOCALE);
+  EXPECT_EQ(std::cerr.rdbuf(), buffer);
+  sigset_t blocked{};
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+  EXPECT_EQ(::sigismember(&blocked, SIGUSR2), 0);
   EXPECT_EQ(std::getenv("ATTNLAB_TEST_MEDDLED"), nullptr);
   EXPECT_EQ(std::signal(SIGUSR1, SIG_DFL), SIG_DFL);
   EXPECT_NE(::umask(022), 0U);
@@ -236,6 +264,12 @@ TEST(ConformanceKit, FindsMemoryThatIsNotGivenBack) {
   EXPECT_THAT(failure("memory", attend),
               ::testing::MatchesRegex("a forward and backward pass keeps 1[0-9]{4} bytes of memory "
                                       "each time"));
+  static std::vector<char> log;  // which takes more only now and then
+  const auto logs = [](Wrong& self, const In& in, Context& context) {
+    log.insert(log.end(), 5000, '\0');
+    return self.sound(in, context);
+  };
+  EXPECT_THAT(failure("memory", logs), HasSubstr("bytes of memory each time"));
   const auto once = [](Wrong& self, const In& in, Context& context) {
     static const std::vector<char> table(1 << 20);
     EXPECT_FALSE(table.empty());

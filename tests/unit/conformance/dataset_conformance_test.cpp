@@ -94,11 +94,11 @@ TEST(DatasetKit, FindsIndicesThatAreNotRefused) {
                       [](Toy& toy) {
                         toy.range = false;
                         toy.changed = [](NamedTensors all, Split, std::int64_t index, Random*) {
-                          if (index < 0) throw std::out_of_range("vector");
+                          if (index < 0) throw std::out_of_range("vector\nframe #0: f (0x1)");
                           return all;
                         };
                       }),
-              HasSubstr("another exception than a DataError: vector"));
+              ::testing::EndsWith("another exception than a DataError: vector"));
 }
 
 TEST(DatasetKit, FindsExamplesThatDifferWhenAskedForAgain) {

@@ -1,6 +1,10 @@
 // The kit passes a sound model, and each of its checks fails what is wrong.
 #include <ATen/Parallel.h>
 
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
 #include "framework/conformance/made_data.h"
 #include "tests/unit/conformance/sound_outcome.h"
 #include "tests/unit/conformance/wrong_model.h"
@@ -251,6 +255,27 @@ TEST(ModelChecks, FindAChangeOfTheProcess) {
     return self.sound(batch, pass);
   };
   EXPECT_THAT(failure("process_state", meddling), HasSubstr("changes"));
+}
+
+TEST(ModelChecks, FindAChangeOfTheProcessByAConstructor) {
+  const auto meddling =
+      model_subject(sound_forward, [](WrongModel&) { ::setenv("ATTNLAB_TEST_MEDDLED", "1", 1); });
+  EXPECT_EQ(
+      failure("process_state", meddling),
+      "building it, or what it is tried with, changes the environment's ATTNLAB_TEST_MEDDLED");
+  EXPECT_EQ(std::getenv("ATTNLAB_TEST_MEDDLED"), nullptr);
+}
+
+TEST(ModelChecks, FindMemoryThatIsNotGivenBack) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer's own allocations are not counted";
+#endif
+  static std::vector<std::unique_ptr<char[]>> kept;
+  const auto keeping = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    kept.push_back(std::make_unique<char[]>(1000));
+    return self.sound(batch, pass);
+  };
+  EXPECT_THAT(failure("memory", keeping), HasSubstr("a forward and backward pass keeps 1"));
 }
 
 TEST(ModelChecks, SayWhichFieldCannotBeMadeUp) {

@@ -2,7 +2,10 @@
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 
+#include <cstdlib>
+#include <memory>
 #include <set>
+#include <vector>
 
 #include "tests/unit/conformance/sound_outcome.h"
 #include "tests/unit/conformance/wrong_task.h"
@@ -274,6 +277,44 @@ TEST(TaskChecks, FindAChangeOfTheProcess) {
     return task.sound_step(step);
   };
   EXPECT_THAT(failure("process_state", meddling), HasSubstr("a step and an evaluation change"));
+}
+
+TEST(TaskChecks, FindAChangeOfTheProcessByAConstructor) {
+  Otherwise meddling;
+  meddling.prepare = [](WrongTask&) { ::setenv("ATTNLAB_TEST_MEDDLED", "1", 1); };
+  EXPECT_EQ(
+      failure("process_state", meddling),
+      "building it, or what it is tried with, changes the environment's ATTNLAB_TEST_MEDDLED");
+  EXPECT_EQ(std::getenv("ATTNLAB_TEST_MEDDLED"), nullptr);
+}
+
+TEST(TaskChecks, FindMemoryThatIsNotGivenBack) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer's own allocations are not counted";
+#endif
+  static std::vector<std::unique_ptr<char[]>> kept;
+  Otherwise keeping;
+  keeping.step = [](WrongTask& task, TrainingStep& step) {
+    kept.push_back(std::make_unique<char[]>(1000));
+    return task.sound_step(step);
+  };
+  EXPECT_THAT(failure("memory", keeping), HasSubstr("a step keeps 1"));
+  Otherwise remembering;
+  remembering.evaluate = [](const WrongTask& task, Evaluation& evaluation) {
+    kept.push_back(std::make_unique<char[]>(1000));
+    return task.sound_evaluate(evaluation);
+  };
+  EXPECT_THAT(failure("memory", remembering), HasSubstr("an evaluation keeps 1"));
+}
+
+TEST(TaskChecks, FindAMetricThatIsNoWord) {
+  Otherwise forging;
+  forging.metrics = [](std::vector<MetricInfo> metrics) {
+    metrics[0].unit = "share\nforged";
+    return metrics;
+  };
+  EXPECT_THAT(failure("metrics", forging),
+              HasSubstr("metrics() states 'share\nforged' as a name or a unit"));
 }
 
 TEST(TaskChecks, SayWhatCannotBeMadeUp) {

@@ -18,6 +18,7 @@
 #include <sstream>
 
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 #include "framework/host/process_state.h"
 #include "framework/manifest/manifest_writer.h"
 #include "tests/support/data_files.h"
@@ -316,6 +317,23 @@ TEST(BrokenPluginDeathTest, WhoseStaticObjectThrowsIsBlamed) {
       "build that object when it is first used");
 }
 
+TEST(BrokenPluginDeathTest, OfAHostileNameIsBlamedInPrintableWords) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const TempFolder folder;
+  fs::create_symlink(broken("constructor_throws"), folder / "a\x1b[2J\nb.so");
+  EXPECT_DEATH(
+      {
+        Registry registry(catalogue_with(folder.path()));
+        try {
+          registry.load(Kind::attention, "constructor_throws");
+        } catch (const PluginError& refusal) {
+          std::cerr << one_line(refusal.what());
+          std::abort();
+        }
+      },
+      "/a.x1b.2J b\\.so: threw an exception from a static object's constructor");
+}
+
 TEST(BrokenPlugin, WithoutAManifestIsRefusedUnloaded) {
   expect_refused_unloaded(broken("no_manifest"), "no_manifest",
                           "has no section .attnlab.manifest" + kRebuild);
@@ -411,6 +429,19 @@ TEST(BrokenPlugin, WhoseFactoryThrowsANumberIsBlamed) {
             broken("factory_throws_number") +
                 ": attention 'factory_throws_number': cannot be built: it threw something that is "
                 "not a std::exception");
+  expect_standard_works(registry);
+}
+
+// A run's folder is named after its parts are built.
+TEST(BrokenPlugin, WhoseFactoryChangesTheWorkingFolderIsBlamedAndItIsAsBefore) {
+  Registry registry(catalogue_with(broken_folder()));
+  const Part part = part_of(registry.catalogue(), "changes_folder_when_built");
+  const fs::path here = fs::current_path();
+  EXPECT_THAT(message_of<PluginError>([&] { registry.attention(part, small_shape()); }),
+              StartsWith(broken("changes_folder_when_built") +
+                         ": attention 'changes_folder_when_built': its construction changed the "
+                         "working folder to /proc"));
+  EXPECT_EQ(fs::current_path(), here);
   expect_standard_works(registry);
 }
 
