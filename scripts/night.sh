@@ -67,7 +67,7 @@ lines_reached() {
   # Names of files in the table may be relative to the build's folder.
   "$llvm/llvm-cov" report -instr-profile "$name.profdata" "$target" "${objects[@]}" 2>/dev/null |
     awk 'NR == FNR {for (i = 3; i <= NF; ++i) named[$i]; next}
-      match($1, /framework\/.*/) && substr($1, RSTART) in named {lines += $8; missed += $9}
+      match($1, /(framework|plugins)\/.*/) && substr($1, RSTART) in named {lines += $8; missed += $9}
       END {print lines - missed, "of", lines, "lines reached"}' \
       <(grep '^// Code: ' "$root/tests/fuzz/$name.cpp") -
 }
@@ -84,7 +84,8 @@ fuzz() {
   touch "$name.started"
   # Seconds of the processor count, not of the clock: a machine that does other things, too, adds no hours.
   local TIMEFORMAT='%U %S' status
-  { time "$target" -seed="$seed" -max_total_time="$seconds" "${limits[@]}" \
+  # What libraries print of each input is left out; `try` shows it.
+  { time "$target" -seed="$seed" -max_total_time="$seconds" "${limits[@]}" -close_fd_mask=3 \
     -dict="$name.begin/words" -artifact_prefix="$kept/crashes/$name-" -print_final_stats=1 \
     "$corpus" "$name.begin/seeds" 2>"$name.output"; } 2>"$name.time"
   status=$?

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tests/fuzz/fuzz.h"
 
@@ -38,6 +40,15 @@ class MemoryFolder {
  private:
   std::string path_;
 };
+
+/// Paths of what a folder holds, below others too: of all but folders.
+inline std::vector<std::string> files_below(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!entry.is_directory()) files.push_back(entry.path().string());
+  }
+  return files;
+}
 
 /// What stands before and after the first "%%".
 inline std::pair<std::string, std::string> halves(std::string_view input) {

@@ -1,11 +1,18 @@
 // Fuzzes the reader of plugins' files: ELF, section, manifest, stamp. Whatever the bytes, the
 // answer is a manifest whose texts can be shown or a PluginError that names the file; no code is
-// loaded.
+// loaded. An input that begins with "[" is a schema, with options in YAML after "%%": what is
+// resolved without a problem has every option, within its bounds, and resolves to itself.
 // Code: framework/manifest/elf.cpp framework/manifest/manifest.cpp framework/manifest/schema.cpp
-// Code: framework/base/foreign_text.cpp
+// Code: framework/manifest/option_lookup.cpp framework/base/foreign_text.cpp
+#include <algorithm>
+
 #include "framework/base/foreign_text.h"
+#include "framework/base/parsed_json.h"
+#include "framework/config/compose.h"
 #include "framework/manifest/manifest.h"
 #include "framework/manifest/manifest_writer.h"
+#include "framework/manifest/option_lookup.h"
+#include "framework/manifest/schema_json.h"
 #include "tests/fuzz/files_in_memory.h"
 #include "tests/support/compositions.h"
 
@@ -21,12 +28,16 @@ const std::string kManifest =
 /// Options of every type.
 const std::string kOptions =
     R"({"name":"n","type":"int","default":3,"low":1,"high":9,"required":true},)"
-    R"({"name":"f","type":"float","default":".inf","low":{"bits":4607182418800017408}},)"
+    R"({"name":"f","type":"float","default":2,"low":{"bits":4607182418800017408}},)"
     R"({"name":"l","type":"float","list":true,"default":[0.5,".nan",{"bits":1}]},)"
     R"({"name":"b","type":"bool","default":true},)"
     R"({"name":"s","type":"string","default":"a","choices":["a","b"]},)"
     R"({"name":"g","type":"group","options":[{"name":"n","type":"int","default":1}]},)"
     R"({"name":"m","type":"map","options":[{"name":"n","type":"int"}]},)";
+
+std::string schema_of_all() {
+  return "[" + kOptions + R"({"name":"t","type":"string","list":true,"default":["1.0"]}])";
+}
 
 std::string file_of(const std::string& manifest) {
   return attnlab::testing::library_with_section(kManifestSection, manifest);
@@ -41,6 +52,82 @@ void check_shown(const std::string& text) {
   if (one_line(text, 1000) != text) fail("a text that moves cursors: " + one_line(text));
 }
 
+/// Where this machine's stamp and a plugin's differ.
+void check_stamp(const Stamp& found) {
+  const Stamp& own = attnlab::testing::kMadeStamp;
+  const auto differences = stamp_differences(own, found);
+  for (const std::string& difference : differences) {
+    if (printable(difference) != difference || difference.find('\n') != std::string::npos) {
+      fail("a text that moves cursors: " + printable(difference));
+    }
+  }
+  if (stamp_differences(found, own).size() != differences.size()) fail("stamps differ one way");
+  if (!stamp_differences(found, found).empty()) fail("a stamp that differs from itself");
+  const bool other = found.count("contract") == 0 || found.at("contract") != own.at("contract");
+  if (other && differences.empty()) fail("another contract is no difference");
+}
+
+void check_value(const Node& value, const OptionSpec& option) {
+  const bool numeric =
+      option.type == OptionSpec::Type::integer || option.type == OptionSpec::Type::real;
+  const auto number = value.as_double();
+  if (numeric && number &&
+      ((option.low && !(*number >= *option.low)) || (option.high && !(*number <= *option.high)))) {
+    fail("a value out of its range: " + to_flow(value));
+  }
+  const auto& choices = option.choices;
+  if (!choices.empty() &&
+      std::find(choices.begin(), choices.end(), value.text()) == choices.end()) {
+    fail("a value that is no choice: " + to_flow(value));
+  }
+}
+
+void check_resolved(const Node& values, const Schema& schema) {
+  if (values.entries().size() != schema.size()) fail("options are lost: " + to_flow(values));
+  for (std::size_t i = 0; i < schema.size(); ++i) {
+    const auto& [name, value] = values.entries()[i];
+    const OptionSpec& option = schema[i];
+    if (name != option.name) fail("options out of their order: " + to_flow(values));
+    if (option.type == OptionSpec::Type::group) {
+      check_resolved(value, option.options);
+    } else if (option.type == OptionSpec::Type::map) {
+      for (const auto& entry : value.entries()) {
+        check_resolved(entry.second, option.options.front().options);
+      }
+    } else if (option.list) {
+      for (const Node& item : value.items()) check_value(item, option);
+    } else if (!value.is_null()) {
+      check_value(value, option);
+    }
+  }
+}
+
+/// @returns whether there is no problem with the options.
+bool resolve(const std::string& text) {
+  const auto [declared, given] = halves(text);
+  if (declared.size() > 4000 || given.size() > 1000) return false;  // each name has all options
+  try {
+    const Schema schema = schema_from(parsed_json(declared));
+    const Node options = parse_yaml(given, "f.yaml");
+    option_keys(with_names(schema, options));
+    std::vector<std::string> problems;
+    const auto resolved = [&](const Node& from) {
+      return resolve_options(from, schema, "model", "model 'made'", problems);
+    };
+    const Node once = resolved(options);
+    if (!problems.empty()) return false;
+    check_resolved(once, schema);
+    const Node twice = resolved(once);
+    if (!problems.empty()) fail("what is resolved has a problem: " + problems.front());
+    if (to_flow(resolved(twice)) != to_flow(twice)) fail("it does not stay: " + to_flow(twice));
+    return true;
+  } catch (const Error&) {  // no schema, or no YAML
+    return false;
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  }
+}
+
 void check_sound(const Manifest& manifest) {
   for (const std::string* text : {&manifest.id, &manifest.name, &manifest.version,
                                   &manifest.summary, &manifest.citation, &manifest.licence}) {
@@ -51,6 +138,7 @@ void check_sound(const Manifest& manifest) {
   }
   for (const auto& [trait, honoured] : manifest.traits) check_shown(trait);
   if (manifest.id.find('/') == std::string::npos) fail("an id without a lab");
+  check_stamp(manifest.stamp);
   for (const OptionSpec& option : manifest.options) {
     check_shown(option.name);
     check_shown(option.help);
@@ -76,6 +164,10 @@ Target target() {
                   file_of("[[[[[[[["),
                   file_of(""),
                   file_of(kManifest).substr(0, 100),
+                  changed("GNU 12", "GNU 13\\n"),
+                  schema_of_all() + "%%{n: 4, m: {first: {n: 2}, second: {}}, l: [1, .inf], s: b}",
+                  schema_of_all() + "%%n: 10\ng: {n: x}\nb: yes\nf: '1.5'\nk: 1\n",
+                  schema_of_all() + "%%n: ???\nm: [a]\n",
                   ""};
   target.words = {
       "\x7f"
@@ -93,7 +185,13 @@ Target target() {
       "\xff\xff\xff\xff\xff\xff\xff\xff",
       std::string(8, '\0'),
       "{\"id\":",
-      "null"};
+      "null",
+      "%%",
+      "???",
+      "n: 1\n",
+      "m: {a: {",
+      "\"required\":true",
+      "\"list\":true"};
   return target;
 }
 
@@ -102,9 +200,11 @@ Target target() {
 int attnlab::fuzz::try_input(const std::uint8_t* data, std::size_t size) {
   using namespace attnlab;
   static const fuzz::MemoryFolder folder;
-  const std::string path = folder.write("made.so", {reinterpret_cast<const char*>(data), size});
+  const std::string input(reinterpret_cast<const char*>(data), size);
+  if (input.rfind('[', 0) == 0) return fuzz::resolve(input) ? 0 : -1;
+  const std::string path = folder.write("made.so", input);
   try {
-    read_stamp(path);
+    fuzz::check_stamp(read_stamp(path));
   } catch (const PluginError&) {
     // seeds have none
   }

@@ -13,17 +13,21 @@
 
 namespace attnlab::fuzz {
 
-/// Of the run, below the folder of all; the last is the suite's.
+/// Of the run, below the folder of all, but for the suite's; pictures last.
 inline constexpr const char* kFiles[] = {"status.json",   "environment.json",
                                          "identity.json", "evaluations/fog-0.json",
                                          "config.yaml",   "metrics.jsonl",
                                          "lock.json",     "stored.json",
                                          "origins.txt",   "lock",
-                                         "log.txt",       "../../../suite.json"};
+                                         "log.txt",       "../../../suite.json",
+                                         "images.json",   "graphs.json",
+                                         "boxes.json",    "clouds.json"};
 inline constexpr const char* kConfig = "config.yaml";
 
 /// What no page of attnlab's has.
 inline const std::string kForeignElement = "<zz>";
+/// The same behind a quote, as JSON writes it.
+inline const std::string kForeignAttribute = "\\\" zz=";
 
 inline const std::string kStatus =
     R"({"state":"done","step":4,"steps":4,"epoch":1.0,"seconds":2.5,)"
@@ -34,6 +38,7 @@ inline const std::string kEnvironment =
     R"("metrics":[{"name":"accuracy","better":"higher","unit":"share"}],"costs":["flops"],)"
     R"("framework":{"revision":"r","numbers":1},"kernels":{"attention":"a","instructions":"i"},)"
     R"("flops":3,"started":"2026-11-27T10:00:00Z",)"
+    R"("each":{"the data of evaluation 'fog'":"h"},)"
     R"("resumed":[{"step":2,"together":1,"accepted":["the framework changed"]}]})";
 inline const std::string kIdentity =
     R"({"configuration":"a","data":"f","framework":"b","accepted":["c"],"plugins":{)"
@@ -41,13 +46,18 @@ inline const std::string kIdentity =
     R"("task":{"name":"t","hash":"3"},"dataset":{"name":"d","hash":"4"}}})";
 inline const std::string kRecord =
     R"({"entry":"fog","split":"test","state":"done","hash":"0","set":{},"seconds":1,)"
+    R"("changes":["the file of attention 'quest' changed"],"written":1700000000000000,)"
     R"("metrics":{"accuracy":0.5},"infos":[{"name":"accuracy","better":"higher","unit":""}]})";
-inline const std::string kLines = R"({"split":"train","step":1,"epoch":0.5,"loss":0.7})"
-                                  "\n"
-                                  R"({"split":"trace","step":2,"layer":0,"call":1,"entropy":1.5})"
-                                  "\n"
-                                  R"({"split":"test","step":4,"accuracy":0.5})"
-                                  "\n";
+inline const std::string kLines =
+    R"({"split":"train","step":1,"epoch":0.5,"loss":0.7})"
+    "\n"
+    R"({"split":"trace","step":2,"layer":0,"call":1,"entropy":1.5})"
+    "\n"
+    R"({"split":"trace","step":3,"layer":0,"call":1,"bias":{"first":-1,)"
+    R"("heads":[[0.5,null,1e-3],[0,1,-1]]}})"
+    "\n"
+    R"({"split":"test","step":4,"accuracy":0.5})"
+    "\n";
 inline const std::string kLock =
     R"({"format":1,"framework":{"version":"1","revision":"b"},"data":["f"],"parts":[)"
     R"({"kind":"model","id":"lab/m","version":"1.0.0","hash":"1"},)"
@@ -59,7 +69,31 @@ inline const std::string kSource =
     R"({"from":"x.json","identity":{"configuration":"a","data":"f","framework":"b","numbers":1,)"
     R"("plugins":{"model":{"name":"m","hash":"1","id":"lab/m","version":"1.0.0"}},)"
     R"("judges":{"task lab/t":"1.0.0"},"evaluations":{"fog":{}}}})";
-inline const std::string kOrigins = "set of attention 'quest' (s.yaml:1:1): model.dim = 8\n";
+inline const std::string kOrigins =
+    "set of attention 'quest' (s.yaml:1:1): model.dim = 8\n"
+    "    before, default of model 'm': 4\n"
+    "argument 'train.epochs = 1': train.epochs = 1\n"
+    "    before, e.yaml:3:9: 2\n"
+    "    before, default of train: 100\n"
+    "e.yaml:2:7: name = e\n";
+inline const std::string kImages =
+    R"({"images":[{"index":0,"height":4,"width":4,"class":"a <zz>\" zz= cat","method":"ag_cam",)"
+    R"("map":[0,0.5,1,0.25],"columns":2,"versions":[)"
+    R"({"name":"clean","image":"iVBORw==","words":"cat, 83 %","wrong":false},)"
+    R"({"name":"fog","image":"AAAA","words":"dog","wrong":true}]}]})";
+inline const std::string kGraphs =
+    R"({"graphs":[{"index":0,"nodes":9,"shown":3,"numbers":[4,5,8],"chosen":1,)"
+    R"("edges":[[0,1],[1,2]],"attention":[0.25,0.5,0.25],"answer":"says a, is <zz>\" zz=",)"
+    R"("words":["says 2, is 1","b","c"],"wrong":[true,false,false]}]})";
+inline const std::string kBoxes =
+    R"({"boxes":[{"index":0,"height":8,"width":8,"image":"iVBORw==","prompt":"AAAA",)"
+    R"("asked":"shirt","known":[{"box":[1,1,4,5.5],"words":"a <zz>\" zz= shirt"}],)"
+    R"("found":[{"box":[0,0,8,8],"words":"shirt 0.91"}],"attention":[0,0.5,0.25,0.25],)"
+    R"("columns":2,"stride":4}]})";
+inline const std::string kClouds =
+    R"({"clouds":[{"index":0,"points":7,"point":2,"patch":1,"answer":"table","chosen":1,)"
+    R"("low":[0,0,0],"side":1.5,"classes":["table","a <zz>\" zz= leg"],"most":0.5,"shown":2,)"
+    R"("coord":"AAAAAAAA//////8A","label":"AAE=","said":"AQE=","attention":"AP8="}]})";
 inline const std::string kSuite =
     R"({"suite":"s","baseline":"standard","notes":["a note"],"runs":[)"
     R"({"folder":"e/quest/0-0","experiment":"e","attention":"quest","seed":0},)"
@@ -77,7 +111,8 @@ inline const std::string kSuite =
     R"("title":"b","role":"quality"}],"claims":[{"attention":"quest","experiment":"e",)"
     R"("metric":"accuracy","says":"better","source":"paper","text":"c"}]}})";
 inline const std::string kFailed =
-    R"({"state":"failed","step":1,"steps":4,"epoch":0.5,"seconds":1,"metrics":{},"reason":"why"})";
+    R"({"state":"failed","step":1,"steps":4,"epoch":0.5,"seconds":1,"metrics":{},)"
+    R"("reason":"why <zz>\" zz=, a|b"})";
 
 inline std::string config_of(const std::string& attention, const std::string& seed,
                              const std::string& name = "e") {
@@ -164,7 +199,8 @@ inline Target target_of_runs() {
       joined({kStatus, kEnvironment, kIdentity, kRecord, config, kLines, kLock}),
       joined({kStatus, kEnvironment, kIdentity, kRecord, config, kLines, kLock, kSource, kOrigins}),
       joined({kStatus, kEnvironment, kIdentity, kRecord, config, kLines, kLock, kSource, kOrigins,
-              R"({"pid":1,"host":"h","boot":"b"})", "last words\n", kSuite}),
+              R"({"pid":1,"host":"h","boot":"b"})", "last words\n", kSuite, kImages, kGraphs,
+              kBoxes, kClouds}),
       joined({kFailed, kEnvironment, kIdentity, "", config, kLines, kLock, "{}", kOrigins,
               R"({"pid":1,"host":"h","boot":"b"})", "last words\n", kSuite}),
       joined({kStatus, kEnvironment, kIdentity, kRecord, config,
@@ -190,10 +226,18 @@ inline Target target_of_runs() {
                   "\"metrics\":{",
                   "\\u001b",
                   kForeignElement,
+                  kForeignAttribute,
+                  "|",
+                  "```",
                   "\"step\":",
                   "\"split\":\"",
                   "\"layer\":",
                   "\"better\":\"lower\"",
+                  "\"bias\":{\"first\":0,\"heads\":[[",
+                  "\"changes\":[\"",
+                  "\"each\":{",
+                  "    before, ",
+                  "\"words\":\"",
                   "\"grid\":{\"points\":[",
                   "\"page\":{",
                   "seeds: [0]\n",
