@@ -30,7 +30,7 @@ int cite_command(const Words& words) {
          "  note = {version " ATTNLAB_VERSION "}\n}\n\n"
       << printable(bibtex_of(citations));
   if (!absent.empty()) {
-    std::cerr << "not installed here, so what they ask to be cited by is not known: "
+    std::cerr << "not installed here, or not named, so what they ask to be cited by is not known: "
               << printable(join(absent, ", ")) << "\n";
   }
   return kDone;

@@ -13,7 +13,7 @@ namespace {
 
 void print_options(const Schema& options, const std::string& indent) {
   for (const OptionSpec& option : options) {
-    std::cout << indent << option.name << " (" << option.type_text();
+    std::cout << indent << option.name << " (" << one_line(option.type_text(), kLongestMessageLine);
     if (option.required) {
       std::cout << ", must be given";
     } else if (!option.holds_options()) {
@@ -25,7 +25,8 @@ void print_options(const Schema& options, const std::string& indent) {
 }
 
 void print_names(const char* label, const std::vector<std::string>& names) {
-  if (!names.empty()) std::cout << label << join(names, ", ") << "\n";
+  if (names.empty()) return;
+  std::cout << label << one_line(join(names, ", "), kLongestMessageLine) << "\n";
 }
 
 void print(const Candidate& plugin) {

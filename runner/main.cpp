@@ -1,7 +1,11 @@
 // attnlab: the program. Subcommands one file each; no science here.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -156,13 +160,28 @@ int run_program(const Words& words) {
   const bool flushed = std::cout.flush().good() && std::fflush(stdout) == 0;
   const bool written = flushed && std::ferror(stdout) == 0;
   if (written || code != kDone) return code;
-  std::cerr << "attnlab: standard output: cannot write (a full disk?); what it was to hold is "
-               "lost\n";
+  std::cerr
+      << "attnlab: standard output: cannot write (a full disk, or closed?); what it was to hold is "
+         "lost\n";
   return kRunFailed;
 }
 
 }  // namespace attnlab
 
+namespace {
+
+/// In the place of standard streams that are closed: the next file that is opened would take their
+/// number, and what is printed would go into it. What is written here fails.
+void open_closed_streams() {
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
+    if (::fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
+    if (::open("/dev/null", O_RDONLY) != stream) std::abort();  // the lowest free number is taken
+  }
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  open_closed_streams();
   return attnlab::run_program(attnlab::Words(argv + 1, argv + argc));
 }

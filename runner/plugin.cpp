@@ -101,8 +101,15 @@ Report run_one(const std::string& check, const Job& job) {
   const auto on_line = [&](const std::string& line) {
     const nlohmann::json json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object()) return;  // the plugin prints, too
-    if (const auto told = json.find("trying"); told != json.end()) trying = *told;
+    if (const auto told = json.find("trying"); told != json.end() && told->is_string()) {
+      trying = *told;
+    }
     if (json.value("check", nlohmann::json()) != check) return;
+    const auto said = [&](const char* name) { return json.value(name, nlohmann::json()); };
+    if (!said("outcome").is_string() || !said("message").is_string() ||
+        !said("seconds").is_number()) {
+      return;
+    }
     report.outcome = json.at("outcome");
     report.message = json.at("message");
     report.seconds = json.at("seconds");
@@ -294,10 +301,11 @@ std::size_t jobs_of(const Arguments& arguments) {
 }
 
 double time_limit_of(const Arguments& arguments) {
+  constexpr double kMost = 1e6;  // what a clock counts is far beyond
   const double seconds = arguments.options["time-limit"].as<double>();
-  if (seconds > 0) return seconds;
-  throw ConfigError("--time-limit: expected a number of seconds above 0, found " +
-                    shortest(seconds));
+  if (seconds > 0 && seconds <= kMost) return seconds;
+  throw ConfigError(fmt::format("--time-limit: expected seconds above 0, at most {:.0f}, found {}",
+                                kMost, shortest(seconds)));
 }
 
 int list_checks(Kind kind) {

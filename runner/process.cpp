@@ -372,7 +372,9 @@ std::string signal_text(int signal) {
 }
 
 std::string log_tail(const std::string& path, std::size_t lines) {
-  return printable(join(last_lines(path, lines), "\n"));
+  std::vector<std::string> tail = last_lines(path, lines);
+  for (std::string& line : tail) line = one_line(line, kLongestMessageLine);
+  return join(tail, "\n");
 }
 
 ProcessResult run_self(const std::vector<std::string>& words, const std::string& log,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <filesystem>
 #include <sstream>
 
@@ -35,7 +36,12 @@ bool is_number(const std::string& text) {
 
 SlurmJob parse_job(const json& in) {
   SlurmJob job;
-  job.number = in.at("number").get<std::int64_t>();
+  constexpr std::int64_t kMost = 1'000'000'000;  // the next one is one more
+  const json& number = in.at("number");
+  if (number.is_number_integer()) job.number = number.get<std::int64_t>();
+  if (job.number < 1 || job.number > kMost) {
+    throw DataError(fmt::format("a job's number is {}, not 1 to {}", number.dump(), kMost));
+  }
   job.name = in.at("name").get<std::string>();
   // Earlier versions recorded the first line, whatever it was; the job's name finds it then.
   job.id = submitted_id(in.at("id").get<std::string>());
@@ -170,12 +176,13 @@ std::vector<SlurmJob> read_jobs(const std::string& suite_folder) {
   const std::string path = jobs_file(suite_folder);
   std::error_code error;
   if (!fs::exists(path, error)) return {};
+  const std::string text = read_text(path);
   try {
     std::vector<SlurmJob> jobs;
-    const json all = parsed_json(read_text(path));
+    const json all = parsed_json(text);
     for (const json& job : all.at("jobs")) jobs.push_back(parse_job(job));
     return jobs;
-  } catch (const json::exception& damage) {
+  } catch (const std::exception& damage) {
     throw DataError(
         fmt::format("{}: damaged: {}; look at squeue for jobs of this suite, then delete the file",
                     path, damage.what()));
@@ -225,13 +232,17 @@ Queue ask_queue(const std::vector<SlurmJob>& jobs) {
   std::istringstream lines(answer.out);
   for (std::string line; std::getline(lines, line);) {
     const std::vector<std::string> fields = fields_of(line);
-    if (fields.size() < 5 || !is_number(fields[1])) continue;  // no array task
+    std::size_t task = 0;  // of an array
+    if (fields.size() < 5 || !is_number(fields[1]) ||
+        std::from_chars(fields[1].data(), fields[1].data() + fields[1].size(), task).ec !=
+            std::errc()) {
+      continue;
+    }
     // By an earlier version, a folder that was deleted and made again has a job of the same name.
     const std::string& id = ids[fields[3]];
     if (!id.empty() && id != fields[0]) continue;
-    queue[{fields[3], std::stoul(fields[1])}] = {fmt::format("{}_{}", fields[0], fields[1]),
-                                                 fields[2], fields[4],
-                                                 fields.size() > 5 ? fields[5] : ""};
+    queue[{fields[3], task}] = {fmt::format("{}_{}", fields[0], fields[1]), fields[2], fields[4],
+                                fields.size() > 5 ? fields[5] : ""};
   }
   return queue;
 }

@@ -1,6 +1,7 @@
 // attnlab slurm-task: what a task of an array job does. Not for people; job scripts call it.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -35,11 +36,12 @@ std::string slurm_number(const char* variable) {
 LaunchedCell cell_of(const std::string& cells_file, const std::string& task) {
   std::istringstream lines(read_text(cells_file));
   std::string line;
-  for (std::size_t left = std::stoul(task) + 1; left > 0; --left) {
-    if (!std::getline(lines, line)) {
-      throw DataError(
-          fmt::format("{}: has no line for task {}; submit the suite again", cells_file, task));
-    }
+  std::size_t number = 0;
+  bool found = std::from_chars(task.data(), task.data() + task.size(), number).ec == std::errc();
+  for (std::size_t i = 0; found && i <= number; ++i) found = bool(std::getline(lines, line));
+  if (!found) {
+    throw DataError(
+        fmt::format("{}: has no line for task {}; submit the suite again", cells_file, task));
   }
   const std::size_t tab = line.find('\t');
   if (tab == std::string::npos)

@@ -97,7 +97,7 @@ Usage detect_usage() {
       "picture,\n"
       "best first. The data that the run was trained on must be on this machine.";
   usage.options.add_options()("prompt", po::value<std::string>()->value_name("FILE"),
-                              "what to look for (JPEG, PNG or WebP)")(
+                              "what to look for (JPEG, PNG, WebP or Netpbm)")(
       "image", po::value<Words>()->multitoken()->value_name("FILE ..."), "pictures to look at")(
       "out", po::value<std::string>()->value_name("DIR"),
       "folder to write to; default: detections")(

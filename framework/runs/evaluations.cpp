@@ -31,15 +31,17 @@ json to_json(const EvaluationRecord& record) {
   for (const auto& [name, value] : record.metrics) {
     metrics[name] = finite_or_null(value);
   }
-  return {{"entry", record.entry},
-          {"hash", record.hash},
-          {"split", record.split},
-          {"state", record.done ? "done" : "failed"},
-          {"reason", one_line(without_backtrace(record.reason))},
-          {"metrics", std::move(metrics)},
-          {"infos", metric_infos_json(record.infos)},
-          {"set", json::parse(record.set)},
-          {"seconds", record.seconds}};
+  json out = {{"entry", record.entry},
+              {"hash", record.hash},
+              {"split", record.split},
+              {"state", record.done ? "done" : "failed"},
+              {"reason", one_line(without_backtrace(record.reason))},
+              {"metrics", std::move(metrics)},
+              {"infos", metric_infos_json(record.infos)},
+              {"set", json::parse(record.set)},
+              {"seconds", record.seconds}};
+  if (!record.changes.empty()) out["changes"] = record.changes;
+  return out;
 }
 
 /// @throws DataError when another hand than the program's wrote it.
@@ -71,6 +73,7 @@ EvaluationRecord from_json(const json& in) {
   record.infos = read_metric_infos(in.at("infos"));
   record.set = in.value("set", json::object()).dump();
   record.seconds = in.value("seconds", 0.0);
+  record.changes = in.value("changes", std::vector<std::string>{});
   record.written = in.value("written", std::int64_t{0});
   if (record.written < 0 || record.written > kLatest) throw DataError("it was never written then");
   return record;

@@ -3,7 +3,7 @@
 //   RUN/evaluations/ENTRY-HASH.json
 //     {"entry": "fog", "hash": "16 hex digits", "split": "test", "state": "done" | "failed",
 //      "reason": "", "metrics": {"accuracy": 0.5}, "infos": [...], "set": {...}, "seconds": 1.5,
-//      "written": 1700000000000000}
+//      "changes": ["the file of attention 'quest' changed"], "written": 1700000000000000}
 //
 // Each result stands in a file of its own, so that they resume and are added one by one.
 #pragma once
@@ -27,6 +27,8 @@ struct EvaluationRecord {
   std::map<std::string, double> metrics;  ///< by their own names: "accuracy"
   std::vector<MetricInfo> infos;          ///< of these, the headline first
   std::string set = "{}";                 ///< JSON: what it changes
+  /// What had changed since the run began, for people: "the file of attention 'quest' changed".
+  std::vector<std::string> changes = {};
   double seconds = 0;
   /// When, in microseconds since 1970: of the results of an entry the last one counts. 0: as it is
   /// written. Read from a file without it (of an earlier version), the file's own time.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "framework/base/foreign_text.h"
 #include "framework/runs/metric_infos.h"
 
 namespace attnlab {
@@ -63,7 +64,7 @@ std::string metric_text(const MetricInfo& metric, double value) {
     std::snprintf(percent, sizeof percent, "%.2f", how.scale * value);
     text = percent;
   }
-  return how.unit.empty() ? text : fmt::format("{} {}", text, how.unit);
+  return how.unit.empty() ? text : fmt::format("{} {}", text, one_line(how.unit));
 }
 
 std::string metrics_text(const std::map<std::string, double>& metrics,
@@ -74,7 +75,7 @@ std::string metrics_text(const std::map<std::string, double>& metrics,
   for (const auto& [name, value] : metrics) names.insert(name);
   std::string text;
   for (const std::string& name : book.in_order(names)) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : "  ", name,
+    text += fmt::format("{}{} {}", text.empty() ? "" : "  ", one_line(name),
                         metric_text(metric_or_plain(infos, name), metrics.at(name)));
   }
   return text;

@@ -64,12 +64,12 @@ class PlainProgress : public ProgressSink {
         break;
       }
       case ProgressEvent::Kind::note:
-        say(head + event.text);
+        say(head + message_text(event.text));
         break;
       case ProgressEvent::Kind::end:
         runs_.erase(event.run);
         numbers_.end(event.run);
-        say(fmt::format("{}{}  {}", head, without_backtrace(event.text), metrics_.text(event)));
+        say(fmt::format("{}{}  {}", head, message_text(event.text), metrics_.text(event)));
         metrics_.forget(event.run);
         break;
     }

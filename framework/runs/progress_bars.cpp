@@ -68,7 +68,7 @@ class BarProgress final : public ProgressSink {
         draw();
         break;
       case ProgressEvent::Kind::note:
-        say(fmt::format("{}: {}", event.run, event.text));
+        say(fmt::format("{}: {}", event.run, message_text(event.text)));
         break;
       case ProgressEvent::Kind::end:
         end(event);
@@ -118,7 +118,7 @@ class BarProgress final : public ProgressSink {
     ++done_;
     const std::string head = numbers_.head(event.run);
     numbers_.end(event.run);
-    say(fmt::format("{}{}: {}  {}", head, event.run, without_backtrace(event.text),
+    say(fmt::format("{}{}: {}  {}", head, event.run, message_text(event.text),
                     metrics_.text(event)));
     metrics_.forget(event.run);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
@@ -120,6 +121,20 @@ void add_evaluation(const EvaluationRecord& record, RunResult& run) {
   }
 }
 
+/// Results of other code or data than the run's, all of one kind in one note.
+void note_changes(const std::vector<EvaluationRecord>& records, RunResult& run) {
+  std::map<std::string, std::vector<std::string>> entries;  // by what had changed
+  for (const EvaluationRecord& record : records) {
+    if (record.done && !record.changes.empty()) {
+      entries[join(record.changes, ", ")].push_back(record.entry);
+    }
+  }
+  for (const auto& [changes, names] : entries) {
+    run.notes.push_back(
+        fmt::format("evaluation {}: since the run began, {}", join(names, ", "), changes));
+  }
+}
+
 void add_evaluations(const std::string& folder, RunResult& run) {
   Evaluations all = read_evaluations(folder);
   for (const EvaluationRecord& record : all.records) {
@@ -129,6 +144,7 @@ void add_evaluations(const std::string& folder, RunResult& run) {
     run.notes.push_back(
         fmt::format("evaluation {}: results of several settings; the newest count", entry));
   }
+  note_changes(all.records, run);
   for (const std::string& file : all.damaged) {
     run.notes.push_back("an evaluation cannot be read: " + file);
   }

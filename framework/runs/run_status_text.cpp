@@ -29,8 +29,10 @@ std::string progress_of(const CellReport& cell) {
 
 std::string indented(const std::string& lines) {
   std::string out;
-  std::istringstream text(message_text(lines));
-  for (std::string line; std::getline(text, line);) out += fmt::format("      | {}\n", line);
+  std::istringstream text(without_backtrace(lines));
+  for (std::string line; std::getline(text, line);) {
+    out += fmt::format("      | {}\n", message_text(line));
+  }
   return out;
 }
 

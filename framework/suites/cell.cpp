@@ -81,7 +81,9 @@ void decide_one(Cell& cell, const Rerun& rerun) {
   cell.action = CellAction::run;
   cell.reason.clear();
   cell.other_revision = false;
-  if (!cell.folder.exists() && decide_by_earlier(cell, rerun)) return;
+  // A folder of a run that just begins has its lock alone.
+  const bool is_new = !cell.folder.exists() && !holder_of(cell.folder.path());
+  if (is_new && decide_by_earlier(cell, rerun)) return;
   const RunStatus status = cell.folder.status();
   if (status.finished()) {
     cell.action = CellAction::finished;

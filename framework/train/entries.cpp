@@ -17,6 +17,7 @@
 #include "framework/runs/lock_file.h"
 #include "framework/runs/missing_evaluations.h"
 #include "framework/train/checkpoint.h"
+#include "framework/train/environment.h"
 
 namespace attnlab {
 namespace {
@@ -54,7 +55,8 @@ class Work {
         stop_(stop),
         on_result_(on_result),
         weights_file_(weights_file(run.experiment, folder)),
-        weights_hash_(file_hash(weights_file_)) {
+        weights_hash_(file_hash(weights_file_)),
+        changes_(changes_for_results(run, folder)) {
     const Evaluations there = read_evaluations(folder.path());
     for (const EvaluationRecord& record : there.records) known_[record.entry] = record;
   }
@@ -87,6 +89,10 @@ class Work {
       points[""].push_back(record.metrics);
       mean.split = record.split;
       if (record.done) mean.infos = record.infos;
+      for (const std::string& change : record.changes) {
+        auto& all = mean.changes;
+        if (std::find(all.begin(), all.end(), change) == all.end()) all.push_back(change);
+      }
       mean.seconds += record.seconds;
       last = std::max(last, record.written);
     }
@@ -116,6 +122,7 @@ class Work {
     record.entry = entry.name;
     record.split = entry.options.split;
     record.set = canonical_text(entry.set);
+    record.changes = changes_;
     const EvaluationSetting setting{canonical_text(entry.experiment.resolved.at("task")),
                                     run_.seed};
     record.written = after(before);
@@ -200,6 +207,7 @@ class Work {
   const std::atomic<bool>& stop_;
   const OnResult& on_result_;
   const std::string weights_file_, weights_hash_;
+  const std::vector<std::string> changes_;  // since the run began
   NamedTensors weights_;
   Known known_;
 };
@@ -233,6 +241,11 @@ EachEvaluations::EachEvaluations(const BuiltRun& run, const std::vector<Evaluati
   for (const EvaluationEntry& entry : entries) {
     if (entry.each()) all_.push_back({entry, overlaid(run, entry, registry)});
   }
+}
+
+void EachEvaluations::visit(
+    const std::function<void(const std::string&, const BuiltRun&)>& use) const {
+  for (const One& one : all_) use(one.entry.name, one.overlay);
 }
 
 std::vector<MetricInfo> EachEvaluations::metrics() const {

@@ -19,6 +19,10 @@ class EachEvaluations {
   EachEvaluations(const BuiltRun& run, const std::vector<EvaluationEntry>& entries,
                   Registry& registry);
 
+  /// Each entry's name with what is evaluated for it.
+  void visit(
+      const std::function<void(const std::string& entry, const BuiltRun& overlay)>& use) const;
+
   /// What their metrics mean, "fog/accuracy".
   std::vector<MetricInfo> metrics() const;
   /// The metrics of the entries of a split, "fog/accuracy", means of `over` included. An entry that

@@ -21,6 +21,7 @@
 #include "framework/runs/metric_infos.h"
 #include "framework/tensor/blas.h"
 #include "framework/train/costs.h"
+#include "framework/train/entries.h"
 
 namespace attnlab {
 namespace {
@@ -61,11 +62,33 @@ json part_json(const Part& part) {
   return {{"id", part.id}, {"path", part.path}, {"hash", file_hash(part.path)}};
 }
 
+/// What entries with `when: each` have that the run has not: hashes of plugins' files and of data,
+/// by what they are for people.
+json of_each(const BuiltRun& run) {
+  json all = json::object();
+  if (run.each == nullptr) return all;
+  const Experiment& own = run.experiment;
+  run.each->visit([&](const std::string& entry, const BuiltRun& overlay) {
+    const Experiment& other = overlay.experiment;
+    for (const auto& [mine, part] : {std::pair{&own.model, &other.model},
+                                     {&own.attention, &other.attention},
+                                     {&own.task, &other.task},
+                                     {&own.dataset, &other.dataset}}) {
+      if (mine->path == part->path) continue;
+      all[fmt::format("the file of {} '{}'", name_of(part->kind), part->name)] =
+          file_hash(part->path);
+    }
+    if (overlay.dataset == run.dataset) return;
+    all[fmt::format("the data of evaluation '{}'", entry)] = overlay.dataset->info().fingerprint;
+  });
+  return all;
+}
+
 /// What a process that trains the run works with.
 json surroundings(const BuiltRun& run) {
   const Experiment& experiment = run.experiment;
   const DatasetInfo& data = run.dataset->info();
-  return {
+  json out = {
       {"attnlab", ATTNLAB_VERSION},
       {"framework",
        {{"version", ATTNLAB_VERSION},
@@ -83,11 +106,20 @@ json surroundings(const BuiltRun& run) {
       {"task", part_json(experiment.task)},
       {"dataset", part_json(experiment.dataset)},
       {"data", {{"source", data.source}, {"fingerprint", data.fingerprint}}}};
+  json each = of_each(run);
+  if (!each.empty()) out["each"] = std::move(each);
+  return out;
 }
 
 json read_environment(const std::string& path) {
   try {
-    return parsed_json(read_text(path));
+    json all = parsed_json(read_text(path));
+    if (!all.is_object() || !all.value("resumed", json::array()).is_array()) {
+      throw DataError(fmt::format(
+          "{}: damaged: it is not what a run ran on; remove the run's folder to run it again",
+          path));
+    }
+    return all;
   } catch (const json::exception& damage) {
     throw DataError(fmt::format("{}: damaged: {}; remove the run's folder to run it again", path,
                                 damage.what()));
@@ -165,7 +197,6 @@ void record_together(const BuiltRun& run, const RunFolder& folder) {
 
 std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolder& folder) {
   const std::string path = folder.file("environment.json");
-  if (!std::filesystem::exists(folder.file("checkpoint.safetensors"))) return {};
   if (!std::filesystem::exists(path)) return {};
   const json before = last_accepted(read_environment(path)), now = surroundings(run);
   std::vector<std::string> changes;
@@ -179,12 +210,25 @@ std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolde
   compare("/task/hash", fmt::format("the file of task '{}'", experiment.task.name));
   compare("/dataset/hash", fmt::format("the file of dataset '{}'", experiment.dataset.name));
   compare(kFingerprint, data_of(experiment));
+  const json was = before.value("each", json::object());
+  const json each = now.value("each", json::object());
+  for (const auto& [what, hash] : each.items()) {
+    if (was.contains(what) && was.at(what) != hash) changes.push_back(what + " changed");
+  }
   compare("/framework/revision", "the framework");
   compare("/products", fmt::format("the precision of products (now {})", name_of(run.products)));
   compare("/kernels/attention",
           fmt::format("the kernel of attention (ATTNLAB_ATTENTION_KERNEL, now {})",
                       asked_attention_kernel()));
   return changes;
+}
+
+std::vector<std::string> changes_for_results(const BuiltRun& run, const RunFolder& folder) {
+  try {
+    return changes_since_start(run, folder);
+  } catch (const DataError&) {
+    return {"what it began with is not known (environment.json is damaged)"};
+  }
 }
 
 std::string change_of_data(const BuiltRun& run, const RunFolder& folder) {

@@ -28,10 +28,15 @@ void record_environment(const BuiltRun& run, const RunFolder& folder, std::int64
 /// checkpoints are of another step), or none.
 void record_together(const BuiltRun& run, const RunFolder& folder);
 
-/// What computes another way than when the run began, for people: "the file of attention 'quest'
-/// changed". Empty where no checkpoint was written, which a change could contradict.
+/// What computes another way than when the run began, or since changes were accepted last, for
+/// people: "the file of attention 'quest' changed". What entries with `when: each` have of their
+/// own counts. Empty where environment.json is not there.
 /// @throws DataError naming a damaged environment.json.
 std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolder& folder);
+
+/// The same for results that are made now of a finished run. A damaged environment.json keeps
+/// nobody from them: that it cannot be read is what is said.
+std::vector<std::string> changes_for_results(const BuiltRun& run, const RunFolder& folder);
 
 /// The same of the run's own data alone: "the data of dataset 'cifar' changed". Empty where they
 /// are those of the run, or its folder does not say which it had. (Data that an evaluation names

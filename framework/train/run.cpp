@@ -47,6 +47,19 @@ void check_protocol(const BuiltRun& run) {
           held_out, name));
 }
 
+/// An epoch's plan holds every copy of an example: room is asked for none that is endless.
+void check_repeats(const BuiltRun& run) {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  const std::int64_t repeat = run.experiment.train.batching.repeat;
+  const std::int64_t examples = run.dataset->size(Split::train);
+  if (repeat == 1 || examples <= kMost / repeat) return;
+  const Node& batching = run.experiment.resolved.at("train").at("batching");
+  throw ConfigError(batching.at("repeat").place(),
+                    fmt::format("train.batching.repeat: {} times {} training examples are more "
+                                "than {}, the most that an epoch may hold; repeat them less often",
+                                repeat, examples, kMost));
+}
+
 /// What no memory has room for is refused before a folder is made, not by the first evaluation.
 void check_evaluation_plans(const BuiltRun& run) {
   for (const Split split : {Split::validation, Split::test}) {
@@ -158,6 +171,7 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
   use_product_precision(run.products);
   run.dataset =
       dataset != nullptr ? std::move(dataset) : registry.dataset(experiment.dataset, {run.streams});
+  check_repeats(run);
   run.steps_per_epoch = run.dataset->plan(training_request(run, 0)).batches();
   check_evaluation_plans(run);
   check_protocol(run);

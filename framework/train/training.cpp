@@ -171,7 +171,9 @@ void Training::write_position() {
   log_->sync();  // the checkpoint says which lines belong to it
   position_.metrics_bytes = log_->size();
   position_.seconds = seconds_before_ + seconds_since(began_);
+  const bool first = !std::filesystem::exists(checkpoint_path());
   write_checkpoint(checkpoint_path(), checkpoint_parts(), position_, owner_);
+  if (first) write_status(RunState::running);  // it says from now on that there is a checkpoint
 }
 
 void Training::save() {

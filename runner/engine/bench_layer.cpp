@@ -134,13 +134,15 @@ std::int64_t estimated_peak(Registry& registry, const Part& part, const BenchSha
     return static_cast<double>(BenchLayer(registry, part, one, causal).peak_bytes()) /
            static_cast<double>(length);
   };
+  // No machine has more; beyond it no integer holds the estimate.
+  const auto bytes = [](double size) { return static_cast<std::int64_t>(std::min(size, 0x1p62)); };
   const auto length = static_cast<double>(shape.length);
   const double tokens = static_cast<double>(shape.batch) * length;
-  if (shape.length <= kLonger) return static_cast<std::int64_t>(tokens * each(shape.length));
+  if (shape.length <= kLonger) return bytes(tokens * each(shape.length));
   // A line through two lengths: what is per pair of tokens grows with the length.
   const double longer = each(kLonger);
   const double slope = std::max(0.0, (longer - each(kShort)) / (kLonger - kShort));
-  return static_cast<std::int64_t>(tokens * (longer + slope * (length - kLonger)));
+  return bytes(tokens * (longer + slope * (length - kLonger)));
 }
 
 std::int64_t available_memory() {

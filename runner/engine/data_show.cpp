@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "framework/base/foreign_text.h"
 #include "framework/experiment/compositions.h"
 #include "runner/engine/class_name.h"
 #include "runner/engine/contact_sheet.h"
@@ -110,12 +111,12 @@ int data_show_command(const Words& words) {
   const Pixels sheet =
       contact_sheet(pictures, request.augmented > 0 ? 1 + request.augmented : side);
   out.write([&](const std::string& path) { write_picture(path, sheet); });
-  std::cout << fmt::format("{}: {} images of the {} split of {}{}\n", request.out,
-                           std::min(request.images, dataset->size(request.split)),
-                           name_of(request.split), dataset->info().source,
-                           request.augmented > 0
-                               ? fmt::format(", each with {} augmented versions", request.augmented)
-                               : "");
+  std::cout << fmt::format(
+      "{}: {} images of the {} split of {}{}\n", request.out,
+      std::min(request.images, dataset->size(request.split)), name_of(request.split),
+      one_line(dataset->info().source, kLongestMessageLine),
+      request.augmented > 0 ? fmt::format(", each with {} augmented versions", request.augmented)
+                            : "");
   return kDone;
 }
 

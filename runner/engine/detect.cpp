@@ -126,6 +126,7 @@ std::vector<Found> found_in(const BuiltRun& run, const Batch& picture,
     const double score = best.scores[0][i].item<double>();
     if (score < request.score) break;
     const double* box = boxes.data_ptr<double>() + 4 * i;
+    if (!std::all_of(box, box + 4, [](double edge) { return std::isfinite(edge); })) continue;
     all.push_back({score, box[0], box[1], box[2], box[3], best.labels[0][i].item<std::int64_t>()});
   }
   return all;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/base/text.h"
 #include "framework/train/environment.h"
 
 namespace attnlab {
@@ -13,6 +14,13 @@ BuiltRun open_run(const RunFolder& folder, Registry& registry, bool accept) {
   load_model(run, folder);
   run.model->eval();
   return run;
+}
+
+std::string note_on_changes(const BuiltRun& run, const RunFolder& folder) {
+  const std::vector<std::string> changes = changes_for_results(run, folder);
+  if (changes.empty()) return "";
+  return fmt::format("{}: since this run began, {}; results of entries made now say so",
+                     folder.path(), join(changes, ", "));
 }
 
 void check_data(const BuiltRun& run, const RunFolder& folder, bool accept) {

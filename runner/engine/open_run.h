@@ -16,6 +16,9 @@ class ChangedDataError : public ConfigError {
   using ConfigError::ConfigError;
 };
 
+/// For people: what changed since the run began, which results of it made now will say; or nothing.
+std::string note_on_changes(const BuiltRun& run, const RunFolder& folder);
+
 /// That a run's own data are those that it was trained on. @param accept  they need not be
 /// @throws ChangedDataError, which names the dataset.
 void check_data(const BuiltRun& run, const RunFolder& folder, bool accept);

@@ -121,7 +121,8 @@ void show_plan(const RunJob& job, const BuiltRun& run, ProgressSink& progress) {
       published_text(published.parameters, 1e6, " million"), double(forward_flops(run)) / 1e9,
       published_text(2 * published.multiply_adds, 1e9, ""), run.dataset->size(Split::train),
       run.dataset->size(Split::validation), run.dataset->size(Split::test),
-      run.dataset->info().source, run.total_steps(), train.batch_size, job.folder.path()));
+      one_line(run.dataset->info().source, kLongestMessageLine), run.total_steps(),
+      train.batch_size, job.folder.path()));
 }
 
 /// Says where the processor lacks the precision that is asked for.
@@ -228,7 +229,8 @@ void tell(const EvaluationRecord& record, ProgressSink& progress) {
   std::string text = fmt::format("  {}: ", record.entry);
   if (!record.done) text += "failed: " + one_line(without_backtrace(record.reason));
   for (const auto& [name, value] : record.metrics) {
-    text += fmt::format("{} {}  ", name, metric_text(metric_or_plain(record.infos, name), value));
+    text += fmt::format("{} {}  ", one_line(name),
+                        metric_text(metric_or_plain(record.infos, name), value));
   }
   progress.say(text.substr(0, text.find_last_not_of(' ') + 1));
 }
@@ -254,6 +256,7 @@ void evaluate_left(const RunJob& job, Registry& registry, bool accept, ProgressS
   if (entries_left(job.experiment, job.folder, registry.catalogue(), false).empty()) return;
   BuiltRun run = build_run(job.experiment, job.seed, registry);
   check_data(run, job.folder, accept);
+  if (const std::string note = note_on_changes(run, job.folder); !note.empty()) progress.say(note);
   tell_products(run, progress);
   const RunLock lock(job.folder.path());
   evaluate_left(job, run, registry, progress);

@@ -91,6 +91,7 @@ json picture_of_boxes(const BuiltRun& run, std::int64_t index) {
   for (std::int64_t i = 0; i < best.scores.size(1); ++i) {
     const double score = best.scores[0][i].item<double>();
     if (score < best.scores[0][0].item<double>() / 2) break;
+    if (!best.boxes[0][i].isfinite().all().item<bool>()) continue;
     const std::string word = prompt == nullptr ? name(best.labels[0][i]) + " " : "";
     picture["found"].push_back({{"box", in_pixels(best.boxes[0][i], height, width)},
                                 {"words", fmt::format("{}{:.2f}", word, score)}});

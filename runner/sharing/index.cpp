@@ -104,7 +104,7 @@ int update(const Words& words) {
       report(one.place,
              indices.take(one.place, keys, sharing::read_policy(places.policy()), nullptr));
     } catch (const Error& error) {  // the others are tried, too
-      std::cerr << "attnlab index update: " << printable(error.what()) << "\n";
+      std::cerr << "attnlab index update: " << message_text(error.what()) << "\n";
       failed = true;
     }
   }

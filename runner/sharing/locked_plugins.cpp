@@ -76,7 +76,7 @@ void LockedPlugins::go_back() noexcept {
       say(fmt::format("{} is in use again",
                       sharing::roll_back(one, store_, keys_, options_).label()));
     } catch (const std::exception& error) {
-      std::cerr << "attnlab reproduce: " << printable(error.what()) << "\n";
+      std::cerr << "attnlab reproduce: " << message_text(error.what()) << "\n";
     }
   }
   in_place_of_others_.clear();

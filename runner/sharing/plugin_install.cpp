@@ -95,7 +95,7 @@ int with_each(const std::vector<sharing::Installed>& all, const std::string& com
     try {
       act(one);
     } catch (const Error& error) {
-      std::cerr << "attnlab plugin " << command << ": " << printable(error.what()) << "\n";
+      std::cerr << "attnlab plugin " << command << ": " << message_text(error.what()) << "\n";
       failed = true;
     }
   }

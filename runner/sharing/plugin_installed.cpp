@@ -120,7 +120,8 @@ bool verify_installed(const sharing::Installed& one, const sharing::Keyring& key
     }
   }
   if (damage.empty()) damage = refusal_of(one, host);
-  std::cout << one.label() << ": " << (damage.empty() ? "sound" + note : printable(damage)) << "\n";
+  std::cout << one.label() << ": " << (damage.empty() ? "sound" + note : message_text(damage))
+            << "\n";
   return damage.empty();
 }
 
@@ -181,7 +182,7 @@ int list_installed_command(const Words& words) {
     std::cout << fmt::format("{:<10} {:<32} {:<10} {:<7} {:<28} {}\n", one.kind, one.id.str(),
                              one.version, one.built,
                              one.key.empty() ? "unsigned" : "signed by " + one.key,
-                             !refused.empty() ? "REFUSED: " + printable(refused)
+                             !refused.empty() ? "REFUSED: " + one_line(refused, kLongestMessageLine)
                              : one.kit        ? one.date
                                               : one.date + ", kit left out");
   }

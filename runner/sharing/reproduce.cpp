@@ -124,7 +124,7 @@ sharing::RunPair run_again(const RunRecord& run, const std::string& out, bool al
   if (interrupted()) throw Error("interrupted; the same command goes on where it was");
   sharing::RunPair pair{run, std::nullopt, false, {}};
   if (!end.ok()) {
-    say(fmt::format("{} failed: {}", run.label(), log_tail(log, 3)));
+    say(message_text(fmt::format("{} failed: {}", run.label(), log_tail(log, 3))));
     return pair;
   }
   std::string other;

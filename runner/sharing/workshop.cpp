@@ -77,8 +77,13 @@ void add_workshop_options(Usage& usage) {
 
 WorkshopOptions workshop_options(const Arguments& arguments) {
   WorkshopOptions options;
+  constexpr double kMost = 1e6;  // 100 times it is still what a clock counts
   options.check_limit = arguments.options["time-limit"].as<double>();
-  if (!(options.check_limit > 0)) throw ConfigError("--time-limit: expected seconds above 0");
+  if (!(options.check_limit > 0 && options.check_limit <= kMost)) {
+    throw ConfigError(
+        fmt::format("--time-limit: expected seconds above 0, at most {:.0f}, found {}", kMost,
+                    shortest(options.check_limit)));
+  }
   options.build_limit = 6 * options.check_limit;
   if (arguments.has("jobs")) options.jobs = arguments.options["jobs"].as<std::int64_t>();
   if (options.jobs < 0) throw ConfigError("--jobs: expected 0 or more");

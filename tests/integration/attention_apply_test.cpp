@@ -382,7 +382,7 @@ TEST_F(AttentionApply, NamesWhatIsWrongWithTheCommandLine) {
   Ended ended = attnlab({"attention", "apply", "--use", "quest"});
   EXPECT_EQ(ended.exit_code, 2);
   EXPECT_THAT(ended.err,
-              HasSubstr("attnlab attention: --in is missing\nusage: attnlab attention "));
+              HasSubstr("attnlab attention: --in is missing\n  usage: attnlab attention "));
   ended = attnlab({"attention", "aply"});
   EXPECT_EQ(ended.exit_code, 2);
   EXPECT_THAT(ended.err, HasSubstr("unknown command 'attention aply'; did you mean 'apply'?"));

@@ -159,6 +159,9 @@ TEST_F(Bench, RefusesShapesThatNoMachineHolds) {
   EXPECT_THAT(ended.err,
               HasSubstr("1×1×16000000000×4: standard attention, which all are compared"));
   EXPECT_THAT(ended.err, HasSubstr("GiB are free"));
+  const Ended beyond = bench({"quest", "--shapes", "1x1x10000000000000000x64"});
+  EXPECT_EQ(beyond.exit_code, 2);
+  EXPECT_THAT(beyond.err, HasSubstr("would need about 4294967296.0 GiB"));
 }
 
 TEST_F(Bench, PrintsATableForPeople) {

@@ -94,7 +94,7 @@ TEST_F(Config, SaysThatAWordWithAnEqualsSignIsNoFile) {
   EXPECT_THAT(ended.err, HasSubstr("something is missing: 'a=b.yaml' is read as key=value, which "
                                    "changes a value; a file of that name is given as ./a=b.yaml"));
   EXPECT_THAT(must({"config", "show", "./a=b.yaml"}).out, HasSubstr("schema: 1"));
-  EXPECT_THAT(attnlab({"config", "show"}).err, HasSubstr("something is missing\nusage: "));
+  EXPECT_THAT(attnlab({"config", "show"}).err, HasSubstr("something is missing\n  usage: "));
 }
 
 // ---- the schema, by a validator that is not ours

@@ -1,4 +1,7 @@
 // attnlab detect: a detector's boxes on pictures of one's own.
+#include <cstring>
+#include <limits>
+
 #include "tests/integration/workspace.h"
 #include "tests/support/data_files.h"
 
@@ -152,6 +155,24 @@ TEST_F(Detect, NamesTheClassesOfAClosedSet) {
   EXPECT_EQ(written("odd").at("pictures")[0].at("file"), "odd\xef\xbf\xbd.png");
   EXPECT_THAT(refusal({"detect", run, "--prompt", "one.png", "--image", "one.png"}),
               HasSubstr("--prompt: this detector knows its classes"));
+}
+
+TEST_F(Detect, LeavesOutBoxesThatAreNoNumbers) {
+  const std::string run = trained("closed", "plain", "object_detection", "false");
+  const std::string weights = run + "/checkpoint.safetensors";
+  std::string bytes = file_text(weights);
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const json bias = json::parse(bytes.substr(sizeof header, header))
+                        .at("model.decoder.layer1.heads.box.last.bias");
+  const std::vector<float> none(4, std::numeric_limits<float>::quiet_NaN());
+  std::memcpy(
+      bytes.data() + sizeof header + header + bias.at("data_offsets").at(0).get<std::size_t>(),
+      none.data(), none.size() * sizeof(float));
+  bytes.replace(bytes.find("\"checksum\""), 10, "\"unsealed\"");  // else it is refused
+  write_file(weights, bytes);
+  must({"detect", run, "--image", "one.png", "--score", "0"});
+  EXPECT_EQ(written("detections").at("pictures")[0].at("found"), json::array());
 }
 
 TEST_F(Detect, ShowsTestExamplesOnTheReportsPage) {

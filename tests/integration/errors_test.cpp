@@ -86,7 +86,9 @@ TEST_F(BadInput, NamesTheArgumentThatIsWrong) {
 
 TEST_F(BadInput, AsksForMandatoryValues) {
   folder_.write("open.yaml", "schema: 1\nextends: tiny.yaml\nmodel:\n  dim: ???\n");
-  expect_refused({"open.yaml"}, "open.yaml:4:8: model.dim: a value must be given here (int >= 0)");
+  expect_refused({"open.yaml"},
+                 "open.yaml:4:8: model.dim: a value must be given here (int in [0, "
+                 "16777216])");
   must({"run", "open.yaml", "model.dim=16", "--dry-run"});
 }
 
@@ -101,6 +103,13 @@ TEST_F(BadInput, NamesAnOptionThatOnlyThePluginKnowsToBeWrong) {
   folder_.write("bad.yaml", "schema: 1\nextends: tiny.yaml\nmodel: {heads: 3}\n");
   expect_refused({"bad.yaml"},
                  "bad.yaml:3:16: model 'vit': heads: 3 heads do not divide dim 16; change either");
+}
+
+TEST_F(BadInput, RefusesAnEpochWithoutEndBeforeItTakesMemory) {
+  const Ended ended = refused({"tiny.yaml", "train.batching.repeat=1000000000"});
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("argument 'train.batching.repeat=1000000000': "
+                                         "train.batching.repeat: 1000000000 times "),
+                               HasSubstr("repeat them less often")));
 }
 
 TEST_F(BadInput, RefusesPathsThatAreEmpty) {

@@ -66,6 +66,25 @@ TEST_F(Evaluate, AsksAFinishedRunOtherThingsAndFilesEachAnswer) {
   EXPECT_FALSE(own().contains("noisy/accuracy")) << "no part of the run's own result";
 }
 
+TEST_F(Evaluate, SaysWhatChangedSinceTheRunBegan) {
+  write_experiment("  noisy: {set: {dataset: {noise: 3}}}\n");
+  must({"run", "asked.yaml"});
+  EXPECT_FALSE(filed("noisy").contains("changes"));
+  const std::string path = folder() + "/environment.json";
+  json environment = json::parse(file_text(path));
+  environment["model"]["hash"] = "0";
+  write_file(path, environment.dump());
+  json status = status_of(folder());  // which knows that file
+  status.erase("check");
+  status.erase("files");
+  write_file(folder() + "/status.json", status.dump());
+  EXPECT_THAT(must({"eval", folder(), "noisy", "--again"}).err,
+              HasSubstr("since this run began, the file of model 'vit' changed; results of"));
+  EXPECT_EQ(filed("noisy").at("changes"), json({"the file of model 'vit' changed"}));
+  EXPECT_THAT(must({"compare", "runs"}).out,
+              HasSubstr("evaluation noisy: since the run began, the file of model 'vit' changed"));
+}
+
 TEST_F(Evaluate, TrainsNothingWhenOnlyEvaluationsChange) {
   write_experiment("  noisy: {set: {dataset: {noise: 3}}}\n");
   must({"run", "asked.yaml"});

@@ -20,11 +20,11 @@ using ::testing::Not;
 
 class Faults : public Workspace {
  protected:
-  /// The program with these words, its standard output being /dev/full.
-  Ended into_full_disk(const std::string& words) const {
+  /// The program with these words, as a shell runs it: "list >/dev/full".
+  Ended in_shell(const std::string& words) const {
     Invocation shell = invocation({});
     const std::string program = shell.words.at(0);
-    shell.words = {"/bin/sh", "-c", program + " " + words + " >/dev/full"};
+    shell.words = {"/bin/sh", "-c", program + " " + words};
     return run(shell);
   }
 
@@ -46,10 +46,26 @@ TEST_F(Faults, StandardOutputThatCannotBeWrittenIsAnError) {
         "run tiny.yaml --dry-run", "run tiny.yaml train.epochs=1 --out plain",
         "run tiny.yaml train.epochs=1 --out json --progress json",
         "run tiny.yaml train.epochs=1 --out bar --progress bar"}) {
-    const Ended ended = into_full_disk(words);
+    const Ended ended = in_shell(std::string(words) + " >/dev/full");
     EXPECT_NE(ended.exit_code, 0) << words;
     EXPECT_THAT(ended.err, HasSubstr("cannot write")) << words;
   }
+}
+
+// The next file that is opened would take its number, and progress would go into that.
+TEST_F(Faults, StandardOutputThatIsClosedIsAnErrorAndNoFileTakesItsPlace) {
+  for (const char* words : {"list", "run tiny.yaml train.epochs=1"}) {
+    const Ended ended = in_shell(std::string(words) + " >&-");
+    EXPECT_NE(ended.exit_code, 0) << words;
+    EXPECT_THAT(ended.err, HasSubstr("cannot write")) << words;
+  }
+  EXPECT_EQ(in_shell("run tiny.yaml --out quiet <&- >&- 2>&-").exit_code, 1);
+  for (const std::string& file : files_like("")) {
+    if (fs::is_regular_file(file) && fs::path(file).filename() == "lock") {
+      EXPECT_EQ(file_text(file), "") << file;
+    }
+  }
+  EXPECT_EQ(status_of(run_folder("tiny/standard")).at("state"), "done");
 }
 
 TEST_F(Faults, ReportsGoToDevicesAndThroughLinks) {
@@ -120,7 +136,7 @@ TEST_F(Faults, SizesThatOverflowAreRefusedBeforeAFolderIsMade) {
     EXPECT_THAT(ended.err, Not(HasSubstr("frame #"))) << size;
     EXPECT_FALSE(exists("runs")) << size;
     if (std::string(size).starts_with("dataset.")) {
-      EXPECT_THAT(ended.err, HasSubstr("a size is too large for this machine")) << size;
+      EXPECT_THAT(ended.err, HasSubstr("is out of range; expected int in")) << size;
     }
   }
 }
@@ -236,6 +252,27 @@ TEST_F(Faults, AChangeThatWasAcceptedShowsInComparisons) {
   must({"run", folder, "--resume", "--accept-changes"});
   EXPECT_THAT(must({"compare", "runs"}).out,
               HasSubstr("by --accept-changes, the file of model 'vit' changed"));
+}
+
+TEST_F(Faults, AnotherPluginOfAnEntryThatEachEpochAsksIsNoticed) {
+  folder_.write("asked.yaml",
+                "schema: 1\nextends: tiny.yaml\n"
+                "evaluate: {other: {set: {task: {use: sequence_classification}}, when: each}}\n");
+  must({"run", "asked.yaml"});
+  const std::string folder = run_folder("asked/standard"), path = folder + "/environment.json";
+  nlohmann::json environment = nlohmann::json::parse(file_text(path));
+  environment.at("each").at("the file of task 'sequence_classification'") = "0";
+  write_file(path, environment.dump());
+  nlohmann::json status = status_of(folder);
+  status["state"] = "interrupted";
+  status.erase("check");
+  write_file(folder + "/status.json", status.dump());
+  const Ended refused = attnlab({"run", folder, "--resume"});
+  EXPECT_EQ(refused.exit_code, 2) << refused.story();
+  EXPECT_THAT(
+      refused.err,
+      HasSubstr("since this run began, the file of task 'sequence_classification' changed"));
+  must({"run", folder, "--resume", "--accept-changes"});
 }
 
 TEST_F(Faults, AMemberOfAnEnsembleThatWentOnAloneIsMarked) {

@@ -20,7 +20,7 @@ using ::testing::Not;
 const std::string kHostile =
     "x\x1b[2J\xc2\x9b"
     "2J\xe2\x80\xae"
-    "y\xe2\x81\xa6z";
+    "y\xe2\x81\xa6z\xd8\x9c\xe2\x80\x8f";
 
 /// What of a text a terminal would obey; found byte by byte, not with the functions under test.
 std::string obeyed(const std::string& text) {
@@ -33,7 +33,9 @@ std::string obeyed(const std::string& text) {
     const bool c1 = at(0) == 0xc2 && at(1) >= 0x80 && at(1) <= 0x9f;
     const bool turn = at(0) == 0xe2 && ((at(1) == 0x80 && at(2) >= 0xa8 && at(2) <= 0xae) ||
                                         (at(1) == 0x81 && at(2) >= 0xa6 && at(2) <= 0xa9));
-    if (c0 || c1 || turn || at(0) == 0x7f) return text.substr(i < 40 ? 0 : i - 40, 80);
+    const bool mark = (at(0) == 0xd8 && at(1) == 0x9c) ||
+                      (at(0) == 0xe2 && at(1) == 0x80 && (at(2) == 0x8e || at(2) == 0x8f));
+    if (c0 || c1 || turn || mark || at(0) == 0x7f) return text.substr(i < 40 ? 0 : i - 40, 80);
   }
   return "";
 }
@@ -139,6 +141,7 @@ TEST_F(HostileText, OfConfigurationsMovesNoCursor) {
   EXPECT_EQ(harmless({"validate", place() + "/named.yaml"}).exit_code, 2);
   EXPECT_EQ(harmless({"validate", place() + "/wrong.yaml"}).exit_code, 2);
   EXPECT_EQ(harmless({"validate", kHostile}).exit_code, 2);
+  EXPECT_EQ(harmless({"validate", "a\nforged: valid"}).exit_code, 2);
   harmless({"config", "explain", place() + "/wrong.yaml"});
   EXPECT_EQ(harmless({"sweep", file, "--name", kHostile, "--dry-run"}).exit_code, 2);
 }

@@ -223,7 +223,8 @@ TEST_F(PlayedSlurm, SubmitsNothingTwiceAndTellsWhatSlurmKnows) {
   // gave.
   path = play("squeue", "cat <<END\n12|0|RUNNING|" + name + "|node7|None\n12|1|PENDING|" + name +
                             "||Priority\n12|2|OUT_OF_MEMORY|" + name + "|node7|None\n9|3|RUNNING|" +
-                            name + "|node7|None\nEND\n");
+                            name + "|node7|None\n12|99999999999999999999|RUNNING|" + name +
+                            "|node7|None\nEND\n");
   play("sacct", "echo '12_3|NODE_FAIL'");
   const std::string status = must({"status", "runs/pair"}, {{"PATH", path}}).out;
   EXPECT_THAT(
@@ -276,6 +277,16 @@ TEST_F(PlayedSlurm, AsksSlurmOnceForEachSuite) {
   }
   EXPECT_THAT(must({"status", "--help"}).out,
               AllOf(HasSubstr("squeue"), Not(HasSubstr("files only"))));
+}
+
+TEST_F(PlayedSlurm, HasNoLineForATaskOfAnyNumber) {
+  const std::string cells = folder_.write("cells.txt", "runs/pair/a\ta\n");
+  for (const char* number : {"1", "18446744073709551615", "99999999999999999999"}) {
+    const Ended ended = attnlab({"slurm-task", cells},
+                                {{"SLURM_ARRAY_JOB_ID", "12"}, {"SLURM_ARRAY_TASK_ID", number}});
+    EXPECT_EQ(ended.exit_code, 2) << ended.story();
+    EXPECT_THAT(ended.err, HasSubstr(std::string("has no line for task ") + number));
+  }
 }
 
 TEST_F(PlayedSlurm, PutsATaskBackUnlessItComesToNoStepSeveralTimesInARow) {

@@ -130,6 +130,12 @@ TEST_F(PluginTest, NamesTheDamagedFileThatEndedTheProcess) {
             "frame 5\nframe 6\nframe 7");
 }
 
+TEST_F(PluginTest, SeesWhatAConstructorChangesOnce) {
+  const json all = report({broken("changes_umask_when_built"), "--only", "process_state"}, 1);
+  EXPECT_EQ(all.at("checks").back().at("message"),
+            "building it, or what it is tried with, changes the umask");
+}
+
 TEST_F(PluginTest, IsNotTakenInByAnEarlyEnd) {
   const json check = only_check(broken("exits_in_forward"));
   EXPECT_EQ(check.at("outcome"), "failed");
@@ -178,7 +184,8 @@ TEST_F(PluginTest, RefusesWhatCannotBeTestedAsUsage) {
       {{"qest"}, "did you mean 'quest'?"},
       {{"quest", "ep=1"}, "did you mean 'eps'?"},
       {{"quest", "--only", "shape"}, "there is no check 'shape'; did you mean 'shapes'?"},
-      {{"quest", "--time-limit", "0"}, "--time-limit: expected a number of seconds above 0"},
+      {{"quest", "--time-limit", "0"}, "--time-limit: expected seconds above 0"},
+      {{"quest", "--time-limit", "inf"}, "--time-limit: expected seconds above 0, at most 1000000"},
       {{"quest", "--jobs", "1000"}, "--jobs: expected 0 to 64, found 1000"},
       {{}, "usage: attnlab plugin test ID|PATH"},
   };

@@ -2,6 +2,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "framework/base/file_lock.h"
 #include "framework/base/files.h"
 #include "tests/integration/workspace.h"
 
@@ -227,6 +228,19 @@ TEST_F(SuiteCells, DryRunNamesWhatCannotBeBuilt) {
   EXPECT_EQ(ended.exit_code, 2) << ended.story();
   EXPECT_THAT(ended.out, AllOf(HasSubstr("tiny, factory_throws cannot be built: "),
                                HasSubstr("the kernel table is empty")));
+}
+
+TEST_F(SuiteCells, LeaveAFolderAloneThatAnotherProcessIsBeginning) {
+  write_suite("[standard]");
+  must({"suite", "pair.yaml"});
+  const std::string folder = folders_of("standard").at(0);
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  const FileLock other(folder + "/lock");
+  const Ended ended = attnlab({"suite", "pair.yaml"});
+  EXPECT_EQ(ended.exit_code, 3) << ended.story();
+  EXPECT_THAT(ended.out, HasSubstr("is being run by"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1) << "the lock alone";
 }
 
 }  // namespace

@@ -99,6 +99,7 @@ TEST(LogTail, IsTheLastLinesThatSaySomething) {
   const std::string log = folder.write("log", "one\ntwo\n\nthree\n\n");
   EXPECT_EQ(log_tail(log, 2), "two\nthree");
   EXPECT_EQ(log_tail(log, 9), "one\ntwo\nthree");
+  EXPECT_LT(log_tail(folder.write("log", std::string(5'000'000, 'x')), 9).size(), 3000U);
 }
 
 class Silent final : public ProgressSink {

@@ -28,6 +28,22 @@ TEST(VainStops, AreCountedAnewWhereTheFileIsDamaged) {
   EXPECT_EQ(count_vain(folder.write("vain-0.txt", "0 -5"), 0, 0), 1);
 }
 
+TEST(SubmittedJobs, HaveNumbersThatGoOn) {
+  const TempFolder folder;
+  for (const std::string number : {"9223372036854775807", "1e300", "0", "\"1\""}) {
+    folder.write("slurm/jobs.json", "{\"jobs\": [{\"number\": " + number +
+                                        ", \"name\": \"a\", \"id\": \"\", \"cells\": []}]}");
+    try {
+      read_jobs(folder.path());
+      ADD_FAILURE() << number;
+    } catch (const DataError& error) {
+      EXPECT_NE(std::string(error.what()).find("jobs.json: damaged: a job's number is "),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 TEST(SubmittedJobs, AreNumbersOnALineOfTheirOwn) {
   EXPECT_EQ(submitted_id("101\n"), "101");
   EXPECT_EQ(submitted_id("Welcome; 3 nodes are down\n101;far\nBye\n"), "101");

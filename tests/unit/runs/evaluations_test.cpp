@@ -30,6 +30,7 @@ TEST(Evaluations, ComeBackAsTheyWere) {
   const TempFolder temp;
   EvaluationRecord fog = record("fog", 0.5);
   fog.metrics["nll"] = std::nan("");
+  fog.changes = {"the framework changed"};
   write_evaluation(temp.path(), fog);
   EXPECT_TRUE(fs::exists(temp / "evaluations/fog-0123456789abcdef.json"));
   const Evaluations read = read_evaluations(temp.path());
@@ -44,6 +45,7 @@ TEST(Evaluations, ComeBackAsTheyWere) {
   EXPECT_EQ(one.infos, kMadeMetrics);
   EXPECT_EQ(one.set, fog.set);
   EXPECT_EQ(one.seconds, 1.5);
+  EXPECT_EQ(one.changes, fog.changes);
 }
 
 TEST(Evaluations, SayWhatTheyRanWith) {

@@ -138,7 +138,8 @@ TEST(AutomaticProgress, IsPlainWhereThereIsNoTerminal) {
 TEST(ProgressForPeople, LetsNoForeignTextMoveTheCursor) {
   ProgressEvent end = event(Kind::end);
   end.text = "a\x1b]0;x\a b\nsecond line\nException raised from f\nframe #0: f";
-  end.metrics = {{"na\x1bme", 1}};
+  end.metrics = {{"na\x1bme", 1}, {"other\nforged", 2}};
+  end.infos = {{"na\x1bme", Better::higher, "nats\nforged"}};
   for (const ProgressMode mode : {ProgressMode::plain, ProgressMode::bar}) {
     CaptureStdout();
     {
@@ -152,8 +153,9 @@ TEST(ProgressForPeople, LetsNoForeignTextMoveTheCursor) {
       at = text.find("\r\033[K");
     }
     EXPECT_EQ(text.find_first_of("\x1b\a"), std::string::npos) << text;
-    EXPECT_THAT(text, AllOf(HasSubstr("a\\x1b]0;x\\x07 b\nsecond line"), HasSubstr("c\\x1b[2J d"),
-                            HasSubstr("na\\x1bme"), Not(HasSubstr("frame #"))));
+    EXPECT_THAT(text, AllOf(HasSubstr("a\\x1b]0;x\\x07 b\n  second line"), HasSubstr("c\\x1b[2J d"),
+                            HasSubstr("na\\x1bme 1 nats forged  other forged 2"),
+                            Not(HasSubstr("frame #"))));
   }
 }
 

@@ -96,6 +96,36 @@ TEST_F(TrainingLoop, WritesCheckpointsAndStatusOnlyWhereItBegan) {
   EXPECT_EQ(place("run").status().state, RunState::failed);
 }
 
+/// Reads the status while the second step is told.
+class StatusReader final : public ProgressSink {
+ public:
+  explicit StatusReader(std::string path) : path_(std::move(path)) {}
+  void report(const ProgressEvent& event) override {
+    if (event.kind == ProgressEvent::Kind::step && event.step == 2) {
+      status = nlohmann::json::parse(read_text(path_));
+    }
+  }
+  void say(const std::string&) override {}
+
+  nlohmann::json status;
+
+ private:
+  std::string path_;
+};
+
+// Else a run that was killed in its first epoch would begin anew without a word where its
+// checkpoint is gone.
+TEST_F(TrainingLoop, SaysInItsStatusThatThereIsACheckpointOnceThereIs) {
+  TrainOptions options = tiny_options();
+  options.checkpoint_seconds = 0;
+  BuiltRun run = tiny_run(clouds(), options);
+  StatusReader sink(place("run").file("status.json"));
+  const std::atomic<bool> stop{false};
+  train_run(run, place("run"), sink, stop);
+  EXPECT_EQ(sink.status.at("state"), "running");
+  EXPECT_EQ(sink.status.at("checkpoint"), true);
+}
+
 TEST_F(TrainingLoop, EndsTheSameWhereverItWasStopped) {
   TrainOptions options = tiny_options();
   options.epochs = 2;
