@@ -6,6 +6,7 @@
 #include <jerror.h>
 
 #include <algorithm>
+#include <cctype>
 #include <csetjmp>
 #include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
@@ -67,6 +68,11 @@ void check_header(const Source& source, std::string_view bytes) {
     return value;
   };
   if (is_jpeg(bytes)) return;  // its size was compared before
+  const bool netpbm = bytes.size() > 2 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' &&
+                      std::isspace(static_cast<unsigned char>(bytes[2])) != 0;
+  // Where a format's reader refuses, OpenCV tries others, and that of DICOM may end the process.
+  const bool dicom = bytes.size() >= 132 && bytes.substr(128, 4) == "DICM";
+  if (dicom) source.refuse("is no image of JPEG, PNG, WebP or Netpbm");
   if (bytes.starts_with("\x89PNG\r\n\x1a\n") && bytes.size() >= 24) {
     check_size(source, number(20, 4, true), number(16, 4, true));
   } else if (bytes.starts_with("RIFF") && bytes.size() >= 16 && bytes.substr(8, 4) == "WEBP") {
@@ -74,7 +80,7 @@ void check_header(const Source& source, std::string_view bytes) {
     if (bytes.substr(12, 4) == "VP8X" && bytes.size() >= 30) {
       check_size(source, number(27, 3, false) + 1, number(24, 3, false) + 1);
     }
-  } else if (bytes.size() > 2 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6') {
+  } else if (netpbm) {
     const auto [width, height] = netpbm_sizes(bytes);
     check_size(source, height, width);
   } else {

@@ -1,6 +1,8 @@
 // Image files: a part is what the same part of the whole is.
 #include "framework/data/pictures/image_file.h"
 
+#include <cstring>
+
 #include "framework/base/random.h"
 #include "tests/plugins/vision/picture_files.h"
 #include "tests/support/data_files.h"
@@ -106,6 +108,17 @@ TEST_F(ImageFiles, OfFormatsThatAreNotPromisedAreRefused) {
     EXPECT_THAT(message_of<DataError>([&] { ImageFile file(path); }),
                 EndsWith("a.jpg: is no image of JPEG, PNG, WebP or Netpbm; fetch the file again"))
         << ending;
+  }
+}
+
+// OpenCV's reader of it, which came last, ended the process.
+TEST_F(ImageFiles, OfDicomBehindAnotherFormatsFirstBytesAreRefused) {
+  for (const char* first : {"P6~", "RIFFabcdWEBPVP8 "}) {
+    const std::string path =
+        folder_.write("a.jpg", first + std::string(128 - std::strlen(first), '!') + "DICM" +
+                                   std::string(99, '!'));
+    EXPECT_THAT(message_of<DataError>([&] { ImageFile file(path); }),
+                HasSubstr("a.jpg: is no image of JPEG, PNG, WebP or Netpbm"));
   }
 }
 
