@@ -194,9 +194,20 @@ const Node* option_at(const Node& options, const std::string& path) {
 template <class Build>
 auto build_part(const Part& part, Build&& build) {
   const std::string who = fmt::format("{} '{}': ", name_of(part.kind), part.name);
+  const WorkingFolder home;
+  const auto build_and_return = [&] {
+    try {
+      return build();
+    } catch (...) {
+      try {
+        home.check(who);        // goes back
+      } catch (const Error&) {  // what was thrown first counts
+      }
+      throw;
+    }
+  };
   try {
-    const WorkingFolder home;
-    auto built = build();
+    auto built = build_and_return();
     if (!built)
       throw PluginError(fmt::format("{}: {}its factory returned nothing", part.path, who));
     home.check(fmt::format("{}: {}its construction", part.path, who));

@@ -9,6 +9,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
@@ -126,7 +127,7 @@ void note_changes(const std::vector<EvaluationRecord>& records, RunResult& run) 
   std::map<std::string, std::vector<std::string>> entries;  // by what had changed
   for (const EvaluationRecord& record : records) {
     if (record.done && !record.changes.empty()) {
-      entries[join(record.changes, ", ")].push_back(record.entry);
+      entries[one_line(join(record.changes, ", "))].push_back(record.entry);
     }
   }
   for (const auto& [changes, names] : entries) {

@@ -195,7 +195,10 @@ void record_together(const BuiltRun& run, const RunFolder& folder) {
   write_file(path, json_text(all));
 }
 
-std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolder& folder) {
+namespace {
+
+/// @param each  what entries with `when: each` have of their own, too
+std::vector<std::string> changes_of(const BuiltRun& run, const RunFolder& folder, bool each) {
   const std::string path = folder.file("environment.json");
   if (!std::filesystem::exists(path)) return {};
   const json before = last_accepted(read_environment(path)), now = surroundings(run);
@@ -210,10 +213,12 @@ std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolde
   compare("/task/hash", fmt::format("the file of task '{}'", experiment.task.name));
   compare("/dataset/hash", fmt::format("the file of dataset '{}'", experiment.dataset.name));
   compare(kFingerprint, data_of(experiment));
-  const json was = before.value("each", json::object());
-  const json each = now.value("each", json::object());
-  for (const auto& [what, hash] : each.items()) {
-    if (was.contains(what) && was.at(what) != hash) changes.push_back(what + " changed");
+  if (each) {
+    const json was = before.value("each", json::object());
+    const json is = now.value("each", json::object());
+    for (const auto& [what, hash] : is.items()) {
+      if (was.contains(what) && was.at(what) != hash) changes.push_back(what + " changed");
+    }
   }
   compare("/framework/revision", "the framework");
   compare("/products", fmt::format("the precision of products (now {})", name_of(run.products)));
@@ -223,9 +228,15 @@ std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolde
   return changes;
 }
 
+}  // namespace
+
+std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolder& folder) {
+  return changes_of(run, folder, /*each=*/true);
+}
+
 std::vector<std::string> changes_for_results(const BuiltRun& run, const RunFolder& folder) {
   try {
-    return changes_since_start(run, folder);
+    return changes_of(run, folder, /*each=*/false);
   } catch (const DataError&) {
     return {"what it began with is not known (environment.json is damaged)"};
   }

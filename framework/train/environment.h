@@ -34,8 +34,8 @@ void record_together(const BuiltRun& run, const RunFolder& folder);
 /// @throws DataError naming a damaged environment.json.
 std::vector<std::string> changes_since_start(const BuiltRun& run, const RunFolder& folder);
 
-/// The same for results that are made now of a finished run. A damaged environment.json keeps
-/// nobody from them: that it cannot be read is what is said.
+/// The same of the run's own parts, for results that are made now of a finished run. A damaged
+/// environment.json keeps nobody from them: that it cannot be read is what is said.
 std::vector<std::string> changes_for_results(const BuiltRun& run, const RunFolder& folder);
 
 /// The same of the run's own data alone: "the data of dataset 'cifar' changed". Empty where they

@@ -102,8 +102,9 @@ Results carry_out(const EvalJob& job, Registry& registry) {
     std::cerr << "attnlab eval: " << note << "\n";
   }
   check_data(run, job.folder, job.accept);
-  if (const std::string note = note_on_changes(run, job.folder); !note.empty()) {
-    std::cerr << "attnlab eval: " << note << "\n";
+  const std::string changed = job.entries_too ? note_on_changes(run, job.folder) : "";
+  if (!changed.empty()) {
+    std::cerr << "attnlab eval: " << changed << "\n";
   }
   load_model(run, job.folder);
   Results results;

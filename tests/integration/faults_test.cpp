@@ -245,10 +245,7 @@ TEST_F(Faults, AChangeThatWasAcceptedShowsInComparisons) {
   nlohmann::json environment = nlohmann::json::parse(file_text(folder + "/environment.json"));
   environment["model"]["hash"] = "0";
   write_file(folder + "/environment.json", environment.dump());
-  nlohmann::json status = status_of(folder);
-  status["state"] = "interrupted";
-  status.erase("check");
-  write_file(folder + "/status.json", status.dump());
+  call_interrupted(folder);
   must({"run", folder, "--resume", "--accept-changes"});
   EXPECT_THAT(must({"compare", "runs"}).out,
               HasSubstr("by --accept-changes, the file of model 'vit' changed"));
@@ -263,10 +260,7 @@ TEST_F(Faults, AnotherPluginOfAnEntryThatEachEpochAsksIsNoticed) {
   nlohmann::json environment = nlohmann::json::parse(file_text(path));
   environment.at("each").at("the file of task 'sequence_classification'") = "0";
   write_file(path, environment.dump());
-  nlohmann::json status = status_of(folder);
-  status["state"] = "interrupted";
-  status.erase("check");
-  write_file(folder + "/status.json", status.dump());
+  call_interrupted(folder);
   const Ended refused = attnlab({"run", folder, "--resume"});
   EXPECT_EQ(refused.exit_code, 2) << refused.story();
   EXPECT_THAT(

@@ -63,10 +63,7 @@ seeds: [5]
   Ended refused_as_begun_with(const nlohmann::json& environment) const {
     const std::string folder = run_of("undisturbed");
     write_file(folder + "/environment.json", environment.dump());
-    nlohmann::json status = status_of(folder);
-    status["state"] = "interrupted";
-    status.erase("check");
-    write_file(folder + "/status.json", status.dump());
+    call_interrupted(folder);
     const Ended refused = attnlab({"run", folder, "--resume"});
     EXPECT_EQ(refused.exit_code, 2) << refused.story();
     return refused;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "framework/base/files.h"
 #include "framework/manifest/discovery.h"
 
 namespace attnlab::testing {
@@ -44,6 +45,13 @@ std::map<std::string, std::string> model_tensors(const std::string& run_folder) 
 
 json status_of(const std::string& run_folder) {
   return json::parse(file_text(run_folder + "/status.json"));
+}
+
+void call_interrupted(const std::string& run_folder) {
+  nlohmann::json status = status_of(run_folder);
+  status["state"] = "interrupted";
+  status.erase("check");
+  write_file(run_folder + "/status.json", status.dump());
 }
 
 json timeless_metrics(const std::string& run_folder) {

@@ -28,6 +28,9 @@ std::map<std::string, std::string> model_tensors(const std::string& run_folder);
 
 /// A run's status.json.
 nlohmann::json status_of(const std::string& run_folder);
+/// Has a run's status say that the run was interrupted, as a program of an earlier version wrote
+/// it.
+void call_interrupted(const std::string& run_folder);
 /// Its metrics without those that measure time.
 nlohmann::json timeless_metrics(const std::string& run_folder);
 /// The lines of metrics.jsonl; those of one split where it is given.
