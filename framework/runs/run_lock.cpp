@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <climits>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
@@ -63,18 +65,6 @@ std::string Holder::text() const {
   return fmt::format("process {}{}", pid, host.empty() ? "" : " on host " + host);
 }
 
-RunLock::RunLock(const std::string& run_folder) : lock_(lock_file(run_folder)) {
-  const Holder other = read_holder(lock_file(run_folder));
-  const bool taken = lock_.state() == FileLock::State::taken;
-  if (taken || (lock_.state() == FileLock::State::unknown && is_alive(other))) {
-    throw BusyError(fmt::format("{}: is being run by {}; wait for its end, or stop it", run_folder,
-                                other.text()));
-  }
-  lock_.write(text_of(this_process()));
-}
-
-RunLock::~RunLock() { lock_.write(""); }
-
 std::optional<Holder> holder_of(const std::string& run_folder) {
   const std::string path = lock_file(run_folder);
   std::error_code error;
@@ -83,5 +73,35 @@ std::optional<Holder> holder_of(const std::string& run_folder) {
   const bool held = is_locked(path).value_or(is_alive(holder));
   return held ? std::optional(holder) : std::nullopt;
 }
+
+namespace {
+
+BusyError busy(const std::string& run_folder, const Holder& other) {
+  return BusyError(fmt::format("{}: is being run by {}; wait for its end, or stop it", run_folder,
+                               other.text()));
+}
+
+/// The folder's lock file, which nobody held a moment ago.
+FileLock open_lock(const std::string& run_folder) {
+  if (const auto other = holder_of(run_folder)) throw busy(run_folder, *other);
+  return FileLock(lock_file(run_folder));
+}
+
+}  // namespace
+
+RunLock::RunLock(const std::string& run_folder) : lock_(open_lock(run_folder)) {
+  const std::string path = lock_file(run_folder);
+  if (lock_.state() == FileLock::State::taken) throw busy(run_folder, read_holder(path));
+  const Holder self = this_process();
+  lock_.write(text_of(self));
+  if (lock_.state() == FileLock::State::held) return;
+  // Without locks two processes may both have found nobody. All have written after this time, and
+  // the one that wrote last has the folder.
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const Holder last = read_holder(path);
+  if (last != self) throw busy(run_folder, last);
+}
+
+RunLock::~RunLock() { lock_.write(""); }
 
 }  // namespace attnlab

@@ -3,7 +3,8 @@
 // The lock is the kernel's, on RUN/lock: it ends with the process that holds it, however that ends
 // (kill -9, power cut), and it holds across machines where the file system hands locks on. The
 // file's text says who holds it. Where a file system knows no locks, the text alone decides: a
-// process of this machine that is gone holds nothing.
+// process of this machine that is gone holds nothing, and of several that begin at once one goes
+// on.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@ struct Holder {
   std::int64_t pid = 0;
   std::string host, boot;  ///< boot: changes with each start of the machine
 
+  bool operator==(const Holder&) const = default;
   /// "process 123 on host lab7".
   std::string text() const;
 };

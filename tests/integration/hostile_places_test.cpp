@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::UnorderedElementsAre;
 
 class HostilePlaces : public Workspace {
  protected:
@@ -79,12 +80,16 @@ class HostilePlaces : public Workspace {
     return process.wait();
   }
 
-  /// What a disk that fails always does to a command.
+  /// A disk on which something fails always. @param calls  the file of its count
+  Environment disk_without(const std::string& kind, const std::string& calls = "calls") const {
+    return {{"LD_PRELOAD", build_tree() + "/faulty_io/faulty_io.so"},
+            {"ATTNLAB_FAULT", kind + ":1+"},
+            {"ATTNLAB_FAULT_BELOW", folder_.path()},
+            {"ATTNLAB_FAULT_CALLS", at(calls)}};
+  }
+
   Ended on_disk_without(const std::string& kind, const Words& words) const {
-    return attnlab(words, {{"LD_PRELOAD", build_tree() + "/faulty_io/faulty_io.so"},
-                           {"ATTNLAB_FAULT", kind + ":1+"},
-                           {"ATTNLAB_FAULT_BELOW", folder_.path()},
-                           {"ATTNLAB_FAULT_CALLS", at("calls")}});
+    return attnlab(words, disk_without(kind));
   }
 };
 
@@ -179,6 +184,28 @@ TEST_F(HostilePlaces, ADiskWithoutLocksRunsAndKeepsASecondProcessOut) {
   EXPECT_THAT(second.err, HasSubstr("is being run by process"));
   process->send(SIGTERM);
   EXPECT_EQ(process->wait().exit_code, 130);
+}
+
+TEST_F(HostilePlaces, ADiskWithoutLocksLetsOneGoOnOfTwoThatBeginAtOnce) {
+  std::vector<std::unique_ptr<Process>> both;
+  for (const std::string calls : {"first", "second"}) {
+    Environment environment = disk_without("lock", calls);
+    environment["ATTNLAB_FAULT_HOLD"] = "lock";  // each has seen that nobody runs it by then
+    both.push_back(
+        std::make_unique<Process>(invocation({"run", "tiny.yaml", "--resume"}, environment)));
+    EXPECT_TRUE(wait_for([&] { return exists(calls + ".held") || !both.back()->running(); }));
+    EXPECT_TRUE(both.back()->running());
+  }
+  for (const char* held : {"first.held", "second.held"}) fs::remove(at(held));
+  std::vector<int> codes;
+  for (const auto& process : both) {
+    const Ended ended = process->wait();
+    codes.push_back(ended.exit_code);
+    EXPECT_EQ(ended.err.find("is being run by process") == std::string::npos, ended.exit_code == 0)
+        << ended.story();
+  }
+  EXPECT_THAT(codes, UnorderedElementsAre(0, 2));
+  EXPECT_EQ(status_of(run_folder("tiny/standard")).at("state"), "done");
 }
 
 TEST_F(HostilePlaces, AProcessThatIsHeldForAWhileGoesOn) {
