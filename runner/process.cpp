@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -295,6 +296,34 @@ ProcessResult Child::collect() {
   return result;
 }
 
+/// A file that a process's standard error is appended to, open in this object's lifetime.
+class Log {
+ public:
+  /// Never waits, as opening a FIFO would. @throws FileError; also for a FIFO or a socket.
+  explicit Log(const std::string& path)
+      : descriptor_(::open(path.c_str(),
+                           O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+                           0666)) {
+    struct stat there {};
+    // A FIFO that nobody reads is ENXIO, as a socket is.
+    const bool pipe = descriptor_ < 0
+                          ? errno == ENXIO
+                          : ::fstat(descriptor_, &there) == 0 && S_ISFIFO(there.st_mode);
+    if (descriptor_ >= 0 && !pipe) return;
+    const std::string reason = pipe ? "it is a pipe or a socket; remove it" : std::strerror(errno);
+    if (descriptor_ >= 0) ::close(descriptor_);
+    throw FileError(fmt::format("{}: cannot write: {}", path, reason));
+  }
+  ~Log() { ::close(descriptor_); }
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
 pid_t start(const std::vector<std::string>& words, const std::string& log, int output,
             const std::map<std::string, std::string>& environment) {
   std::vector<std::string> all = {"attnlab"};
@@ -303,13 +332,14 @@ pid_t start(const std::vector<std::string>& words, const std::string& log, int o
   for (const int signal : {SIGINT, SIGHUP}) {
     if (!is_ignored(signal)) std::signal(signal, hand_on);
   }
+  const Log errors(log);
   SpawnActions actions;
   actions.dup(output, STDOUT_FILENO);
-  actions.open(STDERR_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND);
+  actions.dup(errors.descriptor(), STDERR_FILENO);
   pid_t pid = 0;
   const int error = actions.spawn(pid, "/proc/self/exe", all, environment_with(environment));
   if (error != 0) {
-    throw Error(fmt::format("cannot start a process (its log: {}): {}", log, std::strerror(error)));
+    throw Error(std::string("cannot start a process: ") + std::strerror(error));
   }
   return pid;
 }

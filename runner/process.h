@@ -55,8 +55,8 @@ constexpr std::size_t kLongestOutput = std::size_t{1} << 20;
 ///                 is longer than kLongestOutput, with its beginning
 /// While it runs, SIGINT, SIGTERM and SIGHUP are handed on to it as SIGTERM (and SIGCONT), but for
 /// SIGINT and SIGHUP where this process was started to ignore them.
-/// @throws Error when it cannot be started; what `on_line` throws, once the process has been
-/// killed.
+/// @throws FileError when the log cannot be written; Error when the process cannot be started; what
+/// `on_line` throws, once the process has been killed.
 ProcessResult run_self(const std::vector<std::string>& words, const std::string& log,
                        const std::function<void(const std::string&)>& on_line,
                        const ProcessOptions& options = {});

@@ -1,17 +1,21 @@
 // Runs side by side: what reaches the progress, who is stopped. This program is each run: see
 // `main`.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <iostream>
 #include <string_view>
 
+#include "framework/base/printable_stream.h"
 #include "runner/local_launcher.h"
 #include "runner/process.h"
+#include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
 
 namespace attnlab::launcher_test {
@@ -21,6 +25,7 @@ using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using testing::message_of;
 using ::testing::StartsWith;
 using testing::TempFolder;
 
@@ -32,7 +37,7 @@ bool has_children() { return ::waitpid(-1, nullptr, WNOHANG) >= 0 || errno != EC
 /// one thread at a time.
 class Heard final : public ProgressSink {
  public:
-  explicit Heard(std::int64_t runs) : lines_(make_progress(ProgressMode::plain, runs)) {}
+  void show_as(ProgressMode mode) { lines_ = make_progress(mode, 16); }
   void report(const ProgressEvent& event) override {
     events[event.run].push_back(event);
     lines_->report(event);
@@ -46,7 +51,7 @@ class Heard final : public ProgressSink {
   std::vector<std::string> said;
 
  private:
-  std::unique_ptr<ProgressSink> lines_;
+  std::unique_ptr<ProgressSink> lines_ = make_progress(ProgressMode::plain, 16);
 };
 
 class LauncherThreads : public ::testing::Test {
@@ -59,7 +64,10 @@ class LauncherThreads : public ::testing::Test {
 
   void launch() {
     ::testing::internal::CaptureStdout();
-    LocalLauncher().launch(cells_, options_, heard_);
+    {
+      const PrintableStream printable(std::cout);  // as the program has it
+      LocalLauncher().launch(cells_, options_, heard_);
+    }
     printed_ = ::testing::internal::GetCapturedStdout();
     EXPECT_FALSE(has_children());
   }
@@ -91,7 +99,7 @@ class LauncherThreads : public ::testing::Test {
   TempFolder folder_;
   std::vector<LaunchedCell> cells_;
   LaunchOptions options_;
-  Heard heard_{16};
+  Heard heard_;
   std::string printed_;
 };
 
@@ -105,6 +113,27 @@ TEST_F(LauncherThreads, ReportEachRunWholeAndInOrder) {
     EXPECT_THAT(printed_, HasSubstr(cell.label + ": done"));
   }
   EXPECT_EQ(heard_.events.size(), cells_.size());
+}
+
+TEST_F(LauncherThreads, DrawOneSetOfBars) {
+  for (int i = 0; i < 6; ++i) add("steady" + std::to_string(i));
+  options_.jobs = 3;
+  heard_.show_as(ProgressMode::bar);
+  launch();
+  for (const LaunchedCell& cell : cells_) {
+    EXPECT_EQ(steps_of(cell.label), kSteps) << cell.label;
+    EXPECT_THAT(printed_, HasSubstr(cell.label + ": done"));
+  }
+}
+
+TEST_F(LauncherThreads, DoNotWaitForALogThatIsAPipe) {
+  add("steady0");
+  const std::string log = folder_ / "steady0/log.txt";
+  std::filesystem::remove(log);
+  ASSERT_EQ(::mkfifo(log.c_str(), 0666), 0);
+  EXPECT_THAT(message_of<FileError>([&] { LocalLauncher().launch(cells_, options_, heard_); }),
+              StartsWith(log + ": cannot write: it is a pipe"));
+  EXPECT_FALSE(has_children());
 }
 
 TEST_F(LauncherThreads, StopTheOthersWhereOneFails) {
