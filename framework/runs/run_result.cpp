@@ -57,6 +57,11 @@ void read_conditions(const json& in, RunResult& run) {
   take("attnlab", "/attnlab");
   take("framework.revision", "/framework/revision");
   if (in.contains("together")) run.together = in.at("together").get<std::int64_t>();
+  if (const auto began = in.value("began_together", std::int64_t{1}); began > run.together) {
+    run.notes.push_back(
+        fmt::format("begun as one of {} that were trained together, and begun anew {}", began,
+                    run.together == 1 ? "alone" : "with fewer"));
+  }
   const json::json_pointer instructions("/kernels/instructions");
   const std::string first = in.value(instructions, "");
   if (in.contains("accepted")) {

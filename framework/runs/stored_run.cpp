@@ -57,8 +57,8 @@ json kept_environment(const json& in) {
   };
   for (const char* pointer :
        {"/attnlab", "/framework/revision", "/machine/cpu", "/device", "/products", "/kernels",
-        "/threads", "/together", "/accepted", "/libtorch/version", "/data/fingerprint",
-        "/parameters", "/flops", "/metrics", "/costs", "/started"}) {
+        "/threads", "/together", "/began_together", "/accepted", "/libtorch/version",
+        "/data/fingerprint", "/parameters", "/flops", "/metrics", "/costs", "/started"}) {
     keep(pointer);
   }
   for (const json& start : in.value("resumed", json::array())) {

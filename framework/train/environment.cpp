@@ -6,6 +6,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -177,9 +178,44 @@ std::string environment_json(const BuiltRun& run) {
   return json_text(out);
 }
 
+namespace {
+
+constexpr const char* kBeganTogether = "began_together";
+
+/// With how many a run was trained in any of its beginnings.
+std::int64_t most_together(const json& environment) {
+  std::int64_t most = 1;
+  for (const char* key : {"together", kBeganTogether}) {
+    const auto found = environment.find(key);
+    if (found != environment.end() && found->is_number_integer()) {
+      most = std::max(most, found->get<std::int64_t>());
+    }
+  }
+  return most;
+}
+
+/// A beginning, of which `together` is known. It may be anew, with fewer than an earlier one from
+/// which nothing is left.
+void mark_beginning(std::int64_t earlier, json& environment) {
+  if (earlier > environment.value("together", std::int64_t{1})) {
+    environment[kBeganTogether] = earlier;
+  }
+}
+
+}  // namespace
+
 void record_environment(const BuiltRun& run, const RunFolder& folder, std::int64_t step) {
   const std::string path = folder.file("environment.json");
-  if (step == 0 || !std::filesystem::exists(path)) return write_file(path, environment_json(run));
+  if (step == 0 || !std::filesystem::exists(path)) {
+    json first = json::parse(environment_json(run));
+    if (std::filesystem::exists(path)) {
+      try {
+        mark_beginning(most_together(read_environment(path)), first);
+      } catch (const DataError&) {  // damaged: replaced now
+      }
+    }
+    return write_file(path, json_text(first));
+  }
   json all = read_environment(path), now = surroundings(run);
   now["step"] = step;
   now["together"] = run.together;
@@ -191,7 +227,13 @@ void record_environment(const BuiltRun& run, const RunFolder& folder, std::int64
 void record_together(const BuiltRun& run, const RunFolder& folder) {
   const std::string path = folder.file("environment.json");
   json all = read_environment(path);
-  (all.contains("resumed") ? all["resumed"].back() : all)["together"] = run.together;
+  if (all.contains("resumed")) {
+    all["resumed"].back()["together"] = run.together;
+  } else {
+    const std::int64_t earlier = most_together(all);
+    all["together"] = run.together;
+    mark_beginning(earlier, all);
+  }
   write_file(path, json_text(all));
 }
 

@@ -20,7 +20,8 @@ std::vector<MetricInfo> run_metrics(const BuiltRun& run);
 std::string environment_json(const BuiltRun& run);
 
 /// Writes environment.json where the run starts at step 0; later starts are added to it, as a list
-/// "resumed" of what they ran on, from which step, and which changes were accepted.
+/// "resumed" of what they ran on, from which step, and which changes were accepted. One that begins
+/// anew, and was begun with others before, has as "began_together" with how many.
 /// @throws DataError naming a damaged file.
 void record_environment(const BuiltRun& run, const RunFolder& folder, std::int64_t step);
 

@@ -34,6 +34,18 @@ class Faults : public Workspace {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     return began && process.running();
   }
+
+  /// Two runs that can be trained together, over so many epochs that they can be stopped.
+  void write_toy() const {
+    folder_.write("toy.yaml", R"(schema: 1
+model: toy_transformer
+attention: qknorm
+task: sequence_classification
+dataset: {use: spurious_retrieval, train: 70, test: 40, tokens: 4, key_dim: 3, classes: 3, data_seed: 0}
+train: {epochs: 400, batch_size: 16, drop_last: false, threads: 1, log_every: 1}
+seeds: [0, 1]
+)");
+  }
 };
 
 // ---- files that are not ours
@@ -270,14 +282,7 @@ TEST_F(Faults, AnotherPluginOfAnEntryThatEachEpochAsksIsNoticed) {
 }
 
 TEST_F(Faults, AMemberOfAnEnsembleThatWentOnAloneIsMarked) {
-  folder_.write("toy.yaml", R"(schema: 1
-model: toy_transformer
-attention: qknorm
-task: sequence_classification
-dataset: {use: spurious_retrieval, train: 70, test: 40, tokens: 4, key_dim: 3, classes: 3, data_seed: 0}
-train: {epochs: 400, batch_size: 16, drop_last: false, threads: 1, log_every: 1}
-seeds: [0, 1]
-)");
+  write_toy();
   const Words words = {"run", "toy.yaml", "--ensemble"};
   Process process(invocation(words));
   ASSERT_TRUE(wait_for([&] {
@@ -291,6 +296,20 @@ seeds: [0, 1]
   EXPECT_THAT(must({"compare", "runs"}).out,
               HasSubstr("toy/qknorm/1: begun as one of 2 that were trained together, and "
                         "trained alone from step"));
+}
+
+TEST_F(Faults, AMemberOfAnEnsembleThatBeginsAnewAloneIsMarked) {
+  write_toy();
+  must({"run", "toy.yaml", "--ensemble", "train.epochs=2"});
+  const std::string folder = run_folder("toy/qknorm", 1);
+  for (const int again : {1, 2}) {
+    for (const char* file : {"/status.json", "/checkpoint.safetensors"}) fs::remove(folder + file);
+    must({"run", folder, "--resume"});
+    EXPECT_THAT(must({"compare", "runs"}).out,
+                HasSubstr("toy/qknorm/1: begun as one of 2 that were trained together, and begun "
+                          "anew alone"))
+        << again;
+  }
 }
 
 TEST_F(Faults, AFlippedBitInTheWeightsIsNoticedByEvaluations) {
