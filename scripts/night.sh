@@ -4,6 +4,7 @@
 #
 # What takes too long for every day, on a tree built with
 # tests (default build/release): a fault at every call below reading and writing, a thousand kills,
+# where `make tsan` has built them the tests of our threads with ThreadSanitizer,
 # and, where `make fuzz` has built its targets, FUZZ_HOURS (1; 0: none) hours of fuzzing in equal parts, hours
 # of one core, as many parts at a time as there are cores; or the fuzzing alone.
 #
@@ -52,6 +53,13 @@ if [[ "$what" == all ]]; then
     failed=1
   ATTNLAB_KILLS=1000 ATTNLAB_KILL_SEED=$seed note kills "$tests/integration_test" \
     --gtest_filter='Kills.*' || failed=1
+  threads=$root/build/tsan/bin/tests/threads_test
+  if [[ -x "$threads" ]]; then
+    TSAN_OPTIONS=halt_on_error=1:suppressions=$root/tests/threads/tsan.supp \
+      note threads "$threads" || failed=1
+  else
+    echo "no ThreadSanitizer: make tsan builds its tests" >&2
+  fi
 fi
 
 llvm=$(dirname "$(readlink -f "$(command -v clang++)")")
