@@ -56,6 +56,28 @@ bool same_run(const std::string& found, const std::string& expected, double tole
 
 bool is_run(const std::string& name) { return fs::path(name).filename() == "config.yaml"; }
 
+bool is_evaluation(const std::string& name) {
+  return fs::path(name).parent_path().filename() == "evaluations";
+}
+
+/// Whether a command's table has numbers of an evaluation.
+bool reports_numbers(const std::string& output, const std::string& entry) {
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind(entry + "  ", 0) != 0) continue;  // "noisy failed: ..." is none
+    if (line.find_first_of("0123456789", entry.size()) != std::string::npos) return true;
+  }
+  return false;
+}
+
+/// Whether a command says that it made a file which is no run.
+bool reports_file(const std::string& output, const std::string& name, const std::string& text) {
+  if (is_evaluation(name)) return reports_numbers(output, json::parse(text).at("entry"));
+  const fs::path file = fs::path(name).filename();
+  return (file.extension() == ".html" || file.extension() == ".attnlab") &&
+         output.find(file.string()) != std::string::npos;
+}
+
 }  // namespace
 
 std::vector<Sequence> sequences() {
@@ -96,7 +118,7 @@ Outcome outcome_of(const std::string& folder) {
     const std::string name = fs::relative(path, folder).string();
     if (path.filename() == "config.yaml") {
       outcome[name] = run_text(path.parent_path().string());
-    } else if (path.parent_path().filename() == "evaluations") {
+    } else if (is_evaluation(name)) {
       outcome[name] = evaluation_text(path.string());
     } else if (path.filename() == "table.json") {
       outcome[name] = json::parse(file_text(path.string())).at("complete").dump();
@@ -210,6 +232,15 @@ void Sequences::expect_reported(const Ended& ended, const std::string& folder,
     const std::string run = fs::path(folder + "/" + there->first).parent_path().string();
     EXPECT_TRUE(same_run(run_text(run), there->second, tolerance))
         << label << " was reported as done, and is lost: " << run_text(run);
+  }
+  const Outcome found = outcome_of(folder);
+  for (const auto& [name, text] : expected) {
+    if (is_run(name) || !reports_file(ended.out, name, text)) continue;
+    const auto there = found.find(name);
+    EXPECT_TRUE(there != found.end() && there->second == text)
+        << name << " was reported, and is " << (there == found.end() ? "lost" : there->second)
+        << "\n"
+        << ended.story();
   }
 }
 

@@ -43,7 +43,8 @@ class Sequences : public Workspace {
   /// The folder holds the outcome, and nothing half-written.
   static void expect_outcome(const std::string& folder, const Outcome& expected,
                              double tolerance = 0);
-  /// The runs of which a command has said that they are done, are there as they were expected.
+  /// The runs of which a command has said that they are done, the evaluations whose numbers it has
+  /// shown, and the files that it has named, are there as they were expected.
   static void expect_reported(const Ended& ended, const std::string& folder,
                               const Outcome& expected, double tolerance = 0);
 
