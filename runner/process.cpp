@@ -309,7 +309,10 @@ class Log {
     const bool pipe = descriptor_ < 0
                           ? errno == ENXIO
                           : ::fstat(descriptor_, &there) == 0 && S_ISFIFO(there.st_mode);
-    if (descriptor_ >= 0 && !pipe) return;
+    if (descriptor_ >= 0 && !pipe) {
+      ::fcntl(descriptor_, F_SETFL, O_APPEND);  // a terminal is waited for
+      return;
+    }
     const std::string reason = pipe ? "it is a pipe or a socket; remove it" : std::strerror(errno);
     if (descriptor_ >= 0) ::close(descriptor_);
     throw FileError(fmt::format("{}: cannot write: {}", path, reason));

@@ -37,9 +37,12 @@ FileLock::FileLock(const std::string& path)
 
 FileLock::~FileLock() { ::close(descriptor_); }
 
-void FileLock::write(std::string_view text) const {
-  if (::ftruncate(descriptor_, 0) != 0) return;
-  [[maybe_unused]] const ssize_t written = ::pwrite(descriptor_, text.data(), text.size(), 0);
+bool FileLock::write(std::string_view text) const {
+  if (::ftruncate(descriptor_, 0) != 0) return false;
+  const ssize_t written = ::pwrite(descriptor_, text.data(), text.size(), 0);
+  if (written >= 0 && written < static_cast<ssize_t>(text.size())) errno = ENOSPC;
+  if (written != static_cast<ssize_t>(text.size())) return false;
+  return state_ != State::unknown || ::fdatasync(descriptor_) == 0;
 }
 
 std::optional<bool> is_locked(const std::string& path) {

@@ -27,8 +27,10 @@ class FileLock {
   FileLock& operator=(const FileLock&) = delete;
 
   State state() const { return state_; }
-  /// Replaces what the file says: for people and messages alone, so a full disk is not an error.
-  void write(std::string_view text) const;
+  /// Replaces what the file says; where the file system knows no locks, for other machines, too.
+  /// @returns whether it says so, else with errno: beside a lock it is for people alone, and a full
+  ///          disk is no error.
+  bool write(std::string_view text) const;
 
  private:
   int descriptor_ = -1;

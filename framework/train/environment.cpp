@@ -182,9 +182,17 @@ namespace {
 
 constexpr const char* kBeganTogether = "began_together";
 
-/// With how many a run was trained in any of its beginnings.
-std::int64_t most_together(const json& environment) {
+/// With how many a run was trained in any of its beginnings; 1 where there was none, or its record
+/// cannot be read.
+std::int64_t most_together(const std::string& path) {
   std::int64_t most = 1;
+  if (!std::filesystem::exists(path)) return most;
+  json environment;
+  try {
+    environment = read_environment(path);
+  } catch (const Error&) {
+    return most;
+  }
   for (const char* key : {"together", kBeganTogether}) {
     const auto found = environment.find(key);
     if (found != environment.end() && found->is_number_integer()) {
@@ -194,26 +202,14 @@ std::int64_t most_together(const json& environment) {
   return most;
 }
 
-/// A beginning, of which `together` is known. It may be anew, with fewer than an earlier one from
-/// which nothing is left.
-void mark_beginning(std::int64_t earlier, json& environment) {
-  if (earlier > environment.value("together", std::int64_t{1})) {
-    environment[kBeganTogether] = earlier;
-  }
-}
-
 }  // namespace
 
 void record_environment(const BuiltRun& run, const RunFolder& folder, std::int64_t step) {
   const std::string path = folder.file("environment.json");
   if (step == 0 || !std::filesystem::exists(path)) {
     json first = json::parse(environment_json(run));
-    if (std::filesystem::exists(path)) {
-      try {
-        mark_beginning(most_together(read_environment(path)), first);
-      } catch (const DataError&) {  // damaged: replaced now
-      }
-    }
+    const std::int64_t earlier = most_together(path);
+    if (earlier > 1) first[kBeganTogether] = earlier;
     return write_file(path, json_text(first));
   }
   json all = read_environment(path), now = surroundings(run);
@@ -227,13 +223,7 @@ void record_environment(const BuiltRun& run, const RunFolder& folder, std::int64
 void record_together(const BuiltRun& run, const RunFolder& folder) {
   const std::string path = folder.file("environment.json");
   json all = read_environment(path);
-  if (all.contains("resumed")) {
-    all["resumed"].back()["together"] = run.together;
-  } else {
-    const std::int64_t earlier = most_together(all);
-    all["together"] = run.together;
-    mark_beginning(earlier, all);
-  }
+  (all.contains("resumed") ? all["resumed"].back() : all)["together"] = run.together;
   write_file(path, json_text(all));
 }
 

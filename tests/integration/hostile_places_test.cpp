@@ -201,7 +201,7 @@ TEST_F(HostilePlaces, ADiskWithoutLocksLetsOneGoOnOfTwoThatBeginAtOnce) {
   for (const auto& process : both) {
     const Ended ended = process->wait();
     codes.push_back(ended.exit_code);
-    EXPECT_EQ(ended.err.find("is being run by process") == std::string::npos, ended.exit_code == 0)
+    EXPECT_EQ(ended.err.find("is being run by") == std::string::npos, ended.exit_code == 0)
         << ended.story();
   }
   EXPECT_THAT(codes, UnorderedElementsAre(0, 2));

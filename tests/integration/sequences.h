@@ -45,8 +45,9 @@ class Sequences : public Workspace {
                              double tolerance = 0);
   /// The runs of which a command has said that they are done, the evaluations whose numbers it has
   /// shown, and the files that it has named, are there as they were expected.
-  static void expect_reported(const Ended& ended, const std::string& folder,
-                              const Outcome& expected, double tolerance = 0);
+  /// @returns how many these are.
+  static std::size_t expect_reported(const Ended& ended, const std::string& folder,
+                                     const Outcome& expected, double tolerance = 0);
 
  private:
   void begin(const Sequence& sequence, const std::string& folder);

@@ -1,5 +1,6 @@
 // Runs side by side: what reaches the progress, who is stopped. This program is each run: see
 // `main`.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -12,10 +13,10 @@
 #include <iostream>
 #include <string_view>
 
-#include "framework/base/printable_stream.h"
 #include "runner/local_launcher.h"
 #include "runner/process.h"
 #include "tests/support/data_files.h"
+#include "tests/support/deadline.h"
 #include "tests/support/temp_folder.h"
 
 namespace attnlab::launcher_test {
@@ -24,6 +25,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::Contains;
+using testing::Deadline;
 using ::testing::HasSubstr;
 using testing::message_of;
 using ::testing::StartsWith;
@@ -64,10 +66,7 @@ class LauncherThreads : public ::testing::Test {
 
   void launch() {
     ::testing::internal::CaptureStdout();
-    {
-      const PrintableStream printable(std::cout);  // as the program has it
-      LocalLauncher().launch(cells_, options_, heard_);
-    }
+    LocalLauncher().launch(cells_, options_, heard_);
     printed_ = ::testing::internal::GetCapturedStdout();
     EXPECT_FALSE(has_children());
   }
@@ -120,6 +119,7 @@ TEST_F(LauncherThreads, DrawOneSetOfBars) {
   options_.jobs = 3;
   heard_.show_as(ProgressMode::bar);
   launch();
+  EXPECT_THAT(printed_, HasSubstr("of 16 runs ended"));
   for (const LaunchedCell& cell : cells_) {
     EXPECT_EQ(steps_of(cell.label), kSteps) << cell.label;
     EXPECT_THAT(printed_, HasSubstr(cell.label + ": done"));
@@ -131,8 +131,14 @@ TEST_F(LauncherThreads, DoNotWaitForALogThatIsAPipe) {
   const std::string log = folder_ / "steady0/log.txt";
   std::filesystem::remove(log);
   ASSERT_EQ(::mkfifo(log.c_str(), 0666), 0);
-  EXPECT_THAT(message_of<FileError>([&] { LocalLauncher().launch(cells_, options_, heard_); }),
-              StartsWith(log + ": cannot write: it is a pipe"));
+  const Deadline deadline;
+  const auto launched = [&] {
+    return message_of<FileError>([&] { LocalLauncher().launch(cells_, options_, heard_); });
+  };
+  EXPECT_THAT(launched(), StartsWith(log + ": cannot write: it is a pipe"));
+  const int reader = ::open(log.c_str(), O_RDONLY | O_NONBLOCK);
+  EXPECT_THAT(launched(), StartsWith(log + ": cannot write: it is a pipe"));
+  ::close(reader);
   EXPECT_FALSE(has_children());
 }
 
