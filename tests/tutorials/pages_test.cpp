@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <sstream>
 
 #include "framework/base/files.h"
 #include "framework/conformance/check_plugin.h"
@@ -27,6 +28,34 @@ TEST_P(TutorialPage, ShowsTheFilesThatAreTested) {
     ++files;
   }
   EXPECT_GE(files, 2);
+}
+
+/// Lines of a page that stand in a block of code and belong outside, as after a lost "```".
+std::vector<std::string> misplaced_lines(const std::string& page) {
+  std::vector<std::string> found;
+  bool code = false;
+  std::istringstream lines(read_text(page));
+  for (std::string line; std::getline(lines, line);) {
+    const bool fence = line.starts_with("```"), begins = fence && line != "```";
+    if (code && (begins || line.starts_with("## "))) found.push_back(line);
+    if (fence) code = begins || !code;
+  }
+  if (code) found.push_back("its end");
+  return found;
+}
+
+TEST(Pages, EndTheirBlocksOfCode) {
+  std::vector<std::string> pages;
+  for (const auto& file : fs::recursive_directory_iterator(ATTNLAB_SOURCES "/docs")) {
+    if (file.path().extension() == ".md") pages.push_back(file.path());
+  }
+  for (const char* page : {"README.md", "CONTRIBUTING.md", "configs/README.md"}) {
+    pages.push_back(std::string(ATTNLAB_SOURCES "/") + page);
+  }
+  EXPECT_GT(pages.size(), 30U);
+  for (const std::string& page : pages) {
+    EXPECT_THAT(misplaced_lines(page), ::testing::IsEmpty()) << page;
+  }
 }
 
 // (Not `average`, which shows the contract's shape alone: it looks at no key and drops no weight,
