@@ -1,6 +1,7 @@
 // Fuzzes the decoder of pictures: half of each in both directions, at a quarter of its size.
 // Whatever the bytes, the answer is pixels in which that part lies, or an error that names the
-// file. Code: framework/data/pictures/image_file.cpp
+// file.
+// Code: framework/data/pictures/image_file.cpp
 #include "framework/data/pictures/image_file.h"
 
 #include <algorithm>
