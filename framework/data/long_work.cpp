@@ -66,7 +66,6 @@ void in_parallel(const std::string& what, std::int64_t count,
   std::exception_ptr error;
   std::atomic<std::int64_t> failed{count};  // the lowest index that threw
   const auto attempt = [&](std::int64_t i) {
-    take_over();
     if (i > failed) return;  // what comes behind it is not needed
     try {
       work(i);
@@ -77,11 +76,15 @@ void in_parallel(const std::string& what, std::int64_t count,
       error = std::current_exception();
     }
     progress.one_more();
+  };
+  const auto as_task = [&](std::int64_t i) {
+    take_over();
+    attempt(i);
     hand_over();
   };
   tbb::task_arena arena(static_cast<int>(available_cores()));
   hand_over();
-  arena.execute([&] { tbb::parallel_for(std::int64_t{0}, count, attempt); });
+  arena.execute([&] { tbb::parallel_for(std::int64_t{0}, count, as_task); });
   take_over();
   if (error) std::rethrow_exception(error);
 }
