@@ -68,6 +68,20 @@ TEST_F(Durability, OfLinesComesBeforeWhatSpeaksOfThem) {
   EXPECT_EQ(last, "status.json");
 }
 
+TEST_F(Durability, OfACheckpointTakesFewCallsHoweverManyTensorsItHas) {
+  const Ended ended = watched({"run", "tiny.yaml", "train.checkpoint_seconds=0"}, "fsync:0");
+  ASSERT_EQ(ended.exit_code, 0) << ended.story();
+  std::ptrdiff_t written = 0, checkpoints = 0;
+  for (const Call& call : calls()) {
+    if (call.path.find("checkpoint.safetensors") == std::string::npos) continue;
+    written += call.what == "write";
+    checkpoints += call.what == "rename";
+  }
+  EXPECT_GT(checkpoints, 1);
+  EXPECT_LE(written, 4 * checkpoints);  // 32 KiB or more each, but for the last
+  EXPECT_GT(checkpoint_tensors(run_folder("tiny/standard")).size(), 50U);
+}
+
 TEST_F(Durability, OfAFinishedStatusComesAfterThatOfItsLines) {
   // No checkpoint between the last line and the status: the loss is too large, and that is the end.
   const Ended ended =

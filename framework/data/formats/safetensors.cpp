@@ -25,7 +25,8 @@ using Json = nlohmann::json;  // sorted: headers of many names stay cheap to loo
 constexpr const char* kMetadata = "__metadata__";
 constexpr std::uint64_t kLargestHeader = 100'000'000;  // as in the reference implementation
 constexpr std::size_t kMostTensors = 32'768;           // NamedTensors is searched from end to end
-constexpr int kDeepest = 3;  // maps and lists around a value: file, tensor, shape
+constexpr int kDeepest = 3;              // maps and lists around a value: file, tensor, shape
+constexpr std::size_t kBlock = 1 << 15;  // what is written together: models have many small tensors
 
 struct DtypeName {
   std::string_view name;
@@ -304,6 +305,29 @@ std::string header_text(const TensorFile& file, const std::vector<const Tensor*>
   }
 }
 
+/// Writes to a file, small pieces together; `hand_on` writes the last of them.
+class Blocks {
+ public:
+  explicit Blocks(AtomicFile& file) : file_(file) { block_.reserve(2 * kBlock); }
+  void write(std::string_view bytes) {
+    if (bytes.size() < kBlock) {
+      block_ += bytes;
+      if (block_.size() >= kBlock) hand_on();
+      return;
+    }
+    hand_on();
+    file_.write(bytes);  // without a copy
+  }
+  void hand_on() {
+    if (!block_.empty()) file_.write(block_);
+    block_.clear();
+  }
+
+ private:
+  AtomicFile& file_;
+  std::string block_;
+};
+
 /// A byte of a bool that is neither 0 nor 1 gives wrong answers wherever it is used.
 bool holds_truths(const Tensor& tensor) {
   const auto* bytes = static_cast<const std::uint8_t*>(tensor.data_ptr());
@@ -350,12 +374,14 @@ void write_safetensors(const std::string& path, const TensorFile& file) {
   const std::string header = header_text(file, order);
   const std::uint64_t size = header.size();
   AtomicFile out(path);
-  out.write(&size, 8);
-  out.write(header);
+  Blocks blocks(out);
+  blocks.write({reinterpret_cast<const char*>(&size), sizeof size});
+  blocks.write(header);
   for (const Tensor* tensor : order) {
     const Tensor dense = tensor->detach().to(at::kCPU).contiguous();
-    out.write(dense.data_ptr(), dense.nbytes());
+    blocks.write({static_cast<const char*>(dense.data_ptr()), dense.nbytes()});
   }
+  blocks.hand_on();
   out.commit();
 }
 

@@ -66,6 +66,22 @@ TEST(Safetensors, KeepsEveryDtypeShapeNameOrderAndText) {
   }
 }
 
+TEST(Safetensors, KeepsTensorsThatAreWrittenTogetherAndThoseThatAreNot) {
+  const TempFolder folder;
+  TensorFile file;
+  int count = 0;
+  for (const std::int64_t size : {10, 32767, 32768, 3, 200'000, 20'000, 20'000, 1, 32769, 7}) {
+    file.tensors.set("t" + std::to_string(++count), at::randint(256, {size}, at::kByte));
+  }
+  write_safetensors(folder / "x.safetensors", file);
+
+  const TensorFile back = read_safetensors(folder / "x.safetensors");
+  ASSERT_EQ(back.tensors.size(), file.tensors.size());
+  for (const auto& [name, tensor] : file.tensors) {
+    EXPECT_TRUE(at::equal(back.tensors.at(name), tensor)) << name;
+  }
+}
+
 TEST(Safetensors, KeepsTheOrderOfTheHeader) {
   const TempFolder folder;
   const std::string path = folder.write(
