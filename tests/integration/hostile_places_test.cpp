@@ -21,6 +21,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
+constexpr const char* kNobody = "65534";
+
 class HostilePlaces : public Workspace {
  protected:
   HostilePlaces() {
@@ -33,9 +35,22 @@ class HostilePlaces : public Workspace {
                   "set: {train: {epochs: 100, checkpoint_seconds: 0}}\n");
   }
 
+  /// The command as a user who may not write everywhere: where the superuser tests, as nobody.
+  Invocation as_anyone(Words words) const {
+    Invocation call = invocation(std::move(words));
+    if (::geteuid() == 0) {
+      call.words.insert(call.words.begin(),
+                        {"setpriv", "--reuid", kNobody, "--regid", kNobody, "--clear-groups"});
+    }
+    return call;
+  }
+
   /// A run of long.yaml that has begun to train.
   std::unique_ptr<Process> begun() const {
-    auto process = std::make_unique<Process>(invocation({"run", "long.yaml", "--resume"}));
+    return begun(invocation({"run", "long.yaml", "--resume"}));
+  }
+  std::unique_ptr<Process> begun(const Invocation& call) const {
+    auto process = std::make_unique<Process>(call);
     EXPECT_TRUE(wait_for([&] {
       return !process->running() || (!files_like("metrics.jsonl").empty() &&
                                      metric_lines(run_folder("tiny/standard")).size() > 2);
@@ -146,14 +161,7 @@ TEST_F(HostilePlaces, AFolderThatMayNotBeWrittenIsNamed) {
   if (superuser) {
     ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
   }
-  const auto unable = [&](Words words) {
-    Invocation call = invocation(std::move(words));
-    if (superuser) {
-      call.words.insert(call.words.begin(),
-                        {"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"});
-    }
-    return testing::run(call);
-  };
+  const auto unable = [&](Words words) { return testing::run(as_anyone(std::move(words))); };
   if (unable({"--version"}).exit_code != 0) GTEST_SKIP() << "others may not read this build";
   for (const Words& words : {Words{"run", "tiny.yaml", "seeds=[1]"}, Words{"eval", folder},
                              Words{"report", "runs", "--output", "page.html"}}) {
@@ -163,6 +171,35 @@ TEST_F(HostilePlaces, AFolderThatMayNotBeWrittenIsNamed) {
   }
   EXPECT_EQ(unable({"compare", "runs"}).exit_code, 0) << "reading needs no more";
   EXPECT_EQ(file_text(folder + "/status.json"), before);
+}
+
+TEST_F(HostilePlaces, AFolderThatIsClosedMeanwhileEndsTheRunWhichGoesOnOnceItIsOpen) {
+  if (testing::run(as_anyone({"--version"})).exit_code != 0) {
+    GTEST_SKIP() << "others may not read this build";
+  }
+  if (::geteuid() == 0) {  // the folder is the user's own
+    const auto nobody = static_cast<::uid_t>(std::stoi(kNobody));
+    ASSERT_EQ(::chown(folder_.path().c_str(), nobody, nobody), 0);
+  }
+  const Words words = {"run", "long.yaml", "train.epochs=25", "--resume"};
+  const auto process = begun(as_anyone(words));
+  const std::string folder = run_folder("tiny/standard");
+  ASSERT_EQ(::chmod(folder.c_str(), 0555), 0);
+  const Ended ended = process->wait();
+  EXPECT_EQ(ended.exit_code, 1) << ended.story();
+  EXPECT_THAT(ended.err, HasSubstr("Permission denied"));
+  EXPECT_EQ(ended.out.find(": done"), std::string::npos) << ended.out;
+
+  const Ended still = testing::run(as_anyone(words));
+  EXPECT_THAT(still.exit_code, AnyOf(1, 2)) << still.story();
+  EXPECT_THAT(still.err, HasSubstr("Permission denied"));
+
+  ASSERT_EQ(::chmod(folder.c_str(), 0755), 0);
+  const Ended on = testing::run(as_anyone(words));
+  EXPECT_EQ(on.exit_code, 0) << on.story();
+  EXPECT_THAT(on.out, HasSubstr("resumes at step"));
+  EXPECT_EQ(status_of(folder).at("state"), "done");
+  EXPECT_TRUE(files_like(".tmp-").empty());
 }
 
 TEST_F(HostilePlaces, ADiskWithoutRenameIsNamedAndLeavesNothingHalf) {
