@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# night.sh [BUILD] [FUZZ_HOURS] [all|fuzz]
+# night.sh [BUILD] [FUZZ_HOURS] [all|faults[-COMMAND[-KIND]]|fuzz]
 # night.sh try NAME_fuzz FILE: tries an input of crashes/ again, under the same limits
 #
-# What takes too long for every day, on a tree built with
-# tests (default build/release): a thousand kills, where `make tsan` has built them the tests of our
-# threads with ThreadSanitizer, a fault at every call below reading and writing (most of a day),
-# and, where `make fuzz` has built its targets, FUZZ_HOURS (1; 0: none) hours of fuzzing in equal parts, hours
-# of one core, as many parts at a time as there are cores; or the fuzzing alone.
+# What takes too long for every day, on a tree built with tests (default build/release): a thousand
+# kills, where `make tsan` has built them the tests of our threads with ThreadSanitizer, a fault at
+# every call below reading and writing (an hour or two), and, where `make fuzz` has built its targets,
+# FUZZ_HOURS (1; 0: none) hours of fuzzing in equal parts, hours of one core; or the faults alone (of
+# a command, of a kind), or the fuzzing. Of faults and fuzzing, as many parts run at a time as there
+# are cores.
 #
 # What is kept stands in nights/ of the checkout ($ATTNLAB_NIGHTS), which cleaning leaves alone:
 #   night.log   a line for each thing done: when, what, for how long, with which seed, how it ended
@@ -24,6 +25,10 @@ fi
 build=$(realpath "${1:-$root/build/release}")
 hours=${2:-1}
 what=${3:-all}
+case $what in
+  all | fuzz | faults*) ;;
+  *) echo "$0: $what: none of all, faults, fuzz" >&2; exit 2 ;;
+esac
 seed=$(date +%s)
 mkdir -p "${ATTNLAB_NIGHTS:-$root/nights}" || exit 1
 kept=$(realpath "${ATTNLAB_NIGHTS:-$root/nights}")
@@ -38,7 +43,7 @@ note() {
   "$@" >"$kept/night-$name.txt" 2>&1 || status=$?
   ((status == 0)) || result=FAILED
   ((status != 2)) || result=UNDONE
-  printf '%s %-16s %6d s  seed %d  %s  %s\n' "$(date -u +%FT%TZ)" "$name" $((SECONDS - begin)) \
+  printf '%s %-22s %6d s  seed %d  %s  %s\n' "$(date -u +%FT%TZ)" "$name" $((SECONDS - begin)) \
     "$seed" "$result" "$(grep -E ' faults$| kills in |inputs in' "$kept/night-$name.txt" |
       tr '\n' ';')" | tee -a "$log"
   [[ $result == passed ]]
@@ -58,9 +63,33 @@ if [[ "$what" == all ]]; then
   else
     echo "no ThreadSanitizer: make tsan builds its tests" >&2
   fi
-  # Some 29,000 calls, each tried by programs of its own: last of these, as it takes longest.
-  ATTNLAB_FAULT_POINTS=0 note faults "$tests/integration_test" --gtest_filter='*InjectedFaults*' ||
-    failed=1
+fi
+
+# beside COMMAND...: runs it while other parts run, once fewer than there are cores do.
+beside() {
+  while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n || failed=1; done
+  "$@" &
+}
+wait_for_all() {
+  while (($(jobs -p | wc -l) > 0)); do wait -n || failed=1; done
+}
+
+if [[ "$what" == all || "$what" == faults* ]]; then
+  # Each command is a test; with each kind of fault a part.
+  mapfile -t commands < <("$tests/integration_test" --gtest_list_tests \
+    --gtest_filter='*InjectedFaults*' | awk '/^[^ ]/ {suite = $1} /^ / {print suite $1}')
+  parts=0
+  for test in "${commands[@]}"; do
+    for kind in short eintr eio enospc fsync rename; do
+      name=faults-${test##*/}-$kind
+      [[ "$what" == all || "$name" == "$what"* ]] || continue
+      ((++parts))
+      beside note "$name" env ATTNLAB_FAULT_POINTS=0 ATTNLAB_FAULT_KIND=$kind \
+        "$tests/integration_test" --gtest_filter="$test"
+    done
+  done
+  wait_for_all
+  ((parts > 0)) || { echo "no part of the tests of faults is called $what" >&2; failed=1; }
 fi
 
 llvm=$(dirname "$(readlink -f "$(command -v clang++)")")
@@ -120,13 +149,13 @@ shopt -s nullglob
 targets=("$root"/build/fuzz/bin/tests/*_fuzz)
 if ((${#targets[@]} == 0)); then
   echo "no fuzzing: make fuzz builds its targets" >&2
-  [[ "$what" == all ]] || failed=1
+  [[ "$what" != fuzz ]] || failed=1
 fi
+[[ "$what" != faults* ]] || targets=()
 part=$(awk "BEGIN { print int($hours * 3600 / (${#targets[@]} + (${#targets[@]} == 0))) }")
 ((part > 0)) || targets=()  # libFuzzer takes 0 as no limit
 for target in "${targets[@]}"; do
-  while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n || failed=1; done
-  note "$(basename "$target")" fuzz "$target" "$part" &
+  beside note "$(basename "$target")" fuzz "$target" "$part"
 done
-while (($(jobs -p | wc -l) > 0)); do wait -n || failed=1; done
+wait_for_all
 exit $failed
