@@ -8,7 +8,10 @@ namespace attnlab {
 std::string weights_file(const Experiment& experiment, const RunFolder& folder) {
   const std::string best = folder.file("best.safetensors");
   std::error_code error;
-  const bool chosen = experiment.train.protocol != "last" && std::filesystem::exists(best, error);
+  const bool chooses = experiment.train.protocol != "last";
+  // (A result is that of the best epoch: where its model was deleted, the last one does not count.)
+  const bool chosen =
+      chooses && (std::filesystem::exists(best, error) || folder.status().state == RunState::done);
   return chosen ? best : folder.file("checkpoint.safetensors");
 }
 

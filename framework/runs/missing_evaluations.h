@@ -10,8 +10,9 @@
 
 namespace attnlab {
 
-/// The file of the weights that count: those of the best epoch where `train.protocol` chooses one,
-/// else of the last.
+/// The file of the weights that count: those of the best epoch where `train.protocol` chooses one
+/// (once there is one), else of the last. It may have been deleted.
+/// @throws DataError where the run's status cannot be read.
 std::string weights_file(const Experiment& experiment, const RunFolder& folder);
 
 /// Entries of an experiment that a finished run has no result of. Whether the data of another

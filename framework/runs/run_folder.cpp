@@ -28,13 +28,14 @@ constexpr std::string_view kStates[] = {"pending", "running",  "interrupted",
 
 constexpr const char* kConfig = "config.yaml";
 constexpr const char* kCheckpoint = "checkpoint.safetensors";
+constexpr const char* kBest = "best.safetensors";
 constexpr const char* kLines = "metrics.jsonl";
 constexpr const char* kEnvironment = "environment.json";
 constexpr const char* kIdentity = "identity.json";
 
 /// Files that a run writes before its end, and the members of its status that say so.
-constexpr std::pair<const char*, const char*> kOfOneBegun[] = {{kCheckpoint, "checkpoint"},
-                                                               {kEnvironment, "environment"}};
+constexpr std::pair<const char*, const char*> kOfOneBegun[] = {
+    {kCheckpoint, "checkpoint"}, {kEnvironment, "environment"}, {kBest, "best"}};
 
 /// Of a file's bytes; empty where there is none.
 std::string check_of(const std::string& path) {

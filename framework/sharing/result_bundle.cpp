@@ -63,8 +63,10 @@ void add_run(const RunRecord& run, std::size_t number, bool checkpoints, ResultF
   }
   const std::string to = fmt::format("runs/run-{:05}/", number);
   for (const char* name : kOfARun) add_file(run.folder + "/" + name, to + name, out.files);
-  if (checkpoints) {
-    add_file(run.folder + "/checkpoint.safetensors", to + "checkpoint.safetensors", out.files);
+  if (checkpoints) {  // a result may be of the best epoch's model, which counts then
+    for (const std::string name : {"checkpoint.safetensors", "best.safetensors"}) {
+      add_file(run.folder + "/" + name, to + name, out.files);
+    }
   }
   std::size_t count = 0;
   for (const fs::path& file : evaluations_of(run.folder)) {

@@ -14,6 +14,7 @@
 #include "framework/config/compose.h"
 #include "framework/experiment/compositions.h"
 #include "framework/experiment/identity.h"
+#include "framework/runs/missing_evaluations.h"
 #include "framework/tensor/saved_layout.h"
 #include "framework/train/checkpoint.h"
 #include "framework/train/parameter_groups.h"
@@ -149,11 +150,6 @@ RunFolder source_run(const BuiltRun& run, const RunFolder& folder, const Catalog
       "attention '{2}' and seed {3} in {4}; attnlab run {0} attention={2} seeds=[{3}] "
       "--out {4} makes one",
       experiment.init->experiment, experiment.init->configuration, label, run.seed, root.string()));
-}
-
-std::string file_of_run(const RunFolder& source) {
-  const std::string best = source.file("best.safetensors");
-  return fs::exists(best) ? best : source.file("checkpoint.safetensors");
 }
 
 /// A run's own tensors, by the names of its model and "task.NAME" of its task.
@@ -336,7 +332,11 @@ void initialise(BuiltRun& run, const RunFolder& folder, const Catalogue& catalog
   const std::optional<InitOptions>& options = run.experiment.init;
   if (!options || fs::exists(folder.file("checkpoint.safetensors"))) return;
   const bool of_run = !options->experiment.empty();
-  run.initial_file = of_run ? file_of_run(source_run(run, folder, catalogue)) : options->from;
+  run.initial_file = options->from;
+  if (of_run) {
+    const RunFolder source = source_run(run, folder, catalogue);
+    run.initial_file = weights_file(source.experiment(catalogue), source);
+  }
   const TensorFile file = read_sealed(run.initial_file);
   NamedTensors tensors =
       of_run ? tensors_of_run(file, options->weights == "average") : file.tensors;

@@ -213,6 +213,12 @@ RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progre
 void load_model(BuiltRun& run, const RunFolder& folder) {
   const std::string path = weights_file(run.experiment, folder);
   if (!std::filesystem::exists(path)) {
+    if (folder.status().state == RunState::done) {
+      throw DataError(
+          fmt::format("{}: the model of this result is not there any more; put the file back, or "
+                      "remove {} and train again",
+                      path, folder.path()));
+    }
     throw DataError(fmt::format("{}: there is no checkpoint yet; attnlab run {} --resume makes one",
                                 path, folder.path()));
   }

@@ -71,6 +71,11 @@ TEST_F(Timeseries, EndsEarlyWithTheModelOfTheBestEpoch) {
   must({"eval", folder});
   const json evaluation = json::parse(file_text(folder + "/evaluation.json"));
   EXPECT_EQ(evaluation.at("nll"), status.at("metrics").at("nll"));
+  // Without that model, the last epoch's is not taken for it.
+  fs::remove(folder + "/best.safetensors");
+  const Ended refused = attnlab({"eval", folder});
+  EXPECT_EQ(refused.exit_code, 2) << refused.story();
+  EXPECT_THAT(refused.err, HasSubstr("best.safetensors: the model of this result is not there"));
 }
 
 TEST_F(Timeseries, ReportsTheBestTestEpochAndSaysSoWhenAskedForThePublishedProtocol) {

@@ -226,16 +226,19 @@ TEST_F(RunFolderTest, NoticesThatAFinishedRunsConfigurationDataOrEnvironmentWere
   EXPECT_EQ(folder.status().state, RunState::done) << "that is recorded there later";
 }
 
-TEST_F(RunFolderTest, NoticesThatARunUnderWayHasLostItsEnvironment) {
-  const RunFolder folder(temp_.path());
-  write_file(folder.file("environment.json"), "{}\n");
-  RunStatus status;
-  status.state = RunState::interrupted;
-  folder.write_status(status);
-  EXPECT_EQ(folder.status().state, RunState::interrupted);
-  fs::remove(folder.file("environment.json"));
-  EXPECT_THAT(message_of<DataError>([&] { folder.status(); }),
-              HasSubstr("environment.json is missing, which the run had written"));
+TEST_F(RunFolderTest, NoticesThatARunUnderWayHasLostAFile) {
+  for (const std::string name : {"environment.json", "best.safetensors"}) {
+    const RunFolder folder(temp_ / name);
+    fs::create_directory(folder.path());
+    write_file(folder.file(name), "{}\n");
+    RunStatus status;
+    status.state = RunState::interrupted;
+    folder.write_status(status);
+    EXPECT_EQ(folder.status().state, RunState::interrupted);
+    fs::remove(folder.file(name));
+    EXPECT_THAT(message_of<DataError>([&] { folder.status(); }),
+                HasSubstr(name + " is missing, which the run had written"));
+  }
 }
 
 TEST_F(RunFolderTest, KeepsReasonsOnOneLineWithoutBacktraces) {

@@ -90,7 +90,9 @@ std::vector<std::string> paths_of(const sharing::ResultFiles& packed) {
 
 TEST(ResultFiles, HoldTablesAndCheckpointsOnlyWhereAskedFor) {
   const TempFolder temp;
-  write_file(write_run(temp).file("checkpoint.safetensors"), "parameters");
+  const RunFolder run = write_run(temp);
+  write_file(run.file("checkpoint.safetensors"), "parameters");
+  write_file(run.file("best.safetensors"), "those of the best epoch");
   for (const char* name : {"table.md", "comparison.md", "comparison.json", "lock.json", "notes"}) {
     temp.write(std::string("runs/") + name, "of the suite");
   }
@@ -100,14 +102,15 @@ TEST(ResultFiles, HoldTablesAndCheckpointsOnlyWhereAskedFor) {
   EXPECT_THAT(without, IsSupersetOf({"tables/table.md", "tables/table.json", "tables/lock.json",
                                      "tables/comparison.md", "tables/comparison.json",
                                      "runs/run-00001/environment.json"}));
-  EXPECT_THAT(without, Not(::testing::Contains(HasSubstr("checkpoint"))));
+  EXPECT_THAT(without, Not(::testing::Contains(HasSubstr("safetensors"))));
   EXPECT_THAT(without, Not(::testing::Contains(HasSubstr("notes"))));
   const sharing::ResultFiles with = sharing::result_files(temp / "runs", none, true);
   std::map<std::string, std::string> bytes;
   for (const sharing::ArchiveFile& file : with.files) bytes[file.path] = file.bytes;
   EXPECT_EQ(bytes["runs/run-00001/checkpoint.safetensors"], "parameters");
+  EXPECT_EQ(bytes["runs/run-00001/best.safetensors"], "those of the best epoch");
   EXPECT_EQ(bytes["tables/table.md"], "of the suite");
-  EXPECT_EQ(with.files.size(), without.size() + 1);
+  EXPECT_EQ(with.files.size(), without.size() + 2);
 }
 
 TEST(ResultFiles, LeaveNoRunOutThatCannotBeRead) {

@@ -232,6 +232,19 @@ TEST_F(FromAnotherRun, BeginsWithTheFinishedRunOfTheSameAttentionAndSeed) {
   EXPECT_NE(second.hash(), experiment("first").hash());
 }
 
+TEST_F(FromAnotherRun, BeginsWithTheBestEpochOfARunThatChoosesOne) {
+  std::string first = read_text(folder_ / "first.yaml");
+  first.replace(first.find("{epochs: 1"), 10, "{epochs: 1, protocol: published");
+  folder_.write("first.yaml", first);
+  const Experiment source = experiment("first"), second = experiment("second");
+  ASSERT_EQ(trained(source).state, RunState::done);
+  const std::string best = folder(source).file("best.safetensors");
+  EXPECT_EQ(built(second).initial_file, best);
+  std::filesystem::remove(best);
+  EXPECT_THAT(message_of<FileError>([&] { built(second); }), HasSubstr(best))
+      << "the last epoch's model is not that of the result";
+}
+
 TEST_F(FromAnotherRun, TakesTheConfigurationThatItMeansWhateverTheRunIsCalled) {
   Experiment first = load_experiment(folder_ / "first.yaml", {"train.optimizer.lr=0.01"},
                                      testing::registry().catalogue());
