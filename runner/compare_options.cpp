@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "framework/comparison/metric_choice.h"
+
 namespace attnlab {
 
 namespace po = boost::program_options;
@@ -30,6 +32,10 @@ Node compare_section(const RunCollection& collection, const Arguments& arguments
     }
     section = suite.compare;
   }
+  // A suite says of its own metric which values are better.
+  const Node* const own = section.find("metric");
+  const std::string metric = own == nullptr ? kHeadline : own->text();
+  if (arguments.text("metric", metric) != metric) section.erase("better");
   for (const char* key : {"metric", "test", "correct", "level", "better"}) {
     if (!arguments.has(key)) continue;
     const Place place{std::string("--") + key, 0, 0};

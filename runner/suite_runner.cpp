@@ -246,6 +246,34 @@ std::vector<LeftEntries> left_entries(const Suite& suite, const Catalogue& catal
   return left;
 }
 
+/// Whether a run's model is there: nothing else can be evaluated.
+bool has_model(const Cell& cell) {
+  std::error_code error;
+  return fs::exists(weights_file(cell.experiment, cell.folder), error);
+}
+
+/// Evaluations that are asked for and cannot be made any more are for everybody to know who reads
+/// the table: what it shows of them is of what was asked before.
+/// @param failed_again  those that failed before are among them
+void note_lost_models(Suite& suite, const Catalogue& catalogue, bool failed_again) {
+  std::map<std::string, std::vector<const Cell*>> lost;  // by evaluations
+  for (const Cell& cell : suite.cells) {
+    if (!is_done(cell) || has_model(cell)) continue;
+    const auto names = entries_left(cell.experiment, cell.folder, catalogue, failed_again);
+    if (!names.empty()) lost[join(names, ", ")].push_back(&cell);
+  }
+  for (const auto& [names, cells] : lost) {
+    std::vector<std::string> labels;
+    for (const Cell* cell : cells) labels.push_back(RunFolder::label(cell->experiment, cell->seed));
+    const Cell& first = *cells.front();
+    suite.notes.push_back(fmt::format(
+        "{}: not evaluated: {}; an older result counts, of other settings or points, where there "
+        "is one. The model is not there: put {} back, or remove {} and run the suite again",
+        first_of(labels), names, weights_file(first.experiment, first.folder),
+        first.folder.path()));
+  }
+}
+
 /// Evaluates one run in a process of its own, by the entries that its experiment has now.
 void evaluate_run(const LeftEntries& left, ProgressSink& progress) {
   const Cell& cell = *left.cell;
@@ -269,6 +297,7 @@ void evaluate_left(const Suite& suite, const Catalogue& catalogue, bool failed_a
                    ProgressSink& progress) {
   for (const LeftEntries& left : left_entries(suite, catalogue, failed_again)) {
     if (interrupted()) return;
+    if (!has_model(*left.cell)) continue;  // a note of the suite
     if (waits) {
       evaluate_run(left, progress);
     } else {
@@ -334,9 +363,10 @@ std::string together_text(const Suite& suite, const Catalogue& catalogue) {
 std::string entries_text(const Suite& suite, const Catalogue& catalogue) {
   std::string text;
   for (const LeftEntries& left : left_entries(suite, catalogue, false)) {
-    text += fmt::format("would evaluate {}: {}\n",
-                        RunFolder::label(left.cell->experiment, left.cell->seed),
-                        join(left.names, ", "));
+    text += fmt::format(
+        "{} {}: {}\n",
+        has_model(*left.cell) ? "would evaluate" : "cannot evaluate, as its model is not there,",
+        RunFolder::label(left.cell->experiment, left.cell->seed), join(left.names, ", "));
   }
   return text;
 }
@@ -418,6 +448,7 @@ int run_suite(const LoadSuite& load, const Arguments& arguments, const std::stri
   warn_of(suite);
   take_stored(suite, catalogue, rerun, arguments.has("dry-run"));
   note_protocols(suite);
+  note_lost_models(suite, catalogue, rerun.failed);
   const LaunchOptions options = launch_options(arguments, suite.folder);
   if (arguments.has("dry-run")) return show_plan(suite, options.jobs, catalogue);
   return launch_suite(suite, arguments, *launcher, options, command, catalogue);

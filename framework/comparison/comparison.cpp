@@ -72,8 +72,7 @@ class Records {
     for (const AbsentCell& cell : collection.absent) {
       if (seeds_.count(cell.experiment) == 0) continue;
       absent_[{cell.experiment, cell.attention, cell.seed}] = cell.gap;
-      // The run was made: its seed counts.
-      if (cell.gap.kind == Absence::unreadable) seeds_[cell.experiment].insert(cell.seed);
+      seeds_[cell.experiment].insert(cell.seed);  // its row says why, also where no run has it
     }
   }
 
@@ -251,8 +250,23 @@ void add_published(Comparison& comparison, const RunCollection& collection) {
   }
 }
 
-bool is_of_entry(const std::string& metric, const std::string& key) {
-  return key.substr(key.find(' ') + 1) == metric.substr(0, metric.find('/'));
+/// The evaluation that a metric is of: "swap/0.01" of "swap/0.01/accuracy" where runs have that
+/// point, "swap" of "swap/accuracy", the mean of all; empty: of none.
+std::string evaluation_of(const std::string& metric, const std::vector<RunRecord>& runs) {
+  std::string found;
+  for (const RunRecord& run : runs) {
+    for (const EvaluationRecord& one : run.evaluations) {
+      const bool longer = one.entry.size() > found.size();
+      if (longer && metric.starts_with(one.entry + "/")) found = one.entry;
+    }
+  }
+  return found;
+}
+
+/// Whether a difference is one of an evaluation, or of a point that it is the mean of.
+bool is_of_evaluation(const std::string& evaluation, const std::string& key) {
+  const std::string entry = key.substr(key.find(' ') + 1);
+  return !evaluation.empty() && (entry == evaluation || entry.starts_with(evaluation + "/"));
 }
 
 /// Columns of evaluations; and where an entry did not change the same in all runs: unfair where it
@@ -265,12 +279,27 @@ void add_evaluations(Comparison& comparison, const std::vector<RunRecord>& runs)
   for (const auto& [experiment, metric] : comparison.metrics) names.erase(metric.name);
   comparison.evaluations = comparison.book.in_order(names);
   for (const ConfigDifference& one : evaluation_differences(runs)) {
-    if (is_of_entry(comparison.metrics.at(one.experiment).name, one.key)) {
+    const std::string& metric = comparison.metrics.at(one.experiment).name;
+    if (is_of_evaluation(evaluation_of(metric, runs), one.key)) {
       comparison.differences.push_back(one);
     } else {
       comparison.notes.push_back(one.text() + ": their values do not compare");
     }
   }
+}
+
+/// What suites leave out of experiments that have no row. (Of runs that cannot be read the
+/// collection's own notes tell.)
+std::vector<std::string> absences_without_row(const Comparison& comparison,
+                                              const RunCollection& collection) {
+  std::vector<AbsentCell> cells;
+  for (const AbsentCell& cell : collection.absent) {
+    if (comparison.metrics.count(cell.experiment) > 0) continue;
+    if (cell.gap.kind != Absence::unreadable) cells.push_back(cell);
+  }
+  std::vector<std::string> lines = absence_lines(cells);
+  for (std::string& line : lines) line.insert(0, "not compared: ");
+  return lines;
 }
 
 void add_notes(Comparison& comparison, const RunCollection& collection) {
@@ -285,6 +314,9 @@ void add_notes(Comparison& comparison, const RunCollection& collection) {
   for (const ConfigDifference& one : surroundings_of(collection.runs)) {
     comparison.notes.push_back(one.text() +
                                ": speeds do not compare, and last digits may depend on it");
+  }
+  for (std::string& line : absences_without_row(comparison, collection)) {
+    comparison.notes.push_back(std::move(line));
   }
   comparison.notes.insert(comparison.notes.end(), collection.notes.begin(), collection.notes.end());
 }

@@ -189,10 +189,19 @@ void take_differences(const Comparison& comparison, DomainPage& page) {
   }
 }
 
+/// The same by another metric. Which values are better was said of the options' own.
+CompareOptions options_by(const std::string& metric, const CompareOptions& options) {
+  CompareOptions own = options;
+  own.metric = metric;
+  if (metric != options.metric) own.better = "auto";
+  return own;
+}
+
 void take_notes(const Comparison& comparison, DomainPage& page) {
   for (const std::string& note : comparison.notes) {
     // How many seeds it takes is said of another family of tests there.
     if (note.find("nothing can be significant") != std::string::npos) continue;
+    if (note.starts_with("not compared: ")) continue;  // the columns say what is absent of them
     page.notes.push_back(note);
   }
   std::stable_partition(page.notes.begin(), page.notes.end(),
@@ -215,15 +224,15 @@ const DomainRow& DomainPage::row(const std::string& attention) const {
 DomainPage build_domain_page(const RunCollection& collection, const CompareOptions& options,
                              const std::string& baseline, const Catalogue* catalogue) {
   const PageSpec spec = spec_of(collection);
-  CompareOptions own = options;
-  own.metric = kHeadline;
+  const auto compared_by = [&](const std::string& metric, const std::string& with) {
+    return compare_runs(collection, options_by(metric, options), with, catalogue);
+  };
   ByMetric all;
   const Comparison& headline =
-      all.emplace(kHeadline, compare_runs(collection, own, baseline, catalogue)).first->second;
+      all.emplace(kHeadline, compared_by(kHeadline, baseline)).first->second;
   for (const PageColumn& column : spec.columns) {
     if (all.count(column.metric) > 0 || !is_recorded(collection, column.metric)) continue;
-    own.metric = column.metric;
-    all.emplace(column.metric, compare_runs(collection, own, headline.baseline, catalogue));
+    all.emplace(column.metric, compared_by(column.metric, headline.baseline));
   }
   DomainPage page;
   page.title = spec.title;

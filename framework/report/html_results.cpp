@@ -140,7 +140,14 @@ HtmlCell evaluation_cell(const Comparison& comparison, const ComparisonRow& row,
                          const std::string& name) {
   const auto found = row.evaluations.find(name);
   if (found == row.evaluations.end()) return no_cell();
-  return cell(summary_text(comparison.book.shared(name), found->second), found->second.mean);
+  const Summary& summary = found->second;
+  std::string text = summary_text(comparison.book.shared(name), summary);
+  const auto seeds = static_cast<std::int64_t>(row.seeds.size());
+  // The column of seeds counts what is compared.
+  if (summary.count != row.summary.count && summary.count != seeds) {
+    text += fmt::format(" ({} of {})", summary.count, seeds);
+  }
+  return cell(text, summary.mean);
 }
 
 Row result_row(const Comparison& comparison, const ComparisonRow& row, bool best,

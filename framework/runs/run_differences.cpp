@@ -211,6 +211,18 @@ std::vector<ConfigDifference> surroundings_of(const std::vector<RunRecord>& runs
   return out;
 }
 
+namespace {
+
+/// Whether a result is a mean of an earlier attnlab, which does not say of which points it is.
+bool is_unknown_mean(const RunRecord& run, const EvaluationRecord& result) {
+  return result.set == "{}" && std::any_of(run.evaluations.begin(), run.evaluations.end(),
+                                           [&](const EvaluationRecord& other) {
+                                             return other.entry.starts_with(result.entry + "/");
+                                           });
+}
+
+}  // namespace
+
 std::vector<ConfigDifference> evaluation_differences(const std::vector<RunRecord>& runs) {
   std::vector<ConfigDifference> out;
   for (const Group& group : groups_of(runs, Within::experiment)) {
@@ -223,7 +235,7 @@ std::vector<ConfigDifference> evaluation_differences(const std::vector<RunRecord
       std::vector<Facts> facts;
       for (const RunRecord* run : group) {
         for (const EvaluationRecord& one : run->evaluations) {
-          if (one.entry != entry) continue;
+          if (one.entry != entry || is_unknown_mean(*run, one)) continue;
           having.push_back(run);
           facts.push_back({{entry, fmt::format("{} split with {}", one.split, one.set)}});
         }

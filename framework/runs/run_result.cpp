@@ -62,20 +62,28 @@ void read_conditions(const json& in, RunResult& run) {
         fmt::format("begun as one of {} that were trained together, and begun anew {}", began,
                     run.together == 1 ? "alone" : "with fewer"));
   }
-  const json::json_pointer instructions("/kernels/instructions");
-  const std::string first = in.value(instructions, "");
+  const auto text = [](const json& of, const char* pointer) {
+    const json::json_pointer at(pointer);
+    return of.contains(at) ? plain_text(of.at(at)) : "";
+  };
+  constexpr std::pair<const char*, const char*> kOfAStart[] = {
+      {"the instructions of {}", "/kernels/instructions"},
+      {"{} threads", "/threads"},
+      {"the processor {}", "/machine/cpu"},
+      {"LibTorch {}", "/libtorch/version"}};
+  std::int64_t most = run.together;
   if (in.contains("accepted")) {
     run.notes.push_back(fmt::format("begun although, by --accept-changes, {} since it was filed",
                                     join(in.at("accepted").get<std::vector<std::string>>(), ", ")));
   }
   for (const json& resumed : in.value("resumed", json::array())) {
     const auto step = resumed.value("step", std::int64_t{0});
-    const std::string now = resumed.value(instructions, first);
-    if (!first.empty() && now != first) {
-      run.notes.push_back(
-          fmt::format("begun with the instructions of {}, went on at step {} with {}: "
-                      "numbers differ in their last digits",
-                      first, step, now));
+    for (const auto& [what, pointer] : kOfAStart) {
+      const std::string first = text(in, pointer), now = text(resumed, pointer);
+      if (first.empty() || now.empty() || now == first) continue;
+      run.notes.push_back(fmt::format(
+          "begun with {}, went on at step {} with {}: numbers may differ in their last digits",
+          fmt::format(fmt::runtime(what), first), step, fmt::format(fmt::runtime(what), now)));
     }
     if (resumed.contains("accepted")) {
       run.notes.push_back(
@@ -87,7 +95,9 @@ void read_conditions(const json& in, RunResult& run) {
           "begun as one of {} that were trained together, and trained {} from step {} on",
           run.together, resumed.at("together") == 1 ? "alone" : "with fewer", step));
     }
+    most = std::max(most, resumed.value("together", most));
   }
+  run.together = most;  // what was measured is of a process that had as many
 }
 
 void read_costs(const json& in, RunResult& run) {
@@ -141,6 +151,17 @@ void note_changes(const std::vector<EvaluationRecord>& records, RunResult& run) 
   }
 }
 
+/// Results that are missing, all of one reason in one note.
+void note_failures(const std::vector<EvaluationRecord>& records, RunResult& run) {
+  std::map<std::string, std::vector<std::string>> entries;  // by reason
+  for (const EvaluationRecord& record : records) {
+    if (!record.done) entries[one_line(record.reason)].push_back(record.entry);
+  }
+  for (const auto& [reason, names] : entries) {
+    run.notes.push_back(fmt::format("evaluation {}: failed: {}", join(names, ", "), reason));
+  }
+}
+
 void add_evaluations(const std::string& folder, RunResult& run) {
   Evaluations all = read_evaluations(folder);
   for (const EvaluationRecord& record : all.records) {
@@ -151,6 +172,7 @@ void add_evaluations(const std::string& folder, RunResult& run) {
         fmt::format("evaluation {}: results of several settings; the newest count", entry));
   }
   note_changes(all.records, run);
+  note_failures(all.records, run);
   for (const std::string& file : all.damaged) {
     run.notes.push_back("an evaluation cannot be read: " + file);
   }

@@ -63,8 +63,10 @@ json kept_environment(const json& in) {
   }
   for (const json& start : in.value("resumed", json::array())) {
     json kept = json::object();
-    for (const char* key : {"step", "accepted", "together", "kernels"}) {
-      if (start.contains(key)) kept[key] = start.at(key);
+    for (const char* pointer : {"/step", "/accepted", "/together", "/kernels", "/threads",
+                                "/machine/cpu", "/libtorch/version"}) {
+      const json::json_pointer at(pointer);
+      if (start.contains(at)) kept[at] = start.at(at);
     }
     out["resumed"].push_back(std::move(kept));
   }
@@ -208,6 +210,10 @@ void read_versions(const std::string& run_folder, StoredRun& out) {
   take_parts(run_folder, locked->own, out);
   for (const EvaluationRecord& one : out.evaluations) {
     const auto found = locked->evaluations.find(one.entry);
+    const bool mean = std::any_of(
+        out.evaluations.begin(), out.evaluations.end(),
+        [&](const EvaluationRecord& other) { return other.entry.starts_with(one.entry + "/"); });
+    if (found == locked->evaluations.end() && mean) continue;  // its points have theirs
     if (found == locked->evaluations.end()) {
       throw lacks(run_folder, fmt::format("its lock.json does not name the plugins of its "
                                           "evaluation '{}'; attnlab eval {} adds them",

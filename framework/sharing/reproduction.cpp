@@ -6,8 +6,11 @@
 #include <cmath>
 #include <map>
 
+#include "framework/base/foreign_text.h"
 #include "framework/comparison/statistics.h"
 #include "framework/comparison/table.h"
+#include "framework/sharing/configured_entries.h"
+#include "framework/sharing/result_locks.h"
 
 namespace attnlab::sharing {
 namespace {
@@ -15,10 +18,23 @@ namespace {
 /// Relative: what the same computation in another order may give.
 constexpr double kRounding = 1e-6;
 
+/// Of the data, among what a run recorded of its environment.
+constexpr const char* kFingerprint = "data.fingerprint";
+
 /// Rows of metrics that do not decide, on a terminal.
 constexpr std::size_t kMostRows = 20;
 
 using Cell = std::vector<const RunPair*>;
+
+/// All runs of a cell, those there and here.
+std::vector<const RunRecord*> runs_of(const Cell& cell) {
+  std::vector<const RunRecord*> runs;
+  for (const RunPair* pair : cell) {
+    runs.push_back(&pair->there);
+    if (pair->here) runs.push_back(&*pair->here);
+  }
+  return runs;
+}
 
 /// How the seeds of one metric ended.
 struct Ends {
@@ -40,6 +56,16 @@ std::string entry_of(const std::string& metric, const RunRecord& run) {
   return longest;
 }
 
+/// The same of a cell, in which one run may have a result that another lacks.
+std::string entry_of(const std::string& metric, const Cell& cell) {
+  std::string longest;
+  for (const RunRecord* run : runs_of(cell)) {
+    const std::string entry = entry_of(metric, *run);
+    if (entry.size() > longest.size()) longest = entry;
+  }
+  return longest;
+}
+
 /// Whether a run's configuration has the entry, or the list of values that it is a point of.
 bool is_configured(const std::string& entry, const RunRecord& run) {
   const Node* const evaluate = run.config.is_map() ? run.config.find("evaluate") : nullptr;
@@ -55,6 +81,33 @@ bool has_other_data(const RunPair& pair, const std::string& entry) {
       [&](const std::string& one) { return one == entry || one.starts_with(entry + "/"); });
 }
 
+bool is_below(const std::string& point, const std::string& entry) {
+  return point.starts_with(entry + "/");
+}
+
+/// Whether two results of one name asked another thing. Means of an earlier attnlab do not say of
+/// which points they are.
+bool differ_in_settings(const EvaluationRecord& there, const EvaluationRecord& here, bool mean) {
+  if (there.split != here.split) return true;
+  const bool unknown = mean && (there.set == "{}" || here.set == "{}");
+  return there.set != here.set && !unknown;
+}
+
+/// Of an entry, or of one of the points that it is the mean of.
+bool has_other_settings(const RunPair& pair, const std::string& entry) {
+  const auto& all = pair.there.evaluations;
+  for (const EvaluationRecord& there : all) {
+    if (there.entry != entry && !is_below(there.entry, entry)) continue;
+    const bool mean = std::any_of(all.begin(), all.end(), [&](const EvaluationRecord& one) {
+      return is_below(one.entry, there.entry);
+    });
+    for (const EvaluationRecord& here : pair.here->evaluations) {
+      if (here.entry == there.entry && differ_in_settings(there, here, mean)) return true;
+    }
+  }
+  return false;
+}
+
 /// What a run cost says nothing of what it found.
 bool is_cost(const std::string& metric, const RunRecord& run) {
   return run.costs.count(metric) > 0 || metric == "host_share";
@@ -63,13 +116,14 @@ bool is_cost(const std::string& metric, const RunRecord& run) {
 struct Metric {
   std::string name;
   bool decides;
+  bool without_result = false;  ///< it stands for an evaluation that has none
 };
 
 /// Names in order, each once.
 class Metrics {
  public:
-  void add(const std::string& name, bool decides) {
-    if (seen_.insert(name).second) all_.push_back({name, decides});
+  void add(const std::string& name, bool decides, bool without_result = false) {
+    if (seen_.insert(name).second) all_.push_back({name, decides, without_result});
   }
   std::vector<Metric> take() { return std::move(all_); }
 
@@ -78,14 +132,28 @@ class Metrics {
   std::vector<Metric> all_;
 };
 
+/// Entries of a cell's configuration that none of its runs has a result of, though one is done.
+std::vector<std::string> entries_without_result(const std::vector<const RunRecord*>& runs) {
+  std::vector<std::string> names;
+  if (std::none_of(runs.begin(), runs.end(), [](const auto* run) { return run->done(); })) {
+    return names;
+  }
+  for (const std::string& entry : configured_entries(*runs.front())) {
+    const bool there = std::any_of(runs.begin(), runs.end(), [&](const RunRecord* run) {
+      const auto& all = run->evaluations;
+      return std::any_of(all.begin(), all.end(), [&](const EvaluationRecord& one) {
+        return one.done && one.entry == entry;
+      });
+    });
+    if (!there) names.push_back(entry);
+  }
+  return names;
+}
+
 /// All that a cell's runs measured, headlines first. Of an evaluation over a list of values the
 /// mean decides, not each of its points.
 std::vector<Metric> metrics_of(const Cell& cell) {
-  std::vector<const RunRecord*> runs;
-  for (const RunPair* pair : cell) {
-    runs.push_back(&pair->there);
-    if (pair->here) runs.push_back(&*pair->here);
-  }
+  const std::vector<const RunRecord*> runs = runs_of(cell);
   const std::vector<MetricInfo>& infos = runs.front()->infos;
   Metrics all;
   all.add(infos.empty() ? "" : infos.front().name, true);
@@ -96,6 +164,9 @@ std::vector<Metric> metrics_of(const Cell& cell) {
         all.add(headline.name, is_configured(entry, *runs.front()));
       }
     }
+  }
+  for (const std::string& entry : entries_without_result(runs)) {
+    all.add("evaluation " + entry, false, true);
   }
   for (const RunRecord* run : runs) {
     const auto add = [&](const std::string& name) {
@@ -180,6 +251,9 @@ void judge(const Ends& ends, Reproduced& one) {
   if (!one.there.empty() && ends.alike > 0) {
     one.why += fmt::format("; {} without a finite value there and here", ends.alike);
   }
+  if (!one.there.empty() && ends.neither > 0) {
+    one.why += fmt::format("; {} without a value there and here", ends.neither);
+  }
   if (one.seeds > 0 && ends.not_run > 0) {
     one.why += fmt::format("; {} could not be run", ends.not_run);
   }
@@ -193,10 +267,24 @@ Reproduced compare_metric(const Cell& cell, const Metric& metric) {
   one.metric = metric.name;
   one.decides = metric.decides;
   const Ends ends = ends_of(cell, one);
-  const std::string entry = entry_of(metric.name, first);
+  if (metric.without_result) {
+    one.verdict = "not compared";
+    one.why = "the configuration asks for it, and there is no result there or here";
+    return one;
+  }
+  const std::string entry = entry_of(metric.name, cell);
   if (!entry.empty() && !is_configured(entry, first)) {
     one.verdict = "not repeated";
     one.why = "this evaluation was added to the finished run";
+    return one;
+  }
+  const auto others = std::count_if(cell.begin(), cell.end(), [&](const RunPair* pair) {
+    return !entry.empty() && pair->here && has_other_settings(*pair, entry);
+  });
+  if (others > 0) {
+    one.decides = false;
+    one.verdict = "other settings";
+    one.why = fmt::format("{} of its runs were asked another thing under this name there", others);
     return one;
   }
   judge(ends, one);
@@ -228,7 +316,86 @@ std::string table(const std::vector<const Reproduced*>& some) {
   return table_text(rows, TableStyle::text);
 }
 
+std::string recorded(const RunRecord& run, const std::string& what) {
+  const auto found = run.environment.find(what);
+  return found == run.environment.end() ? "" : found->second;
+}
+
+/// Runs by a sentence that is true of each.
+using Sentences = std::map<std::string, std::vector<std::string>>;
+
+void note_own(const RunRecord& run, const char* side, const std::string& label, Sentences& out) {
+  for (const std::string& note : run.notes) {
+    out[fmt::format("{}: {}", side, one_line(note, kLongestMessageLine))].push_back(label);
+  }
+}
+
+void note_surroundings(const RunPair& pair, const std::string& label, Sentences& out) {
+  for (const auto& [key, what] :
+       {std::pair("products", "products are"), std::pair("device", "the device is"),
+        std::pair("kernel", "the kernel of attention is"), std::pair("libtorch", "LibTorch is")}) {
+    const std::string there = recorded(pair.there, key), here = recorded(*pair.here, key);
+    if (there.empty() || here.empty() || there == here) continue;
+    out[fmt::format("{} {} there, {} here", what, one_line(there, 100), one_line(here, 100))]
+        .push_back(label);
+  }
+}
+
+bool name_data(const std::optional<ResultLocks>& there, const std::optional<ResultLocks>& here) {
+  return there && here && !there->data.empty() && !here->data.empty();
+}
+
+void note_locks(const RunPair& pair, const std::string& label, Sentences& out) {
+  const auto there = read_locks(pair.there.folder), here = read_locks(pair.here->folder);
+  if (!there || !here) {
+    const char* const where = there ? "here" : here ? "there" : "there and here";
+    out[fmt::format("no lock {}; plugins, revision and data of evaluations were not compared",
+                    where)]
+        .push_back(label);
+  }
+  const bool recorded_by_both =
+      !recorded(pair.there, kFingerprint).empty() && !recorded(*pair.here, kFingerprint).empty();
+  if (name_data(there, here) || recorded_by_both) return;
+  out["there or here it is not said which data these were; they were not compared"].push_back(
+      label);
+}
+
 }  // namespace
+
+void compare_data(RunPair& pair) {
+  const auto there = read_locks(pair.there.folder), here = read_locks(pair.here->folder);
+  const auto differ = [](const auto& a, const auto& b) {
+    return !a.empty() && !b.empty() && a != b;
+  };
+  pair.other_data = name_data(there, here) ? there->data != here->data
+                                           : differ(recorded(pair.there, kFingerprint),
+                                                    recorded(*pair.here, kFingerprint));
+  if (!there || !here) return;
+  for (const auto& [entry, data] : there->evaluations) {
+    const auto found = here->evaluations.find(entry);
+    if (found != here->evaluations.end() && differ(data, found->second)) {
+      pair.other_data_of.insert(entry);
+    }
+  }
+}
+
+std::vector<std::string> notes_of(const std::vector<RunPair>& runs) {
+  Sentences all;
+  for (const RunPair& pair : runs) {
+    const std::string label = one_line(pair.there.label());
+    note_own(pair.there, "there", label, all);
+    if (!pair.here) continue;
+    note_own(*pair.here, "here", label, all);
+    note_surroundings(pair, label, all);
+    note_locks(pair, label, all);
+  }
+  std::vector<std::string> notes;
+  notes.reserve(all.size());
+  for (const auto& [text, labels] : all) {
+    notes.push_back(fmt::format("{}: {}", first_of(labels), text));
+  }
+  return notes;
+}
 
 std::vector<Reproduced> compare_results(const std::vector<RunPair>& runs) {
   std::map<std::pair<std::string, std::string>, Cell> cells;

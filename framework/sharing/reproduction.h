@@ -28,11 +28,25 @@ struct Reproduced {
   std::vector<double> there, here;  ///< their values, by seed
   std::int64_t other_data = 0;      ///< runs whose data differ
   /// "identical", "agrees", "DIFFERS", "no value", "OTHER DATA"; "not repeated": an evaluation that
-  /// was added to the finished run, which its configuration does not name.
+  /// was added to the finished run, which its configuration does not name; "other settings": one
+  /// that has this name there and here and asks another thing; "not compared": one that has no
+  /// result on either side. The last three decide nothing.
   std::string verdict;
   std::string why;  ///< in words
   bool agrees() const { return verdict == "identical" || verdict == "agrees"; }
 };
+
+/// Says in a pair which of its data are not those there: by the locks of both runs, and by what the
+/// runs themselves recorded where a lock is missing or names no data.
+/// @param pair  with a run here
+/// @throws BundleError for a damaged lock.
+void compare_data(RunPair& pair);
+
+/// What a reader of the verdicts must know of the runs beside their numbers, each sentence once:
+/// the runs' own notes, there and here; in which products, device, kernel of attention or LibTorch
+/// they differ; and what was not compared, as a run has no lock.
+/// @throws BundleError for a damaged lock.
+std::vector<std::string> notes_of(const std::vector<RunPair>& runs);
 
 /// Judges every metric but costs, headlines first. It is
 ///

@@ -7,9 +7,12 @@
 #include <set>
 
 #include "framework/base/files.h"
+#include "framework/base/text.h"
 #include "framework/runs/evaluations.h"
-#include "framework/runs/lock_file.h"
 #include "framework/runs/run_records.h"
+#include "framework/sharing/configured_entries.h"
+#include "framework/sharing/hash.h"
+#include "framework/sharing/places.h"
 #include "framework/sharing/result_locks.h"
 
 namespace attnlab::sharing {
@@ -54,6 +57,44 @@ std::vector<fs::path> evaluations_of(const std::string& run) {
   return paths;
 }
 
+/// The file of the weights that a finished run's numbers are of.
+std::string weights_of(const RunRecord& run) {
+  const Node* const train = run.config.find("train");
+  const Node* const protocol = train != nullptr ? train->find("protocol") : nullptr;
+  const bool chooses = protocol != nullptr && protocol->text() != "last";
+  return chooses ? "best.safetensors" : "checkpoint.safetensors";
+}
+
+/// What the run learned; a result may be of the best epoch's model, which counts then.
+void add_checkpoints(const RunRecord& run, const std::string& to, ResultFiles& out) {
+  std::set<std::string> added;
+  for (const std::string name : {"checkpoint.safetensors", "best.safetensors"}) {
+    if (add_file(run.folder + "/" + name, to + name, out.files)) added.insert(name);
+  }
+  const std::string needed = weights_of(run);
+  if (!run.done() || added.count(needed) > 0) return;
+  out.notes.push_back(
+      fmt::format("{}: {}/{} is not there, so that the parameters that its numbers are of are not "
+                  "in the file; run it anew to pack them",
+                  run.label(), run.folder, needed));
+}
+
+/// Entries that were never evaluated, or whose evaluation failed.
+void note_entries_without_result(const RunRecord& run, ResultFiles& out) {
+  std::vector<std::string> missing;
+  for (const std::string& entry : configured_entries(run)) {
+    const bool there =
+        std::any_of(run.evaluations.begin(), run.evaluations.end(),
+                    [&](const EvaluationRecord& one) { return one.done && one.entry == entry; });
+    if (!there) missing.push_back(entry);
+  }
+  if (!run.done() || missing.empty()) return;
+  out.notes.push_back(
+      fmt::format("{}: its configuration asks for evaluations that have no result: {}; attnlab "
+                  "eval {} makes them",
+                  run.label(), join(missing, ", "), run.folder));
+}
+
 /// Runs' names may hold what an archive's may not (blanks, brackets, other letters): there they
 /// have numbers, and config.yaml says which they are.
 void add_run(const RunRecord& run, std::size_t number, bool checkpoints, ResultFiles& out) {
@@ -63,15 +104,12 @@ void add_run(const RunRecord& run, std::size_t number, bool checkpoints, ResultF
   }
   const std::string to = fmt::format("runs/run-{:05}/", number);
   for (const char* name : kOfARun) add_file(run.folder + "/" + name, to + name, out.files);
-  if (checkpoints) {  // a result may be of the best epoch's model, which counts then
-    for (const std::string name : {"checkpoint.safetensors", "best.safetensors"}) {
-      add_file(run.folder + "/" + name, to + name, out.files);
-    }
-  }
+  if (checkpoints) add_checkpoints(run, to, out);
   std::size_t count = 0;
   for (const fs::path& file : evaluations_of(run.folder)) {
     add_file(file.string(), fmt::format("{}evaluations/{:05}.json", to, ++count), out.files);
   }
+  note_entries_without_result(run, out);
 }
 
 /// Results of evaluations that a lock says nothing of: of an earlier attnlab. A mean over points
@@ -93,17 +131,14 @@ void note_missing_evaluations(const RunRecord& run, const ResultLocks& locks, Re
 /// The bundles that a run's lock names, from the store.
 void add_plugins(const RunRecord& run, const std::vector<Installed>& installed,
                  std::set<std::string>& done, ResultFiles& out) {
-  const std::string path = run.folder + "/" + kLockFile;
-  std::error_code error;
-  if (!fs::exists(path, error)) {
+  const std::optional<ResultLocks> locks = read_locks(run.folder);
+  if (!locks) {
     out.notes.push_back(run.label() +
                         ": has no lock; it is a stored result, or was run by an earlier attnlab");
     return;
   }
-  ResultLocks locks;
-  locks.add(read_text(path));
-  note_missing_evaluations(run, locks, out);
-  for (const LockedPart& part : locks.parts) {
+  note_missing_evaluations(run, *locks, out);
+  for (const LockedPart& part : locks->parts) {
     if (part.bundle.empty()) {
       const std::string lab = part.id.substr(0, part.id.find('/'));
       if (lab != "attnlab" && done.insert(part.id).second) {
@@ -123,10 +158,55 @@ void add_plugins(const RunRecord& run, const std::vector<Installed>& installed,
                       "that one again, or run anew",
                       run.label(), part.id));
     }
+    std::string bytes = read_bundle_bytes(found->bundle_file());
+    if (sha256(bytes) != part.bundle) {
+      throw TrustError(fmt::format(
+          "{}: REFUSED: it was altered since it was installed, and is not what {} used; attnlab "
+          "plugin remove {}, and install that bundle again",
+          found->bundle_file(), run.label(), part.id));
+    }
     out.files.push_back(
         {fmt::format("plugins/{}-{}.attnlab", found->id.name, part.bundle.substr(0, 12)),
-         read_bundle_bytes(found->bundle_file())});
+         std::move(bytes)});
   }
+}
+
+/// Of suites below the folder only the runs are packed.
+void note_other_suites(const std::string& folder, const RunCollection& found, ResultFiles& out) {
+  const std::string own = fs::canonical(folder).string();
+  for (const SuiteRecord& suite : found.suites) {
+    if (suite.folder == own) continue;
+    out.notes.push_back(
+        fmt::format("{0}: the record and the tables of this suite are not in the file; attnlab "
+                    "suite pack {0} packs them",
+                    suite.folder));
+  }
+}
+
+/// The mark of a folder that a result was unpacked in.
+constexpr const char* kMark = "bundle.sha256";
+
+/// A file that is not as the result has it, or that a run has beside those of the result: it would
+/// pass for what the other lab measured. Empty: none.
+std::string altered_file(const Bundle& result, const std::string& folder) {
+  std::set<std::string> known;
+  std::error_code error;
+  for (const ArchiveFile& file : result.files) {
+    const std::string path = folder + "/" + file.path;
+    if (!fs::is_regular_file(path, error) || read_text(path) != file.bytes) return path;
+    known.insert(path);
+  }
+  fs::recursive_directory_iterator at(folder + "/runs", error);
+  for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    std::error_code unknown;
+    const bool of_a_run = at.depth() > 0 && !at->is_directory(unknown);
+    if (of_a_run && known.count(at->path().string()) == 0) return at->path().string();
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw FileError(
+        fmt::format("{}/runs: cannot be read: {}; check its permissions", folder, error.message()));
+  }
+  return "";
 }
 
 }  // namespace
@@ -140,6 +220,7 @@ ResultFiles result_files(const std::string& folder, const Store& store, bool che
   }
   ResultFiles out;
   out.notes = found.notes;
+  note_other_suites(folder, found, out);
   for (const char* name : kTables) {
     add_file(folder + "/" + name, fmt::format("tables/{}", name), out.files);
   }
@@ -151,6 +232,28 @@ ResultFiles result_files(const std::string& folder, const Store& store, bool che
     add_plugins(run, installed, done, out);
   }
   return out;
+}
+
+void unpack_result(const Bundle& result, const std::string& folder) {
+  std::error_code error;
+  const std::string mark = folder + "/" + kMark, making = folder + ".new";
+  if (fs::exists(mark, error) && read_text(mark) == result.sha256) {
+    const std::string altered = altered_file(result, folder);
+    if (altered.empty()) return;
+    throw DataError(fmt::format(
+        "{}: is not as it was unpacked; remove {} and repeat the command, which unpacks it again",
+        altered, folder));
+  }
+  if (fs::exists(folder, error)) {
+    throw ConfigError(
+        fmt::format("{}: holds something else; name another folder with --out", folder));
+  }
+  remove_tree(making);  // a killed process's
+  make_folder(making);
+  write_files(result.files, making);
+  write_file(making + "/" + kMark, result.sha256);
+  fs::rename(making, folder, error);
+  if (error) throw FileError(fmt::format("{}: cannot be renamed: {}", making, error.message()));
 }
 
 }  // namespace attnlab::sharing

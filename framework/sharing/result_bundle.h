@@ -19,7 +19,14 @@ struct ResultFiles {
 /// @param folder       of a suite, or of runs
 /// @param checkpoints  put their parameters in, too
 /// @throws ConfigError where a run is not finished, PluginError where a plugin that was installed
-///         from a bundle is not the one that a run used.
+///         from a bundle is not the one that a run used, TrustError where that bundle was altered.
 ResultFiles result_files(const std::string& folder, const Store& store, bool checkpoints);
+
+/// Writes the files of a result below a folder, which appears whole: a kill leaves nothing in its
+/// way. Where the same result was unpacked before, they are to be as they were then. The lock of
+/// the folder's parent must be held.
+/// @throws ConfigError where the folder holds another thing, DataError where one of the files was
+///         altered or removed since, or one was added to a run; FileError.
+void unpack_result(const Bundle& result, const std::string& folder);
 
 }  // namespace attnlab::sharing

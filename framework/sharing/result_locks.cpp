@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/runs/lock_file.h"
 #include "framework/sharing/foreign_json.h"
 #include "framework/sharing/hash.h"
 
@@ -44,6 +46,14 @@ void ResultLocks::add(const std::string& text) {
 bool ResultLocks::names_bundle(const std::string& sha256) const {
   return std::any_of(parts.begin(), parts.end(),
                      [&](const LockedPart& part) { return part.bundle == sha256; });
+}
+
+std::optional<ResultLocks> read_locks(const std::string& run_folder) {
+  const std::string path = run_folder + "/" + kLockFile;
+  if (!is_there(path)) return std::nullopt;
+  ResultLocks locks;
+  locks.add(read_text(path));
+  return locks;
 }
 
 void refuse_plugins_without_lock(const Bundle& result, const ResultLocks& locks) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -36,6 +37,10 @@ struct ResultLocks {
   void add(const std::string& text);
   bool names_bundle(const std::string& sha256) const;
 };
+
+/// What the lock in a run's folder says; empty of a run without one.
+/// @throws BundleError for a damaged one.
+std::optional<ResultLocks> read_locks(const std::string& run_folder);
 
 /// Refuses plugins in a result that no run used: whoever repeats the runs would install them.
 /// @throws TrustError naming one.

@@ -72,15 +72,8 @@ void refuse_reserved(const std::string& key, const std::string& source) {
       fmt::format("argument '{}': a sweep does not change '{}'; {}", source, key, remedy));
 }
 
-/// A value as part of a folder's name: "0.0001" for 1e-4, "1+2" for [1, 2].
-std::string value_word(const std::string& yaml) {
-  const Node value = parse_yaml(yaml, "value");
-  std::string text = value.is_scalar() ? value.text() : to_flow(value);
-  if (const auto number = value.as_double()) {
-    char digits[32];
-    std::snprintf(digits, sizeof digits, "%.6g", *number);
-    text = digits;
-  }
+/// A text as part of a folder's name.
+std::string name_part(const std::string& text) {
   std::string word;
   for (const char c : text) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' ||
@@ -90,6 +83,27 @@ std::string value_word(const std::string& yaml) {
     if (c == '/' || c == ':') word += '-';
   }
   return word;
+}
+
+/// A value as part of a folder's name: "0.0001" for 1e-4, "1+2" for [1, 2].
+std::string value_word(const std::string& yaml) {
+  const Node value = parse_yaml(yaml, "value");
+  std::string text = value.is_scalar() ? value.text() : to_flow(value);
+  if (const auto number = value.as_double()) {
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.6g", *number);
+    text = digits;
+  }
+  return name_part(text);
+}
+
+/// The same in full, for values that `value_word` does not tell apart: "20240101" instead of
+/// "2.02401e+07"; "a-b~0f3c21" for a/b.
+std::string full_word(const std::string& yaml) {
+  const Node value = parse_yaml(yaml, "value");
+  const std::string all = canonical_text(value);
+  if (value.as_double()) return name_part(all);
+  return fmt::format("{}~{}", value_word(yaml), hex(fingerprint(all)).substr(0, 6));
 }
 
 std::string last_word(const std::string& key) {
@@ -205,6 +219,22 @@ PointNames::PointNames(std::string base, const std::vector<SweepAxis>& axes)
     : base_(std::move(base)) {
   for (const SweepAxis& axis : axes) {
     for (const std::string& key : axis.keys) ++count_[last_word(key)];
+    add_words(axis);
+  }
+}
+
+void PointNames::add_words(const SweepAxis& axis) {
+  for (std::size_t k = 0; k < axis.keys.size(); ++k) {
+    const std::string& key = axis.keys[k];
+    if (chosen_part(key) == "attention") continue;
+    std::map<std::string, std::set<std::string>> values;  // by word
+    for (const Words& point : axis.points) {
+      values[value_word(point[k])].insert(canonical_text(parse_yaml(point[k], "value")));
+    }
+    for (const Words& point : axis.points) {
+      const std::string word = value_word(point[k]);
+      words_[{key, point[k]}] = values.at(word).size() > 1 ? full_word(point[k]) : word;
+    }
   }
 }
 
@@ -212,7 +242,7 @@ GridPoint PointNames::words_of(const GridPoint& point) const {
   GridPoint words;
   for (const auto& [key, value] : without_attention(point)) {
     const std::string word = last_word(key);
-    words.emplace_back(count_.at(word) > 1 ? key : word, value_word(value));
+    words.emplace_back(count_.at(word) > 1 ? key : word, words_.at({key, value}));
   }
   return words;
 }

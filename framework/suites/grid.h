@@ -52,12 +52,15 @@ class PointNames {
 
   /// Short, and another for each point.
   std::string of(const GridPoint& point);
-  /// {"lr", "0.0001"}, {"depth", "2"}.
+  /// {"lr", "0.0001"}, {"depth", "2"}: another word for each value of a key.
   GridPoint words_of(const GridPoint& point) const;
 
  private:
+  void add_words(const SweepAxis& axis);
+
   std::string base_;
   std::map<std::string, int> count_;
+  std::map<std::pair<std::string, std::string>, std::string> words_;  // by key and value
   std::map<std::string, GridPoint> points_;
 };
 

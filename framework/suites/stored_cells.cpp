@@ -8,10 +8,10 @@
 #include <set>
 #include <tuple>
 
-#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/experiment/evaluations.h"
+#include "framework/runs/missing_evaluations.h"
 
 namespace attnlab {
 namespace {
@@ -92,22 +92,10 @@ void add_judges(const StoredRun& run, const Cell& cell, const Catalogue& catalog
   }
 }
 
-/// Whether two texts of JSON say the same, in whichever order their keys stand.
-bool same_json(const std::string& one, const std::string& other) {
-  return nlohmann::json::parse(one) == nlohmann::json::parse(other);
-}
-
 /// What keeps a record from standing for an entry: other settings, or other versions of plugins.
 std::vector<std::string> changes_of(const StoredRun& run, const EvaluationRecord& record,
                                     const EvaluationEntry& entry, const Catalogue& catalogue) {
-  try {
-    const bool alike =
-        record.split == entry.options.split &&
-        same_json(canonical_text(parse_yaml(record.set, run.file)), canonical_text(entry.set));
-    if (!alike) return {"its settings changed"};
-  } catch (const ConfigError&) {  // more or deeper than settings are
-    return {"its settings cannot be read"};
-  }
+  if (const std::string change = settings_change(record, entry); !change.empty()) return {change};
   std::vector<std::string> out;
   const Experiment& now = entry.experiment;
   for (const Part* part : {&now.model, &now.attention, &now.task, &now.dataset}) {
@@ -149,7 +137,8 @@ std::vector<std::string> evaluation_changes(const StoredRun& made_with,
                                             const Cell& cell, const Catalogue& catalogue,
                                             bool missing) {
   std::vector<std::string> out;
-  for (const EvaluationEntry& entry : evaluations_of(cell.experiment, catalogue)) {
+  const std::vector<EvaluationEntry> entries = evaluations_of(cell.experiment, catalogue);
+  for (const EvaluationEntry& entry : entries) {
     const EvaluationRecord* record = record_of(records, entry.name);
     if (record == nullptr) {
       if (missing) out.push_back("it has no evaluation '" + entry.name + "'");
@@ -158,6 +147,13 @@ std::vector<std::string> evaluation_changes(const StoredRun& made_with,
     const auto changes = changes_of(made_with, *record, entry, catalogue);
     if (changes.empty()) continue;
     out.push_back(fmt::format("evaluation '{}': {}", entry.name, join(changes, ", ")));
+  }
+  for (const std::string& group : means_left(entries, records)) {
+    if (record_of(records, group) == nullptr) {
+      if (missing) out.push_back("it has no evaluation '" + group + "'");
+      continue;
+    }
+    out.push_back(fmt::format("evaluation '{}': it is the mean of other points", group));
   }
   return out;
 }

@@ -189,6 +189,17 @@ std::string reference_heading(const std::vector<PublishedNumbers>& all,
   return repeats ? fmt::format("{} ({})", one.source, one.metric) : one.source;
 }
 
+/// "85.00 ± 7.07"; with " (2 of 3)" where not all runs that are done have a value: an evaluation
+/// that failed, for instance.
+std::string row_text(const SuiteRow& row, const MetricInfo& column) {
+  const auto metric = row.metrics.find(column.name);
+  if (metric == row.metrics.end()) return "-";
+  const std::string text = summary_text(column, metric->second);
+  const auto done = row.states.find(RunState::done);
+  if (done == row.states.end() || metric->second.count >= done->second) return text;
+  return fmt::format("{} ({} of {})", text, metric->second.count, done->second);
+}
+
 /// @param values  of a grid's axis, one a row, after its name; empty: no such column
 std::string rows_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
                           const std::vector<std::string>& values,
@@ -215,8 +226,7 @@ std::string rows_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
     if (!values.empty()) line.push_back(values[table.size()]);
     line.push_back(row.attention + (row.attention == suite.baseline ? " (baseline)" : ""));
     for (const MetricInfo& column : columns) {
-      const auto metric = row.metrics.find(column.name);
-      line.push_back(metric == row.metrics.end() ? "-" : summary_text(column, metric->second));
+      line.push_back(row_text(row, column));
       for (const PublishedNumbers& one : references_of(column)) {
         const std::string* value = one.find(row.experiment, row.attention);
         line.push_back(value == nullptr ? "-" : *value);

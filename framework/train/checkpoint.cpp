@@ -63,6 +63,7 @@ std::string owner_of(const std::string& prefix) {
 constexpr const char* kChecksum = "checksum";         // of all else in the file
 constexpr const char* kLinesCheck = "metrics_check";  // of the lines that belong to it
 constexpr const char* kSeed = "seed";
+constexpr const char* kEpoch = "epoch";  // of weights alone: after which they stood so
 
 /// Of names, shapes, dtypes and bytes of all tensors, and of all metadata but itself.
 std::string checksum_of(const TensorFile& file) {
@@ -119,6 +120,10 @@ class Reader {
       if ((kCount || duration) && !(size >= 0 && size < kMost)) refuse_value(name);
     });
     return position;
+  }
+
+  std::int64_t epoch() const {
+    return file_.metadata.count(kEpoch) == 0 ? 0 : number(kEpoch, std::int64_t{});
   }
 
   void check_owner(const FileOwner& owner) const {
@@ -304,9 +309,14 @@ Position read_checkpoint(const std::string& path, const CheckpointParts& parts,
   return position;
 }
 
-void write_weights(const std::string& path, const SavedModules& modules, const FileOwner& owner) {
-  write_sealed(path, file_of(modules, owner));
+void write_weights(const std::string& path, const SavedModules& modules, const FileOwner& owner,
+                   std::int64_t epoch) {
+  TensorFile file = file_of(modules, owner);
+  if (epoch > 0) file.metadata[kEpoch] = std::to_string(epoch);
+  write_sealed(path, std::move(file));
 }
+
+std::int64_t epoch_of_weights(const std::string& path) { return Reader(path).epoch(); }
 
 void read_weights(const std::string& path, const SavedModules& modules, const FileOwner& owner) {
   const Reader reader(path);

@@ -63,8 +63,13 @@ void write_checkpoint(const std::string& path, const CheckpointParts& parts,
 Position read_checkpoint(const std::string& path, const CheckpointParts& parts,
                          const FileOwner& owner);
 
-/// The modules alone, in the same format: the best epoch's.
-void write_weights(const std::string& path, const SavedModules& modules, const FileOwner& owner);
+/// The modules alone, in the same format: the best epoch's. @param epoch  which; 0: it is not said
+void write_weights(const std::string& path, const SavedModules& modules, const FileOwner& owner,
+                   std::int64_t epoch = 0);
+
+/// Which epoch's modules a file of `write_weights` holds; 0: it does not say.
+/// @throws DataError, FileError naming the file.
+std::int64_t epoch_of_weights(const std::string& path);
 
 /// Reads modules from a checkpoint, or from what `write_weights` wrote.
 /// @throws DataError naming the file and every entry that does not fit, or another owner; nothing

@@ -2,6 +2,7 @@
 
 #include <c10/core/GradMode.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <atomic>
@@ -136,6 +137,7 @@ struct PeakMemory::Guard {
 
 PeakMemory::PeakMemory(const at::Device& device) {
   if (device.is_cpu()) {
+    ::malloc_trim(0);  // what an earlier run of this process left is not this one's
     std::ofstream("/proc/self/clear_refs") << "5";  // sets VmHWM back to what is resident now
     return;
   }

@@ -77,14 +77,14 @@ class Work {
     EvaluationRecord mean;
     mean.entry = group;
     std::map<std::string, std::vector<Metrics>> points;
-    std::string hashes;
+    std::vector<EvaluationRecord> records;
     std::int64_t failed = 0, last = 0;  // when the newest of them was written
     for (const EvaluationEntry& entry : entries) {
       if (entry.group != group) continue;
       const auto found = known_.find(entry.name);
       if (found == known_.end() || !is_of(found->second, entry)) return forget(group);
       const EvaluationRecord& record = found->second;
-      hashes += record.hash + ";";
+      records.push_back(record);
       if (!record.done) ++failed;
       points[""].push_back(record.metrics);
       mean.split = record.split;
@@ -96,7 +96,8 @@ class Work {
       mean.seconds += record.seconds;
       last = std::max(last, record.written);
     }
-    mean.hash = hex(fingerprint(hashes));
+    mean.hash = mean_hash(records);
+    mean.set = mean_set(records);
     mean.done = failed == 0;
     if (mean.done) {
       Metrics sums;

@@ -5,6 +5,8 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/experiment/identity.h"
@@ -73,6 +75,36 @@ void check_vocabulary(const Dataset& own, const Dataset& other) {
   }
 }
 
+bool has_field(const DatasetInfo& data, std::string_view name) {
+  return std::any_of(data.fields.begin(), data.fields.end(),
+                     [&](const FieldInfo& field) { return field.name == name; });
+}
+
+/// A model answers by the numbers of classes: other ones, or the same in another order, would be
+/// counted without a complaint, and wrongly. What is shown in a prompt needs no number. Classes
+/// that have names nowhere may be places in a sequence, of which another may have more.
+/// @throws DataError where a number stands for another class than in the run's own data.
+void check_classes(const DatasetInfo& own, const DatasetInfo& other) {
+  const auto &ours = own.class_names, &theirs = other.class_names;
+  if (own.classes == 0 || other.classes == 0 || has_field(other, "prompt")) return;
+  if (ours.empty() && theirs.empty()) return;
+  const auto problem = [&](const std::string& what) {
+    return DataError(fmt::format(
+        "the classes of '{}' ({}) are not the run's, of '{}' ({}): {}; evaluate on data with the "
+        "run's classes in their order (image_folder takes them by dataset.classes_from, others by "
+        "dataset.classes)",
+        other.name, other.source, own.name, own.source, what));
+  };
+  if (other.classes != own.classes) {
+    throw problem(fmt::format("there are {}, not {}", other.classes, own.classes));
+  }
+  for (std::size_t k = 0; k < std::min(ours.size(), theirs.size()); ++k) {
+    if (theirs[k] == ours[k]) continue;
+    throw problem(
+        fmt::format("class {} is {}, not {}", k, json_quote(theirs[k]), json_quote(ours[k])));
+  }
+}
+
 Split checked_split(const BuiltRun& overlay, const EvaluationEntry& entry) {
   const Split split = entry.options.split == "test" ? Split::test : Split::validation;
   if (overlay.dataset->size(split) > 0) return split;
@@ -116,6 +148,7 @@ BuiltRun overlaid(const BuiltRun& run, const EvaluationEntry& entry, Registry& r
   if (other_data) {
     overlay.dataset = registry.dataset(experiment.dataset, {run.streams});
     check_vocabulary(*run.dataset, *overlay.dataset);
+    check_classes(run.dataset->info(), overlay.dataset->info());
   }
   if (other_model) {
     at::manual_seed(run.streams.key("initialisation"));

@@ -17,7 +17,8 @@ NamedTensors average_weights(const BuiltRun& run);
 /// Builds what the entry changes: its dataset where options of it differ; the model where those of
 /// model or attention differ, or other weights are asked for; the task where anything differs.
 /// Random numbers of the process stay as they were.
-/// @throws as `build_run`; DataError for a text with another vocabulary than the run's.
+/// @throws as `build_run`; DataError for a text with another vocabulary than the run's, and for
+///         other classes.
 BuiltRun overlaid(const BuiltRun& run, const EvaluationEntry& entry, Registry& registry);
 
 /// Copies weights into what the overlay has built anew. Weights that it lacks are left out.

@@ -116,6 +116,7 @@ void Training::go_to_checkpoint() {
   }
   position_ = position;
   carried_ = carried_.to(run_.device);
+  find_best();
 }
 
 void Training::turn_epoch() {
@@ -298,9 +299,34 @@ void Training::finish_epoch() {
     selection_.active() ? evaluate_and_select(epoch) : evaluate(last);
   }
   position_.evaluated_epochs = epoch;
-  if (!last && just_saved()) return;
+  const bool chosen = selection_.active() && position_.best.epoch == epoch;
+  if (!trained() && !chosen && just_saved()) return;
   save();
+  if (chosen) keep_best();
   write_status(RunState::running);
+}
+
+/// Once the checkpoint that holds this model, too, is on the disk: after a kill in between it is
+/// made of that. (The other way round, the file could be of an epoch that the run, trained again
+/// from an older checkpoint on another machine, does not choose.)
+void Training::keep_best() {
+  home_.check("training");
+  write_weights(best_path(), modules_, owner_, position_.best.epoch);
+}
+
+/// The model of the chosen epoch is kept, whenever the run was interrupted.
+void Training::find_best() {
+  const std::int64_t epoch = position_.best.epoch;
+  if (!selection_.active() || epoch == 0) return;
+  const bool there = std::filesystem::exists(best_path());
+  const std::int64_t found = there ? epoch_of_weights(best_path()) : 0;
+  if (found == epoch || (there && found == 0)) return;  // (0: of an earlier version)
+  const bool at_end =
+      position_.step == run_.total_steps() || position_.step % run_.steps_per_epoch == 0;
+  if (at_end && epochs_done() == epoch) return keep_best();
+  throw DataError(
+      fmt::format("{}: {}, and the run chose epoch {}; put its own file back, or start a new run",
+                  best_path(), there ? fmt::format("is of epoch {}", found) : "is missing", epoch));
 }
 
 void Training::evaluate(bool last) {
@@ -321,8 +347,6 @@ Metrics Training::entries_of(Split split) {
                              [this](const std::string& text) { progress_.say(text); });
 }
 
-/// The best model is on the disk before the checkpoint says so. A kill in between leaves a model
-/// of the future, which the same epoch, trained again, writes again.
 void Training::evaluate_and_select(std::int64_t epoch) {
   const Split split = selection_.split();
   const Split other = split == Split::test ? Split::validation : Split::test;
@@ -330,10 +354,7 @@ void Training::evaluate_and_select(std::int64_t epoch) {
   const Metrics entries = entries_of(split), others = entries_of(other);
   Metrics all = metrics;
   all.insert(entries.begin(), entries.end());
-  if (selection_.judge(all, epoch, position_.best)) {
-    home_.check("training");
-    write_weights(best_path(), modules_, owner_);
-  }
+  selection_.judge(all, epoch, position_.best);
   record(std::string(name_of(split)), metrics, entries);
   if (!others.empty()) record(std::string(name_of(other)), {}, others);
 }
@@ -372,8 +393,9 @@ Metrics Training::best_result() {
 }
 
 void Training::interrupt() {
-  // A trained run's checkpoint is written, and its model may be the best epoch's by now.
-  if (!trained()) save();
+  // A trained run's checkpoint is written, and its model may be the best epoch's by now. One that
+  // has not begun begins again as it did, and its records with it.
+  if (!trained() && position_.step > 0) save();
   end(RunState::interrupted, {}, fmt::format("at step {}", position_.step));
 }
 

@@ -93,6 +93,8 @@ class Training {
   void finish_epoch();
   void evaluate(bool last);
   void evaluate_and_select(std::int64_t epoch);
+  void keep_best();
+  void find_best();
   void record(const std::string& split, Metrics metrics, const Metrics& entries = {});
   Metrics entries_of(Split split);
   Metrics result();

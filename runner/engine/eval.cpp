@@ -102,9 +102,8 @@ Results carry_out(const EvalJob& job, Registry& registry) {
     std::cerr << "attnlab eval: " << note << "\n";
   }
   check_data(run, job.folder, job.accept);
-  const std::string changed = job.entries_too ? note_on_changes(run, job.folder) : "";
-  if (!changed.empty()) {
-    std::cerr << "attnlab eval: " << changed << "\n";
+  if (const std::string note = note_on_changes(run, job.folder, job.entries_too); !note.empty()) {
+    std::cerr << "attnlab eval: " << note << "\n";
   }
   load_model(run, job.folder);
   Results results;

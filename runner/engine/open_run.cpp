@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <iostream>
+
 #include "framework/base/text.h"
 #include "framework/train/environment.h"
 
@@ -11,16 +13,19 @@ BuiltRun open_run(const RunFolder& folder, Registry& registry, bool accept) {
   const Experiment experiment = folder.experiment(registry.catalogue());
   BuiltRun run = build_run(experiment, experiment.seeds.at(0), registry);
   check_data(run, folder, accept);
+  const std::string note = note_on_changes(run, folder, /*entries=*/false);
+  if (!note.empty()) std::cerr << "attnlab: " << note << "\n";
   load_model(run, folder);
   run.model->eval();
   return run;
 }
 
-std::string note_on_changes(const BuiltRun& run, const RunFolder& folder) {
+std::string note_on_changes(const BuiltRun& run, const RunFolder& folder, bool entries) {
   const std::vector<std::string> changes = changes_for_results(run, folder);
   if (changes.empty()) return "";
-  return fmt::format("{}: since this run began, {}; results of entries made now say so",
-                     folder.path(), join(changes, ", "));
+  return fmt::format("{}: since this run began, {}; {}", folder.path(), join(changes, ", "),
+                     entries ? "results of entries made now say so"
+                             : "its answers now are made with what is here now");
 }
 
 void check_data(const BuiltRun& run, const RunFolder& folder, bool accept) {

@@ -5,7 +5,8 @@
 
 namespace attnlab {
 
-/// The run's parts, with the parameters of its checkpoint, ready to evaluate.
+/// The run's parts, with the parameters of its checkpoint, ready to evaluate. What changed since
+/// the run began is said on stderr: what is asked of it now is answered with what is here now.
 /// @param accept  although its data changed (`--accept-changes`)
 /// @throws as `build_run`, `check_data` and `load_model` do.
 BuiltRun open_run(const RunFolder& folder, Registry& registry, bool accept);
@@ -16,8 +17,9 @@ class ChangedDataError : public ConfigError {
   using ConfigError::ConfigError;
 };
 
-/// For people: what changed since the run began, which results of it made now will say; or nothing.
-std::string note_on_changes(const BuiltRun& run, const RunFolder& folder);
+/// For people: what changed since the run began, or nothing.
+/// @param entries  results of entries are made now, which will say it, too
+std::string note_on_changes(const BuiltRun& run, const RunFolder& folder, bool entries = true);
 
 /// That a run's own data are those that it was trained on. @param accept  they need not be
 /// @throws ChangedDataError, which names the dataset.

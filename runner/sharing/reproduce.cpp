@@ -10,8 +10,8 @@
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/revision.h"
-#include "framework/runs/lock_file.h"
 #include "framework/sharing/reproduction.h"
+#include "framework/sharing/result_bundle.h"
 #include "framework/sharing/result_locks.h"
 #include "runner/process.h"
 #include "runner/sharing/locked_plugins.h"
@@ -26,24 +26,6 @@ namespace po = boost::program_options;
 
 void say(const std::string& line) { std::cerr << printable(line) << "\n"; }
 
-/// The files of a result below a folder; as they are where the same were unpacked before. The
-/// folder appears whole, so that a kill leaves nothing in its way; the lock of its parent is held.
-void unpack(const sharing::Bundle& result, const std::string& folder) {
-  std::error_code error;
-  const std::string mark = "/bundle.sha256", making = folder + ".new";
-  if (fs::exists(folder + mark, error) && read_text(folder + mark) == result.sha256) return;
-  if (fs::exists(folder, error)) {
-    throw ConfigError(
-        fmt::format("{}: holds something else; name another folder with --out", folder));
-  }
-  remove_tree(making);  // a killed process's
-  sharing::make_folder(making);
-  sharing::write_files(result.files, making);
-  write_file(making + mark, result.sha256);
-  fs::rename(making, folder, error);
-  if (error) throw FileError(fmt::format("{}: cannot be renamed: {}", making, error.message()));
-}
-
 /// The runs of a result, by their numbers.
 std::vector<RunRecord> packed_runs(const std::string& folder) {
   std::vector<RunRecord> runs;
@@ -51,12 +33,9 @@ std::vector<RunRecord> packed_runs(const std::string& folder) {
   return runs;
 }
 
+/// Of a run without a lock, which the report names, it is empty.
 sharing::ResultLocks locks_of(const RunRecord& run) {
-  sharing::ResultLocks locks;
-  const std::string path = run.folder + "/" + kLockFile;
-  std::error_code error;
-  if (fs::exists(path, error)) locks.add(read_text(path));
-  return locks;
+  return sharing::read_locks(run.folder).value_or(sharing::ResultLocks());
 }
 
 sharing::ResultLocks locks_of(const std::vector<RunRecord>& runs) {
@@ -69,18 +48,9 @@ sharing::ResultLocks locks_of(const std::vector<RunRecord>& runs) {
   return all;
 }
 
-/// Compares the data of which both say what they were.
-void compare_data(sharing::RunPair& pair) {
-  const sharing::ResultLocks there = locks_of(pair.there), here = locks_of(*pair.here);
-  const auto differ = [](const auto& a, const auto& b) {
-    return !a.empty() && !b.empty() && a != b;
-  };
-  pair.other_data = differ(there.data, here.data);
+void say_other_data(const sharing::RunPair& pair) {
   if (pair.other_data) say(pair.there.label() + ": its data differ from those there");
-  for (const auto& [entry, data] : there.evaluations) {
-    const auto found = here.evaluations.find(entry);
-    if (found == here.evaluations.end() || !differ(data, found->second)) continue;
-    pair.other_data_of.insert(entry);
+  for (const std::string& entry : pair.other_data_of) {
     say(fmt::format("{}: the data of evaluation {} differ from those there", pair.there.label(),
                     one_line(entry)));
   }
@@ -112,7 +82,9 @@ std::set<std::string> folders_of_runs(const std::string& below) {
 }
 
 /// Runs one run of the result once more, in a folder that has the same number.
-sharing::RunPair run_again(const RunRecord& run, const std::string& out, bool allow_others) {
+/// @param notes  gets what is left out in that folder
+sharing::RunPair run_again(const RunRecord& run, const std::string& out, bool allow_others,
+                           std::vector<std::string>& notes) {
   say("running " + run.label());
   const std::string log = out + "/log.txt",
                     folder = out + "/runs/" + fs::path(run.folder).filename().string();
@@ -128,7 +100,9 @@ sharing::RunPair run_again(const RunRecord& run, const std::string& out, bool al
     return pair;
   }
   std::string other;
-  for (const RunRecord& here : find_runs({folder}).runs) {
+  const RunCollection found = find_runs({folder});
+  for (const Unreadable& one : found.unreadable) notes.push_back(message_text(one.text()));
+  for (const RunRecord& here : found.runs) {
     const std::string differs = allow_others ? "" : other_bundle(run, here);
     if (differs.empty() || before.count(here.folder) > 0) pair.here = here;
     if (differs.empty()) break;
@@ -138,7 +112,8 @@ sharing::RunPair run_again(const RunRecord& run, const std::string& out, bool al
     say(fmt::format("{}: does not count: {}", run.label(), other));
     return pair;
   }
-  compare_data(pair);
+  sharing::compare_data(pair);
+  say_other_data(pair);
   return pair;
 }
 
@@ -233,15 +208,16 @@ int reproduce_command(const Words& words) {
   if (lock.state() == FileLock::State::taken) {
     throw ConfigError(out + ": another process works there; name another folder with --out");
   }
-  unpack(result, out + "/original");
+  unpack_result(result, out + "/original");
   const std::vector<RunRecord> there = packed_runs(out + "/original/runs");
   const sharing::ResultLocks locks = locks_of(there);
   refuse_plugins_without_lock(result, locks);
   const LockedPlugins plugins(result, arguments, places, keys);
   const bool allow_others = arguments.has("allow-other-bundles");
-  const auto notes = differences(locks, allow_others);
+  std::vector<std::string> notes = differences(locks, allow_others);
   std::vector<sharing::RunPair> pairs;
-  for (const RunRecord& run : there) pairs.push_back(run_again(run, out, allow_others));
+  for (const RunRecord& run : there) pairs.push_back(run_again(run, out, allow_others, notes));
+  for (std::string& note : sharing::notes_of(pairs)) notes.push_back(std::move(note));
   return report(pairs, notes, out);
 }
 

@@ -81,6 +81,11 @@ TEST_F(Evaluate, SaysWhatChangedSinceTheRunBegan) {
   EXPECT_THAT(must({"eval", folder(), "noisy", "--again"}).err,
               HasSubstr("since this run began, the file of model 'vit' changed; results of"));
   EXPECT_EQ(filed("noisy").at("changes"), json({"the file of model 'vit' changed"}));
+  for (const Words& words : {Words{"eval", folder(), "clean"}, Words{"show", folder()}}) {
+    EXPECT_THAT(must(words).err, HasSubstr(folder() + ": since this run began, the file of model "
+                                                      "'vit' changed; its answers now are made"))
+        << words[0];
+  }
   EXPECT_THAT(must({"compare", "runs"}).out,
               HasSubstr("evaluation noisy: since the run began, the file of model 'vit' changed"));
 }
@@ -252,6 +257,35 @@ TEST_F(Evaluate, SuitesRunWhatFinishedRunsLack) {
   must({"suite", "pair.yaml"});
   EXPECT_EQ(files_like("noisy-").size(), 2U);
   EXPECT_THAT(must({"suite", "pair.yaml"}).out, Not(HasSubstr("evaluating")));
+}
+
+TEST_F(Evaluate, SuitesMakeMeansAnewOfThePointsThatAreAsked) {
+  folder_.write("one.yaml", "schema: 1\nattentions: [standard]\nexperiments: [asked.yaml]\n");
+  write_experiment("  fog: {over: {dataset.noise: [0.25, 1]}}\n");
+  must({"suite", "one.yaml"});
+  write_experiment("  fog: {over: {dataset.noise: [0.25]}}\n");
+  must({"suite", "one.yaml"});
+  const json metrics =
+      json::parse(file_text(at("runs/one/table.json"))).at("rows").at(0).at("metrics");
+  EXPECT_EQ(metrics.at("fog/accuracy").at("mean"), metrics.at("fog/0.25/accuracy").at("mean"));
+  EXPECT_EQ(metrics.at("fog/nll").at("mean"), metrics.at("fog/0.25/nll").at("mean"));
+  EXPECT_THAT(must({"suite", "one.yaml"}).out, Not(HasSubstr("evaluating")));
+}
+
+TEST_F(Evaluate, SuitesSayWhatCannotBeEvaluatedWithoutItsModel) {
+  folder_.write("one.yaml", "schema: 1\nattentions: [standard]\nexperiments: [asked.yaml]\n");
+  write_experiment("  noisy: {set: {dataset: {noise: 3}}}\n");
+  must({"suite", "one.yaml"});
+  const std::string model = files_like("checkpoint.safetensors").at(0);
+  fs::remove(model);
+  EXPECT_THAT(must({"suite", "one.yaml"}).out, Not(HasSubstr("not evaluated")));
+  write_experiment("  noisy: {set: {dataset: {noise: 1}}}\n");
+  EXPECT_THAT(must({"suite", "one.yaml", "--dry-run"}).out,
+              HasSubstr("cannot evaluate, as its model is not there, asked/standard/0: noisy"));
+  EXPECT_THAT(must({"suite", "one.yaml"}).out,
+              AllOf(HasSubstr("asked/standard/0: not evaluated: noisy; an older result counts"),
+                    HasSubstr("The model is not there: put "),
+                    HasSubstr("checkpoint.safetensors back, or remove ")));
 }
 
 TEST_F(Evaluate, NamesCannotLeaveTheFolder) {

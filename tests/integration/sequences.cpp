@@ -21,6 +21,9 @@ std::string run_text(const std::string& folder) {
   if (!fs::exists(folder + "/status.json")) return "pending";
   std::string text = status_of(folder).at("state").get<std::string>() + "\n" +
                      timeless_metrics(folder).dump() + "\n" + file_text(folder + "/metrics.jsonl");
+  if (fs::exists(folder + "/best.safetensors")) {
+    text += "best " + hex(fingerprint(file_text(folder + "/best.safetensors"))) + "\n";
+  }
   if (!fs::exists(folder + "/checkpoint.safetensors")) return text + "no checkpoint";
   for (const auto& [name, bytes] : checkpoint_tensors(folder)) {
     text += name + " " + hex(fingerprint(bytes)) + "\n";
@@ -138,7 +141,7 @@ Sequences::Sequences() {
   folder_.write("tiny.yaml", tiny.substr(0, tiny.find("dataset:")) +
                                  "dataset: {use: synthetic_images, train: 32, test: 16}\n"
                                  "train: {epochs: 2, batch_size: 16, log_every: 1, threads: 1,\n"
-                                 "  checkpoint_seconds: 0}\n");
+                                 "  checkpoint_seconds: 0, protocol: published}\n");
   folder_.write("pair.yaml",
                 "schema: 1\nattentions: [standard, quest]\nbaseline: standard\n"
                 "experiments: [tiny.yaml]\nseeds: [0]\n");

@@ -12,6 +12,11 @@ PictureSplits read_coco_sets(const CocoOptions& options) {
   const auto file_of = [](const std::string& set) {
     return "annotations/instances_" + set + ".json";
   };
+  for (std::size_t other = 1; other < 3; ++other) {
+    if (sets[0].empty() || sets[other] != sets[0]) continue;
+    throw OptionError("train_set", sets[0] + " is " + (other == 1 ? "validation_set" : "test_set") +
+                                       ", too; name sets that share no picture");
+  }
   DataSearch search{options.name,
                     {},
                     options.root,

@@ -109,6 +109,25 @@ std::vector<NamedPicture> read_sets(const std::string& root, const std::vector<s
   return pictures;
 }
 
+/// @param splits  of training, validation and test
+/// @throws DataError for a picture that is trained on and asked for later. Validation and test may
+///         share theirs.
+void check_apart(const std::vector<std::vector<NamedPicture>>& splits) {
+  const auto place = [](const NamedPicture& picture) {  // however a set's folder is written
+    return std::filesystem::path(picture.path).lexically_normal().string();
+  };
+  std::set<std::string> trained;
+  for (const NamedPicture& picture : splits[0]) trained.insert(place(picture));
+  for (std::size_t split = 1; split < splits.size(); ++split) {
+    for (const NamedPicture& picture : splits[split]) {
+      if (trained.count(place(picture)) == 0) continue;
+      throw DataError(picture.path + ": is a picture of train_sets and of " +
+                      (split == 1 ? "validation_sets" : "test_sets") +
+                      "; name sets that share none, or take it out of a list in ImageSets/Main");
+    }
+  }
+}
+
 std::vector<std::string> names_in(const std::vector<std::vector<NamedPicture>>& splits) {
   std::set<std::string> names;
   for (const std::vector<NamedPicture>& split : splits) {
@@ -187,6 +206,7 @@ PictureSplits read_voc(const VocOptions& options) {
     read.push_back(read_sets(splits.source, *split, options.difficult, hash));
     hash = fingerprint("|", hash);
   }
+  check_apart(read);
   splits.class_names = classes_of(options.classes, read);
   DroppedBoxes dropped;
   const BoxRules rules{options.difficult == "drop", false};

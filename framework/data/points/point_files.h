@@ -4,9 +4,10 @@
 //   .pcd          Point Cloud Library: ascii, binary, binary_compressed
 //   .las          1.0 to 1.4, point formats 0 to 10, not compressed (.laz is refused)
 //   .npy .npz     arrays [N, C]; of an .npz the one called points, or the only one
-//   .xyz .txt .csv .pts   numbers a line, divided by blanks, commas or semicolons; a first line of
-//                 words names the columns, of .pts one number may count the points; # and //
-//                 begin comments
+//   .xyz .txt .csv .pts   numbers a line, divided by blanks, commas or semicolons (not by the last
+//                 two in one line: of `1,5;2,5` the commas are decimal); a first line of words
+//                 names the columns, of .pts one number may count the points; # and // begin
+//                 comments
 //   .off          the corners of a mesh (framework/data/points/mesh.h samples its faces)
 //
 // Names are lower case. Columns without names are x, y, z, then c3, c4, ...

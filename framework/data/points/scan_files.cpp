@@ -86,15 +86,24 @@ std::uint64_t files_fingerprint(const std::vector<std::string>& paths) {
   return hash;
 }
 
-std::vector<std::string> names_in(const std::string& folder, const std::string& ending) {
+std::vector<std::string> names_in(const std::string& folder, const std::string& ending) try {
   std::vector<std::string> names;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+  // A link to nothing is there: what it should lead to is missing, on a disk that is not mounted.
+  if (fs::symlink_status(folder).type() == fs::file_type::not_found) return names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    if (name.ends_with(ending)) names.push_back(name);
+    if (!name.ends_with(ending)) continue;
+    if (entry.is_symlink() && !entry.exists()) {
+      throw DataError(entry.path().string() +
+                      ": is a link to nothing; fetch what it leads to, or remove it");
+    }
+    names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;
+} catch (const fs::filesystem_error& error) {
+  throw FileError(fmt::format("{}: cannot be listed: {}; check its permissions, and where it leads",
+                              folder, error.code().message()));
 }
 
 }  // namespace attnlab

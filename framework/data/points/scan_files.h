@@ -31,6 +31,7 @@ void expect_readable_whole(const std::string& path);
 std::uint64_t files_fingerprint(const std::vector<std::string>& paths);
 
 /// Names in a folder that end so, sorted; none where there is no folder.
+/// @throws FileError for one that cannot be listed; DataError for a link to nothing of such a name.
 std::vector<std::string> names_in(const std::string& folder, const std::string& ending);
 
 }  // namespace attnlab

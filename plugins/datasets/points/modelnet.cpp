@@ -161,14 +161,19 @@ class Modelnet final : public PointDataset {
   void open_meshes() {
     for (const std::string& name : names_in(folder_, "")) {
       const std::string folder = fmt::format("{}/{}", folder_, name);
-      if (!fs::is_directory(folder + "/train")) continue;
       if (options_.classes == 10 && std::count(std::begin(kTen), std::end(kTen), name) == 0)
         continue;
+      if (!fs::is_directory(folder + "/train") && !fs::is_directory(folder + "/test")) continue;
       const auto label = static_cast<std::int64_t>(info_.class_names.size());
       info_.class_names.push_back(name);
       for (const bool training : {true, false}) {
         const std::string below = folder + (training ? "/train" : "/test");
-        for (const std::string& file : names_in(below, ".off")) {
+        const std::vector<std::string> files = names_in(below, ".off");
+        if (files.empty()) {
+          throw DataError(below +
+                          ": has no .off files; fetch the class again, or remove its folder");
+        }
+        for (const std::string& file : files) {
           (training ? train_ : test_).push_back({below + "/" + file, -1, label});
         }
       }

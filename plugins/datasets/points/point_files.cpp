@@ -64,7 +64,7 @@ class PointFiles final : public PointDataset {
     info_.class_names = options.classes;
     std::vector<std::string> all;
     for (const Split split : {Split::train, Split::validation, Split::test}) {
-      files_.push_back(files_of(fmt::format("{}/{}", folder, name_of(split))));
+      files_.push_back(files_of(split, fmt::format("{}/{}", folder, name_of(split))));
       for (const CloudFile& file : files_.back()) all.push_back(file.path);
     }
     info_.source = folder;
@@ -100,23 +100,44 @@ class PointFiles final : public PointDataset {
     return files_.at(static_cast<std::size_t>(split));
   }
 
-  std::vector<CloudFile> files_of(const std::string& folder) {
+  /// @throws DataError where files and folders are mixed, since one kind would be passed over.
+  std::vector<CloudFile> files_of(Split split, const std::string& folder) {
     std::vector<CloudFile> files;
     for (const std::string& name : names_in(folder, "")) {
       const std::string path = folder + "/" + name;
-      if (!fs::is_directory(path)) {
-        if (by_point()) files.push_back({path});
-        continue;
+      const bool is_folder = fs::is_directory(path), hidden = name.starts_with('.');
+      if (by_point() && !is_folder) {
+        files.push_back({path});
+      } else if (!by_point() && is_folder) {
+        add_class(split, folder, name, files);
+      } else if (!hidden) {
+        throw DataError(path + (by_point()
+                                    ? ": is a folder, and with the option `label` clouds are files "
+                                      "of the split's folder itself; move its files there"
+                                    : ": is no folder, and folders are the classes; move it into "
+                                      "the folder of its class, or set the option `label`"));
       }
-      if (by_point()) continue;
-      auto& names = info_.class_names;
-      const auto known = std::find(names.begin(), names.end(), name);
-      const std::int64_t label = known - names.begin();
-      if (known == names.end()) names.push_back(name);
-      for (const std::string& file : names_in(path, ""))
-        files.push_back({path + "/" + file, label});
     }
     return files;
+  }
+
+  /// Training folders name the classes. @param name  of the class's folder in that of the split
+  void add_class(Split split, const std::string& folder, const std::string& name,
+                 std::vector<CloudFile>& files) {
+    const std::string path = folder + "/" + name;
+    auto& names = info_.class_names;
+    const auto known = std::find(names.begin(), names.end(), name);
+    const std::int64_t label = known - names.begin();
+    if (known == names.end()) {
+      if (split != Split::train) {
+        throw DataError(fmt::format("{}: is no class of the training folder{}; remove or rename it",
+                                    path, suggestion(name, names)));
+      }
+      names.push_back(name);
+    }
+    const std::vector<std::string> clouds = names_in(path, "");
+    if (clouds.empty()) throw DataError(path + ": holds no files of points; remove it");
+    for (const std::string& file : clouds) files.push_back({path + "/" + file, label});
   }
 
   /// [N, names] of the named columns.

@@ -14,6 +14,7 @@
 #include <map>
 
 #include "framework/base/files.h"
+#include "framework/base/text.h"
 #include "framework/data/formats/files.h"
 #include "framework/data/points/byte_reader.h"
 #include "framework/data/points/scan_dataset.h"
@@ -64,10 +65,19 @@ class SemanticKitti final : public ScanDataset {
                           options.root,
                           "fetch velodyne and labels from http://www.semantic-kitti.org",
                           /*packed=*/false});
-    train_ = scans_of(folder, options.train);
-    test_ = scans_of(folder, options.test);
+    for (const std::string& drive : options.train) {
+      if (std::count(options.test.begin(), options.test.end(), drive) == 0) continue;
+      throw OptionError("train", fmt::format("drive {} is one of `test`, too; take it out of one "
+                                             "of them",
+                                             drive));
+    }
+    const SemanticKittiOptions usual;
+    std::vector<std::string> lost;
+    train_ = scans_of(folder, options.train, options.train != usual.train ? "train" : "", lost);
+    test_ = scans_of(folder, options.test, options.test != usual.test ? "test" : "", lost);
     if (train_.empty()) throw DataError(folder + ": has no scan of the drives to train on");
     describe_scans(folder, kClasses);
+    if (!lost.empty()) info_.source += " without the drives " + join(lost, ", ");
     std::vector<std::string> files;
     for (const auto* scans : {&train_, &test_}) {
       for (const Scan& scan : *scans) {
@@ -102,12 +112,24 @@ class SemanticKitti final : public ScanDataset {
   }
 
  private:
+  /// @param option  that names these drives; empty: they are the usual ones, of which a part may be
+  ///                there
+  /// @param lost    takes usual drives without a scan
+  /// @throws OptionError for a named drive without a scan.
   static std::vector<Scan> scans_of(const std::string& folder,
-                                    const std::vector<std::string>& drives) {
+                                    const std::vector<std::string>& drives,
+                                    const std::string& option, std::vector<std::string>& lost) {
     std::vector<Scan> scans;
     for (const std::string& drive : drives) {
       const std::string below = fmt::format("{}/sequences/{}", folder, drive);
-      for (const std::string& name : names_in(below + "/velodyne", ".bin")) {
+      const std::vector<std::string> names = names_in(below + "/velodyne", ".bin");
+      if (names.empty() && !option.empty()) {
+        throw OptionError(option, fmt::format("{}/velodyne: has no scans; fetch drive {}, or name "
+                                              "the drives that are there",
+                                              below, drive));
+      }
+      if (names.empty()) lost.push_back(drive);
+      for (const std::string& name : names) {
         const std::string frame = name.substr(0, name.size() - 4);
         scans.push_back({fmt::format("{}/velodyne/{}", below, name),
                          fmt::format("{}/labels/{}.label", below, frame)});

@@ -53,6 +53,18 @@ class Coco : public ::testing::Test {
   testing::TempFolder folder_;
 };
 
+TEST_F(Coco, TrainsOnNoSetThatIsAskedForLater) {
+  write_sets();
+  const auto refusal = [&](const std::string& sets) {
+    return message_of<ConfigError>([&] {
+      testing::make_dataset("coco", "{root: " + folder_.path() + ", size: 48, " + sets + "}");
+    });
+  };
+  EXPECT_THAT(refusal("validation_set: train2017"),
+              HasSubstr("train_set: train2017 is validation_set, too"));
+  EXPECT_THAT(refusal("test_set: train2017"), HasSubstr("train_set: train2017 is test_set, too"));
+}
+
 TEST_F(Coco, KeepsPicturesAndBoxes) {
   const CocoFile file = read_coco(folder_.write("a.json", kInstances), {});
   EXPECT_THAT(file.class_names, ElementsAre("person", "dog"));

@@ -182,6 +182,10 @@ std::map<std::vector<std::int64_t>, std::pair<Tensor, std::int64_t>> prompts_of(
 TEST(OneShotPairs, KeepTheirPromptsWhereVocsListHasAnotherOrder) {
   const testing::TempFolder folder;
   testing::write_small_voc(folder);
+  for (const char* name : {"c1", "c2"}) {
+    testing::write_voc(folder, name, 40, 40, {{"dog", 1, 1, 20, 20}});
+  }
+  folder.write("ImageSets/Main/train.txt", "c1\nc2\n");
   const auto prompts = [&](const std::string& list) {
     folder.write("ImageSets/Main/val.txt", list);
     return prompts_of(*testing::make_dataset(
@@ -204,10 +208,13 @@ TEST(OneShotPairs, NeverShowAPictureItselfThoughItIsListedTwice) {
   const testing::TempFolder folder;
   testing::write_voc(folder, "a", 40, 40, {{"dog", 1, 1, 20, 20}});
   testing::write_voc(folder, "b", 40, 40, {{"dog", 11, 11, 30, 30}});
-  folder.write("ImageSets/Main/train.txt", "a\nb\na\n");
+  testing::write_voc(folder, "c", 40, 40, {{"dog", 1, 1, 20, 20}});
+  testing::write_voc(folder, "d", 40, 40, {{"dog", 11, 11, 30, 30}});
+  folder.write("ImageSets/Main/train.txt", "c\nd\nc\n");
+  folder.write("ImageSets/Main/test.txt", "a\nb\na\n");
   const auto data = testing::make_dataset(
       "one_shot_pairs", "{voc: {root: " + folder.path() +
-                            ", train_sets: [train], test_sets: [train, train]}, size: 40, "
+                            ", train_sets: [train], test_sets: [test, test]}, size: 40, "
                             "prompt_size: 16, prompts: 4}");
   // The one dog elsewhere is every prompt.
   EXPECT_EQ(data->size(Split::train), 2);

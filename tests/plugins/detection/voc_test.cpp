@@ -127,6 +127,23 @@ TEST_F(VocSets, HaveEachPictureOnceHoweverOftenItIsListed) {
                 .fingerprint);
 }
 
+TEST_F(VocSets, RefuseAPictureThatIsTrainedOnAndAskedForLater) {
+  folder_.write("ImageSets/Main/some.txt", "b1\na2\n");
+  const auto refusal = [&](const std::string& sets) {
+    return message_of<DataError>([&] {
+      testing::make_dataset(
+          "voc", "{root: " + folder_.path() + ", size: 48, train_sets: [train], " + sets + "}");
+    });
+  };
+  EXPECT_THAT(
+      refusal("validation_sets: [some], test_sets: [val]"),
+      HasSubstr("JPEGImages/a2.jpg: is a picture of train_sets and of validation_sets; name"));
+  EXPECT_THAT(refusal("test_sets: [val, ./train]"),
+              HasSubstr("JPEGImages/a1.jpg: is a picture of train_sets and of test_sets; name"));
+  EXPECT_EQ(open(", validation_sets: [val]")->size(Split::validation), 2)
+      << "as published: what is chosen by may be what is tested";
+}
+
 TEST_F(VocSets, SayOfADamagedPictureWhatCanBeDone) {
   const std::string whole = testing::jpeg_of(testing::photograph(50, 50));
   folder_.write("JPEGImages/a2.jpg", whole.substr(0, whole.size() / 2));

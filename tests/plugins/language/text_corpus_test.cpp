@@ -65,6 +65,20 @@ TEST_F(TextCorpus, ReadsNamedFilesFoldersAndSingleFiles) {
   EXPECT_EQ(size(held, Split::test), 6);
 }
 
+TEST_F(TextCorpus, ReadsATextOfAFolderOnceThoughItIsThereGzipped) {
+  folder.write("en/one.txt", "12345\n");
+  folder.write("en/two.txt.gz", testing::gzipped("67890\n"));
+  const auto opened = [&] {
+    return make_dataset("text_stream", "{unit: character, window: 2, root: " + folder / "en" +
+                                           ", max_size: 5, split: [0.5, 0.5]}");
+  };
+  const auto before = opened();
+  EXPECT_EQ(before->size(Split::train), 6);
+  folder.write("en/one.txt.gz", testing::gzipped("12345\n"));
+  EXPECT_EQ(opened()->size(Split::train), 6);
+  EXPECT_EQ(opened()->info().fingerprint, before->info().fingerprint);
+}
+
 TEST_F(TextCorpus, SaysWhatIsMissingOrContradicts) {
   EXPECT_THAT(refusal("window: 4"), HasSubstr("is empty; put the text's files there"));
   EXPECT_THAT(message_of<ConfigError>([] { make_dataset("text_stream"); }),

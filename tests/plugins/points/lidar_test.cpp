@@ -9,10 +9,12 @@
 #include <filesystem>
 #include <limits>
 
+#include "framework/data/points/scan_files.h"
 #include "tests/plugins/points/made_sets.h"
 #include "tests/support/data_files.h"
 #include "tests/support/deadline.h"
 #include "tests/support/plugins.h"
+#include "tests/support/unprivileged.h"
 
 namespace attnlab::lidar_test {
 namespace {
@@ -140,6 +142,87 @@ TEST(Kitti, DividesTheFramesThatAreNotNamed) {
   EXPECT_EQ(points("", Split::test), 1);
 }
 
+TEST(Kitti, DoesNotCountWhatTheImageShowsInADontCareRegion) {
+  const TempFolder folder;
+  write_kitti(folder, "kitti");
+  // Around the first and the third point of the image, (601, 182) and (636, 184.5); and the second,
+  // (601, 169), which is background.
+  const std::string car = "Car 0 0 0 0 0 1 1 1.5 1.6 4 -2 0 10 0\n",
+                    rest = " -1 -1 -1 -1000 -1000 -1000 -10\n";
+  const auto labels = [&](const std::string& regions) {
+    folder.write("kitti/training/label_2/000000.txt", car + regions);
+    return make_dataset("kitti", "{root: " + folder.path() + "/kitti, grid: 0.01}")
+        ->example(Split::train, 0, nullptr)
+        .at("label@point");
+  };
+  EXPECT_TRUE(labels("").equal(at::tensor({1, 0, 0}, at::kLong)));
+  EXPECT_TRUE(
+      labels("DontCare -1 -1 -10 590 160 610 175" + rest).equal(at::tensor({1, -1, 0}, at::kLong)));
+  EXPECT_TRUE(
+      labels("DontCare -1 -1 -10 590 175 640 190" + rest).equal(at::tensor({1, 0, -1}, at::kLong)))
+      << "a point of the car is the car's";
+}
+
+TEST(Kitti, RefusesAFrameThatIsTrainedOnAndTestedOn) {
+  const TempFolder folder;
+  write_kitti(folder, "kitti");
+  folder.write("kitti/ImageSets/train.txt", "000000\n000001\n");
+  const auto refusal = [&](const std::string& more) {
+    return message_of<DataError>(
+        [&] { make_dataset("kitti", "{root: " + folder.path() + "/kitti" + more + "}"); });
+  };
+  EXPECT_THAT(refusal(", test_frames: ['000001']"),
+              HasSubstr("kitti: frame 000001 is one of ImageSets/train.txt and of test_frames"));
+  folder.write("kitti/ImageSets/val.txt", "000000\n");
+  EXPECT_THAT(refusal(", train_frames: ['000000']"),
+              HasSubstr("frame 000000 is one of train_frames and of ImageSets/val.txt"));
+}
+
+TEST(SemanticKitti, RefusesADriveOfTwoSplitsAndANamedOneWithoutScans) {
+  const TempFolder folder;
+  write_semantic(folder);
+  const auto open = [&](const std::string& more) {
+    return make_dataset("semantic_kitti", "{root: " + folder.path() + "/semantic" + more + "}");
+  };
+  const auto refusal = [&](const std::string& more) {
+    return message_of<ConfigError>([&] { open(more); });
+  };
+  EXPECT_THAT(refusal(", train: ['00', '08']"),
+              HasSubstr("train: drive 08 is one of `test`, too; take it out of one of them"));
+  EXPECT_THAT(refusal(", train: ['00', '01']"),
+              AllOf(HasSubstr("sequences/01/velodyne: has no scans; fetch drive 01"),
+                    HasSubstr("or name the drives that are there")));
+  EXPECT_THAT(refusal(", test: ['8']"), HasSubstr("test: "));
+  EXPECT_THAT(open("")->info().source, HasSubstr(" without the drives 01, 02, 03, "))
+      << "a part of the usual ones";
+  EXPECT_EQ(open(", train: ['00']")->info().source, folder / "semantic");
+  EXPECT_EQ(open(", train: ['00']")->info().fingerprint, open("")->info().fingerprint);
+}
+
+TEST(ScanFolders, AreListedOrRefusedButNeverTakenAsEmpty) {
+  const TempFolder folder;
+  const std::string scans = folder / "scans";
+  EXPECT_TRUE(names_in(scans, ".bin").empty()) << "it is not there";
+  folder.write("scans/b.bin", "");
+  folder.write("scans/a.bin", "");
+  folder.write("scans/c.txt", "");
+  EXPECT_EQ(names_in(scans, ".bin"), (std::vector<std::string>{"a.bin", "b.bin"}));
+  EXPECT_THAT(message_of<FileError>([&] { names_in(scans + "/c.txt", ""); }),
+              HasSubstr("c.txt: cannot be listed: "));
+  std::filesystem::create_symlink("nowhere", folder / "link");
+  EXPECT_THAT(message_of<FileError>([&] { names_in(folder / "link", ""); }),
+              HasSubstr("link: cannot be listed: "));
+  std::filesystem::create_symlink("nowhere", folder / "scans/d.bin");
+  EXPECT_EQ(names_in(scans, ".txt").size(), 1U);
+  EXPECT_THAT(message_of<DataError>([&] { names_in(scans, ".bin"); }),
+              HasSubstr("d.bin: is a link to nothing; fetch what it leads to"));
+  std::filesystem::permissions(scans, std::filesystem::perms::none);
+  const testing::Unprivileged user(folder.path());
+  if (!user.works()) GTEST_SKIP() << "needs another user than the superuser";
+  EXPECT_THAT(message_of<FileError>([&] { names_in(scans, ".bin"); }),
+              HasSubstr("scans: cannot be listed: Permission denied"));
+}
+
 TEST(SemanticKitti, MapsNumbersToClasses) {
   const TempFolder folder;
   write_semantic(folder);
@@ -244,8 +327,10 @@ TEST(Modelnet, ReadsTextsAndSamplesMeshes) {
 TEST(Modelnet, TakesTheTenClassesOfModelnet10FromAFolderOfForty) {
   const TempFolder folder;
   write_modelnet(folder);
-  folder.write("meshes/airplane/train/airplane_1.off",
-               "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n");
+  for (const char* part : {"train", "test"}) {
+    folder.write(std::string("meshes/airplane/") + part + "/airplane_1.off",
+                 "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n");
+  }
   const auto named = [&](const char* classes) {
     return make_dataset("modelnet", "{root: " + folder.path() + "/meshes" + classes + "}")
         ->info()
@@ -253,6 +338,23 @@ TEST(Modelnet, TakesTheTenClassesOfModelnet10FromAFolderOfForty) {
   };
   EXPECT_EQ(named(", classes: 10"), (std::vector<std::string>{"chair", "desk"}));
   EXPECT_EQ(named(""), (std::vector<std::string>{"airplane", "chair", "desk"}));
+}
+
+TEST(Modelnet, RefusesAClassThatIsNotInBothSplits) {
+  const TempFolder folder;
+  write_modelnet(folder);
+  const std::string mesh = "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n";
+  const auto refusal = [&] {
+    return message_of<DataError>(
+        [&] { make_dataset("modelnet", "{root: " + folder.path() + "/meshes}"); });
+  };
+  folder.write("meshes/notes/a.txt", "no class");
+  EXPECT_EQ(make_dataset("modelnet", "{root: " + folder.path() + "/meshes}")->info().classes, 2);
+  folder.write("meshes/airplane/test/airplane_1.off", mesh);
+  EXPECT_THAT(refusal(), HasSubstr("airplane/train: has no .off files; fetch the class again"));
+  folder.write("meshes/airplane/train/airplane_1.off", mesh);
+  std::filesystem::remove(folder / "meshes/airplane/test/airplane_1.off");
+  EXPECT_THAT(refusal(), HasSubstr("airplane/test: has no .off files"));
 }
 
 TEST(Modelnet, ReadsArrays) {
@@ -356,6 +458,31 @@ TEST(PointFilesDataset, TakesLabelsFromColumnsOrFolders) {
   const auto folders = make_dataset("point_files", "{root: " + folder.path() + "/folders}");
   EXPECT_EQ(folders->info().class_names, (std::vector<std::string>{"car", "tree"}));
   EXPECT_EQ(folders->example(Split::train, 1, nullptr).at("class").item<std::int64_t>(), 1);
+}
+
+TEST(PointFilesDataset, RefusesFoldersThatItWouldPassOverOrTakeForNewClasses) {
+  const TempFolder folder;
+  write_points(folder);
+  const auto refusal = [&](const std::string& options) {
+    return message_of<DataError>(
+        [&] { make_dataset("point_files", "{root: " + folder.path() + options + "}"); });
+  };
+  folder.write("folders/test/three/a.csv", "1,2,3\n");
+  EXPECT_THAT(refusal("/folders"),
+              HasSubstr("test/three: is no class of the training folder; did you mean 'tree'?"));
+  std::filesystem::remove_all(folder / "folders/test/three");
+  std::filesystem::create_directory(folder / "folders/train/empty");
+  EXPECT_THAT(refusal("/folders"), HasSubstr("train/empty: holds no files of points"));
+  std::filesystem::remove(folder / "folders/train/empty");
+  folder.write("folders/train/.notes", "");
+  EXPECT_EQ(make_dataset("point_files", "{root: " + folder.path() + "/folders}")->info().classes,
+            2);
+  folder.write("folders/train/b.csv", "1,2,3\n");
+  EXPECT_THAT(refusal("/folders"), HasSubstr("train/b.csv: is no folder, and folders are the "
+                                             "classes; move it into the folder of its class"));
+  folder.write("points/train/tree/b.xyz", "x y z i label\n1 2 3 0.5 0\n");
+  EXPECT_THAT(refusal("/points, label: label, classes: [ground, tree], ignored: [9], grid: 100"),
+              HasSubstr("train/tree: is a folder, and with the option `label` clouds are files"));
 }
 
 // Corners of a square are equally far from its middle, and sums of such numbers depend on their

@@ -184,7 +184,7 @@ TEST(Las, OfTheNewestVersion) {
 }
 
 TEST(Xyz, OfTextWithAndWithoutNames) {
-  const PointTable plain = parse_xyz("# a cloud\n1 2 3 9\n\n4,5;6 8 // x\n", "a.xyz");
+  const PointTable plain = parse_xyz("# a cloud\n1 2 3 9\n\n4,5,6 8 // x\n", "a.xyz");
   EXPECT_THAT(plain.names, ElementsAre("x", "y", "z", "c3"));
   EXPECT_TRUE(plain.values.equal(table({1, 2, 3, 9, 4, 5, 6, 8}, 4)));
   EXPECT_THAT(parse_xyz("X,Y,Z\n1,2,nan\n", "").names, ElementsAre("X", "Y", "Z"));
@@ -192,6 +192,12 @@ TEST(Xyz, OfTextWithAndWithoutNames) {
               HasSubstr("a.xyz:2: has 2 numbers, lines before have 3"));
   EXPECT_THAT(message_of<DataError>([] { parse_xyz("1 2 3\n1 2 z\n", "a.xyz"); }),
               HasSubstr("a.xyz:2: 'z' is not a number"));
+}
+
+TEST(Xyz, RefusesDecimalCommas) {
+  EXPECT_TRUE(parse_xyz("1.5;2.5;3\n", "").values.equal(table({1.5, 2.5, 3}, 3)));
+  EXPECT_THAT(message_of<DataError>([] { parse_xyz("x;y;z\n1,50;2,30;3,40\n", "a.csv"); }),
+              HasSubstr("a.csv:2: has commas and semicolons: numbers with decimal commas"));
 }
 
 TEST(Xyz, TakesTheCountThatAPtsFileBeginsWith) {

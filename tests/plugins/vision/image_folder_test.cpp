@@ -8,6 +8,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/unprivileged.h"
 
 namespace attnlab::image_folder_test {
 namespace {
@@ -70,7 +71,10 @@ TEST_F(ImageFolders, TakeTheirClassesFromAnotherSet) {
   ASSERT_EQ(dataset->size(Split::test), 1);
   EXPECT_EQ(dataset->example(Split::test, 0, nullptr).at("class").item<std::int64_t>(), 1);
   EXPECT_THAT(dataset->info().class_groups.at("tested"), ElementsAre(1));
-  other.write("0/b.png", file_of(photograph(30, 30, 2), ".png"));  // by its number
+  other.write("0/b.png", file_of(photograph(30, 30, 2), ".png"));
+  EXPECT_THAT(message_of<DataError>([&] { open_other(); }), HasSubstr("/0: is no class"))
+      << "all by name, or all by number";
+  std::filesystem::rename(other / "dog", other / "1");
   const auto both = open_other();
   ASSERT_EQ(both->size(Split::test), 2);
   EXPECT_EQ(both->example(Split::test, 0, nullptr).at("class").item<std::int64_t>(), 0);
@@ -78,6 +82,9 @@ TEST_F(ImageFolders, TakeTheirClassesFromAnotherSet) {
   EXPECT_THAT(refusal(", classes_from: " + folder_.path()), HasSubstr("has a folder train"));
   other.write("2/c.png", file_of(photograph(30, 30, 2), ".png"));
   EXPECT_THAT(message_of<DataError>([&] { open_other(); }), HasSubstr("/2: is no class"));
+  std::filesystem::rename(other / "2", other / "01");
+  EXPECT_THAT(message_of<DataError>([&] { open_other(); }),
+              AllOf(HasSubstr("/1: is the same class as "), HasSubstr("/01;")));
 }
 
 TEST_F(ImageFolders, StandWhereRootAndNameSay) {
@@ -279,6 +286,31 @@ TEST_F(ImageFolders, RefuseWhatIsNoClass) {
 TEST_F(ImageFolders, RefuseALinkToNothing) {
   std::filesystem::create_symlink("nowhere.png", folder_ / "train/cat/zz.png");
   EXPECT_THAT(refusal(), HasSubstr("train/cat/zz.png: is a link to nothing"));
+}
+
+TEST_F(ImageFolders, RefuseALinkToNothingInTheFoldersPlace) {
+  const auto told = [&](const std::string& link) {
+    std::filesystem::create_symlink("nowhere", folder_ / link);
+    const std::string message = refusal();
+    std::filesystem::remove(folder_ / link);
+    return message;
+  };
+  EXPECT_THAT(told("train/bird"), HasSubstr("train/bird: is a link to nothing"))
+      << "the labels behind it would be others";
+  EXPECT_THAT(told("train/cat/more"), HasSubstr("train/cat/more: is a link to nothing"));
+  EXPECT_THAT(told("test"), HasSubstr("test: cannot be listed"));
+  std::filesystem::create_directory(folder_ / "test");
+  std::filesystem::create_symlink("nowhere.JPEG", folder_ / "test/1.JPEG");
+  EXPECT_EQ(open()->size(Split::test), 2) << "loose pictures are passed over";
+}
+
+TEST_F(ImageFolders, RefuseAFolderThatCannotBeListed) {
+  folder_.write("test/cat/x.png", file_of(photograph(30, 30), ".png"));
+  EXPECT_EQ(open()->size(Split::test), 1);
+  std::filesystem::permissions(folder_ / "test", std::filesystem::perms::none);
+  const testing::Unprivileged user(folder_.path());
+  if (!user.works()) GTEST_SKIP() << "needs another user than the superuser";
+  EXPECT_THAT(refusal(), HasSubstr("/test: cannot be listed")) << "val is not the test split";
 }
 
 TEST_F(ImageFolders, RefuseAClassWithoutImages) {

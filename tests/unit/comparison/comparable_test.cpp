@@ -230,6 +230,29 @@ TEST_F(ComparableTest, ShowsWhatWasAcceptedAndWhoWentOnAlone) {
   }
 }
 
+TEST_F(ComparableTest, SaysWhereARunWentOnInOtherSurroundings) {
+  const json elsewhere = {{"step", 6},
+                          {"threads", 4},
+                          {"machine", {{"cpu", "B"}}},
+                          {"libtorch", {{"version", "2.6.0"}}},
+                          {"together", 3}};
+  write_run("small", "standard", 0, {{"accuracy", 0.5}, {"peak_memory", 4e9}},
+            {{"threads", 16},
+             {"machine", {{"cpu", "A"}}},
+             {"libtorch", {{"version", "2.6.0"}}},
+             {"resumed", json::array({elsewhere})}});
+  const std::string last = ": numbers may differ in their last digits";
+  const Comparison comparison = compare();
+  for (const char* note : {"with 16 threads, went on at step 6 with 4 threads",
+                           "with the processor A, went on at step 6 with the processor B"}) {
+    EXPECT_THAT(comparison.notes,
+                ::testing::Contains(std::string("small/standard/0: begun ") + note + last));
+  }
+  EXPECT_THAT(comparison.notes, Not(::testing::Contains(HasSubstr("LibTorch"))));
+  // What the process of three used is not this run's.
+  EXPECT_EQ(row(comparison, "standard").costs.count("peak_memory"), 0U);
+}
+
 TEST_F(ComparableTest, SaysWhenFrameworkRevisionsDiffer) {
   const auto of = [](const char* revision) {
     return json({{"framework", {{"version", "1"}, {"revision", revision}}}});
@@ -284,6 +307,65 @@ TEST_F(ComparableTest, RefusesToCompareEvaluationsThatChangedDifferentThings) {
   EXPECT_EQ(compare("fog/accuracy").differences[0].key, "evaluation fog");
   EXPECT_THAT(compare().differences, IsEmpty()) << "what is compared was made alike";
   EXPECT_THAT(compare().notes, ::testing::Contains(HasSubstr("their values do not compare")));
+}
+
+/// An evaluation's result. @param set  what it changes, JSON
+EvaluationRecord result(const std::string& entry, const std::string& set) {
+  EvaluationRecord out{entry, "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
+  out.metrics = {{"accuracy", 0.25}, {"outcome/correct", 1}};
+  out.set = set;
+  return out;
+}
+
+TEST_F(ComparableTest, RefusesToCompareMeansOfPointsThatChangedDifferentThings) {
+  for (const char* attention : {"standard", "quest"}) {
+    const RunFolder folder = write_run("small", attention, 0, {{"accuracy", 0.5}});
+    const bool quest = attention[0] == 'q';
+    write_evaluation(folder.path(),
+                     result("swap/0.01", quest ? R"({"stride":1})" : R"({"stride":2})"));
+    write_evaluation(folder.path(), result("swap/0.05", R"({"stride":1})"));
+    write_evaluation(folder.path(), result("swap", R"({"over":["swap/0.01","swap/0.05"]})"));
+  }
+  for (const char* metric : {"swap/accuracy", "swap/outcome/correct", "swap/0.01/accuracy",
+                             "swap/0.01/outcome/correct"}) {
+    const Comparison comparison = compare(metric);
+    ASSERT_EQ(comparison.differences.size(), 1U) << metric;
+    EXPECT_EQ(comparison.differences[0].key, "evaluation swap/0.01") << metric;
+  }
+  EXPECT_THAT(compare("swap/0.05/accuracy").differences, IsEmpty()) << "it is of another point";
+  EXPECT_THAT(compare().differences, IsEmpty());
+}
+
+TEST_F(ComparableTest, RefusesToCompareMeansOverDifferentPoints) {
+  const RunFolder standard = write_run("small", "standard", 0, {{"accuracy", 0.5}}),
+                  quest = write_run("small", "quest", 0, {{"accuracy", 0.5}});
+  for (const RunFolder& folder : {standard, quest}) {
+    write_evaluation(folder.path(), result("swap/0.01", R"({"stride":1})"));
+    write_evaluation(folder.path(), result("swap", R"({"over":["swap/0.01"]})"));
+  }
+  EXPECT_THAT(compare("swap/accuracy").differences, IsEmpty());
+  write_evaluation(quest.path(), result("swap", R"({"over":["swap/0.01","swap/0.05"]})"));
+  ASSERT_EQ(compare("swap/accuracy").differences.size(), 1U);
+  EXPECT_EQ(compare("swap/accuracy").differences[0].key, "evaluation swap");
+  write_evaluation(quest.path(), result("swap", "{}"));
+  EXPECT_THAT(compare("swap/accuracy").differences, IsEmpty())
+      << "an earlier attnlab did not say of which points it is";
+}
+
+TEST_F(ComparableTest, CountsAndNamesEvaluationsThatFailed) {
+  for (std::int64_t seed = 0; seed < 3; ++seed) {
+    const RunFolder folder = write_run("small", "standard", seed, {{"accuracy", 0.5}});
+    for (const char* entry : {"fog", "rain", "snow"}) {
+      EvaluationRecord one = result(entry, "{}");
+      one.done = seed < 2 || entry[0] == 's';
+      if (!one.done) one.reason = "no memory";
+      write_evaluation(folder.path(), one);
+    }
+  }
+  EXPECT_THAT(text(), ::testing::ContainsRegex("3 of 3 .* 25.00 ± 0.00 \\(2 of 3\\)"));
+  EXPECT_THAT(text(), Not(HasSubstr("(3 of 3)"))) << "those of snow are all there";
+  EXPECT_THAT(compare().notes,
+              ::testing::Contains("small/standard/2: evaluation fog, rain: failed: no memory"));
 }
 
 TEST_F(ComparableTest, ReadsARunWhoseEvaluationIsDamaged) {

@@ -298,6 +298,23 @@ TEST(DomainPage, NamesAnUnfairEvaluationThatOnlyOneColumnShows) {
   EXPECT_THAT(page.differences.front().text(), AllOf(HasSubstr("images"), HasSubstr("fog")));
 }
 
+TEST(DomainPage, TakesTheDirectionOfOneMetricForNoOther) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 3, 14);
+  runs.page().columns.push_back({"images", "images", "fog/loss", "fog", ColumnRole::robustness});
+  for (RunRecord& run : runs.all.runs) {
+    if (run.experiment != "images") continue;
+    run.status.metrics["fog/loss"] = 0.5 + 0.01 * static_cast<double>(run.seed);
+    run.infos.push_back({"fog/loss", Better::neither, ""});
+  }
+  CompareOptions options;
+  options.metric = "fog/loss";
+  options.better = "lower";
+  const DomainPage page = build_domain_page(runs.all, options, "");
+  EXPECT_EQ(page.metrics.front().better, Better::higher) << "of each domain's own metric";
+  EXPECT_EQ(page.metrics.back().better, Better::lower);
+}
+
 TEST(DomainPage, CountsASeedOnceThatIsARunAndAnAbsence) {
   DomainRuns runs;
   add_alike(runs, {"standard", "mine"}, 3, 15);

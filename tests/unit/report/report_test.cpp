@@ -414,6 +414,19 @@ TEST_F(ReportTest, ShowsEvaluationsBesideTheResults) {
             "fog");
 }
 
+TEST_F(ReportTest, CountsTheSeedsOfAnEvaluationThatFailed) {
+  for (const std::int64_t seed : {0, 1}) {
+    const RunFolder folder = write_run("small", "standard", seed, done(0.5));
+    EvaluationRecord fog{"fog", "0123456789abcdef", "test", seed == 0, "", {}, kMadeMetrics};
+    fog.metrics = {{"accuracy", 0.25}};
+    if (!fog.done) fog.reason = "no memory";
+    write_evaluation(folder.path(), fog);
+  }
+  const Report made = report();
+  EXPECT_THAT(results_html(made), HasSubstr(">25.00 (1 of 2)<"));
+  EXPECT_THAT(report_html(made, "n"), HasSubstr("evaluation fog: failed: no memory"));
+}
+
 TEST_F(ReportTest, HasATableWithARowAClass) {
   write_run("small", "standard", 0, done(0.5));
   EXPECT_EQ(classes_html(report()), "");

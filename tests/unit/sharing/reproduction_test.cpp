@@ -7,11 +7,14 @@
 #include <cmath>
 
 #include "framework/config/compose.h"
+#include "framework/sharing/errors.h"
+#include "tests/support/temp_folder.h"
 
 namespace attnlab::testing::reproduction_test {
 namespace {
 
 using sharing::compare_results;
+using sharing::notes_of;
 using sharing::Reproduced;
 using sharing::RunPair;
 using ::testing::AllOf;
@@ -169,6 +172,69 @@ TEST(Reproduction, DoesNotDecideByWhatTheConfigurationDoesNotAskFor) {
   EXPECT_FALSE(row(all, "added/accuracy").decides);
 }
 
+EvaluationRecord& evaluation(RunRecord& run, const std::string& entry) {
+  for (EvaluationRecord& one : run.evaluations) {
+    if (one.entry == entry) return one;
+  }
+  throw Error("no " + entry);
+}
+
+TEST(Reproduction, ComparesNoEvaluationsThatAskAnotherThingUnderOneName) {
+  RunPair pair = pair_of_all_kinds();
+  evaluation(pair.there, "noise/2").set = R"({"dataset":{"noise":9}})";
+  const auto all = compare_results({pair});
+  for (const char* metric : {"noise/accuracy", "noise/2/accuracy", "noise/2/nll"}) {
+    EXPECT_EQ(row(all, metric).verdict, "other settings") << metric;
+    EXPECT_FALSE(row(all, metric).decides) << metric;
+  }
+  EXPECT_EQ(row(all, "noise/1/accuracy").verdict, "identical");
+  EXPECT_EQ(row(all, "accuracy").verdict, "identical");
+  EXPECT_THAT(reproduction_text(all, false), HasSubstr("were asked another thing"));
+
+  RunPair splits = pair_of_all_kinds();
+  evaluation(splits.there, "noise").split = "validation";
+  EXPECT_EQ(row(compare_results({splits}), "noise/accuracy").verdict, "other settings");
+  // The first seed need not have the result.
+  RunPair first = pair_of_all_kinds();
+  first.there.evaluations.clear();
+  EXPECT_EQ(row(compare_results({first, splits}), "noise/accuracy").verdict, "other settings");
+}
+
+TEST(Reproduction, TakesAMeanThatDoesNotSayItsPointsForOneOfThem) {
+  RunPair pair = pair_of_all_kinds();
+  evaluation(*pair.here, "noise").set = R"({"over":["noise/1","noise/2"]})";
+  EXPECT_EQ(row(compare_results({pair}), "noise/accuracy").verdict, "identical");
+  evaluation(pair.there, "noise").set = R"({"over":["noise/1","noise/3"]})";
+  EXPECT_EQ(row(compare_results({pair}), "noise/accuracy").verdict, "other settings");
+}
+
+TEST(Reproduction, NamesEvaluationsOfTheConfigurationWithoutAResult) {
+  RunPair pair = pair_of_all_kinds();
+  pair.there.config = parse_yaml("evaluate: {clean: {}, noise: {}, fog: {}}\n", "made.yaml");
+  const auto all = compare_results({pair});
+  const Reproduced& fog = row(all, "evaluation fog");
+  EXPECT_EQ(fog.verdict, "not compared");
+  EXPECT_FALSE(fog.decides);
+  EXPECT_THAT(reproduction_text(all, false), HasSubstr("there is no result there or here"));
+  for (const Reproduced& one : all) {
+    EXPECT_NE(one.metric, "evaluation clean") << "it is the run itself";
+    EXPECT_NE(one.metric, "evaluation noise");
+  }
+  pair.there.status.state = pair.here->status.state = RunState::diverged;
+  for (const Reproduced& one : compare_results({pair})) {
+    EXPECT_NE(one.metric, "evaluation fog") << "nobody evaluates a run that diverged";
+  }
+}
+
+TEST(Reproduction, SaysHowManySeedsHaveNoValueOnBothSides) {
+  std::vector<RunPair> pairs = pairs_of({0.5, 0.6}, {0.5, 0.6});
+  pairs[1].there.status.metrics.clear();
+  pairs[1].here->status.metrics.clear();
+  const auto all = compare_results(pairs);
+  EXPECT_EQ(all[0].verdict, "identical");
+  EXPECT_THAT(all[0].why, HasSubstr("1 without a value there and here"));
+}
+
 TEST(Reproduction, OnOtherDataOfAnEvaluationSaysSoThere) {
   RunPair pair = pair_of_all_kinds();
   pair.other_data_of = {"noise/2"};
@@ -203,6 +269,88 @@ TEST(Reproduction, ComparesEachRunWithItsOwnRepetition) {
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].there, all[0].here);
   EXPECT_EQ(all[0].verdict, "identical");
+}
+
+/// Two equal runs in folders, which may have locks.
+class ReproducedRuns : public ::testing::Test {
+ protected:
+  ReproducedRuns() {
+    pair_.there.folder = folder_ / "there";
+    pair_.here->folder = folder_ / "here";
+    pair_.there.environment = pair_.here->environment = {{"data.fingerprint", "1"}};
+  }
+  void write_lock(const std::string& side, const std::string& data,
+                  const std::string& of_noise = "a") const {
+    folder_.write(side + "/lock.json", R"({"framework":{"revision":"r"},"parts":[],"data":[)" +
+                                           data + R"(],"evaluations":{"noise":{"parts":[],)" +
+                                           R"("data":")" + of_noise + R"("}}})");
+  }
+  bool has_other_data() {
+    compare_data(pair_);
+    return pair_.other_data;
+  }
+
+  TempFolder folder_;
+  RunPair pair_ = pair_of_all_kinds();
+};
+
+TEST_F(ReproducedRuns, AreOfOtherDataByTheirLocks) {
+  write_lock("there", R"("d1")");
+  write_lock("here", R"("d1")");
+  pair_.here->environment["data.fingerprint"] = "2";
+  EXPECT_FALSE(has_other_data()) << "the locks say it";
+  EXPECT_TRUE(pair_.other_data_of.empty());
+  write_lock("here", R"("d2")", "b");
+  EXPECT_TRUE(has_other_data());
+  EXPECT_EQ(pair_.other_data_of, std::set<std::string>{"noise"});
+}
+
+TEST_F(ReproducedRuns, AreOfOtherDataByWhatTheyRecordedWhereALockIsMissingOrNamesNone) {
+  EXPECT_FALSE(has_other_data());
+  pair_.here->environment["data.fingerprint"] = "2";
+  EXPECT_TRUE(has_other_data());
+  write_lock("here", R"("d1")");
+  EXPECT_TRUE(has_other_data());
+  write_lock("there", "");
+  EXPECT_TRUE(has_other_data());
+  pair_.there.environment.clear();
+  EXPECT_FALSE(has_other_data()) << "nobody knows";
+  EXPECT_THAT(notes_of({pair_}), ::testing::Contains(HasSubstr("they were not compared")));
+  folder_.write("there/lock.json", "{");
+  EXPECT_THROW(compare_data(pair_), sharing::BundleError);
+}
+
+TEST_F(ReproducedRuns, WithoutALockAreSaidToBeComparedInPart) {
+  write_lock("here", R"("d1")");
+  EXPECT_THAT(notes_of({pair_}),
+              ::testing::ElementsAre("small/quest/0: no lock there; plugins, revision and data of "
+                                     "evaluations were not compared"));
+  write_lock("there", R"("d1")");
+  EXPECT_THAT(notes_of({pair_}), ::testing::IsEmpty());
+}
+
+TEST_F(ReproducedRuns, BringTheirNotesAndWhatTheyRanOn) {
+  write_lock("here", R"("d1")");
+  write_lock("there", R"("d1")");
+  pair_.there.notes = {"begun with\n2 threads"};
+  pair_.here->notes = {"an evaluation cannot be read"};
+  for (const char* key : {"products", "device", "kernel", "libtorch"}) {
+    pair_.there.environment[key] = "old";
+    pair_.here->environment[key] = "new";
+  }
+  pair_.there.environment["threads"] = "2";  // nothing to tell: it differs nearly everywhere
+  pair_.here->environment["threads"] = "4";
+  RunPair other = pair_;
+  other.there.seed = other.here->seed = 1;
+  other.here->notes.clear();
+  EXPECT_THAT(notes_of({pair_, other}),
+              ::testing::UnorderedElementsAre(
+                  "small/quest/0, small/quest/1: there: begun with 2 threads",
+                  "small/quest/0: here: an evaluation cannot be read",
+                  "small/quest/0, small/quest/1: products are old there, new here",
+                  "small/quest/0, small/quest/1: the device is old there, new here",
+                  "small/quest/0, small/quest/1: the kernel of attention is old there, new here",
+                  "small/quest/0, small/quest/1: LibTorch is old there, new here"));
 }
 
 TEST(Reproduction, OnOtherDataIsNone) {

@@ -71,12 +71,12 @@ TEST(ResultFiles, HoldRunsOfAnyNameUnderNumbers) {
   EXPECT_THAT(files.at("runs/run-00001/config.yaml"), HasSubstr(label));
 }
 
-/// A finished run below a folder "runs". @returns its folder
-RunFolder write_run(const TempFolder& temp, std::int64_t seed = 0) {
+/// A finished run below a folder "runs". @param more  of its configuration. @returns its folder
+RunFolder write_run(const TempFolder& temp, std::int64_t seed = 0, const std::string& more = "") {
   const RunFolder run(temp / ("runs/small/quest/" + std::to_string(seed) + "-0123456789abcdef"));
   fs::create_directories(run.path());
   write_file(run.file("config.yaml"), "schema: 1\nname: small\nseeds: [" + std::to_string(seed) +
-                                          "]\nattention: {use: quest}\n");
+                                          "]\nattention: {use: quest}\n" + more);
   write_environment(run);
   run.write_status({RunState::done, 1, 1, 1, 2, {{"accuracy", 0.5}}, ""});
   return run;
@@ -111,6 +111,118 @@ TEST(ResultFiles, HoldTablesAndCheckpointsOnlyWhereAskedFor) {
   EXPECT_EQ(bytes["runs/run-00001/best.safetensors"], "those of the best epoch");
   EXPECT_EQ(bytes["tables/table.md"], "of the suite");
   EXPECT_EQ(with.files.size(), without.size() + 2);
+}
+
+sharing::ResultFiles packed_with_checkpoints(const TempFolder& temp) {
+  const sharing::Store none(sharing::Places{temp / "config", temp / "share"});
+  return sharing::result_files(temp / "runs", none, true);
+}
+
+TEST(ResultFiles, SayWhichParametersAreNotThere) {
+  const TempFolder temp;
+  const RunFolder run = write_run(temp);
+  const auto missing = ::testing::Contains(HasSubstr("is not there, so that the parameters"));
+  const auto names = [&](const std::string& file) {
+    return ::testing::Contains(HasSubstr(run.file(file) + " is not there"));
+  };
+  EXPECT_THAT(packed_with_checkpoints(temp).notes, names("checkpoint.safetensors"));
+  write_file(run.file("checkpoint.safetensors"), "parameters");
+  EXPECT_THAT(packed_with_checkpoints(temp).notes, Not(missing));
+  // Then its numbers are those of the best epoch.
+  write_run(temp, 0, "train: {protocol: sound}\n");
+  EXPECT_THAT(packed_with_checkpoints(temp).notes, names("best.safetensors"));
+  write_file(run.file("best.safetensors"), "those of the best epoch");
+  EXPECT_THAT(packed_with_checkpoints(temp).notes, Not(missing));
+  run.write_status({RunState::diverged, 1, 1, 1, 2, {}, "the loss is nan"});
+  fs::remove(run.file("best.safetensors"));
+  EXPECT_THAT(packed_with_checkpoints(temp).notes, Not(missing)) << "it has no numbers";
+}
+
+TEST(ResultFiles, SayWhichEvaluationsHaveNoResult) {
+  const TempFolder temp;
+  const RunFolder run = write_run(temp, 0, "evaluate: {clean: {}, fog: {}, snow: {}, hail: {}}\n");
+  EvaluationRecord record;
+  record.hash = "0123456789abcdef";
+  record.split = "test";
+  for (const char* entry : {"snow", "hail"}) {
+    record.entry = entry;
+    record.done = record.entry == "snow";  // the other failed
+    write_evaluation(run.path(), record);
+  }
+  EXPECT_THAT(packed_with_checkpoints(temp).notes,
+              ::testing::Contains(::testing::AllOf(
+                  HasSubstr("evaluations that have no result: fog, hail; attnlab eval "),
+                  HasSubstr(run.path()))));
+}
+
+TEST(ResultFiles, SayThatRecordsOfOtherSuitesAreNotAmongThem) {
+  const TempFolder temp;
+  write_run(temp);
+  const std::string suite = R"({"suite": "s", "baseline": "quest", )"
+                            R"("runs": [{"folder": "small/quest/0-0123456789abcdef"}]})";
+  temp.write("runs/suite.json", suite);
+  const auto told = ::testing::Contains(HasSubstr("are not in the file; attnlab suite pack "));
+  EXPECT_THAT(packed_with_checkpoints(temp).notes, Not(told)) << "it is the suite's own folder";
+  temp.write("runs/small/suite.json", suite);
+  EXPECT_THAT(packed_with_checkpoints(temp).notes,
+              ::testing::Contains(HasSubstr(fs::canonical(temp / "runs/small").string() +
+                                            ": the record and the tables of this suite")));
+}
+
+/// A result, and the folder that it was unpacked in.
+class UnpackedResult : public ::testing::Test {
+ protected:
+  UnpackedResult() {
+    result_.sha256 = "abc";
+    result_.files = {{"runs/run-00001/config.yaml", "name: small\n"},
+                     {"runs/run-00001/status.json", "{}"},
+                     {"tables/table.md", "| x |"}};
+    unpack_result(result_, to_);
+  }
+  /// What is said where it is unpacked once more; empty: it is as it was.
+  std::string refusal() const {
+    try {
+      unpack_result(result_, to_);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+
+  TempFolder folder_;
+  sharing::Bundle result_;
+  const std::string to_ = folder_ / "original";
+};
+
+TEST_F(UnpackedResult, IsTakenAgainWhereItIsAsItWas) {
+  EXPECT_EQ(file_text(to_ + "/tables/table.md"), "| x |");
+  EXPECT_EQ(refusal(), "");
+  result_.sha256 = "def";
+  EXPECT_THAT(refusal(), HasSubstr("holds something else; name another folder with --out"));
+}
+
+TEST_F(UnpackedResult, IsRefusedWhereAFileWasAltered) {
+  const std::string remedy = "remove " + to_ + " and repeat the command";
+  for (const sharing::ArchiveFile& file : result_.files) {
+    const std::string path = to_ + "/" + file.path;
+    write_file(path, file.bytes + " ");
+    EXPECT_THAT(refusal(), ::testing::AllOf(HasSubstr(path), HasSubstr(remedy)));
+    fs::remove(path);
+    EXPECT_THAT(refusal(), ::testing::AllOf(HasSubstr(path), HasSubstr(remedy)));
+    write_file(path, file.bytes);
+    EXPECT_EQ(refusal(), "");
+  }
+}
+
+TEST_F(UnpackedResult, IsRefusedWhereARunGotMore) {
+  fs::create_directories(to_ + "/runs/run-00001/evaluations");
+  EXPECT_EQ(refusal(), "");
+  const std::string more = to_ + "/runs/run-00001/evaluations/fog-00.json";
+  write_file(more, "{}");
+  EXPECT_THAT(refusal(), HasSubstr(more + ": is not as it was unpacked"));
+  fs::remove(more);
+  write_file(to_ + "/runs/comparison.md", "of a reader");
+  EXPECT_EQ(refusal(), "") << "it is no part of a run";
 }
 
 TEST(ResultFiles, LeaveNoRunOutThatCannotBeRead) {
@@ -182,6 +294,14 @@ TEST_F(PackedPlugins, AreThoseOfEvaluationsToo) {
   EXPECT_THAT(paths_of(packed(sha256)),
               ::testing::Contains("plugins/sharp-" + sha256.substr(0, 12) + ".attnlab"));
   EXPECT_THROW(packed("another"), PluginError) << "it is installed no more";
+}
+
+TEST_F(PackedPlugins, AreRefusedWhereTheirBundleWasAltered) {
+  const sharing::Installed one = install(bundle_of("1.0.0", {"here"}));
+  write_file(one.bundle_file(), read_text(one.bundle_file()) + "x");
+  EXPECT_THAT(message_of<sharing::TrustError>([&] { packed(one.bundle); }),
+              ::testing::AllOf(HasSubstr(one.bundle_file()),
+                               HasSubstr("attnlab plugin remove acme/sharp")));
 }
 
 TEST_F(PackedPlugins, AreSaidToBeUnknownWhereAnEarlierAttnlabEvaluated) {

@@ -6,6 +6,7 @@
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
 #include "framework/runs/lock_file.h"
+#include "framework/runs/missing_evaluations.h"
 #include "framework/runs/run_records.h"
 #include "tests/support/made_parts.h"
 #include "tests/support/made_runs.h"
@@ -264,6 +265,37 @@ TEST_F(StoredCells, AreNotUsedWhereAnEvaluationsSettingsCannotBeRead) {
     for (int i = 0; i <= 2000; ++i) in["evaluations"][0]["set"]["key" + std::to_string(i)] = i;
   });
   EXPECT_EQ(refusal(suite()), "small/standard/0: evaluation 'fog': its settings cannot be read");
+}
+
+TEST_F(StoredCells, AreNotUsedWhereAMeanIsOfOtherPoints) {
+  const auto over = [](const char* points) {
+    return "set: {evaluate: {swap: {over: {dataset.root: " + std::string(points) + "}}}}\n";
+  };
+  for (const Cell& cell : suite("elsewhere", over("[a, b]")).cells) {
+    finish(cell, 0.5);
+    std::vector<EvaluationRecord> points;
+    for (const std::string root : {"a", "b"}) {
+      EvaluationRecord& point = points.emplace_back();
+      point.entry = "swap/" + root;
+      point.hash = root + "123456789abcdef";
+      point.split = "test";
+      point.set = json({{"dataset", {{"root", root}}}}).dump();
+      point.done = true;
+      point.metrics = {{"accuracy", 0.25}};
+      point.infos = {kMadeMetrics.front()};
+      write_evaluation(cell.folder.path(), point);
+    }
+    EvaluationRecord mean = points.front();
+    mean.entry = "swap";
+    mean.hash = mean_hash(points);
+    mean.set = mean_set(points);
+    write_evaluation(cell.folder.path(), mean);
+    const StoredRun run = stored_of(cell.folder.path());
+    temp_.write("kept/" + run.name(), stored_json(run));
+  }
+  EXPECT_EQ(find_stored(suite("runs", over("[a, b]")), catalogue_, false).matches.size(), 2U);
+  EXPECT_EQ(refusal(suite("runs", over("[a]"))),
+            "small/standard/0: evaluation 'swap': it is the mean of other points");
 }
 
 constexpr const char* kOldOptions = R"(

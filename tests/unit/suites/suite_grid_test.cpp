@@ -80,6 +80,25 @@ TEST_F(SuiteGridTest, NamesPointsAsASweepDoes) {
   EXPECT_THAT(origins_text(last.experiment.resolved), HasSubstr("s.yaml:4:22: model.dim = 32"));
 }
 
+TEST_F(SuiteGridTest, TellsValuesApartThatAgreeInTheirFirstDigits) {
+  const Suite suite =
+      load("grid: {dim: [20240101, 20240102, 8], root: [a/b, 'a:b', c]}\nseeds: [0]\n");
+  ASSERT_EQ(suite.points.size(), 9U);
+  std::set<std::string> dims, roots;
+  for (const SuitePoint& point : suite.points) {
+    dims.insert(point.values.at(0).second);
+    roots.insert(point.values.at(1).second);
+  }
+  EXPECT_THAT(dims, ElementsAre("20240101", "20240102", "8"));
+  ASSERT_EQ(roots.size(), 3U);
+  EXPECT_THAT(roots, ::testing::Contains("c"));
+  EXPECT_THAT(*roots.begin(), StartsWith("a-b~"));
+  EXPECT_EQ(suite.experiments.back(), "small,dim=8,root=c") << "the others' names stay";
+  const SuitePool by_dim = pools_of(suite).at(1);
+  EXPECT_THAT(by_dim.values, ElementsAre("20240101", "20240101", "20240102", "20240102", "8", "8"))
+      << "a row a value and attention";
+}
+
 TEST_F(SuiteGridTest, KnowsTheKeysThatTheSuitesChangesBring) {
   temp_.write("text.yaml",
               "schema: 1\nmodel: vit\nattention: standard\ntask: sorting\n"

@@ -298,6 +298,30 @@ TEST_F(SuiteWithCausalModel, ComparisonsGiveTheSameReasons) {
   EXPECT_THAT(gaps["causal/quest/0"], StartsWith("incompatible: attention 'quest' does not"));
 }
 
+TEST_F(SuiteTest, ComparisonsCountSeedsThatNoAttentionHas) {
+  const Suite suite = load(kBoth + "seeds: [0, 1, 2]\nskip: [{seeds: [2], reason: slow}]\n");
+  for (const Cell& cell : suite.cells) finish(cell, RunState::done, {{"accuracy", 0.5}});
+  temp_.write("runs/s/suite.json", suite_record(suite, "x"));
+  const Comparison comparison = compare_runs(find_runs({temp_ / "runs/s"}), {}, "");
+  EXPECT_THAT(comparison_text(comparison, TableStyle::text),
+              AllOf(HasSubstr("standard (baseline)  2 of 3 "),
+                    HasSubstr("small/standard seed 2: skipped: slow\n"),
+                    HasSubstr("small/quest seed 2: skipped: slow\n")));
+}
+
+TEST_F(SuiteTest, ComparisonsNameExperimentsThatNobodyRan) {
+  const std::string both =
+      "schema: 1\nattentions: [standard, quest]\nexperiments: [small.yaml, large.yaml]\n";
+  const Suite suite = load(both + "skip: [{experiment: large, reason: slow}]\n");
+  for (const Cell& cell : suite.cells) finish(cell, RunState::done, {{"accuracy", 0.5}});
+  temp_.write("runs/s/suite.json", suite_record(suite, "x"));
+  const Comparison comparison = compare_runs(find_runs({temp_ / "runs/s"}), {}, "");
+  EXPECT_THAT(comparison.experiments, ElementsAre("small"));
+  EXPECT_THAT(
+      comparison.notes,
+      ::testing::Contains("not compared: large, standard, quest, seeds 0, 1: skipped: slow"));
+}
+
 // ---- tables
 
 TEST_F(SuiteTest, SummarisesMeanAndSampleDeviationOverFinishedSeeds) {
@@ -399,6 +423,22 @@ TEST_F(SuiteTest, ShowsTheHeadlineOfEachEvaluationAndMarksRunsTrainedTogether) {
               AllOf(HasSubstr("| accuracy (%) | fog/accuracy (%) | runs "), HasSubstr("| 25.00 "),
                     Not(HasSubstr("peak_memory (MB)")),
                     HasSubstr("trained together with others in one process (2 runs)")));
+}
+
+TEST_F(SuiteTest, CountsAndNamesEvaluationsThatFailed) {
+  const Suite suite = load(kBoth + "seeds: [0, 1]\n");
+  for (const Cell& cell : suite.cells) {
+    finish(cell, RunState::done, {{"accuracy", 0.5}});
+    EvaluationRecord fog{"fog", "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
+    fog.metrics = {{"accuracy", 0.25}};
+    fog.done = cell.seed == 0 || cell.experiment.attention.label == "quest";
+    if (!fog.done) fog.reason = "no memory";
+    write_evaluation(cell.folder.path(), fog);
+  }
+  EXPECT_THAT(suite_markdown(suite, summarise(suite), "x"),
+              AllOf(HasSubstr("| 50.00 ± 0.00 | 25.00 (1 of 2)   | 2 done |"),
+                    HasSubstr("| 50.00 ± 0.00 | 25.00 ± 0.00     | 2 done |"),
+                    HasSubstr("\n- small/standard: evaluation fog: failed: no memory\n")));
 }
 
 TEST_F(SuiteTest, ShowsWhatIsADetailInOneExperimentWhereItIsAnothersHeadline) {

@@ -3,12 +3,17 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include "framework/config/compose.h"
+#include "tests/support/plugins.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/tiny_parts.h"
 
 namespace attnlab::overlay_test {
 namespace {
 
 using testing::clouds;
+using ::testing::HasSubstr;
+using testing::TempFolder;
 using testing::tiny_options;
 using testing::tiny_run;
 
@@ -95,6 +100,51 @@ TEST(Overlay, GivesOfAnExampleTheMetricsThatItHas) {
     ++examples;
   });
   EXPECT_EQ(examples, 16);
+}
+
+/// What keeps the one entry of a run from its data; "": nothing.
+std::string refusal(const std::string& composition) {
+  Registry& registry = testing::registry();
+  const Experiment experiment =
+      resolve_experiment(parse_yaml("schema: 1\nattention: standard\n"
+                                    "train: {epochs: 1, batch_size: 4, threads: 1, workers: 0}\n" +
+                                        composition,
+                                    "run.yaml"),
+                         registry.catalogue(), "run");
+  const BuiltRun run = build_run(experiment, 0, registry);
+  try {
+    overlaid(run, evaluations_of(experiment, registry.catalogue()).at(0), registry);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Overlay, RefusesDataWhoseNumbersStandForOtherClasses) {
+  const std::string images =
+      "model: {use: vit, patch_size: 7, dim: 8, depth: 1, heads: 1}\n"
+      "task: image_classification\n"
+      "dataset: {use: synthetic_images, train: 16, test: 8, classes: 4}\n";
+  EXPECT_THAT(refusal(images + "evaluate: {a: {set: {dataset: {classes: 3}}}}\n"),
+              HasSubstr("are not the run's, of 'synthetic_images' (oriented gratings, made by "
+                        "rule): there are 3, not 4; evaluate on data with the run's classes"));
+  EXPECT_EQ(refusal(images + "evaluate: {a: {set: {dataset: {noise: 2}}}}\n"), "");
+  const TempFolder folder;
+  for (const char* part : {"train", "test"}) {
+    for (const char* name : {"a", "b", "c", "d"}) {
+      folder.write(std::string(part) + "/" + name + ".xyz", "x y z label\n1 2 3 0\n2 2 3 1\n");
+    }
+  }
+  const std::string scans =
+      "model: {use: point_transformer, encoder_depths: [1, 1], encoder_dims: [8, 8], "
+      "encoder_heads: [1, 1], decoder_depths: [1], decoder_dims: [8], decoder_heads: [1], "
+      "patch_size: 16}\n"
+      "task: point_segmentation\n"
+      "dataset: {use: point_files, root: " +
+      folder.path() + ", label: label, classes: [ground, tree]}\n";
+  EXPECT_THAT(refusal(scans + "evaluate: {a: {set: {dataset: {classes: [tree, ground]}}}}\n"),
+              HasSubstr("class 0 is \"tree\", not \"ground\"; evaluate on data"));
+  EXPECT_EQ(refusal(scans + "evaluate: {a: {set: {dataset: {grid: 0.5}}}}\n"), "");
 }
 
 }  // namespace

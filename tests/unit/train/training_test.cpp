@@ -451,6 +451,50 @@ TEST_F(TrainingLoop, KeepsTheBestEpochAndStopsWhenPatienceRunsOut) {
   EXPECT_TRUE(loaded.model->named_parameters()["weight"].equal(best.tensors.at("model.weight")));
 }
 
+/// Asks to stop once an epoch was evaluated.
+class StopAtEvaluation final : public ProgressSink {
+ public:
+  void report(const ProgressEvent& event) override {
+    if (event.kind == ProgressEvent::Kind::evaluation) stop = true;
+  }
+  void say(const std::string&) override {}
+
+  std::atomic<bool> stop{false};
+};
+
+TEST_F(TrainingLoop, HasTheModelOfTheEpochThatItChoseAfterAnyKill) {
+  TrainOptions options = tiny_options();
+  options.epochs = 3;
+  options.protocol = "published";
+  BuiltRun begun = tiny_run(clouds(), options);
+  const std::int64_t second = begun.steps_per_epoch + 1;
+  StopAtEvaluation sink;
+  ASSERT_EQ(train_run(begun, place("run"), sink, sink.stop).state, RunState::interrupted);
+  const std::string best = place("run").file("best.safetensors"), bytes = read_text(best);
+  EXPECT_EQ(epoch_of_weights(best), 1);
+
+  // Killed between the checkpoint and this file, it makes it of the checkpoint.
+  const auto go_on = [&] { return train(tiny_run(clouds(), options), "run", second).state; };
+  std::filesystem::remove(best);
+  ASSERT_EQ(go_on(), RunState::interrupted);
+  EXPECT_EQ(read_text(best), bytes);
+  std::filesystem::remove_all(place("run").path());
+  BuiltRun again = tiny_run(clouds(), options);
+  sink.stop = false;
+  train_run(again, place("run"), sink, sink.stop);
+  write_weights(best, {{"model.", again.model.get()}}, {"another"}, 7);
+  ASSERT_EQ(go_on(), RunState::interrupted);
+  EXPECT_EQ(read_text(best), bytes) << "that of an epoch which was not chosen goes";
+
+  // Later the checkpoint does not hold that model any more.
+  write_weights(best, {{"model.", again.model.get()}}, {"another"}, 7);
+  EXPECT_THAT(testing::message_of<DataError>([&] { go_on(); }),
+              HasSubstr("best.safetensors: is of epoch 7, and the run chose epoch 1"));
+  std::filesystem::remove(best);
+  EXPECT_THAT(testing::message_of<DataError>([&] { go_on(); }),
+              HasSubstr("best.safetensors: is missing, and the run chose epoch 1"));
+}
+
 // ---- failures
 
 /// Throws what is no exception in its third step.

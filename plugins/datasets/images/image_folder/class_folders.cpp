@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <map>
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
@@ -27,16 +28,21 @@ struct Found {
   std::uint64_t bytes;
 };
 
+/// @throws DataError where what the link leads to is missing: it would be left out without a word.
+void refuse_link_to_nothing(const fs::directory_entry& entry) {
+  if (!entry.is_symlink() || entry.exists()) return;
+  throw DataError(
+      fmt::format("{}: is a link to nothing: what it leads to was not fetched, or moved",
+                  entry.path().string()));
+}
+
 std::vector<Found> images_below(const std::string& folder, const std::string& name) {
   std::vector<Found> found;
   for (const auto& entry : fs::recursive_directory_iterator(
            folder + "/" + name, fs::directory_options::follow_directory_symlink)) {
-    if (!is_image(entry.path())) continue;
-    if (entry.is_symlink() && !entry.exists()) {
-      throw DataError(fmt::format("{}: is a link to nothing: the picture was not fetched, or moved",
-                                  entry.path().string()));
-    }
-    if (!entry.is_regular_file()) continue;
+    const bool image = is_image(entry.path());
+    if (image || !entry.path().has_extension()) refuse_link_to_nothing(entry);  // or a folder's
+    if (!image || !entry.is_regular_file()) continue;
     found.push_back({entry.path().string().substr(folder.size() + 1), entry.file_size()});
   }
   std::sort(found.begin(), found.end(),
@@ -44,28 +50,51 @@ std::vector<Found> images_below(const std::string& folder, const std::string& na
   return found;
 }
 
-/// Names of the folders in a folder, sorted; none where it is not there.
-std::vector<std::string> folders_in(const std::string& folder) {
+[[noreturn]] void cannot_list(const std::string& folder, const fs::filesystem_error& error) {
+  throw FileError(fmt::format("{}: cannot be listed: {}; check its permissions, and where it leads",
+                              folder, error.what()));
+}
+
+/// Names of the folders in a folder, sorted; none where it is not there. Pictures in it are passed
+/// over, whether or not they are there.
+/// @throws FileError where that cannot be told; DataError for a link to nothing.
+std::vector<std::string> folders_in(const std::string& folder) try {
   std::vector<std::string> names;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    std::error_code unknown;
-    if (entry.is_directory(unknown)) names.push_back(entry.path().filename().string());
+  if (fs::symlink_status(folder).type() == fs::file_type::not_found) return names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!is_image(entry.path())) refuse_link_to_nothing(entry);
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
   return names;
+} catch (const fs::filesystem_error& error) {
+  cannot_list(folder, error);
 }
 
 /// The label of a class folder; -1: it is none.
-/// @param by_number  a name may be the label itself
+/// @param by_number  its name is the label itself
 std::int64_t label_of(const std::string& name, const std::vector<std::string>& classes,
                       bool by_number) {
+  if (by_number) {
+    const bool digits =
+        name.size() < 7 && name.find_first_not_of("0123456789") == std::string::npos;
+    const std::int64_t number = digits ? std::stoll(name) : -1;
+    return number < static_cast<std::int64_t>(classes.size()) ? number : -1;
+  }
   const auto known = std::lower_bound(classes.begin(), classes.end(), name);
-  if (known != classes.end() && *known == name) return known - classes.begin();
-  const bool digits =
-      by_number && name.size() < 7 && name.find_first_not_of("0123456789") == std::string::npos;
-  const std::int64_t number = digits ? std::stoll(name) : -1;
-  return number < static_cast<std::int64_t>(classes.size()) ? number : -1;
+  return known != classes.end() && *known == name ? known - classes.begin() : -1;
+}
+
+/// Whether the class folders in these folders have numbers: where none has a class's name. It is
+/// one of both for all of them, since classes may be called "1", "2", ... themselves.
+bool are_numbered(const std::vector<std::string>& folders,
+                  const std::vector<std::string>& classes) {
+  for (const std::string& folder : folders) {
+    for (const std::string& name : folders_in(folder)) {
+      if (label_of(name, classes, /*by_number=*/false) >= 0) return false;
+    }
+  }
+  return true;
 }
 
 /// Adds names and sizes of all files to `hash`.
@@ -73,12 +102,19 @@ ImageList list_images(const std::string& folder, const std::vector<std::string>&
                       bool by_number, std::uint64_t& hash) try {
   ImageList list;
   list.folder = folder;
+  std::map<std::int64_t, std::string> before;  // folders by their labels
   for (const std::string& name : folders_in(folder)) {
     const std::int64_t label = label_of(name, classes, by_number);
     if (label < 0) {
       throw DataError(
           fmt::format("{}/{}: is no class of the training folder{}; remove or rename it", folder,
                       name, suggestion(name, classes)));
+    }
+    if (const auto [same, added] = before.emplace(label, name); !added) {
+      throw DataError(
+          fmt::format("{0}/{1}: is the same class as {0}/{2}; put the pictures into one "
+                      "of them",
+                      folder, name, same->second));
     }
     const std::vector<Found> found = images_below(folder, name);
     if (found.empty()) throw DataError(fmt::format("{}/{}: holds no images", folder, name));
@@ -91,7 +127,7 @@ ImageList list_images(const std::string& folder, const std::vector<std::string>&
   }
   return list;
 } catch (const fs::filesystem_error& error) {
-  throw FileError(fmt::format("{}: cannot be listed: {}", folder, error.what()));
+  cannot_list(folder, error);
 }
 
 /// Those of test, val and validation that hold class folders. (ImageNet's own test has none.)
@@ -145,15 +181,18 @@ ImageFolders open_image_folders(const std::string& name, const std::string& root
   folders.classes = folders_in(teacher + "/train");
   if (folders.classes.empty()) throw DataError(teacher + "/train: has no class folders");
   folders.source = own ? teacher : test_set(name, root);
+  bool by_number = false;
   const auto list = [&](const std::string& folder) {
-    return list_images(folder, folders.classes, !own, folders.hash);
+    return list_images(folder, folders.classes, by_number, folders.hash);
   };
   if (own) folders.train = list(folders.source + "/train");
-  const std::vector<std::string> others = tested_folders(folders.source);
+  std::vector<std::string> others = tested_folders(folders.source);
   if (others.empty() && own) {
     throw DataMissingError(folders.source + ": has no folder test or val with class folders");
   }
-  folders.test = list(others.empty() ? folders.source : others[0]);
+  if (others.empty()) others = {folders.source};
+  by_number = !own && are_numbered(others, folders.classes);
+  folders.test = list(others[0]);
   if (folders.test.empty()) throw DataMissingError(folders.source + ": has no class folders");
   if (others.size() > 1) folders.validation = list(others[1]);
   return folders;

@@ -8,6 +8,8 @@
 // A set that is only for testing (ImageNet-v2, -A, -R) takes its classes from another one's train:
 //
 //   CLASS/NAME.JPEG, or test/CLASS/..., val/CLASS/...     CLASS a name of there, or its number
+//
+// All folders of a set have names, or all have numbers.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +42,8 @@ struct ImageFolders {
 /// @param classes_from  of a set that is only for testing: name or path of the one whose training
 ///                      folders name the classes; empty: it has its own
 /// @throws OptionError for an absolute path below a root; DataMissingError; DataError for a folder
-/// that is no class, or that holds no images;
-///         FileError.
+///         that is no class, is one that another folder is, or holds no images, and for a link to
+///         nothing; FileError for a folder that cannot be listed.
 ImageFolders open_image_folders(const std::string& name, const std::string& root,
                                 const std::string& classes_from);
 

@@ -53,11 +53,15 @@ std::string first_of(const std::string& folder, const std::vector<std::string>& 
   return "";
 }
 
+/// Of a text that is there gzipped and not, the latter alone, as `with_or_without_gz` has it.
 std::vector<std::string> all_files(const std::string& folder) {
   std::vector<std::string> paths;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const bool hidden = entry.path().filename().string().starts_with('.');
-    if (entry.is_regular_file() && !hidden) paths.push_back(entry.path().string());
+    const fs::path& path = entry.path();
+    const bool hidden = path.filename().string().starts_with('.');
+    const bool again =
+        path.extension() == ".gz" && fs::is_regular_file(fs::path(path).replace_extension());
+    if (entry.is_regular_file() && !hidden && !again) paths.push_back(path.string());
   }
   std::sort(paths.begin(), paths.end());
   return paths;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "framework/base/files.h"
@@ -70,13 +71,14 @@ std::vector<Box> read_boxes(const std::string& path) {
     std::string_view line = lines.line();
     Box box;
     box.type = take_word(line);
-    if (box.type.empty() || box.type == "DontCare") continue;
+    if (box.type.empty()) continue;
     std::array<double, 14> numbers{};  // truncated, occluded, alpha, four of the image, then ours
     for (double& number : numbers) {
       if (!read_finite(take_word(line), number)) {
         lines.fail("expected a type and 14 numbers; repair the line");
       }
     }
+    std::copy_n(numbers.begin() + 3, 4, box.image.begin());
     box.height = numbers[7];
     box.width = numbers[8];
     box.length = numbers[9];
@@ -91,16 +93,17 @@ Tensor in_camera(const Tensor& scan, const Calibration& calibration) {
   return mapped(scan.narrow(1, 0, 3).to(at::kDouble), calibration.to_camera);
 }
 
-Tensor in_image(const Tensor& camera, const Calibration& calibration, double width, double height) {
+Tensor in_image(const Tensor& camera, const Calibration& calibration,
+                const std::array<double, 4>& part) {
   const Tensor image = mapped(camera, calibration.projection);
   const Tensor depth = image.select(1, 2);
   const Tensor u = image.select(1, 0) / depth, v = image.select(1, 1) / depth;
   return camera.select(1, 2)
       .gt(0)
-      .logical_and(u.ge(0))
-      .logical_and(u.lt(width))
-      .logical_and(v.ge(0))
-      .logical_and(v.lt(height));
+      .logical_and(u.ge(part[0]))
+      .logical_and(u.lt(part[2]))
+      .logical_and(v.ge(part[1]))
+      .logical_and(v.lt(part[3]));
 }
 
 Tensor in_box(const Tensor& camera, const Box& box) {

@@ -4,10 +4,11 @@
 //   training/calib/ID.txt, label_2/ID.txt; ImageSets/train.txt, val.txt: a frame a line
 //
 // Points in the box of a Car, a Pedestrian or a Cyclist are of that class. Points in boxes of
-// other kinds (Van, Truck, Person_sitting, ...) do not count, as in KITTI's own evaluation. All
-// others are background; a point in several boxes belongs to the smallest. Boxes were drawn where
-// the camera looks alone: points outside its image are left out, unless `view` says that they stay,
-// without labels. Budgets of points count whole scans, those outside the image among them.
+// other kinds (Van, Truck, Person_sitting, ...) do not count, as in KITTI's own evaluation, nor do
+// points in no box that the image shows in a DontCare region. All others are background; a point in
+// several boxes belongs to the smallest. Boxes were drawn where the camera looks alone: points
+// outside its image are left out, unless `view` says that they stay, without labels. Budgets of
+// points count whole scans, those outside the image among them.
 // Source: Geiger et al., Are we ready for autonomous driving?, CVPR 2012.
 // Cost: scans are read when they are asked for.
 #include <fmt/format.h>
@@ -101,7 +102,7 @@ class Kitti final : public ScanDataset {
     const Calibration calibration = read_calibration(path("calib", scan.name, ".txt"));
     Tensor camera = in_camera(rows, calibration);
     const auto [width, height] = image_size(path("image_2", scan.name, ".png"));
-    const Tensor seen = in_image(camera, calibration, width, height);
+    const Tensor seen = in_image(camera, calibration, {0, 0, width, height});
     Tensor labels = seen.to(at::kLong) - 1;  // 0 within the image, -1 outside
     if (crops_) {
       const Tensor kept = seen.nonzero().squeeze(1);
@@ -111,12 +112,15 @@ class Kitti final : public ScanDataset {
     }
     const Tensor inside = labels.ge(0);  // what a van has taken may be a person's again
     std::vector<Box> boxes = read_boxes(scan.labels);
-    // The last one wins.
+    // The last one wins: regions before boxes, and the smallest box of all.
     std::stable_sort(boxes.begin(), boxes.end(), [](const Box& a, const Box& b) {
+      if (a.in_space() != b.in_space()) return b.in_space();
       return a.height * a.width * a.length > b.height * b.width * b.length;
     });
     for (const Box& box : boxes) {
-      labels.masked_fill_(in_box(camera, box).logical_and(inside), class_of(box.type));
+      const Tensor taken =
+          box.in_space() ? in_box(camera, box) : in_image(camera, calibration, box.image);
+      labels.masked_fill_(taken.logical_and(inside), class_of(box.type));
     }
     return labelled_cloud(scan, rows, labels);
   }
@@ -152,7 +156,15 @@ class Kitti final : public ScanDataset {
     } else if (test.empty()) {
       test = frames_but(train);
     }
-    for (const std::string& frame : train) train_.push_back(scan_of(frame));
+    for (const std::string& frame : train) {
+      if (std::find(test.begin(), test.end(), frame) != test.end()) {
+        throw DataError(fmt::format(
+            "{}: frame {} is one of {} and of {}; take it out of one of them", folder_, frame,
+            options.train_frames.empty() ? "ImageSets/train.txt" : "train_frames",
+            options.test_frames.empty() ? "ImageSets/val.txt" : "test_frames"));
+      }
+      train_.push_back(scan_of(frame));
+    }
     for (const std::string& frame : test) test_.push_back(scan_of(frame));
   }
 
@@ -181,7 +193,7 @@ class Kitti final : public ScanDataset {
 
 ATTNLAB_PLUGIN(dataset, Kitti, KittiOptions,
                {.id = "attnlab/kitti",
-                .version = "1.0.0",
+                .version = "1.1.0",
                 .summary = "KITTI's lidar scans, a class for each point from the boxes",
                 .citation = "Geiger et al. 2012, CVPR",
                 .licence = "CC-BY-NC-SA-3.0",

@@ -1,0 +1,37 @@
+// What a suite says of its comparison, and the command line over it.
+#include "runner/compare_options.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/comparison/comparison.h"
+#include "framework/config/compose.h"
+
+namespace attnlab::compare_options_test {
+namespace {
+
+/// What is compared and how, of a suite with such a section. @param words  of the command line
+CompareOptions options_of(const std::string& section, const Words& words) {
+  RunCollection collection;
+  collection.suites.emplace_back();
+  collection.suites.front().compare = parse_yaml(section, "suite.yaml");
+  Usage usage;
+  usage.most_words = kAnyNumber;
+  add_compare_options(usage);
+  return compare_options(compare_section(collection, parse_arguments(words, usage)));
+}
+
+TEST(CompareOptions, OfASuiteSayOfItsOwnMetricAloneWhichValuesAreBetter) {
+  const std::string suite = "{metric: perplexity, better: lower, test: t}";
+  EXPECT_EQ(options_of(suite, {}).better, "lower");
+  EXPECT_EQ(options_of(suite, {"--metric", "perplexity"}).better, "lower");
+  const CompareOptions other = options_of(suite, {"--metric", "accuracy"});
+  EXPECT_EQ(other.metric, "accuracy");
+  EXPECT_EQ(other.better, "auto");
+  EXPECT_EQ(other.test, "t") << "the rest stays";
+  EXPECT_EQ(options_of(suite, {"--metric", "accuracy", "--better", "higher"}).better, "higher");
+  EXPECT_EQ(options_of(suite, {"--better", "higher"}).metric, "perplexity");
+  EXPECT_EQ(options_of("{better: lower}", {"--metric", "accuracy"}).better, "auto");
+}
+
+}  // namespace
+}  // namespace attnlab::compare_options_test
