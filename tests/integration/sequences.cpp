@@ -106,7 +106,7 @@ std::vector<Sequence> sequences() {
 }
 
 std::vector<std::string> reported_done(const std::string& output) {
-  static const std::regex pattern(R"((\S+/\S+/\d+): done )");
+  static const std::regex pattern(R"((\S+/\S+/\d+): done[ ,])");
   std::vector<std::string> labels;
   for (std::sregex_iterator at(output.begin(), output.end(), pattern), end; at != end; ++at) {
     labels.push_back((*at)[1]);
