@@ -192,7 +192,7 @@ std::string altered_file(const Bundle& result, const std::string& folder) {
   std::set<std::string> known;
   std::error_code error;
   for (const ArchiveFile& file : result.files) {
-    const std::string path = folder + "/" + file.path;
+    std::string path = folder + "/" + file.path;
     if (!fs::is_regular_file(path, error) || read_text(path) != file.bytes) return path;
     known.insert(path);
   }
