@@ -157,6 +157,7 @@ class Work {
     } catch (...) {  // of a plugin
       record.reason = kNoException;
     }
+    if (!record.done) record.metrics.clear();  // its lock could not be written, say
     record.seconds = seconds_since(begin);
     write_evaluation(folder_.path(), record, setting);
     if (record.hash != first) remove(entry.name, first);  // it failed before its data were open
