@@ -37,19 +37,13 @@ std::string seeds_of(const ComparisonRow& row) {
   return fmt::format("{} of {}", row.summary.count, row.seeds.size());
 }
 
-/// " (2 of 3)" where an evaluation has fewer seeds, and not those that the row's own column says.
-std::string evaluated_seeds(const ComparisonRow& row, const Summary& evaluation) {
-  const auto seeds = static_cast<std::int64_t>(row.seeds.size());
-  const bool told = evaluation.count == row.summary.count || evaluation.count == seeds;
-  return told ? "" : fmt::format(" ({} of {})", evaluation.count, seeds);
-}
-
 std::string evaluation_text(const Comparison& comparison, const ComparisonRow& row,
                             const std::string& name) {
   const auto found = row.evaluations.find(name);
   if (found == row.evaluations.end()) return "-";
+  const auto seeds = static_cast<std::int64_t>(row.seeds.size());
   return summary_text(comparison.book.shared(name), found->second) +
-         evaluated_seeds(row, found->second);
+         fewer_text(found->second.count, seeds, row.summary.count);
 }
 
 Rows value_rows(const Comparison& comparison) {

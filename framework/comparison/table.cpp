@@ -154,6 +154,10 @@ std::string summary_text(const MetricInfo& metric, const Summary& summary) {
                      decimal(metric, summary.deviation, decimals));
 }
 
+std::string fewer_text(std::int64_t count, std::int64_t all, std::int64_t told) {
+  return count >= all || count == told ? "" : fmt::format(" ({} of {})", count, all);
+}
+
 std::string interval_text(const MetricInfo& metric, const Interval& interval, double like) {
   const int decimals = decimals_for(metric, like, interval.high - interval.low);
   return fmt::format("[{}, {}]", decimal(metric, interval.low, decimals),

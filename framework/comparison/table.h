@@ -1,6 +1,7 @@
 // Tables and numbers as people read them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,9 @@ std::optional<Interval> interval_of(const MetricInfo& metric, const Summary& sum
 /// "85.49 ± 0.20": mean ± sample deviation; the mean alone of one value, "-" of none. Of a share
 /// of runs with Wilson's interval of 95 % instead: "25.00 [4.56, 69.94]".
 std::string summary_text(const MetricInfo& metric, const Summary& summary);
+/// " (2 of 3)" behind a value that fewer runs have than could; else empty.
+/// @param told  how many the row says by itself
+std::string fewer_text(std::int64_t count, std::int64_t all, std::int64_t told = -1);
 /// "[85.21, 85.77]". @param like  a value whose size says how many decimals to write.
 std::string interval_text(const MetricInfo& metric, const Interval& interval, double like);
 /// "+0.52", "-0.013": a difference of two values of a metric; the sign is always written.

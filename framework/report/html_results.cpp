@@ -141,13 +141,10 @@ HtmlCell evaluation_cell(const Comparison& comparison, const ComparisonRow& row,
   const auto found = row.evaluations.find(name);
   if (found == row.evaluations.end()) return no_cell();
   const Summary& summary = found->second;
-  std::string text = summary_text(comparison.book.shared(name), summary);
   const auto seeds = static_cast<std::int64_t>(row.seeds.size());
-  // The column of seeds counts what is compared.
-  if (summary.count != row.summary.count && summary.count != seeds) {
-    text += fmt::format(" ({} of {})", summary.count, seeds);
-  }
-  return cell(text, summary.mean);
+  return cell(summary_text(comparison.book.shared(name), summary) +
+                  fewer_text(summary.count, seeds, row.summary.count),
+              summary.mean);
 }
 
 Row result_row(const Comparison& comparison, const ComparisonRow& row, bool best,

@@ -11,7 +11,6 @@
 #include "framework/experiment/identity.h"
 
 namespace attnlab {
-namespace {
 
 using nlohmann::json;
 
@@ -22,8 +21,6 @@ const EvaluationRecord* result_of(const std::vector<EvaluationRecord>& records,
                    [&](const EvaluationRecord& record) { return record.entry == entry; });
   return found == records.end() ? nullptr : &*found;
 }
-
-}  // namespace
 
 std::string weights_file(const Experiment& experiment, const RunFolder& folder) {
   const std::string best = folder.file("best.safetensors");

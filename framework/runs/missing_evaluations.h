@@ -15,6 +15,10 @@ namespace attnlab {
 /// @throws DataError where the run's status cannot be read.
 std::string weights_file(const Experiment& experiment, const RunFolder& folder);
 
+/// The one of an entry, or of a group's mean; null: there is none.
+const EvaluationRecord* result_of(const std::vector<EvaluationRecord>& records,
+                                  const std::string& entry);
+
 /// What keeps a result from being one of an entry: "its settings changed"; empty where split and
 /// settings agree. Weights, data and plugins are not looked at.
 std::string settings_change(const EvaluationRecord& record, const EvaluationEntry& entry);

@@ -105,14 +105,6 @@ std::vector<std::string> changes_of(const StoredRun& run, const EvaluationRecord
   return out;
 }
 
-const EvaluationRecord* record_of(const std::vector<EvaluationRecord>& records,
-                                  const std::string& entry) {
-  const auto found =
-      std::find_if(records.begin(), records.end(),
-                   [&](const EvaluationRecord& record) { return record.entry == entry; });
-  return found == records.end() ? nullptr : &*found;
-}
-
 void add_versions(const StoredRun& run, const Cell& cell, const Catalogue& catalogue,
                   std::vector<std::string>& out) {
   const Experiment& experiment = cell.experiment;
@@ -139,7 +131,7 @@ std::vector<std::string> evaluation_changes(const StoredRun& made_with,
   std::vector<std::string> out;
   const std::vector<EvaluationEntry> entries = evaluations_of(cell.experiment, catalogue);
   for (const EvaluationEntry& entry : entries) {
-    const EvaluationRecord* record = record_of(records, entry.name);
+    const EvaluationRecord* record = result_of(records, entry.name);
     if (record == nullptr) {
       if (missing) out.push_back("it has no evaluation '" + entry.name + "'");
       continue;
@@ -149,7 +141,7 @@ std::vector<std::string> evaluation_changes(const StoredRun& made_with,
     out.push_back(fmt::format("evaluation '{}': {}", entry.name, join(changes, ", ")));
   }
   for (const std::string& group : means_left(entries, records)) {
-    if (record_of(records, group) == nullptr) {
+    if (result_of(records, group) == nullptr) {
       if (missing) out.push_back("it has no evaluation '" + group + "'");
       continue;
     }

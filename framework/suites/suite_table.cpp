@@ -194,10 +194,9 @@ std::string reference_heading(const std::vector<PublishedNumbers>& all,
 std::string row_text(const SuiteRow& row, const MetricInfo& column) {
   const auto metric = row.metrics.find(column.name);
   if (metric == row.metrics.end()) return "-";
-  std::string text = summary_text(column, metric->second);
+  const std::string text = summary_text(column, metric->second);
   const auto done = row.states.find(RunState::done);
-  if (done == row.states.end() || metric->second.count >= done->second) return text;
-  return fmt::format("{} ({} of {})", text, metric->second.count, done->second);
+  return text + (done == row.states.end() ? "" : fewer_text(metric->second.count, done->second));
 }
 
 /// @param values  of a grid's axis, one a row, after its name; empty: no such column
