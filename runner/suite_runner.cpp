@@ -19,6 +19,7 @@
 #include "framework/runs/missing_evaluations.h"
 #include "framework/runs/run_lock.h"
 #include "framework/runs/run_result.h"
+#include "framework/runs/source_run.h"
 #include "framework/runs/stored_run.h"
 #include "framework/suites/cell_costs.h"
 #include "framework/suites/ensembles.h"
@@ -274,6 +275,46 @@ void note_lost_models(Suite& suite, const Catalogue& catalogue, bool failed_agai
   }
 }
 
+/// The run that a cell would begin with now: one that this suite is about to train, or that is
+/// there.
+std::optional<RunFolder> source_of(const Cell& cell, const Suite& suite,
+                                   const Catalogue& catalogue) {
+  const auto& init = cell.experiment.init;
+  if (!init || init->experiment.empty()) return std::nullopt;
+  for (const Cell& other : suite.cells) {
+    if (other.action == CellAction::run && other.seed == cell.seed &&
+        other.experiment.attention.label == cell.experiment.attention.label &&
+        other.experiment.hash_without_attention() == init->configuration) {
+      return other.folder;
+    }
+  }
+  return source_run(cell.experiment, cell.seed, cell.folder, catalogue);
+}
+
+/// Finished runs that would begin with other weights now are for everybody to know who reads the
+/// table.
+void note_sources(Suite& suite, const Catalogue& catalogue) {
+  std::map<std::string, std::vector<const Cell*>> others;  // by experiment
+  std::map<std::string, std::string> changes;              // of the first of them
+  for (const Cell& cell : suite.cells) {
+    if (cell.action != CellAction::finished) continue;
+    const std::string change =
+        source_change(cell.experiment, cell.folder, source_of(cell, suite, catalogue));
+    if (change.empty()) continue;
+    others[cell.experiment.name].push_back(&cell);
+    changes.emplace(cell.experiment.name, change);
+  }
+  for (const auto& [experiment, cells] : others) {
+    std::vector<std::string> labels;
+    for (const Cell* cell : cells) labels.push_back(RunFolder::label(cell->experiment, cell->seed));
+    suite.notes.push_back(fmt::format(
+        "{}: would begin with other weights now: {}{}; they count as they are: remove {}{} and run "
+        "the suite again to train from those",
+        first_of(labels), changes.at(experiment), cells.size() > 1 ? " (the first one)" : "",
+        cells.front()->folder.path(), cells.size() > 1 ? " and the like" : ""));
+  }
+}
+
 /// Evaluates one run in a process of its own, by the entries that its experiment has now.
 void evaluate_run(const LeftEntries& left, ProgressSink& progress) {
   const Cell& cell = *left.cell;
@@ -449,6 +490,7 @@ int run_suite(const LoadSuite& load, const Arguments& arguments, const std::stri
   take_stored(suite, catalogue, rerun, arguments.has("dry-run"));
   note_protocols(suite);
   note_lost_models(suite, catalogue, rerun.failed);
+  note_sources(suite, catalogue);
   const LaunchOptions options = launch_options(arguments, suite.folder);
   if (arguments.has("dry-run")) return show_plan(suite, options.jobs, catalogue);
   return launch_suite(suite, arguments, *launcher, options, command, catalogue);

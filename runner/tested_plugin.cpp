@@ -38,7 +38,10 @@ const Candidate& find_plugin(const Catalogue& catalogue, const std::string& word
       if (is_called(manifest, word)) found.push_back(plugin);
     }
   }
-  if (found.size() == 1) return *found.front();
+  if (found.size() == 1) {  // by its name only where no refused one has that name too
+    const Manifest& own = *found.front()->manifest;
+    return catalogue.find(own.kind, word == own.id ? own.id : own.name);
+  }
   if (found.size() > 1) {
     throw PluginError(fmt::format("'{0}' is the name of several plugins; write {1}/{0} or {2}/{0}",
                                   word, name_of(found[0]->manifest->kind),

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "framework/base/text.h"
+#include "framework/comparison/attention_forms.h"
 #include "framework/comparison/metric_choice.h"
 #include "framework/comparison/ranking.h"
 #include "framework/manifest/schema.h"
@@ -315,6 +316,9 @@ void add_notes(Comparison& comparison, const RunCollection& collection) {
     comparison.notes.push_back(one.text() +
                                ": speeds do not compare, and last digits may depend on it");
   }
+  for (std::string& note : option_notes(collection.runs, comparison.attentions)) {
+    comparison.notes.push_back(std::move(note));
+  }
   for (std::string& line : absences_without_row(comparison, collection)) {
     comparison.notes.push_back(std::move(line));
   }
@@ -388,6 +392,9 @@ Comparison compare_runs(const RunCollection& collection, const CompareOptions& o
     out.values = std::max(out.values, compared_values(run));
   }
   out.differences = differences_of(collection.runs);
+  for (ConfigDifference& one : label_differences(collection.runs, out.attentions)) {
+    out.differences.push_back(std::move(one));
+  }
   add_evaluations(out, collection.runs);
   out.matched = matched_values(collection.runs);
   add_published(out, collection);

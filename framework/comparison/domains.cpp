@@ -16,23 +16,46 @@
 namespace attnlab {
 namespace {
 
-/// The suites' own columns and claims, each once.
-PageSpec spec_of(const RunCollection& collection) {
+using ByName = std::map<std::string, PageColumn>;
+
+/// Two suites may call columns of other experiments or metrics the same: what differs goes into the
+/// later one's title.
+PageColumn with_own_name(PageColumn column, const ByName& taken) {
+  for (auto other = taken.find(column.name()); other != taken.end();
+       other = taken.find(column.name())) {
+    const bool elsewhere = other->second.experiment != column.experiment;
+    if (!elsewhere && other->second.metric == column.metric) break;
+    const bool plain = column.title.empty() || column.title == column.domain;
+    column.title = fmt::format("{}({})", plain ? "" : column.title + " ",
+                               elsewhere ? column.experiment : column.metric);
+  }
+  return column;
+}
+
+/// The suites' own columns, each once, and their claims.
+PageSpec spec_of(const RunCollection& collection, std::vector<std::string>& notes) {
   PageSpec out;
-  std::set<std::string> names;
+  ByName names;
   for (const SuiteRecord& suite : collection.suites) {
     if (!suite.page) continue;
     if (out.title.empty()) out.title = suite.page->title;
-    for (const PageColumn& column : suite.page->columns) {
-      if (names.insert(column.name()).second) out.columns.push_back(column);
+    for (const PageColumn& own : suite.page->columns) {
+      const PageColumn column = with_own_name(own, names);
+      const auto [known, is_new] = names.emplace(column.name(), column);
+      if (is_new) out.columns.push_back(column);
+      if (known->second.role == column.role) continue;
+      notes.push_back(fmt::format(
+          "the column '{}' is of {} in {}, and of {} here, as another "
+          "suite has it",
+          column.name(), name_of(column.role), suite.folder, name_of(known->second.role)));
     }
     out.claims.insert(out.claims.end(), suite.page->claims.begin(), suite.page->claims.end());
   }
   if (!out.columns.empty()) return out;
   out.title = "One attention, every experiment";
   for (const RunRecord& run : collection.runs) {
-    if (!names.insert(run.experiment).second) continue;
-    out.columns.push_back({run.experiment, run.experiment, kHeadline, run.experiment});
+    const PageColumn column{run.experiment, run.experiment, kHeadline, run.experiment};
+    if (names.emplace(run.experiment, column).second) out.columns.push_back(column);
   }
   return out;
 }
@@ -223,7 +246,8 @@ const DomainRow& DomainPage::row(const std::string& attention) const {
 
 DomainPage build_domain_page(const RunCollection& collection, const CompareOptions& options,
                              const std::string& baseline, const Catalogue* catalogue) {
-  const PageSpec spec = spec_of(collection);
+  DomainPage page;
+  const PageSpec spec = spec_of(collection, page.notes);
   const auto compared_by = [&](const std::string& metric, const std::string& with) {
     return compare_runs(collection, options_by(metric, options), with, catalogue);
   };
@@ -234,7 +258,6 @@ DomainPage build_domain_page(const RunCollection& collection, const CompareOptio
     if (all.count(column.metric) > 0 || !is_recorded(collection, column.metric)) continue;
     all.emplace(column.metric, compared_by(column.metric, headline.baseline));
   }
-  DomainPage page;
   page.title = spec.title;
   page.baseline = headline.baseline;
   page.options = options;

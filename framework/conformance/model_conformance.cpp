@@ -44,7 +44,7 @@ std::vector<NamedAttention> attentions_for(const Manifest& model, Registry& regi
     try {
       const Part part =
           part_of(Kind::attention, candidate->manifest->id, Node(), registry.catalogue());
-      registry.load(Kind::attention, part.name);
+      registry.load(Kind::attention, part.id);
       all.push_back({part.name, registry.attention_builder(part, RandomStreams(1))});
     } catch (const Error&) {
       continue;  // an option without default, or a library that does not load: not the model's

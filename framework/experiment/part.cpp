@@ -47,8 +47,12 @@ Node section_of(const Node& composed, const std::string& key, Problems& problems
 Node with_named_attention(const Node& section, const Catalogue& catalogue) {
   const std::string name = section.at("use").text();
   if (name.find('/') != std::string::npos) return section;
-  const std::vector<std::string> plugins = catalogue.names(Kind::attention);
-  if (std::find(plugins.begin(), plugins.end(), name) != plugins.end()) return section;
+  // A refused plugin keeps its name too.
+  const bool plugin = std::any_of(
+      catalogue.candidates().begin(), catalogue.candidates().end(), [&](const Candidate& one) {
+        return one.manifest && one.manifest->kind == Kind::attention && one.manifest->name == name;
+      });
+  if (plugin) return section;
   const auto files = compositions("attention");
   const auto found = files.find(name);
   if (found == files.end() || found->second.size() != 1) return section;

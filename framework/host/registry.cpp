@@ -241,24 +241,24 @@ const PluginEntry& Registry::load(Kind kind, const std::string& name) {
 }
 
 std::shared_ptr<Dataset> Registry::dataset(const Part& part, const DatasetSetup& setup) {
-  const PluginEntry& entry = load(Kind::dataset, part.name);
+  const PluginEntry& entry = load(Kind::dataset, part.id);
   return build_part(part, [&] { return entry.dataset(part.options, setup); });
 }
 
 std::shared_ptr<Task> Registry::task(const Part& part, const TaskSetup& setup) {
-  const PluginEntry& entry = load(Kind::task, part.name);
+  const PluginEntry& entry = load(Kind::task, part.id);
   return build_part(part, [&] { return entry.task(part.options, setup); });
 }
 
 std::shared_ptr<Model> Registry::model(const Part& part, const ModelSetup& setup) {
-  const PluginEntry& entry = load(Kind::model, part.name);
+  const PluginEntry& entry = load(Kind::model, part.id);
   return build_part(part, [&] { return entry.model(part.options, setup); });
 }
 
 std::shared_ptr<Attention> Registry::attention(const Part& part, const AttentionShape& shape) {
-  const PluginEntry& entry = load(Kind::attention, part.name);
+  const PluginEntry& entry = load(Kind::attention, part.id);
   auto built = build_part(part, [&] { return entry.attention(part.options, shape); });
-  const Manifest& manifest = *catalogue_.find(Kind::attention, part.name).manifest;
+  const Manifest& manifest = *catalogue_.find(Kind::attention, part.id).manifest;
   built->traits().each([&](std::string_view trait, bool honoured) {
     const auto declared = manifest.traits.find(std::string(trait));
     if (declared != manifest.traits.end() && declared->second == honoured) return;

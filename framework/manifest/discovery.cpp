@@ -104,6 +104,19 @@ std::string key_of(const Manifest& manifest) {
   return fmt::format("{} '{}'", name_of(manifest.kind), manifest.name);
 }
 
+/// A refused plugin of another lab that has the name of a usable one; null: there is none. What the
+/// name alone meant while that one was usable must not become this one in silence.
+const Candidate* refused_namesake(const Candidate& usable,
+                                  const std::vector<Candidate>& candidates) {
+  const Manifest& own = *usable.manifest;
+  const auto found =
+      std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& other) {
+        return other.manifest && other.manifest->kind == own.kind &&
+               other.manifest->name == own.name && other.manifest->id != own.id;
+      });
+  return found == candidates.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 Installation Installation::of_this_program() {
@@ -229,7 +242,10 @@ std::vector<const Candidate*> Catalogue::usable(Kind kind) const {
 
 std::vector<std::string> Catalogue::names(Kind kind) const {
   std::vector<std::string> names;
-  for (const Candidate* candidate : usable(kind)) names.push_back(candidate->manifest->name);
+  for (const Candidate* candidate : usable(kind)) {
+    const bool ambiguous = refused_namesake(*candidate, candidates_) != nullptr;
+    names.push_back(ambiguous ? candidate->manifest->id : candidate->manifest->name);
+  }
   return names;
 }
 
@@ -238,11 +254,20 @@ const Candidate& Catalogue::find(Kind kind, const std::string& name) const {
     return candidate.manifest && candidate.manifest->kind == kind &&
            (candidate.manifest->name == name || candidate.manifest->id == name);
   };
+  const Candidate* usable = nullptr;
   const Candidate* refused = nullptr;
   for (const Candidate& candidate : candidates_) {
-    if (!called(candidate)) continue;
-    if (candidate.refused.empty()) return candidate;
-    refused = &candidate;
+    if (called(candidate)) (candidate.refused.empty() ? usable : refused) = &candidate;
+  }
+  if (usable != nullptr) {
+    const Manifest& own = *usable->manifest;
+    const Candidate* const other =
+        own.name == name ? refused_namesake(*usable, candidates_) : nullptr;
+    if (other == nullptr) return *usable;
+    throw PluginError(fmt::format(
+        "{0} may be {1} or {2}, and {2} is refused: {3}; to use {1} ({4}), write {1}, or remove or "
+        "rename the file of {2}",
+        key_of(own), own.id, other->manifest->id, other->refused, usable->path));
   }
   if (refused != nullptr) throw PluginError(refused->refused);
   // A file of that name without a readable manifest is the likely culprit.

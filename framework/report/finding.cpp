@@ -176,8 +176,9 @@ std::string grid_sentence(const Report& report, const Grid& grid) {
     if (summary == nullptr) continue;
     const std::string unit(metric_unit(column.metric));
     parts.emplace_back(summary->mean,
-                       fmt::format("{}{} for {}", summary_text(column.metric, *summary),
-                                   unit.empty() ? "" : " " + unit, attention));
+                       fmt::format("{}{} for {}{}", summary_text(column.metric, *summary),
+                                   unit.empty() ? "" : " " + unit, attention,
+                                   fewer_runs_text(report, column, attention)));
   }
   if (parts.empty()) return "";
   const bool lower = column.metric.better == Better::lower;

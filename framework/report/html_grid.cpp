@@ -13,9 +13,13 @@
 namespace attnlab {
 namespace {
 
-HtmlCell summary_cell(const PoolColumn& column, const Summary* summary) {
+HtmlCell summary_cell(const Report& report, const PoolColumn& column, const std::string& attention,
+                      bool runs_stand_there) {
+  const Summary* summary = find_summary(report, column, attention);
   if (summary == nullptr) return {"<span class=\"absent\">–</span>", "", "number"};
-  return {html_text(summary_text(column.metric, *summary)), shortest(summary->mean), "number"};
+  return {html_text(summary_text(column.metric, *summary) +
+                    fewer_runs_text(report, column, attention, runs_stand_there)),
+          shortest(summary->mean), "number"};
 }
 
 std::string table_html(const Report& report, const PoolTable& table, const std::string& id) {
@@ -29,7 +33,7 @@ std::string table_html(const Report& report, const PoolTable& table, const std::
     std::vector<HtmlCell> row = {
         {html_text(attention) + (baseline ? " <small>(baseline)</small>" : ""), attention, "name"}};
     for (const PoolColumn& column : table.columns) {
-      row.push_back(summary_cell(column, find_summary(report, column, attention)));
+      row.push_back(summary_cell(report, column, attention, whole));
     }
     if (whole) {
       const PooledCell* cell = find_cell(report, table.columns.front().slice, attention);

@@ -244,11 +244,13 @@ std::string comparison_table(const Report& report) {
   return out + "\\end{table}\n";
 }
 
-/// "$58.13$ {\footnotesize [54.57, 61.62]}", "$46.1 \pm 28.7$", "--".
-std::string pooled_cell(const PoolColumn& column, const Summary* summary) {
+/// "$58.13$ {\footnotesize [54.57, 61.62]}", "$46.1 \pm 28.7$ (2 of 3)", "--".
+std::string pooled_cell(const Report& report, const PoolColumn& column,
+                        const std::string& attention) {
+  const Summary* summary = find_summary(report, column, attention);
   if (summary == nullptr) return "--";
   const PrintedSummary text = printed(column.metric, *summary);
-  return "$" + text.mean + spread_of(text);
+  return "$" + text.mean + spread_of(text) + fewer_runs_text(report, column, attention);
 }
 
 std::string pooled_caption(const Report& report, const PoolTable& table) {
@@ -267,7 +269,7 @@ std::string pooled_table(const Report& report, const PoolTable& table, std::size
   for (const std::string& attention : report.comparison.attentions) {
     out += "    " + latex_text(attention);
     for (const PoolColumn& column : table.columns) {
-      out += " & " + pooled_cell(column, find_summary(report, column, attention));
+      out += " & " + pooled_cell(report, column, attention);
     }
     out += " \\\\\n";
   }

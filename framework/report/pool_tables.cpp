@@ -77,6 +77,18 @@ const Summary* find_summary(const Report& report, const PoolColumn& column,
   return found == cell->metrics.end() ? nullptr : &found->second;
 }
 
+std::string fewer_runs_text(const Report& report, const PoolColumn& column,
+                            const std::string& attention, bool runs_stand_there) {
+  const Summary* summary = find_summary(report, column, attention);
+  if (summary == nullptr) return "";
+  std::int64_t most = 0;  // an attention may have no folder of some runs
+  for (const PooledCell& cell : report.cells) {
+    if (cell.slice == column.slice) most = std::max(most, cell.runs);
+  }
+  const PooledCell* cell = find_cell(report, column.slice, attention);
+  return fewer_text(summary->count, most, runs_stand_there ? cell->done : -1);
+}
+
 std::string runs_text(const PooledCell* cell) {
   if (cell == nullptr) return "-";
   return fmt::format("{} of {}{}", cell->done, cell->runs,

@@ -32,6 +32,11 @@ const PooledCell* find_cell(const Report& report, std::size_t slice, const std::
 const Summary* find_summary(const Report& report, const PoolColumn& column,
                             const std::string& attention);
 
+/// " (2 of 3)" behind a mean over fewer runs than an attention has in that slice; else empty.
+/// @param runs_stand_there  the row has `runs_text`: what that says is not said again
+std::string fewer_runs_text(const Report& report, const PoolColumn& column,
+                            const std::string& attention, bool runs_stand_there = false);
+
 /// "750 of 750": runs that are done, of all.
 std::string runs_text(const PooledCell* cell);
 

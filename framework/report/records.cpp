@@ -137,6 +137,7 @@ json run_json(const RunRecord& run) {
                                   {"reason", one.reason},
                                   {"set", json::parse(one.set)},
                                   {"seconds", one.seconds}});
+    if (!one.weights.empty()) out["evaluations"].back()["weights"] = one.weights;
   }
   return out;
 }
@@ -177,7 +178,10 @@ std::string grids_markdown(const Report& report) {
         std::vector<std::string>& row = rows.emplace_back(1, attention);
         for (const PoolColumn& column : table.columns) {
           const Summary* summary = find_summary(report, column, attention);
-          row.push_back(summary == nullptr ? "-" : summary_text(column.metric, *summary));
+          row.push_back(summary == nullptr
+                            ? "-"
+                            : summary_text(column.metric, *summary) +
+                                  fewer_runs_text(report, column, attention, table.axis.empty()));
         }
         if (!table.axis.empty()) continue;
         row.push_back(runs_text(find_cell(report, table.columns.front().slice, attention)));

@@ -13,6 +13,7 @@
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/base/unicode.h"
+#include "framework/comparison/attention_forms.h"
 #include "framework/config/difference.h"
 #include "framework/report/markup.h"
 
@@ -159,12 +160,13 @@ void add_settings(Report& report) {
 
 void add_attentions(Report& report) {
   for (const std::string& label : report.comparison.attentions) {
-    for (const RunRecord& run : report.collection.runs) {
-      if (run.attention != label) continue;
-      Node options = run.config.at("attention");
+    const std::vector<AttentionForm> forms = attention_forms(report.collection.runs, label);
+    for (const AttentionForm& form : forms) {
+      Node options = form.run->config.at("attention");
       options.erase("as");
-      report.attentions.emplace_back(label, to_flow(options));
-      break;
+      report.attentions.emplace_back(
+          forms.size() == 1 ? label : fmt::format("{} ({})", label, first_of(form.experiments)),
+          to_flow(options));
     }
   }
 }

@@ -40,6 +40,7 @@ json to_json(const EvaluationRecord& record) {
               {"infos", metric_infos_json(record.infos)},
               {"set", json::parse(record.set)},
               {"seconds", record.seconds}};
+  if (!record.weights.empty()) out["weights"] = record.weights;
   if (!record.changes.empty()) out["changes"] = record.changes;
   return out;
 }
@@ -73,6 +74,7 @@ EvaluationRecord from_json(const json& in) {
   record.infos = read_metric_infos(in.at("infos"));
   record.set = in.value("set", json::object()).dump();
   record.seconds = in.value("seconds", 0.0);
+  record.weights = in.value("weights", "");
   record.changes = in.value("changes", std::vector<std::string>{});
   record.written = in.value("written", std::int64_t{0});
   if (record.written < 0 || record.written > kLatest) throw DataError("it was never written then");

@@ -3,7 +3,8 @@
 //   RUN/evaluations/ENTRY-HASH.json
 //     {"entry": "fog", "hash": "16 hex digits", "split": "test", "state": "done" | "failed",
 //      "reason": "", "metrics": {"accuracy": 0.5}, "infos": [...], "set": {...}, "seconds": 1.5,
-//      "changes": ["the file of attention 'quest' changed"], "written": 1700000000000000}
+//      "weights": "last" | "average", "changes": ["the file of attention 'quest' changed"],
+//      "written": 1700000000000000}
 //
 // Each result stands in a file of its own, so that they resume and are added one by one.
 #pragma once
@@ -33,6 +34,9 @@ struct EvaluationRecord {
   /// When, in microseconds since 1970: of the results of an entry the last one counts. 0: as it is
   /// written. Read from a file without it (of an earlier version), the file's own time.
   std::int64_t written = 0;
+  /// "last", or "average" for the means that train.average keeps; empty: of an earlier version,
+  /// which did not say.
+  std::string weights{};
 };
 
 /// "evaluations/fog-0123456789abcdef.json"; "swap~0.01-..." of the entry "swap/0.01".

@@ -37,6 +37,7 @@ std::string settings_change(const EvaluationRecord& record, const EvaluationEntr
     const std::string then = canonical_text(parse_yaml(record.set, entry.name));
     // JSON sorts its keys; a composition does not.
     const bool alike = record.split == entry.options.split &&
+                       (record.weights.empty() || record.weights == entry.options.weights) &&
                        json::parse(then) == json::parse(canonical_text(entry.set));
     return alike ? "" : "its settings changed";
   } catch (const ConfigError&) {  // more or deeper than settings are

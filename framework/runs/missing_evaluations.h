@@ -20,7 +20,8 @@ const EvaluationRecord* result_of(const std::vector<EvaluationRecord>& records,
                                   const std::string& entry);
 
 /// What keeps a result from being one of an entry: "its settings changed"; empty where split and
-/// settings agree. Weights, data and plugins are not looked at.
+/// settings agree, and `weights` where the result says them. Data and plugins, and which weights a
+/// file holds, are not looked at.
 std::string settings_change(const EvaluationRecord& record, const EvaluationEntry& entry);
 
 /// EvaluationRecord::hash of the mean over points. @param points  in the order of their entries

@@ -232,13 +232,21 @@ std::vector<ConfigDifference> evaluation_differences(const std::vector<RunRecord
     }
     for (const std::string& entry : entries) {
       Group having;
-      std::vector<Facts> facts;
+      std::vector<const EvaluationRecord*> results;
       for (const RunRecord* run : group) {
         for (const EvaluationRecord& one : run->evaluations) {
           if (one.entry != entry || is_unknown_mean(*run, one)) continue;
           having.push_back(run);
-          facts.push_back({{entry, fmt::format("{} split with {}", one.split, one.set)}});
+          results.push_back(&one);
         }
+      }
+      // Results of an earlier attnlab do not say of which weights they are.
+      const bool said = std::none_of(results.begin(), results.end(),
+                                     [](const auto* one) { return one->weights.empty(); });
+      std::vector<Facts> facts;
+      for (const EvaluationRecord* one : results) {
+        const char* by = said && one->weights == "average" ? " by averaged weights" : "";
+        facts.push_back({{entry, fmt::format("{} split{} with {}", one->split, by, one->set)}});
       }
       compare_facts(having, facts, "evaluation ", out);
     }

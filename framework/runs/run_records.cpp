@@ -136,18 +136,36 @@ void refuse_doubles(const std::vector<RunRecord>& runs) {
   }
 }
 
+/// Sorted, each real folder once: by its own path where that was found too, else by a link's.
+std::vector<std::string> each_once(std::vector<std::string> folders) {
+  std::map<std::string, std::string> found;  // by the real path
+  std::sort(folders.begin(), folders.end());
+  for (const std::string& folder : folders) {
+    std::error_code error;
+    const std::string real = std::filesystem::canonical(folder, error).string();
+    std::string& known = found[error ? folder : real];
+    if (known.empty() || folder == real) known = folder;
+  }
+  folders.clear();
+  for (const auto& [real, folder] : found) folders.push_back(folder);
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
 /// What was found in all of the folders, each once.
 FoundFolders search_all(const std::vector<std::string>& folders) {
-  std::set<std::string> runs, suites;
   FoundFolders all;
+  const auto add = [](const auto& some, auto& to) {
+    to.insert(to.end(), some.begin(), some.end());
+  };
   for (const std::string& folder : folders) {
-    FoundFolders found = search_folders(folder);
-    runs.insert(found.runs.begin(), found.runs.end());
-    suites.insert(found.suites.begin(), found.suites.end());
-    all.unreadable.insert(all.unreadable.end(), found.unreadable.begin(), found.unreadable.end());
+    const FoundFolders found = search_folders(folder);
+    add(found.runs, all.runs);
+    add(found.suites, all.suites);
+    add(found.unreadable, all.unreadable);
   }
-  all.runs.assign(runs.begin(), runs.end());
-  all.suites.assign(suites.begin(), suites.end());
+  all.runs = each_once(std::move(all.runs));
+  all.suites = each_once(std::move(all.suites));
   return all;
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <set>
+#include <utility>
 
 #include "framework/base/error.h"
 
@@ -13,30 +15,71 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether the folder is a run's; its own folders are not searched then.
-bool look_into(const fs::path& path, FoundFolders& found) {
-  std::error_code error;
-  if (!suite_record_file(path.string()).empty()) found.suites.push_back(path.string());
-  if (!fs::exists(path / "config.yaml", error)) return false;
-  found.runs.push_back(path.string());
-  return true;
+/// Whether one path is the other, or lies above it.
+bool is_above(const fs::path& path, const fs::path& other) {
+  const auto end = std::mismatch(path.begin(), path.end(), other.begin(), other.end());
+  return end.first == path.end();
 }
 
-void search_below(const fs::path& path, FoundFolders& found) {
-  if (look_into(path, found)) return;
-  std::error_code error;
-  fs::directory_iterator entries(path, error);
-  while (!error && entries != fs::directory_iterator()) {
-    std::error_code unknown;
-    if (entries->is_directory(unknown)) {
-      // A link is looked at and not followed further: it may lead in a circle.
-      entries->is_symlink(unknown) ? void(look_into(entries->path(), found))
-                                   : search_below(entries->path(), found);
+/// Each folder once, whatever links lead to it.
+class FolderSearch {
+ public:
+  explicit FolderSearch(fs::path top) : top_(std::move(top)) {}
+
+  FoundFolders all() {
+    below(top_, top_);
+    // Links come last: what lies here itself has its own path.
+    while (!links_.empty()) {
+      const fs::path link = *links_.begin();
+      links_.erase(links_.begin());
+      follow(link);
     }
-    entries.increment(error);
+    return std::move(found_);
   }
-  if (error) found.unreadable.push_back({path.string(), error.message()});
-}
+
+ private:
+  /// Whether the folder is a run's; its own folders are not searched then.
+  bool look_into(const fs::path& path) {
+    std::error_code error;
+    if (!suite_record_file(path.string()).empty()) found_.suites.push_back(path.string());
+    if (!fs::exists(path / "config.yaml", error)) return false;
+    found_.runs.push_back(path.string());
+    return true;
+  }
+
+  /// @param real  the same without links
+  void below(const fs::path& path, const fs::path& real) {
+    if (!seen_.insert(real.string()).second || look_into(path)) return;
+    std::error_code error;
+    fs::directory_iterator entries(path, error);
+    while (!error && entries != fs::directory_iterator()) {
+      std::error_code unknown;
+      if (entries->is_symlink(unknown)) {
+        links_.insert(entries->path());
+      } else if (entries->is_directory(unknown)) {
+        below(entries->path(), real / entries->path().filename());
+      }
+      entries.increment(error);
+    }
+    if (error) found_.unreadable.push_back({path.string(), error.message()});
+  }
+
+  void follow(const fs::path& link) {
+    std::error_code error;
+    const fs::path real = fs::canonical(link, error);
+    if (error) {
+      const Unreadable lost{link.string(), "the link cannot be followed: " + error.message()};
+      if (lost.cell()) found_.unreadable.push_back(lost);  // other files than runs may be links
+    }
+    if (error || is_above(real, top_) || !fs::is_directory(real, error)) return;
+    below(link, real);
+  }
+
+  fs::path top_;
+  FoundFolders found_;
+  std::set<std::string> seen_;
+  std::set<fs::path> links_;
+};
 
 }  // namespace
 
@@ -66,8 +109,7 @@ FoundFolders search_folders(const std::string& folder) {
     throw ConfigError(Place{folder, 0, 0}, "there is no such folder");
   }
   if (error) throw DataError(fmt::format("{}: cannot be read: {}", folder, error.message()));
-  FoundFolders found;
-  search_below(top, found);
+  FoundFolders found = FolderSearch(top).all();
   if (found.runs.empty() && !found.unreadable.empty()) {
     throw DataError(fmt::format("{}: cannot be read: {}", found.unreadable.front().folder,
                                 found.unreadable.front().reason));

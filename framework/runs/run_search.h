@@ -21,7 +21,9 @@ struct Unreadable {
 };
 
 struct FoundFolders {
-  std::vector<std::string> runs, suites;  ///< canonical paths, sorted
+  /// Below the canonical path of what was searched, sorted. Links are followed; what several paths
+  /// lead to stands here once.
+  std::vector<std::string> runs, suites;
   std::vector<Unreadable> unreadable;
 };
 

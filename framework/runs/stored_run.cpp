@@ -87,6 +87,7 @@ json evaluation_json(const EvaluationRecord& one) {
               {"metrics", numbers_json(one.metrics)},
               {"infos", metric_infos_json(one.infos)},
               {"seconds", one.seconds}};
+  if (!one.weights.empty()) out["weights"] = one.weights;
   if (!one.changes.empty()) out["changes"] = one.changes;
   return out;
 }
@@ -101,6 +102,7 @@ EvaluationRecord read_evaluation(const json& in) {
   one.metrics = read_numbers(in.at("metrics"));
   one.infos = read_metric_infos(in.at("infos"));
   one.seconds = in.at("seconds");
+  one.weights = in.value("weights", "");
   one.changes = in.value("changes", std::vector<std::string>{});
   one.done = true;
   return one;

@@ -9,7 +9,7 @@
 //      "evaluations": {ENTRY: {"KIND ID": VERSION}}}, "config": [lines of config.yaml], "status":
 //      {"state", "step", "steps", "epoch", "seconds", "reason", "metrics"}, "environment": {what
 //      comparisons read of environment.json}, "evaluations": [{"entry", "hash", "split", "set",
-//      "metrics", "infos", "seconds"}]}
+//      "metrics", "infos", "seconds", "weights"}]}
 //
 // A suite with `stored:` restores such a file as a run's folder where everything agrees
 // (framework/suites/stored_cells.h); the folder's stored.json says where it came from.

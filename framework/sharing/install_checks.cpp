@@ -88,6 +88,9 @@ void check_still_trusted(const Installed& one, const Keyring& keys, const Instal
     throw TrustError(fmt::format("{}: REFUSED: its key {} of lab '{}' was revoked on {}",
                                  one.label(), one.key, key.lab, key.revoked));
   }
+  if (one.key.empty()) return;
+  const Bundle bundle = read_bundle(one.bundle_file());
+  if (bundle.signer) keys.refuse_awaited(*bundle.signer, one.label());
 }
 
 }  // namespace attnlab::sharing

@@ -81,6 +81,14 @@ class Keyring {
   /// Keeps the revocation of a key that is not known for the day on which it is met. By a person's
   /// word alone: anybody can make some.
   void keep(const Revocation& revocation);
+  /// Pins a key that is not known, as a revoked one: of a plugin that is installed, though its key
+  /// is not known any more (its record was lost).
+  /// @returns whether the revocation is of that key.
+  bool take_of_installed(const Revocation& revocation, const KeyCard& signer);
+  /// The day on which a kept revocation says that a key was revoked; empty: none does.
+  std::string kept_revocation(const KeyCard& card) const;
+  /// Refuses a key whose revocation was kept before it was known. @throws TrustError.
+  void refuse_awaited(const KeyCard& card, const std::string& what) const;
 
   /// Whether something that a key of a lab signed may be used: a pinned key, or a lab's first one
   /// where the policy and the person say so. Pins nothing.
@@ -126,8 +134,6 @@ class Keyring {
   void change(const std::function<void()>& how, const std::function<void()>& then = nullptr);
   /// Key numbers are chosen by whoever makes a key: two keys of one number are no accident.
   void refuse_taken_number(const KeyCard& card, const std::string& what) const;
-  /// Refuses a key whose revocation was kept before it was known. @throws TrustError.
-  void refuse_awaited(const KeyCard& card, const std::string& what) const;
   KnownKey* find(const std::string& lab, const std::string& key_id);
   std::string path_of(const std::string& lab, const std::string& ending) const;
   /// LAB.pub. @throws BundleError naming a damaged one.

@@ -37,13 +37,29 @@ void Keyring::keep(const Revocation& revocation) {
   });
 }
 
-void Keyring::refuse_awaited(const KeyCard& card, const std::string& what) const {
+bool Keyring::take_of_installed(const Revocation& revocation, const KeyCard& signer) {
+  if (revocation.lab != signer.lab || !revocation.made_by(signer.key)) return false;
+  change([&] {
+    if (find(signer.lab, revocation.key_id) == nullptr) pin(signer, "revoked");
+    KnownKey* const known = find(signer.lab, revocation.key_id);
+    if (known->key == signer.key) known->revoked = revocation.date;
+  });
+  return true;
+}
+
+std::string Keyring::kept_revocation(const KeyCard& card) const {
   for (const std::string& text : waiting_) {
     const Revocation revoked = parse_revocation(text);
-    if (revoked.lab != card.lab || !revoked.made_by(card.key)) continue;
-    throw TrustError(fmt::format("{}: REFUSED: its key {} of lab '{}' was revoked on {}", what,
-                                 card.key.id_text(), card.lab, revoked.date));
+    if (revoked.lab == card.lab && revoked.made_by(card.key)) return revoked.date;
   }
+  return "";
+}
+
+void Keyring::refuse_awaited(const KeyCard& card, const std::string& what) const {
+  const std::string date = kept_revocation(card);
+  if (date.empty()) return;
+  throw TrustError(fmt::format("{}: REFUSED: its key {} of lab '{}' was revoked on {}", what,
+                               card.key.id_text(), card.lab, date));
 }
 
 void Keyring::refuse_taken_number(const KeyCard& card, const std::string& what) const {

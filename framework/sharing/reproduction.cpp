@@ -89,6 +89,8 @@ bool is_below(const std::string& point, const std::string& entry) {
 /// which points they are.
 bool differ_in_settings(const EvaluationRecord& there, const EvaluationRecord& here, bool mean) {
   if (there.split != here.split) return true;
+  const bool said = !there.weights.empty() && !here.weights.empty();
+  if (said && there.weights != here.weights) return true;
   const bool unknown = mean && (there.set == "{}" || here.set == "{}");
   return there.set != here.set && !unknown;
 }

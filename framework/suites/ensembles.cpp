@@ -28,9 +28,9 @@ std::string obstacle_in_training(const TrainOptions& train) {
 }  // namespace
 
 std::string obstacle_to_ensemble(const Experiment& experiment, const Catalogue& catalogue) {
-  const Manifest& model = *catalogue.find(Kind::model, experiment.model.name).manifest;
-  const Manifest& task = *catalogue.find(Kind::task, experiment.task.name).manifest;
-  const Manifest& dataset = *catalogue.find(Kind::dataset, experiment.dataset.name).manifest;
+  const Manifest& model = *catalogue.find(Kind::model, experiment.model.id).manifest;
+  const Manifest& task = *catalogue.find(Kind::task, experiment.task.id).manifest;
+  const Manifest& dataset = *catalogue.find(Kind::dataset, experiment.dataset.id).manifest;
   if (!model.ensemble) {
     return fmt::format("model '{}' does not hold several members", experiment.model.name);
   }

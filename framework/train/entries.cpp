@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "framework/base/clock.h"
 #include "framework/base/error_text.h"
@@ -21,6 +22,8 @@
 
 namespace attnlab {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::size_t kHashDigits = 16;  // of evaluation_hash and of a mean's
 
@@ -43,6 +46,50 @@ void add_means(const std::map<std::string, std::vector<Metrics>>& by_group, Metr
     }
   }
 }
+
+/// The metrics of an entry stand under its name among the run's, and would replace one there.
+/// @throws ConfigError for an entry under whose name the run has metrics itself.
+void check_names(const BuiltRun& run, const std::vector<EvaluationEntry>& entries) {
+  std::vector<std::string> own = {"training/..."};  // of Task::conclude, stated nowhere
+  for (const MetricInfo& info : run.task->metrics()) own.push_back(info.name);
+  for (const EvaluationEntry& entry : entries) {
+    const std::string& name = entry.group.empty() ? entry.name : entry.group;
+    for (const std::string& metric : own) {
+      if (!metric.starts_with(name + "/")) continue;
+      const std::string what = fmt::format(
+          "evaluate.{0}: the run's own metrics have names such as '{1}', which results of an entry "
+          "'{0}' would take; give the entry another name",
+          name, metric);
+      const Place& place = entry.set.place();
+      throw place.file.empty() ? ConfigError(what) : ConfigError(place, what);
+    }
+  }
+}
+
+/// A file that is about to be written anew, to be put back as it was.
+class FileBefore {
+ public:
+  explicit FileBefore(const std::string& path) : path_(path) {
+    std::error_code error;
+    time_ = fs::last_write_time(path, error);
+    if (!error) text_ = read_text(path);
+  }
+
+  void put_back() const {
+    std::error_code ignored;
+    if (!text_) {
+      fs::remove(path_, ignored);
+      return;
+    }
+    write_file(path_, *text_);
+    fs::last_write_time(path_, time_, ignored);  // by it, results of an earlier version are ordered
+  }
+
+ private:
+  std::string path_;
+  std::optional<std::string> text_;  ///< empty: there was none
+  fs::file_time_type time_;
+};
 
 /// One call of `evaluate_entries`.
 class Work {
@@ -88,6 +135,7 @@ class Work {
       if (!record.done) ++failed;
       points[""].push_back(record.metrics);
       mean.split = record.split;
+      mean.weights = entry.options.weights;
       if (record.done) mean.infos = record.infos;
       for (const std::string& change : record.changes) {
         auto& all = mean.changes;
@@ -122,6 +170,7 @@ class Work {
     EvaluationRecord record;
     record.entry = entry.name;
     record.split = entry.options.split;
+    record.weights = entry.options.weights;
     record.set = canonical_text(entry.set);
     record.changes = changes_;
     const EvaluationSetting setting{canonical_text(entry.experiment.resolved.at("task")),
@@ -132,6 +181,7 @@ class Work {
     const std::string first = record.hash;
     const Clock::time_point begin = Clock::now();
     bool kept = false;  // a result that is there stays until there is another
+    std::optional<FileBefore> file;
     try {
       BuiltRun overlay = overlaid(run_, entry, registry_);
       const std::string& data = overlay.dataset->info().fingerprint;
@@ -141,7 +191,10 @@ class Work {
         lock_evaluation(folder_.path(), entry, data);  // an earlier attnlab did not
         return on_result_(before->second, true);
       }
-      if (!kept) write_evaluation(folder_.path(), record, setting);
+      if (!kept) {
+        file.emplace(folder_.file(evaluation_file(entry.name, record.hash)));
+        write_evaluation(folder_.path(), record, setting);
+      }
       take_weights(overlay, run_, entry, weights(), weights_file_);
       record.infos = overlay.task->metrics();
       record.metrics = evaluate_overlay(overlay, entry, stop_);
@@ -149,8 +202,7 @@ class Work {
       record.done = true;
       record.reason.clear();
     } catch (const Interrupted&) {
-      if (!kept) remove(entry.name, record.hash);
-      if (!kept && before != known_.end()) write_evaluation(folder_.path(), before->second);
+      if (file) file->put_back();
       throw;
     } catch (const std::exception& error) {
       record.reason = text_of(error);
@@ -173,7 +225,6 @@ class Work {
   /// Means of earlier calls whose points are others now.
   void forget(const std::string& group) {
     if (known_.erase(group) == 0) return;
-    namespace fs = std::filesystem;
     const fs::path like = folder_.file(evaluation_file(group, std::string(kHashDigits, '0')));
     const std::string name = like.filename().string();
     const std::string beginning = name.substr(0, name.size() - kHashDigits - 5);  // ".json"
@@ -195,7 +246,7 @@ class Work {
 
   void remove(const std::string& entry, const std::string& hash) const {
     std::error_code ignored;
-    std::filesystem::remove(folder_.file(evaluation_file(entry, hash)), ignored);
+    fs::remove(folder_.file(evaluation_file(entry, hash)), ignored);
   }
 
   const NamedTensors& weights() {
@@ -302,6 +353,7 @@ Metrics EachEvaluations::evaluate(const BuiltRun& run, Split split, const NamedT
 
 std::shared_ptr<EachEvaluations> each_evaluations(const BuiltRun& run, Registry& registry) {
   const std::vector<EvaluationEntry> entries = evaluations_of(run.experiment, registry.catalogue());
+  check_names(run, entries);
   const bool any = std::any_of(entries.begin(), entries.end(),
                                [](const EvaluationEntry& entry) { return entry.each(); });
   return any ? std::make_shared<EachEvaluations>(run, entries, registry) : nullptr;
@@ -313,6 +365,7 @@ void evaluate_entries(const BuiltRun& run, const RunFolder& folder,
                       const OnResult& on_result) {
   const std::vector<EvaluationEntry> some = chosen_entries(entries, request.names);
   if (some.empty()) return;
+  check_names(run, some);
   lock_entries(folder.path(), some);
   Work work(run, folder, registry, stop, on_result);
   work.run(some, request.again);

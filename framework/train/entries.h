@@ -43,6 +43,7 @@ class EachEvaluations {
 };
 
 /// The entries with `when: each` of an experiment, ready; null where there is none.
+/// @throws ConfigError for any entry under whose name the run has metrics itself.
 std::shared_ptr<EachEvaluations> each_evaluations(const BuiltRun& run, Registry& registry);
 
 /// The entries of these names, or of groups of them; all where none is named.
@@ -63,7 +64,8 @@ using OnResult = std::function<void(const EvaluationRecord& record, bool was_the
 /// that one that ends the process does not keep the others from their turn.
 /// @param run      built, with the weights of the folder loaded
 /// @param entries  of the experiment, or others for the same run
-/// @throws ConfigError for a name that no entry has; Interrupted; FileError.
+/// @throws ConfigError for a name that no entry has, and for an entry under whose name the run has
+///         metrics itself; Interrupted; FileError.
 void evaluate_entries(const BuiltRun& run, const RunFolder& folder,
                       const std::vector<EvaluationEntry>& entries, const EntriesRequest& request,
                       Registry& registry, const std::atomic<bool>& stop, const OnResult& on_result);

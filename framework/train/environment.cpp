@@ -18,6 +18,7 @@
 #include "framework/base/parsed_json.h"
 #include "framework/base/revision.h"
 #include "framework/base/text.h"
+#include "framework/experiment/compositions.h"
 #include "framework/nn/kernels/dispatch.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/tensor/blas.h"
@@ -173,6 +174,8 @@ std::string environment_json(const BuiltRun& run) {
                    {"hash", file_hash(run.initial_file)},
                    {"unused", run.initial_unused},
                    {"random", run.initial_random}};
+    const std::string& map = run.experiment.init->map;
+    if (!map.empty()) out["init"]["map"] = file_hash(find_composition(map, "maps"));
   }
   add_metrics(run.task->metrics(), run.dataset->info().unit, out);
   return json_text(out);

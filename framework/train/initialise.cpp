@@ -13,8 +13,8 @@
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/experiment/compositions.h"
-#include "framework/experiment/identity.h"
 #include "framework/runs/missing_evaluations.h"
+#include "framework/runs/source_run.h"
 #include "framework/tensor/saved_layout.h"
 #include "framework/train/checkpoint.h"
 #include "framework/train/parameter_groups.h"
@@ -115,41 +115,16 @@ std::optional<Renamed> renamed(std::string name, const std::vector<Rename>& rule
   return Renamed{std::move(name), part};
 }
 
-/// Whether a run is done, and is of the configuration that `init` means, with the same attention.
-bool is_source(const RunFolder& candidate, const Experiment& of, const Catalogue& catalogue) {
-  try {
-    if (!candidate.exists() || candidate.status().state != RunState::done) return false;
-    const Experiment source = candidate.experiment(catalogue);
-    return source.hash_without_attention() == of.init->configuration &&
-           canonical_text(source.resolved.at("attention")) ==
-               canonical_text(of.resolved.at("attention"));
-  } catch (const Error&) {
-    return false;  // of a plugin that is not here, or damaged: nothing to begin with
-  }
-}
-
-/// The finished run that `init.experiment` means, of several the one begun last. It may be filed
-/// under any name: that of a grid's point, say.
-RunFolder source_run(const BuiltRun& run, const RunFolder& folder, const Catalogue& catalogue) {
+/// @throws DataMissingError.
+RunFolder found_source(const BuiltRun& run, const RunFolder& folder, const Catalogue& catalogue) {
   const Experiment& experiment = run.experiment;
-  const std::string& label = experiment.attention.label;
-  const fs::path root = fs::path(folder.path()).parent_path().parent_path().parent_path();
-  std::error_code error;
-  std::map<RunStart, RunFolder> found;
-  for (const auto& place : fs::directory_iterator(root, error)) {
-    for (const auto& entry : fs::directory_iterator(place.path() / label, error)) {
-      if (!entry.path().filename().string().starts_with(fmt::format("{}-", run.seed))) continue;
-      const RunFolder candidate(entry.path().string());
-      if (!is_source(candidate, experiment, catalogue)) continue;
-      found.emplace(candidate.start(), candidate);
-    }
-  }
-  if (!found.empty()) return found.rbegin()->second;
+  if (const auto source = source_run(experiment, run.seed, folder, catalogue)) return *source;
   throw DataMissingError(fmt::format(
       "init.experiment: there is no finished run of '{0}' (configuration {1}) with "
       "attention '{2}' and seed {3} in {4}; attnlab run {0} attention={2} seeds=[{3}] "
       "--out {4} makes one",
-      experiment.init->experiment, experiment.init->configuration, label, run.seed, root.string()));
+      experiment.init->experiment, experiment.init->configuration, experiment.attention.label,
+      run.seed, fs::path(folder.path()).parent_path().parent_path().parent_path().string()));
 }
 
 /// A run's own tensors, by the names of its model and "task.NAME" of its task.
@@ -334,7 +309,7 @@ void initialise(BuiltRun& run, const RunFolder& folder, const Catalogue& catalog
   const bool of_run = !options->experiment.empty();
   run.initial_file = options->from;
   if (of_run) {
-    const RunFolder source = source_run(run, folder, catalogue);
+    const RunFolder source = found_source(run, folder, catalogue);
     run.initial_file = weights_file(source.experiment(catalogue), source);
   }
   const TensorFile file = read_sealed(run.initial_file);

@@ -163,8 +163,9 @@ std::vector<BenchBar> measure_bars(Registry& registry, const BenchPlan& plan,
   std::vector<BenchBar> bars;
   for (std::size_t i = 0; i < plan.subjects.size(); ++i) {
     if (stop_requested()) break;
+    if (!plan.subjects[i].problem.empty()) continue;
     const Part& part = plan.subjects[i].part;
-    const Manifest& manifest = *registry.catalogue().find(Kind::attention, part.name).manifest;
+    const Manifest& manifest = *registry.catalogue().find(Kind::attention, part.id).manifest;
     if (part.id == "attnlab/quest") add_quest(plan, blocks, i, bars);
     if (part.id == "attnlab/doubly_stochastic") add_sinkhorn(registry, plan, blocks, i, bars);
     const auto linear = manifest.traits.find("linear_cost");

@@ -18,6 +18,7 @@
 #include "framework/runs/missing_evaluations.h"
 #include "framework/runs/run_lock.h"
 #include "framework/runs/run_result.h"
+#include "framework/runs/source_run.h"
 #include "framework/suites/cell.h"
 #include "framework/suites/ensembles.h"
 #include "framework/train/costs.h"
@@ -50,6 +51,17 @@ std::string revision_note(const Cell& cell) {
                      cell.reason, cell.folder.path());
 }
 
+/// Why a finished run would begin otherwise now; it counts all the same.
+std::string source_note(const Experiment& experiment, std::int64_t seed, const RunFolder& folder,
+                        const Catalogue& catalogue) {
+  if (!folder.status().finished()) return "";
+  const std::string change =
+      source_change(experiment, folder, source_run(experiment, seed, folder, catalogue));
+  return change.empty() ? ""
+                        : fmt::format("{}: {}; remove this folder to train it again from that",
+                                      folder.path(), change);
+}
+
 /// Opens the data as seed 0 has them: by these, runs are filed (Identity::data).
 Identity identity_with_data(const Experiment& experiment, Registry& registry) {
   const auto dataset = registry.dataset(experiment.dataset, {RandomStreams(0)});
@@ -67,7 +79,8 @@ std::vector<RunJob> jobs_of(const std::string& what, const Arguments& arguments,
     }
     const RunFolder folder(what);
     const Experiment experiment = folder.experiment(catalogue);
-    return {{experiment, experiment.seeds.at(0), folder, {}, ""}};
+    const std::int64_t seed = experiment.seeds.at(0);
+    return {{experiment, seed, folder, {}, source_note(experiment, seed, folder, catalogue)}};
   }
   if (fs::is_directory(what)) throw ConfigError(what + ": is not a run folder (no config.yaml)");
   const std::string path = find_composition(what, "experiments");
@@ -82,7 +95,8 @@ std::vector<RunJob> jobs_of(const std::string& what, const Arguments& arguments,
     const bool finished = cell.front().action == CellAction::finished;
     if (!arguments.has("dry-run")) record_accepted(cell);
     jobs.push_back({experiment, seed, finished ? cell.front().folder : fresh, identity,
-                    finished ? "" : revision_note(cell.front())});
+                    finished ? source_note(experiment, seed, cell.front().folder, catalogue)
+                             : revision_note(cell.front())});
   }
   return jobs;
 }
@@ -403,6 +417,7 @@ std::vector<Together> ensembles_of(const std::vector<RunJob>& jobs, Registry& re
     const std::string obstacle = obstacle_to_ensemble(job.experiment, registry.catalogue());
     if (!obstacle.empty()) throw ConfigError(fmt::format("--ensemble: {}; leave it out", obstacle));
     if (stop_requested()) return {};
+    if (!job.note.empty()) progress.say(job.note);
     if (finished_before(job, progress)) {
       all_had &=
           done_for_one(jobs.size() == 1, [&] { evaluate_left(job, registry, accept, progress); });

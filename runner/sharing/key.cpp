@@ -138,6 +138,21 @@ sharing::Revocation revocation_in(const std::string& file) {
   }
 }
 
+/// Takes a revocation in where its key is not known and signed what is installed: what is loaded is
+/// looked up among the known keys alone.
+bool take_of_installed(const sharing::Revocation& revocation, sharing::Keyring& keys) {
+  bool taken = false;
+  for (const auto& one : sharing::Store(sharing::Places::of_this_user()).active()) {
+    if (taken || one.key != revocation.key_id) continue;
+    try {
+      const sharing::Bundle bundle = sharing::read_bundle(one.bundle_file());
+      taken = bundle.signer && keys.take_of_installed(revocation, *bundle.signer);
+    } catch (const Error&) {  // damaged or gone, which attnlab plugin verify says
+    }
+  }
+  return taken;
+}
+
 /// What a lab publishes of its own key.
 std::string revocation_of(const sharing::Keyring& keys, const std::string& lab) {
   constexpr const char* kRemedy =
@@ -178,8 +193,9 @@ int revoke_key(const Words& words) {
     const auto is_its_key = [&](const sharing::KnownKey& key) {
       return key.lab == revocation.lab && key.key.id_text() == revocation.key_id;
     };
-    const bool trusted = keys.take(revocation);
-    const bool known = std::any_of(keys.keys().begin(), keys.keys().end(), is_its_key);
+    const bool was_known = std::any_of(keys.keys().begin(), keys.keys().end(), is_its_key);
+    const bool trusted = was_known ? keys.take(revocation) : take_of_installed(revocation, keys);
+    const bool known = was_known || trusted;
     keys.keep(revocation);
     std::cout << (trusted ? "revoked\n"
                   : known ? "nothing changed: the key was revoked already\n"

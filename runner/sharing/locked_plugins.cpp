@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "framework/base/foreign_text.h"
 #include "framework/experiment/installed.h"
 #include "framework/manifest/discovery.h"
+#include "framework/sharing/hash.h"
 #include "runner/sharing/sharing.h"
 #include "runner/sharing/workshop.h"
 
@@ -14,6 +16,15 @@ namespace attnlab {
 namespace {
 
 void say(const std::string& line) { std::cerr << printable(line) << "\n"; }
+
+/// Held by the call that has a plugin in use for now: where nobody holds it, that call was killed.
+std::string lock_of(const sharing::Installed& one) { return one.folder + "/for_now.lock"; }
+
+bool is_held(const sharing::Installed& one) { return is_locked(lock_of(one)).value_or(false); }
+
+std::string left_text(const sharing::Installed& one) {
+  return one.label() + " was left in use by a killed call";
+}
 
 /// The usable plugin of a kind and id; null: there is none.
 const Candidate* find_part(const sharing::LockedPart& part, const Catalogue& catalogue) {
@@ -38,6 +49,11 @@ LockedPlugins::LockedPlugins(const sharing::Bundle& result, const Arguments& arg
   options_.allow_downgrade = arguments.has("allow-downgrade");
   options_.kit = !arguments.has("no-kit");
   options_.say = say;
+  std::set<std::string> needed;
+  for (const sharing::ArchiveFile& file : result.files) {
+    if (file.path.starts_with("plugins/")) needed.insert(sharing::sha256(file.bytes));
+  }
+  end_what_was_left(needed);
   try {
     for (const sharing::ArchiveFile& file : result.files) {
       if (!file.path.starts_with("plugins/")) continue;
@@ -47,7 +63,12 @@ LockedPlugins::LockedPlugins(const sharing::Bundle& result, const Arguments& arg
       const bool left = same && before->for_now;  // by a killed call: it goes back as well
       const bool other = before && !same;
       if (other && arguments.has("allow-other-bundles")) continue;
-      if (left) say(fmt::format("{} was left in use by a killed call", bundle.label()));
+      if (before && before->for_now && !is_ours(*before) && is_held(*before)) {
+        throw ConfigError(
+            fmt::format("{} is in use while another attnlab reproduce runs; wait for its end",
+                        before->label()));
+      }
+      if (left) say(left_text(*before));
       if (other) {
         say(
             fmt::format("{} takes the place of {} while the runs run, for all that you run; "
@@ -57,7 +78,10 @@ LockedPlugins::LockedPlugins(const sharing::Bundle& result, const Arguments& arg
       }
       options_.for_now = other || left;
       const auto one = sharing::install(file.bytes, file.path, store_, keys, tools, options_);
-      if (other || left) in_place_of_others_.push_back(one);
+      if (other || left) {
+        in_place_of_others_.push_back(one);
+        locks_.push_back(std::make_unique<FileLock>(lock_of(one)));
+      }
       say(fmt::format("uses {} ({})", one.label(), one.bundle.substr(0, 12)));
     }
   } catch (...) {
@@ -68,7 +92,23 @@ LockedPlugins::LockedPlugins(const sharing::Bundle& result, const Arguments& arg
 
 LockedPlugins::~LockedPlugins() { go_back(); }
 
+bool LockedPlugins::is_ours(const sharing::Installed& one) const {
+  return std::any_of(in_place_of_others_.begin(), in_place_of_others_.end(),
+                     [&](const sharing::Installed& ours) { return ours.folder == one.folder; });
+}
+
+void LockedPlugins::end_what_was_left(const std::set<std::string>& needed) {
+  for (const sharing::Installed& one : store_.active()) {
+    if (!one.for_now || needed.count(one.bundle) > 0 || is_held(one)) continue;
+    say(left_text(one));
+    in_place_of_others_.push_back(one);
+  }
+  go_back();
+}
+
 void LockedPlugins::go_back() noexcept {
+  // The last one first: of two bundles of one plugin it stands in the place of the other.
+  std::reverse(in_place_of_others_.begin(), in_place_of_others_.end());
   for (const sharing::Installed& one : in_place_of_others_) {
     try {
       const auto now = store_.find(one.id.str());

@@ -44,6 +44,18 @@ std::string refusal_of(const sharing::Installed& one, const Stamp& host) {
   }
 }
 
+/// What its line in a list says beside its date.
+std::string remarks_on(const sharing::Installed& one) {
+  std::string remarks = one.kit ? "" : ", kit left out";
+  if (one.for_now) {
+    remarks += fmt::format(
+        ", in use while attnlab reproduce runs (should that have been killed: attnlab plugin "
+        "rollback {})",
+        one.id.str());
+  }
+  return remarks;
+}
+
 }  // namespace
 
 int plugin_remove_command(const Words& words) {
@@ -91,6 +103,11 @@ std::pair<std::string, bool> signature_of(const sharing::Bundle& bundle,
   std::string about = known.empty() ? "a key that is not known here" : "ANOTHER KEY THAN THE LAB'S";
   bool well = known.empty() && !card.expired(sharing::date_in(0));
   if (known.empty() && !well) about = "a key that expired on " + card.expires;
+  const std::string revoked = keys.kept_revocation(card);
+  if (!revoked.empty()) {
+    well = false;
+    about = "a key that was revoked on " + revoked;
+  }
   for (const sharing::KnownKey& key : known) {
     if (key.key != card.key) continue;
     well = key.objection().empty();
@@ -106,6 +123,17 @@ bool verify_file(const std::string& path, const sharing::Keyring& keys) {
   return well;
 }
 
+/// What a revocation that was kept says of a key that is not known any more; empty: nothing.
+std::string kept_revocation_of(const sharing::Installed& one, const sharing::Keyring& keys) {
+  if (one.key.empty()) return "";
+  const sharing::Bundle bundle = sharing::read_bundle(one.bundle_file());
+  const std::string date = bundle.signer ? keys.kept_revocation(*bundle.signer) : "";
+  if (date.empty()) return "";
+  return fmt::format(
+      "its key {}, which is not known here, was revoked on {}; remove it: attnlab plugin remove {}",
+      one.key, date, one.id.str());
+}
+
 /// A key that expired since is told, and is no fault: what it signed came in while it held.
 bool verify_installed(const sharing::Installed& one, const sharing::Keyring& keys,
                       const Stamp& host) {
@@ -119,6 +147,7 @@ bool verify_installed(const sharing::Installed& one, const sharing::Keyring& key
       damage = about;
     }
   }
+  if (damage.empty()) damage = kept_revocation_of(one, keys);
   if (damage.empty()) damage = refusal_of(one, host);
   std::cout << one.label() << ": " << (damage.empty() ? "sound" + note : message_text(damage))
             << "\n";
@@ -175,6 +204,7 @@ int list_installed_command(const Words& words) {
                    {"key", one.key},
                    {"built", one.built},
                    {"kit", one.kit},
+                   {"for_now", one.for_now},
                    {"date", one.date},
                    {"library", one.library()},
                    {"refused", refused}});
@@ -183,8 +213,7 @@ int list_installed_command(const Words& words) {
                              one.version, one.built,
                              one.key.empty() ? "unsigned" : "signed by " + one.key,
                              !refused.empty() ? "REFUSED: " + one_line(refused, kLongestMessageLine)
-                             : one.kit        ? one.date
-                                              : one.date + ", kit left out");
+                                              : one.date + remarks_on(one));
   }
   if (arguments.has("json")) std::cout << json_text(out);
   if (out.empty() && !arguments.has("json")) std::cout << "no plugin is installed\n";

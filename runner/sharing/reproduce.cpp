@@ -73,26 +73,63 @@ std::string other_bundle(const RunRecord& there, const RunRecord& here) {
   return "";
 }
 
-/// Folders of runs that are there.
-std::set<std::string> folders_of_runs(const std::string& below) {
+/// Folders of finished runs that are there.
+std::set<std::string> finished_runs(const std::string& below) {
   std::set<std::string> folders;
   if (!is_there(below)) return folders;
-  for (const std::string& run : search_folders(below).runs) folders.insert(run);
+  for (const std::string& run : search_folders(below).runs) {
+    try {
+      if (RunFolder(run).status().finished()) folders.insert(run);
+    } catch (const Error&) {  // damaged, which is said when it is read
+    }
+  }
   return folders;
+}
+
+/// The experiment that a run begins with (`init.experiment`); empty: none.
+std::string source_of(const RunRecord& run) {
+  const Node* const init = run.config.is_map() ? run.config.find("init") : nullptr;
+  const Node* const source = init != nullptr && init->is_map() ? init->find("experiment") : nullptr;
+  return source != nullptr && source->is_scalar() ? source->text() : "";
+}
+
+/// Which runs cannot be repeated since they begin with the weights of another one: that is looked
+/// for beside them, and here each has a folder of its own.
+/// @returns the note on them, if any. @throws ConfigError where those are all.
+std::vector<std::string> without_source(const std::vector<RunRecord>& runs) {
+  std::vector<std::string> labels;
+  const RunRecord* first = nullptr;
+  for (const RunRecord& run : runs) {
+    if (source_of(run).empty()) continue;
+    if (first == nullptr) first = &run;
+    labels.push_back(one_line(run.label()));
+  }
+  if (first == nullptr) return {};
+  const std::size_t count = labels.size();
+  std::string text = fmt::format(
+      "{}: cannot be repeated by this command: it begins with the weights of a finished run of "
+      "'{}' (init.experiment), which would have to stand beside it, and here each run has a folder "
+      "of its own; by hand, with one DIR: attnlab run (that run's config.yaml) --out DIR, then "
+      "attnlab run {}/config.yaml --out DIR",
+      first_of(std::move(labels)), one_line(source_of(*first)), first->folder);
+  if (count == runs.size()) throw ConfigError(text);
+  say(text);
+  return {std::move(text)};
 }
 
 /// Runs one run of the result once more, in a folder that has the same number.
 /// @param notes  gets what is left out in that folder
 sharing::RunPair run_again(const RunRecord& run, const std::string& out, bool allow_others,
                            std::vector<std::string>& notes) {
+  if (!source_of(run).empty()) return {run, std::nullopt, false, {}};
   say("running " + run.label());
   const std::string log = out + "/log.txt",
                     folder = out + "/runs/" + fs::path(run.folder).filename().string();
   // One that was finished before is taken where its plugins' files are those in use now.
-  const std::set<std::string> before = folders_of_runs(folder);
-  const ProcessResult end =
-      run_self({"run", run.folder + "/config.yaml", "--out", folder, "--progress", "none"}, log,
-               [](const std::string&) {});
+  const std::set<std::string> before = finished_runs(folder);
+  const ProcessResult end = run_self(
+      {"run", run.folder + "/config.yaml", "--out", folder, "--resume", "--progress", "none"}, log,
+      [](const std::string&) {});
   if (interrupted()) throw Error("interrupted; the same command goes on where it was");
   sharing::RunPair pair{run, std::nullopt, false, {}};
   if (!end.ok()) {
@@ -210,11 +247,12 @@ int reproduce_command(const Words& words) {
   }
   unpack_result(result, out + "/original");
   const std::vector<RunRecord> there = packed_runs(out + "/original/runs");
+  std::vector<std::string> notes = without_source(there);
   const sharing::ResultLocks locks = locks_of(there);
   refuse_plugins_without_lock(result, locks);
   const LockedPlugins plugins(result, arguments, places, keys);
   const bool allow_others = arguments.has("allow-other-bundles");
-  std::vector<std::string> notes = differences(locks, allow_others);
+  for (std::string& note : differences(locks, allow_others)) notes.push_back(std::move(note));
   std::vector<sharing::RunPair> pairs;
   for (const RunRecord& run : there) pairs.push_back(run_again(run, out, allow_others, notes));
   for (std::string& note : sharing::notes_of(pairs)) notes.push_back(std::move(note));

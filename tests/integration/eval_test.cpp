@@ -54,6 +54,7 @@ TEST_F(Evaluate, AsksAFinishedRunOtherThingsAndFilesEachAnswer) {
   EXPECT_EQ(noisy.at("task").at("use"), "image_classification");
   EXPECT_EQ(noisy.at("task").at("label_smoothing"), 0) << "left at its default";
   EXPECT_EQ(noisy.at("seed"), 0);
+  EXPECT_EQ(noisy.at("weights"), "last");
   EXPECT_EQ(noisy.at("infos").at(0).at("name"), "accuracy");
   EXPECT_NE(noisy.at("metrics").at("nll"), own().at("nll"));
   // Another task, on the same outputs of the same model, of the same test split.
@@ -141,6 +142,25 @@ TEST_F(Evaluate, WhatATaskFindsWrongIsToldBeforeTraining) {
     EXPECT_FALSE(exists("runs")) << words[0];
   }
   EXPECT_THAT(attnlab(all[0]).err, HasSubstr("asked.yaml:5:"));
+}
+
+TEST_F(Evaluate, ANameOfTheRunsOwnMetricsIsRefusedBeforeTraining) {
+  write_experiment("  training: {set: {dataset: {noise: 3}}}\n");
+  for (const Words& words : {Words{"run", "asked.yaml"}, Words{"run", "asked.yaml", "--dry-run"}}) {
+    const Ended ended = attnlab(words);
+    EXPECT_NE(ended.exit_code, 0);
+    EXPECT_THAT(ended.err, AllOf(HasSubstr("asked.yaml:4:"),
+                                 HasSubstr("evaluate.training: the run's own metrics have names "
+                                           "such as 'training/...'"),
+                                 HasSubstr("give the entry another name")));
+    EXPECT_FALSE(exists("runs"));
+  }
+  write_experiment("  held: {set: {dataset: {noise: 3}}}\n");
+  must({"run", "asked.yaml"});
+  folder_.write("more.yaml", "evaluate: {training: {set: {dataset: {noise: 1}}}}\n");
+  const Ended ended = attnlab({"eval", folder(), "--with", "more.yaml"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("more.yaml:1:"));
 }
 
 TEST_F(Evaluate, WeightsThatTheChangedModelLacksOrMissesAreTold) {

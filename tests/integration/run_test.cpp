@@ -1,6 +1,8 @@
 // Runs: what they record, divergence as a result, the same weights and data under every attention.
+#include <filesystem>
 #include <set>
 
+#include "framework/base/files.h"
 #include "framework/base/processor.h"
 #include "tests/integration/workspace.h"
 
@@ -8,6 +10,7 @@ namespace attnlab::testing::run_test {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -21,6 +24,44 @@ class Run : public Workspace {
     return all;
   }
 };
+
+/// Has a run's folder stand twice, the second as of other data and begun later.
+void train_again(const std::string& folder) {
+  namespace fs = std::filesystem;
+  const std::string again = (fs::path(folder).parent_path() / "0-ffffffff").string();
+  fs::copy(folder, again, fs::copy_options::recursive);
+  json environment = json::parse(file_text(again + "/environment.json"));
+  environment["started"] = "2100-01-01T00:00:00Z";
+  write_file(again + "/environment.json", environment.dump());
+  json status = status_of(again);  // which knows that file
+  status.erase("check");
+  status.erase("files");
+  write_file(again + "/status.json", status.dump());
+}
+
+TEST_F(Run, SaysThatItBeganWithARunThatIsAnotherByNow) {
+  folder_.write("tuned.yaml", "schema: 1\nextends: tiny.yaml\ninit: {experiment: tiny.yaml}\n");
+  folder_.write("both.yaml",
+                "schema: 1\nattentions: [standard]\nexperiments: [tiny.yaml, tuned.yaml]\n");
+  for (const char* name : {"tiny.yaml", "tuned.yaml"}) must({"run", name});
+  must({"suite", "both.yaml"});
+  const std::string tuned = run_folder("tuned/standard");
+  const auto note = HasSubstr("it began with tiny/standard/0-");
+  for (const Words& words :
+       {Words{"run", "tuned.yaml"}, Words{"run", tuned}, Words{"suite", "both.yaml"}}) {
+    EXPECT_THAT(must(words).out, Not(note)) << words[1];
+  }
+  train_again(run_folder("tiny/standard"));
+  train_again(run_folder("both/tiny/standard"));
+  for (const Words& words : {Words{"run", "tuned.yaml"}, Words{"run", tuned}}) {
+    EXPECT_THAT(must(words).out, AllOf(HasSubstr("done before"), note,
+                                       HasSubstr("and the run of 'tiny.yaml' is "
+                                                 "tiny/standard/0-ffffffff by now; remove")))
+        << words[1];
+  }
+  EXPECT_THAT(must({"suite", "both.yaml"}).out,
+              AllOf(HasSubstr("tuned/standard/0: would begin with other weights now: "), note));
+}
 
 TEST_F(Run, RecordsWhatItDidAndWithWhat) {
   must({"run", "tiny.yaml", "attention=quest", "seeds=[3]"});

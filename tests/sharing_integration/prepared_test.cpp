@@ -73,6 +73,37 @@ TEST_F(Prepared, IsInstalledFromItsFileAndTheVersionBeforeComesBack) {
   EXPECT_EQ(version(), "1.0.0");
 }
 
+TEST_F(Prepared, IsRefusedOnceItsKeyIsRevokedThoughThatIsNotKnown) {
+  const std::string file = bundle("1.0.0"), known = lab_.at(".config/attnlab/keys/known.json");
+  lab_.write("acme.revoked", write_revocation("acme", acme_.key));
+  const auto revoke = [&] { return lab_.must({"key", "revoke", "acme.revoked"}).out; };
+  EXPECT_THAT(lab_.must({"plugin", "verify", file}).out, HasSubstr("not known here"));
+  EXPECT_THAT(revoke(), HasSubstr("it will not be trusted when it is met"));
+  const Ended verified = lab_.attnlab({"plugin", "verify", file});
+  EXPECT_EQ(verified.exit_code, 1) << verified.story();
+  EXPECT_THAT(verified.out, HasSubstr("a key that was revoked on"));
+
+  // Installed, and then the record of known keys is lost.
+  const std::string kept = file_text(known);
+  fs::remove(known);
+  lab_.must({"plugin", "install", file, "--no-kit"});
+  write_file(known, kept);
+  const Ended sound = lab_.attnlab({"plugin", "verify"});
+  EXPECT_EQ(sound.exit_code, 1) << sound.story();
+  EXPECT_THAT(sound.out, AllOf(HasSubstr("which is not known here, was revoked on"),
+                               HasSubstr("attnlab plugin remove acme/ready")));
+  EXPECT_THAT(revoke(), HasSubstr("revoked\n"));
+  lab_.write("small.yaml", R"(schema: 1
+name: small
+model: {use: vit, patch_size: 7, dim: 16, depth: 1, heads: 2}
+attention: {use: ready}
+task: {use: image_classification}
+dataset: {use: synthetic_images, train: 64, test: 32}
+)");
+  EXPECT_THAT(lab_.attnlab({"run", "small.yaml"}).err,
+              AllOf(HasSubstr("was revoked on"), HasSubstr("it is not loaded")));
+}
+
 TEST_F(Prepared, NamesTheStepThatFails) {
   const std::string file = bundle("1.0.0");
   write_file(file, file_text(file) + "x");

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 
+#include "framework/base/file_lock.h"
 #include "framework/base/files.h"
 #include "framework/runs/run_folder.h"
 #include "framework/sharing/bundle.h"
@@ -200,6 +201,63 @@ TEST_F(Reproduce, BringsTheUsersOwnVersionBack) {
   EXPECT_THAT(installed(own), AllOf(HasSubstr("1.8.3"), Not(HasSubstr("acme/sharper 1.7.3"))));
   EXPECT_THAT(own.must({"plugin", "rollback", "sharper"}).out,
               HasSubstr("1.6.3 is in use again instead of 1.8.3"));
+}
+
+TEST_F(Reproduce, EndsWhatAKilledCallLeftInUse) {
+  const LabMachine own = lab("killed");
+  install(own, "1.6.3");
+  install(own, "1.8.3");
+  const fs::path entry = fs::canonical(own.plugins() + "/attention/sharper.so").parent_path();
+  json record = json::parse(file_text((entry / "record.json").string()));
+  record["for_now"] = true;  // another result's, in the place of 1.6.3
+  write_file((entry / "record.json").string(), record.dump());
+  EXPECT_THAT(installed(own), HasSubstr("attnlab plugin rollback acme/sharper"));
+  give(own, "small.attnlab");
+  {
+    const FileLock running((entry / "for_now.lock").string());
+    const Ended refused = reproduce(own, "small.attnlab", {"--allow-downgrade"});
+    EXPECT_EQ(refused.exit_code, 2) << refused.story();
+    EXPECT_THAT(refused.err,
+                HasSubstr("acme/sharper 1.8.3 is in use while another attnlab reproduce runs"));
+  }
+  EXPECT_THAT(installed(own), HasSubstr("1.8.3"));
+
+  const Ended ended = reproduce(own, "small.attnlab", {"--allow-downgrade"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.story();
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("acme/sharper 1.8.3 was left in use by a killed call"),
+                               HasSubstr("takes the place of acme/sharper 1.6.3"),
+                               HasSubstr("acme/sharper 1.6.3 is in use again")));
+  EXPECT_THAT(installed(own), AllOf(HasSubstr("1.6.3"), Not(HasSubstr("plugin rollback"))));
+}
+
+TEST_F(Reproduce, GoesOnWithARunThatWasInterrupted) {
+  const LabMachine again = lab("again");
+  give(again, "small.attnlab");
+  const Ended first = reproduce(again, "small.attnlab");
+  EXPECT_EQ(first.exit_code, 0) << first.story();
+  std::string run;
+  const std::string below = again.at("reproduced/small/runs/run-00001/small/sharper");
+  for (const auto& folder : fs::directory_iterator(below)) run = folder.path().string();
+  call_interrupted(run);
+  const Ended ended = reproduce(again, "small.attnlab");
+  EXPECT_EQ(ended.exit_code, 0) << ended.story();
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("identical"), Not(HasSubstr("could be run"))));
+  EXPECT_EQ(status_of(run).at("state"), "done");
+}
+
+TEST_F(Reproduce, SaysBeforeAllWorkThatARunBeginsWithAnother) {
+  const LabMachine tuned = lab("tuned");
+  give(tuned, "small.attnlab", [](Bundle& bundle) {
+    change_run(bundle, [](const RunFolder& run, RunStatus&) {
+      const std::string path = run.file("config.yaml");
+      write_file(path, file_text(path) + "init: {experiment: pretraining}\n");
+    });
+  });
+  const Ended ended = reproduce(tuned, "small.attnlab");
+  EXPECT_EQ(ended.exit_code, 2) << ended.story();
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("finished run of 'pretraining' (init.experiment)"),
+                               HasSubstr("small/original/runs/run-00001/config.yaml --out DIR")));
+  EXPECT_THAT(installed(tuned), HasSubstr("no plugin is installed"));
 }
 
 TEST_F(Reproduce, TakesAnotherBundleOfTheVersionOnlyWhereAskedTo) {

@@ -18,7 +18,7 @@ struct PlanetoidFiles {
   std::int32_t columns = 6;  ///< words; paper i has the words i and i + 2
   std::vector<std::int64_t> test = {505, 504, 507};
   std::vector<std::vector<std::int32_t>> test_words = {{0, 5}, {2}, {1, 3, 4}};
-  std::vector<std::int32_t> test_classes = {2, 0, 1};
+  std::vector<std::int32_t> test_classes = {2, 0, 1};  ///< -1: none
   std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>> links = {
       {0, {1, 2}}, {1, {0, 504}}, {504, {505}}, {507, {503}}};
 
@@ -35,7 +35,9 @@ struct PlanetoidFiles {
     }
     const auto one_hot = [](const std::vector<std::int32_t>& rows) {
       std::vector<std::int32_t> values(rows.size() * 3);
-      for (std::size_t i = 0; i < rows.size(); ++i) values[3 * i + std::size_t(rows[i])] = 1;
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (rows[i] >= 0) values[3 * i + std::size_t(rows[i])] = 1;
+      }
       return array("i4", {std::int64_t(rows.size()), 3}, values);
     };
     std::vector<std::pair<std::string, std::string>> entries;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <string_view>
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
@@ -177,6 +179,12 @@ class Events final : public nlohmann::json_sax<Json> {
       throw DataError(path_ + ": the images '" + file_.files[i - 1] + "' and '" + file_.files[i] +
                       "' have one id, " + std::to_string(file_.pictures[i].id) +
                       "; give each its own, and its annotations, too");
+    }
+    std::set<std::string_view> before;
+    for (const std::string& name : file_.files) {
+      if (before.insert(name).second) continue;
+      throw DataError(path_ + ": two images are the file '" + name +
+                      "', which would count twice; make them one");
     }
   }
 

@@ -70,6 +70,10 @@ class CsvReader {
 
 std::size_t CsvTable::column(std::string_view name) const {
   const auto found = std::find(columns.begin(), columns.end(), name);
+  if (std::count(found, columns.end(), name) > 1) {
+    throw DataError(
+        fmt::format("{}: several columns are called '{}'; rename all but one", path, name));
+  }
   if (found != columns.end()) return static_cast<std::size_t>(found - columns.begin());
   throw DataError(fmt::format("{}: has no column '{}'{}", path, name, suggestion(name, columns)));
 }

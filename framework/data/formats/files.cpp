@@ -34,6 +34,23 @@ std::string what_is_missing(const std::string& folder, const DataSearch& search)
   return missing.empty() ? "" : "lacks " + join(missing, ", ");
 }
 
+/// @throws OptionError where files lie in `root` as well as in the folder of that name below it:
+///         either may be meant.
+void refuse_two_sets(const DataSearch& search) {
+  const std::string below = fmt::format("{}/{}", search.root, search.name);
+  if (search.files.empty() || !what_is_missing(below, search).empty()) return;
+  std::error_code error;
+  if (fs::equivalent(search.root, below, error)) return;
+  for (const std::string& file : search.files) {
+    const std::string path = with_or_without_gz(fmt::format("{}/{}", search.root, file));
+    if (!fs::exists(path, error)) continue;
+    throw OptionError(search.option,
+                      fmt::format("{} is there, and {} has such files, too; set it to {} where "
+                                  "these are meant, else move that folder elsewhere",
+                                  path, below, below));
+  }
+}
+
 /// A gzip stream that is open for the lifetime of this.
 class Inflater {
  public:
@@ -115,6 +132,7 @@ std::string find_data_folder(const DataSearch& search) {
   std::vector<std::string> places;
   const char* home = std::getenv("ATTNLAB_DATA");
   if (!search.root.empty()) {
+    refuse_two_sets(search);
     places = {search.root, fmt::format("{}/{}", search.root, search.name)};
   } else {
     if (home != nullptr && *home != '\0') {

@@ -23,7 +23,8 @@ struct DataSearch {
 
 /// The folder that holds all the files: `root` (or its subfolder `name`) where that is given, else
 /// $ATTNLAB_DATA/<name>, /usr/share/datasets/<name>, /usr/local/share/datasets/<name>.
-/// @throws DataMissingError that lists every place with what is missing there, and the hint.
+/// @throws DataMissingError that lists every place with what is missing there, and the hint;
+///         OptionError where the files are in the subfolder, and some in `root` itself.
 std::string find_data_folder(const DataSearch& search);
 
 /// The path of a file, or of that file with ".gz" added where only that exists.

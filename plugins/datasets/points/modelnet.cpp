@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "framework/base/text.h"
 #include "framework/data/formats/files.h"
@@ -74,12 +75,12 @@ class Modelnet final : public PointDataset {
     const std::string prefix = fmt::format("{}/modelnet{}", folder_, options.classes);
     if (fs::exists(prefix + "_train.txt")) {
       open_resampled(prefix);
-      hash = files_fingerprint(files());
+      hash = content_fingerprint(labels_text(), files_fingerprint(files()));
     } else if (fs::exists(folder_ + "/points1024.npz")) {
       hash = open_arrays(folder_ + "/points1024.npz");
     } else {
       open_meshes();
-      hash = content_fingerprint("sampled by no seed", files_fingerprint(files()));
+      hash = content_fingerprint("sampled by no seed;" + labels_text(), files_fingerprint(files()));
     }
     if (train_.empty()) {
       throw DataMissingError(fmt::format(
@@ -127,6 +128,16 @@ class Modelnet final : public PointDataset {
     return all;
   }
 
+  /// The classes, and those of all shapes in order: what `files` do not say.
+  std::string labels_text() const {
+    std::string text = join(info_.class_names, "\n");
+    for (const auto* shapes : {&train_, &test_}) {
+      text += "\n;";
+      for (const Shape& shape : *shapes) text += fmt::format("{},", shape.label);
+    }
+    return text;
+  }
+
   static std::vector<std::string> lines_of(const std::string& path) {
     std::vector<std::string> found;
     const std::string text = read_data_file(path);
@@ -141,9 +152,14 @@ class Modelnet final : public PointDataset {
 
   void open_resampled(const std::string& prefix) {
     info_.class_names = lines_of(prefix + "_shape_names.txt");
+    std::map<std::string, std::string> before;  // shapes, and the list that each stands in
     for (const bool training : {true, false}) {
       const std::string list = prefix + (training ? "_train.txt" : "_test.txt");
       for (const std::string& shape : lines_of(list)) {
+        if (const auto [same, added] = before.emplace(shape, list); !added) {
+          throw DataError(fmt::format("{}: '{}' stands in {} already; remove it in one place", list,
+                                      shape, same->second));
+        }
         const std::string name = shape.substr(0, shape.rfind('_'));
         const auto& names = info_.class_names;
         const auto label = std::find(names.begin(), names.end(), name);

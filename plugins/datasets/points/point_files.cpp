@@ -61,6 +61,9 @@ class PointFiles final : public PointDataset {
       throw OptionError(
           "classes", fmt::format("is empty; name the classes 0, 1, 2, ... of '{}'", options.label));
     }
+    if (fs::exists(folder + "/val")) {
+      throw DataError(folder + "/val: would be passed over; rename it to validation");
+    }
     info_.class_names = options.classes;
     std::vector<std::string> all;
     for (const Split split : {Split::train, Split::validation, Split::test}) {
@@ -74,11 +77,16 @@ class PointFiles final : public PointDataset {
     for (auto& files : files_) {
       for (CloudFile& file : files) file.points = without_lost_points(read_file(file)).size();
     }
-    std::string words = fmt::format("{};{};{}", join(options.classes, ","),
+    // Files are hashed by their names alone: folders of splits and classes do not show in them.
+    std::string words = fmt::format("{};{};{}", join(info_.class_names, ","),
                                     join(options.features, ","), options.label);
     for (const std::int64_t value : options.ignored) {
       words += ';';
       words += std::to_string(value);
+    }
+    for (const auto& files : files_) {
+      words += "\n";
+      for (const CloudFile& file : files) words += fmt::format("{},", file.label);
     }
     set_fingerprint(content_fingerprint(words, files_fingerprint(all)));
   }

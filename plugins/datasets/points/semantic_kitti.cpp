@@ -121,6 +121,9 @@ class SemanticKitti final : public ScanDataset {
                                     const std::string& option, std::vector<std::string>& lost) {
     std::vector<Scan> scans;
     for (const std::string& drive : drives) {
+      if (std::count(drives.begin(), drives.end(), drive) > 1) {
+        throw OptionError(option, fmt::format("names drive {} twice", drive));
+      }
       const std::string below = fmt::format("{}/sequences/{}", folder, drive);
       const std::vector<std::string> names = names_in(below + "/velodyne", ".bin");
       if (names.empty() && !option.empty()) {

@@ -97,6 +97,10 @@ TEST_F(Coco, NamesFileAndPlaceOfWhatIsWrong) {
                                      {"id": 1, "file_name": "c", "height": 4, "width": 4},
                                      {"id": 5, "file_name": "d", "height": 4, "width": 4}]})"),
               HasSubstr("bad.json: the images 'b' and 'd' have one id, 5"));
+  EXPECT_THAT(refusal(R"({"categories": [{"id": 1, "name": "a"}],
+                          "images": [{"id": 5, "file_name": "b", "height": 4, "width": 4},
+                                     {"id": 1, "file_name": "b", "height": 4, "width": 4}]})"),
+              HasSubstr("bad.json: two images are the file 'b', which would count twice"));
   EXPECT_THAT(refusal(R"({"images": [{"id": 1e300, "file_name": "b", "height": 4, "width": 5}]})"),
               HasSubstr("number 1 of images: 'id' is 1e+300, no whole number"));
   EXPECT_THAT(refusal(R"({"annotations": [{"image_id": 1.5, "category_id": 1,

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,21 @@ TEST(Chemistry, MoleculesNeitherMoveNorExtendTheEnvironment) {
     EXPECT_EQ(names(), before);
   }
   EXPECT_EQ(names(), at_first);
+}
+
+// Graphs in the cache are found by it.
+TEST(Chemistry, OfAnotherSettingIsAnotherVersion) {
+  const std::string usual = chemistry_version();
+  for (const char* variable :
+       {"RDK_USE_LEGACY_STEREO_PERCEPTION", "RDK_ENABLE_NONTETRAHEDRAL_STEREO"}) {
+    if (std::getenv(variable) != nullptr) GTEST_SKIP() << variable << " is set";
+    // RDKits from 2023 on may look at it but once, when they are loaded.
+    ::setenv(variable, "0", 1);
+    const std::string other = chemistry_version();
+    ::unsetenv(variable);
+    EXPECT_TRUE(other != usual || usual >= "2023") << variable;
+    EXPECT_EQ(chemistry_version(), usual);
+  }
 }
 
 TEST(Chemistry, RefusesASmilesOfAnyLength) {

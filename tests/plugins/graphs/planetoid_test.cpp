@@ -67,6 +67,14 @@ TEST_F(Planetoid, PutsTestPapersWhereTheIndexSays) {
   EXPECT_EQ(x[files.known() + 2].sum().item<float>(), 0);  // the gap
 }
 
+TEST_F(Planetoid, DoesNotCountAPaperWithoutAClass) {
+  PlanetoidFiles files;
+  files.test_classes = {2, -1, 1};  // of papers 505, 504 and 507
+  EXPECT_EQ(counted(open(files)->example(Split::test, 0, nullptr)),
+            (std::vector<std::int64_t>{505, 507}))
+      << "it was of the first class";
+}
+
 TEST_F(Planetoid, RefusesAMatrixThatIsAllZeros) {
   PlanetoidFiles files;
   files.columns = 200'000;

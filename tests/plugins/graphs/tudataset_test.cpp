@@ -57,6 +57,13 @@ TEST_F(TuDataset, ReadsEdgesClassesAndNodes) {
   EXPECT_EQ(dataset->info().field("type@node").categories, 3);
 }
 
+TEST_F(TuDataset, CountsDegreesInTheGraphThatItGives) {
+  write("A", "1, 2\n3, 2\n2, 3\n2, 3\n3, 3\n6, 5\n");  // one way, both ways, twice, a loop
+  const auto dataset = open();
+  EXPECT_TRUE(graph(*dataset, 0).at("type@node").equal(longs({1, 2, 1})));
+  EXPECT_TRUE(graph(*dataset, 2).at("type@node").equal(longs({1, 1})));
+}
+
 TEST_F(TuDataset, ReadsLabelsAndAttributes) {
   write("node_labels", "7\n3\n7\n9\n3\n3\n");
   write("node_attributes", "1.5, 2\n0, 1\n0, 0\n4, 4\n5, 5\n6, 6\n");

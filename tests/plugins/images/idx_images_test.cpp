@@ -82,6 +82,16 @@ TEST_F(IdxImages, GivesTheImagesAndLabelsOfTheFiles) {
   }
 }
 
+TEST_F(IdxImages, AreNotGuessedWhereTheRootHoldsTwoSets) {
+  for (const char* prefix : {"train", "t10k"}) {
+    folder.write(std::string("fashion-mnist/") + prefix + "-images-idx3-ubyte", images_file(7));
+    folder.write(std::string("fashion-mnist/") + prefix + "-labels-idx1-ubyte", labels_file(7));
+  }
+  EXPECT_THAT(message_of<OptionError>([&] { open(); }),
+              HasSubstr("/fashion-mnist has such files, too; set it to "));
+  EXPECT_EQ(open(", name: toy")->size(Split::train), 20);
+}
+
 TEST_F(IdxImages, ReadsGzippedFilesAlike) {
   const auto plain = open();
   const TempFolder packed;

@@ -65,6 +65,29 @@ TEST_F(TextCorpus, ReadsNamedFilesFoldersAndSingleFiles) {
   EXPECT_EQ(size(held, Split::test), 6);
 }
 
+TEST_F(TextCorpus, TrainsOnNoTextThatItTestsOn) {
+  folder.write("en/one", "1234\n");
+  folder.write("en/two", "4321\n1\n");
+  const std::string options = "unit: character, window: 2, root: " + folder / "en" + ", test: two";
+  const auto dataset = make_dataset("text_stream", "{" + options + "}");
+  EXPECT_EQ(dataset->size(Split::train), 5) << "the folder's other text";
+  EXPECT_EQ(dataset->size(Split::test), 7);
+  EXPECT_THAT(message_of<OptionError>(
+                  [&] { make_dataset("text_stream", "{" + options + ", train: ../en/two}"); }),
+              HasSubstr("en/two is validated or tested on, too"));
+}
+
+TEST_F(TextCorpus, TakesWikiTextsOfOneKind) {
+  for (const char* part : {"train", "test"}) {
+    folder.write(std::string("wiki.") + part + ".tokens", "a b c\n");
+    folder.write(std::string("wiki.") + part + ".raw", "a, b, c\n");
+  }
+  folder.write("wiki.valid.raw", "a, b, c\n");
+  EXPECT_EQ(open("window: 2")->size(Split::validation), 0) << "its words are others";
+  std::filesystem::remove(folder / "wiki.train.tokens");
+  EXPECT_EQ(open("window: 2")->size(Split::validation), 4);
+}
+
 TEST_F(TextCorpus, ReadsATextOfAFolderOnceThoughItIsThereGzipped) {
   folder.write("en/one.txt", "12345\n");
   folder.write("en/two.txt.gz", testing::gzipped("67890\n"));

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <set>
 
 #include "framework/data/points/scan_files.h"
 #include "tests/plugins/points/made_sets.h"
@@ -178,6 +179,32 @@ TEST(Kitti, RefusesAFrameThatIsTrainedOnAndTestedOn) {
               HasSubstr("frame 000000 is one of train_frames and of ImageSets/val.txt"));
 }
 
+TEST(Kitti, RefusesAFrameThatIsListedTwice) {
+  const TempFolder folder;
+  write_kitti(folder, "kitti");
+  folder.write("kitti/ImageSets/train.txt", "000000\n000000\n");
+  EXPECT_THAT(
+      message_of<DataError>([&] { make_dataset("kitti", "{root: " + folder.path() + "/kitti}"); }),
+      HasSubstr("frame 000000 stands twice in ImageSets/train.txt; remove it there once"));
+}
+
+TEST(Kitti, HasAnotherFingerprintWhereTrainingEndsElsewhere) {
+  const TempFolder folder;
+  write_kitti(folder, "kitti");
+  for (const char* kind : {"velodyne/000001.bin", "calib/000001.txt", "label_2/000001.txt"}) {
+    std::string third = folder / "kitti/training/" + kind;
+    third.replace(third.rfind("000001"), 6, "000002");
+    std::filesystem::copy_file(folder / "kitti/training/" + kind, third);
+  }
+  const auto fingerprint = [&](const std::string& train, const std::string& test) {
+    folder.write("kitti/ImageSets/train.txt", train);
+    folder.write("kitti/ImageSets/val.txt", test);
+    return make_dataset("kitti", "{root: " + folder.path() + "/kitti}")->info().fingerprint;
+  };
+  EXPECT_NE(fingerprint("000000\n", "000001\n000002\n"),
+            fingerprint("000000\n000001\n", "000002\n"));
+}
+
 TEST(SemanticKitti, RefusesADriveOfTwoSplitsAndANamedOneWithoutScans) {
   const TempFolder folder;
   write_semantic(folder);
@@ -193,6 +220,7 @@ TEST(SemanticKitti, RefusesADriveOfTwoSplitsAndANamedOneWithoutScans) {
               AllOf(HasSubstr("sequences/01/velodyne: has no scans; fetch drive 01"),
                     HasSubstr("or name the drives that are there")));
   EXPECT_THAT(refusal(", test: ['8']"), HasSubstr("test: "));
+  EXPECT_THAT(refusal(", train: ['00', '00']"), HasSubstr("train: names drive 00 twice"));
   EXPECT_THAT(open("")->info().source, HasSubstr(" without the drives 01, 02, 03, "))
       << "a part of the usual ones";
   EXPECT_EQ(open(", train: ['00']")->info().source, folder / "semantic");
@@ -436,6 +464,60 @@ TEST(Modelnet, SamplesAMeshTheSameForEverySeed) {
   EXPECT_FALSE(points(1, 0).first.equal(points(1, 1).first)) << "each shape has its own points";
 }
 
+TEST(Modelnet, HasAnotherFingerprintWhereSplitsOrClassesAreOthers) {
+  const TempFolder folder;
+  write_modelnet(folder);
+  const auto fingerprint = [&](const std::string& more) {
+    return make_dataset("modelnet", "{root: " + folder.path() + more + "}")->info().fingerprint;
+  };
+  const std::string texts = "/texts, classes: 10", published = fingerprint(texts);
+  folder.write("texts/modelnet10_train.txt", "night_stand_0001\n");
+  folder.write("texts/modelnet10_test.txt", "desk_0002\nnight_stand_0003\n");
+  const std::string moved = fingerprint(texts);
+  EXPECT_NE(moved, published) << "a shape is tested on instead of trained on";
+  folder.write("texts/modelnet10_shape_names.txt", "night_stand\ndesk\n");
+  EXPECT_NE(fingerprint(texts), moved) << "classes have other numbers";
+  const std::string meshes = fingerprint("/meshes");
+  std::filesystem::rename(folder / "meshes/desk", folder / "meshes/table");
+  EXPECT_NE(fingerprint("/meshes"), meshes) << "a class is another";
+}
+
+TEST(Modelnet, RefusesAShapeThatIsListedTwice) {
+  const TempFolder folder;
+  write_modelnet(folder);
+  const auto refusal = [&] {
+    return message_of<DataError>(
+        [&] { make_dataset("modelnet", "{root: " + folder.path() + "/texts, classes: 10}"); });
+  };
+  folder.write("texts/modelnet10_test.txt", "night_stand_0001\n");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("modelnet10_test.txt: 'night_stand_0001' stands in "),
+                               HasSubstr("modelnet10_train.txt already; remove it in one place")));
+  folder.write("texts/modelnet10_test.txt", "night_stand_0003\nnight_stand_0003\n");
+  EXPECT_THAT(refusal(), HasSubstr("modelnet10_test.txt already"));
+}
+
+TEST(PointFilesDataset, HasAnotherFingerprintWhereFoldersAreOthers) {
+  const TempFolder folder;
+  for (const char* file : {"train/car/a", "train/car/b", "train/tree/c", "test/car/d"}) {
+    folder.write(std::string(file) + ".csv", "1,2,3\n");
+  }
+  // Each time the files stay the same, in the same order.
+  std::set<std::string> seen;
+  const auto is_new = [&] {
+    return seen
+        .insert(make_dataset("point_files", "{root: " + folder.path() + "}")->info().fingerprint)
+        .second;
+  };
+  EXPECT_TRUE(is_new());
+  EXPECT_FALSE(is_new());
+  std::filesystem::rename(folder / "train/car/b.csv", folder / "train/tree/b.csv");
+  EXPECT_TRUE(is_new()) << "a cloud is of another class";
+  std::filesystem::rename(folder / "train/tree/c.csv", folder / "test/car/c.csv");
+  EXPECT_TRUE(is_new()) << "a cloud is tested on";
+  std::filesystem::rename(folder / "train/tree", folder / "train/wood");
+  EXPECT_TRUE(is_new()) << "a class is another";
+}
+
 TEST(PointFilesDataset, TakesLabelsFromColumnsOrFolders) {
   const TempFolder folder;
   write_points(folder);
@@ -467,6 +549,9 @@ TEST(PointFilesDataset, RefusesFoldersThatItWouldPassOverOrTakeForNewClasses) {
     return message_of<DataError>(
         [&] { make_dataset("point_files", "{root: " + folder.path() + options + "}"); });
   };
+  std::filesystem::create_directory(folder / "folders/val");
+  EXPECT_THAT(refusal("/folders"), HasSubstr("folders/val: would be passed over; rename it"));
+  std::filesystem::remove(folder / "folders/val");
   folder.write("folders/test/three/a.csv", "1,2,3\n");
   EXPECT_THAT(refusal("/folders"),
               HasSubstr("test/three: is no class of the training folder; did you mean 'tree'?"));

@@ -91,11 +91,14 @@ inline void write_modelnet(const TempFolder& folder) {
       folder.write(std::string("meshes/") + name + "/" + part + "/" + name + "_1.off",
                    "OFF\n4 2 0\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n3 0 1 2\n3 0 1 3\n");
     }
-    folder.write(std::string("texts/modelnet10_") + part + ".txt",
-                 std::string("night_stand_0001\n") + (part[1] == 'r' ? "desk_0002\n" : ""));
   }
+  folder.write("texts/modelnet10_train.txt", "night_stand_0001\ndesk_0002\n");
+  folder.write("texts/modelnet10_test.txt", "night_stand_0003\n");
   folder.write("texts/modelnet10_shape_names.txt", "desk\nnight_stand\n");
-  folder.write("texts/night_stand/night_stand_0001.txt", "0,0,0,0,0,1\n2,0,0,0,1,0\n9,9,9,1,0,0\n");
+  for (const char* shape : {"night_stand_0001", "night_stand_0003"}) {
+    folder.write(std::string("texts/night_stand/") + shape + ".txt",
+                 "0,0,0,0,0,1\n2,0,0,0,1,0\n9,9,9,1,0,0\n");
+  }
   folder.write("texts/desk/desk_0002.txt", "0,0,0,0,0,1\n0,4,0,0,1,0\n");
 }
 

@@ -193,6 +193,14 @@ TEST_F(ImageFolders, TakeTestWhereThereIsOne) {
   EXPECT_THAT(refusal(", validation: 2"), HasSubstr("val is there"));
 }
 
+TEST_F(ImageFolders, RefuseTwoFoldersForValidation) {
+  for (const char* split : {"test", "validation"}) {
+    std::filesystem::copy(folder_ / "val", folder_ / split,
+                          std::filesystem::copy_options::recursive);
+  }
+  EXPECT_THAT(refusal(), HasSubstr("/validation: is there, and " + folder_ / "val" + ", too"));
+}
+
 TEST_F(ImageFolders, PassOverATestFolderWithoutClasses) {  // ImageNet's
   folder_.write("test/1.JPEG", jpeg_of(photograph(30, 30)));
   EXPECT_EQ(open()->size(Split::test), 2);
@@ -276,6 +284,41 @@ TEST_F(ImageFolders, HaveAFingerprintOfNamesAndContents) {
   EXPECT_EQ(open()->info().fingerprint, before);
   std::filesystem::rename(folder_ / "train/cat/1.JPEG", folder_ / "train/cat/9.JPEG");
   EXPECT_NE(open()->info().fingerprint, before);
+}
+
+TEST_F(ImageFolders, HaveAnotherFingerprintWhereASplitEndsElsewhere) {
+  std::filesystem::remove_all(folder_ / "val/cat");
+  std::filesystem::rename(folder_ / "train/dog/4.JPEG", folder_ / "train/dog/D.JPEG");
+  const std::string before = open()->info().fingerprint;
+  std::filesystem::rename(folder_ / "train/dog/D.JPEG", folder_ / "val/dog/D.JPEG");
+  EXPECT_NE(open()->info().fingerprint, before) << "the files and their order are the same";
+}
+
+TEST_F(ImageFolders, HaveAnotherFingerprintWithOtherBoxesOrAnotherTeacher) {
+  const std::string text = "<width>48</width><height>96</height>";
+  testing::TempFolder boxes, other;
+  const auto boxed = [&] {
+    return open(", resize: squash, boxes: " + boxes.path())->info().fingerprint;
+  };
+  const std::string none = boxed();
+  boxes.write("b.xml", text);
+  const std::string one = boxed();
+  EXPECT_NE(one, none);
+  EXPECT_EQ(boxed(), one);
+  boxes.write("b.xml", text + " ");
+  EXPECT_NE(boxed(), one);
+  other.write("dog/a.png", file_of(photograph(30, 30, 1), ".png"));
+  const auto taught = [&] {
+    return testing::make_dataset(
+               "image_folder", "{root: " + other.path() +
+                                   ", name: other, size: 24, classes_from: " + folder_.path() + "}")
+        ->info()
+        .fingerprint;
+  };
+  const std::string two_classes = taught();
+  EXPECT_EQ(taught(), two_classes);
+  folder_.write("train/bird/a.png", file_of(photograph(30, 30, 1), ".png"));
+  EXPECT_NE(taught(), two_classes) << "dog is another number";
 }
 
 TEST_F(ImageFolders, RefuseWhatIsNoClass) {

@@ -309,6 +309,24 @@ TEST_F(ComparableTest, RefusesToCompareEvaluationsThatChangedDifferentThings) {
   EXPECT_THAT(compare().notes, ::testing::Contains(HasSubstr("their values do not compare")));
 }
 
+TEST_F(ComparableTest, RefusesToCompareEvaluationsOfAveragedWeightsWithThoseOfTheLast) {
+  const auto filed = [&](const char* attention, const char* weights) {
+    const RunFolder folder = write_run("small", attention, 0, {{"accuracy", 0.5}});
+    EvaluationRecord fog{"fog", "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
+    fog.metrics = {{"accuracy", 0.25}};
+    fog.weights = weights;
+    write_evaluation(folder.path(), fog);
+  };
+  filed("standard", "last");
+  filed("quest", "average");
+  const auto differences = compare("fog/accuracy").differences;
+  ASSERT_EQ(differences.size(), 1U);
+  EXPECT_THAT(differences[0].text(), HasSubstr("test split by averaged weights with {}"));
+  filed("standard", "");
+  EXPECT_THAT(compare("fog/accuracy").differences, IsEmpty())
+      << "an earlier attnlab did not say of which it is";
+}
+
 /// An evaluation's result. @param set  what it changes, JSON
 EvaluationRecord result(const std::string& entry, const std::string& set) {
   EvaluationRecord out{entry, "0123456789abcdef", "test", true, "", {}, kMadeMetrics};

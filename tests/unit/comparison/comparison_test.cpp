@@ -121,6 +121,37 @@ TEST_F(ComparisonTest, WantsOneAttentionsOptionsEqualOverSeeds) {
             "small: attention.eps is 0.5 in quest (seed 1); 1e-12 in quest (seed 0)");
 }
 
+TEST_F(ComparisonTest, WantsALabelToBeOnePluginInAllExperiments) {
+  for (const char* experiment : {"large", "small"}) {
+    write_run(experiment, "standard", 0, done(0.5));
+    write_run(experiment, "quest", 0, done(0.5));
+  }
+  EXPECT_THAT(compare().differences, IsEmpty());
+  write_run("large", "standard", 0, done(0.5), "attention: {as: mine}");
+  write_run("small", "quest", 0, done(0.5), "attention: {as: mine}");
+  const Comparison comparison = compare();
+  ASSERT_EQ(comparison.differences.size(), 1U);
+  EXPECT_EQ(comparison.differences[0].text(),
+            "the label 'mine': attention.use is quest in small; standard in large");
+}
+
+TEST_F(ComparisonTest, SaysWhereALabelHasOtherOptionsInOtherExperiments) {
+  for (const char* experiment : {"large", "small", "\"small,eps=0.25\""}) {
+    write_run(experiment, "standard", 0, done(0.5));
+  }
+  write_run("large", "quest", 0, done(0.5));
+  write_run("\"small,eps=0.25\"", "quest", 0, done(0.5), "attention: {eps: 0.25}");
+  EXPECT_THAT(compare().notes, Not(::testing::Contains(HasSubstr("the label"))))
+      << "the experiment's name says what it varies";
+  write_run("small", "quest", 0, done(0.5), "attention: {eps: 0.5}");
+  const Comparison comparison = compare();
+  EXPECT_THAT(comparison.differences, IsEmpty());
+  EXPECT_THAT(comparison.notes,
+              ::testing::Contains(AllOf(StartsWith("the label 'quest' has other options"),
+                                        HasSubstr("(attention.as tells them apart): eps is "),
+                                        HasSubstr(" in large and 0.5 in small"))));
+}
+
 TEST_F(ComparisonTest, ComparesDataAndPluginsAsTheyWere) {
   const auto environment = [](const RunFolder& folder, const std::string& data,
                               const std::string& model, int threads) {
@@ -200,6 +231,29 @@ TEST_F(ComparisonTest, OfOneAttentionAloneNeedsNoBaseline) {
 TEST_F(ComparisonTest, ReadsEachRunOnceHoweverItIsNamed) {
   const RunFolder folder = write_run("small", "standard", 0, done(0.5));
   EXPECT_EQ(find_runs({root(), folder.path(), root() + "/small"}).runs.size(), 1U);
+}
+
+TEST_F(ComparisonTest, FollowsLinksAndReadsARunOnceThatSeveralLeadTo) {
+  namespace fs = std::filesystem;
+  const RunFolder standard = write_run("small", "standard", 0, done(0.5));
+  write_run("small", "quest", 0, done(0.7));
+  const std::string store = temp_ / "store", quest = root() + "/small/quest";
+  fs::rename(quest, store);
+  fs::create_directory_symlink(store, quest);
+  fs::create_directory_symlink(standard.path(), root() + "/again");
+  fs::create_directory_symlink(root() + "/small", store + "/back");
+  fs::create_directory_symlink(fs::path(root()).parent_path(), root() + "/up");
+  fs::create_symlink(temp_ / "none", root() + "/small/standard/1-01234567");
+  fs::create_symlink("user@host", root() + "/.#suite.json");  // an editor's lock
+  const RunCollection found = find_runs({root()});
+  ASSERT_EQ(found.runs.size(), 2U);
+  EXPECT_THAT(found.runs[0].folder, StartsWith(quest + "/0-"));
+  EXPECT_EQ(found.runs[1].folder, standard.path());
+  ASSERT_EQ(found.unreadable.size(), 1U);
+  EXPECT_THAT(found.notes,
+              ElementsAre(AllOf(HasSubstr("/1-01234567 cannot be read and is left out"),
+                                HasSubstr("the link cannot be followed"))));
+  EXPECT_EQ(find_runs({root(), store}).runs.size(), 2U);
 }
 
 TEST_F(ComparisonTest, RefusesFoldersWithoutRuns) {

@@ -315,6 +315,28 @@ TEST(DomainPage, TakesTheDirectionOfOneMetricForNoOther) {
   EXPECT_EQ(page.metrics.back().better, Better::lower);
 }
 
+TEST(DomainPage, KeepsColumnsOfTwoSuitesApartThatHaveOneName) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 3, 15);
+  SuiteRecord other;
+  other.folder = "runs/other";
+  other.baseline = "standard";
+  other.page = PageSpec{"Others", {}, {}};
+  other.page->columns = {{"images", "graphs", "headline", "images"},
+                         {"images", "images", "fog/score", "images"},
+                         {"series", "series", "headline", "series"},
+                         {"points", "points", "headline", "points", ColumnRole::robustness}};
+  runs.all.suites.push_back(other);
+  const DomainPage page = runs.build();
+  ASSERT_EQ(page.columns.size(), std::size(kDomains) + 2) << "the same is there once";
+  EXPECT_EQ(page.columns[6].name(), "images: (graphs)");
+  EXPECT_EQ(page.row("mine").cells[6].row.summary.mean,
+            page.row("mine").cells[column(page, "graphs")].row.summary.mean);
+  EXPECT_EQ(page.columns[7].name(), "images: (fog/score)");
+  EXPECT_THAT(page.notes, Contains("the column 'points' is of robustness in runs/other, and of "
+                                   "quality here, as another suite has it"));
+}
+
 TEST(DomainPage, CountsASeedOnceThatIsARunAndAnAbsence) {
   DomainRuns runs;
   add_alike(runs, {"standard", "mine"}, 3, 15);

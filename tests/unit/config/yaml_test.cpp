@@ -1,4 +1,3 @@
-#include <chrono>
 #include <random>
 
 #include "tests/support/compositions.h"
@@ -143,9 +142,9 @@ TEST(ParseYaml, RefusesDeepBlocksWithTheirLine) {
 TEST(ParseYaml, RefusesMapsThatTakeLongToSearch) {
   std::string text;
   for (int i = 0; i < 200'000; ++i) text += "key" + std::to_string(i) + ": 1\n";
-  const auto begin = std::chrono::steady_clock::now();
+  // What follows the key that is too many is not read: its syntax error would be the answer else.
+  text += "]\n";
   EXPECT_EQ(refusal(text), "f.yaml:2001:1: a map has at most 2000 keys; split it");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
 TEST(ParseYaml, NamesThePlaceOfASyntaxError) {

@@ -122,10 +122,11 @@ void expect_refused_unloaded(const std::string& path, const std::string& name,
 }
 
 /// A copy of the build tree's quest.so, renamed inside and out so that it is a plugin of its own.
-std::string twin_of_quest() {
+/// @param id  as long as "attnlab/quest"
+std::string twin_of_quest(const std::string& id = "attnlab/twins") {
   std::string bytes = read_text(tree().plugins() + "/attention/quest.so");
   for (std::size_t at = 0; (at = bytes.find("attnlab/quest", at)) != std::string::npos;) {
-    bytes.replace(at, 13, "attnlab/twins");
+    bytes.replace(at, id.size(), id);
   }
   return bytes;
 }
@@ -394,6 +395,19 @@ TEST(BrokenPlugin, OfAnotherHostIsRefusedWithTheCommandThatRebuildsIt) {
                               ", found 9; rebuild it: cmake -S SOURCE -B BUILD "
                               "-DCMAKE_PREFIX_PATH=" +
                               tree().root + " && cmake --build BUILD");
+}
+
+TEST(BrokenPlugin, OfAnotherHostLeavesItsNamesakeUsableByItsId) {
+  const TempFolder folder;
+  folder.write("quest.so",
+               replaced(twin_of_quest("foreign/quest"),
+                        "\"contract\":" + std::to_string(kContractVersion), "\"contract\":9"));
+  Registry registry(catalogue_with(folder.path()));
+  EXPECT_THAT(message_of<PluginError>([&] { registry.load(Kind::attention, "quest"); }),
+              StartsWith("attention 'quest' may be attnlab/quest or foreign/quest, and "));
+  Part part = part_of(registry.catalogue(), "attnlab/quest");
+  part.name = "quest";  // as a composition's part is called
+  EXPECT_NE(registry.attention(part, small_shape()), nullptr);
 }
 
 TEST(BrokenPlugin, OfANameThatIsTakenIsRefusedAndSoIsTheOther) {

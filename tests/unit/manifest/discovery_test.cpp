@@ -204,6 +204,28 @@ TEST(Catalogue, DoesNotCountARefusedFileAsADuplicate) {
   EXPECT_EQ(catalogue_of(folder.path()).find(Kind::attention, "a").path, good);
 }
 
+TEST(Catalogue, LetsNoOtherLabsPluginTakeTheNameOfARefusedOne) {
+  const TempFolder folder;
+  nlohmann::json foreign = made_manifest(Kind::attention, "a");
+  foreign["stamp"]["compiler"] = "GNU 9";
+  nlohmann::json other = made_manifest(Kind::attention, "a");
+  other["id"] = "other/a";
+  const std::string refused = write_plugin(folder, "a.so", foreign);
+  const std::string good = write_plugin(folder, "b.so", other);
+  write_plugin(folder, "model/a.so", made_manifest(Kind::model, "a"));
+  const Catalogue catalogue = catalogue_of(folder.path());
+  const std::string message =
+      message_of<PluginError>([&] { catalogue.find(Kind::attention, "a"); });
+  EXPECT_THAT(message, StartsWith("attention 'a' may be other/a or lab/a, and lab/a is refused: " +
+                                  refused + ": was built for another host: "));
+  EXPECT_THAT(message, HasSubstr("; to use other/a (" + good +
+                                 "), write other/a, or remove or rename the file of lab/a"));
+  EXPECT_EQ(catalogue.find(Kind::attention, "other/a").path, good);
+  EXPECT_THAT(message_of<PluginError>([&] { catalogue.find(Kind::attention, "lab/a"); }),
+              StartsWith(refused + ": was built for another host: "));
+  EXPECT_THAT(usable_names(catalogue), ElementsAre("attention other/a", "model a"));
+}
+
 TEST(Catalogue, TakesAFileThatTwoPlacesLeadToOnce) {
   const TempFolder folder;
   write_plugin(folder, "attention/a.so", made_manifest(Kind::attention, "a"));

@@ -267,6 +267,26 @@ TEST_F(ReportGridTest, HasTablesOfPooledRunsInEveryFormat) {
   EXPECT_EQ(all.at("pooled").size(), 10U) << "five slices, two attentions";
 }
 
+TEST_F(ReportGridTest, SaysOfHowManyRunsAMeanIsThatIsOfFewer) {
+  make_small();
+  std::string last;  // correct, and at lr 0.001
+  for (const RunRecord& run : find_runs({temp_ / "runs"}).runs) {
+    if (run.attention == "quest" && run.status.metrics.at("accuracy") == 0.75) last = run.folder;
+  }
+  RunFolder(last).write_status({RunState::diverged, 1, 1, 1, 2, {}, "nan"});
+  const Report made = report();
+  EXPECT_THAT(finding_of(made).at(0), HasSubstr(" % for quest (3 of 4), 25.00 [4.56, 69.94] % for "
+                                                "standard."));
+  EXPECT_THAT(report_markdown(made), AllOf(HasSubstr("] (1 of 2) |"), HasSubstr("| 3 of 4 |"),
+                                           Not(HasSubstr("] (3 of 4) |"))))
+      << "the column of runs says it of all points";
+  EXPECT_THAT(report_latex(made),
+              AllOf(HasSubstr("$25.00 \\pm 25.00$ (3 of 4) \\\\"), HasSubstr("]} (1 of 2) \\\\")));
+  EXPECT_THAT(report_html(made, "n"), HasSubstr("] (1 of 2)"));
+  std::filesystem::remove_all(last);
+  EXPECT_THAT(report_markdown(report()), HasSubstr("] (1 of 2) |")) << "standard has two there";
+}
+
 TEST_F(ReportGridTest, PutsTheGridsValuesIntoCsvColumns) {
   make_small();
   const std::string csv = report_csv(report());

@@ -555,6 +555,14 @@ TEST(Citations, AreOfPluginsOfEvaluationsToo) {
   EXPECT_THAT(absent, IsEmpty());
 }
 
+TEST_F(ReportTest, ShowsTheOptionsOfALabelOfEachExperiment) {
+  write_run("large", "quest", 0, done(0.5));
+  write_run("small", "quest", 0, done(0.5), "attention: {eps: 0.5}");
+  const std::string page = report_html(report(), "n");
+  EXPECT_THAT(page, AllOf(HasSubstr("quest (large)"), HasSubstr("quest (small)"),
+                          HasSubstr("<code>{use: quest, eps: 0.5}</code>")));
+}
+
 TEST(Citations, SayWhichEvaluationsSettingsCannotBeRead) {
   const MadeParts parts;
   nlohmann::json set;

@@ -31,6 +31,7 @@ TEST(Evaluations, ComeBackAsTheyWere) {
   EvaluationRecord fog = record("fog", 0.5);
   fog.metrics["nll"] = std::nan("");
   fog.changes = {"the framework changed"};
+  fog.weights = "average";
   write_evaluation(temp.path(), fog);
   EXPECT_TRUE(fs::exists(temp / "evaluations/fog-0123456789abcdef.json"));
   const Evaluations read = read_evaluations(temp.path());
@@ -46,6 +47,15 @@ TEST(Evaluations, ComeBackAsTheyWere) {
   EXPECT_EQ(one.set, fog.set);
   EXPECT_EQ(one.seconds, 1.5);
   EXPECT_EQ(one.changes, fog.changes);
+  EXPECT_EQ(one.weights, "average");
+}
+
+TEST(Evaluations, OfAnEarlierVersionDoNotSayOfWhichWeightsTheyAre) {
+  const TempFolder temp;
+  write_evaluation(temp.path(), record("fog", 0.5));
+  EXPECT_FALSE(nlohmann::json::parse(read_text(temp / "evaluations/fog-0123456789abcdef.json"))
+                   .contains("weights"));
+  EXPECT_EQ(read_evaluations(temp.path()).records.at(0).weights, "");
 }
 
 TEST(Evaluations, SayWhatTheyRanWith) {

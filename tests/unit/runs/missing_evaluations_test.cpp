@@ -80,6 +80,22 @@ TEST_F(MissingEvaluations, AreThoseOfOtherSettingsWhereTheModelWasDeletedToo) {
               ElementsAre("fog"));
 }
 
+TEST_F(MissingEvaluations, AreThoseOfOtherWeightsWhereAResultSaysThem) {
+  const std::string fog = "{fog: {set: {dataset: {root: foggy}}";
+  const std::string kept = "}}\ntrain: {average: {decay: 0.5}}";
+  const Experiment last = asked(fog + kept), mean = asked(fog + ", weights: average" + kept);
+  EvaluationRecord record;
+  record.split = "test";
+  record.set = R"({"dataset":{"root":"foggy"}})";
+  const auto change = [&](const Experiment& experiment) {
+    return settings_change(record, evaluations_of(experiment, parts().catalogue()).at(0));
+  };
+  EXPECT_EQ(change(last) + change(mean), "") << "an earlier attnlab did not say of which it is";
+  record.weights = "average";
+  EXPECT_EQ(change(mean), "");
+  EXPECT_EQ(change(last), "its settings changed");
+}
+
 TEST_F(MissingEvaluations, NameAMeanThatIsNotOfThePointsThatThereAre) {
   const Experiment whole = asked("{swap: {over: {dataset.root: [a, b]}}}"),
                    fewer = asked("{swap: {over: {dataset.root: [a]}}}"),

@@ -176,6 +176,17 @@ TEST_F(InstallTest, PutsNothingBackWhoseKeyWasRevoked) {
   EXPECT_EQ(in_use(), "1.1.0");
 }
 
+TEST_F(InstallTest, PutsNothingBackWhoseLostKeyHasAKeptRevocation) {
+  const Lab acme("acme");
+  install(bundle_of("1.0.0", {"here"}, &acme));
+  install(bundle_of("1.1.0", {"here"}, &acme));
+  fs::remove(folder_ / "config/keys/known.json");
+  keys().keep(sharing::parse_revocation(write_revocation("acme", acme.key)));
+  EXPECT_THROW(roll_back(), TrustError);
+  EXPECT_THROW(rebuild(), TrustError);
+  EXPECT_EQ(in_use(), "1.1.0");
+}
+
 TEST_F(InstallTest, PutsNothingUnsignedBackWhereThePolicyNowRefusesThat) {
   install(bundle_of("1.0.0", {"here"}));
   install(bundle_of("1.1.0", {"here"}));

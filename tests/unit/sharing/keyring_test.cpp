@@ -106,6 +106,21 @@ TEST_F(KeyringTest, KeepsTheRevocationOfAKeyThatItMeetsLater) {
   EXPECT_EQ(answer(Lab("acme").card), "admitted") << "another key of the lab";
 }
 
+TEST_F(KeyringTest, RevokesTheLostKeyOfWhatIsInstalled) {
+  const Lab acme("acme"), other("acme");
+  const Revocation revocation = parse_revocation(write_revocation("acme", acme.key));
+  EXPECT_EQ(ring().kept_revocation(acme.card), "");
+  EXPECT_FALSE(ring().take_of_installed(revocation, other.card)) << "another key signed that";
+  EXPECT_THAT(ring().keys(), IsEmpty());
+  ring().keep(revocation);
+  EXPECT_EQ(ring().kept_revocation(acme.card), revocation.date);
+  EXPECT_EQ(ring().kept_revocation(other.card), "");
+  EXPECT_TRUE(ring().take_of_installed(revocation, acme.card));
+  ASSERT_EQ(ring().keys_of("acme").size(), 1U);
+  EXPECT_EQ(ring().keys_of("acme").front().revoked, revocation.date);
+  EXPECT_THAT(answer(acme.card), HasSubstr("was revoked on"));
+}
+
 TEST_F(KeyringTest, RefusesNamesThatLookLikeAKnownLabs) {
   EXPECT_EQ(answer(Lab("acme_lab").card), "admitted");
   EXPECT_THAT(answer(Lab("acrne_lab").card), HasSubstr("looks like lab 'acme_lab'"));

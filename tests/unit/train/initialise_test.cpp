@@ -8,6 +8,7 @@
 #include "framework/base/json.h"
 #include "framework/config/compose.h"
 #include "framework/experiment/init_source.h"
+#include "framework/runs/source_run.h"
 #include "tests/support/plugins.h"
 #include "tests/support/tiny_parts.h"
 
@@ -214,6 +215,19 @@ class FromAnotherRun : public ::testing::Test {
     testing::StopAfter sink;
     return train_run(run, folder(experiment), sink, sink.stop);
   }
+  static void begin_at(const RunFolder& place, const char* started) {
+    const RunStatus status = place.status();
+    nlohmann::json environment = nlohmann::json::parse(read_text(place.file("environment.json")));
+    environment["started"] = started;
+    write_file(place.file("environment.json"), environment.dump());
+    place.write_status(status);  // which holds a check of that file
+  }
+  /// What a run that was trained would begin with otherwise now.
+  std::string change(const Experiment& experiment) const {
+    const auto source =
+        source_run(experiment, 3, folder(experiment), testing::registry().catalogue());
+    return source_change(experiment, folder(experiment), source);
+  }
 
   testing::TempFolder folder_;
 };
@@ -261,18 +275,10 @@ TEST_F(FromAnotherRun, BeginsWithTheOneBegunLastOfSeveralInACopyToo) {
   one.name = "one";
   other.name = "other";
   for (const Experiment* made : {&one, &other}) ASSERT_EQ(trained(*made).state, RunState::done);
-  const auto begin_at = [&](const Experiment& made, const char* started) {
-    const RunFolder place = folder(made);
-    const RunStatus status = place.status();
-    nlohmann::json environment = nlohmann::json::parse(read_text(place.file("environment.json")));
-    environment["started"] = started;
-    write_file(place.file("environment.json"), environment.dump());
-    place.write_status(status);  // which holds a check of that file
-  };
   for (const Experiment* later : {&one, &other}) {
     const Experiment* earlier = later == &one ? &other : &one;
-    begin_at(*later, "2026-03-01T00:00:01Z");
-    begin_at(*earlier, "2026-03-01T00:00:00Z");
+    begin_at(folder(*later), "2026-03-01T00:00:01Z");
+    begin_at(folder(*earlier), "2026-03-01T00:00:00Z");
     // A copy's files have the times at which they were copied.
     std::filesystem::last_write_time(
         folder(*later).file("status.json"),
@@ -281,6 +287,46 @@ TEST_F(FromAnotherRun, BeginsWithTheOneBegunLastOfSeveralInACopyToo) {
     EXPECT_EQ(built(experiment("second")).initial_file,
               folder(*later).file("checkpoint.safetensors"));
   }
+}
+
+TEST_F(FromAnotherRun, NoticesThatTheOtherRunIsAnotherByNow) {
+  namespace fs = std::filesystem;
+  const Experiment first = experiment("first"), second = experiment("second");
+  ASSERT_EQ(trained(first).state, RunState::done);
+  EXPECT_EQ(change(second), "") << "it has not begun";
+  ASSERT_EQ(trained(second).state, RunState::done);
+  EXPECT_EQ(change(second), "");
+  EXPECT_EQ(change(first), "") << "which begins with nothing";
+  const RunFolder old = folder(first);
+  const RunFolder again(fs::path(old.path()).parent_path() / "3-ffffffff");  // of other data, say
+  fs::copy(old.path(), again.path(), fs::copy_options::recursive);
+  begin_at(again, "2100-01-01T00:00:00Z");
+  EXPECT_THAT(change(second), AllOf(HasSubstr("it began with " + old.place() + ", and the run of"),
+                                    HasSubstr(again.place() + " by now")));
+  fs::remove_all(old.path());
+  EXPECT_THAT(change(second), HasSubstr(again.place())) << "also where the first one was deleted";
+  fs::remove_all(again.path());
+  EXPECT_EQ(change(second), "") << "nothing is there to begin with";
+}
+
+TEST_F(FromAnotherRun, NoticesThatTheMapIsAnotherByNow) {
+  const auto map = [&](const std::string& rules) {
+    folder_.write("map.yaml", "schema: 1\nrules: [" + rules + "]\n");
+  };
+  map("");
+  folder_.write("second.yaml", kParts +
+                                   "dataset: {use: synthetic_images, train: 24, test: 8}\n"
+                                   "init: {experiment: " +
+                                   (folder_ / "first.yaml") + ", map: " + (folder_ / "map.yaml") +
+                                   "}\n");
+  const Experiment second = experiment("second");
+  ASSERT_EQ(trained(experiment("first")).state, RunState::done);
+  ASSERT_EQ(trained(second).state, RunState::done);
+  EXPECT_EQ(change(second), "");
+  map(R"({match: "^nothing$"})");
+  EXPECT_THAT(change(second), HasSubstr("map.yaml' of init.map changed since it began"));
+  std::filesystem::remove(folder_ / "map.yaml");
+  EXPECT_EQ(change(second), "") << "nothing to compare it with";
 }
 
 TEST_F(FromAnotherRun, IsAnotherRunWhereTheOtherExperimentChanges) {

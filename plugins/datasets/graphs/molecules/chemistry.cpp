@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "framework/data/graph/graph_table.h"
@@ -39,7 +40,7 @@ bool bonds_depend_on_version(const Atom& atom) {
 /// them come from those.
 /// @returns null where anything else is wrong with the molecule, or this RDKit is such a one.
 std::unique_ptr<RDKit::ROMol> as_before_2024(const std::string& smiles) {
-  if (chemistry_version() < "2024.09") return nullptr;
+  if (std::string_view(RDKit::rdkitVersion) < "2024.09") return nullptr;
   RDKit::SmilesParserParams as_written;
   as_written.sanitize = as_written.removeHs = false;
   std::unique_ptr<RDKit::RWMol> molecule(RDKit::SmilesToMol(smiles, as_written));
@@ -208,6 +209,11 @@ ChemistryEnvironment::~ChemistryEnvironment() {
   }
 }
 
-std::string chemistry_version() { return RDKit::rdkitVersion; }
+std::string chemistry_version() {
+  std::string version = RDKit::rdkitVersion;
+  if (!RDKit::Chirality::getUseLegacyStereoPerception()) version += ", new stereo perception";
+  if (!RDKit::Chirality::getAllowNontetrahedralChirality()) version += ", tetrahedral stereo alone";
+  return version;
+}
 
 }  // namespace attnlab

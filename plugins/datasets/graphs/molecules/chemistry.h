@@ -44,7 +44,7 @@ class ChemistryEnvironment {
   std::optional<std::string> before_;
 };
 
-/// RDKit's, part of what features depend on.
+/// RDKit's, and what its variables of the environment switch: part of what features depend on.
 std::string chemistry_version();
 
 }  // namespace attnlab

@@ -95,6 +95,14 @@ Tensor one_hot_of(Files& files, const std::string& part) {
   return rows;
 }
 
+/// The class of each one-hot row; -1 where it has none.
+Tensor classes_in(Files& files, const Tensor& rows) {
+  const Tensor none = rows.sum(1).eq(0);
+  // Versions before took them for the first class: where there are some, the data are others.
+  if (none.any().item<bool>()) files.hash = content_fingerprint("of no class", files.hash);
+  return rows.argmax(1).masked_fill(none, -1);
+}
+
 /// The numbers of a text file.
 std::vector<std::int64_t> numbers_of(Files& files, const std::string& part) {
   const TextLines text = read_lines(files.path(part));
@@ -165,8 +173,8 @@ Citations read_citations(const std::string& name, const std::string& root, bool 
   set.words.index_copy_(0, rows, test);
   if (normalise) set.words.div_(set.words.sum(1, /*keepdim=*/true).clamp_min(1));
   set.classes = at::full({nodes}, -1, at::kLong);
-  set.classes.narrow(0, 0, known).copy_(all_classes.argmax(1));
-  set.classes.index_copy_(0, rows, test_classes.argmax(1));
+  set.classes.narrow(0, 0, known).copy_(classes_in(files, all_classes));
+  set.classes.index_copy_(0, rows, classes_in(files, test_classes));
   set.edges = edges_of(files, nodes);
   set.folder = files.folder;
   set.hash = files.hash;

@@ -207,10 +207,20 @@ class TuFiles {
     out_.fields.push_back(info);
   }
 
-  /// Where nodes have neither labels nor attributes: their degree stands for them, as is usual.
-  void count_degrees() {
+  Tensor degrees_in(const std::vector<Edge>& edges) const {
     const Tensor degrees = at::zeros({std::int64_t(node_graph_.size())}, at::kLong);
-    for (const auto& [source, target] : edges_) ++degrees.data_ptr<std::int64_t>()[target];
+    for (const auto& [source, target] : edges) ++degrees.data_ptr<std::int64_t>()[target];
+    return degrees;
+  }
+
+  /// Where nodes have neither labels nor attributes: their degree stands for them, as is usual. It
+  /// is that of the graph, in which links count once and in both directions.
+  void count_degrees() {
+    const bool plain = !has("edge_labels") && !has("edge_attributes");
+    const Tensor listed = degrees_in(edges_);
+    const Tensor degrees = plain ? degrees_in(undirected(edges_)) : listed;
+    // Versions before took those of the list: where they differ, the data are others.
+    if (!degrees.equal(listed)) out_.hash = content_fingerprint("degrees in the graph", out_.hash);
     columns_.set("type@node", degrees);
     out_.fields.push_back(
         {"type@node", {-1}, at::kLong, {}, degrees.max().item<std::int64_t>() + 1});

@@ -9,9 +9,12 @@
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
+#include "framework/data/formats/files.h"
 
 namespace attnlab {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// The number in the next <tag> from `at` on. @param at  moves behind it @param until  before which
 /// it stands
@@ -29,6 +32,15 @@ double number_in(const std::string& path, const std::string& text, const std::st
   }
   throw DataError(
       fmt::format("{}: has no number <{}> where one is expected; fetch the file again", path, tag));
+}
+
+/// Empty where there are none.
+std::string found_boxes(const std::string& folder, const std::string& image) {
+  const fs::path file = fs::path(image).replace_extension(".xml");
+  for (const fs::path& place : {folder / file, folder / file.filename()}) {
+    if (fs::exists(place)) return place.string();
+  }
+  return "";
 }
 
 }  // namespace
@@ -63,13 +75,20 @@ std::vector<ObjectBox> read_boxes(const std::string& path, std::int64_t size) {
 }
 
 std::string boxes_file(const std::string& folder, const std::string& image) {
-  namespace fs = std::filesystem;
+  const std::string found = found_boxes(folder, image);
+  if (!found.empty()) return found;
   const fs::path file = fs::path(image).replace_extension(".xml");
-  for (const fs::path& place : {folder / file, folder / file.filename()}) {
-    if (fs::exists(place)) return place.string();
-  }
   throw DataMissingError(fmt::format("{}: has no boxes of {}, neither {} nor {}", folder, image,
                                      file.string(), file.filename().string()));
+}
+
+std::uint64_t boxes_fingerprint(const std::string& folder, const std::vector<std::string>& images) {
+  std::uint64_t hash = 0;
+  for (const std::string& image : images) {
+    const std::string file = found_boxes(folder, image);
+    if (!file.empty()) hash = content_fingerprint(read_text(file), fingerprint(image, hash));
+  }
+  return hash;
 }
 
 }  // namespace attnlab

@@ -25,4 +25,8 @@ std::vector<ObjectBox> read_boxes(const std::string& path, std::int64_t size);
 /// @param image  CLASS/.../NAME.jpg   @throws DataMissingError where there is neither.
 std::string boxes_file(const std::string& folder, const std::string& image);
 
+/// A fingerprint of the boxes of these images; those that are missing are passed over.
+/// @param images  as above
+std::uint64_t boxes_fingerprint(const std::string& folder, const std::vector<std::string>& images);
+
 }  // namespace attnlab

@@ -50,6 +50,13 @@ std::vector<Found> images_below(const std::string& folder, const std::string& na
   return found;
 }
 
+/// Whether the hash of two splits' files tells where the first ends, as their classes begin anew.
+bool show_their_end(const ImageList& before, const ImageList& after) {
+  const auto folder = [](const std::string& file) { return file.substr(0, file.find('/')); };
+  return before.empty() || after.empty() ||
+         folder(before.files.back()) > folder(after.files.front());
+}
+
 [[noreturn]] void cannot_list(const std::string& folder, const fs::filesystem_error& error) {
   throw FileError(fmt::format("{}: cannot be listed: {}; check its permissions, and where it leads",
                               folder, error.what()));
@@ -192,9 +199,22 @@ ImageFolders open_image_folders(const std::string& name, const std::string& root
   }
   if (others.empty()) others = {folders.source};
   by_number = !own && are_numbered(others, folders.classes);
+  if (others.size() > 2) {
+    throw DataError(
+        fmt::format("{}: is there, and {}, too; both are for validation, so remove or "
+                    "rename one",
+                    others[2], others[1]));
+  }
   folders.test = list(others[0]);
   if (folders.test.empty()) throw DataMissingError(folders.source + ": has no class folders");
   if (others.size() > 1) folders.validation = list(others[1]);
+  if (!own) folders.hash = fingerprint(join(folders.classes, "/"), folders.hash);
+  for (const auto& [before, after] :
+       {std::pair{&folders.train, &folders.test}, std::pair{&folders.test, &folders.validation}}) {
+    if (!show_their_end(*before, *after)) {
+      folders.hash = fingerprint(fmt::format("{} and", before->files.size()), folders.hash);
+    }
+  }
   return folders;
 }
 

@@ -144,6 +144,10 @@ class ImageFolder final : public Dataset {
       label_sets_ = read_label_sets(path, test_, info_.classes);
       info_.fingerprint = hex(content_fingerprint(read_text(path), fingerprint(info_.fingerprint)));
     }
+    if (!options_.boxes.empty()) {
+      info_.fingerprint =
+          hex(fingerprint(info_.fingerprint, boxes_fingerprint(options_.boxes, test_.files)));
+    }
     if (options_.damaged == "skip") leave_out_damaged();
   }
 

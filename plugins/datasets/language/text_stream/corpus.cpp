@@ -69,12 +69,17 @@ std::vector<std::string> all_files(const std::string& folder) {
 
 Files usual_files(const std::string& folder) {
   Files files;
-  const std::string train = first_of(folder, {"wiki.train.tokens", "wiki.train.raw", "train.txt"});
+  for (const std::string ending : {"tokens", "raw"}) {  // words of the one are none of the other
+    const auto part = [&](const char* name) {
+      return first_of(folder, {fmt::format("wiki.{}.{}", name, ending)});
+    };
+    if (!part("train").empty()) return {{part("train")}, part("valid"), part("test")};
+  }
+  const std::string train = first_of(folder, {"train.txt"});
   if (train.empty()) return {all_files(folder), "", ""};
   return {{train},
-          first_of(folder, {"wiki.valid.tokens", "wiki.valid.raw", "valid.txt", "val.txt",
-                            "validation.txt"}),
-          first_of(folder, {"wiki.test.tokens", "wiki.test.raw", "test.txt"})};
+          first_of(folder, {"valid.txt", "val.txt", "validation.txt"}),
+          first_of(folder, {"test.txt"})};
 }
 
 /// The usual ones where the training text is not named; files that are named take their places.
@@ -86,6 +91,21 @@ Files files_of(const std::string& folder, const CorpusOptions& options) {
   if (!options.validation.empty()) files.validation = path(options.validation);
   if (!options.test.empty()) files.test = path(options.test);
   if (files.train.empty()) throw DataMissingError(folder + ": is empty; " + kHint);
+  for (const std::string* other : {&files.validation, &files.test}) {
+    const auto same = [&](const std::string& text) {
+      std::error_code none;
+      return fs::equivalent(text, *other, none);
+    };
+    if (!options.train.empty() && same(files.train.front())) {
+      throw OptionError("train", files.train.front() +
+                                     " is validated or tested on, too; name "
+                                     "another text");
+    }
+    std::erase_if(files.train, same);  // of a whole folder
+  }
+  if (files.train.empty()) {
+    throw DataMissingError(folder + ": has no text beside those to validate or test on; " + kHint);
+  }
   return files;
 }
 

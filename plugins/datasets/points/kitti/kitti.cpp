@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "framework/base/files.h"
 #include "framework/data/formats/files.h"
@@ -148,6 +149,7 @@ class Kitti final : public ScanDataset {
     std::vector<std::string> train = options.train_frames, test = options.test_frames;
     if (train.empty()) train = listed(folder_ + "/ImageSets/train.txt");
     if (test.empty()) test = listed(folder_ + "/ImageSets/val.txt");
+    divided_ = !train.empty() || !test.empty();
     if (train.empty() && test.empty()) {
       const std::vector<std::string> all = frames_but({});
       for (std::size_t i = 0; i < all.size(); ++i) (i % 2 == 0 ? train : test).push_back(all[i]);
@@ -156,16 +158,30 @@ class Kitti final : public ScanDataset {
     } else if (test.empty()) {
       test = frames_but(train);
     }
+    const char* train_list = options.train_frames.empty() ? "ImageSets/train.txt" : "train_frames";
+    const char* test_list = options.test_frames.empty() ? "ImageSets/val.txt" : "test_frames";
     for (const std::string& frame : train) {
       if (std::find(test.begin(), test.end(), frame) != test.end()) {
-        throw DataError(fmt::format(
-            "{}: frame {} is one of {} and of {}; take it out of one of them", folder_, frame,
-            options.train_frames.empty() ? "ImageSets/train.txt" : "train_frames",
-            options.test_frames.empty() ? "ImageSets/val.txt" : "test_frames"));
+        throw DataError(
+            fmt::format("{}: frame {} is one of {} and of {}; take it out of one of them", folder_,
+                        frame, train_list, test_list));
       }
-      train_.push_back(scan_of(frame));
     }
-    for (const std::string& frame : test) test_.push_back(scan_of(frame));
+    add_scans(train, train_list, train_);
+    add_scans(test, test_list, test_);
+  }
+
+  /// @throws DataError where one stands there twice, which would count twice.
+  void add_scans(const std::vector<std::string>& frames, const char* list,
+                 std::vector<Scan>& scans) const {
+    std::set<std::string> before;
+    for (const std::string& frame : frames) {
+      if (!before.insert(frame).second) {
+        throw DataError(fmt::format("{}: frame {} stands twice in {}; remove it there once",
+                                    folder_, frame, list));
+      }
+      scans.push_back(scan_of(frame));
+    }
   }
 
   void check_files(const KittiOptions& options) {
@@ -181,12 +197,15 @@ class Kitti final : public ScanDataset {
       }
     }
     if (train_.empty()) throw DataError(folder_ + ": has no frame to train on");
-    set_fingerprint(
-        content_fingerprint(options.view + ", the smallest box", files_fingerprint(files)));
+    std::string words = options.view + ", the smallest box";
+    // Files come in the order of the lists; where training ends does not show in them.
+    if (divided_) words += fmt::format(", {} to train on", train_.size());
+    set_fingerprint(content_fingerprint(words, files_fingerprint(files)));
   }
 
   std::string folder_;
   bool crops_;
+  bool divided_ = false;  ///< by lists of frames, not by the rule
 };
 
 }  // namespace

@@ -50,6 +50,8 @@ TEST(Csv, NamesTheLineThatIsWrong) {
   EXPECT_THAT(refusal("a\n1\n\"2\n"), HasSubstr("a.csv:3: a quote that begins in this row"));
   EXPECT_THAT(refusal("a,b\n"), HasSubstr("a.csv: holds no rows"));
   EXPECT_THAT(refusal(""), HasSubstr("a.csv: holds no rows"));
+  EXPECT_THAT(message_of<DataError>([] { (void)parse_csv("a,b,a\n1,2,3\n", "a.csv").column("a"); }),
+              HasSubstr("a.csv: several columns are called 'a'"));
 }
 
 TEST(TextLines, AreNumbersBetweenCommasAndBlanks) {

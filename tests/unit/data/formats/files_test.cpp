@@ -81,6 +81,25 @@ TEST(DataFolder, MayStandBelowTheRootOption) {
   EXPECT_EQ(find_data_folder({"toy", {"a.bin"}, folder.path(), ""}), folder / "toy");
 }
 
+TEST(DataFolder, IsNotChosenAmongTwoThatTheRootOptionMayMean) {
+  const TempFolder folder;
+  folder.write("toy/a.bin", "1");
+  folder.write("toy/b.bin", "1");
+  const DataSearch search{"toy", {"a.bin", "b.bin"}, folder.path(), ""};
+  folder.write("b.bin.gz", "2");
+  const auto refusal = [&] { return message_of<OptionError>([&] { find_data_folder(search); }); };
+  EXPECT_THAT(refusal(), AllOf(HasSubstr(folder / "b.bin.gz is there, and " + (folder / "toy") +
+                                         " has such files, too"),
+                               HasSubstr("set it to " + (folder / "toy"))));
+  folder.write("a.bin", "2");
+  EXPECT_THAT(refusal(), HasSubstr("a.bin is there")) << "though all are";
+  std::filesystem::remove(folder / "toy/a.bin");
+  EXPECT_EQ(find_data_folder(search), folder.path());
+  std::filesystem::remove_all(folder / "toy");
+  std::filesystem::create_symlink(".", folder / "toy");
+  EXPECT_EQ(find_data_folder(search), folder.path()) << "they are one";
+}
+
 TEST(DataFolder, ListsEveryPlaceThatWasTriedAndTheRemedy) {
   const TempFolder folder;
   const DataVariable variable(folder.path().c_str());

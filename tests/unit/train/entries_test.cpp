@@ -1,0 +1,119 @@
+// Entries of `evaluate:` of a finished run.
+#include "framework/train/entries.h"
+
+#include <filesystem>
+#include <functional>
+
+#include "framework/base/files.h"
+#include "framework/base/json.h"
+#include "framework/config/compose.h"
+#include "framework/runs/missing_evaluations.h"
+#include "tests/support/plugins.h"
+#include "tests/support/tiny_parts.h"
+
+namespace attnlab::entries_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::registry;
+
+/// Gives what it is told to, and has metrics of names with a slash.
+class Told final : public testing::Sorting {
+ public:
+  std::vector<MetricInfo> metrics() const override {
+    return {{"accuracy", Better::higher, "share"}, {"kind/good", Better::higher, "share"}};
+  }
+  Metrics evaluate(Evaluation&) const override { return answer(); }
+
+  std::function<Metrics()> answer;
+};
+
+class Entries : public ::testing::Test {
+ protected:
+  Experiment asked(const std::string& evaluate) const {
+    return resolve_experiment(
+        parse_yaml("schema: 1\n"
+                   "model: {use: vit, patch_size: 7, dim: 8, depth: 1, heads: 1}\n"
+                   "attention: standard\ntask: image_classification\n"
+                   "dataset: {use: synthetic_images, train: 16, test: 8, validation: 8}\n"
+                   "train: {epochs: 1, batch_size: 8, threads: 1, workers: 0, tensorboard: false,"
+                   " average: {decay: 0.5}}\n"
+                   "evaluate:\n" +
+                       evaluate,
+                   "asked.yaml"),
+        registry().catalogue(), "asked");
+  }
+  /// A finished run.
+  BuiltRun trained(const Experiment& experiment) const {
+    BuiltRun run = build_run(experiment, 0, registry());
+    run_.freeze(experiment, 0);
+    testing::StopAfter sink;
+    EXPECT_EQ(train_run(run, run_, sink, sink.stop).state, RunState::done);
+    return run;
+  }
+  /// What evaluating its entries files for one of them.
+  EvaluationRecord evaluated(const BuiltRun& run, const std::string& name) const {
+    evaluate_entries(run, run_, evaluations_of(run.experiment, registry().catalogue()), {},
+                     registry(), stop_, [](const EvaluationRecord&, bool) {});
+    const auto records = read_evaluations(run_.path()).records;
+    const EvaluationRecord* found = result_of(records, name);
+    EXPECT_NE(found, nullptr) << name;
+    return found == nullptr ? EvaluationRecord() : *found;
+  }
+  std::string file_of(const EvaluationRecord& record) const {
+    return run_.file(evaluation_file(record.entry, record.hash));
+  }
+
+  const testing::TempFolder folder_;
+  const RunFolder run_{folder_ / "runs/asked/standard/0-01234567"};
+  const std::atomic<bool> stop_{false};
+};
+
+TEST_F(Entries, SayOfWhichWeightsTheyAre) {
+  const BuiltRun run =
+      trained(asked("  held: {split: validation}\n"
+                    "  mean: {weights: average, over: {dataset.noise: [0.25, 1]}}\n"));
+  EXPECT_EQ(evaluated(run, "held").weights, "last");
+  EXPECT_EQ(evaluated(run, "mean/1").weights, "average");
+  EXPECT_EQ(evaluated(run, "mean").weights, "average") << "the mean of its points";
+}
+
+TEST_F(Entries, LeaveAnEarlierResultAsItWasWhereTheyAreInterrupted) {
+  BuiltRun run = trained(asked("  held: {split: validation}\n"));
+  const auto task = std::make_shared<Told>();
+  run.task = task;
+  task->answer = []() -> Metrics { throw DataError("no answer"); };
+  const EvaluationRecord failed = evaluated(run, "held");
+  EXPECT_EQ(failed.reason, "no answer");
+  const std::string before = read_text(file_of(failed));
+  EXPECT_TRUE(nlohmann::json::parse(before).contains("task"));
+  task->answer = []() -> Metrics { throw Interrupted(); };
+  EXPECT_THROW(evaluated(run, "held"), Interrupted);
+  EXPECT_EQ(read_text(file_of(failed)), before);
+  std::filesystem::remove(file_of(failed));
+  EXPECT_THROW(evaluated(run, "held"), Interrupted);
+  EXPECT_FALSE(std::filesystem::exists(file_of(failed))) << "there was none";
+}
+
+TEST_F(Entries, CannotHaveTheNameOfTheRunsOwnMetrics) {
+  EXPECT_THAT(
+      message_of<ConfigError>(
+          [&] { build_run(asked("  training: {set: {dataset: {noise: 1}}}\n"), 0, registry()); }),
+      AllOf(HasSubstr("asked.yaml:8:"), HasSubstr("evaluate.training: the run's own metrics"),
+            HasSubstr("give the entry another name")));
+  for (const char* entry : {"kind: {split: validation}", "kind: {over: {dataset.noise: [1]}}"}) {
+    BuiltRun run = build_run(asked(std::string("  ") + entry + "\n"), 0, registry());
+    run.task = std::make_shared<Told>();
+    EXPECT_THAT(message_of<ConfigError>([&] { each_evaluations(run, registry()); }),
+                HasSubstr("names such as 'kind/good'"))
+        << entry;
+  }
+  BuiltRun run = build_run(asked("  kin: {split: validation}\n"), 0, registry());
+  run.task = std::make_shared<Told>();
+  EXPECT_EQ(each_evaluations(run, registry()), nullptr) << "an entry of another name";
+}
+
+}  // namespace
+}  // namespace attnlab::entries_test
