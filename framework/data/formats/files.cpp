@@ -42,7 +42,8 @@ void refuse_two_sets(const DataSearch& search) {
   std::error_code error;
   if (fs::equivalent(search.root, below, error)) return;
   for (const std::string& file : search.files) {
-    const std::string path = with_or_without_gz(fmt::format("{}/{}", search.root, file));
+    const std::string plain = fmt::format("{}/{}", search.root, file);
+    const std::string path = search.packed ? with_or_without_gz(plain) : plain;
     if (!fs::exists(path, error)) continue;
     throw OptionError(search.option,
                       fmt::format("{} is there, and {} has such files, too; set it to {} where "

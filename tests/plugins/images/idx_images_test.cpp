@@ -87,7 +87,7 @@ TEST_F(IdxImages, AreNotGuessedWhereTheRootHoldsTwoSets) {
     folder.write(std::string("fashion-mnist/") + prefix + "-images-idx3-ubyte", images_file(7));
     folder.write(std::string("fashion-mnist/") + prefix + "-labels-idx1-ubyte", labels_file(7));
   }
-  EXPECT_THAT(message_of<OptionError>([&] { open(); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { open(); }),
               HasSubstr("/fashion-mnist has such files, too; set it to "));
   EXPECT_EQ(open(", name: toy")->size(Split::train), 20);
 }

@@ -214,7 +214,7 @@ class TuFiles {
   }
 
   /// Where nodes have neither labels nor attributes: their degree stands for them, as is usual. It
-  /// is that of the graph, in which links count once and in both directions.
+  /// is that of the graph: there, links without labels count once and in both directions.
   void count_degrees() {
     const bool plain = !has("edge_labels") && !has("edge_attributes");
     const Tensor listed = degrees_in(edges_);

@@ -209,12 +209,12 @@ ImageFolders open_image_folders(const std::string& name, const std::string& root
   if (folders.test.empty()) throw DataMissingError(folders.source + ": has no class folders");
   if (others.size() > 1) folders.validation = list(others[1]);
   if (!own) folders.hash = fingerprint(join(folders.classes, "/"), folders.hash);
-  for (const auto& [before, after] :
-       {std::pair{&folders.train, &folders.test}, std::pair{&folders.test, &folders.validation}}) {
-    if (!show_their_end(*before, *after)) {
-      folders.hash = fingerprint(fmt::format("{} and", before->files.size()), folders.hash);
-    }
-  }
+  const auto add_end = [&](const char* split, const ImageList& before, const ImageList& after) {
+    if (show_their_end(before, after)) return;
+    folders.hash = fingerprint(fmt::format("{} {}", before.files.size(), split), folders.hash);
+  };
+  add_end("train", folders.train, folders.test);
+  add_end("test", folders.test, folders.validation);
   return folders;
 }
 

@@ -91,17 +91,15 @@ Files files_of(const std::string& folder, const CorpusOptions& options) {
   if (!options.validation.empty()) files.validation = path(options.validation);
   if (!options.test.empty()) files.test = path(options.test);
   if (files.train.empty()) throw DataMissingError(folder + ": is empty; " + kHint);
-  for (const std::string* other : {&files.validation, &files.test}) {
-    const auto same = [&](const std::string& text) {
-      std::error_code none;
-      return fs::equivalent(text, *other, none);
-    };
-    if (!options.train.empty() && same(files.train.front())) {
-      throw OptionError("train", files.train.front() +
-                                     " is validated or tested on, too; name "
-                                     "another text");
+  // Of a folder that is read as one text. One that is named for both is meant so: what a model
+  // makes of what it was trained on is a question of its own.
+  if (files.train.size() > 1) {
+    for (const std::string* other : {&files.validation, &files.test}) {
+      std::erase_if(files.train, [&](const std::string& text) {
+        std::error_code none;
+        return fs::equivalent(text, *other, none);
+      });
     }
-    std::erase_if(files.train, same);  // of a whole folder
   }
   if (files.train.empty()) {
     throw DataMissingError(folder + ": has no text beside those to validate or test on; " + kHint);
