@@ -11,6 +11,8 @@
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
 #include "framework/experiment/evaluations.h"
@@ -347,14 +349,23 @@ void evaluate_left(const Suite& suite, const Catalogue& catalogue, bool failed_a
   }
 }
 
-void write_table(const Suite& suite, const std::string& command) {
+/// @returns whether it is complete, as it says itself: files that could not be read for a moment
+///          must not make the exit code another one.
+bool write_table(const Suite& suite, const std::string& command) {
   const std::vector<SuiteRow> rows = summarise(suite);
   const std::string markdown = suite_markdown(suite, rows, command);
   write_file(suite.folder + "/table.md", printable(markdown));
-  write_file(suite.folder + "/table.json", suite_json(suite, rows, command));
+  const std::string table = suite_json(suite, rows, command);
+  write_file(suite.folder + "/table.json", table);
   std::cout << "\n"
             << markdown << "\nwritten to " << suite.folder << "/table.md and table.json\n"
             << std::flush;
+  const bool whole = parsed_json(table).at("complete").get<bool>();
+  if (!whole && complete(suite)) {
+    std::cerr << "attnlab: files of a finished run could not be read for the table, which is not "
+                 "complete; repeat the command\n";
+  }
+  return whole;
 }
 
 void write_comparison(const Suite& suite, const Catalogue& catalogue) {
@@ -445,11 +456,11 @@ int launch_suite(const Suite& suite, const Arguments& arguments, Launcher& launc
     return kInterrupted;
   }
   if (!launcher.waits() && !waves.empty()) return kDone;
-  write_table(suite, command);
+  const bool whole = write_table(suite, command);
   write_comparison(suite, catalogue);
   write_page(suite, command, catalogue);
   warn_of(suite);
-  return complete(suite) ? kDone : kIncomplete;
+  return whole ? kDone : kIncomplete;
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ if [[ "$what" == all || "$what" == faults* ]]; then
     --gtest_filter='*InjectedFaults*' | awk '/^[^ ]/ {suite = $1} /^ / {print suite $1}')
   parts=0
   for test in "${commands[@]}"; do
-    for kind in short eintr eio enospc fsync rename; do
+    for kind in eio short eintr enospc fsync rename; do  # the longest first
       name=faults-${test##*/}-$kind
       [[ "$what" == all || "$name" == "$what"* ]] || continue
       ((++parts))

@@ -89,6 +89,7 @@ SuiteRow row_over(const std::vector<const Cell*>& cells, const std::string& expe
                   const std::string& attention);
 std::string suite_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
                            const std::string& command);
+/// Its `complete` holds where `complete` does and every run could be read for the table.
 std::string suite_json(const Suite& suite, const std::vector<SuiteRow>& rows,
                        const std::string& command);
 

@@ -370,12 +370,18 @@ std::string suite_markdown(const Suite& suite, const std::vector<SuiteRow>& rows
 std::string suite_json(const Suite& suite, const std::vector<SuiteRow>& rows,
                        const std::string& command) {
   json out = record_of(suite, command);
-  out["complete"] = complete(suite);
   out["rows"] = json::array();
   for (const SuiteRow& row : rows) out["rows"].push_back(row_json(suite, row));
   for (const SuitePool& pool : pools_of(suite)) out["pools"].push_back(pool_json(suite, pool));
   for (const SuitePoint& point : suite.points) out["points"].push_back(point_json(point));
-  for (json& entry : out["runs"]) add_result(entry.at("folder").get<std::string>(), entry);
+  bool all_read = std::none_of(rows.begin(), rows.end(), [](const SuiteRow& row) {
+    return row.absences.count(Absence::unreadable) > 0;
+  });
+  for (json& entry : out["runs"]) {
+    add_result(entry.at("folder").get<std::string>(), entry);
+    all_read &= entry.at("state") != name_of(Absence::unreadable);
+  }
+  out["complete"] = all_read && complete(suite);
   return json_text(out);
 }
 

@@ -397,7 +397,8 @@ TEST_F(SuiteTest, CountsNoValueThatIsNotFiniteAndMarksTheRun) {
 TEST_F(SuiteTest, GoesOnWithoutARunThatCannotBeRead) {
   const Suite suite = load(kBoth + "seeds: [0, 1]\n");
   for (const Cell& cell : suite.cells) finish(cell, RunState::done, {{"accuracy", 0.5}});
-  write_file(suite.cells[1].folder.file("status.json"), "{");
+  const std::string status = suite.cells[1].folder.file("status.json"), whole = read_text(status);
+  write_file(status, "{");
   const std::vector<SuiteRow> rows = summarise(suite);
   EXPECT_EQ(rows[0].metrics.at("accuracy").count, 1);
   const std::string text = suite_markdown(suite, rows, "x");
@@ -406,6 +407,9 @@ TEST_F(SuiteTest, GoesOnWithoutARunThatCannotBeRead) {
   const json read = json::parse(suite_json(suite, rows, "x"));
   EXPECT_EQ(read.at("runs").at(1).at("state"), "unreadable");
   EXPECT_FALSE(complete(suite));
+  write_file(status, whole);  // it could not be read for a moment
+  EXPECT_TRUE(complete(suite));
+  EXPECT_FALSE(json::parse(suite_json(suite, rows, "x")).at("complete"));
 }
 
 TEST_F(SuiteTest, ShowsTheHeadlineOfEachEvaluationAndMarksRunsTrainedTogether) {
