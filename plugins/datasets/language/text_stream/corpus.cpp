@@ -68,7 +68,6 @@ std::vector<std::string> all_files(const std::string& folder) {
 }
 
 Files usual_files(const std::string& folder) {
-  Files files;
   for (const std::string ending : {"tokens", "raw"}) {  // words of the one are none of the other
     const auto part = [&](const char* name) {
       return first_of(folder, {fmt::format("wiki.{}.{}", name, ending)});
