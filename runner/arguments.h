@@ -17,7 +17,7 @@ enum ExitCode {
   kRunFailed = 1,
   kUsage = 2,
   kIncomplete = 3,
-  kDataMissing = 4,  ///< of `run --dry-run` alone: suites fall back to other data then
+  kDataMissing = 4,  ///< of `run --dry-run` and `probe`: suites fall back to other data then
   kInterrupted = 130,
 };
 

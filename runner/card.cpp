@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/report/card.h"
 #include "runner/commands.h"
@@ -89,7 +90,7 @@ int card_command(const Words& words) {
     static_cast<void>(card.page->row(card.label));  // a wrong label is said before the test
   }
   if (!arguments.has("no-test")) card.conformance = conformance_of(plugin.manifest->id);
-  const std::string text = card_markdown(card);
+  const std::string text = printable(card_markdown(card));
   const std::string output = arguments.text("output", "");
   if (output.empty()) {
     std::cout << text;

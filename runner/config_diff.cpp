@@ -66,7 +66,7 @@ void print_value(char sign, const Side& side, const std::string& key,
     std::cout << "(not there)\n";
     return;
   }
-  const std::string origin = side.origin(key, *value);
+  const std::string origin = one_line(side.origin(key, *value), kLongestMessageLine);
   std::cout << to_flow(*value) << (origin.empty() ? "" : "   # " + origin) << "\n";
 }
 
@@ -78,7 +78,7 @@ void print(const Side& before, const Side& after, const std::vector<Difference>&
   std::cout << "- " << one_line(before.path, kLongestMessageLine) << "\n+ "
             << one_line(after.path, kLongestMessageLine) << "\n";
   for (const Difference& difference : found) {
-    std::cout << difference.key << "\n";
+    std::cout << one_line(difference.key, kLongestMessageLine) << "\n";
     print_value('-', before, difference.key, difference.before);
     print_value('+', after, difference.key, difference.after);
   }

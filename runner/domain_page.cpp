@@ -8,8 +8,16 @@
 #include "framework/base/error.h"
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/parsed_json.h"
 
 namespace attnlab {
+namespace {
+
+/// The files of a page, that which says who made it last.
+constexpr const char* kFiles[] = {"page.html", "page.md",   "page.tex",
+                                  "page.svg",  "ranks.svg", "page.json"};
+
+}  // namespace
 
 std::string now_in_utc() {
   const std::time_t now = std::time(nullptr);
@@ -17,6 +25,12 @@ std::string now_in_utc() {
   gmtime_r(&now, &parts);
   char text[32];
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &parts)};
+}
+
+void remove_older(const std::string& path) {
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  if (error) throw FileError(fmt::format("{}: cannot remove it: {}", path, error.message()));
 }
 
 std::vector<std::string> write_domain_page(const DomainPage& page, const std::string& folder,
@@ -34,13 +48,23 @@ std::vector<std::string> write_domain_page(const DomainPage& page, const std::st
   write("page.svg", domain_figure(page));
   if (page.ranking) {
     write("ranks.svg", domain_ranks_figure(page));
-  } else {  // one of an earlier page would pass for this one's
-    const std::string older = folder + "/ranks.svg";
-    std::error_code error;
-    std::filesystem::remove(older, error);
-    if (error) throw FileError(fmt::format("{}: cannot remove it: {}", older, error.message()));
+  } else {
+    remove_older(folder + "/ranks.svg");
   }
   return written;
+}
+
+void remove_suite_page(const std::string& folder) {
+  const std::string record = folder + "/page.json";
+  if (!is_there(record)) return;
+  std::string command;
+  try {
+    command = parsed_json(read_text(record)).at("command").get<std::string>();
+  } catch (const nlohmann::json::exception&) {  // not ours
+    return;
+  }
+  if (!command.starts_with("attnlab suite ") && !command.starts_with("attnlab sweep ")) return;
+  for (const char* name : kFiles) remove_older(folder + "/" + name);
 }
 
 }  // namespace attnlab

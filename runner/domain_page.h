@@ -18,4 +18,12 @@ std::string now_in_utc();
 std::vector<std::string> write_domain_page(const DomainPage& page, const std::string& folder,
                                            const std::string& command);
 
+/// Removes a file of an earlier call that would pass for this one's; there need be none.
+/// @throws FileError.
+void remove_older(const std::string& path);
+
+/// Removes the page that a suite or sweep wrote into its folder; one of `attnlab page` stays, which
+/// says itself when and of what it was made. @throws FileError.
+void remove_suite_page(const std::string& folder);
+
 }  // namespace attnlab

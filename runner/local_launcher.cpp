@@ -201,23 +201,28 @@ class LocalLaunch {
       }
       return;
     }
-    if (const auto holder = holder_of(cell.folder.path())) {  // began elsewhere in the meantime
-      report_end(cell, "is being run by " + holder->text());
+    const std::string log = cell.folder.file("log.txt");
+    RunStatus status;
+    try {
+      const RunLock lock(cell.folder.path());  // who begins it now writes a status of its own
+      status = last_status(cell.folder);
+      if (!status.finished()) {
+        if (status.state != RunState::failed || outcome.process.signal != 0) {
+          status.reason = cause_of(outcome.process, log);
+        }
+        status.state = RunState::failed;
+        cell.folder.write_status(status);
+      }
+    } catch (const BusyError& busy) {  // began elsewhere in the meantime
+      report_end(cell, busy.what());
       return;
     }
-    const std::string log = cell.folder.file("log.txt");
-    RunStatus status = last_status(cell.folder);
     if (status.finished()) {  // its process failed later: the result stands, and has been told
       if (!outcome.reported_end) report_end(cell, std::string(name_of(status.state)));
       progress_.say(fmt::format("{}: its result stands; its process failed after it: {}\n  log: {}",
                                 cell.label, cause_of(outcome.process, log), log));
       return;
     }
-    if (status.state != RunState::failed || outcome.process.signal != 0) {
-      status.reason = cause_of(outcome.process, log);
-    }
-    status.state = RunState::failed;
-    cell.folder.write_status(status);
     const std::string tail = log_tail(log, 8);
     report_end(cell, fmt::format("failed: {}\n  log: {}{}", status.reason, log,
                                  tail.empty() ? "" : "\n" + tail));

@@ -72,7 +72,8 @@ constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across do
   attnlab completion bash|zsh|fish              a script that completes commands in that shell
 
 `attnlab COMMAND --help` tells more. Exit codes: 0 done, 1 a run failed, 2 usage or configuration,
-3 suite incomplete, 4 data missing (run --dry-run), 130 interrupted.
+3 not complete (suite, reproduce, runs store), 4 data missing (run --dry-run, probe),
+130 interrupted.
 )";
 
 }  // namespace
@@ -138,6 +139,8 @@ int answer(const Words& words) {
   }
   try {
     return dispatch(words[0], Words(words.begin() + 1, words.end()));
+  } catch (const Interrupted&) {  // it was asked for, and is no error
+    return kInterrupted;
   } catch (const Error& error) {
     complain(words[0], error.what());
     return kUsage;

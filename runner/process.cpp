@@ -400,6 +400,15 @@ std::string last_words(const Captured& captured) {
 
 bool interrupted() { return caught != 0; }
 
+bool end_on_signals() {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    struct sigaction now {};
+    const bool ours = ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == hand_on;
+    if (ours) std::signal(signal, SIG_DFL);
+  }
+  return interrupted();  // asked last, so that none goes unnoticed
+}
+
 std::string signal_text(int signal) {
   return fmt::format("killed by signal {} ({})", signal, ::strsignal(signal));
 }

@@ -77,8 +77,13 @@ Captured capture(const std::vector<std::string>& words);
 /// last newline.
 std::string last_words(const Captured& captured);
 
-/// Whether SIGINT, SIGTERM or SIGHUP came while a child ran.
+/// Whether SIGINT, SIGTERM or SIGHUP came since the first child was started.
 bool interrupted();
+
+/// From here on these signals end this process at once, until it starts a child again: for work of
+/// its own, which does not look whether to stop. Only where no child runs.
+/// @returns interrupted(), by a signal that came before
+bool end_on_signals();
 
 /// "killed by signal 11 (Segmentation fault)".
 std::string signal_text(int signal);

@@ -39,7 +39,9 @@ Usage store_usage() {
       "and the command ends with 3.";
   usage.options.add_options()("to", po::value<std::string>()->value_name("DIR"),
                               "where the files go; made where it is missing")(
-      "replace", "remove other stored files of the same experiment, attention and seed");
+      "replace",
+      "remove other stored files of the same experiment, attention and seed; and overwrite one "
+      "whose run was made with other versions of plugins");
   usage.fewest_words = 1;
   usage.most_words = kAnyNumber;
   return usage;
@@ -51,7 +53,7 @@ struct Counts {
 };
 
 /// Files of the same cell under other hashes: of an earlier configuration, data or framework.
-std::int64_t remove_others(const fs::path& file, std::int64_t seed) {
+void remove_others(const fs::path& file, std::int64_t seed, Counts& counts) {
   const std::string prefix = fmt::format("{}-", seed);
   std::vector<fs::path> others;
   std::error_code error;
@@ -60,8 +62,40 @@ std::int64_t remove_others(const fs::path& file, std::int64_t seed) {
     const bool other = name.rfind(prefix, 0) == 0 && entry.path().extension() == ".json";
     if (other && entry.path().filename() != file.filename()) others.push_back(entry.path());
   }
-  for (const fs::path& path : others) fs::remove(path, error);
-  return static_cast<std::int64_t>(others.size());
+  for (const fs::path& path : others) {
+    counts.removed += fs::remove(path, error) ? 1 : 0;
+    if (!error) continue;
+    counts.problems.push_back(
+        fmt::format("{}: cannot remove it: {}; remove it by hand: suites would use it",
+                    path.string(), error.message()));
+  }
+}
+
+/// "model is lab/vit 1.1.0, was lab/vit 1.0.0": what made the run and its choice of an epoch, where
+/// a file of the same name is of a run that other versions made. Evaluations may be newer ones of
+/// the same run. Empty where there is no such file, or its versions are not known.
+std::string other_versions(const std::string& file, const StoredRun& now) {
+  std::error_code error;
+  if (!fs::exists(file, error)) return "";
+  std::vector<std::string> changes;
+  const auto add = [&](const std::string& part, const std::string& then, const std::string& is) {
+    if (then != is) changes.push_back(fmt::format("{} is {}, was {}", part, is, then));
+  };
+  try {
+    const StoredRun then = read_stored(file);
+    for (const auto& [kind, plugin] : now.plugins) {
+      const auto old = then.plugins.find(kind);
+      if (old == then.plugins.end()) continue;
+      add(kind, old->second.id + " " + old->second.version, plugin.id + " " + plugin.version);
+    }
+    for (const auto& [judge, version] : now.judges) {
+      const auto old = then.judges.find(judge);
+      if (old != then.judges.end()) add(judge, old->second, version);
+    }
+  } catch (const Error&) {  // damaged: storing the run again is the remedy
+    return "";
+  }
+  return join(changes, ", ");
 }
 
 /// A run as it is stored; empty, with a problem, where it cannot be: hours of others wait behind
@@ -87,6 +121,14 @@ void store(const RunRecord& run, const std::string& folder, bool replace, Counts
   const std::optional<StoredRun> stored = try_to_store(run, counts);
   if (!stored) return;
   const fs::path file = fs::path(folder) / stored->name();
+  const std::string others = replace ? "" : other_versions(file.string(), *stored);
+  if (!others.empty()) {
+    counts.problems.push_back(
+        fmt::format("{}: is kept: {} is of other versions of plugins ({}); --replace overwrites "
+                    "the file, another --to keeps both",
+                    file.string(), run.folder, others));
+    return;
+  }
   std::error_code error;
   fs::create_directories(file.parent_path(), error);
   if (error) {
@@ -94,7 +136,7 @@ void store(const RunRecord& run, const std::string& folder, bool replace, Counts
                                 error.message()));
   }
   write_file(file.string(), stored_json(*stored));
-  if (replace) counts.removed += remove_others(file, stored->seed);
+  if (replace) remove_others(file, stored->seed, counts);
   ++counts.stored;
 }
 

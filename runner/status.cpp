@@ -11,11 +11,11 @@ int status_command(const Words& words) {
   Usage usage;
   usage.synopsis = "attnlab status DIR [--json]";
   usage.about =
-      "Says how many runs below DIR (a suite's, a sweep's, a run's folder, or one above) are "
-      "done,\n"
-      "running, queued, killed, interrupted, failed, diverged, pending, stale, skipped,\n"
-      "incompatible or superseded, and where each that is not done stands. Reads files,\n"
-      "and asks Slurm (squeue, sacct) about runs that were submitted to it.";
+      "Says how many runs below DIR (a suite's, a sweep's, a run's folder, or one above) are\n"
+      "running, queued, killed, interrupted, failed, unreadable, pending, stale, skipped,\n"
+      "incompatible, no data, no plugin, diverged, done or superseded, and where each that is not\n"
+      "done stands. Reads files, and asks Slurm (squeue, sacct) about runs that were submitted to\n"
+      "it.";
   usage.options.add_options()("json", "print JSON");
   usage.fewest_words = usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);

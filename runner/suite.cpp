@@ -36,9 +36,9 @@ int suite_command(const Words& words) {
   usage.about =
       "Runs every experiment of a suite with every attention and seed, each in a process of its\n"
       "own, and prints a table. Finished runs are not run again, interrupted and killed ones go\n"
-      "on, failed ones are left until --rerun failed, and runs whose plugin files or data have\n"
-      "changed are stale: left until --rerun stale. SUITE is a file or the name of one below\n"
-      "configs/suites; key=value changes the suite's own keys.\n"
+      "on, failed ones are left until --rerun failed, and runs whose plugin files, data or\n"
+      "framework have changed are stale: left until --rerun stale. SUITE is a file or the name\n"
+      "of one below configs/suites; key=value changes the suite's own keys.\n"
       "Examples: seeds=[0]  set.train.epochs=1  'grid.lr=[1e-3]'  -j 4  --dry-run";
   add_suite_options(usage);
   usage.options.add_options()(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -187,8 +188,14 @@ std::vector<std::vector<LaunchedCell>> prepare(const Suite& suite, const std::st
     std::vector<LaunchedCell> launched;
     for (const Cell* cell : wave) {
       if (cell->action != CellAction::run) continue;
-      cell->folder.freeze(cell->experiment, cell->seed, cell->identity);
-      clear_failure(cell->folder);
+      // Who has begun it since it was decided on writes these files itself; launching it says so.
+      if (!holder_of(cell->folder.path())) {
+        cell->folder.freeze(cell->experiment, cell->seed, cell->identity);
+        try {
+          clear_failure(cell->folder);
+        } catch (const BusyError&) {
+        }
+      }
       const bool alone = !obstacle_to_ensemble(cell->experiment, catalogue).empty();
       launched.push_back({cell->folder, RunFolder::label(cell->experiment, cell->seed),
                           alone ? "" : ensemble_key(cell->experiment)});
@@ -255,26 +262,39 @@ bool has_model(const Cell& cell) {
   return fs::exists(weights_file(cell.experiment, cell.folder), error);
 }
 
-/// Evaluations that are asked for and cannot be made any more are for everybody to know who reads
-/// the table: what it shows of them is of what was asked before.
-/// @param failed_again  those that failed before are among them
-void note_lost_models(Suite& suite, const Catalogue& catalogue, bool failed_again) {
-  std::map<std::string, std::vector<const Cell*>> lost;  // by evaluations
-  for (const Cell& cell : suite.cells) {
-    if (!is_done(cell) || has_model(cell)) continue;
-    const auto names = entries_left(cell.experiment, cell.folder, catalogue, failed_again);
-    if (!names.empty()) lost[join(names, ", ")].push_back(&cell);
-  }
-  for (const auto& [names, cells] : lost) {
+/// Evaluations that are asked for and are not there are for everybody to know who reads the table:
+/// what it shows of them is of what was asked before.
+/// @param remedy  of the first run of several with the same ones
+void note_not_evaluated(Suite& suite, const std::vector<LeftEntries>& left,
+                        const std::function<std::string(const LeftEntries&)>& remedy) {
+  std::map<std::string, std::vector<const LeftEntries*>> by_names;
+  for (const LeftEntries& one : left) by_names[join(one.names, ", ")].push_back(&one);
+  for (const auto& [names, some] : by_names) {
     std::vector<std::string> labels;
-    for (const Cell* cell : cells) labels.push_back(RunFolder::label(cell->experiment, cell->seed));
-    const Cell& first = *cells.front();
+    for (const LeftEntries* one : some) {
+      labels.push_back(RunFolder::label(one->cell->experiment, one->cell->seed));
+    }
     suite.notes.push_back(fmt::format(
         "{}: not evaluated: {}; an older result counts, of other settings or points, where there "
-        "is one. The model is not there: put {} back, or remove {} and run the suite again",
-        first_of(labels), names, weights_file(first.experiment, first.folder),
-        first.folder.path()));
+        "is one. {}",
+        first_of(labels), names, remedy(*some.front())));
   }
+}
+
+/// Evaluations that cannot be made any more.
+/// @param failed_again  those that failed before are among them
+void note_lost_models(Suite& suite, const Catalogue& catalogue, bool failed_again) {
+  std::vector<LeftEntries> lost;
+  for (const Cell& cell : suite.cells) {
+    if (!is_done(cell) || has_model(cell)) continue;
+    auto names = entries_left(cell.experiment, cell.folder, catalogue, failed_again);
+    if (!names.empty()) lost.push_back({&cell, std::move(names)});
+  }
+  note_not_evaluated(suite, lost, [](const LeftEntries& first) {
+    const RunFolder& folder = first.cell->folder;
+    return fmt::format("The model is not there: put {} back, or remove {} and run the suite again",
+                       weights_file(first.cell->experiment, folder), folder.path());
+  });
 }
 
 /// The run that a cell would begin with now: one that this suite is about to train, or that is
@@ -317,36 +337,78 @@ void note_sources(Suite& suite, const Catalogue& catalogue) {
   }
 }
 
-/// Evaluates one run in a process of its own, by the entries that its experiment has now.
-void evaluate_run(const LeftEntries& left, ProgressSink& progress) {
-  const Cell& cell = *left.cell;
-  const std::string label = RunFolder::label(cell.experiment, cell.seed);
-  const std::string file = cell.folder.file("evaluate.yaml"), log = cell.folder.file("log.txt");
+std::string entries_file(const LeftEntries& left) {
+  return left.cell->folder.file("evaluate.yaml");
+}
+
+/// The entries that a run's experiment has now, which its configuration need not have.
+void write_entries(const LeftEntries& left) {
   Node entries = Node::map();
-  entries.set("evaluate", cell.experiment.resolved.at("evaluate"));
-  write_file(file, to_yaml(entries));
-  progress.say(fmt::format("evaluating {}: {}", label, join(left.names, ", ")));
-  Words words = {"eval", cell.folder.path(), "--with", file};
+  entries.set("evaluate", left.cell->experiment.resolved.at("evaluate"));
+  write_file(entries_file(left), to_yaml(entries));
+}
+
+/// The words behind `eval` that evaluate a run by `write_entries`' file.
+Words eval_words(const LeftEntries& left) {
+  Words words = {left.cell->folder.path(), "--with", entries_file(left)};
   words.insert(words.end(), left.names.begin(), left.names.end());
+  return words;
+}
+
+/// Evaluates one run in a process of its own.
+void evaluate_run(const LeftEntries& left, ProgressSink& progress) {
+  const std::string label = RunFolder::label(left.cell->experiment, left.cell->seed);
+  const std::string log = left.cell->folder.file("log.txt");
+  progress.say(fmt::format("evaluating {}: {}", label, join(left.names, ", ")));
+  write_entries(left);
+  Words words = eval_words(left);
+  const std::string command = command_text("eval", words);
+  words.insert(words.begin(), "eval");
   const ProcessResult result = run_self(words, log, [](const std::string&) {});
   if (result.ok() || interrupted()) return;
-  progress.say(
-      fmt::format("  {}: some failed; attnlab eval {} --with {} tries them again and says why",
-                  label, cell.folder.path(), file));
+  progress.say(fmt::format("  {}: some failed; {} tries them again and says why", label, command));
 }
 
 /// Carries out what the experiments' `evaluate:` asks of runs that are finished.
-void evaluate_left(const Suite& suite, const Catalogue& catalogue, bool failed_again, bool waits,
-                   ProgressSink& progress) {
-  for (const LeftEntries& left : left_entries(suite, catalogue, failed_again)) {
-    if (interrupted()) return;
-    if (!has_model(*left.cell)) continue;  // a note of the suite
+/// @returns what was left before
+std::vector<LeftEntries> evaluate_left(const Suite& suite, const Catalogue& catalogue,
+                                       bool failed_again, bool waits, ProgressSink& progress) {
+  std::vector<LeftEntries> all = left_entries(suite, catalogue, failed_again);
+  std::erase_if(all, [](const LeftEntries& left) { return !has_model(*left.cell); });  // noted
+  for (const LeftEntries& left : all) {
+    if (interrupted()) break;
     if (waits) {
       evaluate_run(left, progress);
     } else {
-      progress.say("left to evaluate: attnlab eval " + left.cell->folder.path());
+      write_entries(left);
+      progress.say("left to evaluate: " + command_text("eval", eval_words(left)));
     }
   }
+  return all;
+}
+
+/// Evaluations that came to no result, not to a failure either: their process could not begin with
+/// them, or they are for somebody else to make.
+/// @param before  what was left before they were tried
+void note_still_left(Suite& suite, const std::vector<LeftEntries>& before,
+                     const Catalogue& catalogue) {
+  std::vector<LeftEntries> still;
+  for (const LeftEntries& left : before) {
+    const Cell& cell = *left.cell;
+    auto names = entries_left(cell.experiment, cell.folder, catalogue, /*failed_again=*/false);
+    if (!names.empty()) still.push_back({&cell, std::move(names)});
+  }
+  note_not_evaluated(suite, still, [](const LeftEntries& first) {
+    return command_text("eval", eval_words(first)) + " does it, or says what is in its way";
+  });
+}
+
+/// What an earlier call wrote beside its table is of that.
+void remove_older_results(const Suite& suite) {
+  for (const char* name : {"comparison.md", "comparison.json"}) {
+    remove_older(suite.folder + "/" + name);
+  }
+  remove_suite_page(suite.folder);
 }
 
 /// @returns whether it is complete, as it says itself: files that could not be read for a moment
@@ -425,7 +487,7 @@ std::string entries_text(const Suite& suite, const Catalogue& catalogue) {
 
 int show_plan(const Suite& suite, std::int64_t jobs, const Catalogue& catalogue) {
   const SuiteCosts costs = measure_costs(suite, kMeasuredSteps);
-  if (interrupted()) return kInterrupted;
+  if (end_on_signals()) return kInterrupted;
   std::cout << dry_run_text(suite, costs, jobs, seeds_text(suite))
             << together_text(suite, catalogue) << entries_text(suite, catalogue) << std::flush;
   const bool sound = std::all_of(costs.begin(), costs.end(),
@@ -434,7 +496,7 @@ int show_plan(const Suite& suite, std::int64_t jobs, const Catalogue& catalogue)
 }
 
 /// Launches, waits where the launcher does, and writes the table.
-int launch_suite(const Suite& suite, const Arguments& arguments, Launcher& launcher,
+int launch_suite(Suite& suite, const Arguments& arguments, Launcher& launcher,
                  const LaunchOptions& options, const std::string& command,
                  const Catalogue& catalogue) {
   const ProgressMode mode = parse_progress_mode(arguments.text("progress", "auto"));
@@ -447,16 +509,19 @@ int launch_suite(const Suite& suite, const Arguments& arguments, Launcher& launc
   }
   record_accepted(suite.cells);
   launch_waves(waves, launcher, options, *progress);
-  if (!interrupted()) {
-    evaluate_left(suite, catalogue, rerun_of(arguments).failed, launcher.waits(), *progress);
-    write_lock(suite, catalogue);
+  std::vector<LeftEntries> left;
+  if (!end_on_signals()) {
+    left = evaluate_left(suite, catalogue, rerun_of(arguments).failed, launcher.waits(), *progress);
   }
-  if (interrupted()) {
+  if (end_on_signals()) {
     progress->say("interrupted; go on with: " + command);
     return kInterrupted;
   }
+  write_lock(suite, catalogue);
   if (!launcher.waits() && !waves.empty()) return kDone;
+  note_still_left(suite, left, catalogue);
   const bool whole = write_table(suite, command);
+  remove_older_results(suite);
   write_comparison(suite, catalogue);
   write_page(suite, command, catalogue);
   warn_of(suite);
@@ -495,7 +560,7 @@ int run_suite(const LoadSuite& load, const Arguments& arguments, const std::stri
   launch_options(arguments, "");  // what is wrong with them is said before anything is opened
   parse_progress_mode(arguments.text("progress", "auto"));
   Suite suite = identified(load);
-  if (interrupted()) return kInterrupted;
+  if (end_on_signals()) return kInterrupted;
   decide(suite.cells, rerun);
   warn_of(suite);
   take_stored(suite, catalogue, rerun, arguments.has("dry-run"));

@@ -21,8 +21,10 @@ struct flock whole_file() {
 }  // namespace
 
 FileLock::FileLock(const std::string& path)
-    : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+    : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666)) {
   if (descriptor_ < 0) {
+    // (Its holder's name would replace what a link leads to.)
+    if (errno == ELOOP) throw FileError(path + ": cannot write: it is a link; remove it");
     const char* const remedy =
         errno == ENOSPC ? "free some space" : "check that the folder is there, and its permissions";
     throw FileError(fmt::format("{}: cannot write: {}; {}", path, std::strerror(errno), remedy));

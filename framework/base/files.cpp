@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <utility>
 
 #include "framework/base/process_alive.h"
@@ -21,6 +22,9 @@
 
 namespace attnlab {
 namespace {
+
+constexpr std::size_t kMostNames = 10;                      // that are tried for a temporary file
+constexpr std::int64_t kMostOfEnd = std::int64_t{1} << 20;  // bytes in which last lines are sought
 
 std::string reason(int error) {
   std::string text = std::strerror(error);
@@ -36,17 +40,36 @@ std::string temporary_mark() {
   return fmt::format(".tmp-{}-", host);
 }
 
-/// Where a chain of links ends, whether something is there or not. Other paths stay as they are.
-std::string end_of_links(const std::string& path) {
+/// A path and where its links lead, one after another; the last is none, whether something is there
+/// or not.
+std::vector<std::filesystem::path> links_from(const std::string& path) {
   constexpr int kMost = 40;  // as Linux follows
-  std::filesystem::path at = path;
+  std::vector<std::filesystem::path> chain = {path};
   std::error_code error;
   for (int i = 0; i < kMost; ++i) {
-    if (!std::filesystem::is_symlink(at, error)) return at.string();
-    at = at.parent_path() / std::filesystem::read_symlink(at, error);
+    const std::filesystem::path at = chain.back();
+    if (!std::filesystem::is_symlink(at, error)) return chain;
+    chain.push_back(at.parent_path() / std::filesystem::read_symlink(at, error));
     if (error) break;
   }
   throw FileError(fmt::format("{}: cannot write: {}", path, reason(ELOOP)));
+}
+
+/// Opens what a process has open, as /dev/stdout, /dev/fd/3 and /proc/PID/fd/3 name it, so that
+/// what is written follows what stands there. (By its name the file would be replaced.)
+/// @returns -1 with errno where that fails; none where the path is no such link
+std::optional<int> open_again(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_symlink(path, error)) return std::nullopt;
+  const fs::path folder =
+      fs::canonical(path.has_parent_path() ? path.parent_path() : fs::path("."), error);
+  const std::string name = folder.string();
+  if (error || !name.starts_with("/proc/") || !name.ends_with("/fd")) return std::nullopt;
+  if (folder != fs::canonical("/proc/self/fd", error)) {
+    return ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
+  }
+  return ::fcntl(std::atoi(path.filename().c_str()), F_DUPFD_CLOEXEC, 0);
 }
 
 /// Whether fsync failed because there is nothing to make durable: a FIFO, a file system that
@@ -103,16 +126,31 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   if (exists && S_ISDIR(there.st_mode)) {
     throw FileError(path_ + ": cannot write: it is a folder; name a file in it");
   }
+  const std::vector<std::filesystem::path> links = links_from(path_);
+  for (const std::filesystem::path& link : links) {
+    const std::optional<int> opened = open_again(link);
+    if (!opened) continue;
+    descriptor_ = *opened;
+    if (descriptor_ < 0) fail("cannot write");
+    return;
+  }
   if (exists && !S_ISREG(there.st_mode)) {  // a device, a FIFO: what stands there stays there
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
     if (descriptor_ < 0) fail("cannot write");
     return;
   }
-  path_ = end_of_links(path_);
+  path_ = links.back().string();
   const std::filesystem::path target(path_);
   remove_dead(target.has_parent_path() ? target.parent_path() : ".", target.filename().string());
-  temporary_ = fmt::format("{}{}{}", path_, temporary_mark(), ::getpid());
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  // Its name can be guessed: nothing that others put there is written to or through. Where what
+  // stands there cannot be removed either, zeros before the number make another name.
+  for (std::size_t zeros = 0; zeros < kMostNames; ++zeros) {
+    temporary_ =
+        fmt::format("{}{}{}{}", path_, temporary_mark(), std::string(zeros, '0'), ::getpid());
+    descriptor_ =
+        ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (descriptor_ >= 0 || errno != EEXIST) break;
+  }
   if (descriptor_ < 0) fail("cannot create");
   // A file that others may not read stays so.
   if (exists) ::fchmod(descriptor_, there.st_mode & 0777);
@@ -215,7 +253,7 @@ std::vector<std::string> last_lines(const std::string& path, std::size_t most) {
   if (!in) return {};
   const auto size = static_cast<std::int64_t>(in.tellg());
   std::vector<std::string> lines;
-  // More of the end each time, until the lines are in it whole.
+  // More of the end each time, until the lines are in it whole or are too long to be kept whole.
   for (std::int64_t taken = 16384;; taken *= 4) {
     const std::int64_t start = std::max<std::int64_t>(0, size - taken);
     std::string text(static_cast<std::size_t>(size - start), '\0');
@@ -224,7 +262,8 @@ std::vector<std::string> last_lines(const std::string& path, std::size_t most) {
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(in.gcount()));
     lines = lines_of(text);
-    if (start == 0 || lines.size() > most) break;  // the first of them may be cut
+    // (The first of them may be cut.)
+    if (start == 0 || lines.size() > most || taken >= kMostOfEnd) break;
   }
   if (lines.size() > most) lines.erase(lines.begin(), lines.end() - static_cast<long>(most));
   return lines;

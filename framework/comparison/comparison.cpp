@@ -348,14 +348,20 @@ std::string reach_note(const CompareOptions& options, std::int64_t pairs,
   const double least = smallest_p_value(test, pairs);
   const double adjusted = std::min(1.0, static_cast<double>(times) * least);
   if (pairs < 1 || adjusted <= options.level) return "";
+  const auto p_at_least = [](double p) {
+    return p < 0.0001 ? fmt::format("{:.2g}", p) : p_text(p);
+  };
   std::string text =
       fmt::format("{} {} cannot go below p = {} with the test '{}'", pairs,
-                  pairs == 1 ? "paired seed" : "paired seeds", p_text(least), options.test);
+                  pairs == 1 ? "paired seed" : "paired seeds", p_at_least(least), options.test);
   if (times > 1) {
-    text += fmt::format(", {} after Holm's correction of {} comparisons", p_text(adjusted), times);
+    text +=
+        fmt::format(", {} after Holm's correction of {} comparisons", p_at_least(adjusted), times);
   }
-  return fmt::format("{}: nothing can be significant at the level {}; it takes {} seeds", text,
-                     shortest(options.level), fewest_pairs(test, options.level, times));
+  text += ": nothing can be significant at the level " + shortest(options.level);
+  const std::int64_t fewest = fewest_pairs(test, options.level, times);
+  // None is enough, or fewer are: signs of more pairs are drawn, which has a floor of its own.
+  return fewest > pairs ? fmt::format("{}; it takes {} seeds", text, fewest) : text;
 }
 
 Comparison compare_runs(const RunCollection& collection, const CompareOptions& options,

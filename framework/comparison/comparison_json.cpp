@@ -18,6 +18,11 @@ json optional_json(const std::optional<double>& value) {
   return value ? json(*value) : json(nullptr);
 }
 
+/// One value has no deviation.
+json deviation_json(const Summary& summary) {
+  return summary.count > 1 ? json(summary.deviation) : json(nullptr);
+}
+
 json gap_json(const Gap& gap) {
   json out = {{"kind", name_of(gap.kind)}};
   if (!gap.reason.empty()) out["reason"] = gap.reason;
@@ -51,13 +56,13 @@ json row_json(const Comparison& comparison, const ComparisonRow& row) {
               {"costs", row.costs}};
   for (const auto& [name, summary] : row.evaluations) {
     out["evaluations"][name] = {
-        {"mean", summary.mean}, {"sd", summary.deviation}, {"n", summary.count}};
+        {"mean", summary.mean}, {"sd", deviation_json(summary)}, {"n", summary.count}};
   }
   if (row.gap) {
     out["absent"] = gap_json(row.gap);
   } else {
     out["mean"] = row.summary.mean;
-    out["sd"] = row.summary.count > 1 ? json(row.summary.deviation) : json(nullptr);
+    out["sd"] = deviation_json(row.summary);
     out["interval"] = interval_json(row.interval);
   }
   for (const SeedValue& seed : row.seeds) {

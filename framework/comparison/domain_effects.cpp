@@ -34,7 +34,7 @@ std::optional<Badness> badness_of(const DomainCell& cell, const DomainCell& base
   const bool loss = is_loss(cell), constant = loss && is_constant(cell);
   const bool worse = constant || (loss && cell.row.contrast->significant);
   if (cell.diverged == 0 && !cell.effect && !(loss && cell.whole())) return std::nullopt;
-  const double seeds = static_cast<double>(std::max<std::size_t>(1, cell.row.seeds.size()));
+  const double seeds = static_cast<double>(std::max<std::int64_t>(1, cell.own_seeds()));
   const double diverged = -static_cast<double>(cell.diverged) / seeds;
   if (cell.effect || !loss) {
     return Badness{diverged, worse ? 0 : 1, cell.effect ? cell.effect->value : 0, 0};
@@ -70,15 +70,13 @@ std::string reason_without(const DomainPage& page, const DomainCell& cell) {
                      kFewestPairs);
 }
 
-/// Whether an effect of quality is of so few pairs that its variance is rough.
-bool any_rough(const DomainPage& page, const DomainRow& row) {
-  for (std::size_t i = 0; i < page.columns.size(); ++i) {
-    const auto& effect = row.cells[i].effect;
-    if (page.columns[i].role == ColumnRole::quality && effect && has_rough_variance(*effect)) {
-      return true;
-    }
-  }
-  return false;
+using EffectsByDomain = std::map<std::string, std::vector<Effect>>;
+
+/// Whether an effect is of so few pairs that its variance is rough.
+bool any_rough(const EffectsByDomain& effects) {
+  return std::any_of(effects.begin(), effects.end(), [](const auto& domain) {
+    return std::any_of(domain.second.begin(), domain.second.end(), has_rough_variance);
+  });
 }
 
 }  // namespace
@@ -87,19 +85,14 @@ bool any_rough(const DomainPage& page, const DomainRow& row) {
 // columns of one domain told the same thing twice.
 void add_effects(const DomainPage& page, DomainRow& row) {
   find_worst(page, row);
-  // One form for all: the exact variance of four pairs lies above the rough one of three, which
-  // would give three pairs more weight than four.
-  row.rough = any_rough(page, row);
-  std::map<std::string, std::vector<Effect>> found;
+  EffectsByDomain found;
   std::map<std::string, std::string> missing;
   for (std::size_t i = 0; i < page.columns.size(); ++i) {
     const PageColumn& column = page.columns[i];
     const DomainCell& cell = row.cells[i];
     if (column.role != ColumnRole::quality) continue;
     if (cell.effect) {
-      Effect effect = *cell.effect;
-      if (row.rough) effect.variance = rough_variance(effect.pairs);
-      found[column.domain].push_back(effect);
+      found[column.domain].push_back(*cell.effect);
     } else {
       missing[column.domain] = reason_without(page, cell);
     }
@@ -108,12 +101,16 @@ void add_effects(const DomainPage& page, DomainRow& row) {
     found.erase(domain);  // a domain of which half is missing is not that domain
     row.without_effect.push_back(fmt::format("{}: {}", domain, reason));
   }
+  // One form for all that is left: the exact variance of four pairs lies above the rough one of
+  // three, which would give three pairs more weight than four.
+  row.rough = any_rough(found);
   std::vector<Effect> effects;
   for (const auto& [domain, list] : found) {
     Effect mean;
     for (const Effect& one : list) {
       mean.value += one.value / static_cast<double>(list.size());
-      mean.variance += one.variance / static_cast<double>(list.size());
+      const double variance = row.rough ? rough_variance(one.pairs) : one.variance;
+      mean.variance += variance / static_cast<double>(list.size());
     }
     row.effects[domain] = mean;
     effects.push_back(mean);

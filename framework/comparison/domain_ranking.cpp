@@ -51,7 +51,8 @@ std::vector<const DomainRow*> ranked_rows(DomainPage& page, const std::vector<Ra
 }
 
 double diverged_share(const DomainCell& cell) {
-  return static_cast<double>(cell.diverged) / static_cast<double>(cell.row.seeds.size());
+  const auto seeds = std::max<std::int64_t>(1, cell.own_seeds());
+  return static_cast<double>(cell.diverged) / static_cast<double>(seeds);
 }
 
 /// Over the seeds that all cells without a divergence have; smaller is better. Empty without one.

@@ -18,12 +18,11 @@ bool is_baseline(const DomainPage& page, const DomainRow& row) {
 /// "2 of 3 diverged", "standard: 3 of 3 diverged", or both.
 std::string divergence_text(const DomainPage& page, const DomainCell& cell, std::size_t column) {
   std::vector<std::string> parts;
-  const auto add = [&](const std::string& who, std::int64_t diverged, std::size_t of) {
+  const auto add = [&](const std::string& who, std::int64_t diverged, std::int64_t of) {
     if (diverged > 0) parts.push_back(fmt::format("{}{} of {} diverged", who, diverged, of));
   };
-  add("", cell.diverged, cell.row.seeds.size());
-  add(page.baseline + ": ", cell.baseline_diverged,
-      page.rows.front().cells[column].row.seeds.size());
+  add("", cell.diverged, cell.own_seeds());
+  add(page.baseline + ": ", cell.baseline_diverged, page.rows.front().cells[column].own_seeds());
   return join(parts, "; ");
 }
 

@@ -130,9 +130,11 @@ void judge_outcomes(ComparisonRow& row, const ComparisonRow& baseline, double le
   if (pairs < 2) return;
   if (smallest_p_value(PairedTest::permutation, pairs) > level) {
     contrast.test.reset();
-    contrast.gap = {Absence::too_few_pairs,
-                    fmt::format("1 or 0 of each run: it takes {} seeds, there are {}",
-                                fewest_pairs(PairedTest::permutation, level), pairs)};
+    const std::int64_t fewest = fewest_pairs(PairedTest::permutation, level);
+    const std::string needed =
+        fewest > pairs ? fmt::format("it takes {} seeds, there are {}", fewest, pairs)
+                       : fmt::format("{} seeds cannot reach the level {}", pairs, shortest(level));
+    contrast.gap = {Absence::too_few_pairs, "1 or 0 of each run: " + needed};
     return;
   }
   contrast.test = sign_flip(differences_to_baseline(row, baseline));

@@ -11,6 +11,7 @@
 // docs/cross_domain.md says how to read it and what it takes for granted.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,6 +31,12 @@ struct DomainCell {
   std::int64_t stored = 0;             ///< runs that are stored results
   std::optional<Effect> effect;        ///< standardised; above 0 is better than the baseline
 
+  /// Seeds that this attention ran: what a share of diverged ones is of. (A row also has the seeds
+  /// of the other attentions.)
+  std::int64_t own_seeds() const {
+    return std::count_if(row.seeds.begin(), row.seeds.end(),
+                         [](const SeedValue& seed) { return seed.gap.kind != Absence::no_run; });
+  }
   /// No seed diverged, here and of the baseline: the difference is of all, not of survivors.
   bool whole() const { return diverged == 0 && baseline_diverged == 0; }
   /// No value, and not because seeds diverged.

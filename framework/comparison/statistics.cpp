@@ -19,6 +19,7 @@ constexpr std::string_view kTests[] = {"wilcoxon", "t", "permutation"};
 constexpr std::int64_t kMostExactRanks = 200;  // the table of sums has n (n + 1) entries
 constexpr std::int64_t kMostExactSigns = 20;   // 2^20 sums take some ten milliseconds
 constexpr std::int64_t kSampledSigns = 100000;
+constexpr double kSmallestSampledP = 1.0 / static_cast<double>(kSampledSigns + 1);
 
 std::int64_t size_of(const std::vector<double>& values) {
   return static_cast<std::int64_t>(values.size());
@@ -277,13 +278,20 @@ std::optional<PairedResult> paired_test(PairedTest test, const std::vector<doubl
 
 double smallest_p_value(PairedTest test, std::int64_t pairs) {
   if (pairs < 2) return 1;
-  return test == PairedTest::t ? 0 : std::ldexp(1.0, static_cast<int>(1 - pairs));
+  if (test == PairedTest::t) return 0;
+  const double all_alike = std::ldexp(1.0, static_cast<int>(1 - pairs));
+  const bool drawn = test == PairedTest::permutation && pairs > kMostExactSigns;
+  return drawn ? std::max(all_alike, kSmallestSampledP) : all_alike;
 }
 
 std::int64_t fewest_pairs(PairedTest test, double level, std::int64_t comparisons) {
   check_probability(level, "a level");
   std::int64_t pairs = 2;
-  while (static_cast<double>(comparisons) * smallest_p_value(test, pairs) > level) ++pairs;
+  while (static_cast<double>(comparisons) * smallest_p_value(test, pairs) > level) {
+    // From there on more pairs reach no smaller p-value.
+    if (test == PairedTest::permutation && pairs > kMostExactSigns) return 0;
+    ++pairs;
+  }
   return pairs;
 }
 

@@ -89,11 +89,13 @@ PairedResult sign_flip(const std::vector<double>& differences);
 std::optional<PairedResult> paired_test(PairedTest test, const std::vector<double>& differences);
 
 /// The smallest p-value that so many pairs can give, whatever the differences: 2^(1-n), and 0 for
-/// the t test. 1 for fewer than two pairs.
+/// the t test. Where `sign_flip` draws signs it is not below the observed one's share of them. 1
+/// for fewer than two pairs.
 double smallest_p_value(PairedTest test, std::int64_t pairs);
 
 /// The fewest pairs whose smallest p-value, times the number of tests that Holm's correction
-/// multiplies it by, is not above `level`. @throws Error for a level outside (0, 1).
+/// multiplies it by, is not above `level`. 0: no number of pairs is enough.
+/// @throws Error for a level outside (0, 1).
 std::int64_t fewest_pairs(PairedTest test, double level, std::int64_t comparisons = 1);
 
 /// Holm's step-down adjusted p-values, in the order given.

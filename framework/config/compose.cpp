@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
@@ -15,6 +16,15 @@ namespace fs = std::filesystem;
 using Problems = std::vector<std::string>;
 
 constexpr int kLongestPath = 100;  ///< parts of a key on the command line
+
+// Most of a composition. A file is read for each way that leads to it, and ways double with each
+// file that names the next one twice.
+constexpr std::size_t kMostFiles = 1000;
+constexpr std::size_t kMostMebibytes = 64;
+constexpr std::size_t kMostValues = 1'000'000;  ///< as of one file; aliases multiply them
+constexpr std::size_t kDeepest = 100;           ///< files and maps around a file
+/// Of all lists as they were before `key+` or `key-` changed them, each with its history.
+constexpr std::size_t kMostEdited = std::size_t{256} << 20;
 
 // ---- the command line
 
@@ -63,6 +73,14 @@ Node used(const Node& name) { return map_of("use", name); }
 bool names_plugin(const Node& node) {
   return node.is_scalar() && !node.as_double() && !node.as_bool() &&
          node.text().find("${") == std::string::npos;
+}
+
+std::size_t bytes_in(const Node& node) {
+  std::size_t bytes = sizeof(Node) + node.text().size();
+  for (const Origin& origin : node.history()) bytes += sizeof(Origin) + origin.value.size();
+  for (const Node& item : node.items()) bytes += bytes_in(item);
+  for (const auto& [key, value] : node.entries()) bytes += key.size() + bytes_in(value);
+  return bytes;
 }
 
 /// Merges maps, and notes what the result does not show any more.
@@ -177,6 +195,7 @@ class Merger {
                         fmt::format("'{}+' appends to a list, but '{}' is {} ({})", key, key,
                                     to_flow(*present), present->place().str()));
     }
+    note_change_of(*present, key + "+", extra);
     Node longer = *present;
     longer.history().clear();  // `succeeding` adds it
     longer.items().insert(longer.items().end(), extra.items().begin(), extra.items().end());
@@ -204,25 +223,47 @@ class Merger {
           what.place(),
           fmt::format("'{}-' removes items of a list (or, without a value, the key)", key));
     }
-    Node shorter = *present;
-    shorter.history().clear();
+    note_change_of(*present, key + "-", what);
+    std::set<std::string> kept;
+    for (const Node& item : present->items()) kept.insert(to_flow(item));
     for (const Node& item : what.items()) {
-      const auto equal = [&](const Node& other) { return same_value(item, other); };
-      if (std::erase_if(shorter.items(), equal) == 0) {
+      if (kept.erase(to_flow(item)) == 0) {
         throw ConfigError(item.place(), fmt::format("'{}' has no item {} to remove; it is {}", key,
                                                     to_flow(item), to_flow(*present)));
       }
     }
+    Node shorter = *present;
+    shorter.history().clear();
+    std::erase_if(shorter.items(),
+                  [&](const Node& item) { return kept.count(to_flow(item)) == 0; });
     shorter.set_place(what.place());
     edits_.push_back({Edit::Kind::remove_items, below(at, key), what.place(), *present});
     base.set(key, succeeding(*present, std::move(shorter)));
   }
 
+  /// @throws ConfigError where what is kept of earlier lists would be too large.
+  void note_change_of(const Node& list, const std::string& key, const Node& by) {
+    if (edited_ <= kMostEdited) edited_ += bytes_in(list);
+    if (edited_ <= kMostEdited) return;
+    throw ConfigError(by.place(),
+                      fmt::format("'{}': lists were changed so often, or are so long, that what "
+                                  "they were takes more than {} MiB; write the list out",
+                                  key, kMostEdited >> 20));
+  }
+
   std::vector<Edit>& edits_;
   Problems& problems_;
+  std::size_t edited_ = 0;  ///< bytes
 };
 
 // ---- files
+
+std::size_t values_in(const Node& node) {
+  std::size_t values = 1;
+  for (const Node& item : node.items()) values += values_in(item);
+  for (const auto& [key, value] : node.entries()) values += values_in(value);
+  return values;
+}
 
 /// Reads files and follows `extends`. Problems of what is extended are noted, and it goes on.
 class FileLoader {
@@ -239,7 +280,10 @@ class FileLoader {
     if (std::find(open_.begin(), open_.end(), identity) != open_.end()) {
       throw ConfigError(from, fmt::format("extends itself: {} -> {}", join(shown_, " -> "), path));
     }
+    count_file(path, from, at);
     Node root = parse_yaml(read(path, from), path);
+    values_ += values_in(root);
+    if (values_ > kMostValues) stop(path, from, fmt::format("{} values", kMostValues));
     if (!root.is_map()) {
       throw ConfigError({path, 1, 1}, "expected a map at the top, found " + to_flow(root));
     }
@@ -287,6 +331,7 @@ class FileLoader {
   }
 
   void add_file(Node& result, const Node& file, const fs::path& folder, const std::string& at) {
+    if (stopped_) return;  // that was noted
     try {
       const fs::path path = (folder / name_of_file(file)).lexically_normal();
       merger_.merge(result, load(path.string(), file.place(), at), at);
@@ -300,7 +345,32 @@ class FileLoader {
     out_.whole = false;
   }
 
-  static std::string read(const std::string& path, const Place& from) {
+  /// Reads nothing more.
+  [[noreturn]] void stop(const std::string& path, const Place& from, const std::string& bound) {
+    stopped_ = true;
+    throw ConfigError(
+        from.file.empty() ? Place{path, 0, 0} : from,
+        fmt::format(
+            "{}: with it there are more than {}, the most of a composition; make it smaller", path,
+            bound));
+  }
+
+  void count_file(const std::string& path, const Place& from, const std::string& at) {
+    const auto maps = static_cast<std::size_t>(std::count(at.begin(), at.end(), '.'));
+    if (++files_ > kMostFiles) stop(path, from, fmt::format("{} files", kMostFiles));
+    if (open_.size() + maps > kDeepest) {
+      stop(path, from, fmt::format("{} files and maps around each other", kDeepest));
+    }
+  }
+
+  std::string read(const std::string& path, const Place& from) {
+    // Its size is asked first: a file may be larger than all memory.
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(path, error);
+    if (!error && size > (kMostMebibytes << 20) - bytes_) {
+      stop(path, from, fmt::format("{} MiB of text", kMostMebibytes));
+    }
+    if (!error) bytes_ += size;
     try {
       return read_text(path);
     } catch (const FileError& error) {
@@ -337,6 +407,8 @@ class FileLoader {
   Merger merger_;
   std::vector<std::string> open_;   // canonical
   std::vector<std::string> shown_;  // as written
+  std::size_t files_ = 0, bytes_ = 0, values_ = 0;
+  bool stopped_ = false;  // a bound was reached
 };
 
 /// The file with everything it extends.

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
 
@@ -48,6 +49,7 @@ const Node* child(const Node& node, const std::string& key) {
 
 std::size_t size_of(const Node& node) {
   std::size_t size = sizeof(Node) + node.text().size();
+  for (const Origin& origin : node.history()) size += origin.value.size();
   for (const Node& item : node.items()) size += size_of(item);
   for (const auto& [key, value] : node.entries()) size += size_of(value);
   return size;
@@ -112,12 +114,16 @@ class Interpolator {
                         fmt::format("{}: {} refers to itself", join(path, "."), node.text()));
     }
     std::vector<Origin> history = node.history();
-    history.push_back({node.place(), node.text()});
+    // A history is told line by line.
+    const bool lines = node.text().find('\n') != std::string::npos;
+    history.push_back({node.place(), lines ? to_flow(node) : node.text()});
     Node value;
     try {
+      expect_room(0, node);
       value = evaluate(node, path);
-      copied_ += size_of(value);
-      if (copied_ > kMostText) throw ConfigError(node.place(), node.text() + " grows too large");
+      const std::size_t size = size_of(value);
+      expect_room(size, node);
+      copied_ += size;
     } catch (const ConfigError& error) {
       problems_.push_back(error.what());
       value = Node();
@@ -127,6 +133,13 @@ class Interpolator {
     node = std::move(value);
     active_.erase(path);
     replaced_.insert(path);
+  }
+
+  /// @throws ConfigError where so many bytes more are too many; then nothing else is copied either.
+  void expect_room(std::size_t bytes, const Node& node) {
+    if (copied_ + bytes <= kMostText) return;
+    copied_ += bytes;
+    throw ConfigError(node.place(), one_line(node.text()) + " grows too large");
   }
 
   Node evaluate(const Node& node, const Path& path) {
@@ -157,6 +170,7 @@ class Interpolator {
                               " is not a single value and cannot stand inside a text");
       }
       out += text.substr(at, start - at) + value.text();
+      expect_room(out.size(), node);
       at = end + 1;
     }
     out += text.substr(at);

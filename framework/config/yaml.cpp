@@ -15,6 +15,7 @@ namespace attnlab {
 namespace {
 
 constexpr std::size_t kMostNodes = 1'000'000;  // stops nested aliases from filling the memory
+constexpr std::size_t kTextOfANode = 64;       // bytes
 constexpr std::size_t kMostProblems = 20;      // of one file; more would hide the first
 constexpr std::size_t kMostKeys = 2'000;       // of one map, which is searched from end to end
 constexpr std::size_t kDeepest = 100;          // maps and lists around a value
@@ -124,8 +125,9 @@ class TreeBuilder : public YAML::EventHandler {
 
   Place place(const YAML::Mark& mark) const { return {file_, mark.line + 1, mark.column + 1}; }
 
+  /// A long text counts as several: an alias copies it, too.
   static std::size_t count(const Node& node) {
-    std::size_t nodes = 1;
+    std::size_t nodes = 1 + node.text().size() / kTextOfANode;
     for (const Node& item : node.items()) nodes += count(item);
     for (const auto& [key, value] : node.entries()) nodes += count(value);
     return nodes;

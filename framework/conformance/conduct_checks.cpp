@@ -338,6 +338,9 @@ std::string check_memory(const Fixture& fixture) {
   const StackInput input = fixture.input({2, 4, 4});
   stack.train(true);
   expect_no_leak("a forward and backward pass", [&] { run_with_gradients(stack, input); });
+  stack.train(false);
+  const at::NoGradGuard no_gradients;
+  expect_no_leak("a forward pass in evaluation", [&] { stack(input); });
   return "";
 }
 

@@ -145,6 +145,8 @@ std::string check_memory(const ModelFixture& fixture) {
   model->train();
   expect_no_leak("a forward and backward pass",
                  [&] { probed(seeded_pass(*model, batch, 1)).backward(); });
+  model->eval();
+  expect_no_leak("a forward pass in evaluation", [&] { outputs_of(*model, batch); });
   return "";
 }
 

@@ -165,6 +165,14 @@ Node trained(const Experiment& experiment) {
   return rest;
 }
 
+/// Keys and arguments may have line ends, and the file is read line by line.
+std::string on_one_line(std::string text) {
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 2) {
+    text.replace(at, 1, "\\n");
+  }
+  return text;
+}
+
 void write_origins(const Node& node, const std::string& path, std::string& out) {
   if (node.is_map() && !node.entries().empty()) {
     for (const auto& [key, value] : node.entries()) {
@@ -172,10 +180,12 @@ void write_origins(const Node& node, const std::string& path, std::string& out) 
     }
     return;
   }
-  const std::string where = node.place().str();
-  out += fmt::format("{}: {} = {}\n", where.empty() ? "(built in)" : where, path, to_flow(node));
+  const std::string where = on_one_line(node.place().str());
+  out += fmt::format("{}: {} = {}\n", where.empty() ? "(built in)" : where, on_one_line(path),
+                     to_flow(node));
   for (auto step = node.history().rbegin(); step != node.history().rend(); ++step) {
-    out += fmt::format("    before, {}: {}\n", step->place.str(), step->value);
+    out += fmt::format("    before, {}: {}\n", on_one_line(step->place.str()),
+                       on_one_line(step->value));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "framework/base/add_once.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/manifest/option_lookup.h"
@@ -201,8 +202,13 @@ std::string step_text(const Step& step) {
   }
 }
 
+/// What stands behind a line end would pass for a line of this program.
+std::string unbroken(const std::string& text) {
+  return text.find('\n') == std::string::npos ? text : one_line(text, kLongestMessageLine);
+}
+
 void write_text(const Explanation& explanation, const std::string& indent, std::string& out) {
-  out += fmt::format("{}{}{}\n", indent, explanation.key,
+  out += fmt::format("{}{}{}\n", indent, unbroken(explanation.key),
                      explanation.value ? " = " + to_flow(*explanation.value) : " is not there");
   if (explanation.option && indent.empty() && !explanation.option->holds_options()) {
     const OptionSpec& option = *explanation.option;
@@ -211,12 +217,12 @@ void write_text(const Explanation& explanation, const std::string& indent, std::
   }
   std::size_t width = 0;
   for (const Step& step : explanation.steps) {
-    width = std::max(width, place_text(step, explanation).size());
+    width = std::max(width, unbroken(place_text(step, explanation)).size());
   }
   for (const Step& step : explanation.steps) {
-    const std::string place = place_text(step, explanation);
+    const std::string place = unbroken(place_text(step, explanation));
     out += fmt::format("{}  {}{}{}\n", indent, place, std::string(width - place.size() + 2, ' '),
-                       step_text(step));
+                       unbroken(step_text(step)));
   }
   for (const Explanation& reference : explanation.references) {
     write_text(reference, indent + "    ", out);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/comparison/table.h"
@@ -13,19 +14,23 @@ namespace {
 using nlohmann::json;
 using Rows = std::vector<std::vector<std::string>>;
 
+/// Plugins' words, runs' names and folders may hold anything.
+std::string foreign(const std::string& text) {
+  return markdown_line(one_line(text, kLongestMessageLine));
+}
+
 /// "softmax(Q K̄ᵀ) V with keys of unit length": manifests say the equation in their summary.
 std::string identity_text(const Card& card) {
   const Manifest& manifest = *card.manifest;
   std::string out =
-      fmt::format("# {}\n\n{}\n\n", markdown_line(manifest.name), markdown_line(manifest.summary));
+      fmt::format("# {}\n\n{}\n\n", foreign(manifest.name), foreign(manifest.summary));
   out += table_text({{"id", manifest.id},
                      {"version", manifest.version},
                      {"licence", manifest.licence},
                      {"file", card.file}});
   if (!manifest.citation.empty()) {
     out += "\nCite:\n\n";
-    for (const std::string& work : works_of(manifest.citation))
-      out += "- " + markdown_line(work) + "\n";
+    for (const std::string& work : works_of(manifest.citation)) out += "- " + foreign(work) + "\n";
   }
   return out;
 }
@@ -61,8 +66,8 @@ std::string conformance_text(const std::string& text) {
       counts.at("not applicable").get<int>(), counts.at("skipped").get<int>());
   for (const json& check : in.at("checks")) {
     if (check.at("outcome") != "failed") continue;
-    out += fmt::format("- FAILED {}: {}\n", markdown_line(check.at("check").get<std::string>()),
-                       markdown_line(check.at("message").get<std::string>()));
+    out += fmt::format("- FAILED {}: {}\n", foreign(check.at("check").get<std::string>()),
+                       foreign(check.at("message").get<std::string>()));
   }
   return out;
 }
@@ -75,7 +80,7 @@ std::string results_text(const Card& card) {
   const DomainRow& row = page.row(card.label);
   std::string out;
   for (const std::string& note : page.notes) {
-    if (is_warning(note)) out += fmt::format("**{}**\n\n", markdown_line(note));
+    if (is_warning(note)) out += fmt::format("**{}**\n\n", foreign(note));
   }
   if (!page.differences.empty()) {
     out += "**NOT A FAIR COMPARISON: more than the attention differs.**\n\n";
@@ -99,10 +104,10 @@ std::string results_text(const Card& card) {
                      ratio_text(row.costs.parameters), ratio_text(row.costs.flops));
   for (const ClaimCheck& one : page.claims) {
     if (one.claim.attention != row.attention) continue;
-    out += fmt::format("\n- Claim ({}): {} on {}, {}: **{}** here ({}).", one.claim.source,
-                       one.claim.better ? "better" : "worse", one.claim.experiment,
-                       one.claim.text.empty() ? one.claim.metric : one.claim.text,
-                       name_of(one.outcome), one.found);
+    out += fmt::format("\n- Claim ({}): {} on {}, {}: **{}** here ({}).", foreign(one.claim.source),
+                       one.claim.better ? "better" : "worse", foreign(one.claim.experiment),
+                       foreign(one.claim.text.empty() ? one.claim.metric : one.claim.text),
+                       name_of(one.outcome), foreign(one.found));
   }
   return out + "\n";
 }
@@ -113,7 +118,7 @@ std::string reading_text(const Card& card) {
   for (const std::string& note : card.page->notes) {
     if (is_warning(note)) continue;
     out += out.empty() ? "\n## Notes on the runs\n\n" : "";
-    out += "- " + markdown_line(note) + "\n";
+    out += "- " + foreign(note) + "\n";
   }
   out += "\n## How to read it\n\n";
   for (const std::string& line : page_assumptions(*card.page)) out += "- " + line + "\n";
@@ -127,10 +132,11 @@ std::string card_markdown(const Card& card) {
   out += "\n## Options\n\n" + options_text(*card.manifest);
   out += "\n## What it honours\n\n" + traits_text(*card.manifest);
   out += "\n## Its contract\n\n" + conformance_text(card.conformance);
-  out += "\n## Results" + (card.runs.empty() ? "" : " (" + card.runs + ")") + "\n\n" +
+  out += "\n## Results" + (card.runs.empty() ? "" : " (" + foreign(card.runs) + ")") + "\n\n" +
          results_text(card);
   return out + reading_text(card) +
-         fmt::format("\nattnlab {}, {}: `{}`\n", ATTNLAB_VERSION, card.date, card.command);
+         fmt::format("\nattnlab {}, {}: `{}`\n", ATTNLAB_VERSION, card.date,
+                     one_line(card.command, card.command.size()));
 }
 
 }  // namespace attnlab

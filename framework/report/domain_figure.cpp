@@ -69,9 +69,8 @@ std::string arrow_of(Better better) {
 /// What fits below a number or in its place.
 std::string short_verdict(const DomainCell& cell, const std::string& verdict) {
   return cell.diverged == 0 && cell.baseline_diverged > 0 && !cell.row.gap ? "baseline diverged"
-         : cell.diverged > 0
-             ? fmt::format("{} of {} diverged", cell.diverged, cell.row.seeds.size())
-             : verdict;
+         : cell.diverged > 0 ? fmt::format("{} of {} diverged", cell.diverged, cell.own_seeds())
+                             : verdict;
 }
 
 std::string mark_of(const std::string& verdict) {

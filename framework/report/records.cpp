@@ -87,7 +87,8 @@ json slice_json(const Slice& slice) {
 json cell_json(const Report& report, const PooledCell& cell) {
   json metrics = json::object();
   for (const auto& [name, summary] : cell.metrics) {
-    metrics[name] = {{"mean", summary.mean}, {"sd", summary.deviation}, {"n", summary.count}};
+    const json sd = summary.count > 1 ? json(summary.deviation) : json(nullptr);
+    metrics[name] = {{"mean", summary.mean}, {"sd", sd}, {"n", summary.count}};
     const auto interval = interval_of(report.info(name), summary);
     if (interval) metrics[name]["interval"] = {interval->low, interval->high};
   }

@@ -16,6 +16,7 @@
 #include "framework/runs/file_time.h"
 #include "framework/runs/frozen_run.h"
 #include "framework/runs/lock_file.h"
+#include "framework/runs/stored_run.h"
 
 namespace attnlab {
 namespace {
@@ -178,6 +179,7 @@ void RunFolder::freeze(const Experiment& experiment, std::int64_t seed) const {
 void RunFolder::freeze(const Experiment& experiment, std::int64_t seed,
                        const Identity& identity) const {
   if (exists()) return;
+  remove_restored(path_);  // of a process that was killed: else it would count for this run
   make_folder(path_);
   write_file(file(kLockFile), lock_text({&experiment}, {identity.data}));
   freeze_without_lock(*this, experiment, seed, identity);
@@ -200,6 +202,7 @@ RunStatus RunFolder::status() const {
   const std::string path = file("status.json");
   std::error_code error;
   if (!fs::exists(path, error)) return {};
+  if (!exists() && is_restored(path_)) return {};  // by a process that was killed before its end
   try {
     const json in = parsed_json(read_text(path));
     check_itself(in);

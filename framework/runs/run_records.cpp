@@ -95,12 +95,31 @@ NamedRuns named_runs(const std::vector<SuiteRecord>& suites) {
   return named;
 }
 
-/// The suite that the run lies below and that does not know it (any more); null where none is.
-const std::string* stale_suite(const std::string& run, const NamedRuns& named) {
-  const auto found = std::find_if(named.begin(), named.end(), [&](const auto& suite) {
-    return is_below(run, suite.first) && suite.second.count(relative_run(run)) == 0;
-  });
-  return found == named.end() ? nullptr : &found->first;
+/// The suite that the run lies below and that does not know it (any more); null where none is. Of
+/// suites below one another the nearest one has to know it, and one that was asked for: its own
+/// table is not of the suites below it.
+/// @param asked  real paths of the folders that are searched
+const std::string* stale_suite(const std::string& run, const NamedRuns& named,
+                               const std::set<std::string>& asked) {
+  bool nearest = true;
+  // Of folders around one run the longer ones are sorted later.
+  for (auto suite = named.rbegin(); suite != named.rend(); ++suite) {
+    if (!is_below(run, suite->first)) continue;
+    const bool is_asked = asked.count(suite->first) > 0;
+    if ((nearest || is_asked) && suite->second.count(relative_run(run)) == 0) return &suite->first;
+    if (is_asked) return nullptr;
+    nearest = false;
+  }
+  return nullptr;
+}
+
+std::set<std::string> real_paths(const std::vector<std::string>& folders) {
+  std::set<std::string> paths;
+  for (const std::string& folder : folders) {
+    std::error_code error;
+    paths.insert(fs::canonical(folder, error).string());
+  }
+  return paths;
 }
 
 /// What a run's origins.txt says that `match:` or the attention's own `set:` gave.
@@ -277,9 +296,10 @@ RunCollection find_runs(const std::vector<std::string>& folders) {
   for (const std::string& folder : found.suites) add_suite(folder, out);
   for (const Unreadable& one : found.unreadable) leave_out(one, out);
   const NamedRuns named = named_runs(out.suites);
+  const std::set<std::string> asked = real_paths(folders);
   std::map<std::string, std::vector<std::string>> stale;  // by suite
   for (const std::string& folder : found.runs) {
-    if (const std::string* suite = stale_suite(folder, named)) {
+    if (const std::string* suite = stale_suite(folder, named, asked)) {
       stale[*suite].push_back(folder);
       continue;
     }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "framework/base/files.h"
@@ -11,6 +12,7 @@
 #include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
 #include "framework/experiment/compositions.h"
+#include "framework/runs/missing_evaluations.h"
 
 namespace attnlab {
 namespace {
@@ -18,16 +20,19 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// Whether a run is done, and is of the configuration that `init` means, with the same attention.
-bool is_source(const RunFolder& candidate, const Experiment& of, const Catalogue& catalogue) {
+/// The file of a run's weights, which may be gone; empty where the run is not done, or not of the
+/// configuration that `init` means with the same attention.
+std::string weights_of(const RunFolder& candidate, const Experiment& of,
+                       const Catalogue& catalogue) {
   try {
-    if (!candidate.exists() || candidate.status().state != RunState::done) return false;
+    if (!candidate.exists() || candidate.status().state != RunState::done) return "";
     const Experiment source = candidate.experiment(catalogue);
-    return source.hash_without_attention() == of.init->configuration &&
-           canonical_text(source.resolved.at("attention")) ==
-               canonical_text(of.resolved.at("attention"));
+    const bool meant = source.hash_without_attention() == of.init->configuration &&
+                       canonical_text(source.resolved.at("attention")) ==
+                           canonical_text(of.resolved.at("attention"));
+    return meant ? weights_file(source, candidate) : "";
   } catch (const Error&) {
-    return false;  // of a plugin that is not here, or damaged: nothing to begin with
+    return "";  // of a plugin that is not here, or damaged: nothing to begin with
   }
 }
 
@@ -63,14 +68,18 @@ std::optional<RunFolder> source_run(const Experiment& experiment, std::int64_t s
   const fs::path root =
       (own.has_filename() ? own : own.parent_path()).parent_path().parent_path().parent_path();
   std::error_code error;
-  std::map<RunStart, RunFolder> found;
+  // One without weights (a stored result, say) is the last choice: whoever begins with it is told
+  // which file is missing.
+  std::map<std::pair<bool, RunStart>, RunFolder> found;
   for (const auto& place : fs::directory_iterator(root, error)) {
     for (const auto& entry :
          fs::directory_iterator(place.path() / experiment.attention.label, error)) {
       if (!entry.path().filename().string().starts_with(fmt::format("{}-", seed))) continue;
       const RunFolder candidate(entry.path().string());
-      if (!is_source(candidate, experiment, catalogue)) continue;
-      found.emplace(candidate.start(), candidate);
+      const std::string weights = weights_of(candidate, experiment, catalogue);
+      if (weights.empty()) continue;
+      std::error_code unknown;
+      found.emplace(std::pair(fs::exists(weights, unknown), candidate.start()), candidate);
     }
   }
   if (found.empty()) return std::nullopt;

@@ -387,13 +387,28 @@ void restore(const StoredRun& run, const RunFolder& folder, const Experiment& ex
     throw FileError(
         fmt::format("{}: cannot create the run's folder: {}", folder.path(), error.message()));
   }
-  for (const EvaluationRecord& one : run.evaluations) write_evaluation(folder.path(), one);
-  write_file(folder.file("environment.json"), json::parse(run.environment).dump(2) + "\n");
   const json source = {{"from", run.file}, {"identity", identity_member(run)}};
   write_file(folder.path() + kSource, json_text(source));
+  fs::remove(folder.file("lock.json"), error);  // of a process that was killed before it ran this
+  for (const EvaluationRecord& one : run.evaluations) write_evaluation(folder.path(), one);
+  write_file(folder.file("environment.json"), json::parse(run.environment).dump(2) + "\n");
   folder.write_status(run.status);
   freeze_without_lock(folder, experiment, run.seed, identity);
   folder.write_status(run.status);  // again, as it holds checks of the files that it finds
+}
+
+bool is_restored(const std::string& run_folder) { return is_there(run_folder + kSource); }
+
+void remove_restored(const std::string& run_folder) {
+  if (!is_restored(run_folder)) return;
+  std::error_code error;
+  for (const char* name :
+       {"/config.yaml", "/status.json", "/environment.json", "/evaluations", kSource}) {
+    fs::remove_all(run_folder + name, error);
+    if (!error) continue;
+    throw FileError(fmt::format("{}{}: cannot remove it: {}; remove the folder by hand", run_folder,
+                                name, error.message()));
+  }
 }
 
 std::string stored_source(const std::string& run_folder) {

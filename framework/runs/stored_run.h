@@ -74,12 +74,21 @@ StoredRun read_stored(const std::string& file);
 std::vector<std::string> stored_files(const std::string& folder,
                                       std::vector<std::string>& unreadable);
 
-/// Writes a stored run as the folder of `experiment`, complete or not at all (config.yaml, which
-/// makes a folder a run's, comes last). It gets no lock.json, which would name this machine's
-/// plugins; stored.json names those that the numbers are of.
+/// Writes a stored run as the folder of `experiment`, complete or not at all (stored.json, which
+/// says whose files the others are, comes first; config.yaml, which makes a folder a run's, last).
+/// It gets no lock.json, which would name this machine's plugins; stored.json names those that the
+/// numbers are of.
 /// @param identity  of the cell that it stands for
 void restore(const StoredRun& run, const RunFolder& folder, const Experiment& experiment,
              const Identity& identity);
+
+/// Whether `restore` has written into the folder, to its end or not.
+bool is_restored(const std::string& run_folder);
+
+/// Removes what `restore` wrote, in an order that leaves nothing that passes for a run of this
+/// machine wherever the process is killed. Does nothing where no part of a stored run lies.
+/// @throws FileError.
+void remove_restored(const std::string& run_folder);
 
 /// Where a run's folder was restored from; empty for a run that was made here.
 std::string stored_source(const std::string& run_folder);

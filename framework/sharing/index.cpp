@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
@@ -13,6 +14,7 @@
 #include "framework/sharing/foreign_json.h"
 #include "framework/sharing/hash.h"
 #include "framework/sharing/names.h"
+#include "framework/sharing/waiting_lock.h"
 
 namespace attnlab::sharing {
 namespace {
@@ -137,6 +139,13 @@ std::string index_comment(const Index& index) {
 
 Index make_index(const std::string& folder, const std::string& lab, const SecretKey& key,
                  const std::string& card, int days, std::int64_t seen) {
+  // Two calls at once would give one number to two indices. (It stays; a dot keeps it out of what
+  // servers list.)
+  std::optional<WaitingLock> lock;
+  try {
+    lock.emplace(folder + "/.index.lock");
+  } catch (const FileError&) {  // of another user of a shared folder; what is wrong is said below
+  }
   Index index;
   index.lab = lab;
   index.serial = std::max(serial_there(folder), seen) + 1;

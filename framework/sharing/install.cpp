@@ -34,7 +34,7 @@ struct Making {
   void begin(const std::string& next) {
     step = next;
     options.at_step(next);
-    std::ofstream(log(), std::ios::app) << "==== " << next << "\n";
+    LineWriter(log()).line("==== " + next);
   }
 };
 
@@ -71,7 +71,7 @@ void take_library(Making& making) {
   if (!fs::is_regular_file(fs::symlink_status(made, error))) {
     throw BundleError("the build made no library");
   }
-  fs::copy_file(made, making.library);
+  write_files({{name, read_text(made), false}}, making.folder);
   making.built = "source";
 }
 
@@ -142,9 +142,14 @@ std::string keep_log(const Making& making, const Store& store) {
     shorten_log(making.log());
   } catch (const FileError&) {  // a full disk: then as it is, if that can be
   }
-  fs::copy_file(making.log(), path, fs::copy_options::overwrite_existing, error);
+  bool kept = true;
+  try {
+    write_file(path, read_text(making.log()));
+  } catch (const FileError&) {
+    kept = false;
+  }
   clean_logs(store.places().logs());
-  return error ? "" : path;
+  return kept ? path : "";
 }
 
 /// What is made into an entry of the store.

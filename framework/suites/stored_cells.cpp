@@ -12,6 +12,7 @@
 #include "framework/config/compose.h"
 #include "framework/experiment/evaluations.h"
 #include "framework/runs/missing_evaluations.h"
+#include "framework/suites/waves.h"
 
 namespace attnlab {
 namespace {
@@ -47,12 +48,7 @@ std::map<StoredKey, std::vector<StoredRun>> read_all(const std::vector<std::stri
 /// Experiments that others of the suite begin with.
 std::set<std::string> sources_of(const Suite& suite) {
   std::set<std::string> names;
-  for (const Cell& cell : suite.cells) {
-    const auto& init = cell.experiment.init;
-    if (init && !init->experiment.empty()) {
-      names.insert(std::filesystem::path(init->experiment).stem().string());
-    }
-  }
+  for (const auto& [name, source] : sources_in(suite.cells)) names.insert(source);
   return names;
 }
 
@@ -182,15 +178,26 @@ bool wants_stored(const Cell& cell) {
 }
 
 /// The cell's, with the revision that the numbers are of.
-Identity identity_for(const StoredUse::Match& match, const Cell& cell) {
+Identity identity_for(const StoredRun& run, const Cell& cell) {
   Identity identity = cell.identity;
-  if (match.run.identity.framework == identity.framework) return identity;
-  identity.framework = match.run.identity.framework;
+  if (run.identity.framework == identity.framework) return identity;
+  identity.framework = run.identity.framework;
   identity.accepted = {cell.identity.framework};
   return identity;
 }
 
+/// Named by what the result is of, as a run is that was made here and accepted later.
+RunFolder folder_for(const StoredRun& run, const Cell& cell, const Suite& suite) {
+  return RunFolder::of(suite.folder, cell.experiment, cell.seed, identity_for(run, cell));
+}
+
+/// Whether a run lies there that no stored result may take the place of.
+bool is_made_here(const RunFolder& folder) {
+  return folder.exists() && stored_source(folder.path()).empty();
+}
+
 void remove_folder(const std::string& folder) {
+  remove_restored(folder);
   std::error_code error;
   std::filesystem::remove_all(folder, error);
   if (error) throw FileError(fmt::format("{}: cannot remove it: {}", folder, error.message()));
@@ -250,12 +257,17 @@ StoredUse find_stored(const Suite& suite, const Catalogue& catalogue, bool accep
     if (sources.count(cell.experiment.name) > 0) continue;
     std::string why;
     double seconds = 0;
-    bool matched = false, acceptable = false;
+    bool matched = false, acceptable = false, made_here = false;
     for (const StoredRun& run : found->second) {
       bool other_numbers = false;
       const auto differences = differences_to(run, cell, catalogue, other_numbers);
       const bool by_word = other_numbers && differences.size() == 1;
       matched = differences.empty() || (accept_revision && by_word);
+      if (matched && is_made_here(folder_for(run, cell, suite))) {
+        made_here = true;  // it is run anew, as was asked for
+        matched = false;
+        continue;
+      }
       if (matched) use.matches.push_back({i, run, other_numbers});
       if (matched) break;
       // Of several, the one that a word would make count is the nearest.
@@ -265,7 +277,8 @@ StoredUse find_stored(const Suite& suite, const Catalogue& catalogue, bool accep
       }
       acceptable = acceptable || by_word;
     }
-    if (matched || cell.action == CellAction::stale) continue;  // which says why by itself
+    if (matched || made_here) continue;
+    if (cell.action == CellAction::stale) continue;  // which says why by itself
     use.refused.push_back(fmt::format("{}: {}", label_of(found->first), why));
     use.acceptable += acceptable ? 1 : 0;
     use.refused_seconds += seconds;
@@ -295,11 +308,9 @@ std::string refusal_warning(const StoredUse& use) {
 void use_stored(const StoredUse& use, Suite& suite) {
   for (const StoredUse::Match& match : use.matches) {
     Cell& cell = suite.cells[match.cell];
-    const Identity identity = identity_for(match, cell);
-    // Named by what it is of, as a run is that was made here and accepted later.
-    const RunFolder folder = RunFolder::of(suite.folder, cell.experiment, cell.seed, identity);
+    const RunFolder folder = folder_for(match.run, cell, suite);
     if (!stored_source(folder.path()).empty()) remove_folder(folder.path());
-    restore(match.run, folder, cell.experiment, identity);
+    restore(match.run, folder, cell.experiment, identity_for(match.run, cell));
     cell.folder = folder;
     cell.action = CellAction::finished;
   }

@@ -50,7 +50,8 @@ void check_restored(Suite& suite, const Catalogue& catalogue, bool again, bool d
 
 /// Looks for stored runs of the cells that are to be run, and of those whose stored result was
 /// restored before and is stale by now. Writes nothing. A cell whose weights another one begins
-/// with is left: stored results have none.
+/// with is left: stored results have none. So is one whose result would take the place of a run
+/// that was made here.
 /// @param accept_revision  those of another version of the framework's numbers count
 StoredUse find_stored(const Suite& suite, const Catalogue& catalogue, bool accept_revision);
 

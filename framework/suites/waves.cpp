@@ -28,15 +28,6 @@ std::string source_of(const Cell& cell, const std::set<std::string>& names) {
   return names.count(at_point) > 0 ? at_point : "";
 }
 
-/// By experiment, the one that it begins with; empty where that is none of the suite's.
-std::map<std::string, std::string> sources_of(const std::vector<Cell>& cells) {
-  std::set<std::string> names;
-  for (const Cell& cell : cells) names.insert(cell.experiment.name);
-  std::map<std::string, std::string> sources;
-  for (const Cell& cell : cells) sources[cell.experiment.name] = source_of(cell, names);
-  return sources;
-}
-
 /// The first value that belongs to a suite's attention: by its `set:` or by `match:`. Null: none.
 const Node* value_of_attention(const Node& node) {
   const std::string place = node.place().str();
@@ -63,8 +54,16 @@ std::size_t depth_of(const std::string& name, const std::map<std::string, std::s
 
 }  // namespace
 
+std::map<std::string, std::string> sources_in(const std::vector<Cell>& cells) {
+  std::set<std::string> names;
+  for (const Cell& cell : cells) names.insert(cell.experiment.name);
+  std::map<std::string, std::string> sources;
+  for (const Cell& cell : cells) sources[cell.experiment.name] = source_of(cell, names);
+  return sources;
+}
+
 std::vector<std::vector<const Cell*>> waves_of(const std::vector<Cell>& cells) {
-  const std::map<std::string, std::string> sources = sources_of(cells);
+  const std::map<std::string, std::string> sources = sources_in(cells);
   std::vector<std::vector<const Cell*>> waves;
   for (const Cell& cell : cells) {
     const std::size_t depth = depth_of(cell.experiment.name, sources);
@@ -75,7 +74,7 @@ std::vector<std::vector<const Cell*>> waves_of(const std::vector<Cell>& cells) {
 }
 
 void begin_with_each_other(std::vector<Cell>& cells, const std::string& root) {
-  const std::map<std::string, std::string> sources = sources_of(cells);
+  const std::map<std::string, std::string> sources = sources_in(cells);
   for (const std::vector<const Cell*>& wave : waves_of(cells)) {
     for (const Cell* one : wave) {
       const Experiment& own = one->experiment;

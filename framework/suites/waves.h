@@ -2,11 +2,17 @@
 // the suite has them.
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "framework/suites/cell.h"
 
 namespace attnlab {
+
+/// By experiment of a suite, the one of it that it begins with (`init.experiment`): a point of a
+/// grid begins with the same point. Empty where that is none of the suite's.
+std::map<std::string, std::string> sources_in(const std::vector<Cell>& cells);
 
 /// The cells in waves: what a cell of one begins with (`init.experiment`), if the suite has it, is
 /// in a wave before. Within a wave the order stays.

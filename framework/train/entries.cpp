@@ -19,6 +19,7 @@
 #include "framework/runs/missing_evaluations.h"
 #include "framework/train/checkpoint.h"
 #include "framework/train/environment.h"
+#include "framework/train/kept_folder.h"
 
 namespace attnlab {
 namespace {
@@ -165,6 +166,8 @@ class Work {
   }
 
  private:
+  using Known = std::map<std::string, EvaluationRecord>;
+
   void evaluate(const EvaluationEntry& entry, bool again) {
     const auto before = known_.find(entry.name);
     EvaluationRecord record;
@@ -183,6 +186,7 @@ class Work {
     bool kept = false;  // a result that is there stays until there is another
     std::optional<FileBefore> file;
     try {
+      const KeptFolder home;  // results are filed after a failure, too
       BuiltRun overlay = overlaid(run_, entry, registry_);
       const std::string& data = overlay.dataset->info().fingerprint;
       record.hash = evaluation_hash(entry, weights_hash_, data);
@@ -210,6 +214,13 @@ class Work {
       record.reason = kNoException;
     }
     if (!record.done) record.metrics.clear();  // its lock could not be written, say
+    // (Data that could not be opened may be those of the earlier result.)
+    if (!record.done && (kept || (record.hash == first && is_good(before, entry)))) {
+      if (file) file->put_back();  // of data without a fingerprint
+      const std::string why = one_line(without_backtrace(record.reason), kLongestLine - 40);
+      record.reason = why + "; the earlier result stays";
+      return on_result_(record, false);
+    }
     record.seconds = seconds_since(begin);
     write_evaluation(folder_.path(), record, setting);
     if (record.hash != first) remove(entry.name, first);  // it failed before its data were open
@@ -238,7 +249,9 @@ class Work {
     for (const fs::path& mean : means) fs::remove(mean, error);
   }
 
-  using Known = std::map<std::string, EvaluationRecord>;
+  bool is_good(Known::const_iterator before, const EvaluationEntry& entry) const {
+    return before != known_.end() && before->second.done && is_of(before->second, entry);
+  }
 
   std::int64_t after(Known::const_iterator before) const {
     return written_after(before == known_.end() ? 0 : before->second.written);

@@ -60,8 +60,9 @@ struct EntriesRequest {
 using OnResult = std::function<void(const EvaluationRecord& record, bool was_there)>;
 
 /// Evaluates the entries of a finished run that have no result, and files each by itself. What goes
-/// wrong with one is its result: failed, with the reason; those that failed before come last, so
-/// that one that ends the process does not keep the others from their turn.
+/// wrong with one is its result: failed, with the reason (where a result of its settings and
+/// weights is there, that stays); those that failed before come last, so that one that ends the
+/// process does not keep the others from their turn.
 /// @param run      built, with the weights of the folder loaded
 /// @param entries  of the experiment, or others for the same run
 /// @throws ConfigError for a name that no entry has, and for an entry under whose name the run has

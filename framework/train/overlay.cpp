@@ -105,6 +105,29 @@ void check_classes(const DatasetInfo& own, const DatasetInfo& other) {
   }
 }
 
+/// A model answers in the units that its own training rows gave, target by target.
+/// @throws DataError where the other data's targets are scaled by other rows, or are others.
+void check_targets(const DatasetInfo& own, const DatasetInfo& other) {
+  for (const FieldInfo& theirs : other.fields) {
+    const auto ours = std::find_if(own.fields.begin(), own.fields.end(), [&](const auto& field) {
+      return field.name == "labels" && field.name == theirs.name;
+    });
+    if (ours == own.fields.end()) continue;
+    const auto problem = [&](const std::string& what) {
+      return DataError(fmt::format("the targets of '{}' ({}) are not the run's, of '{}' ({}): {}",
+                                   other.name, other.source, own.name, own.source, what));
+    };
+    if (theirs.mean != ours->mean || theirs.deviation != ours->deviation) {
+      throw problem(
+          "they are scaled by other training rows; keep the run's training rows, or set "
+          "dataset.scale_targets: false in both");
+    }
+    if (!theirs.values.empty() && !ours->values.empty() && theirs.values != ours->values) {
+      throw problem("they have other names, or another order; choose the run's");
+    }
+  }
+}
+
 Split checked_split(const BuiltRun& overlay, const EvaluationEntry& entry) {
   const Split split = entry.options.split == "test" ? Split::test : Split::validation;
   if (overlay.dataset->size(split) > 0) return split;
@@ -149,6 +172,7 @@ BuiltRun overlaid(const BuiltRun& run, const EvaluationEntry& entry, Registry& r
     overlay.dataset = registry.dataset(experiment.dataset, {run.streams});
     check_vocabulary(*run.dataset, *overlay.dataset);
     check_classes(run.dataset->info(), overlay.dataset->info());
+    check_targets(run.dataset->info(), overlay.dataset->info());
   }
   if (other_model) {
     at::manual_seed(run.streams.key("initialisation"));

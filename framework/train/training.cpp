@@ -10,10 +10,12 @@
 #include "framework/base/clock.h"
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/base/work_to_save.h"
 #include "framework/train/attention_log.h"
 #include "framework/train/entries.h"
 #include "framework/train/environment.h"
 #include "framework/train/evaluation.h"
+#include "framework/train/kept_folder.h"
 
 namespace attnlab {
 namespace {
@@ -168,6 +170,7 @@ double Training::epoch_at(std::int64_t step) const {
 }
 
 void Training::write_position() {
+  const WorkToSave saving;  // the steps since the last checkpoint
   home_.check("training");
   log_->sync();  // the checkpoint says which lines belong to it
   position_.metrics_bytes = log_->size();
@@ -401,6 +404,7 @@ void Training::interrupt() {
 
 void Training::abandon(const std::string& reason) {
   ended_ = true;
+  go_back(home_);
   try {
     write_status(RunState::interrupted, {}, reason);
   } catch (const Error&) {  // a full disk has no room for a status either: the first error counts

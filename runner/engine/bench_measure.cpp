@@ -6,6 +6,7 @@
 #include <new>
 
 #include "framework/base/clock.h"
+#include "framework/base/error_text.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "runner/engine/bench.h"
@@ -66,9 +67,11 @@ BenchCell failed(const BenchCell& cell) {
   } catch (const c10::Error& error) {
     const std::string what = error.what_without_backtrace();
     const bool memory = what.find("allocate") != std::string::npos;
-    return absent(cell, memory ? Absence::memory : Absence::failed, what);
+    return absent(cell, memory ? Absence::memory : Absence::failed, one_line(what));
   } catch (const std::exception& error) {
     return absent(cell, Absence::failed, one_line(without_backtrace(error.what())));
+  } catch (...) {
+    return absent(cell, Absence::failed, kNoException);
   }
 }
 
@@ -92,7 +95,7 @@ BenchCell measure_cell(Registry& registry, const BenchPlan& plan, const BenchSub
                        const BenchShape& shape, Baseline& standard) {
   BenchCell cell;
   cell.attention = subject.part.label;
-  if (!subject.problem.empty()) return absent(cell, Absence::options, subject.problem);
+  if (!subject.problem.empty()) return absent(cell, Absence::options, one_line(subject.problem));
   try {
     const std::string lack = lacking_memory(registry, subject.part, shape, plan.causal);
     if (!lack.empty()) return absent(cell, Absence::memory, lack);

@@ -26,6 +26,7 @@
 #include "framework/train/entries.h"
 #include "framework/train/environment.h"
 #include "framework/train/initialise.h"
+#include "framework/train/kept_folder.h"
 #include "framework/train/task_check.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/open_run.h"
@@ -391,6 +392,7 @@ using Together = std::vector<const RunJob*>;
 /// @param alone  it is the only run: that is thrown
 template <class Action>
 bool done_for_one(bool alone, const Action& action) {
+  const KeptFolder home;  // of the next one, too
   try {
     action();
     return true;

@@ -9,6 +9,7 @@
 #include "framework/experiment/installed.h"
 #include "framework/manifest/discovery.h"
 #include "framework/sharing/hash.h"
+#include "framework/sharing/waiting_lock.h"
 #include "runner/sharing/sharing.h"
 #include "runner/sharing/workshop.h"
 
@@ -24,6 +25,28 @@ bool is_held(const sharing::Installed& one) { return is_locked(lock_of(one)).val
 
 std::string left_text(const sharing::Installed& one) {
   return one.label() + " was left in use by a killed call";
+}
+
+ConfigError used_elsewhere(const sharing::Installed& one) {
+  return ConfigError(fmt::format(
+      "{} is in use while another attnlab reproduce runs; wait for its end", one.label()));
+}
+
+/// Of two calls, one after the other puts plugins into use: between a plugin's coming into use and
+/// its lock, it looks like one that a killed call left.
+sharing::WaitingLock wait_for_turn(const sharing::Places& places) {
+  sharing::make_folder(places.installed());
+  const std::string path = places.installed() + "/for_now.lock";
+  if (is_locked(path).value_or(false)) {
+    say("another attnlab reproduce is putting plugins into use; waiting for it");
+  }
+  return sharing::WaitingLock(path);
+}
+
+bool none_is_for_now(const sharing::Store& store) {
+  const auto active = store.active();
+  return std::none_of(active.begin(), active.end(),
+                      [](const sharing::Installed& one) { return one.for_now; });
 }
 
 /// The usable plugin of a kind and id; null: there is none.
@@ -53,6 +76,8 @@ LockedPlugins::LockedPlugins(const sharing::Bundle& result, const Arguments& arg
   for (const sharing::ArchiveFile& file : result.files) {
     if (file.path.starts_with("plugins/")) needed.insert(sharing::sha256(file.bytes));
   }
+  if (needed.empty() && none_is_for_now(store_)) return;
+  const sharing::WaitingLock turn = wait_for_turn(places);
   end_what_was_left(needed);
   try {
     for (const sharing::ArchiveFile& file : result.files) {
@@ -64,9 +89,7 @@ LockedPlugins::LockedPlugins(const sharing::Bundle& result, const Arguments& arg
       const bool other = before && !same;
       if (other && arguments.has("allow-other-bundles")) continue;
       if (before && before->for_now && !is_ours(*before) && is_held(*before)) {
-        throw ConfigError(
-            fmt::format("{} is in use while another attnlab reproduce runs; wait for its end",
-                        before->label()));
+        throw used_elsewhere(*before);
       }
       if (left) say(left_text(*before));
       if (other) {
@@ -81,6 +104,10 @@ LockedPlugins::LockedPlugins(const sharing::Bundle& result, const Arguments& arg
       if (other || left) {
         in_place_of_others_.push_back(one);
         locks_.push_back(std::make_unique<FileLock>(lock_of(one)));
+        if (locks_.back()->state() == FileLock::State::taken) {
+          in_place_of_others_.pop_back();  // whoever has it puts it back
+          throw used_elsewhere(one);
+        }
       }
       say(fmt::format("uses {} ({})", one.label(), one.bundle.substr(0, 12)));
     }

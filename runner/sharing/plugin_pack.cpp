@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -120,7 +119,7 @@ Made make(const std::vector<ArchiveFile>& source, const std::vector<ArchiveFile>
   const std::string name = made.manifest.name;
   sharing::make_folder(work + "/library");
   made.library = work + "/library/" + name + ".so";
-  std::filesystem::copy_file(built, made.library);
+  write_file(made.library, read_text(built));
   json manifest = json::parse(made.manifest.json);
   manifest.erase("stamp");
   made.found.push_back({"manifest.json", manifest.dump(1) + "\n"});

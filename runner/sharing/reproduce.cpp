@@ -10,6 +10,8 @@
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/revision.h"
+#include "framework/experiment/identity.h"
+#include "framework/manifest/discovery.h"
 #include "framework/sharing/reproduction.h"
 #include "framework/sharing/result_bundle.h"
 #include "framework/sharing/result_locks.h"
@@ -25,6 +27,9 @@ namespace fs = std::filesystem;
 namespace po = boost::program_options;
 
 void say(const std::string& line) { std::cerr << printable(line) << "\n"; }
+
+/// For people: names in a stranger's configuration may hold anything.
+std::string label_of(const RunRecord& run) { return one_line(run.label()); }
 
 /// The runs of a result, by their numbers.
 std::vector<RunRecord> packed_runs(const std::string& folder) {
@@ -49,9 +54,9 @@ sharing::ResultLocks locks_of(const std::vector<RunRecord>& runs) {
 }
 
 void say_other_data(const sharing::RunPair& pair) {
-  if (pair.other_data) say(pair.there.label() + ": its data differ from those there");
+  if (pair.other_data) say(label_of(pair.there) + ": its data differ from those there");
   for (const std::string& entry : pair.other_data_of) {
-    say(fmt::format("{}: the data of evaluation {} differ from those there", pair.there.label(),
+    say(fmt::format("{}: the data of evaluation {} differ from those there", label_of(pair.there),
                     one_line(entry)));
   }
 }
@@ -73,17 +78,62 @@ std::string other_bundle(const RunRecord& there, const RunRecord& here) {
   return "";
 }
 
+/// Runs below a folder; none where there is no folder, or no run in it yet.
+FoundFolders runs_below(const std::string& folder) {
+  try {
+    return search_folders(folder);
+  } catch (const ConfigError&) {
+    return {};
+  }
+}
+
 /// Folders of finished runs that are there.
 std::set<std::string> finished_runs(const std::string& below) {
   std::set<std::string> folders;
-  if (!is_there(below)) return folders;
-  for (const std::string& run : search_folders(below).runs) {
+  for (const std::string& run : runs_below(below).runs) {
     try {
       if (RunFolder(run).status().finished()) folders.insert(run);
     } catch (const Error&) {  // damaged, which is said when it is read
     }
   }
   return folders;
+}
+
+/// Whether a run would be filed by the same plugins and framework now.
+bool is_of_now(const RunRecord& run, const Catalogue& catalogue) {
+  try {
+    const auto filed = read_identity(run.folder);
+    const Experiment experiment = RunFolder(run.folder).experiment(catalogue);
+    return filed && changes_between(*filed, identity_of(experiment, "")).empty();
+  } catch (const Error&) {  // what it used is not here any more
+    return false;
+  }
+}
+
+/// The run that attnlab run has just made or found below a folder. Runs of earlier calls may stand
+/// beside it, made with other plugins, data or another attnlab.
+/// @param notes  gets what is left out
+std::optional<RunRecord> run_of_now(const std::string& folder, std::vector<std::string>& notes) {
+  const FoundFolders found = runs_below(folder);
+  std::vector<Unreadable> unreadable = found.unreadable;
+  std::vector<RunRecord> runs;
+  for (const std::string& run : found.runs) {
+    try {
+      runs.push_back(read_run(run));
+    } catch (const Error& damage) {
+      unreadable.push_back({run, damage.what()});
+    }
+  }
+  for (const Unreadable& one : unreadable) notes.push_back(message_text(one.text()));
+  if (runs.empty()) return std::nullopt;
+  if (runs.size() == 1) return runs.front();
+  const Catalogue catalogue = Catalogue::of_this_program();
+  const auto rank = [&](const RunRecord& run) {
+    return std::pair(is_of_now(run, catalogue), RunFolder(run.folder).start());
+  };
+  return *std::max_element(runs.begin(), runs.end(), [&](const RunRecord& a, const RunRecord& b) {
+    return rank(a) < rank(b);
+  });
 }
 
 /// The experiment that a run begins with (`init.experiment`); empty: none.
@@ -102,7 +152,7 @@ std::vector<std::string> without_source(const std::vector<RunRecord>& runs) {
   for (const RunRecord& run : runs) {
     if (source_of(run).empty()) continue;
     if (first == nullptr) first = &run;
-    labels.push_back(one_line(run.label()));
+    labels.push_back(label_of(run));
   }
   if (first == nullptr) return {};
   const std::size_t count = labels.size();
@@ -117,38 +167,60 @@ std::vector<std::string> without_source(const std::vector<RunRecord>& runs) {
   return {std::move(text)};
 }
 
+/// Runs this program for a run of the result. @throws Interrupted.
+ProcessResult run_program_for(const std::vector<std::string>& words, const std::string& log) {
+  const ProcessResult end = run_self(words, log, [](const std::string&) {});
+  if (!interrupted()) return end;
+  say("interrupted; the same command goes on where it was");
+  throw Interrupted();
+}
+
+/// Evaluations that failed, or were killed, in an earlier call: attnlab run leaves them so.
+void evaluate_again(RunRecord& run, const std::string& log) {
+  const bool all = std::all_of(run.evaluations.begin(), run.evaluations.end(),
+                               [](const EvaluationRecord& one) { return one.done; });
+  if (!run.done() || all) return;
+  say(label_of(run) + ": evaluating again what failed before");
+  if (!run_program_for({"eval", run.folder, "--json"}, log).ok()) {
+    say(message_text(fmt::format("{}: evaluations failed: {}", label_of(run), log_tail(log, 3))));
+  }
+  run = read_run(run.folder);
+}
+
 /// Runs one run of the result once more, in a folder that has the same number.
 /// @param notes  gets what is left out in that folder
 sharing::RunPair run_again(const RunRecord& run, const std::string& out, bool allow_others,
                            std::vector<std::string>& notes) {
   if (!source_of(run).empty()) return {run, std::nullopt, false, {}};
-  say("running " + run.label());
+  say("running " + label_of(run));
   const std::string log = out + "/log.txt",
                     folder = out + "/runs/" + fs::path(run.folder).filename().string();
   // One that was finished before is taken where its plugins' files are those in use now.
   const std::set<std::string> before = finished_runs(folder);
-  const ProcessResult end = run_self(
-      {"run", run.folder + "/config.yaml", "--out", folder, "--resume", "--progress", "none"}, log,
-      [](const std::string&) {});
-  if (interrupted()) throw Error("interrupted; the same command goes on where it was");
+  const ProcessResult end = run_program_for(
+      {"run", run.folder + "/config.yaml", "--out", folder, "--resume", "--progress", "none"}, log);
   sharing::RunPair pair{run, std::nullopt, false, {}};
   if (!end.ok()) {
-    say(message_text(fmt::format("{} failed: {}", run.label(), log_tail(log, 3))));
+    say(message_text(fmt::format("{} failed: {}", label_of(run), log_tail(log, 3))));
     return pair;
   }
-  std::string other;
-  const RunCollection found = find_runs({folder});
-  for (const Unreadable& one : found.unreadable) notes.push_back(message_text(one.text()));
-  for (const RunRecord& here : found.runs) {
-    const std::string differs = allow_others ? "" : other_bundle(run, here);
-    if (differs.empty() || before.count(here.folder) > 0) pair.here = here;
-    if (differs.empty()) break;
-    other = differs;
-  }
-  if (!pair.here) {
-    say(fmt::format("{}: does not count: {}", run.label(), other));
+  std::optional<RunRecord> here = run_of_now(folder, notes);
+  if (!here) return pair;
+  const bool was_finished = before.count(here->folder) > 0;
+  const std::string other = allow_others || was_finished ? "" : other_bundle(run, *here);
+  if (!other.empty()) {
+    say(fmt::format("{}: does not count: {}", label_of(run), other));
     return pair;
   }
+  try {
+    if (was_finished) evaluate_again(*here, log);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const Error& damage) {
+    say(message_text(fmt::format("{}: does not count: {}", label_of(run), damage.what())));
+    return pair;
+  }
+  pair.here = std::move(here);
   sharing::compare_data(pair);
   say_other_data(pair);
   return pair;
@@ -217,7 +289,7 @@ int report(const std::vector<sharing::RunPair>& pairs, const std::vector<std::st
   std::string noted;
   for (const std::string& note : notes) noted += "note: " + note + "\n";
   const std::string path = out + "/reproduction.txt";
-  write_file(path, reproduction_text(all) + noted);
+  write_file(path, printable(reproduction_text(all) + noted));
   std::cout << printable(reproduction_text(all, false) + noted + "every metric: " + path + "\n");
   if (failed > 0) {
     say(fmt::format("{} of {} runs could not be repeated; the log: {}/log.txt", failed,

@@ -142,6 +142,21 @@ TEST_F(Bench, LeavesATypedGapWhereAMechanismCannot) {
   expect_times(cells.at(1).at("forward"));
 }
 
+TEST_F(Bench, GoesOnWhateverAMechanismThrows) {
+  const Ended ended = bench({"throws_number_in_forward", "throws_lines_in_forward", "quest",
+                             "--shapes", "1x1x8x4", "--json"},
+                            {{"ATTNLAB_PLUGIN_PATH", broken_plugins()}});
+  ASSERT_EQ(ended.exit_code, 1) << ended.story();
+  const json out = json::parse(ended.out);
+  const json& cells = out.at("shapes").at(0).at("attentions");
+  EXPECT_EQ(cells.at(0).at("absent").at("why"), "failed");
+  EXPECT_EQ(cells.at(0).at("absent").at("reason"),
+            "something that is not a std::exception was thrown");
+  EXPECT_EQ(cells.at(1).at("absent").at("why"), "failed");
+  EXPECT_EQ(cells.at(1).at("absent").at("reason"), "first line forged line");
+  expect_times(cells.at(2).at("forward"));
+}
+
 TEST_F(Bench, NamesTheKernelThatIsTaken) {
   const Words words = {"standard", "--shapes", "1x1x8x4"};
   const auto kernel = [](const json& out) {

@@ -1,6 +1,7 @@
 // A suite over domains from its beginning to its page, at its smallest size: missing domains left
 // out, finished runs stored and used elsewhere, the page, a card, the quick form.
 #include <filesystem>
+#include <fstream>
 
 #include "framework/base/text.h"
 #include "framework/manifest/discovery.h"
@@ -144,6 +145,41 @@ TEST_F(CrossDomain, ARunThatCannotBeStoredDoesNotKeepTheOthersBack) {
   EXPECT_THAT(ended.out, HasSubstr("kept: 1 run stored, 1 cannot be stored"));
   EXPECT_THAT(ended.err, AllOf(HasSubstr(first.substr(first.find("runs/every"))),
                                HasSubstr("has no lock.json")));
+}
+
+TEST_F(CrossDomain, AStoredRunOfOtherVersionsIsOverwrittenByWordAlone) {
+  must({"suite", "every.yaml", "experiments=[clean.yaml]", "seeds=[0]", "attentions=[standard]"});
+  const Words store = {"runs", "store", "runs/every", "--to", "kept"};
+  must(store);
+  const fs::path file = fs::directory_iterator(at("kept/clean/standard"))->path();
+  const std::string now = file_text(file);
+  EXPECT_THAT(must(store).out, HasSubstr("kept: 1 run stored")) << "of the same versions";
+  json earlier = json::parse(now);
+  earlier["identity"]["plugins"]["model"]["version"] = "0.0.1";
+  earlier.erase("check");
+  const std::string before = earlier.dump();
+  std::ofstream(file) << before;
+  const Ended ended = attnlab(store);
+  EXPECT_EQ(ended.exit_code, 3);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr(file.filename().string() + ": is kept: "),
+                               HasSubstr("0.0.1"), HasSubstr("--replace overwrites")));
+  EXPECT_EQ(file_text(file), before);
+  Words replace = store;
+  replace.push_back("--replace");
+  must(replace);
+  EXPECT_EQ(file_text(file), now);
+}
+
+TEST_F(CrossDomain, StoringSaysWhichOlderFileCannotBeRemoved) {
+  must({"suite", "every.yaml", "experiments=[clean.yaml]", "seeds=[0]", "attentions=[standard]"});
+  const Words store = {"runs", "store", "runs/every", "--to", "kept", "--replace"};
+  fs::create_directories(at("kept/clean/standard/0-00000000.json/full"));
+  const Ended ended = attnlab(store);
+  EXPECT_EQ(ended.exit_code, 3);
+  EXPECT_THAT(ended.out, HasSubstr("1 run stored, 1 cannot be stored"));
+  EXPECT_THAT(ended.err, HasSubstr("0-00000000.json: cannot remove it: "));
+  fs::remove(at("kept/clean/standard/0-00000000.json/full"));
+  EXPECT_THAT(must(store).out, HasSubstr(", 1 older files removed"));
 }
 
 TEST_F(CrossDomain, TheQuickFormSaysLoudlyThatItProvesNothing) {

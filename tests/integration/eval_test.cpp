@@ -125,6 +125,52 @@ TEST_F(Evaluate, OneEntryThatFailsDoesNotKeepTheOthersFromTheirTurn) {
   EXPECT_TRUE(json::parse(as_json.out).contains("noisy/accuracy"));
 }
 
+TEST_F(Evaluate, AnEntryThatGoesAwayAndThrowsIsFiledWithItsRun) {
+  write_experiment("  clean: {}\n");
+  must({"run", "asked.yaml"});
+  folder_.write("more.yaml",
+                "evaluate: {lost: {set: {attention: changes_folder_and_throws}}, noisy: {set: "
+                "{dataset: {noise: 3}}}}\n");
+  const std::string relative = folder().substr(at("").size());
+  const Ended ended = attnlab({"eval", relative, "--with", "more.yaml"},
+                              {{"ATTNLAB_PLUGIN_PATH", broken_plugins()}});
+  EXPECT_EQ(ended.exit_code, 1) << ended.story();
+  EXPECT_THAT(ended.out, HasSubstr("lost failed: lost its way"));
+  EXPECT_EQ(filed("lost").at("reason"), "lost its way");
+  EXPECT_EQ(filed("noisy").at("state"), "done");
+}
+
+TEST_F(Evaluate, OneWhoseDataAreGoneLeavesTheResultThatIsThere) {
+  for (const char* root : {"data", "disk"}) {
+    std::string records;
+    for (char label = 0; label < 8; ++label) records += label + std::string(3072, char(9 * label));
+    folder_.write(std::string(root) + "/data_batch_1.bin", records);
+    folder_.write(std::string(root) + "/test_batch.bin", records);
+  }
+  folder_.write("asked.yaml", R"(schema: 1
+model: {use: vit, patch_size: 8, dim: 16, depth: 1, heads: 2}
+attention: standard
+task: image_classification
+dataset: {use: cifar, root: data, batches: [1], partial: true}
+train: {epochs: 1, batch_size: 8, threads: 1}
+evaluate:
+  other: {set: {dataset: {root: disk}}}
+)");
+  must({"run", "asked.yaml"});
+  const json before = filed("other");
+  ASSERT_EQ(before.at("state"), "done");
+  fs::rename(at("disk"), at("gone"));
+  const Ended ended = attnlab({"eval", folder()});
+  EXPECT_EQ(ended.exit_code, 1) << ended.story();
+  EXPECT_THAT(ended.out,
+              AllOf(HasSubstr("other failed: the data of 'cifar-10-batches-bin' are not"),
+                    HasSubstr("; the earlier result stays")));
+  EXPECT_EQ(filed("other"), before);
+  fs::rename(at("gone"), at("disk"));
+  must({"eval", folder()});
+  EXPECT_EQ(filed("other"), before);
+}
+
 TEST_F(Evaluate, WhatATaskFindsWrongIsToldBeforeTraining) {
   write_experiment(
       "  noisy: {set: {dataset: {noise: 3}}}\n"

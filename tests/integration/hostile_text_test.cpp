@@ -131,6 +131,13 @@ TEST_F(HostileText, OfConfigurationsMovesNoCursor) {
   harmless_and_done({"config", "explain", file, "--json"});
   harmless_and_done({"config", "diff", file, file, "train.epochs=3"});
   harmless_and_done({"config", "diff", file, file, "train.epochs=3", "--json"});
+  folder_.write(place() + "/lines.yaml",
+                "extends: tiny.yaml\n\"k\\nforged\": \"${name}\\nforged\"\n");
+  EXPECT_THAT(harmless_and_done({"config", "explain", place() + "/lines.yaml"}).out,
+              HasSubstr("k forged = "));
+  folder_.write(place() + "/other.yaml", "extends: suite.yaml\n\"k\\nforged\": 1\n");
+  EXPECT_THAT(harmless_and_done({"config", "diff", suite, place() + "/other.yaml"}).out,
+              HasSubstr("k forged\n"));
   harmless_and_done({"suite", suite, "--dry-run"});
   harmless_and_done({"suite", suite, "--out", "suites"});
   const std::string table = file_text(at("suites/s/table.md"));
@@ -163,6 +170,9 @@ TEST_F(HostileText, OfRunsMovesNoCursor) {
   harmless({"page", out});
   harmless({"cite", out});
   harmless({"card", "quest", "--runs", out, "--no-test"});
+  harmless_and_done({"card", "quest", "--runs", out, "--no-test", "--output", "card.md"});
+  EXPECT_THAT(file_text(at("card.md")), HasSubstr("## Results (runsx\\x1b[2J"));
+  EXPECT_EQ(obeyed(file_text(at("card.md"))), "");
   harmless_and_done({"runs", "store", out, "--to", "stored" + kHostile});
   const std::string run = fs::directory_iterator(at(out + "/tiny/quest"))->path();
   harmless_and_done({"eval", run});

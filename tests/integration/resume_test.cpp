@@ -1,4 +1,6 @@
 // A run that is killed, stopped and resumed ends with exactly the numbers of one never disturbed.
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -260,6 +262,35 @@ TEST_F(Resume, LosesNoStepInAnEvaluationOfOneLongBatch) {
   EXPECT_EQ(metric_lines(run_folder("tiny/standard"), "train").size(), 4U);
   must(words);
   EXPECT_EQ(metric_lines(run_folder("tiny/standard"), "train").size(), 8U);
+}
+
+// The library below the program (tests/faulty_io) holds it where it begins the checkpoint.
+TEST_F(Resume, LosesNoStepWhereTheCheckpointAtAnEpochsEndTakesLong) {
+  const TempFolder outside;
+  const std::string calls = outside / "calls", held = calls + ".held";
+  Invocation call = invocation({"run", "tiny.yaml", "train.checkpoint_seconds=3600"},
+                               {{"LD_PRELOAD", build_tree() + "/faulty_io/faulty_io.so"},
+                                {"ATTNLAB_FAULT", "fsync:0"},
+                                {"ATTNLAB_FAULT_BELOW", folder_.path()},
+                                {"ATTNLAB_FAULT_CALLS", calls}});
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  // The file's temporary name ends with the process's number, which the program keeps.
+  const std::string hold = std::string("checkpoint.safetensors.tmp-") + host + "-$$";
+  const Words shell = {"bash", "-c", "ATTNLAB_FAULT_HOLD=" + hold + " exec \"$@\"", "shell"};
+  call.words.insert(call.words.begin(), shell.begin(), shell.end());
+  Process process(call);
+  ASSERT_TRUE(wait_for([&] { return fs::exists(held) || !process.running(); }));
+  ASSERT_TRUE(process.running());
+  process.send(SIGTERM);
+  std::this_thread::sleep_for(std::chrono::seconds(2));  // longer than a signal's patience
+  fs::remove(held);
+  const Ended ended = process.wait();
+  EXPECT_EQ(ended.exit_code, 130) << ended.story();
+  const std::string folder = run_folder("tiny/standard");
+  EXPECT_TRUE(fs::exists(folder + "/checkpoint.safetensors"));
+  EXPECT_NE(status_of(folder).at("state"), "done");
+  EXPECT_EQ(status_of(folder).at("step"), 4);
 }
 
 TEST_F(Resume, DoesNothingToARunThatIsDone) {

@@ -187,6 +187,19 @@ TEST_F(Run, ComputesInFloat32WhereTheProcessorHasNoProductsOfBfloat16) {
   EXPECT_EQ(products("free/standard") == "float32", !processor_has_bfloat16());
 }
 
+TEST_F(Run, OfAPluginThatGoesAwayAndThrowsStaysWhereItBelongsAndSoDoesTheNext) {
+  const Ended ended =
+      attnlab({"run", "tiny.yaml", "attention=changes_folder_and_throws", "seeds=[0, 1]"},
+              {{"ATTNLAB_PLUGIN_PATH", broken_plugins()}});
+  EXPECT_EQ(ended.exit_code, 1) << ended.story();
+  for (const int seed : {0, 1}) {
+    const std::string folder = run_folder("tiny/changes_folder_and_throws", seed);
+    EXPECT_THAT(ended.err, HasSubstr(folder.substr(at("").size()) + ": the run failed: lost its"));
+    EXPECT_EQ(status_of(folder).at("state"), "failed");
+    EXPECT_EQ(status_of(folder).at("reason"), "lost its way");
+  }
+}
+
 TEST_F(Run, StopsBetweenSeedsAndGoesOnThere) {
   const Words words = {"run", "tiny.yaml", "train.epochs=1", "seeds=[0, 1]", "--resume"};
   must({"run", "tiny.yaml", "train.epochs=1", "seeds=[0]"});

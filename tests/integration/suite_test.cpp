@@ -3,7 +3,9 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <sstream>
 
+#include "framework/base/file_lock.h"
 #include "tests/integration/workspace.h"
 
 namespace attnlab::testing::suite_test {
@@ -22,6 +24,14 @@ class SuiteCommand : public Workspace {
   void write_suite(const std::string& attentions, const std::string& more = "") const {
     folder_.write("pair.yaml", "schema: 1\nattentions: " + attentions +
                                    "\nexperiments: [tiny.yaml]\nseeds: [0, 1]\n" + more);
+  }
+  /// A suite of one run that is asked about test images with so much noise.
+  void write_asking(const std::string& noise) const {
+    folder_.write("asked.yaml",
+                  "schema: 1\nextends: tiny.yaml\nevaluate: {noisy: {set: {dataset: {noise: " +
+                      noise + "}}}}\n");
+    folder_.write("pair.yaml",
+                  "schema: 1\nattentions: [standard]\nexperiments: [asked.yaml]\nseeds: [0]\n");
   }
   json table() const { return json::parse(file_text(at("runs/pair/table.json"))); }
   std::string markdown() const { return file_text(at("runs/pair/table.md")); }
@@ -141,6 +151,58 @@ TEST_F(SuiteCommand, GoesOnWhereItWasInterrupted) {
   must({"run", "tiny.yaml", "attention=quest", "train.epochs=40"});
   EXPECT_EQ(checkpoint_tensors(folder_of("quest", 0)),
             checkpoint_tensors(run_folder("tiny/quest")));
+}
+
+TEST_F(SuiteCommand, NamesTheCommandThatEvaluatesWhatIsAskedNow) {
+  write_asking("3");
+  must({"suite", "pair.yaml"});
+  write_asking("1");
+  const Words words = {"suite", "pair.yaml", "--launcher", "slurm"};
+  const Ended left = must(words);
+  EXPECT_THAT(table().at("notes").dump(), HasSubstr("asked/standard/0: not evaluated: noisy"));
+  const std::string before = "left to evaluate: attnlab ";
+  const std::size_t begin = left.out.find(before);
+  ASSERT_NE(begin, std::string::npos) << left.story();
+  std::istringstream line(
+      left.out.substr(begin + before.size(), left.out.find('\n', begin) - begin - before.size()));
+  Words command;
+  for (std::string word; line >> word;) command.push_back(word);
+  must(command);
+  EXPECT_THAT(must(words).out, Not(HasSubstr("left to evaluate")));
+  EXPECT_EQ(table().at("notes"), json::array());
+}
+
+TEST_F(SuiteCommand, SaysWhichEvaluationsCouldNotBegin) {
+  write_asking("3");
+  must({"suite", "pair.yaml"});
+  write_asking("1");
+  {
+    const FileLock other(run_folder("pair/asked/standard") + "/lock");
+    const Ended ended = must({"suite", "pair.yaml"});
+    EXPECT_THAT(ended.out, HasSubstr("asked/standard/0: some failed; attnlab eval "));
+    const std::string note = "asked/standard/0: not evaluated: noisy; an older result counts";
+    EXPECT_THAT(markdown(), AllOf(HasSubstr(note), HasSubstr("/evaluate.yaml noisy does it")));
+    EXPECT_THAT(table().at("notes").dump(), HasSubstr(note));
+  }
+  must({"suite", "pair.yaml"});
+  EXPECT_EQ(table().at("notes"), json::array());
+}
+
+TEST_F(SuiteCommand, KeepsNoComparisonAndPageOfAnEarlierTable) {
+  const std::string files[] = {"comparison.md", "comparison.json", "page.html", "page.md",
+                               "page.json",     "page.tex",        "page.svg"};
+  const std::string compare = "compare: {test: t}\n",
+                    page = "page: {title: T, columns: [{domain: images, experiment: tiny}]}\n";
+  write_suite("[standard, quest]", compare + page);
+  must({"suite", "pair.yaml"});
+  for (const std::string& file : files) EXPECT_TRUE(exists("runs/pair/" + file)) << file;
+  write_suite("[standard, quest]");
+  must({"suite", "pair.yaml"});
+  for (const std::string& file : files) EXPECT_FALSE(exists("runs/pair/" + file)) << file;
+  EXPECT_TRUE(exists("runs/pair/table.md"));
+  must({"page", "runs/pair"});
+  must({"suite", "pair.yaml"});
+  EXPECT_TRUE(exists("runs/pair/page.html")) << "it is somebody's own";
 }
 
 TEST_F(SuiteCommand, FallsBackToOtherDataAndSaysSoLoudly) {

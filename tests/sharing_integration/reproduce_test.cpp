@@ -1,11 +1,14 @@
 // attnlab suite pack and reproduce through the program: plugins that make place and come back, what
 // is missing, and how it ends.
+#include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <optional>
 
 #include "framework/base/file_lock.h"
 #include "framework/base/files.h"
+#include "framework/runs/evaluations.h"
 #include "framework/runs/run_folder.h"
 #include "framework/sharing/bundle.h"
 #include "tests/sharing_integration/two_labs.h"
@@ -116,10 +119,21 @@ class Reproduce : public ::testing::Test {
     change(bundle);
     lab.write(name, write_bundle(bundle.contents, bundle.files, std::nullopt));
   }
-  static Ended reproduce(const LabMachine& lab, const std::string& file, Words more = {}) {
+  static Words words(const std::string& file, Words more = {}) {
     for (const char* word : {"--no-kit", "--time-limit", "1800"}) more.emplace_back(word);
     more.insert(more.begin(), {"reproduce", file});
-    return lab.attnlab(more);
+    return more;
+  }
+  static Ended reproduce(const LabMachine& lab, const std::string& file, Words more = {}) {
+    return lab.attnlab(words(file, std::move(more)));
+  }
+  /// Folders of the run of small.attnlab, as it was repeated; several where plugins differed.
+  static Words repeated(const LabMachine& lab) {
+    Words runs;
+    std::error_code none_yet;
+    const std::string below = lab.at("reproduced/small/runs/run-00001/small/sharper");
+    for (const auto& run : fs::directory_iterator(below, none_yet)) runs.push_back(run.path());
+    return runs;
   }
   static std::string& file(Bundle& bundle, const std::string& path) {
     for (ArchiveFile& one : bundle.files) {
@@ -235,14 +249,138 @@ TEST_F(Reproduce, GoesOnWithARunThatWasInterrupted) {
   give(again, "small.attnlab");
   const Ended first = reproduce(again, "small.attnlab");
   EXPECT_EQ(first.exit_code, 0) << first.story();
-  std::string run;
-  const std::string below = again.at("reproduced/small/runs/run-00001/small/sharper");
-  for (const auto& folder : fs::directory_iterator(below)) run = folder.path().string();
+  const std::string run = repeated(again).at(0);
   call_interrupted(run);
   const Ended ended = reproduce(again, "small.attnlab");
   EXPECT_EQ(ended.exit_code, 0) << ended.story();
   EXPECT_THAT(ended.out, AllOf(HasSubstr("identical"), Not(HasSubstr("could be run"))));
   EXPECT_EQ(status_of(run).at("state"), "done");
+}
+
+TEST_F(Reproduce, RepeatsAnEvaluationThatFailedOrWasKilled) {
+  const LabMachine again = lab("again_evaluated");
+  give(again, "small.attnlab");
+  const Ended first = reproduce(again, "small.attnlab");
+  EXPECT_EQ(first.exit_code, 0) << first.story();
+  const std::string run = repeated(again).at(0);
+  for (EvaluationRecord& record : read_evaluations(run).records) {
+    if (record.entry != "noisy") continue;
+    record.done = false;  // as a process leaves it that is killed in the middle
+    record.reason = "the process ended during this evaluation";
+    record.metrics.clear();
+    write_evaluation(run, record);
+  }
+  const Ended ended = reproduce(again, "small.attnlab");
+  EXPECT_EQ(ended.exit_code, 0) << ended.story();
+  EXPECT_THAT(ended.err, HasSubstr("small/sharper/0: evaluating again what failed before"));
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("noisy/accuracy"), Not(HasSubstr("DIFFERS"))));
+}
+
+TEST_F(Reproduce, TakesTheRunOfThePluginsInUseWhereTwoAreThere) {
+  const LabMachine two = lab("two");
+  install(two, "1.8.3");
+  give(two, "small.attnlab");
+  const Ended own = reproduce(two, "small.attnlab", {"--allow-other-bundles"});
+  EXPECT_EQ(own.exit_code, 0) << own.story();
+  ASSERT_EQ(repeated(two).size(), 1U);
+  const RunFolder of_own(repeated(two).at(0));
+  RunStatus status = of_own.status();
+  status.metrics.at("accuracy") += 0.25;
+  of_own.write_status(status);
+
+  const Ended swapped = reproduce(two, "small.attnlab", {"--allow-downgrade"});
+  EXPECT_EQ(swapped.exit_code, 0) << swapped.story();
+  EXPECT_THAT(swapped.out, AllOf(HasSubstr("identical"), Not(HasSubstr("DIFFERS"))));
+  EXPECT_EQ(repeated(two).size(), 2U);
+  // Not the newest one: that is of the plugin that is not in use now.
+  const Ended again = reproduce(two, "small.attnlab", {"--allow-other-bundles"});
+  EXPECT_EQ(again.exit_code, 1) << again.story();
+  EXPECT_THAT(again.out, HasSubstr("DIFFERS"));
+  EXPECT_EQ(repeated(two).size(), 2U);
+}
+
+TEST_F(Reproduce, BeginsAnewWhereACallWasKilledBeforeItsFirstFile) {
+  const LabMachine empty = lab("begun");
+  give(empty, "small.attnlab");
+  fs::create_directories(empty.at("reproduced/small/runs/run-00001/small/sharper/0-00000000"));
+  const Ended ended = reproduce(empty, "small.attnlab");
+  EXPECT_EQ(ended.exit_code, 0) << ended.story();
+}
+
+TEST_F(Reproduce, LeavesAPluginToACallThatIsJustPuttingItIntoUse) {
+  const LabMachine own = lab("turns");
+  install(own, "1.6.3");
+  install(own, "1.8.3");
+  give(own, "small.attnlab");
+  // Another call, for another result: it has put 1.8.3 into use, and has not locked it yet.
+  const fs::path entry = fs::canonical(own.plugins() + "/attention/sharper.so").parent_path();
+  json record = json::parse(file_text((entry / "record.json").string()));
+  record["for_now"] = true;
+  write_file((entry / "record.json").string(), record.dump());
+  std::optional<FileLock> turn(own.plugins() + "/installed/for_now.lock");
+  ASSERT_EQ(turn->state(), FileLock::State::held);
+
+  Invocation second = own.invocation(words("small.attnlab", {"--allow-downgrade"}));
+  const Words shell = {"bash", "-c", "exec \"$@\" 2>told.txt", "shell"};
+  second.words.insert(second.words.begin(), shell.begin(), shell.end());
+  Process process(second);
+  const auto told = [&] { return file_text(own.at("told.txt")); };
+  ASSERT_TRUE(wait_for([&] {
+    return !process.running() || told().find("into use; waiting for it") != std::string::npos;
+  }));
+  EXPECT_THAT(installed(own), HasSubstr("1.8.3"));
+  const FileLock running((entry / "for_now.lock").string());
+  turn.reset();
+  EXPECT_EQ(process.wait().exit_code, 2) << told();
+  EXPECT_THAT(told(), AllOf(HasSubstr("waiting for it"),
+                            HasSubstr("1.8.3 is in use while another attnlab reproduce runs")));
+  EXPECT_THAT(installed(own), HasSubstr("1.8.3"));
+}
+
+TEST_F(Reproduce, EndsWithItsOwnCodeWhereItIsInterrupted) {
+  const LabMachine busy = lab("busy");
+  install(busy, "1.8.3");
+  give(busy, "small.attnlab", [](Bundle& bundle) {
+    change_run(bundle, [](const RunFolder& run, RunStatus&) {
+      const std::string path = run.file("config.yaml");
+      std::string text = file_text(path);
+      replace_all(text, "\n  epochs: 1\n", "\n  epochs: 1000000\n");
+      write_file(path, text);
+    });
+  });
+  Process process(busy.invocation(words("small.attnlab", {"--allow-downgrade"})));
+  const auto trains = [&] {
+    const Words runs = repeated(busy);
+    return std::any_of(runs.begin(), runs.end(), [](const std::string& run) {
+      return !file_text(run + "/metrics.jsonl").empty();
+    });
+  };
+  ASSERT_TRUE(wait_for([&] { return !process.running() || trains(); }));
+  process.send(SIGINT);
+  const Ended ended = process.wait();
+  EXPECT_EQ(ended.exit_code, 130) << ended.story();
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("interrupted; the same command goes on where it was\n"),
+                               HasSubstr("acme/sharper 1.8.3 is in use again")));
+  EXPECT_EQ(status_of(repeated(busy).at(0)).at("state"), "interrupted");
+}
+
+TEST_F(Reproduce, ShowsForeignNamesOnOneLine) {
+  const LabMachine odd = lab("odd");
+  give(odd, "small.attnlab", [](Bundle& bundle) {
+    change_run(bundle, [](const RunFolder& run, RunStatus&) {
+      const std::string path = run.file("config.yaml");
+      std::string text = file_text(path);
+      replace_all(text, "\nname: small\n", "\nname: \"s\\x1b[2J\\n# forged\"\n");
+      write_file(path, text);
+    });
+  });
+  const Ended ended = reproduce(odd, "small.attnlab");
+  EXPECT_EQ(ended.exit_code, 3) << ended.story();
+  EXPECT_THAT(ended.err, HasSubstr("running s\\x1b[2J # forged/sharper/0\n"));
+  const std::string report = file_text(odd.at("reproduced/small/reproduction.txt"));
+  for (const std::string& text : {ended.err, ended.out, report}) {
+    EXPECT_THAT(text, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\n# forged"))));
+  }
 }
 
 TEST_F(Reproduce, SaysBeforeAllWorkThatARunBeginsWithAnother) {

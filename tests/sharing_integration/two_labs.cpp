@@ -16,14 +16,19 @@ LabMachine::LabMachine(std::string prefix, std::string home)
   fs::create_directories(home_);
 }
 
-Ended LabMachine::attnlab(Words words, const Environment& more, const std::string& folder) const {
+Invocation LabMachine::invocation(Words words, const Environment& more,
+                                  const std::string& folder) const {
   words.insert(words.begin(), prefix_ + "/bin/attnlab");
   Environment environment = {{"HOME", home_}, {"ATTNLAB_PLUGIN_PATH", ""}};
   if (const std::string torch = ATTNLAB_TEST_LIBTORCH; !torch.empty()) {
     environment["LibTorch_ROOT"] = torch;
   }
   environment.insert(more.begin(), more.end());
-  return run({std::move(words), folder.empty() ? home_ : folder, environment});
+  return {std::move(words), folder.empty() ? home_ : folder, environment};
+}
+
+Ended LabMachine::attnlab(Words words, const Environment& more, const std::string& folder) const {
+  return run(invocation(std::move(words), more, folder));
 }
 
 Ended LabMachine::must(const Words& words, const std::string& folder) const {

@@ -16,6 +16,9 @@ class LabMachine {
   /// @param prefix  of its attnlab
   LabMachine(std::string prefix, std::string home);
 
+  /// attnlab with these words, in a folder; its home unless given.
+  Invocation invocation(Words words, const Environment& more = {},
+                        const std::string& folder = "") const;
   Ended attnlab(Words words, const Environment& more = {}, const std::string& folder = "") const;
   /// The same; must end with 0.
   Ended must(const Words& words, const std::string& folder = "") const;

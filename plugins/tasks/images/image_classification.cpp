@@ -35,7 +35,8 @@ struct ImageClassificationOptions : ClassificationOptions {
   }
 };
 
-/// Metrics of some classes: the others' logits count as none.
+/// Metrics of some classes: the others' logits count as none, and so do images of theirs, as a
+/// validation split has them.
 class AmongSome final : public Meter {
  public:
   explicit AmongSome(std::vector<std::int64_t> classes) : classes_(std::move(classes)) {}
@@ -43,7 +44,17 @@ class AmongSome final : public Meter {
     const Tensor logits = outputs.at("logits").detach();
     const Tensor some = at::tensor(classes_, at::kLong).to(logits.device());
     const Tensor out = at::full_like(logits, -std::numeric_limits<double>::infinity());
-    all_.add({{"logits", out.index_copy(1, some, logits.index_select(1, some))}}, batch);
+    const Tensor known = out.index_copy(1, some, logits.index_select(1, some));
+    const Tensor classes = batch.fields.at("class").to(logits.device());
+    // (Numbers that are no class at all are left in: they are an error.)
+    const Tensor counts =
+        at::isin(classes, some).logical_or(classes.lt(0)).logical_or(classes.ge(logits.size(1)));
+    const Tensor rows = counts.nonzero().squeeze(1);
+    if (rows.numel() == 0) return;
+    Batch part;
+    part.size = rows.numel();
+    part.fields.set("class", classes.index_select(0, rows));
+    all_.add({{"logits", known.index_select(0, rows)}}, part);
   }
   Metrics result() const override { return all_.result(); }
 

@@ -73,6 +73,12 @@ TEST(ImageClassification, CountsAmongTheClassesThatAreTested) {
   EXPECT_EQ(accuracy("{}").at("accuracy"), 0);
   EXPECT_EQ(accuracy("{among: tested}").at("accuracy"), 1);
   EXPECT_NEAR(accuracy("{among: tested}").at("nll"), std::log(1 + std::exp(-1.0)), 1e-12);
+  // A validation split has images of the other classes, too.
+  const auto meter = make_task(kId, info, "{among: tested}")->meter();
+  meter->add({{"logits", at::cat({logits, logits})}}, batch_of({1, 0}));
+  meter->add({{"logits", logits}}, batch_of({2}));
+  EXPECT_EQ(meter->result().at("accuracy"), 1);
+  EXPECT_NEAR(meter->result().at("nll"), std::log(1 + std::exp(-1.0)), 1e-12);
 }
 
 TEST(ImageClassification, LossHasTheGradientOfSoftmaxMinusTarget) {

@@ -129,6 +129,19 @@ TEST(PointSegmentation, CountsRawPointsOfEachVoxel) {
   EXPECT_EQ(metrics.count("iou_traffic_sign"), 1U);
 }
 
+TEST(PointSegmentation, RefusesClassesThatWouldShareAMetric) {
+  DatasetInfo data = three_classes();
+  data.class_names[2] = "traffic-sign";
+  try {
+    testing::make_task("point_segmentation", data);
+    FAIL() << "one of them would be lost";
+  } catch (const DataError& error) {
+    EXPECT_STREQ(error.what(),
+                 "dataset 'scenes': the classes \"traffic sign\" and \"traffic-sign\" would share "
+                 "the metric 'iou_traffic_sign'; rename one");
+  }
+}
+
 TEST(PointSegmentation, AddsUpTheProbabilitiesOfViews) {
   const auto task = testing::make_task("point_segmentation", three_classes());
   // Two weak votes for class 2 against a strong one for class 0.

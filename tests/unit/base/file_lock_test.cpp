@@ -31,6 +31,19 @@ TEST(FileLock, SaysWhatItsHolderWrote) {
   EXPECT_EQ(read_text(folder / "lock"), "short");
 }
 
+TEST(FileLock, FollowsNoLink) {
+  const TempFolder folder;
+  folder.write("precious", "text");
+  for (const char* target : {"precious", "none"}) {
+    std::filesystem::create_symlink(target, folder / "lock");
+    EXPECT_EQ(message_of<FileError>([&] { FileLock(folder / "lock").write("mine"); }),
+              folder / "lock" + ": cannot write: it is a link; remove it");
+    std::filesystem::remove(folder / "lock");
+  }
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("precious"));
+  EXPECT_EQ(read_text(folder / "precious"), "text");
+}
+
 TEST(FileLock, NamesAFileThatCannotBeMade) {
   const TempFolder folder;
   EXPECT_THAT(message_of<FileError>([&] { FileLock(folder / "none/lock"); }),

@@ -150,6 +150,37 @@ TEST(AtomicFile, WritesToFifosAndDevicesAndLeavesThem) {
   EXPECT_THAT(names_in(folder.path()), ::testing::UnorderedElementsAre("fifo", "nothing"));
 }
 
+TEST(AtomicFile, WritesBehindWhatStandsInAFileThatIsOpen) {
+  const TempFolder folder;
+  const std::string notes = folder.write("notes", "earlier\n");
+  const int file = ::open(notes.c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(::lseek(file, 0, SEEK_END), 8);
+  const std::string number = std::to_string(file);
+  fs::create_symlink("/dev/fd/" + number, folder / "link");
+  write_file("/proc/self/fd/" + number, "one\n");
+  write_file("/dev/fd/" + number, "two\n");
+  write_file(folder / "link", "three\n");
+  EXPECT_EQ(::write(file, "mine\n", 5), 5) << "behind what was written";
+  EXPECT_EQ(read_text(notes), "earlier\none\ntwo\nthree\nmine\n");
+  const pid_t child = ::fork();
+  if (child == 0) {  // of another process
+    try {
+      write_file("/proc/" + std::to_string(::getppid()) + "/fd/" + number, "child\n");
+    } catch (const FileError&) {
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(read_text(notes), "earlier\none\ntwo\nthree\nmine\nchild\n");
+  fs::remove(notes);
+  write_file("/dev/fd/" + number, "gone");
+  ::close(file);
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("link"));
+  EXPECT_THROW(write_file(folder / "link", "x"), FileError) << "it is not open any more";
+}
+
 TEST(AtomicFile, LeavesTheOldFileAndNothingElseWhenItCannotGrow) {
   const TempFolder folder;
   folder.write("a", "old");
@@ -212,6 +243,24 @@ TEST(Temporaries, OfDeadProcessesOfThisMachineAreRemovedAndNoOthers) {
   folder.write(mark + std::to_string(::getpid()), "of a process before, by chance of this number");
   remove_dead_temporaries(folder.path());
   EXPECT_THAT(names_in(folder.path()), ::testing::UnorderedElementsAreArray(kept));
+}
+
+TEST(Temporaries, HaveAnotherNameWhereTheirsIsTakenAndStays) {
+  const TempFolder folder;
+  std::string own;
+  {
+    const AtomicFile file(folder / "a");
+    own = names_in(folder.path()).at(0);
+  }
+  folder.write(own + "/inside", "which keeps the folder from being removed");
+  write_file(folder / "a", "text");
+  EXPECT_EQ(read_text(folder / "a"), "text");
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("a", own));
+  std::string other = own;
+  other.insert(other.rfind('-') + 1, "0");
+  folder.write(other, "of a process before, by chance of this number");
+  write_file(folder / "a", "again");
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("a", own));
 }
 
 TEST(Temporaries, OfDeadWritersOfAFileGoWhenItIsWrittenAgain) {
@@ -464,6 +513,17 @@ TEST(LastLines, AreReadFromTheEndHoweverLongTheyAre) {
   EXPECT_THAT(last_lines(path, 2), ElementsAre(more, "last"));
   EXPECT_THAT(last_lines(path, 3), ElementsAre(longest, more, "last"));
   EXPECT_THAT(last_lines(path, 9), ElementsAre("first", longest, more, "last"));
+}
+
+TEST(LastLines, AreOfTheLastMebibyteAlone) {
+  const TempFolder folder;
+  const std::string path = folder.write("log", "first\n");
+  fs::resize_file(path, 64 << 20);
+  LineWriter(path).line("\nlast words");
+  const std::vector<std::string> lines = last_lines(path, 5);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_LE(lines[0].size(), std::size_t{1} << 20);
+  EXPECT_EQ(lines[1], "last words");
 }
 
 TEST(ScratchFolder, GoesWithItsContents) {

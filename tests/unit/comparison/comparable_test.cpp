@@ -295,6 +295,19 @@ TEST_F(ComparableTest, ComparesByTheMetricOfAnEvaluation) {
       << "beside what is compared, the headline of each entry";
 }
 
+TEST_F(ComparableTest, WritesNoDeviationOfOneEvaluation) {
+  EvaluationRecord fog{"fog", "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
+  fog.metrics = {{"accuracy", 0.25}};
+  const auto sd = [&] {
+    const json read = json::parse(comparison_json(compare()));
+    return read.at("rows").at(0).at("evaluations").at("fog/accuracy").at("sd");
+  };
+  write_evaluation(write_run("small", "standard", 0, {{"accuracy", 0.5}}).path(), fog);
+  EXPECT_TRUE(sd().is_null());
+  write_evaluation(write_run("small", "standard", 1, {{"accuracy", 0.5}}).path(), fog);
+  EXPECT_EQ(sd(), 0.0) << "of two that agree";
+}
+
 TEST_F(ComparableTest, RefusesToCompareEvaluationsThatChangedDifferentThings) {
   for (const char* attention : {"standard", "quest"}) {
     const RunFolder folder = write_run("small", attention, 0, {{"accuracy", 0.5}});

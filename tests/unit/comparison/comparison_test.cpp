@@ -217,6 +217,33 @@ TEST_F(ComparisonTest, LeavesOutRunsThatTheSuiteNoLongerKnows) {
   EXPECT_EQ(row(comparison, "small", "standard").summary.mean, 0.5);
 }
 
+TEST_F(ComparisonTest, OfSuitesBelowOneAnotherEachHasItsOwnRuns) {
+  namespace fs = std::filesystem;
+  const auto record = [](const std::string& run) {
+    const json entry = {{"folder", run}};
+    const json suite = {{"suite", "s"}, {"baseline", "standard"}, {"runs", json::array({entry})}};
+    return suite.dump();
+  };
+  const RunFolder outer = write_run("small", "standard", 0, done(0.5));
+  const RunFolder moved = write_run("large", "standard", 0, done(0.7));
+  const std::string below = root() + "/other/s";
+  fs::create_directories(below);
+  fs::rename(root() + "/large", below + "/large");
+  temp_.write("runs/suite.json", record(outer.path()));
+  temp_.write("runs/other/s/suite.json", record(below + moved.path().substr(root().size())));
+  for (const std::vector<std::string>& folders :
+       {std::vector<std::string>{temp_.path()}, std::vector<std::string>{root(), below}}) {
+    const RunCollection found = find_runs(folders);
+    EXPECT_EQ(found.runs.size(), 2U) << folders.front();
+    EXPECT_THAT(found.notes, ElementsAre());
+  }
+  EXPECT_EQ(find_runs({below}).runs.size(), 1U);
+  const RunCollection own = find_runs({root()});
+  ASSERT_EQ(own.runs.size(), 1U) << "a suite's table is of its own runs";
+  EXPECT_EQ(own.runs[0].experiment, "small");
+  EXPECT_THAT(own.notes, ElementsAre(HasSubstr("1 run is left out")));
+}
+
 TEST_F(ComparisonTest, OfOneAttentionAloneNeedsNoBaseline) {
   write_pair("small", {}, {0.7, 0.8});
   const Comparison comparison = compare();
@@ -335,6 +362,20 @@ TEST_F(ComparisonTest, SaysWhenSeedsAreTooFewToShowAnything) {
             "Holm's correction of 2 comparisons: nothing can be significant at the level 0.05; it "
             "takes 7 seeds");
   EXPECT_EQ(reach_note({}, 7, 2), "");
+}
+
+TEST_F(ComparisonTest, PromisesNoNumberOfSeedsWhereNoneIsEnough) {
+  CompareOptions drawn;
+  drawn.test = "permutation";
+  drawn.level = 1e-6;
+  const std::string without =
+      "25 paired seeds cannot go below p = 1e-05 with the test 'permutation': nothing can be "
+      "significant at the level 1e-06";
+  EXPECT_EQ(reach_note(drawn, 25, 1), without);
+  EXPECT_THAT(reach_note(drawn, 5, 1), Not(HasSubstr("it takes")));
+  drawn.level = 5e-6;
+  EXPECT_THAT(reach_note(drawn, 25, 1), Not(HasSubstr("it takes"))) << "19 would be enough";
+  EXPECT_THAT(reach_note(drawn, 5, 1), HasSubstr("it takes 19 seeds"));
 }
 
 TEST_F(ComparisonTest, SuggestsBaselines) {

@@ -346,6 +346,58 @@ TEST(DomainPage, CountsASeedOnceThatIsARunAndAnAbsence) {
   EXPECT_EQ(page.row("mine").cells.back().row.seeds.size(), 3U);
 }
 
+/// In every domain: the baseline's nine seeds, `mine` with three that all diverged, and `other`
+/// with nine, of which four diverged.
+DomainRuns with_fewer_seeds() {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine", "other"}, 9, 22);
+  std::erase_if(runs.all.runs,
+                [](const RunRecord& run) { return run.attention == "mine" && run.seed > 2; });
+  for (const char* domain : kDomains) {
+    diverge(runs, "mine", domain, 0);
+    diverge(runs, "other", domain, 5);
+  }
+  return runs;
+}
+
+TEST(DomainPage, CountsDivergencesAmongTheSeedsThatAnAttentionRan) {
+  DomainRuns runs = with_fewer_seeds();
+  runs.page().claims = {claim_of("points", false), claim_of("points", true)};
+  const DomainPage page = runs.build();
+  EXPECT_EQ(cell_verdict(page, page.row("mine"), column(page, "points")), "3 of 3 diverged");
+  EXPECT_EQ(cell_verdict(page, page.row("other"), column(page, "points")), "4 of 9 diverged");
+  EXPECT_THAT(outcomes(page), ElementsAre("holds", "contradicted"));
+  EXPECT_EQ(page.claims[0].found, "3 of 3 diverged");
+  ASSERT_TRUE(page.ranking) << page.no_ranking;
+  EXPECT_THAT(page.ranking->attentions, ElementsAre("standard", "mine", "other"));
+  EXPECT_THAT(page.ranking->test.mean_ranks,
+              ElementsAre(DoubleNear(1, 1e-12), DoubleNear(3, 1e-12), DoubleNear(2, 1e-12)));
+}
+
+TEST(DomainPage, CountsTheBaselinesDivergencesAmongTheSeedsThatItRan) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 9, 22);
+  std::erase_if(runs.all.runs,
+                [](const RunRecord& run) { return run.attention == "standard" && run.seed > 2; });
+  diverge(runs, "standard", "points", 0);
+  const DomainPage page = runs.build();
+  EXPECT_EQ(cell_verdict(page, page.row("mine"), column(page, "points")),
+            "standard: 3 of 3 diverged");
+}
+
+TEST(DomainPage, TheWorstColumnIsTheOneWithTheLargestShareOfWhatRan) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 9, 22);
+  std::erase_if(runs.all.runs, [](const RunRecord& run) {
+    return run.attention == "mine" && run.experiment == "points" && run.seed > 2;
+  });
+  diverge(runs, "mine", "points", 0);    // three of three
+  diverge(runs, "mine", "language", 5);  // four of nine
+  const DomainPage page = runs.build();
+  ASSERT_TRUE(page.row("mine").worst);
+  EXPECT_EQ(page.columns[*page.row("mine").worst].domain, "points");
+}
+
 TEST(DomainPage, RanksAnAttentionThatDivergesBehindAllOthers) {
   DomainRuns runs;
   for (const char* domain : kDomains) {
@@ -598,6 +650,38 @@ TEST(DomainPage, ThreePairsNeverWeighMoreThanFour) {
   EXPECT_TRUE(mixed.rough);
   EXPECT_NEAR(mixed.effects.at("graphs").variance, rough_variance(3), 1e-12);
   EXPECT_NEAR(mixed.effects.at("images").variance, rough_variance(4), 1e-12);
+}
+
+TEST(DomainPage, ADomainThatIsLeftOutMakesNoVarianceRough) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "mine"}, 4, 16);
+  runs.page().columns[1].domain = "images";
+  runs.page().columns[1].title = "more";
+  std::erase_if(runs.all.runs, [](const RunRecord& run) {  // three pairs
+    return run.attention == "mine" && run.experiment == "images" && run.seed == 3;
+  });
+  EXPECT_TRUE(runs.build().row("mine").rough) << "while the domain counts";
+  diverge(runs, "mine", "language", 0);
+  const DomainRow mine = runs.build().row("mine");
+  EXPECT_THAT(mine.without_effect, ElementsAre("images: diverged"));
+  EXPECT_FALSE(mine.rough);
+  EXPECT_NEAR(mine.effects.at("graphs").variance, null_variance(4), 1e-12);
+}
+
+// Beyond 20 pairs signs are drawn, which reaches no smaller p-value with more of them.
+TEST(DomainPage, AsksForNoSeedsWhereNoneAreEnough) {
+  DomainRuns runs;
+  for (std::int64_t seed = 0; seed < 23; ++seed) {
+    for (const char* attention : {"standard", "mine"}) {
+      RunRecord& run = runs.add("images", attention, seed, *attention == 'm' ? 1 : 0);
+      run.infos = {{"score", Better::higher, "share of runs"}};
+    }
+  }
+  CompareOptions options;
+  options.level = 1e-6;
+  const DomainPage page = build_domain_page(runs.all, options, "");
+  EXPECT_EQ(page.row("mine").cells[0].row.contrast->gap.reason,
+            "1 or 0 of each run: 23 seeds cannot reach the level 1e-06");
 }
 
 TEST(DomainPage, SaysWhatItTakesForGranted) {

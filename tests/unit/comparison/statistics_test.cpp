@@ -262,6 +262,18 @@ TEST(Statistics, SayHowSmallAPValueCanBe) {
   EXPECT_EQ(fewest_pairs(PairedTest::t, 0.05, 100), 2);
 }
 
+TEST(Statistics, SayThatDrawnSignsHaveAFloor) {
+  EXPECT_EQ(smallest_p_value(PairedTest::permutation, 20), std::ldexp(1.0, -19));
+  for (const std::size_t pairs : {21, 40}) {
+    EXPECT_EQ(smallest_p_value(PairedTest::permutation, static_cast<std::int64_t>(pairs)),
+              1.0 / 100001);
+  }
+  EXPECT_EQ(sign_flip(std::vector<double>(40, 1.0)).p_value, 1.0 / 100001);
+  EXPECT_EQ(fewest_pairs(PairedTest::permutation, 5e-6), 19);
+  EXPECT_EQ(fewest_pairs(PairedTest::permutation, 1e-6), 0) << "no number is enough";
+  EXPECT_EQ(fewest_pairs(PairedTest::wilcoxon, 1e-6), 21);
+}
+
 TEST(Statistics, TestNothingOfOnePair) {
   for (const PairedTest test : {PairedTest::wilcoxon, PairedTest::t, PairedTest::permutation}) {
     EXPECT_FALSE(paired_test(test, {1}).has_value()) << name_of(test);

@@ -124,6 +124,75 @@ TEST(Extends, ReportsEveryFileThatIsMissingOrDamaged) {
             "main.yaml:2:14: lost.yaml: cannot read: No such file or directory");
 }
 
+/// A file that extends another one so many times.
+std::string extending(const std::string& file, int times) {
+  std::string text = "extends: [";
+  for (int i = 0; i < times; ++i) text += (i == 0 ? "" : ", ") + file;
+  return text + "]\n";
+}
+
+TEST(Extends, ReadsAThousandFilesAtMost) {
+  EXPECT_EQ(composed({{"main.yaml", extending("a.yaml", 999)}, {"a.yaml", "x: 1\n"}}), "{x: 1}");
+  EXPECT_THAT(refusal({{"main.yaml", extending("a.yaml", 5000)}, {"a.yaml", "x: 1\n"}}),
+              AllOf(StartsWith("main.yaml:1:"),
+                    EndsWith(": a.yaml: with it there are more than 1000 files, the most of a "
+                             "composition; make it smaller")));
+}
+
+TEST(Extends, ReadsNothingMoreWhereWaysToAFileDoubleWithEachOfMany) {
+  const TempFolder folder;
+  constexpr int kFiles = 40;
+  for (int i = 0; i < kFiles; ++i) {
+    folder.write("f" + std::to_string(i) + ".yaml",
+                 extending("f" + std::to_string(i + 1) + ".yaml", 2));
+  }
+  folder.write("f" + std::to_string(kFiles) + ".yaml", "x: 1\n");
+  const Composition composition = compose(folder / "f0.yaml");
+  EXPECT_THAT(composition.problems, ElementsAre(HasSubstr("more than 1000 files")));
+  EXPECT_FALSE(composition.whole);
+}
+
+TEST(Extends, RefusesAListThatIsChangedSoOftenThatWhatItWasFillsTheMemory) {
+  std::string items = "l+: [0";
+  for (int i = 1; i < 100; ++i) items += ", " + std::to_string(i);
+  EXPECT_THAT(refusal({{"main.yaml", extending("a.yaml", 990)}, {"a.yaml", items + "]\n"}}),
+              HasSubstr("a.yaml:1:5: 'l+': lists were changed so often, or are so long, that what "
+                        "they were takes more than 256 MiB; write the list out"));
+}
+
+TEST(Extends, RefusesAChainThatTheStackHasNoRoomFor) {
+  std::vector<std::pair<std::string, std::string>> files = {{"f0.yaml", "x: 1\n"}};
+  const auto chain = [&](int length) {
+    for (int i = static_cast<int>(files.size()); i < length; ++i) {
+      files.insert(files.begin(), {"f" + std::to_string(i) + ".yaml",
+                                   "extends: f" + std::to_string(i - 1) + ".yaml\n"});
+    }
+  };
+  chain(101);
+  EXPECT_EQ(composed(files), "{x: 1}");
+  chain(2000);
+  EXPECT_THAT(refusal(files), HasSubstr("more than 100 files and maps around each other"));
+}
+
+TEST(Extends, RefusesMoreTextAndMoreValuesThanACompositionMayHave) {
+  const TempFolder folder;
+  const std::string large = folder.write("large.yaml", "x: 1\n");
+  std::filesystem::resize_file(large, 65 << 20);
+  EXPECT_EQ(message_of<ConfigError>([&] { compose_file(large); }),
+            large + ": " + large +
+                ": with it there are more than 64 MiB of text, the most of a "
+                "composition; make it smaller");
+  EXPECT_THAT(message_of<ConfigError>(
+                  [&] { compose_file(folder.write("main.yaml", "extends: large.yaml\n")); }),
+              AllOf(HasSubstr("main.yaml:1:10: "), HasSubstr("more than 64 MiB of text")));
+  std::string zeros = "x: &a [0", copies = "y: [*a";
+  for (int i = 1; i < 1000; ++i) zeros += ", 0";
+  for (int i = 1; i < 100; ++i) copies += ", *a";
+  EXPECT_THAT(
+      refusal({{"main.yaml", extending("a.yaml", 10)}, {"a.yaml", zeros + "]\n" + copies + "]\n"}}),
+      HasSubstr("more than 1000000 values"));
+}
+
 TEST(ComposeFile, RefusesAFileThatCannotBeRead) {
   const TempFolder folder;
   EXPECT_EQ(message_of<FileError>([&] { compose_file(folder / "gone.yaml"); }),
@@ -146,6 +215,15 @@ TEST(Merge, AppendsAndRemovesItemsOfLists) {
   EXPECT_EQ(merged("{l: [a, {d: 1}]}", "{l-: [{d: 1}], l+: [b]}"), "{l: [a, b]}");
   EXPECT_EQ(merged("{}", "{l+: [c]}"), "{l: [c]}");
   EXPECT_EQ(merged("{l: null}", "{l+: [c]}"), "{l: [c]}");
+}
+
+TEST(Merge, RemovesManyItemsOfALongListInItsOrder) {
+  std::string all = "list: [a, b", most = "list-: [b";  // pair by pair it would take hours
+  for (int i = 0; i < 100'000; ++i) {
+    all += ", " + std::to_string(i);
+    most += ", " + std::to_string(99'999 - i);
+  }
+  EXPECT_EQ(merged(all + ", c, a]", most + "]"), "{list: [a, c, a]}");
 }
 
 TEST(Merge, RemovesAKeyThatIsGivenNothing) {
@@ -181,6 +259,8 @@ TEST(Merge, ExplainsWhyRemovingIsRefused) {
             "over.yaml:1:2: 'lst-' removes 'lst', which is not there; did you mean 'list'?");
   EXPECT_EQ(refused("{l: [a, b]}", "{l-: [c]}"),
             "over.yaml:1:7: 'l' has no item c to remove; it is [a, b]");
+  EXPECT_EQ(refused("{l: [a, a]}", "{l-: [a, a]}"),
+            "over.yaml:1:10: 'l' has no item a to remove; it is [a, a]");
   EXPECT_EQ(refused("{l: [a]}", "{l-: a}"),
             "over.yaml:1:6: 'l-' removes items of a list (or, without a value, the key)");
 }
@@ -463,6 +543,22 @@ TEST(Interpolation, StopsValuesThatGrowFromStepToStep) {
   }
   EXPECT_THAT(interpolation_refusal(lists), HasSubstr("grows too large"));
   EXPECT_THAT(interpolation_refusal(texts), HasSubstr("grows too large"));
+}
+
+TEST(Interpolation, StopsATextThatGrowsWithinItself) {
+  std::string text = "a: " + std::string(1 << 20, 'x') + "\nb: ";
+  for (int i = 0; i < 100'000; ++i) text += "${a}";  // 100 GiB
+  const std::string refused = interpolation_refusal(text + "\nc: ${a}\n");
+  EXPECT_THAT(refused, AllOf(StartsWith("f.yaml:2:4: ${a}${a}"),
+                             HasSubstr("... grows too large\nf.yaml:3:4: ${a} grows too large")));
+  EXPECT_LT(refused.size(), 1000U);
+}
+
+TEST(Interpolation, KeepsTheLinesOfATextThatRefersInOneLine) {
+  Node tree = parse_yaml("a: 5\nb: \"${a}\\nforged\"\n", "f.yaml");
+  interpolate(tree);
+  EXPECT_EQ(tree.at("b").text(), "5\nforged");
+  EXPECT_EQ(tree.at("b").history().at(0).value, "\"${a}\\nforged\"");
 }
 
 TEST(Interpolation, KeepsThePlaceAndTheTextThatReferred) {

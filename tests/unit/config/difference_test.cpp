@@ -50,8 +50,10 @@ TEST(Origins, AreReadAsTheyWereWritten) {
   const TempFolder folder;
   const std::string file = folder.write(
       "f.yaml", kImages + "train: {epochs: 3, eval_batch_size: \"${train.epochs}\"}\n");
-  const Experiment experiment = load_experiment(
-      file, {"train.epochs=4", "model.note='a: b = c'", "seeds=[1]"}, parts.catalogue());
+  const Experiment experiment = load_experiment(file,
+                                                {"train.epochs=4", "model.note='a: b = c'",
+                                                 "seeds=[1]", "train={log_every: 7,\nprefetch: 3}"},
+                                                parts.catalogue());
   std::map<std::string, RecordedOrigin> origins;
   for (const RecordedOrigin& origin : read_origins(origins_text(experiment.resolved))) {
     EXPECT_TRUE(origins.emplace(origin.key, origin).second) << origin.key;
@@ -65,6 +67,7 @@ TEST(Origins, AreReadAsTheyWereWritten) {
   EXPECT_EQ(origins.at("train.workers").place, "default of train");
   EXPECT_EQ(origins.at("model.note").value, "\"a: b = c\"");
   EXPECT_EQ(origins.at("seeds").value, "[1]");
+  EXPECT_EQ(origins.at("train.prefetch").place, "argument 'train={log_every: 7,\\nprefetch: 3}'");
 }
 
 TEST(Origins, OfAnyNumberOfEarlierValuesAreReadInTheirOrder) {

@@ -116,6 +116,9 @@ TEST(ParseYaml, StopsAnAliasBombBeforeItFillsTheMemory) {
     bomb += "]\n";
   }
   EXPECT_THAT(refusal(bomb), HasSubstr("too many values (nested aliases?)"));
+  std::string copies = "a: &a " + std::string(1'000'000, 'x') + "\nb: [";
+  for (int i = 0; i < 100; ++i) copies += "*a, ";
+  EXPECT_THAT(refusal(copies + "]\n"), HasSubstr("too many values (nested aliases?)"));
 }
 
 TEST(ParseYaml, RefusesSeveralDocuments) {

@@ -264,6 +264,14 @@ TEST(ConformanceKit, FindsMemoryThatIsNotGivenBack) {
   EXPECT_THAT(failure("memory", attend),
               ::testing::MatchesRegex("a forward and backward pass keeps 1[0-9]{4} bytes of memory "
                                       "each time"));
+  const auto evaluate = [](Wrong& self, const In& in, Context& context) {
+    if (!self.is_training()) kept.push_back(std::make_unique<char[]>(5000));
+    return self.sound(in, context);
+  };
+  EXPECT_THAT(
+      failure("memory", evaluate),
+      ::testing::MatchesRegex("a forward pass in evaluation keeps 1[0-9]{4} bytes of memory "
+                              "each time"));
   static std::vector<char> log;  // which takes more only now and then
   const auto logs = [](Wrong& self, const In& in, Context& context) {
     log.insert(log.end(), 5000, '\0');

@@ -276,6 +276,11 @@ TEST(ModelChecks, FindMemoryThatIsNotGivenBack) {
     return self.sound(batch, pass);
   };
   EXPECT_THAT(failure("memory", keeping), HasSubstr("a forward and backward pass keeps 1"));
+  const auto evaluating = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
+    if (!self.is_training()) kept.push_back(std::make_unique<char[]>(1000));
+    return self.sound(batch, pass);
+  };
+  EXPECT_THAT(failure("memory", evaluating), HasSubstr("a forward pass in evaluation keeps 1"));
 }
 
 TEST(ModelChecks, SayWhichFieldCannotBeMadeUp) {

@@ -143,6 +143,16 @@ TEST_F(Explain, WorksOnFilesWithErrorsAsFarAsTheyGo) {
   EXPECT_THAT(text("train.epochs"), HasSubstr("main.yaml:2:17  ten"));
 }
 
+TEST_F(Explain, HasNoLineThatOthersWrote) {
+  write("main.yaml", "\"a\\nforged\": 1\nb: 2\nc: \"${b}\\nforged\"\n");
+  EXPECT_THAT(
+      text("", {"train={epochs: 7,\nforged: 1}"}),
+      AllOf(HasSubstr("a forged = 1\n"), HasSubstr("  \"${b}\\nforged\"\n"),
+            HasSubstr("argument 'train={epochs: 7, forged: 1}'  7\n"), Not(HasSubstr("\nforged"))));
+  write("main.yaml", "m: {x: 1}\n\"a\\nforged\": \"${m}\"\n");
+  EXPECT_THAT(text("", {}), AllOf(HasSubstr("a forged.x = 1\n"), Not(HasSubstr("\nforged"))));
+}
+
 TEST_F(Explain, PutsValuesInOneColumn) {
   write("main.yaml", "train: {epochs: 3}\n");
   const std::string text = explanation_text(explained("train.epochs", {"train.epochs=40"}));

@@ -204,6 +204,18 @@ TEST(DomainReport, ThePapersTableSaysInItsCaptionThatItIsNotFair) {
               HasSubstr("Not a fair comparison: more than the attention differs (1 value)"));
 }
 
+TEST(DomainReport, TheFigureCountsDivergencesAmongTheSeedsThatRan) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "winner"}, 9, 1);
+  std::erase_if(runs.all.runs,
+                [](const RunRecord& run) { return run.attention == "winner" && run.seed > 2; });
+  for (RunRecord& run : runs.all.runs) {
+    const bool one = run.attention == "winner" && run.experiment == "graphs";
+    if (one) run.status.state = RunState::diverged;
+  }
+  EXPECT_THAT(domain_figure(runs.build()), HasSubstr(">3 of 3 diverged</text>"));
+}
+
 TEST(DomainReport, TheFigureNamesTheBaselinesDivergence) {
   const std::string svg = domain_figure(page_with_divergences());
   EXPECT_THAT(svg,
@@ -235,6 +247,21 @@ TEST(DomainReport, TheRecordsHaveTheNumbers) {
   EXPECT_FALSE(partial.at("cells").at(1).contains("difference")) << "an absence, not a zero";
   EXPECT_EQ(out.at("ranking").at("domains").size(), 6U);
   EXPECT_EQ(out.at("claims").at(0).at("outcome"), "holds");
+}
+
+TEST(DomainReport, TheRecordsHaveNoDeviationOfOneSeed) {
+  const auto sd = [](std::int64_t seeds) {
+    DomainRuns runs;
+    add_alike(runs, {"standard", "winner"}, seeds, 1);
+    return json::parse(domain_json(runs.build(), kStamp))
+        .at("rows")
+        .at(0)
+        .at("cells")
+        .at(0)
+        .at("sd");
+  };
+  EXPECT_TRUE(sd(1).is_null());
+  EXPECT_GT(sd(2), 0);
 }
 
 TEST(DomainReport, MarkdownHasTheTables) {
@@ -298,6 +325,21 @@ TEST(ModelCard, SaysWhichSeedsAreMissingAndWhatWasStored) {
   EXPECT_THAT(card_markdown(card),
               AllOf(HasSubstr("| 1 of 5 missing |"), HasSubstr("\n## Notes on the runs\n\n"),
                     HasSubstr("\n- stored results, not made here: winner (images: 3 runs)\n")));
+}
+
+TEST(ModelCard, ForeignTextBeginsNoLine) {
+  Manifest manifest = made_attention();
+  manifest.summary = "sums\x1b[2J\n# forged";
+  Card card;
+  card.manifest = &manifest;
+  card.runs = "runs\n# forged";
+  card.command = "attnlab card 'a\n# forged'";
+  card.conformance = R"({"counts": {"passed": 0, "failed": 1, "not applicable": 0, "skipped": 0},
+    "checks": [{"check": "causal", "outcome": "failed", "message": "no\u001b[2J\n# forged"}]})";
+  const std::string text = card_markdown(card);
+  EXPECT_THAT(text, AllOf(Not(HasSubstr("\n# forged")), Not(HasSubstr("\x1b")),
+                          HasSubstr("\n- FAILED causal: no\\x1b[2J # forged\n"),
+                          HasSubstr("\nsums\\x1b[2J # forged\n")));
 }
 
 TEST(ModelCard, SaysWhatItWasNotGiven) {

@@ -267,6 +267,22 @@ TEST_F(ReportGridTest, HasTablesOfPooledRunsInEveryFormat) {
   EXPECT_EQ(all.at("pooled").size(), 10U) << "five slices, two attentions";
 }
 
+TEST_F(ReportGridTest, WritesNoDeviationOfOneRun) {
+  make_suite("seeds: [0]\ngrid: {lr: [1.0e-4, 1.0e-3]}\n", [](int place, const auto&) {
+    return Metrics{{"accuracy", 0.25 * place}};
+  });
+  std::size_t single = 0, several = 0;
+  const json all = json::parse(report_json(report()));
+  for (const json& cell : all.at("pooled")) {
+    const json& accuracy = cell.at("metrics").at("accuracy");
+    const bool one = accuracy.at("n") == 1;
+    EXPECT_EQ(accuracy.at("sd").is_null(), one) << cell;
+    ++(one ? single : several);
+  }
+  EXPECT_GT(single, 0U);
+  EXPECT_GT(several, 0U);
+}
+
 TEST_F(ReportGridTest, SaysOfHowManyRunsAMeanIsThatIsOfFewer) {
   make_small();
   std::string last;  // correct, and at lr 0.001

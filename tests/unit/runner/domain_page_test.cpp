@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <string>
 
 #include "tests/support/made_domains.h"
 #include "tests/support/temp_folder.h"
@@ -29,6 +31,23 @@ TEST(DomainPageFiles, KeepNoRanksOfAnEarlierPage) {
   EXPECT_FALSE(std::filesystem::exists(ranks));
   EXPECT_TRUE(std::filesystem::exists(folder / "page.html"));
   write_domain_page(page, folder.path(), "attnlab page");  // there is none to remove
+}
+
+TEST(DomainPageFiles, OfASuiteGoAndThoseOfAReaderStay) {
+  const testing::TempFolder folder;
+  testing::DomainRuns runs;
+  testing::add_alike(runs, {"standard", "mine", "other"}, 3, 1);
+  const DomainPage page = runs.build();
+  remove_suite_page(folder.path());  // there is none
+  for (const char* command : {"attnlab page runs/made", "attnlab suite made", "attnlab sweep a"}) {
+    const bool own = std::string(command).starts_with("attnlab page");
+    write_domain_page(page, folder.path(), command);
+    remove_suite_page(folder.path());
+    EXPECT_EQ(std::filesystem::is_empty(folder.path()), !own) << command;
+  }
+  std::ofstream(folder / "page.json") << "[1]";
+  remove_suite_page(folder.path());
+  EXPECT_TRUE(std::filesystem::exists(folder / "page.json"));
 }
 
 }  // namespace

@@ -87,6 +87,17 @@ TEST(RunSelf, LeavesSignalsIgnoredThatWere) {
   }
 }
 
+TEST(EndOnSignals, PutsBackWhatSignalsDidBeforeAChild) {
+  const TempFolder folder;
+  run_self({"flood"}, folder / "log", [](const std::string&) {});
+  EXPECT_FALSE(end_on_signals());
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    const auto now = std::signal(signal, SIG_DFL);
+    EXPECT_TRUE(now == SIG_DFL || now == SIG_IGN) << ::strsignal(signal);
+    std::signal(signal, now);
+  }
+}
+
 TEST(Capture, WaitsForAProcessAloneNotForWhatItLeavesBehind) {
   const Captured captured = capture({"/bin/sh", "-c", "sleep 100 & echo $!"});
   EXPECT_EQ(captured.exit_code, 0);

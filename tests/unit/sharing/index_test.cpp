@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <future>
+#include <set>
 
 #include "framework/base/files.h"
 #include "framework/sharing/index_list.h"
@@ -139,6 +141,24 @@ TEST_F(IndexTest, NoticesAnotherOneOfTheSameNumber) {
 TEST_F(IndexTest, IsNumberedAboveWhatWasSeenWhereTheFolderIsNew) {
   EXPECT_EQ(make_index(at(), "acme", acme_.key, acme_.text, 90, 7).serial, 8);
   EXPECT_EQ(make_index(at(), "acme", acme_.key, acme_.text, 90, 7).serial, 9);
+}
+
+TEST_F(IndexTest, HasNumbersOfItsOwnWhereTwoMakeItAtOnce) {
+  constexpr int kEach = 20;
+  const auto make = [this] {
+    std::vector<std::int64_t> serials;
+    for (int i = 0; i < kEach; ++i) {
+      serials.push_back(make_index(at(), "acme", acme_.key, acme_.text, 90).serial);
+    }
+    return serials;
+  };
+  std::future<std::vector<std::int64_t>> other = std::async(std::launch::async, make);
+  const std::vector<std::int64_t> own = make(), others = other.get();
+  std::set<std::int64_t> all(own.begin(), own.end());
+  all.insert(others.begin(), others.end());
+  EXPECT_EQ(all.size(), 2U * kEach);
+  EXPECT_EQ(answer(), "taken") << "its signature fits";
+  EXPECT_EQ(search("").size(), 1U);
 }
 
 TEST_F(IndexTest, ListsItsOwnLabsBundlesAlone) {

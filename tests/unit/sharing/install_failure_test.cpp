@@ -39,6 +39,22 @@ TEST_F(InstallTest, KeepsTheEndOfALongLogAndFewLogs) {
   EXPECT_EQ(std::distance(begin(left), end(left)), 20);
 }
 
+TEST_F(InstallTest, FailsWhereItsLogCannotBeWritten) {
+  options_.at_step = [&](const std::string& step) {
+    if (step != "manifest") return;
+    for (const auto& one : fs::directory_iterator(folder_ / "share/plugins/installed")) {
+      if (one.path().filename().string().rfind(".staging", 0) != 0) continue;
+      fs::remove(one.path() / "log.txt");
+      fs::create_directory(one.path() / "log.txt");
+    }
+  };
+  EXPECT_THAT(answer(bundle_of("1.0.0")),
+              ::testing::AllOf(HasSubstr("step 'manifest' failed"),
+                               HasSubstr("log.txt: cannot write: Is a directory")));
+  EXPECT_EQ(in_use(), "");
+  EXPECT_FALSE(has_staging());
+}
+
 TEST_F(InstallTest, KeepsTheOldVersionWhereTheNewOneFails) {
   install(bundle_of("1.0.0", {"here"}));
   tools_.test = [](const auto&, const auto&, const auto&) -> std::string {

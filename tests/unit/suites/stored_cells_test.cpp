@@ -565,6 +565,80 @@ TEST_F(StoredCells, NeverReplaceARunThatIsThere) {
   EXPECT_EQ(here.cells[use.matches.front().cell].experiment.attention.label, "quest");
 }
 
+TEST_F(StoredCells, NeverReplaceARunOfAnotherRevisionThatWasMadeHere) {
+  keep_all();
+  edit([](json& in) { in["identity"]["framework"] = "0123456789abcdef"; });
+  Suite here = suite();
+  Cell made = here.cells.front();
+  made.identity.framework = "0123456789abcdef";
+  made.folder = RunFolder::of(here.folder, made.experiment, made.seed, made.identity);
+  finish(made, 0.1);
+  EXPECT_EQ(suite().cells.front().action, CellAction::stale);
+  Rerun rerun;
+  rerun.stale = true;
+  decide(here.cells, rerun);
+  ASSERT_EQ(here.cells.front().action, CellAction::run);
+  const StoredUse use = find_stored(here, catalogue_, false);
+  ASSERT_EQ(use.matches.size(), 1U);
+  EXPECT_EQ(here.cells[use.matches.front().cell].experiment.attention.label, "quest");
+  EXPECT_THAT(use.refused, IsEmpty()) << "it is run anew, as was asked for";
+  use_stored(use, here);
+  EXPECT_EQ(here.cells.front().action, CellAction::run);
+  EXPECT_EQ(made.folder.status().metrics.at("accuracy"), 0.1);
+  EXPECT_EQ(stored_source(made.folder.path()), "");
+}
+
+TEST_F(StoredCells, DoNotStandForAPointOfAGridThatAnotherBeginsWith) {
+  temp_.write("tuned.yaml", read_text(temp_ / "small.yaml") +
+                                "train: {epochs: 3}\ninit: {experiment: " + (temp_ / "small.yaml") +
+                                "}\n");
+  const auto grid = [&](const std::string& runs, const std::string& experiments) {
+    const std::string file =
+        temp_.write("grid.yaml", "schema: 1\nattentions: [quest]\nexperiments: [" + experiments +
+                                     "]\nseeds: [0]\nstored: [kept]\ngrid: {dim: [16, 32]}\n");
+    Suite suite = load_suite(file, {}, catalogue_, temp_ / runs);
+    identify(suite.cells, suite.folder, [](const Experiment&) { return "d1"; });
+    decide(suite.cells, {});
+    return suite;
+  };
+  for (const Cell& cell : grid("elsewhere", "small.yaml").cells) {
+    finish(cell, 0.5);
+    const StoredRun run = stored_of(cell.folder.path());
+    temp_.write("kept/" + run.name(), stored_json(run));
+  }
+  EXPECT_EQ(find_stored(grid("runs", "small.yaml"), catalogue_, false).matches.size(), 2U);
+  EXPECT_THAT(find_stored(grid("runs", "small.yaml, tuned.yaml"), catalogue_, false).matches,
+              IsEmpty());
+}
+
+TEST_F(StoredCells, AreNoRunsOfThisMachineWhereRestoringThemWasKilled) {
+  keep_all();
+  Suite here = suite();
+  use_stored(find_stored(here, catalogue_, false), here);
+  fs::remove(here.cells.front().folder.file("config.yaml"));  // it is written last
+  const Suite again = suite();
+  const Cell& cell = again.cells.front();
+  ASSERT_EQ(cell.action, CellAction::run);
+  ASSERT_EQ(cell.folder.path(), here.cells.front().folder.path());
+  EXPECT_EQ(cell.folder.status().state, RunState::pending) << "also for attnlab run";
+  cell.folder.freeze(cell.experiment, cell.seed, cell.identity);
+  EXPECT_EQ(cell.folder.status().state, RunState::pending);
+  EXPECT_THAT(names_in(cell.folder.path()),
+              ElementsAre("config.yaml", "identity.json", "lock.json", "origins.txt"));
+}
+
+TEST_F(StoredCells, SayWhoseTheFilesAreBeforeTheyAreThere) {
+  keep_all();
+  Suite here = suite();
+  const RunFolder folder = here.cells.front().folder;
+  fs::create_directories(folder.path());
+  write_file(folder.file("evaluations"), "");  // no folder: writing the first of them fails
+  EXPECT_THROW(use_stored(find_stored(here, catalogue_, false), here), FileError);
+  EXPECT_NE(stored_source(folder.path()), "");
+  use_stored(find_stored(here, catalogue_, false), here);
+  EXPECT_EQ(folder.status().state, RunState::done) << "what was left is no obstacle";
+}
+
 TEST_F(StoredCells, TwoEvaluationsOfOneFileAreRefused) {
   keep_all();
   edit([](json& in) {

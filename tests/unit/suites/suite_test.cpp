@@ -592,6 +592,15 @@ TEST_F(SuiteTest, JsonHoldsEveryRunWithItsStateAndReason) {
   EXPECT_EQ(read.at("runs").at(3).at("state"), "pending");
 }
 
+TEST_F(SuiteTest, JsonHasNoDeviationOfOneSeed) {
+  const Suite suite = load(kBoth);
+  finish(suite.cells[0], RunState::done, {{"accuracy", 0.5}});
+  const json read = json::parse(suite_json(suite, summarise(suite), "again"));
+  const json& accuracy = read.at("rows").at(0).at("metrics").at("accuracy");
+  EXPECT_EQ(accuracy.at("n"), 1);
+  EXPECT_TRUE(accuracy.at("sd").is_null()) << "not zero";
+}
+
 TEST_F(SuiteTest, IsCompleteWhenEveryCellIsDoneOrDiverged) {
   const Suite suite = load(kBoth + "seeds: [0]\n");
   EXPECT_FALSE(complete(suite));

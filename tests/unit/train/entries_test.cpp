@@ -97,6 +97,56 @@ TEST_F(Entries, LeaveAnEarlierResultAsItWasWhereTheyAreInterrupted) {
   EXPECT_FALSE(std::filesystem::exists(file_of(failed))) << "there was none";
 }
 
+TEST_F(Entries, ThatFailLeaveAGoodResultOfTheirSettingsAsItWas) {
+  BuiltRun run = trained(asked("  held: {split: validation}\n"));
+  const auto task = std::make_shared<Told>();
+  run.task = task;
+  task->answer = [] { return Metrics{{"accuracy", 0.5}}; };
+  const EvaluationRecord good = evaluated(run, "held");
+  ASSERT_TRUE(good.done);
+  const std::string before = read_text(file_of(good));
+  task->answer = []() -> Metrics { throw DataError("no answer"); };
+  const auto fails = [&](const std::string& why) {
+    std::vector<EvaluationRecord> told;
+    evaluate_entries(run, run_, evaluations_of(run.experiment, registry().catalogue()),
+                     {.names = {}, .again = true}, registry(), stop_,
+                     [&](const EvaluationRecord& record, bool) { told.push_back(record); });
+    ASSERT_EQ(told.size(), 1U);
+    EXPECT_FALSE(told[0].done);
+    EXPECT_EQ(told[0].reason, why);
+    EXPECT_TRUE(told[0].metrics.empty());
+  };
+  fails("no answer; the earlier result stays");
+  EXPECT_EQ(read_text(file_of(good)), before);
+  EXPECT_EQ(read_evaluations(run_.path()).records.size(), 1U);
+  // Other weights: what is there is no result of these.
+  const std::string path = weights_file(run.experiment, run_);
+  TensorFile weights = read_safetensors(path);
+  weights.metadata.erase("checksum");
+  write_safetensors(path, weights);
+  fails("no answer");
+  EXPECT_FALSE(read_evaluations(run_.path()).records.at(0).done);
+}
+
+TEST_F(Entries, ThatFailAreFiledWhereTheRunIsWhereverTheyThrow) {
+  BuiltRun run = trained(asked("  held: {split: validation}\n"));
+  const testing::InFolder inside(folder_.path());
+  const RunFolder relative("runs/asked/standard/0-01234567");
+  const auto task = std::make_shared<Told>();
+  run.task = task;
+  std::filesystem::create_directory("elsewhere");
+  task->answer = []() -> Metrics {
+    std::filesystem::current_path("elsewhere");
+    throw DataError("lost its way");
+  };
+  evaluate_entries(run, relative, evaluations_of(run.experiment, registry().catalogue()), {},
+                   registry(), stop_, [](const EvaluationRecord&, bool) {});
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "elsewhere"));
+  const Evaluations filed = read_evaluations(run_.path());
+  ASSERT_EQ(filed.records.size(), 1U);
+  EXPECT_EQ(filed.records[0].reason, "lost its way");
+}
+
 TEST_F(Entries, CannotHaveTheNameOfTheRunsOwnMetrics) {
   EXPECT_THAT(
       message_of<ConfigError>(

@@ -289,6 +289,23 @@ TEST_F(FromAnotherRun, BeginsWithTheOneBegunLastOfSeveralInACopyToo) {
   }
 }
 
+TEST_F(FromAnotherRun, BeginsWithAnEarlierOneWhereTheLastHasNoWeights) {
+  Experiment one = experiment("first"), other = experiment("first");
+  one.name = "one";
+  other.name = "other";
+  for (const Experiment* made : {&one, &other}) ASSERT_EQ(trained(*made).state, RunState::done);
+  begin_at(folder(one), "2026-03-01T00:00:00Z");
+  begin_at(folder(other), "2026-03-01T00:00:01Z");
+  const std::string later = folder(other).file("checkpoint.safetensors");
+  EXPECT_EQ(built(experiment("second")).initial_file, later);
+  std::filesystem::remove(later);  // as a stored result has none
+  const std::string earlier = folder(one).file("checkpoint.safetensors");
+  EXPECT_EQ(built(experiment("second")).initial_file, earlier);
+  std::filesystem::remove(earlier);
+  EXPECT_THAT(message_of<FileError>([&] { built(experiment("second")); }), HasSubstr(later))
+      << "a finished run is there: what it lacks is named";
+}
+
 TEST_F(FromAnotherRun, NoticesThatTheOtherRunIsAnotherByNow) {
   namespace fs = std::filesystem;
   const Experiment first = experiment("first"), second = experiment("second");

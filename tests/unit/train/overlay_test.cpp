@@ -3,6 +3,8 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <algorithm>
+
 #include "framework/config/compose.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
@@ -145,6 +147,31 @@ TEST(Overlay, RefusesDataWhoseNumbersStandForOtherClasses) {
   EXPECT_THAT(refusal(scans + "evaluate: {a: {set: {dataset: {classes: [tree, ground]}}}}\n"),
               HasSubstr("class 0 is \"tree\", not \"ground\"; evaluate on data"));
   EXPECT_EQ(refusal(scans + "evaluate: {a: {set: {dataset: {grid: 0.5}}}}\n"), "");
+}
+
+TEST(Overlay, RefusesTargetsInOtherUnits) {
+  const auto datasets = testing::registry().catalogue().names(Kind::dataset);
+  if (std::count(datasets.begin(), datasets.end(), "molecules") == 0) {
+    GTEST_SKIP() << "needs molecules, which needs RDKit";
+  }
+  const TempFolder folder;
+  folder.write("a.csv", "smiles,y,z\nC,0,1\nCC,2,2\nCCC,4,4\nCCCC,6,1\nO,8,5\nCO,1,3\nOO,3,2\n");
+  folder.write("b.csv",
+               "smiles,y,z\nC,0,1\nCC,20,2\nCCC,40,4\nCCCC,60,1\nO,80,5\nCO,10,3\nOO,30,2\n");
+  const auto with = [&](const std::string& targets, const std::string& scale,
+                        const std::string& change) {
+    return refusal(
+        "model: {use: graph_gps, depth: 1, dim: 8, heads: 1}\n"
+        "task: graph_regression\n"
+        "dataset: {use: molecules, name: table, file: a.csv, smiles: smiles, root: " +
+        folder.path() + ", targets: [" + targets + "], scale_targets: " + scale +
+        ", split: random, test: 0.2, validation: 0.2}\nevaluate: {a: {set: {dataset: " + change +
+        "}}}\n");
+  };
+  EXPECT_THAT(with("y", "true", "{file: b.csv}"), HasSubstr("scaled by other training rows"));
+  EXPECT_EQ(with("y", "false", "{file: b.csv}"), "");
+  EXPECT_THAT(with("y, z", "false", "{targets: [z, y]}"),
+              HasSubstr("they have other names, or another order"));
 }
 
 }  // namespace

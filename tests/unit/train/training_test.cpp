@@ -55,6 +55,40 @@ TEST_F(TrainingLoop, EndsWhereThePartsChangeTheWorkingFolder) {
   EXPECT_EQ(place("run").status().state, RunState::failed);
 }
 
+/// Goes away and throws there.
+class LostWanderer final : public Line {
+ public:
+  NamedTensors forward(const Batch&, ForwardPass&) override {
+    std::filesystem::current_path("/");
+    throw DataError("lost its way");
+  }
+};
+
+TEST_F(TrainingLoop, NotesAFailureWhereTheRunIsWhereverItWasThrown) {
+  const testing::InFolder inside(folder_.path());
+  std::filesystem::create_directory("run");
+  const RunFolder relative("run");
+  testing::StopAfter sink;
+  BuiltRun run = tiny_run(clouds<Sorting, LostWanderer>(), tiny_options());
+  EXPECT_EQ(testing::message_of<DataError>([&] { train_run(run, relative, sink, sink.stop); }),
+            "lost its way");
+  EXPECT_EQ(std::filesystem::current_path(), std::filesystem::canonical(folder_.path()));
+  EXPECT_EQ(place("run").status().state, RunState::failed);
+}
+
+TEST_F(TrainingLoop, SaysWhereTheRunIsThatItWasAbandoned) {
+  const testing::InFolder inside(folder_.path());
+  std::filesystem::create_directory("run");
+  const RunFolder relative("run");
+  testing::StopAfter sink;
+  BuiltRun run = tiny_run(clouds(), tiny_options());
+  Training training(run, relative, sink, sink.stop);
+  training.begin();
+  std::filesystem::current_path("/");
+  training.abandon("another member failed");
+  EXPECT_EQ(place("run").status().state, RunState::interrupted);
+}
+
 /// Goes away when the run has been measured, before its result is written.
 class LateWanderer final : public Sorting {
  public:

@@ -10,6 +10,9 @@
 // Source: the loss and metrics of Point Transformer V3 (arXiv:2312.10035) on nuScenes.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "framework/base/text.h"
 #include "framework/eval/metric_names.h"
 #include "framework/plugin.h"
 #include "plugins/tasks/points/point_segmentation/lovasz.h"
@@ -41,6 +44,15 @@ class PointSegmentation final : public Task {
     if (setup.data.classes < 1 || setup.data.classes != std::int64_t(names_.size())) {
       throw DataError("dataset '" + setup.data.name +
                       "' has no classes with names; point_segmentation tells them apart");
+    }
+    for (std::size_t k = 1; k < names_.size(); ++k) {
+      const auto other = std::find(names_.begin(), names_.begin() + long(k), names_[k]);
+      if (other == names_.begin() + long(k)) continue;
+      const auto& given = setup.data.class_names;
+      throw DataError(fmt::format(
+          "dataset '{}': the classes {} and {} would share the metric 'iou_{}'; rename one",
+          setup.data.name, json_quote(given[std::size_t(other - names_.begin())]),
+          json_quote(given[k]), names_[k]));
     }
   }
 
