@@ -13,8 +13,9 @@ namespace attnlab {
 
 /// A file that appears under its name only when it is complete: written beside it under a
 /// temporary name, flushed to the disk and renamed. Killing the process at any moment, or a power
-/// loss, leaves the old file or the new one. The temporary name, "NAME.tmp-HOST-PID", says who is
-/// writing.
+/// loss, leaves the old file or the new one. The temporary name, "NAME.tmp-HOST-PID" (with zeros
+/// before PID where that is taken), says who is writing. Devices, FIFOs and open descriptors
+/// (/dev/stdout) are written to.
 class AtomicFile {
  public:
   /// @throws FileError when the folder does not exist or cannot be written.
@@ -59,8 +60,9 @@ std::string read_text(const std::string& path);
 /// that may not be entered: what protects is not to be taken as absent then.
 bool is_there(const std::string& path);
 
-/// The last lines of a text file that may be large, read from its end, at most `most`; empty lines
-/// do not count and are left out. No lines where there is no file.
+/// The last lines of a text file that may be large, at most `most`, sought in its last MiB; the
+/// first may be cut there. Empty lines do not count and are left out. No lines where there is no
+/// file.
 std::vector<std::string> last_lines(const std::string& path, std::size_t most);
 
 /// A new folder for temporary files, which goes with its contents.

@@ -88,7 +88,8 @@ class Task : public Trainable {
   virtual Tensor loss(const NamedTensors& outputs, const Batch& batch) const;
   /// The same for models trained together, whose batches and outputs stand one after the other.
   /// By default `loss` of each; worth overriding where there are many members and little work. Only
-  /// tasks whose plugin says `ensemble` are asked: it promises that `step` is not overridden.
+  /// tasks whose plugin says `ensemble` are asked: it promises each member what `step` gives it, or
+  /// throws where it cannot (images that are mixed).
   /// @returns [members]
   virtual Tensor losses(const NamedTensors& outputs, const Batch& batch,
                         std::int64_t members) const;

@@ -194,8 +194,9 @@ struct TrainOptions {
     v("log_every", log_every, at_least(1), "steps between lines of metrics.jsonl");
     v("tensorboard", tensorboard, "event files for TensorBoard, with the same scalars");
     v("checkpoint_seconds", checkpoint_seconds, at_least(0),
-      "seconds between checkpoints (one more at the end of an epoch, unless it was short); 0: "
-      "after every step");
+      "seconds between checkpoints (one more before each evaluation and at the end of an epoch, "
+      "unless the last one is younger than this, or than 30 times what writing takes); 0: after "
+      "every step");
     v("workers", workers, range(0, 256), "threads that load data; 0: the training thread does");
     v("prefetch", prefetch, range(1, 1024), "batches that are loaded ahead");
     v("threads", threads, range(0, 4096), "threads of tensor operations; 0: all cores");
