@@ -348,11 +348,10 @@ class FileLoader {
   /// Reads nothing more.
   [[noreturn]] void stop(const std::string& path, const Place& from, const std::string& bound) {
     stopped_ = true;
-    throw ConfigError(
-        from.file.empty() ? Place{path, 0, 0} : from,
-        fmt::format(
-            "{}: with it there are more than {}, the most of a composition; make it smaller", path,
-            bound));
+    const std::string what =
+        fmt::format("there are more than {}, the most of a composition; make it smaller", bound);
+    if (from.file.empty()) throw ConfigError({path, 0, 0}, what);
+    throw ConfigError(from, fmt::format("{}: with it {}", path, what));
   }
 
   void count_file(const std::string& path, const Place& from, const std::string& at) {
