@@ -75,14 +75,6 @@ bool names_plugin(const Node& node) {
          node.text().find("${") == std::string::npos;
 }
 
-std::size_t bytes_in(const Node& node) {
-  std::size_t bytes = sizeof(Node) + node.text().size();
-  for (const Origin& origin : node.history()) bytes += sizeof(Origin) + origin.value.size();
-  for (const Node& item : node.items()) bytes += bytes_in(item);
-  for (const auto& [key, value] : node.entries()) bytes += key.size() + bytes_in(value);
-  return bytes;
-}
-
 /// Merges maps, and notes what the result does not show any more.
 class Merger {
  public:

@@ -47,14 +47,6 @@ const Node* child(const Node& node, const std::string& key) {
   return &node.items()[index];
 }
 
-std::size_t size_of(const Node& node) {
-  std::size_t size = sizeof(Node) + node.text().size();
-  for (const Origin& origin : node.history()) size += origin.value.size();
-  for (const Node& item : node.items()) size += size_of(item);
-  for (const auto& [key, value] : node.entries()) size += size_of(value);
-  return size;
-}
-
 Node environment(const std::string& text, const Place& place) {
   const std::size_t comma = text.find(',');
   const std::string name = text.substr(0, comma);
@@ -121,7 +113,7 @@ class Interpolator {
     try {
       expect_room(0, node);
       value = evaluate(node, path);
-      const std::size_t size = size_of(value);
+      const std::size_t size = bytes_in(value);
       expect_room(size, node);
       copied_ += size;
     } catch (const ConfigError& error) {

@@ -267,4 +267,12 @@ void OptionReader::read(const Node& value, std::string& out) {
   out = *read;
 }
 
+std::size_t bytes_in(const Node& node) {
+  std::size_t bytes = sizeof(Node) + node.text().size();
+  for (const Origin& origin : node.history()) bytes += sizeof(Origin) + origin.value.size();
+  for (const Node& item : node.items()) bytes += bytes_in(item);
+  for (const auto& [key, value] : node.entries()) bytes += key.size() + bytes_in(value);
+  return bytes;
+}
+
 }  // namespace attnlab

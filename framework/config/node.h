@@ -4,6 +4,7 @@
 // (yaml-cpp's own nodes lose marks on copy, accept duplicate keys and read `010` as eight.)
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -83,6 +84,8 @@ class Node {
   std::vector<Origin> history_;
 };
 
+/// Memory that a tree takes, about, with its keys and its history.
+std::size_t bytes_in(const Node& node);
 /// One line of YAML (flow style) that parses back to the same value.
 std::string to_flow(const Node& node);
 /// A YAML document in block style that composes back to the same value: `${`, which stands for
