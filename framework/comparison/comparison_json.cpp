@@ -18,11 +18,6 @@ json optional_json(const std::optional<double>& value) {
   return value ? json(*value) : json(nullptr);
 }
 
-/// One value has no deviation.
-json deviation_json(const Summary& summary) {
-  return summary.count > 1 ? json(summary.deviation) : json(nullptr);
-}
-
 json gap_json(const Gap& gap) {
   json out = {{"kind", name_of(gap.kind)}};
   if (!gap.reason.empty()) out["reason"] = gap.reason;
@@ -56,13 +51,13 @@ json row_json(const Comparison& comparison, const ComparisonRow& row) {
               {"costs", row.costs}};
   for (const auto& [name, summary] : row.evaluations) {
     out["evaluations"][name] = {
-        {"mean", summary.mean}, {"sd", deviation_json(summary)}, {"n", summary.count}};
+        {"mean", summary.mean}, {"sd", finite_or_null(summary.sd())}, {"n", summary.count}};
   }
   if (row.gap) {
     out["absent"] = gap_json(row.gap);
   } else {
     out["mean"] = row.summary.mean;
-    out["sd"] = deviation_json(row.summary);
+    out["sd"] = finite_or_null(row.summary.sd());
     out["interval"] = interval_json(row.interval);
   }
   for (const SeedValue& seed : row.seeds) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,9 @@ struct Summary {
   std::int64_t count = 0;
   double mean = 0;
   double deviation = 0;  ///< with n - 1; 0 for one seed
+
+  /// The deviation as it is reported: not a number for one seed, which has none.
+  double sd() const { return count > 1 ? deviation : std::numeric_limits<double>::quiet_NaN(); }
 };
 
 Summary summary_of(const std::vector<double>& values);

@@ -94,8 +94,7 @@ json cell_json(const DomainPage& page, const DomainRow& row, std::size_t column)
               {"verdict", cell_verdict(page, row, column)}};
   if (cell.row.summary.count > 0) {
     out["mean"] = finite_or_null(cell.row.summary.mean);
-    const Summary& own = cell.row.summary;
-    out["sd"] = own.count > 1 ? finite_or_null(own.deviation) : json(nullptr);
+    out["sd"] = finite_or_null(cell.row.summary.sd());
   }
   if (cell.row.gap) out["absent"] = cell.row.gap.text();
   if (!cell.row.contrast) return out;

@@ -87,8 +87,8 @@ json slice_json(const Slice& slice) {
 json cell_json(const Report& report, const PooledCell& cell) {
   json metrics = json::object();
   for (const auto& [name, summary] : cell.metrics) {
-    const json sd = summary.count > 1 ? json(summary.deviation) : json(nullptr);
-    metrics[name] = {{"mean", summary.mean}, {"sd", sd}, {"n", summary.count}};
+    metrics[name] = {
+        {"mean", summary.mean}, {"sd", finite_or_null(summary.sd())}, {"n", summary.count}};
     const auto interval = interval_of(report.info(name), summary);
     if (interval) metrics[name]["interval"] = {interval->low, interval->high};
   }
@@ -144,10 +144,18 @@ json run_json(const RunRecord& run) {
 }
 
 json curve_json(const Curve& curve) {
-  json out = {{"experiment", curve.experiment}, {"attention", curve.attention},
-              {"split", curve.split},           {"metric", curve.metric},
-              {"steps", curve.steps},           {"mean", curve.mean},
-              {"sd", curve.deviation},          {"seeds", curve.seeds}};
+  json sd = json::array();  // one seed has none
+  for (std::size_t i = 0; i < curve.deviation.size(); ++i) {
+    sd.push_back(curve.seeds[i] > 1 ? json(curve.deviation[i]) : json(nullptr));
+  }
+  json out = {{"experiment", curve.experiment},
+              {"attention", curve.attention},
+              {"split", curve.split},
+              {"metric", curve.metric},
+              {"steps", curve.steps},
+              {"mean", curve.mean},
+              {"sd", sd},
+              {"seeds", curve.seeds}};
   if (!curve.layer.empty()) out["layer"] = curve.layer;
   return out;
 }

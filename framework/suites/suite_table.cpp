@@ -133,8 +133,8 @@ json row_json(const Suite& suite, const SuiteRow& row) {
     }
   }
   for (const auto& [name, summary] : row.metrics) {
-    const json sd = summary.count > 1 ? json(summary.deviation) : json(nullptr);
-    entry["metrics"][name] = {{"mean", summary.mean}, {"sd", sd}, {"n", summary.count}};
+    entry["metrics"][name] = {
+        {"mean", summary.mean}, {"sd", finite_or_null(summary.sd())}, {"n", summary.count}};
     const MetricInfo metric = metric_or_plain(row.infos, name);
     const auto interval = interval_of(metric, summary);
     if (!is_share_of_runs(metric) || !interval) continue;
