@@ -54,7 +54,7 @@ int show(const Words& words) {
 /// A run's origins are written down; nothing is composed again.
 void explain_run(const std::string& folder, const std::string& key) {
   const std::string path = folder + "/origins.txt";
-  const std::vector<RecordedOrigin> origins = read_origins(read_text(path));
+  const std::vector<RecordedOrigin> origins = read_origins(read_text(path, kLargestRecord));
   std::vector<std::string> names;
   bool found = false;
   for (const RecordedOrigin& origin : origins) {

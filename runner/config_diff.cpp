@@ -38,7 +38,8 @@ Side run_side(const std::string& folder) {
     throw ConfigError(folder + ": is not a run folder (no config.yaml)");
   Side side{folder, compose_file(folder + "/config.yaml"), {}};
   if (fs::exists(folder + "/origins.txt")) {
-    for (const RecordedOrigin& origin : read_origins(read_text(folder + "/origins.txt"))) {
+    for (const RecordedOrigin& origin :
+         read_origins(read_text(folder + "/origins.txt", kLargestRecord))) {
       side.recorded[origin.key] = origin.place;
     }
   }

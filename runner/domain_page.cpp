@@ -8,6 +8,7 @@
 #include "framework/base/error.h"
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/links.h"
 #include "framework/base/parsed_json.h"
 
 namespace attnlab {
@@ -39,6 +40,7 @@ std::vector<std::string> write_domain_page(const DomainPage& page, const std::st
   std::vector<std::string> written;
   const auto write = [&](const char* name, const std::string& text) {
     written.push_back(folder + "/" + name);
+    refuse_link(written.back());
     write_file(written.back(), text);
   };
   write("page.html", domain_html(page, stamp));
@@ -59,7 +61,7 @@ void remove_suite_page(const std::string& folder) {
   if (!is_there(record)) return;
   std::string command;
   try {
-    command = parsed_json(read_text(record)).at("command").get<std::string>();
+    command = parsed_json_file(record).at("command").get<std::string>();
   } catch (const nlohmann::json::exception&) {  // not ours
     return;
   }

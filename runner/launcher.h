@@ -42,7 +42,8 @@ class Launcher {
   virtual ~Launcher() = default;
 
   /// Carries the cells out, or submits them. A cell that fails is a state in its folder and an
-  /// event of its progress; it is not an exception.
+  /// event of its progress; it is not an exception. (A cell of a suite whose folder cannot be
+  /// written to is an event alone.)
   /// @throws ConfigError for options that cannot be; Error where nothing can be started.
   virtual void launch(const std::vector<LaunchedCell>& cells, const LaunchOptions& options,
                       ProgressSink& progress) = 0;

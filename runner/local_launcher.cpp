@@ -6,8 +6,10 @@
 #include <atomic>
 #include <csignal>
 #include <exception>
+#include <iostream>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "framework/base/cores.h"
@@ -178,7 +180,12 @@ class LocalLaunch {
     Words words = {"run", "--ensemble", "--resume", "--progress", "json"};
     for (const LaunchedCell* cell : unit) words.push_back(cell->folder.path());
     const std::string log = unit.front()->folder.file("log.txt");
-    const Outcome outcome = carry_out(words, log, "", share);
+    Outcome outcome;
+    try {
+      outcome = carry_out(words, log, "", share);
+    } catch (const FileError&) {  // of the first of them, which says so when it is run by itself
+      return false;
+    }
     if (outcome.process.ok()) return true;
     if (ended_on_request(outcome.process)) {
       for (const ProgressEvent& end : outcome.failures) progress_.report(end);
@@ -191,8 +198,13 @@ class LocalLaunch {
   }
 
   void run_cell(const LaunchedCell& cell, const CoreShare& share) {
-    const Outcome outcome = carry_out({"run", cell.folder.path(), "--resume", "--progress", "json"},
-                                      cell.folder.file("log.txt"), cell.label, share);
+    Outcome outcome;
+    try {
+      outcome = carry_out({"run", cell.folder.path(), "--resume", "--progress", "json"},
+                          cell.folder.file("log.txt"), cell.label, share);
+    } catch (const FileError& error) {
+      return report_closed(cell, error);
+    }
     if (outcome.reported_end && outcome.process.ok()) return;
     if (ended_on_request(outcome.process)) {
       if (!outcome.reported_end) {
@@ -204,7 +216,12 @@ class LocalLaunch {
     const std::string log = cell.folder.file("log.txt");
     RunStatus status;
     try {
-      const RunLock lock(cell.folder.path());  // who begins it now writes a status of its own
+      std::optional<RunLock> lock;  // who begins it now writes a status of its own
+      try {
+        lock.emplace(cell.folder.path());
+      } catch (const FileError& error) {
+        return report_closed(cell, error);
+      }
       status = last_status(cell.folder);
       if (!status.finished()) {
         if (status.state != RunState::failed || outcome.process.signal != 0) {
@@ -227,6 +244,15 @@ class LocalLaunch {
     report_end(cell, fmt::format("failed: {}\n  log: {}{}", status.reason, log,
                                  tail.empty() ? "" : "\n" + tail));
     if (options_.fail_fast) stop_.stop();
+  }
+
+  /// A run whose log or lock cannot be opened: its status cannot be written either. The others of a
+  /// suite go on, where its folder is still there.
+  void report_closed(const LaunchedCell& cell, const FileError& error) {
+    const bool others = !options_.suite_folder.empty() && !options_.fail_fast;
+    if (!others || !cell.folder.exists()) throw error;
+    report_end(cell, fmt::format("failed: {}", error.what()));
+    std::cerr << fmt::format("attnlab: {}: {}\n", cell.label, error.what());
   }
 
   /// @param label  of the run; empty: of many, whose names are in what they report

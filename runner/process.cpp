@@ -301,9 +301,9 @@ class Log {
  public:
   /// Never waits, as opening a FIFO would. @throws FileError; also for a FIFO or a socket.
   explicit Log(const std::string& path)
-      : descriptor_(::open(path.c_str(),
-                           O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-                           0666)) {
+      : descriptor_(::open(
+            path.c_str(),
+            O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW, 0666)) {
     struct stat there {};
     // A FIFO that nobody reads is ENXIO, as a socket is.
     const bool pipe = descriptor_ < 0
@@ -313,7 +313,8 @@ class Log {
       ::fcntl(descriptor_, F_SETFL, O_APPEND);  // a terminal is waited for
       return;
     }
-    const std::string reason = pipe ? "it is a pipe or a socket; remove it" : std::strerror(errno);
+    std::string reason = pipe ? "it is a pipe or a socket; remove it" : std::strerror(errno);
+    if (!pipe && errno == ELOOP) reason = "it is a link; remove it";
     if (descriptor_ >= 0) ::close(descriptor_);
     throw FileError(fmt::format("{}: cannot write: {}", path, reason));
   }

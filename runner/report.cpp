@@ -11,6 +11,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/links.h"
 #include "framework/base/text.h"
 #include "runner/commands.h"
 #include "runner/compare_options.h"
@@ -205,7 +206,11 @@ int report_command(const Words& words) {
       (fs::path(arguments.words.front()) / (std::string("report.") + format.ending)).string();
   const std::string output = arguments.text("output", beside);
   const bool to_output = output == "-";
-  if (arguments.has("output") && !to_output) refuse_unwritable("--output", output);
+  if (!arguments.has("output")) {
+    refuse_link(output);
+  } else if (!to_output) {
+    refuse_unwritable("--output", output);
+  }
   if (!bib.empty()) refuse_unwritable("--bib", bib);
   const StillOptions still = still_options(arguments);
   const Report report = made_report(arguments, words);

@@ -7,6 +7,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/links.h"
 #include "framework/base/text.h"
 #include "framework/runs/run_records.h"
 #include "framework/runs/stored_run.h"
@@ -41,7 +42,7 @@ Usage store_usage() {
                               "where the files go; made where it is missing")(
       "replace",
       "remove other stored files of the same experiment, attention and seed; and overwrite one "
-      "whose run was made with other versions of plugins");
+      "whose run was made with other versions of plugins, or that cannot be read");
   usage.fewest_words = 1;
   usage.most_words = kAnyNumber;
   return usage;
@@ -72,8 +73,8 @@ void remove_others(const fs::path& file, std::int64_t seed, Counts& counts) {
 }
 
 /// "model is lab/vit 1.1.0, was lab/vit 1.0.0": what made the run and its choice of an epoch, where
-/// a file of the same name is of a run that other versions made. Evaluations may be newer ones of
-/// the same run. Empty where there is no such file, or its versions are not known.
+/// a file of the same name is of a run that other versions made, or why that is not known.
+/// Evaluations may be newer ones of the same run. Empty where there is no such file.
 std::string other_versions(const std::string& file, const StoredRun& now) {
   std::error_code error;
   if (!fs::exists(file, error)) return "";
@@ -92,8 +93,8 @@ std::string other_versions(const std::string& file, const StoredRun& now) {
       const auto old = then.judges.find(judge);
       if (old != then.judges.end()) add(judge, old->second, version);
     }
-  } catch (const Error&) {  // damaged: storing the run again is the remedy
-    return "";
+  } catch (const Error& problem) {  // damaged, closed, or of a newer attnlab
+    return problem.what();
   }
   return join(changes, ", ");
 }
@@ -124,7 +125,7 @@ void store(const RunRecord& run, const std::string& folder, bool replace, Counts
   const std::string others = replace ? "" : other_versions(file.string(), *stored);
   if (!others.empty()) {
     counts.problems.push_back(
-        fmt::format("{}: is kept: {} is of other versions of plugins ({}); --replace overwrites "
+        fmt::format("{}: is kept: {} would take its place ({}); --replace overwrites "
                     "the file, another --to keeps both",
                     file.string(), run.folder, others));
     return;
@@ -135,6 +136,7 @@ void store(const RunRecord& run, const std::string& folder, bool replace, Counts
     throw FileError(fmt::format("{}: cannot create the folder: {}", file.parent_path().string(),
                                 error.message()));
   }
+  refuse_link(file.string());
   write_file(file.string(), stored_json(*stored));
   if (replace) remove_others(file, stored->seed, counts);
   ++counts.stored;

@@ -176,7 +176,7 @@ std::vector<SlurmJob> read_jobs(const std::string& suite_folder) {
   const std::string path = jobs_file(suite_folder);
   std::error_code error;
   if (!fs::exists(path, error)) return {};
-  const std::string text = read_text(path);
+  const std::string text = read_text(path, kLargestRecord);
   try {
     std::vector<SlurmJob> jobs;
     const json all = parsed_json(text);

@@ -12,6 +12,7 @@
 #include "framework/base/file_lock.h"
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/links.h"
 #include "framework/base/text.h"
 #include "runner/process.h"
 #include "runner/slurm_jobs.h"
@@ -157,6 +158,7 @@ class Submission {
     if (error)
       throw FileError(
           fmt::format("{}: cannot be created: {}", slurm_folder(folder_), error.message()));
+    refuse_links(slurm_folder(folder_));
   }
 
   void run(const std::vector<LaunchedCell>& cells) {

@@ -13,6 +13,7 @@
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
+#include "framework/base/links.h"
 #include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
@@ -181,8 +182,12 @@ void write_lock(const Suite& suite, const Catalogue& catalogue) {
 
 /// Freezes what is to be run. From here on the suite can be killed and goes on.
 /// @returns one list a wave; without what need not be run
-std::vector<std::vector<LaunchedCell>> prepare(const Suite& suite, const std::string& command,
+std::vector<std::vector<LaunchedCell>> prepare(const Suite& suite, const std::string& record,
                                                const Catalogue& catalogue) {
+  for (const char* name :
+       {"suite.json", kLockFile, "table.md", "table.json", "comparison.md", "comparison.json"}) {
+    refuse_link(fmt::format("{}/{}", suite.folder, name));
+  }
   std::vector<std::vector<LaunchedCell>> waves;
   for (const std::vector<const Cell*>& wave : waves_of(suite.cells)) {
     std::vector<LaunchedCell> launched;
@@ -194,6 +199,7 @@ std::vector<std::vector<LaunchedCell>> prepare(const Suite& suite, const std::st
         try {
           clear_failure(cell->folder);
         } catch (const BusyError&) {
+        } catch (const FileError&) {
         }
       }
       const bool alone = !obstacle_to_ensemble(cell->experiment, catalogue).empty();
@@ -203,7 +209,7 @@ std::vector<std::vector<LaunchedCell>> prepare(const Suite& suite, const std::st
     if (!launched.empty()) waves.push_back(std::move(launched));
   }
   fs::create_directories(suite.folder);
-  write_file(suite.folder + "/suite.json", suite_record(suite, command));
+  write_file(suite.folder + "/suite.json", record);
   write_lock(suite, catalogue);
   return waves;
 }
@@ -343,6 +349,7 @@ std::string entries_file(const LeftEntries& left) {
 
 /// The entries that a run's experiment has now, which its configuration need not have.
 void write_entries(const LeftEntries& left) {
+  refuse_links(left.cell->folder.path());
   Node entries = Node::map();
   entries.set("evaluate", left.cell->experiment.resolved.at("evaluate"));
   write_file(entries_file(left), to_yaml(entries));
@@ -377,11 +384,17 @@ std::vector<LeftEntries> evaluate_left(const Suite& suite, const Catalogue& cata
   std::erase_if(all, [](const LeftEntries& left) { return !has_model(*left.cell); });  // noted
   for (const LeftEntries& left : all) {
     if (interrupted()) break;
-    if (waits) {
-      evaluate_run(left, progress);
-    } else {
-      write_entries(left);
-      progress.say("left to evaluate: " + command_text("eval", eval_words(left)));
+    try {
+      if (waits) {
+        evaluate_run(left, progress);
+      } else {
+        write_entries(left);
+        progress.say("left to evaluate: " + command_text("eval", eval_words(left)));
+      }
+    } catch (const FileError& error) {  // of this run alone; what is left is noted
+      progress.say(fmt::format("  {}: not evaluated: {}",
+                               RunFolder::label(left.cell->experiment, left.cell->seed),
+                               error.what()));
     }
   }
   return all;
@@ -500,7 +513,8 @@ int launch_suite(Suite& suite, const Arguments& arguments, Launcher& launcher,
                  const LaunchOptions& options, const std::string& command,
                  const Catalogue& catalogue) {
   const ProgressMode mode = parse_progress_mode(arguments.text("progress", "auto"));
-  const std::vector<std::vector<LaunchedCell>> waves = prepare(suite, command, catalogue);
+  const std::string record = suite_record(suite, command);
+  const std::vector<std::vector<LaunchedCell>> waves = prepare(suite, record, catalogue);
   const auto progress = make_progress(mode, static_cast<std::int64_t>(suite.cells.size()));
   const std::string warning = seeds_warning(suite);
   if (!warning.empty()) progress->say("compare: " + warning);
@@ -520,8 +534,13 @@ int launch_suite(Suite& suite, const Arguments& arguments, Launcher& launcher,
   write_lock(suite, catalogue);
   if (!launcher.waits() && !waves.empty()) return kDone;
   note_still_left(suite, left, catalogue);
-  const bool whole = write_table(suite, command);
   remove_older_results(suite);
+  // With those notes; where another call wrote its own in the meantime, that stands.
+  const std::string file = suite.folder + "/suite.json";
+  if (is_there(file) && read_text(file, kLargestRecord) == record) {
+    write_file(file, suite_record(suite, command));
+  }
+  const bool whole = write_table(suite, command);
   write_comparison(suite, catalogue);
   write_page(suite, command, catalogue);
   warn_of(suite);

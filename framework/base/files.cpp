@@ -207,19 +207,56 @@ void write_file(const std::string& path, std::string_view text) {
   file.commit();
 }
 
-std::string read_text(const std::string& path) {
+namespace {
+
+/// Gives a whole file to `take`, piece by piece, until that returns false.
+/// @throws FileError.
+template <class Take>
+void read_pieces(const std::string& path, Take take) {
   const int descriptor = open_regular(path);
-  std::string text;
   int error = 0;
   char buffer[1 << 16];
   for (ssize_t count = 1; count != 0 && error == 0;) {
     count = ::read(descriptor, buffer, sizeof buffer);
     if (count < 0 && errno != EINTR) error = errno;
-    if (count > 0) text.append(buffer, static_cast<std::size_t>(count));
+    if (count > 0 && !take(std::string_view(buffer, static_cast<std::size_t>(count)))) break;
   }
   ::close(descriptor);
   if (error != 0) throw FileError(fmt::format("{}: cannot read: {}", path, reason(error)));
-  return text;
+}
+
+}  // namespace
+
+std::string read_text(const std::string& path, std::uint64_t most) {
+  std::error_code unknown;  // said by what opens it
+  std::uintmax_t size = std::filesystem::file_size(path, unknown);
+  std::string text;
+  if (unknown || size <= most) {
+    size = 0;  // it may grow meanwhile
+    read_pieces(path, [&](std::string_view piece) {
+      size += piece.size();
+      if (size <= most) text += piece;
+      return size <= most;
+    });
+  }
+  if (size <= most) return text;
+  throw FileError(
+      fmt::format("{}: cannot read: it is longer than {} MiB, which none is that attnlab "
+                  "writes; it is damaged, or somebody else's",
+                  path, most >> 20));
+}
+
+std::optional<std::uint64_t> file_fingerprint(const std::string& path,
+                                              std::optional<std::uint64_t> bytes) {
+  std::uint64_t print = fingerprint("");
+  std::uint64_t left = bytes.value_or(std::numeric_limits<std::uint64_t>::max());
+  read_pieces(path, [&](std::string_view piece) {
+    piece = piece.substr(0, std::min<std::uint64_t>(left, piece.size()));
+    left -= piece.size();
+    print = fingerprint(piece, print);
+    return left > 0;
+  });
+  return bytes && left > 0 ? std::nullopt : std::optional(print);
 }
 
 bool is_there(const std::string& path) {

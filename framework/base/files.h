@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,8 +55,21 @@ void remove_tree(const std::string& folder);
 /// Writes a whole file through `AtomicFile`.
 void write_file(const std::string& path, std::string_view text);
 
-/// A whole file as text. @throws FileError with path and reason.
-std::string read_text(const std::string& path);
+/// More than any record of a run, a suite or a lab has that is read whole: 64 MiB.
+inline constexpr std::uint64_t kLargestRecord = std::uint64_t{64} << 20;
+/// The longest metrics.jsonl that is read for curves: 4 GiB.
+inline constexpr std::uint64_t kLargestLog = std::uint64_t{4} << 30;
+
+/// A whole file as text. @throws FileError with path and reason; also where it is longer than
+/// `most` bytes, which is found out before they are read (a file with holes may be longer than all
+/// memory).
+std::string read_text(const std::string& path,
+                      std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
+
+/// The `fingerprint` of a whole file, or of its first bytes; empty where it has fewer.
+/// @throws FileError with path and reason.
+std::optional<std::uint64_t> file_fingerprint(const std::string& path,
+                                              std::optional<std::uint64_t> bytes = {});
 
 /// Whether something has that path. @throws FileError where that is not known, as below a folder
 /// that may not be entered: what protects is not to be taken as absent then.

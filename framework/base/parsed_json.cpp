@@ -22,4 +22,8 @@ nlohmann::json parsed_json(std::string_view text) {
   return nlohmann::json::parse(text);
 }
 
+nlohmann::json parsed_json_file(const std::string& path, std::uint64_t most) {
+  return parsed_json(read_text(path, most));
+}
+
 }  // namespace attnlab

@@ -1,8 +1,11 @@
 // JSON from files, which may be anybody's.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 
+#include "framework/base/files.h"
 #include "framework/base/json.h"
 
 namespace attnlab {
@@ -11,5 +14,9 @@ namespace attnlab {
 /// copying, comparing or writing such a value would take the stack.
 /// @throws nlohmann::json::exception for that, and for what is no JSON
 nlohmann::json parsed_json(std::string_view text);
+
+/// The same of a file of at most `most` bytes.
+/// @throws nlohmann::json::exception as above; FileError with path and reason
+nlohmann::json parsed_json_file(const std::string& path, std::uint64_t most = kLargestRecord);
 
 }  // namespace attnlab

@@ -27,8 +27,9 @@ std::optional<std::size_t> column_of(const DomainPage& page, const PageClaim& cl
 /// Of a cell in which seeds diverged, here or of the baseline: what survived shows nothing, so that
 /// only divergences themselves count, and those of the baseline where stability is what is claimed.
 Outcome outcome_with_divergences(const PageClaim& claim, const DomainCell& cell, ColumnRole role) {
-  const bool worse = cell.diverged == cell.own_seeds() && cell.baseline_diverged == 0;
-  const bool better = role == ColumnRole::stability && cell.diverged == 0;
+  const bool worse =
+      cell.diverged == cell.own_seeds() && !cell.is_waiting() && cell.baseline_diverged == 0;
+  const bool better = role == ColumnRole::stability && cell.diverged == 0 && !cell.is_waiting();
   if (!worse && !better) return Outcome::not_shown;
   return better == claim.better ? Outcome::holds : Outcome::contradicted;
 }

@@ -34,8 +34,26 @@ struct DomainCell {
   /// Seeds that this attention ran: what a share of diverged ones is of. (A row also has the seeds
   /// of the other attentions.)
   std::int64_t own_seeds() const {
-    return std::count_if(row.seeds.begin(), row.seeds.end(),
-                         [](const SeedValue& seed) { return seed.gap.kind != Absence::no_run; });
+    return std::count_if(row.seeds.begin(), row.seeds.end(), [](const SeedValue& seed) {
+      switch (seed.gap.kind) {
+        case Absence::no_run:
+        case Absence::pending:
+        case Absence::skipped:
+        case Absence::incompatible:
+        case Absence::no_data:
+        case Absence::no_plugin:
+          return false;
+        default:
+          return true;
+      }
+    });
+  }
+  /// Seeds are still to end: what is left may show another thing.
+  bool is_waiting() const {
+    return std::any_of(row.seeds.begin(), row.seeds.end(), [](const SeedValue& seed) {
+      const Absence kind = seed.gap.kind;
+      return kind == Absence::pending || kind == Absence::running || kind == Absence::interrupted;
+    });
   }
   /// No seed diverged, here and of the baseline: the difference is of all, not of survivors.
   bool whole() const { return diverged == 0 && baseline_diverged == 0; }

@@ -63,7 +63,7 @@ std::string file_hash(const std::string& path) {
       found->second.size == now.size) {
     return found->second.hash;
   }
-  now.hash = hex(fingerprint(read_text(path)));
+  now.hash = hex(*file_fingerprint(path));
   return (known[path] = now).hash;
 }
 
@@ -139,7 +139,7 @@ std::optional<Identity> read_identity(const std::string& run_folder) {
   std::error_code error;
   if (!fs::exists(path, error)) return std::nullopt;
   try {
-    const json in = parsed_json(read_text(path));
+    const json in = parsed_json_file(path);
     Identity identity{in.at("configuration").get<std::string>(),
                       {},
                       in.at("data"),

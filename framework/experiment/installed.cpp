@@ -55,7 +55,7 @@ std::optional<InstalledFrom> installed_from(const std::string& library) {
                     library, recorded ? "bundle.attnlab" : "record.json"));
   }
   try {
-    const auto in = parsed_json(read_text(record));
+    const auto in = parsed_json_file(record);
     return InstalledFrom{in.at("id"), in.at("version"), in.at("bundle"), in.at("key"),
                          in.at("library_hash")};
   } catch (const nlohmann::json::exception& damage) {
@@ -77,7 +77,7 @@ std::string revocation_of(const std::string& key) {
   const std::string path = below_home(".config/attnlab/keys/known.json");
   if (key.empty() || path.empty() || !is_there(path)) return "";
   try {
-    const auto record = parsed_json(read_text(path));
+    const auto record = parsed_json_file(path);
     for (const auto& known : record.at("keys")) {
       std::string revoked = known.value("revoked", "");
       if (known.at("id") == key && !revoked.empty()) return revoked;

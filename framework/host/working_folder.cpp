@@ -18,9 +18,18 @@ WorkingFolder::WorkingFolder() {
   file_ = here.st_ino;
 }
 
-void WorkingFolder::check(const std::string& what) const {
+bool WorkingFolder::is_here() const noexcept {
   struct stat here {};
-  if (::stat(".", &here) == 0 && here.st_dev == device_ && here.st_ino == file_) return;
+  return ::stat(".", &here) == 0 && here.st_dev == device_ && here.st_ino == file_;
+}
+
+void WorkingFolder::go_back() const noexcept {
+  std::error_code ignored;
+  if (!is_here()) std::filesystem::current_path(path_, ignored);
+}
+
+void WorkingFolder::check(const std::string& what) const {
+  if (is_here()) return;
   std::error_code error;
   const std::string other = std::filesystem::current_path(error).string();
   std::filesystem::current_path(path_, error);

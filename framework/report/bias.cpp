@@ -61,7 +61,7 @@ Layers read_last(const std::string& folder) {
   for (std::string line; std::getline(text, line);) {
     // Few lines of few runs have one: the others need not be parsed.
     if (line.find("\"bias\"") != std::string::npos) {
-      add_line(json::parse(line, nullptr, false), layers);
+      add_line(parsed_line(line), layers);
     }
   }
   return layers;

@@ -53,7 +53,7 @@ Series read_series(const std::string& folder) {
   Series series;
   std::istringstream text(read_log(folder));
   for (std::string line; std::getline(text, line);) {
-    add_line(json::parse(line, nullptr, false), series);  // a discarded value is not an object
+    add_line(parsed_line(line), series);  // a discarded value is not an object
   }
   return series;
 }
@@ -153,10 +153,16 @@ std::string read_log(const std::string& run_folder) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return "";
   try {
-    return read_text(path);
+    return read_text(path, kLargestLog);
   } catch (const FileError&) {  // `build_report` names it
     return "";
   }
+}
+
+json parsed_line(const std::string& line) {
+  constexpr std::size_t kLongestLine = std::size_t{16} << 20;  // its values take ten times that
+  return line.size() > kLongestLine ? json(json::value_t::discarded)
+                                    : json::parse(line, nullptr, false);
 }
 
 std::string layer_name(std::int64_t layer, std::int64_t call) {

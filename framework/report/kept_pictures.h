@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "framework/base/error.h"
-#include "framework/base/files.h"
 #include "framework/base/parsed_json.h"
 #include "framework/runs/run_records.h"
 
@@ -51,7 +50,7 @@ std::vector<Picture> kept_pictures(const std::vector<RunRecord>& runs, const std
     }
     std::vector<Picture> pictures;
     try {
-      const nlohmann::json file = parsed_json(read_text(path));
+      const nlohmann::json file = parsed_json_file(path, std::uint64_t{1} << 30);  // pictures
       const nlohmann::json& list = file.at(name);
       if (list.size() > kMostPictures) throw DataError("more pictures than a page shows");
       std::set<std::int64_t> indices;

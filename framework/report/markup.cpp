@@ -95,9 +95,10 @@ std::string html_text(std::string_view text) { return marked(text, html_of, kRep
 std::string latex_text(std::string_view text) { return marked(text, latex_of, ""); }
 
 std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  const std::string shown = printable(text);
+  if (shown.find_first_of(",\"\n") == std::string::npos) return shown;
   std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  for (const char c : shown) out += c == '"' ? std::string("\"\"") : std::string(1, c);
   return out + "\"";
 }
 

@@ -16,7 +16,8 @@ std::string html_text(std::string_view text);
 /// For running text of LaTeX and for values of BibTeX.
 std::string latex_text(std::string_view text);
 
-/// One field by RFC 4180: quoted where it holds a comma, a quote or a line break.
+/// One field by RFC 4180, as `printable` text: quoted where it holds a comma, a quote or a line
+/// break.
 std::string csv_field(std::string_view text);
 /// One record with its CRLF.
 std::string csv_record(const std::vector<std::string>& fields);

@@ -59,7 +59,7 @@ class Surroundings {
     const std::string path = run.folder + "/environment.json";
     std::error_code error;
     if (!std::filesystem::exists(path, error)) return;
-    const json in = json::parse(read_text(path), nullptr, false);
+    const json in = json::parse(read_text(path, kLargestRecord), nullptr, false);
     if (!in.is_object()) return;  // `find_runs` has read it as an object: it is being replaced
     for (const auto& [name, value] : in.items()) {
       if (is_part(name)) {
@@ -188,9 +188,13 @@ void note_unreadable_logs(Report& report) {
     const std::string path = run.folder + "/metrics.jsonl";
     std::error_code error;
     if (!std::filesystem::exists(path, error)) continue;
-    if (std::filesystem::is_regular_file(path, error) && ::access(path.c_str(), R_OK) == 0)
-      continue;
-    report.comparison.notes.push_back(path + " cannot be read: its run has no curves here");
+    const bool readable = std::filesystem::is_regular_file(path, error) &&
+                          std::filesystem::file_size(path, error) <= kLargestLog &&
+                          ::access(path.c_str(), R_OK) == 0;
+    if (readable) continue;
+    report.comparison.notes.push_back(path +
+                                      " cannot be read, or is longer than 4 GiB: its run has no "
+                                      "curves here");
   }
 }
 

@@ -104,7 +104,7 @@ void keep_newest(std::vector<EvaluationRecord>& all, Evaluations& out) {
 
 std::int64_t written_of(const std::string& path) {
   try {
-    const std::int64_t written = from_json(parsed_json(read_text(path))).written;
+    const std::int64_t written = from_json(parsed_json_file(path)).written;
     if (written > 0) return written;
   } catch (const json::exception&) {  // damaged: it is as old as its file
   } catch (const Error&) {
@@ -176,7 +176,7 @@ Evaluations read_evaluations(const std::string& run_folder) {
     const fs::path& path = entries->path();
     if (path.extension() != ".json") continue;  // one that is being written has another ending
     try {
-      EvaluationRecord record = from_json(parsed_json(read_text(path.string())));
+      EvaluationRecord record = from_json(parsed_json_file(path.string()));
       if (record.written == 0) record.written = microseconds_of_file(path);
       all.push_back(std::move(record));
     } catch (const json::exception& damage) {

@@ -46,7 +46,7 @@ json read_lock(const std::string& run_folder) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return nullptr;
   try {
-    json lock = parsed_json(read_text(path));
+    json lock = parsed_json_file(path);
     if (!lock.at("parts").is_array()) throw DataError(path + ": damaged: it lists no parts");
     if (!lock.contains("evaluations")) lock["evaluations"] = json::object();
     return lock;

@@ -10,6 +10,7 @@
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
+#include "framework/base/links.h"
 #include "framework/base/parsed_json.h"
 #include "framework/config/compose.h"
 #include "framework/config/origins.h"
@@ -38,10 +39,16 @@ constexpr const char* kIdentity = "identity.json";
 constexpr std::pair<const char*, const char*> kOfOneBegun[] = {
     {kCheckpoint, "checkpoint"}, {kEnvironment, "environment"}, {kBest, "best"}};
 
+/// More than a metrics.jsonl has of years of training: 64 GiB.
+constexpr std::uint64_t kLongestLines = std::uint64_t{64} << 30;
+
 /// Of a file's bytes; empty where there is none.
-std::string check_of(const std::string& path) {
+/// @throws DataError where it is longer than it may be: reading one with holes may take an hour
+std::string check_of(const std::string& path, std::uint64_t most = kLargestRecord) {
   std::error_code error;
-  return fs::is_regular_file(path, error) ? hex(fingerprint(read_text(path))) : "";
+  if (!fs::is_regular_file(path, error)) return "";
+  if (fs::file_size(path, error) <= most || error) return hex(*file_fingerprint(path));
+  throw DataError(fmt::format("{} is longer than {} MiB, which no run's is", path, most >> 20));
 }
 
 /// Of identity.json, without what `--accept-revision` adds to it later; empty where it has none.
@@ -69,7 +76,7 @@ json checks_of(const RunFolder& folder) {
 /// whole: people may delete that to save space.)
 void check_files(const RunFolder& folder, const RunStatus& status, const json& in) {
   const std::string lines = in.value("lines", "");
-  if (!lines.empty() && lines != check_of(folder.file(kLines))) {
+  if (!lines.empty() && lines != check_of(folder.file(kLines), kLongestLines)) {
     throw DataError(fmt::format("{} is missing or was changed since the run ended", kLines));
   }
   if (status.finished()) {
@@ -107,7 +114,7 @@ void make_folder(const std::string& path) {
 /// When a run was begun first, by its environment.json; nothing where that does not say.
 std::optional<std::int64_t> recorded_start(const RunFolder& folder) {
   try {
-    const json environment = parsed_json(read_text(folder.file(kEnvironment)));
+    const json environment = parsed_json_file(folder.file(kEnvironment));
     const auto text = environment.at("started").get<std::string>();
     std::tm parts{};
     const char* const end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
@@ -179,8 +186,9 @@ void RunFolder::freeze(const Experiment& experiment, std::int64_t seed) const {
 void RunFolder::freeze(const Experiment& experiment, std::int64_t seed,
                        const Identity& identity) const {
   if (exists()) return;
-  remove_restored(path_);  // of a process that was killed: else it would count for this run
   make_folder(path_);
+  refuse_links(path_);
+  remove_restored(path_);  // of a process that was killed: else it would count for this run
   write_file(file(kLockFile), lock_text({&experiment}, {identity.data}));
   freeze_without_lock(*this, experiment, seed, identity);
 }
@@ -204,7 +212,7 @@ RunStatus RunFolder::status() const {
   if (!fs::exists(path, error)) return {};
   if (!exists() && is_restored(path_)) return {};  // by a process that was killed before its end
   try {
-    const json in = parsed_json(read_text(path));
+    const json in = parsed_json_file(path);
     check_itself(in);
     RunStatus status = parse_status(in);
     check_files(*this, status, in);
@@ -229,7 +237,7 @@ void RunFolder::write_status(const RunStatus& status) const {
     if (fs::exists(file(name), error)) out[key] = true;
   }
   if (status.finished()) {
-    const std::string lines = check_of(file(kLines));
+    const std::string lines = check_of(file(kLines), kLongestLines);
     if (!lines.empty()) out["lines"] = lines;
     out["files"] = checks_of(*this);
   }

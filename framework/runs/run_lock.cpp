@@ -13,6 +13,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/base/links.h"
 #include "framework/base/process_alive.h"
 
 namespace attnlab {
@@ -31,7 +32,7 @@ Holder this_process() {
 Holder read_holder(const std::string& path) {
   std::string text;
   try {
-    text = read_text(path);
+    text = read_text(path, kLargestRecord);
   } catch (const FileError&) {  // there is none, or something else has its name
     return {};
   }
@@ -87,6 +88,7 @@ BusyError busy(const std::string& run_folder, const Holder& other) {
 
 /// The folder's lock file, which nobody held a moment ago.
 FileLock open_lock(const std::string& run_folder) {
+  refuse_links(run_folder);
   if (const auto other = holder_of(run_folder)) throw busy(run_folder, *other);
   return FileLock(lock_file(run_folder));
 }

@@ -34,7 +34,8 @@ class BusyError : public Error {
 
 class RunLock {
  public:
-  /// @throws BusyError naming the other process; FileError when the folder cannot be written.
+  /// @throws BusyError naming the other process; FileError when the folder cannot be written, or
+  ///         holds links.
   explicit RunLock(const std::string& run_folder);
   ~RunLock();
   RunLock(const RunLock&) = delete;

@@ -26,7 +26,7 @@ json read_json(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return nullptr;
   try {
-    return parsed_json(read_text(path));
+    return parsed_json_file(path);
   } catch (const json::exception& damage) {
     throw DataError(fmt::format("{}: damaged: {}", path, damage.what()));
   }
@@ -127,7 +127,7 @@ std::map<std::string, std::string> read_matched(const std::string& path) {
   std::map<std::string, std::string> matched;
   std::error_code error;
   if (!fs::exists(path, error)) return matched;
-  std::istringstream in(read_text(path));
+  std::istringstream in(read_text(path, kLargestRecord));
   for (std::string line; std::getline(in, line);) {
     if (!is_match_origin(line) && !is_set_origin(line)) continue;
     try {

@@ -8,7 +8,6 @@
 #include <map>
 
 #include "framework/base/error.h"
-#include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/base/parsed_json.h"
@@ -29,7 +28,7 @@ json read_environment_file(const std::string& path) {
   if (!fs::exists(path, error)) return nullptr;
   json in;
   try {
-    in = parsed_json(read_text(path));
+    in = parsed_json_file(path);
   } catch (const json::exception& damage) {
     throw DataError(fmt::format("{}: damaged: {}", path, damage.what()));
   }

@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "framework/base/files.h"
 #include "framework/base/json.h"
 #include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
 #include "framework/experiment/compositions.h"
 #include "framework/runs/missing_evaluations.h"
+#include "framework/runs/stored_run.h"
 
 namespace attnlab {
 namespace {
@@ -68,18 +68,16 @@ std::optional<RunFolder> source_run(const Experiment& experiment, std::int64_t s
   const fs::path root =
       (own.has_filename() ? own : own.parent_path()).parent_path().parent_path().parent_path();
   std::error_code error;
-  // One without weights (a stored result, say) is the last choice: whoever begins with it is told
-  // which file is missing.
+  // A stored result, which has no weights, is the last choice. (One that was made here and lost
+  // them is no reason to begin with another: whoever begins with it is told which file is missing.)
   std::map<std::pair<bool, RunStart>, RunFolder> found;
   for (const auto& place : fs::directory_iterator(root, error)) {
     for (const auto& entry :
          fs::directory_iterator(place.path() / experiment.attention.label, error)) {
       if (!entry.path().filename().string().starts_with(fmt::format("{}-", seed))) continue;
       const RunFolder candidate(entry.path().string());
-      const std::string weights = weights_of(candidate, experiment, catalogue);
-      if (weights.empty()) continue;
-      std::error_code unknown;
-      found.emplace(std::pair(fs::exists(weights, unknown), candidate.start()), candidate);
+      if (weights_of(candidate, experiment, catalogue).empty()) continue;
+      found.emplace(std::pair(!is_restored(candidate.path()), candidate.start()), candidate);
     }
   }
   if (found.empty()) return std::nullopt;
@@ -90,7 +88,7 @@ std::string source_change(const Experiment& experiment, const RunFolder& folder,
                           const std::optional<RunFolder>& source) {
   if (!experiment.init) return "";
   try {
-    const json environment = parsed_json(read_text(folder.file("environment.json")));
+    const json environment = parsed_json_file(folder.file("environment.json"));
     const json began = environment.value("init", json::object());
     std::vector<std::string> changes;
     for (const std::string& change :

@@ -9,8 +9,8 @@
 namespace attnlab {
 
 /// The finished run that `init.experiment` means, with the same attention and seed; of several the
-/// one begun last whose weights are there, or, where no weights are, the one begun last. It may be
-/// filed under any name: that of a grid's point, say. Empty: none.
+/// one begun last that was made here, or, where all are stored results, the one begun last. It may
+/// be filed under any name: that of a grid's point, say. Empty: none.
 /// @param folder  of the run that begins with it; the other is looked for in
 ///                ../../../*/ATTENTION/SEED-*
 std::optional<RunFolder> source_run(const Experiment& experiment, std::int64_t seed,

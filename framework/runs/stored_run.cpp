@@ -11,6 +11,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/base/links.h"
 #include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
 #include "framework/experiment/names.h"
@@ -148,7 +149,7 @@ std::optional<json> read_source(const std::string& run_folder) {
   std::error_code error;
   if (!fs::exists(path, error)) return std::nullopt;
   try {
-    json in = parsed_json(read_text(path));
+    json in = parsed_json_file(path);
     in.at("from").get<std::string>();
     in.at("identity").at("plugins");
     return in;
@@ -291,13 +292,13 @@ StoredRun stored_of(const std::string& run_folder) {
     read_versions(run_folder, out);
   }
   const RunFolder folder(run_folder);
-  out.config = read_text(folder.file("config.yaml"));
+  out.config = read_text(folder.file("config.yaml"), kLargestRecord);
   out.status = folder.status();  // without the evaluations' metrics, which stand by themselves
   std::error_code error;
   if (fs::exists(folder.file("environment.json"), error)) {
     const std::string path = folder.file("environment.json");
     try {
-      const json environment = parsed_json(read_text(path));
+      const json environment = parsed_json_file(path);
       out.environment = kept_environment(environment).dump();
       if (stored_source(run_folder).empty()) out.numbers = numbers_of(environment);
     } catch (const json::exception& damage) {
@@ -333,7 +334,7 @@ std::string stored_json(const StoredRun& run) {
 }
 
 StoredRun read_stored(const std::string& file) try {
-  const json in = parsed_json(read_text(file));
+  const json in = parsed_json_file(file);
   if (in.at("schema") != 1) throw DataError("it is of another form than this attnlab reads");
   if (in.contains("check") && in.at("check") != check_of(in)) {  // earlier versions wrote none
     throw DataError("its content does not fit its check: it was edited, or a disk fails");
@@ -387,6 +388,7 @@ void restore(const StoredRun& run, const RunFolder& folder, const Experiment& ex
     throw FileError(
         fmt::format("{}: cannot create the run's folder: {}", folder.path(), error.message()));
   }
+  refuse_links(folder.path());
   const json source = {{"from", run.file}, {"identity", identity_member(run)}};
   write_file(folder.path() + kSource, json_text(source));
   fs::remove(folder.file("lock.json"), error);  // of a process that was killed before it ran this

@@ -139,7 +139,7 @@ void IndexList::read() {
   all_.clear();
   if (!is_there(path)) return;
   try {
-    const json list = parsed_json(read_text(path));
+    const json list = parsed_json_file(path);
     for (const json& in : list.at("indices")) {
       all_.push_back({in.at("place"), in.at("lab"), in.at("serial"), in.at("taken"),
                       in.at("expires"), in.at("copy")});

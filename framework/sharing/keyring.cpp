@@ -91,7 +91,7 @@ void Keyring::read() {
   waiting_.clear();
   if (!is_there(path)) return;
   try {
-    const json in = parsed_json(read_text(path));
+    const json in = parsed_json_file(path);
     for (const json& key : in.at("keys")) keys_.push_back(key_of(key));
     for (const auto& [id, version] : in.at("versions").items()) {
       versions_.emplace_back(id, version.get<std::string>());

@@ -13,7 +13,7 @@ using nlohmann::json;
 Installed read_record(const std::string& folder) {
   const std::string path = folder + "/record.json";
   try {
-    const json in = parsed_json(read_text(path));
+    const json in = parsed_json_file(path);
     Installed one;
     one.folder = folder;
     one.id = parse_id(in.at("id"));

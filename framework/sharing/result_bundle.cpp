@@ -26,9 +26,27 @@ constexpr const char* kOfARun[] = {"config.yaml", "identity.json",    "origins.t
 constexpr const char* kTables[] = {"suite.json", "table.md",      "table.json",
                                    "lock.json",  "comparison.md", "comparison.json"};
 
+/// What a link leads to is not packed, as it may be for nobody's eyes. @throws DataError.
+void refuse_to_pack_link(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_symlink(path, error)) return;
+  throw DataError(
+      fmt::format("{}: cannot be packed: it is a link; put a copy of what it leads to in "
+                  "its place, or remove it",
+                  path));
+}
+
+/// @throws DataError for a link, and for what is larger than a bundle may be.
 bool add_file(const std::string& from, const std::string& to, std::vector<ArchiveFile>& out) {
+  refuse_to_pack_link(from);
   std::error_code error;
   if (!fs::is_regular_file(from, error)) return false;
+  if (fs::file_size(from, error) > static_cast<std::uintmax_t>(kLargestBundle) && !error) {
+    throw DataError(
+        fmt::format("{}: cannot be packed: it is larger than the {} MiB that a bundle "
+                    "may have",
+                    from, kLargestBundle >> 20));
+  }
   out.push_back({to, read_text(from)});
   return true;
 }
@@ -38,6 +56,7 @@ bool add_file(const std::string& from, const std::string& to, std::vector<Archiv
 /// @throws FileError where there are some that cannot be listed: without them the run is another.
 std::vector<fs::path> evaluations_of(const std::string& run) {
   const std::string folder = run + "/evaluations";
+  refuse_to_pack_link(folder);
   std::vector<std::pair<std::int64_t, fs::path>> found;
   std::error_code error;
   fs::directory_iterator file(folder, error);

@@ -52,7 +52,7 @@ std::optional<ResultLocks> read_locks(const std::string& run_folder) {
   const std::string path = run_folder + "/" + kLockFile;
   if (!is_there(path)) return std::nullopt;
   ResultLocks locks;
-  locks.add(read_text(path));
+  locks.add(read_text(path, kLargestRecord));
   return locks;
 }
 

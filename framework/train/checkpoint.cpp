@@ -90,9 +90,8 @@ std::string check_of_lines(const std::string& checkpoint, std::int64_t bytes) {
       std::filesystem::path(checkpoint).replace_filename("metrics.jsonl");
   std::error_code error;
   if (bytes == 0 || !std::filesystem::is_regular_file(path, error)) return "";
-  const std::string text = read_text(path.string());
-  const auto size = static_cast<std::size_t>(bytes);
-  return text.size() < size ? "" : hex(fingerprint(std::string_view(text).substr(0, size)));
+  const auto begin = file_fingerprint(path.string(), static_cast<std::uint64_t>(bytes));
+  return begin ? hex(*begin) : "";
 }
 
 class Reader {

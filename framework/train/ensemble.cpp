@@ -8,9 +8,9 @@
 #include "framework/base/error_text.h"
 #include "framework/base/text.h"
 #include "framework/data/loader.h"
+#include "framework/host/working_folder.h"
 #include "framework/suites/ensembles.h"
 #include "framework/train/environment.h"
-#include "framework/train/kept_folder.h"
 #include "framework/train/step.h"
 
 namespace attnlab {
@@ -242,7 +242,7 @@ void train_group(const Group& group, Registry& registry, const std::atomic<bool>
 
 void train_ensemble(std::vector<Member>& members, Registry& registry, ProgressSink& progress,
                     const std::atomic<bool>& stop) {
-  const KeptFolder home;
+  const WorkingFolder home;
   std::vector<std::unique_ptr<Training>> trainings;
   const auto abandon = [&trainings](const std::string& reason) {
     for (const auto& training : trainings) {

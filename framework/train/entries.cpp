@@ -14,12 +14,12 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/experiment/identity.h"
+#include "framework/host/working_folder.h"
 #include "framework/runs/evaluation_setting.h"
 #include "framework/runs/lock_file.h"
 #include "framework/runs/missing_evaluations.h"
 #include "framework/train/checkpoint.h"
 #include "framework/train/environment.h"
-#include "framework/train/kept_folder.h"
 
 namespace attnlab {
 namespace {
@@ -186,10 +186,12 @@ class Work {
     bool kept = false;  // a result that is there stays until there is another
     std::optional<FileBefore> file;
     try {
-      const KeptFolder home;  // results are filed after a failure, too
-      BuiltRun overlay = overlaid(run_, entry, registry_);
-      const std::string& data = overlay.dataset->info().fingerprint;
+      const WorkingFolder home;  // results are filed after a failure, too
+      const std::shared_ptr<Dataset> dataset = data_of_entry(run_, entry, registry_);
+      const std::string& data = dataset->info().fingerprint;
       record.hash = evaluation_hash(entry, weights_hash_, data);
+      check_data_fits(run_,
+                      *dataset);  // where they do not, an earlier result of them is wrong, too
       kept = before != known_.end() && before->second.done && before->second.hash == record.hash;
       if (kept && !again) {
         lock_evaluation(folder_.path(), entry, data);  // an earlier attnlab did not
@@ -199,6 +201,7 @@ class Work {
         file.emplace(folder_.file(evaluation_file(entry.name, record.hash)));
         write_evaluation(folder_.path(), record, setting);
       }
+      BuiltRun overlay = overlaid(run_, entry, registry_, dataset);
       take_weights(overlay, run_, entry, weights(), weights_file_);
       record.infos = overlay.task->metrics();
       record.metrics = evaluate_overlay(overlay, entry, stop_);

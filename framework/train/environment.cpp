@@ -115,7 +115,7 @@ json surroundings(const BuiltRun& run) {
 
 json read_environment(const std::string& path) {
   try {
-    json all = parsed_json(read_text(path));
+    json all = parsed_json_file(path);
     if (!all.is_object() || !all.value("resumed", json::array()).is_array()) {
       throw DataError(fmt::format(
           "{}: damaged: it is not what a run ran on; remove the run's folder to run it again",

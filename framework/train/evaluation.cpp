@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "framework/data/loader.h"
-#include "framework/train/kept_folder.h"
+#include "framework/host/working_folder.h"
 
 namespace attnlab {
 namespace {
@@ -73,7 +73,7 @@ Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop
   evaluation.batches = [&](Split of, const std::function<void(const Batch&)>& use) {
     each_batch(run, of, whole_plan(run, of), stop, use);
   };
-  const KeptFolder home;
+  const WorkingFolder home;
   Metrics metrics = run.task->evaluate(evaluation);
   home.check("an evaluation");
   return metrics;
@@ -83,7 +83,7 @@ void evaluate_examples(BuiltRun& run, Split split, const std::atomic<bool>& stop
                        const std::function<void(const ExampleMetrics&)>& use) {
   const c10::NoGradGuard no_grad;
   const EvaluationModeOfBoth mode(*run.model, *run.task);
-  const KeptFolder home;
+  const WorkingFolder home;
   const EpochPlan plan = one_by_one(whole_plan(run, split));
   auto example = plan.order.begin();
   each_batch(run, split, plan, stop, [&](const Batch& one) {
@@ -102,7 +102,7 @@ void evaluate_examples(BuiltRun& run, Split split, const std::atomic<bool>& stop
 
 Metrics concluded(BuiltRun& run, Metrics test, const std::atomic<bool>& stop) {
   const auto training = [&run, &stop] { return evaluate_split(run, Split::train, stop); };
-  const KeptFolder home;
+  const WorkingFolder home;
   test.merge(run.task->conclude(training, test));
   home.check("the conclusion of a run");
   return test;

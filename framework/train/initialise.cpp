@@ -15,6 +15,7 @@
 #include "framework/experiment/compositions.h"
 #include "framework/runs/missing_evaluations.h"
 #include "framework/runs/source_run.h"
+#include "framework/runs/stored_run.h"
 #include "framework/tensor/saved_layout.h"
 #include "framework/train/checkpoint.h"
 #include "framework/train/parameter_groups.h"
@@ -311,6 +312,14 @@ void initialise(BuiltRun& run, const RunFolder& folder, const Catalogue& catalog
   if (of_run) {
     const RunFolder source = found_source(run, folder, catalogue);
     run.initial_file = weights_file(source.experiment(catalogue), source);
+  }
+  std::error_code unknown;
+  if (const std::string folder = fs::path(run.initial_file).parent_path().string();
+      !fs::exists(run.initial_file, unknown) && is_restored(folder)) {
+    throw DataError(
+        fmt::format("{}: is not there: {} is a stored result, which has no weights to "
+                    "begin with; remove that folder to have it run here",
+                    run.initial_file, folder));
   }
   const TensorFile file = read_sealed(run.initial_file);
   NamedTensors tensors =

@@ -21,8 +21,7 @@ class Lockstep {
 
   void run() {
     try {
-      for (each_active([](Training& one) { one.turn_epoch(); }); active() > 0 && !stop_;
-           each_active([](Training& one) { one.turn_epoch(); })) {
+      for (turn_epoch(); active() > 0 && !stop_; turn_epoch()) {
         tell_of_one();
         while (!stop_ && step()) save_when_due();
         if (stop_) break;
@@ -39,6 +38,16 @@ class Lockstep {
     for (Training* one : trainings_) {
       if (!one->ended()) work(*one);
     }
+  }
+
+  /// An evaluation may take long before it looks whether to stop, and is not waited for: all have
+  /// saved their steps before the first is evaluated.
+  void turn_epoch() {
+    {
+      const WorkToSave saving;
+      each_active([](Training& one) { one.save_before_evaluation(); });
+    }
+    each_active([](Training& one) { one.turn_epoch(); });
   }
 
   void save_when_due() {

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
@@ -159,21 +161,35 @@ NamedTensors average_weights(const BuiltRun& run) {
   return weights;
 }
 
-BuiltRun overlaid(const BuiltRun& run, const EvaluationEntry& entry, Registry& registry) {
+std::shared_ptr<Dataset> data_of_entry(const BuiltRun& run, const EvaluationEntry& entry,
+                                       Registry& registry) {
+  const SameRandomNumbers same;
+  if (!differs(run.experiment, entry.experiment, "dataset")) return run.dataset;
+  return registry.dataset(entry.experiment.dataset, {run.streams});
+}
+
+void check_data_fits(const BuiltRun& run, const Dataset& dataset) {
+  if (&dataset == run.dataset.get()) return;
+  check_vocabulary(*run.dataset, dataset);
+  check_classes(run.dataset->info(), dataset.info());
+  check_targets(run.dataset->info(), dataset.info());
+}
+
+BuiltRun overlaid(const BuiltRun& run, const EvaluationEntry& entry, Registry& registry,
+                  std::shared_ptr<Dataset> dataset) {
+  if (!dataset) {
+    dataset = data_of_entry(run, entry, registry);
+    check_data_fits(run, *dataset);
+  }
   const SameRandomNumbers same;
   const Experiment &base = run.experiment, &experiment = entry.experiment;
-  const bool other_data = differs(base, experiment, "dataset");
+  const bool other_data = dataset != run.dataset;
   const bool other_model = differs(base, experiment, "model") ||
                            differs(base, experiment, "attention") || entry.average();
   const bool other_task = other_data || other_model || differs(base, experiment, "task");
   BuiltRun overlay = run;
   overlay.experiment = experiment;
-  if (other_data) {
-    overlay.dataset = registry.dataset(experiment.dataset, {run.streams});
-    check_vocabulary(*run.dataset, *overlay.dataset);
-    check_classes(run.dataset->info(), overlay.dataset->info());
-    check_targets(run.dataset->info(), overlay.dataset->info());
-  }
+  overlay.dataset = std::move(dataset);
   if (other_model) {
     at::manual_seed(run.streams.key("initialisation"));
     overlay.model = registry.model(

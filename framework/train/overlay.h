@@ -2,6 +2,7 @@
 // run's own, and the weights are the same.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "framework/experiment/evaluations.h"
@@ -17,9 +18,18 @@ NamedTensors average_weights(const BuiltRun& run);
 /// Builds what the entry changes: its dataset where options of it differ; the model where those of
 /// model or attention differ, or other weights are asked for; the task where anything differs.
 /// Random numbers of the process stay as they were.
-/// @throws as `build_run`; DataError for a text with another vocabulary than the run's, and for
-///         other classes.
-BuiltRun overlaid(const BuiltRun& run, const EvaluationEntry& entry, Registry& registry);
+/// @throws as `build_run`, `check_data_fits`.
+/// @param dataset  of `data_of_entry`; null: it is opened, and refused where it does not fit
+BuiltRun overlaid(const BuiltRun& run, const EvaluationEntry& entry, Registry& registry,
+                  std::shared_ptr<Dataset> dataset = nullptr);
+
+/// The data of an entry: the run's own, or others, which are opened. Random numbers of the process
+/// stay as they were. @throws as the registry.
+std::shared_ptr<Dataset> data_of_entry(const BuiltRun& run, const EvaluationEntry& entry,
+                                       Registry& registry);
+/// @throws DataError for data on which the run's model means nothing: a text with another
+///         vocabulary, other classes, targets in other units.
+void check_data_fits(const BuiltRun& run, const Dataset& dataset);
 
 /// Copies weights into what the overlay has built anew. Weights that it lacks are left out.
 /// @param weights  of `run`, with those under "average." where the entry asks for them

@@ -8,12 +8,12 @@
 
 #include "framework/base/error_text.h"
 #include "framework/host/given_fields.h"
+#include "framework/host/working_folder.h"
 #include "framework/runs/missing_evaluations.h"
 #include "framework/tensor/device.h"
 #include "framework/train/checkpoint.h"
 #include "framework/train/entries.h"
 #include "framework/train/evaluation.h"
-#include "framework/train/kept_folder.h"
 #include "framework/train/lockstep.h"
 
 namespace attnlab {
@@ -160,7 +160,7 @@ std::string note_on_products(const BuiltRun& run) {
 
 BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& registry,
                    std::shared_ptr<Dataset> dataset) {
-  const KeptFolder home;
+  const WorkingFolder home;
   BuiltRun run;
   run.experiment = experiment;
   run.seed = seed;
@@ -195,7 +195,7 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
 RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
                     const std::atomic<bool>& stop) {
   try {
-    const KeptFolder home;  // a failure is noted where the run is
+    const WorkingFolder home;  // a failure is noted where the run is
     Training training(run, folder, progress, stop);
     training.begin();
     RunGradients gradients(run, training);

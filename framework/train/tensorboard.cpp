@@ -19,6 +19,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 
 namespace attnlab {
 namespace {
@@ -97,7 +98,7 @@ constexpr std::size_t kHeadingRecords = 2;
 
 /// A line of metrics.jsonl as a record.
 std::string record_of(const std::string& text) {
-  const json line = json::parse(text);
+  const json line = parsed_json(text);
   const std::string split = line.at("split").get<std::string>();
   std::string suffix;
   if (line.contains("layer")) suffix.append("/layer").append(line.at("layer").dump());

@@ -11,11 +11,11 @@
 #include "framework/base/files.h"
 #include "framework/base/json.h"
 #include "framework/base/work_to_save.h"
+#include "framework/host/working_folder.h"
 #include "framework/train/attention_log.h"
 #include "framework/train/entries.h"
 #include "framework/train/environment.h"
 #include "framework/train/evaluation.h"
-#include "framework/train/kept_folder.h"
 
 namespace attnlab {
 namespace {
@@ -289,16 +289,24 @@ void Training::count_time(double training, double stepping) {
   position_.step_seconds += stepping;
 }
 
+bool Training::is_evaluated(std::int64_t epoch) const {
+  return epoch == run_.epochs() || epoch % train_.evaluate_every == 0;
+}
+
+void Training::save_before_evaluation() {
+  const std::int64_t epoch = epochs_done();
+  if (epoch <= position_.evaluated_epochs || !is_evaluated(epoch) || just_saved()) return;
+  // (Not counted as the epoch's own checkpoint: that follows as if this had not been.)
+  if (broken_weights().empty()) write_position();
+}
+
 /// Evaluation (where it is due), the best model, checkpoint.
 void Training::finish_epoch() {
   const std::int64_t epoch = epochs_done();
   position_.last_epoch_loss =
       position_.epoch_loss / static_cast<double>(run_.steps_of_epoch(epoch - 1));
   const bool last = epoch == run_.epochs();
-  if (last || epoch % train_.evaluate_every == 0) {
-    // An evaluation may take long before it looks whether to stop, and is not waited for.
-    // (Not counted as the epoch's own: that follows as if this had not been.)
-    if (!just_saved()) write_position();
+  if (is_evaluated(epoch)) {
     selection_.active() ? evaluate_and_select(epoch) : evaluate(last);
   }
   position_.evaluated_epochs = epoch;
@@ -404,7 +412,7 @@ void Training::interrupt() {
 
 void Training::abandon(const std::string& reason) {
   ended_ = true;
-  go_back(home_);
+  home_.go_back();
   try {
     write_status(RunState::interrupted, {}, reason);
   } catch (const Error&) {  // a full disk has no room for a status either: the first error counts

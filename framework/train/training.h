@@ -45,6 +45,8 @@ class Training {
   /// Optimiser steps done.
   std::int64_t step() const { return position_.step; }
 
+  /// Between two epochs: writes a checkpoint where the one that is done will be evaluated.
+  void save_before_evaluation();
   /// Between two epochs: evaluates the one that is done, ends the run after the last.
   /// @throws Interrupted when asked to stop meanwhile.
   void turn_epoch();
@@ -90,6 +92,7 @@ class Training {
   void open_epoch();
   void log_attention(const Batch& batch, const NamedTensors& carried);
   std::string broken_weights() const;
+  bool is_evaluated(std::int64_t epoch) const;
   void finish_epoch();
   void evaluate(bool last);
   void evaluate_and_select(std::int64_t epoch);

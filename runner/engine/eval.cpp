@@ -7,6 +7,7 @@
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
+#include "framework/base/links.h"
 #include "framework/comparison/table.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/runs/metric_text.h"
@@ -108,6 +109,7 @@ Results carry_out(const EvalJob& job, Registry& registry) {
   load_model(run, job.folder);
   Results results;
   if (job.clean) {
+    refuse_links(job.folder.path());
     results.add(clean_record(run, evaluate_test(run, stop_requested())));
     const nlohmann::json json = results.records.back().metrics;
     write_file(job.folder.file("evaluation.json"), json_text(json));

@@ -11,6 +11,7 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/experiment/compositions.h"
+#include "framework/host/working_folder.h"
 #include "framework/nn/modules/sizes_alone.h"
 #include "framework/runs/lock_file.h"
 #include "framework/runs/metric_infos.h"
@@ -26,7 +27,6 @@
 #include "framework/train/entries.h"
 #include "framework/train/environment.h"
 #include "framework/train/initialise.h"
-#include "framework/train/kept_folder.h"
 #include "framework/train/task_check.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/open_run.h"
@@ -392,7 +392,7 @@ using Together = std::vector<const RunJob*>;
 /// @param alone  it is the only run: that is thrown
 template <class Action>
 bool done_for_one(bool alone, const Action& action) {
-  const KeptFolder home;  // of the next one, too
+  const WorkingFolder home;  // of the next one, too
   try {
     action();
     return true;

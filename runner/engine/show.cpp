@@ -8,6 +8,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/base/links.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/open_run.h"
 #include "runner/engine/output_path.h"
@@ -119,6 +120,8 @@ int show_command(const Words& words) {
                                       : "test split"));
   }
   check_options(request, kind, info);
+  const OutputPath file = folder.file(kind + ".json");
+  refuse_link(file.given);
   const at::NoGradGuard no_gradients;
   json pictures;
   try {
@@ -126,7 +129,6 @@ int show_command(const Words& words) {
   } catch (const Interrupted&) {
     return kInterrupted;
   }
-  const OutputPath file = folder.file(kind + ".json");
   file.write([&](const std::string& path) {
     write_file(path, json_text(json{{kind, pictures}}, -1));
   });

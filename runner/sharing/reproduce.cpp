@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <iostream>
 #include <set>
+#include <tuple>
 
 #include "framework/base/file_lock.h"
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/links.h"
 #include "framework/base/revision.h"
 #include "framework/experiment/identity.h"
 #include "framework/manifest/discovery.h"
@@ -129,7 +131,8 @@ std::optional<RunRecord> run_of_now(const std::string& folder, std::vector<std::
   if (runs.size() == 1) return runs.front();
   const Catalogue catalogue = Catalogue::of_this_program();
   const auto rank = [&](const RunRecord& run) {
-    return std::pair(is_of_now(run, catalogue), RunFolder(run.folder).start());
+    return std::tuple(is_of_now(run, catalogue), run.status.finished(),
+                      RunFolder(run.folder).start());
   };
   return *std::max_element(runs.begin(), runs.end(), [&](const RunRecord& a, const RunRecord& b) {
     return rank(a) < rank(b);
@@ -289,6 +292,7 @@ int report(const std::vector<sharing::RunPair>& pairs, const std::vector<std::st
   std::string noted;
   for (const std::string& note : notes) noted += "note: " + note + "\n";
   const std::string path = out + "/reproduction.txt";
+  refuse_link(path);
   write_file(path, printable(reproduction_text(all) + noted));
   std::cout << printable(reproduction_text(all, false) + noted + "every metric: " + path + "\n");
   if (failed > 0) {

@@ -164,6 +164,11 @@ TEST_F(CrossDomain, AStoredRunOfOtherVersionsIsOverwrittenByWordAlone) {
   EXPECT_THAT(ended.err, AllOf(HasSubstr(file.filename().string() + ": is kept: "),
                                HasSubstr("0.0.1"), HasSubstr("--replace overwrites")));
   EXPECT_EQ(file_text(file), before);
+  const std::string newer = R"({"schema": 2})";  // of an attnlab to come
+  std::ofstream(file) << newer;
+  EXPECT_THAT(attnlab(store).err, AllOf(HasSubstr("of another form than this attnlab reads"),
+                                        HasSubstr("--replace overwrites")));
+  EXPECT_EQ(file_text(file), newer);
   Words replace = store;
   replace.push_back("--replace");
   must(replace);

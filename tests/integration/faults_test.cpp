@@ -137,6 +137,56 @@ TEST_F(Faults, NamesStayBelowTheOutputFolder) {
   EXPECT_FALSE(exists("out"));
 }
 
+TEST_F(Faults, ARunsFilesAreWrittenThroughNoLink) {
+  must({"run", "tiny.yaml", "train.epochs=1"});
+  const std::string folder = run_folder("tiny/standard");
+  folder_.write("precious", "text");
+  const auto linked = [&](const std::string& name) {
+    fs::create_symlink(at("precious"), folder + "/" + name);
+    return fs::path(folder).filename().string() + "/" + name +
+           ": cannot write: it is a link, and attnlab's files stay in their";
+  };
+  const std::string evaluation = linked("evaluation.json");
+  EXPECT_THAT(attnlab({"eval", folder, "clean"}).err, HasSubstr(evaluation));
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  const std::string metrics = linked("metrics.jsonl");
+  const Ended again = attnlab({"run", "tiny.yaml", "train.epochs=1"});
+  EXPECT_EQ(again.exit_code, 2) << again.story();
+  EXPECT_THAT(again.err, HasSubstr(metrics));
+  EXPECT_EQ(file_text(at("precious")), "text");
+  EXPECT_THAT(files_like("config.yaml"), ::testing::IsEmpty()) << "it began";
+}
+
+TEST_F(Faults, ASuitesFilesAreWrittenThroughNoLink) {
+  folder_.write("small.yaml",
+                "schema: 1\nattentions: [standard]\nexperiments: [tiny.yaml]\nseeds: [0]\n");
+  folder_.write("precious", "text");
+  for (const std::string name : {"table.md", "suite.json"}) {
+    const std::string link = "runs/small/" + name;
+    fs::create_directories(at("runs/small"));
+    fs::create_symlink(at("precious"), at(link));
+    EXPECT_THAT(attnlab({"suite", "small.yaml"}).err, HasSubstr(link + ": cannot write: it is a"));
+    fs::remove(at(link));
+  }
+  EXPECT_THAT(files_like("config.yaml"), ::testing::IsEmpty()) << "it began";
+  must({"suite", "small.yaml", "set.train.epochs=1"});
+  fs::create_symlink(at("precious"), at("runs/report.html"));
+  EXPECT_THAT(attnlab({"report", "runs"}).err, HasSubstr("report.html: cannot write: it is a li"));
+  must({"report", "runs", "--output", "runs/report.html"});  // named by the user: it is followed
+  EXPECT_TRUE(fs::is_symlink(at("runs/report.html")));
+  EXPECT_THAT(file_text(at("precious")), HasSubstr("<html"));
+  folder_.write("precious", "text");
+  fs::create_directories(at("kept"));
+  must({"runs", "store", "runs", "--to", "kept"});
+  const std::string stored = fs::directory_iterator(at("kept/tiny/standard"))->path();
+  fs::remove(stored);
+  fs::create_symlink(at("precious"), stored);
+  EXPECT_THAT(attnlab({"runs", "store", "runs", "--to", "kept", "--replace"}).err,
+              HasSubstr(fs::path(stored).filename().string() + ": cannot write: it is a link"));
+  EXPECT_EQ(file_text(at("precious")), "text");
+}
+
 // ---- bounds
 
 TEST_F(Faults, CompositionsThatNeverEndAreRefused) {

@@ -160,6 +160,8 @@ TEST_F(SuiteCommand, NamesTheCommandThatEvaluatesWhatIsAskedNow) {
   const Words words = {"suite", "pair.yaml", "--launcher", "slurm"};
   const Ended left = must(words);
   EXPECT_THAT(table().at("notes").dump(), HasSubstr("asked/standard/0: not evaluated: noisy"));
+  EXPECT_THAT(file_text(at("runs/pair/suite.json")), HasSubstr("not evaluated: noisy"))
+      << "what compare and report read";
   const std::string before = "left to evaluate: attnlab ";
   const std::size_t begin = left.out.find(before);
   ASSERT_NE(begin, std::string::npos) << left.story();

@@ -142,6 +142,23 @@ TEST_F(LauncherThreads, DoNotWaitForALogThatIsAPipe) {
   EXPECT_FALSE(has_children());
 }
 
+TEST_F(LauncherThreads, FailARunOfASuiteAloneWhereItsLogCannotBeOpened) {
+  for (const char* name : {"steady 1", "steady 2", "steady 3"}) {
+    add(name, "alike");
+    folder_.write(std::string(name) + "/config.yaml", "");
+  }
+  std::filesystem::remove(folder_ / "steady 1/log.txt");
+  std::filesystem::create_symlink("nowhere", folder_ / "steady 1/log.txt");
+  options_.suite_folder = folder_.path();
+  ::testing::internal::CaptureStderr();
+  launch();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("attnlab: steady 1: " + folder_ / "steady 1/log.txt" + ": cannot write: "));
+  EXPECT_THAT(end_of("steady 1"), HasSubstr("it is a link; remove it"));
+  EXPECT_THAT(end_of("steady 2"), StartsWith("done"));
+  EXPECT_THAT(end_of("steady 3"), StartsWith("done"));
+}
+
 TEST_F(LauncherThreads, StopTheOthersWhereOneFails) {
   for (int i = 0; i < 3; ++i) add("waits" + std::to_string(i));
   add("fails");

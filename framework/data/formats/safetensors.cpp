@@ -1,6 +1,7 @@
 #include "framework/data/formats/safetensors.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -354,6 +355,14 @@ TensorFile read_safetensors(const std::string& path) {
   input.read(8, text.data(), header_size);
   Header header(path, input.size() - 8 - header_size);
   header.parse(text);
+  // A file with holes may be longer than all memory, on a small disk.
+  const auto memory = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                      static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  if (input.size() > memory) {
+    throw DataError(
+        fmt::format("{}: holds {} MiB of tensors, and this machine has {} MiB of memory", path,
+                    input.size() >> 20, memory >> 20));
+  }
 
   TensorFile file;
   file.metadata = std::move(header.metadata);

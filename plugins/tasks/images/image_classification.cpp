@@ -50,16 +50,26 @@ class AmongSome final : public Meter {
     const Tensor counts =
         at::isin(classes, some).logical_or(classes.lt(0)).logical_or(classes.ge(logits.size(1)));
     const Tensor rows = counts.nonzero().squeeze(1);
+    others_ += logits.size(0) - rows.numel();
     if (rows.numel() == 0) return;
+    some_ = true;
     Batch part;
     part.size = rows.numel();
     part.fields.set("class", classes.index_select(0, rows));
     all_.add({{"logits", known.index_select(0, rows)}}, part);
   }
-  Metrics result() const override { return all_.result(); }
+  Metrics result() const override {
+    if (some_ || others_ == 0) return all_.result();
+    throw UndefinedMetrics(
+        "image_classification: no image is of a class that occurs in the test images (among: "
+        "tested)",
+        {});
+  }
 
  private:
   std::vector<std::int64_t> classes_;
+  std::int64_t others_ = 0;  ///< images that do not count
+  bool some_ = false;
   ClassificationMeter all_;
 };
 

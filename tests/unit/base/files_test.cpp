@@ -487,6 +487,19 @@ TEST(ReadText, AdvisesOnPermissions) {
             path + ": cannot read: Permission denied; check the permissions");
 }
 
+TEST(ReadText, ReadsNoMoreThanItMay) {
+  const TempFolder folder;
+  const std::string path = folder.write("a", std::string(100'000, 'a'));
+  EXPECT_EQ(read_text(path, 100'000).size(), 100'000U);
+  const auto refused = [&](std::uint64_t most) {
+    return message_of<FileError>([&] { read_text(path, most); });
+  };
+  EXPECT_THAT(refused(99'999), StartsWith(path + ": cannot read: it is longer than 0 MiB"));
+  fs::resize_file(path, std::uintmax_t{100} << 30);  // a hole, longer than most memories
+  EXPECT_THAT(refused(kLargestRecord), HasSubstr("it is longer than 64 MiB, which none is that "
+                                                 "attnlab writes; it is damaged, or"));
+}
+
 TEST(Fingerprint, IsFnv1a) {  // published test vectors
   EXPECT_EQ(hex(fingerprint("")), "cbf29ce484222325");
   EXPECT_EQ(hex(fingerprint("a")), "af63dc4c8601ec8c");
@@ -495,6 +508,17 @@ TEST(Fingerprint, IsFnv1a) {  // published test vectors
 
 TEST(Fingerprint, ContinuesFromAnEarlierOne) {
   EXPECT_EQ(fingerprint("bar", fingerprint("foo")), fingerprint("foobar"));
+}
+
+TEST(FileFingerprint, IsThatOfItsBytes) {
+  const TempFolder folder;
+  const std::string text = std::string(200'000, 'a') + "b", path = folder.write("a", text);
+  EXPECT_EQ(file_fingerprint(path), fingerprint(text));
+  EXPECT_EQ(file_fingerprint(path, 200'001), fingerprint(text));
+  EXPECT_EQ(file_fingerprint(path, 70'000), fingerprint(text.substr(0, 70'000)));
+  EXPECT_EQ(file_fingerprint(path, 0), fingerprint(""));
+  EXPECT_EQ(file_fingerprint(path, 200'002), std::nullopt);
+  EXPECT_THROW(file_fingerprint(folder / "none"), FileError);
 }
 
 TEST(Hex, AlwaysHasSixteenDigits) {

@@ -1,9 +1,11 @@
 // JSON from files: deep and long ones.
 #include "framework/base/parsed_json.h"
 #include "tests/support/deadline.h"
+#include "tests/support/temp_folder.h"
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <string>
 
 namespace attnlab::parsed_json_test {
@@ -11,6 +13,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using testing::TempFolder;
 using ::testing::ThrowsMessage;
 
 std::string nested(std::size_t levels) {
@@ -29,6 +32,15 @@ TEST(ParsedJson, IsNestedNoDeeperThanAHundredLevels) {
     EXPECT_THAT([&] { parsed_json(text); },
                 ThrowsMessage<json::other_error>(HasSubstr("nested more than 100 levels deep")));
   }
+}
+
+TEST(ParsedJson, OfAFileIsOfARecordsSize) {
+  const TempFolder folder;
+  const std::string path = folder.write("a.json", R"({"a": 2})");
+  EXPECT_EQ(parsed_json_file(path).at("a"), 2);
+  std::filesystem::resize_file(path, std::uintmax_t{100} << 30);
+  EXPECT_THAT([&] { parsed_json_file(path); },
+              ThrowsMessage<FileError>(HasSubstr("a.json: cannot read: it is longer than 64 MiB")));
 }
 
 TEST(ParsedJson, SaysWhereATextIsNone) {

@@ -170,6 +170,21 @@ TEST_F(ComparableTest, FailsWhereNothingCanBeRead) {
               AllOf(StartsWith("no run can be read"), HasSubstr("environment.json: damaged")));
 }
 
+TEST_F(ComparableTest, LeavesOutRunsWhoseRecordsNoMemoryHolds) {
+  write_run("small", "standard", 0, {{"accuracy", 0.5}});
+  const RunFolder folder = write_run("small", "quest", 0, {{"accuracy", 0.6}});
+  for (const char* name : {"status.json", "environment.json", "config.yaml"}) {
+    const std::string path = folder.file(name);
+    const std::string before = fs::exists(path) ? read_text(path) : "";
+    write_file(path, "{}");
+    fs::resize_file(path, std::uintmax_t{100} << 30);  // a hole
+    EXPECT_EQ(find_runs({temp_ / "runs"}).runs.size(), 1U) << name;
+    EXPECT_THAT(text(), HasSubstr(path)) << name;
+    before.empty() ? static_cast<void>(fs::remove(path)) : write_file(path, before);
+  }
+  EXPECT_EQ(find_runs({temp_ / "runs"}).runs.size(), 2U);
+}
+
 TEST_F(ComparableTest, NamesTheRecordOfASuiteThatIsDamaged) {
   write_run("small", "standard", 0, {{"accuracy", 0.5}});
   temp_.write("runs/suite.json", "{");

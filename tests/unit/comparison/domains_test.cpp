@@ -374,6 +374,19 @@ TEST(DomainPage, CountsDivergencesAmongTheSeedsThatAnAttentionRan) {
               ElementsAre(DoubleNear(1, 1e-12), DoubleNear(3, 1e-12), DoubleNear(2, 1e-12)));
 }
 
+TEST(DomainPage, CountsNoSeedsThatHaveNotBegun) {
+  DomainRuns runs = with_fewer_seeds();
+  runs.page().claims = {claim_of("points", false)};
+  for (const char* domain : kDomains) {
+    for (std::int64_t seed = 3; seed < 9; ++seed) {
+      runs.add(domain, "mine", seed, 0).status.state = RunState::pending;  // a suite was stopped
+    }
+  }
+  const DomainPage page = runs.build();
+  EXPECT_EQ(cell_verdict(page, page.row("mine"), column(page, "points")), "3 of 3 diverged");
+  EXPECT_THAT(outcomes(page), ElementsAre("not shown")) << "six may end otherwise";
+}
+
 TEST(DomainPage, CountsTheBaselinesDivergencesAmongTheSeedsThatItRan) {
   DomainRuns runs;
   add_alike(runs, {"standard", "mine"}, 9, 22);

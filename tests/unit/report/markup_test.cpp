@@ -59,9 +59,10 @@ std::vector<std::string> read_record(const std::string& text) {
 }
 
 TEST(CsvRecord, ReadsBackAsItWas) {
-  const std::vector<std::string> fields = {"plain", "a,b",   "say \"no\"", "two\r\nlines",
+  const std::vector<std::string> fields = {"plain", "a,b",   "say \"no\"", "two\nlines",
                                            "",      " end ", "\"",         "é"};
   EXPECT_EQ(read_record(csv_record(fields)), fields);
+  EXPECT_EQ(csv_record({"\x1b]0;title\a", "b\r"}), "\\x1b]0;title\\x07,b\\x0d\r\n");
   EXPECT_EQ(csv_record({"a", "b"}), "a,b\r\n") << "no quotes where none are needed";
 }
 

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "framework/base/process_alive.h"
@@ -76,6 +77,16 @@ TEST(RunSelf, EndsWhatAProcessLeavesBehindHoldingItsOutput) {
   ASSERT_EQ(lines.size(), 1U);
   const pid_t left = std::stoi(lines[0]);
   while (is_alive(left)) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // or for ever
+}
+
+TEST(RunSelf, WritesItsLogThroughNoLink) {
+  const TempFolder folder;
+  folder.write("precious", "text");
+  std::filesystem::create_symlink("precious", folder / "log");
+  EXPECT_EQ(message_of<FileError>(
+                [&] { run_self({"flood"}, folder / "log", [](const std::string&) {}); }),
+            folder / "log" + ": cannot write: it is a link; remove it");
+  EXPECT_EQ(read_text(folder / "precious"), "text");
 }
 
 TEST(RunSelf, LeavesSignalsIgnoredThatWere) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 
 #include "tests/support/compositions.h"
 #include "tests/support/deadline.h"
@@ -89,6 +90,23 @@ TEST(RunLock, DoesNotWaitForAFifo) {
   const Deadline deadline;
   ASSERT_EQ(::mkfifo((folder / "lock").c_str(), 0600), 0);
   EXPECT_FALSE(holder_of(folder.path()));
+}
+
+TEST(RunLock, IsNotOfAFolderWhoseFilesLeadElsewhere) {
+  namespace fs = std::filesystem;
+  const TempFolder folder;
+  folder.write("precious", "text");
+  fs::create_directories(folder / "run/evaluations");
+  for (const char* name : {"run/status.json", "run/evaluations/fog-1.json", "run/lock"}) {
+    fs::create_symlink(folder / "precious", folder / name);
+    EXPECT_THAT(message_of<FileError>([&] { RunLock lock(folder / "run"); }),
+                StartsWith(folder / name + ": cannot write: it is a link"));
+    fs::remove(folder / name);
+  }
+  EXPECT_THAT(names_in(folder / "run"), ElementsAre("evaluations"));
+  EXPECT_EQ(read_text(folder / "precious"), "text");
+  fs::create_directory_symlink("run", folder / "linked");  // where it lies is its owner's choice
+  const RunLock lock(folder / "linked");
 }
 
 TEST(RunLock, NamesAFolderThatIsNotThere) {

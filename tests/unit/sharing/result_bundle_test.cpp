@@ -113,6 +113,22 @@ TEST(ResultFiles, HoldTablesAndCheckpointsOnlyWhereAskedFor) {
   EXPECT_EQ(with.files.size(), without.size() + 2);
 }
 
+TEST(ResultFiles, HoldNothingThatALinkLeadsTo) {
+  const TempFolder temp;
+  const RunFolder run = write_run(temp);
+  const std::string secret = temp.write("secret", "of nobody else");
+  const sharing::Store none(sharing::Places{temp / "config", temp / "share"});
+  fs::create_symlink(secret, temp / "runs/table.md");
+  EXPECT_THAT(message_of<DataError>([&] { sharing::result_files(temp / "runs", none, false); }),
+              StartsWith(temp / "runs/table.md" + ": cannot be packed: it is a link"));
+  fs::remove(temp / "runs/table.md");
+  const std::string evaluations = run.path() + "/evaluations";
+  fs::create_directories(temp / "others");
+  fs::create_directory_symlink(temp / "others", evaluations);
+  EXPECT_THAT(message_of<DataError>([&] { sharing::result_files(temp / "runs", none, false); }),
+              StartsWith(evaluations + ": cannot be packed: it is a link"));
+}
+
 sharing::ResultFiles packed_with_checkpoints(const TempFolder& temp) {
   const sharing::Store none(sharing::Places{temp / "config", temp / "share"});
   return sharing::result_files(temp / "runs", none, true);

@@ -2,6 +2,10 @@
 #include "framework/train/ensemble.h"
 #include "framework/base/json.h"
 
+#include <atomic>
+#include <filesystem>
+#include <optional>
+
 #include "framework/config/compose.h"
 #include "tests/support/plugins.h"
 #include "tests/support/tiny_run.h"
@@ -61,6 +65,37 @@ TEST_F(EnsembleRuns, HaveTheNumbersOfRunsAlone) {
     EXPECT_EQ(place("together-" + name).status().state, RunState::done);
     expect_close("alone-" + name, "together-" + name);
   }
+}
+
+/// Looks, when the first member has been evaluated, for the checkpoint of another.
+class AtTheFirstEvaluation final : public ProgressSink {
+ public:
+  explicit AtTheFirstEvaluation(std::string file) : file_(std::move(file)) {}
+  void report(const ProgressEvent& event) override {
+    if (event.kind != ProgressEvent::Kind::evaluation || steps_there) return;
+    std::error_code none;
+    const bool there = std::filesystem::exists(file_, none);
+    steps_there = there ? read_safetensors(file_).metadata.at("step") : "none";
+  }
+  void say(const std::string&) override {}
+
+  std::optional<std::string> steps_there;
+
+ private:
+  std::string file_;
+};
+
+// A process that is asked to end does not wait for an evaluation: it must cost no member its steps.
+TEST_F(EnsembleRuns, HaveAllSavedTheirStepsBeforeOneIsEvaluated) {
+  std::vector<Member> members;
+  for (const std::int64_t seed : {0, 1}) {
+    members.push_back(member(std::to_string(seed), seed));
+    members.back().run.together = 2;
+  }
+  AtTheFirstEvaluation sink(place("1").file("checkpoint.safetensors"));
+  const std::atomic<bool> stop{false};
+  train_ensemble(members, testing::registry(), sink, stop);
+  EXPECT_EQ(sink.steps_there, "3") << "40 examples in batches of 16";
 }
 
 TEST_F(EnsembleRuns, GoOnAloneFromWhereTheyWereStopped) {

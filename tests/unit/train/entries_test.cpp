@@ -128,6 +128,41 @@ TEST_F(Entries, ThatFailLeaveAGoodResultOfTheirSettingsAsItWas) {
   EXPECT_FALSE(read_evaluations(run_.path()).records.at(0).done);
 }
 
+TEST_F(Entries, OfDataThatFitNoMoreLeaveNoEarlierResult) {
+  const auto series = [&](const std::string& folder, const std::string& classes) {
+    for (const char* part : {"TRAIN", "TEST"}) {
+      std::string text = "@dimensions 2\n@classLabel true " + classes + "\n@data\n";
+      for (int i = 0; i < 8; ++i) {
+        const std::string at = std::to_string(i);
+        text += at + ",1," + at + ",2:" + at + ",3,1," + at + ":" +
+                classes.substr(i % 2 == 0 ? 0 : 2, 1) + "\n";
+      }
+      folder_.write(folder + "/Set/Set_" + part + ".ts", text);
+    }
+  };
+  series("own", "a b");
+  series("other", "a b");
+  const BuiltRun run = trained(resolve_experiment(
+      parse_yaml(
+          "schema: 1\nmodel: toy_transformer\nattention: standard\n"
+          "task: sequence_classification\n"
+          "dataset: {use: uea, name: Set, root: " +
+              (folder_ / "own") +
+              ", validation: 0}\n"
+              "train: {epochs: 1, batch_size: 8, threads: 1, workers: 0, tensorboard: false}\n"
+              "evaluate: {there: {set: {dataset: {root: " +
+              (folder_ / "other") + "}}}}\n",
+          "asked.yaml"),
+      registry().catalogue(), "asked"));
+  EXPECT_TRUE(evaluated(run, "there").done);
+  std::filesystem::remove_all(folder_ / "other/Set");
+  EXPECT_TRUE(evaluated(run, "there").done) << "nothing says that it is not of these data";
+  series("other", "a c");
+  const EvaluationRecord now = evaluated(run, "there");
+  EXPECT_FALSE(now.done);
+  EXPECT_THAT(now.reason, ::testing::HasSubstr("class 1 is \"c\", not \"b\""));
+}
+
 TEST_F(Entries, ThatFailAreFiledWhereTheRunIsWhereverTheyThrow) {
   BuiltRun run = trained(asked("  held: {split: validation}\n"));
   const testing::InFolder inside(folder_.path());

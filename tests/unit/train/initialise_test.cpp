@@ -289,7 +289,7 @@ TEST_F(FromAnotherRun, BeginsWithTheOneBegunLastOfSeveralInACopyToo) {
   }
 }
 
-TEST_F(FromAnotherRun, BeginsWithAnEarlierOneWhereTheLastHasNoWeights) {
+TEST_F(FromAnotherRun, BeginsWithAnEarlierOneWhereTheLastIsAStoredResult) {
   Experiment one = experiment("first"), other = experiment("first");
   one.name = "one";
   other.name = "other";
@@ -298,12 +298,16 @@ TEST_F(FromAnotherRun, BeginsWithAnEarlierOneWhereTheLastHasNoWeights) {
   begin_at(folder(other), "2026-03-01T00:00:01Z");
   const std::string later = folder(other).file("checkpoint.safetensors");
   EXPECT_EQ(built(experiment("second")).initial_file, later);
-  std::filesystem::remove(later);  // as a stored result has none
+  std::filesystem::remove(later);
+  EXPECT_THAT(message_of<FileError>([&] { built(experiment("second")); }), HasSubstr(later))
+      << "it was made here: what it lacks is named";
+  write_file(folder(other).file("stored.json"), "{}");  // as of a stored result, which has none
   const std::string earlier = folder(one).file("checkpoint.safetensors");
   EXPECT_EQ(built(experiment("second")).initial_file, earlier);
   std::filesystem::remove(earlier);
-  EXPECT_THAT(message_of<FileError>([&] { built(experiment("second")); }), HasSubstr(later))
-      << "a finished run is there: what it lacks is named";
+  write_file(folder(one).file("stored.json"), "{}");
+  EXPECT_THAT(message_of<DataError>([&] { built(experiment("second")); }),
+              AllOf(HasSubstr(later), HasSubstr("is a stored result, which has no weights")));
 }
 
 TEST_F(FromAnotherRun, NoticesThatTheOtherRunIsAnotherByNow) {

@@ -244,6 +244,16 @@ TEST(Safetensors, SurvivesEveryCutAndEveryChangedByteOfTheHeader) {
   }
 }
 
+TEST(Safetensors, RefusesTensorsThatNoMemoryHolds) {
+  const TempFolder folder;
+  const std::string file = file_of(
+      R"({"a":{"dtype":"U8","shape":[1099511627776],"data_offsets":[0,1099511627776]}})", "");
+  const std::string path = folder.write("a.safetensors", file);
+  std::filesystem::resize_file(path, file.size() + (std::uintmax_t{1} << 40));  // a hole
+  EXPECT_THAT(message_of<DataError>([&] { read_safetensors(path); }),
+              HasSubstr(path + ": holds 1048576 MiB of tensors, and this machine has "));
+}
+
 TEST(Safetensors, RefusesWhatTheFormatCannotHold) {
   const TempFolder folder;
   const std::string path = folder / "x.safetensors";
