@@ -535,12 +535,13 @@ int launch_suite(Suite& suite, const Arguments& arguments, Launcher& launcher,
   if (!launcher.waits() && !waves.empty()) return kDone;
   note_still_left(suite, left, catalogue);
   remove_older_results(suite);
-  // With those notes; where another call wrote its own in the meantime, that stands.
+  const bool whole = write_table(suite, command);
+  // With the notes that the table has; where another call wrote its own in the meantime, that
+  // stands.
   const std::string file = suite.folder + "/suite.json";
   if (is_there(file) && read_text(file, kLargestRecord) == record) {
     write_file(file, suite_record(suite, command));
   }
-  const bool whole = write_table(suite, command);
   write_comparison(suite, catalogue);
   write_page(suite, command, catalogue);
   warn_of(suite);
