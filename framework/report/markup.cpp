@@ -95,7 +95,7 @@ std::string html_text(std::string_view text) { return marked(text, html_of, kRep
 std::string latex_text(std::string_view text) { return marked(text, latex_of, ""); }
 
 std::string csv_field(std::string_view text) {
-  const std::string shown = printable(text);
+  std::string shown = printable(text);
   if (shown.find_first_of(",\"\n") == std::string::npos) return shown;
   std::string out = "\"";
   for (const char c : shown) out += c == '"' ? std::string("\"\"") : std::string(1, c);
