@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -77,6 +78,51 @@ inline void add_alike(DomainRuns& runs, const std::vector<std::string>& attentio
       }
     }
   }
+}
+
+inline std::size_t column(const DomainPage& page, const std::string& domain) {
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    if (page.columns[i].domain == domain) return i;
+  }
+  throw std::runtime_error("no column " + domain);
+}
+
+inline std::vector<std::string> with_verdict(const DomainPage& page, const std::string& attention,
+                                             const std::string& verdict) {
+  std::vector<std::string> found;
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    if (cell_verdict(page, page.row(attention), i) == verdict)
+      found.push_back(page.columns[i].domain);
+  }
+  return found;
+}
+
+/// Moves the values of an attention in one domain.
+inline void plant(DomainRuns& runs, const std::string& attention, const std::string& domain,
+                  double by) {
+  for (RunRecord& run : runs.all.runs) {
+    if (run.attention == attention && run.experiment == domain) run.status.metrics["score"] += by;
+  }
+}
+
+/// Runs of one attention in one domain end with numbers that are not finite, from `first` on.
+inline void diverge(DomainRuns& runs, const std::string& attention, const std::string& domain,
+                    std::int64_t first) {
+  for (RunRecord& run : runs.all.runs) {
+    if (run.attention != attention || run.experiment != domain || run.seed < first) continue;
+    run.status.state = RunState::diverged;
+    run.status.reason = "loss is nan at step 12";
+  }
+}
+
+inline PageClaim claim_of(const std::string& domain, bool better) {
+  return PageClaim{"mine", domain, "score", better, "a paper", ""};
+}
+
+inline std::vector<std::string> outcomes(const DomainPage& page) {
+  std::vector<std::string> names;
+  for (const ClaimCheck& one : page.claims) names.emplace_back(name_of(one.outcome));
+  return names;
 }
 
 }  // namespace attnlab::testing
