@@ -9,6 +9,7 @@
 #include "framework/base/json.h"
 #include "framework/config/compose.h"
 #include "framework/config/difference.h"
+#include "framework/config/frozen.h"
 #include "framework/config/origins.h"
 #include "framework/experiment/compositions.h"
 #include "framework/experiment/experiment.h"
@@ -36,7 +37,7 @@ struct Side {
 Side run_side(const std::string& folder) {
   if (!RunFolder(folder).exists())
     throw ConfigError(folder + ": is not a run folder (no config.yaml)");
-  Side side{folder, compose_file(folder + "/config.yaml"), {}};
+  Side side{folder, frozen_file(folder + "/config.yaml"), {}};
   if (fs::exists(folder + "/origins.txt")) {
     for (const RecordedOrigin& origin :
          read_origins(read_text(folder + "/origins.txt", kLargestRecord))) {

@@ -8,6 +8,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
+#include "framework/config/frozen.h"
 
 namespace attnlab {
 namespace {
@@ -274,6 +275,7 @@ class FileLoader {
     }
     count_file(path, from, at);
     Node root = parse_yaml(read(path, from), path);
+    if (is_frozen(path)) refuse_composing(root);
     values_ += values_in(root);
     if (values_ > kMostValues) stop(path, from, fmt::format("{} values", kMostValues));
     if (!root.is_map()) {

@@ -82,6 +82,9 @@ void interpolate(Node& root);
 /// The same; problems are appended, and a null stands where a reference has one.
 void interpolate(Node& root, std::vector<std::string>& problems);
 
+/// Whether a text holds a `${` that is not written `$${`.
+bool has_reference(std::string_view text);
+
 /// The key, from the top, that a reference names: ("..lr", "train.schedule.min_lr") -> "train.lr".
 /// @param reference  what stands between `${` and `}`; not of the environment
 /// @param key        where it stands

@@ -61,6 +61,9 @@ Node environment(const std::string& text, const Place& place) {
   return Node::scalar(text.substr(comma + 1), place);
 }
 
+/// Of `$${`, which is a plain `${`. @param at  of `${`
+bool is_literal(std::string_view text, std::size_t at) { return at > 0 && text[at - 1] == '$'; }
+
 class Interpolator {
  public:
   Interpolator(Node& root, std::vector<std::string>& problems) : root_(root), problems_(problems) {}
@@ -142,7 +145,7 @@ class Interpolator {
     while (true) {
       const std::size_t start = text.find("${", at);
       if (start == std::string::npos) break;
-      if (start > 0 && text[start - 1] == '$') {  // $${ is a plain ${
+      if (is_literal(text, start)) {
         out += text.substr(at, start - 1 - at) + "${";
         at = start + 2;
         literal = true;
@@ -224,6 +227,13 @@ void interpolate(Node& root) {
   std::vector<std::string> problems;
   interpolate(root, problems);
   if (!problems.empty()) throw ConfigError(problems);
+}
+
+bool has_reference(std::string_view text) {
+  for (std::size_t at = text.find("${"); at != text.npos; at = text.find("${", at + 2)) {
+    if (!is_literal(text, at)) return true;
+  }
+  return false;
 }
 
 std::string referred_key(const std::string& reference, const std::string& key) {

@@ -301,6 +301,21 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
                                       : composition.problems);
 }
 
+Experiment frozen_experiment(const Node& frozen, const Catalogue& catalogue,
+                             const std::string& name) {
+  const Node* experiment = find_key(frozen, "init.experiment");
+  const Node* configuration = find_key(frozen, "init.configuration");
+  const auto is_given = [](const Node* value) {
+    return value != nullptr && !value->is_null() && !(value->is_scalar() && value->text().empty());
+  };
+  if (is_given(experiment) && !is_given(configuration)) {
+    throw ConfigError(experiment->place(),
+                      "init.experiment: a run's frozen configuration says in init.configuration "
+                      "which one it began with, and this one does not; run it again");
+  }
+  return resolve_experiment(frozen, catalogue, name);
+}
+
 std::string origins_text(const Node& node) {
   std::string out;
   write_origins(node, "", out);

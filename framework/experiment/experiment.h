@@ -88,6 +88,11 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides,
                            const Catalogue& catalogue);
 
+/// Checks a run's frozen configuration (`frozen_tree`) likewise. No file that it names is composed.
+/// @throws also where it begins with an experiment and does not say with which configuration.
+Experiment frozen_experiment(const Node& frozen, const Catalogue& catalogue,
+                             const std::string& name);
+
 /// "file:line:column: key = value" for every value of a tree, with its earlier values.
 std::string origins_text(const Node& node);
 

@@ -12,7 +12,7 @@
 #include "framework/base/json.h"
 #include "framework/base/links.h"
 #include "framework/base/parsed_json.h"
-#include "framework/config/compose.h"
+#include "framework/config/frozen.h"
 #include "framework/config/origins.h"
 #include "framework/runs/file_time.h"
 #include "framework/runs/frozen_run.h"
@@ -249,7 +249,7 @@ Experiment RunFolder::experiment(const Catalogue& catalogue) const {
   if (!exists()) {
     throw ConfigError(Place{path_, 0, 0}, "is not a run folder (it has no config.yaml)");
   }
-  return load_experiment(file("config.yaml"), {}, catalogue);
+  return frozen_experiment(frozen_file(file("config.yaml")), catalogue, "config");
 }
 
 }  // namespace attnlab

@@ -12,7 +12,7 @@
 #include "framework/base/json.h"
 #include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
-#include "framework/config/compose.h"
+#include "framework/config/frozen.h"
 #include "framework/config/origins.h"
 #include "framework/experiment/match.h"
 
@@ -240,7 +240,7 @@ RunRecord read_run(const std::string& folder) {
   RunRecord run;
   const RunFolder files(folder);
   run.folder = folder;
-  run.config = compose_file(files.file("config.yaml"));
+  run.config = frozen_file(files.file("config.yaml"));
   const Node& attention = run.config.at("attention");
   const Node* label = attention.find("as");
   const std::string use = attention.at("use").text();  // "quest" or "lab/quest"

@@ -8,6 +8,8 @@
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
+#include "framework/config/frozen.h"
+#include "framework/config/problems.h"
 #include "framework/runs/evaluations.h"
 #include "framework/runs/run_records.h"
 #include "framework/sharing/configured_entries.h"
@@ -228,6 +230,20 @@ std::string altered_file(const Bundle& result, const std::string& folder) {
   return "";
 }
 
+/// Configurations of others name no file and nothing of the environment.
+void check_configurations(const Bundle& result) {
+  Problems problems;
+  for (const ArchiveFile& file : result.files) {
+    if (fs::path(file.path).filename() != "config.yaml") continue;
+    try {
+      frozen_tree(file.bytes, file.path);
+    } catch (const ConfigError& error) {
+      problems.push_back(error.what());
+    }
+  }
+  if (!problems.empty()) throw ConfigError(problems);
+}
+
 }  // namespace
 
 ResultFiles result_files(const std::string& folder, const Store& store, bool checkpoints) {
@@ -254,6 +270,7 @@ ResultFiles result_files(const std::string& folder, const Store& store, bool che
 }
 
 void unpack_result(const Bundle& result, const std::string& folder) {
+  check_configurations(result);
   std::error_code error;
   const std::string mark = folder + "/" + kMark, making = folder + ".new";
   if (fs::exists(mark, error) && read_text(mark) == result.sha256) {

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "framework/base/text.h"
-#include "framework/config/compose.h"
+#include "framework/config/frozen.h"
 #include "framework/experiment/evaluations.h"
 #include "framework/runs/missing_evaluations.h"
 #include "framework/suites/waves.h"
@@ -151,9 +151,8 @@ std::vector<std::string> evaluation_changes(const StoredRun& made_with,
 bool same_configuration(const StoredRun& run, const Cell& cell, const Catalogue& catalogue) {
   if (run.identity.configuration == cell.identity.configuration) return true;
   try {
-    Node config = parse_yaml(run.config, run.file);
-    interpolate(config);  // a literal ${ is frozen as $${
-    return resolve_experiment(config, catalogue, run.experiment).hash() ==
+    const Node config = frozen_tree(run.config, run.file);
+    return frozen_experiment(config, catalogue, run.experiment).hash() ==
            cell.identity.configuration;
   } catch (const Error&) {  // an option of it is no more
     return false;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <ctime>
 
+#include "framework/runs/run_records.h"
 #include "tests/support/made_parts.h"
 
 namespace attnlab::run_folder_test {
@@ -47,6 +48,31 @@ TEST_F(RunFolderTest, FreezesOneSeedOfTheExperiment) {
   EXPECT_EQ(again.name, "mine");
   EXPECT_EQ(again.hash(), made.hash());
   EXPECT_EQ(RunFolder::of(temp_.path(), again, 4).path(), folder.path());
+}
+
+TEST_F(RunFolderTest, OfAStrangerNamesNoFileAndNothingOfTheEnvironment) {
+  const Environment secret("ATTNLAB_TEST_SECRET", "s3cret");
+  const std::string other = temp_.write("other.yaml", "name: of_another_file\n");
+  const RunFolder folder = RunFolder::of(temp_.path(), experiment(), 0);
+  folder.freeze(experiment(), 0);
+  const std::string frozen = read_text(folder.file("config.yaml"));
+  write_file(
+      folder.file("config.yaml"),
+      frozen + "published: {note: \"${env:ATTNLAB_TEST_SECRET}\"}\nextends: " + other + "\n");
+  const auto refused = AllOf(HasSubstr("config.yaml:"), HasSubstr("extends: "),
+                             HasSubstr("${env:ATTNLAB_TEST_SECRET}: "), Not(HasSubstr("s3cret")));
+  EXPECT_THAT(message_of<ConfigError>([&] { folder.experiment(parts().catalogue()); }), refused);
+  EXPECT_THAT(message_of<ConfigError>([&] { read_run(folder.path()); }), refused);
+}
+
+TEST_F(RunFolderTest, OfAStrangerThatBeginsWithAnExperimentSaysWithWhich) {
+  const RunFolder folder = RunFolder::of(temp_.path(), experiment(), 0);
+  folder.freeze(experiment(), 0);
+  const std::string frozen = read_text(folder.file("config.yaml"));
+  const std::string other = temp_.write("other.yaml", "no: [composition");
+  write_file(folder.file("config.yaml"), frozen + "init: {experiment: " + other + "}\n");
+  EXPECT_THAT(message_of<ConfigError>([&] { folder.experiment(parts().catalogue()); }),
+              AllOf(HasSubstr("init.configuration"), Not(HasSubstr("other.yaml:"))));
 }
 
 TEST_F(RunFolderTest, FreezesTextsThatLookLikeReferences) {

@@ -241,6 +241,17 @@ TEST_F(UnpackedResult, IsRefusedWhereARunGotMore) {
   EXPECT_EQ(refusal(), "") << "it is no part of a run";
 }
 
+TEST_F(UnpackedResult, IsRefusedWhereAConfigurationNamesAFileOrTheEnvironment) {
+  result_.sha256 = "def";
+  result_.files.front().bytes = "name: small\nextends: /etc/hostname\n";
+  result_.files.push_back({"runs/run-00002/config.yaml", "name: ${env:HOME}\n"});
+  const std::string fresh = folder_ / "fresh";
+  EXPECT_THAT(message_of<ConfigError>([&] { unpack_result(result_, fresh); }),
+              ::testing::AllOf(HasSubstr("runs/run-00001/config.yaml:2:1: extends: "),
+                               HasSubstr("runs/run-00002/config.yaml:1:7: ${env:HOME}: ")));
+  EXPECT_FALSE(fs::exists(fresh));
+}
+
 TEST(ResultFiles, LeaveNoRunOutThatCannotBeRead) {
   const TempFolder temp;
   write_run(temp, 0);
