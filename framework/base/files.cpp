@@ -1,5 +1,6 @@
 #include "framework/base/files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -315,23 +316,81 @@ ScratchFolder::ScratchFolder()
 
 ScratchFolder::~ScratchFolder() { remove_tree(path_); }
 
-void remove_tree(const std::string& folder) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  fs::remove_all(folder, error);
-  if (!error) return;
-  const auto open = [](const fs::path& path) {
-    std::error_code ignored;
-    fs::permissions(path, fs::perms::owner_all, fs::perm_options::add, ignored);
-  };
-  if (fs::is_directory(fs::symlink_status(folder, error))) open(folder);
-  // A folder is opened when it is met, before the walk goes into it.
-  for (fs::recursive_directory_iterator at(folder, error), end; at != end; at.increment(error)) {
-    if (error) break;
-    std::error_code ignored;
-    if (fs::is_directory(at->symlink_status(ignored))) open(at->path());
+namespace {
+
+/// Opens a folder, also one that is closed to its owner; links are not followed.
+/// @returns a descriptor, -1 where that cannot be.
+int open_folder(int at, const char* name) {
+  const int path = ::openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (path < 0) return -1;
+  const std::string same = fmt::format("/proc/self/fd/{}", path);
+  ::chmod(same.c_str(), S_IRWXU);
+  const int opened = ::openat(path, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ::close(path);
+  return opened;
+}
+
+std::vector<std::string> names_in(int folder) {
+  std::vector<std::string> names;
+  DIR* const stream = ::fdopendir(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (stream == nullptr) return names;
+  while (const dirent* entry = ::readdir(stream)) {
+    std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(std::move(name));
   }
-  fs::remove_all(folder, error);
+  ::closedir(stream);
+  return names;
+}
+
+bool remove_one(int folder, const std::string& name) {
+  return ::unlinkat(folder, name.c_str(), 0) == 0 ||
+         ::unlinkat(folder, name.c_str(), AT_REMOVEDIR) == 0;
+}
+
+/// Empties a folder. However deep it is, three descriptors suffice: the folders in a folder of it
+/// are moved up into it, until none holds another.
+void empty_folder(int top) {
+  std::uint64_t moved = 0;
+  const auto move_up = [&](int from, const std::string& name) {
+    const int inner = open_folder(from, name.c_str());  // to be moved it must be open
+    if (inner >= 0) ::close(inner);
+    constexpr int kTries = 100;  // names that the folder has already
+    for (int i = 0; i < kTries; ++i) {
+      const std::string fresh = fmt::format(".attnlab-{}", moved++);
+      if (::renameat(from, name.c_str(), top, fresh.c_str()) == 0) return true;
+    }
+    return false;
+  };
+  for (bool went_on = true; went_on;) {
+    went_on = false;
+    for (const std::string& name : names_in(top)) {
+      if (remove_one(top, name)) {
+        went_on = true;
+        continue;
+      }
+      const int folder = open_folder(top, name.c_str());
+      if (folder < 0) continue;
+      for (const std::string& inner : names_in(folder)) {
+        went_on = remove_one(folder, inner) || move_up(folder, inner) || went_on;
+      }
+      ::close(folder);
+      went_on = remove_one(top, name) || went_on;
+    }
+  }
+}
+
+}  // namespace
+
+void remove_tree(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::remove_all(folder, error);
+  if (!error) return;
+  // It is too deep for that, or a folder in it is closed.
+  const int top = open_folder(AT_FDCWD, folder.c_str());
+  if (top < 0) return;
+  empty_folder(top);
+  ::close(top);
+  std::filesystem::remove(folder, error);
 }
 
 LineWriter::LineWriter(std::string path, std::int64_t keep_bytes) : path_(std::move(path)) {

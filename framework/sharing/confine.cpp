@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -16,11 +17,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <string_view>
 #include <thread>
 
 #include "framework/base/clock.h"
 #include "framework/base/error.h"
 #include "framework/base/text.h"
+#include "framework/sharing/footprint.h"
 #include "framework/sharing/walls.h"
 
 namespace attnlab::sharing {
@@ -29,8 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr int kSignalled =
     128;  // an exit code above says which signal ended a process, as in shells
-constexpr unsigned kCloseOnExec = 1U << 2;      // CLOSE_RANGE_CLOEXEC
-constexpr unsigned long kMostProcesses = 4096;  // beside those that the machine runs already
+constexpr unsigned kCloseOnExec = 1U << 2;  // CLOSE_RANGE_CLOEXEC
 
 /// What every program reads. Homes, mounts and other people's folders are not among them.
 // (Of /dev only what holds nothing: for the superuser the disks themselves stand there.)
@@ -40,28 +43,49 @@ const std::vector<std::string> kSystem = {
     "/dev/urandom", "/dev/random"};
 const std::vector<std::string> kDevices = {"/dev/null", "/dev/zero", "/dev/full"};
 
-bool is_kept(const std::string& name) {
-  static const std::vector<std::string> kept = {"PATH",
-                                                "LANG",
-                                                "LC_ALL",
-                                                "CC",
-                                                "CXX",
-                                                "CFLAGS",
-                                                "CXXFLAGS",
-                                                "LDFLAGS",
-                                                "LD_LIBRARY_PATH",
-                                                "ATTNLAB_CPU",
-                                                "OMP_NUM_THREADS",
-                                                "NUMBER_OF_PROCESSORS"};
-  return std::find(kept.begin(), kept.end(), name) != kept.end() || name.starts_with("CMAKE_") ||
-         name.ends_with("_ROOT") || name.starts_with("LSAN_") || name.starts_with("ASAN_");
-}
+/// Names, no patterns: any other variable may hold a secret.
+constexpr auto kKept = std::to_array<std::string_view>({
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "LD_LIBRARY_PATH",
+    "CC",
+    "CXX",
+    "CFLAGS",
+    "CXXFLAGS",
+    "LDFLAGS",
+    "CMAKE_PREFIX_PATH",
+    "CMAKE_INCLUDE_PATH",
+    "CMAKE_LIBRARY_PATH",
+    "CMAKE_PROGRAM_PATH",
+    "CMAKE_GENERATOR",
+    "CMAKE_MAKE_PROGRAM",
+    "CMAKE_TOOLCHAIN_FILE",
+    "CMAKE_BUILD_TYPE",
+    "CMAKE_BUILD_PARALLEL_LEVEL",
+    "CMAKE_C_COMPILER_LAUNCHER",
+    "CMAKE_CXX_COMPILER_LAUNCHER",
+    "LibTorch_ROOT",
+    "LIBTORCH_ROOT",
+    "Torch_ROOT",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDAToolkit_ROOT",
+    "ATTNLAB_CPU",
+    "OMP_NUM_THREADS",
+    "OMP_WAIT_POLICY",
+    "NUMBER_OF_PROCESSORS",
+    "ASAN_OPTIONS",
+    "LSAN_OPTIONS",
+    "UBSAN_OPTIONS",
+});
 
 std::vector<std::string> environment_of(const Confinement& confinement) {
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry, name = text.substr(0, text.find('='));
-    if (is_kept(name) && confinement.environment.count(name) == 0) all.push_back(text);
+    const bool kept = std::find(kKept.begin(), kKept.end(), name) != kKept.end();
+    if (kept && confinement.environment.count(name) == 0) all.push_back(text);
   }
   for (const auto& [name, value] : confinement.environment) {
     all.push_back(fmt::format("{}={}", name, value));
@@ -107,7 +131,7 @@ struct Prepared {
         folder(confinement.folder),
         log(confinement.log),
         output(confinement.output.empty() ? confinement.log : confinement.output),
-        processes(kMostProcesses + running_processes()) {
+        processes(confinement.most_processes + running_processes()) {
     writable.push_back(folder);
     for (std::string& word : words) argv.push_back(word.data());
     for (std::string& entry : environment) envp.push_back(entry.data());
@@ -121,6 +145,10 @@ bool open_as(const std::string& path, int descriptor) {
   return opened >= 0 && ::dup2(opened, descriptor) >= 0;
 }
 
+int code_of(int status) {
+  return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
 /// Waits for a child, takes away what else ends, and ends as the child did.
 [[noreturn]] void pass_on(pid_t child) {
   int status = 0;
@@ -128,7 +156,60 @@ bool open_as(const std::string& path, int descriptor) {
     ended = ::waitpid(-1, &status, 0);
     if (ended < 0 && errno != EINTR) ::_exit(126);
   }
-  ::_exit(WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status));
+  ::_exit(code_of(status));
+}
+
+/// Ends every process below this one. Each that loses its parent becomes this one's child.
+void end_all_below() {
+  char text[4096];
+  while (true) {
+    pid_t ended = 1;
+    while (ended > 0) ended = ::waitpid(-1, nullptr, WNOHANG);
+    if (ended < 0) return;
+    const int list = ::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+    const ssize_t size = list < 0 ? 0 : ::read(list, text, sizeof text - 1);
+    if (list < 0) ::kill(0, SIGKILL);  // this kernel has no such list: its group, this one with it
+    ::close(list);
+    text[size > 0 ? size : 0] = '\0';
+    char* at = text;
+    for (long child = 0; (child = std::strtol(at, &at, 10)) > 0;) {
+      if (*at != '\0') ::kill(static_cast<pid_t>(child), SIGKILL);  // (the last may be cut off)
+    }
+    ::usleep(1000);
+  }
+}
+
+/// Goes on in a child where there is no namespace of processes; this one stays above all that the
+/// program starts, ends what outlives it, and hands its end on. It is asked to end by SIGTERM.
+void go_on_below_a_guard() {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::prctl(PR_SET_DUMPABLE, 0);  // it has the user's environment
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGTERM);
+  ::sigaddset(&signals, SIGCHLD);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) ::_exit(126);
+  if (child == 0) {
+    ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return;
+  }
+  int code = kSignalled + SIGTERM;
+  for (int signal = 0; signal != SIGTERM;) {
+    ::sigwait(&signals, &signal);
+    int status = 0;
+    for (pid_t ended = 1; ended > 0 && signal != SIGTERM;) {
+      ended = ::waitpid(-1, &status, WNOHANG);
+      if (ended != child) continue;
+      code = code_of(status);
+      signal = SIGTERM;
+    }
+  }
+  end_all_below();
+  ::_exit(code);
 }
 
 /// Goes on in a child; this process hands its end on.
@@ -144,7 +225,7 @@ void go_on_in_a_child() {
 void enter_namespaces(const Prepared& prepared, Walls& walls) {
   const walls::Left left = walls::leave_namespaces();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a new namespace of users took it away
-  if (left == walls::Left::nothing) return;
+  if (left == walls::Left::nothing) return go_on_below_a_guard();
   walls.network_namespace = true;
   go_on_in_a_child();
   if (left == walls::Left::mounts_too) {
@@ -155,7 +236,8 @@ void enter_namespaces(const Prepared& prepared, Walls& walls) {
 }
 
 [[noreturn]] void become(Prepared& prepared, int report) {
-  ::setsid();  // away from the user's terminal, into which it could type otherwise
+  ::signal(SIGTERM, SIG_DFL);  // a handler of this program would keep what stands above it
+  ::setsid();                  // away from the user's terminal, into which it could type otherwise
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -181,57 +263,64 @@ void enter_namespaces(const Prepared& prepared, Walls& walls) {
   ::_exit(127);
 }
 
-/// What files take of the disk, links not followed; what cannot be read counts as nothing.
-std::int64_t size_on_disk(const fs::path& path) {
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) return 0;
-  constexpr std::int64_t kBlock = 512, kEntry = 1024;  // the file system's own note of it
-  std::int64_t size = kEntry + kBlock * static_cast<std::int64_t>(status.st_blocks);
-  if (!S_ISDIR(status.st_mode)) return size;
-  std::error_code error;
-  for (auto entry = fs::directory_iterator(path, error); !error && entry != fs::end(entry);
-       entry.increment(error)) {
-    size += size_on_disk(entry->path());
-  }
-  return size;
-}
-
-/// Looks now and then whether a confined process fills the disk.
-class DiskWatch {
+/// Looks now and then what a confined process takes.
+class Watch {
  public:
-  explicit DiskWatch(const Confinement& confinement) : confinement_(confinement) {}
+  Watch(pid_t pid, const Confinement& confinement) : pid_(pid), confinement_(confinement) {
+    for (const std::string& path : {confinement.folder, confinement.log, confinement.output}) {
+      if (!path.empty()) paths_.push_back(path);
+    }
+  }
 
-  /// The bytes written, where they are too many; 0 also until it is time to look again.
-  std::int64_t too_large() {
+  /// Of what it has too much; empty also until it is time to look again.
+  std::string excess() {
     const auto begin = Clock::now();
-    if (begin < next_) return 0;
-    std::int64_t size = size_on_disk(confinement_.folder) + size_on_disk(confinement_.log);
-    if (!confinement_.output.empty()) size += size_on_disk(confinement_.output);
+    if (begin < next_) return "";
+    const Footprint now = footprint_of(pid_, paths_);
     const auto end = Clock::now();
     // Looking takes a tenth of the time at most.
-    next_ = end + std::max<Clock::duration>(std::chrono::seconds(1), 9 * (end - begin));
-    return size > confinement_.largest_folder ? size : 0;
+    next_ = end + std::max<Clock::duration>(std::chrono::milliseconds(500), 9 * (end - begin));
+    if (now.bytes > confinement_.largest_folder) {
+      return fmt::format("it had written {} MiB, more than it may", now.bytes >> 20);
+    }
+    if (now.too_deep) {
+      return fmt::format("it had made more than {} folders within each other", kDeepestFolder);
+    }
+    // (For the superuser the kernel's own limit does not bind.)
+    if (now.processes > confinement_.most_processes) {
+      return fmt::format("it had started {} processes, more than it may", now.processes);
+    }
+    return "";
   }
 
  private:
+  pid_t pid_;
   const Confinement& confinement_;
-  Clock::time_point next_ = Clock::now() + std::chrono::seconds(1);
+  std::vector<std::string> paths_;
+  Clock::time_point next_ = Clock::now() + std::chrono::milliseconds(500);
 };
 
-/// Waits, and kills it with all that it has started when its time is up or the disk fills.
+/// Waits, and kills it with all that it has started when its time is up or it takes too much.
 ConfinedEnd end_of(pid_t pid, const Confinement& confinement) {
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                            std::chrono::duration<double>(confinement.time_limit));
-  DiskWatch disk(confinement);
+  constexpr auto kToClear = std::chrono::seconds(5);
+  Watch watch(pid, confinement);
   ConfinedEnd end;
+  std::optional<Clock::time_point> told;  // to end
   int status = 0;
   while (true) {
     const pid_t ended = ::waitpid(pid, &status, WNOHANG);
     if (ended == pid || (ended < 0 && errno != EINTR)) break;
-    if (!end.timed_out && end.filled == 0) {
+    if (!told) {
       end.timed_out = Clock::now() > deadline;
-      if (!end.timed_out) end.filled = disk.too_large();
-      if (end.timed_out || end.filled > 0) ::kill(-pid, SIGKILL);
+      if (!end.timed_out) end.excess = watch.excess();
+      if (end.timed_out || !end.excess.empty()) {
+        told = Clock::now();
+        ::kill(pid, SIGTERM);  // what stands above the program ends all of it
+      }
+    } else if (Clock::now() > *told + kToClear) {
+      ::kill(-pid, SIGKILL);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
@@ -261,9 +350,7 @@ std::string Walls::text() const {
 
 std::string ConfinedEnd::text() const {
   if (timed_out) return "killed, since its time was up (--time-limit)";
-  if (filled > 0) {
-    return fmt::format("killed, since it had written {} MiB, more than it may", filled >> 20);
-  }
+  if (!excess.empty()) return "killed, since " + excess;
   if (signal != 0) return fmt::format("killed by signal {} ({})", signal, ::strsignal(signal));
   return fmt::format("exit code {}", exit_code);
 }

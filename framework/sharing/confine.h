@@ -19,9 +19,10 @@ struct Confinement {
   std::vector<std::string> readable;  ///< beside the system's own folders
   double time_limit = 600;            ///< seconds; then it and all it started are killed
   std::int64_t largest_folder = std::int64_t{8} << 30;  ///< bytes, with the log; then it is killed
-  std::string log;     ///< its standard error, and output unless `output` is given
-  std::string output;  ///< a file for its standard output; empty: the log
-  /// Set beside PATH, LANG, compilers and CMake's variables; everything else is taken away.
+  std::size_t most_processes = 4096;  ///< it and all that it started; then it is killed
+  std::string log;                    ///< its standard error, and output unless `output` is given
+  std::string output;                 ///< a file for its standard output; empty: the log
+  /// Set beside a list of names (PATH, LANG, compilers, CMake's); everything else is taken away.
   std::map<std::string, std::string> environment;
 };
 
@@ -43,9 +44,9 @@ struct ConfinedEnd {
   int exit_code = 0;
   int signal = 0;
   bool timed_out = false;
-  std::int64_t filled = 0;  ///< bytes written when it was killed for them; 0: it was not
+  std::string excess;  ///< what it was killed for: "it had written 70 MiB, more than it may"
   Walls walls;
-  bool ok() const { return exit_code == 0 && signal == 0 && !timed_out && filled == 0; }
+  bool ok() const { return exit_code == 0 && signal == 0 && !timed_out && excess.empty(); }
   /// "exit code 2", "killed after 10 min".
   std::string text() const;
 };

@@ -26,8 +26,8 @@ ResultFiles result_files(const std::string& folder, const Store& store, bool che
 /// way. Where the same result was unpacked before, they are to be as they were then. The lock of
 /// the folder's parent must be held.
 /// @throws ConfigError where the folder holds another thing, or where a configuration in the file
-///         names another file (`extends:`) or refers to something (`${...}`); DataError where one of the files was
-///         altered or removed since, or one was added to a run; FileError.
+///         names another file (`extends:`) or refers to something (`${...}`); DataError where one
+///         of the files was altered or removed since, or one was added to a run; FileError.
 void unpack_result(const Bundle& result, const std::string& folder);
 
 }  // namespace attnlab::sharing

@@ -163,7 +163,7 @@ std::string Store::new_staging() const {
   std::string folder =
       fmt::format("{}/{}{}", places_.installed(), kStaging, static_cast<long>(::getpid()));
   remove_tree(folder);
-  make_folder(folder);
+  make_folder(folder, /*secret=*/true);  // what foreign code makes in it is for nobody else
   return folder;
 }
 
@@ -225,6 +225,7 @@ Installed Store::activate(const std::string& staging, const Installed& one) cons
     moved.folder = fmt::format("{}/{}-{}", parent, name, n);
   }
   sync(staging);
+  fs::permissions(staging, fs::status(parent, error).permissions(), error);  // no longer foreign
   rename(staging, moved.folder);
   try {
     link(moved);

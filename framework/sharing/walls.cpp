@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -92,10 +93,68 @@ constexpr auto kRefused = std::to_array<std::uint32_t>({
 });
 constexpr std::uint32_t kFirstOfX32 = 0x40000000;
 
-constexpr sock_filter statement(std::uint16_t code, std::uint32_t k) { return {code, 0, 0, k}; }
-constexpr sock_filter jump(std::uint32_t k, std::uint8_t yes, std::uint8_t no) {
-  return {BPF_JMP | BPF_JEQ | BPF_K, yes, no, k};
-}
+/// Calls that give a file its mode, and which argument that is.
+struct GivesMode {
+  std::uint32_t call;
+  std::uint32_t argument;
+};
+constexpr auto kGiveModes = std::to_array<GivesMode>({
+#ifdef SYS_chmod
+    {SYS_chmod, 1},
+    {SYS_creat, 1},
+    {SYS_mknod, 1},
+#endif
+    {SYS_fchmod, 1},
+    {SYS_fchmodat, 2},
+    {452, 2},  // fchmodat2
+    {SYS_mknodat, 2},
+});
+/// Calls that make a file where their flags say so: the argument of the flags; the mode follows.
+constexpr auto kOpen = std::to_array<GivesMode>({
+#ifdef SYS_open
+    {SYS_open, 1},
+#endif
+    {SYS_openat, 2},
+});
+constexpr std::uint32_t kOpenat2 = 437;  // its mode stands in memory, which no filter reads
+constexpr std::uint32_t kSetIds = S_ISUID | S_ISGID;
+constexpr std::uint32_t kMakesFile = O_CREAT | (O_TMPFILE & ~O_DIRECTORY);
+
+/// A program for the kernel's filter, written instruction by instruction.
+class Filter {
+ public:
+  void load(std::size_t offset) { add({BPF_LD | BPF_W | BPF_ABS, 0, 0, std::uint32_t(offset)}); }
+  /// The low half of an argument, which is where modes and flags stand.
+  void load_argument(std::uint32_t n) {
+    load(offsetof(seccomp_data, args) + n * sizeof(seccomp_data::args[0]));
+  }
+  /// Passes over so many instructions where the test fails.
+  void unless_equal(std::uint32_t k, std::uint8_t over) { test(BPF_JEQ, k, over); }
+  void unless_at_least(std::uint32_t k, std::uint8_t over) { test(BPF_JGE, k, over); }
+  void unless_any_of(std::uint32_t bits, std::uint8_t over) { test(BPF_JSET, bits, over); }
+  void jump(std::uint32_t over) { add({BPF_JMP | BPF_JA, 0, 0, over}); }
+  void allow() { add({BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}); }
+  void refuse(int error) {
+    add({BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error)});
+  }
+  bool put_up() {
+    const sock_fprog program{static_cast<unsigned short>(size_), code_.data()};
+    return size_ <= code_.size() &&
+           ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+  }
+
+ private:
+  void test(std::uint16_t how, std::uint32_t k, std::uint8_t over) {
+    add({static_cast<std::uint16_t>(BPF_JMP | how | BPF_K), 0, over, k});
+  }
+  void add(sock_filter instruction) {
+    if (size_ < code_.size()) code_[size_] = instruction;
+    ++size_;
+  }
+
+  std::array<sock_filter, 256> code_{};
+  std::size_t size_ = 0;
+};
 
 constexpr std::uint64_t kReads =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
@@ -205,24 +264,42 @@ bool keep_to_folders(const std::vector<std::string>& readable,
 
 bool refuse_calls(bool truncate) {
   if (kArchitecture == 0 || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
-  constexpr std::uint32_t kRefuse = SECCOMP_RET_ERRNO | 13;  // EACCES
-  constexpr std::size_t kHead = 5, kMost = kHead + kRefused.size() + 3;
-  std::array<sock_filter, kMost> filter{};
-  filter[0] = statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch));
-  filter[1] = jump(kArchitecture, 1, 0);
-  filter[2] = statement(BPF_RET | BPF_K, kRefuse);  // 32-bit calls have other numbers
-  filter[3] = statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr));
-  const std::size_t calls = kRefused.size() + (truncate ? 1 : 0);
-  // So have those of x32, which the architecture does not tell from those of x86-64.
-  filter[4] = {BPF_JMP | BPF_JGE | BPF_K, static_cast<std::uint8_t>(calls + 1), 0, kFirstOfX32};
-  for (std::size_t i = 0; i < calls; ++i) {
-    const std::uint32_t call = i < kRefused.size() ? kRefused[i] : SYS_truncate;
-    filter[kHead + i] = jump(call, static_cast<std::uint8_t>(calls - i), 0);
+  Filter filter;
+  filter.load(offsetof(seccomp_data, arch));
+  filter.unless_equal(kArchitecture, 1);
+  filter.jump(1);
+  filter.refuse(EACCES);  // 32-bit calls have other numbers
+  filter.load(offsetof(seccomp_data, nr));
+  filter.unless_at_least(kFirstOfX32, 1);
+  filter.refuse(EACCES);  // so have those of x32, which the architecture does not tell apart
+  for (const std::uint32_t call : kRefused) {
+    filter.unless_equal(call, 1);
+    filter.refuse(EACCES);
   }
-  filter[kHead + calls] = statement(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-  filter[kHead + calls + 1] = statement(BPF_RET | BPF_K, kRefuse);
-  const sock_fprog program{static_cast<unsigned short>(kHead + calls + 2), filter.data()};
-  return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+  if (truncate) {
+    filter.unless_equal(SYS_truncate, 1);
+    filter.refuse(EACCES);
+  }
+  filter.unless_equal(kOpenat2, 1);
+  filter.refuse(ENOSYS);  // who knows it can do without it
+  for (const auto& [call, mode] : kGiveModes) {
+    filter.unless_equal(call, 4);
+    filter.load_argument(mode);
+    filter.unless_any_of(kSetIds, 1);
+    filter.refuse(EPERM);
+    filter.allow();
+  }
+  for (const auto& [call, flags] : kOpen) {
+    filter.unless_equal(call, 6);
+    filter.load_argument(flags);
+    filter.unless_any_of(kMakesFile, 3);
+    filter.load_argument(flags + 1);
+    filter.unless_any_of(kSetIds, 1);
+    filter.refuse(EPERM);
+    filter.allow();
+  }
+  filter.allow();
+  return filter.put_up();
 }
 
 bool drop_capabilities() {

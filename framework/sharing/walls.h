@@ -27,7 +27,8 @@ int landlock_version();
 /// @returns whether the kernel does.
 bool keep_to_folders(const std::vector<std::string>& readable,
                      const std::vector<std::string>& writable);
-/// Refuses sockets, what could bring them, and what could take a wall down or see over it.
+/// Refuses sockets, what could bring them, what could take a wall down or see over it, and modes by
+/// which a file lends its owner's rights to others (setuid, setgid).
 /// @param truncate  refuse truncate(), which neither the mounts nor Landlock stop
 /// @returns whether the filter stands.
 bool refuse_calls(bool truncate);

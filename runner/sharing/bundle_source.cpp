@@ -16,10 +16,11 @@ namespace attnlab {
 namespace fs = std::filesystem;
 
 BundleFinder::BundleFinder(const sharing::Places& places, sharing::Keyring& keys, sharing::Ask ask,
-                           WorkshopOptions workshop)
+                           sharing::Policy policy, WorkshopOptions workshop)
     : places_(places),
       keys_(keys),
       ask_(std::move(ask)),
+      policy_(policy),
       workshop_(std::move(workshop)),
       indices_(places.indices()) {}
 
@@ -41,21 +42,37 @@ BundleSource BundleFinder::from_folder(const std::string& folder) {
     options.workshop = workshop_;
     options.kit = false;
     options.binary = true;
-    return {pack_folder(folder, options).bytes, folder};
+    agree_to_build(folder);
+    BundleSource packed{pack_folder(folder, options).bytes, folder};
+    packed.agreed = true;
+    return packed;
   }
   if (bundles.size() == 1) return {sharing::read_bundle_bytes(bundles[0]), bundles[0]};
   throw ConfigError(fmt::format("{}: holds {} bundles; name one of them", folder, bundles.size()));
+}
+
+/// The policy counts before foreign code is built, not only before it is installed; a folder has
+/// no signature. @throws TrustError.
+void BundleFinder::agree_to_build(const std::string& folder) const {
+  const std::string question = fmt::format(
+      "{} holds source, which is not signed: nobody vouches for it. It is built here, and its code "
+      "will run with your rights. Build and install it?",
+      folder);
+  if (permits(policy_.unsigned_bundles, ask_, question)) return;
+  throw sharing::TrustError(
+      fmt::format("{}: source is not signed, and the policy does not let it in; nothing was built; "
+                  "--yes, or `unsigned: allow` in policy.yaml",
+                  folder));
 }
 
 /// Newer copies of all indices; one that cannot be reached is used as it is. One that is refused or
 /// has expired matters where something of its lab is asked for.
 void BundleFinder::refresh() {
   if (std::exchange(fresh_, true)) return;
-  const sharing::Policy policy = sharing::read_policy(places_.policy());
   const std::vector<sharing::AddedIndex> all = indices_.all();
   for (const sharing::AddedIndex& one : all) {
     try {
-      indices_.take(one.place, keys_, policy, ask_);
+      indices_.take(one.place, keys_, policy_, ask_);
     } catch (const FileError& error) {
       if (one.expires < sharing::date_in(0)) {
         refused_.emplace_back(

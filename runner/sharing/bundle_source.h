@@ -18,14 +18,15 @@ struct BundleSource {
   std::string sha256 = {};   ///< that an index promises; empty: none does
   std::string id = {};       ///< that was found in an index; empty: it comes from elsewhere
   std::string version = {};  ///< the same
+  bool agreed = false;       ///< it was agreed already that nobody vouches for it
 };
 
 /// Finds bundles for one command; the indices are fetched once, when they are first needed.
 class BundleFinder {
  public:
-  /// @param workshop  for a folder with source, which is built
+  /// @param workshop  for a folder with source, which is built where the policy lets it in
   BundleFinder(const sharing::Places& places, sharing::Keyring& keys, sharing::Ask ask,
-               WorkshopOptions workshop);
+               sharing::Policy policy, WorkshopOptions workshop);
 
   /// @throws ConfigError when the word names nothing, TrustError where an index of its lab is
   /// refused.
@@ -35,6 +36,7 @@ class BundleFinder {
 
  private:
   BundleSource from_folder(const std::string& folder);
+  void agree_to_build(const std::string& folder) const;
   BundleSource from_index(const std::string& word);
   void refresh();
   void refuse_for(const std::string& lab) const;
@@ -42,6 +44,7 @@ class BundleFinder {
   const sharing::Places& places_;
   sharing::Keyring& keys_;
   sharing::Ask ask_;
+  sharing::Policy policy_;
   WorkshopOptions workshop_;
   sharing::IndexList indices_;
   bool fresh_ = false;

@@ -58,7 +58,7 @@ struct Installing {
         workshop(workshop_options(given)),
         tools(workshop.tools()),
         options(options_for(given, places)),
-        finder(places, keys, options.ask, workshop_options(given)) {}
+        finder(places, keys, options.ask, options.policy, workshop_options(given)) {}
 
   void take(const std::string& word) {
     const BundleSource found = finder.find(word);
@@ -66,6 +66,7 @@ struct Installing {
     expecting.expected_sha256 = found.sha256;
     expecting.expected_id = found.id;
     expecting.expected_version = found.version;
+    if (found.agreed) expecting.policy.unsigned_bundles = sharing::Rule::allow;
     report(install(found.bytes, found.origin, store, keys, tools, expecting));
   }
 

@@ -55,10 +55,17 @@ TEST(Commands, ServeAPluginFromItsFolderToItsNextVersions) {
   EXPECT_EQ(file_text(once), file_text(acme.at("twice") + name));
 
   // A folder with source is built once, with this machine's limits, and prints no path of a bundle.
-  const Ended folder = acme.must(quickly({"plugin", "install", "sharper"}));
+  // The policy is asked before anything of it is built.
+  const Ended asked = acme.attnlab(quickly({"plugin", "install", "sharper"}));
+  EXPECT_EQ(asked.exit_code, 2);
+  EXPECT_THAT(asked.err, HasSubstr("nothing was built"));
+  EXPECT_THAT(asked.err, Not(HasSubstr("clean unpacking")));
+
+  const Ended folder = acme.must(quickly({"plugin", "install", "sharper", "--yes"}));
   EXPECT_THAT(folder.out, StartsWith("installed attention acme/sharper 0.1.0 (its binary"));
   EXPECT_THAT(folder.err, Not(HasSubstr("building from source")));
-  const Ended hasty = acme.attnlab({"plugin", "install", "sharper", "--time-limit", "0.01"});
+  const Ended hasty =
+      acme.attnlab({"plugin", "install", "sharper", "--yes", "--time-limit", "0.01"});
   EXPECT_NE(hasty.exit_code, 0);
   EXPECT_THAT(hasty.err, HasSubstr("since its time was up"));
   acme.must({"plugin", "remove", "sharper"});

@@ -40,6 +40,21 @@ class FileSizeLimit {
   sighandler_t old_handler_ = SIG_DFL;
 };
 
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(rlim_t most) {
+    ::getrlimit(RLIMIT_NOFILE, &old_);
+    const rlimit few{most, old_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &old_); }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  rlimit old_{};
+};
+
 // ---- AtomicFile
 
 TEST(RemoveTree, RemovesFoldersThatAreClosedToTheirOwner) {
@@ -61,6 +76,25 @@ TEST(RemoveTree, RemovesFoldersThatAreClosedToTheirOwner) {
   remove_tree(root);
   EXPECT_FALSE(fs::exists(root));
   remove_tree(root);  // there is none
+}
+
+TEST(RemoveTree, RemovesFoldersThatAreDeeperThanThereAreDescriptors) {
+  const TempFolder around;
+  const FewDescriptors few(64);
+  const std::string root = around / "deep";
+  fs::create_directories(root);
+  int at = ::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  for (int depth = 0; depth < 500; ++depth) {
+    ASSERT_EQ(::mkdirat(at, "a", 0755), 0);
+    ASSERT_EQ(::mkdirat(at, ".attnlab-3", 0755), 0) << "a name that it may choose itself";
+    const int inner = ::openat(at, "a", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ::close(::openat(inner, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    ::close(at);
+    at = inner;
+  }
+  ::close(at);
+  remove_tree(root);
+  EXPECT_FALSE(fs::exists(root));
 }
 
 TEST(AtomicFile, AppearsOnlyWhenItIsCommitted) {

@@ -4,11 +4,16 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <filesystem>
 
 #include "framework/base/files.h"
@@ -26,18 +31,21 @@ class ConfineTest : public ::testing::Test {
  protected:
   ConfineTest() { std::filesystem::create_directories(outer_ / "work"); }
 
-  ConfinedEnd run(const std::vector<std::string>& words, double time_limit = 600) {
+  ConfinedEnd run(const std::vector<std::string>& words, double time_limit = 600,
+                  std::size_t most_processes = 4096) {
     Confinement confinement;
     confinement.folder = outer_ / "work";
     confinement.log = outer_ / "log";
     confinement.time_limit = time_limit;
     confinement.largest_folder = 64 << 20;
+    confinement.most_processes = most_processes;
     confinement.environment["HOME"] = confinement.folder;
     confinement.readable = readable_;
     return run_confined(words, confinement);
   }
-  ConfinedEnd shell(const std::string& script, double time_limit = 600) {
-    return run({"bash", "-c", script}, time_limit);
+  ConfinedEnd shell(const std::string& script, double time_limit = 600,
+                    std::size_t most_processes = 4096) {
+    return run({"bash", "-c", script}, time_limit, most_processes);
   }
   ConfinedEnd python(const std::string& script) {
     // The program itself and where it lies: the one in PATH may be a script of the user's.
@@ -160,8 +168,38 @@ TEST_F(ConfineTest, IsHandedNoOpenFiles) {
 TEST_F(ConfineTest, FillsNoDisk) {
   const ConfinedEnd end = shell("head -c 200M /dev/zero > large; sleep 1000");
   EXPECT_FALSE(end.ok());
-  EXPECT_GT(end.filled, 64 << 20);
+  EXPECT_THAT(end.text(), HasSubstr("killed, since it had written 2"));
   EXPECT_THAT(end.text(), HasSubstr("more than it may"));
+}
+
+TEST_F(ConfineTest, FillsNoDiskWithFilesThatHaveNoNameAnyMore) {
+  const ConfinedEnd end = shell("exec 7> large; rm large; head -c 200M /dev/zero >&7; sleep 1000");
+  EXPECT_THAT(end.text(), HasSubstr("more than it may"));
+}
+
+TEST_F(ConfineTest, FillsNoDiskInAFolderThatItCloses) {
+  const ConfinedEnd end =
+      shell("mkdir closed; head -c 200M /dev/zero > closed/x; chmod 0 closed; sleep 1000");
+  EXPECT_THAT(end.text(), HasSubstr("more than it may"));
+}
+
+TEST_F(ConfineTest, MakesNoFoldersWithoutEndWithinEachOther) {
+  const ConfinedEnd end =
+      shell("for i in $(seq 300); do mkdir a && cd -P a || exit; done; sleep 1000");
+  EXPECT_THAT(end.text(), HasSubstr("folders within each other"));
+}
+
+TEST_F(ConfineTest, StartsNoProcessesWithoutEnd) {
+  const ConfinedEnd end = shell("for i in $(seq 60); do sleep 1004 & done; wait", 600, 50);
+  EXPECT_THAT(end.text(), HasSubstr("processes, more than it may"));
+}
+
+TEST_F(ConfineTest, GivesNoFileItsOwnersRights) {
+  if (!possible_walls().seccomp) GTEST_SKIP() << possible_walls().text();
+  must_fail({"os.chmod('.', 0o2755)", "os.open('x', os.O_CREAT | os.O_WRONLY, 0o4755)",
+             "os.fchmod(os.open('y', os.O_CREAT | os.O_WRONLY), 0o6755)", "os.mknod('z', 0o104755)",
+             "os.chmod('y', 0o4755, dir_fd=os.open('.', 0))"});
+  EXPECT_TRUE(shell("umask 0; touch a; chmod 1777 .; chmod 755 a; mkdir -m 700 b").ok()) << log();
 }
 
 TEST_F(ConfineTest, HasLimits) {
@@ -189,14 +227,60 @@ TEST_F(ConfineTest, OpensNoSocket) {
 TEST_F(ConfineTest, EndsWithAllThatItStartedWhenItsTimeIsUp) {
   const ConfinedEnd end = shell("sleep 1000 & setsid sleep 1001 & echo started; wait", 0.5);
   EXPECT_TRUE(end.timed_out);
-  if (!end.walls.network_namespace) return;  // then a process that left its group may live on
   EXPECT_TRUE(wait_for([] {
     return testing::run({{"sh", "-c", "ps ax -o args | grep -c '^sleep 100[01]$'"}}).out == "0\n";
   }));
 }
 
+/// From here on this process gets no namespace, as on machines that refuse them.
+bool lose_namespaces() {
+  sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unshare, 0, 1),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{std::size(code), code};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+}
+
+/// How many processes were started by `sleep SECONDS`.
+std::string sleeping(const std::string& seconds) {
+  return testing::run({{"sh", "-c", "ps ax -o args | grep -c '^sleep " + seconds + "$'"}}).out;
+}
+
+TEST_F(ConfineTest, EndsWithAllThatItStartedAlsoWithoutNamespaces) {
+  for (const bool in_time : {true, false}) {
+    const std::string end = in_time ? "exit 3" : "wait";
+    const pid_t installer = ::fork();
+    if (installer == 0) {
+      if (!lose_namespaces()) ::_exit(99);
+      const ConfinedEnd ended =
+          shell("sleep 1005 & setsid sleep 1005 & (setsid sleep 1005 &); " + end, 2);
+      ::_exit(ended.walls.network_namespace ? 98 : ended.timed_out ? 97 : ended.exit_code);
+    }
+    int status = 0;
+    ::waitpid(installer, &status, 0);
+    EXPECT_EQ(WEXITSTATUS(status), in_time ? 3 : 97);
+    EXPECT_EQ(sleeping("1005"), "0\n");
+  }
+}
+
+TEST_F(ConfineTest, DiesWithAllThatItStartedWhenTheInstallerIsKilledAlsoWithoutNamespaces) {
+  const pid_t installer = ::fork();
+  if (installer == 0) {
+    if (!lose_namespaces()) ::_exit(99);
+    shell("sleep 1006 & setsid sleep 1006 & echo x > started; wait");
+    ::_exit(0);
+  }
+  EXPECT_TRUE(wait_for([&] { return std::filesystem::exists(outer_ / "work/started"); }));
+  ::kill(installer, SIGKILL);
+  int status = 0;
+  ::waitpid(installer, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_TRUE(wait_for([] { return sleeping("1006") == "0\n"; }));
+}
+
 TEST_F(ConfineTest, DiesWithAllThatItStartedWhenTheInstallerIsKilled) {
-  // Without a namespace of processes only the first of them dies.
   if (!possible_walls().network_namespace) GTEST_SKIP() << possible_walls().text();
   const pid_t installer = ::fork();
   if (installer == 0) {
@@ -214,9 +298,10 @@ TEST_F(ConfineTest, DiesWithAllThatItStartedWhenTheInstallerIsKilled) {
 }
 
 TEST_F(ConfineTest, SeesNoSecretsInItsEnvironment) {
-  ::setenv("ATTNLAB_KEY_PASSWORD", "sesame", 1);
+  const char* const names[] = {"ATTNLAB_KEY_PASSWORD", "VAULT_ROOT", "CMAKE_TOKEN", "ASAN_TOKEN"};
+  for (const char* name : names) ::setenv(name, "sesame", 1);
   shell("env; cat /proc/[0-9]*/environ");
-  ::unsetenv("ATTNLAB_KEY_PASSWORD");
+  for (const char* name : names) ::unsetenv(name);
   EXPECT_THAT(log(), Not(HasSubstr("sesame")));
   EXPECT_THAT(log(), HasSubstr("PATH="));
 }
