@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <sstream>
 
 #include "framework/base/files.h"
@@ -99,12 +100,13 @@ void resolve_seeds(const Node& composed, Experiment& experiment, Problems& probl
                 "seeds: expected a list of integers like [0, 1, 2], found " + to_flow(*seeds));
     return;
   }
+  std::set<std::int64_t> seen;
   for (const Node& item : seeds->items()) {
     const auto seed = item.as_int();
     if (!seed || *seed < 0) {
       add_problem(problems, item.place(),
                   "seeds: expected an integer >= 0, found " + to_flow(item));
-    } else if (std::count(experiment.seeds.begin(), experiment.seeds.end(), *seed) > 0) {
+    } else if (!seen.insert(*seed).second) {
       add_problem(problems, item.place(), fmt::format("seeds: {} stands twice", item.text()));
     } else {
       experiment.seeds.push_back(*seed);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
@@ -166,10 +167,9 @@ std::vector<std::string> canonical(const std::vector<std::string>& values,
 }
 
 void refuse_doubles(const SweepAxis& axis) {
-  std::vector<std::vector<std::string>> seen;
+  std::set<std::vector<std::string>> seen;
   for (const auto& point : axis.points) {
-    seen.push_back(canonical(point, axis.source));
-    if (std::count(seen.begin(), seen.end(), seen.back()) > 1) {
+    if (!seen.insert(canonical(point, axis.source)).second) {
       refuse(axis.source, fmt::format("'{}' stands twice", join(point, ", ")));
     }
   }
@@ -229,7 +229,9 @@ void parse_word(const std::string& word, SweepWords& sweep) {
 }
 
 /// "3" or "0-4". @throws ConfigError.
-void add_seeds(const std::string& part, const std::string& text, std::vector<std::int64_t>& seeds) {
+/// @param seen  all that are in `seeds`
+void add_seeds(const std::string& part, const std::string& text, std::vector<std::int64_t>& seeds,
+               std::set<std::int64_t>& seen) {
   const std::size_t dash = part.find('-');
   const auto first = Node::scalar(part.substr(0, dash)).as_int();
   const auto last =
@@ -244,7 +246,7 @@ void add_seeds(const std::string& part, const std::string& text, std::vector<std
   }
   for (std::int64_t i = 0; i <= *last - *first; ++i) {  // a seed may be the largest number
     const std::int64_t seed = *first + i;
-    if (std::count(seeds.begin(), seeds.end(), seed) > 0) {
+    if (!seen.insert(seed).second) {
       throw ConfigError(fmt::format("--seeds {}: {} stands twice", text, seed));
     }
     seeds.push_back(seed);
@@ -287,7 +289,8 @@ SweepWords parse_sweep(const std::vector<std::string>& arguments) {
 
 std::vector<std::int64_t> parse_seeds(const std::string& text) {
   std::vector<std::int64_t> seeds;
-  for (const std::string& part : split(text, "--seeds " + text)) add_seeds(part, text, seeds);
+  std::set<std::int64_t> seen;
+  for (const std::string& part : split(text, "--seeds " + text)) add_seeds(part, text, seeds, seen);
   return seeds;
 }
 
