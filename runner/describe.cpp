@@ -4,6 +4,7 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
+#include "framework/experiment/installed.h"
 #include "framework/manifest/discovery.h"
 #include "runner/commands.h"
 #include "runner/tested_plugin.h"
@@ -62,7 +63,7 @@ int describe_command(const Words& words) {
   usage.fewest_words = usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
-  const Catalogue catalogue = Catalogue::of_this_program();
+  const Catalogue catalogue = catalogue_of_installed();
   const Candidate& plugin = find_plugin(catalogue, arguments.words[0]);
   if (arguments.has("json")) {
     nlohmann::json manifest = nlohmann::json::parse(plugin.manifest->json);

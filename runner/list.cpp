@@ -6,7 +6,7 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
-#include "framework/manifest/discovery.h"
+#include "framework/experiment/installed.h"
 #include "runner/commands.h"
 #include "runner/sharing_command.h"
 
@@ -91,7 +91,7 @@ int list_command(const Words& words) {
   if (arguments.help) return kDone;
   if (arguments.has("installed")) return sharing_command("list installed", words);
   const std::vector<Kind> kinds = kinds_of(arguments.words);
-  const Catalogue catalogue = Catalogue::of_this_program();
+  const Catalogue catalogue = catalogue_of_installed();
   if (arguments.has("json")) {
     print_json(catalogue, kinds);
     return kDone;

@@ -137,4 +137,17 @@ void check_installed(const std::string& library) {
       library, from->id, from->version, from->id));
 }
 
+Catalogue catalogue_of_installed() {
+  Catalogue catalogue = Catalogue::of_this_program();
+  catalogue.refuse([](const Candidate& candidate) -> std::string {
+    try {
+      check_installed(candidate.path);
+      return "";
+    } catch (const PluginError& refusal) {
+      return refusal.what();
+    }
+  });
+  return catalogue;
+}
+
 }  // namespace attnlab

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "framework/manifest/discovery.h"
+
 namespace attnlab {
 
 /// The bundle that a library came in (framework/sharing/store.h).
@@ -24,5 +26,9 @@ std::optional<InstalledFrom> installed_from(const std::string& library);
 /// installed from a bundle pass.
 /// @throws PluginError saying what to do, ConfigError for a wrong policy.
 void check_installed(const std::string& library);
+
+/// All plugins of this program; those that `check_installed` refuses are refused.
+/// @throws ConfigError for a wrong policy.
+Catalogue catalogue_of_installed();
 
 }  // namespace attnlab

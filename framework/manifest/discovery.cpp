@@ -249,6 +249,12 @@ std::vector<std::string> Catalogue::names(Kind kind) const {
   return names;
 }
 
+void Catalogue::refuse(const std::function<std::string(const Candidate&)>& why_not) {
+  for (Candidate& candidate : candidates_) {
+    if (candidate.refused.empty()) candidate.refused = why_not(candidate);
+  }
+}
+
 const Candidate& Catalogue::find(Kind kind, const std::string& name) const {
   const auto called = [&](const Candidate& candidate) {
     return candidate.manifest && candidate.manifest->kind == kind &&

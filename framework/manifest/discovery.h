@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -69,6 +70,10 @@ class Catalogue {
   /// @param name  "quest" or "attnlab/quest".
   /// @throws PluginError saying why it was refused, or what there is and where was looked.
   const Candidate& find(Kind kind, const std::string& name) const;
+
+  /// Refuses usable plugins of which something more is known.
+  /// @param why_not  empty: nothing is against it
+  void refuse(const std::function<std::string(const Candidate&)>& why_not);
 
  private:
   void look_into(const std::string& folder);

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "framework/base/foreign_text.h"
+#include "framework/sharing/names.h"
 
 namespace attnlab::sharing {
 namespace {
@@ -28,12 +29,6 @@ using Entry = std::unique_ptr<archive_entry, Free>;
 std::string reason(archive* one) {
   const char* const text = ::archive_error_string(one);
   return text == nullptr ? "damaged" : one_line(text, 200);
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
 }
 
 /// Paths that were met, as a file system without upper case sees them.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include "framework/base/files.h"
@@ -132,6 +133,20 @@ bool in_order(const IndexEntry& a, const IndexEntry& b) {
   return order != 0 ? order > 0 : a.file < b.file;
 }
 
+/// Two bundles that file systems and readers take for one plugin of one version.
+/// @param index  in order. @throws BundleError naming both files.
+void refuse_two_of_one(const Index& index, const std::string& folder) {
+  std::map<std::string, const IndexEntry*> known;
+  for (const IndexEntry& entry : index.bundles) {
+    const auto [found, fresh] = known.emplace(lower(entry.id + " " + entry.version), &entry);
+    if (fresh || found->second->sha256 == entry.sha256) continue;
+    throw BundleError(
+        fmt::format("{0}/{1} and {0}/{2}: both are {3} {4}, and are not the same; "
+                    "move one away, or give it a version of its own",
+                    folder, found->second->file, entry.file, entry.id, entry.version));
+  }
+}
+
 std::string index_comment(const Index& index) {
   return fmt::format("attnlab-index lab:{} serial:{} expires:{}", index.lab, index.serial,
                      index.expires);
@@ -169,6 +184,7 @@ Index make_index(const std::string& folder, const std::string& lab, const Secret
   }
   if (error) throw FileError(fmt::format("{}: cannot read: {}", folder, error.message()));
   std::sort(index.bundles.begin(), index.bundles.end(), in_order);
+  refuse_two_of_one(index, folder);
   const std::string text = write_index(index), path = folder + "/" + kIndexFile;
   try {
     parse_index(text);  // as whoever takes it reads it

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdint>
 #include <ctime>
@@ -62,6 +63,12 @@ std::string formatted(std::time_t time, const char* format) {
 }
 
 }  // namespace
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
 
 void check_name(const std::string& name, const std::string& what) {
   const auto allowed = [](char c) { return is_letter(c) || is_digit(c) || c == '_' || c == '-'; };

@@ -8,6 +8,9 @@
 
 namespace attnlab::sharing {
 
+/// As file systems without upper case see a text.
+std::string lower(std::string text);
+
 /// "acme/learned_temperature", taken apart.
 struct Id {
   std::string lab, name;

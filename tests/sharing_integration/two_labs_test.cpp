@@ -126,6 +126,9 @@ TEST(TwoLabs, ShareAnAttentionAndItsResults) {
   std::ofstream(library, std::ios::app) << "x";
   const Ended refused = borealis.attnlab({"run", "small.yaml", "attention=sharper"});
   EXPECT_THAT(refused.err, HasSubstr("was altered since it was installed"));
+  EXPECT_THAT(borealis.attnlab({"list"}).err, HasSubstr("was altered since it was installed"));
+  EXPECT_THAT(borealis.attnlab({"describe", "sharper"}).err,
+              HasSubstr("was altered since it was installed"));
   EXPECT_EQ(borealis.attnlab({"plugin", "verify"}).exit_code, 1);
   borealis.must({"plugin", "remove", "sharper"});
   EXPECT_THAT(borealis.must({"list", "attention"}).out, Not(HasSubstr("sharper")));

@@ -104,6 +104,18 @@ TEST_F(IndexTest, IsNotMadeWhereNobodyCouldUseIt) {
   EXPECT_THAT(message_of<BundleError>([&] { publish(); }), HasSubstr("x.revoked: "));
 }
 
+TEST_F(IndexTest, IsNotMadeOfTwoBundlesThatAreOneToAReader) {
+  add("2.0.0-rc");
+  add("2.0.0-RC");
+  EXPECT_THAT(message_of<BundleError>([&] { publish(); }),
+              AllOf(HasSubstr("sharp-2.0.0-RC.attnlab"), HasSubstr("sharp-2.0.0-rc.attnlab"),
+                    HasSubstr("move one away")));
+  fs::remove(at() + "/sharp-2.0.0-RC.attnlab");
+  fs::copy(at() + "/sharp-2.0.0-rc.attnlab", at() + "/the-same.attnlab");
+  publish();
+  EXPECT_EQ(answer(), "taken");
+}
+
 TEST_F(IndexTest, NoticesAnOldOneServedAgain) {
   publish();
   const std::string text = read_text(at() + "/index.json");
