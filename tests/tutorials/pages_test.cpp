@@ -30,6 +30,29 @@ TEST_P(TutorialPage, ShowsTheFilesThatAreTested) {
   EXPECT_GE(files, 2);
 }
 
+TEST(Pages, NameATestForEachWallAroundForeignCode) {
+  const std::string tests = read_text(ATTNLAB_SOURCES "/tests/unit/sharing/confine_test.cpp");
+  std::istringstream page(read_text(ATTNLAB_SOURCES "/docs/sharing.md"));
+  std::string line;
+  while (std::getline(page, line) && !line.starts_with("| It cannot |")) continue;
+  std::getline(page, line);  // |---|---|---|
+  int rows = 0;
+  for (; std::getline(page, line) && line.starts_with("|"); ++rows) {
+    std::string names = line.substr(line.rfind('|', line.size() - 2));
+    int found = 0;
+    for (std::size_t at = names.find('`'); at != names.npos; at = names.find('`', at + 1)) {
+      const std::size_t end = names.find('`', at + 1);
+      const std::string name = names.substr(at + 1, end - at - 1);
+      const std::string test = "TEST_F(ConfineTest, " + name.substr(0, name.find("..."));
+      EXPECT_NE(tests.find(test), std::string::npos) << line;
+      ++found;
+      at = end;
+    }
+    EXPECT_GT(found, 0) << line;
+  }
+  EXPECT_GT(rows, 10);
+}
+
 /// Lines of a page that stand in a block of code and belong outside, as after a lost "```".
 std::vector<std::string> misplaced_lines(const std::string& page) {
   std::vector<std::string> found;
