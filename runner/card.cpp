@@ -41,10 +41,15 @@ void declare(Usage& usage) {
 
 /// The test's JSON: everything that it printed.
 std::string conformance_of(const std::string& id) {
+  const SignalsNoted noted;
   const ScratchFolder scratch;
   std::string text;
   const ProcessResult result = run_self({"plugin", "test", id, "--json"}, scratch.file("log.txt"),
                                         [&](const std::string& line) { text += line + "\n"; });
+  if (interrupted()) {
+    std::cerr << "interrupted; no card was written\n";
+    throw Interrupted();
+  }
   if (result.signal == 0 && (result.ok() || result.exit_code == kRunFailed)) return text;
   throw Error(fmt::format("the conformance test of {} did not end: {}", id,
                           log_tail(scratch.file("log.txt"), 5)));

@@ -116,7 +116,8 @@ Report run_one(const std::string& check, const Job& job) {
     reported = true;
   };
   const auto start = Clock::now();
-  const ProcessResult result = run_self(words, log, on_line, {.time_limit = job.time_limit});
+  const ProcessResult result = run_self(
+      words, log, on_line, {.time_limit = job.time_limit, .environment = {{"TMPDIR", job.logs}}});
   if (reported && result.ok()) return report;
   // A result that is followed by a crash is none: something is wrong with how the plugin ends.
   report.outcome = "failed";
@@ -340,7 +341,8 @@ int test_command(const Words& words) {
   const std::string path = catalogue.candidates().front().path;
   const Part part = tested_plugin(path, arguments.overrides, experiment).part;
 
-  const ScratchFolder logs;
+  const SignalsNoted noted;
+  const ScratchFolder logs;  // of the checks' own files, too, which a killed one leaves
   const Job job{path, arguments.overrides, experiment, time_limit, logs.path()};
   const bool json = arguments.has("json");
   const auto show = [&](const Report& report) {

@@ -332,10 +332,7 @@ pid_t start(const std::vector<std::string>& words, const std::string& log, int o
             const std::map<std::string, std::string>& environment) {
   std::vector<std::string> all = {"attnlab"};
   all.insert(all.end(), words.begin(), words.end());
-  std::signal(SIGTERM, hand_on);
-  for (const int signal : {SIGINT, SIGHUP}) {
-    if (!is_ignored(signal)) std::signal(signal, hand_on);
-  }
+  note_signals();
   const Log errors(log);
   SpawnActions actions;
   actions.dup(output, STDOUT_FILENO);
@@ -400,6 +397,13 @@ std::string last_words(const Captured& captured) {
 }
 
 bool interrupted() { return caught != 0; }
+
+void note_signals() {
+  std::signal(SIGTERM, hand_on);
+  for (const int signal : {SIGINT, SIGHUP}) {
+    if (!is_ignored(signal)) std::signal(signal, hand_on);
+  }
+}
 
 bool end_on_signals() {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {

@@ -77,13 +77,26 @@ Captured capture(const std::vector<std::string>& words);
 /// last newline.
 std::string last_words(const Captured& captured);
 
-/// Whether SIGINT, SIGTERM or SIGHUP came since the first child was started.
+/// Whether SIGINT, SIGTERM or SIGHUP came since the first child was started, or since they are
+/// noted.
 bool interrupted();
+
+/// From here on these signals are noted, and end nothing by themselves (SIGINT and SIGHUP only
+/// where this process was not started to ignore them): for what must not leave a folder behind.
+void note_signals();
 
 /// From here on these signals end this process at once, until it starts a child again: for work of
 /// its own, which does not look whether to stop. Only where no child runs.
 /// @returns interrupted(), by a signal that came before
 bool end_on_signals();
+
+/// Notes signals while it lives; then they end this process again.
+struct SignalsNoted {
+  SignalsNoted() { note_signals(); }
+  ~SignalsNoted() { end_on_signals(); }
+  SignalsNoted(const SignalsNoted&) = delete;
+  SignalsNoted& operator=(const SignalsNoted&) = delete;
+};
 
 /// "killed by signal 11 (Segmentation fault)".
 std::string signal_text(int signal);

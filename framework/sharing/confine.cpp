@@ -315,7 +315,8 @@ ConfinedEnd end_of(pid_t pid, const Confinement& confinement) {
     if (!told) {
       end.timed_out = Clock::now() > deadline;
       if (!end.timed_out) end.excess = watch.excess();
-      if (end.timed_out || !end.excess.empty()) {
+      end.stopped = confinement.stopped();
+      if (end.timed_out || end.stopped || !end.excess.empty()) {
         told = Clock::now();
         ::kill(pid, SIGTERM);  // what stands above the program ends all of it
       }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,8 +21,10 @@ struct Confinement {
   double time_limit = 600;            ///< seconds; then it and all it started are killed
   std::int64_t largest_folder = std::int64_t{8} << 30;  ///< bytes, with the log; then it is killed
   std::size_t most_processes = 4096;  ///< it and all that it started; then it is killed
-  std::string log;                    ///< its standard error, and output unless `output` is given
-  std::string output;                 ///< a file for its standard output; empty: the log
+  /// Whether the user wants it to end, asked again and again; then it is killed.
+  std::function<bool()> stopped = [] { return false; };
+  std::string log;     ///< its standard error, and output unless `output` is given
+  std::string output;  ///< a file for its standard output; empty: the log
   /// Set beside a list of names (PATH, LANG, compilers, CMake's); everything else is taken away.
   std::map<std::string, std::string> environment;
 };
@@ -44,7 +47,8 @@ struct ConfinedEnd {
   int exit_code = 0;
   int signal = 0;
   bool timed_out = false;
-  std::string excess;  ///< what it was killed for: "it had written 70 MiB, more than it may"
+  bool stopped = false;  ///< it was killed, since the user wanted that
+  std::string excess;    ///< what it was killed for: "it had written 70 MiB, more than it may"
   Walls walls;
   bool ok() const { return exit_code == 0 && signal == 0 && !timed_out && excess.empty(); }
   /// "exit code 2", "killed after 10 min".

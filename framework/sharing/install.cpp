@@ -193,6 +193,9 @@ Installed make(const Given& given, const Store& store, Keyring& keys, const Inst
     keys.note_installation({one.id, one.version, one.bundle}, given.newcomer,
                            [&] { active = store.activate(making.folder, one); });
     return active;
+  } catch (const Interrupted&) {
+    remove_tree(making.folder);
+    throw;
   } catch (const std::exception& error) {
     const std::string log = keep_log(making, store);
     std::error_code ignored;

@@ -1,4 +1,5 @@
 #include "runner/sharing/locked_plugins.h"
+#include "runner/process.h"
 
 #include <fmt/format.h>
 
@@ -78,6 +79,7 @@ LockedPlugins::LockedPlugins(const sharing::Bundle& result, const Arguments& arg
   }
   if (needed.empty() && none_is_for_now(store_)) return;
   const sharing::WaitingLock turn = wait_for_turn(places);
+  const SignalsNoted noted;
   end_what_was_left(needed);
   try {
     for (const sharing::ArchiveFile& file : result.files) {

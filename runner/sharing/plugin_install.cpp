@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "framework/base/foreign_text.h"
+#include "runner/process.h"
 #include "runner/sharing/bundle_source.h"
 #include "runner/sharing/sharing.h"
 #include "runner/sharing/workshop.h"
@@ -39,6 +40,17 @@ void report(const sharing::Installed& one) {
                            one.key.empty() ? "unsigned" : "signed by " + one.key);
 }
 
+/// Installs; a signal ends it with nothing left behind.
+sharing::Installed without_leftovers(const std::function<sharing::Installed()>& act) {
+  const SignalsNoted noted;
+  try {
+    return act();
+  } catch (const Interrupted&) {
+    say("interrupted; nothing was installed, and nothing is left behind");
+    throw;
+  }
+}
+
 /// Whether its library is one of this attnlab; one that cannot be read is not.
 bool fits(const sharing::Installed& one, const Stamp& host) {
   try {
@@ -67,7 +79,8 @@ struct Installing {
     expecting.expected_id = found.id;
     expecting.expected_version = found.version;
     if (found.agreed) expecting.policy.unsigned_bundles = sharing::Rule::allow;
-    report(install(found.bytes, found.origin, store, keys, tools, expecting));
+    report(without_leftovers(
+        [&] { return install(found.bytes, found.origin, store, keys, tools, expecting); }));
   }
 
   const Arguments& arguments;
@@ -95,6 +108,8 @@ int with_each(const std::vector<sharing::Installed>& all, const std::string& com
   for (const sharing::Installed& one : all) {
     try {
       act(one);
+    } catch (const Interrupted&) {
+      throw;
     } catch (const Error& error) {
       std::cerr << "attnlab plugin " << command << ": " << message_text(error.what()) << "\n";
       failed = true;
@@ -173,7 +188,9 @@ int plugin_rebuild_command(const Words& words) {
   }
   if (all.empty()) std::cout << "nothing to rebuild: every installed plugin fits this attnlab\n";
   return with_each(all, "rebuild", [&](const sharing::Installed& one) {
-    report(rebuild(one, installing.store, installing.keys, installing.tools, installing.options));
+    report(without_leftovers([&] {
+      return rebuild(one, installing.store, installing.keys, installing.tools, installing.options);
+    }));
   });
 }
 

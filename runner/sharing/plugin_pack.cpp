@@ -14,6 +14,7 @@
 #include "framework/sharing/binaries.h"
 #include "framework/sharing/expected.h"
 #include "framework/sharing/source_files.h"
+#include "runner/process.h"
 #include "runner/sharing/plugin_pack.h"
 #include "runner/sharing/sharing.h"
 
@@ -197,18 +198,26 @@ PackedBundle pack_folder(const std::string& folder, const PackOptions& options) 
   std::optional<Signers> signers;
   if (options.sign) signers.emplace(keys, found.source);
   Workshop workshop(options.workshop);
-  const ScratchFolder scratch;
-  std::cerr << fmt::format("building {} files from a clean unpacking\n", found.source.size());
-  Made made = make(found.source, found.expected, options.kit, workshop, scratch.path());
-  sharing::Contents contents = contents_of(made.manifest);
-  std::vector<ArchiveFile> files = std::move(made.found);
+  sharing::Contents contents;
+  std::vector<ArchiveFile> files;
+  try {
+    const SignalsNoted noted;
+    const ScratchFolder scratch;
+    std::cerr << fmt::format("building {} files from a clean unpacking\n", found.source.size());
+    Made made = make(found.source, found.expected, options.kit, workshop, scratch.path());
+    contents = contents_of(made.manifest);
+    files = std::move(made.found);
+    if (options.binary) add_binary(made.library, made.manifest, contents, files);
+    for (const std::string& library : options.binaries) {
+      add_binary(library, made.manifest, contents, files);
+    }
+  } catch (const Interrupted&) {
+    std::cerr << "interrupted; nothing was packed, and nothing is left behind\n";
+    throw;
+  }
   for (ArchiveFile& file : found.source) {
     file.path = "source/" + file.path;
     files.push_back(std::move(file));
-  }
-  if (options.binary) add_binary(made.library, made.manifest, contents, files);
-  for (const std::string& library : options.binaries) {
-    add_binary(library, made.manifest, contents, files);
   }
   return {bundle_name(contents),
           seal(contents, std::move(files), keys, signers ? &*signers : nullptr)};

@@ -20,6 +20,7 @@
 #include "framework/manifest/discovery.h"
 #include "framework/sharing/expected.h"
 #include "framework/sharing/foreign_json.h"
+#include "runner/process.h"
 
 namespace attnlab {
 namespace {
@@ -119,6 +120,7 @@ sharing::Confinement Workshop::confinement(const std::string& folder,
     all.readable.push_back(path);
     all.environment[variable] = path;
   }
+  all.stopped = interrupted;
   all.environment["HOME"] = folder + "/home";
   all.environment["TMPDIR"] = folder + "/tmp";
   all.environment["ATTNLAB_PLUGIN_PATH"] = "";
@@ -133,7 +135,9 @@ void Workshop::say_walls(const sharing::Walls& walls) {
 
 sharing::ConfinedEnd Workshop::run(const std::vector<std::string>& words,
                                    const sharing::Confinement& confinement) {
+  if (interrupted()) throw Interrupted();
   sharing::ConfinedEnd end = run_confined(words, confinement);
+  if (end.stopped) throw Interrupted();
   say_walls(end.walls);
   return end;
 }

@@ -1,4 +1,5 @@
 // Bundles that want to do harm, through the program: what they reach, and what is left of them.
+#include <csignal>
 #include <filesystem>
 
 #include "framework/base/files.h"
@@ -118,6 +119,39 @@ TEST_F(Attacks, ABuildThatNeverEndsIsEnded) {
   const std::string file = bundle("execute_process(COMMAND sleep 10000)\n");
   const Ended ended = lab_.attnlab({"plugin", "install", file, "--time-limit", "0.5"});
   EXPECT_THAT(ended.err, HasSubstr("since its time was up"));
+}
+
+TEST_F(Attacks, ASignalEndsABuildAndLeavesNothingBehind) {
+  const std::string build = "execute_process(COMMAND sleep 10007)\n";
+  const std::string file = bundle(build);
+  lab_.write("source/CMakeLists.txt",
+             "cmake_minimum_required(VERSION 3.25)\nproject(slow NONE)\n" + build);
+  lab_.write("source/LICENSE", "none");
+  const std::string scratch = lab_.at("scratch");
+  const auto builds = [&] {
+    return run({{"sh", "-c", "ps ax -o args | grep -c '^sleep 10007$'"}}).out != "0\n";
+  };
+  const std::vector<Words> commands = {{"plugin", "install", file, "--yes"},
+                                       {"plugin", "install", lab_.at("source"), "--yes"},
+                                       {"plugin", "pack", lab_.at("source")}};
+  for (const Words& words : commands) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      SCOPED_TRACE(words[1] + " " + words[2] + " " + std::to_string(signal));
+      fs::create_directories(scratch);
+      Process process(lab_.invocation(words, {{"TMPDIR", scratch}}));
+      ASSERT_TRUE(wait_for(builds));
+      process.send(signal);
+      const Ended ended = process.wait();
+      EXPECT_EQ(ended.exit_code, 130) << ended.story();
+      EXPECT_THAT(ended.err, HasSubstr("ed, and nothing is left behind\n"));
+      EXPECT_FALSE(builds());
+      EXPECT_TRUE(fs::is_empty(scratch));
+      std::error_code none;
+      for (const auto& entry : fs::directory_iterator(lab_.plugins() + "/installed", none)) {
+        EXPECT_FALSE(entry.path().filename().string().starts_with(".staging")) << entry.path();
+      }
+    }
+  }
 }
 
 TEST_F(Attacks, AFullDiskLeavesNothingBehind) {
