@@ -56,6 +56,12 @@ TEST_F(VocSets, MayBeListedBehindAByteOrderMark) {
               HasSubstr("Main/train.txt: is not UTF-8 but UTF-16; convert"));
 }
 
+TEST_F(VocSets, NameFileAndRemedyBehindAZeroByte) {
+  folder_.write("ImageSets/Main/train.txt", std::string("a1\0\n", 4));
+  EXPECT_THAT(message_of<DataError>([&] { open(); }),
+              HasSubstr("Annotations/a1\\x00.xml: is not there, but a set in ImageSets/Main"));
+}
+
 TEST_F(VocSets, CountBoxesThatAreDropped) {
   EXPECT_THAT(open()->info().source, HasSubstr("without 1 boxes of no area"));
   EXPECT_EQ(open()->example(Split::train, 2, nullptr).at("label@box").numel(), 1);
