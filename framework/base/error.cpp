@@ -14,7 +14,16 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
+std::string without_zeros(const std::string& text) {
+  if (text.find('\0') == std::string::npos) return text;
+  std::string out;
+  for (const char c : text) out += c == '\0' ? "\\x00" : std::string(1, c);
+  return out;
+}
+
 }  // namespace
+
+Error::Error(const std::string& what) : std::runtime_error(without_zeros(what)) {}
 
 std::string Place::str() const {
   std::string text = file;

@@ -24,7 +24,8 @@ struct Place {
 /// Base of everything that attnlab throws.
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  /// Zero bytes in it, of a file that it quotes, become \x00: `what()` would end at the first.
+  explicit Error(const std::string& what);
 };
 
 /// A composition, an option or a command line is wrong. `what()` holds every problem, a line each.

@@ -1,5 +1,6 @@
 #include "framework/base/parsed_json.h"
 
+#include "framework/base/byte_order_mark.h"
 #include "framework/base/json_walk.h"
 
 namespace attnlab {
@@ -17,6 +18,11 @@ class NestingCheck final : public JsonWalk {
 }  // namespace
 
 nlohmann::json parsed_json(std::string_view text) {
+  const std::string wrong = wrong_encoding(text);
+  if (!wrong.empty()) {
+    throw nlohmann::json::other_error::create(501, wrong,
+                                              static_cast<const nlohmann::json*>(nullptr));
+  }
   NestingCheck check;
   nlohmann::json::sax_parse(text, &check);
   return nlohmann::json::parse(text);

@@ -50,7 +50,7 @@ struct Composition {
   bool whole = true;
 };
 
-/// Parses one YAML document. Anchors and aliases work; duplicate keys are errors.
+/// Parses one YAML document. Anchors, aliases, a byte-order mark work; duplicate keys are errors.
 /// @param file  the name that places carry.
 /// @throws ConfigError with file, line and column.
 Node parse_yaml(const std::string& text, const std::string& file);

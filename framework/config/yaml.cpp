@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "framework/base/byte_order_mark.h"
 #include "framework/base/unicode.h"
 #include "framework/config/compose.h"
 
@@ -220,7 +221,10 @@ void refuse_open_quote(const std::string& text, const std::string& file) {
 
 }  // namespace
 
-Node parse_yaml(const std::string& text, const std::string& file) {
+Node parse_yaml(const std::string& given, const std::string& file) {
+  const std::string wrong = wrong_encoding(given);
+  if (!wrong.empty()) throw ConfigError({file, 1, 1}, wrong);
+  const std::string text(without_mark(given));
   refuse_no_text(text, file);
   try {
     Node root = parse_document(text, file);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "framework/base/json_walk.h"
+#include "framework/sharing/lines.h"
 
 namespace attnlab::sharing {
 namespace {
@@ -32,6 +33,7 @@ json parse_json(std::string_view text, std::size_t largest) {
     throw BundleError(
         fmt::format("JSON of {} bytes, which may have {} here", text.size(), largest));
   }
+  unmarked(text);  // refuses UTF-16; the parser passes over a mark of UTF-8
   Count count;
   json::sax_parse(text, &count);
   return json::parse(text);

@@ -14,6 +14,7 @@
 #include "framework/sharing/fetch.h"
 #include "framework/sharing/foreign_json.h"
 #include "framework/sharing/hash.h"
+#include "framework/sharing/lines.h"
 #include "framework/sharing/names.h"
 #include "framework/sharing/waiting_lock.h"
 
@@ -174,7 +175,7 @@ Index make_index(const std::string& folder, const std::string& lab, const Secret
       if (ending == kBundleEnding) {
         index.bundles.push_back(entry_of_bundle(file.path(), lab));
       } else {
-        index.revocations.push_back(read_text(file.path().string()));
+        index.revocations.emplace_back(unmarked(read_text(file.path().string())));
         parse_revocation(index.revocations.back());
       }
     } catch (const BundleError& problem) {

@@ -11,6 +11,7 @@
 #include "framework/base/parsed_json.h"
 #include "framework/base/write_all.h"
 #include "framework/sharing/hash.h"
+#include "framework/sharing/lines.h"
 #include "framework/sharing/names.h"
 #include "framework/sharing/places.h"
 #include "framework/sharing/waiting_lock.h"
@@ -214,7 +215,7 @@ bool Keyring::secret_is_encrypted(const std::string& lab) const {
 }
 
 std::string Keyring::own_card(const std::string& lab) const {
-  return read_text(fmt::format("{}/{}.pub", folder_, lab));
+  return std::string(unmarked(read_text(path_of(lab, "pub"))));
 }
 
 KeyCard Keyring::own_key(const std::string& lab) const {

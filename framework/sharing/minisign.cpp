@@ -87,7 +87,7 @@ void mask(SecretLayout& layout, const std::string& password) {
 }
 
 SecretLayout secret_layout(const std::string& text) {
-  const std::vector<std::string_view> lines = lines_of(text);
+  const std::vector<std::string_view> lines = lines_of(unmarked(text));
   if (lines.size() < 2 || !lines[0].starts_with(kUntrusted)) {
     throw BundleError("is no secret key of minisign");
   }

@@ -193,7 +193,7 @@ class Reader {
     if constexpr (std::is_same_v<T, double>) {
       char* end = nullptr;
       const double value = std::strtod(digits.c_str(), &end);  // reads %a exactly
-      if (!digits.empty() && *end == '\0') return value;
+      if (!digits.empty() && end == digits.c_str() + digits.size()) return value;
     } else {
       T value{};
       const char* end = digits.data() + digits.size();

@@ -71,6 +71,7 @@ sharing::KeyCard card_from(const Arguments& arguments) {
   if (std::filesystem::exists(word, ignored)) {
     text = read_text(word);
     try {
+      text = std::string(sharing::unmarked(text));
       const std::size_t lines = sharing::lines_of(text).size();
       if (lines == 6) {
         sharing::KeyCard card = sharing::parse_key_card(text);
@@ -132,7 +133,7 @@ int list_keys(const Words& words) {
 
 sharing::Revocation revocation_in(const std::string& file) {
   try {
-    return sharing::parse_revocation(read_text(file));
+    return sharing::parse_revocation(std::string(sharing::unmarked(read_text(file))));
   } catch (const sharing::BundleError& damage) {
     throw sharing::BundleError(fmt::format("{}: {}", file, damage.what()));
   }

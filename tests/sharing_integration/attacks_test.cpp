@@ -7,6 +7,7 @@
 #include "framework/sharing/confine.h"
 #include "framework/sharing/index.h"
 #include "tests/sharing_integration/two_labs.h"
+#include "tests/support/encodings.h"
 #include "tests/unit/sharing/made_bundle.h"
 
 namespace attnlab::testing::attacks_test {
@@ -251,7 +252,7 @@ TEST_F(Attacks, OthersKeysAreAddedByTheirTextAndRevokedByAFile) {
   // A public key as the program minisign writes it says neither whose it is.
   const Lab third("third");
   lab_.write("third.pub",
-             "untrusted comment: minisign public key\n" + third.card.key.base64() + "\n");
+             marked("untrusted comment: minisign public key\n" + third.card.key.base64() + "\n"));
   EXPECT_NE(lab_.attnlab({"key", "add", "third.pub"}).exit_code, 0);
   lab_.must({"key", "add", "third.pub", "--lab", "third"});
   EXPECT_THAT(lab_.must({"key", "list"}).out, HasSubstr(third.card.key.id_text()));

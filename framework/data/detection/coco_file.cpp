@@ -12,6 +12,7 @@
 #include "framework/base/files.h"
 #include "framework/base/json.h"
 #include "framework/base/regular_file.h"
+#include "framework/data/formats/encoding.h"
 
 namespace attnlab {
 namespace {
@@ -228,6 +229,9 @@ std::uint64_t fingerprint_of(const CocoFile& file) {
 
 CocoFile read_coco(const std::string& path, const BoxRules& rules) {
   const InputStream stream = open_regular_stream(path);
+  char start[4] = {};  // a mark of UTF-8 is passed over by the parser
+  without_mark({start, std::fread(start, 1, sizeof start, stream.get())}, path);
+  std::rewind(stream.get());
   CocoFile file;
   Events events(path, file);
   Json::sax_parse(stream.get(), &events);

@@ -1,7 +1,7 @@
 // Tables as text: values between separators, a row a line, names of columns in the first row.
 //
 // A value may stand in double quotes, and then hold separators, line ends, and quotes written twice
-// (RFC 4180). Lines may end in CRLF; empty lines do not count.
+// (RFC 4180). Lines may end in CRLF; empty lines do not count, nor does a byte-order mark.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct CsvTable {
 
 /// @param path  for messages
 /// @throws DataError with path and line: no rows, a quote that does not end, a row of another
-/// length.
+/// length; for UTF-16.
 CsvTable parse_csv(std::string_view text, const std::string& path, char separator = ',');
 
 }  // namespace attnlab

@@ -6,7 +6,9 @@
 #include <charconv>
 #include <cmath>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
+#include "framework/data/formats/encoding.h"
 #include "framework/data/formats/files.h"
 
 namespace attnlab {
@@ -25,9 +27,9 @@ std::vector<Number> numbers_in(std::string_view text, const std::string& place) 
     bool whole = error == std::errc() && stop == word.data() + word.size();
     if constexpr (std::is_floating_point_v<Number>) whole = whole && std::isfinite(number);
     if (!whole) {
-      throw DataError(
-          fmt::format("{}: '{}' is no {}number; repair the line, or fetch the file again", place,
-                      word, std::is_integral_v<Number> ? "whole " : ""));
+      throw DataError(fmt::format("{}: {} is no {}number; repair the line, or fetch the file again",
+                                  place, excerpt(word),
+                                  std::is_integral_v<Number> ? "whole " : ""));
     }
     numbers.push_back(number);
     at = text.find_first_not_of(kBetween, end);
@@ -51,7 +53,7 @@ std::vector<std::int64_t> TextLines::integers(std::size_t index) const {
 
 TextLines read_lines(const std::string& path) {
   TextLines file{path, std::make_shared<const std::string>(read_data_file(path)), {}};
-  const std::string_view all = *file.text;
+  const std::string_view all = without_mark(*file.text, path);
   std::size_t number = 0;
   for (std::size_t at = 0; at < all.size();) {
     const std::size_t end = std::min(all.find('\n', at), all.size());

@@ -20,8 +20,8 @@ struct TextLines {
   };
 
   std::string path;
-  std::shared_ptr<const std::string> text;
-  std::vector<Line> lines;  ///< those that are not empty
+  std::shared_ptr<const std::string> text;  ///< with its byte-order mark, if it has one
+  std::vector<Line> lines;                  ///< those that are not empty
 
   /// "path:line", for messages.
   std::string place(std::size_t index) const;
@@ -30,7 +30,7 @@ struct TextLines {
   std::vector<std::int64_t> integers(std::size_t index) const;
 };
 
-/// Reads a file, gzipped or not. @throws FileError, DataError.
+/// Reads a file, gzipped or not, with a byte-order mark or without. @throws FileError, DataError.
 TextLines read_lines(const std::string& path);
 
 }  // namespace attnlab

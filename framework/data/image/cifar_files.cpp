@@ -10,6 +10,7 @@
 
 #include "framework/base/text.h"
 #include "framework/data/formats/detail/promised_size.h"
+#include "framework/data/formats/encoding.h"
 #include "framework/data/formats/files.h"
 
 namespace attnlab {
@@ -128,7 +129,7 @@ LabelledImages read_split(const std::string& folder, const Layout& layout,
 std::vector<std::string> read_names(const std::string& path, std::int64_t classes) {
   std::vector<std::string> names;
   if (!std::filesystem::exists(path)) return names;
-  std::istringstream lines(read_data_file(path));
+  std::istringstream lines(std::string(without_mark(read_data_file(path), path)));
   for (std::string line; std::getline(lines, line);) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
     if (!line.empty()) names.push_back(line);

@@ -10,6 +10,7 @@
 #include "framework/base/error.h"
 #include "framework/base/files.h"
 #include "framework/base/text.h"
+#include "framework/data/formats/encoding.h"
 #include "framework/data/formats/files.h"
 #include "framework/data/pictures/layouts.h"
 #include "framework/data/pictures/picture_files.h"
@@ -99,7 +100,7 @@ std::vector<NamedPicture> read_sets(const std::string& root, const std::vector<s
         slash == std::string::npos ? root : root + "/" + set.substr(0, slash);
     const std::string list = folder + "/ImageSets/Main/" +
                              set.substr(slash == std::string::npos ? 0 : slash + 1) + ".txt";
-    std::istringstream lines(read_text(list));
+    std::istringstream lines(std::string(without_mark(read_text(list), list)));
     for (std::string line; std::getline(lines, line);) {
       const std::string name(trimmed(line));
       if (name.empty() || !seen.insert(folder + "/" + name).second) continue;

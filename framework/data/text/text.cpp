@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/base/byte_order_mark.h"
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/base/unicode.h"
@@ -45,6 +46,14 @@ std::size_t end_within(const TextPiece& piece, TextUnit unit, std::uint64_t much
   return line == std::string_view::npos ? piece.text.size() : line + 1;
 }
 
+/// All of a file but its byte-order mark. @throws DataError where nothing is left.
+TextPiece whole_text(const std::string& path, std::string_view bytes,
+                     std::shared_ptr<const void> owner) {
+  const std::string_view text = without_mark(bytes);
+  if (text.empty()) throw DataError(path + ": is empty; fetch the file again");
+  return {path, text, text, std::move(owner)};
+}
+
 TextPiece part_of(const TextPiece& piece, std::size_t begin, std::size_t end) {
   TextPiece part = piece;
   part.text = piece.text.substr(begin, end - begin);
@@ -75,7 +84,6 @@ std::uint64_t size_of(const Text& text) {
 TextPiece open_text(const std::string& path) {
   auto file = std::make_shared<const MappedFile>(path);
   if (file->bytes().substr(0, 2) == "\x1f\x8b") return text_of(path, read_data_file(path));
-  if (file->bytes().empty()) throw DataError(path + ": is empty; fetch the file again");
   const std::string_view start = file->bytes().substr(0, 6);
   const bool bzip2 =
       start.starts_with("BZh") && start.size() > 3 && start[3] >= '1' && start[3] <= '9';
@@ -85,13 +93,12 @@ TextPiece open_text(const std::string& path) {
       start.starts_with("\x28\xb5\x2f\xfd")) {
     throw DataError(path + ": is an archive, no text; unpack it and take it out of the folder");
   }
-  return {path, file->bytes(), file->bytes(), file};
+  return whole_text(path, file->bytes(), file);
 }
 
 TextPiece text_of(const std::string& path, std::string text) {
   auto owner = std::make_shared<const std::string>(std::move(text));
-  if (owner->empty()) throw DataError(path + ": is empty; fetch the file again");
-  return {path, *owner, *owner, owner};
+  return whole_text(path, *owner, owner);
 }
 
 std::vector<Text> cut_text(const Text& text, TextUnit unit, const std::vector<double>& shares) {
@@ -131,9 +138,10 @@ std::uint64_t text_fingerprint(const Text& text, std::uint64_t seed) {
 }
 
 void refuse_encoding(const TextPiece& piece, std::size_t at) {
-  throw DataError(piece.place(at) +
-                  ": is not UTF-8; convert the file (iconv -t UTF-8), or read it "
-                  "by byte (unit: byte)");
+  const std::string other = wrong_encoding(piece.whole);
+  throw DataError(
+      fmt::format("{}: {}, or read it by byte (unit: byte)", piece.place(at),
+                  other.empty() ? "is not UTF-8; convert the file (iconv -t UTF-8)" : other));
 }
 
 }  // namespace attnlab

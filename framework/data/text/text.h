@@ -31,11 +31,11 @@ using Text = std::vector<TextPiece>;
 
 std::uint64_t size_of(const Text& text);
 
-/// A file; plain ones are mapped, gzipped ones unpacked in memory.
+/// A file without its byte-order mark; plain ones are mapped, gzipped ones unpacked in memory.
 /// @throws DataError for an empty file, FileError.
 TextPiece open_text(const std::string& path);
 
-/// A text made in memory. @param path  what messages call it
+/// A text made in memory, without a byte-order mark. @param path  what messages call it
 TextPiece text_of(const std::string& path, std::string text);
 
 /// A text cut into parts of these shares, in order: of its bytes; of its characters; or, for words,

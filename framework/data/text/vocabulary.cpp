@@ -7,7 +7,9 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
+#include "framework/data/formats/encoding.h"
 #include "framework/data/text/word_scan.h"
 #include "framework/data/text/word_table.h"
 
@@ -180,6 +182,7 @@ Vocabulary Vocabulary::learn(const Text& train, TextUnit unit, const VocabularyR
 
 Vocabulary Vocabulary::read(const std::string& path, bool split_marks) {
   const TextPiece file = open_text(path);
+  without_mark(file.text, path);  // refuses UTF-16
   std::vector<std::string> words;
   std::unordered_map<std::string, std::size_t> lines;
   for (std::size_t begin = 0; begin < file.text.size();) {
@@ -187,11 +190,12 @@ Vocabulary Vocabulary::read(const std::string& path, bool split_marks) {
     std::string word(trimmed(file.text.substr(begin, end - begin)));
     const auto [found, is_new] = lines.emplace(word, words.size() + 1);
     if (word.empty() || word.find(' ') != std::string::npos) {
-      throw DataError(fmt::format("{}: expected one word, found '{}'", file.place(begin), word));
+      throw DataError(
+          fmt::format("{}: expected one word, found {}", file.place(begin), excerpt(word)));
     }
     if (!is_new) {
-      throw DataError(fmt::format("{}: '{}' stands in line {}, too; remove one of them",
-                                  file.place(begin), word, found->second));
+      throw DataError(fmt::format("{}: {} stands in line {}, too; remove one of them",
+                                  file.place(begin), excerpt(word), found->second));
     }
     words.push_back(std::move(word));
     begin = end + 1;
@@ -218,7 +222,7 @@ void Vocabulary::encode(const TextPiece& piece, bool ends_line, const Take& take
         throw DataError(fmt::format(
             "{}: the character '{}' does not stand in the training text; with min_count: 2 rare "
             "and unknown characters become one of their own",
-            piece.place(at), utf8_character(code)));
+            piece.place(at), printable(utf8_character(code))));
       }
       blocks.add(token < 0 ? static_cast<std::int32_t>(unknown_) : token);
     });

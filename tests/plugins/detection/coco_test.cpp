@@ -13,6 +13,7 @@
 #include "framework/conformance/check_plugin.h"
 #include "tests/plugins/detection/small_sets.h"
 #include "tests/support/data_files.h"
+#include "tests/support/encodings.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab::coco_test {
@@ -76,6 +77,15 @@ TEST_F(Coco, KeepsPicturesAndBoxes) {
   EXPECT_THAT(file.pictures[1].objects,
               ElementsAre(ObjectBox{10.5, 4, 30.5, 14, 1, 120.5, BoxKind::counted}));
   EXPECT_EQ(file.dropped.degenerate, 1);
+}
+
+TEST_F(Coco, MayHaveAByteOrderMark) {
+  const CocoFile plain = read_coco(folder_.write("a.json", kInstances), {});
+  const CocoFile with_mark = read_coco(folder_.write("a.json", testing::marked(kInstances)), {});
+  EXPECT_EQ(with_mark.files, plain.files);
+  EXPECT_EQ(with_mark.fingerprint, plain.fingerprint);
+  EXPECT_THAT(refusal(testing::utf16(kInstances)),
+              HasSubstr("bad.json: is not UTF-8 but UTF-16; convert"));
 }
 
 TEST_F(Coco, NamesFileAndPlaceOfWhatIsWrong) {

@@ -3,6 +3,7 @@
 #include "tests/plugins/detection/small_sets.h"
 #include "tests/support/data_files.h"
 #include "tests/support/deadline.h"
+#include "tests/support/encodings.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab::voc_test {
@@ -43,6 +44,22 @@ TEST_F(VocSets, AreTheListedPicturesAndTheirBoxes) {
       first.at("box@box"),
       at::tensor({0.f, 0.f, 20 / 60.f, 0.5f, 0.5f, 0.25f, 50 / 60.f, 1.f}).view({2, 4})));
   EXPECT_TRUE(first.at("area@box").equal(at::tensor({400.f, 600.f})));
+}
+
+TEST_F(VocSets, MayBeListedBehindAByteOrderMark) {
+  folder_.write("ImageSets/Main/train.txt", testing::marked("a1\na2\na3\na4\n"));
+  folder_.write("Annotations/a1.xml", testing::marked(testing::voc_xml(40, 60, {})));
+  folder_.write("Annotations/a2.xml", testing::utf16(testing::voc_xml(50, 50, {})));
+  EXPECT_EQ(open()->size(Split::train), 4) << "an annotation in UTF-16 is XML, too";
+  folder_.write("ImageSets/Main/train.txt", testing::utf16("a1\n"));
+  EXPECT_THAT(message_of<DataError>([&] { open(); }),
+              HasSubstr("Main/train.txt: is not UTF-8 but UTF-16; convert"));
+}
+
+TEST_F(VocSets, NameFileAndRemedyBehindAZeroByte) {
+  folder_.write("ImageSets/Main/train.txt", std::string("a1\0\n", 4));
+  EXPECT_THAT(message_of<DataError>([&] { open(); }),
+              HasSubstr("Annotations/a1\\x00.xml: is not there, but a set in ImageSets/Main"));
 }
 
 TEST_F(VocSets, CountBoxesThatAreDropped) {

@@ -191,6 +191,8 @@ TEST_F(Molecules, NameTheLineThatRdkitRefuses) {
 
 TEST_F(Molecules, NameTheLineOfATargetThatIsNone) {
   EXPECT_THAT(refusal("smiles,y\nC,1\nC,x\n"), HasSubstr("molecules.csv:3: 'x' is no number"));
+  EXPECT_THAT(refusal(std::string("smiles,y\nC,1\nC,1\0002\n", 19)),
+              HasSubstr("molecules.csv:3: '1\\x002' is no number; repair the line"));
   EXPECT_THAT(refusal("smiles,y\nC,3e38\nC,1e300\n"),
               HasSubstr("molecules.csv:3: '1e300' does not fit in float32"));
   EXPECT_THAT(refusal("smiles,y\nC,\"[1, 2]\"\nC,\"[1]\"\n"),

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "tests/support/data_files.h"
+#include "tests/support/encodings.h"
 #include "tests/support/graph_sets.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
@@ -87,6 +88,17 @@ TEST_F(TuDataset, ReadsValuesToPredict) {
   const auto dataset = open();
   EXPECT_EQ(dataset->info().classes, 0);
   EXPECT_TRUE(graph(*dataset, 2).at("labels").equal(at::tensor({-5.f, 6.f})));
+}
+
+TEST_F(TuDataset, MayHaveByteOrderMarks) {
+  write("A", testing::marked("1, 2\n2, 1\n"));
+  write("graph_indicator", testing::marked("1\n1\n1\n2\n3\n3\n"));
+  write("graph_labels", testing::marked("1\n-1\n1\n"));
+  const auto dataset = open();
+  EXPECT_EQ(dataset->size(Split::train), 3);
+  EXPECT_TRUE(graph(*dataset, 0).at("edges@edge>node").equal(longs({1, 0, 0, 1}).view({2, 2})));
+  write("graph_labels", testing::utf16("1\n-1\n1\n"));
+  EXPECT_THAT(refusal(), HasSubstr("MINI_graph_labels.txt: is not UTF-8 but UTF-16; convert"));
 }
 
 TEST_F(TuDataset, NamesTheLineThatIsWrong) {

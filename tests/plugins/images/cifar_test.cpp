@@ -3,6 +3,7 @@
 
 #include "framework/data/image/corruption.h"
 #include "tests/support/data_files.h"
+#include "tests/support/encodings.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
@@ -158,6 +159,10 @@ TEST_F(Cifar, ReadsClassNamesWhereTheyAre) {
   for (int i = 0; i < 10; ++i) names += "name " + std::to_string(i) + "\r\n";
   folder.write("batches.meta.txt", names + "\n");
   EXPECT_EQ(open()->info().class_names.at(7), "name 7");
+  folder.write("batches.meta.txt", testing::marked(names));
+  EXPECT_EQ(open()->info().class_names.at(0), "name 0");
+  EXPECT_THAT(refusal("batches.meta.txt", testing::utf16(names)),
+              HasSubstr("batches.meta.txt: is not UTF-8 but UTF-16; convert"));
   EXPECT_THAT(refusal("batches.meta.txt", "one\ntwo\n"),
               AllOf(HasSubstr("2 classes"), HasSubstr("not 10")));
 }

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "tests/plugins/language/text_streams.h"
+#include "tests/support/encodings.h"
 
 namespace attnlab::text_corpus_test {
 namespace {
@@ -99,6 +100,50 @@ TEST_F(TextCorpus, ReadsATextOfAFolderOnceThoughItIsThereGzipped) {
   folder.write("en/one.txt.gz", testing::gzipped("12345\n"));
   EXPECT_EQ(opened()->size(Split::train), 6);
   EXPECT_EQ(opened()->info().fingerprint, before->info().fingerprint);
+}
+
+TEST_F(TextCorpus, HasTheSameWordsWithByteOrderMarks) {
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"train.txt", "a b c a\n"}, {"valid.txt", "c\n"}, {"test.txt", "a b\n"}};
+  for (const std::string unit : {"word", "character", "byte"}) {
+    const auto opened = [&](const auto& written) {
+      for (const auto& [name, text] : files) folder.write(name, written(text));
+      return open("window: 2, unit: " + unit);
+    };
+    const auto plain = opened([](const std::string& text) { return text; });
+    const auto with_marks = opened([](const std::string& text) { return testing::marked(text); });
+    const auto packed =
+        opened([](const std::string& text) { return testing::gzipped(testing::marked(text)); });
+    for (const auto& other : {with_marks, packed}) {
+      EXPECT_EQ(other->info().vocabulary, plain->info().vocabulary) << unit;
+      EXPECT_EQ(other->info().fingerprint, plain->info().fingerprint) << unit;
+      for (const Split split : {Split::train, Split::validation, Split::test}) {
+        EXPECT_EQ(list_of(other->example(split, 0, nullptr).at("tokens")),
+                  list_of(plain->example(split, 0, nullptr).at("tokens")));
+      }
+    }
+  }
+}
+
+TEST_F(TextCorpus, LeavesTheMarkOfEachTextOfAFolderOut) {
+  folder.write("en/one", testing::marked("a b\n"));
+  folder.write("en/two", testing::marked("a a\n"));
+  const auto dataset =
+      make_dataset("text_stream", "{window: 2, split: [0.5, 0.5], root: " + folder / "en" + "}");
+  EXPECT_EQ(dataset->info().vocabulary, 4) << "<eos> a b <unk>";
+}
+
+TEST_F(TextCorpus, NamesUtf16) {
+  folder.write("train.txt", "a\n");
+  folder.write("test.txt", testing::utf16("a\n"));
+  for (const char* unit : {"word", "character"}) {
+    EXPECT_THAT(refusal(std::string("window: 1, unit: ") + unit),
+                HasSubstr("test.txt:1: is not UTF-8 but UTF-16; convert the file (iconv -t UTF-8 "
+                          "-f UTF-16), or read it by byte"));
+  }
+  EXPECT_EQ(open("window: 1, unit: byte")->size(Split::test), 6);
+  folder.write("test.txt", testing::marked(""));
+  EXPECT_THAT(refusal("window: 1"), HasSubstr("test.txt: is empty"));
 }
 
 TEST_F(TextCorpus, SaysWhatIsMissingOrContradicts) {

@@ -2,6 +2,7 @@
 #include "framework/data/text/vocabulary.h"
 
 #include "tests/support/data_files.h"
+#include "tests/support/encodings.h"
 #include "tests/support/temp_folder.h"
 
 namespace attnlab::vocabulary_test {
@@ -128,6 +129,32 @@ TEST(Vocabulary, NamesTheLineThatIsNotUtf8) {
     const auto learn = [&] { Vocabulary::learn(text("a\nb\nc \xE9t\n"), unit, VocabularyRules{}); };
     EXPECT_THAT(message_of<DataError>(learn), HasSubstr("a.txt:3: is not UTF-8"));
   }
+}
+
+TEST(Vocabulary, OfAFileMayHaveAByteOrderMark) {
+  const TempFolder folder;
+  const auto read = [&](const std::string& bytes) {
+    return Vocabulary::read(folder.write("v", bytes), false);
+  };
+  const std::string words = "<eos>\nthe\n<unk>\n";
+  for (const std::string& bytes :
+       {testing::marked(words), testing::gzipped(testing::marked(words))}) {
+    EXPECT_EQ(read(bytes).entries(), (Words{"<eos>", "the", "<unk>"}));
+  }
+  EXPECT_THAT(message_of<DataError>([&] { read(testing::utf16(words)); }),
+              HasSubstr("v: is not UTF-8 but UTF-16; convert the file (iconv"));
+}
+
+TEST(Vocabulary, QuotesWhatItRefusesOnOneLine) {
+  const TempFolder folder;
+  EXPECT_THAT(message_of<DataError>(
+                  [&] { Vocabulary::read(folder.write("v", std::string("a \0\n", 4)), false); }),
+              HasSubstr("v:1: expected one word, found 'a \\x00'"));
+  EXPECT_THAT(message_of<DataError>([] {
+                Vocabulary::learn(text("a"), TextUnit::character, VocabularyRules{})
+                    .encode(text(std::string(1, '\0')), [](const std::int32_t*, std::size_t) {});
+              }),
+              HasSubstr("the character '\\x00' does not stand in the training text; with"));
 }
 
 TEST(Vocabulary, IsReadFromAFile) {

@@ -6,6 +6,7 @@
 #include "framework/data/image/resize.h"
 #include "tests/plugins/vision/picture_files.h"
 #include "tests/support/data_files.h"
+#include "tests/support/encodings.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/unprivileged.h"
@@ -122,6 +123,9 @@ TEST_F(ImageFolders, GiveBoxesOfTestImages) {
   EXPECT_EQ(dataset->example(Split::test, 1, nullptr).at("boxes@box").size(0), 0);
   EXPECT_EQ(dataset->example(Split::train, 1, nullptr).at("boxes@box").size(0), 0);
   EXPECT_THAT(refusal(", boxes: " + boxes.path()), HasSubstr("set resize to squash"));
+  boxes.write("b.xml", testing::utf16(size));
+  EXPECT_THAT(message_of<DataError>([&] { dataset->example(Split::test, 0, nullptr); }),
+              HasSubstr("b.xml: is not UTF-8 but UTF-16; convert"));
   boxes.write("b.xml", size + "<bndbox><xmin>1</xmin>");
   EXPECT_THAT(message_of<DataError>([&] { dataset->example(Split::test, 0, nullptr); }),
               HasSubstr("b.xml: has no number <ymin>"));
@@ -150,6 +154,10 @@ TEST_F(ImageFolders, GiveAllRightClassesOfTestImages) {
   EXPECT_THAT(sets_of(*listed, Split::test, 1), ElementsAre(1, 0));
   EXPECT_THAT(sets_of(*listed, Split::train, 1), ElementsAre());
   EXPECT_NE(listed->info().fingerprint, open()->info().fingerprint);
+  EXPECT_THAT(sets_of(*open(with("mark.json", testing::marked("[[1, 0], []]"))), Split::test, 1),
+              ElementsAre(1, 0));
+  EXPECT_THAT(refusal(with("wide.json", testing::utf16("[[1, 0], []]"))),
+              HasSubstr("wide.json: is not UTF-8 but UTF-16; convert"));
   const auto named = open(with("named.json", R"({"b.webp": [1], "elsewhere.png": [0]})"));
   EXPECT_THAT(sets_of(*named, Split::test, 0), ElementsAre(1));
   EXPECT_THAT(sets_of(*named, Split::test, 1), ElementsAre());

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "framework/base/files.h"
+#include "framework/data/formats/encoding.h"
 #include "framework/data/formats/files.h"
 #include "framework/plugin.h"
 
@@ -38,7 +39,7 @@ std::vector<float> read_values(const std::string& place, std::istringstream& lin
   for (std::string word; std::getline(line, word, ',');) {
     char* end = nullptr;
     const double value = std::strtod(word.c_str(), &end);
-    if (word.empty() || *end != '\0' || !std::isfinite(value)) {
+    if (word.empty() || end != word.c_str() + word.size() || !std::isfinite(value)) {
       throw DataError(place + ": '" + word + "' is not a number; repair the line");
     }
     values.push_back(static_cast<float>(value));
@@ -50,7 +51,7 @@ std::vector<float> read_values(const std::string& place, std::istringstream& lin
 /// @param classes  known labels; new ones are added where `adds` says so, else refused
 std::vector<Series> read_series(const std::string& path, bool adds, std::int64_t longest,
                                 std::vector<std::string>& classes) {
-  std::istringstream lines(read_data_file(path));
+  std::istringstream lines(std::string(without_mark(read_data_file(path), path)));
   std::vector<Series> all;
   std::size_t number = 0;
   for (std::string text; std::getline(lines, text);) {

@@ -4,6 +4,7 @@
 
 #include "framework/conformance/check_plugin.h"
 #include "tests/support/data_files.h"
+#include "tests/support/encodings.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
@@ -38,6 +39,12 @@ TEST_F(CsvSeries, AreTheLinesOfTheFiles) {
   EXPECT_TRUE(last.at("series").equal(at::tensor({0.5f, 10.f}).view({2, 1})));
   EXPECT_EQ(last.at("class").item<std::int64_t>(), 0);
   EXPECT_EQ(dataset->example(Split::test, 0, nullptr).at("class").item<std::int64_t>(), 1);
+}
+
+TEST_F(CsvSeries, MayHaveAByteOrderMark) {
+  folder.write("train.csv", testing::marked("up,1,2,3\ndown,5,4\n"));
+  EXPECT_EQ(open()->info().class_names, (std::vector<std::string>{"up", "down"}));
+  EXPECT_THAT(refusal(testing::utf16("up,1\n")), HasSubstr("test.csv: is not UTF-8 but UTF-16"));
 }
 
 TEST_F(CsvSeries, ArePaddedToTheLongestOfTheirBatch) {

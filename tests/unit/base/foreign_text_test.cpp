@@ -45,6 +45,12 @@ TEST(ForeignText, IsCutBehindWordsNotBehindBlanks) {
   EXPECT_EQ(one_line("ab\xc3\xa9", 3), "ab...") << "a character that is cut is no broken one";
 }
 
+TEST(ForeignText, OfAFileIsQuotedWithItsZeroBytes) {
+  EXPECT_EQ(excerpt({"a\0b\xff\n", 5}), "'a\\x00b\\xff'");
+  EXPECT_EQ(excerpt(""), "''");
+  EXPECT_EQ(excerpt(std::string(10'000'000, 'x')), "'" + std::string(100, 'x') + "...'");
+}
+
 TEST(ForeignText, OfMessagesKeepsItsLinesAndASaneSize) {
   EXPECT_EQ(message_text("one\n\n  two\x1b[2J\n"), "one\n\n  two\\x1b[2J");
   EXPECT_EQ(message_text("bad\nframe #0: f (0x1 in lib)\n"), "bad");

@@ -1,6 +1,7 @@
 // JSON from files: deep and long ones.
 #include "framework/base/parsed_json.h"
 #include "tests/support/deadline.h"
+#include "tests/support/encodings.h"
 #include "tests/support/temp_folder.h"
 
 #include <gmock/gmock.h>
@@ -24,6 +25,13 @@ TEST(ParsedJson, IsWhatTheTextSays) {
   EXPECT_EQ(parsed_json(R"({"a": [1, null, {"b": "c"}], "d": -2.5})"),
             json({{"a", {1, nullptr, {{"b", "c"}}}}, {"d", -2.5}}));
   EXPECT_EQ(parsed_json(nested(100)).size(), 1U);
+}
+
+TEST(ParsedJson, MayHaveAByteOrderMarkOfUtf8) {
+  EXPECT_EQ(parsed_json(testing::marked("[1]")), json({1}));
+  EXPECT_THAT(
+      [] { parsed_json(testing::utf16("[1]")); },
+      ThrowsMessage<json::other_error>(HasSubstr("not UTF-8 but UTF-16; convert the file")));
 }
 
 TEST(ParsedJson, IsNestedNoDeeperThanAHundredLevels) {

@@ -49,6 +49,13 @@ TEST(RegularFile, IsReadAsAStream) {
   EXPECT_EQ(std::fgetc(stream.get()), 'x');
 }
 
+TEST(RegularFile, IsNotTheOneWhoseNameEndsAtAZeroByte) {
+  const TempFolder folder;
+  const std::string path = folder.write("a", "xy");
+  EXPECT_THAT(message_of<FileError>([&] { read_text(path + std::string("\0.txt", 5)); }),
+              HasSubstr("its name has a zero byte"));
+}
+
 TEST(ErrorText, SaysWhatToLookAtWhereMemoryRanOut) {
   EXPECT_THAT(text_of(std::bad_alloc()), HasSubstr("look at the sizes of model and data"));
   EXPECT_THAT(text_of(std::length_error("vector")), HasSubstr("look at the sizes"));

@@ -76,12 +76,21 @@ TEST(ParseYaml, RefusesWhatIsNoText) {
             "f.yaml:2:4: this is not UTF-8; save the file in that encoding");
   EXPECT_EQ(refusal("\xff\xfe"
                     "a\n"),
-            "f.yaml:1:1: this is not UTF-8; save the file in that encoding");
+            "f.yaml:1:1: is not UTF-8 but UTF-16; convert the file (iconv -t UTF-8 -f UTF-16)");
   for (const char* cut : {"a\xc3", "\xe2\x82", "\xf0\x9f\x98", "\xc0\x80", "\xed\xa0\x80"}) {
     EXPECT_THAT(refusal(cut), EndsWith("save the file in that encoding"));
   }
   EXPECT_EQ(refusal(std::string("a: \0", 4)), "f.yaml:1:4: a control character; YAML has none");
   EXPECT_EQ(parse_yaml("a: é€😀\n", "f.yaml").at("a").text(), "é€😀");
+}
+
+TEST(ParseYaml, PassesOverAByteOrderMark) {
+  const Node root = parse_yaml(
+      "\xef\xbb\xbf"
+      "a: {x: 1}\n",
+      "f.yaml");
+  EXPECT_EQ(root.at("a").at("x").place().str(), "f.yaml:1:8") << "columns stay right";
+  EXPECT_TRUE(parse_yaml("\xef\xbb\xbf", "f.yaml").is_null());
 }
 
 TEST(ParseYaml, RefusesEscapesThatItWouldReadAsNoText) {

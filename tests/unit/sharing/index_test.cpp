@@ -11,6 +11,7 @@
 #include "framework/base/files.h"
 #include "framework/sharing/index_list.h"
 #include "tests/support/compositions.h"
+#include "tests/support/encodings.h"
 #include "tests/support/temp_folder.h"
 #include "tests/unit/sharing/made_bundle.h"
 
@@ -240,7 +241,7 @@ TEST_F(IndexTest, RefusesAnotherLabsSignature) {
 TEST_F(IndexTest, CarriesRevocations) {
   publish();
   EXPECT_EQ(answer(), "taken");
-  write_file(at() + "/old.revoked", write_revocation("acme", acme_.key));
+  write_file(at() + "/old.revoked", marked(write_revocation("acme", acme_.key)));
   publish();
   EXPECT_THAT(answer(), HasSubstr("was revoked on"));
 }

@@ -9,6 +9,7 @@
 
 #include "framework/base/files.h"
 #include "framework/sharing/names.h"
+#include "tests/support/encodings.h"
 #include "tests/support/temp_folder.h"
 #include "tests/unit/sharing/made_bundle.h"
 
@@ -143,6 +144,18 @@ TEST_F(KeyringTest, KeepsSecretKeysFromOthers) {
   EXPECT_EQ(answer(card), "admitted");
   ring().revoke(card.key.id_text());
   EXPECT_THROW(ring().secret("acme", ""), TrustError);
+}
+
+TEST_F(KeyringTest, PublishesItsKeyWithoutAnEditorsByteOrderMark) {
+  const KeyCard card = ring().make("acme", kNever, "");
+  const std::string text = ring().own_card("acme");
+  folder_.write("keys/acme.pub", marked(text));
+  EXPECT_EQ(ring().own_card("acme"), text);
+  EXPECT_EQ(ring().own_key_id("acme"), card.key.id_text());
+  folder_.write("keys/acme.pub", utf16(text));
+  EXPECT_THAT([&] { ring().own_key_id("acme"); },
+              ::testing::ThrowsMessage<BundleError>(
+                  HasSubstr("acme.pub: is not UTF-8 but UTF-16; convert the file")));
 }
 
 TEST_F(KeyringTest, MakesAnotherKeyOnceTheOwnOneHasExpired) {

@@ -6,6 +6,7 @@
 
 #include "framework/base/files.h"
 #include "framework/sharing/lines.h"
+#include "tests/support/encodings.h"
 #include "tests/support/program.h"
 #include "tests/support/temp_folder.h"
 
@@ -33,6 +34,8 @@ TEST(Minisign, KeepsASecretKeyWithAndWithoutAPassword) {
   EXPECT_EQ(SecretKey::parse(open, "").public_key(), key.public_key());
   EXPECT_EQ(SecretKey::parse(closed, "secret").public_key(), key.public_key());
   EXPECT_THROW(SecretKey::parse(closed, "Secret"), TrustError);
+  EXPECT_EQ(SecretKey::parse(marked(open), "").public_key(), key.public_key());
+  EXPECT_THROW(SecretKey::parse(utf16(open), ""), BundleError);
   EXPECT_FALSE(SecretKey::is_encrypted(open));
   EXPECT_TRUE(SecretKey::is_encrypted(closed));
   std::string damaged = open;

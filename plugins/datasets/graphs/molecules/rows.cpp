@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/data/formats/files.h"
 #include "framework/data/formats/pickle.h"
@@ -21,12 +22,12 @@ double number_of(const std::string& place, std::string_view text) {
   if (word.empty()) return std::numeric_limits<double>::quiet_NaN();
   char* end = nullptr;
   const double value = std::strtod(word.c_str(), &end);
-  if (*end != '\0' || std::isinf(value)) {
-    throw DataError(fmt::format("{}: '{}' is no number; repair the line", place, word));
+  if (end != word.c_str() + word.size() || std::isinf(value)) {
+    throw DataError(fmt::format("{}: {} is no number; repair the line", place, excerpt(word)));
   }
   if (std::abs(value) > FLT_MAX) {
     throw DataError(
-        fmt::format("{}: '{}' does not fit in float32; rescale the column", place, word));
+        fmt::format("{}: {} does not fit in float32; rescale the column", place, excerpt(word)));
   }
   return value;
 }

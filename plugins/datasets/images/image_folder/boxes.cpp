@@ -4,11 +4,12 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
+#include <string_view>
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
+#include "framework/data/formats/encoding.h"
 #include "framework/data/formats/files.h"
 
 namespace attnlab {
@@ -27,7 +28,8 @@ double number_in(const std::string& path, const std::string& text, const std::st
     char* end = nullptr;
     const double value = std::strtod(begin, &end);
     at = found + opening.size();
-    const bool whole = std::strchr("< \t\r\n", *end) != nullptr && at <= until;
+    const bool whole =
+        std::string_view("< \t\r\n").find(*end) != std::string_view::npos && at <= until;
     if (end != begin && std::isfinite(value) && whole) return value;
   }
   throw DataError(
@@ -46,7 +48,7 @@ std::string found_boxes(const std::string& folder, const std::string& image) {
 }  // namespace
 
 std::vector<ObjectBox> read_boxes(const std::string& path, std::int64_t size) {
-  const std::string text = read_text(path);
+  const std::string text(without_mark(read_text(path), path));
   std::size_t at = 0;
   const double width = number_in(path, text, "width", at);
   at = 0;

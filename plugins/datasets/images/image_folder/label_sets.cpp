@@ -8,6 +8,7 @@
 #include "framework/base/error.h"
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/data/formats/encoding.h"
 
 namespace attnlab {
 namespace {
@@ -58,7 +59,8 @@ std::string label_sets_file(const std::string& folder, const std::string& file) 
 }
 
 LabelSets read_label_sets(const std::string& path, const ImageList& images, std::int64_t classes) {
-  const json file = json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
+  const json file =
+      json::parse(without_mark(read_text(path), path), nullptr, /*allow_exceptions=*/false);
   if (!file.is_array() && !file.is_object()) {
     throw DataError(fmt::format(
         "{}: expected JSON: a list of classes for each test image, or such lists by file names",
