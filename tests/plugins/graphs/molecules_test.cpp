@@ -206,8 +206,8 @@ TEST_F(Molecules, AreReadWholeOrNamed) {
   EXPECT_THAT(refused("\"CC\nO\""), HasSubstr("character 3 is U+000A"));
   EXPECT_THAT(refused("\"CC name\nCCO,9\""), HasSubstr("character 8 is U+000A"))
       << "a quote that was not closed swallows the next row";
-  for (const char* other :
-       {"CC&amp;O", "CCO>>CC=O", "C2H6O", "\"CCO,CC\"", "CCO;", "   ", "\"CCO |garbage|\""}) {
+  for (const char* other : {"CC&amp;O", "CCO>>CC=O", "C2H6O", "\"CCO,CC\"", "CCO;", "   ",
+                            " \"CCO\"", "\"CCO |garbage|\""}) {
     EXPECT_THAT(refused(other), HasSubstr("molecules.csv:3:")) << other;
   }
   EXPECT_EQ(open("smiles,y\nCC,1\nCC\u200bO,2\n", ", refused: skip")->size(Split::train), 1);
