@@ -331,14 +331,6 @@ TEST(NuscenesLidarseg, DividesEachVersionAsItsPublisherDoes) {
   EXPECT_EQ(dataset->size(Split::test), 1) << "scene-0103";
 }
 
-TEST(NuscenesLidarseg, KnowsAScenesNumberByAllItsDigits) {
-  const TempFolder folder;
-  write_nuscenes(folder, "v1.0-trainval", "scene-03ab");
-  const auto dataset = make_dataset(
-      "nuscenes_lidarseg", "{root: " + folder.path() + "/nuscenes, version: v1.0-trainval}");
-  EXPECT_EQ(dataset->size(Split::train), 1) << "it is not scene 3, which validates";
-}
-
 TEST(Modelnet, ReadsTextsAndSamplesMeshes) {
   const TempFolder folder;
   write_modelnet(folder);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -96,10 +95,8 @@ bool is_validation_scene(const std::string& scene, const std::string& version) {
        {329, 332}, {344, 346}, {519, 524}, {552, 565}, {625, 627},  {629, 630}, {632, 638},
        {770, 771}, {775, 775}, {777, 778}, {780, 784}, {794, 800},  {802, 802}, {904, 917},
        {919, 931}, {962, 963}, {966, 969}, {971, 972}, {1059, 1073}}};
-  int number = 0;
-  const char* const end = scene.data() + scene.size();
   if (scene.size() != 10 || scene.substr(0, 6) != "scene-") return false;
-  if (std::from_chars(scene.data() + 6, end, number).ptr != end) return false;
+  const int number = std::atoi(scene.c_str() + 6);
   return std::any_of(kRuns.begin(), kRuns.end(),
                      [&](const auto& run) { return run[0] <= number && number <= run[1]; });
 }
