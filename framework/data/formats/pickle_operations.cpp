@@ -27,8 +27,7 @@ std::int64_t PickleReader::decimal(std::string text) const {
   char* end = nullptr;
   errno = 0;
   const long long value = std::strtoll(text.c_str(), &end, 10);
-  if (text.empty() || end != text.c_str() + text.size() || errno == ERANGE)
-    fail(fmt::format("'{}' is no number", text));
+  if (text.empty() || *end != '\0' || errno == ERANGE) fail(fmt::format("'{}' is no number", text));
   return value;
 }
 
@@ -92,8 +91,7 @@ void PickleReader::step(unsigned char code) {
       const std::string text = line();
       char* end = nullptr;
       const double value = std::strtod(text.c_str(), &end);
-      if (text.empty() || end != text.c_str() + text.size())
-        fail(fmt::format("'{}' is no number", text));
+      if (text.empty() || *end != '\0') fail(fmt::format("'{}' is no number", text));
       return push_real(value);
     }
     case 'G': {  // BINFLOAT, big-endian

@@ -21,7 +21,7 @@ double number_of(const std::string& place, std::string_view text) {
   if (word.empty()) return std::numeric_limits<double>::quiet_NaN();
   char* end = nullptr;
   const double value = std::strtod(word.c_str(), &end);
-  if (end != word.c_str() + word.size() || std::isinf(value)) {  // (a zero byte ends it, too)
+  if (*end != '\0' || std::isinf(value)) {
     throw DataError(fmt::format("{}: '{}' is no number; repair the line", place, word));
   }
   if (std::abs(value) > FLT_MAX) {
