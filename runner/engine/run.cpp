@@ -147,6 +147,14 @@ void tell_products(const BuiltRun& run, ProgressSink& progress) {
   progress.say(RunFolder::label(run.experiment, run.seed) + ": " + note);
 }
 
+/// Says what the data were read without, as their source has it (docs/contracts/dataset.md).
+void tell_left_out(const BuiltRun& run, ProgressSink& progress) {
+  const std::string& source = run.dataset->info().source;
+  if (source.find(" without ") == std::string::npos) return;
+  progress.say(fmt::format("{}: data from {}", RunFolder::label(run.experiment, run.seed),
+                           one_line(source, kLongestMessageLine)));
+}
+
 /// `--dry-run`. @returns an exit code: other data may be taken where these are missing.
 int show_plans(const Arguments& arguments, Registry& registry, ProgressMode mode) {
   const auto progress = make_progress(mode);
@@ -350,6 +358,7 @@ bool run_job(const RunJob& job, Registry& registry, bool accept, ProgressSink& p
     return true;
   }
   BuiltRun run = ready_run(job, registry, accept);
+  tell_left_out(run, progress);
   tell_products(run, progress);
   const std::unique_ptr<RunLock> lock = held(job, registry.catalogue());
   if (finished_meanwhile(job, run, registry, accept, progress)) return true;
@@ -453,6 +462,7 @@ bool run_together(const Together& all, bool alone, Registry& registry, bool acce
   }
   if (members.empty()) return had;
   for (Member& member : members) member.run.together = static_cast<std::int64_t>(members.size());
+  tell_left_out(members.front().run, progress);
   tell_products(members.front().run, progress);
   EndsNoted noted(progress);
   try {

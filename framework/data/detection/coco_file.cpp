@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <string_view>
@@ -22,8 +23,8 @@ using Json = nlohmann::json;
 /// What is known of the object that is being read, by key.
 struct Object {
   std::map<std::string, double> numbers;
-  std::string name;  ///< of a category, or of a file
-  std::vector<double> box;
+  std::map<std::string, std::string> texts;  ///< of the keys that are asked for
+  std::vector<double> box;                   ///< NaN for what is no number
 };
 
 struct Annotation {
@@ -37,17 +38,24 @@ class Events final : public nlohmann::json_sax<Json> {
  public:
   Events(const std::string& path, CocoFile& file) : path_(path), file_(file) {}
 
-  bool null() override { return true; }
-  bool boolean(bool value) override { return number(value ? 1 : 0); }
+  bool null() override { return no_number(); }
+  bool boolean(bool value) override {
+    if (depth_ == 3) object_.numbers[key_] = value ? 1 : 0;
+    return no_number();
+  }
   bool number_integer(number_integer_t value) override { return number(double(value)); }
   bool number_unsigned(number_unsigned_t value) override { return number(double(value)); }
   bool number_float(number_float_t value, const string_t&) override { return number(value); }
   bool string(string_t& value) override {
-    if (depth_ == 3 && (key_ == "name" || key_ == "file_name")) object_.name = value;
-    return true;
+    if (depth_ == 3 &&
+        (key_ == "name" || key_ == "file_name" || key_ == "iscrowd" || key_ == "area")) {
+      object_.texts[key_] = value;
+    }
+    return no_number();
   }
   bool binary(binary_t&) override { return true; }
   bool start_object(std::size_t) override {
+    no_number();
     if (++depth_ == 3) object_ = {};
     return true;
   }
@@ -61,11 +69,12 @@ class Events final : public nlohmann::json_sax<Json> {
     return true;
   }
   bool start_array(std::size_t) override {
-    ++depth_;
+    no_number();
+    if (++depth_ == 4) in_list_ = true;
     return true;
   }
   bool end_array() override {
-    --depth_;
+    if (depth_-- == 4) in_list_ = false;
     return true;
   }
   bool parse_error(std::size_t position, const std::string&,
@@ -96,8 +105,33 @@ class Events final : public nlohmann::json_sax<Json> {
  private:
   bool number(double value) {
     if (depth_ == 3) object_.numbers[key_] = value;
-    if (depth_ == 4 && key_ == "bbox" && section_ == "annotations") object_.box.push_back(value);
+    if (in_box()) object_.box.push_back(value);
     return true;
+  }
+  /// Whether what comes is an element of a box.
+  bool in_box() const {
+    return depth_ == 4 && in_list_ && key_ == "bbox" && section_ == "annotations";
+  }
+  /// An element of a box that is no number takes its place all the same.
+  bool no_number() {
+    if (in_box()) object_.box.push_back(std::numeric_limits<double>::quiet_NaN());
+    return true;
+  }
+
+  /// @param missing  what it is where the key is not there, or null
+  double number_or(const char* key, double missing) const {
+    const auto text = object_.texts.find(key);
+    if (text != object_.texts.end()) {
+      throw DataError(fmt::format("{}: number {} of {}: '{}' is the text {}; write a number", path_,
+                                  count_, section_, key, Json(text->second).dump()));
+    }
+    const auto found = object_.numbers.find(key);
+    return found == object_.numbers.end() ? missing : found->second;
+  }
+  const std::string& name(const char* key, const char* what) const {
+    const auto found = object_.texts.find(key);
+    if (found != object_.texts.end() && !found->second.empty()) return found->second;
+    throw DataError(fmt::format("{}: {} {} has no {}", path_, what, whole("id"), key));
   }
 
   double need(const char* key) const {
@@ -133,31 +167,26 @@ class Events final : public nlohmann::json_sax<Json> {
                         whole("id"), height, width));
       }
       file_.pictures.push_back({whole("id"), height, width, {}});
-      file_.files.push_back(object_.name);
-      if (object_.name.empty()) {
-        throw DataError(path_ + ": image " + std::to_string(whole("id")) + " has no file_name");
-      }
+      file_.files.push_back(name("file_name", "image"));
     } else if (section_ == "categories") {
-      if (!categories_.emplace(whole("id"), object_.name).second) {
+      if (!categories_.emplace(whole("id"), name("name", "category")).second) {
         throw DataError(
             fmt::format("{}: two categories have the id {}; give each its own, and its "
                         "annotations, too",
                         path_, whole("id")));
       }
     } else if (section_ == "annotations") {
-      if (object_.box.size() != 4) {
+      const std::vector<double>& b = object_.box;
+      if (b.size() != 4 || !std::all_of(b.begin(), b.end(), [](double x) { return x == x; })) {
         throw DataError(path_ + ": number " + std::to_string(count_) +
                         " of annotations has no bbox of four numbers");
       }
-      const std::vector<double>& b = object_.box;
-      const auto crowd = object_.numbers.find("iscrowd");
-      const bool is_crowd = crowd != object_.numbers.end() && crowd->second != 0;
-      const auto area = object_.numbers.find("area");
-      annotations_.push_back({whole("image_id"),
-                              whole("category_id"),
-                              {b[0], b[1], b[0] + b[2], b[1] + b[3], 0,
-                               area == object_.numbers.end() ? b[2] * b[3] : area->second,
-                               is_crowd ? BoxKind::crowd : BoxKind::counted}});
+      const bool is_crowd = number_or("iscrowd", 0) != 0;
+      annotations_.push_back(
+          {whole("image_id"),
+           whole("category_id"),
+           {b[0], b[1], b[0] + b[2], b[1] + b[3], 0, number_or("area", b[2] * b[3]),
+            is_crowd ? BoxKind::crowd : BoxKind::counted}});
     }
   }
 
@@ -200,6 +229,7 @@ class Events final : public nlohmann::json_sax<Json> {
   const std::string& path_;
   CocoFile& file_;
   std::size_t depth_ = 0, count_ = 0;
+  bool in_list_ = false;  ///< at depth 4
   std::string section_, last_section_, key_;
   Object object_;
   std::map<std::int64_t, std::string> categories_;

@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+
+#include "framework/base/share.h"
 
 namespace attnlab {
 
 GraphSplits random_splits(std::int64_t n, double validation, double test, Random random) {
-  const std::int64_t tested = std::llround(test * double(n));
-  const std::int64_t held =
-      std::min(n - tested, std::int64_t(std::llround(validation * double(n))));
+  const std::int64_t tested = share_of("test", test, n);
+  const std::int64_t held = std::min(n - tested, share_of("validation", validation, n));
   const std::vector<std::int64_t> order = permutation(n, random);
   const auto part = [&](std::int64_t begin, std::int64_t end) {
     std::vector<std::int64_t> graphs(order.begin() + begin, order.begin() + end);

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "framework/base/files.h"
+#include "framework/base/share.h"
 #include "framework/base/text.h"
 #include "framework/data/formats/files.h"
 #include "framework/data/image/resize.h"
@@ -145,19 +146,14 @@ ImageDataset::ImageDataset(ImageSet set, const ImageSetOptions& options, const D
 
 void ImageDataset::split_train(double validation, Random random) {
   const auto count = static_cast<std::int64_t>(set_.train.labels.size());
-  const double wanted =
-      validation < 1 ? std::round(validation * static_cast<double>(count)) : validation;
-  if (wanted != std::floor(wanted)) {
-    throw OptionError("validation",
-                      shortest(validation) + " is neither a fraction below 1 nor a whole number");
-  }
-  if (wanted >= static_cast<double>(count)) {
+  const std::int64_t held = wanted_of("validation", validation, count);
+  if (held == count) {
     throw OptionError("validation",
                       fmt::format("{} leaves none of the {} training images to train on",
                                   shortest(validation), count));
   }
   train_ = permutation(count, random);
-  const auto middle = train_.begin() + static_cast<std::int64_t>(wanted);
+  const auto middle = train_.begin() + held;
   validation_.assign(train_.begin(), middle);
   train_.erase(train_.begin(), middle);
   std::sort(train_.begin(), train_.end());

@@ -115,6 +115,21 @@ Pixels decoded_by_opencv(const Source& source, const std::string& bytes) {
 
 }  // namespace
 
+std::string ending_of(std::string_view name) {
+  name.remove_prefix(name.rfind('/') + 1);
+  const std::size_t dot = name.rfind('.');
+  std::string ending(dot == name.npos || dot == 0 ? "" : name.substr(dot));
+  for (char& letter : ending) {
+    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  }
+  return ending;
+}
+
+bool has_picture_ending(std::string_view name) {
+  return std::find(kPictureEndings.begin(), kPictureEndings.end(), ending_of(name)) !=
+         kPictureEndings.end();
+}
+
 /// A JPEG in memory. libjpeg's errors come back by longjmp: nothing that it jumps over may own
 /// memory.
 class ImageFile::Jpeg {

@@ -7,6 +7,7 @@
 // Other formats, more than 2^28 pixels and JPEGs of more than 500 scans are refused, unread.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,6 +15,15 @@
 #include "framework/data/image/pixels.h"
 
 namespace attnlab {
+
+/// What files of these formats are customarily called.
+inline constexpr std::array<std::string_view, 10> kPictureEndings = {
+    ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".ppm", ".pgm", ".pbm", ".pnm"};
+
+/// A file's ending in small letters, with its dot; empty where the name has none.
+std::string ending_of(std::string_view name);
+/// Whether a file's name ends so, in letters of either case.
+bool has_picture_ending(std::string_view name);
 
 class ImageFile {
  public:

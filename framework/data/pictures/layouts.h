@@ -3,6 +3,9 @@
 //   voc    [FOLDER/]ImageSets/Main/SET.txt, Annotations/NAME.xml, JPEGImages/NAME.jpg
 //   coco   annotations/instances_SET.json, SET/FILE
 //
+// Where there is no NAME.jpg, the picture is what <filename> names in JPEGImages, or NAME with
+// another ending. A size of 0 x 0, or none, is the picture's own.
+//
 // VOC's boxes count pixels from 1 and name the last pixel within; here edges lie between pixels, so
 // they become xmin - 1, ymin - 1, xmax, ymax.
 // Source: Everingham et al., The Pascal Visual Object Classes Challenge, IJCV 2010; Lin et al.,

@@ -27,13 +27,17 @@ PictureSet::Part PictureFiles::part(std::int64_t index, const Box& box, std::int
   return {std::move(read.pixels), read.box};
 }
 
+void picture_missing(const std::string& path) {
+  throw DataMissingError(path + ": is not there, but is annotated");
+}
+
 std::uint64_t fingerprint_of(const std::vector<const PictureFiles*>& sets, std::uint64_t seed) {
   std::uint64_t hash = seed, bytes = 0;
   for (const PictureFiles* set : sets) {
     for (std::int64_t i = 0; i < set->size(); ++i) {
       std::error_code error;
       const std::uint64_t size = std::filesystem::file_size(set->path(i), error);
-      if (error) throw DataMissingError(set->path(i) + ": is not there, but is annotated");
+      if (error) picture_missing(set->path(i));
       bytes += size;
       const std::string name = std::filesystem::path(set->path(i)).filename();
       hash = fingerprint(name + ":" + std::to_string(size) + ";", hash);

@@ -27,6 +27,9 @@ class PictureFiles final : public PictureSet {
   std::vector<std::string> paths_;
 };
 
+/// @throws DataMissingError for the picture of an annotation.
+[[noreturn]] void picture_missing(const std::string& path);
+
 /// A hash of the files of pictures: of every byte where they are less than 1 GiB together, else of
 /// names and sizes. @throws DataMissingError for a file that is not there.
 std::uint64_t fingerprint_of(const std::vector<const PictureFiles*>& sets, std::uint64_t seed);

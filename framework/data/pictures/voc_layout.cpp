@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -12,6 +13,7 @@
 #include "framework/base/text.h"
 #include "framework/data/formats/encoding.h"
 #include "framework/data/formats/files.h"
+#include "framework/data/pictures/image_file.h"
 #include "framework/data/pictures/layouts.h"
 #include "framework/data/pictures/picture_files.h"
 
@@ -25,10 +27,14 @@ struct NamedPicture {
   std::string path;
 };
 
+/// The text of an element; empty where it is not there.
+std::string text_or_none(const pugi::xml_node& parent, const char* name) {
+  return std::string(trimmed(parent.child(name).text().get()));
+}
+
 /// The text of an element, which must be there.
 std::string text_of(const std::string& path, const pugi::xml_node& parent, const char* name) {
-  const pugi::xml_node node = parent.child(name);
-  const std::string text(trimmed(node.text().get()));
+  std::string text = text_or_none(parent, name);
   if (!text.empty()) return text;
   throw DataError(path + ": byte " + std::to_string(parent.offset_debug()) + ": <" + parent.name() +
                   "> has no <" + name + ">");
@@ -44,10 +50,76 @@ double number_of(const std::string& path, const pugi::xml_node& parent, const ch
                   text + "' is not a number");
 }
 
+/// A path, however a set's folder is written in it.
+std::string normal(const std::string& path) {
+  return std::filesystem::path(path).lexically_normal().string();
+}
+
 /// By the name alone: prompts of evaluations are drawn by it, and a picture keeps them in any order
 /// of the list. 52 bits, which a double holds.
 std::int64_t id_of(const std::string& name) {
   return static_cast<std::int64_t>(content_fingerprint(name) >> 12);
+}
+
+/// Whether a mark of an object is set, in the words of annotation tools.
+bool is_marked(const std::string& path, const pugi::xml_node& object, const char* name) {
+  const std::string text = text_or_none(object, name);
+  std::string word;
+  for (const unsigned char letter : text) word += static_cast<char>(std::tolower(letter));
+  if (word.empty() || word == "unspecified" || word == "false" || word == "no") return false;
+  if (word == "true" || word == "yes") return true;
+  char* end = nullptr;
+  const double number = std::strtod(word.c_str(), &end);
+  if (*end == '\0' && (number == 0 || number == 1)) return number == 1;
+  throw DataError(path + ": byte " + std::to_string(object.child(name).offset_debug()) + ": <" +
+                  name + "> is '" + text + "'; write 0 or 1");
+}
+
+/// The picture of an annotation: NAME.jpg, else the file that <filename> names, else one of NAME
+/// with another ending. A name that leads elsewhere counts for its last part alone.
+std::string picture_path(const std::string& folder, const std::string& name,
+                         const pugi::xml_node& root) {
+  const std::string stem = folder + "/JPEGImages/" + name;
+  std::error_code error;
+  if (std::filesystem::exists(stem + ".jpg", error)) return stem + ".jpg";
+  const std::string file = text_or_none(root, "filename");
+  std::vector<std::string> others = {stem.substr(0, stem.rfind('/') + 1) +
+                                     file.substr(file.find_last_of("/\\") + 1)};
+  for (const std::string_view ending : kPictureEndings) {
+    others.push_back(stem + std::string(ending));
+    others.push_back(stem);
+    for (const unsigned char letter : ending) {
+      others.back() += static_cast<char>(std::toupper(letter));
+    }
+  }
+  for (const std::string& other : others) {
+    if (std::filesystem::is_regular_file(other, error)) return other;
+  }
+  return stem + ".jpg";
+}
+
+/// Height and width of a picture as its annotation has them, or, where it has none (0 x 0, as tools
+/// write what they do not know), as the picture has them.
+void read_size(const std::string& path, const pugi::xml_node& size, NamedPicture& picture) {
+  const auto unknown = [&](const char* name) {
+    return text_or_none(size, name).empty() || number_of(path, size, name) == 0;
+  };
+  PictureNotes& notes = picture.notes;
+  if (unknown("height") && unknown("width")) {
+    std::error_code error;
+    if (!std::filesystem::exists(picture.path, error)) picture_missing(picture.path);
+    const ImageFile file(picture.path);
+    notes.height = file.height();
+    notes.width = file.width();
+    return;
+  }
+  notes.height = static_cast<std::int64_t>(number_of(path, size, "height"));
+  notes.width = static_cast<std::int64_t>(number_of(path, size, "width"));
+  if (notes.height < 1 || notes.width < 1) {
+    throw DataError(path + ": the picture is " + std::to_string(notes.width) + " x " +
+                    std::to_string(notes.height) +
+                    " pixels in it; write width and height as they are, or 0 and 0");
+  }
 }
 
 NamedPicture read_picture(const std::string& folder, const std::string& name,
@@ -64,15 +136,12 @@ NamedPicture read_picture(const std::string& folder, const std::string& name,
   if (!parsed) {
     throw DataError(path + ": byte " + std::to_string(parsed.offset) + ": " + parsed.description());
   }
-  const pugi::xml_node root = document.child("annotation"), size = root.child("size");
+  const pugi::xml_node root = document.child("annotation");
+  if (!root) throw DataError(path + ": has no <annotation>; is it one of VOC's form?");
   NamedPicture picture;
   picture.notes.id = id_of(name);
-  picture.path = folder + "/JPEGImages/" + name + ".jpg";
-  picture.notes.height = static_cast<std::int64_t>(number_of(path, size, "height"));
-  picture.notes.width = static_cast<std::int64_t>(number_of(path, size, "width"));
-  if (picture.notes.height < 1 || picture.notes.width < 1) {
-    throw DataError(path + ": the picture has no pixels");
-  }
+  picture.path = picture_path(folder, name, root);
+  read_size(path, root.child("size"), picture);
   for (const pugi::xml_node& object : root.children("object")) {
     const pugi::xml_node box = object.child("bndbox");
     ObjectBox known;
@@ -80,8 +149,9 @@ NamedPicture read_picture(const std::string& folder, const std::string& name,
     known.y0 = number_of(path, box, "ymin") - 1;
     known.x1 = number_of(path, box, "xmax");
     known.y1 = number_of(path, box, "ymax");
-    const bool marked = object.child("difficult").text().as_int(0) != 0;
-    if (marked && difficult != "count") known.kind = BoxKind::difficult;
+    if (is_marked(path, object, "difficult") && difficult != "count") {
+      known.kind = BoxKind::difficult;
+    }
     picture.notes.objects.push_back(known);
     picture.classes.push_back(text_of(path, object, "name"));
   }
@@ -93,7 +163,7 @@ NamedPicture read_picture(const std::string& folder, const std::string& name,
 std::vector<NamedPicture> read_sets(const std::string& root, const std::vector<std::string>& sets,
                                     const std::string& difficult, std::uint64_t& hash) {
   std::vector<NamedPicture> pictures;
-  std::set<std::string> seen;
+  std::set<std::string> seen, paths;
   for (const std::string& set : sets) {
     const std::size_t slash = set.rfind('/');
     const std::string folder =
@@ -103,8 +173,11 @@ std::vector<NamedPicture> read_sets(const std::string& root, const std::vector<s
     std::istringstream lines(std::string(without_mark(read_text(list), list)));
     for (std::string line; std::getline(lines, line);) {
       const std::string name(trimmed(line));
-      if (name.empty() || !seen.insert(folder + "/" + name).second) continue;
+      if (name.empty() || !seen.insert(normal(folder + "/" + name)).second) continue;
       pictures.push_back(read_picture(folder, name, difficult, hash));
+      if (paths.insert(normal(pictures.back().path)).second) continue;
+      throw DataError(folder + "/Annotations/" + name + ".xml: names " + pictures.back().path +
+                      ", which is the picture of another annotation; write its own <filename>");
     }
   }
   return pictures;
@@ -114,14 +187,11 @@ std::vector<NamedPicture> read_sets(const std::string& root, const std::vector<s
 /// @throws DataError for a picture that is trained on and asked for later. Validation and test may
 ///         share theirs.
 void check_apart(const std::vector<std::vector<NamedPicture>>& splits) {
-  const auto place = [](const NamedPicture& picture) {  // however a set's folder is written
-    return std::filesystem::path(picture.path).lexically_normal().string();
-  };
   std::set<std::string> trained;
-  for (const NamedPicture& picture : splits[0]) trained.insert(place(picture));
+  for (const NamedPicture& picture : splits[0]) trained.insert(normal(picture.path));
   for (std::size_t split = 1; split < splits.size(); ++split) {
     for (const NamedPicture& picture : splits[split]) {
-      if (trained.count(place(picture)) == 0) continue;
+      if (trained.count(normal(picture.path)) == 0) continue;
       throw DataError(picture.path + ": is a picture of train_sets and of " +
                       (split == 1 ? "validation_sets" : "test_sets") +
                       "; name sets that share none, or take it out of a list in ImageSets/Main");

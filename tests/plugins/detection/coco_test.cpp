@@ -88,6 +88,46 @@ TEST_F(Coco, MayHaveAByteOrderMark) {
               HasSubstr("bad.json: is not UTF-8 but UTF-16; convert"));
 }
 
+TEST_F(Coco, KnowsEachKeyByItsObjectWhateverStandsBeside) {
+  const CocoFile file = read_coco(folder_.write("a.json", R"({
+    "info": {"name": "all", "file_name": "no", "images": {"id": 8}, "categories": [{"id": 9}]},
+    "licenses": [{"id": 5, "name": "CC", "bbox": [1, 2, 3, 4]}],
+    "categories": [{"id": 1, "name": "thing", "file_name": "thing.svg", "supercategory": null},
+                   {"file_name": "b.svg", "name": "other", "id": 2, "keypoints": ["name", "id"]}],
+    "images": [{"id": 0, "file_name": "0.png", "height": 40, "width": 60, "name": "picture 0",
+                "bbox": [1, 2], "attributes": {"id": 7, "file_name": "x", "height": 1}},
+               {"name": "picture 1", "width": 60, "height": 40, "file_name": "1.png", "id": 1}],
+    "annotations": [{"attributes": {"bbox": [9, 9], "id": 4, "image_id": 1, "occluded": false},
+                     "bbox": [1, 2, 3, 4], "name": "me", "file_name": "mine", "image_id": 0,
+                     "category_id": 2, "area": null, "iscrowd": null, "id": 1, "score": "0.5",
+                     "track": {"bbox": [0, 0, 1, 1], "area": 3, "iscrowd": 1}}]})"),
+                                  {});
+  EXPECT_THAT(file.class_names, ElementsAre("thing", "other"));
+  EXPECT_THAT(file.files, ElementsAre("0.png", "1.png"));
+  EXPECT_THAT(file.pictures[0].objects,
+              ElementsAre(ObjectBox{1, 2, 4, 6, 1, 12, BoxKind::counted}));
+}
+
+TEST_F(Coco, TakesNoTextOrListForANumber) {
+  const auto annotation = [&](const std::string& text) {
+    return refusal(R"({"annotations": [{"image_id": 1, "category_id": 1, )" + text + "}]}");
+  };
+  for (const char* bbox : {"[null, 1, 2, 3, 4]", R"(["0", 1, 2, 3, 4])", "[[0, 1], 1, 2, 3, 4]",
+                           "[{}, 1, 2, 3, 4]", "[true, 1, 2, 3, 4]", R"([1, 2, 3, "4"])",
+                           R"({"x": 1, "y": 2, "width": 3, "height": 4})"}) {
+    EXPECT_THAT(annotation(std::string(R"("bbox": )") + bbox),
+                HasSubstr("number 1 of annotations has no bbox of four numbers"))
+        << bbox;
+  }
+  EXPECT_THAT(annotation(R"("bbox": [1, 2, 3, 4], "iscrowd": "1")"),
+              HasSubstr(R"(number 1 of annotations: 'iscrowd' is the text "1"; write a number)"));
+  EXPECT_THAT(annotation(R"("bbox": [1, 2, 3, 4], "area": "12")"), HasSubstr("'area' is the text"));
+  EXPECT_THAT(refusal(R"({"categories": [{"id": 3, "file_name": "a.svg"}]})"),
+              HasSubstr("category 3 has no name"));
+  EXPECT_THAT(refusal(R"({"images": [{"id": 4, "name": "b", "height": 3, "width": 5}]})"),
+              HasSubstr("image 4 has no file_name"));
+}
+
 TEST_F(Coco, NamesFileAndPlaceOfWhatIsWrong) {
   EXPECT_THAT(refusal(R"({"images": [)"), HasSubstr("bad.json: byte"));
   EXPECT_THAT(refusal("{}"), HasSubstr("no images or no categories"));

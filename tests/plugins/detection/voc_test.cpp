@@ -1,4 +1,6 @@
 // VOC's layout: which pictures, which boxes, and what is refused.
+#include <filesystem>
+
 #include "framework/conformance/check_plugin.h"
 #include "tests/plugins/detection/small_sets.h"
 #include "tests/support/data_files.h"
@@ -71,6 +73,87 @@ TEST_F(VocSets, CountBoxesThatAreDropped) {
   EXPECT_TRUE(difficult("ignore").equal(at::tensor({0, 0, 1}, at::kLong)));
   EXPECT_TRUE(difficult("drop").equal(at::tensor({0, 0}, at::kLong)));
   EXPECT_TRUE(difficult("count").equal(at::tensor({0, 0, 0}, at::kLong)));
+}
+
+TEST_F(VocSets, ReadMarksInTheWordsOfAnnotationTools) {
+  const auto marked_as = [&](const std::string& text) {
+    std::string xml = testing::voc_xml(60, 40, {{"dog", 1, 21, 30, 50}});
+    xml.replace(xml.find("<difficult>0"), 12, "<difficult>" + text);
+    folder_.write("Annotations/b2.xml", xml);
+    return open()->example(Split::test, 1, nullptr).at("ignored@box").item<std::int64_t>();
+  };
+  for (const char* yes : {"1", "1.0", "1.00", "true", "True", "TRUE", "yes", "Yes", " 1\n"}) {
+    EXPECT_EQ(marked_as(yes), 1) << yes;
+  }
+  for (const char* no : {"0", "0.0", "false", "False", "no", "NO", "", " ", "Unspecified"}) {
+    EXPECT_EQ(marked_as(no), 0) << no;
+  }
+  for (const std::string word : {"2", "-1", "maybe", "1x", "0.5", "nan", "truee"}) {
+    EXPECT_THAT(message_of<DataError>([&] { marked_as(word); }),
+                AllOf(HasSubstr("Annotations/b2.xml: byte "),
+                      HasSubstr("<difficult> is '" + word + "'; write 0 or 1")));
+  }
+}
+
+TEST_F(VocSets, TakeThePicturesSizeWhereTheAnnotationHasNone) {
+  const std::string known = testing::voc_xml(50, 50, {{"dog", 11, 11, 30, 40}});
+  const std::size_t end = known.find("</size>") + 7;
+  for (const std::string size :
+       {"<size><width>0</width><height>0</height><depth>3</depth></size>",
+        "<size><width>0.0</width><height></height></size>", "<size/>", ""}) {
+    folder_.write("Annotations/a2.xml", "<annotation>" + size + known.substr(end));
+    const NamedTensors example = open()->example(Split::train, 1, nullptr);
+    EXPECT_TRUE(example.at("size").equal(at::tensor({50, 50}, at::kLong))) << size;
+    EXPECT_EQ(example.at("area@box").item<float>(), 20 * 30) << size;
+  }
+  folder_.write("Annotations/a2.xml",
+                "<annotation><size><width>0</width><height>50</height></size></annotation>");
+  EXPECT_THAT(message_of<DataError>([&] { open(); }),
+              HasSubstr("a2.xml: the picture is 0 x 50 pixels in it; write width and height"));
+  folder_.write("Annotations/a2.xml", "<annotation></annotation>");
+  std::filesystem::remove(folder_ / "JPEGImages/a2.jpg");
+  EXPECT_THAT(message_of<DataMissingError>([&] { open(); }),
+              HasSubstr("JPEGImages/a2.jpg: is not there, but is annotated"));
+  folder_.write("Annotations/a2.xml", "<annotations></annotations>");
+  EXPECT_THAT(message_of<DataError>([&] { open(); }), HasSubstr("a2.xml: has no <annotation>"));
+}
+
+TEST_F(VocSets, MayHavePicturesOfOtherNames) {
+  const auto annotate = [&](const std::string& file) {
+    std::string xml = testing::voc_xml(60, 40, {{"dog", 1, 21, 30, 50}});
+    xml.insert(xml.find("<size>"), "<filename>" + file + "</filename>");
+    folder_.write("Annotations/b2.xml", xml);
+  };
+  const auto first_pixel = [&] {
+    return open()->example(Split::test, 1, nullptr).at("image")[0][0][0].item<double>();
+  };
+  const std::string other = testing::file_of(testing::photograph(60, 40, 5), ".png");
+  annotate("photo 7.png");
+  folder_.write("JPEGImages/photo 7.png", other);
+  const double usual = first_pixel();
+  std::filesystem::remove(folder_ / "JPEGImages/b2.jpg");
+  const double named = first_pixel();
+  EXPECT_NE(named, usual) << "NAME.jpg comes first";
+  for (const char* path : {"/somewhere/else/photo 7.png", "C:\\pictures\\photo 7.png",
+                           "../../JPEGImages/photo 7.png"}) {
+    annotate(path);
+    EXPECT_EQ(first_pixel(), named) << path;
+  }
+  folder_.write("elsewhere.png", other);
+  annotate("../elsewhere.png");
+  EXPECT_THAT(message_of<DataMissingError>([&] { open(); }),
+              HasSubstr("JPEGImages/b2.jpg: is not there, but is annotated"))
+      << "no path leads out of the folder";
+  for (const std::string ending : {"png", "PNG", "JPG", "jpeg", "webp"}) {
+    const std::string path = folder_ / ("JPEGImages/b2." + ending);
+    std::filesystem::rename(folder_ / "elsewhere.png", path);
+    EXPECT_EQ(first_pixel(), named) << ending;
+    std::filesystem::rename(path, folder_ / "elsewhere.png");
+  }
+  annotate("b1.jpg");
+  EXPECT_THAT(message_of<DataError>([&] { open(); }),
+              AllOf(HasSubstr("Annotations/b2.xml: names "),
+                    HasSubstr("JPEGImages/b1.jpg, which is the picture of another annotation")));
 }
 
 TEST_F(VocSets, ArePaddedInABatch) {

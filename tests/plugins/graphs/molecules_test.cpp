@@ -189,6 +189,49 @@ TEST_F(Molecules, NameTheLineThatRdkitRefuses) {
   EXPECT_THAT(refusal("smiles,y\nC1,1\n", ", refused: skip"), HasSubstr("refuses every SMILES"));
 }
 
+TEST_F(Molecules, AreReadWholeOrNamed) {
+  const auto refused = [&](const std::string& smiles) {
+    return refusal("smiles,y\nCC,1\n" + smiles + ",2\n");
+  };
+  EXPECT_THAT(refused("CC\u200bO"),
+              AllOf(HasSubstr("molecules.csv:3: 'CC<U+200B>O' is no SMILES: its character 3 is "
+                              "U+200B"),
+                    HasSubstr("repair the line")));
+  EXPECT_THAT(refused("CCl\u2082OZr"), HasSubstr("character 4 is U+2082"));
+  EXPECT_THAT(refused("CCO\u03b1"), HasSubstr("'CCO<U+03B1>' is no SMILES: its character 4"));
+  EXPECT_THAT(refused("CCO\u00a0"), HasSubstr("character 4 is U+00A0"));
+  EXPECT_THAT(refused("\ufeffCCO"), HasSubstr("character 1 is U+FEFF"));
+  EXPECT_THAT(refused("CC\xffO"), HasSubstr("'CC<byte ff>O'"));
+  EXPECT_THAT(refused(std::string("CC\0O", 4)), HasSubstr("'CC<U+0000>O'"));
+  EXPECT_THAT(refused("\"CC\nO\""), HasSubstr("character 3 is U+000A"));
+  EXPECT_THAT(refused("\"CC name\nCCO,9\""), HasSubstr("character 8 is U+000A"))
+      << "a quote that was not closed swallows the next row";
+  for (const char* other : {"CC&amp;O", "CCO>>CC=O", "C2H6O", "\"CCO,CC\"", "CCO;", "   ",
+                            " \"CCO\"", "\"CCO |garbage|\""}) {
+    EXPECT_THAT(refused(other), HasSubstr("molecules.csv:3:")) << other;
+  }
+  EXPECT_EQ(open("smiles,y\nCC,1\nCC\u200bO,2\n", ", refused: skip")->size(Split::train), 1);
+}
+
+TEST_F(Molecules, MayHaveBlanksAroundAndANameBehind) {
+  for (const std::string smiles :
+       {"CCO", "  CCO  ", "\"  CCO\"", "CCO\t", "CCO ethanol", "CCO\tethanol", "CCO \u03b1-name",
+        "\"CCO\r\n\"", "\"CCO |$;;x$|\"", "[12CH3][CH2:1234]O"}) {
+    EXPECT_EQ(one(smiles).at("atom@node").size(0), 3) << smiles;
+  }
+  EXPECT_EQ(one("*CCO").at("atom@node").size(0), 4);
+}
+
+// RDKit 2022.09 keeps such numbers in a byte or two: ruthenium, C+44, isotope 4464, 44 hydrogens.
+TEST_F(Molecules, HaveNoNumbersThatRdkitCutsOff) {
+  EXPECT_THAT(refusal("smiles,y\n[#300],1\n"),
+              HasSubstr("molecules.csv:2: '[#300]' is no molecule: 300 is too large, 118 is the"));
+  for (const char* smiles : {"[C+300]", "[C-200]", "[70000C]", "[UH300]", "CC[O-4294967297]"}) {
+    EXPECT_THAT(refusal(std::string("smiles,y\n") + smiles + ",1\n"), HasSubstr("is too large"))
+        << smiles;
+  }
+}
+
 TEST_F(Molecules, NameTheLineOfATargetThatIsNone) {
   EXPECT_THAT(refusal("smiles,y\nC,1\nC,x\n"), HasSubstr("molecules.csv:3: 'x' is no number"));
   EXPECT_THAT(refusal(std::string("smiles,y\nC,1\nC,1\0002\n", 19)),
@@ -254,6 +297,19 @@ TEST_F(Molecules, AreSplitAtRandomBySeed) {
   EXPECT_NE(test_rows(0, ""), test_rows(1, ""));
   EXPECT_EQ(test_rows(0, ""), test_rows(0, ""));
   EXPECT_EQ(test_rows(0, ", split_seed: 3"), test_rows(1, ", split_seed: 3"));
+}
+
+TEST_F(Molecules, HoldOutSomeWhereAShareIsAskedFor) {
+  const std::string table = "smiles,y\nC,1\nCC,2\nCCC,3\nc1ccccc1,4\n";
+  EXPECT_THAT(refusal(table, ", split: random, validation: 0.1"),
+              HasSubstr("validation: a share of 0.1 of 4 is none; the smallest that is one is "
+                        "0.125"));
+  EXPECT_THAT(refusal(table, ", split: random, test: 0.1"),
+              HasSubstr("test: a share of 0.1 of 4 is none"));
+  EXPECT_THAT(refusal(table + "O,5\nCO,6\nOO,7\nc1ccccc1C,8\n",
+                      ", split: scaffold, validation: 0.1, test: 0.1"),
+              HasSubstr("validation: a share of 0.1 of 8 molecules is none, as scaffolds are not "
+                        "cut"));
 }
 
 /// LRGB's layout with four peptides.

@@ -124,6 +124,13 @@ TEST_F(IdxImages, HoldsOutAndLimits) {
   EXPECT_EQ(dataset->size(Split::train), 7);
   EXPECT_EQ(dataset->size(Split::validation), 3);
   EXPECT_EQ(dataset->size(Split::test), 4);
+  const auto refused = [&](const std::string& validation) {
+    return message_of<Error>([&] { open(", train_limit: 8, validation: " + validation); });
+  };
+  EXPECT_THAT(refused("0.01"), HasSubstr("validation: a share of 0.01 of 8 is none; the smallest "
+                                         "that is one is 0.0625"));
+  EXPECT_THAT(refused("0.99"), HasSubstr("leaves none of the 8 training images"));
+  EXPECT_THAT(refused("9"), HasSubstr("9 is more than the 8 that there are"));
 }
 
 TEST_F(IdxImages, AugmentsTrainingImages) {

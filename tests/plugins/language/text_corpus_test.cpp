@@ -66,6 +66,28 @@ TEST_F(TextCorpus, ReadsNamedFilesFoldersAndSingleFiles) {
   EXPECT_EQ(size(held, Split::test), 6);
 }
 
+TEST_F(TextCorpus, OfAFolderHoldsNothingHiddenAndSaysThatItsFoldersAreNotRead) {
+  folder.write("en/one", "12345\n");
+  for (const char* name : {"en/.hidden", "en/.ipynb_checkpoints/one", "en/Thumbs.db",
+                           "en/desktop.ini", "en/__MACOSX/._one"}) {
+    folder.write(name, "x");
+  }
+  const auto source = [&](const std::string& more) {
+    const auto dataset =
+        make_dataset("text_stream", "{unit: character, window: 2, root: " + folder / "en" + more);
+    EXPECT_EQ(dataset->size(Split::train), 3);
+    return dataset->info().source;
+  };
+  EXPECT_EQ(source(", split: [0.5, 0.5]}"), folder / "en");
+  folder.write("en/two/a", "67890\n");
+  folder.write("en/three/b", "67890\n");
+  EXPECT_EQ(source(", split: [0.5, 0.5]}"),
+            folder / "en" + " without the folders in it: three, two");
+  std::filesystem::create_symlink("nowhere", folder / "en/link");
+  EXPECT_THAT(message_of<Error>([&] { source(", split: [0.5, 0.5]}"); }),
+              HasSubstr("en/link: is a link to nothing"));
+}
+
 TEST_F(TextCorpus, TrainsOnNoTextThatItTestsOn) {
   folder.write("en/one", "1234\n");
   folder.write("en/two", "4321\n1\n");

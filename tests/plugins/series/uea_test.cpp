@@ -113,6 +113,12 @@ TEST_F(UeaDataset, DoesNotScaleByWhatIsHeldOut) {
   EXPECT_LT((train.std(0, true) - 1).abs().max().item<double>(), 1e-6);
 }
 
+TEST_F(UeaDataset, HoldsSomeOutWhereAShareIsAskedFor) {
+  write("TRAIN", header() + "1:10:a\n2:20:b\n");
+  EXPECT_THAT(message_of<Error>([&] { open(", validation: 0.5"); }),
+              HasSubstr("validation: holds out no series: no class has two"));
+}
+
 TEST_F(UeaDataset, ScalesSeriesByThemselvesOnRequest) {
   const auto dataset = open(", normalise: none, instance_norm: true");
   const Tensor raw = rows({1, 10, 2, 20, 3, 60});

@@ -29,7 +29,6 @@ class ImageFolders : public ::testing::Test {
       const std::string name = "train/" + std::string(i % 2 == 0 ? "dog" : "cat") + "/";
       folder_.write(name + std::to_string(i) + ".JPEG", jpeg_of(photograph(40 + i, 50 - i, i)));
     }
-    folder_.write("train/cat/notes.txt", "no image");
     folder_.write("val/dog/deep/a.png", file_of(photograph(60, 44, 7), ".png"));
     folder_.write("val/cat/b.webp", file_of(photograph(33, 48, 8), ".webp"));
   }
@@ -56,6 +55,61 @@ TEST_F(ImageFolders, HaveClassesInOrderOfTheirNames) {
     labels.push_back(dataset->example(Split::train, i, nullptr).at("class").item<std::int64_t>());
   }
   EXPECT_THAT(labels, ElementsAre(0, 0, 0, 1, 1, 1));
+}
+
+TEST_F(ImageFolders, HoldNothingHidden) {
+  const auto sound = open();
+  const std::string picture = file_of(photograph(30, 30), ".png");
+  for (const char* name : {"train/.ipynb_checkpoints/0-checkpoint.png",
+                           "train/cat/.ipynb_checkpoints/1.png", "train/cat/._1.png",
+                           "train/dog/.thumbnails/large/2.png", "val/cat/.ipynb_checkpoints/b.png",
+                           "val/.empty/x", "val/dog/deep/.DS_Store", "val/__MACOSX/._a.png",
+                           "train/cat/Thumbs.db", "train/dog/desktop.ini", "test/.hidden/a.png"}) {
+    folder_.write(name, picture);
+  }
+  std::filesystem::create_symlink("nowhere", folder_ / "train/.link");
+  const auto found = open();
+  EXPECT_THAT(found->info().class_names, ElementsAre("cat", "dog"));
+  EXPECT_EQ(found->info().fingerprint, sound->info().fingerprint);
+  EXPECT_EQ(found->info().source, folder_.path());
+  EXPECT_EQ(found->size(Split::test), 2);
+}
+
+TEST_F(ImageFolders, HoldImagesOfAllCustomaryEndings) {
+  const std::vector<std::string> names = {"a.jpg",  "b.JPE", "c.jfif", "d.JFIF",
+                                          "e.jpeg", "f.Png", "g.WEBP", "h.ppm",
+                                          "i.PGM",  "j.pbm", "k.pnm",  "l.extra.png"};
+  for (const std::string& name : names) {
+    folder_.write("val/dog/" + name, jpeg_of(photograph(30, 30, name[0])));
+  }
+  const auto dataset = open();
+  ASSERT_EQ(dataset->size(Split::test), 2 + std::ssize(names));
+  for (std::int64_t i = 0; i < dataset->size(Split::test); ++i) {
+    EXPECT_NO_THROW(dataset->example(Split::test, i, nullptr)) << "by content, whatever the name";
+  }
+  EXPECT_EQ(dataset->info().source, folder_.path());
+}
+
+TEST_F(ImageFolders, SayWhichFilesAreNotRead) {
+  const std::string before = open()->info().fingerprint;
+  for (const char* name : {"train/cat/0.bmp", "train/dog/1.BMP", "val/dog/deep/2.tif",
+                           "val/cat/notes.txt", "val/cat/none"}) {
+    folder_.write(name, "no image");
+  }
+  EXPECT_EQ(open()->info().source,
+            folder_.path() + " without 5 files of other endings (.bmp 2, .tif 1, .txt 1, none 1)");
+  EXPECT_EQ(open()->info().fingerprint, before) << "no example is another one";
+  folder_.write("train/7.JPEG", jpeg_of(photograph(30, 30)));
+  folder_.write("train/classes.txt", "cat dog");
+  folder_.write("train/dog/1.png", "damaged");
+  EXPECT_THAT(open(", damaged: skip")->info().source,
+              AllOf(HasSubstr(" without 5 files of other endings ("),
+                    HasSubstr(") and 1 images in no class folder without 1 damaged files: ")));
+  for (const char* ending : {"gif", "heic", "avif"}) {
+    folder_.write(std::string("val/cat/0.") + ending, "no image");
+  }
+  EXPECT_THAT(open()->info().source, HasSubstr("8 files of other endings (.bmp 2, .avif 1, .gif 1, "
+                                               ".heic 1, .tif 1, ...)"));
 }
 
 TEST_F(ImageFolders, TakeTheirClassesFromAnotherSet) {
@@ -126,6 +180,18 @@ TEST_F(ImageFolders, GiveBoxesOfTestImages) {
   boxes.write("b.xml", testing::utf16(size));
   EXPECT_THAT(message_of<DataError>([&] { dataset->example(Split::test, 0, nullptr); }),
               HasSubstr("b.xml: is not UTF-8 but UTF-16; convert"));
+  boxes.write("b.xml", "<annotation><size><width>0</width><height>0</height></size><object><part>" +
+                           box(1, 1, 2, 2) + "</part>" + box(0, 0, 24, 33) + "</object>");
+  EXPECT_TRUE(dataset->example(Split::test, 0, nullptr)
+                  .at("boxes@box")
+                  .equal(at::tensor({0.f, 0.f, 12.f, 24.f}).view({1, 4})))
+      << "the image, which is 48 wide and 33 high, tells its size; a part is no object";
+  boxes.write("b.xml", "<width>0</width><height>33</height>");
+  EXPECT_THAT(message_of<DataError>([&] { dataset->example(Split::test, 0, nullptr); }),
+              HasSubstr("b.xml: its image is 0 x 33 pixels in it; write 48 x 33, which it is"));
+  boxes.write("b.xml", size + "<bndbox><xmin>1 or 2</xmin>");
+  EXPECT_THAT(message_of<DataError>([&] { dataset->example(Split::test, 0, nullptr); }),
+              HasSubstr("b.xml: has no number <xmin>"));
   boxes.write("b.xml", size + "<bndbox><xmin>1</xmin>");
   EXPECT_THAT(message_of<DataError>([&] { dataset->example(Split::test, 0, nullptr); }),
               HasSubstr("b.xml: has no number <ymin>"));
@@ -201,6 +267,13 @@ TEST_F(ImageFolders, TakeTestWhereThereIsOne) {
   EXPECT_THAT(refusal(", validation: 2"), HasSubstr("val is there"));
 }
 
+TEST_F(ImageFolders, ValidateByAFolderThatIsCalledValid) {
+  std::filesystem::rename(folder_ / "val", folder_ / "valid");
+  EXPECT_EQ(open()->size(Split::test), 2);
+  folder_.write("test/cat/x.png", file_of(photograph(30, 30), ".png"));
+  EXPECT_EQ(open()->size(Split::validation), 2);
+}
+
 TEST_F(ImageFolders, RefuseTwoFoldersForValidation) {
   for (const char* split : {"test", "validation"}) {
     std::filesystem::copy(folder_ / "val", folder_ / split,
@@ -269,7 +342,12 @@ TEST_F(ImageFolders, TakeASubsetByTheSeed) {
   EXPECT_EQ(held->size(Split::train), 3);
   EXPECT_EQ(held->size(Split::validation), 1);
   EXPECT_THAT(refusal(", subset: 7"), HasSubstr("more than the 6"));
-  EXPECT_THAT(refusal(", test_subset: 0.1"), HasSubstr("leaves no image"));
+  EXPECT_THAT(
+      refusal(", test_subset: 0.1"),
+      HasSubstr("test_subset: a share of 0.1 of 2 is none; the smallest that is one is 0.25"));
+  EXPECT_THAT(refusal(", validation: 0.01"),
+              HasSubstr("validation: a share of 0.01 of 6 is none; the smallest that is one is "
+                        "0.0834"));
 }
 
 TEST_F(ImageFolders, RefuseDamagedFilesOrLeaveThemOutAndSaySo) {
@@ -366,7 +444,10 @@ TEST_F(ImageFolders, RefuseAFolderThatCannotBeListed) {
 
 TEST_F(ImageFolders, RefuseAClassWithoutImages) {
   std::filesystem::create_directory(folder_ / "train/eel");
-  EXPECT_THAT(refusal(), HasSubstr("train/eel: holds no images"));
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("train/eel: holds no images; put some there (.jpg, "),
+                               HasSubstr("or remove the folder")));
+  folder_.write("train/eel/0.bmp", "no image");
+  EXPECT_THAT(refusal(), HasSubstr("holds no images, but 1 files of other endings (.bmp 1); put"));
 }
 
 TEST_F(ImageFolders, SayWhatIsMissing) {

@@ -22,7 +22,7 @@ struct PicturesOptions : BoxedImageOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("files", files, "the pictures: JPEG, PNG or WebP");
+    v("files", files, "the pictures: JPEG, PNG, WebP or Netpbm");
     v("prompt", prompt, "a picture of what to look for; empty: none");
     v("prompt_size", prompt_size, range(8, 4096), "side of the prompt in pixels");
     BoxedImageOptions::describe(v);

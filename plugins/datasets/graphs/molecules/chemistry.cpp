@@ -17,6 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/base/text.h"
+#include "framework/base/unicode.h"
 #include "framework/data/graph/graph_table.h"
 
 namespace attnlab {
@@ -34,6 +36,12 @@ bool bonds_depend_on_version(const Atom& atom) {
   const bool settled = std::find(std::begin(kSettled), std::end(kSettled), atom.getAtomicNum()) !=
                        std::end(kSettled);
   return !settled || atom.getFormalCharge() != 0;
+}
+
+/// "U+200B", or "byte ff" for what is no UTF-8.
+std::string name_of_character(std::string_view bytes) {
+  if (character_size(bytes) == 0) return fmt::format("byte {:02x}", std::uint8_t(bytes[0]));
+  return fmt::format("U+{:04X}", code_point(bytes));
 }
 
 /// What RDKits before 2024.09 took: MoleculeNet's tables hold such molecules, and OGB's features of
@@ -59,14 +67,68 @@ std::unique_ptr<RDKit::ROMol> as_before_2024(const std::string& smiles) {
   return molecule;
 }
 
+bool is_plain(char c) { return c > ' ' && c <= '~'; }
+
+/// A text in which characters that cannot be seen, or that look like others, are named:
+/// CC<U+200B>O.
+std::string readable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t size = std::max<std::size_t>(1, character_size(text));
+    const std::string_view one = text.substr(0, size);
+    out += is_plain(one[0]) || one == " " ? std::string(one) : "<" + name_of_character(one) + ">";
+    text.remove_prefix(size);
+  }
+  return out;
+}
+
+/// RDKit's parser ends where a byte is not ASCII, at a zero byte and at a line's end, and takes
+/// what stands before for the whole.
+/// @param end  where a name may begin, which holds what it likes within a line
+void check_characters(std::string_view smiles, std::size_t end) {
+  std::size_t number = 0;
+  for (std::size_t at = 0, size; at < smiles.size(); at += size) {
+    ++number;
+    size = std::max<std::size_t>(1, character_size(smiles.substr(at)));
+    const char c = smiles[at];
+    if (at < end ? is_plain(c) : c != '\0' && c != '\n' && c != '\r') continue;
+    throw DataError(
+        fmt::format("'{}' is no SMILES: its character {}, {}, is none of ASCII's letters and signs",
+                    readable(smiles), number, name_of_character(smiles.substr(at, size))));
+  }
+}
+
+/// Numbers in brackets are counted in few bits: RDKit reads [#300] as ruthenium, [C+300] as +44,
+/// [70000C] as isotope 4464.
+void check_numbers(std::string_view smiles) {
+  bool inside = false;
+  for (std::size_t at = 1; at < smiles.size(); ++at) {
+    const char before = smiles[at - 1];
+    if (before == '[' || before == ']') inside = before == '[';
+    const std::size_t end = std::min(smiles.find_first_not_of("0123456789", at), smiles.size());
+    if (!inside || end == at) continue;
+    const std::size_t most = before == '[' ? 65535 : before == '#' ? 118 : 127;
+    const std::string digits(smiles.substr(at, end - at));
+    if (before != ':' && std::strtoull(digits.c_str(), nullptr, 10) > most) {
+      throw DataError(fmt::format("'{}' is no molecule: {} is too large, {} is the most there",
+                                  readable(smiles), digits, most));
+    }
+    at = end;
+  }
+}
+
 /// As Python's MolFromSmiles reads it.
-std::unique_ptr<RDKit::ROMol> molecule_of(const std::string& smiles) {
+std::unique_ptr<RDKit::ROMol> molecule_of(const std::string& text) {
+  const std::string smiles(trimmed(text));
   // RDKit's time grows with a power of the length, its stack with the length.
   constexpr std::size_t kLongest = 5000;  // the longest of the published peptides has 1043
   if (smiles.size() > kLongest) {
     throw DataError(fmt::format("a SMILES of {} characters is longer than the {} that are read",
                                 smiles.size(), kLongest));
   }
+  const std::size_t end = std::min(smiles.find_first_of(" \t"), smiles.size());  // then a name
+  check_characters(smiles, end);
+  check_numbers(std::string_view(smiles).substr(0, end));
   std::unique_ptr<RDKit::ROMol> molecule;
   std::string reason = "it is no SMILES";
   try {
@@ -80,7 +142,8 @@ std::unique_ptr<RDKit::ROMol> molecule_of(const std::string& smiles) {
   } catch (const std::exception& error) {
     reason = error.what();
   }
-  if (molecule == nullptr) throw DataError(fmt::format("RDKit refuses '{}': {}", smiles, reason));
+  if (molecule == nullptr)
+    throw DataError(fmt::format("RDKit refuses '{}': {}", readable(smiles), reason));
   if (molecule->getNumAtoms() == 0) throw DataError(fmt::format("'{}' has no atoms", smiles));
   return molecule;
 }

@@ -30,7 +30,7 @@ namespace attnlab {
 namespace {
 
 /// Raised when the same SMILES would become another graph.
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 template <std::size_t columns>
 std::int64_t sum_of(const std::array<std::int64_t, columns>& sizes) {
@@ -119,7 +119,16 @@ GraphSplits scaffold_split(const CsvTable& table, std::size_t column,
                 scaffolds[row] =
                     scaffold_of(table.rows[row].values[column], options.scaffold_chirality);
               });
-  return scaffold_splits(scaffolds, options.validation, options.test);
+  GraphSplits splits = scaffold_splits(scaffolds, options.validation, options.test);
+  const auto expect_some = [&](const char* option, double share, std::size_t split) {
+    if (share == 0 || !splits[split].empty()) return;
+    throw OptionError(option, fmt::format("a share of {} of {} molecules is none, as scaffolds are "
+                                          "not cut; take a larger one, or 0",
+                                          shortest(share), scaffolds.size()));
+  };
+  expect_some("validation", options.validation, 1);
+  expect_some("test", options.test, 2);
+  return splits;
 }
 
 /// Columns less their mean over rows, over their deviation; what is missing stays so.

@@ -18,6 +18,7 @@
 #include <set>
 
 #include "framework/base/files.h"
+#include "framework/base/share.h"
 #include "framework/data/graph/graph_dataset.h"
 #include "framework/plugin.h"
 #include "plugins/datasets/graphs/planetoid/citations.h"
@@ -72,6 +73,7 @@ std::vector<Edge> add_links(const Citations& graph, double share, Random random,
   const std::set<Edge> known(links.begin(), links.end());
   const auto count = static_cast<std::int64_t>(links.size());
   const auto held = static_cast<std::int64_t>(share * double(count));
+  if (held == 0) refuse_share("links", share, count, 1.0 / double(count));
   const std::int64_t nodes = graph.words.size(0);
   if (4 * count > nodes * (nodes - 1) / 2) {
     throw OptionError("links", "is for sparse graphs; here too many pairs are links");

@@ -118,6 +118,12 @@ GraphSet open_set(const TuOptions& options, const DatasetSetup& setup) {
     const bool held = options.validation && parts[graph] == (options.fold + 1) % options.folds;
     set.splits[parts[graph] == options.fold ? 2 : held ? 1 : 0].push_back(std::int64_t(graph));
   }
+  if (options.validation && set.splits[1].empty()) {
+    throw OptionError("folds",
+                      fmt::format("{} parts of {} graphs leave none to validate with; take "
+                                  "fewer, or set validation: false",
+                                  options.folds, set.table.size));
+  }
   set.info.fingerprint = hex(files.hash);
   return set;
 }

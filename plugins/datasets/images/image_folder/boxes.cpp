@@ -28,8 +28,8 @@ double number_in(const std::string& path, const std::string& text, const std::st
     char* end = nullptr;
     const double value = std::strtod(begin, &end);
     at = found + opening.size();
-    const bool whole =
-        std::string_view("< \t\r\n").find(*end) != std::string_view::npos && at <= until;
+    const std::size_t behind = text.find_first_not_of(" \t\r\n", std::size_t(end - text.c_str()));
+    const bool whole = behind != std::string::npos && text[behind] == '<' && at <= until;
     if (end != begin && std::isfinite(value) && whole) return value;
   }
   throw DataError(
@@ -47,18 +47,31 @@ std::string found_boxes(const std::string& folder, const std::string& image) {
 
 }  // namespace
 
-std::vector<ObjectBox> read_boxes(const std::string& path, std::int64_t size) {
+std::vector<ObjectBox> read_boxes(const std::string& path, const ImageSize& image,
+                                  std::int64_t size) {
   const std::string text(without_mark(read_text(path), path));
   std::size_t at = 0;
-  const double width = number_in(path, text, "width", at);
+  double width = number_in(path, text, "width", at);
   at = 0;
-  const double height = number_in(path, text, "height", at);
-  if (width < 1 || height < 1) throw DataError(path + ": its image has no size");
+  double height = number_in(path, text, "height", at);
+  if (width == 0 && height == 0) {
+    width = double(image.width);
+    height = double(image.height);
+  }
+  if (width < 1 || height < 1) {
+    throw DataError(fmt::format("{}: its image is {} x {} pixels in it; write {} x {}, which it is",
+                                path, width, height, image.width, image.height));
+  }
   std::vector<ObjectBox> boxes;
   for (at = text.find("<bndbox>"); at != std::string::npos; at = text.find("<bndbox>", at)) {
     ObjectBox box;
     std::size_t of_box = at;  // the four stand in any order
     const std::size_t past = text.find("</bndbox>", at);
+    const std::size_t part = text.rfind("<part>", at);
+    if (part != std::string::npos && text.find("</part>", part) > at) {  // a head, a hand
+      at = past;
+      continue;
+    }
     const auto side = [&](const char* tag, double length) {
       of_box = at;
       return number_in(path, text, tag, of_box, past) * static_cast<double>(size) / length;

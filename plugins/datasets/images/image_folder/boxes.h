@@ -17,9 +17,15 @@ struct ObjectBox {
   double left = 0, top = 0, right = 0, bottom = 0;
 };
 
+struct ImageSize {
+  std::int64_t height = 0, width = 0;
+};
+
 /// The boxes of one file, as they lie in the image squashed to size x size.
+/// @param image  its own size, for a file that has 0 x 0, as tools write what they do not know
 /// @throws FileError; DataError naming the file where a number is missing or a box is empty.
-std::vector<ObjectBox> read_boxes(const std::string& path, std::int64_t size);
+std::vector<ObjectBox> read_boxes(const std::string& path, const ImageSize& image,
+                                  std::int64_t size);
 
 /// The file of an image's boxes: FOLDER/CLASS/NAME.xml or FOLDER/NAME.xml.
 /// @param image  CLASS/.../NAME.jpg   @throws DataMissingError where there is neither.

@@ -3,47 +3,75 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <map>
+#include <utility>
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/data/formats/files.h"
+#include "framework/data/formats/folder.h"
+#include "framework/data/pictures/image_file.h"
 
 namespace attnlab {
 namespace {
 
 namespace fs = std::filesystem;
 
-bool is_image(const fs::path& path) {
-  std::string ending = path.extension().string();
-  for (char& letter : ending) letter = static_cast<char>(std::tolower(letter));
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".webp";
-}
-
 struct Found {
   std::string name;  ///< below the split's folder
   std::uint64_t bytes;
 };
 
-/// @throws DataError where what the link leads to is missing: it would be left out without a word.
-void refuse_link_to_nothing(const fs::directory_entry& entry) {
-  if (!entry.is_symlink() || entry.exists()) return;
-  throw DataError(
-      fmt::format("{}: is a link to nothing: what it leads to was not fetched, or moved",
-                  entry.path().string()));
-}
+/// Files that lie among the images, and are none that can be read.
+struct OtherFiles {
+  std::map<std::string, std::int64_t> by_ending;
+  std::int64_t outside = 0;  ///< images in no class folder
 
-std::vector<Found> images_below(const std::string& folder, const std::string& name) {
+  std::string text() const {
+    std::vector<std::pair<std::int64_t, std::string>> kinds;
+    std::int64_t count = 0;
+    for (const auto& [ending, files] : by_ending) {
+      kinds.emplace_back(-files, ending.empty() ? "none" : ending);
+      count += files;
+    }
+    std::sort(kinds.begin(), kinds.end());  // the most frequent first
+    std::vector<std::string> parts;
+    constexpr std::size_t kMost = 5;
+    for (std::size_t i = 0; i < std::min(kinds.size(), kMost); ++i) {
+      parts.push_back(fmt::format("{} {}", kinds[i].second, -kinds[i].first));
+    }
+    if (kinds.size() > kMost) parts.emplace_back("...");
+    std::string text;
+    if (count > 0) text = fmt::format("{} files of other endings ({})", count, join(parts, ", "));
+    if (outside > 0) {
+      text += fmt::format("{}{} images in no class folder", count > 0 ? " and " : "", outside);
+    }
+    return text;
+  }
+};
+
+/// The images of a class. @param others  gets what else lies there
+std::vector<Found> images_below(const std::string& folder, const std::string& name,
+                                OtherFiles& others) {
   std::vector<Found> found;
-  for (const auto& entry : fs::recursive_directory_iterator(
-           folder + "/" + name, fs::directory_options::follow_directory_symlink)) {
-    const bool image = is_image(entry.path());
-    if (image || !entry.path().has_extension()) refuse_link_to_nothing(entry);  // or a folder's
-    if (!image || !entry.is_regular_file()) continue;
-    found.push_back({entry.path().string().substr(folder.size() + 1), entry.file_size()});
+  for (fs::recursive_directory_iterator at(folder + "/" + name,
+                                           fs::directory_options::follow_directory_symlink);
+       at != fs::recursive_directory_iterator(); ++at) {
+    const std::string& path = at->path().native();
+    if (is_hidden(std::string_view(path).substr(path.rfind('/') + 1))) {
+      at.disable_recursion_pending();
+      continue;
+    }
+    const bool image = has_picture_ending(path);
+    if (image || !at->path().has_extension()) refuse_link_to_nothing(*at);  // or a folder's
+    if (!at->is_regular_file()) continue;
+    if (image) {
+      found.push_back({path.substr(folder.size() + 1), at->file_size()});
+    } else {
+      ++others.by_ending[ending_of(path)];
+    }
   }
   std::sort(found.begin(), found.end(),
             [](const Found& a, const Found& b) { return a.name < b.name; });
@@ -57,22 +85,22 @@ bool show_their_end(const ImageList& before, const ImageList& after) {
          folder(before.files.back()) > folder(after.files.front());
 }
 
-[[noreturn]] void cannot_list(const std::string& folder, const fs::filesystem_error& error) {
-  throw FileError(fmt::format("{}: cannot be listed: {}; check its permissions, and where it leads",
-                              folder, error.what()));
-}
-
 /// Names of the folders in a folder, sorted; none where it is not there. Pictures in it are passed
 /// over, whether or not they are there.
+/// @param pictures  null, or gets how many these are
 /// @throws FileError where that cannot be told; DataError for a link to nothing.
-std::vector<std::string> folders_in(const std::string& folder) try {
+std::vector<std::string> folders_in(const std::string& folder,
+                                    std::int64_t* pictures = nullptr) try {
   std::vector<std::string> names;
-  if (fs::symlink_status(folder).type() == fs::file_type::not_found) return names;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (!is_image(entry.path())) refuse_link_to_nothing(entry);
-    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  for (const fs::directory_entry& entry : visible_entries(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (!has_picture_ending(name)) refuse_link_to_nothing(entry);
+    if (entry.is_directory()) {
+      names.push_back(name);
+    } else if (pictures != nullptr && has_picture_ending(name)) {
+      ++*pictures;
+    }
   }
-  std::sort(names.begin(), names.end());
   return names;
 } catch (const fs::filesystem_error& error) {
   cannot_list(folder, error);
@@ -104,13 +132,13 @@ bool are_numbered(const std::vector<std::string>& folders,
   return true;
 }
 
-/// Adds names and sizes of all files to `hash`.
+/// Adds names and sizes of all files to `hash`, and to `others` what is left out.
 ImageList list_images(const std::string& folder, const std::vector<std::string>& classes,
-                      bool by_number, std::uint64_t& hash) try {
+                      bool by_number, std::uint64_t& hash, OtherFiles& others) try {
   ImageList list;
   list.folder = folder;
   std::map<std::int64_t, std::string> before;  // folders by their labels
-  for (const std::string& name : folders_in(folder)) {
+  for (const std::string& name : folders_in(folder, &others.outside)) {
     const std::int64_t label = label_of(name, classes, by_number);
     if (label < 0) {
       throw DataError(
@@ -123,8 +151,17 @@ ImageList list_images(const std::string& folder, const std::vector<std::string>&
                       "of them",
                       folder, name, same->second));
     }
-    const std::vector<Found> found = images_below(folder, name);
-    if (found.empty()) throw DataError(fmt::format("{}/{}: holds no images", folder, name));
+    OtherFiles beside;
+    const std::vector<Found> found = images_below(folder, name, beside);
+    if (found.empty()) {
+      const std::string there = beside.text();
+      throw DataError(
+          fmt::format("{}/{}: holds no images{}; put some there ({}), or remove the "
+                      "folder",
+                      folder, name, there.empty() ? "" : ", but " + there,
+                      join({kPictureEndings.begin(), kPictureEndings.end()}, ", ")));
+    }
+    for (const auto& [ending, files] : beside.by_ending) others.by_ending[ending] += files;
     for (const Found& file : found) {
       hash = fingerprint(fmt::format("{}:{};", file.name, file.bytes), hash);
       list.files.push_back(file.name);
@@ -137,10 +174,11 @@ ImageList list_images(const std::string& folder, const std::vector<std::string>&
   cannot_list(folder, error);
 }
 
-/// Those of test, val and validation that hold class folders. (ImageNet's own test has none.)
+/// Those of test, val, valid and validation that hold class folders. (ImageNet's own test has
+/// none.)
 std::vector<std::string> tested_folders(const std::string& source) {
   std::vector<std::string> some;
-  for (const char* folder : {"/test", "/val", "/validation"}) {
+  for (const char* folder : {"/test", "/val", "/valid", "/validation"}) {
     if (!folders_in(source + folder).empty()) some.push_back(source + folder);
   }
   return some;
@@ -189,8 +227,9 @@ ImageFolders open_image_folders(const std::string& name, const std::string& root
   if (folders.classes.empty()) throw DataError(teacher + "/train: has no class folders");
   folders.source = own ? teacher : test_set(name, root);
   bool by_number = false;
+  OtherFiles left_out;
   const auto list = [&](const std::string& folder) {
-    return list_images(folder, folders.classes, by_number, folders.hash);
+    return list_images(folder, folders.classes, by_number, folders.hash, left_out);
   };
   if (own) folders.train = list(folders.source + "/train");
   std::vector<std::string> others = tested_folders(folders.source);
@@ -215,6 +254,7 @@ ImageFolders open_image_folders(const std::string& name, const std::string& root
   };
   add_end("train", folders.train, folders.test);
   add_end("test", folders.test, folders.validation);
+  folders.left_out = left_out.text();
   return folders;
 }
 

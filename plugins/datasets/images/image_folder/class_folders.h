@@ -2,8 +2,8 @@
 //
 //   train/CLASS/.../NAME.JPEG     val/CLASS/.../NAME.JPEG     (test/CLASS/...)
 //
-// Classes are the folders of train in order of their names. Files end in .jpg, .jpeg, .png or
-// .webp, small or capital letters; others are passed over.
+// Classes are the folders of train in order of their names. Files end as image_file.h says, in
+// small or capital letters; others are left out and counted. What is hidden (folder.h) is nobody's.
 //
 // A set that is only for testing (ImageNet-v2, -A, -R) takes its classes from another one's train:
 //
@@ -34,6 +34,7 @@ struct ImageFolders {
   std::string source;                ///< its folder
   std::vector<std::string> classes;  ///< in order of their labels
   ImageList train, validation, test;
+  std::string left_out;    ///< "3 files of other endings (.bmp 2, .tif 1)"; empty: nothing
   std::uint64_t hash = 0;  ///< of names and sizes of all files
 };
 

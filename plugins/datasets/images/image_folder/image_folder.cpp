@@ -1,4 +1,4 @@
-// Images in class folders: JPEG, PNG, WebP, of any size; ImageNet, Imagenette, your own.
+// Images in class folders: JPEG, PNG, WebP, Netpbm, of any size; ImageNet, Imagenette, your own.
 //
 //   training      a random part resized to size x size (augmentation.resized_crop), else as it is
 //                 evaluated
@@ -20,6 +20,7 @@
 #include <set>
 
 #include "framework/base/files.h"
+#include "framework/base/share.h"
 #include "framework/base/text.h"
 #include "framework/data/formats/files.h"
 #include "framework/data/image/resize.h"
@@ -96,6 +97,7 @@ class ImageFolder final : public Dataset {
     const Chosen& from = chosen(split);
     const auto at = static_cast<std::size_t>(from.indices[static_cast<std::size_t>(index)]);
     ImageFile file(from.list->path(at), kRemedy);
+    const ImageSize own{file.height(), file.width()};
     Tensor image = empty_kept({3, options_.size, options_.size});
     const auto corrupt = [&](Pixels pixels) {
       const bool tested = from.list == &test_;
@@ -115,7 +117,7 @@ class ImageFolder final : public Dataset {
     }
     NamedTensors example = {{"image", std::move(image)},
                             {"class", at::scalar_tensor(from.list->labels[at], at::kLong)}};
-    if (!options_.boxes.empty()) example.set("boxes@box", boxes_of(*from.list, at));
+    if (!options_.boxes.empty()) example.set("boxes@box", boxes_of(*from.list, at, own));
     if (!options_.label_sets.empty()) {
       const bool tested = from.list == &test_;
       example.set("classes@label", classes_of(label_sets_, tested ? from.list->files[at] : ""));
@@ -148,14 +150,15 @@ class ImageFolder final : public Dataset {
       info_.fingerprint =
           hex(fingerprint(info_.fingerprint, boxes_fingerprint(options_.boxes, test_.files)));
     }
+    if (!folders.left_out.empty()) info_.source += " without " + folders.left_out;
     if (options_.damaged == "skip") leave_out_damaged();
   }
 
   /// [N, 4]: left, top, right, bottom in pixels; none of other images than the test's.
-  Tensor boxes_of(const ImageList& list, std::size_t at) const {
+  Tensor boxes_of(const ImageList& list, std::size_t at, const ImageSize& image) const {
     std::vector<ObjectBox> boxes;
     if (&list == &test_) {
-      boxes = read_boxes(boxes_file(options_.boxes, list.files[at]), options_.size);
+      boxes = read_boxes(boxes_file(options_.boxes, list.files[at]), image, options_.size);
     }
     const Tensor out = at::empty({static_cast<std::int64_t>(boxes.size()), 4}, at::kFloat);
     auto* value = out.data_ptr<float>();
@@ -204,9 +207,8 @@ class ImageFolder final : public Dataset {
     };
     const auto limit = [&](const char* option, double wanted, Chosen& chosen, std::uint64_t which) {
       if (wanted == 0) return;
-      const std::int64_t count = wanted_of(option, wanted, chosen.indices.size());
+      const std::int64_t count = wanted_of(option, wanted, std::ssize(chosen.indices));
       chosen.indices = take(chosen.indices, count, streams.stream("split", which));
-      if (count == 0) throw OptionError(option, shortest(wanted) + " leaves no image");
     };
     splits_[0] = all(train_);
     splits_[1] = all(validation_);
@@ -219,7 +221,8 @@ class ImageFolder final : public Dataset {
                                           validation_.folder + " is there");
     }
     Chosen& training = splits_[0];
-    const std::int64_t held = wanted_of("validation", options_.validation, training.indices.size());
+    const std::int64_t held =
+        wanted_of("validation", options_.validation, std::ssize(training.indices));
     splits_[1] = {&train_, take(training.indices, held, streams.stream("split"))};
     if (training.indices.empty()) {
       throw OptionError("validation",

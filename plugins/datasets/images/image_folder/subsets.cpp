@@ -1,28 +1,8 @@
 #include "plugins/datasets/images/image_folder/subsets.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
-#include <string>
-
-#include "framework/base/error.h"
-#include "framework/base/text.h"
 
 namespace attnlab {
-
-std::int64_t wanted_of(const char* option, double wanted, std::size_t count) {
-  const auto all = static_cast<double>(count);
-  const double number = wanted < 1 ? std::round(wanted * all) : wanted;
-  if (number != std::floor(number)) {
-    throw OptionError(option, shortest(wanted) + " is neither a share below 1 nor a whole number");
-  }
-  if (number > all) {
-    throw OptionError(option, fmt::format("{} is more than the {} images that there are",
-                                          shortest(wanted), count));
-  }
-  return static_cast<std::int64_t>(number);
-}
 
 std::vector<std::int64_t> take(std::vector<std::int64_t>& indices, std::int64_t count,
                                Random random) {

@@ -8,6 +8,7 @@
 
 #include "framework/base/text.h"
 #include "framework/data/formats/files.h"
+#include "framework/data/formats/folder.h"
 
 namespace attnlab {
 namespace {
@@ -22,6 +23,7 @@ constexpr const char* kHint =
 struct Files {
   std::vector<std::string> train;
   std::string validation, test;
+  std::vector<std::string> folders{};  ///< in the one that is one text: they are not read
 };
 
 std::string folder_of(const CorpusOptions& options) {
@@ -53,18 +55,19 @@ std::string first_of(const std::string& folder, const std::vector<std::string>& 
   return "";
 }
 
-/// Of a text that is there gzipped and not, the latter alone, as `with_or_without_gz` has it.
-std::vector<std::string> all_files(const std::string& folder) {
-  std::vector<std::string> paths;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+/// A whole folder as one text. Of one that is there gzipped and not, the latter alone, as
+/// `with_or_without_gz` has it.
+Files all_files(const std::string& folder) {
+  Files files;
+  for (const fs::directory_entry& entry : visible_entries(folder)) {
+    refuse_link_to_nothing(entry);
     const fs::path& path = entry.path();
-    const bool hidden = path.filename().string().starts_with('.');
+    if (entry.is_directory()) files.folders.push_back(path.filename().string());
     const bool again =
         path.extension() == ".gz" && fs::is_regular_file(fs::path(path).replace_extension());
-    if (entry.is_regular_file() && !hidden && !again) paths.push_back(path.string());
+    if (entry.is_regular_file() && !again) files.train.push_back(path.string());
   }
-  std::sort(paths.begin(), paths.end());
-  return paths;
+  return files;
 }
 
 Files usual_files(const std::string& folder) {
@@ -75,7 +78,7 @@ Files usual_files(const std::string& folder) {
     if (!part("train").empty()) return {{part("train")}, part("valid"), part("test")};
   }
   const std::string train = first_of(folder, {"train.txt"});
-  if (train.empty()) return {all_files(folder), "", ""};
+  if (train.empty()) return all_files(folder);
   return {{train},
           first_of(folder, {"valid.txt", "val.txt", "validation.txt"}),
           first_of(folder, {"test.txt"})};
@@ -99,6 +102,11 @@ Files files_of(const std::string& folder, const CorpusOptions& options) {
         return fs::equivalent(text, *other, none);
       });
     }
+  }
+  for (const std::string* other : {&files.validation, &files.test}) {
+    std::erase_if(files.folders, [&](const std::string& name) {
+      return other->starts_with(fmt::format("{}/{}/", folder, name));
+    });
   }
   if (files.train.empty()) {
     throw DataMissingError(folder + ": has no text beside those to validate or test on; " + kHint);
@@ -172,6 +180,9 @@ Corpus open_corpus(const CorpusOptions& options, TextUnit unit) {
   } else {
     corpus.source = folder_of(options);
     files = files_of(corpus.source, options);
+  }
+  if (!files.folders.empty()) {
+    corpus.left_out = fmt::format("the folders in it: {}", join(files.folders, ", "));
   }
   corpus.name = options.name.empty() ? fs::path(corpus.source).filename().string() : options.name;
   corpus.texts = split_texts(files, unit, options.split, corpus.source);

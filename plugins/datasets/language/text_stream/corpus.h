@@ -28,7 +28,8 @@ struct CorpusOptions {
 
 struct Corpus {
   std::string name;
-  std::string source;  ///< the folder, or the file
+  std::string source;    ///< the folder, or the file
+  std::string left_out;  ///< "the folders in it: a, b"; empty: nothing
   TextSplits texts;
 };
 

@@ -147,6 +147,7 @@ class TextStream final : public TokenWindows {
       : TokenWindows(options, std::move(parts.vocabulary), parts.splits) {
     info_.name = parts.corpus.name;
     info_.source = parts.corpus.source;
+    if (!parts.corpus.left_out.empty()) info_.source += " without " + parts.corpus.left_out;
     info_.fingerprint = hex(parts.key);
   }
 };

@@ -204,6 +204,11 @@ class Uea final : public Dataset {
       held_out_.insert(held_out_.end(), group.begin(), group.begin() + held);
       train_cases_.insert(train_cases_.end(), group.begin() + held, group.end());
     }
+    if (options_.validation > 0 && held_out_.empty()) {
+      throw OptionError(
+          "validation",
+          "holds out no series: no class has two, of which one could go; set it to 0");
+    }
     std::sort(held_out_.begin(), held_out_.end());
     std::sort(train_cases_.begin(), train_cases_.end());
   }
