@@ -67,6 +67,10 @@ std::string one_line(std::string_view text, std::size_t most) {
   return shortened(printable(words), most);
 }
 
+std::string excerpt(std::string_view text, std::size_t most) {
+  return "'" + one_line(text, most) + "'";
+}
+
 namespace {
 
 /// Whether a line begins with a place, "FILE:4:9: ", as editors look for.

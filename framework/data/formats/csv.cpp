@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "framework/base/text.h"
+#include "framework/data/formats/encoding.h"
 
 namespace attnlab {
 namespace {
@@ -83,9 +84,7 @@ std::string CsvTable::place(std::size_t row) const {
 }
 
 CsvTable parse_csv(std::string_view text, const std::string& path, char separator) {
-  constexpr std::string_view kMark = "\xef\xbb\xbf";  // some programs begin UTF-8 so
-  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
-  CsvReader reader(text, path, separator);
+  CsvReader reader(without_mark(text, path), path, separator);
   CsvTable table{path, {}, {}};
   CsvTable::Row row;
   if (reader.next(row)) table.columns = std::move(row.values);

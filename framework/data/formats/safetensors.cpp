@@ -44,9 +44,6 @@ constexpr std::array<DtypeName, 10> kDtypes = {{{"F64", at::kDouble},
                                                 {"U8", at::kByte},
                                                 {"BOOL", at::kBool}}};
 
-/// A name or text of the file as errors quote it.
-std::string shown(std::string_view text) { return one_line(text, 100); }
-
 /// What the header says of one tensor.
 struct Entry {
   std::string name;
@@ -95,13 +92,13 @@ class Outline final : public JsonWalk {
   bool key(string_t& name) override {
     if (depth() != 1) return true;
     if (!seen_.insert(name).second) {
-      return refuse(fmt::format("has the name '{}' twice", shown(name)));
+      return refuse(fmt::format("has the name {} twice", excerpt(name)));
     }
     names.push_back(name);
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
-    return refuse(fmt::format("is not JSON ({})", shown(error.what())));
+    return refuse(fmt::format("is not JSON ({})", one_line(error.what())));
   }
 
  private:
@@ -158,13 +155,13 @@ class Header {
     if (!value.is_object()) fail("its __metadata__ is not a map");
     for (const auto& [key, text] : value.items()) {
       if (!text.is_string())
-        fail(fmt::format("the __metadata__ of '{}' is not a text", shown(key)));
+        fail(fmt::format("the __metadata__ of {} is not a text", excerpt(key)));
       metadata[key] = text.get<std::string>();
     }
   }
 
   Entry read_entry(const std::string& name, const Json& value) const {
-    const std::string where = fmt::format("tensor '{}': ", shown(name));
+    const std::string where = fmt::format("tensor {}: ", excerpt(name));
     if (!value.is_object()) fail(where + "its description is not a map");
     Entry entry;
     entry.name = name;
@@ -188,7 +185,7 @@ class Header {
     }
     throw DataError(
         fmt::format("{}: {}its dtype {} is not supported; convert it to F32 or another common one",
-                    path_, where, shown(found->get<std::string>())));
+                    path_, where, excerpt(found->get<std::string>())));
   }
 
   std::vector<std::uint64_t> read_counts(const std::string& where, const Json& value,
@@ -200,7 +197,8 @@ class Header {
     for (const Json& item : *found) {
       const bool fits = item.is_number_unsigned() && item.get<std::uint64_t>() < 1ULL << 62;
       if (!fits)
-        fail(fmt::format("{}'{}' holds {}, which is not a size", where, key, shown(item.dump())));
+        fail(
+            fmt::format("{}'{}' holds {}, which is not a size", where, key, one_line(item.dump())));
       counts.push_back(item.get<std::uint64_t>());
     }
     return counts;
@@ -235,8 +233,8 @@ class Header {
     std::uint64_t reached = 0;
     for (const Entry* entry : sorted) {
       if (entry->begin != reached) {
-        fail(fmt::format("tensor '{}' begins at byte {} of the data, {} another that ends at {}",
-                         shown(entry->name), entry->begin,
+        fail(fmt::format("tensor {} begins at byte {} of the data, {} another that ends at {}",
+                         excerpt(entry->name), entry->begin,
                          entry->begin < reached ? "inside" : "after a gap behind", reached));
       }
       reached = entry->end;
@@ -252,12 +250,12 @@ class Header {
 
 std::string name_of_dtype(const std::string& name, const Tensor& tensor) {
   if (!tensor.defined())
-    throw DataError(fmt::format("tensor '{}' is undefined and cannot be saved", shown(name)));
+    throw DataError(fmt::format("tensor {} is undefined and cannot be saved", excerpt(name)));
   for (const auto& [text, dtype] : kDtypes) {
     if (tensor.scalar_type() == dtype) return std::string(text);
   }
-  throw DataError(fmt::format("tensor '{}' is {}, a dtype that safetensors files cannot hold here",
-                              shown(name), describe(tensor)));
+  throw DataError(fmt::format("tensor {} is {}, a dtype that safetensors files cannot hold here",
+                              excerpt(name), describe(tensor)));
 }
 
 /// The tensors in the order of their data: largest elements first, so that all are aligned.
@@ -289,7 +287,7 @@ std::string header_text(const TensorFile& file, const std::vector<const Tensor*>
   if (!file.metadata.empty()) json[kMetadata] = file.metadata;
   for (const auto& [name, tensor] : file.tensors) {
     if (name == kMetadata || json.contains(name)) {
-      throw DataError(fmt::format("tensor '{}': the name is {}", shown(name),
+      throw DataError(fmt::format("tensor {}: the name is {}", excerpt(name),
                                   name == kMetadata ? "reserved" : "used twice"));
     }
     const std::uint64_t begin = begins.at(&tensor);
@@ -370,8 +368,8 @@ TensorFile read_safetensors(const std::string& path) {
     Tensor tensor = at::empty(entry.shape, entry.dtype);
     input.read(8 + header_size + entry.begin, tensor.data_ptr(), entry.end - entry.begin);
     if (entry.dtype == at::kBool && !holds_truths(tensor)) {
-      throw damaged(fmt::format("tensor '{}': BOOL data hold a byte that is neither 0 nor 1",
-                                shown(entry.name)));
+      throw damaged(fmt::format("tensor {}: BOOL data hold a byte that is neither 0 nor 1",
+                                excerpt(entry.name)));
     }
     file.tensors.set(entry.name, std::move(tensor));
   }

@@ -11,7 +11,9 @@
 #include <set>
 #include <unordered_map>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
+#include "framework/data/formats/encoding.h"
 #include "framework/data/formats/files.h"
 
 namespace attnlab {
@@ -30,13 +32,6 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-/// The beginning of a text, fit for a message.
-std::string excerpt(std::string_view text) {
-  std::string out;
-  for (const char c : text.substr(0, 24)) out += c >= ' ' && c < 127 ? c : '.';
-  return fmt::format("'{}{}'", out, text.size() > 24 ? "..." : "");
-}
-
 /// What the header says; absent where it does not.
 struct TsHeader {
   std::set<std::string> seen;
@@ -46,10 +41,10 @@ struct TsHeader {
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& path) : text_(text), path_(path) {}
+  Parser(std::string_view text, const std::string& path)
+      : text_(without_mark(text, path)), path_(path) {}
 
   TsFile parse() {
-    if (text_.substr(0, 3) == "\xef\xbb\xbf") text_.remove_prefix(3);  // a byte-order mark
     bool in_data = false;
     while (next_line()) {
       if (line_.empty() || line_.front() == '#' || line_.front() == '%') continue;

@@ -206,7 +206,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"NothingInCase", kHeader + ":  :left\n",
                "a.ts:10:1: the case has no values in any channel"},
         Damage{"Bytes", kOne + std::string("@data\n\x01\x80\x00:a\n", 12),
-               "a.ts:4:1: expected a number, '?' or ':', found '...:a'"}),
+               "a.ts:4:1: expected a number, '?' or ':', found '\\x01\\x80\\x00:a'"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(TsFile, ReadsGzippedFilesAndNamesTheFileInErrors) {
