@@ -55,6 +55,12 @@ class OffWords {
     return word;
   }
   std::size_t line_number() const { return text_.line_number(); }
+  /// Lines with words from here on.
+  std::int64_t count_lines() const {
+    std::int64_t lines = 0;
+    for (OffWords rest = *this; !rest.next().empty(); rest.line_ = {}) ++lines;
+    return lines;
+  }
 
   double number(std::string_view word) const {
     double value = 0;
@@ -206,27 +212,28 @@ class OffBody {
 Mesh parse_off(std::string_view bytes, const std::string& path) {
   OffWords words{WordReader(bytes, path)};
   const OffHeader header = read_off_header(words, bytes.size());
-  std::vector<OffLayout> layouts = {{0, true}, {0, false}};
-  for (const std::size_t colour : {std::size_t{4}, std::size_t{3}}) {
-    if (!header.coloured && colour != 3) continue;
-    const std::size_t corner = header.numbers + (header.coloured ? colour : 0);
+  std::vector<std::size_t> corners = {0, header.numbers};
+  if (header.coloured) corners = {0, header.numbers + 4, header.numbers + 3};
+  std::vector<OffLayout> layouts;
+  for (const std::size_t corner : corners) {
     layouts.insert(layouts.end(), {{corner, true}, {corner, false}});
   }
-  // A layout is right if it accounts for the whole file; of errors that of the longest way says
-  // most.
-  std::string error;
-  std::int64_t longest = -1;
+  // A layout is right if it accounts for the whole file. Of errors that of a line for each corner
+  // and face says most where there are as many lines, else that of the layout that came farthest.
+  std::string of_lines, of_farthest;
+  std::int64_t farthest = -1;
   for (const OffLayout& layout : layouts) {
     OffBody body(header, layout, words);
     try {
       return body.read();
-    } catch (const DataError& found) {
-      if (body.count_read() <= longest) continue;
-      longest = body.count_read();
-      error = found.what();
+    } catch (const DataError& error) {
+      if (of_lines.empty()) of_lines = error.what();
+      if (body.count_read() <= farthest) continue;
+      farthest = body.count_read();
+      of_farthest = error.what();
     }
   }
-  throw DataError(error);
+  throw DataError(words.count_lines() == header.corners + header.faces ? of_lines : of_farthest);
 }
 
 SampledPoints sampled(const Mesh& mesh, std::int64_t count, Random& random,
