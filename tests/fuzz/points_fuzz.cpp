@@ -30,6 +30,12 @@ std::string binary_ply() {
          raw<std::int32_t, 1>({7}) + raw<float, 2>({1, 2}) + "a" + raw<float, 2>({3, 4}) + "b";
 }
 
+std::string binary_list_ply() {
+  return "ply%%ply\nformat binary_big_endian 1.0\nelement vertex 2\nproperty uchar x\n"
+         "property list uchar short d\nend_header\na\1bcd" +
+         std::string(1, '\0');
+}
+
 std::string pcd(const std::string& data) {
   return "pcd%%VERSION 0.7\nFIELDS x y\nSIZE 4 1\nTYPE F U\nCOUNT 1 2\nWIDTH 2\nHEIGHT 1\n"
          "POINTS 2\nDATA " +
@@ -93,6 +99,14 @@ Target target() {
       las(),
       "xyz%%X,Y,Z\n1,2,nan\n# no\n4;5 6\n",
       "pts%%2\n1 2 3\n4 5 6\n",
+      "ply%%ply\nformat ascii 1.0\nelement vertex 2\nproperty list int float d\nproperty float x\n"
+      "end_header\n0 1\n2 5 5 2\n",
+      binary_list_ply(),
+      "pcd%%COLUMNS x _\nTYPE f i\nSIZE 8 2\nWIDTH 1\nHEIGHT 2\nDATA ASCII\n1 2\n3 4\n",
+      "xyz%%\xef\xbb\xbf"
+      "1 2 3\n",
+      "off%%COFF 2 1 0 0 0 0 9 9 9 1 1 1 9 9 9\n3 0 1 0 # c\n",
+      "off%%NCOFF\n2 1 0\n0 0 0 1 1 1 0.5 0.5 0.5 1\n1 1 1 1 1 1 0.5 0.5 0.5 1\n3 0 1 0 9 9 9\n",
       "off%%OFF4 2 0\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n3 0 1 2\n4 0 1 2 3\n",
       npy(),
       "",
@@ -110,6 +124,10 @@ Target target() {
                   "POINTS ",
                   "DATA binary\n",
                   "OFF",
+                  "COFF",
+                  "NOFF",
+                  "WIDTH ",
+                  "\xef\xbb\xbf",
                   "nan",
                   "1e300",
                   "-1",

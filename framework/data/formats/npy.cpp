@@ -5,9 +5,12 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <vector>
 
+#include "framework/base/foreign_text.h"
+#include "framework/base/text.h"
 #include "framework/data/formats/detail/zip.h"
 
 namespace attnlab {
@@ -23,25 +26,42 @@ std::string_view entry(std::string_view header, std::string_view key, const std:
   return header.substr(std::min(colon + 1, header.size()));
 }
 
+/// "(2, 3)", "(2,)", "()"; Python 2 wrote "(2L, 3L)".
 std::vector<std::int64_t> shape_of(std::string_view text, const std::string& path) {
+  const std::size_t open = text.find_first_not_of(' '), close = text.find(')');
   std::vector<std::int64_t> shape;
-  const std::size_t open = text.find('('), close = text.find(')');
-  if (open == std::string_view::npos || close == std::string_view::npos || close < open) {
-    throw DataError(path + ": the shape is not readable; the file is damaged");
-  }
-  for (std::size_t at = open + 1; at < close;) {
-    if (text[at] < '0' || text[at] > '9') {
-      ++at;
-      continue;
+  bool readable = open != text.npos && text[open] == '(' && close != text.npos;
+  for (std::size_t at = open + 1; readable && at < close;) {
+    const std::size_t end = std::min(text.find(',', at), close);
+    std::string_view number = trimmed(text.substr(at, end - at));
+    if (number.ends_with('L')) number.remove_suffix(1);
+    at = end + 1;
+    if (number.empty() && end == close) break;  // behind the last comma
+    std::int64_t& size = shape.emplace_back();
+    const auto [stop, error] = std::from_chars(number.data(), number.data() + number.size(), size);
+    readable = error != std::errc::invalid_argument && stop == number.data() + number.size() &&
+               number.front() != '-';
+    if (error == std::errc::result_out_of_range || size > (std::int64_t{1} << 40)) {
+      throw DataError(path + ": the shape is too large");
     }
-    std::int64_t size = 0;
-    for (; at < close && text[at] >= '0' && text[at] <= '9'; ++at) {
-      size = size * 10 + (text[at] - '0');
-      if (size > (std::int64_t{1} << 40)) throw DataError(path + ": the shape is too large");
-    }
-    shape.push_back(size);
   }
-  return shape;
+  if (readable) return shape;
+  throw DataError(fmt::format("{}: the shape {} is not readable; the file is damaged", path,
+                              excerpt(text.substr(0, 40))));
+}
+
+bool truth_of(std::string_view text, const std::string& path) {
+  const std::string_view word = trimmed(text.substr(0, text.find_first_of(",}")));
+  if (word == "True" || word == "False") return word == "True";
+  throw DataError(fmt::format(
+      "{}: fortran_order is {}, neither True nor False; the file is damaged", path, excerpt(word)));
+}
+
+/// What stands in quotes; of structured arrays, which have a list there, its beginning.
+std::string_view type_in(std::string_view text) {
+  text = trimmed(text);
+  if (!text.starts_with('\'')) return text.substr(0, 40);
+  return text.substr(1, text.find('\'', 1) - 1);
 }
 
 struct Numbers {
@@ -50,6 +70,7 @@ struct Numbers {
   bool widened = false;  ///< unsigned, to int64
 };
 
+/// @param descr  order of bytes and type: "<f4", "|u1"
 Numbers numbers_of(std::string_view descr, const std::string& path) {
   constexpr std::pair<std::string_view, Numbers> kTypes[] = {
       {"b1", {at::kBool, 1}},       {"u1", {at::kByte, 1}},       {"i1", {at::kChar, 1}},
@@ -57,9 +78,12 @@ Numbers numbers_of(std::string_view descr, const std::string& path) {
       {"u2", {at::kLong, 2, true}}, {"u4", {at::kLong, 4, true}}, {"u8", {at::kLong, 8, true}},
       {"f2", {at::kHalf, 2}},       {"f4", {at::kFloat, 4}},      {"f8", {at::kDouble, 8}}};
   for (const auto& [name, numbers] : kTypes) {
-    if (descr.substr(1) == name) return numbers;
+    const bool ordered = descr.starts_with('<') || descr.starts_with('>') ||
+                         (descr.starts_with('|') && numbers.bytes == 1);
+    if (ordered && descr.substr(1) == name) return numbers;
   }
-  throw DataError(fmt::format("{}: numbers of type '{}' are not read", path, descr));
+  throw DataError(fmt::format("{}: numbers of type {} are not read; save them as float32 or int64",
+                              path, excerpt(descr)));
 }
 
 Tensor tensor_of(const char* data, const Numbers& numbers, bool big, at::IntArrayRef shape,
@@ -130,18 +154,18 @@ Tensor parse_npy(std::string_view bytes, const std::string& path) {
   if (bytes.size() < 12 || bytes.substr(0, 6) != "\x93NUMPY") {
     throw DataError(path + ": does not begin as an array of NumPy does");
   }
+  if (bytes[6] < 1 || bytes[6] > 3) {
+    throw DataError(fmt::format("{}: version {} of NumPy's format is not known (1 to 3 are)", path,
+                                static_cast<unsigned char>(bytes[6])));
+  }
   const std::size_t size = bytes[6] == 1 ? 2 : 4;
   const std::uint64_t header = little(bytes, 8, size), begin = 8 + size + header;
   if (header > bytes.size() || begin > bytes.size()) throw DataError(path + ": is cut off");
   const std::string_view text = bytes.substr(8 + size, header);
-  const std::string_view descr = entry(text, "descr", path);
-  const std::size_t quote = descr.find('\'');
-  const std::string_view type = descr.substr(std::min(quote + 1, descr.size()), 3);
-  if (type.size() < 3) throw DataError(path + ": the type of numbers is not readable");
+  const std::string_view type = type_in(entry(text, "descr", path));
   const Numbers numbers = numbers_of(type, path);
   std::vector<std::int64_t> shape = shape_of(entry(text, "shape", path), path);
-  const bool columns_first = entry(text, "fortran_order", path).find("True") <
-                             entry(text, "fortran_order", path).find(',');
+  const bool columns_first = truth_of(entry(text, "fortran_order", path), path);
   double count = 1, room = 8;  // `room` as if no axis were empty: a tensor's sizes are 64 bits
   for (const std::int64_t s : shape) {
     count *= static_cast<double>(s);

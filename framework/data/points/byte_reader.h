@@ -1,14 +1,17 @@
 // Numbers in files of any byte order, with messages that name the file.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
 
 #include "framework/base/error.h"
+#include "framework/data/formats/encoding.h"
 
 namespace attnlab {
 
@@ -35,12 +38,15 @@ inline double scalar_at(const char* from, ScalarType type, bool big_endian) {
   return static_cast<double>(static_cast<std::int64_t>(bits << shift) >> shift);
 }
 
-/// A text read word by word.
+/// A text read line by line.
 class WordReader {
  public:
-  WordReader(std::string_view text, std::string path) : text_(text), path_(std::move(path)) {}
+  /// The byte-order mark of UTF-8 is passed over. @throws DataError for that of another encoding.
+  WordReader(std::string_view text, std::string path)
+      : text_(without_mark(text, path)), path_(std::move(path)) {}
 
-  std::size_t position() const { return at_; }
+  /// All behind the line that `line` gave last.
+  std::string_view rest() const { return text_.substr(std::min(at_, text_.size())); }
   bool at_end() const { return at_ >= text_.size(); }
   /// Up to the next line end, which is passed; without "\r".
   std::string_view line() {
@@ -53,6 +59,7 @@ class WordReader {
   }
   /// The line that `line` gave last, from 1.
   std::size_t line_number() const { return line_; }
+  /// @param what  quotes the text by `excerpt`
   [[noreturn]] void fail(const std::string& what) const {
     throw DataError(path_ + ":" + std::to_string(line_) + ": " + what);
   }
@@ -77,11 +84,28 @@ inline std::string_view take_word(std::string_view& line, std::string_view also 
   return word;
 }
 
+/// With small letters for capitals, of ASCII alone.
+inline std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return out;
+}
+
 /// Whether the whole word is a number ("nan" is one).
 inline bool read_number(std::string_view word, double& number) {
   if (!word.empty() && word.front() == '+') word.remove_prefix(1);
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
   return error == std::errc() && end == word.data() + word.size() && !word.empty();
+}
+
+/// Whether the whole word is a whole number from 0 to `most`.
+inline bool read_whole(std::string_view word, double most, std::int64_t& number) {
+  double value = -1;
+  if (!read_number(word, value) || !(value >= 0 && value <= most) || value != std::floor(value)) {
+    return false;
+  }
+  number = static_cast<std::int64_t>(value);
+  return true;
 }
 
 }  // namespace attnlab

@@ -15,11 +15,16 @@ PointTable parse_las(std::string_view bytes, const std::string& path) {
   if (bytes.size() < 227 || bytes.substr(0, 4) != "LASF") {
     throw DataError(path + ": does not begin as LAS does, or is cut off");
   }
+  const double major = number(24, {'u', 1}), minor = number(25, {'u', 1});
+  if (major != 1 || minor > 4) {
+    throw DataError(
+        fmt::format("{}: version {}.{} of LAS is not known (1.0 to 1.4 are)", path, major, minor));
+  }
   const auto first = static_cast<std::size_t>(number(96, {'u', 4}));
   const auto format = static_cast<int>(number(104, {'u', 1}));
   const auto row = static_cast<std::size_t>(number(105, {'u', 2}));
   double count = number(107, {'u', 4});
-  if (number(25, {'u', 1}) >= 4 && bytes.size() >= 255) count = number(247, {'u', 8});
+  if (minor == 4 && bytes.size() >= 255) count = number(247, {'u', 8});
   if (format >= 128) {
     throw DataError(path + ": is compressed (LAZ); decompress it: laszip -i FILE.laz -o FILE.las");
   }
@@ -28,11 +33,12 @@ PointTable parse_las(std::string_view bytes, const std::string& path) {
     throw DataError(fmt::format("{}: point format {} of {} bytes is not known (0 to 10 are)", path,
                                 format, row));
   }
-  if (first > bytes.size() || count > static_cast<double>((bytes.size() - first) / row)) {
+  if (first < 227 || first > bytes.size() ||
+      count > static_cast<double>((bytes.size() - first) / row)) {
     throw DataError(
-        fmt::format("{}: the header speaks of {} points, the file is too short for "
-                    "them; it is cut off",
-                    path, count));
+        fmt::format("{}: the header speaks of {} points from byte {} on, the file is too short for "
+                    "them; it is cut off, or damaged",
+                    path, count, first));
   }
   constexpr int kColour[] = {-1, -1, 20, 28, -1, 28, -1, 30, 30, -1, 30};
   const int colour = kColour[format];

@@ -2,9 +2,12 @@
 //
 //   OFF | corners faces edges | x y z a line | n i_1 ... i_n a line
 //
-// ModelNet's files may join the first two lines ("OFF490 518 0"). Faces of more than three corners
-// are taken as fans.
-// Source: Princeton ModelNet (Wu et al., 3D ShapeNets, CVPR 2015, arXiv:1406.5670).
+// ModelNet's files may join the first two lines ("OFF490 518 0"). Several corners or faces may
+// share a line. Behind a corner COFF has a colour of three or four numbers, NOFF a normal, STOFF a
+// place in a texture (CNOFF: both, and so on); these, and the colours of faces at the end of their
+// lines, are passed over. Faces of more than three corners are taken as fans. Not read: OFF BINARY,
+// and corners in other spaces (4OFF, nOFF). Source: Princeton ModelNet (Wu et al., 3D ShapeNets,
+// CVPR 2015, arXiv:1406.5670); Geomview's manual, "OFF Files".
 #pragma once
 
 #include <string>

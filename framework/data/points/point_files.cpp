@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/data/formats/files.h"
 #include "framework/data/formats/npy.h"
@@ -15,12 +15,6 @@
 
 namespace attnlab {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
 
 /// x, y, z, c3, c4, ...
 std::vector<std::string> plain_names(std::int64_t columns) {
@@ -42,15 +36,35 @@ PointTable parse_npz(std::string_view bytes, const std::string& path) {
   const NamedTensors arrays = read_npz(bytes, path);
   const Tensor* points = arrays.find("points");
   if (points == nullptr && arrays.size() == 1) points = &arrays.begin()->second;
-  if (points == nullptr) throw DataError(path + ": has several arrays and none called points");
+  if (points == nullptr)
+    throw DataError(path + ": has several arrays and none called points; rename the one with them");
   return table_of(*points, path);
 }
 
 }  // namespace
 
-std::int64_t PointTable::find(std::string_view name) const {
-  const auto found = std::find(names.begin(), names.end(), name);
-  return found == names.end() ? -1 : found - names.begin();
+std::int64_t PointTable::column(const std::string& name, const std::string& path) const {
+  std::vector<std::size_t> found;
+  const auto look_for = [&](const auto& same) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (same(names[i])) found.push_back(i);
+    }
+  };
+  look_for([&](const std::string& other) { return other == name; });
+  if (found.empty()) {
+    const std::string lower = lower_case(name);
+    look_for([&](const std::string& other) { return lower_case(other) == lower; });
+  }
+  if (found.size() == 1) return static_cast<std::int64_t>(found[0]);
+  if (found.empty()) {
+    throw DataError(fmt::format("{}: has no column {}, but {}", path, excerpt(name),
+                                one_line(join(names, ", "))));
+  }
+  throw DataError(
+      fmt::format("{}: {} may be column {} ({}) or {} ({}); write the name of one as it stands in "
+                  "the file, where these differ, or rename one there",
+                  path, excerpt(name), found[0] + 1, excerpt(names[found[0]]), found[1] + 1,
+                  excerpt(names[found[1]])));
 }
 
 PointTable parse_xyz(std::string_view bytes, const std::string& path, bool counted) {
@@ -91,7 +105,7 @@ PointTable parse_xyz(std::string_view bytes, const std::string& path, bool count
     }
     for (const std::string_view word : words) {
       if (!read_number(word, values.emplace_back())) {
-        text.fail(fmt::format("\'{}\' is not a number; repair the line", word));
+        text.fail(fmt::format("{} is not a number; repair the line", excerpt(word)));
       }
     }
   }
@@ -111,7 +125,7 @@ PointTable parse_xyz(std::string_view bytes, const std::string& path, bool count
 PointTable read_points(const std::string& path) {
   expect_readable_whole(path);
   const std::string bytes = read_data_file(path);
-  const std::string ending = lower(std::filesystem::path(path).extension().string());
+  const std::string ending = lower_case(std::filesystem::path(path).extension().string());
   PointTable table;
   if (ending == ".ply") {
     table = parse_ply(bytes, path);
@@ -132,12 +146,7 @@ PointTable read_points(const std::string& path) {
                     ": files of points end in .ply, .pcd, .las, .npy, .npz, .off, .xyz, "
                     ".txt, .csv or .pts");
   }
-  for (std::string& name : table.names) name = lower(name);
-  for (const char* axis : {"x", "y", "z"}) {
-    if (table.find(axis) >= 0) continue;
-    throw DataError(
-        fmt::format("{}: has no column '{}', but {}", path, axis, join(table.names, ", ")));
-  }
+  for (const char* axis : {"x", "y", "z"}) table.column(axis, path);
   return table;
 }
 

@@ -1,6 +1,7 @@
 // Files of points: columns of numbers under names.
 //
-//   .ply          ASCII and binary of both byte orders; the scalars of the element `vertex`
+//   .ply          ASCII and binary of both byte orders; the scalars of the element `vertex` (lists
+//                 among them are passed over)
 //   .pcd          Point Cloud Library: ascii, binary, binary_compressed
 //   .las          1.0 to 1.4, point formats 0 to 10, not compressed (.laz is refused)
 //   .npy .npz     arrays [N, C]; of an .npz the one called points, or the only one
@@ -10,9 +11,10 @@
 //                 comments
 //   .off          the corners of a mesh (framework/data/points/mesh.h samples its faces)
 //
-// Names are lower case. Columns without names are x, y, z, then c3, c4, ...
-// Sources: Turk, The PLY polygon file format, 1994; pointclouds.org, The PCD file format; ASPRS LAS
-// specification 1.4 R15.
+// A text may begin with the byte-order mark of UTF-8. Columns have the names that stand in the
+// file; they are found by these, or whatever the case of their letters. Columns without names are
+// x, y, z, then c3, c4, ... Sources: Turk, The PLY polygon file format, 1994; pointclouds.org, The
+// PCD file format; ASPRS LAS specification 1.4 R15.
 #pragma once
 
 #include <string>
@@ -27,8 +29,9 @@ struct PointTable {
   std::vector<std::string> names;
   Tensor values;  ///< [N, names] float64
 
-  /// Column of a name; -1 where there is none.
-  std::int64_t find(std::string_view name) const;
+  /// The column of that name, or else the one whose name differs in the case of letters alone.
+  /// @throws DataError where there is none, or where several could be meant.
+  std::int64_t column(const std::string& name, const std::string& path) const;
 };
 
 /// @throws FileError, DataError "path: what is wrong; what to do" (with line or byte), also for

@@ -30,7 +30,12 @@ void expect_readable_whole(const std::string& path);
 /// @throws DataError for a file that is not there.
 std::uint64_t files_fingerprint(const std::vector<std::string>& paths);
 
-/// Names in a folder that end so, sorted; none where there is no folder.
+/// The first word of each line of a list: frames, shapes. @throws FileError; DataError with the
+/// line for a word with control characters, which is no name.
+std::vector<std::string> listed_names(const std::string& path);
+
+/// Names in a folder that end so, sorted; none where there is no folder. Hidden ones (".name") are
+/// nobody's data.
 /// @throws FileError for one that cannot be listed; DataError for a link to nothing of such a name.
 std::vector<std::string> names_in(const std::string& folder, const std::string& ending);
 

@@ -17,10 +17,10 @@
 #include <filesystem>
 #include <map>
 
+#include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/data/formats/files.h"
 #include "framework/data/formats/npy.h"
-#include "framework/data/points/byte_reader.h"
 #include "framework/data/points/mesh.h"
 #include "framework/data/points/point_dataset.h"
 #include "framework/data/points/point_files.h"
@@ -88,6 +88,7 @@ class Modelnet final : public PointDataset {
           folder_, options.classes));
     }
     info_.source = folder_;
+    if (!left_out_.empty()) info_.source += " without " + join(left_out_, ", ");
     info_.classes = static_cast<std::int64_t>(info_.class_names.size());
     describe_fields(has_normals_ && options.normals ? 3 : 0, /*each_point=*/false);
     set_fingerprint(
@@ -138,34 +139,23 @@ class Modelnet final : public PointDataset {
     return text;
   }
 
-  static std::vector<std::string> lines_of(const std::string& path) {
-    std::vector<std::string> found;
-    const std::string text = read_data_file(path);
-    WordReader lines(text, path);
-    while (!lines.at_end()) {
-      std::string_view line = lines.line();
-      const std::string_view word = take_word(line);
-      if (!word.empty()) found.emplace_back(word);
-    }
-    return found;
-  }
-
   void open_resampled(const std::string& prefix) {
-    info_.class_names = lines_of(prefix + "_shape_names.txt");
+    info_.class_names = listed_names(prefix + "_shape_names.txt");
     std::map<std::string, std::string> before;  // shapes, and the list that each stands in
     for (const bool training : {true, false}) {
       const std::string list = prefix + (training ? "_train.txt" : "_test.txt");
-      for (const std::string& shape : lines_of(list)) {
+      for (const std::string& shape : listed_names(list)) {
         if (const auto [same, added] = before.emplace(shape, list); !added) {
-          throw DataError(fmt::format("{}: '{}' stands in {} already; remove it in one place", list,
-                                      shape, same->second));
+          throw DataError(fmt::format("{}: {} stands in {} already; remove it in one place", list,
+                                      excerpt(shape), same->second));
         }
         const std::string name = shape.substr(0, shape.rfind('_'));
         const auto& names = info_.class_names;
         const auto label = std::find(names.begin(), names.end(), name);
         if (label == names.end()) {
           throw DataError(
-              fmt::format("{}: '{}' is of no class of {}_shape_names.txt", list, shape, prefix));
+              fmt::format("{}: {} is of no class of {}_shape_names.txt; correct it there", list,
+                          excerpt(shape), prefix));
         }
         const std::string file = fmt::format("{}/{}/{}.txt", folder_, name, shape);
         (training ? train_ : test_).push_back({file, -1, label - names.begin()});
@@ -179,7 +169,10 @@ class Modelnet final : public PointDataset {
       const std::string folder = fmt::format("{}/{}", folder_, name);
       if (options_.classes == 10 && std::count(std::begin(kTen), std::end(kTen), name) == 0)
         continue;
-      if (!fs::is_directory(folder + "/train") && !fs::is_directory(folder + "/test")) continue;
+      if (!fs::is_directory(folder + "/train") && !fs::is_directory(folder + "/test")) {
+        if (fs::is_directory(folder)) left_out_.push_back(name);
+        continue;
+      }
       const auto label = static_cast<std::int64_t>(info_.class_names.size());
       info_.class_names.push_back(name);
       for (const bool training : {true, false}) {
@@ -192,6 +185,10 @@ class Modelnet final : public PointDataset {
         for (const std::string& file : files) {
           (training ? train_ : test_).push_back({below + "/" + file, -1, label});
         }
+        const std::size_t others = names_in(below, "").size() - files.size();
+        if (others == 0) continue;
+        left_out_.push_back(
+            fmt::format("{} of {}/{} (not .off)", others, name, training ? "train" : "test"));
       }
     }
     has_normals_ = true;
@@ -281,6 +278,7 @@ class Modelnet final : public PointDataset {
   ModelnetOptions options_;
   std::string folder_;
   bool has_normals_ = false;
+  std::vector<std::string> left_out_;  ///< for `info().source`
   std::vector<Shape> train_, test_;
   Tensor array_;  ///< [B, N, 3]
 };

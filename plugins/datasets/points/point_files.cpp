@@ -71,6 +71,8 @@ class PointFiles final : public PointDataset {
       for (const CloudFile& file : files_.back()) all.push_back(file.path);
     }
     info_.source = folder;
+    const std::vector<std::string> others = other_folders(folder);
+    if (!others.empty()) info_.source += " without " + join(others, ", ");
     info_.classes = static_cast<std::int64_t>(info_.class_names.size());
     if (files_[0].empty()) throw DataError(folder + "/train: has no files of points");
     describe_fields(static_cast<std::int64_t>(options.features.size()), by_point());
@@ -108,17 +110,27 @@ class PointFiles final : public PointDataset {
     return files_.at(static_cast<std::size_t>(split));
   }
 
+  /// Folders beside those of the splits: nothing in them is read.
+  static std::vector<std::string> other_folders(const std::string& folder) {
+    std::vector<std::string> others;
+    for (const std::string& name : names_in(folder, "")) {
+      const bool split = name == "train" || name == "validation" || name == "test";
+      if (!split && fs::is_directory(folder + "/" + name)) others.push_back(name);
+    }
+    return others;
+  }
+
   /// @throws DataError where files and folders are mixed, since one kind would be passed over.
   std::vector<CloudFile> files_of(Split split, const std::string& folder) {
     std::vector<CloudFile> files;
     for (const std::string& name : names_in(folder, "")) {
       const std::string path = folder + "/" + name;
-      const bool is_folder = fs::is_directory(path), hidden = name.starts_with('.');
+      const bool is_folder = fs::is_directory(path);
       if (by_point() && !is_folder) {
         files.push_back({path});
       } else if (!by_point() && is_folder) {
         add_class(split, folder, name, files);
-      } else if (!hidden) {
+      } else {
         throw DataError(path + (by_point()
                                     ? ": is a folder, and with the option `label` clouds are files "
                                       "of the split's folder itself; move its files there"
@@ -145,20 +157,19 @@ class PointFiles final : public PointDataset {
     }
     const std::vector<std::string> clouds = names_in(path, "");
     if (clouds.empty()) throw DataError(path + ": holds no files of points; remove it");
-    for (const std::string& file : clouds) files.push_back({path + "/" + file, label});
+    for (const std::string& file : clouds) {
+      files.push_back({path + "/" + file, label});
+      if (!fs::is_directory(files.back().path)) continue;
+      throw DataError(files.back().path +
+                      ": is a folder in that of a class; move its files up, or remove it");
+    }
   }
 
   /// [N, names] of the named columns.
   static Tensor columns(const PointTable& table, const std::vector<std::string>& names,
                         const std::string& path) {
     std::vector<std::int64_t> rows;
-    for (const std::string& name : names) {
-      rows.push_back(table.find(name));
-      if (rows.back() < 0) {
-        throw DataError(
-            fmt::format("{}: has no column '{}', but {}", path, name, join(table.names, ", ")));
-      }
-    }
+    for (const std::string& name : names) rows.push_back(table.column(name, path));
     return table.values.index_select(1, at::tensor(rows, at::kLong));
   }
 

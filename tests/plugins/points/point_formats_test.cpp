@@ -2,12 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <filesystem>
 
 #include "framework/data/formats/npy.h"
-#include "framework/data/points/mesh.h"
 #include "framework/data/points/point_files.h"
+#include "tests/plugins/points/point_bytes.h"
 #include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
 
@@ -17,22 +16,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::message_of;
+using testing::npy;
+using testing::raw;
+using testing::table;
 using testing::TempFolder;
-
-template <class T>
-std::string raw(std::initializer_list<T> numbers) {
-  std::string bytes;
-  for (T number : numbers) {
-    char part[sizeof(T)];
-    std::memcpy(part, &number, sizeof(T));
-    bytes.append(part, sizeof(T));
-  }
-  return bytes;
-}
-
-Tensor table(std::initializer_list<double> numbers, std::int64_t columns) {
-  return at::tensor(std::vector<double>(numbers)).view({-1, columns});
-}
 
 TEST(Ply, OfTextAndBytesOfBothOrders) {
   const std::string properties =
@@ -157,6 +144,14 @@ TEST(Las, OfPointsWithColour) {
       at::allclose(points.values[1],
                    at::tensor({1001.01, 1999.5, 0.7, 900.0, 5.0, 1.0, 2.0, 65535.0}, at::kDouble)));
   EXPECT_THROW(parse_las(bytes.substr(0, 250), ""), DataError);
+  put(24, "\x01\x05");
+  EXPECT_THAT(message_of<DataError>([&] { parse_las(bytes, "a.las"); }),
+              HasSubstr("a.las: version 1.5 of LAS is not known"));
+  put(24, "\x01\x02");
+  put(96, raw<std::uint32_t>({100}));
+  EXPECT_THAT(message_of<DataError>([&] { parse_las(bytes, "a.las"); }),
+              HasSubstr("2 points from byte 100 on"));
+  put(96, raw<std::uint32_t>({227}));
   put(104, "\x82");
   EXPECT_THAT(message_of<DataError>([&] { parse_las(bytes, "a.laz"); }), HasSubstr("laszip"));
 }
@@ -217,12 +212,6 @@ TEST(Xyz, TakesTheCountThatAPtsFileBeginsWith) {
                         "of points is taken of .pts files alone: remove it"));
 }
 
-std::string npy(const std::string& header, const std::string& data) {
-  std::string text = header;
-  text.resize(118, ' ');
-  return std::string("\x93NUMPY\x01\x00", 8) + raw<std::uint16_t>({118}) + text + data;
-}
-
 TEST(Npy, OfBothOrdersOfBytesAndOfAxes) {
   const auto header = [](const char* type, bool fortran) {
     return "{'descr': '" + std::string(type) +
@@ -249,6 +238,33 @@ TEST(Npy, OfBothOrdersOfBytesAndOfAxes) {
 std::string npy_of_two_points() {
   return npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 4), }",
              raw<double>({1, 2, 3, 9, 4, 5, 6, 8}));
+}
+
+TEST(Npy, IsRefusedWhereItsHeaderSaysWhatIsNotKnown) {
+  const std::string good = "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 1), }";
+  const std::string data("\1\0\2\0", 4);
+  EXPECT_TRUE(parse_npy(npy(good, data), "").equal(at::tensor({1, 2}, at::kShort).view({2, 1})));
+  const auto with = [&](const std::string& part, const std::string& other) {
+    std::string header = good;
+    return npy(header.replace(header.find(part), part.size(), other), data);
+  };
+  EXPECT_EQ(parse_npy(with("(2, 1)", "(2L, 1L)"), "").numel(), 2) << "as Python 2 wrote it";
+  const auto refusal = [&](const std::string& part, const std::string& other) {
+    return message_of<DataError>([&] { parse_npy(with(part, other), "a.npy"); });
+  };
+  EXPECT_THAT(refusal("'<i2'", "'Zi2'"), HasSubstr("a.npy: numbers of type 'Zi2' are not read"));
+  EXPECT_THAT(refusal("'<i2'", "'|i2'"), HasSubstr("type '|i2' are not read; save them as"));
+  EXPECT_THAT(refusal("'<i2'", "'<i22'"), HasSubstr("type '<i22' are not read"));
+  EXPECT_THAT(refusal("'<i2'", "[('x', '<i2')]"), HasSubstr("type '[('x', '<i2')], "));
+  EXPECT_THAT(refusal("False", "Maybe"),
+              HasSubstr("fortran_order is 'Maybe', neither True nor False; the file is damaged"));
+  for (const char* shape : {"(-2, 1)", "(2.0, 1)", "(2 1)", "[2, 1]", "(, 2)", "(2, 1"}) {
+    EXPECT_THAT(refusal("(2, 1)", shape), HasSubstr("a.npy: the shape '")) << shape;
+  }
+  std::string version = npy(good, data);
+  version[6] = 9;
+  EXPECT_THAT(message_of<DataError>([&] { parse_npy(version, "a.npy"); }),
+              HasSubstr("a.npy: version 9 of NumPy's format is not known"));
 }
 
 TEST(Npz, OfStoredAndOfDeflatedMembers) {
@@ -332,33 +348,10 @@ TEST(PointFiles, OfEveryKindHoldTheSamePoints) {
               HasSubstr("files of points end in .ply"));
 }
 
-TEST(Meshes, AreSampledEvenly) {
-  // A square of side 2 in the plane z = 1, as a face of four corners, and a small triangle below.
-  const Mesh mesh = parse_off(
-      "OFF7 2 0\n0 0 1\n2 0 1\n2 2 1\n0 2 1\n0 0 0\n1 0 0\n0 1 0\n4 0 1 2 3\n3 4 5 6\n", "a.off");
-  EXPECT_EQ(mesh.triangles.size(0), 3);
-  Random random(1);
-  const SampledPoints points = sampled(mesh, 20000, random, "a.off");
-  const Tensor above = points.coordinates.select(1, 2).gt(0.5);
-  EXPECT_NEAR(above.to(at::kDouble).mean().item<double>(), 4 / 4.5, 0.01) << "by area";
-  const Tensor top = points.coordinates.index_select(0, above.nonzero().squeeze(1));
-  EXPECT_NEAR(top.select(1, 0).mean().item<double>(), 1, 0.02);
-  EXPECT_NEAR(top.select(1, 1).gt(1.5).to(at::kDouble).mean().item<double>(), 0.25, 0.02);
-  EXPECT_TRUE(at::allclose(points.normals.abs().select(1, 2), at::ones({20000}), 0, 1e-5));
-  EXPECT_THAT(message_of<DataError>([] { parse_off("OFF\n1 1 0\n0 0 0\n3 0 0 1\n", "a.off"); }),
-              HasSubstr("a.off:4: the face has a corner 1, of 1 that there are"));
-  EXPECT_THROW(sampled(parse_off("OFF\n1 1 0\n0 0 0\n3 0 0 0\n", ""), 3, random, ""), DataError);
-  EXPECT_THROW(parse_off("OFF\n999999999 1 0\n", ""), DataError);
-  for (const char* face : {"nan 0 0 0", "1e300 0 0 0", "4 0 0 0", "2 0 0"}) {
-    EXPECT_THROW(parse_off("OFF\n1 1 0\n0 0 0\n" + std::string(face) + "\n", ""), DataError)
-        << face;
-  }
-}
-
 TEST(PointFiles, AreReadByTheirEnding) {
   const TempFolder folder;
   folder.write("a.CSV", "X,Y,Z,Intensity\n1,2,3,4\n");
-  EXPECT_THAT(read_points(folder.path() + "/a.CSV").names, ElementsAre("x", "y", "z", "intensity"));
+  EXPECT_THAT(read_points(folder.path() + "/a.CSV").names, ElementsAre("X", "Y", "Z", "Intensity"));
   folder.write("b.txt", "1 2\n");
   EXPECT_THAT(message_of<DataError>([&] { read_points(folder.path() + "/b.txt"); }),
               HasSubstr("b.txt: has no column 'z', but x, y"));

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "framework/base/files.h"
+#include "framework/base/foreign_text.h"
 #include "framework/data/points/byte_reader.h"
 
 namespace attnlab {
@@ -13,6 +14,19 @@ namespace {
 
 bool read_finite(std::string_view word, double& number) {
   return read_number(word, number) && std::isfinite(number);
+}
+
+/// The name of a kind of objects. Letters' case means nothing, as in KITTI's own evaluation.
+std::string type_of_box(std::string_view word, const WordReader& lines) {
+  constexpr const char* kTypes[] = {"Car",    "Van",     "Truck", "Pedestrian", "Person_sitting",
+                                    "Person", "Cyclist", "Tram",  "Misc",       "DontCare"};
+  for (const char* type : kTypes) {
+    if (lower_case(type) == lower_case(word)) return type;
+  }
+  lines.fail(
+      fmt::format("{} is no type of KITTI's ({}); correct it, or write Misc, whose points do "
+                  "not count",
+                  excerpt(word), fmt::join(kTypes, ", ")));
 }
 
 /// `count` numbers of the line "name: ...".
@@ -24,7 +38,9 @@ std::vector<double> matrix(const std::string& text, const std::string& path,
     if (take_word(line, ":") != name) continue;
     std::vector<double> numbers;
     for (std::string_view word; !(word = take_word(line, ":")).empty();) {
-      if (!read_finite(word, numbers.emplace_back())) lines.fail("a number is not readable");
+      if (!read_finite(word, numbers.emplace_back())) {
+        lines.fail(fmt::format("{} is not a finite number; repair the line", excerpt(word)));
+      }
     }
     if (numbers.size() != count) {
       lines.fail(fmt::format("{} has {} numbers, expected {}", name, numbers.size(), count));
@@ -70,8 +86,9 @@ std::vector<Box> read_boxes(const std::string& path) {
   while (!lines.at_end()) {
     std::string_view line = lines.line();
     Box box;
-    box.type = take_word(line);
-    if (box.type.empty()) continue;
+    const std::string_view type = take_word(line);
+    if (type.empty()) continue;
+    box.type = type_of_box(type, lines);
     std::array<double, 14> numbers{};  // truncated, occluded, alpha, four of the image, then ours
     for (double& number : numbers) {
       if (!read_finite(take_word(line), number)) {

@@ -69,16 +69,7 @@ std::pair<double, double> image_size(const std::string& path) {
 
 /// Names of the frames, a line each; none where there is no such file.
 std::vector<std::string> listed(const std::string& file) {
-  std::vector<std::string> names;
-  if (!std::filesystem::exists(file)) return names;
-  const std::string text = read_text(file);
-  WordReader lines(text, file);
-  while (!lines.at_end()) {
-    std::string_view line = lines.line();
-    const std::string_view word = take_word(line);
-    if (!word.empty()) names.emplace_back(word);
-  }
-  return names;
+  return std::filesystem::exists(file) ? listed_names(file) : std::vector<std::string>();
 }
 
 class Kitti final : public ScanDataset {

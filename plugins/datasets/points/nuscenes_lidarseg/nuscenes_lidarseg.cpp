@@ -28,7 +28,7 @@ struct NuscenesOptions : PointOptions {
   constexpr void describe(Visitor& v) {
     v("root", root,
       "folder with samples, lidarseg and the tables (empty: search the usual places)");
-    v("version", version, "folder of the tables: v1.0-trainval or v1.0-mini");
+    v("version", version, one_of("v1.0-trainval", "v1.0-mini"), "folder of the tables");
     PointOptions::describe(v);
   }
 };

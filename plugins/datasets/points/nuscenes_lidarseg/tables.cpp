@@ -10,7 +10,9 @@
 #include <unordered_map>
 
 #include "framework/base/error.h"
+#include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
+#include "framework/data/points/byte_reader.h"
 
 namespace attnlab {
 namespace {
@@ -23,6 +25,11 @@ void each_record(const std::string& path, const std::function<void(const Json&)>
   std::ifstream file;
   if (std::filesystem::is_regular_file(path, error)) file.open(path);
   if (!file.is_open()) throw DataError(path + ": cannot be read; the tables are not complete");
+  std::string start(4, '\0');
+  file.read(start.data(), 4);
+  without_mark(start, path);  // the parser knows that of UTF-8 itself
+  file.clear();
+  file.seekg(0);
   using Event = Json::parse_event_t;
   const auto take = [&](int depth, Event event, Json& record) {
     // Behind each map the parser looks at all that lies around it: so nothing may gather there.
@@ -38,17 +45,34 @@ void each_record(const std::string& path, const std::function<void(const Json&)>
   try {
     [[maybe_unused]] const Json rest = Json::parse(file, take);  // an empty list
   } catch (const Json::exception& error) {
-    throw DataError(fmt::format("{}: is damaged: {}", path, error.what()));
+    throw DataError(
+        fmt::format("{}: is damaged: {}; fetch it again", path, one_line(error.what())));
   }
 }
 
-using Lookup = std::unordered_map<std::string, std::string>;
+/// 61 of "scene-0061".
+int scene_number(std::string_view name, const std::string& path) {
+  const std::string_view digits =
+      name.substr(std::min<std::size_t>(name.find('-') + 1, name.size()));
+  std::int64_t number = 0;
+  if (name.starts_with("scene-") && digits.size() == 4 && read_whole(digits, 9999, number)) {
+    return static_cast<int>(number);
+  }
+  throw DataError(
+      fmt::format("{}: {} is no scene of nuScenes (they are called as scene-0061), and "
+                  "of no official split; correct its name",
+                  path, excerpt(name)));
+}
 
-const std::string& found(const Lookup& table, const std::string& token, const std::string& path) {
+template <class Value>
+using Lookup = std::unordered_map<std::string, Value>;
+
+template <class Value>
+const Value& found(const Lookup<Value>& table, const std::string& token, const std::string& path) {
   const auto at = table.find(token);
   if (at == table.end()) {
-    throw DataError(
-        fmt::format("{}: has no record '{}'; the tables do not belong together", path, token));
+    throw DataError(fmt::format("{}: has no record {}; the tables do not belong together", path,
+                                excerpt(token)));
   }
   return at->second;
 }
@@ -62,9 +86,11 @@ std::vector<LabelledScan> labelled_scans(const std::string& folder, const std::s
   const auto word = [](const Json& record, const char* name) {
     return record.at(name).get<std::string>();
   };
-  Lookup scene_names, scene_of_sample, labels, scans, samples;
-  each_record(path("scene"),
-              [&](const Json& r) { scene_names[word(r, "token")] = word(r, "name"); });
+  Lookup<int> scene_numbers;
+  Lookup<std::string> scene_of_sample, labels, scans, samples;
+  each_record(path("scene"), [&](const Json& r) {
+    scene_numbers[word(r, "token")] = scene_number(word(r, "name"), path("scene"));
+  });
   each_record(path("sample"),
               [&](const Json& r) { scene_of_sample[word(r, "token")] = word(r, "scene_token"); });
   each_record(path("lidarseg"),
@@ -79,26 +105,24 @@ std::vector<LabelledScan> labelled_scans(const std::string& folder, const std::s
   for (const auto& [token, file] : labels) {
     const std::string scene =
         found(scene_of_sample, found(samples, token, path("sample_data")), path("sample"));
-    all.push_back(
-        {found(scans, token, path("sample_data")), file, found(scene_names, scene, path("scene"))});
+    all.push_back({found(scans, token, path("sample_data")), file,
+                   found(scene_numbers, scene, path("scene"))});
   }
   std::sort(all.begin(), all.end(),
             [](const LabelledScan& a, const LabelledScan& b) { return a.scan < b.scan; });
   return all;
 }
 
-bool is_validation_scene(const std::string& scene, const std::string& version) {
-  if (version == "v1.0-mini") return scene == "scene-0103" || scene == "scene-0916";
+bool is_validation_scene(int scene, const std::string& version) {
+  if (version == "v1.0-mini") return scene == 103 || scene == 916;
   // nuscenes-devkit, utils/splits.py: first and last of each run of numbers.
   constexpr std::array<std::array<int, 2>, 26> kRuns = {
       {{3, 3},     {12, 18},   {35, 36},   {38, 39},   {92, 110},   {221, 221}, {268, 278},
        {329, 332}, {344, 346}, {519, 524}, {552, 565}, {625, 627},  {629, 630}, {632, 638},
        {770, 771}, {775, 775}, {777, 778}, {780, 784}, {794, 800},  {802, 802}, {904, 917},
        {919, 931}, {962, 963}, {966, 969}, {971, 972}, {1059, 1073}}};
-  if (scene.size() != 10 || scene.substr(0, 6) != "scene-") return false;
-  const int number = std::atoi(scene.c_str() + 6);
   return std::any_of(kRuns.begin(), kRuns.end(),
-                     [&](const auto& run) { return run[0] <= number && number <= run[1]; });
+                     [&](const auto& run) { return run[0] <= scene && scene <= run[1]; });
 }
 
 }  // namespace attnlab

@@ -8,7 +8,7 @@ namespace attnlab {
 
 struct LabelledScan {
   std::string scan, labels;  ///< files, below the data's folder
-  std::string scene;         ///< "scene-0061"
+  int scene = 0;             ///< 61 of "scene-0061"
 };
 
 /// Scans with labels, in order of their files.
@@ -18,6 +18,6 @@ struct LabelledScan {
 std::vector<LabelledScan> labelled_scans(const std::string& folder, const std::string& version);
 
 /// Whether a scene is of the official validation split: one of 150, of v1.0-mini one of 2.
-bool is_validation_scene(const std::string& scene, const std::string& version);
+bool is_validation_scene(int scene, const std::string& version);
 
 }  // namespace attnlab
