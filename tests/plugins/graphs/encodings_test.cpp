@@ -158,6 +158,35 @@ TEST_F(LaplacianPairs, OfRepeatedEigenvaluesSpanTheWholeSpace) {
   expect_smallest(graph_of(90, {}), 6, "no edges: all values 0");
 }
 
+// Spectra's SymEigsSolver says "Successful" of complete graphs and has eigenvalues of 1e17.
+TEST_F(LaplacianPairs, OfCompleteGraphsAndTheirRelativesAreRight) {
+  for (const std::int64_t nodes : {2, 3, 20, 47, 48, 49, 64, 90}) {
+    const std::string size = std::to_string(nodes) + " nodes";
+    std::vector<Edge> complete, halves, uneven, star, two;
+    for (std::int64_t i = 0; i < nodes; ++i) {
+      for (std::int64_t j = 0; j < i; ++j) {
+        complete.emplace_back(j, i);
+        if ((i < nodes / 2) != (j < nodes / 2)) halves.emplace_back(j, i);
+        if (j < 2 && i >= 2) uneven.emplace_back(j, i);
+        if ((i < nodes / 3) == (j < nodes / 3)) two.emplace_back(j, i);
+      }
+      if (i > 0) star.emplace_back(0, i);
+    }
+    expect_smallest(graph_of(nodes, complete), 6, "complete, " + size);
+    expect_smallest(graph_of(nodes, halves), 6, "bipartite in halves, " + size);
+    expect_smallest(graph_of(nodes, uneven), 6, "two nodes joined with all others, " + size);
+    expect_smallest(graph_of(nodes, two), 6, "two complete ones, " + size);
+    expect_smallest(graph_of(nodes, star), 6, "star, " + size);
+    expect_smallest(graph_of(nodes, path(nodes)), 6, "path, " + size);
+    if (nodes > 2) expect_smallest(graph_of(nodes, cycle(nodes)), 6, "cycle, " + size);
+    for (const double share : {0.1, 0.5}) {
+      const auto count = std::int64_t(share * double(nodes * nodes) / 2);
+      expect_smallest(graph_of(nodes, random_edges(nodes, count, 7)), 6,
+                      "random with " + std::to_string(count) + " edges, " + size);
+    }
+  }
+}
+
 TEST_F(LaplacianPairs, OfALongPathAreTheKnownCosines) {
   const std::int64_t n = 3000;
   const Eigenpairs pairs = smallest_eigenpairs(graph_of(n, path(n)), 10);

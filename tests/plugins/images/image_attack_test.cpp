@@ -156,6 +156,34 @@ TEST(ImageAttack, ProjectsOntoPlanesWithinABox) {
   }
 }
 
+// LibTorch's sort alone keeps the order of equals for up to sixteen numbers.
+TEST(ImageAttack, ClassesThatAreEquallyLikelyComeInTheirOrder) {
+  const Tensor equal = at::zeros({2, 40});
+  EXPECT_TRUE(by_likelihood(equal).equal(at::arange(40).expand({2, 40})));
+  equal.select(1, 25).fill_(1);
+  EXPECT_TRUE(by_likelihood(equal).narrow(1, 0, 4).equal(
+      at::tensor({25, 0, 1, 2}, at::kLong).expand({2, 4})));
+  // So it is with the loss: of eighteen third ones it is the last two that it pulls at.
+  Tensor logits = at::ones({1, 20}, at::kDouble);
+  logits[0][0] = 5, logits[0][1] = 4;
+  logits.requires_grad_();
+  targeted_dlr(logits, at::zeros({1}, at::kLong), at::ones({1}, at::kLong)).sum().backward();
+  EXPECT_TRUE(logits.grad()[0].nonzero().view({-1}).equal(at::tensor({0, 1, 18, 19}, at::kLong)));
+}
+
+TEST(ImageAttack, RoomsThatAreEqualAreAddedUpInTheirOrder) {
+  const std::int64_t alike = 40;
+  Tensor weights = (7 * noise({1, alike + 1}, 4, at::kDouble)).round().abs() + 1;
+  const Tensor points = at::zeros_like(weights), high = at::full_like(weights, 0.1);
+  high[0][alike] = 1;
+  double given = 0;
+  for (std::int64_t i = 0; i < alike; ++i) given += 0.1 * weights[0][i].item<double>();
+  const double wanted = given + 0.5, last = weights[0][alike].item<double>();
+  const Tensor moves = onto_plane(points, weights, at::full({1}, wanted, at::kDouble), -high, high);
+  EXPECT_TRUE(moves.narrow(1, 0, alike).eq(0.1).all().item<bool>());
+  EXPECT_EQ(moves[0][alike].item<double>(), (wanted - given) / last);
+}
+
 TEST(ImageAttack, DlrIsThatOfThePaper) {
   const Tensor logits = at::tensor({3.0, 1.0, 0.5, 7.0, 5.0}).view({1, 5});
   const auto loss = [&](std::int64_t label, std::int64_t towards) {

@@ -72,6 +72,25 @@ TEST(ClassificationLosses, KeepNotANumberToItsMember) {
   EXPECT_TRUE(losses[2].isfinite().item<bool>());
 }
 
+// oneDNN's log-softmax answers more than 0 where all probability lies on one class.
+TEST(ClassificationLosses, AreNeverBelowZero) {
+  for (const std::int64_t classes : {1, 2, 16, 17, 100}) {
+    for (const float ahead : {15.F, 16.6F, 30.F, 100.F}) {
+      const Tensor logits = at::zeros({2, classes}), own = at::zeros({2}, at::kLong);
+      logits.select(1, 0).fill_(ahead);
+      for (const double smoothing : {0.0, 0.1}) {
+        const double loss = classification_loss(logits, own, smoothing).item<double>();
+        const Tensor losses = classification_losses(logits, own, smoothing, 2);
+        EXPECT_GE(loss, 0) << classes << " classes, " << ahead;
+        EXPECT_GE(losses.min().item<double>(), 0) << classes << " classes, " << ahead;
+      }
+      ClassificationMeter meter;
+      meter.add({{"logits", logits}}, {{{"class", own}}, 2});
+      EXPECT_GE(meter.result().at("nll"), 0) << classes << " classes, " << ahead;
+    }
+  }
+}
+
 TEST(ClassificationLosses, RefuseRowsThatDoNotDivide) {
   const auto refusal = [](std::int64_t rows) {
     return message_of<ShapeError>([&] {

@@ -43,6 +43,21 @@ TEST(DrawToken, ChoosesAmongTheLikeliest) {
   EXPECT_GE(draw_token(logits, {.top_k = 100}, random), 0);
 }
 
+// LibTorch's sort keeps the order of equals for up to sixteen numbers, its topk never.
+TEST(DrawToken, TakesEquallyLikelyTokensInTheirOrder) {
+  const Tensor equal = at::full({40}, 2.0F);
+  Random random(1), same(1);
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_EQ(draw_token(equal, {}, random), std::int64_t(same.uniform() * 40)) << i;
+  }
+  const Tensor better = equal.clone();
+  better[30] = 3;
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_THAT(draw_token(better, {.top_k = 3}, random), ::testing::AnyOf(30, 0, 1)) << i;
+  }
+  EXPECT_EQ(draw_token(equal, {.temperature = 0}, random), 0);
+}
+
 TEST(DrawToken, AnExtremeTemperatureTakesTheLikeliest) {
   const Tensor logits = at::tensor({-4.0F, 1.0F, 3.0F, -9.0F});
   Random random(1);

@@ -75,6 +75,20 @@ TEST(ExpectedNumbers, KnowInfinity) {
   EXPECT_NE(compare_tensors(file_of(-infinity, 0), file_of(-1e30F, 0)).problem, "");
 }
 
+// LibTorch rounds a float32 NaN to the bits ffff with AVX2, and to 7fc0 without.
+TEST(ExpectedNumbers, KnowThatNotANumberHasManyBits) {
+  const std::string empty =
+      file_with(R"({"out":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}})");
+  const auto file = [&](const char* numbers) {
+    return empty.substr(0, empty.size() - 4) + std::string(numbers, 4);
+  };
+  const std::string avx2 = file("\xff\xff\xff\xff"), plain = file("\xc0\x7f\xc0\x7f");
+  EXPECT_EQ(compare_tensors(avx2, plain).problem, "");
+  EXPECT_EQ(compare_tensors(plain, avx2).problem, "");
+  EXPECT_NE(compare_tensors(plain, empty).problem, "");
+  EXPECT_NE(compare_tensors(empty, avx2).problem, "");
+}
+
 TEST(ExpectedNumbers, RefuseDamagedFiles) {
   const std::string whole = file_of(1, 2);
   for (std::size_t size = 0; size < whole.size(); size += 3) {

@@ -62,7 +62,8 @@ Tensor apgd_ce(const Target& target, std::int64_t steps) {
 }
 
 Tensor targeted_dlr(const Tensor& logits, const Tensor& labels, const Tensor& towards) {
-  const Tensor sorted = std::get<0>(logits.sort(1));
+  // The gradient goes to single classes, also where several are equally likely.
+  const Tensor sorted = std::get<0>(logits.sort(/*stable=*/true, 1, /*descending=*/false));
   const std::int64_t last = logits.size(1) - 1;
   const auto of = [&](const Tensor& classes) {
     return logits.gather(1, classes.view({-1, 1})).view({-1});
@@ -73,7 +74,7 @@ Tensor targeted_dlr(const Tensor& logits, const Tensor& labels, const Tensor& to
 }
 
 Tensor apgd_targeted(const Target& target, std::int64_t steps, std::int64_t targets) {
-  const Tensor order = target.classifier.logits(target.images).argsort(1, /*descending=*/true);
+  const Tensor order = by_likelihood(target.classifier.logits(target.images));
   Tensor found = target.images;
   Tensor left = at::arange(target.images.size(0), target.labels.options());
   for (std::int64_t rank = 1; rank <= std::min(targets, order.size(1) - 1); ++rank) {

@@ -54,6 +54,8 @@ Tensor chosen(const Tensor& mask, const Tensor& one, const Tensor& other);
 /// [B]: logit of the label minus the largest other one; 0 or less: fooled. -infinity where logits
 /// are no numbers.
 Tensor margin_of(const Tensor& logits, const Tensor& labels);
+/// [B, K] classes, the likeliest first, equally likely ones in their order.
+Tensor by_likelihood(const Tensor& logits);
 /// [B] cross entropies.
 Tensor cross_entropies(const Tensor& logits, const Tensor& labels);
 

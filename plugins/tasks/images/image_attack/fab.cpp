@@ -61,7 +61,8 @@ Tensor onto_plane(const Tensor& points, const Tensor& weights, const Tensor& off
   const Tensor direction = weights.sign() * needed.sign().unsqueeze(1);
   const Tensor room = at::where(direction.gt(0), high - points, points - low).clamp_min(0);
   const Tensor slopes = weights.abs();
-  auto [ends, order] = room.sort(1);
+  // Many rooms are equal; in which order they are added up shows in the last digits.
+  auto [ends, order] = room.sort(/*stable=*/true, 1, /*descending=*/false);
   const Tensor sorted = slopes.gather(1, order);
   const Tensor moving = (sorted.sum(1, true) - sorted.cumsum(1)).clamp_min(0);  // behind each end
   // What the ends before have given; a slope of 0 with unlimited room gives nothing.
@@ -83,7 +84,7 @@ Tensor onto_plane(const Tensor& points, const Tensor& weights, const Tensor& off
 }
 
 Tensor fab_targeted(const Target& target, std::int64_t steps, std::int64_t targets) {
-  const Tensor order = target.classifier.logits(target.images).argsort(1, /*descending=*/true);
+  const Tensor order = by_likelihood(target.classifier.logits(target.images));
   Tensor found = target.images;
   Tensor left = at::arange(target.images.size(0), target.labels.options());
   for (std::int64_t rank = 1; rank <= std::min(targets, order.size(1) - 1); ++rank) {

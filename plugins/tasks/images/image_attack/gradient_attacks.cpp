@@ -57,6 +57,10 @@ Tensor margin_of(const Tensor& logits, const Tensor& labels) {
   return at::where(numbers, own - std::get<0>(others.max(1)), at::full_like(own, -INFINITY));
 }
 
+Tensor by_likelihood(const Tensor& logits) {
+  return std::get<1>(logits.sort(/*stable=*/true, 1, /*descending=*/true));
+}
+
 Tensor cross_entropies(const Tensor& logits, const Tensor& labels) {
   return -logits.log_softmax(1).gather(1, labels.view({-1, 1})).view({-1});
 }

@@ -13,6 +13,8 @@
 #include "framework/data/image/corruption.h"
 #include "framework/data/image/corruption_kinds.h"
 #include "framework/data/image/jpeg_loss.h"
+#include "framework/data/image/resize.h"
+#include "framework/data/image/warp.h"
 #include "tests/support/data_files.h"
 #include "tests/support/temp_folder.h"
 
@@ -102,6 +104,24 @@ Pixels changed(const std::string& name) {
   if (name == "jpeg 80") return jpeg_loss(picture(), 80);
   if (name == "jpeg 10") return jpeg_loss(picture(), 10);
   return bytes_of(x);
+}
+
+// The pixel under the centre of the new one: where that is an edge, Pillow's box and its nearest
+// take the pixel behind it (0 1 1 2 3 3), OpenCV's exact nearest that before (0 0 1 2 3 3).
+TEST(Corruptions, EnlargeByOneRuleForTheNearestPixel) {
+  Pixels four(1, 4, 1);
+  four.bytes = {0, 1, 2, 3};
+  EXPECT_THAT(resized(four, {0, 0, 1, 4}, 1, 6, Filter::box).bytes,
+              ::testing::ElementsAre(0, 1, 1, 2, 3, 3));
+  EXPECT_THAT(resized(four, {0, 0, 1, 4}, 1, 8, Filter::box).bytes,
+              ::testing::ElementsAre(0, 0, 1, 1, 2, 2, 3, 3));
+  // So do the maps of augmentation: half a pixel to the left, and two thirds of the scale.
+  EXPECT_THAT(warped(four, {.c = 0.5}, Sampling::nearest, {9}).bytes,
+              ::testing::ElementsAre(1, 2, 3, 9));
+  EXPECT_THAT(warped(four, {.c = -0.5}, Sampling::nearest, {9}).bytes,
+              ::testing::ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(warped(four, {.a = 0.5, .c = 0.25}, Sampling::nearest, {9}).bytes,
+              ::testing::ElementsAre(0, 1, 1, 2));
 }
 
 TEST(Corruptions, AreThoseOfTheLibraries) {

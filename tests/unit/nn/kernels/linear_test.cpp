@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "framework/nn/kernels/large_product.h"
 #include "framework/tensor/flop_counter.h"
 #include "tests/support/like_double.h"
 
@@ -28,6 +31,20 @@ TEST(Linear, IsTheProductWithItsGradients) {
       testing::expect_like_double(ours, plain, {x, weight, bias}, 1e-5);
       testing::expect_like_double(ours, plain, {x, weight}, 1e-5);
     }
+  }
+}
+
+// oneDNN's sgemm with alpha = 0 leaves what is no number in place, by instruction set; ours has 1.
+TEST(Linear, LargeProductsOverwriteWhatIsNoNumber) {
+  if (!has_large_products()) GTEST_SKIP() << "built without oneDNN";
+  for (const std::int64_t depth : {1, 3, 64}) {
+    const Tensor a = at::randn({33, depth}), b = at::randn({depth, 17});
+    const Tensor c = at::full({33, 17}, NAN), zero = at::full({33, 17}, NAN);
+    large_product(dense_factor(a), dense_factor(b), c.data_ptr<float>(), 33, depth, 17);
+    EXPECT_TRUE(at::allclose(c, at::mm(a, b), 1e-5, 1e-5)) << depth;
+    large_product(dense_factor(at::zeros_like(a)), dense_factor(b), zero.data_ptr<float>(), 33,
+                  depth, 17);
+    EXPECT_TRUE(zero.eq(0).all().item<bool>()) << depth;
   }
 }
 

@@ -123,6 +123,23 @@ TEST(MemberNorm, OfOneModelIsLayerNormWithOrWithoutBias) {
   }
 }
 
+// PyTorch has -1.34149 and +1.34178 of the first, and by instruction set.
+TEST(MemberNorm, FarFromZeroIsTheMirrorImageOfItself) {
+  for (const std::int64_t dim : {2, 4, 7, 16, 33, 128}) {
+    // Sums and their parts are whole numbers below 2^24, so that nothing is rounded.
+    const Tensor away = 2 * at::arange(dim, at::kFloat) - float(dim - 1);
+    for (const float middle : {0.F, 1000.F, 10001.F, -65000.F}) {
+      const Tensor x = middle + away, ones = at::ones({dim});
+      const Tensor y = member_layer_norm(x, ones, {}, kEps, 1);
+      EXPECT_TRUE(y.equal(-y.flip(0))) << dim << " around " << middle << ": " << y;
+      EXPECT_TRUE(y.equal(member_layer_norm(away, ones, {}, kEps, 1))) << dim << ", " << middle;
+      EXPECT_TRUE(
+          at::allclose(y, at::layer_norm(away.to(at::kDouble), {dim}).to(at::kFloat), 1e-6, 0))
+          << dim << ", " << middle;
+    }
+  }
+}
+
 TEST(MemberNorm, TakesRowsThatDoNotLieDense) {
   at::manual_seed(6);
   const auto plain = [](const std::vector<Tensor>& in) {
