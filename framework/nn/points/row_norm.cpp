@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <ATen/Dispatch.h>
+#include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -65,7 +66,8 @@ Tensor row_sums(const Tensor& x, const Tensor& z) {
 
 /// y = x * factor + shift, of each channel.
 Tensor affine(const Tensor& x, const Tensor& factor, const Tensor& shift) {
-  return at::addcmul(shift.to(x.scalar_type()), x, factor.to(x.scalar_type()));
+  const at::ScalarType type = at::toOpMathType(x.scalar_type());
+  return at::addcmul(shift.to(type), x.to(type), factor.to(type)).to(x.scalar_type());
 }
 
 /// The gradients of x, weight and bias by operations that autograd follows, mean and variance too:
