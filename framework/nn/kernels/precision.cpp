@@ -28,8 +28,7 @@ bool has_wide_sums(const Tensor& a, const Tensor& b) {
          has_bfloat16_products(a.device());
 }
 
-/// A product of the least size that is trusted, tried: its sums stall at 256 where they have 8
-/// bits.
+/// Tries a product: its sums stall at 256 where they have 8 bits.
 bool libtorch_multiplies_bfloat16() {
   const at::NoGradGuard no_gradients;
   const at::DisableRecordFunctionGuard uncounted;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <ATen/Dispatch.h>
-#include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "framework/nn/kernels/own_loop.h"
+#include "framework/tensor/narrow.h"
 
 namespace attnlab {
 namespace {
@@ -66,8 +66,7 @@ Tensor row_sums(const Tensor& x, const Tensor& z) {
 
 /// y = x * factor + shift, of each channel.
 Tensor affine(const Tensor& x, const Tensor& factor, const Tensor& shift) {
-  const at::ScalarType type = at::toOpMathType(x.scalar_type());
-  return at::addcmul(shift.to(type), x.to(type), factor.to(type)).to(x.scalar_type());
+  return at::addcmul(shift.to(x.scalar_type()), x, factor.to(x.scalar_type()));
 }
 
 /// The gradients of x, weight and bias by operations that autograd follows, mean and variance too:
@@ -128,6 +127,7 @@ Tensor RowNorm::forward(const Tensor& x) {
     throw ShapeError(
         fmt::format("row_norm: expected [N, {}], found {}", weight.size(0), describe(x)));
   }
+  if (is_narrow(x)) return forward(wide(x)).to(x.scalar_type());
   if (!is_training() || x.size(0) == 0) {
     const Tensor factor = weight * (running_var + eps_).rsqrt();
     return affine(x, factor, bias - running_mean * factor);
