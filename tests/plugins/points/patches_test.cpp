@@ -56,6 +56,7 @@ TEST(RowNorm, Of16BitsIsRoundedOnce) {
     norm.to(dtype);
     EXPECT_TRUE(norm.forward(x).equal(exact.forward(x.to(at::kFloat)).to(dtype)));
     EXPECT_TRUE(norm.running_mean.equal(exact.running_mean.to(dtype)));
+    EXPECT_TRUE(norm.running_var.equal(exact.running_var.to(dtype)));
   }
 }
 
