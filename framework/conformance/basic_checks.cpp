@@ -4,6 +4,8 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "framework/base/files.h"
 #include "framework/conformance/checks.h"
 #include "framework/data/formats/safetensors.h"
@@ -21,6 +23,19 @@ AttentionInput random_input(const AttentionShape& shape, const Lengths& lengths,
   in.keys = draw.normal({lengths.batch, shape.heads, lengths.keys, shape.head_dim});
   in.values = draw.normal({lengths.batch, shape.heads, lengths.keys, shape.values()});
   return in;
+}
+
+/// @returns nothing where the mechanism refuses the shape as it is built, with an error of ours
+/// @param may_refuse  else its error is thrown
+std::optional<Stack> built(const Fixture& fixture, const AttentionShape& shape, bool may_refuse) {
+  try {
+    return fixture.fresh_stack(shape);
+  } catch (const Error& error) {
+    const bool typed = dynamic_cast<const ConfigError*>(&error) != nullptr ||
+                       dynamic_cast<const ShapeError*>(&error) != nullptr;
+    if (!typed || !may_refuse) throw;
+    return std::nullopt;
+  }
 }
 
 void expect_like_values(const std::string& what, const Tensor& out, const AttentionInput& in) {
@@ -86,6 +101,70 @@ Tensor as_view(const Tensor& x) {
 /// An example's tensor, shared by the whole batch: stride 0.
 Tensor shared(const Tensor& x) { return x.narrow(0, 0, 1).expand(x.sizes()); }
 
+/// What rounding to the nearest number of 16 bits changes at most, as a share of the number:
+/// bfloat16 has 8 bits, float16 has 11.
+constexpr double kBFloat16Rounding = 1.0 / 256, kFloat16Rounding = 1.0 / 2048;
+
+/// A stack in a dtype, and one of the same numbers in float64.
+std::pair<Stack, Stack> rounded_stacks(const Fixture& fixture, const AttentionShape& shape,
+                                       at::ScalarType dtype) {
+  const Stack stack = fixture.stack(shape), exact = fixture.stack(shape);
+  for (const Stack* each : {&stack, &exact}) each->to(dtype);
+  exact.to(at::kDouble);
+  return {stack, exact};
+}
+
+/// Many keys for few queries.
+std::vector<NamedStackInput> long_sums(const Fixture& fixture, const AttentionShape& shape) {
+  const bool few = fixture.declares().different_lengths;
+  const auto random = [&](const Lengths& lengths) {
+    const Draw draw(11);
+    StackInput input;
+    for (AttentionInput& layer : input) layer = random_input(shape, lengths, draw);
+    return fixture.with_positions(std::move(input));
+  };
+  std::vector<NamedStackInput> all;
+  for (const std::int64_t queries : {1, 3}) {
+    const Lengths lengths = few ? Lengths{1, queries, 1000} : Lengths{queries, 400, 400};
+    const StackInput input = random(lengths);
+    all.push_back({text_of(lengths), input});
+    // Even weights over ones: what is added stays as it is, while the sum grows.
+    all.push_back({text_of(lengths) + ", even weights", changed(input, [](AttentionInput& in) {
+                     in.queries = at::zeros_like(in.queries);
+                     in.values = at::ones_like(in.values);
+                   })});
+  }
+  if (fixture.declares().causal) {
+    const StackInput input =
+        changed(random({1, 400, 400}), [](AttentionInput& in) { in.visible.causal = true; });
+    if (!fixture.refuses(input)) all.push_back({"causal, " + text_of({1, 400, 400}), input});
+  }
+  return all;
+}
+
+/// What came of sums in float32, rounded once: off by the rounding of the largest number at most.
+/// Twice that is allowed, and what sums in float32 leave where numbers cancel.
+void expect_rounded_once(const std::string& what, const Tensor& found, const Tensor& expected,
+                         double rounding) {
+  const double largest = expected.abs().max().item<double>();
+  const double allowed = 2 * rounding * largest + 1e-5 * std::max(1.0, largest);
+  expect_close(what, found, expected, allowed / std::max(1.0, largest));
+}
+
+void try_narrow_sums(const Fixture& fixture, const AttentionShape& shape,
+                     const NamedStackInput& sums, at::ScalarType dtype, double rounding) {
+  const auto [stack, exact] = rounded_stacks(fixture, shape, dtype);
+  const StackInput input = to(sums.input, dtype);
+  const Outputs found = stack(input), expected = exact(to(input, at::kDouble));
+  for (int layer = 0; layer < 2; ++layer) {
+    const std::string what =
+        fmt::format("{}, {} in {}: output of layer {}, against float64", text_of(shape), sums.name,
+                    describe(at::empty({}, dtype)).substr(3), layer);
+    expect_like_values(what, found[layer], input[layer]);
+    expect_rounded_once(what, found[layer], expected[layer], rounding);
+  }
+}
+
 }  // namespace
 
 std::string check_shapes(const Fixture& fixture) {
@@ -95,34 +174,27 @@ std::string check_shapes(const Fixture& fixture) {
     for (const auto& [dim, value_dim] : dims) {
       AttentionShape shape = Fixture::shape();
       shape.heads = heads, shape.head_dim = dim, shape.value_dim = value_dim;
-      Stack stack;
-      try {
-        stack = fixture.fresh_stack(shape);
-      } catch (const Error& error) {
-        // A mechanism may insist on values as wide as keys, if it says so when it is built.
-        const bool typed = dynamic_cast<const ConfigError*>(&error) != nullptr ||
-                           dynamic_cast<const ShapeError*>(&error) != nullptr;
-        if (!typed || dim == value_dim) throw;
+      const std::optional<Stack> stack = built(fixture, shape, dim != value_dim);
+      if (!stack) {
         remark = "value_dim other than head_dim is refused when it is built";
         continue;
       }
-      stack.train(false);
-      for (const Lengths& lengths : fixture.lengths()) try_shape(fixture, stack, shape, lengths);
-      try_shape(fixture, stack, shape, {1, 7, 7});
-      try_shape(fixture, stack, shape, {3, 2, 2});
+      stack->train(false);
+      for (const Lengths& lengths : fixture.lengths()) try_shape(fixture, *stack, shape, lengths);
+      try_shape(fixture, *stack, shape, {1, 7, 7});
+      try_shape(fixture, *stack, shape, {3, 2, 2});
     }
   }
   return remark;
 }
 
 std::string check_dtypes(const Fixture& fixture) {
-  // Rounding of logits is a relative error of weights: bfloat16 has 8 bits.
-  const std::pair<at::ScalarType, double> kinds[] = {
-      {at::kDouble, kExact}, {at::kFloat, 1e-3}, {at::kBFloat16, 0.3}};
+  const std::pair<at::ScalarType, double> kinds[] = {{at::kDouble, kExact},
+                                                     {at::kFloat, 1e-3},
+                                                     {at::kBFloat16, 1e-3 + kBFloat16Rounding},
+                                                     {at::kHalf, 1e-3 + kFloat16Rounding}};
   for (const auto& [dtype, tolerance] : kinds) {
-    const Stack exact = fixture.stack(), stack = fixture.stack();
-    for (const Stack* each : {&exact, &stack}) each->to(dtype);
-    exact.to(at::kDouble);  // the same numbers: rounded to the dtype and back
+    const auto [stack, exact] = rounded_stacks(fixture, Fixture::shape(), dtype);
     for (const NamedStackInput& named : fixture.inputs({2, 4, 4})) {
       const StackInput input = to(named.input, dtype);
       const Pass found = run_with_gradients(stack, input);
@@ -138,6 +210,25 @@ std::string check_dtypes(const Fixture& fixture) {
     }
   }
   return "";
+}
+
+std::string check_narrow_sums(const Fixture& fixture) {
+  std::string remark;
+  for (const std::int64_t dim : {1, 2, 4}) {
+    AttentionShape shape = Fixture::shape();
+    shape.heads = 1, shape.head_dim = dim, shape.value_dim = dim;
+    if (!built(fixture, shape, dim < 4)) {
+      remark = "heads of some widths are refused when it is built";
+      continue;
+    }
+    for (const NamedStackInput& sums : long_sums(fixture, shape)) {
+      for (const auto& [dtype, rounding] :
+           {std::pair(at::kBFloat16, kBFloat16Rounding), std::pair(at::kHalf, kFloat16Rounding)}) {
+        try_narrow_sums(fixture, shape, sums, dtype, rounding);
+      }
+    }
+  }
+  return remark;
 }
 
 std::string check_device(const Fixture& fixture) {

@@ -9,6 +9,7 @@ namespace attnlab::conformance {
 // basic_checks.cpp
 std::string check_shapes(const Fixture& fixture);
 std::string check_dtypes(const Fixture& fixture);
+std::string check_narrow_sums(const Fixture& fixture);
 std::string check_device(const Fixture& fixture);
 std::string check_determinism(const Fixture& fixture);
 std::string check_dropout(const Fixture& fixture);

@@ -16,6 +16,7 @@ namespace {
 constexpr CheckEntry<Fixture> kAttentionEntries[] = {
     {"shapes", check_shapes},
     {"dtypes", check_dtypes},
+    {"narrow_sums", check_narrow_sums},
     {"device", check_device},
     {"determinism", check_determinism},
     {"dropout", check_dropout},

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "framework/tensor/narrow.h"
+
 namespace attnlab {
 namespace {
 
@@ -193,14 +195,37 @@ void check_traits(const AttentionInput& in, const AttentionTraits& has,
   }
 }
 
+/// @param in  of 16 bits. @returns the same in float32.
+AttentionInput widened(AttentionInput in) {
+  RelativePositions& relative = in.relative;
+  for (Tensor* x :
+       {&in.queries, &in.keys, &in.values, &in.bias, &relative.keys, &relative.content_bias,
+        &relative.position_bias, &in.query_positions, &in.key_positions}) {
+    *x = wide(*x);
+  }
+  return in;
+}
+
 }  // namespace
+
+void Attention::to(at::Device device, at::ScalarType dtype, bool non_blocking) {
+  Module::to(device, dtype, non_blocking);
+  if (is_narrow(dtype)) Module::to(at::kFloat, non_blocking);
+}
+
+void Attention::to(at::ScalarType dtype, bool non_blocking) {
+  Module::to(dtype, non_blocking);
+  if (is_narrow(dtype)) Module::to(at::kFloat, non_blocking);
+}
 
 Tensor Attention::forward(const AttentionInput& input, AttentionContext& context) {
   check_projections(input, shape_);
   check_visibility(input);
   check_bias_and_positions(input);
   check_traits(input, traits_, *this);
-  Tensor out = attend(input, context);
+  const bool narrow = is_narrow(input.queries);
+  Tensor out = narrow ? attend(widened(input), context).to(input.queries.scalar_type())
+                      : attend(input, context);
   const Tensor& asking = input.visible.query_valid;
   if (!asking.defined()) return out;
   return out.masked_fill(asking.logical_not().unsqueeze(1).unsqueeze(-1), 0);

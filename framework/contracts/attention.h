@@ -108,7 +108,7 @@ struct RelativePositions {
 
 /// The input of one attention layer.
 struct AttentionInput {
-  Tensor queries;  ///< [B, H, Lq, D] floating point
+  Tensor queries;  ///< [B, H, Lq, D] floating point; in `Attention::attend` float32 or float64
   Tensor keys;     ///< [B, H, Lk, D]
   Tensor values;   ///< [B, H, Lk, Dv]
   /// True where values come from another sequence than keys (indirect attention): slot j of the
@@ -189,9 +189,18 @@ class Attention : public torch::nn::Module {
 
   /// Checks the input against the contract and the traits, then attends.
   /// A query that sees no key, or is padding, gives zeros.
+  /// Numbers of 16 bits (float16, bfloat16) are widened before, and the output is rounded once:
+  /// `attend` computes in float32 or float64, whatever the processor and its libraries add up in.
+  /// A trace then has float32.
   /// @returns [B, H, Lq, Dv], dtype and device of the values.
   /// @throws ShapeError, TraitError.
   Tensor forward(const AttentionInput& input, AttentionContext& context);
+
+  /// As of any module, but that parameters and buffers rounded to 16 bits are kept in float32,
+  /// which `attend` computes in.
+  using torch::nn::Module::to;
+  void to(at::Device device, at::ScalarType dtype, bool non_blocking = false) override;
+  void to(at::ScalarType dtype, bool non_blocking = false) override;
 
   const AttentionShape& shape() const { return shape_; }
   const AttentionTraits& traits() const { return traits_; }
@@ -200,7 +209,7 @@ class Attention : public torch::nn::Module {
   virtual bool couples_queries() const { return false; }
 
  protected:
-  /// The mechanism itself; the input is checked.
+  /// The mechanism itself; the input is checked, and of float32 or float64.
   virtual Tensor attend(const AttentionInput& input, AttentionContext& context) = 0;
 
  private:

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "framework/eval/member_losses.h"
+#include "framework/tensor/narrow.h"
 
 namespace attnlab {
 namespace {
@@ -57,8 +58,7 @@ Outcome judge(const double* logits, std::int64_t count, std::int64_t label) {
 Tensor checked_logits(const Tensor& logits, const Tensor& classes) {
   check_shapes(logits, classes);
   if (classes.device().is_cpu()) check_classes(classes.contiguous(), logits.size(1));
-  const bool narrow = logits.scalar_type() == at::kHalf || logits.scalar_type() == at::kBFloat16;
-  return narrow ? logits.to(at::kFloat) : logits;
+  return wide(logits);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/nn/kernels/precision.h"
 #include "framework/nn/modules/layers.h"
 #include "framework/nn/modules/multi_head_attention.h"
 #include "framework/nn/modules/positions.h"
@@ -121,7 +122,9 @@ class Convolution : public torch::nn::Module {
         register_parameter("weight", at::empty({out, in, side, side}).uniform_(-bound, bound));
     bias_ = register_parameter("bias", at::empty({out}).uniform_(-bound, bound));
   }
-  Tensor forward(const Tensor& x) const { return at::conv2d(x, weight_, bias_, stride_, padding_); }
+  Tensor forward(const Tensor& x) const {
+    return convolution(x, weight_, bias_, stride_, padding_);
+  }
 
  private:
   std::int64_t stride_, padding_;

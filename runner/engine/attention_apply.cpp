@@ -1,6 +1,7 @@
 // attnlab attention apply: one mechanism on tensors from outside, so that any other implementation
 // can be compared with it.
 #include <ATen/ExpandUtils.h>
+#include <ATen/OpMathType.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@
 #include "framework/base/text.h"
 #include "framework/data/formats/safetensors.h"
 #include "framework/nn/attention/attention_kernel.h"
+#include "framework/tensor/narrow.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/output_path.h"
 
@@ -72,12 +74,12 @@ Tensor projection(const Source& source, const char* name) {
         fmt::format("{}: has no tensor '{}'; q, k and v are needed", source.path, name));
   }
   const at::ScalarType dtype = given->scalar_type();
-  const bool computes = dtype == at::kFloat || dtype == at::kDouble || dtype == at::kBFloat16;
+  const bool computes = dtype == at::kFloat || dtype == at::kDouble || is_narrow(dtype);
   if (!computes || given->dim() < 2 || given->dim() > 4 || given->numel() == 0) {
     source.refuse(
         name,
-        "float32, float64 or bfloat16 of shape [B, H, L, C], [H, L, C] or [L, C], no size "
-        "of 0",
+        "float32, float64, bfloat16 or float16 of shape [B, H, L, C], [H, L, C] or [L, C], no "
+        "size of 0",
         *given);
   }
   check_finite(source, name, "replace them (hidden keys count, too)");
@@ -193,7 +195,7 @@ Tensor attended(Attention& attention, const AttentionInput& input, const RandomS
 }
 
 /// What the mechanism gives: "out" from the kernel that models get, "weights" and "logits", where
-/// it has them, from the explicit form.
+/// it has them, from the explicit form; of the queries' dtype.
 NamedTensors outputs_of(Attention& attention, const AttentionInput& input,
                         const RandomStreams& streams) {
   const c10::NoGradGuard no_gradients;
@@ -202,8 +204,9 @@ NamedTensors outputs_of(Attention& attention, const AttentionInput& input,
   AttentionTrace trace;
   trace.weights = trace.logits = true;
   trace.on_layer = [&](const LayerTrace& layer) {
-    if (layer.weights.defined()) outputs.set("weights", layer.weights);
-    if (layer.logits.defined()) outputs.set("logits", layer.logits);
+    const at::ScalarType dtype = input.queries.scalar_type();
+    if (layer.weights.defined()) outputs.set("weights", layer.weights.to(dtype));
+    if (layer.logits.defined()) outputs.set("logits", layer.logits.to(dtype));
   };
   attended(attention, input, streams, &trace);
   return outputs;
@@ -227,14 +230,16 @@ Usage apply_usage() {
       "       [--causal] [--seed N]";
   usage.about =
       "Computes one attention on the tensors of a safetensors file, in evaluation mode:\n"
-      "  q [B, H, Lq, D], k [B, H, Lk, D], v [B, H, Lk, Dv]   float32, float64 or bfloat16;\n"
-      "      [H, L, C] is one example, [L, C] one head of one example\n"
+      "  q [B, H, Lq, D], k [B, H, Lk, D], v [B, H, Lk, Dv]   float32, float64, bfloat16 or\n"
+      "      float16; [H, L, C] is one example, [L, C] one head of one example\n"
       "  mask      optional, bool or uint8, true = may see, broadcastable to [B, H, Lq, Lk]\n"
       "  bias      optional, added to the scaled logits, broadcastable to [B, H, Lq, Lk]\n"
       "  parameters.NAME   optional, in place of what the mechanism learns; an unknown NAME is an\n"
       "      error that lists the known ones\n"
       "and writes out, weights and logits (those that the mechanism has; hidden pairs have the\n"
-      "logit -inf), with as many dimensions as q. The file appears whole or not at all.";
+      "logit -inf), with as many dimensions as q and of its dtype; numbers of 16 bits are "
+      "computed\n"
+      "in float32 and rounded once. The file appears whole or not at all.";
   usage.options.add_options()("use", po::value<std::string>()->value_name("ID"),
                               "the attention: quest, attnlab/quest")(
       "option", po::value<Words>()->value_name("KEY=VALUE")->multitoken()->composing(),
@@ -295,7 +300,7 @@ std::shared_ptr<Attention> attention_for(const Source& source, const AttentionIn
   shape.value_dim = input.values.size(3);
   auto attention = registry.attention_builder(part, streams)(shape);
   check_traits(source, input, part, attention->traits());
-  attention->to(input.queries.scalar_type());
+  attention->to(at::toOpMathType(input.queries.scalar_type()));
   attention->eval();
   read_parameters(source, part, *attention);
   return attention;

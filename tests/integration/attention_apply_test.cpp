@@ -18,6 +18,25 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+/// The bits of a float16 number that float32 holds with no more than 10 behind the first, and that
+/// is no smaller than 2^-14.
+std::string half_bytes(float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, 4);
+  const std::uint32_t sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+  const auto half = static_cast<std::uint16_t>(sign | (rest == 0 ? 0 : (rest >> 13) - (112 << 10)));
+  return {reinterpret_cast<const char*>(&half), 2};
+}
+
+double half_value(const char* bytes) {
+  std::uint16_t half = 0;
+  std::memcpy(&half, bytes, 2);
+  const int exponent = half >> 10 & 31, fraction = half & 1023;
+  const double size =
+      exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+  return half >> 15 != 0 ? -size : size;
+}
+
 /// A tensor as the files hold it, made without the module under test.
 struct Raw {
   std::string dtype;
@@ -32,6 +51,8 @@ struct Raw {
       float single = 0;
       if (size == 8) {
         std::memcpy(&wide, &bytes[at], 8);
+      } else if (dtype == "F16") {
+        wide = half_value(&bytes[at]);
       } else {  // bfloat16 is the upper half of a float32
         std::memcpy(reinterpret_cast<char*>(&single) + (4 - size), &bytes[at], size);
         wide = single;
@@ -54,6 +75,7 @@ Raw raw(const std::string& dtype, const std::vector<std::size_t>& shape,
     std::memcpy(bytes, &single, 4);
     if (dtype == "F32") out.bytes.append(bytes, 4);
     if (dtype == "BF16") out.bytes.append(bytes + 2, 2);
+    if (dtype == "F16") out.bytes += half_bytes(single);
     if (dtype == "U8" || dtype == "BOOL") out.bytes += static_cast<char>(value);
   }
   return out;
@@ -235,7 +257,8 @@ TEST_F(AttentionApply, TakesOptionsAndCausalRuleAndSaysWithWhat) {
 }
 
 TEST_F(AttentionApply, KeepsTheDtypeOfTheFile) {
-  for (const auto& [dtype, error] : {std::pair("F32", 1e-6), std::pair("BF16", 2e-2)}) {
+  for (const auto& [dtype, error] :
+       {std::pair("F32", 1e-6), std::pair("BF16", 4e-3), std::pair("F16", 5e-4)}) {
     const RawFile file = projections(dtype);
     const Expected expected = expected_of(file, [&](std::size_t bh, std::size_t i, std::size_t j) {
       return product(file, bh, i, j) / std::sqrt(6.0);
@@ -245,6 +268,31 @@ TEST_F(AttentionApply, KeepsTheDtypeOfTheFile) {
     expect_near(found.at("out"), expected.out, error);
     expect_near(found.at("weights"), expected.weights, error);
   }
+}
+
+TEST_F(AttentionApply, AddsUpNumbersOf16BitsInFloat32WhateverOneDnnIsHeldTo) {
+  const auto filled = [](const std::string& dtype, std::size_t rows, double value) {
+    return raw(dtype, {rows, 1}, std::vector<double>(rows, value));
+  };
+  const auto out_of = [&](const std::string& dtype, std::size_t queries, std::size_t keys,
+                          const Environment& environment) {
+    folder_.write("in.safetensors", text_of({{"q", filled(dtype, queries, 0)},
+                                             {"k", filled(dtype, keys, 0)},
+                                             {"v", filled(dtype, keys, 1)}}));
+    must({"attention", "apply", "--use", "standard", "--in", "in.safetensors", "--out",
+          "out.safetensors"},
+         environment);
+    return parsed(file_text(at("out.safetensors"))).at("out").values();
+  };
+  // Even weights over ones; LibTorch multiplies the small ones itself, and asks oneDNN for others.
+  const std::vector<double> one = {1};
+  EXPECT_EQ(out_of("BF16", 1, 4000, {}), one);
+  EXPECT_EQ(out_of("F16", 1, 4000, {}), one);
+  EXPECT_EQ(out_of("BF16", 32, 4000, {{"ONEDNN_MAX_CPU_ISA", "SSE41"}}),
+            std::vector<double>(32, 1.0));
+#if defined(__x86_64__)
+  EXPECT_EQ(out_of("BF16", 32, 4000, {{"ATTNLAB_CPU", "sse4"}}), std::vector<double>(32, 1.0));
+#endif
 }
 
 TEST_F(AttentionApply, TakesOneExampleAndOneHead) {
@@ -337,8 +385,8 @@ TEST_F(AttentionApply, NamesWhatIsWrongWithAFile) {
   const std::string in = "in.safetensors: ";
   expect_refused(lacks_v, {}, in + "has no tensor 'v'; q, k and v are needed");
   expect_refused(with("q", zeros("F64", {6})), {},
-                 in + "tensor 'q' must be float32, float64 or bfloat16 of shape [B, H, L, C], "
-                      "[H, L, C] or [L, C], no size of 0, found [6] float64");
+                 in + "tensor 'q' must be float32, float64, bfloat16 or float16 of shape "
+                      "[B, H, L, C], [H, L, C] or [L, C], no size of 0, found [6] float64");
   expect_refused(with("q", zeros("U8", {4, 6})), {}, in + "tensor 'q' must be float32");
   expect_refused(with("v", zeros("F64", {2, 3, 5, 0})), {}, in + "tensor 'v' must be float32");
   expect_refused(with("k", zeros("F64", {2, 3, 5, 7})), {},

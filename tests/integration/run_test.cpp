@@ -187,6 +187,13 @@ TEST_F(Run, ComputesInFloat32WhereTheProcessorHasNoProductsOfBfloat16) {
   EXPECT_EQ(products("free/standard") == "float32", !processor_has_bfloat16());
 }
 
+TEST_F(Run, OfBfloat16GoesOnWhereOneDnnIsHeldToASetWithoutIt) {
+  // LibTorch 1.13 asks the processor what oneDNN can, and oneDNN refuses.
+  const Words words = {"run", "tiny.yaml", "name=held", "train.precision=bfloat16"};
+  must(words, {{"ONEDNN_MAX_CPU_ISA", "AVX2"}, {"DNNL_MAX_CPU_ISA", "AVX2"}});
+  EXPECT_EQ(status_of(run_folder("held/standard")).at("state"), "done");
+}
+
 TEST_F(Run, OfAPluginThatGoesAwayAndThrowsStaysWhereItBelongsAndSoDoesTheNext) {
   const Ended ended =
       attnlab({"run", "tiny.yaml", "attention=changes_folder_and_throws", "seeds=[0, 1]"},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/nn/attention/dot_product_attention.h"
+#include "framework/tensor/narrow.h"
 
 namespace attnlab {
 
@@ -51,9 +52,7 @@ Tensor exchange_values(EllipticalState& state, const Tensor& values, std::int64_
 
 /// |now - before|, at least in float32.
 Tensor changes_between(const Tensor& now, const Tensor& before) {
-  const bool narrow = now.scalar_type() == at::kHalf || now.scalar_type() == at::kBFloat16;
-  const at::ScalarType wide = narrow ? at::kFloat : now.scalar_type();
-  return (now.detach().to(wide) - before.to(wide)).abs_();
+  return (wide(now.detach()) - wide(before)).abs_();
 }
 
 /// `visible`, broadcastable to [B, H, Lq, Lk], as [B or 1, H or 1, Lq or 1, Lk].

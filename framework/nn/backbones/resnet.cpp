@@ -5,6 +5,8 @@
 #include <cmath>
 #include <string>
 
+#include "framework/nn/kernels/precision.h"
+
 namespace attnlab {
 
 Convolution::Convolution(std::int64_t in, std::int64_t out, std::int64_t side, std::int64_t stride)
@@ -14,7 +16,7 @@ Convolution::Convolution(std::int64_t in, std::int64_t out, std::int64_t side, s
 }
 
 Tensor Convolution::forward(const Tensor& x) const {
-  return at::conv2d(x, weight, {}, stride_, padding_);
+  return convolution(x, weight, {}, stride_, padding_);
 }
 
 MapNorm::MapNorm(std::int64_t channels, bool frozen) : frozen_(frozen) {

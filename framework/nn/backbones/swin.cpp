@@ -6,6 +6,7 @@
 #include "framework/nn/attention/dot_product_attention.h"
 #include "framework/nn/backbones/window_attention.h"
 #include "framework/nn/backbones/windows.h"
+#include "framework/nn/kernels/precision.h"
 
 namespace attnlab {
 namespace {
@@ -87,7 +88,7 @@ class Swin::Embedding : public torch::nn::Module {
     const std::int64_t right = (kPatch - width % kPatch) % kPatch;
     Tensor images = hidden_padding(x);
     if (down > 0 || right > 0) images = at::constant_pad_nd(images, {0, right, 0, down});
-    const Tensor y = at::conv2d(images, patches_->weight, patches_->bias, kPatch);
+    const Tensor y = convolution(images, patches_->weight, patches_->bias, kPatch, 0);
     return norm_->forward(y.permute({0, 2, 3, 1}));
   }
 

@@ -10,6 +10,7 @@
 
 #include "framework/base/vector_clones.h"
 #include "framework/nn/graph/work.h"
+#include "framework/tensor/narrow.h"
 
 namespace attnlab {
 namespace {
@@ -67,8 +68,9 @@ std::vector<std::int64_t> with_rows(const Tensor& like, std::int64_t rows) {
 Tensor summed(const Tensor& given, const Segments& s) {
   if (!has_graph_kernel(given)) {
     const Tensor lengths = s.offsets.slice(0, 1) - s.offsets.slice(0, 0, -1);
-    return at::segment_reduce(given.index_select(0, s.order), "sum", lengths, {}, {}, 0,
-                              /*unsafe=*/true, /*initial=*/0);
+    return at::segment_reduce(wide(given).index_select(0, s.order), "sum", lengths, {}, {}, 0,
+                              /*unsafe=*/true, /*initial=*/0)
+        .to(given.scalar_type());
   }
   const Tensor y = given.contiguous();
   Tensor x = at::empty(with_rows(y, s.count()), y.options());

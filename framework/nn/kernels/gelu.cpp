@@ -4,6 +4,8 @@
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "framework/tensor/narrow.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "framework/nn/kernels/gelu.cpp"
 #include "framework/nn/kernels/dispatch-inl.h"
@@ -121,6 +123,7 @@ Tensor composed_gelu_gradient(const Tensor& x, const Tensor& grad) {
 }
 
 Tensor gelu(const Tensor& x) {
+  if (x.device().is_cpu() && is_narrow(x)) return gelu(wide(x)).to(x.scalar_type());
   if (!x.device().is_cpu() || x.scalar_type() != at::kFloat || x.layout() != at::kStrided) {
     return at::gelu(x);
   }

@@ -9,6 +9,7 @@
 #include "framework/nn/kernels/rounded_rows.h"
 #include "framework/nn/kernels/row_kernels.h"
 #include "framework/tensor/flop_counter.h"
+#include "framework/tensor/narrow.h"
 
 namespace attnlab {
 namespace {
@@ -171,6 +172,9 @@ Tensor rounded_linear(const Tensor& x, const Tensor& weight, const Tensor& bias)
 }  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (is_narrow(x) && adds_up_narrow(x, weight.t())) {
+    return at::linear(wide(x), wide(weight), wide(bias)).to(x.scalar_type());
+  }
   if (rounds_products(x) && rounds_products(weight)) return rounded_linear(x, weight, bias);
   if (!served(x, weight, bias)) return at::linear(x, weight, bias);
   const Tensor start = bias.defined() ? bias : at::empty({0}, x.options().requires_grad(false));

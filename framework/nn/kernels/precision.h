@@ -19,7 +19,9 @@ enum class Precision { float32, bfloat16 };
 std::string_view name_of(Precision precision);
 
 /// Whether a device has products of bfloat16, and LibTorch its way to them: all GPUs, processors
-/// with AVX-512's instructions for it, ARM's under LibTorch 2.
+/// with AVX-512's instructions for it, ARM's under LibTorch 2. On a processor one product is tried
+/// first: oneDNN refuses it where it is held to less (ONEDNN_MAX_CPU_ISA), which LibTorch does not
+/// know.
 bool has_bfloat16_products(at::Device device);
 
 /// What a process's products of float32 tensors have from now on. Inside of the processor's kernels
@@ -30,9 +32,18 @@ Precision product_precision();
 
 /// at::matmul of float32 tensors in that precision; of other tensors as they are. Where a device
 /// has no such products, or for small ones, rounded factors are multiplied in float32: the same
-/// numbers up to the order of sums.
+/// numbers up to the order of sums. So are tensors that are of 16 bits themselves; LibTorch would
+/// add up in these.
 /// @returns the factors' dtype, differentiable any number of times.
 Tensor product(const Tensor& a, const Tensor& b);
+
+/// Whether at::matmul(a, b), or a linear map of as many multiply-adds, is one of 16 bits that does
+/// not add up in float32 here: then its factors are to be widened, and its result rounded.
+bool adds_up_narrow(const Tensor& a, const Tensor& b);
+
+/// at::conv2d. Of 16 bits on the processor with sums in float32, rounded once.
+Tensor convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, std::int64_t stride,
+                   std::int64_t padding);
 
 /// Whether products of this tensor are rounded.
 bool rounds_products(const Tensor& x);

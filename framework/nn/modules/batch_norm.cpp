@@ -12,6 +12,7 @@
 
 #include "framework/base/vector_clones.h"
 #include "framework/nn/modules/composed_gradients.h"
+#include "framework/tensor/narrow.h"
 
 namespace attnlab {
 namespace {
@@ -294,6 +295,9 @@ void BatchNorm::follow(const Tensor& mean, const Tensor& variance, std::int64_t 
 Tensor BatchNorm::forward(const Tensor& x, const AfterNorm& after) {
   if (x.dim() != 2 || x.size(1) != weight.size(0)) {
     throw ShapeError(fmt::format("BatchNorm takes [N, {}], found {}", weight.size(0), describe(x)));
+  }
+  if (is_narrow(x)) {
+    return forward(wide(x), {after.relu, wide(after.residual)}).to(x.scalar_type());
   }
   if (!is_training() || x.size(0) == 0) {
     return composed(x, weight, bias, running_mean, running_variance, eps_, after);

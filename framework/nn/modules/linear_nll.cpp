@@ -8,6 +8,7 @@
 
 #include "framework/nn/kernels/linear.h"
 #include "framework/nn/kernels/precision.h"
+#include "framework/tensor/narrow.h"
 
 namespace attnlab {
 namespace {
@@ -95,6 +96,9 @@ struct ChunkedNll : public torch::autograd::Function<ChunkedNll> {
 
 Tensor linear_nll(const Tensor& x, const Tensor& weight, const Tensor& bias,
                   const Tensor& targets) {
+  if (is_narrow(x)) {
+    return linear_nll(wide(x), wide(weight), wide(bias), targets).to(x.scalar_type());
+  }
   if (x.size(0) <= rows_of_chunk(x, weight)) return composed(x, weight, bias, targets);
   const bool gradients =
       at::GradMode::is_enabled() &&

@@ -9,6 +9,7 @@
 
 #include "framework/nn/modules/member_norm_rows.h"
 #include "framework/nn/modules/members.h"
+#include "framework/tensor/narrow.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "framework/nn/modules/member_norm.cpp"
@@ -273,6 +274,9 @@ Tensor member_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bi
     throw ShapeError(fmt::format(
         "layer norm of {} members: expected weight and bias [{}] for {}, found {} and {}", members,
         members * dim, describe(x), describe(weight), describe(bias)));
+  }
+  if (is_narrow(x)) {
+    return member_layer_norm(wide(x), wide(weight), wide(bias), eps, members).to(x.scalar_type());
   }
   if (has_own_kernel(x, weight, bias)) {
     return MemberNorm::apply(x, or_none({}, x), weight, or_none(bias, x), eps, members)[0];

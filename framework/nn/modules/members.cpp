@@ -13,6 +13,7 @@
 #include "framework/nn/kernels/row_kernels.h"
 #include "framework/nn/kernels/small_product.h"
 #include "framework/tensor/flop_counter.h"
+#include "framework/tensor/narrow.h"
 
 namespace attnlab {
 namespace {
@@ -269,6 +270,11 @@ std::vector<Tensor> mapped(const Tensor& x, const Tensor& weight, const Tensor& 
     throw ShapeError(
         fmt::format("ensemble: a linear map {} of {} members takes [..., {}], found {}",
                     describe(weight), sizes.members, sizes.in, describe(x)));
+  }
+  if (is_narrow(x) && x.device().is_cpu()) {
+    std::vector<Tensor> parts = mapped(wide(x), wide(weight), wide(starts), sizes);
+    for (Tensor& part : parts) part = part.to(x.scalar_type());
+    return parts;
   }
   if (!has_own_kernel(x, weight, sizes)) return parts_of(compose(x, weight, starts, sizes), sizes);
   const bool gradients =

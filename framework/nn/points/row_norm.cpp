@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "framework/nn/kernels/own_loop.h"
+#include "framework/tensor/narrow.h"
 
 namespace attnlab {
 namespace {
@@ -111,6 +112,11 @@ struct Normalise : public torch::autograd::Function<Normalise> {
   }
 };
 
+void follow(const Tensor& running, const Tensor& now, double momentum) {
+  const Tensor before = wide(running);
+  running.copy_(before.lerp(now.to(before.scalar_type()), momentum));
+}
+
 }  // namespace
 
 RowNorm::RowNorm(std::int64_t channels, double eps, double momentum)
@@ -126,6 +132,7 @@ Tensor RowNorm::forward(const Tensor& x) {
     throw ShapeError(
         fmt::format("row_norm: expected [N, {}], found {}", weight.size(0), describe(x)));
   }
+  if (is_narrow(x)) return forward(wide(x)).to(x.scalar_type());
   if (!is_training() || x.size(0) == 0) {
     const Tensor factor = weight * (running_var + eps_).rsqrt();
     return affine(x, factor, bias - running_mean * factor);
@@ -138,10 +145,8 @@ Tensor RowNorm::forward(const Tensor& x) {
     mean = sums[0] / rows;
     const Tensor variance = (sums[1] / rows - mean.square()).clamp_min(0);
     inverse = (variance + eps_).rsqrt();
-    running_mean.lerp_(mean.to(running_mean.scalar_type()), momentum_);
-    if (rows > 1) {
-      running_var.lerp_((variance * (rows / (rows - 1))).to(running_var.scalar_type()), momentum_);
-    }
+    follow(running_mean, mean, momentum_);
+    if (rows > 1) follow(running_var, variance * (rows / (rows - 1)), momentum_);
   }
   return Normalise::apply(x, weight, bias, mean, inverse, eps_);
 }

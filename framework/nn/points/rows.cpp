@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "framework/nn/kernels/own_loop.h"
+#include "framework/tensor/narrow.h"
 
 namespace attnlab {
 namespace {
@@ -76,6 +77,7 @@ void sum_users(const T* y, const RowMap& map, std::int64_t channels, T* x) {
 }
 
 Tensor summed(const Tensor& y, const RowMap& map) {
+  if (is_narrow(y)) return summed(wide(y), map).to(y.scalar_type());
   Tensor x = at::zeros({map.rows(), y.size(1)}, y.options());
   if (map.users.size(0) == 0) return x;
   if (!has_own_loop(y)) {

@@ -11,6 +11,7 @@
 #include "framework/nn/kernels/own_loop.h"
 #include "framework/nn/points/convolution_loops.h"
 #include "framework/tensor/flop_counter.h"
+#include "framework/tensor/narrow.h"
 
 namespace attnlab {
 namespace {
@@ -129,6 +130,7 @@ Tensor sparse_convolution(const Tensor& x, const Tensor& weight, const KernelMap
                     "in] of size {}, found {} and {}",
                     map.rows, map.size, describe(x), describe(weight)));
   }
+  if (is_narrow(x)) return sparse_convolution(wide(x), wide(weight), map).to(x.scalar_type());
   return has_own_loop(x) ? Convolve::apply(x, weight, map) : convolved_by_places(x, weight, map);
 }
 

@@ -14,6 +14,7 @@
 #include "framework/data/image/mixing.h"
 #include "framework/eval/classification.h"
 #include "framework/plugin.h"
+#include "framework/tensor/narrow.h"
 
 namespace attnlab {
 namespace {
@@ -126,10 +127,6 @@ class ImageClassification final : public ClassificationTask {
   }
 
  private:
-  static Tensor wide(const Tensor& logits) {
-    const bool narrow = logits.scalar_type() == at::kHalf || logits.scalar_type() == at::kBFloat16;
-    return narrow ? logits.to(at::kFloat) : logits;
-  }
   static Tensor soft_loss(const Tensor& logits, const Tensor& targets) {
     return -(targets * wide(logits).log_softmax(-1)).sum(-1).mean();
   }

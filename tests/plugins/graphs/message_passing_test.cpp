@@ -158,6 +158,16 @@ TEST_F(MessagePassing, OfANumberWithoutKernelsIsComposedAsOnOtherDevices) {
   }
 }
 
+TEST_F(MessagePassing, LongSegmentsOf16BitsAddUpInFloat32) {
+  const Segments all = segments_by(at::zeros({5000}, at::kLong), 1, "item");
+  for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
+    const Tensor sum = segment_sum(at::ones({5000, 2}, dtype), all);  // 8 bits stall at 256
+    EXPECT_TRUE(sum.equal(at::full({1, 2}, 5000, dtype)));
+    const Tensor x = at::zeros({1, 2}, dtype).requires_grad_();
+    EXPECT_TRUE(torch::autograd::grad({gather_rows(x, all).sum()}, {x})[0].equal(sum));
+  }
+}
+
 TEST_F(MessagePassing, ComposedGatesAreThoseOfTheKernels) {
   const Case in;
   std::vector<std::vector<Tensor>> found;

@@ -47,6 +47,19 @@ TEST(RowNorm, IsLibTorchsBatchNorm) {
       1e-10));
 }
 
+TEST(RowNorm, Of16BitsIsRoundedOnce) {
+  at::manual_seed(4);
+  // Far from zero, where what is left of 8 bits or 11 is little.
+  for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
+    const Tensor x = (at::randn({300, 5}) * 2 + 30).to(dtype);
+    RowNorm norm(5), exact(5);
+    norm.to(dtype);
+    EXPECT_TRUE(norm.forward(x).equal(exact.forward(x.to(at::kFloat)).to(dtype)));
+    EXPECT_TRUE(norm.running_mean.equal(exact.running_mean.to(dtype)));
+    EXPECT_TRUE(norm.running_var.equal(exact.running_var.to(dtype)));
+  }
+}
+
 TEST(RowNorm, HasItsGradients) {
   at::manual_seed(2);
   RowNorm norm(2, 1e-3);

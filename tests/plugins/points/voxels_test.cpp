@@ -91,6 +91,13 @@ TEST(Rows, AreThoseOfPlainIndexing) {
   EXPECT_THROW(take_rows(at::zeros({3, 2}), map), ShapeError);
 }
 
+TEST(Rows, Of16BitsAddUpInFloat32) {
+  const RowMap map = row_map(at::zeros({5000}, at::kLong), 1);
+  for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
+    EXPECT_TRUE(sum_rows(at::ones({5000, 2}, dtype), map).equal(at::full({1, 2}, 5000, dtype)));
+  }
+}
+
 TEST(Rows, OfTheLargestUser) {
   const RowMap map = row_map(at::tensor({1, 0, 1, 1}, at::kLong), 2);
   for (const auto type : {at::kFloat, at::kBFloat16}) {

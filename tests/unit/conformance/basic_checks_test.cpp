@@ -39,6 +39,38 @@ TEST(ConformanceKit, FindsNumbersTooCoarseForTheirDtype) {
   EXPECT_THAT(failure("dtypes", attend), HasSubstr("in float32, against float64"));
 }
 
+/// Softmax attention that adds one key after the other, and rounds each sum: as a processor does
+/// that knows 16 bits alone.
+Wrong::Attend adding_up_in(at::ScalarType dtype) {
+  return [=](Wrong&, const In& in, Context&) {
+    const Tensor weights = at::matmul(in.queries, in.keys.transpose(-2, -1)).softmax(-1);
+    const Tensor parts = (weights.unsqueeze(-1) * in.values.unsqueeze(2)).permute({3, 0, 1, 2, 4});
+    const Tensor sum = at::zeros(parts.sizes().slice(1), parts.options().dtype(dtype)).unsqueeze(0);
+    const Tensor same = at::zeros({in.key_count()}, at::kLong);
+    return sum.index_add(0, same, parts.to(dtype)).squeeze(0).to(in.values.scalar_type());
+  };
+}
+
+TEST(ConformanceKit, FindsSumsIn16Bits) {
+  for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
+    EXPECT_THAT(failure("narrow_sums", adding_up_in(dtype), {.different_lengths = true}),
+                AllOf(StartsWith("H 1, D 1, Dv 1, B 1, Lq 1, Lk 1000"),
+                      HasSubstr("output of layer 0, against float64")));
+    EXPECT_THAT(failure("narrow_sums", adding_up_in(dtype), {}), HasSubstr("Lq 400, Lk 400"));
+  }
+  EXPECT_EQ(run_check("narrow_sums", subject(sound)).outcome, Outcome::passed);
+}
+
+TEST(ConformanceKit, SaysWhichWidthsWereNotAddedUp) {
+  const auto wide = [](const AttentionShape& shape) -> std::shared_ptr<Attention> {
+    if (shape.head_dim < 4) throw ConfigError("heads must be 4 wide");
+    return std::make_shared<DotProductAttention>(shape);
+  };
+  const CheckResult result = run_check("narrow_sums", {wide, AttentionTraits::all_quadratic()});
+  EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
+  EXPECT_EQ(result.message, "heads of some widths are refused when it is built");
+}
+
 TEST(ConformanceKit, SaysWhyAnotherDeviceWasNotTried) {
   const CheckResult result = run_check("device", subject(sound));
   EXPECT_EQ(result.outcome, at::hasCUDA() ? Outcome::passed : Outcome::skipped);

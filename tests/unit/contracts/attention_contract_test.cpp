@@ -217,6 +217,67 @@ TEST(AttentionContract, RefusesARaggedBatchOfMoreThanOne) {
   EXPECT_NE(message_of<ShapeError>(in).find("B must be 1"), std::string::npos);
 }
 
+/// Keeps what it is reached with, and learns a scale.
+class Seeing final : public Attention {
+ public:
+  Seeing() : Attention({.heads = 2, .head_dim = 4}, AttentionTraits::all_quadratic()) {
+    scale = register_parameter("scale", at::full({4}, 1.0 / 3));
+  }
+  Tensor scale;
+  AttentionInput seen;
+
+ protected:
+  Tensor attend(const AttentionInput& input, AttentionContext&) override {
+    seen = input;
+    return input.values * scale;
+  }
+};
+
+TEST(AttentionContract, NumbersOf16BitsAreWidenedBeforeAndRoundedOnceBehind) {
+  for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
+    AttentionInput in = random_input(1, 2, 6, 6, 4, 4);
+    in.bias = at::randn({6, 6});
+    in.relative.keys = at::randn({2, 11, 4});
+    in.relative.content_bias = in.relative.position_bias = at::randn({2, 4});
+    in.query_positions = in.key_positions = at::randn({1, 6, 2});
+    RelativePositions& relative = in.relative;
+    for (Tensor* x :
+         {&in.queries, &in.keys, &in.values, &in.bias, &relative.keys, &relative.content_bias,
+          &relative.position_bias, &in.query_positions, &in.key_positions}) {
+      *x = x->to(dtype);
+    }
+    in.values.requires_grad_();
+    Seeing attention;
+    attention.to(dtype);
+    const Tensor rounded = at::full({4}, 1.0 / 3).to(dtype);
+    EXPECT_EQ(attention.scale.scalar_type(), at::kFloat);
+    EXPECT_TRUE(attention.scale.equal(rounded.to(at::kFloat)));
+    AttentionContext context;
+    const Tensor out = attention.forward(in, context);
+    const AttentionInput& seen = attention.seen;
+    for (const Tensor& x : {seen.queries, seen.keys, seen.values, seen.bias, seen.relative.keys,
+                            seen.relative.content_bias, seen.relative.position_bias,
+                            seen.query_positions, seen.key_positions}) {
+      EXPECT_EQ(x.scalar_type(), at::kFloat);
+    }
+    EXPECT_TRUE(out.equal((in.values.to(at::kFloat) * rounded.to(at::kFloat)).to(dtype)));
+    out.sum().backward();
+    EXPECT_EQ(in.values.grad().scalar_type(), dtype);
+    EXPECT_TRUE(in.values.grad().equal(rounded.expand(in.values.sizes())));
+    EXPECT_EQ(attention.scale.grad().scalar_type(), at::kFloat);
+  }
+}
+
+TEST(AttentionContract, OtherNumbersReachTheMechanismAsTheyAre) {
+  const AttentionInput in = random_input(1, 2, 6, 6, 4, 4);
+  Seeing attention;
+  attention.to(at::kDouble);
+  AttentionContext context;
+  EXPECT_EQ(attention.forward(in, context).scalar_type(), at::kDouble);
+  EXPECT_TRUE(attention.seen.queries.is_same(in.queries));
+  EXPECT_EQ(attention.scale.scalar_type(), at::kDouble);
+}
+
 TEST(ForwardState, KeepsOneObjectForEachType) {
   struct First {
     int value = 3;

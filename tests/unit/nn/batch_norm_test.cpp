@@ -49,6 +49,21 @@ TEST_F(BatchNorms, AreOfEachRowAloneInEvaluation) {
   EXPECT_TRUE(norm->running_mean.equal(before));
 }
 
+TEST_F(BatchNorms, Of16BitsAreRoundedOnce) {
+  // Far from zero, where what is left of 8 bits or 11 is little.
+  for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
+    const Tensor x = (at::randn({300, 5}) * 2 + 30).to(dtype), more = at::randn({300, 5}).to(dtype);
+    BatchNorm norm(5), exact(5);
+    norm.to(dtype);
+    const Tensor y = norm.forward(x, {.residual = more});
+    const Tensor expected =
+        exact.forward(x.to(at::kDouble), {.residual = more.to(at::kDouble)}).to(dtype);
+    EXPECT_EQ(y.scalar_type(), dtype);
+    EXPECT_TRUE(y.to(at::kFloat).allclose(expected.to(at::kFloat), 1.0 / 128, 1e-3));
+    EXPECT_TRUE(norm.running_mean.to(at::kFloat).allclose(exact.running_mean, 1.0 / 128));
+  }
+}
+
 TEST_F(BatchNorms, RectifyAndAddInTheSamePass) {
   const Tensor x = at::randn({50, 4}, at::kDouble), more = at::randn({50, 4}, at::kDouble);
   const auto norm = norm_of(4);

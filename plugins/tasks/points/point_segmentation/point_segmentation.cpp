@@ -15,6 +15,7 @@
 #include "framework/base/text.h"
 #include "framework/eval/metric_names.h"
 #include "framework/plugin.h"
+#include "framework/tensor/narrow.h"
 #include "plugins/tasks/points/point_segmentation/lovasz.h"
 #include "plugins/tasks/points/point_segmentation/segmentation_meter.h"
 
@@ -62,8 +63,7 @@ class PointSegmentation final : public Task {
     check(given, labels);
     check_labels(labels, "label@voxel");
     check_labels(batch.fields.at("label@point"), "label@point");
-    const bool narrow = given.scalar_type() == at::kHalf || given.scalar_type() == at::kBFloat16;
-    const Tensor logits = narrow ? given.to(at::kFloat) : given;
+    const Tensor logits = wide(given);
     const Tensor there = labels.ge(0);
     if (!there.any().item<bool>()) return logits.sum() * 0;  // nothing to learn from, and no NaN
     const Tensor entropy =

@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <functional>
+
+#include "framework/nn/kernels/gelu.h"
 #include "framework/nn/kernels/large_product.h"
 #include "framework/nn/kernels/linear.h"
 #include "framework/nn/kernels/mlp.h"
 #include "framework/nn/modules/linear_nll.h"
+#include "framework/nn/modules/member_norm.h"
 #include "framework/nn/modules/members.h"
 #include "tests/support/product_precision.h"
 
@@ -194,6 +198,105 @@ TEST_F(InBfloat16, NamesAreThoseOfTheOption) {
   EXPECT_EQ(name_of(Precision::float32), "float32");
   EXPECT_EQ(name_of(product_precision()), "bfloat16");
 }
+
+/// Tensors that are of 16 bits themselves.
+class NarrowTensors : public ::testing::TestWithParam<at::ScalarType> {
+ protected:
+  NarrowTensors() { at::manual_seed(1); }
+};
+
+std::vector<Tensor> wide_leaves(const std::vector<Tensor>& narrow) {
+  std::vector<Tensor> all;
+  for (const Tensor& x : narrow) all.push_back(x.detach().to(at::kDouble).requires_grad_());
+  return all;
+}
+
+using Map = std::function<Tensor(const std::vector<Tensor>&)>;
+
+/// What `narrow` gives, and its gradients, are those of `exact` in float64, rounded once.
+void expect_rounded_once(const Map& narrow, const Map& exact, std::vector<Tensor> in) {
+  for (Tensor& x : in) x.requires_grad_();
+  const std::vector<Tensor> leaves = wide_leaves(in);
+  const Tensor y = narrow(in), expected = exact(leaves);
+  const Tensor dy = at::randn(y.sizes()).to(y.scalar_type());
+  std::vector<Tensor> found = torch::autograd::grad({y}, in, {dy}),
+                      wanted = torch::autograd::grad({expected}, leaves, {dy.to(at::kDouble)});
+  found.push_back(y), wanted.push_back(expected);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i].scalar_type(), in[0].scalar_type());
+    const double bits = in[0].scalar_type() == at::kHalf ? 2048 : 256;
+    const Tensor off = (found[i].to(at::kDouble) - wanted[i]).abs();
+    const Tensor allowed = wanted[i].abs() / bits + 1e-4;
+    EXPECT_TRUE(off.le(allowed).all().item<bool>()) << i << ": " << (off / allowed).max();
+  }
+}
+
+TEST_P(NarrowTensors, AddUpInFloat32HoweverTheyLieAndHoweverFew) {
+  // 1000 ones are 256 in 8 bits, and 3000 are 2048 in 11.
+  for (const std::int64_t depth : {1000, 3000}) {
+    for (const std::int64_t rows : {1, 2, 60}) {
+      for (const std::int64_t columns : {1, 2, 60}) {
+        const Tensor a = at::ones({rows, depth}, GetParam()),
+                     b = at::ones({depth, columns}, GetParam());
+        const double sum = at::full({}, depth, GetParam()).item<double>();
+        for (const Tensor& left : {a, a.t().contiguous().t()}) {
+          for (const Tensor& right : {b, b.t().contiguous().t()}) {
+            const Tensor y = product(left, right);
+            EXPECT_EQ(y.scalar_type(), GetParam());
+            EXPECT_TRUE(y.eq(sum).all().item<bool>()) << rows << " " << depth << " " << columns;
+            EXPECT_TRUE(attnlab::linear(left, right.t(), {}).equal(y));
+          }
+        }
+        EXPECT_TRUE(product(a.expand({3, rows, depth}), b).eq(sum).all().item<bool>());
+        EXPECT_TRUE(member_linear(a.repeat({2, 1}), b.t().repeat({2, 1}), {}, 2)
+                        .eq(sum)
+                        .all()
+                        .item<bool>());
+      }
+    }
+    const Tensor row = at::ones({depth}, GetParam());
+    EXPECT_EQ(product(row, row).item<double>(), at::full({}, depth, GetParam()).item<double>());
+  }
+}
+
+TEST_P(NarrowTensors, AreRoundedOnceWithTheirGradients) {
+  const auto drawn = [&](at::IntArrayRef sizes) { return at::randn(sizes).to(GetParam()); };
+  for (const std::int64_t rows : {1, 5, 100}) {
+    const std::vector<Tensor> in = {drawn({rows, 400}), drawn({60, 400}), drawn({60})};
+    expect_rounded_once(
+        [](const std::vector<Tensor>& x) { return attnlab::linear(x[0], x[1], x[2]); },
+        [](const std::vector<Tensor>& x) { return at::linear(x[0], x[1], x[2]); }, in);
+    expect_rounded_once([](const std::vector<Tensor>& x) { return product(x[0], x[1].t()); },
+                        [](const std::vector<Tensor>& x) { return at::matmul(x[0], x[1].t()); },
+                        {in[0], in[1]});
+  }
+  expect_rounded_once([](const std::vector<Tensor>& x) { return gelu(x[0]); },
+                      [](const std::vector<Tensor>& x) { return at::gelu(x[0]); }, {drawn({5, 7})});
+  expect_rounded_once(
+      [](const std::vector<Tensor>& x) { return convolution(x[0], x[1], x[2], 4, 1); },
+      [](const std::vector<Tensor>& x) { return at::conv2d(x[0], x[1], x[2], 4, 1); },
+      {drawn({2, 3, 8, 8}), drawn({6, 3, 4, 4}), drawn({6})});
+  expect_rounded_once(
+      [](const std::vector<Tensor>& x) { return member_layer_norm(x[0], x[1], x[2], 1e-5, 1); },
+      [](const std::vector<Tensor>& x) { return at::layer_norm(x[0], {300}, x[1], x[2], 1e-5); },
+      {drawn({4, 300}), drawn({300}), drawn({300})});
+}
+
+TEST_P(NarrowTensors, LossesOfManyClassesAddUpInFloat32) {
+  const Tensor targets = at::randint(0, 30000, {300});
+  const std::vector<Tensor> in = {at::randn({300, 16}).to(GetParam()),
+                                  (at::randn({30000, 16}) / 4).to(GetParam())};
+  const Tensor nll = linear_nll(in[0], in[1], {}, targets);
+  const Tensor exact =
+      linear_nll(in[0].to(at::kDouble), in[1].to(at::kDouble), {}, targets).to(GetParam());
+  EXPECT_EQ(nll.scalar_type(), GetParam());
+  EXPECT_LT(distance(nll.to(at::kFloat), exact.to(at::kFloat)), 1e-3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of16Bits, NarrowTensors, ::testing::Values(at::kBFloat16, at::kHalf),
+                         [](const auto& dtype) {
+                           return dtype.param == at::kHalf ? "float16" : "bfloat16";
+                         });
 
 }  // namespace
 }  // namespace attnlab::precision_test

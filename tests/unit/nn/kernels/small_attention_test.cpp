@@ -447,11 +447,16 @@ TEST(HeadwiseDropout, IsRefusedByKernelsThatCannot) {
     EXPECT_NE(said.find("weights are dropped out"), std::string::npos) << said;
     EXPECT_NE(said.find("explicit"), std::string::npos) << said;
   }
-  Given half = cast(g, at::kBFloat16);  // the headwise kernel takes none: explicit, and no error
-  EXPECT_EQ(attended(half, AttentionKernel::automatic).scalar_type(), at::kBFloat16);
-  const std::string said =
-      testing::message_of<ConfigError>([&] { attended(half, AttentionKernel::headwise); });
-  EXPECT_NE(said.find("float32 and float64"), std::string::npos) << said;
+}
+
+TEST(SmallAttention, ServesNumbersOf16BitsWidened) {
+  const Given g = given({1, 2, 4, 5, 3, 3}, false, false);
+  for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
+    const Given narrow = cast(g, dtype);
+    EXPECT_TRUE(
+        attended(narrow, AttentionKernel::headwise)
+            .equal(attended(cast(narrow, at::kFloat), AttentionKernel::headwise).to(dtype)));
+  }
 }
 
 }  // namespace
