@@ -270,7 +270,7 @@ TEST_P(NarrowTensors, AreRoundedOnceWithTheirGradients) {
                         [](const std::vector<Tensor>& x) { return at::matmul(x[0], x[1].t()); },
                         {in[0], in[1]});
   }
-  expect_rounded_once([](const std::vector<Tensor>& x) { return gelu(x[0]); },
+  expect_rounded_once([](const std::vector<Tensor>& x) { return attnlab::gelu(x[0]); },
                       [](const std::vector<Tensor>& x) { return at::gelu(x[0]); }, {drawn({5, 7})});
   expect_rounded_once(
       [](const std::vector<Tensor>& x) { return convolution(x[0], x[1], x[2], 4, 1); },
