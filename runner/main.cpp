@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -186,5 +187,7 @@ void open_closed_streams() {
 
 int main(int argc, char** argv) {
   open_closed_streams();
+  // A reader that left, and a limit of file sizes, are errors of writing, not the end of a run.
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
   return attnlab::run_program(attnlab::Words(argv + 1, argv + argc));
 }

@@ -92,7 +92,12 @@ class SpawnActions {
     sigset_t none;
     ::sigemptyset(&none);
     ::posix_spawnattr_setsigmask(&attributes_, &none);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+    // Other programs expect these to end them.
+    sigset_t usual = none;
+    for (const int signal : {SIGPIPE, SIGXFSZ}) ::sigaddset(&usual, signal);
+    ::posix_spawnattr_setsigdefault(&attributes_, &usual);
+    ::posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   }
   ~SpawnActions() {
     ::posix_spawn_file_actions_destroy(&actions_);

@@ -236,8 +236,10 @@ void enter_namespaces(const Prepared& prepared, Walls& walls) {
 }
 
 [[noreturn]] void become(Prepared& prepared, int report) {
-  ::signal(SIGTERM, SIG_DFL);  // a handler of this program would keep what stands above it
-  ::setsid();                  // away from the user's terminal, into which it could type otherwise
+  // A handler of this program would keep what stands above the foreign one; what this one ignores
+  // ends others.
+  for (const int signal : {SIGTERM, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
+  ::setsid();  // away from the user's terminal, into which it could type otherwise
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -30,6 +30,16 @@ TEST_F(LightCommands, OpenNoLibTorch) {
   EXPECT_THAT(heavy.err, HasSubstr("libtorch")) << "the check above could not fail";
 }
 
+TEST_F(LightCommands, SayThatTheirOutputWasLostWhereAReaderLeftOrAFileMayNotGrow) {
+  const std::string list = build_tree() + "/bin/attnlab list --json";
+  for (const std::string& script : {"{ sleep 0.2; " + list + "; echo code $? >&2; } | true",
+                                    "ulimit -f 1; " + list + " > list.json; echo code $? >&2"}) {
+    const Ended ended = run({{"bash", "-c", script}, folder_.path()});
+    EXPECT_THAT(ended.err, HasSubstr("standard output: cannot write")) << script;
+    EXPECT_THAT(ended.err, HasSubstr("code 1\n")) << script;
+  }
+}
+
 TEST_F(LightCommands, ListEveryPluginOfTheTree) {
   const json listed = json::parse(must({"list", "--json"}).out);
   EXPECT_EQ(listed.at("refused"), json::array());
