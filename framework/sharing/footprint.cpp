@@ -47,7 +47,7 @@ int open_folder(int at, const char* name) {
   return ::openat(at, name, kHow);
 }
 
-class Count {
+class Footprints {
  public:
   void add(int at, const char* name, int depth) {
     struct stat status {};
@@ -139,7 +139,7 @@ std::vector<pid_t> family_of(pid_t pid) {
 }  // namespace
 
 Footprint footprint_of(pid_t pid, const std::vector<std::string>& paths) {
-  Count count;
+  Footprints count;
   for (const std::string& path : paths) count.add(AT_FDCWD, path.c_str(), 0);
   const std::vector<pid_t> family = family_of(pid);
   for (const pid_t one : family) count.add_nameless(one);

@@ -24,7 +24,6 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 /// Of ASCII alone: names are nothing else.
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 /// Takes a text away from the front, where it stands there.
 bool take(std::string_view& line, std::string_view text) {
@@ -89,7 +88,7 @@ std::string damaged_copy(const AddedIndex& index, const std::string& how) {
 void search_copy(const AddedIndex& index, const std::string& word, std::vector<Found>& out) {
   const std::string text = read_text(index.copy);
   std::string folded = text;
-  std::transform(folded.begin(), folded.end(), folded.begin(), lower);
+  folded = lower(std::move(folded));
   const std::size_t head = text.find('\n');
   if (head == std::string::npos) throw BundleError(damaged_copy(index, "it has no lines"));
   std::vector<std::string_view> lines;
@@ -207,8 +206,7 @@ std::vector<Found> IndexList::search(const std::string& word,
   if (std::any_of(word.begin(), word.end(), [](unsigned char c) { return c < 0x20; })) {
     throw ConfigError(fmt::format("'{}': no entry has control characters", one_line(word, 100)));
   }
-  std::string wanted = word;
-  std::transform(wanted.begin(), wanted.end(), wanted.begin(), lower);
+  const std::string wanted = lower(word);
   std::vector<Found> found;
   const std::string today = date_in(0);
   for (const AddedIndex& index : all_) {

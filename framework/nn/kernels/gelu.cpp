@@ -123,7 +123,7 @@ Tensor composed_gelu_gradient(const Tensor& x, const Tensor& grad) {
 }
 
 Tensor gelu(const Tensor& x) {
-  if (x.device().is_cpu() && is_narrow(x)) return gelu(wide(x)).to(x.scalar_type());
+  if (x.device().is_cpu() && is_narrow(x)) return attnlab::gelu(wide(x)).to(x.scalar_type());
   if (!x.device().is_cpu() || x.scalar_type() != at::kFloat || x.layout() != at::kStrided) {
     return at::gelu(x);
   }
