@@ -23,8 +23,6 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-/// Of ASCII alone: names are nothing else.
-
 /// Takes a text away from the front, where it stands there.
 bool take(std::string_view& line, std::string_view text) {
   if (!line.starts_with(text)) return false;
@@ -87,8 +85,7 @@ std::string damaged_copy(const AddedIndex& index, const std::string& how) {
 /// head, then a bundle a line.
 void search_copy(const AddedIndex& index, const std::string& word, std::vector<Found>& out) {
   const std::string text = read_text(index.copy);
-  std::string folded = text;
-  folded = lower(std::move(folded));
+  const std::string folded = lower(text);
   const std::size_t head = text.find('\n');
   if (head == std::string::npos) throw BundleError(damaged_copy(index, "it has no lines"));
   std::vector<std::string_view> lines;
