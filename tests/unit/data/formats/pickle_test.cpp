@@ -290,8 +290,10 @@ TEST(Pickles, RefuseWhatReachesBeyondItsBytes) {
   EXPECT_THAT(refusal("\x80\x02X\xff\xff\xff\x7f"), HasSubstr("cut off"));
   EXPECT_THAT(refusal("\x80\x02h\x05."), HasSubstr("not kept"));
   EXPECT_THAT(refusal("\x80\x02t."), HasSubstr("mark"));
-  EXPECT_THAT(refusal(std::string("I1\0002\n.", 6)), HasSubstr("is no number"));
-  EXPECT_THAT(refusal(std::string("F1\0002\n.", 6)), HasSubstr("is no number"));
+  for (const std::string kind : {"I", "F"}) {
+    EXPECT_THAT(refusal("\x80\x02" + kind + std::string("1\0002\n.", 5)),
+                HasSubstr("'1\\x002' is no number"));
+  }
   EXPECT_THAT(refusal("\x80\x02."), HasSubstr("stack is empty"));
   EXPECT_THAT(refusal("\x80\x02\xf0."), HasSubstr("operation 0xf0"));
   using namespace testing::pickles;

@@ -175,7 +175,7 @@ std::vector<Damage> damages() {
       {"a long name", file_of("{\"" + std::string(5000, 'w') + "\":3}", data), "www...': its"},
       {"no dtype", file_of(one(R"("shape":[2],"data_offsets":[0,8])"), data), "'dtype'"},
       {"other dtype", file_of(one(R"("dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8])"), data),
-       "F8_E4M3 is not supported"},
+       "'F8_E4M3' is not supported"},
       {"no shape", file_of(one(R"("dtype":"F32","data_offsets":[0,8])"), data), "'shape'"},
       {"negative", file_of(one(R"("dtype":"F32","shape":[-2],"data_offsets":[0,8])"), data), "-2"},
       {"fraction", file_of(one(R"("dtype":"F32","shape":[2.5],"data_offsets":[0,8])"), data),
