@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/base/vector_clones.h"
+#include "framework/nn/kernels/batch_statistics.h"
 #include "framework/nn/modules/composed_gradients.h"
 
 namespace attnlab {
@@ -286,7 +287,7 @@ BatchNorm::BatchNorm(std::int64_t dim, double eps, double momentum)
 
 void BatchNorm::follow(const Tensor& mean, const Tensor& variance, std::int64_t rows) {
   const at::NoGradGuard no_gradients;
-  const double unbiased = rows > 1 ? double(rows) / double(rows - 1) : 1;
+  const double unbiased = double(rows) / double(rows - 1);
   running_mean.mul_(1 - momentum_).add_(mean, momentum_);
   running_variance.mul_(1 - momentum_).add_(variance, momentum_ * unbiased);
 }
@@ -295,7 +296,7 @@ Tensor BatchNorm::forward(const Tensor& x, const AfterNorm& after) {
   if (x.dim() != 2 || x.size(1) != weight.size(0)) {
     throw ShapeError(fmt::format("BatchNorm takes [N, {}], found {}", weight.size(0), describe(x)));
   }
-  if (!is_training() || x.size(0) == 0) {
+  if (!is_training() || !has_statistics(x.size(0))) {
     return composed(x, weight, bias, running_mean, running_variance, eps_, after);
   }
   if (!has_own_kernel(x, weight)) {

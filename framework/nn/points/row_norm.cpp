@@ -11,6 +11,7 @@
 #include <array>
 #include <vector>
 
+#include "framework/nn/kernels/batch_statistics.h"
 #include "framework/nn/kernels/own_loop.h"
 
 namespace attnlab {
@@ -126,7 +127,7 @@ Tensor RowNorm::forward(const Tensor& x) {
     throw ShapeError(
         fmt::format("row_norm: expected [N, {}], found {}", weight.size(0), describe(x)));
   }
-  if (!is_training() || x.size(0) == 0) {
+  if (!is_training() || !has_statistics(x.size(0))) {
     const Tensor factor = weight * (running_var + eps_).rsqrt();
     return affine(x, factor, bias - running_mean * factor);
   }
@@ -139,9 +140,7 @@ Tensor RowNorm::forward(const Tensor& x) {
     const Tensor variance = (sums[1] / rows - mean.square()).clamp_min(0);
     inverse = (variance + eps_).rsqrt();
     running_mean.lerp_(mean.to(running_mean.scalar_type()), momentum_);
-    if (rows > 1) {
-      running_var.lerp_((variance * (rows / (rows - 1))).to(running_var.scalar_type()), momentum_);
-    }
+    running_var.lerp_((variance * (rows / (rows - 1))).to(running_var.scalar_type()), momentum_);
   }
   return Normalise::apply(x, weight, bias, mean, inverse, eps_);
 }
