@@ -32,7 +32,9 @@ Statistics measure(const LabelledImages& images, const ImageShape& shape) {
       for (std::int64_t k = 0; k < plane; ++k) ++histogram[pixels[k]];
     }
     double sum = 0, squares = 0;
+    std::int64_t levels = 0;
     for (std::size_t value = 0; value < 256; ++value) {
+      levels += histogram[value] > 0 ? 1 : 0;
       const double level = static_cast<double>(value) / 255.0;
       sum += level * static_cast<double>(histogram[value]);
       squares += level * level * static_cast<double>(histogram[value]);
@@ -41,7 +43,8 @@ Statistics measure(const LabelledImages& images, const ImageShape& shape) {
     const double mean = sum / total;
     const double variance = std::max(0.0, squares / total - mean * mean);
     statistics.mean.push_back(mean);
-    statistics.deviation.push_back(variance > 0 ? std::sqrt(variance) : 1.0);
+    // Of one level rounding may leave a variance, which is none to divide by.
+    statistics.deviation.push_back(levels > 1 && variance > 0 ? std::sqrt(variance) : 1.0);
   }
   return statistics;
 }

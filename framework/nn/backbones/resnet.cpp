@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "framework/nn/kernels/batch_statistics.h"
 #include "framework/nn/kernels/precision.h"
 
 namespace attnlab {
@@ -32,11 +33,9 @@ MapNorm::MapNorm(std::int64_t channels, bool frozen) : frozen_(frozen) {
 }
 
 Tensor MapNorm::forward(const Tensor& x) {
-  const bool learns = is_training() && !frozen_;
-  // One number a channel has no variance to follow.
-  const bool one = learns && x.numel() == x.size(1);
-  return at::batch_norm(x, weight, bias, one ? Tensor() : running_mean,
-                        one ? Tensor() : running_var, learns, 0.1, 1e-5, /*cudnn_enabled=*/true);
+  const bool learns = is_training() && !frozen_ && has_statistics(x.numel() / x.size(1));
+  return at::batch_norm(x, weight, bias, running_mean, running_var, learns, 0.1, 1e-5,
+                        /*cudnn_enabled=*/true);
 }
 
 class ResNet::Block : public torch::nn::Module {

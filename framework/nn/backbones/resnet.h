@@ -30,7 +30,8 @@ class Convolution : public torch::nn::Module {
   std::int64_t stride_, padding_;
 };
 
-/// Batch normalisation of maps [B, C, h, w]. Frozen, it keeps all four numbers of a channel as they
+/// Batch normalisation of maps [B, C, h, w]; one number a channel is normed by the running
+/// statistics (framework/nn/kernels/batch_statistics.h). Frozen, it keeps all four numbers of a channel as they
 /// are, in training, too (torchvision's FrozenBatchNorm2d, but for its eps).
 class MapNorm : public torch::nn::Module {
  public:

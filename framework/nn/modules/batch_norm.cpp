@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/base/vector_clones.h"
+#include "framework/nn/kernels/batch_statistics.h"
 #include "framework/nn/modules/composed_gradients.h"
 #include "framework/tensor/narrow.h"
 
@@ -287,7 +288,7 @@ BatchNorm::BatchNorm(std::int64_t dim, double eps, double momentum)
 
 void BatchNorm::follow(const Tensor& mean, const Tensor& variance, std::int64_t rows) {
   const at::NoGradGuard no_gradients;
-  const double unbiased = rows > 1 ? double(rows) / double(rows - 1) : 1;
+  const double unbiased = double(rows) / double(rows - 1);
   running_mean.mul_(1 - momentum_).add_(mean, momentum_);
   running_variance.mul_(1 - momentum_).add_(variance, momentum_ * unbiased);
 }
@@ -299,7 +300,7 @@ Tensor BatchNorm::forward(const Tensor& x, const AfterNorm& after) {
   if (is_narrow(x)) {
     return forward(wide(x), {after.relu, wide(after.residual)}).to(x.scalar_type());
   }
-  if (!is_training() || x.size(0) == 0) {
+  if (!is_training() || !has_statistics(x.size(0))) {
     return composed(x, weight, bias, running_mean, running_variance, eps_, after);
   }
   if (!has_own_kernel(x, weight)) {

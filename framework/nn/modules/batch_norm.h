@@ -4,7 +4,8 @@
 //
 // In training m and v are those of the batch (v divided by N), and the running ones follow:
 //   r <- (1 - momentum) r + momentum (m, v N / (N - 1))
-// In evaluation they are the running ones, so that a row gives the same in every batch.
+// In evaluation, and for one row alone (framework/nn/kernels/batch_statistics.h), they are the
+// running ones, so that a row gives the same in every batch.
 // Source: Ioffe and Szegedy 2015; numbers as PyTorch's BatchNorm1d.
 #pragma once
 
@@ -22,8 +23,8 @@ class BatchNorm : public torch::nn::Module {
  public:
   explicit BatchNorm(std::int64_t dim, double eps = 1e-5, double momentum = 0.1);
 
-  /// @param x  [N, C] floating point. One row alone gives the bias in training, as its variance is
-  ///           0; without rows nothing is learned.
+  /// @param x  [N, C] floating point. One row alone, and none, leave the running statistics as they
+  ///           are.
   /// @returns [N, C], differentiable twice. Sums run in double precision in an order that does not
   /// depend on threads: for float32 and float64 on the CPU two passes forward, two backward, and
   /// nothing is kept beside x. Elsewhere composed operations.

@@ -11,6 +11,7 @@
 #include <array>
 #include <vector>
 
+#include "framework/nn/kernels/batch_statistics.h"
 #include "framework/nn/kernels/own_loop.h"
 #include "framework/tensor/narrow.h"
 
@@ -133,7 +134,7 @@ Tensor RowNorm::forward(const Tensor& x) {
         fmt::format("row_norm: expected [N, {}], found {}", weight.size(0), describe(x)));
   }
   if (is_narrow(x)) return forward(wide(x)).to(x.scalar_type());
-  if (!is_training() || x.size(0) == 0) {
+  if (!is_training() || !has_statistics(x.size(0))) {
     const Tensor factor = weight * (running_var + eps_).rsqrt();
     return affine(x, factor, bias - running_mean * factor);
   }
@@ -146,7 +147,7 @@ Tensor RowNorm::forward(const Tensor& x) {
     const Tensor variance = (sums[1] / rows - mean.square()).clamp_min(0);
     inverse = (variance + eps_).rsqrt();
     follow(running_mean, mean, momentum_);
-    if (rows > 1) follow(running_var, variance * (rows / (rows - 1)), momentum_);
+    follow(running_var, variance * (rows / (rows - 1)), momentum_);
   }
   return Normalise::apply(x, weight, bias, mean, inverse, eps_);
 }

@@ -4,8 +4,8 @@
 //   running = (1 - momentum) running + momentum * (of this batch);   var there with n - 1
 //
 // Sums are taken by blocks of rows in double precision, and the blocks' one after the other: the
-// same bits whatever the number of threads. One row alone gives b, and leaves the running variance
-// as it is; no row gives none.
+// same bits whatever the number of threads. In evaluation, and for one row alone, mean and var are
+// the running ones (framework/nn/kernels/batch_statistics.h); no row gives none.
 // Source: Ioffe and Szegedy, ICML 2015 (arXiv:1502.03167).
 // Cost: two passes forward, two backward.
 #pragma once

@@ -112,7 +112,10 @@ class Modelnet final : public PointDataset {
     const Tensor middle = cloud.coordinates.mean(0, true);
     cloud.coordinates = cloud.coordinates - middle;
     const auto radius = cloud.coordinates.norm(2, 1).max().item<double>();
-    if (radius > 0) cloud.coordinates = cloud.coordinates / radius;
+    // Of points in one place rounding may leave a radius, which is none to divide by.
+    if (radius > 1e-6 * middle.norm().item<double>()) {
+      cloud.coordinates = cloud.coordinates / radius;
+    }
     return cloud;
   }
 

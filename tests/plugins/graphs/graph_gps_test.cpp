@@ -370,6 +370,25 @@ TEST_F(GraphGps, PermutingNodesPermutesOutputsWithEncodingsMadeAnew) {
   }
 }
 
+TEST_F(GraphGps, ABatchOfOneNodeGivesInTrainingWhatItGivesInEvaluation) {
+  // One row has no variance: taken for 0, running variances went to 0 and evaluation to 1e14.
+  const Batch one = batch_of({graph_of(1, 0)}), loop = batch_of({graph_of(1, 1)});
+  for (const std::string form : {"mpnn: gated_gcn, encoding: rwse", "mpnn: gine", "mpnn: none"}) {
+    const auto model = gps("{" + kSmall + ", " + form + "}");
+    std::vector<Tensor> before;
+    for (const Tensor& buffer : model->buffers()) before.push_back(buffer.clone());
+    for (const Batch* batch : {&one, &loop}) {
+      model->train();
+      const Tensor trained = answer(*model, *batch);
+      model->eval();
+      EXPECT_TRUE(trained.allclose(answer(*model, *batch), 0, 1e-12)) << form;
+    }
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      EXPECT_TRUE(model->buffers()[i].equal(before[i])) << form;
+    }
+  }
+}
+
 TEST_F(GraphGps, AGraphGivesTheSameAloneAndInAnyBatchInEvaluation) {
   const std::vector<NamedTensors> all = examples();
   const auto model = gps("{" + kSmall + ", encoding: rwse}");

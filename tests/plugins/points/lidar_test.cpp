@@ -352,6 +352,18 @@ TEST(Modelnet, ReadsTextsAndSamplesMeshes) {
   EXPECT_EQ(desk.at("feature@voxel").size(1), 3);
 }
 
+TEST(Modelnet, DoesNotDivideByARadiusThatRoundingLeaves) {
+  const TempFolder folder;
+  write_modelnet(folder);
+  // Three times one place, whose mean is another number in single precision.
+  const std::string row = "0.1,0.7,-1.3,0,0,1\n";
+  folder.write("texts/desk/desk_0002.txt", row + row + row);
+  const auto dataset =
+      make_dataset("modelnet", "{root: " + folder.path() + "/texts, classes: 10, points: 3}");
+  const Tensor coordinates = dataset->example(Split::train, 1, nullptr).at("coord@point");
+  EXPECT_LT(coordinates.abs().max().item<float>(), 1e-6);
+}
+
 TEST(Modelnet, TakesTheTenClassesOfModelnet10FromAFolderOfForty) {
   const TempFolder folder;
   write_modelnet(folder);

@@ -121,15 +121,34 @@ TEST_F(BatchNorms, ThreadsChangeNoBit) {
   at::set_num_threads(1);
 }
 
-TEST_F(BatchNorms, TakeOneRowAndNone) {
-  const auto norm = norm_of(3);
-  const Tensor one = at::randn({1, 3}, at::kDouble);
-  EXPECT_TRUE(norm->forward(one).allclose(norm->bias.unsqueeze(0)));
-  EXPECT_TRUE(norm->running_variance.isfinite().all().item<bool>());
-  const Tensor before = norm->running_mean.clone();
-  EXPECT_EQ(norm->forward(at::empty({0, 3}, at::kDouble)).size(0), 0);
-  EXPECT_TRUE(norm->running_mean.equal(before));
-  EXPECT_THROW(norm->forward(at::randn({4, 2}, at::kDouble)), ShapeError);
+/// Both ways that a norm is computed: by its own loops, and composed as on other devices.
+constexpr at::ScalarType kBoth[] = {at::kDouble, at::kBFloat16};
+
+TEST_F(BatchNorms, TakeOneRowAsInEvaluationWhichHasNoVarianceOfItsOwn) {
+  for (const at::ScalarType dtype : kBoth) {
+    const auto norm = norm_of(3);
+    norm->to(dtype);
+    const Tensor mean = norm->running_mean.clone(), variance = norm->running_variance.clone();
+    for (int batch = 0; batch < 50; ++batch) {
+      const Tensor x = at::randn({1, 3}, dtype);
+      norm->train();
+      const Tensor y = norm->forward(x);
+      norm->eval();
+      EXPECT_TRUE(y.equal(norm->forward(x)));
+      norm->train();
+    }
+    EXPECT_TRUE(norm->running_variance.equal(variance)) << "it went to 0";
+    EXPECT_TRUE(norm->running_mean.equal(mean));
+    EXPECT_EQ(norm->forward(at::empty({0, 3}, dtype)).size(0), 0);
+    EXPECT_TRUE(norm->running_variance.equal(variance));
+    EXPECT_TRUE(norm->running_mean.equal(mean));
+    norm->forward(at::randn({2, 3}, dtype));
+    EXPECT_FALSE(norm->running_variance.equal(variance)) << "two rows have one";
+  }
+}
+
+TEST_F(BatchNorms, RefuseRowsOfAnotherWidth) {
+  EXPECT_THROW(norm_of(3)->forward(at::randn({4, 2}, at::kDouble)), ShapeError);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <array>
 #include <numeric>
 
@@ -140,9 +141,12 @@ Tensor scaled(const Tensor& targets, const std::vector<std::int64_t>& training, 
   for (std::int64_t t = 0; t < targets.size(1); ++t) {
     info.mean.push_back(mean[t].item<double>());
     info.deviation.push_back(deviation[t].item<double>());
-    if (info.deviation.back() > 0) continue;
+    // Of equal numbers rounding may leave a deviation, which is none to divide by.
+    if (info.deviation.back() > 1e-12 * std::abs(info.mean.back())) continue;
     throw OptionError("scale_targets",
-                      fmt::format("target {} is the same in every training row", t));
+                      fmt::format("target {} is the same in every training row; leave it out of "
+                                  "`targets`, or set scale_targets: false",
+                                  t));
   }
   return (targets - mean) / deviation;
 }

@@ -102,6 +102,18 @@ TEST(ResNet, KeepsFrozenNormsAsTheyAre) {
   }
 }
 
+TEST(ResNet, OneNumberAChannelIsNormedAsInEvaluation) {
+  MapNorm norm(2, /*frozen=*/false);
+  const Tensor x = at::randn({1, 2, 1, 1});
+  for (int batch = 0; batch < 3; ++batch) {
+    EXPECT_TRUE(norm.forward(x).allclose(x, 1e-4, 0)) << "running statistics are 0 and 1";
+  }
+  EXPECT_TRUE(norm.running_mean.equal(at::zeros({2})));
+  EXPECT_TRUE(norm.running_var.equal(at::ones({2})));
+  norm.forward(at::randn({1, 2, 1, 2}));
+  EXPECT_FALSE(norm.running_var.equal(at::ones({2}))) << "two numbers have one";
+}
+
 TEST(Backbones, SayHowDeepAParameterLies) {
   const ResNet resnet({.depth = 18});
   const std::pair<const char*, std::int64_t> of_resnet[] = {{"conv1.weight", 0},
