@@ -73,7 +73,7 @@ bool loses_label(const GridPoint& point) {
   bool chosen = false;
   for (const auto& [key, value] : point) {
     if (chosen_part(key) != "attention") continue;
-    const Node given = parse_yaml(value, "value");
+    const Node given = parse_value(value, {});
     if (given.is_map() && given.find("as") != nullptr) return false;
     chosen = true;
   }
