@@ -391,20 +391,6 @@ class FileLoader {
   bool stopped_ = false;  // a bound was reached
 };
 
-/// The file with everything it extends.
-Composition loaded(const std::string& path) {
-  Composition out;
-  out.root = Node::map({path, 1, 1});
-  try {
-    const Node file = FileLoader(out).load(path, {}, "");
-    Merger(out.edits, out.problems).merge(out.root, file, "");
-  } catch (const ConfigError& error) {
-    out.problems.push_back(error.what());
-    out.whole = false;
-  }
-  return out;
-}
-
 void apply_override(Composition& out, const std::string& argument) {
   try {
     const Node over = FileLoader(out).expand(parse_override(argument), "", "");
@@ -453,8 +439,21 @@ Node parse_override(const std::string& argument, const Place& given) {
   }
 }
 
+Composition load_composition(const std::string& path) {
+  Composition out;
+  out.root = Node::map({path, 1, 1});
+  try {
+    const Node file = FileLoader(out).load(path, {}, "");
+    Merger(out.edits, out.problems).merge(out.root, file, "");
+  } catch (const ConfigError& error) {
+    out.problems.push_back(error.what());
+    out.whole = false;
+  }
+  return out;
+}
+
 Composition compose(const std::string& path, const std::vector<std::string>& overrides) {
-  Composition out = loaded(path);
+  Composition out = load_composition(path);
   for (const std::string& argument : overrides) apply_override(out, argument);
   Problems unresolved;
   interpolate(out.root, unresolved);
@@ -467,6 +466,6 @@ Node compose_file(const std::string& path, const std::vector<std::string>& overr
   return sound(compose(path, overrides));
 }
 
-Node load_file(const std::string& path) { return sound(loaded(path)); }
+Node load_file(const std::string& path) { return sound(load_composition(path)); }
 
 }  // namespace attnlab

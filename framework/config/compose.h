@@ -84,8 +84,11 @@ Composition compose(const std::string& path, const std::vector<std::string>& ove
 /// @throws ConfigError naming every problem; FileError when the file itself cannot be read.
 Node compose_file(const std::string& path, const std::vector<std::string>& overrides = {});
 
-/// Loads a file with everything it extends; neither overrides nor interpolation.
-/// @throws as `compose_file`.
+/// Loads a file with everything it extends; neither overrides nor interpolation. What is wrong is
+/// told as by `compose`.
+Composition load_composition(const std::string& path);
+
+/// The tree of one without problems. @throws as `compose_file`.
 Node load_file(const std::string& path);
 
 /// Replaces every ${...} in the tree. @throws ConfigError naming every unknown or circular one.

@@ -219,6 +219,7 @@ void parse_word(const std::string& word, SweepWords& sweep) {
   std::string inside;
   if (is_call(std::string(trimmed(word)), "zip", inside)) {
     sweep.axes.push_back(parse_zip(inside, word));
+    refuse_doubles(sweep.axes.back());
     return;
   }
   const std::size_t equals = word.find('=');
@@ -293,10 +294,16 @@ SweepAxis sweep_axis(const std::string& key, const std::string& values, const st
 
 SweepWords parse_sweep(const std::vector<std::string>& arguments) {
   SweepWords sweep;
-  for (const std::string& word : arguments) {
-    parse_word(word.substr(std::min(word.find_first_not_of(' '), word.size())), sweep);
+  std::vector<std::string> problems;
+  for (const std::string& argument : arguments) {
+    try {
+      parse_word(argument.substr(std::min(argument.find_first_not_of(' '), argument.size())),
+                 sweep);
+    } catch (const ConfigError& error) {
+      problems.emplace_back(error.what());
+    }
   }
-  for (const SweepAxis& axis : sweep.axes) refuse_doubles(axis);
+  if (!problems.empty()) throw ConfigError(problems);
   return sweep;
 }
 

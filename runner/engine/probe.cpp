@@ -8,6 +8,7 @@
 #include "framework/experiment/compositions.h"
 #include "framework/train/costs.h"
 #include "framework/train/task_check.h"
+#include "framework/train/training_parts.h"
 #include "runner/engine/engine.h"
 #include "runner/usages.h"
 
@@ -48,6 +49,7 @@ int probe_command(const Words& words) {
   try {
     BuiltRun run = build_run(experiment, experiment.seeds.at(0), registry);
     check_tasks(run, registry);
+    take_training_parts(run);  // what is wrong with them is said here
     const ProbeResult result = probe_run(run, steps);
     const nlohmann::json line = {{"data", run.dataset->info().fingerprint},
                                  {"parameters", result.parameters},

@@ -98,6 +98,14 @@ TEST(SweepGrammar, SaysWhatIsWrongAndHowItIsWritten) {
   EXPECT_THAT(refusal("zip([1,2])"), HasSubstr("expected zip(key=[...], key=[...])"));
 }
 
+TEST(SweepGrammar, SaysAllThatIsWrong) {
+  EXPECT_EQ(message_of<ConfigError>([] {
+              parse_sweep({"x=1,,2", "y=3,4", "z=5,5"});
+            }),
+            "argument 'x=1,,2': a value is missing between commas\n"
+            "argument 'z=5,5': '5' stands twice");
+}
+
 // ---- laws, on random input
 
 class SweepLaws : public ::testing::Test {
