@@ -1,5 +1,8 @@
 #include "runner/probe_cells.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <memory>
 #include <set>
 
@@ -10,49 +13,77 @@
 namespace attnlab {
 namespace {
 
-/// What the engine said when it ended badly, without the name of the scratch file.
+/// A text without the name of a scratch file, which is nobody's.
+std::string without_file(std::string text, const std::string& file) {
+  for (std::size_t at = text.find(file); at != std::string::npos; at = text.find(file, at)) {
+    // With its line and column.
+    const std::size_t end = text.find_first_not_of("0123456789: ", at + file.size());
+    text.erase(at, (end == std::string::npos ? text.size() : end) - at);
+  }
+  return text;
+}
+
+/// What the engine said when it ended badly.
 std::string complaint(const ProcessResult& result, const std::string& log,
                       const std::string& file) {
-  std::string said = log_tail(log, 20);
-  for (std::size_t at = said.find(file); at != std::string::npos; at = said.find(file, at)) {
-    // With its line and column, which are nobody's either.
-    const std::size_t end = said.find_first_not_of("0123456789: ", at + file.size());
-    said.erase(at, (end == std::string::npos ? said.size() : end) - at);
-  }
+  std::string said = without_file(log_tail(log, 20), file);
   const std::string prefix = "attnlab probe: ";
   if (said.rfind(prefix, 0) == 0) said.erase(0, prefix.size());
   if (result.signal != 0) said += (said.empty() ? "" : "; ") + signal_text(result.signal);
   return said.empty() ? "the experiment cannot be built" : said;
 }
 
-CellCosts measured_costs(const Experiment& experiment, std::int64_t steps) {
-  CellCosts costs;
-  try {
-    costs = probe_experiment(experiment, steps);
-  } catch (const ConfigError& error) {
-    costs.problem = error.what();
-  }
-  return costs;
-}
-
-}  // namespace
-
-CellCosts probe_experiment(const Experiment& experiment, std::int64_t steps) {
-  const ScratchFolder scratch;
-  const std::string file = scratch.file("experiment.yaml"), log = scratch.file("log.txt");
+void write_experiment(const Experiment& experiment, const std::string& file) {
   Node config = experiment.resolved;
   Node seeds = Node::list();
   seeds.items().push_back(Node::scalar("0"));  // Identity::data is that of seed 0
   config.set("seeds", std::move(seeds));
   write_file(file, to_yaml(config));
+}
+
+/// The costs of experiments that cost the same, each with its own problem.
+std::vector<CellCosts> measured_costs(const std::vector<Experiment>& experiments,
+                                      std::int64_t steps) {
+  CellCosts costs;
+  try {
+    costs =
+        probe_experiment(experiments.front(), steps, {experiments.begin() + 1, experiments.end()});
+  } catch (const ConfigError& error) {
+    costs.problem = error.what();
+  }
+  const std::vector<std::string> problems = std::move(costs.problems);
+  std::vector<CellCosts> all(experiments.size(), costs);
+  for (std::size_t i = 0; i < std::min(all.size(), problems.size()); ++i) {
+    all[i].problem = problems[i];
+  }
+  return all;
+}
+
+}  // namespace
+
+CellCosts probe_experiment(const Experiment& experiment, std::int64_t steps,
+                           const std::vector<Experiment>& also) {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("experiment.yaml"), log = scratch.file("log.txt");
+  write_experiment(experiment, file);
+  Words words = {"probe", file, "--steps", std::to_string(steps)}, files = {file};
+  if (!also.empty()) words.emplace_back("--also");
+  for (const Experiment& other : also) {
+    files.push_back(scratch.file(fmt::format("{}.yaml", files.size())));
+    write_experiment(other, files.back());
+    words.push_back(files.back());
+  }
   std::string answer;
-  const ProcessResult result = run_self({"probe", file, "--steps", std::to_string(steps)}, log,
-                                        [&](const std::string& line) {
-                                          if (!line.empty() && line[0] == '{') answer = line;
-                                        });
+  const ProcessResult result = run_self(words, log, [&](const std::string& line) {
+    if (!line.empty() && line[0] == '{') answer = line;
+  });
   if (result.exit_code == kDataMissing) throw DataMissingError(complaint(result, log, file));
   if (!result.ok() || answer.empty()) throw ConfigError(complaint(result, log, file));
-  return parse_probe(answer);
+  CellCosts costs = parse_probe(answer);
+  for (std::size_t i = 0; i < std::min(files.size(), costs.problems.size()); ++i) {
+    costs.problems[i] = without_file(costs.problems[i], files[i]);
+  }
+  return costs;
 }
 
 DataOf ask_data(const std::vector<Cell>& cells) {
@@ -83,14 +114,21 @@ DataOf ask_data(const std::vector<Cell>& cells) {
 }
 
 SuiteCosts measure_costs(const Suite& suite, std::int64_t steps) {
-  SuiteCosts costs;
-  std::map<std::string, CellCosts> known;  // a grid has many points that cost the same
+  using Row = std::pair<std::string, std::string>;          // experiment and attention
+  std::map<std::string, std::map<Row, const Cell*>> alike;  // a grid has many that cost the same
   for (const Cell& cell : suite.cells) {
-    const auto key = std::make_pair(cell.experiment.name, cell.experiment.attention.label);
-    if (cell.action != CellAction::run || costs.count(key) > 0 || interrupted()) continue;
-    const auto [measured, is_new] = known.try_emplace(cost_key(cell.experiment));
-    if (is_new) measured->second = measured_costs(cell.experiment, steps);
-    costs[key] = measured->second;
+    if (cell.action != CellAction::run) continue;
+    const Row row(cell.experiment.name, cell.experiment.attention.label);
+    alike[cost_key(cell.experiment)].emplace(row, &cell);
+  }
+  SuiteCosts costs;
+  for (const auto& [key, rows] : alike) {
+    if (interrupted()) break;
+    std::vector<Experiment> experiments;
+    for (const auto& [row, cell] : rows) experiments.push_back(cell->experiment);
+    const std::vector<CellCosts> measured = measured_costs(experiments, steps);
+    std::size_t i = 0;
+    for (const auto& [row, cell] : rows) costs[row] = measured[i++];
   }
   return costs;
 }

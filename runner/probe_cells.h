@@ -6,10 +6,12 @@
 namespace attnlab {
 
 /// @param steps  training steps to measure; 0: only build it
+/// @param also   experiments of the same cost_key, for CellCosts::problems
 /// Writes nothing but a file in the system's folder for temporary files, which goes again.
 /// @throws DataMissingError when the data are not on this machine; ConfigError when the experiment
 ///         cannot be built, in the engine's words.
-CellCosts probe_experiment(const Experiment& experiment, std::int64_t steps);
+CellCosts probe_experiment(const Experiment& experiment, std::int64_t steps,
+                           const std::vector<Experiment>& also = {});
 
 /// The fingerprints of the cells' data, asked for once for each different dataset section. Where an
 /// experiment cannot be built with its attention, the next attention is tried.
@@ -17,7 +19,7 @@ CellCosts probe_experiment(const Experiment& experiment, std::int64_t steps);
 DataOf ask_data(const std::vector<Cell>& cells);
 
 /// Measures every experiment with every attention that has something to run, once for all that cost
-/// the same (cost_key). What cannot be built has a `problem`.
+/// the same (cost_key). What cannot be built, or trained, has a `problem`.
 SuiteCosts measure_costs(const Suite& suite, std::int64_t steps);
 
 }  // namespace attnlab

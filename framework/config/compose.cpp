@@ -27,17 +27,6 @@ constexpr std::size_t kDeepest = 100;           ///< files and maps around a fil
 /// Of all lists as they were before `key+` or `key-` changed them, each with its history.
 constexpr std::size_t kMostEdited = std::size_t{256} << 20;
 
-// ---- the command line
-
-void set_places(Node& node, const Place& place) {
-  node.set_place(place);
-  for (Node& item : node.items()) set_places(item, place);
-  for (auto& [key, value] : node.entries()) {
-    set_places(value, place);
-    node.set_key_place(key, place);
-  }
-}
-
 // ---- merging
 
 bool same_value(const Node& a, const Node& b) { return to_flow(a) == to_flow(b); }
@@ -404,20 +393,6 @@ class FileLoader {
   bool stopped_ = false;  // a bound was reached
 };
 
-/// The file with everything it extends.
-Composition loaded(const std::string& path) {
-  Composition out;
-  out.root = Node::map({path, 1, 1});
-  try {
-    const Node file = FileLoader(out).load(path, {}, "");
-    Merger(out.edits, out.problems).merge(out.root, file, "");
-  } catch (const ConfigError& error) {
-    out.problems.push_back(error.what());
-    out.whole = false;
-  }
-  return out;
-}
-
 void apply_override(Composition& out, const std::string& argument) {
   try {
     const Node over = FileLoader(out).expand(parse_override(argument), "", "");
@@ -441,17 +416,6 @@ void merge(Node& base, const Node& over) {
   if (!problems.empty()) throw ConfigError(problems);
 }
 
-namespace {
-
-/// Whether a text is YAML's word for nothing, or is none, perhaps with a comment behind it.
-bool is_null_word(std::string_view text) {
-  const std::size_t comment = text.find(" #");
-  const std::string_view word = trimmed(text.substr(0, comment));
-  return word.empty() || word == "null" || word == "Null" || word == "NULL" || word == "~";
-}
-
-}  // namespace
-
 Node parse_override(const std::string& argument, const Place& given) {
   const Place place =
       given.file.empty() ? Place{fmt::format("argument '{}'", argument), 0, 0} : given;
@@ -460,15 +424,7 @@ Node parse_override(const std::string& argument, const Place& given) {
     throw ConfigError(place, "expected key=value");
   }
   std::string path = argument.substr(0, equals);
-  const std::string text = argument.substr(equals + 1);
-  Node value;
-  try {
-    value = parse_yaml(text, "");
-  } catch (const ConfigError& error) {
-    throw ConfigError(place, std::string("the value is not YAML: ") + error.what());
-  }
-  if (value.is_null() && !is_null_word(text)) value = Node::scalar(text);  // "#5", "..."
-  set_places(value, place);
+  Node value = parse_value(argument.substr(equals + 1), place);
   if (std::count(path.begin(), path.end(), '.') >= kLongestPath) {
     throw ConfigError(place, "the key has too many parts");
   }
@@ -485,8 +441,21 @@ Node parse_override(const std::string& argument, const Place& given) {
   }
 }
 
+Composition load_composition(const std::string& path) {
+  Composition out;
+  out.root = Node::map({path, 1, 1});
+  try {
+    const Node file = FileLoader(out).load(path, {}, "");
+    Merger(out.edits, out.problems).merge(out.root, file, "");
+  } catch (const ConfigError& error) {
+    out.problems.push_back(error.what());
+    out.whole = false;
+  }
+  return out;
+}
+
 Composition compose(const std::string& path, const std::vector<std::string>& overrides) {
-  Composition out = loaded(path);
+  Composition out = load_composition(path);
   for (const std::string& argument : overrides) apply_override(out, argument);
   Problems unresolved;
   interpolate(out.root, unresolved);
@@ -499,6 +468,6 @@ Node compose_file(const std::string& path, const std::vector<std::string>& overr
   return sound(compose(path, overrides));
 }
 
-Node load_file(const std::string& path) { return sound(loaded(path)); }
+Node load_file(const std::string& path) { return sound(load_composition(path)); }
 
 }  // namespace attnlab

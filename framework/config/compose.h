@@ -12,7 +12,7 @@
 //                              until they meet the experiment)
 //   use: name                  names a plugin; changing it drops the old one's options;
 //                              where a name meets a map, `attention: quest` means {use: quest}
-//   a.b=value, a.b+=, a.b-=    the same on the command line, values in YAML
+//   a.b=value, a.b+=, a.b-=    the same on the command line, values as `parse_value` reads them
 //   ${a.b}, ${.sibling}        another value of the tree (${list.0}: an item of a list);
 //                              ${env:NAME,default}  the environment;  $${ stands for a plain ${
 //   ???                        a value that must be given
@@ -55,6 +55,17 @@ struct Composition {
 /// @throws ConfigError with file, line and column.
 Node parse_yaml(const std::string& text, const std::string& file);
 
+/// @throws ConfigError where a text is not UTF-8, or has control characters.
+/// @param place  where the text begins; without a line: what all of it carries
+void check_text(std::string_view text, Place place);
+
+/// Parses a value that a shell, or a comma of a grammar, has delimited: [a, b] and {key: value} are
+/// lists and maps, 'a' and "a" texts as in YAML. Anything else is one word, number or text as it
+/// stands to its end, within brackets to the next comma or closing bracket: `#`, `&`, `*`, a colon
+/// and the like are plain signs in it.
+/// @param place  what all of it carries. @throws ConfigError.
+Node parse_value(const std::string& text, const Place& place);
+
 /// Parses one command-line override into a tree of maps ("train.lr=0.1" -> {train: {lr: 0.1}}).
 /// @param place  what its values carry; none: the argument itself
 /// @throws ConfigError.
@@ -73,8 +84,11 @@ Composition compose(const std::string& path, const std::vector<std::string>& ove
 /// @throws ConfigError naming every problem; FileError when the file itself cannot be read.
 Node compose_file(const std::string& path, const std::vector<std::string>& overrides = {});
 
-/// Loads a file with everything it extends; neither overrides nor interpolation.
-/// @throws as `compose_file`.
+/// Loads a file with everything it extends; neither overrides nor interpolation. What is wrong is
+/// told as by `compose`.
+Composition load_composition(const std::string& path);
+
+/// The tree of one without problems. @throws as `compose_file`.
 Node load_file(const std::string& path);
 
 /// Replaces every ${...} in the tree. @throws ConfigError naming every unknown or circular one.

@@ -29,22 +29,6 @@ void replace_all(std::string& text, std::string_view what, std::string_view with
   }
 }
 
-/// yaml-cpp would guess at another encoding, or keep what is none; and a zero confuses it.
-void refuse_no_text(std::string_view text, const std::string& file) {
-  Place place{file, 1, 1};
-  while (!text.empty()) {
-    const std::size_t size = character_size(text);
-    if (size == 0) throw ConfigError(place, "this is not UTF-8; save the file in that encoding");
-    const auto first = static_cast<unsigned char>(text[0]);
-    if (first < 0x20 && first != '\t' && first != '\n' && first != '\r') {
-      throw ConfigError(place, "a control character; YAML has none");
-    }
-    place.column += static_cast<int>(size);
-    if (text[0] == '\n') place = {file, place.line + 1, 1};
-    text.remove_prefix(size);
-  }
-}
-
 /// yaml-cpp takes the `?` of `{x: ???}` for the sign of a key. So it reads one character of
 /// Unicode's private range in its place, as many bytes long that columns stay right.
 /// @returns one that the text does not hold; empty when it holds all that were tried.
@@ -221,11 +205,30 @@ void refuse_open_quote(const std::string& text, const std::string& file) {
 
 }  // namespace
 
+// yaml-cpp would guess at another encoding, or keep what is none; and a zero confuses it.
+void check_text(std::string_view text, Place place) {
+  const bool counts = place.line > 0;
+  while (!text.empty()) {
+    const std::size_t size = character_size(text);
+    if (size == 0) {
+      throw ConfigError(place, fmt::format("this is not UTF-8; {} in that encoding",
+                                           counts ? "save the file" : "give it"));
+    }
+    const auto first = static_cast<unsigned char>(text[0]);
+    if (first < 0x20 && first != '\t' && first != '\n' && first != '\r') {
+      throw ConfigError(place, "a control character; YAML has none");
+    }
+    if (counts) place.column += static_cast<int>(size);
+    if (counts && text[0] == '\n') place = {place.file, place.line + 1, 1};
+    text.remove_prefix(size);
+  }
+}
+
 Node parse_yaml(const std::string& given, const std::string& file) {
   const std::string wrong = wrong_encoding(given);
   if (!wrong.empty()) throw ConfigError({file, 1, 1}, wrong);
   const std::string text(without_mark(given));
-  refuse_no_text(text, file);
+  check_text(text, {file, 1, 1});
   try {
     Node root = parse_document(text, file);
     refuse_open_quote(text, file);

@@ -45,9 +45,14 @@ Node tree_of(const std::string& key, const Node& value) {
 /// Reads one section `evaluate:`.
 class EntryReader {
  public:
+  /// @param resolves  false where the experiment is not sound: the entries' own keys alone are read
   EntryReader(const Experiment& base, const Catalogue& catalogue, Problems& problems,
-              Problems& unfit)
-      : base_(base), catalogue_(catalogue), problems_(problems), unfit_(unfit) {}
+              Problems& unfit, bool resolves = true)
+      : base_(base),
+        catalogue_(catalogue),
+        problems_(problems),
+        unfit_(unfit),
+        resolves_(resolves) {}
 
   /// @returns the section with its defaults filled in.
   Node read(const Node& section) {
@@ -100,6 +105,7 @@ class EntryReader {
                       ": changes nothing; add set: {...} or over: {...} (the run "
                       "itself is called clean)");
     }
+    if (!resolves_) return {};
     if (options.at("weights").text() == "average" && base_.train.average.decay == 0) {
       add_problem(problems_, options.at("weights").place(),
                   key + ".weights: no mean of the weights is kept; set train.average.decay");
@@ -265,6 +271,7 @@ class EntryReader {
   const Catalogue& catalogue_;
   Problems& problems_;
   Problems& unfit_;
+  const bool resolves_;
   std::vector<EvaluationEntry> entries_;
 };
 
@@ -339,6 +346,12 @@ Node resolve_evaluations(const Node& section, Experiment& experiment, const Cata
   if (!problems.empty() || !unfit.empty()) return {};
   find_judges(reader.take(), resolved, metric, experiment, problems);
   return section.is_null() ? Node() : resolved;
+}
+
+void check_evaluation_keys(const Node& section, const Experiment& experiment,
+                           const Catalogue& catalogue, Problems& problems) {
+  Problems unfit;
+  EntryReader(experiment, catalogue, problems, unfit, /*resolves=*/false).read(section);
 }
 
 Experiment with_evaluations(const Experiment& experiment, const std::string& path,

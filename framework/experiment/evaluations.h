@@ -61,6 +61,10 @@ std::vector<EvaluationEntry> evaluations_of(const Experiment& experiment,
 Node resolve_evaluations(const Node& section, Experiment& experiment, const Catalogue& catalogue,
                          std::vector<std::string>& problems, std::vector<std::string>& unfit);
 
+/// The same where other parts of the experiment are wrong: what can be said without them.
+void check_evaluation_keys(const Node& section, const Experiment& experiment,
+                           const Catalogue& catalogue, std::vector<std::string>& problems);
+
 /// The experiment with the entries of a file in the place of its own.
 /// @param path  of a file with an `evaluate:` map; it may extend others
 /// @throws ConfigError.

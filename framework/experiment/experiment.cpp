@@ -120,25 +120,15 @@ Node seed_list(const std::vector<std::int64_t>& seeds) {
   return list;
 }
 
-/// "file:line:column: " of a problem.
-std::string place_of(const std::string& problem) {
-  return problem.substr(0, std::min(problem.find(": "), problem.size()));
-}
-
 /// What composing found wrong, then what else is wrong with the tree: everything at once. Of a
 /// place that composing complained about, nothing else is said.
 Problems all_problems(const Composition& composition, const Catalogue& catalogue,
                       const std::string& name) {
   Problems all = composition.problems;
-  std::vector<std::string> places;
-  for (const std::string& problem : all) places.push_back(place_of(problem));
   try {
     resolve_experiment(composition.root, catalogue, name);
   } catch (const ConfigError& error) {
-    std::istringstream lines(error.what());
-    for (std::string line; std::getline(lines, line);) {
-      if (!contains(places, place_of(line))) all.push_back(line);
-    }
+    add_elsewhere(all, composition.problems, error.what());
   }
   return all;
 }
@@ -258,8 +248,13 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
   }
 
   const Node* train = composed.find("train");
+  const std::size_t before_train = problems.size();
   const Node train_resolved = resolve_options(
       train == nullptr ? Node() : *train, schema_of<TrainOptions>(), "train", "train", problems);
+  if (problems.size() == before_train) {
+    experiment.train = read_options<TrainOptions>(train_resolved);
+    check_train(experiment.train, train_resolved, problems);
+  }
   const Node init = resolve_init(value_of(composed, "init"), resolved.find("attention"), catalogue,
                                  beginning, experiment.init, problems, unfit);
   const Node trace = resolve_trace(composed, experiment.trace, problems);
@@ -271,22 +266,20 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
   const Node published =
       resolve_options(counts == nullptr ? Node() : *counts, schema_of<PublishedCounts>(),
                       "published", "published", problems);
+  const Node* evaluate = value_of(composed, "evaluate");
   if (problems.empty()) {
     experiment.published = read_options<PublishedCounts>(published);
-    experiment.train = read_options<TrainOptions>(train_resolved);
-    check_train(experiment.train, train_resolved, problems);
-  }
-  if (problems.empty()) {
     if (!init.is_null()) resolved.set("init", init);
     resolved.set("train", train_resolved);
     if (!trace.is_null()) resolved.set("trace", trace);
     const Node* seeds = value_of(composed, "seeds");
     resolved.set("seeds", seeds != nullptr ? *seeds : seed_list(experiment.seeds));
-    const Node* evaluate = value_of(composed, "evaluate");
     const Node entries = resolve_evaluations(evaluate == nullptr ? Node() : *evaluate, experiment,
                                              catalogue, problems, unfit);
     if (!entries.is_null()) resolved.set("evaluate", entries);
     if (counts != nullptr) resolved.set("published", published);
+  } else if (evaluate != nullptr) {
+    check_evaluation_keys(*evaluate, experiment, catalogue, problems);
   }
   if (problems.empty() && !unfit.empty()) throw IncompatibleError(unfit);
   problems.insert(problems.end(), unfit.begin(), unfit.end());

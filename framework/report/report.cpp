@@ -132,7 +132,9 @@ std::map<std::string, Node> configs_by_experiment(const Report& report) {
     if (!report.shows(run.experiment)) continue;
     if (configs.count(run.experiment) > 0 && !baseline) continue;
     Node config = run.config;
-    for (const char* key : {"name", "seeds", "attention", "evaluate"}) config.erase(key);
+    for (const char* key : {"name", "seeds", "attention", "evaluate", "published"}) {
+      config.erase(key);
+    }
     configs[run.experiment] = std::move(config);
   }
   return configs;

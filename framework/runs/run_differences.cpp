@@ -91,11 +91,12 @@ std::vector<Group> groups_of(const std::vector<RunRecord>& runs, Within part) {
 /// The configuration's values that must agree: the attention's, or all others.
 /// @param matched  further keys that count as the attention's
 Facts config_facts(const RunRecord& run, bool attention, const std::set<std::string>& matched) {
+  // A trace records and changes no number of a run; what a paper prints documents it.
+  static const std::set<std::string> kChangesNothing = {"name", "seeds", "trace", "evaluate",
+                                                        "published"};
   Facts facts;
   for (const auto& [key, value] : run.config.entries()) {
-    // A trace records and changes no number of a run.
-    if (key != "name" && key != "seeds" && key != "trace" && key != "evaluate")
-      flatten(value, key, facts);
+    if (kChangesNothing.count(key) == 0) flatten(value, key, facts);
   }
   facts.erase("train.tensorboard");  // nor do event files
   std::erase_if(facts, [&](const auto& fact) {

@@ -88,8 +88,7 @@ BusyError busy(const std::string& run_folder, const Holder& other) {
 
 /// The folder's lock file, which nobody held a moment ago.
 FileLock open_lock(const std::string& run_folder) {
-  refuse_links(run_folder);
-  if (const auto other = holder_of(run_folder)) throw busy(run_folder, *other);
+  check_free(run_folder);
   return FileLock(lock_file(run_folder));
 }
 
@@ -107,6 +106,11 @@ void claim(const std::string& run_folder, const FileLock& lock) {
 }
 
 }  // namespace
+
+void check_free(const std::string& run_folder) {
+  refuse_links(run_folder);
+  if (const auto other = holder_of(run_folder)) throw busy(run_folder, *other);
+}
 
 RunLock::RunLock(const std::string& run_folder) : lock_(open_lock(run_folder)) {
   switch (lock_.state()) {

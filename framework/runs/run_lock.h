@@ -45,6 +45,9 @@ class RunLock {
   FileLock lock_;
 };
 
+/// What the lock would refuse before it is taken. @throws BusyError, FileError.
+void check_free(const std::string& run_folder);
+
 /// Who runs a folder now; empty where nobody does.
 std::optional<Holder> holder_of(const std::string& run_folder);
 

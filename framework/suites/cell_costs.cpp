@@ -194,6 +194,7 @@ CellCosts parse_probe(const std::string& line) {
     costs.step_seconds = in.at("step_seconds").get<double>();
     costs.evaluation_seconds = in.at("evaluation_seconds").get<double>();
     costs.peak_memory = in.at("peak_memory").get<double>();
+    costs.problems = in.value("problems", std::vector<std::string>());
     return costs;
   } catch (const json::exception& error) {
     throw Error(fmt::format("attnlab probe printed something else than costs: {} ({})",

@@ -20,7 +20,9 @@ struct CellCosts {
   double step_seconds = 0;        ///< of one training step; 0 where none was measured
   double evaluation_seconds = 0;  ///< of a run itself, not of `evaluate:`
   double peak_memory = 0;         ///< bytes
-  std::string problem;            ///< why nothing could be measured; else empty
+  std::string problem;            ///< why it cannot be run; else empty
+  /// With `--also`: what is wrong with the training of each experiment, itself first; else empty.
+  std::vector<std::string> problems;
 
   double run_seconds() const {
     return static_cast<double>(steps) * step_seconds + evaluation_seconds;

@@ -87,7 +87,7 @@ std::string name_part(const std::string& text) {
 
 /// A value as part of a folder's name: "0.0001" for 1e-4, "1+2" for [1, 2].
 std::string value_word(const std::string& yaml) {
-  const Node value = parse_yaml(yaml, "value");
+  const Node value = parse_value(yaml, {});
   std::string text = value.is_scalar() ? value.text() : to_flow(value);
   if (const auto number = value.as_double()) {
     char digits[32];
@@ -100,7 +100,7 @@ std::string value_word(const std::string& yaml) {
 /// The same in full, for values that `value_word` does not tell apart: "20240101" instead of
 /// "2.02401e+07"; "a-b~0f3c21" for a/b.
 std::string full_word(const std::string& yaml) {
-  const Node value = parse_yaml(yaml, "value");
+  const Node value = parse_value(yaml, {});
   const std::string all = canonical_text(value);
   if (value.as_double()) return name_part(all);
   return fmt::format("{}~{}", value_word(yaml), hex(fingerprint(all)).substr(0, 6));
@@ -229,7 +229,7 @@ void PointNames::add_words(const SweepAxis& axis) {
     if (chosen_part(key) == "attention") continue;
     std::map<std::string, std::set<std::string>> values;  // by word
     for (const Words& point : axis.points) {
-      values[value_word(point[k])].insert(canonical_text(parse_yaml(point[k], "value")));
+      values[value_word(point[k])].insert(canonical_text(parse_value(point[k], {})));
     }
     for (const Words& point : axis.points) {
       const std::string word = value_word(point[k]);
@@ -250,7 +250,7 @@ GridPoint PointNames::words_of(const GridPoint& point) const {
 std::string PointNames::of(const GridPoint& point) {
   std::string name = base_, all;
   for (const auto& [key, value] : without_attention(point)) {
-    all += fmt::format("{}={};", key, canonical_text(parse_yaml(value, "value")));
+    all += fmt::format("{}={};", key, canonical_text(parse_value(value, {})));
   }
   for (const auto& [word, value] : words_of(point)) name += fmt::format(",{}={}", word, value);
   const auto known = points_.find(name);

@@ -9,6 +9,7 @@
 
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
+#include "framework/config/problems.h"
 #include "framework/experiment/names.h"
 #include "framework/suites/suite_cells.h"
 #include "framework/suites/suite_grid.h"
@@ -20,20 +21,32 @@ namespace attnlab {
 namespace {
 
 namespace fs = std::filesystem;
-using Problems = std::vector<std::string>;
-
 const std::vector<std::string> kKeys = {
     "schema",   "name",    "baseline", "attentions", "experiments",  "seeds",          "set",
     "fallback", "compare", "skip",     "match",      "missing_data", "reference",      "relative",
     "grid",     "pool",    "page",     "stored",     "warning",      "missing_plugins"};
 
-const Node& list_of(const Node& root, const char* key) {
+/// The items; none where that is a problem.
+std::vector<Node> list_of(const Node& root, const char* key, Problems& problems) {
   const Node* list = root.find(key);
-  if (list == nullptr || !list->is_list() || list->items().empty()) {
-    throw ConfigError(list == nullptr ? root.place() : list->place(),
-                      fmt::format("a suite needs '{}: [...]' with at least one item", key));
+  if (list != nullptr && list->is_list() && !list->items().empty()) return list->items();
+  add_problem(problems, list == nullptr ? root.place() : list->place(),
+              fmt::format("a suite needs '{}: [...]' with at least one item", key));
+  return {};
+}
+
+/// @returns whether all are sound.
+bool read_attentions(const Node& root, std::vector<SuiteAttention>& attentions,
+                     Problems& problems) {
+  const std::size_t before = problems.size();
+  for (const Node& item : list_of(root, "attentions", problems)) {
+    try {
+      attentions.push_back(attention_of(item));
+    } catch (const ConfigError& error) {
+      problems.emplace_back(error.what());
+    }
   }
-  return *list;
+  return problems.size() == before;
 }
 
 void check_keys(const Node& root, Problems& problems) {
@@ -70,8 +83,9 @@ std::string read_name(const Node& root, const std::string& path, Problems& probl
   return name;
 }
 
+/// @param all  whether these are all of the suite's
 void check_attentions(Suite& suite, const Node& root, const std::vector<SuiteAttention>& attentions,
-                      Problems& problems) {
+                      bool all, Problems& problems) {
   for (const SuiteAttention& attention : attentions) {
     if (std::count(suite.attentions.begin(), suite.attentions.end(), attention.label) > 0) {
       problems.push_back(
@@ -80,6 +94,7 @@ void check_attentions(Suite& suite, const Node& root, const std::vector<SuiteAtt
     }
     suite.attentions.push_back(attention.label);
   }
+  if (!all) return;
   const Node* baseline = root.find("baseline");
   suite.baseline = baseline == nullptr ? suite.attentions.front() : baseline->text();
   if (std::count(suite.attentions.begin(), suite.attentions.end(), suite.baseline) == 0) {
@@ -173,15 +188,15 @@ bool chosen_elsewhere(const Node& root, const Node& section) {
   return place.line == 0 || place.file != section.place().file;
 }
 
-/// After the cells, whose experiments it names.
-void read_relative(const Node& root, Suite& suite, Problems& problems) {
+/// After the cells, whose experiments it names. @param all  whether these are all of the suite's
+void read_relative(const Node& root, Suite& suite, bool all, Problems& problems) {
   const Node* section = root.find("relative");
   if (section == nullptr || section->is_null()) return;
   Problems own;
   const RelativeTo relative = read_relative(*section, own);
   const bool known =
       std::count(suite.experiments.begin(), suite.experiments.end(), relative.to) > 0;
-  if (!known && !relative.to.empty() && !chosen_elsewhere(root, *section)) {
+  if (all && !known && !relative.to.empty() && !chosen_elsewhere(root, *section)) {
     own.push_back(fmt::format("{}: relative.to: expected one of the suite's experiments{}",
                               section->at("to").place().str(),
                               suggestion(relative.to, suite.experiments)));
@@ -191,12 +206,15 @@ void read_relative(const Node& root, Suite& suite, Problems& problems) {
 }
 
 /// After the cells, whose experiments it shows.
-void read_page(const Node& root, Suite& suite, Problems& problems) {
+/// @param all    whether these are all of the suite's
+/// @param sound  whether nothing is wrong with them
+void read_page(const Node& root, Suite& suite, bool all, bool sound, Problems& problems) {
   const Node* section = root.find("page");
   if (section == nullptr || section->is_null()) return;
   suite.page = read_page(*section, problems);
   fit_page(*suite.page, suite.experiments, section->place(),
-           chosen_elsewhere(root, *section) ? nullptr : &problems);
+           !all || chosen_elsewhere(root, *section) ? nullptr : &problems);
+  if (!sound) return;
   std::map<std::string, std::vector<std::string>> evaluations;
   for (const Cell& cell : suite.cells) {
     const auto [names, is_new] = evaluations.try_emplace(cell.experiment.name);
@@ -225,13 +243,20 @@ void read_pool(const Node& root, Suite& suite, Problems& problems) {
   suite.pool = read_pool(section, words, problems);
 }
 
-/// Moves what `skip:` names from the cells to the absent ones.
-void apply_skips(Suite& suite, const std::vector<SkipRule>& rules, const Place& place,
-                 Problems& problems) {
+/// After the cells, which it names. @param sound  whether nothing is wrong with them
+void check_skips(const Suite& suite, std::vector<SkipRule> rules, bool sound, Problems& problems) {
   std::set<std::int64_t> seeds;
   for (const Cell& cell : suite.cells) seeds.insert(cell.seed);
   for (const AbsentCell& cell : suite.absent) seeds.insert(cell.seed);
+  if (!sound) {
+    for (SkipRule& rule : rules) rule.seeds.clear();
+  }
   check_skips(rules, suite.experiments, suite.attentions, {seeds.begin(), seeds.end()}, problems);
+}
+
+/// Moves what `skip:` names from the cells to the absent ones.
+void apply_skips(Suite& suite, const std::vector<SkipRule>& rules, const Place& place,
+                 Problems& problems) {
   const auto rule_for = [&](const std::string& experiment, const std::string& attention,
                             std::int64_t seed) {
     return std::find_if(rules.begin(), rules.end(), [&](const SkipRule& rule) {
@@ -264,7 +289,9 @@ void apply_skips(Suite& suite, const std::vector<SkipRule>& rules, const Place& 
 Suite load_suite(const std::string& path, const std::vector<std::string>& overrides,
                  const Catalogue& catalogue, const std::string& root_folder, bool use_fallback,
                  const Matcher& matcher) {
-  const Node root = compose_file(path, overrides);
+  const Composition composition = compose(path, overrides);
+  if (!composition.whole) throw ConfigError(composition.problems);
+  const Node& root = composition.root;
   Problems problems;
   check_keys(root, problems);
   Suite suite;
@@ -282,10 +309,8 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
     suite.references = read_references(*section, problems);
   }
   std::vector<SuiteAttention> attentions;
-  for (const Node& item : list_of(root, "attentions").items()) {
-    attentions.push_back(attention_of(item));
-  }
-  check_attentions(suite, root, attentions, problems);
+  const bool all_attentions = read_attentions(root, attentions, problems);
+  check_attentions(suite, root, attentions, all_attentions, problems);
   const Node* skip = root.find("skip");
   const std::vector<SkipRule> rules =
       skip == nullptr ? std::vector<SkipRule>{} : read_skips(*skip, problems);
@@ -293,12 +318,21 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
   const std::size_t before = problems.size();
   const SuiteGrid grid = given_grid(root, problems);
   const bool sound_grid = problems.size() == before;
-  for (const Node& item : list_of(root, "experiments").items()) maker.add(item, attentions, grid);
+  const std::vector<Node> experiments = list_of(root, "experiments", problems);
+  for (const Node& item : experiments) maker.add(item, attentions, grid);
+  const bool all = all_attentions && sound_grid && maker.knows_all() && !experiments.empty();
+  const bool sound = all && problems.size() == before;
   if (sound_grid) read_pool(root, suite, problems);
-  read_relative(root, suite, problems);
+  read_relative(root, suite, all, problems);
   maker.refuse_if_nothing_fits();
-  if (problems.size() == before) read_page(root, suite, problems);
+  read_page(root, suite, all, sound, problems);
+  if (all) check_skips(suite, rules, sound, problems);
   if (skip != nullptr && problems.empty()) apply_skips(suite, rules, skip->place(), problems);
+  if (!composition.problems.empty()) {
+    Problems more = composition.problems;
+    add_elsewhere(more, composition.problems, join(problems, "\n"));
+    problems = std::move(more);
+  }
   if (!problems.empty()) throw ConfigError(problems);
   begin_with_each_other(suite.cells, suite.folder);
   return suite;

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 
+#include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/config/origins.h"
+#include "framework/config/problems.h"
 #include "framework/experiment/compositions.h"
 #include "framework/suites/missing_plugins.h"
 
@@ -26,12 +27,6 @@ std::string experiment_file(const Node& item, const std::string& suite_file) {
   } catch (const ConfigError& problem) {
     throw ConfigError(item.place(), std::string("experiments: ") + problem.what());
   }
-}
-
-/// @param over  of the suite, whose own references are resolved already
-void lay_over(Node& composed, Node over) {
-  escape_references(over);
-  merge(composed, over);
 }
 
 /// The experiment's own name; with that of the grid's point after it.
@@ -121,21 +116,41 @@ CellMaker::CellMaker(Suite& suite, const Node& root, const Catalogue& catalogue,
 
 void CellMaker::add(const Node& item, const std::vector<SuiteAttention>& attentions,
                     const SuiteGrid& grid) {
-  Source source{item, experiment_file(item, suite_.file), Node(), attentions};
+  const std::size_t before = suite_.experiments.size();
   try {
-    source.changed = load_file(source.file);
-    if (const Node* set = root_.find("set")) lay_over(source.changed, *set);
-    if (use_fallback_) lay_over(source.changed, root_.at("fallback"));
-    const auto with = [&](const std::vector<std::string>& words) {
-      Node composed = source.changed;
-      for (const std::string& word : words) merge(composed, parse_override(word));
-      return composed;
-    };
-    for (const GridVariant& variant : variants_of(grid, with, catalogue_)) {
-      add_variant(source, variant);
-    }
+    add_experiment(item, attentions, grid);
   } catch (const ConfigError& error) {
     note(error.what());
+  }
+  knows_all_ = knows_all_ && suite_.experiments.size() > before;
+}
+
+void CellMaker::add_experiment(const Node& item, const std::vector<SuiteAttention>& attentions,
+                               const SuiteGrid& grid) {
+  Source source{item, experiment_file(item, suite_.file), Node(), attentions};
+  Composition file = load_composition(source.file);
+  note_composing(join(file.problems, "\n"));
+  if (!file.whole) return;
+  source.changed = std::move(file.root);
+  if (const Node* set = root_.find("set")) lay_over(source.changed, *set);
+  if (use_fallback_) lay_over(source.changed, root_.at("fallback"));
+  const auto with = [&](const std::vector<std::string>& words) {
+    Node composed = source.changed;
+    for (const std::string& word : words) merge(composed, parse_override(word));
+    return composed;
+  };
+  for (const GridVariant& variant : variants_of(grid, with, catalogue_)) {
+    add_variant(source, variant);
+  }
+}
+
+/// @param over  of the suite, whose own references are resolved already
+void CellMaker::lay_over(Node& composed, Node over) {
+  escape_references(over);
+  try {
+    merge(composed, over);
+  } catch (const ConfigError& error) {
+    note_composing(error.what());
   }
 }
 
@@ -147,7 +162,7 @@ void CellMaker::refuse_if_nothing_fits() {
 /// One experiment of the suite under one attention, before it is resolved.
 /// @param matched  what `match:` lays over it; null: nothing
 Node CellMaker::composed_cell(const Source& source, const GridVariant& variant,
-                              const SuiteAttention& attention, const Node& matched) const {
+                              const SuiteAttention& attention, const Node& matched) {
   Node composed = source.changed;
   for (const Node& change : variant.changes) lay_over(composed, change);
   Node chosen = Node::map(attention.place);
@@ -162,7 +177,9 @@ Node CellMaker::composed_cell(const Source& source, const GridVariant& variant,
     const std::string name = name_in(composed, source.file, variant);
     composed.set("name", Node::scalar(name, source.item.place(), true));
   }
-  interpolate(composed);
+  std::vector<std::string> unresolved;
+  interpolate(composed, unresolved);
+  note_composing(join(unresolved, "\n"));
   return composed;
 }
 
@@ -237,9 +254,16 @@ void CellMaker::add_cells(const Node& composed, const std::string& name,
   }
 }
 
+/// What else is wrong at these places follows from that.
+void CellMaker::note_composing(const std::string& text) {
+  note(text);
+  add_elsewhere(composing_, {}, text);
+}
+
 void CellMaker::note(const std::string& text) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  Problems lines;
+  add_elsewhere(lines, composing_, text);
+  for (const std::string& line : lines) {
     if (seen_.insert(line).second) problems_.push_back(line);
   }
 }

@@ -31,11 +31,13 @@ class CellMaker {
             const Matcher& matcher, std::vector<std::string>& problems);
 
   /// Adds the cells of an experiment. What is wrong is appended to the problems, each once.
-  /// @param item  of `experiments:`. @throws ConfigError where there is no such file.
+  /// @param item  of `experiments:`
   void add(const Node& item, const std::vector<SuiteAttention>& attentions, const SuiteGrid& grid);
 
   /// Where no attention fits any experiment, that is the suite's problem.
   void refuse_if_nothing_fits();
+  /// Whether every item gave a name to an experiment: else nobody knows what the suite has.
+  bool knows_all() const { return knows_all_; }
 
  private:
   /// What the cells of one experiment have in common.
@@ -46,14 +48,18 @@ class CellMaker {
     const std::vector<SuiteAttention>& attentions;
   };
 
+  void add_experiment(const Node& item, const std::vector<SuiteAttention>& attentions,
+                      const SuiteGrid& grid);
+  void lay_over(Node& composed, Node over);
   Node composed_cell(const Source& source, const GridVariant& variant,
-                     const SuiteAttention& attention, const Node& matched) const;
+                     const SuiteAttention& attention, const Node& matched);
   void add_variant(const Source& source, const GridVariant& variant);
   /// Where `missing_plugins: skip` is said and one is missing: its cells are absent.
   bool leave_out_uninstalled(const Source& source, const Node& composed, const std::string& name);
   void begin_experiment(const Source& source, const GridVariant& variant, const std::string& name);
   void add_cells(const Node& composed, const std::string& name, const SuiteAttention& attention,
                  const CellWith& with);
+  void note_composing(const std::string& text);
   void note(const std::string& text);
 
   Suite& suite_;
@@ -63,7 +69,8 @@ class CellMaker {
   const Matcher& matcher_;
   std::vector<std::string>& problems_;
   std::set<std::string> seen_;  // one mistake in an experiment would else stand there per attention
-  std::vector<std::string> unfit_;
+  std::vector<std::string> unfit_, composing_;  // what composing found is among the problems, too
+  bool knows_all_ = true;
 };
 
 /// The seeds of a composition that cannot be resolved; sound ones only, 0 where there are none.

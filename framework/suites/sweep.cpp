@@ -73,7 +73,7 @@ bool loses_label(const GridPoint& point) {
   bool chosen = false;
   for (const auto& [key, value] : point) {
     if (chosen_part(key) != "attention") continue;
-    const Node given = parse_yaml(value, "value");
+    const Node given = parse_value(value, {});
     if (given.is_map() && given.find("as") != nullptr) return false;
     chosen = true;
   }
@@ -106,22 +106,34 @@ std::string folder_name(const SweepRequest& request, const std::string& experime
 }  // namespace
 
 Suite make_sweep(const SweepRequest& request, const Catalogue& catalogue, const std::string& root) {
-  SweepWords sweep = parse_sweep(request.words);
-  const Node file = load_file(request.file);  // what is wrong with it comes first
+  Words problems;
+  const auto attempt = [&](const auto& act) {
+    try {
+      act();
+    } catch (const ConfigError& error) {
+      std::istringstream lines(error.what());
+      for (std::string line; std::getline(lines, line);) add_once(problems, line);
+    }
+  };
+  SweepWords sweep;
+  Node file;
+  Suite suite;
+  attempt([&] { sweep = parse_sweep(request.words); });
+  attempt([&] { file = load_file(request.file); });
+  const Node* own_name = file.find("name");
+  const std::string base =
+      own_name != nullptr ? own_name->text() : fs::path(request.file).stem().string();
+  attempt([&] { suite.name = folder_name(request, base); });
+  if (!problems.empty()) throw ConfigError(problems);
   const auto with = [&](const Words& choice) { return compose(request.file, choice).root; };
   expand_keys(sweep, with, catalogue);
-  const std::string stem = fs::path(request.file).stem().string();
-  const Node* own_name = file.find("name");
-  const std::string base = own_name != nullptr ? own_name->text() : stem;
-  Suite suite;
-  suite.name = folder_name(request, base);
   suite.file = request.file;
   suite.folder = fmt::format("{}/{}", root, suite.name);
   PointNames names(base, sweep.axes);
-  Words problems, unfit;
+  Words unfit;
   Taken taken;
   for (const GridPoint& point : grid_points(sweep.axes)) {
-    try {
+    attempt([&] {
       Node composed = compose_file(request.file, arguments_of(sweep.fixed, point));
       const std::string name = names.of(point);
       composed.set("name", Node::scalar(name, {"sweep", 0, 0}, true));
@@ -130,10 +142,7 @@ Suite make_sweep(const SweepRequest& request, const Catalogue& catalogue, const 
         composed.find("attention")->erase("as");
       }
       add_point(suite, composed, name, catalogue, taken, unfit);
-    } catch (const ConfigError& error) {
-      std::istringstream lines(error.what());
-      for (std::string line; std::getline(lines, line);) add_once(problems, line);
-    }
+    });
   }
   if (problems.empty() && suite.cells.empty()) problems = unfit;
   if (!problems.empty()) throw ConfigError(problems);

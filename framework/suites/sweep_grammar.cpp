@@ -21,6 +21,15 @@ constexpr std::size_t kMostValues = 10000;
   throw ConfigError(fmt::format("argument '{}': {}", source, what));
 }
 
+constexpr const char* kQuoteIt = "; put a text that holds such signs in quotes";
+
+/// Whether a quote at the end of a part opens a text: elsewhere it is an apostrophe.
+bool opens_text(std::string_view part, bool in_brackets) {
+  const std::string_view before = trimmed(part.substr(0, part.size() - 1));
+  if (before.empty()) return true;
+  return in_brackets && std::string_view("[{(,:").find(before.back()) != std::string_view::npos;
+}
+
 /// Parts at commas that stand in no bracket and no quotes.
 std::vector<std::string> split(const std::string& text, const std::string& source) {
   std::vector<std::string> parts(1);
@@ -37,17 +46,19 @@ std::vector<std::string> split(const std::string& text, const std::string& sourc
       parts.back() += text[++i];
     } else if (quote != 0) {
       if (c == quote) quote = 0;
-    } else if ((c == '"' || c == '\'') && trimmed(parts.back()).size() == 1) {
-      quote = c;  // in the middle of a word it is an apostrophe
+    } else if ((c == '"' || c == '\'') && opens_text(parts.back(), !open.empty())) {
+      quote = c;
     } else if (c == '(' || c == '[' || c == '{') {
       open += c == '(' ? ')' : c == '[' ? ']' : '}';
     } else if (c == ')' || c == ']' || c == '}') {
-      if (open.empty() || open.back() != c) refuse(source, fmt::format("'{}' closes nothing", c));
+      if (open.empty() || open.back() != c) {
+        refuse(source, fmt::format("'{}' closes nothing{}", c, kQuoteIt));
+      }
       open.pop_back();
     }
   }
-  if (!open.empty()) refuse(source, fmt::format("'{}' is missing", open.back()));
-  if (quote != 0) refuse(source, fmt::format("the quote {} is not closed", quote));
+  if (!open.empty()) refuse(source, fmt::format("'{}' is missing{}", open.back(), kQuoteIt));
+  if (quote != 0) refuse(source, fmt::format("the quote {} is not closed{}", quote, kQuoteIt));
   for (std::string& part : parts) part = std::string(trimmed(part));
   return parts;
 }
@@ -161,7 +172,7 @@ std::vector<std::string> canonical(const std::vector<std::string>& values,
   std::vector<std::string> all;
   all.reserve(values.size());
   for (const std::string& value : values) {
-    all.push_back(canonical_text(parse_yaml(value, fmt::format("argument '{}'", source))));
+    all.push_back(canonical_text(parse_value(value, {fmt::format("argument '{}'", source), 0, 0})));
   }
   return all;
 }
@@ -206,8 +217,9 @@ SweepAxis parse_zip(const std::string& inside, const std::string& source) {
 
 void parse_word(const std::string& word, SweepWords& sweep) {
   std::string inside;
-  if (is_call(word, "zip", inside)) {
+  if (is_call(std::string(trimmed(word)), "zip", inside)) {
     sweep.axes.push_back(parse_zip(inside, word));
+    refuse_doubles(sweep.axes.back());
     return;
   }
   const std::size_t equals = word.find('=');
@@ -224,7 +236,9 @@ void parse_word(const std::string& word, SweepWords& sweep) {
   if (axis.points.size() > 1) {
     sweep.axes.push_back(std::move(axis));
   } else {
-    sweep.fixed.push_back(word.substr(0, equals + 1) + axis.points[0][0]);
+    const std::string& only = axis.points[0][0];
+    const bool as_given = only == value;  // a text keeps its blanks
+    sweep.fixed.push_back(as_given ? word : word.substr(0, equals + 1) + only);
   }
 }
 
@@ -282,8 +296,16 @@ SweepAxis sweep_axis(const std::string& key, const std::string& values, const st
 
 SweepWords parse_sweep(const std::vector<std::string>& arguments) {
   SweepWords sweep;
-  for (const std::string& word : arguments) parse_word(std::string(trimmed(word)), sweep);
-  for (const SweepAxis& axis : sweep.axes) refuse_doubles(axis);
+  std::vector<std::string> problems;
+  for (const std::string& argument : arguments) {
+    try {
+      parse_word(argument.substr(std::min(argument.find_first_not_of(' '), argument.size())),
+                 sweep);
+    } catch (const ConfigError& error) {
+      problems.emplace_back(error.what());
+    }
+  }
+  if (!problems.empty()) throw ConfigError(problems);
   return sweep;
 }
 

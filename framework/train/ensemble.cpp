@@ -228,6 +228,26 @@ void mark_parted(const Group& group, std::size_t members, ProgressSink& progress
   }
 }
 
+using Trainings = std::vector<std::unique_ptr<Training>>;
+
+/// Begins a training for each member. @returns those that keep step with each other.
+template <class Begin>
+std::map<std::string, Group> groups_of(std::vector<Member>& members, ProgressSink& progress,
+                                       const std::atomic<bool>& stop, Trainings& trainings,
+                                       const Begin& begin) {
+  std::map<std::string, Group> groups;
+  for (Member& member : members) {
+    trainings.push_back(std::make_unique<Training>(member.run, member.folder, progress, stop));
+    Training& training = *trainings.back();
+    begin(training);
+    Group& group = groups[shape_of(member.run, training.step())];
+    group.trainings.push_back(&training);
+    group.runs.push_back(&member.run);
+    group.folders.push_back(&member.folder);
+  }
+  return groups;
+}
+
 void train_group(const Group& group, Registry& registry, const std::atomic<bool>& stop) {
   if (group.runs.size() == 1) {
     RunGradients gradients(*group.runs.front(), *group.trainings.front());
@@ -243,23 +263,15 @@ void train_group(const Group& group, Registry& registry, const std::atomic<bool>
 void train_ensemble(std::vector<Member>& members, Registry& registry, ProgressSink& progress,
                     const std::atomic<bool>& stop) {
   const WorkingFolder home;
-  std::vector<std::unique_ptr<Training>> trainings;
+  Trainings trainings;
   const auto abandon = [&trainings](const std::string& reason) {
     for (const auto& training : trainings) {
       if (!training->ended()) training->abandon(reason);
     }
   };
   try {
-    std::map<std::string, Group> groups;
-    for (Member& member : members) {
-      trainings.push_back(std::make_unique<Training>(member.run, member.folder, progress, stop));
-      Training& training = *trainings.back();
-      training.begin();
-      Group& group = groups[shape_of(member.run, training.step())];
-      group.trainings.push_back(&training);
-      group.runs.push_back(&member.run);
-      group.folders.push_back(&member.folder);
-    }
+    const std::map<std::string, Group> groups =
+        groups_of(members, progress, stop, trainings, [](Training& training) { training.begin(); });
     for (const auto& [shape, group] : groups) mark_parted(group, members.size(), progress);
     for (const auto& [shape, group] : groups) train_group(group, registry, stop);
   } catch (const std::exception& error) {
@@ -268,6 +280,18 @@ void train_ensemble(std::vector<Member>& members, Registry& registry, ProgressSi
   } catch (...) {  // of a plugin
     abandon(kNoException);
     throw Error(kNoException);
+  }
+}
+
+void rehearse_ensemble(std::vector<Member>& members, Registry& registry) {
+  const WorkingFolder home;
+  const auto silent = make_progress(ProgressMode::none);
+  const std::atomic<bool> stop{false};
+  Trainings trainings;
+  const std::map<std::string, Group> groups =
+      groups_of(members, *silent, stop, trainings, [](Training& training) { training.rehearse(); });
+  for (const auto& [shape, group] : groups) {
+    if (group.runs.size() > 1) Ensemble(group.runs, registry);
   }
 }
 

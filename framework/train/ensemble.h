@@ -52,4 +52,7 @@ struct Member {
 void train_ensemble(std::vector<Member>& members, Registry& registry, ProgressSink& progress,
                     const std::atomic<bool>& stop);
 
+/// As `rehearse_run`, for many: also builds what would hold them together.
+void rehearse_ensemble(std::vector<Member>& members, Registry& registry);
+
 }  // namespace attnlab

@@ -211,6 +211,19 @@ RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progre
   }
 }
 
+void rehearse_run(BuiltRun& run, const RunFolder& folder) {
+  const WorkingFolder home;
+  const auto silent = make_progress(ProgressMode::none);
+  const std::atomic<bool> stop{false};
+  try {
+    Training(run, folder, *silent, stop).rehearse();
+  } catch (const std::exception&) {
+    throw;
+  } catch (...) {  // of a plugin
+    throw Error(kNoException);
+  }
+}
+
 void load_model(BuiltRun& run, const RunFolder& folder) {
   const std::string path = weights_file(run.experiment, folder);
   if (!std::filesystem::exists(path)) {

@@ -14,6 +14,7 @@
 namespace attnlab {
 
 class EachEvaluations;
+struct TrainingParts;
 
 /// The parts of one run, built and ready. Building is a function of configuration and seed.
 struct BuiltRun {
@@ -32,6 +33,8 @@ struct BuiltRun {
   std::int64_t steps_per_epoch = 0;
   /// What is evaluated beside the run itself while it is trained; null: nothing.
   std::shared_ptr<EachEvaluations> each;
+  /// Of `prepare_training`, until a training takes them; null: it makes them itself.
+  std::shared_ptr<TrainingParts> parts;
   std::int64_t together = 1;  ///< runs that are trained together with this one, itself included
   std::string initial_file;   ///< that `init:` took parameters from; else empty
   /// With `init:`: tensors of the file that were not used, and parameters that kept random numbers.
@@ -76,6 +79,11 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
 /// @throws what stops a run otherwise (full disk, damaged data); the status then says failed.
 RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
                     const std::atomic<bool>& stop);
+
+/// Does what `train_run` does before the first step, and writes nothing: reads the checkpoint where
+/// there is one, loads the first batch, and asks the attention layers what a trace asks them. The
+/// run is of no use afterwards. @throws as `train_run`.
+void rehearse_run(BuiltRun& run, const RunFolder& folder);
 
 /// Loads the parameters of a folder's checkpoint into model and task: of the best epoch where
 /// `train.protocol` chooses one, else of the last.

@@ -12,19 +12,25 @@
 namespace attnlab {
 namespace {
 
+/// What is wrong with a warm-up; empty: nothing.
+std::string warmup_problem(const Schedule& s) {
+  if (s.warmup_steps > s.total_steps) {
+    return fmt::format(
+        "{} steps of warm-up do not fit into {} steps; train longer or shorten the warm-up",
+        s.warmup_steps, s.total_steps);
+  }
+  if (s.shape == Schedule::Shape::inverse_root && s.warmup_steps == 0) {
+    return "an inverse root needs at least one step of warm-up; lengthen it";
+  }
+  return "";
+}
+
 void check(const Schedule& s) {
   if (s.warmup_steps < 0 || s.base < 0 || s.warmup_start < 0 || s.minimum < 0) {
     throw ConfigError("learning-rate schedule: steps and rates must not be negative");
   }
-  if (s.warmup_steps > s.total_steps) {
-    throw ConfigError(
-        fmt::format("learning-rate schedule: {} steps of warm-up do not fit into {} steps; train "
-                    "longer or shorten the warm-up",
-                    s.warmup_steps, s.total_steps));
-  }
-  if (s.shape == Schedule::Shape::inverse_root && s.warmup_steps == 0) {
-    throw ConfigError("learning-rate schedule: an inverse root needs at least one step of warm-up");
-  }
+  const std::string problem = warmup_problem(s);
+  if (!problem.empty()) throw ConfigError("learning-rate schedule: " + problem);
 }
 
 /// From a to b by half a cosine. @param done  0 to 1
@@ -124,6 +130,11 @@ Schedule make_schedule(const TrainOptions& train, std::int64_t steps_per_epoch,
   s.weight_decay = train.optimizer.weight_decay;
   s.weight_decay_end = train.optimizer.weight_decay_end;
   s.steps_per_epoch = steps_per_epoch;
+  if (const std::string problem = warmup_problem(s); !problem.empty()) {
+    throw ConfigError(fmt::format("train.schedule.{}: {}",
+                                  options.warmup_steps > 0 ? "warmup_steps" : "warmup_epochs",
+                                  problem));
+  }
   return s;
 }
 

@@ -49,6 +49,7 @@ struct Pace {
 };
 
 /// The schedule that a composition asks for.
+/// @throws ConfigError for a warm-up beyond its end, or none where an inverse root needs one.
 Schedule make_schedule(const TrainOptions& train, std::int64_t steps_per_epoch,
                        std::int64_t total_steps);
 

@@ -12,7 +12,6 @@
 #include "framework/base/json.h"
 #include "framework/base/work_to_save.h"
 #include "framework/host/working_folder.h"
-#include "framework/train/attention_log.h"
 #include "framework/train/entries.h"
 #include "framework/train/environment.h"
 #include "framework/train/evaluation.h"
@@ -23,15 +22,6 @@ namespace {
 /// Training takes at least so many times as long as the checkpoints at the ends of epochs (half of
 /// that with those before evaluations).
 constexpr double kSavingShare = 30;
-
-/// The task's, and those of the entries that are evaluated with each epoch.
-std::vector<MetricInfo> metrics_to_judge_by(const BuiltRun& run) {
-  std::vector<MetricInfo> metrics = run.task->metrics();
-  if (run.each == nullptr) return metrics;
-  const std::vector<MetricInfo> entries = run.each->metrics();
-  metrics.insert(metrics.end(), entries.begin(), entries.end());
-  return metrics;
-}
 
 /// The first of the task's metrics whose value is no number; empty: none. (What has no value, as
 /// the recall of a class without examples, a task leaves out of its result.)
@@ -72,20 +62,12 @@ Training::Training(BuiltRun& run, const RunFolder& folder, ProgressSink& progres
       owner_{run.experiment.hash(), run.seed},
       modules_(modules_of(run)),
       never_finite_(broken_buffers(modules_)),
-      optimizer_(make_optimizer(run)),
-      schedule_(make_schedule(train_, run.steps_per_epoch, run.total_steps())),
-      selection_(run.experiment.train, metrics_to_judge_by(run)),
-      memory_(run.device) {
-  if (run.average_model == nullptr) return;
-  average_ = std::make_unique<WeightAverage>();
-  average_->add(*run.model, *run.average_model);
-  average_->add(*run.task, *run.average_task);
-  average_->start();
-}
+      parts_(take_training_parts(run)),
+      memory_(run.device) {}
 
 void Training::begin() {
   remove_dead_temporaries(folder_.path());
-  go_to_checkpoint();
+  if (go_to_checkpoint()) keep_best();
   // Lines after the checkpoint belong to steps that will be done again.
   log_ = std::make_unique<LineWriter>(folder_.file("metrics.jsonl"), position_.metrics_bytes);
   if (train_.tensorboard) {
@@ -104,8 +86,21 @@ void Training::begin() {
   record_environment(run_, folder_, position_.step);
 }
 
-void Training::go_to_checkpoint() {
-  if (!std::filesystem::exists(checkpoint_path())) return;
+void Training::rehearse() {
+  go_to_checkpoint();
+  const bool evaluates = epochs_done() > position_.evaluated_epochs;  // before any step
+  if (trained() || evaluates) return;
+  open_epoch(/*workers=*/0);
+  const auto batch = loader_->next();
+  // Of one example: what the layers refuse, they refuse of any.
+  if (trace_due(run_.experiment.trace, position_.step + 1)) {
+    summaries(batch->size > 1 ? slice(*batch, 0, 1) : *batch, carried_);
+  }
+}
+
+/// @returns whether the chosen epoch's model is the present one, and still to be kept.
+bool Training::go_to_checkpoint() {
+  if (!std::filesystem::exists(checkpoint_path())) return false;
   const Position position = read_checkpoint(checkpoint_path(), checkpoint_parts(), owner_);
   // Behind its end a run would never come to it. (With other data that were accepted, more epochs
   // may be evaluated than its steps now make.)
@@ -118,7 +113,7 @@ void Training::go_to_checkpoint() {
   }
   position_ = position;
   carried_ = carried_.to(run_.device);
-  find_best();
+  return lacks_best();
 }
 
 void Training::turn_epoch() {
@@ -157,7 +152,7 @@ std::string Training::broken_weights() const {
 
 /// Every epoch is done and evaluated, or patience has run out.
 bool Training::trained() const {
-  return position_.evaluated_epochs == run_.epochs() || selection_.exhausted(position_.best);
+  return position_.evaluated_epochs == run_.epochs() || parts_.selection.exhausted(position_.best);
 }
 
 std::int64_t Training::epochs_done() const {
@@ -199,13 +194,13 @@ void Training::save_when_due() {
 }
 
 /// From the present step on.
-void Training::open_epoch() {
+void Training::open_epoch(std::int64_t workers) {
   const auto epoch = static_cast<std::uint64_t>(epochs_done());
   LoaderSettings settings;
   settings.augment = true;
   settings.epoch = epoch;
   settings.first_batch = position_.step % run_.steps_per_epoch;
-  settings.workers = train_.workers;
+  settings.workers = workers;
   settings.prefetch = train_.prefetch;
   settings.stop = &stop_;
   if (settings.first_batch == 0) {
@@ -218,7 +213,7 @@ void Training::open_epoch() {
 }
 
 Loader& Training::batches() {
-  if (loader_ == nullptr) open_epoch();
+  if (loader_ == nullptr) open_epoch(train_.workers);
   return *loader_;
 }
 
@@ -227,14 +222,18 @@ void Training::look(const BatchPart& batch) {
   if (traced_) log_attention(batch.get(), carried_);
 }
 
-/// What the attention layers make of a batch before the next step: a line each.
+/// What the attention layers make of a batch before the next step.
 /// @param carried  from the batch before
-void Training::log_attention(const Batch& whole, const NamedTensors& carried) {
+std::vector<LayerSummary> Training::summaries(const Batch& whole, const NamedTensors& carried) {
   seed_step();
   const std::vector<Batch> parts = parts_of(to_device(whole, run_.device), train_.accumulate);
-  const NamedTensors* before = continuing_ ? &carried : nullptr;
-  for (const LayerSummary& layer : summarise_attention(
-           *run_.model, parts, run_.experiment.trace.record, &run_.dataset->info(), before)) {
+  return summarise_attention(*run_.model, parts, run_.experiment.trace.record,
+                             &run_.dataset->info(), continuing_ ? &carried : nullptr);
+}
+
+/// A line each.
+void Training::log_attention(const Batch& whole, const NamedTensors& carried) {
+  for (const LayerSummary& layer : summaries(whole, carried)) {
     write_line(trace_line(layer), "trace", position_.step + 1);
   }
 }
@@ -265,11 +264,12 @@ void Training::update(double loss, const BatchPart& batch) {
                fmt::format("the training loss was {:f} at step {}", loss, position_.step + 1));
   }
   const bool log = log_due();
-  optimizer_.set_pace(pace_at(schedule_, position_.step));  // which says whose gradients count
-  const double norm = log || train_.clip_norm > 0 ? optimizer_.gradient_norm() : 0;
-  optimizer_.step(clip_factor(norm, train_.clip_norm));
-  if (average_ != nullptr) {
-    average_->update(average_decay(train_.average, position_.step, run_.total_steps()));
+  parts_.optimizer.set_pace(
+      pace_at(parts_.schedule, position_.step));  // which says whose gradients count
+  const double norm = log || train_.clip_norm > 0 ? parts_.optimizer.gradient_norm() : 0;
+  parts_.optimizer.step(clip_factor(norm, train_.clip_norm));
+  if (parts_.average != nullptr) {
+    parts_.average->update(average_decay(train_.average, position_.step, run_.total_steps()));
   }
   ++position_.step;
   position_.units += batch.units(run_.dataset->info());
@@ -279,7 +279,8 @@ void Training::update(double loss, const BatchPart& batch) {
 }
 
 void Training::write_train_line(double loss, double norm) {
-  Metrics line = {{"loss", loss}, {"lr", optimizer_.learning_rate()}, {"gradient_norm", norm}};
+  Metrics line = {
+      {"loss", loss}, {"lr", parts_.optimizer.learning_rate()}, {"gradient_norm", norm}};
   for (const auto& [name, value] : loss_parts_) line["loss/" + name] = value;
   write_line(line, "train");
 }
@@ -307,10 +308,10 @@ void Training::finish_epoch() {
       position_.epoch_loss / static_cast<double>(run_.steps_of_epoch(epoch - 1));
   const bool last = epoch == run_.epochs();
   if (is_evaluated(epoch)) {
-    selection_.active() ? evaluate_and_select(epoch) : evaluate(last);
+    parts_.selection.active() ? evaluate_and_select(epoch) : evaluate(last);
   }
   position_.evaluated_epochs = epoch;
-  const bool chosen = selection_.active() && position_.best.epoch == epoch;
+  const bool chosen = parts_.selection.active() && position_.best.epoch == epoch;
   if (!trained() && !chosen && just_saved()) return;
   save();
   if (chosen) keep_best();
@@ -326,15 +327,16 @@ void Training::keep_best() {
 }
 
 /// The model of the chosen epoch is kept, whenever the run was interrupted.
-void Training::find_best() {
+/// @returns whether it is the present one, which no file holds. @throws DataError.
+bool Training::lacks_best() const {
   const std::int64_t epoch = position_.best.epoch;
-  if (!selection_.active() || epoch == 0) return;
+  if (!parts_.selection.active() || epoch == 0) return false;
   const bool there = std::filesystem::exists(best_path());
   const std::int64_t found = there ? epoch_of_weights(best_path()) : 0;
-  if (found == epoch || (there && found == 0)) return;  // (0: of an earlier version)
+  if (found == epoch || (there && found == 0)) return false;  // (0: of an earlier version)
   const bool at_end =
       position_.step == run_.total_steps() || position_.step % run_.steps_per_epoch == 0;
-  if (at_end && epochs_done() == epoch) return keep_best();
+  if (at_end && epochs_done() == epoch) return true;
   throw DataError(
       fmt::format("{}: {}, and the run chose epoch {}; put its own file back, or start a new run",
                   best_path(), there ? fmt::format("is of epoch {}", found) : "is missing", epoch));
@@ -359,13 +361,13 @@ Metrics Training::entries_of(Split split) {
 }
 
 void Training::evaluate_and_select(std::int64_t epoch) {
-  const Split split = selection_.split();
+  const Split split = parts_.selection.split();
   const Split other = split == Split::test ? Split::validation : Split::test;
   const Metrics metrics = evaluate_split(run_, split, stop_);
   const Metrics entries = entries_of(split), others = entries_of(other);
   Metrics all = metrics;
   all.insert(entries.begin(), entries.end());
-  selection_.judge(all, epoch, position_.best);
+  parts_.selection.judge(all, epoch, position_.best);
   record(std::string(name_of(split)), metrics, entries);
   if (!others.empty()) record(std::string(name_of(other)), {}, others);
 }
@@ -380,7 +382,8 @@ void Training::record(const std::string& split, Metrics metrics, const Metrics& 
 }
 
 Metrics Training::result() {
-  Metrics metrics = concluded(run_, selection_.active() ? best_result() : last_result(), stop_);
+  Metrics metrics =
+      concluded(run_, parts_.selection.active() ? best_result() : last_result(), stop_);
   metrics["train_loss"] = position_.last_epoch_loss;
   metrics[run_.dataset->info().unit + "_per_second"] =
       static_cast<double>(position_.units) / position_.train_seconds;
@@ -399,7 +402,7 @@ Metrics Training::best_result() {
   read_weights(best_path(), modules_, owner_);
   Metrics metrics = evaluate_split(run_, Split::test, stop_);
   metrics["best_epoch"] = static_cast<double>(position_.best.epoch);
-  if (selection_.split() != Split::test) record("test", metrics);  // else it is recorded
+  if (parts_.selection.split() != Split::test) record("test", metrics);  // else it is recorded
   return metrics;
 }
 
@@ -424,7 +427,7 @@ void Training::end(RunState state, const Metrics& metrics, const std::string& re
   write_status(state, metrics, reason);
   ProgressEvent event = make_event(ProgressEvent::Kind::end, metrics);
   event.text = std::string(name_of(state)) + (reason.empty() ? "" : ": " + reason);
-  if (state == RunState::done && selection_.active()) {
+  if (state == RunState::done && parts_.selection.active()) {
     event.text += fmt::format(", epoch {} of {}; {}", position_.best.epoch, epochs_done(),
                               protocol_note(run_.experiment));
   }

@@ -12,13 +12,13 @@
 #include "framework/base/files.h"
 #include "framework/data/loader.h"
 #include "framework/host/working_folder.h"
+#include "framework/train/attention_log.h"
 #include "framework/train/checkpoint.h"
 #include "framework/train/costs.h"
 #include "framework/train/run.h"
-#include "framework/train/schedule.h"
 #include "framework/train/step.h"
 #include "framework/train/tensorboard.h"
-#include "framework/train/weight_average.h"
+#include "framework/train/training_parts.h"
 
 namespace attnlab {
 
@@ -42,6 +42,8 @@ class Training {
 
   /// Goes to the checkpoint, where there is one, and opens the logs.
   void begin();
+  /// All that could fail before the first step, and nothing that writes.
+  void rehearse();
   /// Optimiser steps done.
   std::int64_t step() const { return position_.step; }
 
@@ -84,12 +86,13 @@ class Training {
   std::int64_t epochs_done() const;
   double epoch_at(std::int64_t step) const;
   bool log_due() const { return (position_.step + 1) % train_.log_every == 0; }
-  void go_to_checkpoint();
-  CheckpointParts checkpoint_parts() { return {modules_, optimizer_, carried_}; }
+  bool go_to_checkpoint();
+  CheckpointParts checkpoint_parts() { return {modules_, parts_.optimizer, carried_}; }
   void write_position();
   void save();
   bool just_saved() const;
-  void open_epoch();
+  void open_epoch(std::int64_t workers);
+  std::vector<LayerSummary> summaries(const Batch& batch, const NamedTensors& carried);
   void log_attention(const Batch& batch, const NamedTensors& carried);
   std::string broken_weights() const;
   bool is_evaluated(std::int64_t epoch) const;
@@ -97,7 +100,7 @@ class Training {
   void evaluate(bool last);
   void evaluate_and_select(std::int64_t epoch);
   void keep_best();
-  void find_best();
+  bool lacks_best() const;
   void record(const std::string& split, Metrics metrics, const Metrics& entries = {});
   Metrics entries_of(Split split);
   Metrics result();
@@ -120,10 +123,7 @@ class Training {
   SavedModules modules_;
   /// Buffers that were not finite before the first step, as a mask of -inf is.
   std::set<std::string> never_finite_;
-  Optimizer optimizer_;
-  std::unique_ptr<WeightAverage> average_;  ///< null without `train.average`
-  Schedule schedule_;
-  EpochSelection selection_;
+  TrainingParts parts_;
   Position position_;
   RunStatus status_;
   Metrics test_metrics_;

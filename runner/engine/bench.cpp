@@ -61,7 +61,7 @@ std::vector<BenchShape> shapes_of(const Arguments& arguments) {
 
 /// @param word  "quest", or "{use: quest, as: LABEL, eps: 1e-3}" as in a suite.
 BenchSubject subject_of(const std::string& word, const Catalogue& catalogue) {
-  Node options = parse_yaml(word, fmt::format("argument '{}'", word));
+  Node options = parse_value(word, {fmt::format("argument '{}'", word), 0, 0});
   interpolate(options);
   std::string name, label;
   if (options.is_map()) {

@@ -8,6 +8,7 @@
 #include "framework/experiment/compositions.h"
 #include "framework/train/costs.h"
 #include "framework/train/task_check.h"
+#include "framework/train/training_parts.h"
 #include "runner/engine/engine.h"
 #include "runner/usages.h"
 
@@ -36,6 +37,28 @@ std::int64_t steps_of(const Arguments& arguments) {
   return *steps;
 }
 
+/// What is wrong with the training of experiments whose runs are built alike; empty: nothing. The
+/// first that is sound becomes the run's.
+/// @throws ConfigError where none is: what is wrong with the first.
+std::vector<std::string> training_problems(const std::vector<Experiment>& experiments,
+                                           BuiltRun& run) {
+  std::vector<std::string> problems;
+  const Experiment* sound = nullptr;
+  for (const Experiment& experiment : experiments) {
+    run.experiment = experiment;
+    problems.emplace_back();
+    try {
+      take_training_parts(run);
+      if (sound == nullptr) sound = &experiment;
+    } catch (const ConfigError& error) {
+      problems.back() = error.what();
+    }
+  }
+  if (sound == nullptr) throw ConfigError(problems.front());
+  run.experiment = *sound;
+  return problems;
+}
+
 }  // namespace
 
 int probe_command(const Words& words) {
@@ -44,18 +67,26 @@ int probe_command(const Words& words) {
   if (arguments.help) return kDone;
   const std::int64_t steps = steps_of(arguments);
   Registry registry(Catalogue::of_this_program());
-  const Experiment experiment = experiment_of(arguments, registry.catalogue());
+  std::vector<Experiment> experiments = {experiment_of(arguments, registry.catalogue())};
+  if (arguments.has("also")) {
+    for (const std::string& file : arguments.options["also"].as<Words>()) {
+      experiments.push_back(load_experiment(file, {}, registry.catalogue()));
+    }
+  }
   try {
-    BuiltRun run = build_run(experiment, experiment.seeds.at(0), registry);
+    BuiltRun run = build_run(experiments.front(), experiments.front().seeds.at(0), registry);
     check_tasks(run, registry);
+    std::vector<std::string> problems;
+    if (steps > 0) problems = training_problems(experiments, run);
     const ProbeResult result = probe_run(run, steps);
-    const nlohmann::json line = {{"data", run.dataset->info().fingerprint},
-                                 {"parameters", result.parameters},
-                                 {"flops", result.flops},
-                                 {"steps", result.steps},
-                                 {"step_seconds", result.step_seconds},
-                                 {"evaluation_seconds", result.evaluation_seconds},
-                                 {"peak_memory", result.peak_memory}};
+    nlohmann::json line = {{"data", run.dataset->info().fingerprint},
+                           {"parameters", result.parameters},
+                           {"flops", result.flops},
+                           {"steps", result.steps},
+                           {"step_seconds", result.step_seconds},
+                           {"evaluation_seconds", result.evaluation_seconds},
+                           {"peak_memory", result.peak_memory}};
+    if (arguments.has("also")) line["problems"] = problems;
     std::cout << json_text(line, -1);
   } catch (const DataMissingError& error) {
     std::cerr << fmt::format("attnlab probe: {}\n", message_text(error.what()));

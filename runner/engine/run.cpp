@@ -1,6 +1,9 @@
 // attnlab run: trains and evaluates an experiment, seed by seed.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -28,6 +31,7 @@
 #include "framework/train/environment.h"
 #include "framework/train/initialise.h"
 #include "framework/train/task_check.h"
+#include "framework/train/training_parts.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/open_run.h"
 #include "runner/usages.h"
@@ -155,24 +159,6 @@ void tell_left_out(const BuiltRun& run, ProgressSink& progress) {
                            one_line(source, kLongestMessageLine)));
 }
 
-/// `--dry-run`. @returns an exit code: other data may be taken where these are missing.
-int show_plans(const Arguments& arguments, Registry& registry, ProgressMode mode) {
-  const auto progress = make_progress(mode);
-  const SizesAlone sizes;
-  try {
-    for (const RunJob& job : jobs_of(arguments, registry)) {
-      const BuiltRun run = build_run(job.experiment, job.seed, registry);
-      check_tasks(run, registry);
-      show_plan(job, run, *progress);
-      tell_products(run, *progress);
-    }
-  } catch (const DataMissingError& error) {
-    std::cerr << fmt::format("attnlab run: {}\n", message_text(error.what()));
-    return kDataMissing;
-  }
-  return kDone;
-}
-
 /// Whether a run was finished before; then that is told.
 bool finished_before(const RunJob& job, ProgressSink& progress) {
   const RunStatus before = job.folder.status();
@@ -244,6 +230,7 @@ BuiltRun ready_run(const RunJob& job, Registry& registry, bool accept,
   check_tasks(run, registry);
   note_changes(run, job, registry, accept);
   initialise(run, job.folder, registry.catalogue());
+  prepare_training(run);
   return run;
 }
 
@@ -290,6 +277,14 @@ void complain(const std::string& what, const std::exception& error) {
                            message_text(text_of(error)));
 }
 
+void complain_of_run(const RunJob& job, const std::exception& error) {
+  complain(job.folder.path() + ": the run failed", error);
+}
+
+void complain_of_runs(std::size_t together, const std::exception& error) {
+  complain(fmt::format("{} runs that were trained together failed", together), error);
+}
+
 /// Passes on what runs report, and knows which of them have told their end.
 class EndsNoted final : public ProgressSink {
  public:
@@ -320,15 +315,26 @@ void report_failure(const RunJob& job, const std::exception& error, EndsNoted& p
   if (!progress.ended(event.run)) progress.report(event);
 }
 
+[[noreturn]] void refuse_folder(const RunJob& job, const std::string& why) {
+  throw FileError(fmt::format("{}: cannot create the run's folder: {}; look at the folder above it",
+                              job.folder.path(), why));
+}
+
+/// What `held` would refuse. @throws as `held`.
+void check_place(const RunJob& job) {
+  check_free(job.folder.path());
+  fs::path there = fs::absolute(job.folder.path());
+  std::error_code error;
+  while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();
+  if (!fs::is_directory(there, error)) refuse_folder(job, std::strerror(ENOTDIR));
+  if (::access(there.c_str(), W_OK | X_OK) != 0) refuse_folder(job, std::strerror(errno));
+}
+
 /// Holds a run's folder before the first byte is written into it.
 std::unique_ptr<RunLock> held(const RunJob& job, const Catalogue& catalogue) {
   std::error_code error;
   fs::create_directories(job.folder.path(), error);
-  if (error) {
-    throw FileError(
-        fmt::format("{}: cannot create the run's folder: {}; look at the folder above it",
-                    job.folder.path(), error.message()));
-  }
+  if (error) refuse_folder(job, error.message());
   auto lock = std::make_unique<RunLock>(job.folder.path());
   job.folder.freeze(job.experiment, job.seed, job.identity);
   // Now, as a run that diverges is evaluated nowhere, and its configuration names them all the
@@ -368,7 +374,7 @@ bool run_job(const RunJob& job, Registry& registry, bool accept, ProgressSink& p
     if (status.state == RunState::done) evaluate_left(job, run, registry, noted);
   } catch (const std::exception& error) {
     report_failure(job, error, noted);
-    complain(job.folder.path() + ": the run failed", error);
+    complain_of_run(job, error);
     return false;
   }
   progress.say("  " + job.folder.path());
@@ -418,15 +424,26 @@ bool done_for_one(bool alone, const Action& action) {
   return false;
 }
 
+/// @throws ConfigError where it is a run that cannot be trained together with any.
+void check_ensemble(const RunJob& job, const Catalogue& catalogue) {
+  const std::string obstacle = obstacle_to_ensemble(job.experiment, catalogue);
+  if (!obstacle.empty()) throw ConfigError(fmt::format("--ensemble: {}; leave it out", obstacle));
+}
+
+std::vector<Together> listed(std::map<std::string, Together> by_key) {
+  std::vector<Together> all;
+  for (auto& [key, together] : by_key) all.push_back(std::move(together));
+  return all;
+}
+
 /// Evaluations that are left of finished ones are made up for. @param all  becomes false where one
 /// could not be had
-/// @throws ConfigError where there is a run that cannot be trained together with any.
+/// @throws as `check_ensemble`.
 std::vector<Together> ensembles_of(const std::vector<RunJob>& jobs, Registry& registry, bool accept,
                                    ProgressSink& progress, bool& all_had) {
   std::map<std::string, Together> by_key;
   for (const RunJob& job : jobs) {
-    const std::string obstacle = obstacle_to_ensemble(job.experiment, registry.catalogue());
-    if (!obstacle.empty()) throw ConfigError(fmt::format("--ensemble: {}; leave it out", obstacle));
+    check_ensemble(job, registry.catalogue());
     if (stop_requested()) return {};
     if (!job.note.empty()) progress.say(job.note);
     if (finished_before(job, progress)) {
@@ -436,32 +453,48 @@ std::vector<Together> ensembles_of(const std::vector<RunJob>& jobs, Registry& re
       by_key[ensemble_key(job.experiment)].push_back(&job);
     }
   }
-  std::vector<Together> all;
-  for (auto& [key, together] : by_key) all.push_back(std::move(together));
-  return all;
+  return listed(std::move(by_key));
 }
 
+/// Runs that are trained together.
+struct ReadyRuns {
+  Together jobs;
+  std::vector<Member> members;
+  bool had = true;  ///< false where one is left out
+};
+
 /// @param alone  these are one run, and there is no other
+/// @param take   whether a run that is ready takes part
+template <class Take>
+ReadyRuns ready_runs(const Together& all, bool alone, Registry& registry, bool accept,
+                     const Take& take) {
+  SharedData data;
+  ReadyRuns ready;
+  for (const RunJob* job : all) {
+    ready.had &= done_for_one(alone, [&] {
+      BuiltRun run = ready_run(*job, registry, accept, data.of(*job, registry));
+      if (!take(*job, run)) return;
+      ready.jobs.push_back(job);
+      ready.members.push_back({std::move(run), job->folder});
+    });
+  }
+  const auto together = static_cast<std::int64_t>(ready.members.size());
+  for (Member& member : ready.members) member.run.together = together;
+  return ready;
+}
+
 /// @returns false when the runs failed.
 bool run_together(const Together& all, bool alone, Registry& registry, bool accept,
                   ProgressSink& progress) {
-  SharedData data;
-  Together jobs;
-  std::vector<Member> members;
   std::vector<std::unique_ptr<RunLock>> locks;
-  bool had = true;
-  for (const RunJob* job : all) {
-    had &= done_for_one(alone, [&] {
-      BuiltRun run = ready_run(*job, registry, accept, data.of(*job, registry));
-      std::unique_ptr<RunLock> lock = held(*job, registry.catalogue());
-      if (finished_meanwhile(*job, run, registry, accept, progress)) return;
-      jobs.push_back(job);
-      locks.push_back(std::move(lock));
-      members.push_back({std::move(run), job->folder});
-    });
-  }
+  const auto take = [&](const RunJob& job, BuiltRun& run) {
+    std::unique_ptr<RunLock> lock = held(job, registry.catalogue());
+    if (finished_meanwhile(job, run, registry, accept, progress)) return false;
+    locks.push_back(std::move(lock));
+    return true;
+  };
+  auto [jobs, members, had] = ready_runs(all, alone, registry, accept, take);
   if (members.empty()) return had;
-  for (Member& member : members) member.run.together = static_cast<std::int64_t>(members.size());
   tell_left_out(members.front().run, progress);
   tell_products(members.front().run, progress);
   EndsNoted noted(progress);
@@ -469,7 +502,7 @@ bool run_together(const Together& all, bool alone, Registry& registry, bool acce
     train_ensemble(members, registry, noted, stop_requested());
   } catch (const std::exception& error) {
     for (const RunJob* job : jobs) report_failure(*job, error, noted, jobs.size());
-    complain(fmt::format("{} runs that were trained together failed", jobs.size()), error);
+    complain_of_runs(jobs.size(), error);
     return false;
   }
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -487,6 +520,91 @@ bool run_together(const Together& all, bool alone, Registry& registry, bool acce
   return had;
 }
 
+// ---- --dry-run: all that comes before the first step, and nothing that writes
+
+void show(const RunJob& job, const BuiltRun& run, ProgressSink& progress) {
+  show_plan(job, run, progress);
+  tell_products(run, progress);
+}
+
+/// One that was finished before is built, and would not be trained again.
+void show_finished(const RunJob& job, Registry& registry, ProgressSink& progress) {
+  const SizesAlone sizes;
+  const BuiltRun run = build_run(job.experiment, job.seed, registry);
+  check_tasks(run, registry);
+  show(job, run, progress);
+}
+
+/// @returns false where the run would fail.
+bool show_job(const RunJob& job, Registry& registry, bool accept, ProgressSink& progress) {
+  const SizesAlone sizes;
+  BuiltRun run = ready_run(job, registry, accept);
+  check_place(job);
+  try {
+    show(job, run, progress);
+    rehearse_run(run, job.folder);
+  } catch (const std::exception& error) {
+    complain_of_run(job, error);
+    return false;
+  }
+  return true;
+}
+
+/// @returns false where the runs would fail.
+bool show_together(const Together& all, bool alone, Registry& registry, bool accept,
+                   ProgressSink& progress) {
+  const auto take = [](const RunJob& job, const BuiltRun&) {
+    check_place(job);
+    return true;
+  };
+  auto [jobs, members, had] = ready_runs(all, alone, registry, accept, take);
+  if (members.empty()) return had;
+  try {
+    for (std::size_t i = 0; i < members.size(); ++i) show(*jobs[i], members[i].run, progress);
+    rehearse_ensemble(members, registry);
+  } catch (const std::exception& error) {
+    complain_of_runs(members.size(), error);
+    return false;
+  }
+  return had;
+}
+
+int show_plans(const Arguments& arguments, Registry& registry, ProgressMode mode) {
+  const std::vector<RunJob> jobs = jobs_of(arguments, registry);
+  const auto progress = make_progress(mode);
+  check_fresh(jobs, arguments.has("resume"));
+  const bool accept = arguments.has("accept-changes"), alone = jobs.size() == 1;
+  bool all = true;
+  std::map<std::string, Together> by_key;
+  for (const RunJob& job : jobs) {
+    if (arguments.has("ensemble")) check_ensemble(job, registry.catalogue());
+    if (!job.note.empty()) progress->say(job.note);
+    if (job.folder.status().finished()) {
+      show_finished(job, registry, *progress);
+    } else if (arguments.has("ensemble")) {
+      by_key[ensemble_key(job.experiment)].push_back(&job);
+    } else {
+      bool done = true;
+      all &= done_for_one(alone, [&] { done = show_job(job, registry, accept, *progress); });
+      all &= done;
+    }
+  }
+  for (const Together& together : listed(std::move(by_key))) {
+    all &= show_together(together, alone, registry, accept, *progress);
+  }
+  return all ? kDone : kRunFailed;
+}
+
+/// @returns an exit code: other data may be taken where these are missing.
+int dry_run(const Arguments& arguments, Registry& registry, ProgressMode mode) {
+  try {
+    return show_plans(arguments, registry, mode);
+  } catch (const DataMissingError& error) {
+    std::cerr << fmt::format("attnlab run: {}\n", message_text(error.what()));
+    return kDataMissing;
+  }
+}
+
 }  // namespace
 
 int run_command(const Words& words) {
@@ -495,7 +613,7 @@ int run_command(const Words& words) {
   if (arguments.help) return kDone;
   Registry registry(Catalogue::of_this_program());
   const ProgressMode mode = parse_progress_mode(arguments.text("progress", "auto"));
-  if (arguments.has("dry-run")) return show_plans(arguments, registry, mode);
+  if (arguments.has("dry-run")) return dry_run(arguments, registry, mode);
   const std::vector<RunJob> jobs = jobs_of(arguments, registry);
   const auto progress = make_progress(mode, static_cast<std::int64_t>(jobs.size()));
   check_fresh(jobs, arguments.has("resume"));

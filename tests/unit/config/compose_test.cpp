@@ -365,12 +365,95 @@ TEST(Override, ReadsItsValueAsYaml) {
   EXPECT_EQ(to_flow(parse_override("a='5'")), "{a: \"5\"}");
   EXPECT_EQ(to_flow(parse_override("a=x=y")), "{a: \"x=y\"}");
   EXPECT_TRUE(parse_override("a=").at("a").is_null());
-  for (const char* nothing : {"a=null", "a=NULL", "a=~", "a= null", "a=null # x", "a= "}) {
+  for (const char* nothing : {"a=null", "a=NULL", "a=~", "a= null", "a= "}) {
     EXPECT_TRUE(parse_override(nothing).at("a").is_null()) << nothing;
   }
-  for (const std::string text : {"#5", "...", "---"}) {
-    EXPECT_EQ(parse_override("a=" + text).at("a").text(), text);
+}
+
+/// A value of the command line, in flow style.
+std::string value_of(const std::string& text) {
+  const Node value = parse_override("a=" + text).at("a");
+  EXPECT_EQ(value.place().str(), "argument 'a=" + text + "'");
+  return to_flow(value);
+}
+
+TEST(Value, TakesAsTextWhatYamlWouldCutOffOrRead) {
+  for (const std::string text :
+       {"#5",   "data/set #2", "null # x", "5 # x", "...",  "---",        "a\n---\nb", "a\nb",
+        "a: b", "C: x",        "a:",       "&a b",  "*a",   "!important", "!!str 5",   "%a",
+        "@a",   "`a`",         "- a",      "? a",   "| a",  "> a",        "a, b",      "don't",
+        "a\"b", "a]",          "x [1]",    " set",  "set ", "a\tb",       "<<: x",     ","}) {
+    const Node value = parse_override("a=" + text).at("a");
+    EXPECT_EQ(value.text(), text);
+    EXPECT_FALSE(value.quoted()) << text;
   }
+}
+
+TEST(Value, TakesAsTextWhatStandsInListsAndMapsToo) {
+  EXPECT_EQ(value_of("[a #1, b]"), "[\"a #1\", b]");
+  EXPECT_EQ(value_of("{root: data/set #2, n: 1}"), "{root: \"data/set #2\", n: 1}");
+  EXPECT_EQ(value_of("[*.txt, &x, !y, @z, C: x, - 1]"),
+            "[\"*.txt\", \"&x\", \"!y\", \"@z\", \"C: x\", \"- 1\"]");
+  EXPECT_EQ(value_of("{root: C: x}"), "{root: \"C: x\"}");
+  EXPECT_EQ(value_of("[a\nb, c]"), "[\"a\\nb\", c]");
+}
+
+TEST(Value, ReadsNumbersListsAndMapsAsAFileDoes) {
+  EXPECT_EQ(value_of(" 1e-3 "), "1e-3");
+  EXPECT_EQ(value_of("[1, [2, 3,], {}, [], null, ~]"), "[1, [2, 3], {}, [], null, null]");
+  EXPECT_EQ(value_of(" {a : 1, \"b c\":2, d: , e, f+: [x]} "),
+            "{a: 1, b c: 2, d: null, e: null, \"f+\": [x]}");
+  EXPECT_EQ(parse_override("a=[true, 5]").at("a").items()[1].as_int(), 5);
+}
+
+TEST(Value, KeepsTheMeaningOfQuotes) {
+  EXPECT_EQ(parse_override("a='#5'").at("a").text(), "#5");
+  EXPECT_EQ(parse_override("a='it''s'").at("a").text(), "it's");
+  EXPECT_EQ(parse_override("a=\"x\\t\\\"y\\u00e4\"").at("a").text(), "x\t\"y\u00e4");
+  EXPECT_EQ(parse_override("a=\"x\n y\"").at("a").text(), "x\n y") << "YAML makes a blank of it";
+  EXPECT_EQ(parse_override("a='x\n y'").at("a").text(), "x\n y");
+  EXPECT_EQ(value_of("['a, b]', \"[c\", {'k: 1': d}]"), "[\"a, b]\", \"[c\", {\"k: 1\": d}]");
+  const Node five = parse_override("a=['5', 5]").at("a");
+  EXPECT_TRUE(five.items()[0].quoted());
+  EXPECT_FALSE(five.items()[1].quoted());
+}
+
+TEST(Value, KeepsReferencesInBracketsWhole) {
+  const Node list = parse_override("a=[${b.c}, ${env:NAME,x}, y${.d}z]").at("a");
+  ASSERT_EQ(list.items().size(), 3u);
+  EXPECT_EQ(list.items()[1].text(), "${env:NAME,x}");
+  EXPECT_EQ(list.items()[2].text(), "y${.d}z");
+}
+
+TEST(Value, IsReadBackAsItIsWritten) {
+  for (const char* yaml :
+       {"[1, '1', 'a: b', '#', \"\\n\", ' x ', '', \"'\", '\"', '${a}', '[', ~, .nan, ???]",
+        "{'': 1, 'a: b': {x: [1, {y: 2}]}, 'k+': ['-'], '- ': '}'}", "'a\\b'", "'null'"}) {
+    const std::string text = to_flow(parse_yaml(yaml, "a.yaml"));
+    EXPECT_EQ(to_flow(parse_value(text, {})), text);
+  }
+}
+
+TEST(Value, RefusesWhatIsNeitherAndSaysToQuoteIt) {
+  const auto refused = [](const std::string& text) {
+    return message_of<ConfigError>([&] { parse_value(text, {"--set", 0, 0}); });
+  };
+  const std::string remedy = "; put a text that holds such signs in quotes";
+  EXPECT_EQ(refused("[old] data"), "--set: ' data' stands behind the closing ']'" + remedy);
+  EXPECT_EQ(refused("'a' b"), "--set: 'b' stands behind the closing quote" + remedy);
+  EXPECT_EQ(refused("'tis"), "--set: the quote ' is not closed" + remedy);
+  EXPECT_EQ(refused("[a"), "--set: ']' is missing" + remedy);
+  EXPECT_EQ(refused("{a: 1"), "--set: '}' is missing" + remedy);
+  EXPECT_EQ(refused("[a, , b]"), "--set: a value is missing between commas" + remedy);
+  EXPECT_EQ(refused("[a [1], b]"), "--set: '[' stands in a text" + remedy);
+  EXPECT_EQ(refused("['a' b]"), "--set: expected ',' or ']' before 'b]'" + remedy);
+  EXPECT_EQ(refused("{a:1}"),
+            "--set: 'a:1': a blank belongs behind the colon of 'key: value'" + remedy);
+  EXPECT_EQ(refused("{: 1}"), "--set: a key is missing" + remedy);
+  EXPECT_THAT(refused("\"\\q\""), HasSubstr("cannot be read"));
+  EXPECT_THAT(refused(std::string(100000, '[')), HasSubstr("nested deeper than 100"));
+  EXPECT_EQ(refused("a\xff"), "--set: this is not UTF-8; give it in that encoding");
+  EXPECT_THAT(refused("a\x01"), HasSubstr("a control character"));
 }
 
 TEST(Override, AppendsRemovesAndReplacesLikeAFile) {
@@ -407,7 +490,7 @@ TEST(Override, NamesTheArgumentThatIsWrong) {
   EXPECT_EQ(refused("=1"), "argument '=1': expected key=value");
   EXPECT_EQ(refused("a..b=1"), "argument 'a..b=1': the key has an empty part");
   EXPECT_EQ(refused(".a=1"), "argument '.a=1': the key has an empty part");
-  EXPECT_THAT(refused("a=[1"), StartsWith("argument 'a=[1': the value is not YAML: line 1:"));
+  EXPECT_THAT(refused("a=[1"), StartsWith("argument 'a=[1': ']' is missing"));
   EXPECT_THAT(refused("a={b: 1, b: 2}"), HasSubstr("the key 'b' stands here twice"));
 }
 

@@ -72,6 +72,19 @@ TEST_F(ExperimentTest, ReportsTheProblemsOfAllPartsAtOnce) {
             "f.yaml:8:19: seeds: expected an integer >= 0, found x");
 }
 
+TEST_F(ExperimentTest, ReadsTrainingAndEvaluationsBesideAPartThatIsWrong) {
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                parts().resolve(
+                    "schema: 1\nmodel: {use: vit, dmi: 8}\nattention: quest\n"
+                    "task: sorting\ndataset: pictures\n"
+                    "train: {epochs: 2000000000}\n"
+                    "evaluate: {fog: {sett: {dataset: {root: x}}}}\n");
+              }),
+              AllOf(HasSubstr("f.yaml:2:19: model: unknown key 'dmi'"),
+                    HasSubstr("f.yaml:6:17: train.epochs: 2000000000 is more than"),
+                    HasSubstr("f.yaml:7:18: evaluate.fog: unknown key 'sett' of an evaluation")));
+}
+
 TEST_F(ExperimentTest, AsksForThePartsThatAreMissing) {
   const std::string message = refusal("{schema: 1, model: vit, attention: 5, task: {lr: 1}}");
   EXPECT_THAT(message, HasSubstr("the experiment has no 'dataset'; add dataset: {use: NAME} "

@@ -136,6 +136,41 @@ TEST_F(SuiteTest, ReportsItsOwnProblemsAndThoseOfItsCellsOnce) {
       "list --explain shows where was looked)");
 }
 
+TEST_F(SuiteTest, SaysAllMistakesInOneGo) {
+  temp_.write("bad.yaml",
+              "extends: small.yaml\nmodel: {dmi: 8}\n"
+              "evaluate: {fog: {sett: {dataset: {root: x}}}}\n");
+  temp_.write("half.yaml", "extends: [small.yaml, gone.yaml]\n");
+  const std::string refused = refusal(
+      "schema: 1\n"
+      "attentions: [standard, {us: quest}, {use: qest}]\n"
+      "experiments: [smal.yaml, bad.yaml, half.yaml]\n"
+      "set: {train: {epochs: none}, seeds-: [7], model: {dim: '${.dmi}'}}\n"
+      "page: {titel: x, columns: [{domain: d, experiment: smal}]}\n"
+      "skip: [{experiment: smal, seeds: [5]}]\n"
+      "relative: {to: smal}\n");
+  for (const char* mistake :
+       {"s.yaml:2:24: attentions: expected a name or {use: NAME, as: LABEL, ...}, found {us: "
+        "quest}\n",
+        "s.yaml:2:43: attention: there is no attention 'qest'; did you mean 'quest'?",
+        "s.yaml:3:15: experiments: smal.yaml: there is no such file",
+        "half.yaml:1:23: gone.yaml: cannot read: No such file or directory\n",
+        "bad.yaml:2:9: model: unknown key 'dmi' of model 'vit'; did you mean 'dim'?\n",
+        "bad.yaml:3:18: evaluate.fog: unknown key 'sett' of an evaluation",
+        "s.yaml:4:23: train.epochs: expected an integer, found none\n",
+        "s.yaml:4:39: 'seeds' has no item 7 to remove", "s.yaml:5:8: page: unknown key 'titel'",
+        "s.yaml:6:8: skip: needs reason"}) {
+    EXPECT_THAT(refused, HasSubstr(mistake));
+  }
+  EXPECT_THAT(refused, Not(HasSubstr("none of the suite's"))) << "which are not all known";
+}
+
+TEST_F(SuiteTest, SaysWhatIsWrongBesideWhatComposingFinds) {
+  EXPECT_THAT(refusal(kBoth + "seeds: ${sedes}\nset-: [x]\nwarnin: x\n"),
+              AllOf(HasSubstr("s.yaml:4:8: ${sedes}"), HasSubstr("s.yaml:5:1: 'set-' removes"),
+                    HasSubstr("s.yaml:6:1: unknown key 'warnin' of a suite")));
+}
+
 TEST_F(SuiteTest, NeedsAttentionsAndExperiments) {
   EXPECT_EQ(refusal("schema: 1\nexperiments: [small.yaml]\n"),
             "s.yaml:1:1: a suite needs 'attentions: [...]' with at least one item");

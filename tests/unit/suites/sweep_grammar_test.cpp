@@ -35,6 +35,22 @@ TEST(SweepGrammar, SplitsOnlyOutsideOfBracketsAndQuotes) {
       << "an apostrophe is not a quote";
 }
 
+TEST(SweepGrammar, TakesAsTextWhatYamlWouldCutOffOrRead) {
+  const SweepWords sweep =
+      parse_sweep({"root=data/set,data/set #2", "x=a: b,&c", "zip(a=[1 #1, 1 #2], b=[3, 4])"});
+  ASSERT_EQ(sweep.axes.size(), 3U);
+  EXPECT_THAT(sweep.axes[0].points, ElementsAre(Words{"data/set"}, Words{"data/set #2"}));
+  EXPECT_THAT(sweep.axes[1].points, ElementsAre(Words{"a: b"}, Words{"&c"}));
+  EXPECT_THAT(sweep.axes[2].points, ElementsAre(Words{"1 #1", "3"}, Words{"1 #2", "4"}));
+  EXPECT_THAT(parse_sweep({"root=data/set #2", " root= set "}).fixed,
+              ElementsAre("root=data/set #2", "root= set "));
+}
+
+TEST(SweepGrammar, KnowsQuotesInsideOfBrackets) {
+  EXPECT_THAT(values("['a]', \"b,]\"],{k: ']'},[it's]"),
+              ElementsAre("['a]', \"b,]\"]", "{k: ']'}", "[it's]"));
+}
+
 TEST(SweepGrammar, RangesIncludeTheirEndWithinRounding) {
   EXPECT_THAT(values("range(0, 1, 0.25)"), ElementsAre("0", "0.25", "0.5", "0.75", "1"));
   EXPECT_THAT(values("range(0,0.3,0.1)"), ElementsAre("0", "0.1", "0.2", "0.3"));
@@ -80,6 +96,14 @@ TEST(SweepGrammar, SaysWhatIsWrongAndHowItIsWritten) {
   EXPECT_THAT(refusal("x='a,b"), HasSubstr("is not closed"));
   EXPECT_THAT(refusal("x=1e-3,0.001"), HasSubstr("'0.001' stands twice"));
   EXPECT_THAT(refusal("zip([1,2])"), HasSubstr("expected zip(key=[...], key=[...])"));
+}
+
+TEST(SweepGrammar, SaysAllThatIsWrong) {
+  EXPECT_EQ(message_of<ConfigError>([] {
+              parse_sweep({"x=1,,2", "y=3,4", "z=5,5"});
+            }),
+            "argument 'x=1,,2': a value is missing between commas\n"
+            "argument 'z=5,5': '5' stands twice");
 }
 
 // ---- laws, on random input
