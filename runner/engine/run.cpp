@@ -322,12 +322,12 @@ void report_failure(const RunJob& job, const std::exception& error, EndsNoted& p
 
 /// What `held` would refuse. @throws as `held`.
 void check_place(const RunJob& job) {
-  check_free(job.folder.path());
   fs::path there = fs::absolute(job.folder.path());
   std::error_code error;
   while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();
   if (!fs::is_directory(there, error)) refuse_folder(job, std::strerror(ENOTDIR));
   if (::access(there.c_str(), W_OK | X_OK) != 0) refuse_folder(job, std::strerror(errno));
+  check_free(job.folder.path());
 }
 
 /// Holds a run's folder before the first byte is written into it.

@@ -33,8 +33,9 @@ class CellCostsTest : public ::testing::Test {
 TEST_F(CellCostsTest, ReadsWhatAProbePrints) {
   const CellCosts costs = parse_probe(
       R"({"data": "ab", "parameters": 7, "flops": 1e9, "steps": 100, "step_seconds": 0.5,
-          "evaluation_seconds": 3, "peak_memory": 123456789})");
+          "evaluation_seconds": 3, "peak_memory": 123456789, "problems": ["", "too long"]})");
   EXPECT_EQ(costs.data, "ab");
+  EXPECT_THAT(costs.problems, ElementsAre("", "too long"));
   EXPECT_EQ(costs.run_seconds(), 53.0);
   EXPECT_THAT(message_of<Error>([] { parse_probe("{\"data\": 3}"); }),
               StartsWith("attnlab probe printed something else than costs: {\"data\": 3}"));

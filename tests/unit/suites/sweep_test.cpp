@@ -147,6 +147,21 @@ TEST_F(SweepTest, MakesNamesOfFoldersFromAnyValue) {
   for (const std::string& name : longer.experiments) EXPECT_LT(name.size(), 200U);
 }
 
+TEST_F(SweepTest, CutsNoValueOffAtAHash) {
+  const Suite suite = sweep({"root=data/set,data/set #2"});
+  EXPECT_THAT(suite.experiments, ElementsAre("small,root=data-set", "small,root=data-set2"));
+  ASSERT_EQ(suite.cells.size(), 2U);
+  EXPECT_EQ(suite.cells[1].experiment.dataset.options.at("root").text(), "data/set #2");
+}
+
+TEST_F(SweepTest, SaysWhatIsWrongWithItsWordsAndItsFileAtOnce) {
+  temp_.write("small.yaml", "schema: 1\nextends: gone.yaml\n");
+  EXPECT_THAT(
+      refusal({"lr=1,,2", "dim=8]"}),
+      AllOf(HasSubstr("'lr=1,,2': a value is missing between commas"),
+            HasSubstr("'dim=8]': ']' closes nothing"), HasSubstr("gone.yaml: cannot read")));
+}
+
 TEST_F(SweepTest, FindsShortKeysAndRefusesDoubtfulOnes) {
   const Words keys = {"train.optimizer.lr", "train.schedule.min_lr", "model.dim", "dataset.root",
                       "dim"};

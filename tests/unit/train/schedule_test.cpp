@@ -171,6 +171,17 @@ TEST(Schedule, RisesInOneCycleAsLongAsTheWarmUpSays) {
   EXPECT_THROW(learning_rate(make_schedule(train, 8, 200), 0), ConfigError);
 }
 
+TEST(Schedule, NamesTheKeyOfAWarmUpThatDoesNotFit) {
+  TrainOptions train;
+  const auto refused = [&] { return message_of<ConfigError>([&] { make_schedule(train, 4, 8); }); };
+  train.schedule.warmup_epochs = 3;
+  EXPECT_EQ(refused(),
+            "train.schedule.warmup_epochs: 12 steps of warm-up do not fit into 8 steps; train "
+            "longer or shorten the warm-up");
+  train.schedule.warmup_steps = 9;
+  EXPECT_THAT(refused(), HasSubstr("train.schedule.warmup_steps: 9 steps of warm-up"));
+}
+
 TEST(Schedule, MovesWeightDecayByACosine) {
   Schedule schedule{.total_steps = 200, .weight_decay = 0.04, .weight_decay_end = 0.4};
   const double pi = std::acos(-1.0);

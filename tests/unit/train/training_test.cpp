@@ -37,6 +37,21 @@ TEST_F(TrainingLoop, LowersTheLossAndSortsTheTestSplit) {
   EXPECT_GT(status.metrics.at("examples_per_second"), 0);
 }
 
+TEST_F(TrainingLoop, IsRehearsedUpToItsFirstStepAndWritesNothing) {
+  BuiltRun run = tiny_run(clouds(), tiny_options());
+  rehearse_run(run, place("run"));
+  EXPECT_TRUE(std::filesystem::is_empty(place("run").path()));
+  run = tiny_run(clouds(), tiny_options());
+  run.experiment.trace.every = 1;
+  EXPECT_THAT(testing::message_of<ConfigError>([&] { rehearse_run(run, place("run")); }),
+              HasSubstr("no attention layer of the model recorded anything"));
+  train(tiny_run(clouds(), tiny_options()), "run", 3);
+  std::filesystem::resize_file(place("run").file("checkpoint.safetensors"), 100);
+  run = tiny_run(clouds(), tiny_options());
+  EXPECT_THAT(testing::message_of<DataError>([&] { rehearse_run(run, place("run")); }),
+              HasSubstr("checkpoint.safetensors: "));
+}
+
 /// Where it goes, results by relative paths would go, too.
 class Wanderer : public Line {
  public:
