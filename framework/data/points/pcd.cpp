@@ -121,8 +121,8 @@ class PcdHeaderReader {
         fmt::format("{} of {} is no whole number from 0 on; correct it", excerpt(word), key_));
   }
 
-  /// POINTS may be lacking, HEIGHT is then 1 if it is, too. As in PCL a WIDTH and a HEIGHT of 0 say
-  /// nothing.
+  /// WIDTH times HEIGHT may stand for POINTS, and HEIGHT is 1 where it is lacking or 0. A WIDTH and
+  /// a HEIGHT of 0 say nothing, as in PCL.
   void set_points() {
     const double product = static_cast<double>(header_.width) *
                            static_cast<double>(std::max<std::int64_t>(header_.height, 1));
