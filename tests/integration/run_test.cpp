@@ -194,6 +194,21 @@ TEST_F(Run, OfBfloat16GoesOnWhereOneDnnIsHeldToASetWithoutIt) {
   EXPECT_EQ(status_of(run_folder("held/standard")).at("state"), "done");
 }
 
+TEST_F(Run, SaysWhatItsDataWereReadWithout) {
+  folder_.write("texts/one.txt", "one two\none two\none two\none two\n");
+  folder_.write("words.yaml",
+                "schema: 1\nmodel: {use: transformer_lm, style: gpt2, dim: 8, depth: 1, heads: 1, "
+                "context: 4}\nattention: standard\ntask: {use: language_modelling, unit: "
+                "character}\ndataset: {use: text_stream, root: texts, unit: character, window: 4, "
+                "split: [0.5, 0.5]}\ntrain: {steps: 1, epochs: 1, batch_size: 2, threads: 1}\n");
+  EXPECT_THAT(must({"run", "words.yaml", "name=whole"}).out, Not(HasSubstr("data from")));
+  folder_.write("texts/more/two.txt", "nine ten\n");
+  const std::string said = "data from texts without the folders in it: more";
+  EXPECT_THAT(must({"run", "words.yaml"}).out, HasSubstr("words/standard/0: " + said));
+  EXPECT_THAT(must({"run", "words.yaml", "--dry-run"}).out,
+              HasSubstr("examples from texts without the folders in it: more,"));
+}
+
 TEST_F(Run, OfAPluginThatGoesAwayAndThrowsStaysWhereItBelongsAndSoDoesTheNext) {
   const Ended ended =
       attnlab({"run", "tiny.yaml", "attention=changes_folder_and_throws", "seeds=[0, 1]"},
