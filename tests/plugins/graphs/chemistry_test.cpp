@@ -79,7 +79,7 @@ TEST(Chemistry, OneScaffoldHasOneTextHoweverItIsWritten) {
       {"CC12C3C4C1C5C2C3C45", "C12C3C4C1C5C2C3C45", "OC12C3C4C1C5C2C3C45"},
       {"c1ccc2ccccc2c1", "Cc1ccc2ccccc2c1", "C1=CC=C2C=CC=CC2=C1", "c1ccc2c(c1)cccc2N"},
       {"c1ccccc1Oc1ccccn1", "Cc1ccc(Oc2ccccn2)cc1", "n1c(Oc2ccccc2)cccc1C"},
-      {"C1CC2CCC1C2", "CC1CC2CCC1C2", "C1C2CCC(O)C1C2"},
+      {"C1CC2CCC1C2", "CC1CC2CCC1C2", "C1(O)C2CCC(C2)C1"},
       {"CCO", "C", "CC(=O)[O-].[Na+]"}};
   std::set<std::string> texts;
   for (const std::vector<std::string>& group : alike) {

@@ -106,8 +106,8 @@ Pixels changed(const std::string& name) {
   return bytes_of(x);
 }
 
-// The pixel under the centre of the new one: where that is an edge, Pillow's box and its nearest
-// take the pixel behind it (0 1 1 2 3 3), OpenCV's exact nearest that before (0 0 1 2 3 3).
+// The pixel under the centre of the new one. Where that is an edge, the pixel behind it, as
+// Pillow's box has it (its nearest has 0 1 1 2 2 3, OpenCV's exact nearest 0 0 1 2 3 3).
 TEST(Corruptions, EnlargeByOneRuleForTheNearestPixel) {
   Pixels four(1, 4, 1);
   four.bytes = {0, 1, 2, 3};
@@ -115,7 +115,7 @@ TEST(Corruptions, EnlargeByOneRuleForTheNearestPixel) {
               ::testing::ElementsAre(0, 1, 1, 2, 3, 3));
   EXPECT_THAT(resized(four, {0, 0, 1, 4}, 1, 8, Filter::box).bytes,
               ::testing::ElementsAre(0, 0, 1, 1, 2, 2, 3, 3));
-  // So do the maps of augmentation: half a pixel to the left, and two thirds of the scale.
+  // So do the maps of augmentation: half a pixel to the left, to the right, and twice the size.
   EXPECT_THAT(warped(four, {.c = 0.5}, Sampling::nearest, {9}).bytes,
               ::testing::ElementsAre(1, 2, 3, 9));
   EXPECT_THAT(warped(four, {.c = -0.5}, Sampling::nearest, {9}).bytes,
